@@ -1,0 +1,13 @@
+// REMUDA_CHECK(condition, "why it must hold"): aborts with file and line when remuda itself is wrong.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+#define REMUDA_CHECK(condition, why)                                                                \
+  do {                                                                                              \
+    if (!(condition)) {                                                                             \
+      std::fprintf(stderr, "%s:%d: bug in remuda: %s (%s)\n", __FILE__, __LINE__, why, #condition); \
+      std::abort();                                                                                 \
+    }                                                                                               \
+  } while (false)

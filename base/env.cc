@@ -1,0 +1,32 @@
+#include "base/env.h"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <fmt/format.h>
+
+namespace remuda::env {
+namespace {
+constexpr std::array kAll{rank,      world_size, master_addr,     master_port,       secret, listen_fd, events_fd,
+                          transport, bind,       connect_timeout, openblas_coretype, tmpdir, no_color,  term};
+}
+
+std::span<const Variable> all() { return kAll; }
+
+std::optional<std::string> get(const Variable& variable) {
+  const char* value = std::getenv(variable.name);
+  if (!value) return std::nullopt;
+  return value;
+}
+
+Result<int> get_int(const Variable& variable, int low, int high) {
+  const std::string text = get(variable).value_or("");
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < low || value > high)
+    return usage_error(fmt::format("{} is '{}'; it must be a number from {} to {} ({})", variable.name, text, low, high,
+                                   variable.meaning));
+  return value;
+}
+
+}  // namespace remuda::env

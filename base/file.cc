@@ -1,0 +1,176 @@
+#include "base/file.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+#include <random>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/env.h"
+
+namespace remuda {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr mode_t kNewFileMode = 0644;
+constexpr int kMaxLinks = 40;  // as many as Linux follows
+
+auto unwritable(const std::string& path, int error) {
+  return usage_error(fmt::format("cannot write {}: {}", path, errno_text(error)));
+}
+
+std::string folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+std::string unique_name(const std::string& folder) {
+  std::random_device random;
+  return fmt::format("{}/.remuda-{:08x}{:08x}", folder, random(), random());
+}
+
+/// Where a write to a path ends up, once symbolic links are followed.
+struct Target {
+  std::string path;
+  std::string folder;
+  std::optional<mode_t> mode;  ///< of the file that is there now
+};
+
+/// The mode of an existing file decides, not access(): for root that allows everything, and a rename asks no file.
+Result<Target> find_target(const std::string& path) {
+  fs::path real = path;
+  std::error_code error;
+  for (int hops = 0; hops < kMaxLinks && fs::is_symlink(real, error); ++hops)
+    real = real.parent_path() / fs::read_symlink(real, error);
+  Target target{real.string(), folder_of(real.string()), std::nullopt};
+  struct stat info{};
+  if (::stat(target.folder.c_str(), &info) != 0 && errno == ENOENT)
+    return usage_error(fmt::format("cannot write {}: there is no folder {}", path, target.folder));
+  if (::stat(target.path.c_str(), &info) != 0) {
+    if (errno != ENOENT || path.empty()) return unwritable(path, errno);
+    return target;
+  }
+  if (S_ISDIR(info.st_mode)) return unwritable(path, EISDIR);
+  if (!S_ISREG(info.st_mode)) return usage_error(fmt::format("cannot write {}: it is not a regular file", path));
+  if ((info.st_mode & 0222) == 0) return usage_error(fmt::format("cannot write {}: it is read-only", path));
+  if (::faccessat(AT_FDCWD, target.path.c_str(), W_OK, AT_EACCESS) != 0) return unwritable(path, errno);
+  target.mode = info.st_mode & 0777;
+  return target;
+}
+
+}  // namespace
+
+void Fd::reset(int fd) {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+Result<MappedFile> MappedFile::map(int fd, std::string_view name) {
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) return usage_error(fmt::format("cannot read {}: {}", name, errno_text(errno)));
+  if (!S_ISREG(info.st_mode)) return usage_error(fmt::format("cannot read {}: it is not a regular file", name));
+  MappedFile file;
+  if (info.st_size == 0) return file;
+  void* address = ::mmap(nullptr, info.st_size, PROT_READ, MAP_SHARED, fd, 0);
+  if (address == MAP_FAILED) return usage_error(fmt::format("cannot map {}: {}", name, errno_text(errno)));
+  file.bytes_ = {static_cast<const std::byte*>(address), static_cast<size_t>(info.st_size)};
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+Result<Fd> open_for_reading(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return usage_error(fmt::format("cannot read {}: {}", path, errno_text(errno)));
+  struct stat info{};
+  if (::fstat(fd.get(), &info) == 0 && S_ISDIR(info.st_mode))
+    return usage_error(fmt::format("cannot read {}: it is a directory, not a file", path));
+  return fd;
+}
+
+Result<std::string> read_text(const std::string& path, size_t limit) {
+  REMUDA_ASSIGN(const Fd fd, open_for_reading(path));
+  std::string text;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return usage_error(fmt::format("cannot read {}: {}", path, errno_text(errno)));
+    if (got == 0) return text;
+    text.append(buffer, got);
+    if (text.size() > limit) return usage_error(fmt::format("{} is larger than {} bytes", path, limit));
+  }
+}
+
+Result<void> write_all(int fd, std::string_view bytes, std::string_view name) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(fd, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return failed(fmt::format("cannot write {}: {}", name, errno_text(errno)));
+    bytes.remove_prefix(done);
+  }
+  return {};
+}
+
+PendingFile::PendingFile(std::string path, std::string temporary, Fd fd)
+    : path_(std::move(path)), temporary_(std::move(temporary)), fd_(std::move(fd)) {}
+
+PendingFile::PendingFile(PendingFile&& other) noexcept
+    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})), fd_(std::move(other.fd_)) {}
+
+PendingFile::~PendingFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Result<PendingFile> PendingFile::create(const std::string& path) {
+  REMUDA_ASSIGN(const Target target, find_target(path));
+  Fd fd(::open(target.folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kNewFileMode));
+  std::string temporary;
+  if (!fd) {
+    temporary = unique_name(target.folder);
+    fd.reset(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kNewFileMode));
+  }
+  if (!fd) return unwritable(path, errno);
+  if (target.mode) ::fchmod(fd.get(), *target.mode);
+  return PendingFile(target.path, std::move(temporary), std::move(fd));
+}
+
+Result<void> PendingFile::commit(std::string_view content) {
+  REMUDA_CHECK(fd_, "commit() is called once");
+  const Fd fd = std::move(fd_);
+  const auto refuse = [&] { return failed(fmt::format("cannot write {}: {}", path_, errno_text(errno))); };
+  REMUDA_TRY(write_all(fd.get(), content, path_));
+  if (::fsync(fd.get()) != 0) return refuse();
+  if (temporary_.empty()) {
+    const std::string self = fmt::format("/proc/self/fd/{}", fd.get());
+    std::string name = unique_name(folder_of(path_));
+    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) return refuse();
+    temporary_ = std::move(name);
+  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return refuse();
+  temporary_.clear();
+  const Fd folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder) ::fsync(folder.get());
+  return {};
+}
+
+Result<Fd> scratch_file() {
+  std::string folder = env::get(env::tmpdir).value_or("");
+  if (folder.empty()) folder = "/tmp";
+  Fd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (fd) return fd;
+  std::string name = folder + "/remuda.XXXXXX";
+  fd.reset(::mkostemp(name.data(), O_CLOEXEC));
+  if (!fd) return usage_error(fmt::format("cannot write a scratch file in {}: {}", folder, errno_text(errno)));
+  ::unlink(name.c_str());
+  return fd;
+}
+
+}  // namespace remuda

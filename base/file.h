@@ -1,0 +1,89 @@
+// Files: owned descriptors, read-only mappings, and writes that are either whole or not there.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+
+namespace remuda {
+
+/// Owns a file descriptor and closes it.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset(int fd = -1);
+
+ private:
+  int fd_ = -1;
+};
+
+/// A read-only mapping of a whole regular file: pages are read when touched, so size costs address space only.
+class MappedFile {
+ public:
+  /// Maps an open file; its descriptor may be closed afterwards. An empty file gives an empty mapping.
+  static Result<MappedFile> map(int fd, std::string_view name);
+
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedFile& operator=(MappedFile&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+/// Opens for reading. The error names the path and what is wrong with it.
+Result<Fd> open_for_reading(const std::string& path);
+
+/// Reads a small text file whole; refuses more than `limit` bytes.
+Result<std::string> read_text(const std::string& path, size_t limit = 16 << 20);
+
+/// Writes all bytes to a descriptor, over short writes and EINTR.
+Result<void> write_all(int fd, std::string_view bytes, std::string_view name);
+
+/// A file that appears under its name only when commit() has put it there whole: written beside it, synced, renamed.
+/// Without commit() nothing stays behind; neither after kill -9, where the file system supports O_TMPFILE.
+/// A symbolic link stays one and its target is written; a file that is replaced hands on its permissions.
+class PendingFile {
+ public:
+  /// Fails now, before any work is done, if the file cannot be written later: no such folder, a folder that
+  /// cannot be written, a file that is read-only (for root too) or not a regular one.
+  static Result<PendingFile> create(const std::string& path);
+  /// To be called once. On failure what was there before is untouched.
+  Result<void> commit(std::string_view content);
+
+  PendingFile(PendingFile&& other) noexcept;
+  PendingFile& operator=(PendingFile&&) = delete;
+  ~PendingFile();
+
+ private:
+  PendingFile(std::string path, std::string temporary, Fd fd);
+  std::string path_;
+  std::string temporary_;  ///< empty while the file has no name
+  Fd fd_;
+};
+
+/// A scratch file in TMPDIR that has no name and is gone with its descriptor.
+Result<Fd> scratch_file();
+
+}  // namespace remuda

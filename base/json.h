@@ -1,0 +1,22 @@
+// JSON in and out. The library behind it is named here alone.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace remuda {
+
+/// Keeps the order in which keys were written, so that output reads as documented.
+using Json = nlohmann::ordered_json;
+
+/// Parses one JSON text. `where` names its source in the error. Never throws.
+Result<Json> parse_json(std::string_view text, std::string_view where);
+
+/// One line, no spaces; text that is not UTF-8 is replaced, never thrown on.
+std::string to_line(const Json& json);
+/// Indented by two spaces, with a final newline.
+std::string to_pretty(const Json& json);
+
+}  // namespace remuda

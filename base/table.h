@@ -1,0 +1,23 @@
+// Text tables for the terminal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace remuda {
+
+/// Columns are as wide as their widest cell and two spaces apart; widths count characters of UTF-8, not bytes.
+/// Columns whose cells are all numbers are aligned right.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header);
+  /// As many cells as the header has.
+  void add(std::vector<std::string> row);
+  /// All rows, each ending in a newline, no trailing spaces.
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace remuda

@@ -1,0 +1,24 @@
+// Small helpers for text that people read.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace remuda {
+
+/// Edits (insert, delete, replace one character) that turn `a` into `b`.
+size_t edit_distance(std::string_view a, std::string_view b);
+/// The word of `known` nearest to `word`, or empty when none is near enough to be what was meant.
+std::string nearest(std::string_view word, std::span<const std::string> known);
+
+/// Splits at each `separator`; "a,,b" gives three parts.
+std::vector<std::string> split(std::string_view text, char separator);
+
+/// 1536 -> "1.5 KiB", 3221225472 -> "3.0 GiB".
+std::string human_bytes(double bytes);
+/// {0,1,2,5} -> "0-2,5".
+std::string index_ranges(std::span<const int> indices);
+
+}  // namespace remuda

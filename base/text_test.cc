@@ -1,0 +1,66 @@
+#include "base/text.h"
+
+#include <gmock/gmock.h>
+
+namespace remuda {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(EditDistance, CountsInsertionsDeletionsAndReplacements) {
+  EXPECT_EQ(edit_distance("", ""), 0u);
+  EXPECT_EQ(edit_distance("abc", ""), 3u);
+  EXPECT_EQ(edit_distance("", "ab"), 2u);
+  EXPECT_EQ(edit_distance("epoch", "epochs"), 1u);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(edit_distance("flaw", "lawn"), edit_distance("lawn", "flaw"));
+}
+
+TEST(Nearest, FindsWhatWasMeant) {
+  const std::vector<std::string> known{"list", "train", "completion"};
+  EXPECT_EQ(nearest("lst", known), "list");
+  EXPECT_EQ(nearest("trian", known), "train");
+  EXPECT_EQ(nearest("complete", known), "completion");
+  EXPECT_EQ(nearest("train", known), "train");
+}
+
+TEST(Nearest, StaysSilentWhenNothingIsNear) {
+  const std::vector<std::string> known{"list", "train"};
+  EXPECT_EQ(nearest("completion", known), "");
+  EXPECT_EQ(nearest("x", std::vector<std::string>{"lr"}), "");
+  EXPECT_EQ(nearest("anything", {}), "");
+}
+
+TEST(Nearest, TakesTheFirstOfEquals) { EXPECT_EQ(nearest("cat", std::vector<std::string>{"bat", "hat"}), "bat"); }
+
+TEST(Split, KeepsEmptyParts) {
+  EXPECT_THAT(split("a,,b", ','), ElementsAre("a", "", "b"));
+  EXPECT_THAT(split("", ','), ElementsAre(""));
+  EXPECT_THAT(split(",", ','), ElementsAre("", ""));
+  EXPECT_THAT(split("cpu:0", ','), ElementsAre("cpu:0"));
+}
+
+TEST(HumanBytes, PicksTheUnit) {
+  EXPECT_EQ(human_bytes(0), "0 B");
+  EXPECT_EQ(human_bytes(1023), "1023 B");
+  EXPECT_EQ(human_bytes(1024), "1.0 KiB");
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(human_bytes(3221225472.0), "3.0 GiB");
+  EXPECT_EQ(human_bytes(5e18), "4440.9 PiB");
+}
+
+TEST(HumanBytes, NeverShows1024OfAUnit) {
+  EXPECT_EQ(human_bytes(1024.0 * 1024 - 1), "1.0 MiB");
+  EXPECT_EQ(human_bytes(1023.9 * 1024), "1023.9 KiB");
+}
+
+TEST(IndexRanges, JoinsNeighbours) {
+  EXPECT_EQ(index_ranges({}), "");
+  EXPECT_EQ(index_ranges(std::vector<int>{4}), "4");
+  EXPECT_EQ(index_ranges(std::vector<int>{0, 1}), "0-1");
+  EXPECT_EQ(index_ranges(std::vector<int>{0, 1, 2, 5}), "0-2,5");
+  EXPECT_EQ(index_ranges(std::vector<int>{0, 2, 4, 5}), "0,2,4-5");
+}
+
+}  // namespace
+}  // namespace remuda

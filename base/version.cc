@@ -1,0 +1,7 @@
+#include "base/version.h"
+
+namespace remuda {
+
+const char* version() { return REMUDA_VERSION; }
+
+}  // namespace remuda

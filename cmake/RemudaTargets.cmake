@@ -1,0 +1,104 @@
+# The functions every folder's CMakeLists.txt uses, and what all targets share.
+
+get_filename_component(REMUDA_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+set(REMUDA_SANITIZE "" CACHE STRING "Sanitizers to build with, as in address,undefined")
+set(REMUDA_BIN ${CMAKE_BINARY_DIR}/bin CACHE PATH "Where programs land")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+endif()
+
+find_package(Threads REQUIRED)
+find_package(tl-expected REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(GTest REQUIRED)
+find_package(PkgConfig REQUIRED)
+include(GoogleTest)
+
+add_library(remuda_flags INTERFACE)
+target_compile_options(remuda_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 sees overlapping copies in std::string where there are none (GCC bug 105651), and unset variables where it is
+  # asked to instrument.
+  target_compile_options(remuda_flags INTERFACE -Wno-restrict)
+  if(REMUDA_SANITIZE)
+    target_compile_options(remuda_flags INTERFACE -Wno-maybe-uninitialized)
+  endif()
+endif()
+target_include_directories(remuda_flags INTERFACE ${REMUDA_ROOT})
+target_link_libraries(remuda_flags INTERFACE Threads::Threads tl::expected fmt::fmt nlohmann_json::nlohmann_json)
+
+if(REMUDA_SANITIZE)
+  add_compile_options(-fsanitize=${REMUDA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${REMUDA_SANITIZE})
+endif()
+
+# What every test finds in its environment; ctest reads this file before it starts the first one.
+configure_file(${REMUDA_ROOT}/cmake/test_environment.cmake.in ${CMAKE_BINARY_DIR}/test_environment.cmake @ONLY)
+set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_BINARY_DIR}/test_environment.cmake)
+
+# Links ARG_DEPS. A target that names remuda_torch there takes <torch/torch.h> precompiled, from one target for all.
+function(remuda_link target scope)
+  target_link_libraries(${target} ${scope} remuda_flags ${ARGN})
+  if(REMUDA_PCH AND "remuda_torch" IN_LIST ARGN)
+    target_precompile_headers(${target} REUSE_FROM remuda_torch_pch)
+  endif()
+endfunction()
+
+# Compiles each header of the folder alone, so that none leans on what its users happen to include before it; once per
+# folder, with what its first library links.
+function(remuda_check_headers name)
+  get_directory_property(checked remuda_headers_checked)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${REMUDA_ROOT} ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  if(checked OR NOT headers)
+    return()
+  endif()
+  set_directory_properties(PROPERTIES remuda_headers_checked TRUE)
+  set(sources "")
+  foreach(header ${headers})
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/headers/${header}.cc)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n#include \"${header}\"  // and twice\n")
+    list(APPEND sources ${source})
+  endforeach()
+  add_library(remuda_${name}_headers OBJECT ${sources})
+  remuda_link(remuda_${name}_headers PRIVATE ${ARGN})
+endfunction()
+
+# remuda_library(NAME SOURCES a.cc ... DEPS other ...): the library remuda_NAME of one folder.
+function(remuda_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(remuda_${name} STATIC ${ARG_SOURCES})
+  remuda_link(remuda_${name} PUBLIC ${ARG_DEPS})
+  remuda_check_headers(${name} ${ARG_DEPS})
+endfunction()
+
+# remuda_program(NAME SOURCES a.cc ... DEPS other ...): a program in REMUDA_BIN (build/bin in the release preset).
+function(remuda_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  remuda_link(${name} PRIVATE ${ARG_DEPS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${REMUDA_BIN})
+endfunction()
+
+# remuda_fuzz(NAME SOURCES a_fuzz.cc ... DEPS other ...): a libFuzzer program, run with `./dev fuzz NAME`.
+function(remuda_fuzz name)
+  remuda_program(${name}_fuzz ${ARGN})
+  target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+endfunction()
+
+# remuda_test(NAME SOURCES a_test.cc ... DEPS other ...): a GoogleTest program; each TEST is one ctest test.
+# Tests are listed when ctest starts, not when the program is built: only then is their environment set.
+function(remuda_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  remuda_link(${name} PRIVATE GTest::gtest_main GTest::gmock ${ARG_DEPS})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Each rule of check_layers.py is broken once in a small tree of its own, and the violation must be found."""
+
+import pathlib
+import tempfile
+import unittest
+
+import check_layers
+
+LAYERS = """
+[layers]
+base =
+probe = base
+train = base
+cli = *
+[backends]
+probe/cpu = probe/cpu/probe.h
+[libraries]
+torch = train
+[calls]
+getenv = base/env.cc
+[vendors]
+words = nvidia amd
+allowed = probe/amd
+[sizes]
+file = 20
+function = 5
+"""
+
+
+def body(lines: int) -> str:
+    return "{\n" + "  f();\n" * (lines - 2) + "}\n"
+
+
+class CheckLayers(unittest.TestCase):
+    def found(self, files: dict[str, str], layers: str = LAYERS) -> list[str]:
+        """What is found in a tree of these files; each folder's CMakeLists.txt names all of its sources."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for path, text in ({"tools/layers.txt": layers} | files).items():
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text(text)
+                if path.endswith((".cc", ".h")) and "unlisted" not in path:
+                    with open(root / path.split("/")[0] / "CMakeLists.txt", "a", encoding="utf-8") as lists:
+                        lists.write(path.split("/", 1)[1] + "\n")
+            return check_layers.check(root)
+
+    def expect_clean(self, path: str, text: str) -> None:
+        self.assertEqual(self.found({path: text}), [])
+
+    def expect(self, path: str, text: str, place: str, words: str) -> None:
+        found = self.found({path: text})
+        self.assertEqual(len(found), 1, found)
+        self.assertTrue(found[0].startswith(f"{place}: "), found)
+        self.assertIn(words, found[0])
+
+    def test_an_include_may_point_down(self):
+        self.expect_clean("probe/a.cc", '#include "base/x.h"\n#include "probe/y.h"\n#include <vector>\n')
+        self.expect_clean("cli/a.cc", '#include "train/x.h"\n')
+
+    def test_an_include_up_or_sideways_is_found(self):
+        self.expect("base/a.cc", '\n#include "probe/x.h"\n', "base/a.cc:2", "base may not include probe")
+        self.expect("train/a.h", '#include "probe/x.h"\n', "train/a.h:1", "train may not include probe")
+
+    def test_an_include_not_written_from_the_root_is_found(self):
+        self.expect("base/a.cc", '#include "x.h"\n', "base/a.cc:1", "from the root")
+
+    def test_a_commented_include_does_not_count(self):
+        self.expect_clean("base/a.cc", '// #include "probe/x.h"\n/*\n#include "probe/x.h"\n*/\n')
+
+    def test_a_layer_that_points_up_in_the_list_is_found(self):
+        found = self.found({}, LAYERS.replace("base =", "base = probe", 1))
+        self.assertEqual(found, ["tools/layers.txt: base may not include probe: it is not above it in the list"])
+
+    def test_a_folder_that_no_layer_names_is_found(self):
+        self.expect("other/a.cc", "", "other/a.cc:1", "does not list")
+
+    def test_a_backend_shows_one_header_only(self):
+        self.expect_clean("probe/a.cc", '#include "probe/cpu/probe.h"\n')
+        self.expect_clean("probe/cpu/a.cc", '#include "probe/cpu/lib.h"\n')
+        self.expect("cli/a.cc", '#include "probe/cpu/lib.h"\n', "cli/a.cc:1", 'only "probe/cpu/probe.h"')
+
+    def test_a_library_outside_its_folders_is_found(self):
+        self.expect_clean("train/a.cc", "#include <torch/torch.h>\n")
+        self.expect("base/a.cc", "#include <torch/torch.h>\n", "base/a.cc:1", "only in train")
+
+    def test_getenv_outside_its_file_is_found(self):
+        self.expect_clean("base/env.cc", 'auto x = std::getenv("A");\n')
+        self.expect_clean("base/a.cc", '// getenv("A")\nauto x = "getenv()";\n')
+        self.expect("base/a.cc", '\nauto x = std::getenv("A");\n', "base/a.cc:2", "getenv may be called only in")
+
+    def test_a_vendor_outside_its_folder_is_found(self):
+        for code in ("struct NvidiaDevice;", 'auto x = "nvidia";', "int amd_count;", "bool is_amd;", "#define AMD 1"):
+            self.expect("base/a.cc", code + "\n", "base/a.cc:1", "maker of devices")
+
+    def test_a_vendor_in_its_folder_in_a_test_in_a_comment_or_in_another_word_is_fine(self):
+        self.expect_clean("probe/amd/a.cc", "int amd_count;\n")
+        self.expect_clean("base/a_test.cc", 'auto x = "amd";\n')
+        self.expect_clean("base/a.cc", "// as amd does\nint amdahl;\n")
+
+    def test_a_long_file_is_found(self):
+        self.expect_clean("base/a.cc", "\n" * 20)
+        self.expect("base/a.cc", "\n" * 21, "base/a.cc:21", "21 lines")
+        self.expect("tools/a.py", "\n" * 21, "tools/a.py:21", "21 lines")
+
+    def test_a_long_function_is_found(self):
+        self.expect_clean("base/a.cc", "int f() " + body(5))
+        self.expect("base/a.cc", "\n\nint f() " + body(6), "base/a.cc:3", "a function of 6 lines")
+        self.expect("base/a.h", "namespace a {\nclass B : C<int> {\n  int f() const " + body(6) + "};\n}\n", "base/a.h:3", "")
+        self.expect("base/a.cc", "template <class T>\nvoid f() " + body(5), "base/a.cc:1", "a function of 6 lines")
+
+    def test_braces_in_text_and_long_tables_are_not_functions(self):
+        self.expect_clean("base/a.cc", "auto a = '{';\nauto b = \"{\";\nint c = 1'000; // {\n" + "\n" * 8 + "int d;\n")
+        self.expect_clean("base/a.cc", "int table[] = {\n" + "  1,\n" * 8 + "};\n")
+        self.expect_clean("base/a.cc", "struct A {\n" + "  int a;\n" * 8 + "};\n")
+
+    def test_a_source_that_is_not_built_is_found(self):
+        self.expect("base/unlisted.cc", "", "base/unlisted.cc:1", "no CMakeLists.txt")
+        found = self.found({"base/a.cc": "", "base/unlisted.cc": ""})
+        self.assertEqual(found, ["base/unlisted.cc:1: is not built: base/CMakeLists.txt does not name it"])
+
+
+if __name__ == "__main__":
+    unittest.main()
