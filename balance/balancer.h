@@ -1,0 +1,89 @@
+// Balancer: decides, step after step, how many samples of the global batch each device takes.
+//
+// Pure: no clock, no IO, no randomness; the same calls give the same decisions. One thread at a time.
+// Law (policy automatic): per device, time = fixed + per_sample * batch is fitted to the medians of recent steps
+// (device_model.h), the min-max problem is solved in integers (solve.h), and the shares move when the predicted gain is
+// above least_gain by more than the standard error of what is known. So a large gain is taken at once, a small one when
+// it is certain, and noise moves nothing. A device whose samples cost more than they bring is left without any, and
+// tried again now and then.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "balance/device_model.h"
+#include "balance/policy.h"
+#include "balance/solve.h"
+#include "base/result.h"
+
+namespace remuda {
+
+struct BalanceOptions {
+  BalancePolicy policy = BalancePolicy::automatic;
+  int global_batch = 0;
+  std::vector<double> weights;     ///< for fixed: one per device
+  std::vector<Bounds> bounds;      ///< one per device
+  std::vector<std::string> names;  ///< one per device, for reasons; empty: "device 0" and so on
+  double least_gain = 0.02;        ///< a move must shorten the predicted step by this fraction
+  int settle_steps = 2;            ///< steps not looked at after the shares moved: allocators and caches warm up
+};
+
+/// A decision, told as it will be reported.
+struct BalanceDecision {
+  int step = 0;  ///< after this step's times were seen; 0 from start()
+  std::vector<int> shares;
+  double predicted_step_s = 0;  ///< 0 while a device that takes samples is not measured yet
+  double predicted_gain = 0;    ///< fraction of the step time saved against the shares before
+  std::string reason;           ///< one sentence for people
+};
+
+class Balancer {
+ public:
+  explicit Balancer(BalanceOptions options);
+
+  /// A measurement made before training: `device` took `seconds` for `batch`.
+  void calibrate(int device, int batch, double seconds);
+  /// The first shares, from the calibration; call once, after it. Fails when the bounds do not hold the global batch.
+  Result<BalanceDecision> start();
+
+  /// What each device took for its current share in `step`; where the share is 0 it is not looked at. Gives a decision
+  /// when the shares are to change.
+  std::optional<BalanceDecision> observe(int step, std::span<const double> seconds);
+
+  /// `device` cannot take more than `most` samples (it ran out of memory): new shares at once, under every policy.
+  /// Fails, and changes nothing, when the devices together no longer hold the global batch.
+  Result<BalanceDecision> limit(int step, int device, int most);
+
+  const std::vector<int>& shares() const { return shares_; }
+  /// Moves since start().
+  int changes() const { return changes_; }
+
+ private:
+  bool measured(std::span<const int> shares) const;
+  std::vector<CostLine> lines() const;
+  std::vector<int> nominal() const;
+  std::vector<Bounds> bounds() const;
+  std::vector<int> split() const;
+  std::vector<int> careful_split() const;
+  bool every_device_has(int times) const;
+  double gain(std::span<const int> next) const;
+  double gain_error() const;
+  std::string name(int device) const;
+  std::string why(std::span<const int> next) const;
+  std::optional<BalanceDecision> retry_idle(int step);
+  BalanceDecision move(int step, std::vector<int> next, std::string reason);
+
+  BalanceOptions options_;
+  std::vector<DeviceModel> models_;
+  std::vector<double> shifts_;    ///< per device: the factor by which its times grew since the last move
+  std::vector<int> idle_steps_;   ///< per device: steps without samples
+  std::vector<int> retry_after_;  ///< per device: idle steps until it is tried again
+  std::vector<int> shares_;
+  int settling_ = 0;  ///< steps that are not looked at
+  int holding_ = 0;   ///< steps that are looked at without a decision
+  int changes_ = 0;
+};
+
+}  // namespace remuda

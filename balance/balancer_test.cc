@@ -1,0 +1,290 @@
+#include "balance/balancer.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <numeric>
+#include <rapidcheck/gtest.h>
+
+namespace remuda {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::Ge;
+using testing::HasSubstr;
+using testing::Le;
+
+/// Devices whose times are exact; runs a balancer on them.
+struct Server {
+  std::vector<CostLine> devices;
+  Balancer balancer;
+  std::vector<BalanceDecision> decisions;
+  int step = 0;
+
+  Server(std::vector<CostLine> lines, BalanceOptions options)
+      : devices(std::move(lines)), balancer(std::move(options)) {}
+
+  std::vector<double> seconds() const {
+    std::vector<double> seconds;
+    for (size_t i = 0; i < devices.size(); ++i)
+      seconds.push_back(balancer.shares()[i] == 0 ? 0 : devices[i].seconds(balancer.shares()[i]));
+    return seconds;
+  }
+  void run(int steps) {
+    for (; steps > 0; --steps)
+      if (const auto decision = balancer.observe(step++, seconds())) decisions.push_back(*decision);
+  }
+  void calibrate(std::vector<int> batches) {
+    for (size_t i = 0; i < devices.size(); ++i)
+      for (const int batch : batches) balancer.calibrate(i, batch, devices[i].seconds(batch));
+  }
+};
+
+const std::vector<CostLine> kUnlike{{2e-3, 1e-4}, {2e-3, 3e-4}};
+
+BalanceOptions options(BalancePolicy policy, int global_batch, std::vector<Bounds> bounds) {
+  return {.policy = policy, .global_batch = global_batch, .bounds = std::move(bounds)};
+}
+
+Server unlike(BalancePolicy policy = BalancePolicy::automatic) { return {kUnlike, options(policy, 80, {{}, {}})}; }
+
+TEST(Balancer, StartsEvenWhenNothingIsKnown) {
+  Server server = unlike();
+  const auto first = server.balancer.start();
+  ASSERT_TRUE(first);
+  EXPECT_THAT(first->shares, ElementsAre(40, 40));
+  EXPECT_EQ(first->predicted_step_s, 0);
+  EXPECT_EQ(first->reason, "no speed is known yet: the shares start even");
+}
+
+TEST(Balancer, StartsByItsCalibration) {
+  Server server = unlike();
+  server.calibrate({8, 24, 48});
+  const auto first = server.balancer.start();
+  ASSERT_TRUE(first);
+  EXPECT_THAT(first->shares, ElementsAre(60, 20));
+  EXPECT_NEAR(first->predicted_step_s, 8e-3, 1e-9);
+  EXPECT_NEAR(first->predicted_gain, 1 - 8.0 / 14, 1e-6);
+  EXPECT_EQ(first->reason,
+            "the shares follow the calibration: the step is predicted 43 % shorter than with even shares");
+  EXPECT_EQ(server.balancer.changes(), 0);
+}
+
+TEST(Balancer, StartsEvenWhenOneDeviceWasNotCalibrated) {
+  Server server = unlike();
+  server.balancer.calibrate(0, 8, 1.0);
+  EXPECT_THAT(server.balancer.start()->shares, ElementsAre(40, 40));
+}
+
+TEST(Balancer, IgnoresCalibrationsThatAreNoTimes) {
+  Server server = unlike();
+  for (const double seconds : {0.0, -1.0, double(INFINITY), double(NAN)})
+    for (const int device : {0, 1}) server.balancer.calibrate(device, 8, seconds);
+  EXPECT_THAT(server.balancer.start()->shares, ElementsAre(40, 40));
+}
+
+TEST(Balancer, FindsTheBestSharesAndStays) {
+  Server server = unlike();
+  ASSERT_TRUE(server.balancer.start());
+  server.run(200);
+  EXPECT_THAT(server.balancer.shares(), ElementsAre(60, 20));
+  EXPECT_LE(server.decisions.size(), 3u);
+  EXPECT_LE(server.decisions.back().step, 20);
+  EXPECT_EQ(server.balancer.changes(), static_cast<int>(server.decisions.size()));
+  EXPECT_EQ(server.decisions[0].reason.substr(0, 24), "device 1 is the slowest:");
+}
+
+TEST(Balancer, LooksAtNothingWhileSharesSettle) {
+  Server server = unlike();
+  ASSERT_TRUE(server.balancer.start());
+  EXPECT_FALSE(server.balancer.observe(0, std::vector{0.9, 0.1}));
+  EXPECT_FALSE(server.balancer.observe(1, std::vector{0.9, 0.1}));
+  server.run(3);
+  ASSERT_EQ(server.decisions.size(), 1u);
+  EXPECT_GT(server.decisions[0].shares[0], 40);
+}
+
+TEST(Balancer, FollowsADeviceThatBecomesSlower) {
+  Server server = unlike();
+  server.calibrate({8, 24, 48});
+  ASSERT_TRUE(server.balancer.start());
+  server.run(50);
+  ASSERT_TRUE(server.decisions.empty());
+  server.devices[0] = {4e-3, 2e-4};
+  server.run(3);
+  ASSERT_EQ(server.decisions.size(), 1u);
+  EXPECT_EQ(server.decisions[0].reason,
+            "device 0 became 2.0x slower: its share goes from 60 to 44 samples; the step is predicted 20 % shorter");
+  EXPECT_EQ(server.decisions[0].step, 52);
+}
+
+TEST(Balancer, DoesNotMoveForASpike) {
+  Server server = unlike();
+  server.calibrate({8, 24, 48});
+  ASSERT_TRUE(server.balancer.start());
+  for (int round = 0; round < 10; ++round) {
+    server.run(20);
+    EXPECT_FALSE(server.balancer.observe(server.step++, std::vector{24e-3, 8e-3}));
+  }
+  EXPECT_TRUE(server.decisions.empty());
+}
+
+TEST(Balancer, DoesNotMoveForLessThanTheLeastGain) {
+  Server server(kUnlike, options(BalancePolicy::automatic, 80, {{}, {}}));
+  server.calibrate({8, 24, 48});
+  ASSERT_TRUE(server.balancer.start());
+  server.devices[0].fixed_s += 0.1e-3;
+  server.run(300);
+  EXPECT_TRUE(server.decisions.empty());
+}
+
+TEST(Balancer, KeepsEvenSharesUnderEven) {
+  Server server = unlike(BalancePolicy::even);
+  server.calibrate({8, 24, 48});
+  const auto first = server.balancer.start();
+  EXPECT_THAT(first->shares, ElementsAre(40, 40));
+  EXPECT_EQ(first->reason, "the policy is even: every device takes the same share");
+  server.run(50);
+  EXPECT_TRUE(server.decisions.empty());
+}
+
+TEST(Balancer, KeepsGivenSharesUnderFixed) {
+  Server server(kUnlike, {.policy = BalancePolicy::fixed, .global_batch = 80, .weights = {1, 3}, .bounds = {{}, {}}});
+  const auto first = server.balancer.start();
+  EXPECT_THAT(first->shares, ElementsAre(20, 60));
+  EXPECT_EQ(first->reason, "the policy is fixed: the shares follow the given weights");
+  server.run(50);
+  EXPECT_TRUE(server.decisions.empty());
+}
+
+TEST(Balancer, RespectsBoundsUnderEveryPolicy) {
+  const std::vector<Bounds> bounds{{0, 30}, {0, 100}, {40, 100}};
+  for (const auto policy : {BalancePolicy::automatic, BalancePolicy::even}) {
+    Balancer balancer(options(policy, 90, bounds));
+    EXPECT_THAT(balancer.start()->shares, ElementsAre(25, 25, 40));
+  }
+  Balancer balancer({.policy = BalancePolicy::fixed, .global_batch = 90, .weights = {9, 1, 0}, .bounds = bounds});
+  EXPECT_THAT(balancer.start()->shares, ElementsAre(30, 20, 40));
+}
+
+TEST(Balancer, FailsToStartWhenTheBatchDoesNotFit) {
+  Balancer balancer(options(BalancePolicy::automatic, 90, {{0, 30}, {0, 40}}));
+  const auto first = balancer.start();
+  ASSERT_FALSE(first);
+  EXPECT_EQ(first.error().message, "the global batch of 90 samples does not fit: the devices together take 70 at most");
+}
+
+TEST(Balancer, LimitsADeviceAtOnceUnderEveryPolicy) {
+  for (const auto policy : {BalancePolicy::automatic, BalancePolicy::even}) {
+    Server server = unlike(policy);
+    ASSERT_TRUE(server.balancer.start());
+    const auto decision = server.balancer.limit(7, 0, 25);
+    ASSERT_TRUE(decision);
+    EXPECT_EQ(decision->step, 7);
+    EXPECT_THAT(decision->shares, ElementsAre(25, 55));
+    EXPECT_EQ(decision->reason, "device 0 takes at most 25 samples: its share goes from 40 to 25 samples");
+    EXPECT_THAT(server.balancer.shares(), ElementsAre(25, 55));
+    EXPECT_EQ(server.balancer.changes(), 1);
+    server.run(100);
+    EXPECT_LE(server.balancer.shares()[0], 25);
+  }
+}
+
+TEST(Balancer, NeverLiftsALimit) {
+  Server server = unlike();
+  ASSERT_TRUE(server.balancer.start());
+  ASSERT_TRUE(server.balancer.limit(1, 0, 25));
+  ASSERT_TRUE(server.balancer.limit(2, 0, 70));
+  EXPECT_LE(server.balancer.shares()[0], 25);
+}
+
+TEST(Balancer, RefusesALimitThatLeavesNoRoom) {
+  Server server(kUnlike, options(BalancePolicy::automatic, 80, {{}, {0, 50}}));
+  ASSERT_TRUE(server.balancer.start());
+  const auto decision = server.balancer.limit(1, 0, 10);
+  ASSERT_FALSE(decision);
+  EXPECT_EQ(decision.error().message,
+            "the global batch of 80 samples does not fit: the devices together take 60 at most");
+  EXPECT_THAT(server.balancer.shares(), ElementsAre(40, 40));
+  EXPECT_EQ(server.balancer.changes(), 0);
+}
+
+TEST(Balancer, NeverTriesADeviceLimitedToNothing) {
+  Server server = unlike();
+  ASSERT_TRUE(server.balancer.start());
+  ASSERT_TRUE(server.balancer.limit(1, 1, 0));
+  server.run(1000);
+  EXPECT_THAT(server.balancer.shares(), ElementsAre(80, 0));
+  EXPECT_TRUE(server.decisions.empty());
+}
+
+TEST(Balancer, DropsAHopelessDeviceByWayOfOneSample) {
+  Server server({{1e-3, 1e-4}, {1e-3, 1e-4}, {1.0, 1e-3}}, options(BalancePolicy::automatic, 90, {{}, {}, {}}));
+  ASSERT_TRUE(server.balancer.start());
+  server.run(60);
+  EXPECT_THAT(server.balancer.shares(), ElementsAre(45, 45, 0));
+  ASSERT_GE(server.decisions.size(), 2u);
+  EXPECT_EQ(server.decisions[server.decisions.size() - 2].shares[2], 1);
+}
+
+TEST(Balancer, TakesBackADroppedDeviceThatRecovered) {
+  Server server({{1e-3, 1e-4}, {1e-3, 1e-4}, {1.0, 1e-3}}, options(BalancePolicy::automatic, 90, {{}, {}, {}}));
+  ASSERT_TRUE(server.balancer.start());
+  server.run(60);
+  ASSERT_EQ(server.balancer.shares()[2], 0);
+  server.devices[2] = {1e-3, 1e-4};
+  server.decisions.clear();
+  server.run(300);
+  EXPECT_THAT(server.balancer.shares(), Each(AllOf(Ge(29), Le(31))));
+  EXPECT_THAT(server.decisions[0].reason, HasSubstr("device 2 had no samples for 200 steps"));
+}
+
+TEST(Balancer, RetriesADroppedDeviceEverMoreSeldom) {
+  Server server({{1e-3, 1e-4}, {1e-3, 1e-4}, {1.0, 1e-3}}, options(BalancePolicy::automatic, 90, {{}, {}, {}}));
+  ASSERT_TRUE(server.balancer.start());
+  server.run(60);
+  server.decisions.clear();
+  server.run(3000);
+  EXPECT_LE(server.decisions.size(), 8u);
+  EXPECT_THAT(server.balancer.shares(), ElementsAre(45, 45, 0));
+}
+
+TEST(Balancer, TakesMoreDevicesThanSamples) {
+  Server server({{1e-3, 1e-3}, {1e-3, 1e-3}, {1e-3, 1e-3}}, options(BalancePolicy::automatic, 2, {{}, {}, {}}));
+  EXPECT_THAT(server.balancer.start()->shares, ElementsAre(1, 1, 0));
+  server.run(500);
+  EXPECT_EQ(std::accumulate(server.balancer.shares().begin(), server.balancer.shares().end(), 0), 2);
+}
+
+TEST(BalancerDeathTest, RefusesTheWrongNumberOfTimes) {
+  Server server = unlike();
+  ASSERT_TRUE(server.balancer.start());
+  EXPECT_DEATH(server.balancer.observe(0, std::vector{1.0}), "one time per device");
+}
+
+RC_GTEST_PROP(BalancerProperty, KeepsTheBatchAndTheBoundsWhateverTheTimes, ()) {
+  const int devices = *rc::gen::inRange(1, 6), global_batch = *rc::gen::inRange(1, 200);
+  std::vector<Bounds> bounds(devices);
+  for (Bounds& bound : bounds) bound.high = *rc::gen::inRange(0, 2 * global_batch);
+  bounds[*rc::gen::inRange(0, devices)].high = global_batch;
+  Balancer balancer(options(BalancePolicy::automatic, global_batch, bounds));
+  RC_ASSERT(balancer.start().has_value());
+  const auto odd = rc::gen::element<double>(0.0, -1.0, NAN, INFINITY, 1e-300, 1e300, 2e-9, 9e5, 1e-3, 1.1e-3, 1.0);
+  for (int step = 0; step < 60; ++step) {
+    const auto seconds = *rc::gen::container<std::vector<double>>(devices, odd);
+    const auto decision = balancer.observe(step, seconds);
+    if (step % 20 == 19) {
+      const int device = *rc::gen::inRange(0, devices), most = *rc::gen::inRange(0, global_batch + 1);
+      if (balancer.limit(step, device, most)) bounds[device].high = std::min(bounds[device].high, most);
+    }
+    const auto& shares = balancer.shares();
+    RC_ASSERT(std::accumulate(shares.begin(), shares.end(), 0) == global_batch);
+    for (int i = 0; i < devices; ++i) RC_ASSERT(shares[i] >= 0 && shares[i] <= bounds[i].high);
+    if (decision)
+      RC_ASSERT(decision->predicted_gain >= 0.02 || decision->reason.find("measure it") != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace remuda

@@ -1,0 +1,45 @@
+// DeviceModel: what one device's recent steps say about its speed.
+//
+// Times are kept per batch size, the medians are fitted by a line. A change of speed (throttling, another job) is found
+// by a two-sided cumulative sum of the relative error in units of the noise (Page 1954); single errors are clipped, so
+// that a spike alone never counts as one. The line's shape then stays and its scale is taken from the newest times.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "balance/cost_line.h"
+
+namespace remuda {
+
+class DeviceModel {
+ public:
+  /// A step of `batch` > 0 samples took `seconds`. When it shows that the speed changed: the factor by which times
+  /// grew.
+  std::optional<double> add(int batch, double seconds);
+
+  bool measured() const { return !levels_.empty(); }
+  /// The fitted line; only when measured().
+  CostLine line() const;
+  /// The newest times look like a change of speed, which the next ones will confirm or not.
+  bool doubtful() const;
+  /// Times in store for this batch size, all at the present speed.
+  int count(int batch) const;
+  /// Relative standard deviation of one step's time.
+  double noise() const;
+
+ private:
+  /// The recent times of one batch size.
+  struct Level {
+    int batch = 0;
+    std::deque<double> seconds;
+  };
+  Level& level(int batch);
+  double rescale();
+
+  std::vector<Level> levels_;       ///< the last used one is at the back
+  double slower_ = 0, faster_ = 0;  ///< the cumulative sums
+};
+
+}  // namespace remuda

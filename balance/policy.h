@@ -1,0 +1,12 @@
+// The ways of splitting a global batch over devices.
+#pragma once
+
+namespace remuda {
+
+enum class BalancePolicy {
+  automatic,  ///< by measured speed, followed while training goes on
+  even,       ///< the same for all
+  fixed,      ///< in proportions that the user gave
+};
+
+}  // namespace remuda
