@@ -1,0 +1,123 @@
+#include "job/rules.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "job/document.h"
+#include "job/schema.h"
+
+namespace remuda {
+namespace {
+
+/// Where a value was given, or the file when it was not.
+std::string place_of(toml::table& table, const std::string& key, const std::string& name) {
+  const toml::node* node = find_node(table, key);
+  return node ? origin(*node) : name;
+}
+
+Result<void> settle_model(toml::table& table, const std::string& name) {
+  const toml::node* built_in = find_node(table, "model.name");
+  const toml::node* path = find_node(table, "model.path");
+  if (!built_in && !path)
+    return usage_error(fmt::format("{}: a job needs model.name (mlp, resnet or gpt) or model.path", name));
+  if (!built_in || !path) return {};
+  if (is_from_command_line(*built_in) == is_from_command_line(*path))
+    return usage_error(fmt::format("{}: give model.name or model.path, not both", origin(*path)));
+  erase_node(table, is_from_command_line(*path) ? "model.name" : "model.path");
+  return {};
+}
+
+/// The word a choice has in this job; nothing when what is given is no such word, which is told later.
+std::optional<std::string> word_of(const Key& key, toml::table& table) {
+  TrainJob job;
+  const toml::node* node = find_node(table, key.name);
+  if (node && !store(key.field, *node, job)) return std::nullopt;
+  return stored(key.field, job);
+}
+
+std::string misplaced(const Key& key, toml::table& table) {
+  if (key.when->words.empty()) return fmt::format("{} is only for jobs with {}", key.name, key.when->key);
+  const std::string word = word_of(*find_key(key.when->key), table).value_or("");
+  const std::string has = word.empty() ? "model.path" : fmt::format("{} = \"{}\"", key.when->key, word);
+  return fmt::format("{} is for {} \"{}\", but this job has {}", key.name, key.when->key,
+                     fmt::join(key.when->words, "\" or \""), has);
+}
+
+/// Whether the command line chose this kind; a model's is chosen by name or by path.
+bool is_kind_from_command_line(const std::string& key, toml::table& table) {
+  const bool of_model = key == "model.name" || key == "model.path";
+  for (const std::string& choice : of_model ? std::vector<std::string>{"model.name", "model.path"} : std::vector{key})
+    if (const toml::node* node = find_node(table, choice); node && is_from_command_line(*node)) return true;
+  return false;
+}
+
+Result<void> check_model(const TrainJob& job, toml::table& table, const std::string& name) {
+  const ModelSpec& model = job.model;
+  const bool tokens = job.data.format == DataFormat::tokens;
+  if (!model.name.empty() && (model.name == "gpt") != tokens)
+    return usage_error(fmt::format("{}: model {} needs data.format = \"{}\"", place_of(table, "data.format", name),
+                                   model.name, tokens ? "idx" : "tokens"));
+  if (model.name == "gpt" && model.width % model.heads != 0)
+    return usage_error(fmt::format("{}: model.width must be a multiple of model.heads, but they are {} and {}",
+                                   place_of(table, "model.width", name), model.width, model.heads));
+  return {};
+}
+
+Result<void> check_devices(toml::table& table) {
+  std::set<std::string> used;
+  Result<void> result;
+  for_each_device(table, [&](toml::table& device) {
+    const toml::node& use = *device.get("use");
+    if (!used.insert(use.as_string()->get()).second && result)
+      result = usage_error(fmt::format("{}: device {} is used twice", origin(use), use.as_string()->get()));
+  });
+  return result;
+}
+
+Result<void> check_counts(const TrainJob& job, toml::table& table, const std::string& name) {
+  const size_t devices = job.devices.size(), batch = job.train.global_batch, shares = job.balance.shares.size();
+  if (job.balance.policy == BalancePolicy::fixed && shares == 0)
+    return usage_error(
+        fmt::format("{}: balance.shares must have a weight for each device", place_of(table, "balance.shares", name)));
+  if (devices == 0) return {};
+  if (batch < devices)
+    return usage_error(fmt::format("{}: train.global_batch is {}, but each of the {} devices needs at least one sample",
+                                   place_of(table, "train.global_batch", name), batch, devices));
+  if (job.balance.policy == BalancePolicy::fixed && shares != devices)
+    return usage_error(fmt::format("{}: balance.shares must have one weight per device, but has {} for {} device{}",
+                                   place_of(table, "balance.shares", name), shares, devices, devices == 1 ? "" : "s"));
+  return {};
+}
+
+}  // namespace
+
+bool belongs(const Key& key, toml::table& table) {
+  if (!key.when) return true;
+  if (key.when->words.empty()) return find_node(table, key.when->key);
+  const auto word = word_of(*find_key(key.when->key), table);
+  return !word || std::ranges::find(key.when->words, *word) != key.when->words.end();
+}
+
+Result<void> settle_kinds(toml::table& table, const std::string& name) {
+  REMUDA_TRY(settle_model(table, name));
+  for (const Key& key : job_keys()) {
+    const toml::node* node = find_node(table, key.name);
+    if (!node || belongs(key, table)) continue;
+    if (!is_kind_from_command_line(key.when->key, table) || is_from_command_line(*node))
+      return usage_error(fmt::format("{}: {}", origin(*node), misplaced(key, table)));
+    erase_node(table, key.name);
+  }
+  return {};
+}
+
+Result<void> check_job(const TrainJob& job, toml::table& table, const std::string& name) {
+  REMUDA_TRY(check_model(job, table, name));
+  REMUDA_TRY(check_devices(table));
+  return check_counts(job, table, name);
+}
+
+}  // namespace remuda

@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include "job/test_job.h"
+
+namespace remuda {
+namespace {
+
+const std::string kTwoDevices =
+    "[[device]]\n"
+    "use = \"cpu:0\"\n"
+    "[[device]]\n"
+    "use = \"cpu:1\"\n";
+
+TEST(Rules, AJobHasOneModel) {
+  EXPECT_EQ(error_of("[train]\nglobal_batch = 1\n"),
+            "job.toml: a job needs model.name (mlp, resnet or gpt) or model.path");
+  EXPECT_EQ(error_of("[model]\nname = \"mlp\"\npath = \"m.pt\"\n"),
+            "job.toml:3: give model.name or model.path, not both");
+}
+
+TEST(Rules, KeysOfAnotherModelAreRefused) {
+  EXPECT_EQ(error_of("[model]\nname = \"resnet\"\nheads = 2\n"),
+            "job.toml:3: model.heads is for model.name \"gpt\", but this job has model.name = \"resnet\"");
+  EXPECT_EQ(error_of("[model]\nname = \"mlp\"\nwidth = 2\n"),
+            "job.toml:3: model.width is for model.name \"resnet\" or \"gpt\", but this job has model.name = \"mlp\"");
+  EXPECT_EQ(error_of("[model]\npath = \"m.pt\"\nhidden = [2]\n"),
+            "job.toml:3: model.hidden is for model.name \"mlp\", but this job has model.path");
+  EXPECT_EQ(error_of("[model]\nname = \"mlp\"\nloss = \"mse\"\n"),
+            "job.toml:3: model.loss is only for jobs with model.path");
+}
+
+TEST(Rules, KeysOfAnotherDataFormatAreRefused) {
+  EXPECT_EQ(error_of(kMlpJob, {"data.context=3"}),
+            "--set data.context: data.context is for data.format \"tokens\", but this job has data.format = \"idx\"");
+  EXPECT_EQ(error_of("[model]\nname = \"mlp\"\n[data]\ntrain = \"t\"\n"),
+            "job.toml:4: data.train.tokens is for data.format \"tokens\", but this job has data.format = \"idx\"");
+}
+
+TEST(Rules, MomentumIsForSgd) {
+  EXPECT_EQ(error_of(kMlpJob + "momentum = 0.5\noptimizer = \"adamw\"\n"),
+            "job.toml:7: train.momentum is for train.optimizer \"sgd\", but this job has train.optimizer = \"adamw\"");
+}
+
+TEST(Rules, AWrongKindIsToldBeforeWhatBelongsToIt) {
+  EXPECT_EQ(error_of("[model]\nname = \"resnett\"\nnorm = \"group\"\n"),
+            "job.toml:2: model.name is 'resnett'; it must be one of mlp, resnet, gpt");
+}
+
+TEST(Rules, GptNeedsTokensAndAVocabulary) {
+  EXPECT_EQ(error_of(kMlpJob, {"model.name=gpt", "model.vocabulary=2"}),
+            "job.toml: model gpt needs data.format = \"tokens\"");
+  EXPECT_EQ(error_of(kGptJob, {"model={name = \"gpt\"}"}),
+            "job.toml: model.vocabulary is missing; it must be an integer from 1 to 2147483647 (number of different "
+            "tokens)");
+}
+
+TEST(Rules, ImageModelsNeedIdx) {
+  for (const std::string name : {"mlp", "resnet"})
+    EXPECT_EQ(error_of(kGptJob, {"model.name=" + name}), "job.toml:5: model " + name + " needs data.format = \"idx\"");
+}
+
+TEST(Rules, HeadsDivideTheWidth) {
+  EXPECT_EQ(error_of(kGptJob, {"model.width=10"}),
+            "--set model.width: model.width must be a multiple of model.heads, but they are 10 and 4");
+  EXPECT_EQ(error_of(kGptJob, {"model.heads=3"}),
+            "job.toml: model.width must be a multiple of model.heads, but they are 16 and 3");
+}
+
+TEST(Rules, ADeviceIsUsedOnce) {
+  EXPECT_EQ(error_of(kMlpJob + kTwoDevices + "[[device]]\nuse = \"cpu:0\"\n"),
+            "job.toml:12: device cpu:0 is used twice");
+  EXPECT_EQ(error_of(kMlpJob, {}, {{"cpu:1"}, {"cpu:1", 2}}), "--devices: device cpu:1 is used twice");
+}
+
+TEST(Rules, TheBatchHasASampleForEachDevice) {
+  EXPECT_EQ(error_of(kMlpJob + kTwoDevices, {"train.global_batch=1"}),
+            "--set train.global_batch: train.global_batch is 1, but each of the 2 devices needs at least one sample");
+  EXPECT_EQ(error_of(kMlpJob + kTwoDevices, {"train.global_batch=2"}), "no error");
+  EXPECT_EQ(error_of(kMlpJob, {"train.global_batch=1"}), "no error");
+}
+
+TEST(Rules, SharesAreForFixedOnly) {
+  EXPECT_EQ(error_of(kMlpJob + "[balance]\nshares = [1, 1]\n"),
+            "job.toml:8: balance.shares is for balance.policy \"fixed\", but this job has balance.policy = \"auto\"");
+  EXPECT_EQ(error_of(kMlpJob + "[balance]\npolicy = \"fixed\"\n"),
+            "job.toml: balance.shares is missing; it must be a list of numbers above 0 (one weight per device)");
+}
+
+TEST(Rules, ThereIsOneSharePerDevice) {
+  const std::string fixed = kMlpJob + "[balance]\npolicy = \"fixed\"\nshares = [3, 1]\n";
+  EXPECT_EQ(error_of(fixed + kTwoDevices), "no error");
+  EXPECT_EQ(error_of(fixed), "no error");
+  EXPECT_EQ(error_of(fixed, {}, {{"cpu:0"}}),
+            "job.toml:9: balance.shares must have one weight per device, but has 2 for 1 device");
+  EXPECT_EQ(error_of(fixed + kTwoDevices, {"balance.shares=[1]"}),
+            "--set balance.shares: balance.shares must have one weight per device, but has 1 for 2 devices");
+  EXPECT_EQ(error_of(fixed, {"balance.shares=[]"}),
+            "--set balance.shares: balance.shares must have a weight for each device");
+}
+
+}  // namespace
+}  // namespace remuda

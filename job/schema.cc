@@ -1,0 +1,161 @@
+#include "job/schema.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace remuda {
+namespace {
+
+#define MEMBER(path) [](TrainJob& job) -> auto& { return job.path; }
+
+constexpr Range kSteps{0, 2147483647};
+constexpr Range kCount{1, 2147483647};
+constexpr Range kBatch{1, 16777216};
+constexpr Range kWidth{1, 1048576};
+constexpr Range kDepth{1, 10000};
+constexpr Range kAtLeast0{0};
+constexpr Range kAtLeast1{1};
+constexpr Range kAbove0{.low = 0, .above_low = true};
+constexpr Range kFraction{.low = 0, .high = 1, .below_high = true};
+constexpr Range kBucketMib{.low = 0, .high = 4096, .above_low = true};
+constexpr Range kToken{-1, 2147483647};
+
+/// A choice whose words stand in the order of the enumerators.
+template <typename Enum>
+ChoiceField choice(std::vector<std::string> words, Enum& (*member)(TrainJob&)) {
+  return {words, [member](TrainJob& job, size_t index) { member(job) = static_cast<Enum>(index); },
+          [member, words](TrainJob& job) { return words.at(static_cast<size_t>(member(job))); }};
+}
+
+ChoiceField model_name() {
+  const std::vector<std::string> words{"mlp", "resnet", "gpt"};
+  return {words, [words](TrainJob& job, size_t index) { job.model.name = words.at(index); },
+          [](TrainJob& job) { return job.model.name; }};
+}
+
+DataFiles& test_files(TrainJob& job) {
+  if (!job.data.test) job.data.test.emplace();
+  return *job.data.test;
+}
+
+DeviceSpec& last_device(TrainJob& job) { return job.devices.back(); }
+
+Condition for_model(std::vector<std::string> names) { return {"model.name", std::move(names)}; }
+Condition for_data(const char* format) { return {"data.format", {format}}; }
+
+std::vector<Key> model_keys() {
+  const Need required = Need::required, optional = Need::optional;
+  return {
+      {"model.name", model_name(), optional, {}, "a built-in model; or give model.path"},
+      {"model.path", PathField{MEMBER(model.path)}, optional, {}, "a TorchScript file"},
+      {"model.loss", choice<Loss>({"cross_entropy", "nll", "mse"}, MEMBER(model.loss)), optional,
+       Condition{"model.path", {}}, "what the model's output is compared by"},
+      {"model.hidden", IntegersField{MEMBER(model.hidden), kWidth}, optional, for_model({"mlp"}),
+       "width of each hidden layer"},
+      {"model.width", IntegerField{MEMBER(model.width), kWidth}, optional, for_model({"resnet", "gpt"}),
+       "channels of the first stage, or embedding width"},
+      {"model.depth", IntegerField{MEMBER(model.depth), kDepth}, optional, for_model({"resnet", "gpt"}),
+       "blocks per stage, or layers"},
+      {"model.norm", choice<Norm>({"group", "batch"}, MEMBER(model.norm)), optional, for_model({"resnet"}),
+       "normalisation"},
+      {"model.heads", IntegerField{MEMBER(model.heads), kDepth}, optional, for_model({"gpt"}),
+       "attention heads; width is a multiple of it"},
+      {"model.vocabulary", IntegerField{MEMBER(model.vocabulary), kCount}, required, for_model({"gpt"}),
+       "number of different tokens"},
+  };
+}
+
+std::vector<Key> data_keys() {
+  const Need required = Need::required, optional = Need::optional, with_table = Need::with_table;
+  const auto images = [](TrainJob& job) -> auto& { return test_files(job).images; };
+  const auto labels = [](TrainJob& job) -> auto& { return test_files(job).labels; };
+  const auto tokens = [](TrainJob& job) -> auto& { return test_files(job).tokens; };
+  return {
+      {"data.format", choice<DataFormat>({"idx", "tokens"}, MEMBER(data.format)), optional, {}, "kind of data files"},
+      {"data.train.images", PathField{MEMBER(data.train.images)}, required, for_data("idx"), "IDX file to train on"},
+      {"data.train.labels", PathField{MEMBER(data.train.labels)}, required, for_data("idx"), "its labels"},
+      {"data.train.tokens", PathField{MEMBER(data.train.tokens)}, required, for_data("tokens"),
+       "token file to train on; short: data.train = \"FILE\""},
+      {"data.test.images", PathField{images}, with_table, for_data("idx"), "IDX file to test with"},
+      {"data.test.labels", PathField{labels}, with_table, for_data("idx"), "its labels"},
+      {"data.test.tokens", PathField{tokens}, with_table, for_data("tokens"), "token file to test with"},
+      {"data.context", IntegerField{MEMBER(data.context), kWidth}, optional, for_data("tokens"), "length of a window"},
+      {"data.padding", IntegerField{MEMBER(data.padding), kToken}, optional, for_data("tokens"),
+       "targets with this value do not count; -1: none"},
+  };
+}
+
+std::vector<Key> train_keys() {
+  const Need required = Need::required, optional = Need::optional;
+  return {
+      {"train.epochs", IntegerField{MEMBER(train.epochs), kCount}, optional, {}, "passes over the data"},
+      {"train.max_steps", IntegerField{MEMBER(train.max_steps), kSteps}, optional, {}, "stop after these; 0: no limit"},
+      {"train.global_batch",
+       IntegerField{MEMBER(train.global_batch), kBatch},
+       required,
+       {},
+       "samples per step, over all devices"},
+      {"train.optimizer", choice<Optimizer>({"sgd", "adamw"}, MEMBER(train.optimizer)), optional, {}, "update rule"},
+      {"train.learning_rate", NumberField{MEMBER(train.learning_rate), kAbove0}, optional, {}, "step size"},
+      {"train.momentum", NumberField{MEMBER(train.momentum), kFraction}, optional,
+       Condition{"train.optimizer", {"sgd"}}, "part of the last update that is kept"},
+      {"train.weight_decay", NumberField{MEMBER(train.weight_decay), kAtLeast0}, optional, {}, "pull towards zero"},
+      {"train.seed", SeedField{MEMBER(train.seed)}, optional, {}, "of parameters and of the order of samples"},
+      {"train.check_every",
+       IntegerField{MEMBER(train.check_every), kCount},
+       optional,
+       {},
+       "steps between comparisons of all ranks' parameters"},
+      {"train.bucket_mib",
+       NumberField{MEMBER(train.bucket_mib), kBucketMib},
+       optional,
+       {},
+       "gradients are reduced in buckets of this size"},
+  };
+}
+
+std::vector<Key> device_keys() {
+  const auto use = [](TrainJob& job) -> auto& { return last_device(job).use; };
+  const auto slowdown = [](TrainJob& job) -> auto& { return last_device(job).slowdown; };
+  return {
+      {"balance.policy",
+       choice<BalancePolicy>({"auto", "even", "fixed"}, MEMBER(balance.policy)),
+       Need::optional,
+       {},
+       "how the batch is split over devices"},
+      {"balance.shares", NumbersField{MEMBER(balance.shares), kAbove0}, Need::required,
+       Condition{"balance.policy", {"fixed"}}, "one weight per device"},
+      {"device.use", DeviceIdField{use}, Need::with_table, {}, "a device; all of them without [[device]]"},
+      {"device.slowdown", NumberField{slowdown, kAtLeast1}, Need::optional, {}, "pretend to be slower by this factor"},
+  };
+}
+
+#undef MEMBER
+
+}  // namespace
+
+const std::vector<Key>& job_keys() {
+  static const std::vector<Key> keys = [] {
+    std::vector<Key> all;
+    for (auto& part : {model_keys(), data_keys(), train_keys(), device_keys()})
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
+  }();
+  return keys;
+}
+
+const Key* find_key(const std::string& name) {
+  const auto found = std::ranges::find(job_keys(), name, &Key::name);
+  return found == job_keys().end() ? nullptr : &*found;
+}
+
+bool is_table_name(const std::string& name) {
+  return std::ranges::any_of(job_keys(), [&](const Key& key) { return key.name.starts_with(name + "."); });
+}
+
+std::string parent_of(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  return dot == std::string::npos ? "" : name.substr(0, dot);
+}
+
+}  // namespace remuda

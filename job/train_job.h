@@ -1,0 +1,113 @@
+// TrainJob: what a training run is asked to do, as plain data. The TOML file is its only form outside the program.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "balance/policy.h"
+#include "base/result.h"
+
+namespace remuda {
+
+enum class DataFormat { idx, tokens };
+enum class Optimizer { sgd, adamw };
+enum class Loss { cross_entropy, nll, mse };
+enum class Norm { group, batch };
+
+struct ModelSpec {
+  std::string name;                   ///< mlp, resnet or gpt; empty when `path` is given
+  std::string path;                   ///< a TorchScript file; empty when `name` is given
+  Loss loss = Loss::cross_entropy;    ///< of a TorchScript model; the built-in ones have cross_entropy
+  std::vector<int> hidden{256, 128};  ///< mlp: width of each hidden layer
+  int width = 16;                     ///< resnet: channels of the first stage; gpt: embedding width
+  int depth = 1;                      ///< resnet: blocks per stage; gpt: layers
+  int heads = 4;                      ///< gpt
+  int vocabulary = 0;                 ///< gpt: number of different tokens
+  Norm norm = Norm::group;            ///< resnet
+
+  bool operator==(const ModelSpec&) const = default;
+};
+
+/// One split of the data: a pair of IDX files, or a token file.
+struct DataFiles {
+  std::string images, labels;  ///< format idx
+  std::string tokens;          ///< format tokens
+
+  bool operator==(const DataFiles&) const = default;
+};
+
+struct DataSpec {
+  DataFormat format = DataFormat::idx;
+  DataFiles train;
+  std::optional<DataFiles> test;
+  int context = 128;  ///< tokens: length of a window
+  int padding = -1;   ///< tokens: targets with this value do not count; -1 = none
+
+  bool operator==(const DataSpec&) const = default;
+};
+
+struct TrainSpec {
+  int epochs = 1;
+  int max_steps = 0;  ///< stop after this many steps; 0 = no limit
+  int global_batch = 0;
+  Optimizer optimizer = Optimizer::sgd;
+  double learning_rate = 0.1;
+  double momentum = 0.9;  ///< sgd
+  double weight_decay = 0.0;
+  uint64_t seed = 1;
+  int check_every = 100;  ///< steps between comparisons of all ranks' parameters
+  double bucket_mib = 4;  ///< gradients are reduced in buckets of about this size
+
+  bool operator==(const TrainSpec&) const = default;
+};
+
+struct BalanceSpec {
+  BalancePolicy policy = BalancePolicy::automatic;
+  std::vector<double> shares;  ///< for fixed: one weight per device
+
+  bool operator==(const BalanceSpec&) const = default;
+};
+
+struct DeviceSpec {
+  std::string use;        ///< a device id, such as cpu:0
+  double slowdown = 1.0;  ///< pretend to be this many times slower
+
+  bool operator==(const DeviceSpec&) const = default;
+};
+
+struct TrainJob {
+  ModelSpec model;
+  DataSpec data;
+  TrainSpec train;
+  BalanceSpec balance;
+  std::vector<DeviceSpec> devices;
+
+  bool operator==(const TrainJob&) const = default;
+};
+
+/// What the command line puts in place of the file's values. A setting that changes the kind of model, data, optimizer
+/// or balance takes along the file's keys that were for the former kind: `balance.policy=even` drops the file's shares.
+struct JobOverrides {
+  std::vector<std::string> settings;  ///< KEY=VALUE, as in balance.policy=even; VALUE is TOML, or else a plain string
+  std::vector<DeviceSpec> devices;    ///< in place of all [[device]] entries, when not empty
+};
+
+/// A job file's text, with overrides applied and relative paths made absolute (against the folder of `name`), and the
+/// job it describes. The text is what workers are given: they read it with the same function.
+struct ParsedJob {
+  TrainJob job;
+  std::string text;
+};
+
+/// Reads and checks a job: TOML errors with file and line, unknown keys with the nearest known one, values out of
+/// range, keys that do not go together. Does not touch the data files. A job without devices is allowed: a caller that
+/// then takes all devices parses again with them as overrides, which checks the global batch and the shares against
+/// their number.
+Result<ParsedJob> parse_job(const std::string& text, const std::string& name, const JobOverrides& overrides = {});
+
+/// Every key with its type, range, default and meaning, as text for a terminal.
+std::string job_reference();
+
+}  // namespace remuda
