@@ -1,0 +1,69 @@
+// Communicator: what the ranks of one job do together.
+//
+// Every call is collective: all ranks make the same calls in the same order, from one thread at a time. Each message
+// carries its sequence number, label, kind and byte count; ranks that disagree get an error that names both. A rank
+// that dies, or stays away longer than the timeout, is an error that names it (ErrorKind::lost_peer). After an error
+// the communicator is of no further use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/file.h"
+#include "base/result.h"
+
+namespace remuda {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// "shared memory" or "tcp".
+  virtual std::string transport() const = 0;
+
+  /// Memory that the transport can reach without a copy: zeroed, aligned to 64 bytes, owned by the communicator and
+  /// valid as long as it lives. Collective: all ranks ask for the same sizes.
+  virtual Result<std::span<std::byte>> allocate(size_t bytes) = 0;
+
+  /// Adds up `values` over all ranks, in rank order, in place: every rank ends with the same bits, whatever the
+  /// transport. `values` lies in allocate()d memory, at the same place in it on every rank. `label` says what is
+  /// reduced (a bucket's number, say).
+  virtual Result<void> all_reduce(std::span<float> values, uint32_t label) = 0;
+  virtual Result<void> all_reduce(std::span<double> values, uint32_t label) = 0;
+
+  /// Copies rank `root`'s bytes to all. Any memory.
+  virtual Result<void> broadcast(std::span<std::byte> bytes, int root, uint32_t label) = 0;
+
+  /// Every rank gives `mine` (the same size everywhere) and gets all of them in rank order: `all` is size() times as
+  /// long. Any memory.
+  virtual Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all, uint32_t label) = 0;
+
+  /// Returns when every rank has called it.
+  virtual Result<void> barrier(uint32_t label) = 0;
+};
+
+struct ConnectOptions {
+  int rank = 0;
+  int size = 1;
+  std::string master_address = "127.0.0.1";  ///< where rank 0 listens
+  int master_port = 0;
+  std::string bind_address = "127.0.0.1";  ///< where this rank listens for ranks above it
+  Fd listener;                             ///< rank 0 only: the master socket, when it is bound already
+  std::string secret;                      ///< both ends of each connection prove that they know it (HMAC-SHA256)
+  enum class Transport { automatic, shared_memory, tcp } transport = Transport::automatic;
+  double timeout_s = 300;  ///< longest wait for a peer in one call
+  double connect_timeout_s = 60;
+};
+
+/// Meets the other ranks of the job and returns the communicator they share. `automatic` takes shared memory when all
+/// ranks can reach rank 0's memory, TCP otherwise; all ranks must ask for the same. A wrong secret, a rank that is
+/// there twice, and a different world size are errors that name the address and the ranks. One rank alone needs no
+/// secret.
+Result<std::unique_ptr<Communicator>> connect(ConnectOptions options);
+
+}  // namespace remuda

@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include "comm/communicator.h"
+#include "comm/handshake.h"
+#include "comm/rendezvous.h"
+#include "comm/shm/factory.h"
+#include "comm/tcp/factory.h"
+#include "comm/wire.h"
+
+namespace remuda {
+namespace {
+
+using Transport = ConnectOptions::Transport;
+
+Result<void> check(const ConnectOptions& options) {
+  if (options.size < 1 || options.size > kMaxRanks)
+    return usage_error(fmt::format("a job has 1 to {} ranks, not {}", kMaxRanks, options.size));
+  if (options.rank < 0 || options.rank >= options.size)
+    return usage_error(fmt::format("rank {} is not one of a job of {} ranks", options.rank, options.size));
+  if (options.size > 1 && options.secret.empty())
+    return usage_error("the job has no secret; set REMUDA_SECRET to the same random text for all ranks");
+  return {};
+}
+
+Mesh alone() { return {0, 1, std::vector<Fd>(1), std::vector<Fd>(1)}; }
+
+const char* name_of(Transport transport) {
+  if (transport == Transport::automatic) return "any transport";
+  return transport == Transport::tcp ? "tcp" : "shared memory";
+}
+
+// Ranks that were told to use different transports would wait for each other in different places.
+Result<void> agree_on_transport(const Mesh& mesh, Transport mine, double deadline_s) {
+  if (mesh.rank == 0) {
+    for (int peer = 1; peer < mesh.size; ++peer)
+      REMUDA_TRY(send_all(mesh.control[peer].get(), std::as_bytes(std::span(&mine, 1)), deadline_s,
+                          fmt::format("rank {}", peer)));
+    return {};
+  }
+  Transport theirs{};
+  REMUDA_TRY(recv_all(mesh.control[0].get(), std::as_writable_bytes(std::span(&theirs, 1)), deadline_s, "rank 0"));
+  if (theirs == mine) return {};
+  return usage_error(fmt::format("rank {} was told to use {}, rank 0 to use {}; they must be the same", mesh.rank,
+                                 name_of(mine), name_of(theirs)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator>> connect(ConnectOptions options) {
+  REMUDA_TRY(check(options));
+  REMUDA_ASSIGN(Mesh mesh, options.size == 1 ? Result<Mesh>(alone()) : meet(options));
+  REMUDA_TRY(agree_on_transport(mesh, options.transport, deadline_after(options.connect_timeout_s)));
+  if (options.transport != Transport::tcp) {
+    auto shared = shm::make(mesh, options.connect_timeout_s, options.timeout_s);
+    const bool fall_back =
+        !shared && shared.error().kind == ErrorKind::failed && options.transport == Transport::automatic;
+    if (!fall_back) return shared;
+  }
+  return tcp::make(std::move(mesh), options.timeout_s);
+}
+
+}  // namespace remuda

@@ -1,0 +1,149 @@
+#include "comm/handshake.h"
+
+#include <cstring>
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <string_view>
+
+#include "base/check.h"
+#include "comm/wire.h"
+
+namespace remuda {
+namespace {
+
+constexpr std::string_view kMagic{"remuda\r\n", 8};
+constexpr uint32_t kVersion = 1;
+constexpr size_t kSignedBytes = 64;  // all but the MAC
+
+using Mac = std::array<std::byte, 32>;
+
+void put(std::byte* to, uint32_t value) {
+  for (int i = 0; i < 4; ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
+}
+
+uint32_t get(const std::byte* from) {
+  uint32_t value = 0;
+  for (int i = 0; i < 4; ++i) value |= std::to_integer<uint32_t>(from[i]) << (8 * i);
+  return value;
+}
+
+void fill_random(std::span<std::byte> bytes) {
+  const int done = RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+  REMUDA_CHECK(done == 1, "the system's random numbers are always there");
+}
+
+Mac sign(const std::string& secret, const Greeting& hello, const Greeting& challenge, const Greeting& message) {
+  std::array<std::byte, 3 * kSignedBytes> text;
+  auto* to = text.data();
+  for (const Greeting* part : {&hello, &challenge, &message}) {
+    std::memcpy(to, encode(*part).data(), kSignedBytes);
+    to += kSignedBytes;
+  }
+  Mac mac;
+  unsigned length = mac.size();
+  const auto* done = HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
+                          reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+                          reinterpret_cast<unsigned char*>(mac.data()), &length);
+  REMUDA_CHECK(done && length == mac.size(), "HMAC-SHA256 gives 32 bytes");
+  return mac;
+}
+
+bool same(const Mac& a, const Mac& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+
+Result<Greeting> receive(int fd, Greeting::Step step, double deadline_s, const std::string& address) {
+  Greeting::Bytes bytes;
+  REMUDA_TRY(recv_all(fd, bytes, deadline_s, address));
+  REMUDA_ASSIGN(Greeting greeting, parse_greeting(bytes));
+  if (greeting.step != step) return failed(fmt::format("{} breaks the order of the handshake", address));
+  return greeting;
+}
+
+Result<void> obey(const Greeting& verdict, const Identity& self, const Greeting& acceptor, const std::string& address) {
+  if (acceptor.size != static_cast<uint32_t>(self.size) || verdict.verdict == Greeting::Verdict::other_size)
+    return usage_error(fmt::format("rank {} was started for a job of {} ranks, rank {} at {} for {}", self.rank,
+                                   self.size, acceptor.rank, address, acceptor.size));
+  if (verdict.verdict == Greeting::Verdict::duplicate)
+    return usage_error(
+        fmt::format("rank {} is there twice: rank {} at {} knows another one", self.rank, acceptor.rank, address));
+  return {};
+}
+
+}  // namespace
+
+Greeting::Bytes encode(const Greeting& greeting) {
+  Greeting::Bytes bytes{};
+  std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
+  put(&bytes[8], kVersion);
+  put(&bytes[12], static_cast<uint32_t>(greeting.step));
+  put(&bytes[16], static_cast<uint32_t>(greeting.role));
+  put(&bytes[20], greeting.rank);
+  put(&bytes[24], greeting.size);
+  put(&bytes[28], static_cast<uint32_t>(greeting.verdict));
+  std::memcpy(&bytes[32], greeting.nonce.data(), greeting.nonce.size());
+  std::memcpy(&bytes[64], greeting.mac.data(), greeting.mac.size());
+  return bytes;
+}
+
+Result<Greeting> parse_greeting(std::span<const std::byte> bytes) {
+  if (bytes.size() != Greeting::kBytes || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
+    return failed("the other end does not speak remuda's protocol");
+  if (const uint32_t version = get(&bytes[8]); version != kVersion)
+    return failed(fmt::format("the other end speaks version {} of the protocol, this one {}", version, kVersion));
+  const uint32_t step = get(&bytes[12]), role = get(&bytes[16]), rank = get(&bytes[20]), size = get(&bytes[24]);
+  const uint32_t verdict = get(&bytes[28]);
+  if (step > 3 || role > 1 || size > kMaxRanks || rank >= size || verdict > 2)
+    return failed("the other end sent a greeting that makes no sense");
+  Greeting greeting{static_cast<Greeting::Step>(step), static_cast<LinkRole>(role), rank, size,
+                    static_cast<Greeting::Verdict>(verdict)};
+  std::memcpy(greeting.nonce.data(), &bytes[32], greeting.nonce.size());
+  std::memcpy(greeting.mac.data(), &bytes[64], greeting.mac.size());
+  return greeting;
+}
+
+Result<void> introduce(int fd, const Identity& self, LinkRole role, const std::string& address, double deadline_s) {
+  Greeting hello{Greeting::Step::hello, role, static_cast<uint32_t>(self.rank), static_cast<uint32_t>(self.size)};
+  fill_random(hello.nonce);
+  REMUDA_TRY(send_all(fd, encode(hello), deadline_s, address));
+  REMUDA_ASSIGN(const Greeting challenge, receive(fd, Greeting::Step::challenge, deadline_s, address));
+  if (!same(challenge.mac, sign(self.secret, hello, challenge, challenge)))
+    return usage_error(fmt::format(
+        "rank {} and {} do not share one secret; REMUDA_SECRET must be the same for all ranks", self.rank, address));
+  Greeting proof = hello;
+  proof.step = Greeting::Step::proof;
+  proof.mac = sign(self.secret, hello, challenge, proof);
+  REMUDA_TRY(send_all(fd, encode(proof), deadline_s, address));
+  REMUDA_ASSIGN(const Greeting verdict, receive(fd, Greeting::Step::verdict, deadline_s, address));
+  if (!same(verdict.mac, sign(self.secret, hello, challenge, verdict)))
+    return failed(fmt::format("{} sent a verdict that it did not sign", address));
+  return obey(verdict, self, challenge, address);
+}
+
+Result<Greeting::Bytes> Reception::answer(std::span<const std::byte> hello) {
+  REMUDA_ASSIGN(hello_, parse_greeting(hello));
+  if (hello_.step != Greeting::Step::hello) return failed("the other end did not begin with a hello");
+  challenge_ = {Greeting::Step::challenge, hello_.role, static_cast<uint32_t>(self_->rank),
+                static_cast<uint32_t>(self_->size)};
+  fill_random(challenge_.nonce);
+  challenge_.mac = sign(self_->secret, hello_, challenge_, challenge_);
+  return encode(challenge_);
+}
+
+Result<void> Reception::check(std::span<const std::byte> proof) const {
+  REMUDA_ASSIGN(const Greeting given, parse_greeting(proof));
+  if (given.step != Greeting::Step::proof || !same(given.mac, sign(self_->secret, hello_, challenge_, given)))
+    return failed("the other end does not know the job's secret (REMUDA_SECRET)");
+  return {};
+}
+
+Greeting::Bytes Reception::verdict(Greeting::Verdict verdict) const {
+  Greeting message = challenge_;
+  message.step = Greeting::Step::verdict;
+  message.verdict = verdict;
+  message.mac = sign(self_->secret, hello_, challenge_, message);
+  return encode(message);
+}
+
+}  // namespace remuda

@@ -1,0 +1,194 @@
+#include "comm/rendezvous.h"
+
+#include <algorithm>
+#include <bit>
+#include <fmt/format.h>
+#include <span>
+#include <string_view>
+
+#include "base/text.h"
+#include "comm/acceptor.h"
+#include "comm/handshake.h"
+#include "comm/wire.h"
+
+namespace remuda {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "plain structs go over the wire as they are");
+
+// Where a rank listens, as sent to rank 0 and by rank 0.
+struct Entry {
+  char address[60] = {};
+  uint32_t port = 0;
+};
+
+class Rendezvous {
+ public:
+  Rendezvous(const ConnectOptions& options, double deadline_s)
+      : self_{options.rank, options.size, options.secret},
+        master_{options.master_address, options.master_port},
+        timeout_s_(options.connect_timeout_s),
+        deadline_s_(deadline_s) {
+    mesh_ = {options.rank, options.size, std::vector<Fd>(options.size), std::vector<Fd>(options.size)};
+  }
+
+  Result<Mesh> lead(Fd listener);
+  Result<Mesh> follow(Fd listener);
+
+ private:
+  Fd& link(int rank, LinkRole role) { return role == LinkRole::control ? mesh_.control[rank] : mesh_.data[rank]; }
+  Result<void> connect_to(int rank, const Endpoint& endpoint, LinkRole role);
+  Result<void> accept_from_above(Acceptor& acceptor, std::span<const LinkRole> roles);
+  Result<void> admit(Visitor visitor);
+  Result<void> missing(const Acceptor& acceptor, std::span<const LinkRole> roles);
+  bool complete(std::span<const LinkRole> roles);
+  Result<std::vector<Entry>> gather_entries();
+  template <typename Bytes>
+  Result<void> hear(int rank, Bytes bytes);
+
+  Identity self_;
+  Endpoint master_;
+  double timeout_s_;
+  double deadline_s_;
+  Mesh mesh_;
+};
+
+constexpr LinkRole kControl[] = {LinkRole::control};
+constexpr LinkRole kData[] = {LinkRole::data};
+constexpr LinkRole kBoth[] = {LinkRole::control, LinkRole::data};
+
+Result<void> Rendezvous::connect_to(int rank, const Endpoint& endpoint, LinkRole role) {
+  auto fd = dial(endpoint, deadline_s_);
+  if (!fd) {
+    fd.error().message = fmt::format("rank {} did not reach rank {} within {:g} s: {}", self_.rank, rank, timeout_s_,
+                                     fd.error().message);
+    fd.error().peer = rank;
+    return tl::unexpected(fd.error());
+  }
+  auto welcome = introduce(fd->get(), self_, role, endpoint.text(), deadline_s_);
+  if (!welcome) {
+    if (welcome.error().kind == ErrorKind::lost_peer) welcome.error().peer = rank;
+    return welcome;
+  }
+  link(rank, role) = std::move(*fd);
+  return {};
+}
+
+Result<void> Rendezvous::admit(Visitor visitor) {
+  const auto& greeting = visitor.greeting();
+  const int rank = static_cast<int>(greeting.rank);
+  const auto answer = [&](Greeting::Verdict verdict) {
+    return send_all(visitor.fd.get(), visitor.reception.verdict(verdict), deadline_s_, visitor.address);
+  };
+  if (greeting.size != static_cast<uint32_t>(self_.size)) {
+    static_cast<void>(answer(Greeting::Verdict::other_size));
+    return usage_error(fmt::format("rank {} at {} was started for a job of {} ranks, rank {} for {}", rank,
+                                   visitor.address, greeting.size, self_.rank, self_.size));
+  }
+  if (rank <= self_.rank || link(rank, greeting.role)) {
+    static_cast<void>(answer(Greeting::Verdict::duplicate));
+    const Fd& first = link(rank, greeting.role);
+    return usage_error(fmt::format("rank {} is there twice: at {} and {}", rank, visitor.address,
+                                   first ? "at " + remote_endpoint(first.get()).text() : "here"));
+  }
+  REMUDA_TRY(answer(Greeting::Verdict::welcome));
+  link(rank, greeting.role) = std::move(visitor.fd);
+  return {};
+}
+
+bool Rendezvous::complete(std::span<const LinkRole> roles) {
+  for (const LinkRole role : roles)
+    for (int rank = self_.rank + 1; rank < self_.size; ++rank)
+      if (!link(rank, role)) return false;
+  return true;
+}
+
+Result<void> Rendezvous::missing(const Acceptor& acceptor, std::span<const LinkRole> roles) {
+  std::vector<int> ranks;
+  for (int rank = self_.rank + 1; rank < self_.size; ++rank)
+    if (!link(rank, roles.front()) || !link(rank, roles.back())) ranks.push_back(rank);
+  const std::string hint = acceptor.last_refusal().empty() ? "" : fmt::format(" ({})", acceptor.last_refusal());
+  return tl::unexpected(Error{ErrorKind::lost_peer,
+                              fmt::format("rank {}: rank {} of {} did not come within {:g} s{}", self_.rank,
+                                          index_ranges(ranks), self_.size, timeout_s_, hint),
+                              ranks.front()});
+}
+
+Result<void> Rendezvous::accept_from_above(Acceptor& acceptor, std::span<const LinkRole> roles) {
+  while (!complete(roles)) {
+    REMUDA_ASSIGN(auto visitor, acceptor.next(deadline_s_));
+    if (!visitor) return missing(acceptor, roles);
+    REMUDA_TRY(admit(std::move(*visitor)));
+  }
+  return {};
+}
+
+template <typename Bytes>
+Result<void> Rendezvous::hear(int rank, Bytes bytes) {
+  auto heard = recv_all(mesh_.control[rank].get(), bytes, deadline_s_, fmt::format("rank {}", rank));
+  if (!heard) {
+    heard.error().message += " while the ranks of the job were meeting";
+    heard.error().peer = rank;
+  }
+  return heard;
+}
+
+Result<std::vector<Entry>> Rendezvous::gather_entries() {
+  std::vector<Entry> entries(self_.size);
+  for (int rank = 1; rank < self_.size; ++rank) {
+    Entry& entry = entries[rank];
+    REMUDA_TRY(hear(rank, std::as_writable_bytes(std::span(&entry, 1))));
+    entry.address[sizeof entry.address - 1] = '\0';
+    const std::string_view address = entry.address;
+    if (address == "0.0.0.0" || address == "::") {
+      const std::string seen = remote_endpoint(mesh_.control[rank].get()).address;
+      seen.copy(entry.address, sizeof entry.address - 1);
+      entry.address[std::min(seen.size(), sizeof entry.address - 1)] = '\0';
+    }
+  }
+  return entries;
+}
+
+Result<Mesh> Rendezvous::lead(Fd listener) {
+  Acceptor acceptor(std::move(listener), self_);
+  REMUDA_TRY(accept_from_above(acceptor, kControl));
+  REMUDA_ASSIGN(const std::vector<Entry> entries, gather_entries());
+  for (int rank = 1; rank < self_.size; ++rank)
+    REMUDA_TRY(send_all(mesh_.control[rank].get(), std::as_bytes(std::span(entries)), deadline_s_,
+                        fmt::format("rank {}", rank)));
+  REMUDA_TRY(accept_from_above(acceptor, kData));
+  return std::move(mesh_);
+}
+
+Result<Mesh> Rendezvous::follow(Fd listener) {
+  const Endpoint mine = local_endpoint(listener.get());
+  Acceptor acceptor(std::move(listener), self_);
+  REMUDA_TRY(connect_to(0, master_, LinkRole::control));
+  Entry entry;
+  mine.address.copy(entry.address, sizeof entry.address - 1);
+  entry.port = static_cast<uint32_t>(mine.port);
+  REMUDA_TRY(send_all(mesh_.control[0].get(), std::as_bytes(std::span(&entry, 1)), deadline_s_, "rank 0"));
+  std::vector<Entry> entries(self_.size);
+  REMUDA_TRY(hear(0, std::as_writable_bytes(std::span(entries))));
+  REMUDA_TRY(connect_to(0, master_, LinkRole::data));
+  for (int rank = 1; rank < self_.rank; ++rank)
+    for (const LinkRole role : kBoth)
+      REMUDA_TRY(connect_to(rank, {entries[rank].address, static_cast<int>(entries[rank].port)}, role));
+  REMUDA_TRY(accept_from_above(acceptor, kBoth));
+  return std::move(mesh_);
+}
+
+}  // namespace
+
+Result<Mesh> meet(ConnectOptions& options) {
+  Rendezvous rendezvous(options, deadline_after(options.connect_timeout_s));
+  if (options.rank != 0) {
+    REMUDA_ASSIGN(Fd listener, listen_on({options.bind_address, 0}));
+    return rendezvous.follow(std::move(listener));
+  }
+  REMUDA_ASSIGN(Fd listener, options.listener ? adopt_listener(std::move(options.listener))
+                                              : listen_on({options.master_address, options.master_port}));
+  return rendezvous.lead(std::move(listener));
+}
+
+}  // namespace remuda

@@ -1,0 +1,27 @@
+// Rendezvous: how the ranks of a job find each other.
+//
+// Rank 0 listens at the master address. Every other rank listens at an address of its own, dials rank 0 and says where
+// it listens; once all are there rank 0 sends the list to all, and each rank dials those below it. Every connection
+// passes the handshake first.
+#pragma once
+
+#include <vector>
+
+#include "base/file.h"
+#include "comm/communicator.h"
+
+namespace remuda {
+
+/// Two authenticated sockets to every peer, by rank; those of the own rank are empty.
+struct Mesh {
+  int rank = 0;
+  int size = 1;
+  std::vector<Fd> control;
+  std::vector<Fd> data;
+};
+
+/// Ends within connect_timeout_s. Errors: a master port in use (usage); ranks that never came, by number; another
+/// secret, another world size, or a rank that is there twice (usage), with address and rank. Takes options.listener.
+Result<Mesh> meet(ConnectOptions& options);
+
+}  // namespace remuda

@@ -1,0 +1,16 @@
+// Tests only: N ranks as threads of this process, over the real transports.
+#pragma once
+
+#include <functional>
+
+#include "comm/communicator.h"
+
+namespace remuda {
+
+/// Runs `body` once per rank, each in a thread with its own communicator (connected over loopback), and joins them.
+/// The first exception a rank throws is thrown again here, once all have ended. `timeout_s` is
+/// ConnectOptions::timeout_s.
+void run_ranks(int size, ConnectOptions::Transport transport, const std::function<void(Communicator&)>& body,
+               double timeout_s = 30);
+
+}  // namespace remuda

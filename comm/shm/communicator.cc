@@ -1,0 +1,188 @@
+// all_reduce in place, without a copy: once all ranks have come, rank r adds up chunk r of all ranks' buffers and
+// writes the sum into all of them. Memory traffic: N buffers read once and written once.
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "base/check.h"
+#include "comm/reduce.h"
+#include "comm/shm/factory.h"
+#include "comm/shm/join.h"
+#include "comm/shm/slots.h"
+#include "comm/transport.h"
+
+namespace remuda::shm {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kPieceBytes = 128 << 10;  // half of a rank's bounce buffer
+
+constexpr size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// The file: one page for the token, the slots, two bounce pieces per rank, then the arenas as they are allocated.
+struct Layout {
+  explicit Layout(int size)
+      : bounce(kPage + whole_pages(size * sizeof(Slot))), arenas(bounce + size * 2 * kPieceBytes) {}
+  size_t slots = kPage;
+  size_t bounce;
+  size_t arenas;
+};
+
+// What one allocate() gave: `stride` bytes for each rank, one behind the other.
+struct Arena {
+  std::byte* base;
+  size_t stride;
+  size_t offset;
+};
+
+class ShmCommunicator final : public TransportCommunicator {
+ public:
+  ShmCommunicator(Peers peers, double timeout_s, std::shared_ptr<Memory> memory, std::byte* head)
+      : TransportCommunicator(std::move(peers), timeout_s),
+        memory_(std::move(memory)),
+        layout_(size()),
+        head_(head),
+        slots_(reinterpret_cast<Slot*>(head + layout_.slots), rank(), size()),
+        end_(layout_.arenas) {}
+
+  static Result<std::unique_ptr<Communicator>> make(Mesh& mesh, double connect_timeout_s, double timeout_s);
+
+  std::string transport() const override { return "shared memory"; }
+
+ protected:
+  Result<std::span<std::byte>> do_allocate(const Message& message) override;
+  Result<void> do_all_reduce(const Message& m, std::span<float> values) override { return reduce(m, values); }
+  Result<void> do_all_reduce(const Message& m, std::span<double> values) override { return reduce(m, values); }
+  Result<void> do_broadcast(const Message& message, std::span<std::byte> bytes) override;
+  Result<void> do_all_gather(const Message& message, std::span<const std::byte> mine,
+                             std::span<std::byte> all) override;
+  Result<void> do_barrier(const Message& message) override { return meet(message); }
+  uint64_t offset_of(const void* values) const override;
+
+ private:
+  Result<void> meet(const Message& message);
+  Result<void> step(const Message& message);
+  const Arena* arena_of(const void* values) const;
+  template <typename T>
+  Result<void> reduce(const Message& message, std::span<T> values);
+  /// Hands `bytes` on in pieces: `fill(bounce, piece)` before the others may read, `drain(piece)` after.
+  template <typename Fill, typename Drain>
+  Result<void> in_pieces(const Message& message, Fill fill, Drain drain);
+  std::byte* bounce(int peer) const { return head_ + layout_.bounce + (2 * peer + half_) * kPieceBytes; }
+
+  std::shared_ptr<Memory> memory_;
+  Layout layout_;
+  std::byte* head_;
+  Slots slots_;
+  size_t end_;
+  std::vector<Arena> arenas_;
+  int half_ = 0;
+};
+
+Result<std::unique_ptr<Communicator>> ShmCommunicator::make(Mesh& mesh, double connect_timeout_s, double timeout_s) {
+  REMUDA_ASSIGN(std::shared_ptr<Memory> memory, join(mesh, connect_timeout_s));
+  auto head = memory->map(0, Layout(mesh.size).arenas);
+  if (!head)  // the others believe that all have it
+    return tl::unexpected(Error{ErrorKind::lost_peer, head.error().message, mesh.rank});
+  return std::make_unique<ShmCommunicator>(Peers(mesh.rank, std::move(mesh.control)), timeout_s, std::move(memory),
+                                           *head);
+}
+
+Result<void> ShmCommunicator::step(const Message& message) {
+  slots_.step();
+  return slots_.wait(message, peers(), deadline_s());
+}
+
+Result<void> ShmCommunicator::meet(const Message& message) {
+  slots_.announce(message);
+  REMUDA_TRY(step(message));
+  return slots_.agree(message);
+}
+
+Result<std::span<std::byte>> ShmCommunicator::do_allocate(const Message& message) {
+  REMUDA_TRY(meet(message));
+  const size_t stride = std::max(kPage, whole_pages(message.bytes));
+  REMUDA_ASSIGN(std::byte* const base, memory_->map(end_, stride * size()));
+  arenas_.push_back({base, stride, end_});
+  end_ += stride * size();
+  REMUDA_TRY(step(message));
+  return std::span(base + rank() * stride, message.bytes);
+}
+
+const Arena* ShmCommunicator::arena_of(const void* values) const {
+  const auto* at = static_cast<const std::byte*>(values);
+  for (const Arena& arena : arenas_) {
+    const std::byte* mine = arena.base + rank() * arena.stride;
+    if (std::less_equal<>()(mine, at) && std::less<>()(at, mine + arena.stride)) return &arena;
+  }
+  return nullptr;
+}
+
+uint64_t ShmCommunicator::offset_of(const void* values) const {
+  const Arena* arena = arena_of(values);
+  if (!arena) return 0;
+  return arena->offset - layout_.arenas +
+         (static_cast<const std::byte*>(values) - arena->base - rank() * arena->stride);
+}
+
+template <typename T>
+Result<void> ShmCommunicator::reduce(const Message& message, std::span<T> values) {
+  const Arena* arena = arena_of(values.data());
+  REMUDA_CHECK(arena || values.empty(), "all_reduce is for allocate()d memory");
+  REMUDA_TRY(meet(message));
+  if (values.empty()) return {};
+  const Chunk own = chunk_of(values.size(), sizeof(T), rank(), size());
+  const auto own_bytes = reinterpret_cast<std::byte*>(values.data() + own.begin);
+  std::vector<T*> buffers(size());
+  for (int peer = 0; peer < size(); ++peer)
+    buffers[peer] = reinterpret_cast<T*>(own_bytes + (peer - rank()) * static_cast<ptrdiff_t>(arena->stride));
+  const std::vector<const T*> in(buffers.begin(), buffers.end());
+  sum_in_rank_order<T>(in, buffers, own.size());
+  return step(message);
+}
+
+// Double-buffered: a half is filled again only after all ranks have passed the step of the other half, and so have
+// drained this one.
+template <typename Fill, typename Drain>
+Result<void> ShmCommunicator::in_pieces(const Message& message, Fill fill, Drain drain) {
+  slots_.announce(message);
+  size_t at = 0;
+  do {
+    half_ ^= 1;
+    const size_t length = std::min(kPieceBytes, message.bytes - at);
+    fill(at, length);
+    REMUDA_TRY(step(message));
+    if (at == 0) REMUDA_TRY(slots_.agree(message));
+    drain(at, length);
+    at += length;
+  } while (at < message.bytes);
+  return {};
+}
+
+Result<void> ShmCommunicator::do_broadcast(const Message& message, std::span<std::byte> bytes) {
+  const auto fill = [&](size_t at, size_t length) {
+    if (rank() == message.root) std::copy_n(bytes.data() + at, length, bounce(rank()));
+  };
+  const auto drain = [&](size_t at, size_t length) {
+    if (rank() != message.root) std::copy_n(bounce(message.root), length, bytes.data() + at);
+  };
+  return in_pieces(message, fill, drain);
+}
+
+Result<void> ShmCommunicator::do_all_gather(const Message& message, std::span<const std::byte> mine,
+                                            std::span<std::byte> all) {
+  const auto fill = [&](size_t at, size_t length) { std::copy_n(mine.data() + at, length, bounce(rank())); };
+  const auto drain = [&](size_t at, size_t length) {
+    for (int peer = 0; peer < size(); ++peer) std::copy_n(bounce(peer), length, all.data() + peer * mine.size() + at);
+  };
+  return in_pieces(message, fill, drain);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator>> make(Mesh& mesh, double connect_timeout_s, double timeout_s) {
+  return ShmCommunicator::make(mesh, connect_timeout_s, timeout_s);
+}
+
+}  // namespace remuda::shm

@@ -1,0 +1,98 @@
+#include "comm/shm/slots.h"
+
+#include <climits>
+#include <ctime>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+namespace remuda::shm {
+namespace {
+
+constexpr double kSpinS = 20e-6;                  // more than a wake-up costs, less than anyone notices
+constexpr timespec kSleep{0, 100 * 1000 * 1000};  // how soon a dead peer is noticed
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t expected) {
+  ::syscall(SYS_futex, &word, FUTEX_WAIT, expected, &kSleep, nullptr, 0);
+}
+
+void futex_wake_all(std::atomic<uint32_t>& word) {
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+bool reached(uint32_t steps, uint32_t wanted) { return static_cast<int32_t>(steps - wanted) >= 0; }
+
+}  // namespace
+
+// With fewer cores than ranks, spinning would only keep the awaited rank from running.
+Slots::Slots(Slot* slots, int rank, int size)
+    : slots_(slots), rank_(rank), size_(size), may_spin_(::sysconf(_SC_NPROCESSORS_ONLN) >= size) {}
+
+void Slots::announce(const Message& message) {
+  parity_ ^= 1;
+  slots_[rank_].messages[parity_] = message;
+}
+
+// The order of all (store steps, read sleepers) here against (count as sleeper, read steps) in the kernel's wait below
+// makes sure that a sleeper is woken or does not fall asleep.
+void Slots::step() {
+  Slot& slot = slots_[rank_];
+  slot.steps.store(++step_, std::memory_order_seq_cst);
+  if (slot.sleepers.load(std::memory_order_seq_cst) != 0) futex_wake_all(slot.steps);
+}
+
+bool Slots::arrived(int peer) const { return reached(slots_[peer].steps.load(std::memory_order_acquire), step_); }
+
+bool Slots::spin(int peer) const {
+  if (arrived(peer)) return true;
+  if (!may_spin_) return false;
+  const double end_s = steady_clock().now_s() + kSpinS;
+  do {
+    for (int i = 0; i < 32; ++i, relax())
+      if (arrived(peer)) return true;
+  } while (steady_clock().now_s() < end_s);
+  return false;
+}
+
+Result<void> Slots::look_for_the_dead(const Message& message, Peers& peers) {
+  REMUDA_TRY(peers.listen(message.sequence));
+  for (int peer = 0; peer < size_; ++peer)
+    if (peer != rank_ && peers.gone(peer) && !arrived(peer))
+      return tl::unexpected(lost_rank(peer, "went away", message));
+  return {};
+}
+
+Result<void> Slots::sleep_until_arrived(int peer, const Message& message, Peers& peers, double deadline_s) {
+  Slot& slot = slots_[peer];
+  for (;;) {
+    slot.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    const uint32_t steps = slot.steps.load(std::memory_order_seq_cst);
+    if (!reached(steps, step_)) futex_wait(slot.steps, steps);
+    slot.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    if (arrived(peer)) return {};
+    REMUDA_TRY(look_for_the_dead(message, peers));
+    if (steady_clock().now_s() >= deadline_s) return tl::unexpected(lost_rank(peer, "did not come in time", message));
+  }
+}
+
+Result<void> Slots::wait(const Message& message, Peers& peers, double deadline_s) {
+  for (int peer = 0; peer < size_; ++peer)
+    if (peer != rank_ && !spin(peer)) REMUDA_TRY(sleep_until_arrived(peer, message, peers, deadline_s));
+  return {};
+}
+
+Result<void> Slots::agree(const Message& message) const {
+  for (int peer = 0; peer < size_; ++peer)
+    if (peer != rank_) REMUDA_TRY(remuda::agree(rank_, message, peer, slots_[peer].messages[parity_]));
+  return {};
+}
+
+}  // namespace remuda::shm

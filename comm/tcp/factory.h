@@ -1,0 +1,13 @@
+// A communicator over TCP: the way between hosts, and within one where memory cannot be shared.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "comm/rendezvous.h"
+
+namespace remuda::tcp {
+
+std::unique_ptr<Communicator> make(Mesh mesh, double timeout_s);
+
+}  // namespace remuda::tcp

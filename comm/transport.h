@@ -1,0 +1,54 @@
+// TransportCommunicator: what all transports share. Numbers and describes the calls, remembers the first error, and
+// tells the peers about it. A transport fills in how ranks meet and how data moves.
+#pragma once
+
+#include <optional>
+
+#include "comm/communicator.h"
+#include "comm/message.h"
+#include "comm/peers.h"
+
+namespace remuda {
+
+class TransportCommunicator : public Communicator {
+ public:
+  TransportCommunicator(Peers peers, double timeout_s) : peers_(std::move(peers)), timeout_s_(timeout_s) {}
+
+  int rank() const final { return peers_.rank(); }
+  int size() const final { return peers_.size(); }
+  Result<std::span<std::byte>> allocate(size_t bytes) final;
+  Result<void> all_reduce(std::span<float> values, uint32_t label) final;
+  Result<void> all_reduce(std::span<double> values, uint32_t label) final;
+  Result<void> broadcast(std::span<std::byte> bytes, int root, uint32_t label) final;
+  Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all, uint32_t label) final;
+  Result<void> barrier(uint32_t label) final;
+
+ protected:
+  virtual Result<std::span<std::byte>> do_allocate(const Message& message) = 0;
+  virtual Result<void> do_all_reduce(const Message& message, std::span<float> values) = 0;
+  virtual Result<void> do_all_reduce(const Message& message, std::span<double> values) = 0;
+  virtual Result<void> do_broadcast(const Message& message, std::span<std::byte> bytes) = 0;
+  virtual Result<void> do_all_gather(const Message& message, std::span<const std::byte> mine,
+                                     std::span<std::byte> all) = 0;
+  virtual Result<void> do_barrier(const Message& message) = 0;
+  /// Where `values` lie in allocate()d memory.
+  virtual uint64_t offset_of(const void* values) const = 0;
+  /// After the first error: nothing more will be sent.
+  virtual void hang_up() {}
+
+  Peers& peers() { return peers_; }
+  /// Seconds on steady_clock() at which the call in progress gives up.
+  double deadline_s() const { return deadline_s_; }
+
+ private:
+  template <typename Body>
+  auto collective(Message message, Body body) -> decltype(body(message));
+
+  Peers peers_;
+  double timeout_s_;
+  double deadline_s_ = 0;
+  uint64_t sequence_ = 0;
+  std::optional<Error> failure_;
+};
+
+}  // namespace remuda
