@@ -1,0 +1,38 @@
+// Event: what a worker tells the process that launched it, one line of JSON each, on the descriptor REMUDA_EVENTS_FD.
+//
+// The field "event" says which it is:
+//   ready    rank, pid, torch                     the worker runs
+//   alone    rank, samples_per_s                  its device was measured alone
+//   step     step, steps, epoch, loss, samples_per_s, shares[], compute_s[], wait_s[]       from rank 0, per rank
+//   balance  step, shares[], predicted_gain, reason                                         from rank 0
+//   epoch    epoch, epochs, train_loss, and with test data test_loss, test_accuracy         from rank 0
+//   error    kind (usage, failed, lost_peer), message, peer, step      the worker ends next, with a status other than 0
+//   done     rank; from rank 0 also report        the worker ends next, with status 0
+// A worker that is still at work when all others are done sends an event now and then (see Patience in supervisor.h).
+//
+// Events are foreign input: a field may be missing or of any type, and the readers below never throw.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace remuda {
+
+/// An object with a text field "event"; an error that says what is wrong with the line otherwise.
+Result<Json> parse_event(std::string_view line);
+
+/// The field's value where it has the right type, `otherwise` where not.
+std::string text_field(const Json& object, const char* key, const std::string& otherwise = "");
+double number_field(const Json& object, const char* key, double otherwise = 0);
+/// The field's numbers; empty where it is not an array, and NaN for each element that is not a number (JSON has
+/// no NaN: writers put null).
+std::vector<double> numbers_field(const Json& object, const char* key);
+
+/// The Error that an "error" event reports.
+Error reported_error(const Json& event);
+
+}  // namespace remuda

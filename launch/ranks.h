@@ -1,0 +1,28 @@
+// Ranks: the environment by which the processes of one job find each other and know their place.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/process.h"
+
+namespace remuda {
+
+/// What all ranks of a job on this host share.
+struct Rendezvous {
+  int world_size = 1;
+  int port = 0;           ///< of rank 0, on 127.0.0.1
+  std::string run_id;     ///< names the job
+  std::string secret;     ///< see make_secret()
+  std::string transport;  ///< auto, shm or tcp
+};
+
+/// What torchrun sets for each worker, so that programs written for it run unchanged: one group of ranks on one host,
+/// never restarted.
+Environment torchrun_environment(const Rendezvous& rendezvous, int rank);
+
+/// torchrun's variables, remuda's own, and as many threads as the rank has cores: OpenMP gets them all and OpenBLAS
+/// one, because two pools on the same cores slow each other down many times over.
+Environment rank_environment(const Rendezvous& rendezvous, int rank, size_t cores);
+
+}  // namespace remuda
