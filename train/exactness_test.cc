@@ -1,0 +1,150 @@
+// The claim remuda stands on: however a batch is split over ranks, training is the training of one device.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <random>
+
+#include "balance/shares.h"
+#include "comm/run_ranks.h"
+#include "train/gradient_reducer.h"
+#include "train/test_cases.h"
+
+namespace remuda {
+namespace {
+
+using testing::case_loss;
+using testing::make_batch;
+using testing::make_seeded;
+using testing::model_cases;
+using testing::ModelCase;
+using Transport = ConnectOptions::Transport;
+
+std::vector<std::unique_ptr<Model>> replicas(const ModelCase& model_case, int ranks, torch::ScalarType type) {
+  std::vector<std::unique_ptr<Model>> models;
+  for (int rank = 0; rank < ranks; ++rank) models.push_back(make_seeded(model_case, type));
+  return models;
+}
+
+std::vector<torch::Tensor> gradients(Model& model) {
+  std::vector<torch::Tensor> copies;
+  for (const auto& parameter : model.parameters()) copies.push_back(parameter.grad().clone());
+  return copies;
+}
+
+/// Uneven on purpose: some ranks may get nothing.
+std::vector<int> random_split(int total, int ranks, std::mt19937& random) {
+  std::vector<double> weights(ranks);
+  for (auto& weight : weights) weight = double(random() % 10);
+  return apportion(total, weights);
+}
+
+int64_t start_of(const std::vector<int>& split, int rank) {
+  int64_t start = 0;
+  for (int r = 0; r < rank; ++r) start += split[r];
+  return start;
+}
+
+/// One rank's part of one step, as a user of GradientReducer would write it.
+ReducedStep reduce_part(const ModelCase& model_case, Model& model, GradientReducer& reducer, const Batch& batch,
+                        const std::vector<int>& split, int rank) {
+  StepTail tail(int(split.size()));
+  LossSum loss;
+  if (split[rank] > 0) {
+    loss = case_loss(model_case, model, testing::narrow(batch, start_of(split, rank), split[rank]));
+    tail.weight = loss.weight;
+    tail.loss_sum = loss.sum.item<double>();
+  }
+  reducer.begin(tail);
+  if (split[rank] > 0) loss.sum.backward();
+  return reducer.finish().value();
+}
+
+class Exactness : public ::testing::TestWithParam<ModelCase> {};
+
+INSTANTIATE_TEST_SUITE_P(Models, Exactness, ::testing::ValuesIn(model_cases()),
+                         [](const auto& info) { return info.param.name; });
+
+// 1e-6: float32 has 6e-8 of rounding per operation; sums over a batch in another order differ by a few of these.
+TEST_P(Exactness, GradientOfAnyUnevenSplitIsThatOfOneDevice) {
+  constexpr int kBatch = 48;
+  const auto& model_case = GetParam();
+  const Batch batch = make_batch(model_case, kBatch, 3, torch::kFloat);
+  const auto single = make_seeded(model_case, torch::kFloat);
+  const auto whole = case_loss(model_case, *single, batch);
+  (whole.sum / whole.weight).backward();
+  const auto expected = gradients(*single);
+
+  std::mt19937 random(11);
+  for (int ranks = 2; ranks <= 4; ++ranks) {
+    const std::vector splits{random_split(kBatch, ranks, random), random_split(kBatch, ranks, random),
+                             random_split(kBatch, ranks, random)};
+    const auto models = replicas(model_case, ranks, torch::kFloat);
+    run_ranks(ranks, Transport::shared_memory, [&](Communicator& communicator) {
+      Model& model = *models[communicator.rank()];
+      const auto reducer = GradientReducer::create(communicator, model.parameters(),
+                                                   testing::trial(model_case, model, batch), {.bucket_bytes = 4096});
+      ASSERT_TRUE(reducer) << reducer.error().message;
+      EXPECT_GT((*reducer)->buckets(), 1u);
+      for (const auto& split : splits) {
+        const auto step = reduce_part(model_case, model, **reducer, batch, split, communicator.rank());
+        EXPECT_TRUE(step.stands);
+        EXPECT_EQ(step.totals.weight, whole.weight);
+        EXPECT_LT(testing::relative_error(gradients(model), expected), 1e-6) << ::testing::PrintToString(split);
+      }
+    });
+  }
+}
+
+struct Curve {
+  std::vector<double> losses;
+  std::vector<torch::Tensor> parameters;  ///< flat, of each rank
+};
+
+Curve train(const ModelCase& model_case, int ranks, int steps, Transport transport) {
+  constexpr int kBatch = 24;
+  const auto models = replicas(model_case, ranks, torch::kDouble);
+  std::vector<Batch> batches;
+  for (int i = 0; i < 8; ++i) batches.push_back(make_batch(model_case, kBatch, 100 + i, torch::kDouble));
+  Curve curve;
+  curve.parameters.resize(ranks);
+  run_ranks(ranks, transport, [&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    Model& model = *models[rank];
+    const auto reducer = GradientReducer::create(communicator, model.parameters(),
+                                                 testing::trial(model_case, model, batches[0]), {.bucket_bytes = 4096})
+                             .value();
+    torch::optim::SGD optimizer({reducer->flat().values()}, torch::optim::SGDOptions(0.05).momentum(0.9));
+    std::mt19937 random(5);
+    for (int i = 0; i < steps; ++i) {
+      const auto split = random_split(kBatch, ranks, random);
+      const auto step = reduce_part(model_case, model, *reducer, batches[size_t(i) % batches.size()], split, rank);
+      optimizer.step();
+      if (rank == 0) curve.losses.push_back(step.totals.loss_sum / step.totals.weight);
+    }
+    ASSERT_TRUE(reducer->check_parameters(steps));
+    curve.parameters[rank] = reducer->flat().values().detach().clone();
+  });
+  return curve;
+}
+
+// float64, so that the tolerance is about the method and not about rounding that training amplifies.
+TEST_P(Exactness, TwoHundredStepsGiveTheSameCurveWithOneTwoAndThreeRanks) {
+  const auto one = train(GetParam(), 1, 200, Transport::automatic);
+  EXPECT_LT(one.losses.back(), 0.9 * one.losses.front()) << "it trains";
+  for (const int ranks : {2, 3}) {
+    const auto many = train(GetParam(), ranks, 200, Transport::shared_memory);
+    for (size_t i = 0; i < one.losses.size(); ++i) ASSERT_NEAR(many.losses[i], one.losses[i], 1e-4) << "step " << i;
+    for (int rank = 1; rank < ranks; ++rank)
+      EXPECT_TRUE(many.parameters[rank].equal(many.parameters[0])) << "rank " << rank << " is bit-identical";
+  }
+}
+
+TEST(Exactness, TransportsGiveTheSameBits) {
+  const auto model_case = model_cases()[0];
+  const auto shared = train(model_case, 3, 20, Transport::shared_memory);
+  const auto tcp = train(model_case, 3, 20, Transport::tcp);
+  EXPECT_TRUE(shared.parameters[0].equal(tcp.parameters[0]));
+  EXPECT_EQ(shared.losses, tcp.losses);
+}
+
+}  // namespace
+}  // namespace remuda

@@ -1,0 +1,96 @@
+// GradientReducer: data parallel over any number of ranks with any split of the batch between them.
+//
+// Each rank runs backward() on the *sum* of its losses. The gradients of all ranks are added up in buckets, in one
+// agreed order, on a thread of their own while backward still runs; the weights (loss units) are added up beside them,
+// and the total gradient is divided by the total weight. So the result is the gradient of the mean loss over the global
+// batch, however it is split: 3 samples here and 61 there, or none at all.
+//
+//   reducer->begin(weight, loss_sum_value);
+//   loss_sum.backward();                       // full buckets leave while this runs
+//   auto step = reducer->finish();             // every parameter's grad is now the global one
+//   if (step && step->stands) optimizer.step();
+//
+// One thread at a time. All ranks call the same functions in the same order; ranks whose models differ in shapes or
+// types are told so by create().
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/result.h"
+#include "comm/communicator.h"
+#include "train/flat_parameters.h"
+#include "train/step_tail.h"
+#include "train/work_queue.h"
+
+namespace remuda {
+
+struct ReducerOptions {
+  double bucket_bytes = 4 << 20;
+  /// Called on the backward thread before a bucket leaves; a device that pretends to be slower sleeps here.
+  std::function<void()> before_launch = [] {};
+};
+
+/// What all ranks together made of a step. The same on every rank.
+struct ReducedStep {
+  StepTail totals;
+  bool finite = true;  ///< neither the loss nor any gradient is infinite or NaN
+  bool stands = true;  ///< gradients hold sum / weight; false: not finite, a rank failed, or nothing counted
+};
+
+class GradientReducer {
+ public:
+  /// Collective. Learns the order in which gradients become ready from one `trial_backward` (rank 0's order holds for
+  /// all), lays the parameters out flat in that order, and gives all ranks rank 0's values.
+  static Result<std::unique_ptr<GradientReducer>> create(Communicator& communicator,
+                                                         std::vector<torch::Tensor> parameters,
+                                                         const std::function<void()>& trial_backward,
+                                                         ReducerOptions options = {});
+
+  FlatParameters& flat() { return flat_; }
+  size_t buckets() const { return bucket_ends_.size(); }
+
+  /// Zeroes the gradients and arms the buckets. `tail` is what this rank has to say: weight, loss sum, its own slots.
+  void begin(StepTail tail);
+  /// This rank's part of the step failed (at any moment since begin()): what has not left yet is sent as zeros.
+  void give_up(StepStatus why);
+  /// Sends what is left, waits for all ranks, divides by the total weight.
+  Result<ReducedStep> finish();
+  /// Seconds the last finish() was blocked waiting for other ranks and for buckets under way.
+  double wait_s() const { return wait_s_; }
+
+  /// Collective: compares all ranks' parameters bit by bit (a 64-bit hash of them). The error names two ranks that
+  /// differ.
+  Result<void> check_parameters(int step);
+
+  /// Detaches the hooks: gradients stay where they are, nothing leaves any more.
+  ~GradientReducer();
+
+ private:
+  GradientReducer(Communicator& communicator, std::vector<torch::Tensor> parameters, torch::Tensor arena,
+                  ReducerOptions options);
+  void cut_buckets();
+  void add_hooks();
+  void on_ready(size_t parameter);
+  void launch_next();
+  void write_tail();
+  StepTail read_tail() const;
+
+  Communicator& communicator_;
+  ReducerOptions options_;
+  torch::Tensor arena_;  ///< all gradients, then the tail
+  FlatParameters flat_;
+  std::vector<int64_t> bucket_ends_;  ///< in elements of the arena; the last one includes the tail
+  std::vector<size_t> bucket_of_;     ///< of each parameter
+  std::vector<int> bucket_size_;      ///< parameters in each bucket
+  std::vector<int> bucket_missing_;   ///< parameters not ready yet in this step
+  size_t next_bucket_ = 0;
+  bool armed_ = false;
+  StepTail tail_;
+  double wait_s_ = 0;
+  std::shared_ptr<GradientReducer*> self_;  ///< what hooks hold; emptied when this object goes
+  std::vector<GradAccumulator> accumulators_;
+  WorkQueue queue_;
+};
+
+}  // namespace remuda

@@ -1,0 +1,24 @@
+// Labels of the collectives of a training run, so that ranks which go different ways are told where. Buckets have the
+// labels 0, 1, 2, ...
+#pragma once
+
+#include <cstdint>
+
+namespace remuda::label {
+
+enum : uint32_t {
+  kFirst = 1u << 31,
+  kStructure,   ///< hash of the model's shapes and types
+  kOrder,       ///< order of gradients
+  kValues,      ///< rank 0's parameters
+  kHash,        ///< hash of all parameters
+  kAloneTurn,   ///< whose turn it is to measure
+  kAloneTimes,  ///< what was measured
+  kShares,      ///< new shares out of turn
+  kEvaluation,
+  kBufferWeights,
+  kBuffers,
+  kTotals,  ///< each rank's sums at the end
+};
+
+}  // namespace remuda::label

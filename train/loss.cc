@@ -1,0 +1,35 @@
+#include "train/loss.h"
+
+namespace remuda {
+namespace {
+namespace F = torch::nn::functional;
+
+/// No class has this number: nothing is ignored.
+constexpr int64_t kNone = -100;
+}  // namespace
+
+LossSum loss_sum(Loss loss, const torch::Tensor& scores, const torch::Tensor& target, int64_t padding,
+                 bool count_correct) {
+  const int64_t ignore = padding < 0 ? kNone : padding;
+  const auto rows = scores.reshape({-1, scores.size(-1)});
+  const auto labels = target.reshape({-1});
+  LossSum result;
+  switch (loss) {
+    case Loss::cross_entropy:
+      result.sum =
+          F::cross_entropy(rows, labels, F::CrossEntropyFuncOptions().ignore_index(ignore).reduction(torch::kSum));
+      break;
+    case Loss::nll:
+      result.sum = F::nll_loss(rows, labels, F::NLLLossFuncOptions().ignore_index(ignore).reduction(torch::kSum));
+      break;
+    case Loss::mse:
+      result.sum = (rows - torch::one_hot(labels, rows.size(1)).to(rows.scalar_type())).square().mean(1).sum();
+      break;
+  }
+  const auto counts = labels.ne(ignore);
+  result.weight = padding < 0 ? double(labels.numel()) : counts.sum().item<double>();
+  if (count_correct) result.correct = rows.argmax(1).eq(labels).logical_and(counts).sum().item<int64_t>();
+  return result;
+}
+
+}  // namespace remuda

@@ -1,0 +1,20 @@
+// Losses as sums: what a rank adds to the job's total, and how many loss units it is the sum of.
+#pragma once
+
+#include "job/train_job.h"
+#include "train/torch_compat.h"
+
+namespace remuda {
+
+struct LossSum {
+  torch::Tensor sum;     ///< scalar: the loss summed over its units
+  double weight = 0;     ///< loss units: samples, or tokens that count
+  int64_t correct = -1;  ///< units predicted right; -1 where that has no meaning or was not asked for
+};
+
+/// `scores` [n, classes] with `target` [n], or [n, t, vocabulary] with [n, t]. Targets equal to `padding` count neither
+/// in the sum nor in the weight. mse compares with the one-hot target, its unit is one sample.
+LossSum loss_sum(Loss loss, const torch::Tensor& scores, const torch::Tensor& target, int64_t padding,
+                 bool count_correct = false);
+
+}  // namespace remuda

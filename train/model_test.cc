@@ -1,0 +1,77 @@
+#include "train/model/model.h"
+
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/script.h>
+
+#include "train/test_cases.h"
+
+namespace remuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Models, GiveAScorePerClassAndImage) {
+  for (const auto norm : {Norm::group, Norm::batch}) {
+    const ModelSpec spec{.name = "resnet", .width = 8, .depth = 2, .norm = norm};
+    for (const int size : {28, 32}) {
+      auto model = make_model(spec, {3, size, size, 10, 0}).value();
+      EXPECT_EQ(model->forward(torch::randn({4, 3, size, size})).sizes(), (std::vector<int64_t>{4, 10}));
+      EXPECT_EQ(model->buffers().empty(), norm == Norm::group);
+    }
+  }
+}
+
+TEST(Models, GptSeesNoFutureTokens) {
+  const auto gpt_case = testing::model_cases()[2];
+  auto model = testing::make_seeded(gpt_case, torch::kDouble);
+  const auto tokens = torch::randint(1, 23, {1, 12}, torch::kLong);
+  auto changed = tokens.clone();
+  changed[0][7] = (tokens[0][7].item<int64_t>() + 1) % 23;
+  const auto a = model->forward(tokens), b = model->forward(changed);
+  EXPECT_TRUE(a.narrow(1, 0, 7).allclose(b.narrow(1, 0, 7)));
+  EXPECT_FALSE(a.narrow(1, 7, 1).allclose(b.narrow(1, 7, 1)));
+}
+
+TEST(Models, TiedWeightsAreTrainedOnce) {
+  const auto gpt_case = testing::model_cases()[2];
+  auto model = testing::make_seeded(gpt_case, torch::kFloat);
+  int vocabulary_sized = 0;
+  for (const auto& parameter : model->parameters()) vocabulary_sized += parameter.size(0) == 23;
+  EXPECT_EQ(vocabulary_sized, 1) << "the output layer is the token embedding";
+}
+
+TEST(Models, UnknownNameListsTheKnownOnes) {
+  const auto model = make_model({.name = "vgg"}, {});
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().message, "unknown model 'vgg'; known are mlp, resnet and gpt");
+}
+
+std::string temporary(const std::string& name) { return ::testing::TempDir() + "remuda-" + name; }
+
+TEST(Models, TorchScriptFileTrains) {
+  const std::string path = temporary("linear.pt");
+  torch::jit::Module module("linear");
+  module.register_parameter("weight", torch::zeros({5, 64}, torch::requires_grad()), false);
+  module.define("def forward(self, x):\n  return torch.matmul(x.flatten(1), self.weight.t())\n");
+  module.save(path);
+  auto model = make_model({.path = path}, {}).value();
+  ASSERT_EQ(model->parameters().size(), 1u);
+  model->forward(torch::ones({2, 1, 8, 8})).sum().backward();
+  EXPECT_TRUE(model->parameters()[0].grad().eq(2).all().item<bool>());
+  std::remove(path.c_str());
+}
+
+TEST(Models, FileThatIsNoTorchScriptIsNamed) {
+  const std::string path = temporary("not-a-model.pt");
+  std::ofstream(path) << "hello";
+  const auto model = make_model({.path = path}, {});
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().kind, ErrorKind::usage);
+  EXPECT_THAT(model.error().message, HasSubstr("cannot load " + path + " as a TorchScript model"));
+  std::remove(path.c_str());
+}
+
+}  // namespace
+}  // namespace remuda

@@ -1,0 +1,65 @@
+#include "train/run_report.h"
+
+#include "base/version.h"
+#include "train/events.h"
+#include "train/torch_compat.h"
+
+namespace remuda {
+
+double RunReport::ideal_samples_per_s() const {
+  double sum = 0;
+  for (const auto& device : devices) sum += device.alone_samples_per_s;
+  return sum;
+}
+
+double RunReport::efficiency() const {
+  const double ideal = ideal_samples_per_s();
+  return ideal > 0 ? samples_per_s() / ideal : 0;
+}
+
+const char* to_string(BalancePolicy policy) {
+  switch (policy) {
+    case BalancePolicy::automatic:
+      return "auto";
+    case BalancePolicy::even:
+      return "even";
+    case BalancePolicy::fixed:
+      return "fixed";
+  }
+  return "";
+}
+
+Json to_json(const RunReport& report) {
+  Json devices = Json::array();
+  for (const auto& device : report.devices)
+    devices.push_back({{"id", device.device.use},
+                       {"slowdown", device.device.slowdown},
+                       {"alone_samples_per_s", device.alone_samples_per_s},
+                       {"share", device.share},
+                       {"samples", int64_t(device.samples)},
+                       {"compute_s", device.compute_s},
+                       {"wait_s", device.wait_s}});
+  Json decisions = Json::array();
+  for (const auto& decision : report.decisions) decisions.push_back(to_json(decision));
+  Json json{{"devices", devices},
+            {"samples_per_s", report.samples_per_s()},
+            {"ideal_samples_per_s", report.ideal_samples_per_s()},
+            {"efficiency", report.efficiency()},
+            {"share_changes", report.share_changes},
+            {"balance", {{"policy", to_string(report.policy)}, {"decisions", decisions}}},
+            {"loss_per_epoch", report.loss_per_epoch}};
+  if (report.test) {
+    json["test_loss"] = report.test->loss;
+    json["test_accuracy"] = report.test->accuracy;
+  }
+  json["steps"] = report.steps;
+  json["skipped_steps"] = report.skipped_steps;
+  json["seconds"] = report.seconds;
+  json["transport"] = report.transport;
+  json["versions"] = {{"remuda", version()}, {"torch", TORCH_VERSION}};
+  json["seed"] = report.seed;
+  json["stopped"] = report.stopped;
+  return json;
+}
+
+}  // namespace remuda

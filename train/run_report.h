@@ -1,0 +1,48 @@
+// RunReport: what a run did, as rank 0 tells it at the end. docs/run-report.md explains each field.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "balance/balancer.h"
+#include "base/json.h"
+#include "job/train_job.h"
+#include "train/evaluate.h"
+
+namespace remuda {
+
+struct DeviceReport {
+  DeviceSpec device;
+  double alone_samples_per_s = 0;  ///< measured before training, with no other device at work
+  double share = 0;                ///< of the global batch, at the end
+  double samples = 0;              ///< trained on in all
+  double compute_s = 0;            ///< in forward, backward and optimizer; a slowdown's sleep included
+  double wait_s = 0;               ///< blocked, waiting for other devices
+};
+
+struct RunReport {
+  std::vector<DeviceReport> devices;
+  double timed_samples = 0, timed_s = 0;  ///< of the training steps after the first few; evaluation is not timed
+  BalancePolicy policy = BalancePolicy::automatic;
+  std::vector<BalanceDecision> decisions;
+  int share_changes = 0;
+  std::vector<double> loss_per_epoch;
+  std::optional<Evaluation> test;  ///< after the last epoch
+  int steps = 0;
+  int skipped_steps = 0;  ///< not applied, because something was not finite
+  double seconds = 0;     ///< from the first step to the end
+  std::string transport;
+  uint64_t seed = 0;
+  bool stopped = false;  ///< asked to stop before the end
+
+  double samples_per_s() const { return timed_s > 0 ? timed_samples / timed_s : 0; }
+  /// What the devices do alone, added up.
+  double ideal_samples_per_s() const;
+  double efficiency() const;
+};
+
+const char* to_string(BalancePolicy policy);
+Json to_json(const RunReport& report);
+
+}  // namespace remuda

@@ -1,0 +1,42 @@
+// The differences between libtorch versions, all in one place. Sources compile from 1.13 to 2.x through this header.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <torch/torch.h>
+#include <torch/version.h>
+
+namespace remuda {
+
+/// Comparable version of the libtorch built against, e.g. 113 for 1.13, 206 for 2.6. The patch number is left out:
+/// Debian's 1.13.1 calls itself 1.13.0.
+inline constexpr int kTorchVersion = TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR;
+
+/// The node that accumulates a leaf's gradient. 1.13 and 2.6 hand out shared_ptr, 2.14 intrusive_ptr. Keep it alive as
+/// long as its hooks shall fire: the tensor itself holds it weakly.
+using GradAccumulator = decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>()));
+
+/// Calls `after` each time the gradient of the accumulator's tensor has been accumulated in full, on the thread that
+/// runs the backward pass. An exception it throws leaves backward().
+inline void add_post_accumulate_hook(const GradAccumulator& accumulator, std::function<void()> after) {
+  struct Hook final : torch::autograd::FunctionPostHook {
+    explicit Hook(std::function<void()> f) : after_(std::move(f)) {}
+    torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                              const torch::autograd::variable_list&) override {
+      after_();
+      return outputs;
+    }
+    std::function<void()> after_;
+  };
+  accumulator->add_post_hook(std::make_unique<Hook>(std::move(after)));
+}
+
+/// A library exception's message without its backtrace, on one line.
+std::string first_line(const c10::Error& error);
+
+/// Did an allocation fail? CUDA throws c10::OutOfMemoryError; a CPU allocation that fails is a plain c10::Error that
+/// names its allocator.
+bool is_out_of_memory(const c10::Error& error);
+
+}  // namespace remuda

@@ -1,0 +1,311 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <numeric>
+
+#include "balance/shares.h"
+#include "base/clock.h"
+#include "train/evaluate.h"
+#include "train/labels.h"
+#include "train/optimizer.h"
+
+namespace remuda {
+namespace {
+
+constexpr int kUntimedSteps = 3;        ///< caches and allocator settle
+constexpr int kMostSkippedInARow = 10;  ///< then the run is beyond recovery
+constexpr double kTellEvery_s = 0.25;
+
+BalanceOptions balance_options(const TrainJob& job) {
+  BalanceOptions options;
+  options.policy = job.balance.policy;
+  options.global_batch = job.train.global_batch;
+  options.weights = job.balance.shares;
+  for (const auto& device : job.devices) options.names.push_back(device.use);
+  options.bounds.assign(job.devices.size(), Bounds{1, job.train.global_batch});
+  return options;
+}
+
+/// The generator's state before a step, so that a step that is repeated draws the same numbers.
+torch::Tensor generator_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
+
+void set_generator_state(const torch::Tensor& state) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  generator.set_state(state);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Trainer>> Trainer::create(const TrainJob& job, Communicator& communicator, const Events& events,
+                                                 const std::atomic<bool>& leave) {
+  REMUDA_ASSIGN(Samples train, Samples::open(job.data, job.data.train, job.model));
+  std::optional<Samples> test;
+  if (job.data.test) {
+    REMUDA_ASSIGN(test, Samples::open(job.data, *job.data.test, job.model));
+  }
+  torch::manual_seed(job.train.seed);
+  REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input()));
+  std::unique_ptr<Trainer> trainer(
+      new Trainer(job, communicator, events, leave, std::move(train), std::move(test), std::move(model)));
+  REMUDA_TRY(trainer->prepare());
+  REMUDA_TRY(trainer->measure_devices());
+  torch::manual_seed(job.train.seed + 1 + uint64_t(communicator.rank()));
+  return trainer;
+}
+
+Trainer::Trainer(const TrainJob& job, Communicator& communicator, const Events& events, const std::atomic<bool>& leave,
+                 Samples train, std::optional<Samples> test, std::unique_ptr<Model> model)
+    : job_(job),
+      communicator_(communicator),
+      events_(events),
+      leave_(leave),
+      train_(std::move(train)),
+      test_(std::move(test)),
+      model_(std::move(model)),
+      pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
+      local_(*model_, train_, job.model, job.data.padding, pace_),
+      balancer_(balance_options(job)) {
+  model_->set_training(true);
+  report_.policy = job.balance.policy;
+  report_.seed = job.train.seed;
+  report_.transport = communicator.transport();
+}
+
+Result<void> Trainer::prepare() {
+  ReducerOptions options;
+  options.bucket_bytes = job_.train.bucket_mib * (1 << 20);
+  options.before_launch = [this] { pace_.stretch(); };
+  const std::vector<uint64_t> one{0};
+  REMUDA_ASSIGN(reducer_,
+                GradientReducer::create(communicator_, model_->parameters(), [&] { local_.run_alone(one); }, options));
+  optimizer_ = make_optimizer(job_.train, reducer_->flat().values());
+  return {};
+}
+
+Result<void> Trainer::measure_devices() {
+  torch::NoGradGuard no_grad;
+  auto& values = reducer_->flat().values();
+  const auto kept_values = values.clone();
+  std::vector<torch::Tensor> kept_buffers;
+  for (const auto& buffer : model_->buffers()) kept_buffers.push_back(buffer.clone());
+
+  const int largest = int(std::min<uint64_t>(job_.train.global_batch, train_.size()));
+  REMUDA_ASSIGN(const auto times, measure_alone(
+                                      communicator_, largest, [this](int batch) { return trial_step(batch); },
+                                      [this](const auto& mine) {
+                                        events_.send({{"event", "alone"},
+                                                      {"rank", communicator_.rank()},
+                                                      {"samples_per_s", alone_samples_per_s(mine)}});
+                                      }));
+
+  values.copy_(kept_values);
+  const auto buffers = model_->buffers();
+  for (size_t i = 0; i < buffers.size(); ++i) torch::Tensor(buffers[i]).copy_(kept_buffers[i]);
+  optimizer_ = make_optimizer(job_.train, values);
+
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    for (const auto& time : times[rank])
+      if (std::isfinite(time.seconds)) balancer_.calibrate(rank, time.batch, time.seconds);
+    report_.devices.push_back({job_.devices[rank], alone_samples_per_s(times[rank])});
+  }
+  REMUDA_ASSIGN(const BalanceDecision first, balancer_.start());
+  record(first);
+  shares_ = balancer_.shares();
+  REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares));
+  return {};
+}
+
+/// A whole step by this device alone: what is measured before training starts.
+double Trainer::trial_step(int batch) {
+  torch::AutoGradMode grad(true);
+  std::vector<uint64_t> indices(batch);
+  std::iota(indices.begin(), indices.end(), 0);
+  reducer_->flat().zero_gradient();
+  pace_.start();
+  if (!local_.run_alone(indices)) return INFINITY;
+  reducer_->flat().values().grad().mul_(1.0 / batch);
+  optimizer_->step();
+  return pace_.stop();
+}
+
+int Trainer::steps_per_epoch() const {
+  const uint64_t batch = uint64_t(job_.train.global_batch);
+  return int((train_.size() + batch - 1) / batch);
+}
+
+int Trainer::steps_in_all() const {
+  const int all = steps_per_epoch() * job_.train.epochs;
+  return job_.train.max_steps > 0 ? std::min(all, job_.train.max_steps) : all;
+}
+
+Result<RunReport> Trainer::run() {
+  const double start = steady_clock().now_s();
+  for (epoch_ = 1; epoch_ <= job_.train.epochs && !done(); ++epoch_) {
+    REMUDA_TRY(run_epoch(epoch_));
+    REMUDA_TRY(end_epoch(epoch_));
+  }
+  REMUDA_TRY(reducer_->check_parameters(report_.steps));
+  REMUDA_TRY(collect_totals());
+  report_.share_changes = balancer_.changes();
+  report_.seconds = steady_clock().now_s() - start;
+  return report_;
+}
+
+Result<void> Trainer::run_epoch(int epoch) {
+  const Shuffle order(train_.size(), job_.train.seed, uint64_t(epoch));
+  epoch_loss_ = epoch_weight_ = 0;
+  for (uint64_t first = 0; first < train_.size() && !done(); first += uint64_t(job_.train.global_batch)) {
+    const int size = int(std::min<uint64_t>(job_.train.global_batch, train_.size() - first));
+    const double start = steady_clock().now_s();
+    REMUDA_TRY(run_step(order, first, size));
+    if (report_.steps > kUntimedSteps) {
+      report_.timed_s += steady_clock().now_s() - start;
+      report_.timed_samples += size;
+    }
+  }
+  return {};
+}
+
+Result<void> Trainer::run_step(const Shuffle& order, uint64_t first, int size) {
+  const auto state = generator_state();
+  for (;;) {
+    const auto parts = size == job_.train.global_batch ? shares_ : apportion(size, shares_);
+    REMUDA_ASSIGN(const ReducedStep step, attempt_step(order, first, parts));
+    const int starved = step.totals.first_with(kOutOfMemory);
+    if (starved >= 0) {
+      REMUDA_TRY(shrink_share(starved));
+      set_generator_state(state);
+      continue;
+    }
+    if (is_first() && last_parts_ == balancer_.shares()) observe(step.totals);
+    last_parts_ = parts;
+    shares_ = step.totals.next_shares;
+    mine_.samples += parts[communicator_.rank()];
+    samples_since_average_ += parts[communicator_.rank()];
+    return apply(step);
+  }
+}
+
+Result<ReducedStep> Trainer::attempt_step(const Shuffle& order, uint64_t first, const std::vector<int>& parts) {
+  const int rank = communicator_.rank();
+  const uint64_t offset = first + uint64_t(std::accumulate(parts.begin(), parts.begin() + rank, 0));
+  std::vector<uint64_t> indices(parts[rank]);
+  for (size_t i = 0; i < indices.size(); ++i) indices[i] = order[offset + i];
+
+  StepTail tail(communicator_.size());
+  tail.compute_s[rank] = last_compute_s_;
+  tail.wait_s[rank] = last_wait_s_;
+  if (leave_) tail.status[rank] |= kLeaving;
+  if (is_first()) tail.next_shares = balancer_.shares();
+  last_compute_s_ = local_.run(indices, std::move(tail), *reducer_);
+  auto step = reducer_->finish();
+  last_wait_s_ = reducer_->wait_s();
+  mine_.compute_s += last_compute_s_;
+  mine_.wait_s += last_wait_s_;
+  return step;
+}
+
+/// A rank ran out of memory: it gets less, the others more, and the step is repeated.
+Result<void> Trainer::shrink_share(int rank) {
+  const int share = shares_[rank];
+  if (share <= 1)
+    return failed(fmt::format("rank {} ({}) ran out of memory with a single sample; use a smaller model", rank,
+                              job_.devices[rank].use));
+  REMUDA_ASSIGN(const BalanceDecision decision, balancer_.limit(report_.steps, rank, share * 3 / 4));
+  record(decision);
+  shares_ = balancer_.shares();
+  return communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares);
+}
+
+Result<void> Trainer::apply(const ReducedStep& step) {
+  ++report_.steps;
+  const auto& totals = step.totals;
+  if (step.stands) {
+    pace_.start();
+    optimizer_->step();
+    const double took = pace_.stop();
+    last_compute_s_ += took;
+    mine_.compute_s += took;
+    epoch_loss_ += totals.loss_sum;
+    epoch_weight_ += totals.weight;
+    skipped_in_a_row_ = 0;
+  } else {
+    ++report_.skipped_steps;
+    if (++skipped_in_a_row_ > kMostSkippedInARow)
+      return failed(
+          fmt::format("loss or gradients were not finite in {} steps in a row, up to step {}; a smaller "
+                      "train.learning_rate (now {}) may help",
+                      skipped_in_a_row_, report_.steps, job_.train.learning_rate));
+  }
+  if (totals.any_status() & kLeaving) report_.stopped = true;
+  if (report_.steps % job_.train.check_every == 0) REMUDA_TRY(reducer_->check_parameters(report_.steps));
+  if (is_first()) tell_step(totals);
+  return {};
+}
+
+/// Rank 0: the times of the last step, which had the shares the balancer knows.
+void Trainer::observe(const StepTail& totals) {
+  if (const auto decision = balancer_.observe(report_.steps, totals.compute_s)) record(*decision);
+}
+
+void Trainer::record(const BalanceDecision& decision) {
+  report_.decisions.push_back(decision);
+  if (!is_first()) return;
+  Json event{{"event", "balance"}};
+  event.update(to_json(decision));
+  events_.send(event);
+}
+
+void Trainer::tell_step(const StepTail& totals) {
+  const double now = steady_clock().now_s();
+  if (now - told_s_ < kTellEvery_s && !done()) return;
+  told_s_ = now;
+  events_.send({{"event", "step"},
+                {"step", report_.steps},
+                {"steps", steps_in_all()},
+                {"epoch", epoch_},
+                {"loss", totals.weight > 0 ? totals.loss_sum / totals.weight : 0},
+                {"samples_per_s", report_.samples_per_s()},
+                {"shares", last_parts_},
+                {"compute_s", totals.compute_s},
+                {"wait_s", totals.wait_s}});
+}
+
+Result<void> Trainer::end_epoch(int epoch) {
+  if (report_.stopped) return {};
+  report_.loss_per_epoch.push_back(epoch_loss_ / epoch_weight_);
+  Json event{{"event", "epoch"},
+             {"epoch", epoch},
+             {"epochs", job_.train.epochs},
+             {"train_loss", report_.loss_per_epoch.back()}};
+  if (test_) {
+    REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
+    samples_since_average_ = 0;
+    REMUDA_ASSIGN(report_.test,
+                  evaluate(communicator_, *model_, *test_, job_.model, job_.data.padding, shares_, pace_));
+    event["test_loss"] = report_.test->loss;
+    event["test_accuracy"] = report_.test->accuracy;
+  }
+  if (is_first()) events_.send(event);
+  return {};
+}
+
+Result<void> Trainer::collect_totals() {
+  const std::array<double, 3> sums{mine_.samples, mine_.compute_s, mine_.wait_s};
+  std::vector<std::array<double, 3>> all(communicator_.size());
+  REMUDA_TRY(
+      communicator_.all_gather(std::as_bytes(std::span(sums)), std::as_writable_bytes(std::span(all)), label::kTotals));
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    auto& device = report_.devices[rank];
+    device.samples = all[rank][0];
+    device.compute_s = all[rank][1];
+    device.wait_s = all[rank][2];
+    device.share = double(shares_[rank]) / job_.train.global_batch;
+  }
+  return {};
+}
+
+}  // namespace remuda

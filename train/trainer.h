@@ -1,0 +1,84 @@
+// Trainer: one rank's side of a whole training run.
+//
+// All ranks run the same code on the same job. Rank 0 also decides the balance, and tells the story: events while it
+// goes on, a RunReport at the end.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "balance/balancer.h"
+#include "base/result.h"
+#include "comm/communicator.h"
+#include "data/shuffle.h"
+#include "job/train_job.h"
+#include "train/alone.h"
+#include "train/events.h"
+#include "train/gradient_reducer.h"
+#include "train/local_step.h"
+#include "train/run_report.h"
+
+namespace remuda {
+
+class Trainer {
+ public:
+  /// Collective. Opens the data, builds the model, meets the other ranks' models, measures each device alone.
+  /// `leave` may be set at any time, by a signal handler say: all ranks stop together after the step that is under way.
+  static Result<std::unique_ptr<Trainer>> create(const TrainJob& job, Communicator& communicator, const Events& events,
+                                                 const std::atomic<bool>& leave);
+
+  /// Collective. All epochs. The report is complete on rank 0.
+  Result<RunReport> run();
+
+  const FlatParameters& parameters() const { return reducer_->flat(); }
+
+ private:
+  Trainer(const TrainJob& job, Communicator& communicator, const Events& events, const std::atomic<bool>& leave,
+          Samples train, std::optional<Samples> test, std::unique_ptr<Model> model);
+  Result<void> prepare();
+  Result<void> measure_devices();
+  double trial_step(int batch);
+
+  Result<void> run_epoch(int epoch);
+  Result<void> run_step(const Shuffle& order, uint64_t first, int size);
+  Result<ReducedStep> attempt_step(const Shuffle& order, uint64_t first, const std::vector<int>& parts);
+  Result<void> shrink_share(int rank);
+  Result<void> apply(const ReducedStep& step);
+  void observe(const StepTail& totals);
+  void record(const BalanceDecision& decision);
+  void tell_step(const StepTail& totals);
+  Result<void> end_epoch(int epoch);
+  Result<void> collect_totals();
+
+  bool is_first() const { return communicator_.rank() == 0; }
+  int steps_per_epoch() const;
+  int steps_in_all() const;
+  bool done() const { return report_.stopped || report_.steps >= steps_in_all(); }
+
+  const TrainJob& job_;
+  Communicator& communicator_;
+  const Events& events_;
+  const std::atomic<bool>& leave_;
+
+  Samples train_;
+  std::optional<Samples> test_;
+  std::unique_ptr<Model> model_;
+  Pace pace_;
+  LocalStep local_;
+  std::unique_ptr<GradientReducer> reducer_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  Balancer balancer_;            ///< decides on rank 0, idle elsewhere
+  std::vector<int> shares_;      ///< in force for the next step, the same on every rank
+  std::vector<int> last_parts_;  ///< of the last step, whose times the next tail brings
+
+  DeviceReport mine_;  ///< this rank's sums
+  double last_compute_s_ = 0, last_wait_s_ = 0;
+  double epoch_loss_ = 0, epoch_weight_ = 0;
+  double samples_since_average_ = 0;
+  int epoch_ = 0;
+  int skipped_in_a_row_ = 0;
+  double told_s_ = 0;
+  RunReport report_;
+};
+
+}  // namespace remuda

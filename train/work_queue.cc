@@ -1,0 +1,51 @@
+#include "train/work_queue.h"
+
+namespace remuda {
+
+WorkQueue::WorkQueue() : thread_([this] { run(); }) {}
+
+WorkQueue::~WorkQueue() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void WorkQueue::push(Work work) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!outcome_) return;
+    waiting_.push_back(std::move(work));
+  }
+  changed_.notify_all();
+}
+
+Result<void> WorkQueue::drain() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return waiting_.empty() && !busy_; });
+  return outcome_;
+}
+
+void WorkQueue::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
+    if (stop_) return;
+    const Work work = std::move(waiting_.front());
+    waiting_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    auto done = work();
+    lock.lock();
+    busy_ = false;
+    if (!done) {
+      outcome_ = std::move(done);
+      waiting_.clear();
+    }
+    changed_.notify_all();
+  }
+}
+
+}  // namespace remuda

@@ -1,0 +1,38 @@
+// WorkQueue: a thread that does what it is given, in order, and remembers the first error.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "base/result.h"
+
+namespace remuda {
+
+class WorkQueue {
+ public:
+  using Work = std::function<Result<void>()>;
+
+  WorkQueue();
+  /// Finishes the work in progress, drops the rest.
+  ~WorkQueue();
+
+  void push(Work work);
+  /// Waits until all work is done. After an error the work behind it is dropped, and every drain() returns that error.
+  Result<void> drain();
+
+ private:
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Work> waiting_;
+  bool busy_ = false;
+  bool stop_ = false;
+  Result<void> outcome_;
+  std::thread thread_;
+};
+
+}  // namespace remuda

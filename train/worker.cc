@@ -1,0 +1,145 @@
+// remuda-train: one rank of a training run, on one device.
+//
+//   remuda-train FILE.toml    with torchrun's variables set (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) and
+//   REMUDA_SECRET remuda-train -            the job's text on standard input: how `remuda train` starts it
+//
+// Rank r works on the job's r-th [[device]]. Exit status: 0 done, 1 failed, 2 wrong input.
+#include <csignal>
+#include <fmt/format.h>
+#include <iostream>
+#include <iterator>
+#include <malloc.h>
+
+#include "base/env.h"
+#include "base/version.h"
+#include "train/trainer.h"
+
+namespace remuda {
+namespace {
+
+std::atomic<bool> g_leave = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
+
+/// Large tensors come and go in every step. glibc would give their pages back and fault them in again each time, which
+/// made training up to three times slower; so it is told to keep them.
+void keep_freed_memory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_TOP_PAD, 64 << 20);
+}
+
+/// To be called once the ranks have met: until then a signal ends the process at once, as there is no one to tell.
+void leave_on_signals() {
+  struct sigaction action{};
+  action.sa_handler = [](int) { g_leave = true; };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+Result<TrainJob> read_job(const std::string& file) {
+  std::string text;
+  if (file == "-") {
+    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  } else {
+    REMUDA_ASSIGN(text, read_text(file));
+  }
+  REMUDA_ASSIGN(ParsedJob parsed, parse_job(text, file == "-" ? "standard input" : file));
+  return std::move(parsed.job);
+}
+
+Result<ConnectOptions> connect_options(const TrainJob& job) {
+  ConnectOptions options;
+  const int devices = int(job.devices.size());
+  if (devices == 0) return usage_error("the job names no [[device]]; a worker needs to know which one is its own");
+  REMUDA_ASSIGN(options.size, env::get_int(env::world_size, devices, devices));
+  REMUDA_ASSIGN(options.rank, env::get_int(env::rank, 0, options.size - 1));
+  if (options.size == 1) return options;
+  options.master_address = env::get(env::master_addr).value_or(options.master_address);
+  REMUDA_ASSIGN(options.master_port, env::get_int(env::master_port, 1, 65535));
+  options.bind_address = env::get(env::bind).value_or(options.bind_address);
+  options.secret = env::get(env::secret).value_or("");
+  if (env::get(env::connect_timeout)) {
+    REMUDA_ASSIGN(options.connect_timeout_s, env::get_int(env::connect_timeout, 1, 86400));
+  }
+  if (options.rank == 0 && env::get(env::listen_fd)) {
+    REMUDA_ASSIGN(const int fd, env::get_int(env::listen_fd, 0, 1 << 20));
+    options.listener = Fd(fd);
+  }
+  const std::string transport = env::get(env::transport).value_or("auto");
+  if (transport == "shm") options.transport = ConnectOptions::Transport::shared_memory;
+  if (transport == "tcp") options.transport = ConnectOptions::Transport::tcp;
+  return options;
+}
+
+Result<void> work(const std::string& file, const Events& events) {
+  REMUDA_ASSIGN(const TrainJob job, read_job(file));
+  REMUDA_ASSIGN(ConnectOptions options, connect_options(job));
+  const int rank = options.rank;
+  REMUDA_ASSIGN(const std::unique_ptr<Communicator> communicator, connect(std::move(options)));
+  leave_on_signals();
+  events.send({{"event", "ready"}, {"rank", rank}, {"pid", getpid()}, {"torch", TORCH_VERSION}});
+  REMUDA_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::create(job, *communicator, events, g_leave));
+  REMUDA_ASSIGN(const RunReport report, trainer->run());
+  Json done{{"event", "done"}, {"rank", rank}};
+  if (rank == 0) done["report"] = to_json(report);
+  events.send(done);
+  if (rank == 0 && !env::get(env::events_fd)) std::cout << to_pretty(to_json(report));
+  return {};
+}
+
+Result<void> work_or_catch(const std::string& file, const Events& events) {
+  try {
+    return work(file, events);
+  } catch (const c10::Error& error) {
+    return failed("libtorch: " + first_line(error));
+  } catch (const std::exception& error) {
+    return failed(error.what());
+  }
+}
+
+const char* kind_name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage:
+      return "usage";
+    case ErrorKind::lost_peer:
+      return "lost_peer";
+    case ErrorKind::failed:
+      return "failed";
+  }
+  return "failed";
+}
+
+int run(const std::string& file) {
+  int fd = -1;
+  if (env::get(env::events_fd)) {
+    const auto given = env::get_int(env::events_fd, 0, 1 << 20);
+    if (!given) return std::cerr << "remuda-train: " << given.error().message << "\n", 2;
+    fd = *given;
+  }
+  const Events events(fd);
+  const auto outcome = work_or_catch(file, events);
+  if (outcome) return 0;
+  const Error& error = outcome.error();
+  events.send({{"event", "error"}, {"kind", kind_name(error.kind)}, {"message", error.message}, {"peer", error.peer}});
+  if (fd < 0) std::cerr << "remuda-train: " << error.message << "\n";
+  return exit_status(error.kind);
+}
+
+}  // namespace
+}  // namespace remuda
+
+int main(int argc, char** argv) {
+  const std::string argument = argc == 2 ? argv[1] : "";
+  if (argument == "--version") return std::cout << "remuda-train " << remuda::version() << "\n", 0;
+  if (argument.empty() || argument == "--help") {
+    (argument.empty() ? std::cerr : std::cout)
+        << "usage: remuda-train FILE.toml\n"
+           "One rank of a training run; RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and REMUDA_SECRET say which.\n"
+           "`remuda train FILE.toml` starts one per device.\n";
+    return argument.empty() ? 2 : 0;
+  }
+  remuda::keep_freed_memory();
+  std::signal(SIGPIPE, SIG_IGN);
+  return remuda::run(argument);
+}
