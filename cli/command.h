@@ -1,0 +1,37 @@
+// Program: the command line of `remuda` and its subcommands.
+//
+// Each subcommand lives in one file that exports one function, `void add_NAME(Program&)`, called by main: it declares
+// the flags and says what to do. Nothing runs while the line is parsed; main runs the action of the chosen subcommand.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace remuda {
+
+/// What a subcommand does. The value is the exit status (0 ok); an error is printed by main as `remuda: sentence` and
+/// ends the program with exit_status(kind).
+using Action = std::function<Result<int>()>;
+
+class Program {
+ public:
+  Program() = default;
+  Program(const Program&) = delete;
+
+  /// Adds a subcommand. Its flags go to what is returned; flag values must live as long as `action` (capture a
+  /// shared_ptr to them).
+  CLI::App& add(const std::string& name, const std::string& summary, Action action) {
+    CLI::App* command = app.add_subcommand(name, summary);
+    command->callback([this, action = std::move(action)] { chosen = action; });
+    return *command;
+  }
+
+  CLI::App app{"Trains one model across unlike devices", "remuda"};
+  Action chosen;  ///< empty until a subcommand was parsed
+};
+
+}  // namespace remuda

@@ -1,0 +1,82 @@
+#include "cli/status_line.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+namespace remuda {
+namespace {
+
+class TestClock final : public Clock {
+ public:
+  double now_s() override { return now_; }
+  void sleep_s(double seconds) override { now_ += seconds; }
+
+ private:
+  double now_ = 100;
+};
+
+class StatusLineTest : public testing::Test {
+ protected:
+  StatusLineTest() {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    read_end_.reset(ends[0]), write_end_.reset(ends[1]);
+  }
+  std::string written() {
+    char buffer[4096];
+    const ssize_t got = ::read(read_end_.get(), buffer, sizeof buffer);
+    return std::string(buffer, std::max<ssize_t>(got, 0));
+  }
+  int fd() const { return write_end_.get(); }
+
+  TestClock clock_;
+
+ private:
+  Fd read_end_, write_end_;
+};
+
+TEST_F(StatusLineTest, QuietWritesNothing) {
+  StatusLine line(StatusLine::Mode::quiet, fd(), clock_);
+  line.print("epoch 1");
+  line.update("step 1", 0.5);
+  EXPECT_EQ(written(), "");
+}
+
+TEST_F(StatusLineTest, ElsewhereThanOnATerminalItIsALineEveryFiveSeconds) {
+  StatusLine line(StatusLine::Mode::lines, fd(), clock_);
+  line.update("step 1", 0.1);
+  line.update("step 2", 0.2);
+  clock_.sleep_s(4.9);
+  line.update("step 3", 0.3);
+  line.print("epoch 1");
+  clock_.sleep_s(0.2);
+  line.update("step 4", 0.4);
+  EXPECT_EQ(written(), "step 1\nepoch 1\nstep 4\n");
+}
+
+TEST_F(StatusLineTest, OnATerminalLinesScrollAboveTheBarAndTheBarGoesAway) {
+  {
+    StatusLine line(StatusLine::Mode::bar, fd(), clock_);
+    line.print("start");
+    line.update("step 1", 0.5);
+    EXPECT_EQ(written(), "start\n\r\x1b[K[==========          ] step 1");
+    line.print("epoch 1");
+    EXPECT_EQ(written(), "\r\x1b[Kepoch 1\n[==========          ] step 1");
+  }
+  EXPECT_EQ(written(), "\r\x1b[K");
+}
+
+TEST(BarText, LeavesTheBarOutAndCutsWhereItDoesNotFit) {
+  EXPECT_EQ(bar_text("12345", 1.5, 28), "[====================] 12345");
+  EXPECT_EQ(bar_text("12345", 1.0, 27), "12345");
+  EXPECT_EQ(bar_text("measuring", -1, 80), "measuring");
+  EXPECT_EQ(bar_text("a·b·c", 0.5, 4), "a·b·");
+  EXPECT_EQ(bar_text("", 0.0, 0), "");
+}
+
+}  // namespace
+}  // namespace remuda

@@ -1,0 +1,10 @@
+// `remuda train`: trains a model across devices.
+#pragma once
+
+#include "cli/command.h"
+
+namespace remuda {
+
+void add_train(Program& program);
+
+}  // namespace remuda

@@ -1,0 +1,34 @@
+// Which of the machine's devices a training run uses.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "device/inventory.h"
+#include "job/train_job.h"
+#include "probe/probe.h"
+
+namespace remuda {
+
+struct DeviceRequest {
+  std::vector<DeviceSpec> file;   ///< the job file's devices
+  std::vector<std::string> line;  ///< the command line's, in place of the file's when there are any
+  int cpu_devices = 0;            ///< the command line's ProbeOptions::cpu_devices
+};
+
+struct ChosenDevices {
+  Inventory inventory;  ///< the machine, in which all chosen devices are
+  std::vector<DeviceSpec> devices;
+  std::string note;  ///< a sentence about a choice the user did not make; usually empty
+};
+
+using ProbeMachine = std::function<Result<Inventory>(const ProbeOptions&)>;
+
+/// The devices asked for, or all of the machine's when none is. Devices that the command line names have the slowdown
+/// the file gives the same id, if any. When a cpu:N is asked for that is not there, and nothing was said about the
+/// number of CPU devices, the cores are split into as many as it takes. A device that is there twice, or cannot be
+/// there, is a usage error that names it and what there is.
+Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMachine& probe);
+
+}  // namespace remuda

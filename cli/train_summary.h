@@ -1,0 +1,19 @@
+// The end of a training run: rank 0's report, made complete, and told as text.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "device/inventory.h"
+
+namespace remuda {
+
+/// Adds what only the launcher knows: the host, each device's model, and remuda's version. An error when `report` has
+/// no list of devices.
+Result<Json> complete_report(Json report, const Inventory& inventory);
+
+/// A table of the devices and a line for each result. A field the report lacks is left out, or "-" in the table.
+std::string summary_text(const Json& report);
+
+}  // namespace remuda

@@ -1,0 +1,55 @@
+#include "cli/usage.h"
+
+#include <fmt/format.h>
+#include <vector>
+
+#include "base/text.h"
+
+namespace remuda {
+namespace {
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::vector<std::string> subcommand_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  const std::string meant = nearest(word, known);
+  return meant.empty() ? "" : fmt::format("; did you mean {}?", meant);
+}
+
+std::string unknown(const CLI::App& command, const std::string& argument) {
+  if (argument.starts_with("-")) {
+    const std::string flag = argument.substr(0, argument.find('='));
+    return fmt::format("unknown flag {}{}", flag, did_you_mean(flag, flag_names(command)));
+  }
+  const std::vector<std::string> known = subcommand_names(command);
+  if (known.empty()) return fmt::format("unexpected argument {}", argument);
+  return fmt::format("unknown subcommand {}{}", argument, did_you_mean(argument, known));
+}
+
+std::string text(const CLI::App& command, const std::string& sentence) {
+  const CLI::App* parent = command.get_parent();
+  const std::string name = parent ? parent->get_name() + " " + command.get_name() : command.get_name();
+  return fmt::format("{}: {}\nSee {} --help.\n", name, sentence, name);
+}
+
+}  // namespace
+
+std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& command = chosen.empty() ? app : *chosen.front();
+  for (const CLI::App* at : {&app, &command})
+    if (const auto rest = at->remaining(); !rest.empty()) return text(*at, unknown(*at, rest.front()));
+  return text(command, error.what());
+}
+
+}  // namespace remuda

@@ -1,0 +1,13 @@
+// What is wrong with a command line.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace remuda {
+
+/// What to print for a line that `app` could not parse: a sentence that names the subcommand, and where to read on.
+/// Subcommands, flags and arguments that do not exist are told first, with the nearest known one; then what `error` is.
+std::string usage_text(const CLI::App& app, const CLI::ParseError& error);
+
+}  // namespace remuda

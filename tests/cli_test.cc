@@ -1,0 +1,124 @@
+// The `remuda` program, run as users run it.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <iterator>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/json.h"
+
+namespace remuda {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Finished {
+  int status = -1;
+  std::string out, err;
+};
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Finished shell(const std::string& line) {
+  std::string folder = std::filesystem::temp_directory_path() / "remuda_cli_test.XXXXXX";
+  if (!::mkdtemp(folder.data())) return {};
+  const int result = std::system(("( " + line + " ) </dev/null >" + folder + "/out 2>" + folder + "/err").c_str());
+  Finished finished{WIFEXITED(result) ? WEXITSTATUS(result) : -1, text_of(folder + "/out"), text_of(folder + "/err")};
+  std::filesystem::remove_all(folder);
+  return finished;
+}
+
+Finished remuda(const std::string& arguments) { return shell(REMUDA_PROGRAM " " + arguments); }
+
+TEST(Program, ListShowsATable) {
+  const Finished list = remuda("list");
+  EXPECT_EQ(list.status, 0) << list.err;
+  EXPECT_THAT(list.out, StartsWith("ID "));
+  EXPECT_THAT(list.out, HasSubstr("\ncpu:0 "));
+  EXPECT_EQ(list.err, "");
+}
+
+TEST(Program, ListPrintsTheInventoryAsJson) {
+  const Finished list = remuda("list --json --cpu-devices 1");
+  EXPECT_EQ(list.status, 0) << list.err;
+  const auto json = parse_json(list.out, "output");
+  ASSERT_TRUE(json) << json.error().message;
+  EXPECT_EQ((*json)["version"], 1);
+  ASSERT_EQ((*json)["devices"].size(), 1u);
+  EXPECT_EQ((*json)["devices"][0]["id"], "cpu:0");
+  EXPECT_EQ((*json)["devices"][0]["kind"], "cpu");
+  EXPECT_FALSE((*json)["devices"][0]["cores"].empty());
+}
+
+TEST(Program, MoreCpuDevicesThanCoresAreAUsageError) {
+  const Finished list = remuda("list --cpu-devices 4096");
+  EXPECT_EQ(list.status, 2);
+  EXPECT_THAT(list.err, StartsWith("remuda: 4096 CPU devices are not possible"));
+  EXPECT_THAT(list.err, HasSubstr("at most"));
+  EXPECT_EQ(list.out, "");
+}
+
+TEST(Program, ToldNothingOrHelpItExplainsItself) {
+  for (const char* arguments : {"", "--help", "-h"}) {
+    const Finished help = remuda(arguments);
+    EXPECT_EQ(help.status, 0) << arguments;
+    EXPECT_THAT(help.out, HasSubstr("train")) << arguments;
+    EXPECT_THAT(help.out, HasSubstr("Examples:")) << arguments;
+  }
+  const Finished list = remuda("list --help");
+  EXPECT_EQ(list.status, 0);
+  EXPECT_THAT(list.out, HasSubstr("--cpu-devices"));
+}
+
+TEST(Program, TellsItsVersion) {
+  const Finished version = remuda("--version");
+  EXPECT_EQ(version.status, 0);
+  EXPECT_THAT(version.out, ::testing::MatchesRegex("remuda [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(Program, UsageErrorsAreOneSentenceAndStatus2) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"lst", "remuda: unknown subcommand lst; did you mean list?\n"},
+      {"--verson", "remuda: unknown flag --verson; did you mean --version?\n"},
+      {"list --jsn", "remuda list: unknown flag --jsn; did you mean --json?\n"},
+      {"list extra", "remuda list: unexpected argument extra\n"},
+      {"train", "remuda train: FILE is required\n"},
+      {"completion tcsh", "remuda completion: SHELL: tcsh not in {bash,zsh,fish}\n"},
+      {"list --cpu-devices 0", "remuda list: --cpu-devices: "},
+      {"list --cpu-devices many", "remuda list: "}};
+  for (const auto& [arguments, sentence] : cases) {
+    const Finished finished = remuda(arguments);
+    EXPECT_EQ(finished.status, 2) << arguments;
+    EXPECT_THAT(finished.err, StartsWith(sentence));
+    EXPECT_THAT(finished.err, HasSubstr("--help."));
+    EXPECT_EQ(finished.out, "");
+  }
+}
+
+TEST(Program, BashTakesItsCompletion) {
+  const Finished checked = shell(REMUDA_PROGRAM " completion bash | bash -n");
+  EXPECT_EQ(checked.status, 0) << checked.err;
+  const Finished used =
+      shell("bash -c 'source <(" REMUDA_PROGRAM
+            " completion bash); COMP_WORDS=(remuda list --cp); COMP_CWORD=2; _remuda; "
+            "echo \"${COMPREPLY[*]}\"; COMP_WORDS=(remuda tr); COMP_CWORD=1; _remuda; echo \"${COMPREPLY[*]}\"'");
+  EXPECT_EQ(used.out, "--cpu-devices\ntrain\n") << used.err;
+}
+
+TEST(Program, EachShellHasACompletion) {
+  for (const char* name : {"bash", "zsh", "fish"}) {
+    const Finished script = remuda(std::string("completion ") + name);
+    EXPECT_EQ(script.status, 0) << script.err;
+    EXPECT_THAT(script.out, HasSubstr("cpu-devices")) << name;
+  }
+}
+
+}  // namespace
+}  // namespace remuda

@@ -1,0 +1,101 @@
+#include "tests/program.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <poll.h>
+#include <sstream>
+#include <stdexcept>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+namespace remuda {
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Process start(std::vector<std::string> argv, const Environment& environment, const ScratchFolder& output) {
+  const std::string line = "exec \"$@\" >'" + output.path("out") + "' 2>'" + output.path("err") + "'";
+  argv.insert(argv.begin(), {"/bin/sh", "-c", line, "sh"});
+  auto process = Process::spawn({.argv = std::move(argv), .environment = environment});
+  if (!process) throw std::runtime_error(process.error().message);
+  return std::move(*process);
+}
+
+}  // namespace
+
+ScratchFolder::ScratchFolder() : path_(std::filesystem::temp_directory_path() / "remuda_test.XXXXXX") {
+  if (!::mkdtemp(path_.data())) throw std::runtime_error("cannot make " + path_);
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+void ScratchFolder::write(const std::string& name, const std::string& bytes) const {
+  std::ofstream(path(name), std::ios::binary) << bytes;
+}
+
+std::string ScratchFolder::read(const std::string& name) const { return text_of(path(name)); }
+
+bool ScratchFolder::has(const std::string& name) const { return std::filesystem::exists(path(name)); }
+
+std::vector<std::string> ScratchFolder::names() const {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::ostream& operator<<(std::ostream& stream, const Finished& finished) {
+  return stream << (finished.timed_out ? "still ran" : to_string(finished.exit)) << "\nstdout:\n"
+                << finished.out << "stderr:\n"
+                << finished.err;
+}
+
+RunningProgram::RunningProgram(const std::vector<std::string>& argv, const Environment& environment)
+    : process_(start(argv, environment, output_)) {}
+
+Finished RunningProgram::finish(double patience_s) {
+  pollfd ended{process_.pidfd(), POLLIN, 0};
+  ::poll(&ended, 1, static_cast<int>(patience_s * 1000));
+  const auto exit = process_.exit_state();
+  return {exit.value_or(ExitState{-1, 0}), !exit, out(), err()};
+}
+
+Finished run(const std::vector<std::string>& argv, const Environment& environment) {
+  return RunningProgram(argv, environment).finish();
+}
+
+bool eventually(const std::function<bool()>& condition, double patience_s) {
+  const double deadline_s = steady_clock().now_s() + patience_s;
+  while (!condition()) {
+    if (steady_clock().now_s() > deadline_s) return false;
+    steady_clock().sleep_s(0.02);
+  }
+  return true;
+}
+
+std::vector<pid_t> children_of(pid_t parent) {
+  const std::string process = "/proc/" + std::to_string(parent);
+  std::istringstream list(text_of(process + "/task/" + std::to_string(parent) + "/children"));
+  return {std::istream_iterator<pid_t>(list), {}};
+}
+
+bool is_alive(pid_t pid) {
+  const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name_end = stat.rfind(')');  // "PID (NAME) STATE ..."
+  if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
+  const char state = stat[name_end + 2];
+  return state != 'Z' && state != 'X';
+}
+
+bool all_gone(const std::vector<pid_t>& pids) { return std::none_of(pids.begin(), pids.end(), is_alive); }
+
+}  // namespace remuda

@@ -1,0 +1,89 @@
+// Two hosts: a rank in each of two network namespaces, joined by a virtual cable. Needs root.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "tests/train_job_files.h"
+
+namespace remuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+bool ip(const std::vector<std::string>& arguments) {
+  std::vector<std::string> command{"ip"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run(command).exit.ok();
+}
+
+/// Two namespaces and the cable between them, gone with this object.
+class TwoHosts {
+ public:
+  TwoHosts() {
+    works_ = ::geteuid() == 0 && ip({"netns", "add", name(0)}) && ip({"netns", "add", name(1)}) &&
+             ip({"-n", name(0), "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", name(1)}) &&
+             plug_in(0) && plug_in(1);
+  }
+  TwoHosts(const TwoHosts&) = delete;
+  ~TwoHosts() {
+    for (const int host : {0, 1}) ip({"netns", "del", name(host)});
+  }
+
+  bool works() const { return works_; }
+  std::string address(int host) const { return fmt::format("10.99.0.{}", host + 1); }
+
+  /// Starts the rank of that number on the host of that number.
+  RunningProgram start(int rank, const ScratchFolder& folder, const std::string& secret, int timeout_s = 60) const {
+    std::vector<std::string> command{"ip", "netns", "exec", name(rank)};
+    for (const auto& word : worker_command(folder)) command.push_back(word);
+    Environment environment =
+        HandStarted{
+            .rank = rank, .size = 2, .port = 29500, .master = address(0), .bind = address(rank), .secret = secret}
+            .environment();
+    environment.emplace_back(env::transport.name, "tcp");
+    environment.emplace_back(env::connect_timeout.name, std::to_string(timeout_s));
+    return RunningProgram(command, environment);
+  }
+
+ private:
+  static std::string name(int host) { return fmt::format("remuda-test-{}-{}", ::getpid(), host); }
+  bool plug_in(int host) const {
+    return ip({"-n", name(host), "address", "add", address(host) + "/24", "dev", "cable"}) &&
+           ip({"-n", name(host), "link", "set", "cable", "up"});
+  }
+  bool works_ = false;
+};
+
+TEST(TrainHosts, RankOnEachOfTwoHostsLearnsTheSame) {
+  const TwoHosts hosts;
+  if (!hosts.works()) GTEST_SKIP() << "needs root and network namespaces";
+  const ScratchFolder folder = job_folder();
+  const Json expected = train_report(folder, {"--devices", "cpu:0"});
+  RunningProgram first = hosts.start(0, folder, "shared"), second = hosts.start(1, folder, "shared");
+  const Finished ended = first.finish();
+  ASSERT_TRUE(ended.exit.ok()) << ended;
+  EXPECT_TRUE(second.finish().exit.ok()) << second.err();
+  const auto report = parse_json(ended.out, "rank 0's output");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ((*report)["transport"], "tcp");
+  for (size_t epoch = 0; epoch < 3; ++epoch)
+    EXPECT_NEAR((*report)["loss_per_epoch"][epoch], expected["loss_per_epoch"][epoch], 1e-4);
+}
+
+TEST(TrainHosts, AnotherSecretEndsBoth) {
+  const TwoHosts hosts;
+  if (!hosts.works()) GTEST_SKIP() << "needs root and network namespaces";
+  const ScratchFolder folder = job_folder();
+  RunningProgram first = hosts.start(0, folder, "one", 3), second = hosts.start(1, folder, "another", 3);
+  const Finished refused = second.finish(), waited = first.finish();
+  EXPECT_EQ(refused.exit.status, 2) << refused;
+  EXPECT_THAT(refused.err, HasSubstr("secret"));
+  EXPECT_EQ(waited.exit.status, 1) << waited;
+  EXPECT_THAT(waited.err, HasSubstr("rank 1 of 2 did not come within 3 s"));
+  EXPECT_THAT(waited.err, HasSubstr(hosts.address(1)));
+  EXPECT_THAT(waited.err, HasSubstr("secret"));
+}
+
+}  // namespace
+}  // namespace remuda

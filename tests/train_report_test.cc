@@ -1,0 +1,94 @@
+// What a run of two devices tells: the report's fields, and that its figures agree with each other.
+#include <cmath>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "tests/train_job_files.h"
+
+namespace remuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kEpochs = 3;
+constexpr int kStepsPerEpoch = 6;  // 250 images, 48 at a time
+
+void expect_device_fields(const Json& device) {
+  for (const char* key : {"id", "model"}) EXPECT_TRUE(device.contains(key) && device[key].is_string()) << key;
+  for (const char* key : {"slowdown", "alone_samples_per_s", "share", "samples"})
+    EXPECT_TRUE(device.contains(key) && device[key] > 0) << key;
+  for (const char* key : {"compute_s", "wait_s"}) EXPECT_TRUE(device.contains(key) && device[key] >= 0) << key;
+}
+
+void expect_run_fields(const Json& report) {
+  for (const char* key : {"samples_per_s", "ideal_samples_per_s", "efficiency", "seconds", "test_loss"})
+    EXPECT_TRUE(report.contains(key) && report[key] > 0) << key;
+  EXPECT_TRUE(report.contains("share_changes") && report["share_changes"].is_number_integer());
+  EXPECT_TRUE(report.contains("host") && report["host"].is_string());
+  EXPECT_EQ(report["balance"]["policy"], "auto");
+  EXPECT_EQ(report["balance"]["decisions"][0]["step"], 0);
+  EXPECT_EQ(report["loss_per_epoch"].size(), size_t{kEpochs});
+  EXPECT_EQ(report["steps"], kEpochs * kStepsPerEpoch);
+  EXPECT_EQ(report["skipped_steps"], 0);
+  EXPECT_EQ(report["transport"], "shared memory");
+  EXPECT_EQ(report["seed"], 7);
+  EXPECT_EQ(report["stopped"], false);
+  for (const char* key : {"remuda", "torch"}) EXPECT_THAT(std::string(report["versions"][key]), HasSubstr(".")) << key;
+}
+
+double sum_over_devices(const Json& report, const char* key) {
+  double sum = 0;
+  for (const auto& device : report["devices"]) sum += double(device[key]);
+  return sum;
+}
+
+TEST(TrainReport, HasEveryFieldAndItsFiguresAddUp) {
+  REMUDA_NEEDS_TWO_CORES();
+  const ScratchFolder folder = job_folder();
+  const Json report = train_report(folder, {"--set", "train.seed=7", "--set", fmt::format("train.epochs={}", kEpochs)});
+  ASSERT_EQ(report["devices"].size(), 2u);
+  for (const auto& device : report["devices"]) expect_device_fields(device);
+  expect_run_fields(report);
+  EXPECT_EQ(sum_over_devices(report, "samples"), kEpochs * kTrainImages);
+  EXPECT_NEAR(sum_over_devices(report, "share"), 1, 1e-9);
+  EXPECT_NEAR(sum_over_devices(report, "alone_samples_per_s"), report["ideal_samples_per_s"], 1e-3);
+  EXPECT_NEAR(report["efficiency"], double(report["samples_per_s"]) / double(report["ideal_samples_per_s"]), 1e-9);
+  EXPECT_GT(report["test_accuracy"], 0.5) << "five classes, and it learns";
+  EXPECT_LE(report["test_accuracy"], 1);
+  EXPECT_LT(report["loss_per_epoch"][kEpochs - 1], report["loss_per_epoch"][0]);
+}
+
+TEST(TrainReport, SlowdownIsToldWhereverTheDeviceIs) {
+  REMUDA_NEEDS_TWO_CORES();
+  JobText job;
+  job.devices += "slowdown = 3.0\n";
+  const ScratchFolder folder = job_folder(job);
+  const Finished finished = run(train_command(folder, {"--json", folder.path("report.json")}));
+  ASSERT_TRUE(finished.exit.ok()) << finished;
+  EXPECT_THAT(finished.out, HasSubstr("slowed 3.0x"));
+  EXPECT_THAT(finished.out, HasSubstr("samples/s"));
+  EXPECT_THAT(finished.err, HasSubstr("cpu:1 (slowed 3.0x) alone: "));
+  const auto report = parse_json(folder.read("report.json"), "report.json");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ((*report)["devices"][0]["slowdown"], 1);
+  EXPECT_EQ((*report)["devices"][1]["slowdown"], 3);
+}
+
+TEST(TrainReport, QuietRunTellsItsResultOnly) {
+  const ScratchFolder folder = job_folder();
+  const Finished finished = run(train_command(folder, {"--quiet", "--devices", "cpu:0"}));
+  EXPECT_TRUE(finished.exit.ok()) << finished;
+  EXPECT_THAT(finished.out, HasSubstr("loss per epoch"));
+  EXPECT_EQ(finished.err, "");
+}
+
+TEST(TrainReport, ReportsOfTwoRunsStandSideBySide) {
+  const ScratchFolder folder = job_folder();
+  train_report(folder, {"--devices", "cpu:0"});
+  const Finished finished = run({REMUDA_PROGRAM, "report", folder.path("report.json"), folder.path("report.json")});
+  EXPECT_TRUE(finished.exit.ok()) << finished;
+  EXPECT_THAT(finished.out, HasSubstr("cpu:0"));
+}
+
+}  // namespace
+}  // namespace remuda
