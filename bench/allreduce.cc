@@ -1,0 +1,125 @@
+// Times all_reduce between two processes, for both transports, beside gloo and OpenMPI and the limit of the machine.
+// What is timed: repeat.h. What the limit is: limit.h.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fmt/format.h>
+
+#include "bench/figure.h"
+#include "bench/limit.h"
+#include "bench/pair.h"
+#include "bench/peer.h"
+#include "bench/repeat.h"
+#include "comm/communicator.h"
+#include "comm/wire.h"
+
+namespace remuda::bench {
+namespace {
+
+using Transport = ConnectOptions::Transport;
+
+constexpr std::array<size_t, 4> kSizes{4 << 10, 1 << 20, 25 << 20, 100 << 20};
+
+struct Peer {
+  std::string name;
+  Result<std::map<size_t, double>> seconds;
+};
+
+Result<double> time_size(Communicator& communicator, size_t bytes) {
+  REMUDA_ASSIGN(const auto memory, communicator.allocate(bytes));
+  const std::span values(reinterpret_cast<float*>(memory.data()), bytes / sizeof(float));
+  Result<void> first_error;
+  const auto keep = [&](Result<void> result) {
+    if (first_error && !result) first_error = std::move(result);
+  };
+  const auto prepare = [&] {
+    std::ranges::fill(values, 1.0f);
+    keep(communicator.barrier(0));
+  };
+  const auto call = [&] { keep(communicator.all_reduce(values, 0)); };
+  const auto agree = [&](int times) {
+    keep(communicator.broadcast(std::as_writable_bytes(std::span(&times, 1)), 0, 0));
+    return times;
+  };
+  const double mine = median_s(kSecondsPerFigure, prepare, call, agree);
+  std::array<double, 2> both{};
+  keep(communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(both)), 0));
+  REMUDA_TRY(first_error);
+  return std::ranges::max(both);
+}
+
+Result<std::vector<double>> time_transport(Transport transport) {
+  REMUDA_ASSIGN(Fd listener, listen_on({"127.0.0.1", 0}));
+  return run_pair([&](int rank) -> Result<std::vector<double>> {
+    REMUDA_ASSIGN(const auto communicator, connect({.rank = rank,
+                                                    .size = 2,
+                                                    .master_port = local_endpoint(listener.get()).port,
+                                                    .listener = rank == 0 ? std::move(listener) : Fd(),
+                                                    .secret = "bench",
+                                                    .transport = transport}));
+    std::vector<double> all;
+    for (const size_t bytes : kSizes) {
+      REMUDA_ASSIGN(const double seconds, time_size(*communicator, bytes));
+      all.push_back(seconds);
+    }
+    return all;
+  });
+}
+
+std::vector<Peer> run_peers() {
+  const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::string gloo = fmt::format("/usr/bin/python3 {}/allreduce_gloo.py", REMUDA_BENCH_SOURCES);
+  const std::string mpi =
+      fmt::format("mpirun -np 2 --allow-run-as-root --oversubscribe --bind-to none {}/allreduce_mpi", here.string());
+  return {{"gloo", run_peer(gloo, kSizes)}, {"openmpi", run_peer(mpi, kSizes)}};
+}
+
+Figure figure_of(const char* transport, size_t bytes, double seconds, const Peer& peer, const Limit& limit) {
+  Figure figure{.name = "all_reduce",
+                .parameters = {{"transport", transport}, {"ranks", 2}, {"bytes", bytes}, {"peer", peer.name}},
+                .value = seconds * 1e6,
+                .unit = "us",
+                .limit = limit.seconds * 1e6};
+  if (peer.seconds && peer.seconds->contains(bytes)) {
+    figure.peer = peer.seconds->at(bytes) * 1e6;
+    figure.ratio = *figure.peer / figure.value;
+  }
+  return figure;
+}
+
+Result<std::vector<Figure>> measure(bool with_peers) {
+  const auto peers = with_peers ? run_peers() : std::vector<Peer>{{"none", {}}};
+  for (const Peer& peer : peers)
+    if (!peer.seconds)
+      fmt::print(stderr, "{} is left out: {}; is it installed?\n", peer.name, peer.seconds.error().message);
+  // Right before remuda's own figures: a virtual machine's cores change their places, and their distance.
+  REMUDA_ASSIGN(const auto limits, measure_limits(kSizes));
+  std::vector<Figure> figures;
+  for (const auto& [name, transport] :
+       {std::pair{"shared memory", Transport::shared_memory}, {"tcp", Transport::tcp}}) {
+    REMUDA_ASSIGN(const auto seconds, time_transport(transport));
+    for (size_t i = 0; i < kSizes.size(); ++i)
+      for (const Peer& peer : peers) figures.push_back(figure_of(name, kSizes[i], seconds[i], peer, limits[i]));
+  }
+  return figures;
+}
+
+}  // namespace
+}  // namespace remuda::bench
+
+int main(int argc, char** argv) {
+  using namespace remuda;
+  CLI::App app("Times all_reduce between two processes beside gloo, OpenMPI and the machine's limit.");
+  bool json = false, alone = false;
+  app.add_flag("--json", json, "print one JSON object per figure, a line each");
+  app.add_flag("--alone", alone, "without gloo and OpenMPI");
+  CLI11_PARSE(app, argc, argv);
+  const auto figures = bench::measure(!alone);
+  if (!figures) {
+    fmt::print(stderr, "{}\n", figures.error().message);
+    return exit_status(figures.error().kind);
+  }
+  fmt::print("{}", json ? bench::as_json_lines(*figures) : bench::as_table(*figures));
+}

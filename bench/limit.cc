@@ -1,0 +1,95 @@
+#include "bench/limit.h"
+
+#include <atomic>
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include "bench/pair.h"
+#include "bench/repeat.h"
+
+#if defined(__x86_64__)
+#define VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define VECTOR_CLONES
+#endif
+
+namespace remuda::bench {
+namespace {
+
+constexpr double kSecondsPerSize = 0.4;
+constexpr int kRallies = 500;
+constexpr int kTurns = 100;
+
+struct Shared {
+  alignas(128) std::atomic<int> ball;
+  alignas(128) std::atomic<int> came;
+  alignas(128) std::atomic<int> times;
+};
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+VECTOR_CLONES void scale(float* values, size_t count) {
+  for (size_t i = 0; i < count; ++i) values[i] *= 1.0000001f;
+}
+
+void meet(Shared& shared, int& meetings) {
+  ++shared.came;
+  ++meetings;
+  while (shared.came < 2 * meetings) relax();
+}
+
+// Seconds for a cache line to change cores: the median over many rallies, since others may use the cores too.
+double measure_hop(Shared& shared, int rank) {
+  std::vector<double> hops(kRallies);
+  int turn = 0;
+  for (double& hop : hops) {
+    const double start = now_s();
+    for (const int end = turn + kTurns; turn < end; ++turn) {
+      if (turn % 2 != rank) continue;
+      while (shared.ball.load(std::memory_order_acquire) != turn) relax();
+      shared.ball.store(turn + 1, std::memory_order_release);
+    }
+    hop = (now_s() - start) / kTurns;
+  }
+  return median(std::move(hops));
+}
+
+double measure_scale(Shared& shared, int rank, size_t bytes, int& meetings) {
+  std::vector<float> values(bytes / sizeof(float), 1.0f);
+  const auto agree = [&](int times) {
+    if (rank == 0) shared.times = times;
+    meet(shared, meetings);
+    return shared.times.load();
+  };
+  return median_s(
+      kSecondsPerSize, [&] { meet(shared, meetings); }, [&] { scale(values.data(), values.size()); }, agree);
+}
+
+}  // namespace
+
+Result<std::vector<Limit>> measure_limits(std::span<const size_t> sizes) {
+  void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return failed("cannot map shared memory");
+  auto& shared = *new (memory) Shared{};
+  auto values = run_pair([&](int rank) -> Result<std::vector<double>> {
+    int meetings = 0;
+    meet(shared, meetings);
+    std::vector<double> seconds{measure_hop(shared, rank)};
+    for (const size_t bytes : sizes) seconds.push_back(measure_scale(shared, rank, bytes, meetings));
+    return seconds;
+  });
+  ::munmap(memory, sizeof(Shared));
+  if (!values) return tl::unexpected(values.error());
+  std::vector<Limit> limits;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const double update = (*values)[i + 1];
+    limits.push_back({2 * values->front() + update, 4.0 * static_cast<double>(sizes[i]) / update});
+  }
+  return limits;
+}
+
+}  // namespace remuda::bench
