@@ -13,6 +13,7 @@ namespace remuda {
 
 enum class DataFormat { idx, tokens };
 enum class Optimizer { sgd, adamw };
+enum class Schedule { constant, cosine };
 enum class Loss { cross_entropy, nll, mse };
 enum class Norm { group, batch };
 
@@ -54,7 +55,8 @@ struct TrainSpec {
   int global_batch = 0;
   Optimizer optimizer = Optimizer::sgd;
   double learning_rate = 0.1;
-  double momentum = 0.9;  ///< sgd
+  Schedule schedule = Schedule::constant;  ///< of the learning rate; cosine: down to 0 over the run
+  double momentum = 0.9;                   ///< sgd
   double weight_decay = 0.0;
   uint64_t seed = 1;
   int check_every = 100;  ///< steps between comparisons of all ranks' parameters

@@ -1,6 +1,18 @@
 #include "train/optimizer.h"
 
+#include <cmath>
+#include <numbers>
+
 namespace remuda {
+
+double learning_rate(const TrainSpec& spec, int step, int steps) {
+  if (spec.schedule == Schedule::constant) return spec.learning_rate;
+  return spec.learning_rate * (1 + std::cos(std::numbers::pi * step / steps)) / 2;
+}
+
+void set_learning_rate(torch::optim::Optimizer& optimizer, double rate) {
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(rate);
+}
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainSpec& spec, const torch::Tensor& values) {
   namespace optim = torch::optim;

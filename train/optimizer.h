@@ -8,6 +8,11 @@
 
 namespace remuda {
 
+/// The learning rate of step `step` of `steps`, counted from 0. Cosine: Loshchilov and Hutter 2017, arXiv:1608.03983.
+double learning_rate(const TrainSpec& spec, int step, int steps);
+
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainSpec& spec, const torch::Tensor& values);
+
+void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
 
 }  // namespace remuda

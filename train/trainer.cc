@@ -225,6 +225,7 @@ Result<void> Trainer::apply(const ReducedStep& step) {
   const auto& totals = step.totals;
   if (step.stands) {
     pace_.start();
+    set_learning_rate(*optimizer_, learning_rate(job_.train, report_.steps - 1, steps_in_all()));
     optimizer_->step();
     const double took = pace_.stop();
     last_compute_s_ += took;
