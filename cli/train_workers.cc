@@ -19,7 +19,7 @@ Result<std::string> worker_program() {
   std::error_code error;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   if (error) return failed(fmt::format("cannot find {}: /proc/self/exe: {}", kProgram, error.message()));
-  const std::string path = folder / kProgram;
+  std::string path = folder / kProgram;
   if (::access(path.c_str(), X_OK) == 0) return path;
   return failed(fmt::format("{} is not beside remuda in {}: this build has no libtorch", kProgram, folder.string()));
 }

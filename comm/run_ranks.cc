@@ -54,7 +54,8 @@ void run_ranks(int size, ConnectOptions::Transport transport, const std::functio
     }
   };
   std::vector<std::jthread> threads;
-  for (int rank = 0; rank < size; ++rank) threads.emplace_back(run_rank, rank, rank == 0 ? std::move(listener) : Fd());
+  threads.emplace_back(run_rank, 0, std::move(listener));
+  for (int rank = 1; rank < size; ++rank) threads.emplace_back(run_rank, rank, Fd());
   threads.clear();
   failure.rethrow();
 }

@@ -63,7 +63,7 @@ std::string shown(const toml::node& node) {
     return to_line(Json(number->get()));
   std::ostringstream stream;
   node.visit([&](const auto& value) { stream << value; });
-  const std::string text = stream.str();
+  std::string text = stream.str();
   if (text.size() <= kShownBytes && text.find('\n') == std::string::npos) return text;
   return node.is_array() ? "a long list" : "a long text";
 }

@@ -60,7 +60,7 @@ std::vector<std::string> merged_environment(const Environment& changes) {
     if (std::none_of(changes.begin(), changes.end(), [&](const auto& change) { return change.first == name; }))
       merged.emplace_back(text);
   }
-  for (const auto& [name, value] : changes) merged.push_back(name + "=" + value);
+  for (const auto& [name, value] : changes) merged.push_back(fmt::format("{}={}", name, value));
   return merged;
 }
 

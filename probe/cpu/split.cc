@@ -1,6 +1,7 @@
 #include "probe/cpu/split.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace remuda::cpu {
@@ -36,7 +37,7 @@ std::optional<int64_t> memory_of(const std::vector<Place>& places) {
     if (!place.node->memory_bytes) return std::nullopt;
     bytes += static_cast<double>(*place.node->memory_bytes) / static_cast<double>(place.node->cores.size());
   }
-  return static_cast<int64_t>(bytes + 0.5);
+  return std::llround(bytes);
 }
 
 CoreSet make_set(const std::vector<Place>& places) {

@@ -33,7 +33,7 @@ class NativeModel final : public Model {
 
 class ScriptModel final : public Model {
  public:
-  explicit ScriptModel(torch::jit::Module module) : module_(std::move(module)) {}
+  explicit ScriptModel(const torch::jit::Module& module) : module_(module) {}
   torch::Tensor forward(const torch::Tensor& input) override { return module_.forward({input}).toTensor(); }
   std::vector<torch::Tensor> parameters() override { return unique(list(module_.parameters())); }
   std::vector<torch::Tensor> buffers() override { return list(module_.buffers()); }
