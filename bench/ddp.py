@@ -2,7 +2,7 @@
 """Trains the same model on the same two CPU devices, one slowed threefold, with remuda and with PyTorch's own
 DistributedDataParallel (gloo), and compares their speeds: ddp.py [--json] [--steps N].
 
-Both sides: the ResNet of examples/fashion-mnist.toml, global batch 256, SGD with momentum, one process pinned to one
+Both sides: the ResNet of examples/fashion-mnist.toml, global batch 1024, SGD with momentum, one process pinned to one
 core per device, one thread each, the same allocator settings, and a slowdown that sleeps before a gradient leaves and
 after the optimizer. DistributedDataParallel gives every rank half of the batch; remuda gives each what it can do.
 The limit is the sum of what the two devices do alone, as remuda measures it.
@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path("/usr/share/datasets/fashion-mnist")
-BATCH, SLOWDOWN, UNTIMED_STEPS = 256, 3.0, 5
+BATCH, SLOWDOWN, UNTIMED_STEPS = 1024, 3.0, 5
 ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_TOP_PAD_": str(64 << 20)}
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -139,7 +139,10 @@ def run_remuda(steps, policy):
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         subprocess.run([ROOT / "build/bin/remuda", "train", ROOT / "examples/fashion-mnist.toml", "--quiet",
-                        "--set", f"train.max_steps={steps}", "--set", f"balance.policy={policy}", "--json", report],
+                        "--set", "train.epochs=100", "--set", f"train.max_steps={steps}",
+                        "--set", f"train.global_batch={BATCH}", "--set", "train.optimizer=sgd",
+                        "--set", "train.learning_rate=0.1", "--set", "train.schedule=constant",
+                        "--set", f"balance.policy={policy}", "--json", report],
                        check=True, timeout=600, stdout=subprocess.DEVNULL)
         return json.loads(report.read_text())
 
@@ -147,7 +150,7 @@ def run_remuda(steps, policy):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json", action="store_true", help="one JSON object per figure")
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--out", help=argparse.SUPPRESS)
