@@ -332,7 +332,7 @@ TEST(FdTest, ClosesWhatItOwnsOnce) {
   Fd in(ends[0]);
   const Fd out(ends[1]);
   Fd other = std::move(in);
-  EXPECT_FALSE(in);
+  EXPECT_FALSE(in);  // NOLINT(bugprone-use-after-move): what is left in it is what is tested
   EXPECT_EQ(::fcntl(other.get(), F_GETFD), 0);
   other.reset();
   EXPECT_EQ(::fcntl(ends[0], F_GETFD), -1);
