@@ -7,8 +7,35 @@
 
 namespace remuda::env {
 namespace {
-constexpr std::array kAll{rank,      world_size, master_addr,     master_port,       secret, listen_fd, events_fd,
-                          transport, bind,       connect_timeout, openblas_coretype, tmpdir, no_color,  term};
+constexpr std::array kAll{rank,
+                          world_size,
+                          master_addr,
+                          master_port,
+                          secret,
+                          listen_fd,
+                          events_fd,
+                          transport,
+                          bind,
+                          connect_timeout,
+                          openblas_coretype,
+                          home,
+                          state_home,
+                          tmpdir,
+                          no_color,
+                          term,
+                          virtual_env,
+                          cuda_device_order,
+                          update_golden,
+                          probe_timeout,
+                          test_nvml,
+                          test_nvml_faults,
+                          shell,
+                          job_devices,
+                          ompi_local_rank,
+                          mpi_local_rank,
+                          pmi_local_rank,
+                          slurm_local_rank,
+                          local_rank};
 }
 
 std::span<const Variable> all() { return kAll; }

@@ -31,9 +31,35 @@ inline constexpr Variable bind{"REMUDA_BIND", "address a rank listens on; 127.0.
 inline constexpr Variable connect_timeout{"REMUDA_CONNECT_TIMEOUT",
                                           "seconds ranks wait for each other at the start; 60 unless set"};
 inline constexpr Variable openblas_coretype{"OPENBLAS_CORETYPE", "OpenBLAS kernels; chosen from the CPU unless set"};
+inline constexpr Variable home{"HOME", "the user's folder"};
+inline constexpr Variable state_home{"XDG_STATE_HOME", "where measured figures are kept; ~/.local/state unless set"};
 inline constexpr Variable tmpdir{"TMPDIR", "where scratch files go; /tmp unless set"};
 inline constexpr Variable no_color{"NO_COLOR", "no colour in output when set and not empty"};
 inline constexpr Variable term{"TERM", "dumb: no colour, no progress bar"};
+inline constexpr Variable virtual_env{"VIRTUAL_ENV", "the active virtual environment of Python"};
+inline constexpr Variable cuda_device_order{"CUDA_DEVICE_ORDER",
+                                            "how CUDA numbers GPUs: FASTEST_FIRST unless set to PCI_BUS_ID"};
+inline constexpr Variable probe_timeout{"REMUDA_PROBE_TIMEOUT", "seconds a device may take to answer; 5 unless set"};
+
+inline constexpr Variable shell{"SHELL", "the user's shell, for `remuda hold`"};
+
+// What `remuda run` tells a job, and `remuda bind` reads.
+inline constexpr Variable job_devices{"REMUDA_DEVICES", "ids of the devices a job was granted"};
+
+// What MPI's launchers tell a process, for `remuda bind`: which one of this machine it is.
+inline constexpr Variable ompi_local_rank{"OMPI_COMM_WORLD_LOCAL_RANK", "rank within the machine, from OpenMPI"};
+inline constexpr Variable mpi_local_rank{"MPI_LOCALRANKID", "rank within the machine, from MPICH and Intel MPI"};
+inline constexpr Variable pmi_local_rank{"PMI_LOCAL_RANK", "rank within the machine, from PMI"};
+inline constexpr Variable slurm_local_rank{"SLURM_LOCALID", "rank within the machine, from Slurm"};
+inline constexpr Variable local_rank{"LOCAL_RANK", "rank within the machine, from torchrun and `remuda run --each`"};
+
+// What tests read.
+inline constexpr Variable update_golden{"REMUDA_UPDATE_GOLDEN", "1: tests rewrite the files they compare with"};
+
+// What the test-only library of tests/nvml reads.
+inline constexpr Variable test_nvml{"REMUDA_TEST_NVML", "inventory file of the machine that the test library plays"};
+inline constexpr Variable test_nvml_faults{"REMUDA_TEST_NVML_FAULTS",
+                                           "what the test library does wrong, as in lost=2,hang=3"};
 
 /// Every variable above, for documentation and tests.
 std::span<const Variable> all();

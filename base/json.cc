@@ -1,11 +1,36 @@
 #include "base/json.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace remuda {
 namespace {
 constexpr auto kReplace = nlohmann::detail::error_handler_t::replace;
+
+bool is_plain(const Json& json) { return !json.is_structured() || json.empty(); }
+
+/// Entries between brackets: on one line when all are scalars of a list, else one to a line.
+void write_pretty(const Json& json, size_t indent, std::string& out) {
+  if (is_plain(json)) {
+    out += to_line(json);
+    return;
+  }
+  const bool one_line = json.is_array() && std::ranges::all_of(json, is_plain);
+  const std::string line = "\n" + std::string(indent, ' ');
+  const char* separator = "";
+  out += json.is_array() ? '[' : '{';
+  for (const auto& [key, value] : json.items()) {
+    out += separator;
+    if (!one_line) out += line + "  ";
+    if (json.is_object()) out += to_line(key) + ": ";
+    write_pretty(value, indent + 2, out);
+    separator = one_line ? ", " : ",";
+  }
+  if (!one_line) out += line;
+  out += json.is_array() ? ']' : '}';
 }
+
+}  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view where) {
   try {
@@ -18,6 +43,11 @@ Result<Json> parse_json(std::string_view text, std::string_view where) {
 }
 
 std::string to_line(const Json& json) { return json.dump(-1, ' ', false, kReplace); }
-std::string to_pretty(const Json& json) { return json.dump(2, ' ', false, kReplace) + "\n"; }
+
+std::string to_pretty(const Json& json) {
+  std::string text;
+  write_pretty(json, 0, text);
+  return text + "\n";
+}
 
 }  // namespace remuda

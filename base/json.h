@@ -16,7 +16,7 @@ Result<Json> parse_json(std::string_view text, std::string_view where);
 
 /// One line, no spaces; text that is not UTF-8 is replaced, never thrown on.
 std::string to_line(const Json& json);
-/// Indented by two spaces, with a final newline.
+/// Indented by two spaces, lists of plain values on one line, with a final newline.
 std::string to_pretty(const Json& json);
 
 }  // namespace remuda

@@ -41,5 +41,11 @@ TEST(JsonText, OfBytesThatAreNotUtf8IsReplacedNotThrownOn) {
 
 TEST(JsonText, IsIndentedByTwoAndEndsInANewline) { EXPECT_EQ(to_pretty(Json{{"a", 1}}), "{\n  \"a\": 1\n}\n"); }
 
+TEST(JsonText, KeepsListsOfPlainValuesOnOneLine) {
+  EXPECT_EQ(
+      to_pretty(Json{{"cores", {0, 1, 2}}, {"none", Json::array()}, {"pairs", {{1, "a"}, Json::array({2, "b"})}}}),
+      "{\n  \"cores\": [0, 1, 2],\n  \"none\": [],\n  \"pairs\": [\n    [1, \"a\"],\n    [2, \"b\"]\n  ]\n}\n");
+}
+
 }  // namespace
 }  // namespace remuda

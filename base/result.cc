@@ -4,7 +4,18 @@
 
 namespace remuda {
 
-int exit_status(ErrorKind kind) { return kind == ErrorKind::usage ? 2 : 1; }
+int exit_status(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage:
+      return 2;
+    case ErrorKind::never:
+      return 3;
+    case ErrorKind::not_now:
+      return 4;
+    default:
+      return 1;
+  }
+}
 
 std::string errno_text(int error_number) {
   char buffer[128];

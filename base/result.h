@@ -17,6 +17,8 @@ enum class ErrorKind {
   usage,      ///< the user's input is wrong: flag, file, key, value
   failed,     ///< the work was tried and failed
   lost_peer,  ///< another rank of the job went away; that rank's own error is the cause
+  never,      ///< this machine has not what is asked for
+  not_now,    ///< it has, and others hold it
 };
 
 struct Error {
@@ -25,7 +27,7 @@ struct Error {
   int peer = -1;        ///< for lost_peer: the rank that went away
 };
 
-/// The exit status a program ends with: usage 2, everything else 1.
+/// The exit status a program ends with: usage 2, never 3, not_now 4, everything else 1.
 int exit_status(ErrorKind kind);
 
 template <typename T>

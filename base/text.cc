@@ -43,6 +43,48 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
+namespace {
+
+/// Length of the UTF-8 sequence at the front of `text` (shortest form, no surrogate); 0 when it is none.
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t length = byte(0) < 0x80   ? 1
+                        : byte(0) < 0xc2 ? 0
+                        : byte(0) < 0xe0 ? 2
+                        : byte(0) < 0xf0 ? 3
+                        : byte(0) < 0xf5 ? 4
+                                         : 0;
+  if (length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  if (length < 3) return length;
+  const bool overlong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
+  const bool beyond = (byte(0) == 0xed && byte(1) > 0x9f) || (byte(0) == 0xf4 && byte(1) > 0x8f);
+  return overlong || beyond ? 0 : length;
+}
+
+bool is_control(std::string_view sequence) {
+  const auto first = static_cast<unsigned char>(sequence[0]);
+  if (sequence.size() == 1) return (first < 0x20 && first != '\t') || first == 0x7f;
+  return sequence.size() == 2 && first == 0xc2 && static_cast<unsigned char>(sequence[1]) < 0xa0;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string clean;
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    const std::string_view sequence = text.substr(0, std::max<size_t>(length, 1));
+    if (length == 0 || is_control(sequence))
+      clean += '?';
+    else
+      clean += sequence;
+    text.remove_prefix(sequence.size());
+  }
+  return clean;
+}
+
 std::string human_bytes(double bytes) {
   constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   constexpr double kRoundsUp = 1023.95;

@@ -16,6 +16,10 @@ std::string nearest(std::string_view word, std::span<const std::string> known);
 /// Splits at each `separator`; "a,,b" gives three parts.
 std::vector<std::string> split(std::string_view text, char separator);
 
+/// The text with each control character but tab (also those of C1) and each byte that is not UTF-8 as a "?": foreign
+/// text that may go to a terminal.
+std::string printable(std::string_view text);
+
 /// 1536 -> "1.5 KiB", 3221225472 -> "3.0 GiB".
 std::string human_bytes(double bytes);
 /// {0,1,2,5} -> "0-2,5".

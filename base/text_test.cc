@@ -62,5 +62,22 @@ TEST(IndexRanges, JoinsNeighbours) {
   EXPECT_EQ(index_ranges(std::vector<int>{0, 2, 4, 5}), "0,2,4-5");
 }
 
+TEST(Printable, LeavesNothingATerminalObeys) {
+  EXPECT_EQ(printable("A GPU \xc3\xa9"), "A GPU \xc3\xa9");
+  EXPECT_EQ(printable("a\x1b[2Jb\n\x7f"), "a?[2Jb??");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "0m"),
+            "?0m")
+      << "a control character of C1";
+  EXPECT_EQ(printable(std::string_view("\0x", 2)), "?x");
+}
+
+TEST(Printable, ReplacesBytesThatAreNotUtf8) {
+  for (const char* wrong :
+       {"\xff", "\xc0", "\xed\xa0\x80", "\xe0\x80\x80", "\xf4\x90\x80\x80", "\xf0\x80\x80\x80", "\xc3"})
+    EXPECT_THAT(printable(wrong), testing::MatchesRegex("\\?+")) << wrong;
+  EXPECT_EQ(printable("\xf0\x9f\x90\x8e"), "\xf0\x9f\x90\x8e");
+}
+
 }  // namespace
 }  // namespace remuda

@@ -34,7 +34,7 @@ inline std::string read_to_end(int fd) {
   }
 }
 
-inline ExitState await_exit(Process& process) {
+inline ExitState await_exit(ChildProcess& process) {
   await(process.pidfd());
   return process.exit_state().value_or(ExitState{-1, -1});
 }

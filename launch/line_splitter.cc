@@ -26,11 +26,4 @@ void LineSplitter::emit(const OnLine& on_line) {
   too_long_ = false;
 }
 
-std::string printable(std::string_view text) {
-  std::string clean(text);
-  std::replace_if(
-      clean.begin(), clean.end(), [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7F; }, '?');
-  return clean;
-}
-
 }  // namespace remuda

@@ -25,7 +25,4 @@ class LineSplitter {
   bool too_long_ = false;
 };
 
-/// Foreign text made fit for a terminal: control characters other than tab become '?'.
-std::string printable(std::string_view text);
-
 }  // namespace remuda

@@ -46,10 +46,5 @@ TEST(LineSplitter, AnEmptyStreamHasNoLine) {
   EXPECT_THAT(lines.whole, IsEmpty());
 }
 
-TEST(Printable, KeepsTextAndMasksControlCharacters) {
-  EXPECT_EQ(printable("a\tb é"), "a\tb é");
-  EXPECT_EQ(printable("\x1b[31mred\r\x7f"), "?[31mred??");
-}
-
 }  // namespace
 }  // namespace remuda

@@ -164,7 +164,7 @@ std::string to_string(const ExitState& state) {
   return fmt::format("killed by signal {} ({})", state.signal, ::strsignal(state.signal));
 }
 
-Result<Process> Process::spawn(const ProcessSpec& spec) {
+Result<ChildProcess> ChildProcess::spawn(const ProcessSpec& spec) {
   REMUDA_ASSIGN(const Fd input, make_input(spec.input));
   REMUDA_ASSIGN(Pipe output, make_pipe());
   REMUDA_ASSIGN(Pipe failure, make_pipe());
@@ -178,22 +178,23 @@ Result<Process> Process::spawn(const ProcessSpec& spec) {
   const pid_t pid = ::fork();
   if (pid < 0) return failed(fmt::format("cannot start {}: {}", spec.argv[0], errno_text(errno)));
   if (pid == 0) become(plan);
-  Process process(pid, open_pidfd(pid), std::move(output.read_end));
+  ChildProcess process(pid, open_pidfd(pid), std::move(output.read_end));
   failure.write_end.reset();
   if (const auto said = read_failure(failure.read_end.get())) return failed(describe(*said, spec));
   if (!process.pidfd_) return failed(fmt::format("cannot watch {}: {}", spec.argv[0], errno_text(errno)));
   return process;
 }
 
-Process::Process(pid_t pid, Fd pidfd, Fd output) : pid_(pid), pidfd_(std::move(pidfd)), output_(std::move(output)) {}
+ChildProcess::ChildProcess(pid_t pid, Fd pidfd, Fd output)
+    : pid_(pid), pidfd_(std::move(pidfd)), output_(std::move(output)) {}
 
-Process::Process(Process&& other) noexcept
+ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       pidfd_(std::move(other.pidfd_)),
       output_(std::move(other.output_)),
       exit_(other.exit_) {}
 
-Process::~Process() {
+ChildProcess::~ChildProcess() {
   if (pid_ < 0 || exit_state()) return;
   signal(SIGKILL);
   pollfd ended{pidfd_.get(), POLLIN, 0};
@@ -201,12 +202,12 @@ Process::~Process() {
   exit_state();
 }
 
-void Process::signal(int number) {
+void ChildProcess::signal(int number) {
   if (pid_ < 0 || exit_) return;
   if (::kill(-pid_, number) != 0) ::kill(pid_, number);  // the group exists only once the child has made it
 }
 
-std::optional<ExitState> Process::exit_state() {
+std::optional<ExitState> ChildProcess::exit_state() {
   int status = 0;
   if (!exit_ && pid_ > 0 && ::waitpid(pid_, &status, WNOHANG) == pid_)
     exit_ = WIFSIGNALED(status) ? ExitState{0, WTERMSIG(status)} : ExitState{WEXITSTATUS(status), 0};

@@ -1,4 +1,4 @@
-// Process: one child program, from its start to its end. It never outlives its owner, however the owner ends.
+// ChildProcess: one child program, from its start to its end. It never outlives its owner, however the owner ends.
 #pragma once
 
 #include <optional>
@@ -34,16 +34,16 @@ struct ExitState {
 std::string to_string(const ExitState& state);
 
 /// A process group of its own, so that a terminal's Ctrl-C reaches the owner alone. One thread at a time.
-class Process {
+class ChildProcess {
  public:
   /// Returns once the program runs; an error says which program and what stood in its way. The kernel kills the child
   /// when the calling thread ends, kill -9 included: spawn from a thread that lasts as long as the child shall.
-  static Result<Process> spawn(const ProcessSpec& spec);
+  static Result<ChildProcess> spawn(const ProcessSpec& spec);
 
-  Process(Process&& other) noexcept;
-  Process& operator=(Process&&) = delete;
+  ChildProcess(ChildProcess&& other) noexcept;
+  ChildProcess& operator=(ChildProcess&&) = delete;
   /// Kills the whole group (SIGKILL) if it still runs, and reaps it.
-  ~Process();
+  ~ChildProcess();
 
   pid_t pid() const { return pid_; }
   /// Readable, in the sense of poll, once the process has ended.
@@ -57,7 +57,7 @@ class Process {
   std::optional<ExitState> exit_state();
 
  private:
-  Process(pid_t pid, Fd pidfd, Fd output);
+  ChildProcess(pid_t pid, Fd pidfd, Fd output);
   pid_t pid_;
   Fd pidfd_, output_;
   std::optional<ExitState> exit_;

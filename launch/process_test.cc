@@ -23,7 +23,7 @@ ProcessSpec worker(std::vector<std::string> arguments) {
 
 /// Runs it to its end; what it wrote.
 std::string output_of(const ProcessSpec& spec) {
-  auto process = Process::spawn(spec);
+  auto process = ChildProcess::spawn(spec);
   if (!process) return "cannot start: " + process.error().message;
   const std::string text = read_to_end(process->output());
   EXPECT_TRUE(await_exit(*process).ok());
@@ -47,7 +47,7 @@ TEST(Process, RunsOnTheCoresItIsGiven) {
 TEST(Process, CoresThatAreNotThereAreAnError) {
   ProcessSpec spec = worker({"cores"});
   spec.cores = {100'000};
-  const auto process = Process::spawn(spec);
+  const auto process = ChildProcess::spawn(spec);
   ASSERT_FALSE(process);
   EXPECT_THAT(process.error().message, HasSubstr("on cores 100000: Invalid argument"));
 }
@@ -78,14 +78,14 @@ TEST(Process, KeepsOnlyTheDescriptorsItIsGiven) {
 }
 
 TEST(Process, AMissingProgramIsNamed) {
-  const auto process = Process::spawn({.argv = {"/nowhere/program"}});
+  const auto process = ChildProcess::spawn({.argv = {"/nowhere/program"}});
   ASSERT_FALSE(process);
   EXPECT_EQ(process.error().message, "cannot run /nowhere/program: No such file or directory");
 }
 
 TEST(Process, TellsHowItEnded) {
-  auto exited = Process::spawn(worker({"exit", "3"}));
-  auto killed = Process::spawn(worker({"raise", "9"}));
+  auto exited = ChildProcess::spawn(worker({"exit", "3"}));
+  auto killed = ChildProcess::spawn(worker({"raise", "9"}));
   ASSERT_TRUE(exited && killed);
   EXPECT_EQ(to_string(await_exit(*exited)), "exited with status 3");
   EXPECT_EQ(to_string(await_exit(*killed)), "killed by signal 9 (Killed)");
@@ -96,7 +96,7 @@ TEST(Process, IgnoresTheOwnersBlockedSignals) {
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGTERM);
   ::sigprocmask(SIG_BLOCK, &set, &before);
-  auto process = Process::spawn(worker({"raise", "15"}));
+  auto process = ChildProcess::spawn(worker({"raise", "15"}));
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   ASSERT_TRUE(process);
   EXPECT_EQ(await_exit(*process).signal, SIGTERM);
@@ -105,7 +105,7 @@ TEST(Process, IgnoresTheOwnersBlockedSignals) {
 TEST(Process, IsGoneWithItsOwner) {
   Fd watch;
   {
-    auto process = Process::spawn(worker({"deaf", "wait"}));
+    auto process = ChildProcess::spawn(worker({"deaf", "wait"}));
     ASSERT_TRUE(process);
     watch = watch_process(process->pid());
     ASSERT_FALSE(process->exit_state());
@@ -116,7 +116,7 @@ TEST(Process, IsGoneWithItsOwner) {
 
 /// A process that owns a child, tells its id on `told`, and waits.
 [[noreturn]] void own_a_child(int told) {
-  auto child = Process::spawn(worker({"deaf", "wait"}));
+  auto child = ChildProcess::spawn(worker({"deaf", "wait"}));
   const pid_t pid = child ? child->pid() : -1;
   [[maybe_unused]] const ssize_t written = ::write(told, &pid, sizeof pid);
   for (;;) ::pause();

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/text.h"
 #include "launch/event.h"
 
 namespace remuda {
@@ -41,11 +42,11 @@ Result<WatchedRank> WatchedRank::start(int rank, RankSpec spec, const RankListen
   ::fcntl(events.get(), F_SETFL, O_NONBLOCK);
   spec.process.inherited.push_back(write_end.get());
   spec.process.environment.emplace_back(env::events_fd.name, std::to_string(write_end.get()));
-  REMUDA_ASSIGN(Process process, Process::spawn(spec.process));
+  REMUDA_ASSIGN(ChildProcess process, ChildProcess::spawn(spec.process));
   return WatchedRank(rank, std::move(spec.device), std::move(process), std::move(events), listener);
 }
 
-WatchedRank::WatchedRank(int rank, std::string device, Process process, Fd events, const RankListener& listener)
+WatchedRank::WatchedRank(int rank, std::string device, ChildProcess process, Fd events, const RankListener& listener)
     : process_(std::move(process)),
       events_(std::move(events)),
       listener_(&listener),

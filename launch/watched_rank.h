@@ -47,13 +47,13 @@ class WatchedRank {
   void blame(Error error, double now_s);
 
  private:
-  WatchedRank(int rank, std::string device, Process process, Fd events, const RankListener& listener);
+  WatchedRank(int rank, std::string device, ChildProcess process, Fd events, const RankListener& listener);
   void take_event(std::string_view line, bool dropped);
   void take_output(std::string_view line, bool dropped);
   void complain(const std::string& what);
 
   RankFacts facts_;
-  Process process_;
+  ChildProcess process_;
   Fd events_;
   const RankListener* listener_;
   LineSplitter event_lines_, output_lines_;

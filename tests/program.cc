@@ -19,10 +19,10 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-Process start(std::vector<std::string> argv, const Environment& environment, const ScratchFolder& output) {
+ChildProcess start(std::vector<std::string> argv, const Environment& environment, const ScratchFolder& output) {
   const std::string line = "exec \"$@\" >'" + output.path("out") + "' 2>'" + output.path("err") + "'";
   argv.insert(argv.begin(), {"/bin/sh", "-c", line, "sh"});
-  auto process = Process::spawn({.argv = std::move(argv), .environment = environment});
+  auto process = ChildProcess::spawn({.argv = std::move(argv), .environment = environment});
   if (!process) throw std::runtime_error(process.error().message);
   return std::move(*process);
 }

@@ -53,7 +53,7 @@ class RunningProgram {
 
  private:
   ScratchFolder output_;
-  Process process_;
+  ChildProcess process_;
 };
 
 Finished run(const std::vector<std::string>& argv, const Environment& environment = {});
