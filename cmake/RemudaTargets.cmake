@@ -54,10 +54,15 @@ function(remuda_link target scope)
 endfunction()
 
 # Compiles each header of the folder alone, so that none leans on what its users happen to include before it; once per
-# folder, with what its first library links.
+# folder, with what its first library links. A folder within it that has a CMakeLists.txt does so itself.
 function(remuda_check_headers name)
   get_directory_property(checked remuda_headers_checked)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${REMUDA_ROOT} ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  file(GLOB nested CONFIGURE_DEPENDS RELATIVE ${REMUDA_ROOT} ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
+  foreach(list_file ${nested})
+    get_filename_component(folder ${list_file} DIRECTORY)
+    list(FILTER headers EXCLUDE REGEX "^${folder}/")
+  endforeach()
   if(checked OR NOT headers)
     return()
   endif()
