@@ -1,0 +1,70 @@
+#include "measure/rally.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "base/clock.h"
+#include "measure/repeat.h"
+
+namespace remuda::measure {
+namespace {
+
+constexpr double kPatience_s = 10;
+constexpr int kSpinsPerLook = 4096;
+constexpr int kRoundsPerRun = 50;
+constexpr size_t kMostRuns = 100'000;
+constexpr uint64_t kEnd = std::numeric_limits<uint64_t>::max();
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// The turn that comes after `last`; nothing when none comes in time.
+Result<uint64_t> next_turn(const Ball& ball, uint64_t last) {
+  const double deadline_s = steady_clock().now_s() + kPatience_s;
+  do {
+    for (int spin = 0; spin < kSpinsPerLook; ++spin) {
+      if (const uint64_t turn = ball.turn.load(std::memory_order_acquire); turn != last) return turn;
+      relax();
+    }
+  } while (steady_clock().now_s() < deadline_s);
+  return failed("the other side of a latency measurement did not answer");
+}
+
+Result<void> send_and_wait(Ball& ball, uint64_t turn) {
+  ball.turn.store(turn, std::memory_order_release);
+  REMUDA_TRY(next_turn(ball, turn));
+  return {};
+}
+
+Result<double> serve(Ball& ball, double seconds) {
+  uint64_t turn = 0;
+  std::vector<double> hops;
+  const double end_s = steady_clock().now_s() + seconds;
+  while (hops.empty() || (steady_clock().now_s() < end_s && hops.size() < kMostRuns)) {
+    const double start_s = steady_clock().now_s();
+    for (int round = 0; round < kRoundsPerRun; ++round, turn += 2) REMUDA_TRY(send_and_wait(ball, turn + 1));
+    hops.push_back((steady_clock().now_s() - start_s) / (2 * kRoundsPerRun));
+  }
+  REMUDA_TRY(send_and_wait(ball, kEnd));
+  return median(std::move(hops));
+}
+
+Result<double> answer(Ball& ball) {
+  uint64_t turn = 0;
+  for (;;) {
+    REMUDA_ASSIGN(const uint64_t received, next_turn(ball, turn));
+    turn = received == kEnd ? 0 : received + 1;
+    ball.turn.store(turn, std::memory_order_release);
+    if (received == kEnd) return 0;
+  }
+}
+
+}  // namespace
+
+Result<double> rally_s(Ball& ball, int side, double seconds) { return side == 0 ? serve(ball, seconds) : answer(ball); }
+
+}  // namespace remuda::measure
