@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "doctor/checks/checks.h"
+
+namespace remuda::doctor {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kUsualInContainer = 64 * kMiB;  ///< what docker gives unless told otherwise
+constexpr int64_t kEnoughShm = 1024 * kMiB;
+constexpr int64_t kEnoughLocked = 1024 * kMiB;
+constexpr int64_t kEnoughFiles = 4096;
+
+std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+}  // namespace
+
+Diagnoses check_shared_memory(const Inventory&, const HostFacts& facts) {
+  if (!facts.shm_bytes.has_value()) return {skip_for(facts.shm_bytes)};
+  const int64_t bytes = facts.shm_bytes.value();
+  const char* remedy = facts.container.value_or(false) ? "start the container with --shm-size=8g, or with --ipc=host"
+                                                       : "sudo mount -o remount,size=8g /dev/shm";
+  if (bytes <= kUsualInContainer)
+    return {fail(fmt::format("/dev/shm has {}: data loaders and ranks that share memory run out of it", human(bytes)),
+                 remedy)};
+  if (bytes < kEnoughShm)
+    return {warn(fmt::format("/dev/shm has {}, little for data loaders and ranks that share memory", human(bytes)),
+                 remedy)};
+  return {pass(fmt::format("/dev/shm has {}", human(bytes)))};
+}
+
+Diagnoses check_locked_memory(const Inventory& inventory, const HostFacts& facts) {
+  if (!facts.memlock_bytes.has_value()) return {skip_for(facts.memlock_bytes)};
+  const int64_t bytes = facts.memlock_bytes.value();
+  if (bytes == kUnlimited) return {pass("memory may be locked without limit")};
+  if (bytes >= kEnoughLocked) return {pass(fmt::format("{} of memory may be locked", human(bytes)))};
+  if (gpus(inventory).empty() && inventory.nics.empty())
+    return {skip("no GPU or network card here that needs locked memory")};
+  return {warn(
+      fmt::format("only {} of memory may be locked: network cards that read memory directly need more", human(bytes)),
+      facts.container.value_or(false) ? "start the container with --ulimit memlock=-1"
+                                      : "ulimit -l unlimited; to keep it, a line in /etc/security/limits.conf")};
+}
+
+Diagnoses check_open_files(const Inventory&, const HostFacts& facts) {
+  if (!facts.open_files.has_value()) return {skip_for(facts.open_files)};
+  const int64_t files = facts.open_files.value();
+  if (files == kUnlimited) return {pass("files may be open without limit")};
+  if (files >= kEnoughFiles) return {pass(fmt::format("{} files may be open", files))};
+  return {warn(fmt::format("only {} files may be open: data loaders with many workers need more", files),
+               facts.container.value_or(false) ? "start the container with --ulimit nofile=65536" : "ulimit -n 65536")};
+}
+
+Diagnoses check_pid_namespace(const Inventory&, const HostFacts& facts) {
+  if (!facts.host_pids.has_value()) return {skip_for(facts.host_pids)};
+  if (facts.host_pids.value()) return {pass("process ids are the host's")};
+  return {warn(
+      "process ids here are not the host's: who uses a GPU cannot be told",
+      facts.container.value_or(false) ? "start the container with --pid=host" : "run remuda outside this namespace")};
+}
+
+}  // namespace remuda::doctor

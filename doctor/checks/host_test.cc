@@ -1,0 +1,79 @@
+#include <gmock/gmock.h>
+
+#include "doctor/checks/checks.h"
+#include "doctor/made_machine.h"
+
+namespace remuda::doctor {
+namespace {
+
+using ::testing::HasSubstr;
+
+HostFacts host(bool container = false) {
+  HostFacts facts;
+  facts.container = container;
+  return facts;
+}
+
+Diagnoses shared_memory(int64_t bytes, bool container = false) {
+  HostFacts facts = host(container);
+  facts.shm_bytes = bytes;
+  return check_shared_memory({}, facts);
+}
+
+TEST(SharedMemoryCheck, WantsAGibibyte) {
+  EXPECT_EQ(verdicts(check_shared_memory({}, {})), "SKIP");
+  EXPECT_EQ(verdicts(shared_memory(int64_t{8} << 30)), "PASS");
+  EXPECT_EQ(verdicts(shared_memory(512 << 20)), "WARN");
+  EXPECT_EQ(verdicts(shared_memory(64 << 20)), "FAIL");
+  EXPECT_THAT(words_of(shared_memory(64 << 20)), HasSubstr("sudo mount -o remount"));
+  EXPECT_THAT(words_of(shared_memory(64 << 20, true)), HasSubstr("--shm-size"));
+}
+
+Diagnoses locked_memory(int64_t bytes, int gpus) {
+  HostFacts facts = host();
+  facts.memlock_bytes = bytes;
+  return check_locked_memory(made_machine(gpus), facts);
+}
+
+TEST(LockedMemoryCheck, MattersWhereDevicesNeedIt) {
+  EXPECT_EQ(verdicts(check_locked_memory({}, {})), "SKIP");
+  EXPECT_EQ(verdicts(locked_memory(8 << 20, 0)), "SKIP");
+  EXPECT_EQ(verdicts(locked_memory(8 << 20, 1)), "WARN");
+  EXPECT_EQ(verdicts(locked_memory(int64_t{2} << 30, 1)), "PASS");
+  EXPECT_EQ(verdicts(locked_memory(kUnlimited, 0)), "PASS");
+  Inventory with_nic;
+  with_nic.nics.push_back({.name = "mlx5_0"});
+  HostFacts facts = host(true);
+  facts.memlock_bytes = 65536;
+  EXPECT_THAT(words_of(check_locked_memory(with_nic, facts)), HasSubstr("--ulimit memlock=-1"));
+}
+
+Diagnoses open_files(int64_t files, bool container = false) {
+  HostFacts facts = host(container);
+  facts.open_files = files;
+  return check_open_files({}, facts);
+}
+
+TEST(OpenFilesCheck, WantsThousands) {
+  EXPECT_EQ(verdicts(check_open_files({}, {})), "SKIP");
+  EXPECT_EQ(verdicts(open_files(1024)), "WARN");
+  EXPECT_EQ(verdicts(open_files(4096)), "PASS");
+  EXPECT_EQ(verdicts(open_files(kUnlimited)), "PASS");
+  EXPECT_THAT(words_of(open_files(1024)), HasSubstr("ulimit -n"));
+  EXPECT_THAT(words_of(open_files(1024, true)), HasSubstr("--ulimit nofile"));
+}
+
+TEST(PidNamespaceCheck, WantsTheHosts) {
+  HostFacts facts = host(true);
+  EXPECT_EQ(verdicts(check_pid_namespace({}, facts)), "SKIP");
+  facts.host_pids = true;
+  EXPECT_EQ(verdicts(check_pid_namespace({}, facts)), "PASS");
+  facts.host_pids = false;
+  EXPECT_EQ(verdicts(check_pid_namespace({}, facts)), "WARN");
+  EXPECT_THAT(words_of(check_pid_namespace({}, facts)), HasSubstr("--pid=host"));
+  facts.container = false;
+  EXPECT_THAT(words_of(check_pid_namespace({}, facts)), Not(HasSubstr("--pid=host")));
+}
+
+}  // namespace
+}  // namespace remuda::doctor

@@ -1,0 +1,46 @@
+// What checks are written with: verdicts in a word, and one verdict over all GPUs.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/inventory.h"
+#include "doctor/diagnosis.h"
+
+namespace remuda::doctor {
+
+using Diagnoses = std::vector<Diagnosis>;
+
+Diagnosis pass(std::string sentence);
+Diagnosis warn(std::string sentence, std::string remedy, std::string device = "");
+Diagnosis fail(std::string sentence, std::string remedy, std::string device = "");
+Diagnosis skip(std::string sentence);
+
+/// Why a reading is missing; "a recorded machine does not tell" for one that nobody took.
+Diagnosis skip(const Missing& missing);
+template <typename T>
+Diagnosis skip_for(const Reading<T>& reading) {
+  return reading.was_read() ? skip(reading.missing()) : skip("a recorded machine does not tell");
+}
+
+/// "1 GPU", "2 GPUs".
+std::string counted(size_t count, std::string_view thing);
+/// "a, b, c"; after the third " and 5 more".
+std::string listed(const std::vector<std::string>& words);
+/// "gpu:0 (NVIDIA A100)".
+std::string called(const Device& device);
+/// What nvidia-smi -i takes: the PCI address, else the index.
+std::string address(const Device& device);
+
+std::vector<const Device*> gpus(const Inventory& inventory);
+bool is_nvidia(std::string_view vendor);
+bool is_amd(std::string_view vendor);
+
+/// Asks `judge` about each GPU: those it warns of or fails, else one PASS with `well` for those it passes, else one
+/// SKIP with the first reason. Sentences and remedies of `judge` stand as they are; device is filled in.
+Diagnoses over_gpus(const Inventory& inventory, const std::string& well,
+                    const std::function<Diagnosis(const Device&)>& judge);
+
+}  // namespace remuda::doctor

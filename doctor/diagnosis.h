@@ -1,0 +1,36 @@
+// Diagnosis: what one check of `remuda doctor` has to say.
+#pragma once
+
+#include <string>
+
+#include "device/words.h"
+
+namespace remuda::doctor {
+
+enum class Verdict {
+  pass,  ///< as it should be
+  warn,  ///< it works, and costs time or will surprise
+  fail,  ///< something does not work
+  skip,  ///< could not be told, or has no meaning here
+};
+
+struct Diagnosis {
+  Verdict verdict = Verdict::skip;
+  std::string sentence;
+  std::string remedy;  ///< the command or step that mends it; of warn and fail only
+  std::string device;  ///< id of the device it is about; empty: the machine
+  std::string name;    ///< of the check
+  std::string group;   ///< of checks
+};
+
+}  // namespace remuda::doctor
+
+namespace remuda {
+
+template <>
+struct Words<doctor::Verdict> {
+  static constexpr std::array table{std::pair{doctor::Verdict::pass, "PASS"}, std::pair{doctor::Verdict::warn, "WARN"},
+                                    std::pair{doctor::Verdict::fail, "FAIL"}, std::pair{doctor::Verdict::skip, "SKIP"}};
+};
+
+}  // namespace remuda

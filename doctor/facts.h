@@ -1,0 +1,92 @@
+// HostFacts: what the checks need to know beside the inventory. Plain data; a fact nobody asked for is not read, and
+// so are all of them for a recorded machine.
+//
+// Software travels from the child process that looks for it as JSON by its fields(), as the structs of device/ do.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "device/reading.h"
+
+namespace remuda::doctor {
+
+inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+/// An installed PyTorch, told from its files; it is never started.
+struct Torch {
+  std::string folder;                         ///< .../site-packages/torch
+  std::string version;                        ///< 2.5.1+cu124
+  std::string cuda, hip;                      ///< the runtime it is built with, 12.4; empty: built without
+  Reading<std::vector<std::string>> targets;  ///< what it holds code for: sm_80, compute_90, gfx90a
+
+  static constexpr const char* kName = "torch";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("folder", self.folder, "where it is");
+    visit("version", self.version, "its version");
+    visit("cuda", self.cuda, "version of the CUDA runtime it is built with");
+    visit("hip", self.hip, "version of the HIP runtime it is built with");
+    visit("targets", self.targets, "GPU architectures it holds code for");
+  }
+};
+
+/// A library of collectives.
+struct Library {
+  std::string path;
+  Reading<std::string> version;
+
+  static constexpr const char* kName = "library";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("path", self.path, "where it is");
+    visit("version", self.version, "its version");
+  }
+};
+
+struct Software {
+  Reading<Torch> torch;
+  Reading<Library> nccl, rccl;
+
+  static constexpr const char* kName = "software";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("torch", self.torch, "the PyTorch that python3 would import");
+    visit("nccl", self.nccl, "NVIDIA's collectives");
+    visit("rccl", self.rccl, "AMD's collectives");
+  }
+};
+
+/// How the kernel treats one GPU and the PCIe switches above it.
+struct GpuSlot {
+  std::string pci;
+  Reading<std::string> bound_driver;                ///< empty: none
+  Reading<bool> iommu_translates;                   ///< its addresses go through a table of the IOMMU
+  Reading<std::vector<std::string>> acs_redirects;  ///< switch ports above it that send peer traffic to the root
+};
+
+/// A device file a GPU is used through.
+struct DeviceFile {
+  std::string path;
+  bool usable = false;  ///< this user may read and write it
+  std::string group;    ///< that owns it
+};
+
+struct HostFacts {
+  Software software;
+  Reading<std::vector<GpuSlot>> slots;
+  Reading<std::vector<DeviceFile>> device_files;
+  Reading<std::vector<int>> gone_pids;  ///< of the inventory's processes, those that no longer live
+  Reading<std::vector<int>> cores;      ///< logical CPUs this process may run on
+  Reading<std::string> device_order;    ///< CUDA_DEVICE_ORDER; empty: not set
+  Reading<bool> sharing_daemon;         ///< a daemon that lets processes share NVIDIA GPUs runs
+  Reading<bool> container;
+  Reading<bool> host_pids;         ///< this process sees the host's process ids
+  Reading<int64_t> shm_bytes;      ///< size of /dev/shm
+  Reading<int64_t> memlock_bytes;  ///< memory this process may lock, or kUnlimited
+  Reading<int64_t> open_files;     ///< files this process may have open, or kUnlimited
+};
+
+}  // namespace remuda::doctor

@@ -1,0 +1,45 @@
+// Question: something asked in a child process, so that it may hang, crash or be slow and its asker does not.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/result.h"
+
+namespace remuda::doctor {
+
+class Question {
+ public:
+  /// Forks a process, a group of its own, that runs `work` and hands back its text (32 MiB at most). It may take
+  /// `limit_s` from now, by `clock`, which must outlive it. `who` is named in errors: "python3".
+  /// To be called while this process has one thread: the child runs `work` in a copy of it.
+  static Result<Question> ask(std::string who, const std::function<std::string()>& work, double limit_s, Clock& clock);
+
+  Question(Question&& other) noexcept;
+  Question& operator=(Question&&) = delete;
+  /// Kills the child and all it started; waits for its end, but not for ever: a process may be stuck in the kernel.
+  ~Question();
+
+  /// Waits for the answer, to be called once. "python3 did not answer within 2.5 s" when time is up, "python3 ended
+  /// without an answer" when it crashed.
+  Result<std::string> answer();
+  pid_t pid() const { return pid_; }
+
+ private:
+  Question(std::string who, pid_t pid, Fd answer, double limit_s, Clock& clock);
+  std::string who_;
+  pid_t pid_;
+  Fd answer_;
+  double limit_s_, end_s_;
+  Clock* clock_;
+};
+
+/// What a program prints, found on PATH and run without input; its complaints are dropped. Waits for its end without
+/// a limit: call it within a Question.
+Result<std::string> output_of(const std::vector<std::string>& argv);
+
+}  // namespace remuda::doctor
