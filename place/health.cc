@@ -1,0 +1,66 @@
+#include "place/health.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "device/fields.h"
+
+namespace remuda {
+namespace {
+
+struct HarmlessError {
+  int code;
+  const char* meaning;
+};
+
+// What Kubernetes' device plugin ignores (internal/rm/health.go, 2026-08): errors of the program on the device.
+constexpr HarmlessError kHarmless[] = {
+    {13, "graphics engine exception"}, {31, "memory page fault"},         {43, "stopped processing"},
+    {45, "preemptive cleanup"},        {68, "video processor exception"}, {109, "context switch timeout"},
+};
+
+/// Finds the first reading that is missing because the device is lost or nothing drives it.
+struct Absence {
+  std::optional<Missing> found;
+  template <typename T>
+  void operator()(const char*, const T& field, const char*, bool = false) {
+    if (found) return;
+    if constexpr (fields::kIsReading<T>) {
+      if (field.has_value()) return;
+      const Missing& missing = field.missing();
+      if (missing.reason == MissingReason::lost || missing.reason == MissingReason::no_driver) found = missing;
+    } else if constexpr (fields::Listed<T>) {
+      T::fields(field, *this);
+    }
+  }
+};
+
+std::optional<std::string> own_ailment(const Device& device) {
+  Absence absence;
+  Device::fields(device, absence);
+  if (absence.found)
+    return fmt::format("{}: {}", absence.found->reason == MissingReason::lost ? "is lost" : "has no driver",
+                       absence.found->detail);
+  const Status& status = device.status;
+  if (const int code = status.xid.value_or(0); code != 0 && !is_harmless_error(code))
+    return fmt::format("had a fatal error, the driver's code {}", code);
+  if (status.remap_failed.value_or(false)) return "could not replace a faulty memory row and wants service";
+  if (status.remap_pending.value_or(false)) return "must be reset to replace a faulty memory row";
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool is_harmless_error(int code) {
+  return std::ranges::find(kHarmless, code, &HarmlessError::code) != std::end(kHarmless);
+}
+
+std::optional<std::string> ailment(const Inventory& inventory, const Device& device) {
+  if (auto own = own_ailment(device)) return own;
+  const Device* parent = device.parent.empty() ? nullptr : inventory.find(device.parent);
+  if (!parent) return std::nullopt;
+  const auto of_parent = own_ailment(*parent);
+  return of_parent ? std::optional(fmt::format("is part of {}, which {}", parent->label(), *of_parent)) : std::nullopt;
+}
+
+}  // namespace remuda

@@ -1,0 +1,18 @@
+// Health: what takes a device out of placement.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "device/inventory.h"
+
+namespace remuda {
+
+/// Why nothing may be placed on `device` until it is mended, as half a sentence ("is lost: ..."); nothing when it is
+/// well. A partition is as well as its GPU.
+std::optional<std::string> ailment(const Inventory& inventory, const Device& device);
+
+/// Whether a driver's fatal error code tells of the program's fault and leaves the device well.
+bool is_harmless_error(int code);
+
+}  // namespace remuda

@@ -1,0 +1,24 @@
+// Held: a device, or part of one, that somebody has.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/inventory.h"
+
+namespace remuda {
+
+struct Held {
+  std::string device;             ///< its id
+  double share = 1;               ///< of the device
+  std::string holder;             ///< for people: "alice (job 12)"
+  std::optional<double> since_s;  ///< seconds since 1970
+  std::optional<double> until_s;  ///< when it comes free, where that is known
+};
+
+/// What the processes seen on the devices hold: each device that computes for somebody, whole, by user. Processes that
+/// only draw on a screen hold nothing.
+std::vector<Held> held_by_processes(const Inventory& inventory);
+
+}  // namespace remuda

@@ -1,0 +1,53 @@
+#include "place/layout.h"
+
+#include <string_view>
+#include <unordered_map>
+
+namespace remuda {
+namespace {
+
+std::vector<const Device*> whole_gpus(const Inventory& inventory) {
+  std::vector<const Device*> gpus;
+  for (const Device& device : inventory.devices)
+    if (device.kind == DeviceKind::gpu) gpus.push_back(&device);
+  if (gpus.size() > static_cast<size_t>(Request::kMostDevices)) gpus.clear();
+  return gpus;
+}
+
+bool serves(const Link& link, LinkNeed need) {
+  if (link.fabric.value_or(Fabric::none) != Fabric::none) return true;
+  return need == LinkNeed::p2p && link.peer_access.value_or(PeerAccess::unknown) == PeerAccess::ok;
+}
+
+}  // namespace
+
+Layout::Layout(const Inventory& inventory)
+    : inventory_(&inventory), matrix_(make_matrix(inventory, whole_gpus(inventory))) {}
+
+void Layout::prepare() {
+  if (matrix_.devices.size() > RingTable::kMaxDevices) return;
+  for (const auto& [need, word] : Words<LinkNeed>::table)
+    rings_[static_cast<size_t>(need)].emplace(speeds_for(*inventory_, matrix_, need));
+}
+
+const RingTable* Layout::rings(LinkNeed need) const {
+  const auto& rings = rings_[static_cast<size_t>(need)];
+  return rings ? &*rings : nullptr;
+}
+
+Speeds speeds_for(const Inventory& inventory, const Matrix& matrix, LinkNeed need) {
+  Speeds all = matrix.speeds();
+  if (need == LinkNeed::any) return all;
+  std::unordered_map<std::string_view, size_t> positions;
+  for (size_t i = 0; i < matrix.devices.size(); ++i) positions.emplace(matrix.devices[i]->id, i);
+  Speeds speeds(all.size(), std::vector<double>(all.size(), 0));
+  for (const Link& link : inventory.links) {
+    const auto a = positions.find(link.a), b = positions.find(link.b);
+    if (a == positions.end() || b == positions.end() || !serves(link, need)) continue;
+    const size_t i = a->second, j = b->second;
+    speeds[i][j] = speeds[j][i] = all[i][j];
+  }
+  return speeds;
+}
+
+}  // namespace remuda

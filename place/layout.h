@@ -1,0 +1,40 @@
+// Layout: the links of a machine, as placement needs them; made once and used for many requests.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "device/inventory.h"
+#include "place/request.h"
+#include "topology/bottleneck.h"
+#include "topology/matrix.h"
+
+namespace remuda {
+
+/// Immutable after prepare(); then any thread may place with it.
+class Layout {
+ public:
+  /// `inventory` must outlive this, and keep its devices and links; what their status says may change.
+  explicit Layout(const Inventory& inventory);
+
+  /// Finds the best rings of all sets of GPUs beforehand, for a process that places often. Without it, each request for
+  /// two devices or more finds those it needs, which for 16 GPUs takes longer than the choice itself.
+  void prepare();
+
+  const Inventory& inventory() const { return *inventory_; }
+  /// The whole GPUs, in inventory order; none where there are more than Request::kMostDevices.
+  const Matrix& matrix() const { return matrix_; }
+  /// Rings over matrix().devices; null before prepare() and for more than RingTable::kMaxDevices.
+  const RingTable* rings(LinkNeed need) const;
+
+ private:
+  const Inventory* inventory_;
+  Matrix matrix_;
+  std::array<std::optional<RingTable>, Words<LinkNeed>::table.size()> rings_;
+};
+
+/// The speed of each pair of the matrix that `need` lets a ring use; 0 elsewhere.
+Speeds speeds_for(const Inventory& inventory, const Matrix& matrix, LinkNeed need);
+
+}  // namespace remuda

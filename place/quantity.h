@@ -1,0 +1,21 @@
+// Amounts as people write them: 24GiB, 40Gi, 1.5TB, 30%.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace remuda {
+
+/// "24GiB", "24Gi", "24g", "1073741824" -> bytes; nothing when it is no amount. K, M, G, T and P count in thousands,
+/// with an i in 1024s; a B may follow; case does not matter.
+std::optional<double> parse_amount(std::string_view text);
+
+/// "30%", "0.3", "1" -> a part of one, above 0 and at most 1; nothing otherwise.
+std::optional<double> parse_part(std::string_view text);
+
+/// 42949672960 -> "40 GiB", 25757220864 -> "23.98 GiB": two digits at most, and never rounded up to what is not there.
+std::string amount_text(int64_t bytes);
+
+}  // namespace remuda

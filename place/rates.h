@@ -1,0 +1,24 @@
+// Rates: how fast devices compute, in proportion to one another.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/inventory.h"
+
+namespace remuda {
+
+struct Rates {
+  std::vector<double> values;  ///< one per device, above 0, in a unit of their own
+  std::string basis;           ///< what they are taken from
+};
+
+/// Measured matrix products where all devices have a rate of one precision (bfloat16 first, then float16, float32,
+/// float64); else multiprocessors x highest clock where both are known of all; else equal.
+Rates rates_of(const Inventory& inventory, std::span<const Device* const> devices);
+
+/// The rates as parts of one.
+std::vector<double> shares_of(const Rates& rates);
+
+}  // namespace remuda

@@ -1,0 +1,119 @@
+#include <gmock/gmock.h>
+
+#include "place/test_machine.h"
+
+namespace remuda {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+std::string never(const Inventory& inventory, const Request& request) {
+  const Refusal refusal = refused(inventory, request);
+  EXPECT_TRUE(refusal.never);
+  EXPECT_THAT(refusal.blockers, IsEmpty());
+  return refusal.sentence;
+}
+
+TEST(Never, SaysHowNearTheMachineComes) {
+  Inventory inventory = make_gpus(4);
+  inventory.devices[0].memory_bytes = inventory.devices[1].memory_bytes = 24 * kGiB;
+  EXPECT_EQ(never(inventory, {.count = 3, .memory_bytes = 40 * kGiB}),
+            "2 of the 4 GPUs have 40 GiB or more; 3 are wanted");
+  EXPECT_EQ(never(inventory, {.memory_bytes = 80 * kGiB}),
+            "none of the 4 GPUs has 80 GiB or more (the largest has 40 GiB); 1 is wanted");
+  EXPECT_EQ(never(inventory, {.model = "H100*"}),
+            "none of the 4 GPUs is called 'H100*' (there: Acme A100-SXM4-40GB); 1 is wanted");
+  EXPECT_EQ(never(inventory, {.count = 5}), "there are 4 GPUs on box; 5 are wanted");
+  Request request{.count = 3, .memory_bytes = 40 * kGiB, .model = "*A100*"};
+  request.capability = Capability::parse("bf16").value();
+  EXPECT_EQ(never(inventory, request),
+            "2 of the 4 GPUs are called '*A100*' and have 40 GiB or more and can do bf16; 3 are wanted");
+  EXPECT_EQ(never(make_gpus(1), {.memory_bytes = 80 * kGiB}), "the only GPU, gpu:0, has only 40 GiB; 1 is wanted");
+}
+
+TEST(Never, WithoutAGpu) {
+  Inventory inventory = make_gpus(0);
+  EXPECT_EQ(never(inventory, {}), "there is no GPU on box; 1 is wanted");
+  inventory.devices.push_back({.id = "cpu:0", .kind = DeviceKind::cpu});
+  EXPECT_EQ(never(inventory, {}), "there is no GPU on box; 1 is wanted (--cpu allows CPU devices)");
+}
+
+TEST(Never, OfUnlikeModels) {
+  Inventory inventory = make_gpus(5);
+  inventory.devices[0].model = inventory.devices[1].model = "Acme H100";
+  EXPECT_EQ(never(inventory, {.count = 4}),
+            "the 5 GPUs that suit are of unlike models, at most 3 of one; 4 are wanted (--any-model allows a mix)");
+}
+
+TEST(Never, WithoutTheLinks) {
+  Inventory inventory = make_gpus(4);
+  for (int a = 0; a < 4; ++a)
+    for (int b = 0; b < a; ++b) join_by(inventory, b, a, Path::sys, a == 1 || (a == 3 && b == 2) ? 4 : 0);
+  EXPECT_EQ(never(inventory, {.count = 4, .link = LinkNeed::nvlink}),
+            "no 4 of the 4 GPUs that suit are joined by NVLink or its like in a ring; at most 2 are");
+  EXPECT_EQ(
+      never(make_gpus(2), {.count = 2, .link = LinkNeed::p2p}),
+      "no 2 of the 2 GPUs that suit are joined by direct access to each other's memory in a ring; not even 2 are");
+}
+
+TEST(Never, WhenCutIntoPartitions) {
+  Inventory inventory = make_gpus(1);
+  inventory.devices[0].partitioned = true;
+  EXPECT_THAT(never(inventory, {}), HasSubstr("the only GPU, gpu:0, is cut into partitions"));
+  inventory = make_gpus(2);
+  inventory.devices[0].partitioned = true;
+  const Refusal refusal = refused(inventory, {.count = 2});
+  EXPECT_TRUE(refusal.never);
+  EXPECT_EQ(refusal.sentence, "1 of the 2 GPUs can be taken; 2 are wanted");
+  EXPECT_THAT(refusal_text(refusal), HasSubstr("gpu:0 is cut into partitions"));
+}
+
+TEST(NotNow, SaysWhoHoldsWhatAndTheEarliestStart) {
+  const Inventory inventory = make_gpus(3);
+  const std::vector<Held> held{{.device = "gpu:0", .holder = "alice", .since_s = 1000, .until_s = 5000},
+                               {.device = "gpu:1", .holder = "bob", .until_s = 3000},
+                               {.device = "gpu:2", .holder = "carol\x1b[31m"}};
+  const Refusal refusal = refused(inventory, {.count = 2}, held);
+  EXPECT_FALSE(refusal.never);
+  EXPECT_EQ(refusal.sentence,
+            "2 are wanted, and 0 of the 3 GPUs that suit are free: gpu:0 is held by alice, gpu:1 is held by bob, gpu:2 "
+            "is held by carol?[31m");
+  EXPECT_THAT(refusal.blockers, SizeIs(3));
+  EXPECT_EQ(refusal.earliest_s, 5000);
+  EXPECT_EQ(refused(inventory, {}, held).earliest_s, 3000);
+  EXPECT_EQ(refused(inventory, {.count = 3}, held).earliest_s, std::nullopt) << "nobody knows when carol ends";
+  const std::string text = refusal_text(refusal);
+  EXPECT_THAT(text, HasSubstr("gpu:0: alice, since 1970-01-01 00:16 UTC, until 1970-01-01 01:23 UTC"));
+  EXPECT_THAT(text, HasSubstr("earliest    1970-01-01 01:23 UTC"));
+}
+
+TEST(NotNow, SharesThatEndOneByOne) {
+  const std::vector<Held> held{{.device = "gpu:0", .share = 0.5, .holder = "alice", .until_s = 10},
+                               {.device = "gpu:0", .share = 0.3, .holder = "bob", .until_s = 20}};
+  const Refusal refusal = refused(make_gpus(1), {.share = 0.6}, held);
+  EXPECT_EQ(refusal.earliest_s, 10);
+  EXPECT_THAT(refusal.sentence, HasSubstr("is held by alice, bob, which leaves 20 %"));
+  EXPECT_EQ(refused(make_gpus(1), {}, held).earliest_s, 20);
+}
+
+TEST(NotNow, UnwellDevicesMayComeBack) {
+  Inventory inventory = make_gpus(2);
+  inventory.devices[1].status.xid = 79;
+  const Refusal refusal = refused(inventory, {.count = 2});
+  EXPECT_FALSE(refusal.never);
+  ASSERT_THAT(refusal.blockers, SizeIs(1));
+  EXPECT_THAT(refusal.blockers[0].holder, HasSubstr("code 79"));
+  EXPECT_EQ(refusal.earliest_s, std::nullopt);
+}
+
+TEST(NotNow, EnoughAreFreeButNotTogether) {
+  Inventory inventory = make_gpus(4);
+  inventory.devices[0].model = "Acme H100";
+  const Refusal refusal = refused(inventory, {.count = 2}, busy({2, 3}));
+  EXPECT_EQ(refusal.sentence, "2 of the 4 GPUs that suit are free, but no 2 of them are alike; 2 are wanted");
+}
+
+}  // namespace
+}  // namespace remuda

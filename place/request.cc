@@ -1,0 +1,38 @@
+#include "place/request.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "place/quantity.h"
+
+namespace remuda {
+
+Result<void> check(const Request& request) {
+  constexpr size_t kLongestModel = 256;
+  if (request.count < 1 || request.count > Request::kMostDevices)
+    return usage_error(fmt::format("{} devices are wanted; a job takes 1 to {}", request.count, Request::kMostDevices));
+  if (!(request.share > 0 && request.share <= 1))
+    return usage_error(fmt::format("a share of {} is wanted; a share is above 0 and at most 1", request.share));
+  if (request.memory_bytes < 0) return usage_error("the memory wanted is less than nothing");
+  if (request.model.size() > kLongestModel)
+    return usage_error(fmt::format("the model's name has more than {} characters", kLongestModel));
+  const size_t named = request.devices.size();
+  if (named > Request::kMostDevices)
+    return usage_error(fmt::format("{} devices are named; at most {} can be", named, Request::kMostDevices));
+  if (named > 0 && named < static_cast<size_t>(request.count))
+    return usage_error(fmt::format("{} devices are wanted and {} named", request.count, named));
+  return {};
+}
+
+std::string conditions_text(const Request& request, bool of_several) {
+  std::vector<std::string> parts;
+  if (!request.model.empty())
+    parts.push_back(fmt::format("{} called '{}'", of_several ? "are" : "is", printable(request.model)));
+  if (request.memory_bytes > 0)
+    parts.push_back(fmt::format("{} {} or more", of_several ? "have" : "has", amount_text(request.memory_bytes)));
+  if (request.capability) parts.push_back("can do " + request.capability->text());
+  if (request.where) parts.push_back(fmt::format("{} {}", of_several ? "meet" : "meets", request.where->text()));
+  return parts.empty() ? "can be taken" : fmt::format("{}", fmt::join(parts, " and "));
+}
+
+}  // namespace remuda

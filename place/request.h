@@ -1,0 +1,53 @@
+// Request: which devices a job wants.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/words.h"
+#include "place/capability.h"
+#include "place/where.h"
+
+namespace remuda {
+
+/// What must join the devices of a set: a ring through all of them that uses only such links.
+enum class LinkNeed {
+  any,     ///< nothing in particular
+  p2p,     ///< each reads the other's memory directly
+  nvlink,  ///< direct links beside PCIe: NVLink, and its like of other makers
+};
+template <>
+struct Words<LinkNeed> {
+  static constexpr std::array table{std::pair{LinkNeed::any, "any"}, std::pair{LinkNeed::p2p, "p2p"},
+                                    std::pair{LinkNeed::nvlink, "nvlink"}};
+};
+
+struct Request {
+  static constexpr int kMostDevices = 256;
+
+  int count = 1;
+  int64_t memory_bytes = 0;  ///< free on each device; 0: any
+  std::string model;         ///< a glob (place/glob.h); empty: any
+  std::optional<Capability> capability;
+  LinkNeed link = LinkNeed::any;
+  bool any_model = false;            ///< unlike devices may make a set
+  std::vector<std::string> devices;  ///< choose among these only, as Inventory::resolve names them; empty: all
+  double share = 1;                  ///< part of each device
+  std::optional<Where> where;
+  bool cpu = false;  ///< CPU devices may be taken, after GPUs
+
+  /// Whether the devices themselves are named, each one: then there is nothing to choose, and they may be unlike.
+  bool is_static() const { return devices.size() == static_cast<size_t>(count); }
+};
+
+/// A usage error of one sentence when the numbers make no sense.
+Result<void> check(const Request& request);
+
+/// What each device must be or have, as the verb of a sentence about one or several devices: "has 40 GiB or more and
+/// can do bf16", "have ...", "can be taken" where nothing in particular is asked.
+std::string conditions_text(const Request& request, bool of_several);
+
+}  // namespace remuda

@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "base/table.h"
+#include "place/place.h"
+
+namespace remuda {
+namespace {
+
+/// "label  rest", the labels of one block below one another.
+std::string line(std::string_view label, std::string_view rest) { return fmt::format("{:<12}{}\n", label, rest); }
+
+std::string joined(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
+
+std::string links_text(const std::vector<Explanation::Pair>& links) {
+  std::string text;
+  for (const auto& link : links) {
+    const std::string speed =
+        link.gbps ? fmt::format(" {:.4g} GB/s{}", *link.gbps, link.measured ? " (measured)" : "") : " speed not known";
+    text += line(text.empty() ? "links" : "", fmt::format("{} - {}: {}{}", link.a, link.b, link.label, speed));
+  }
+  return text;
+}
+
+std::string ring_text(const Explanation& e) {
+  if (!e.ring) return e.devices.size() > 1 ? line("ring", "its speed is not known") : "";
+  return line("ring", fmt::format("{:.4g} GB/s at its slowest link, {} to {}: {}", e.ring->gbps, e.ring->a, e.ring->b,
+                                  e.ring->reason));
+}
+
+std::string places_text(const Explanation& e) {
+  std::string text;
+  if (!e.numa_nodes.empty())
+    text += line("NUMA", fmt::format("node{} {}", e.numa_nodes.size() > 1 ? "s" : "", fmt::join(e.numa_nodes, ", ")));
+  if (!e.pcie_roots.empty()) text += line("PCIe", joined(e.pcie_roots));
+  return text;
+}
+
+std::string left_text(const Explanation& e) {
+  if (e.left.empty()) return line("left free", "nothing");
+  std::string text = line("left free", joined(e.left));
+  const auto set = [&](const char* what, const std::optional<Explanation::Set>& best) {
+    if (best) text += line("", fmt::format("{}: {} at {:.4g} GB/s", what, joined(best->devices), best->gbps));
+  };
+  set("best pair", e.left_pair);
+  set("best four", e.left_four);
+  return text;
+}
+
+std::string shares_text(const Placement& placement) {
+  std::string text;
+  for (size_t i = 0; i < placement.shares.size(); ++i)
+    text += line(i == 0 ? "shares" : "",
+                 fmt::format("{}: {:.1f} %", placement.explanation.devices[i], 100 * placement.shares[i]));
+  return text.empty() ? "" : text + line("", "by " + placement.explanation.shares_basis);
+}
+
+std::string rejected_text(const std::vector<Explanation::Rejected>& rejected) {
+  std::string text;
+  for (const auto& [device, reason] : rejected)
+    text += line(text.empty() ? "rejected" : "", fmt::format("{} {}", device, reason));
+  return text;
+}
+
+std::string time_text(double time_s) {
+  constexpr double kLatest = 253402300799;  // the year 9999
+  if (!(time_s >= 0 && time_s <= kLatest)) return "an unknown time";
+  return fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(static_cast<std::time_t>(time_s)));
+}
+
+}  // namespace
+
+std::string explanation_text(const Placement& placement) {
+  const Explanation& e = placement.explanation;
+  std::string text = line("chosen", joined(e.devices)) + ring_text(e) + links_text(e.links) + places_text(e) +
+                     shares_text(placement) + left_text(e);
+  for (const auto& runner : e.runners_up)
+    text += line(&runner == e.runners_up.data() ? "runners-up" : "",
+                 fmt::format("{}: {}", joined(runner.devices), runner.lost));
+  text += rejected_text(e.rejected);
+  text += line("considered", fmt::format("{} set{}{}", e.considered, e.considered == 1 ? "" : "s",
+                                         e.exhaustive ? ", all there are" : ""));
+  for (const std::string& note : e.notes) text += line("note", note);
+  return text;
+}
+
+std::string refusal_text(const Refusal& refusal) {
+  std::string text;
+  for (const Blocker& blocker : refusal.blockers) {
+    std::string when;
+    if (blocker.since_s) when += ", since " + time_text(*blocker.since_s);
+    if (blocker.until_s) when += ", until " + time_text(*blocker.until_s);
+    const std::string part = blocker.share < 1 ? fmt::format(" ({:.0f} %)", 100 * blocker.share) : "";
+    text +=
+        line(text.empty() ? "in the way" : "", fmt::format("{}: {}{}{}", blocker.device, blocker.holder, part, when));
+  }
+  if (refusal.earliest_s) text += line("earliest", time_text(*refusal.earliest_s));
+  return text + (refusal.blockers.empty() ? rejected_text(refusal.rejected) : "");
+}
+
+}  // namespace remuda

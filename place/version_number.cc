@@ -1,0 +1,25 @@
+#include "place/version_number.h"
+
+#include <charconv>
+
+namespace remuda {
+
+std::optional<VersionNumber> VersionNumber::parse(std::string_view text) {
+  constexpr size_t kMostParts = 6, kMostDigits = 9;
+  VersionNumber version;
+  for (bool more = true; more;) {
+    const size_t dot = text.find('.');
+    const std::string_view part = text.substr(0, dot);
+    more = dot != std::string_view::npos;
+    if (more) text.remove_prefix(dot + 1);
+    int number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    const bool is_number = error == std::errc() && end == part.data() + part.size() && part.front() != '-';
+    if (!is_number || part.size() > kMostDigits || version.parts.size() == kMostParts) return std::nullopt;
+    version.parts.push_back(number);
+  }
+  while (!version.parts.empty() && version.parts.back() == 0) version.parts.pop_back();
+  return version;
+}
+
+}  // namespace remuda

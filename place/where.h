@@ -1,0 +1,46 @@
+// Where: a condition on devices, written by a person: `memory >= 40Gi && productName =~ "*A100*"`.
+//
+//   condition   any of: a || b, a && b, !a, (a), NAME op VALUE, NAME in [VALUE, ...]
+//   op          == != < <= > >= for numbers, amounts and versions; == != =~ for texts, where =~ takes * and ? and no
+//   case VALUE       "text", 'text', 3, 40Gi, 8.0 NAME        one of place/where_attributes.h
+// A subset of CEL, the language of Kubernetes' device selectors, but for =~ and for bare names.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "device/inventory.h"
+
+namespace remuda {
+
+struct WhereNode;
+
+class Where {
+ public:
+  static constexpr size_t kLongest = 4096;  ///< characters
+  static constexpr int kDeepest = 32;       ///< parentheses and negations within one another
+
+  /// A usage error that names the position of what is wrong, counted from 1.
+  static Result<Where> parse(std::string_view text);
+
+  struct Verdict {
+    bool holds = false;
+    std::vector<std::string>
+        unknown;  ///< "numaNode is not known (why)", for each comparison that met a missing reading
+  };
+  /// A comparison with a missing reading does not hold.
+  Verdict test(const Inventory& inventory, const Device& device) const;
+
+  /// Whether the condition asks for this attribute.
+  bool names(std::string_view attribute) const;
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  std::shared_ptr<const WhereNode> root_;
+};
+
+}  // namespace remuda
