@@ -1,0 +1,90 @@
+#include "pool/bell.h"
+
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+#include "base/text.h"
+#include "pool/files.h"
+#include "pool/process_id.h"
+
+namespace remuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> bells_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    paths.push_back(entry->path().string());
+  return paths;
+}
+
+/// Whether the process that hung a bell, pid.start_ticks.number, is gone.
+bool is_left(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  const auto parts = split(name, '.');
+  ProcessId owner = own_process_id();  // for the boot id
+  if (parts.size() != 3) return false;
+  const auto read = [](const std::string& text, auto& value) {
+    return std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc{};
+  };
+  return read(parts[0], owner.pid) && read(parts[1], owner.start_ticks) && !is_alive(owner);
+}
+
+void sweep(const std::string& folder) {
+  for (const std::string& path : bells_in(folder))
+    if (is_left(path)) ::unlink(path.c_str());
+}
+
+/// A pipe opened for both directions needs no reader, and a write into it raises no signal.
+Fd open_pipe(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info{};
+  if (fd && (::fstat(fd.get(), &info) != 0 || !S_ISFIFO(info.st_mode))) fd.reset();
+  return fd;
+}
+
+}  // namespace
+
+Result<Bell> Bell::hang(const std::string& folder) {
+  static std::atomic<int> number = 0;
+  REMUDA_TRY(make_like_parent(folder));
+  sweep(folder);
+  const ProcessId self = own_process_id();
+  std::string path = fmt::format("{}/{}.{}.{}", folder, self.pid, self.start_ticks, ++number);
+  const auto refuse = [&] { return failed(fmt::format("cannot make the pipe {}: {}", path, errno_text(errno))); };
+  ::unlink(path.c_str());  // left by a process of an earlier boot
+  if (::mkfifo(path.c_str(), 0600) != 0) return refuse();
+  Fd fd = open_pipe(path);
+  if (!fd) return refuse();
+  Bell bell(path, std::move(fd));
+  REMUDA_TRY(share_with_group(path, folder));
+  return bell;
+}
+
+void Bell::ring(const std::string& folder) {
+  for (const std::string& path : bells_in(folder)) {
+    const Fd fd = open_pipe(path);
+    if (fd) (void)!::write(fd.get(), "!", 1);  // a full pipe rings already
+  }
+}
+
+Bell::~Bell() {
+  if (fd_ && owner_ == ::getpid()) ::unlink(path_.c_str());
+}
+
+void Bell::hush() {
+  char rings[512];
+  while (::read(fd_.get(), rings, sizeof rings) > 0) {
+  }
+}
+
+}  // namespace remuda

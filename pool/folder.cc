@@ -1,0 +1,66 @@
+#include "pool/folder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <filesystem>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/env.h"
+#include "pool/pool.h"
+
+namespace remuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_writable_folder(const std::string& path) {
+  struct stat info{};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && ::access(path.c_str(), R_OK | W_OK | X_OK) == 0;
+}
+
+Result<std::string> state_folder() {
+  const std::string state = env::get(env::state_home).value_or("");
+  if (state.starts_with('/')) return state + "/remuda";
+  const std::string home = env::get(env::home).value_or("");
+  if (home.starts_with('/')) return home + "/.local/state/remuda";
+  return usage_error("there is no place for the pool: neither HOME nor XDG_STATE_HOME names a folder");
+}
+
+/// For a folder's name: "my box" -> "my_box".
+std::string as_name(const std::string& text) {
+  constexpr size_t kLongest = 64;
+  std::string name = text.substr(0, kLongest);
+  std::ranges::replace_if(name, [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '.'; }, '_');
+  return name;
+}
+
+/// A home may be that of many machines, and no other one's processes can be seen.
+std::string host() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0 || !*name) return "localhost";
+  return name;
+}
+
+}  // namespace
+
+Result<std::string> pool_folder_beside(const std::string& shared, const std::string& machine_file) {
+  if (machine_file.empty() && is_writable_folder(shared)) return shared;
+  REMUDA_ASSIGN(std::string state, state_folder());
+  if (machine_file.empty()) return state + "/pool-" + as_name(host());
+  std::error_code error;
+  const fs::path file = fs::canonical(machine_file, error);
+  if (error) return usage_error(fmt::format("cannot read {}: {}", machine_file, error.message()));
+  const std::string key = host() + '\n' + file.string();
+  return fmt::format("{}/pools/{}-{:016x}", state, as_name(file.stem().string()), XXH3_64bits(key.data(), key.size()));
+}
+
+Result<std::string> pool_folder(const std::string& machine_file) {
+  return pool_folder_beside(kSharedPool, machine_file);
+}
+
+}  // namespace remuda

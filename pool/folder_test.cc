@@ -1,0 +1,78 @@
+#include "pool/folder.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "pool/test_pool.h"
+
+namespace remuda {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+class PoolFolder : public ::testing::Test {
+ protected:
+  PoolFolder() { ::setenv("XDG_STATE_HOME", folder.path("state").c_str(), 1); }
+  ~PoolFolder() override { ::unsetenv("XDG_STATE_HOME"); }
+
+  std::string at(const std::string& machine_file) {
+    const auto path = pool_folder_beside(folder.path("shared"), machine_file);
+    return path ? *path : path.error().message;
+  }
+
+  TestFolder folder;
+};
+
+TEST_F(PoolFolder, IsTheUsersOwnOnThisHost) {
+  EXPECT_THAT(at("").substr(folder.path("state").size()), MatchesRegex("/remuda/pool-[-.A-Za-z0-9_]+"));
+}
+
+TEST_F(PoolFolder, IsTheSharedOneWhereThatIs) {
+  fs::create_directory(folder.path("shared"));
+  EXPECT_EQ(at(""), folder.path("shared"));
+}
+
+TEST_F(PoolFolder, IsTheUsersOwnWhereTheSharedOneIsNotForThem) {
+  fs::create_directory(folder.path("shared"));
+  fs::permissions(folder.path(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  const auto child = in_child([&](const Say&) -> std::string {
+    return ::setgid(12345) != 0 || ::setuid(12345) != 0 ? "skip: the user cannot be changed" : at("");
+  });
+  if (child.said.starts_with("skip")) GTEST_SKIP() << child.said;
+  EXPECT_THAT(child.said, StartsWith(folder.path("state/remuda/pool-")));
+}
+
+TEST_F(PoolFolder, OfARecordedMachineIsNamedByItsPath) {
+  fs::create_directory(folder.path("other"));
+  for (const char* name : {"my box.json", "other/my box.json"}) std::ofstream(folder.path(name)) << "{}";
+  fs::create_symlink(folder.path("my box.json"), folder.path("link.json"));
+  const std::string path = at(folder.path("my box.json"));
+  EXPECT_THAT(path.substr(folder.path("state").size()), MatchesRegex("/remuda/pools/my_box-[0-9a-f]+"));
+  EXPECT_EQ(at(folder.path("other/../my box.json")), path);
+  EXPECT_EQ(at(folder.path("link.json")), path);
+  EXPECT_NE(at(folder.path("other/my box.json")), path);
+}
+
+TEST_F(PoolFolder, OfNoFileIsAnError) {
+  EXPECT_EQ(at(folder.path("no.json")), "cannot read " + folder.path("no.json") + ": No such file or directory");
+}
+
+TEST_F(PoolFolder, NeedsAPlace) {
+  ::setenv("XDG_STATE_HOME", "relative", 1);
+  const std::string home = env::get(env::home).value_or("");
+  ::setenv("HOME", "/home/ada", 1);
+  EXPECT_THAT(at(""), StartsWith("/home/ada/.local/state/remuda/pool-"));
+  ::unsetenv("HOME");
+  EXPECT_EQ(at(""), "there is no place for the pool: neither HOME nor XDG_STATE_HOME names a folder");
+  ::setenv("HOME", home.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace remuda

@@ -1,0 +1,142 @@
+// Job, Lease, PoolState: what a pool knows. Plain data.
+//
+// A job is what somebody asked for; it holds leases while it runs. A lease is a device, or a share of one, held for a
+// job. Every job has a keeper: the process that waits for it, starts it and ends with it. A job whose keeper is gone,
+// and of whose processes none is left, is over, whatever the record says (see reap() in transitions.h).
+//
+// Times are those of the wall clock, which may be set: they are for people and for the order of the queue. Whoever
+// enforces a time limit counts on a clock of its own that nobody sets.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "device/words.h"
+#include "place/request.h"
+#include "pool/process_id.h"
+#include "pool/request_json.h"
+
+namespace remuda {
+
+enum class JobState {
+  waiting,  ///< in the queue
+  running,  ///< holds its leases
+  ended,    ///< its last process is gone; exit_status or signal says how
+};
+template <>
+struct Words<JobState> {
+  static constexpr std::array table{std::pair{JobState::waiting, "waiting"}, std::pair{JobState::running, "running"},
+                                    std::pair{JobState::ended, "ended"}};
+};
+
+struct Job {
+  int64_t id = 0;  ///< given by the pool, ascending, never used again
+  std::string user;
+  int uid = 0;
+  std::string name;
+  Request request;
+  int priority = 0;
+  double submitted_s = 0, started_s = 0, ended_s = 0;  ///< seconds since 1970; 0 = not yet
+  double time_limit_s = 0;                             ///< 0 = none
+  std::vector<int64_t> after;                          ///< jobs that must have ended with status 0 before
+  int64_t array = 0;                                   ///< id of the first job of its array; 0 = none
+  int array_index = 0;
+  JobState state = JobState::waiting;
+  ProcessId keeper;                  ///< must be set when the job is submitted; may be handed to another process later
+  std::vector<ProcessId> processes;  ///< what was started for it; children of these carry its number in REMUDA_JOB
+  std::vector<std::string> command;
+  std::string folder, log;
+  int exit_status = 0, signal = 0, restarts = 0;
+  bool cancelled = false;
+  std::string why;  ///< of a waiting job: the scheduler's last sentence about it; of an ended one: how it ended
+
+  /// Without the request: see to_json() below.
+  static constexpr const char* kName = "job";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("id", self.id, "number of the job", true);
+    visit("user", self.user, "who asked for it", true);
+    visit("uid", self.uid, "their user id");
+    visit("name", self.name, "what they call it");
+    visit("priority", self.priority, "higher goes first");
+    visit("submitted_s", self.submitted_s, "when it came, in seconds since 1970");
+    visit("started_s", self.started_s, "when it got its devices");
+    visit("ended_s", self.ended_s, "when its last process was gone");
+    visit("time_limit_s", self.time_limit_s, "how long it may run, in seconds");
+    visit("after", self.after, "jobs that must have ended well before it starts");
+    visit("array", self.array, "the first job of its array");
+    visit("array_index", self.array_index, "its place in the array");
+    visit("state", self.state, "waiting, running or ended", true);
+    visit("keeper", self.keeper, "the process that waits for it, starts it and ends with it");
+    visit("processes", self.processes, "the processes started for it");
+    visit("command", self.command, "what it runs");
+    visit("folder", self.folder, "where it runs");
+    visit("log", self.log, "file with its output");
+    visit("exit_status", self.exit_status, "of the ended job");
+    visit("signal", self.signal, "that ended it");
+    visit("restarts", self.restarts, "how often it was started again");
+    visit("cancelled", self.cancelled, "somebody asked that it end");
+    visit("why", self.why, "why it waits, or how it ended");
+  }
+  bool operator==(const Job&) const = default;
+};
+
+struct Lease {
+  int64_t job = 0;
+  std::string device;
+  double share = 1;
+  double since_s = 0;
+  double until_s = 0;
+
+  static constexpr const char* kName = "lease";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("job", self.job, "for which job", true);
+    visit("device", self.device, "id of the device", true);
+    visit("share", self.share, "part of the device, 0 to 1");
+    visit("since_s", self.since_s, "since when, in seconds since 1970");
+    visit("until_s", self.until_s, "when its time limit ends it; absent: no limit");
+  }
+  bool operator==(const Lease&) const = default;
+};
+
+/// What a user has had lately, for fair share.
+struct Usage {
+  std::string user;
+  double device_seconds = 0;  ///< decayed to `at_s`
+  double at_s = 0;
+
+  static constexpr const char* kName = "usage";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("user", self.user, "who", true);
+    visit("device_seconds", self.device_seconds, "device time had, halved every half-life");
+    visit("at_s", self.at_s, "when that was true");
+  }
+  bool operator==(const Usage&) const = default;
+};
+
+/// Ended as it should: status 0, no signal, nobody cancelled it.
+bool succeeded(const Job& job);
+
+/// All fields of the job, and "request".
+Json to_json(const Job& job);
+/// Reads what to_json() wrote; a usage error that starts with `where` otherwise.
+Result<Job> parse_job(const Json& json, const std::string& where);
+
+/// Everything a decision needs. Ended jobs are here only as far as waiting ones name them in `after`, or as the caller
+/// of Pool::change asked for them.
+struct PoolState {
+  int64_t next_job = 1;   ///< id of the job that is submitted next
+  std::vector<Job> jobs;  ///< ascending ids
+  std::vector<Lease> leases;
+  std::vector<Usage> usage;
+
+  Job* find(int64_t id);
+  const Job* find(int64_t id) const;
+  bool operator==(const PoolState&) const = default;
+};
+
+}  // namespace remuda

@@ -1,0 +1,65 @@
+// Pool: a PoolState in SQLite that many processes change at once, each change whole or not at all.
+//
+// There is no daemon: each `remuda` process opens the file, changes it within one transaction, and rings the bell.
+// A process that dies at any point leaves a pool that the next one can use. One thread per Pool.
+//
+// Forks: SQLite forbids that a child uses, or even closes, what its parent opened. So a process that forks children
+// which open a pool holds none itself at that moment; open() aborts otherwise.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "pool/job.h"
+
+namespace remuda {
+
+class Pool {
+ public:
+  /// Opens or makes the pool in `folder` (made with mode 0700 if it is not there; files take the folder's permissions
+  /// for its group). An error of one sentence for a full disk, a folder that cannot be written, a file that is damaged
+  /// or of another version; nothing is changed then.
+  static Result<Pool> open(const std::string& folder);
+
+  Pool(Pool&&) noexcept;
+  Pool& operator=(Pool&&) noexcept;
+  ~Pool();
+
+  /// The state now. Cheap; takes no lock that a writer waits for.
+  Result<PoolState> read();
+
+  /// Reads the state, lets `transition` change it, and writes what changed, all in one transaction that no other
+  /// process can come between. An error from `transition`, or anything that fails, leaves the pool as it was. Rings the
+  /// bell when something changed. Waits at most 10 seconds for other writers.
+  /// `with`: ended jobs that the state shall hold too: for submit() those of Job::after, for cancel() the job itself.
+  Result<void> change(const std::function<Result<void>(PoolState&)>& transition, const std::vector<int64_t>& with = {});
+
+  /// One job, ended ones too; nothing where there is none, or where it ended so long ago that it was forgotten: the
+  /// pool remembers the last 10000 ended jobs.
+  Result<std::optional<Job>> find(int64_t id);
+  /// The newest ended jobs, by id, descending.
+  Result<std::vector<Job>> ended(int at_most);
+
+  /// Waits until another Pool has changed what the last open(), read() or change() of this one saw, until one of
+  /// `processes` has ended, a descriptor of `readable` is readable or hung up, a signal was handled, or `seconds` have
+  /// passed. No busy loop. A process that is gone at the call returns at once, so pass only keepers that reap() left
+  /// alive.
+  Result<void> wait(const std::vector<ProcessId>& processes, double seconds, const std::vector<int>& readable = {});
+
+ private:
+  struct Impl;
+  explicit Pool(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The folder of the pool of the live machine: /var/lib/remuda if that is there and this user may write it (a pool for
+/// all users), else remuda/pool-HOST under XDG_STATE_HOME (~/.local/state unless set). The pool of a recorded machine
+/// is the user's own, in remuda/pools, named by host and the file's path. Each host has its own, as homes may be shared
+/// between hosts and a pool may not.
+Result<std::string> pool_folder(const std::string& machine_file);
+
+}  // namespace remuda

@@ -1,0 +1,70 @@
+#include "pool/process_id.h"
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace remuda {
+namespace {
+
+/// /proc/PID/stat. The command, its second field, may hold anything, so counting starts behind its parenthesis.
+struct Stat {
+  char state = '?';
+  int64_t threads = 0;
+  int64_t start_ticks = 0;
+
+  /// A process whose first thread has ended looks like a zombie while others run on.
+  bool lives() const { return (state != 'Z' && state != 'X' && state != 'x') || (state == 'Z' && threads > 1); }
+};
+
+std::optional<int64_t> number(const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<Stat> read_stat(int pid) {
+  constexpr size_t kLongest = 8192;
+  constexpr size_t kState = 0, kThreads = 17, kStart = 19;  // fields 3, 20 and 22
+  if (pid <= 0) return std::nullopt;
+  const auto text = read_text(fmt::format("/proc/{}/stat", pid), kLongest);
+  if (!text) return std::nullopt;
+  const size_t end = text->rfind(") ");
+  if (end == std::string::npos) return std::nullopt;
+  const auto fields = split(std::string_view(*text).substr(end + 2), ' ');
+  if (fields.size() <= kStart || fields[kState].size() != 1) return std::nullopt;
+  const auto threads = number(fields[kThreads]), start = number(fields[kStart]);
+  if (!threads || !start) return std::nullopt;
+  return Stat{fields[kState][0], *threads, *start};
+}
+
+const std::string& boot_id() {
+  static const std::string id = read_text("/proc/sys/kernel/random/boot_id", 4096).value_or("").substr(0, 36);
+  return id;
+}
+
+bool is_hidden(int pid) { return pid > 0 && ::kill(pid, 0) != 0 && errno == EPERM; }
+
+}  // namespace
+
+std::optional<ProcessId> process_id(int pid) {
+  const auto stat = read_stat(pid);
+  if (!stat || !stat->lives()) return std::nullopt;
+  return ProcessId{pid, stat->start_ticks, boot_id()};
+}
+
+ProcessId own_process_id() { return process_id(::getpid()).value_or(ProcessId{::getpid(), 0, boot_id()}); }
+
+bool is_alive(const ProcessId& process) {
+  if (process.boot_id != boot_id()) return false;
+  const auto stat = read_stat(process.pid);
+  return stat ? stat->lives() && stat->start_ticks == process.start_ticks : is_hidden(process.pid);
+}
+
+}  // namespace remuda

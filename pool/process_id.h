@@ -1,0 +1,32 @@
+// ProcessId: one process for ever: a pid alone is used again, and after a reboot all are.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace remuda {
+
+struct ProcessId {
+  int pid = 0;
+  int64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat: clock ticks after boot
+  std::string boot_id;      ///< /proc/sys/kernel/random/boot_id
+
+  static constexpr const char* kName = "process_id";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("pid", self.pid, "process id");
+    visit("start_ticks", self.start_ticks, "when it started, in clock ticks after boot");
+    visit("boot_id", self.boot_id, "the kernel's id of that boot");
+  }
+  bool operator==(const ProcessId&) const = default;
+};
+
+/// Nothing when no such process runs, or it is a zombie.
+std::optional<ProcessId> process_id(int pid);
+ProcessId own_process_id();
+/// Neither gone, nor a zombie, nor another process under the same number. Where /proc hides the processes of others
+/// (hidepid), a process of theirs counts as alive while its number is in use: better a device held too long than twice.
+bool is_alive(const ProcessId& process);
+
+}  // namespace remuda

@@ -1,0 +1,86 @@
+#include "pool/request_json.h"
+
+#include <tuple>
+
+#include "device/fields.h"
+
+namespace remuda {
+namespace {
+
+/// What cannot be written as it is stands here as the text it was read from.
+struct RequestText {
+  int count = 0;
+  int64_t memory_bytes = 0;
+  std::string model, capability, link, where;
+  bool any_model = false;
+  std::vector<std::string> devices;
+  double share = 0;
+  bool cpu = false;
+
+  static constexpr const char* kName = "request";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("count", self.count, "number of devices", kRequired);
+    visit("memory_bytes", self.memory_bytes, "free memory each must have");
+    visit("model", self.model, "pattern for its name");
+    visit("capability", self.capability, "what its arithmetic must be able to do");
+    visit("link", self.link, "what must join them", kRequired);
+    visit("any_model", self.any_model, "unlike devices may make a set");
+    visit("devices", self.devices, "only these");
+    visit("share", self.share, "part of each device", kRequired);
+    visit("where", self.where, "condition on each device");
+    visit("cpu", self.cpu, "CPU devices may be taken");
+  }
+};
+
+std::string capability_text(const Request& request) { return request.capability ? request.capability->text() : ""; }
+std::string where_text(const Request& request) { return request.where ? request.where->text() : ""; }
+
+RequestText text_of(const Request& request) {
+  return {.count = request.count,
+          .memory_bytes = request.memory_bytes,
+          .model = request.model,
+          .capability = capability_text(request),
+          .link = to_string(request.link),
+          .where = where_text(request),
+          .any_model = request.any_model,
+          .devices = request.devices,
+          .share = request.share,
+          .cpu = request.cpu};
+}
+
+}  // namespace
+
+Json to_json(const Request& request) { return fields::write(text_of(request)); }
+
+Result<Request> parse_request(const Json& json, const std::string& where) {
+  RequestText text;
+  REMUDA_TRY(fields::read(json, where, text));
+  Request request{.count = text.count,
+                  .memory_bytes = text.memory_bytes,
+                  .model = std::move(text.model),
+                  .any_model = text.any_model,
+                  .devices = std::move(text.devices),
+                  .share = text.share,
+                  .cpu = text.cpu};
+  const auto link = from_word<LinkNeed>(text.link);
+  if (!link) return usage_error(fmt::format("{}.link is '{}', which is none", where, text.link));
+  request.link = *link;
+  if (!text.capability.empty()) {
+    REMUDA_ASSIGN(request.capability, Capability::parse(text.capability));
+  }
+  if (!text.where.empty()) {
+    REMUDA_ASSIGN(request.where, Where::parse(text.where));
+  }
+  REMUDA_TRY(check(request));
+  return request;
+}
+
+bool operator==(const Request& a, const Request& b) {
+  const auto plain = [](const Request& r) {
+    return std::tie(r.count, r.memory_bytes, r.model, r.link, r.any_model, r.devices, r.share, r.cpu);
+  };
+  return plain(a) == plain(b) && capability_text(a) == capability_text(b) && where_text(a) == where_text(b);
+}
+
+}  // namespace remuda

@@ -1,0 +1,20 @@
+// A request as JSON: how a pool keeps it, and how `remuda ps --json` shows it.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "place/request.h"
+
+namespace remuda {
+
+/// What is asked for, as people write it; what is not asked for is left out.
+Json to_json(const Request& request);
+/// Reads what to_json() wrote, or a usage error that starts with `where`.
+Result<Request> parse_request(const Json& json, const std::string& where);
+
+/// Whether both ask for the same in the same words.
+bool operator==(const Request& a, const Request& b);
+
+}  // namespace remuda

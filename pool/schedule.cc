@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "pool/transitions.h"
+#include "pool/usage.h"
+
+namespace remuda {
+namespace {
+
+/// One look at the queue, from its head to its end.
+class Pass {
+ public:
+  Pass(PoolState& state, const Inventory& inventory, const std::vector<Held>& foreign, const Policy& policy,
+       double now_s)
+      : state_(state),
+        layout_(inventory),
+        foreign_(foreign),
+        policy_(policy),
+        now_s_(now_s),
+        leased_(held_by_leases(state)) {}
+
+  std::vector<int64_t> run() {
+    for (Job* job : queue())
+      if (is_ready(*job)) look_at(*job);
+    return std::move(started_);
+  }
+
+ private:
+  std::vector<Job*> queue() {
+    std::map<std::string, double> usage;
+    std::vector<Job*> waiting;
+    for (Job& job : state_.jobs) {
+      if (job.state != JobState::waiting || fails_with_others(job)) continue;
+      waiting.push_back(&job);
+      if (!usage.contains(job.user)) usage[job.user] = usage_of(state_, job.user, policy_, now_s_);
+    }
+    std::ranges::sort(waiting, {},
+                      [&](const Job* job) { return std::tuple(-job->priority, usage[job->user], job->id); });
+    return waiting;
+  }
+
+  /// Ends a job that can never start as one before it failed. Ids ascend from a job to those that wait for it, so a
+  /// whole chain falls in one pass.
+  bool fails_with_others(Job& job) {
+    for (const int64_t id : job.after) {
+      const Job* before = state_.find(id);
+      if (before && (before->state != JobState::ended || succeeded(*before))) continue;
+      job.cancelled = true;
+      end(state_, job.id,
+          {.exit_status = kEndedByRemuda, .why = fmt::format("job {}, which had to end well before, did not", id)},
+          policy_, now_s_);
+      return true;
+    }
+    return false;
+  }
+
+  bool is_ready(Job& job) {
+    for (const int64_t id : job.after) {
+      const Job* before = state_.find(id);
+      if (before->state == JobState::ended) continue;
+      job.why = fmt::format("waits for the end of job {}, which is {}", id, to_string(before->state));
+      return false;
+    }
+    return true;
+  }
+
+  void look_at(Job& job) {
+    const Result<Answer>& answer = ask_now(job.request);
+    if (!answer) {
+      job.why = answer.error().message;
+    } else if (const auto* placement = std::get_if<Placement>(&*answer)) {
+      start(job, *placement);
+    } else {
+      const Refusal refusal = std::get<Refusal>(*answer);
+      job.why = refusal.sentence;
+      if (!refusal.never && now_s_ - job.submitted_s >= policy_.patience_s) keep_for(job);
+    }
+  }
+
+  /// Many jobs ask for the same, and the answer holds until somebody gets something.
+  const Result<Answer>& ask_now(const Request& request) {
+    const std::string asked = to_line(to_json(request));
+    if (!answers_.contains(asked)) answers_.emplace(asked, place(layout_, request, held_after(0)));
+    return answers_.at(asked);
+  }
+
+  void start(Job& job, const Placement& placement) {
+    const double until_s = job.time_limit_s > 0 ? now_s_ + job.time_limit_s : 0;
+    for (const std::string& device : placement.devices)
+      state_.leases.push_back({job.id, device, job.request.share, now_s_, until_s});
+    job.state = JobState::running;
+    job.started_s = now_s_;
+    job.why.clear();
+    started_.push_back(job.id);
+    leased_ = held_by_leases(state_);
+    answers_.clear();
+  }
+
+  /// Keeps for a job that has waited long enough what it can have first: the devices it would get when, of all that are
+  /// held, those had come free that are said to end first, then those held longest, then those held without a lease;
+  /// and of these as few as possible. As devices come free they are among them, so in the end the job has them all.
+  void keep_for(Job& job) {
+    sort_by_end(leased_);
+    std::vector<size_t> counts;
+    for (size_t count = 0; count <= leased_.size() + foreign_.size(); ++count) counts.push_back(count);
+    const auto suffices = [&](size_t count) { return placement_after(count, job.request).has_value(); };
+    const auto fewest = std::ranges::partition_point(counts, [&](size_t count) { return !suffices(count); });
+    if (fewest == counts.end()) return;
+    const auto placement = placement_after(*fewest, job.request);
+    for (const std::string& device : placement->devices)
+      kept_.push_back(
+          {device, job.request.share, fmt::format("{} (job {}, for which it is kept)", job.user, job.id), {}, {}});
+    job.why += "; what comes free is kept for it";
+    answers_.clear();
+  }
+
+  static void sort_by_end(std::vector<Held>& held) {
+    const auto end = [](const Held& one) {
+      return std::tuple(!one.until_s, one.until_s.value_or(0), one.since_s.value_or(0));
+    };
+    std::ranges::stable_sort(held, {}, end);
+  }
+
+  std::optional<Placement> placement_after(size_t gone, const Request& request) const {
+    auto answer = place(layout_, request, held_after(gone));
+    auto* placement = answer ? std::get_if<Placement>(&*answer) : nullptr;
+    return placement ? std::optional(std::move(*placement)) : std::nullopt;
+  }
+
+  /// All that is held once the first `gone` of the leases, then of the others, are no more.
+  std::vector<Held> held_after(size_t gone) const {
+    std::vector<Held> held = leased_;
+    held.insert(held.end(), foreign_.begin(), foreign_.end());
+    held.erase(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(std::min(gone, held.size())));
+    held.insert(held.end(), kept_.begin(), kept_.end());
+    return held;
+  }
+
+  PoolState& state_;
+  Layout layout_;
+  const std::vector<Held>& foreign_;
+  const Policy& policy_;
+  const double now_s_;
+  std::vector<Held> leased_;
+  std::vector<Held> kept_;
+  std::map<std::string, Result<Answer>> answers_;
+  std::vector<int64_t> started_;
+};
+
+}  // namespace
+
+std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<Held>& held,
+                              const Policy& policy, double now_s) {
+  forgive_clock(state, now_s);
+  const bool waits = std::ranges::any_of(state.jobs, [](const Job& job) { return job.state == JobState::waiting; });
+  return waits ? Pass(state, inventory, held, policy, now_s).run() : std::vector<int64_t>();
+}
+
+}  // namespace remuda

@@ -1,0 +1,263 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pool/test_pool.h"
+#include "pool/transitions.h"
+
+namespace remuda {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+class Schedule : public ::testing::Test {
+ protected:
+  ~Schedule() override { EXPECT_EQ(check(state), ""); }
+
+  int64_t add(Job job, double now_s = 100) {
+    const auto id = submit(state, std::move(job), box, now_s);
+    EXPECT_TRUE(id) << id.error().message;
+    return id.value_or(0);
+  }
+  int64_t add(const std::string& user, int count, double now_s = 100) { return add(test_job(user, count), now_s); }
+  std::vector<int64_t> look(double now_s = 100) {
+    auto started = schedule(state, box, foreign, policy, now_s);
+    EXPECT_EQ(check(state), "");
+    return started;
+  }
+  void finish(int64_t id, double now_s, int exit_status = 0) {
+    end(state, id, {.exit_status = exit_status}, policy, now_s);
+  }
+  const Job& job(int64_t id) { return *state.find(id); }
+  std::vector<std::string> devices(int64_t id) {
+    std::vector<std::string> devices;
+    for (const Lease& lease : state.leases)
+      if (lease.job == id) devices.push_back(lease.device);
+    return devices;
+  }
+
+  Inventory box = test_box(4);
+  std::vector<Held> foreign;
+  PoolState state;
+  Policy policy;
+};
+
+TEST_F(Schedule, StartsWhatFitsInTheOrderOfArrival) {
+  for (const int count : {2, 1, 1, 1}) add("ada", count);
+  EXPECT_THAT(look(), ElementsAre(1, 2, 3));
+  EXPECT_EQ(job(1).state, JobState::running);
+  EXPECT_EQ(job(1).started_s, 100);
+  EXPECT_EQ(job(4).state, JobState::waiting);
+  EXPECT_THAT(job(4).why, HasSubstr("ada (job"));
+}
+
+TEST_F(Schedule, TakesLinkedPairs) {
+  add("ada", 2);
+  look();
+  EXPECT_THAT(devices(1), ElementsAre("gpu:0", "gpu:1"));
+}
+
+TEST_F(Schedule, HigherPriorityGoesFirst) {
+  add("ada", 4);
+  Job urgent = test_job("bob", 4);
+  urgent.priority = 1;
+  add(urgent);
+  EXPECT_THAT(look(), ElementsAre(2));
+}
+
+TEST_F(Schedule, WhoHadLessGoesFirst) {
+  state.usage = {{"ada", 5000, 100}, {"bob", 10, 100}};
+  add("ada", 4);
+  add("bob", 4);
+  EXPECT_THAT(look(), ElementsAre(2));
+}
+
+TEST_F(Schedule, WhatRunsCountsAsHad) {
+  add("ada", 2);
+  look();
+  add("ada", 2);
+  state.find(2)->request.count = 2;
+  add("bob", 2);
+  EXPECT_THAT(look(100), ElementsAre(2)) << "nobody had anything yet";
+  finish(2, 200);
+  add("ada", 2);
+  EXPECT_THAT(look(200), ElementsAre(3)) << "bob's";
+}
+
+TEST_F(Schedule, SharesFillADevice) {
+  for (int i = 0; i < 9; ++i) add(test_job("ada", 1, 0.5));
+  EXPECT_THAT(look(), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
+}
+
+TEST_F(Schedule, LeavesAloneWhatIsHeldWithoutALease) {
+  foreign = {{.device = "gpu:0", .holder = "eve (process 7)"}, {.device = "gpu:1", .holder = "eve (process 7)"}};
+  add("ada", 3);
+  add("ada", 2);
+  EXPECT_THAT(look(), ElementsAre(2));
+  EXPECT_THAT(devices(2), ElementsAre("gpu:2", "gpu:3"));
+  EXPECT_THAT(job(1).why, HasSubstr("eve (process 7)"));
+}
+
+TEST_F(Schedule, ATimeLimitGivesTheLeaseAnEnd) {
+  Job limited = test_job("ada", 1);
+  limited.time_limit_s = 60;
+  add(limited);
+  look();
+  EXPECT_EQ(state.leases[0].until_s, 160);
+}
+
+TEST_F(Schedule, APassThatStartsNothingChangesNothing) {
+  for (const int count : {4, 4, 1, 2}) add("ada", count);
+  Job later = test_job("bob", 1);
+  later.after = {1};
+  add(later);
+  look(100);
+  const PoolState before = state;
+  EXPECT_THAT(look(150), IsEmpty());
+  EXPECT_EQ(state, before);
+  look(5000);
+  const PoolState after_patience = state;
+  EXPECT_THAT(look(9000), IsEmpty());
+  EXPECT_EQ(state, after_patience);
+}
+
+TEST_F(Schedule, LaterJobsPassUntilPatienceEnds) {
+  add("ada", 2);
+  look();
+  add("bob", 4);
+  add("eve", 1);
+  EXPECT_THAT(look(), ElementsAre(3)) << "passes job 2";
+  finish(3, 500);
+  add("eve", 1, 1000);
+  EXPECT_THAT(look(1000), IsEmpty()) << "job 2 has waited for 900 s";
+  EXPECT_THAT(job(2).why, HasSubstr("kept for it"));
+  EXPECT_THAT(job(4).why, HasSubstr("bob (job 2, for which it is kept)"));
+  finish(1, 1100);
+  EXPECT_THAT(look(1100), ElementsAre(2));
+}
+
+TEST_F(Schedule, KeepsNoMoreThanIsNeeded) {
+  add("ada", 2);  // gpu:0 and gpu:1
+  look();
+  add("bob", 3);
+  add("eve", 1);
+  state.find(3)->submitted_s = 100;
+  EXPECT_THAT(look(2000), IsEmpty()) << "3 of 4 are kept, and the fourth is busy";
+  finish(1, 2001);
+  EXPECT_THAT(look(2001), ElementsAre(2, 3));
+}
+
+TEST_F(Schedule, KeepsWhatIsSaidToEndFirst) {
+  for (const double limit_s : {9000, 9000, 3000, 0}) {
+    Job limited = test_job("ada", 1);
+    limited.time_limit_s = limit_s;
+    add(limited);
+  }
+  look();
+  add("bob", 1);
+  add("eve", 1, 1500);
+  look(2000);
+  EXPECT_THAT(job(5).why, HasSubstr("kept for it"));
+  finish(1, 2100);
+  EXPECT_THAT(look(2100), ElementsAre(5)) << "whatever comes free first";
+  finish(3, 3000);
+  EXPECT_THAT(look(3000), ElementsAre(6));
+}
+
+TEST_F(Schedule, StarvesNobody) {
+  for (int i = 0; i < 4; ++i) add("ada", 1);
+  look();
+  const int64_t large = add("bob", 4);
+  double now_s = 2000;
+  for (int64_t running = 1; running <= 4; ++running, now_s += 10) {
+    add("eve", 1, now_s);
+    look(now_s);
+    finish(running, now_s);
+    EXPECT_EQ(job(large).state, JobState::waiting);
+  }
+  EXPECT_THAT(look(now_s), ElementsAre(large));
+}
+
+TEST_F(Schedule, KeepsForSomebodyWhoWaitsForADeviceHeldWithoutALease) {
+  foreign = {{.device = "gpu:3", .holder = "eve (process 7)"}};
+  add("ada", 3);
+  look();
+  add("bob", 4);
+  look(2000);
+  finish(1, 2000);
+  add("ada", 1, 2000);
+  EXPECT_THAT(look(2000), IsEmpty());
+  foreign.clear();
+  EXPECT_THAT(look(2001), ElementsAre(2));
+}
+
+TEST_F(Schedule, WaitsForTheJobsBefore) {
+  add("ada", 1);
+  Job later = test_job("ada", 1);
+  later.after = {1};
+  add(later);
+  EXPECT_THAT(look(), ElementsAre(1));
+  EXPECT_EQ(job(2).why, "waits for the end of job 1, which is running");
+  finish(1, 200);
+  EXPECT_THAT(look(200), ElementsAre(2));
+}
+
+TEST_F(Schedule, AFailureTakesAllThatWaitForIt) {
+  add("ada", 1);
+  for (const int64_t before : {1, 2, 3}) {
+    Job later = test_job("ada", 1);
+    later.after = {before};
+    add(later);
+  }
+  add("bob", 1);
+  look();
+  finish(1, 200, 1);
+  look(200);
+  for (const int64_t id : {2, 3, 4}) {
+    EXPECT_EQ(job(id).state, JobState::ended);
+    EXPECT_TRUE(job(id).cancelled);
+    EXPECT_EQ(job(id).exit_status, 125);
+  }
+  EXPECT_EQ(job(4).why, "job 3, which had to end well before, did not");
+  EXPECT_EQ(job(5).state, JobState::running);
+}
+
+TEST_F(Schedule, ADeviceThatWentAwayIsWaitedFor) {
+  Job picky = test_job("ada", 1);
+  picky.request.devices = {"gpu:3"};
+  foreign = {{.device = "gpu:3", .holder = "eve"}};
+  add(picky);
+  look();
+  box = test_box(2);
+  EXPECT_THAT(look(5000), IsEmpty());
+  EXPECT_EQ(job(1).state, JobState::waiting) << "it was promised";
+  EXPECT_THAT(job(1).why, HasSubstr("no device 'gpu:3'"));
+  box = test_box(4);
+  foreign.clear();
+  EXPECT_THAT(look(5001), ElementsAre(1));
+}
+
+TEST_F(Schedule, WhatCanNeverStartAnyMoreKeepsNothing) {
+  add("ada", 4);
+  box = test_box(2);
+  add("bob", 2);
+  EXPECT_THAT(look(5000), ElementsAre(2));
+  EXPECT_THAT(job(1).why, HasSubstr("there are 2 GPUs"));
+}
+
+TEST_F(Schedule, AClockSetBackDelaysNobodyForYears) {
+  add("ada", 2, 2e9);
+  look(2e9);
+  add("bob", 4, 2e9);
+  look(1e9);
+  add("eve", 1, 1e9);
+  look(1e9);
+  finish(3, 1e9 + 800);
+  add("eve", 1, 1e9 + 901);
+  EXPECT_THAT(look(1e9 + 901), IsEmpty()) << "bob has waited for 900 s since the clock was set";
+}
+
+}  // namespace
+}  // namespace remuda

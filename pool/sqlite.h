@@ -1,0 +1,98 @@
+// SQLite, as little of it as a pool needs: owned handles, results in place of codes. Internal to pool.
+//
+// One thread per Database. Every error is one sentence that names the file and says whether anything was changed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace remuda::sqlite {
+
+class Database;
+
+/// A prepared statement. Must not outlive its database.
+class Statement {
+ public:
+  /// Parameters count from 1. A text must stay until the last step().
+  void bind(int parameter, int64_t value);
+  void bind(int parameter, double value);
+  void bind(int parameter, std::string_view text);
+  /// True: a row is there. After false, or an error, the statement may be bound and stepped anew.
+  Result<bool> step();
+  /// Runs a statement that gives no rows.
+  Result<void> run();
+
+  /// Columns count from 0. A text stays until the next step().
+  int64_t integer(int column) const;
+  double real(int column) const;
+  std::string_view text(int column) const;
+
+ private:
+  friend class Database;
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  Statement(const Database& database, sqlite3_stmt* statement) : database_(&database), statement_(statement) {}
+  const Database* database_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+};
+
+class Database {
+ public:
+  /// Opens an existing file for reading and writing.
+  static Result<std::unique_ptr<Database>> open(const std::string& path);
+  /// The bytes of a database file in WAL mode, made by these statements.
+  static Result<std::string> image(const char* statements);
+
+  Result<void> execute(const char* statements);
+  Result<Statement> prepare(std::string_view statement) const;
+  /// The first column of the first row; 0 where there is none.
+  Result<int64_t> integer(std::string_view statement) const;
+  /// Whether another file, or none, stands where this one was opened.
+  bool has_moved() const;
+
+  /// What the last call that failed had to say.
+  Error error() const;
+  /// Leaves the handle open for ever: what a forked child must do with that of its parent.
+  void abandon();
+
+ private:
+  struct Close {
+    void operator()(sqlite3* handle) const;
+  };
+  Database(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
+  std::string path_;
+  std::chrono::steady_clock::time_point busy_since_;
+  std::unique_ptr<sqlite3, Close> handle_;
+};
+
+/// Undone when it goes, unless it was committed.
+class Transaction {
+ public:
+  /// Holds the one state of the database that it sees first.
+  static Result<Transaction> reading(Database& database);
+  /// No other process writes until this one ends. Waits for others, 10 seconds at the most.
+  static Result<Transaction> writing(Database& database);
+
+  Transaction(Transaction&& other) noexcept : database_(std::exchange(other.database_, nullptr)) {}
+  Transaction& operator=(Transaction&&) = delete;
+  ~Transaction();
+
+  /// To be called once. After an error nothing was changed.
+  Result<void> commit();
+
+ private:
+  explicit Transaction(Database& database) : database_(&database) {}
+  Database* database_;
+};
+
+}  // namespace remuda::sqlite

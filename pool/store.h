@@ -1,0 +1,59 @@
+// Store: the tables of a pool, and what of them is read and written. Internal to pool.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pool/job.h"
+#include "pool/sqlite.h"
+
+namespace remuda {
+
+class Store {
+ public:
+  static constexpr int kFormat = 1;
+  /// So many ended jobs are remembered.
+  static constexpr int64_t kMostEnded = 10000;
+
+  /// Opens or makes the file in a folder that is there.
+  static Result<Store> open(const std::string& folder);
+
+  sqlite::Database& database() { return *database_; }
+  const std::string& path() const { return path_; }
+
+  /// Grows with each change that another connection made. To be asked within a transaction.
+  Result<int64_t> version() { return database_->integer("PRAGMA data_version"); }
+  /// `with`: ended jobs to read, too. To be called within a transaction. An error where the state breaks an invariant.
+  Result<PoolState> read(const std::vector<int64_t>& with);
+  /// Writes what differs. To be called within a transaction for writing that has read `before`.
+  Result<void> write(const PoolState& before, const PoolState& after);
+
+  Result<std::optional<Job>> find(int64_t id);
+  Result<std::vector<Job>> ended(int at_most);
+
+ private:
+  Store(std::string path, std::unique_ptr<sqlite::Database> database)
+      : path_(std::move(path)), database_(std::move(database)) {}
+
+  Result<Job> decode(int64_t id, std::string_view record);
+  Result<std::vector<Job>> read_open();
+  Result<void> read_ended(const std::vector<int64_t>& with, std::vector<Job>& jobs);
+  Result<std::vector<Lease>> read_leases();
+  Result<std::vector<Usage>> read_usage();
+  Result<void> write_jobs(const PoolState& before, const PoolState& after);
+  Result<void> write_leases(const PoolState& before, const PoolState& after);
+  Result<void> write_usage(const PoolState& before, const PoolState& after);
+  Result<void> forget_ended(const PoolState& kept);
+
+  struct Decoded {
+    std::string record;
+    Job job;
+  };
+  std::string path_;
+  std::unique_ptr<sqlite::Database> database_;
+  std::map<int64_t, Decoded> decoded_;  ///< open jobs as they were read last: most have not changed since
+};
+
+}  // namespace remuda

@@ -1,0 +1,51 @@
+// For the tests of this folder: folders, machines, jobs and child processes.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include "device/inventory.h"
+#include "pool/job.h"
+
+namespace remuda {
+
+/// A folder of its own, gone with all it holds when this object goes.
+class TestFolder {
+ public:
+  TestFolder();
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+  ~TestFolder();
+
+  const std::string& path() const { return path_; }
+  std::string path(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+/// `gpus` like GPUs, gpu:0 and on, pair by pair on one NUMA node.
+Inventory test_box(int gpus);
+
+/// For `count` devices, kept by this process.
+Job test_job(const std::string& user, int count, double share = 1);
+
+/// For messages of failed tests.
+void PrintTo(const Job& job, std::ostream* stream);
+void PrintTo(const PoolState& state, std::ostream* stream);
+
+struct ChildEnd {
+  int status = 0;    ///< as waitpid() gives it
+  std::string said;  ///< what `work` returned or said
+};
+
+/// Runs `work` in a forked child, which ends with what it returns. `say` hands words to the parent at once. No Pool may
+/// be open here.
+using Say = std::function<void(const std::string&)>;
+ChildEnd in_child(const std::function<std::string(const Say& say)>& work);
+
+/// The same in a child whose mounts are its own; "skip: why" where this process may not have such.
+ChildEnd with_own_mounts(const std::function<std::string()>& work);
+
+}  // namespace remuda

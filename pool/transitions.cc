@@ -1,0 +1,183 @@
+#include "pool/transitions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "pool/usage.h"
+
+namespace remuda {
+namespace {
+
+/// As much of foreign text as a pool keeps.
+std::string clean(const std::string& text) {
+  constexpr size_t kLongest = 4096;
+  if (text.size() <= kLongest) return printable(text);
+  constexpr std::string_view kCut = "...";
+  std::string cut = printable(std::string_view(text).substr(0, kLongest - kCut.size()));
+  while (cut.ends_with('?')) cut.pop_back();  // of a letter cut in two
+  return cut.append(kCut);
+}
+
+void clean_texts(Job& job) {
+  constexpr size_t kMostArguments = 256;
+  for (std::string* text : {&job.user, &job.name, &job.folder, &job.why}) *text = clean(*text);
+  if (job.command.size() > kMostArguments) {
+    job.command.resize(kMostArguments);
+    job.command.back() = "...";
+  }
+  for (std::string& argument : job.command) argument = clean(argument);
+}
+
+Result<void> check_after(const PoolState& state, const Job& job) {
+  for (const int64_t id : job.after) {
+    const Job* before = state.find(id);
+    if (!before) return usage_error(fmt::format("there is no job {} to wait for", id));
+    if (before->state == JobState::ended && !succeeded(*before))
+      return usage_error(fmt::format("job {}, which should end well before, did not: {}", id,
+                                     before->why.empty() ? "it failed" : before->why));
+  }
+  return {};
+}
+
+Result<void> check_possible(const Job& job, const Inventory& inventory) {
+  REMUDA_ASSIGN(const Answer answer, place(Layout(inventory), job.request, {}));
+  const auto* refusal = std::get_if<Refusal>(&answer);
+  if (refusal && refusal->never) return usage_error(refusal->sentence);
+  return {};
+}
+
+void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& policy, double now_s) {
+  forgive_clock(state, now_s);
+  if (job.state == JobState::running) charge(state, job, policy, now_s);
+  std::erase_if(state.leases, [&](const Lease& lease) { return lease.job == job.id; });
+  job.state = JobState::ended;
+  job.ended_s = now_s;
+  job.exit_status = ending.exit_status;
+  job.signal = ending.signal;
+  job.why = clean(ending.why);
+}
+
+std::string check_jobs(const PoolState& state) {
+  int64_t last = 0;
+  for (const Job& job : state.jobs) {
+    if (job.id <= last) return fmt::format("job {} stands behind job {}", job.id, last);
+    last = job.id;
+    const auto leases = std::ranges::count(state.leases, job.id, &Lease::job);
+    const int64_t wanted = job.state == JobState::running ? job.request.count : 0;
+    if (leases != wanted)
+      return fmt::format("job {} is {} and holds {} devices, not {}", job.id, to_string(job.state), leases, wanted);
+  }
+  return last < state.next_job ? "" : fmt::format("the next job would be {}, and {} is there", state.next_job, last);
+}
+
+std::string check_leases(const PoolState& state) {
+  constexpr double kRounding = 1e-9;
+  std::map<std::string, double> shares;
+  std::set<std::pair<int64_t, std::string>> pairs;
+  for (const Lease& lease : state.leases) {
+    if (!state.find(lease.job))
+      return fmt::format("{} is held for job {}, which is not there", lease.device, lease.job);
+    if (!(lease.share > 0 && lease.share <= 1)) return fmt::format("{} of {} is held", lease.share, lease.device);
+    if (!pairs.emplace(lease.job, lease.device).second)
+      return fmt::format("job {} holds {} twice", lease.job, lease.device);
+    double& share = shares[lease.device];
+    share += lease.share;
+    if (share > 1 + kRounding) return fmt::format("{} has two owners, job {} among them", lease.device, lease.job);
+  }
+  return "";
+}
+
+std::string check_usage(const PoolState& state) {
+  std::set<std::string> users;
+  for (const Usage& usage : state.usage) {
+    if (!users.insert(usage.user).second) return fmt::format("the usage of '{}' stands twice", usage.user);
+    if (!(std::isfinite(usage.device_seconds) && usage.device_seconds >= 0))
+      return fmt::format("'{}' has used devices for {} seconds", usage.user, usage.device_seconds);
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s) {
+  REMUDA_CHECK(job.keeper.pid > 0, "every job has a keeper");
+  clean_texts(job);
+  std::ranges::sort(job.after);
+  job.after.erase(std::ranges::unique(job.after).begin(), job.after.end());
+  REMUDA_TRY(check_after(state, job));
+  REMUDA_TRY(check_possible(job, inventory));
+  forgive_clock(state, now_s);
+  job.id = state.next_job;
+  job.state = JobState::waiting;
+  job.submitted_s = now_s;
+  job.started_s = job.ended_s = 0;
+  REMUDA_TRY(parse_job(to_json(job), "the job"));  // what could not be read again is refused now
+  ++state.next_job;
+  state.jobs.push_back(std::move(job));
+  return state.jobs.back().id;
+}
+
+std::vector<Held> held_by_leases(const PoolState& state) {
+  std::vector<Held> held;
+  for (const Lease& lease : state.leases) {
+    const Job* job = state.find(lease.job);
+    if (!job) continue;
+    held.push_back({lease.device, lease.share, fmt::format("{} (job {})", job->user, job->id), lease.since_s,
+                    lease.until_s > 0 ? std::optional(lease.until_s) : std::nullopt});
+  }
+  return held;
+}
+
+void end(PoolState& state, int64_t id, const Ending& ending, const Policy& policy, double now_s) {
+  Job* job = state.find(id);
+  if (job && job->state != JobState::ended) end_job(state, *job, ending, policy, now_s);
+}
+
+void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
+  Job* job = state.find(id);
+  if (!job || job->state != JobState::running) return;
+  end_job(state, *job, {.why = "was cancelled"}, policy, now_s);
+  if (job->cancelled) return;
+  job->state = JobState::waiting;
+  job->started_s = job->ended_s = 0;
+  job->processes.clear();
+  job->why.clear();
+  ++job->restarts;
+}
+
+Result<void> cancel(PoolState& state, int64_t id, int uid, double now_s) {
+  Job* job = state.find(id);
+  if (!job) return usage_error(fmt::format("there is no job {}", id));
+  if (job->state == JobState::ended) return usage_error(fmt::format("job {} has ended already", id));
+  if (uid != 0 && uid != job->uid) return usage_error(fmt::format("job {} belongs to {}", id, job->user));
+  job->cancelled = true;
+  if (job->state == JobState::waiting) end_job(state, *job, {.why = "was cancelled while it waited"}, {}, now_s);
+  return {};
+}
+
+std::vector<int64_t> reap(PoolState& state, const std::function<bool(const ProcessId&)>& lives,
+                          const std::function<bool(const Job&)>& has_orphans, const Policy& policy, double now_s) {
+  std::vector<int64_t> orphaned;
+  for (Job& job : state.jobs) {
+    if (job.state == JobState::ended || lives(job.keeper)) continue;
+    const bool runs = job.state == JobState::running;
+    if (runs && (std::ranges::any_of(job.processes, lives) || has_orphans(job)))
+      orphaned.push_back(job.id);
+    else
+      end_job(state, job, {.exit_status = kEndedByRemuda, .why = "the process that kept it is gone"}, policy, now_s);
+  }
+  return orphaned;
+}
+
+std::string check(const PoolState& state) {
+  for (const auto& part : {check_jobs, check_leases, check_usage})
+    if (std::string broken = part(state); !broken.empty()) return broken;
+  return "";
+}
+
+}  // namespace remuda

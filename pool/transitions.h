@@ -1,0 +1,77 @@
+// Transitions: how a pool changes. Pure functions of state, time and facts; the store makes each one atomic.
+//
+// Invariants that every transition keeps, and check() proves:
+//   the shares of a device's leases add up to at most 1; a lease belongs to a running job; a running job holds as many
+//   leases as it asked for; ids ascend.
+//
+// `now_s` is the wall clock, seconds since 1970. Where it was set back, what seems to lie in the future counts as
+// happening now: no time is negative, no lease ends early, nobody waits for the past.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/inventory.h"
+#include "place/place.h"
+#include "pool/job.h"
+
+namespace remuda {
+
+/// Adds a waiting job and returns its id. Texts for people (name, command, ...) lose what cannot be shown or is longer
+/// than 4096 bytes. Refuses (usage) a job that waits `after` one that does not exist or has failed, and a request that
+/// can never be met on this machine (the refusal's sentence).
+Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s);
+
+struct Policy {
+  double half_life_s = 7 * 86400;  ///< of usage
+  double patience_s = 900;         ///< later jobs may pass a waiting one for so long; then devices are kept for it
+};
+
+/// Starts every job whose turn it is: by priority, then by least decayed usage of its user, then by arrival. A job that
+/// cannot start yet keeps later ones from the devices it waits for only once it has waited for `patience_s`. Writes
+/// each waiting job's `why`, in words that change only when something happens: a pass that starts nothing changes
+/// nothing. A job that waits `after` one that failed ends, as cancelled. `held` are devices in use without a lease.
+/// Returns the ids of jobs started.
+///
+/// To be called in the same Pool::change as whatever may let a job start (submit, end, requeue, cancel, reap); then a
+/// waiter need only look whether its job is running.
+std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<Held>& held,
+                              const Policy& policy, double now_s);
+
+/// The running jobs' leases, as place() wants to see them.
+std::vector<Held> held_by_leases(const PoolState& state);
+
+/// Device seconds that the user had, decayed; running jobs count up to now.
+double usage_of(const PoolState& state, const std::string& user, const Policy& policy, double now_s);
+
+/// Exit status of a job that ends without its program's doing.
+inline constexpr int kEndedByRemuda = 125;
+
+struct Ending {
+  int exit_status = 0;
+  int signal = 0;
+  std::string why;
+};
+/// The job is over: its leases end, its user's usage grows. Nothing if it has ended already, or is not there.
+void end(PoolState& state, int64_t job, const Ending& ending, const Policy& policy, double now_s);
+
+/// Puts a running job back into the queue with its old place: its leases end, `restarts` grows. Nothing if it does not
+/// run.
+void requeue(PoolState& state, int64_t job, const Policy& policy, double now_s);
+
+/// Marks a job as to be ended; its keeper sees to it. A waiting one ends at once. Refuses (usage) a job that is not
+/// there or has ended, and users other than its own and root.
+Result<void> cancel(PoolState& state, int64_t job, int uid, double now_s);
+
+/// Ends every job whose keeper is gone and of which no process is left, with status 125. `lives`: whether a process is
+/// alive; `has_orphans`: whether any process that carries the job's number is. Returns the ids of jobs that are
+/// orphaned but not over: their keeper is gone, their processes are not.
+std::vector<int64_t> reap(PoolState& state, const std::function<bool(const ProcessId&)>& lives,
+                          const std::function<bool(const Job&)>& has_orphans, const Policy& policy, double now_s);
+
+/// The first invariant that does not hold, as a sentence; empty when all hold.
+std::string check(const PoolState& state);
+
+}  // namespace remuda
