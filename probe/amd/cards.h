@@ -1,0 +1,54 @@
+// From KFD nodes to GPUs, partitions and links. Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/inventory.h"
+#include "probe/amd/kfd.h"
+
+namespace remuda::amd {
+
+/// One GPU, and the KFD nodes that are it, or its partitions.
+struct Card {
+  std::string id;   ///< its PCI address; kfd:N where the driver tells none
+  std::string pci;  ///< empty where the driver tells none
+  std::vector<const KfdNode*> nodes;
+};
+
+/// Nodes are of one card when they have one PCI address, or one unique id and addresses that differ in the function
+/// only. In the order of their first nodes; `kfd` must outlive them.
+std::vector<Card> cards_of(const Kfd& kfd);
+
+/// "kfd:2", for lack of a better name.
+std::string node_id(const KfdNode& node);
+
+/// What KFD tells of a GPU, or with one node of a part of one: fills what has no value yet. Memory and multiprocessors
+/// are the sum over its nodes.
+void read_card(const Card& card, Device& device);
+
+/// The driver's unique id as its tools print it: GPU-1901ead3a2ecd4a6.
+std::string uuid_text(uint64_t unique_id);
+/// "1901ead3a2ecd4a6", as the driver writes it; nothing for 0 and what is no such number.
+std::optional<uint64_t> parse_unique_id(std::string_view text);
+/// The one all nodes of the card tell; 0 when they tell none or several.
+uint64_t unique_id_of(const Card& card);
+
+/// The position of the nearest CPU node among all CPU nodes, which is the kernel's NUMA node; nothing when no link to a
+/// CPU is told.
+std::optional<int> nearest_numa_node(const Kfd& kfd, const KfdNode& gpu);
+
+/// Which device a node became.
+struct Place {
+  std::string id;
+  size_t card = 0;       ///< index of its GPU
+  bool is_part = false;  ///< it is a partition
+};
+
+/// Each pair of the nodes in `places` once. Between whole GPUs the path is left to the probe of the PCI bus.
+std::vector<Link> links_of(const Kfd& kfd, const std::map<int, Place>& places);
+
+}  // namespace remuda::amd

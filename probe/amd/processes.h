@@ -1,0 +1,26 @@
+// Processes that use AMD GPUs, as KFD counts them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+
+namespace remuda::amd {
+
+struct KfdProcess {
+  Process process;                              ///< without the memory it holds
+  std::map<uint64_t, Reading<int64_t>> memory;  ///< bytes, by gpu_id of KFD
+  std::set<uint64_t> queues;                    ///< gpu_ids it has a compute queue on
+};
+
+/// Missing when the driver shows no processes. Those of other pid namespaces are there, by number.
+Reading<std::vector<KfdProcess>> read_processes(const std::string& sysfs, const std::string& proc);
+
+/// Those that hold memory of one of `gpu_ids`, or have a queue there; memory is the sum over these.
+std::vector<Process> users_of(const std::set<uint64_t>& gpu_ids, const std::vector<KfdProcess>& all);
+
+}  // namespace remuda::amd

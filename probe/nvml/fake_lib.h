@@ -1,0 +1,56 @@
+// A Lib of plain functions over a made-up machine, for the tests of this folder.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "probe/nvml/lib.h"
+
+namespace remuda::nvml::fake {
+
+struct NvLink {
+  unsigned active = 1;
+  unsigned type = kRemoteUnknown;
+  std::string pci;  ///< empty: the driver does not tell
+  unsigned version = 5;
+};
+
+struct Gpu {
+  std::string uuid, name = "NVIDIA A100-SXM4-40GB";
+  PciInfo pci{};
+  Code open = kSuccess;             ///< what opening it answers
+  Code answers = kSuccess;          ///< what most questions answer
+  void (*on_question)() = nullptr;  ///< what happens to the process first
+  void (*on_open)() = nullptr;
+  uint64_t memory_mib = 40960;
+  std::vector<unsigned long> cores{0xF};
+  std::vector<NvLink> nvlinks;
+  std::map<size_t, unsigned> paths, peer_read, peer_write, peer_nvlink;  ///< by index of the other GPU
+  std::vector<ProcessInfo> compute, graphics, mps;
+  std::vector<ProcessSample> samples;
+  std::vector<EventData> events;
+  bool mig = false;
+  std::vector<Gpu> partitions;
+  unsigned instance = kWholeGpu, slices = 0;
+};
+
+struct Machine {
+  Code init = kSuccess;
+  std::vector<Gpu> gpus;
+  size_t record_size = 24;  ///< of process records
+};
+
+/// The one machine the functions below tell of. A forked child has its own copy.
+Machine& machine();
+
+/// A GPU at bus `bus` with the UUID "GPU-aaaa-BUS".
+Gpu gpu(unsigned bus);
+PciInfo pci_info(unsigned bus);
+
+/// Every call of a new driver.
+Lib new_driver();
+/// Calls of a driver of years ago: about half.
+Lib old_driver();
+
+}  // namespace remuda::nvml::fake

@@ -1,0 +1,31 @@
+// Processes on a GPU, as NVML lists them: pid, kind, memory, share of time. Who they are is told by probe/process.h.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "device/device.h"
+#include "probe/nvml/lib.h"
+
+namespace remuda::nvml {
+
+/// How long the records of this driver are: 16, 24 or 32 bytes (abi.h, ProcessInfo). Under one and the same symbol some
+/// drivers of the 535 series write 32; they are told by having nvmlDeviceGetConfComputeMemSizeInfo and not
+/// nvmlDeviceGetRunningProcessDetailList (as nvitop found out).
+size_t record_size(const Lib& lib);
+
+/// The first `count` records of `bytes`. Where records of `size` cannot be (a pid that is none, an instance that is
+/// none) and those of the other size under the same symbol can, they are read so.
+std::vector<ProcessInfo> read_records(std::span<const std::byte> bytes, size_t count, size_t size);
+
+/// The processes of a GPU, or of one instance of it: `handle` is the GPU's or the instance's, `instance` is kWholeGpu
+/// or the id that records must carry. By pid; a process in several lists stands once. User, command and start are not
+/// read.
+Reading<std::vector<Process>> read_processes(const Lib& lib, Handle handle, unsigned instance = kWholeGpu);
+
+/// Gives each process its share of the GPU's time in the last two seconds. Those the driver does not mention used none.
+void add_busy(const Lib& lib, Handle handle, std::vector<Process>& processes);
+
+}  // namespace remuda::nvml

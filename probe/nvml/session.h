@@ -1,0 +1,56 @@
+// Session: what the child does. It keeps NVML open and answers each request with all that it sees.
+//
+// The wire, a line at a time: first "ready" or "unviable SENTENCE"; then for each byte of the parent's the steps, as
+// they begin ("open 3", "read 3", "links 3", "processes"), and an inventory as one line of JSON. So the parent always
+// knows which GPU a silence belongs to.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "device/inventory.h"
+#include "probe/nvml/read_device.h"
+#include "probe/nvml/read_links.h"
+
+namespace remuda::nvml {
+
+/// What an earlier child did not survive, and this one must not touch.
+struct Avoid {
+  std::map<int, std::string> gpus;  ///< by index; why, in one sentence
+  std::string processes;            ///< why not to ask who owns a process; empty = ask
+};
+
+class Session {
+ public:
+  using Announce = std::function<void(const std::string& step)>;
+
+  /// `lib` is initialised. The references must outlive the session.
+  Session(const Lib& lib, const KernelFiles& files, const Avoid& avoid, Announce announce);
+
+  /// Every GPU the library counts, in its order, those that cannot be read with the reason in each reading; then
+  /// partitions, links of every pair, the driver. The first of `notes` says what kept it from seeing all.
+  Inventory read();
+
+ private:
+  Reading<Handle> open(unsigned index);
+  Device read_gpu(unsigned index, Inventory& found);
+  void place_unread(std::vector<Device>& gpus) const;
+  void read_links(Inventory& found, size_t gpus);
+  void describe_processes(Inventory& found) const;
+  Driver read_driver() const;
+
+  const Lib& lib_;
+  const KernelFiles& files_;
+  const Avoid& avoid_;
+  const Announce announce_;
+  std::map<unsigned, OpenGpu> open_;
+  std::map<unsigned, Missing> unread_;  ///< of the last read(): GPUs that could not be read, and why
+  std::vector<Device> partitions_;      ///< of the last read()
+};
+
+/// The child's whole life. `load` gives the library.
+void serve(int socket, const std::function<Result<Lib>()>& load, const KernelFiles& files, const Avoid& avoid);
+
+}  // namespace remuda::nvml

@@ -1,0 +1,160 @@
+#include "probe/nvml/watched.h"
+
+#include <charconv>
+#include <fmt/format.h>
+#include <utility>
+
+#include "probe/sysfs.h"
+
+namespace remuda::nvml {
+namespace {
+
+constexpr std::string_view kReady = "ready", kUnviable = "unviable ", kOpen = "open ", kProcesses = "processes";
+
+/// The GPU a step is about: 3 of "read 3".
+std::optional<int> gpu_of(const std::string& step) {
+  const size_t space = step.find(' ');
+  const auto index = space == std::string::npos ? std::nullopt : sysfs::integer(step.substr(space + 1));
+  return index ? std::optional(static_cast<int>(*index)) : std::nullopt;
+}
+
+/// What stays true of a GPU while it cannot be read.
+void recall(const Device& seen, Device& gpu) {
+  gpu.id = seen.id;
+  gpu.model = seen.model;
+  gpu.uuid = seen.uuid;
+  gpu.serial = seen.serial;
+  gpu.pci = seen.pci;
+  gpu.minor = seen.minor;
+  gpu.architecture = seen.architecture;
+  gpu.compute_capability = seen.compute_capability;
+  gpu.cores = seen.cores;
+  gpu.numa_node = seen.numa_node;
+}
+
+void rename(std::vector<Link>& links, const std::string& from, const std::string& to) {
+  for (Link& link : links)
+    for (std::string* end : {&link.a, &link.b})
+      if (*end == from) *end = to;
+}
+
+}  // namespace
+
+Watched::Watched(NvmlOptions options, std::function<Result<Lib>()> load, Clock& clock)
+    : options_(std::move(options)), files_{options_.proc, options_.sys}, load_(std::move(load)), clock_(clock) {}
+
+/// Ends the child; what it did wrong.
+std::string Watched::drop(Child::Heard heard, double waited_s) {
+  const bool gone = child_->end();
+  std::string fate = child_->fate();
+  if (!gone) dying_.push_back(std::move(*child_));
+  child_.reset();
+  if (heard == Child::Heard::silence) return fmt::format("did not answer within {:g} s", waited_s);
+  return fmt::format("made the driver's library fail: its process {}", gone ? fate : "does not answer");
+}
+
+/// Nothing when a child is there that can be asked.
+std::optional<std::string> Watched::start() {
+  std::erase_if(dying_, [](Child& child) { return child.end(); });
+  if (child_ && !child_->is_there()) drop(Child::Heard::end, 0);  // somebody else ended it
+  if (child_) return std::nullopt;
+  auto started = Child::start([this](int socket) { serve(socket, load_, files_, avoid_); });
+  if (!started) return "NVML has " + started.error().message;
+  child_.emplace(std::move(*started));
+  std::string line;
+  const auto heard = child_->hear(options_.start_s, line);
+  if (heard == Child::Heard::line && line == kReady) return std::nullopt;
+  const std::string failure = drop(heard, options_.start_s);
+  if (heard == Child::Heard::line && line.starts_with(kUnviable)) return line.substr(kUnviable.size());
+  return "NVML " + failure;
+}
+
+Watched::Answer Watched::ask() {
+  Answer answer;
+  child_->tell("?");
+  for (std::string line;;) {
+    const double patience_s = answer.step.starts_with(kOpen) ? options_.start_s : options_.step_s;
+    const auto heard = child_->hear(patience_s, line);
+    if (heard != Child::Heard::line) {
+      answer.failure = drop(heard, patience_s);
+      return answer;
+    }
+    if (!line.starts_with('{')) {
+      answer.step = line;
+      continue;
+    }
+    auto found = parse_inventory(line, "the answer of the NVML process");
+    if (found) return answer.found = std::move(*found), answer;
+    drop(Child::Heard::end, 0);
+    return {.failure = fmt::format("gave an answer that is none: {}", found.error().message)};
+  }
+}
+
+/// Whether the next child can do better: it leaves alone what this one did not survive.
+bool Watched::blame(const Answer& answer) {
+  forgive_s_ = clock_.now_s() + options_.retry_s;
+  if (answer.step == kProcesses && avoid_.processes.empty()) {
+    avoid_.processes = fmt::format("asking the system whose process this is {}",
+                                   answer.failure.starts_with("did not") ? answer.failure : "failed");
+    return true;
+  }
+  const auto gpu = gpu_of(answer.step);
+  return gpu && avoid_.gpus.emplace(*gpu, fmt::format("GPU {} {}", *gpu, answer.failure)).second;
+}
+
+void Watched::forgive() {
+  if ((avoid_.gpus.empty() && avoid_.processes.empty()) || clock_.now_s() < forgive_s_) return;
+  avoid_ = {};
+  if (child_ && !child_->end()) dying_.push_back(std::move(*child_));
+  child_.reset();
+}
+
+/// A GPU that cannot be read keeps its name, and the last fatal error outlives the child that saw it.
+Finding Watched::remember(Inventory found) {
+  for (Device& gpu : found.devices) {
+    if (gpu.kind != DeviceKind::gpu) continue;
+    const auto seen = seen_.find(gpu.index);
+    if (!gpu.uuid.has_value() && seen != seen_.end()) {
+      rename(found.links, gpu.id, seen->second.id);
+      recall(seen->second, gpu);
+    } else if (gpu.uuid.has_value()) {
+      if (seen != seen_.end() && seen->second.uuid == gpu.uuid && gpu.status.xid.value_or(-1) == 0)
+        gpu.status.xid = seen->second.status.xid.value_or(0);
+      seen_[gpu.index] = gpu;
+    }
+  }
+  return {.devices = std::move(found.devices),
+          .links = std::move(found.links),
+          .drivers = std::move(found.drivers),
+          .reason = found.notes.empty() ? "" : found.notes.front()};
+}
+
+Finding Watched::all_lost(const std::string& why) const {
+  Finding finding{.reason = why};
+  const Missing missing{MissingReason::lost, why};
+  for (const auto& [index, seen] : seen_) {
+    Device gpu{.kind = DeviceKind::gpu, .index = index, .vendor = seen.vendor};
+    recall(seen, gpu);
+    sysfs::FillUnread visitor{missing};
+    Device::fields(gpu, visitor);
+    finding.devices.push_back(std::move(gpu));
+  }
+  return finding;
+}
+
+std::optional<std::string> Watched::unviable() {
+  if (!seen_.empty()) return std::nullopt;  // then find() tells that they are lost
+  return start();
+}
+
+Result<Finding> Watched::find() {
+  forgive();
+  for (;;) {
+    if (const auto why = start()) return all_lost(*why);
+    Answer answer = ask();
+    if (answer.found) return remember(std::move(*answer.found));
+    if (!blame(answer)) return all_lost("NVML " + answer.failure);
+  }
+}
+
+}  // namespace remuda::nvml

@@ -1,0 +1,54 @@
+// Watched: the probe with its library given, so that tests can give one that hangs. See probe.h for what it promises.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "probe/nvml/child.h"
+#include "probe/nvml/probe.h"
+#include "probe/nvml/session.h"
+
+namespace remuda::nvml {
+
+class Watched final : public Probe {
+ public:
+  /// `load` runs in the child. step_s and start_s of `options` are set.
+  Watched(NvmlOptions options, std::function<Result<Lib>()> load, Clock& clock = steady_clock());
+
+  const char* name() const override { return "nvml"; }
+  std::optional<std::string> unviable() override;
+  Result<Finding> find() override;
+
+ private:
+  /// What became of one request.
+  struct Answer {
+    std::optional<Inventory> found;
+    std::string step;     ///< the last one that began
+    std::string failure;  ///< "did not answer within 5 s"
+  };
+
+  std::optional<std::string> start();
+  Answer ask();
+  bool blame(const Answer& answer);
+  std::string drop(Child::Heard heard, double waited_s);
+  void forgive();
+  Finding remember(Inventory found);
+  Finding all_lost(const std::string& why) const;
+
+  const NvmlOptions options_;
+  const KernelFiles files_;
+  const std::function<Result<Lib>()> load_;
+  Clock& clock_;
+  Avoid avoid_;
+  double forgive_s_ = 0;        ///< when avoid_ is emptied, if it is not empty
+  std::map<int, Device> seen_;  ///< GPUs as they were when last read, by index
+  std::optional<Child> child_;
+  std::vector<Child> dying_;  ///< killed and not gone yet
+};
+
+}  // namespace remuda::nvml

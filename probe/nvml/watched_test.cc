@@ -1,0 +1,263 @@
+#include "probe/nvml/watched.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <new>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "probe/nvml/fake_lib.h"
+
+namespace remuda::nvml {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// A clock that stands still.
+class Stopped final : public Clock {
+ public:
+  double now_s() override { return now_s_; }
+  void sleep_s(double seconds) override { now_s_ += seconds; }
+
+ private:
+  double now_s_ = 1000;
+};
+
+void hang() {
+  for (;;) ::pause();
+}
+void crash() { ::raise(SIGSEGV); }
+
+/// A number that the probe's process sees, too.
+std::atomic<int>* shared_number() {
+  void* page = ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return new (page) std::atomic<int>(0);
+}
+
+std::vector<std::string> ids(const Finding& finding) {
+  std::vector<std::string> ids;
+  for (const Device& device : finding.devices) ids.push_back(device.id);
+  return ids;
+}
+
+class WatchedProbe : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fake::machine() = {.gpus = {fake::gpu(1), fake::gpu(2), fake::gpu(3)}};
+    for (size_t i = 0; i < 3; ++i)
+      for (size_t j = 0; j < 3; ++j) gpu(i).paths[j] = 50, gpu(i).peer_read[j] = 0, gpu(i).peer_write[j] = 0;
+  }
+  static fake::Gpu& gpu(size_t i) { return fake::machine().gpus[i]; }
+
+  /// Without a step_s nothing is taken to hang, however slow the machine.
+  std::unique_ptr<Watched> probe(double step_s = 20) {
+    NvmlOptions options{.proc = "/nowhere/proc", .sys = "/nowhere/sys", .step_s = step_s, .start_s = step_s};
+    return std::make_unique<Watched>(options, [] { return Result<Lib>(fake::new_driver()); }, clock_);
+  }
+
+  Stopped clock_;
+};
+
+constexpr double kShortStep = 0.25;  // what is not to hang must be faster, on a busy machine too
+
+TEST_F(WatchedProbe, FindsDevicesLinksAndDriver) {
+  auto nvml = probe();
+  EXPECT_EQ(nvml->unviable(), std::nullopt);
+  const Finding finding = nvml->find().value();
+  EXPECT_THAT(ids(finding), ElementsAre("GPU-aaaa-01", "GPU-aaaa-02", "GPU-aaaa-03"));
+  EXPECT_EQ(finding.devices[2].index, 2);
+  EXPECT_EQ(finding.links.size(), 3);
+  EXPECT_EQ(finding.links[1].b, "GPU-aaaa-03");
+  EXPECT_EQ(finding.links[1].path.value(), Path::sys);
+  ASSERT_EQ(finding.drivers.size(), 1);
+  EXPECT_EQ(finding.drivers[0].version.value(), "550.54.15");
+  EXPECT_EQ(finding.drivers[0].library_version.value(), "12.550.54.15");
+  EXPECT_EQ(finding.drivers[0].runtime_version.value(), "12.4");
+  EXPECT_EQ(finding.reason, "");
+}
+
+TEST_F(WatchedProbe, KeepsItsProcessFromOneReadingToTheNext) {
+  auto nvml = probe();
+  EXPECT_EQ(nvml->find().value().devices[0].status.xid.value(), 0);
+  gpu(0).answers = kGpuIsLost;  // here, not in the process that was forked before
+  EXPECT_TRUE(nvml->find().value().devices[0].uuid.has_value());
+}
+
+TEST_F(WatchedProbe, StartsAgainWhenSomebodyEndedItsProcess) {
+  std::atomic<int>& pid = *shared_number();
+  Watched nvml({.proc = "/nowhere", .sys = "/nowhere", .step_s = 20, .start_s = 20},
+               [&pid] { return pid = ::getpid(), Result<Lib>(fake::new_driver()); });
+  EXPECT_TRUE(nvml.find().value().devices[0].uuid.has_value());
+  const int first = pid;
+  ASSERT_EQ(::kill(first, SIGKILL), 0);
+  siginfo_t info;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(first), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(nvml.find().value().devices[0].uuid.has_value());
+  EXPECT_NE(pid, first);
+}
+
+TEST_F(WatchedProbe, SaysWhyThereIsNoLibrary) {
+  Watched nvml({.step_s = 20, .start_s = 20}, [] { return load_lib("libno-such-thing.so.1"); });
+  EXPECT_EQ(nvml.unviable(), "libno-such-thing.so.1 is not installed: no NVIDIA driver here");
+  const Finding finding = nvml.find().value();
+  EXPECT_THAT(finding.devices, IsEmpty());
+  EXPECT_EQ(finding.reason, "libno-such-thing.so.1 is not installed: no NVIDIA driver here");
+}
+
+TEST_F(WatchedProbe, SaysWhyTheLibraryDoesNotStart) {
+  fake::machine().init = kVersionMismatch;
+  EXPECT_THAT(probe()->unviable().value_or(""), HasSubstr("different versions (error 18)"));
+  fake::machine().init = kDriverNotLoaded;
+  EXPECT_EQ(probe()->unviable(), "NVML: the driver's kernel module is not loaded");
+}
+
+TEST_F(WatchedProbe, ALibraryThatHangsAtItsStartIsNotViable) {
+  Watched nvml({.step_s = kShortStep, .start_s = kShortStep}, []() -> Result<Lib> { return hang(), Lib{}; });
+  EXPECT_EQ(nvml.unviable(), "NVML did not answer within 0.25 s");
+}
+
+TEST_F(WatchedProbe, ALibraryThatCrashesAtItsStartIsNotViable) {
+  Watched nvml({.step_s = 20, .start_s = 20}, []() -> Result<Lib> { return crash(), Lib{}; });
+  EXPECT_EQ(nvml.unviable(),
+            "NVML made the driver's library fail: its process crashed (signal 11, Segmentation fault)");
+}
+
+TEST_F(WatchedProbe, AGpuThatHangsIsLostAndHidesNoOther) {
+  gpu(1).on_question = hang;
+  auto nvml = probe(kShortStep);
+  const Finding finding = nvml->find().value();
+  EXPECT_THAT(ids(finding), ElementsAre("GPU-aaaa-01", "gpu:1", "GPU-aaaa-03"));
+  const Missing& missing = finding.devices[1].memory_bytes.missing();
+  EXPECT_EQ(missing.reason, MissingReason::lost);
+  EXPECT_EQ(missing.detail, "GPU 1 did not answer within 0.25 s");
+  EXPECT_EQ(finding.devices[1].status.busy.missing(), missing);
+  EXPECT_EQ(finding.reason, missing.detail);
+  EXPECT_TRUE(finding.devices[2].memory_bytes.has_value());
+  ASSERT_EQ(finding.links.size(), 3);
+  EXPECT_FALSE(finding.links[0].path.has_value());
+  EXPECT_EQ(finding.links[1].path.value(), Path::sys);
+  nvml.reset();
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // no process is left behind
+}
+
+TEST_F(WatchedProbe, AGpuThatHangsWhenOpenedIsLost) {
+  gpu(0).on_open = hang;
+  const Finding finding = probe(kShortStep)->find().value();
+  EXPECT_THAT(ids(finding), ElementsAre("gpu:0", "GPU-aaaa-02", "GPU-aaaa-03"));
+}
+
+TEST_F(WatchedProbe, AGpuThatCrashesTheLibraryIsLost) {
+  gpu(0).on_question = crash;
+  gpu(2).on_question = [] { ::_exit(7); };
+  const Finding finding = probe()->find().value();
+  EXPECT_THAT(ids(finding), ElementsAre("gpu:0", "GPU-aaaa-02", "gpu:2"));
+  EXPECT_EQ(finding.devices[0].uuid.missing().detail,
+            "GPU 0 made the driver's library fail: its process crashed (signal 11, Segmentation fault)");
+  EXPECT_THAT(finding.devices[2].uuid.missing().detail, HasSubstr("ended with status 7"));
+  EXPECT_THAT(finding.reason, HasSubstr("; 1 more cannot be read"));
+}
+
+TEST_F(WatchedProbe, AGpuThatHungIsLeftAloneForAWhile) {
+  gpu(1).on_question = hang;
+  auto nvml = probe(kShortStep);
+  EXPECT_FALSE(nvml->find().value().devices[1].uuid.has_value());
+  gpu(1).on_question = nullptr;
+  EXPECT_FALSE(nvml->find().value().devices[1].uuid.has_value());
+  clock_.sleep_s(301);
+  EXPECT_TRUE(nvml->find().value().devices[1].uuid.has_value());
+}
+
+TEST_F(WatchedProbe, AForbiddenOrLostGpuIsThereWithTheReason) {
+  gpu(0).open = kNoPermission;
+  gpu(1).answers = kGpuIsLost;
+  const Finding finding = probe()->find().value();
+  EXPECT_THAT(ids(finding), ElementsAre("gpu:0", "gpu:1", "GPU-aaaa-03"));
+  EXPECT_EQ(finding.devices[0].uuid.missing().reason, MissingReason::denied);
+  EXPECT_EQ(finding.devices[0].uuid.missing().detail, "GPU 0: this user may not read it");
+  EXPECT_EQ(finding.devices[1].status.power_watts.missing().reason, MissingReason::lost);
+  EXPECT_EQ(finding.reason, "GPU 0: this user may not read it; 1 more cannot be read");
+}
+
+TEST_F(WatchedProbe, AGpuThatIsLostKeepsTheNameItHad) {
+  static std::atomic<int>& hangs = *shared_number();
+  gpu(1).on_question = [] {
+    if (hangs) hang();
+  };
+  auto nvml = probe(kShortStep);
+  EXPECT_TRUE(nvml->find().value().devices[1].uuid.has_value());
+  hangs = 1;
+  const Finding finding = nvml->find().value();
+  EXPECT_THAT(ids(finding), ElementsAre("GPU-aaaa-01", "GPU-aaaa-02", "GPU-aaaa-03"));
+  EXPECT_EQ(finding.devices[1].pci.value(), "0000:02:00.0");
+  EXPECT_EQ(finding.devices[1].memory_bytes.missing().reason, MissingReason::lost);
+  EXPECT_EQ(finding.links[0].b, "GPU-aaaa-02");
+}
+
+TEST_F(WatchedProbe, UnreadGpusHaveTheAddressesThatNobodyElseHas) {
+  namespace fs = std::filesystem;
+  std::string root = ::testing::TempDir() + "watchedXXXXXX";
+  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  for (const char* name : {"0000:01:00.0", "0000:02:00.0", "0000:03:00.0"})
+    fs::create_directories(fs::path(root) / "driver/nvidia/gpus" / name);
+  gpu(1).open = kGpuIsLost;
+  Watched nvml({.proc = root, .sys = root, .step_s = 20, .start_s = 20},
+               [] { return Result<Lib>(fake::new_driver()); });
+  EXPECT_THAT(ids(nvml.find().value()), ElementsAre("GPU-aaaa-01", "0000:02:00.0", "GPU-aaaa-03"));
+  fs::remove_all(root);
+}
+
+TEST_F(WatchedProbe, TwoGpusWithOneUuidAreTwoDevices) {
+  gpu(1).uuid = gpu(0).uuid;
+  gpu(2).uuid = gpu(0).uuid;
+  gpu(2).pci = gpu(1).pci;
+  EXPECT_THAT(ids(probe()->find().value()), ElementsAre("GPU-aaaa-01", "0000:02:00.0", "gpu:2"));
+}
+
+TEST_F(WatchedProbe, PartitionsComeAfterGpusAndKnowTheirOwn) {
+  gpu(1).mig = true;
+  gpu(1).partitions = {{.uuid = "MIG-1", .memory_mib = 4864, .instance = 1, .slices = 1}};
+  const Finding finding = probe()->find().value();
+  EXPECT_THAT(ids(finding), ElementsAre("GPU-aaaa-01", "GPU-aaaa-02", "GPU-aaaa-03", "MIG-1"));
+  EXPECT_EQ(finding.devices[3].parent, "GPU-aaaa-02");
+  EXPECT_EQ(finding.links.size(), 3);
+}
+
+TEST_F(WatchedProbe, ProcessesAreDescribed) {
+  gpu(0).compute = {{.pid = static_cast<unsigned>(::getpid()), .used_memory = 1 << 20, .gpu_instance = kWholeGpu},
+                    {.pid = 4'000'000, .used_memory = 1 << 20, .gpu_instance = kWholeGpu}};
+  NvmlOptions options{.sys = "/nowhere", .step_s = 20, .start_s = 20};
+  Watched nvml(options, [] { return Result<Lib>(fake::new_driver()); });
+  const auto processes = nvml.find().value().devices[0].status.processes.value();
+  ASSERT_EQ(processes.size(), 2);
+  EXPECT_THAT(processes[0].command.value(), HasSubstr("nvml_test"));
+  EXPECT_TRUE(processes[0].user.has_value());
+  EXPECT_EQ(processes[1].command.missing().reason, MissingReason::lost);
+}
+
+TEST_F(WatchedProbe, NoGpusIsAReason) {
+  fake::machine().gpus.clear();
+  const Finding finding = probe()->find().value();
+  EXPECT_THAT(finding.devices, IsEmpty());
+  EXPECT_EQ(finding.reason, "the driver is there and finds no GPU");
+}
+
+TEST(NvmlProbe, RefusesAWrongTimeout) {
+  ASSERT_EQ(::setenv("REMUDA_PROBE_TIMEOUT", "soon", 1), 0);
+  const auto nvml = make_nvml_probe();
+  ::unsetenv("REMUDA_PROBE_TIMEOUT");
+  EXPECT_EQ(nvml->unviable(), std::nullopt);
+  const auto finding = nvml->find();
+  ASSERT_FALSE(finding);
+  EXPECT_EQ(finding.error().kind, ErrorKind::usage);
+  EXPECT_THAT(finding.error().message, HasSubstr("REMUDA_PROBE_TIMEOUT is 'soon'"));
+}
+
+}  // namespace
+}  // namespace remuda::nvml

@@ -1,0 +1,31 @@
+// XidWatch: the driver's codes of fatal errors (XID) of one GPU, from when watching began.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "device/reading.h"
+#include "probe/nvml/lib.h"
+
+namespace remuda::nvml {
+
+/// Each GPU has an event set of its own, so that a set that fails says nothing of other GPUs.
+class XidWatch {
+ public:
+  /// Begins on the first call; then takes what has happened since, without waiting. The last code, 0 = none.
+  Reading<int> read(const Lib& lib, Handle gpu);
+  /// The last code that concerns one instance of the GPU, as of the last read().
+  Reading<int> of_instance(unsigned instance) const;
+
+ private:
+  std::optional<Missing> begin(const Lib& lib, Handle gpu);
+  std::optional<Missing> drain(const Lib& lib);
+
+  EventSet events_ = nullptr;  ///< the library's, for the process's life
+  bool watching_ = false;
+  int last_ = 0, last_of_all_ = 0;       ///< the second: of those that concern the whole GPU
+  std::map<unsigned, int> by_instance_;  ///< of those that came after it
+  Reading<int> answer_;
+};
+
+}  // namespace remuda::nvml

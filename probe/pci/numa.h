@@ -1,0 +1,14 @@
+// NUMA nodes as the kernel numbers them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "device/inventory.h"
+
+namespace remuda::pci {
+
+/// From /sys/devices/system/node; none when the kernel shows none.
+std::vector<NumaNode> find_numa_nodes(const std::string& sysfs);
+
+}  // namespace remuda::pci

@@ -1,0 +1,118 @@
+#include "probe/process.h"
+
+#include <array>
+#include <cmath>
+#include <ctime>
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sstream>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "probe/sysfs.h"
+
+namespace remuda::probe {
+namespace {
+
+constexpr size_t kMaxCommand = 200;
+
+Missing not_told(const std::string& path, const char* what) {
+  return {MissingReason::unsupported, fmt::format("{} tells no {}", path, what)};
+}
+
+std::string user_name(uid_t uid) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer;
+  if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found) return printable(found->pw_name);
+  return std::to_string(uid);
+}
+
+/// The rest of the line of `text` that starts with `key`.
+std::optional<std::string> line_after(const std::string& text, std::string_view key) {
+  for (const std::string& line : split(text, '\n'))
+    if (line.starts_with(key)) return line.substr(key.size());
+  return std::nullopt;
+}
+
+/// The real user: the first number of "Uid:" in the process's status.
+Reading<std::string> read_user(const std::string& folder) {
+  const std::string path = folder + "/status";
+  const auto status = sysfs::read(path);
+  if (!status.has_value()) return status.missing();
+  std::istringstream ids(line_after(status.value(), "Uid:").value_or(""));
+  uid_t uid = 0;
+  if (!(ids >> uid)) return not_told(path, "user");
+  return user_name(uid);
+}
+
+Reading<std::string> read_command(const std::string& folder) {
+  const auto line = sysfs::read(folder + "/cmdline");
+  if (line.has_value() && !line.value().empty()) return clean_command(line.value());
+  const auto name = sysfs::read_word(folder + "/comm");
+  if (!name.has_value() && !line.has_value()) return line.missing();
+  return sysfs::map(name, [](const std::string& text) { return clean_command(text); });
+}
+
+/// When the machine was started, in whole seconds since 1970. Not from /proc/stat, which takes milliseconds to read
+/// where there are many cores.
+double boot_time_s() {
+  timespec now{}, since_boot{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
+  const double nanoseconds = static_cast<double>(now.tv_nsec - since_boot.tv_nsec);
+  return std::round(static_cast<double>(now.tv_sec - since_boot.tv_sec) + nanoseconds * 1e-9);
+}
+
+/// Field 22 of the process's stat, in clock ticks since boot (proc(5)); the name in field 2 may hold anything, so
+/// fields are counted from its last bracket.
+Reading<double> read_start_time(const std::string& folder) {
+  constexpr int kFieldsAfterName = 20;
+  const std::string path = folder + "/stat";
+  const auto stat = sysfs::read(path);
+  if (!stat.has_value()) return stat.missing();
+  const size_t name_end = stat.value().rfind(')');
+  std::istringstream fields(name_end == std::string::npos ? "" : stat.value().substr(name_end + 1));
+  std::string field;
+  for (int i = 0; i < kFieldsAfterName; ++i) fields >> field;
+  const auto ticks = fields ? sysfs::integer(field) : std::nullopt;
+  if (!ticks || *ticks < 0) return not_told(path, "start time");
+  return boot_time_s() + static_cast<double>(*ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace
+
+std::string clean_command(std::string_view text) {
+  std::string spaced;
+  for (const char c : text) {
+    const bool is_break = static_cast<unsigned char>(c) < ' ' || c == '\x7f' || c == ' ';
+    if (!is_break)
+      spaced += c;
+    else if (!spaced.empty() && spaced.back() != ' ')
+      spaced += ' ';
+  }
+  while (spaced.ends_with(' ')) spaced.pop_back();
+  std::string clean = printable(spaced);
+  if (clean.size() <= kMaxCommand) return clean;
+  size_t end = kMaxCommand;
+  while (end > 0 && (static_cast<unsigned char>(clean[end]) & 0xc0) == 0x80) --end;
+  return clean.substr(0, end);
+}
+
+Process describe_process(int pid, const std::string& proc) {
+  const std::string folder = fmt::format("{}/{}", proc, pid);
+  Process process;
+  process.pid = pid;
+  if (!sysfs::exists(folder)) {
+    const Missing gone{MissingReason::lost,
+                       fmt::format("there is no {}: the process has ended or is outside this pid namespace", folder)};
+    process.user = gone, process.command = gone, process.start_time_s = gone;
+    return process;
+  }
+  process.user = read_user(folder);
+  process.command = read_command(folder);
+  process.start_time_s = read_start_time(folder);
+  return process;
+}
+
+}  // namespace remuda::probe

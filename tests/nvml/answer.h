@@ -1,0 +1,65 @@
+// What every exported function is made of: is the device there, is the reading there, then write it.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include "tests/nvml/session.h"
+
+namespace remuda::testnvml {
+
+inline Code code_of(const Missing& missing) {
+  switch (missing.reason) {
+    case MissingReason::unsupported:
+      return kNotSupported;
+    case MissingReason::denied:
+      return kNoPermission;
+    case MissingReason::lost:
+      return kGpuIsLost;
+    case MissingReason::stale:
+      return kNoData;
+    case MissingReason::no_driver:
+      return kDriverNotLoaded;
+  }
+  return kUnknown;
+}
+
+/// Null when any of the pointers is.
+template <typename First, typename... Rest>
+const void* all(const First* first, const Rest*... rest) {
+  return ((rest != nullptr) && ...) ? first : nullptr;
+}
+
+/// `body(gpu)` when the handle is good and there is a place for the answer.
+template <typename Body>
+Code ask(Handle handle, const void* out, Body body) {
+  if (const Code code = admit(handle); code != kSuccess) return code;
+  return out ? body(*handle) : kInvalidArgument;
+}
+
+/// A reading as a number of the caller's unit, `per_unit` of which make one of the reading's.
+template <typename T, typename Out>
+Code give(const Reading<T>& reading, Out* out, double per_unit = 1) {
+  if (!reading.has_value()) return code_of(reading.missing());
+  if constexpr (std::is_floating_point_v<T>)
+    *out = static_cast<Out>(std::llround(reading.value() * per_unit));
+  else
+    *out = static_cast<Out>(reading.value());
+  return kSuccess;
+}
+
+inline Code give_text(std::string_view text, char* out, unsigned length) {
+  if (text.size() + 1 > length) return kInsufficientSize;
+  std::memcpy(out, text.data(), text.size());
+  out[text.size()] = '\0';
+  return kSuccess;
+}
+
+inline Code give_reading(const Reading<std::string>& reading, char* out, unsigned length) {
+  if (!reading.has_value()) return code_of(reading.missing());
+  return give_text(std::string_view(reading.value()), out, length);
+}
+
+}  // namespace remuda::testnvml
