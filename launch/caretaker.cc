@@ -1,0 +1,111 @@
+#include "launch/caretaker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/time.h>
+
+#include "base/file.h"
+#include "launch/orphans.h"
+
+namespace remuda {
+namespace {
+
+constexpr double kOrphanPatience_s = 2;
+
+/// The lock of the pool's folder, first come, first served: SQLite lets many writers race for each turn, and the
+/// unlucky ones starve. A courtesy: without it, after `kPatience_s` at the latest, they race as before.
+class PlaceInLine {
+ public:
+  explicit PlaceInLine(const std::string& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    constexpr long kPatience_s = 60;
+    struct sigaction wake{}, before{};
+    wake.sa_handler = [](int) {};  // only interrupts
+    const itimerval patience{{1, 0}, {kPatience_s, 0}}, none{};
+    ::sigaction(SIGALRM, &wake, &before);
+    ::setitimer(ITIMER_REAL, &patience, nullptr);
+    if (fd_) ::flock(fd_.get(), LOCK_EX);
+    ::setitimer(ITIMER_REAL, &none, nullptr);
+    ::sigaction(SIGALRM, &before, nullptr);
+  }
+
+ private:
+  Fd fd_;
+};
+
+}  // namespace
+
+double wall_clock_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+Caretaker::Caretaker(Pool pool, std::string folder, Look look, Inventory inventory)
+    : pool_(std::move(pool)), folder_(std::move(folder)), look_(std::move(look)), inventory_(std::move(inventory)) {}
+
+Result<Caretaker> Caretaker::open(const std::string& folder, Look look) {
+  REMUDA_ASSIGN(Inventory inventory, look());
+  REMUDA_ASSIGN(Pool pool, Pool::open(folder));
+  return Caretaker(std::move(pool), folder, std::move(look), std::move(inventory));
+}
+
+Result<void> Caretaker::look_again() {
+  REMUDA_ASSIGN(inventory_, look_());
+  return {};
+}
+
+std::vector<Held> Caretaker::held_without_lease(const PoolState& state) const {
+  std::vector<Held> held = held_by_processes(inventory_);
+  std::erase_if(held, [&](const Held& one) {
+    return std::ranges::find(state.leases, one.device, &Lease::device) != state.leases.end();
+  });
+  return held;
+}
+
+/// The keepers of what was started.
+std::vector<ProcessId> Caretaker::start_jobs(PoolState& state) const {
+  std::vector<ProcessId> keepers;
+  for (const int64_t id : schedule(state, inventory_, held_without_lease(state), {}, wall_clock_s()))
+    if (const Job* job = state.find(id)) keepers.push_back(job->keeper);
+  return keepers;
+}
+
+Result<std::vector<int64_t>> Caretaker::reap_once() {
+  std::vector<int64_t> orphaned;
+  REMUDA_TRY(change([&](PoolState& state) -> Result<void> {
+    orphaned = reap(state, is_alive, [&](const Job& job) { return has_orphans(folder_, job); }, {}, wall_clock_s());
+    return {};
+  }));
+  return orphaned;
+}
+
+Result<PoolState> Caretaker::tidy() {
+  REMUDA_ASSIGN(PoolState state, pool_.read());
+  const bool all_kept = std::ranges::all_of(
+      state.jobs, [](const Job& job) { return job.state == JobState::ended || is_alive(job.keeper); });
+  if (all_kept) return state;
+  REMUDA_ASSIGN(const std::vector<int64_t> orphaned, reap_once());
+  for (const int64_t job : orphaned) kill_all([&] { return carriers(folder_, job); }, kOrphanPatience_s);
+  if (!orphaned.empty()) REMUDA_TRY(reap_once());
+  return pool_.read();
+}
+
+Result<void> Caretaker::change(const std::function<Result<void>(PoolState&)>& transition,
+                               const std::vector<int64_t>& with,
+                               const std::function<Result<void>(const PoolState&)>& accept) {
+  std::vector<ProcessId> started;
+  const auto change_and_start = [&](PoolState& state) -> Result<void> {
+    REMUDA_TRY(transition(state));
+    started = start_jobs(state);
+    return accept(state);
+  };
+  {
+    const PlaceInLine place(folder_);
+    REMUDA_TRY(pool_.change(change_and_start, with));
+  }
+  for (const ProcessId& keeper : started) send_signal(keeper, SIGCHLD);
+  return {};
+}
+
+}  // namespace remuda

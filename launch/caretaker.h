@@ -1,0 +1,56 @@
+// Caretaker: a pool and its machine, looked at together. Every look at a pool begins here, so that what died is tidied
+// up by whoever comes by.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pool/pool.h"
+#include "pool/transitions.h"
+
+namespace remuda {
+
+/// Seconds since 1970.
+double wall_clock_s();
+
+/// One thread; as with Pool, none may be open when a process forks others that open one.
+class Caretaker {
+ public:
+  using Look = std::function<Result<Inventory>()>;
+
+  /// `look` reads the machine; it is called once here, and by look_again().
+  static Result<Caretaker> open(const std::string& folder, Look look);
+
+  /// What the devices' processes hold now is seen only so.
+  Result<void> look_again();
+  const Inventory& inventory() const { return inventory_; }
+  Pool& pool() { return pool_; }
+  const std::string& folder() const { return folder_; }
+
+  /// Devices in use by processes that hold no lease. Where a device has one, its processes are taken to be the lease's.
+  std::vector<Held> held_without_lease(const PoolState& state) const;
+
+  /// Ends the jobs whose keepers are gone, kills the processes they left, and starts whose turn it is then. Changes
+  /// nothing where every keeper lives. The state afterwards.
+  Result<PoolState> tidy();
+
+  /// `transition`, and then starts whose turn it is, in one change, which `accept` may refuse when it sees what came of
+  /// it. The keepers of started jobs are woken by SIGCHLD, those of other users by the pool's bell.
+  Result<void> change(
+      const std::function<Result<void>(PoolState&)>& transition, const std::vector<int64_t>& with = {},
+      const std::function<Result<void>(const PoolState&)>& accept = [](const PoolState&) { return Result<void>{}; });
+
+ private:
+  Caretaker(Pool pool, std::string folder, Look look, Inventory inventory);
+  std::vector<ProcessId> start_jobs(PoolState& state) const;
+  Result<std::vector<int64_t>> reap_once();
+
+  Pool pool_;
+  std::string folder_;
+  Look look_;
+  Inventory inventory_;
+};
+
+}  // namespace remuda

@@ -1,0 +1,49 @@
+#include "launch/crew.h"
+
+#include <algorithm>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launch/orphans.h"
+
+namespace remuda {
+
+tl::expected<void, StartFailure> Crew::add(const JobProcess& process) {
+  const auto pid = start(process);
+  if (!pid) return tl::unexpected(pid.error());
+  ProcessId id = own_process_id();
+  id.start_ticks = 0;
+  id.pid = *pid;
+  processes_.push_back(process_id(*pid).value_or(id));  // it may have ended already
+  if (group_ == 0) group_ = ::getpgid(*pid);
+  all_gone_ = false;
+  return {};
+}
+
+void Crew::reap() {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    all_gone_ = pid < 0;
+    if (pid <= 0) return;
+    if (std::ranges::find(processes_, pid, &ProcessId::pid) != processes_.end())
+      ended_.push_back(WIFSIGNALED(status) ? ExitState{0, WTERMSIG(status)} : ExitState{WEXITSTATUS(status), 0});
+  }
+}
+
+std::optional<ExitState> Crew::result() const {
+  const auto bad = std::ranges::find_if(ended_, [](const ExitState& state) { return !state.ok(); });
+  if (bad != ended_.end()) return *bad;
+  return ended_.empty() ? std::nullopt : std::optional(ended_.back());
+}
+
+void Crew::signal(int number) const {
+  for (const ProcessId& process : descendants(::getpid()))
+    if (::getpgid(process.pid) == group_) send_signal(process, number);
+}
+
+std::vector<ProcessId> Crew::kill(double patience_s) {
+  return kill_all([] { return descendants(::getpid()); }, patience_s, [this] { reap(); });
+}
+
+}  // namespace remuda

@@ -1,0 +1,182 @@
+#include "launch/keeper.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "launch/caretaker.h"
+#include "launch/job_environment.h"
+#include "launch/rendezvous.h"
+#include "launch/tee.h"
+#include "launch/turn.h"
+#include "launch/watch.h"
+
+namespace remuda {
+namespace {
+
+using Kind = Message::Kind;
+
+std::string labels_text(const Inventory& inventory, const std::vector<std::string>& devices) {
+  std::vector<std::string> labels;
+  for (const std::string& id : devices)
+    if (const Device* device = inventory.find(id)) labels.push_back(device->label());
+  return fmt::format("{}", fmt::join(labels, ", "));
+}
+
+class Keeper {
+ public:
+  Keeper(const RunSpec& spec, const Inherited& inherited, Caretaker caretaker, FrontLink& link)
+      : spec_(spec), inherited_(inherited), caretaker_(std::move(caretaker)), link_(link) {}
+
+  Result<void> run() {
+    Turn turn(spec_, caretaker_, link_);
+    REMUDA_TRY(turn.submit());
+    id_ = turn.job();
+    for (;;) {
+      REMUDA_ASSIGN(const bool is_running, turn.wait());
+      if (!is_running) {
+        link_.tell(Kind::ended, id_, turn.why(), turn.status());
+        return {};
+      }
+      const Outcome outcome = run_with_restarts();
+      if (!(outcome.may_requeue && spec_.requeue)) return finish(outcome);
+      REMUDA_TRY(caretaker_.change([&](PoolState& state) -> Result<void> {
+        requeue(state, id_, {}, wall_clock_s());
+        return {};
+      }));
+    }
+  }
+
+ private:
+  bool wants_restart(const Outcome& outcome, int restarts) const {
+    if (!outcome.started || outcome.stopped || outcome.state.ok() || restarts >= spec_.restarts) return false;
+    return spec_.restart_on.empty() ||
+           std::ranges::find(spec_.restart_on, exit_code(outcome.state)) != spec_.restart_on.end();
+  }
+
+  Outcome run_with_restarts() {
+    for (int restarts = 0;; ++restarts) {
+      Outcome outcome = run_once(restarts);
+      if (!wants_restart(outcome, restarts) || !back_off(restarts)) return outcome;
+      (void)caretaker_.pool().change([&](PoolState& state) -> Result<void> {
+        if (Job* job = state.find(id_)) ++job->restarts;
+        return {};
+      });
+      link_.tell(Kind::note, id_,
+                 fmt::format("{}; starts again ({} of {})", to_string(outcome.state), restarts + 1, spec_.restarts));
+    }
+  }
+
+  /// Waits before the next start, longer each time; false when the job is to end instead.
+  bool back_off(int restarts) {
+    constexpr double kFirst_s = 1, kLongest_s = 60;
+    const double end_s = steady_clock().now_s() + std::min(kLongest_s, kFirst_s * std::exp2(std::min(restarts, 10)));
+    for (;;) {
+      const bool told = !link_.news().empty() || link_.gone();
+      const auto state = caretaker_.pool().read();
+      const Job* job = state ? state->find(id_) : nullptr;
+      if (told || !job || job->cancelled) return false;
+      const double left_s = end_s - steady_clock().now_s();
+      if (left_s <= 0) return true;
+      if (!caretaker_.pool().wait({}, left_s, link_.readable())) return false;
+    }
+  }
+
+  Outcome run_once(int restarts) {
+    const auto tee = open_log();
+    if (!tee) return {{kOwnFailure, 0}, tee.error().message, false};
+    const auto processes = plan(restarts, tee->has_value() ? &**tee : nullptr);
+    if (!processes) return {{kOwnFailure, 0}, processes.error().message, false};
+    const bool restart = restarts < spec_.restarts;
+    return Watch(spec_, id_, caretaker_.pool(), link_, restart).run(*processes);
+  }
+
+  Result<std::optional<Tee>> open_log() const {
+    if (spec_.job.log.empty()) return std::optional<Tee>();
+    REMUDA_ASSIGN(Tee tee, Tee::open(spec_.job.log));
+    return std::optional<Tee>(std::move(tee));
+  }
+
+  Result<std::vector<JobProcess>> plan(int restarts, const Tee* tee) {
+    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
+    const Inventory& inventory = caretaker_.inventory();
+    const std::vector<std::string> devices = devices_of(state, id_, inventory);
+    link_.tell(Kind::started, id_, labels_text(inventory, devices));
+    if (!spec_.each) return std::vector{process(job_environment(inventory, spec_.pool, id_, devices), devices, tee)};
+    REMUDA_ASSIGN(const Listener free_port, listen_on_loopback(0));
+    const Ranks ranks{free_port.port, restarts};
+    std::vector<JobProcess> processes;
+    for (int rank = 0; rank < static_cast<int>(devices.size()); ++rank)
+      processes.push_back(
+          process(rank_environment(inventory, spec_.pool, id_, devices, rank, ranks), {devices[rank]}, tee));
+    return processes;
+  }
+
+  JobProcess process(Visibility environment, const std::vector<std::string>& devices, const Tee* tee) const {
+    JobProcess process{.argv = spec_.job.command,
+                       .environment = std::move(environment.set),
+                       .unset = std::move(environment.unset),
+                       .folder = spec_.job.folder,
+                       .affinity = {},
+                       .group = inherited_.group,
+                       .mask = inherited_.mask};
+    if (spec_.live) process.affinity = affinity(caretaker_.inventory(), devices, allowed_cores());
+    if (tee) {
+      process.out = tee->out();
+      process.err = tee->err();
+    }
+    return process;
+  }
+
+  /// Records the end and frees the devices before anybody hears of it. Where the machine is this one, it is looked at
+  /// anew before others start: the job's processes have just left its devices.
+  Result<void> finish(const Outcome& outcome) {
+    const Ending ending{outcome.state.status, outcome.state.signal,
+                        outcome.why.empty() ? to_string(outcome.state) : outcome.why};
+    const auto record = [&](PoolState& state) -> Result<void> {
+      end(state, id_, ending, {}, wall_clock_s());
+      return {};
+    };
+    const auto recorded = spec_.live ? caretaker_.pool().change(record) : caretaker_.change(record);
+    if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);
+    link_.tell(Kind::ended, id_, outcome.why, exit_code(outcome.state));
+    return spec_.live ? start_others() : Result<void>{};
+  }
+
+  Result<void> start_others() {
+    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
+    if (std::ranges::find(state.jobs, JobState::waiting, &Job::state) == state.jobs.end()) return {};
+    REMUDA_TRY(caretaker_.look_again());
+    return caretaker_.change([](PoolState&) -> Result<void> { return {}; });
+  }
+
+  const RunSpec& spec_;
+  const Inherited inherited_;
+  Caretaker caretaker_;
+  FrontLink& link_;
+  int64_t id_ = 0;
+};
+
+Result<void> keep_within(const RunSpec& spec, FrontLink& link, const Inherited& inherited) {
+  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look));
+  return Keeper(spec, inherited, std::move(caretaker), link).run();
+}
+
+}  // namespace
+
+void keep(const RunSpec& spec, Fd front, const Inherited& inherited) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  auto link = FrontLink::open(std::move(front));
+  if (!link) return;
+  const auto kept = keep_within(spec, *link, inherited);
+  if (!kept)
+    link->tell(Kind::ended, 0, kept.error().message,
+               kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : kOwnFailure);
+}
+
+}  // namespace remuda

@@ -1,0 +1,58 @@
+// Message: what the two processes of `remuda run` tell each other, one datagram each.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "device/words.h"
+
+namespace remuda {
+
+/// From the keeper, which does the work, to the front, which talks to the user.
+struct Message {
+  enum class Kind {
+    waiting,  ///< text: why, or empty
+    started,  ///< text: the devices, for people
+    note,     ///< text: something the user should know
+    ended,    ///< the last one; status: for exit(); text: a sentence, empty when there is nothing to say
+  };
+  Kind kind = Kind::note;
+  int64_t job = 0;  ///< 0: none yet
+  int status = 0;
+  std::string text;
+};
+template <>
+struct Words<Message::Kind> {
+  static constexpr std::array table{std::pair{Message::Kind::waiting, "waiting"},
+                                    std::pair{Message::Kind::started, "started"},
+                                    std::pair{Message::Kind::note, "note"}, std::pair{Message::Kind::ended, "ended"}};
+};
+
+/// From the front to the keeper: a signal came.
+struct SignalNews {
+  int number = 0;
+  bool from_terminal = false;  ///< then the job, of the same process group, has had it too
+};
+
+struct Channel {
+  Fd front, keeper;
+};
+/// Both ends keep message boundaries, never block, and are closed by exec.
+Result<Channel> make_channel();
+
+/// False when the other side is gone, or has not read for so long that nothing more fits.
+bool send(int fd, const Message& message);
+bool send(int fd, const SignalNews& news);
+
+/// What came; nothing when there is nothing now (`gone` false) or ever again (`gone` true).
+template <typename T>
+struct Received {
+  std::optional<T> value;
+  bool gone = false;
+};
+Received<Message> receive_message(int fd);
+Received<SignalNews> receive_signal(int fd);
+
+}  // namespace remuda

@@ -1,0 +1,28 @@
+// RunSpec: what `remuda run` was asked to do. Plain data.
+#pragma once
+
+#include <csignal>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "device/inventory.h"
+#include "pool/job.h"
+
+namespace remuda {
+
+struct RunSpec {
+  Job job;                                  ///< as to be submitted, without id and keeper
+  std::string pool;                         ///< the pool's folder
+  std::function<Result<Inventory>()> look;  ///< reads the machine
+  bool live = true;   ///< the machine is this one: jobs are bound to CPUs, and others may use devices without a lease
+  bool wait = true;   ///< otherwise the job ends where it cannot start at once
+  bool each = false;  ///< a process for each device in place of one for all
+  int stop_signal = SIGTERM;
+  double grace_s = 30;          ///< between the stop signal and SIGKILL
+  bool requeue = false;         ///< once stopped by SIGTERM or the time limit
+  int restarts = 0;             ///< at most so many
+  std::vector<int> restart_on;  ///< only after these exit codes; empty: after each failure
+};
+
+}  // namespace remuda

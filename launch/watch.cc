@@ -1,0 +1,144 @@
+#include "launch/watch.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+
+#include "base/clock.h"
+
+namespace remuda {
+namespace {
+
+constexpr double kNever_s = std::numeric_limits<double>::infinity();
+constexpr double kKillPatience_s = 5, kKillAgain_s = 1, kNoteAfter_s = 1, kLongestPause_s = 3600, kRest_s = 0.1,
+                 kLongestBlind_s = 1;
+
+double now_s() { return steady_clock().now_s(); }
+
+std::string pids_text(const std::vector<ProcessId>& processes) {
+  std::string text;
+  for (const ProcessId& process : processes) text += fmt::format("{}{}", text.empty() ? "" : ", ", process.pid);
+  return text;
+}
+
+}  // namespace
+
+Watch::Watch(const RunSpec& spec, int64_t job, Pool& pool, FrontLink& link, bool restart)
+    : spec_(spec),
+      job_(job),
+      pool_(pool),
+      link_(link),
+      restart_(restart),
+      limit_at_s_(spec.job.time_limit_s > 0 ? now_s() + spec.job.time_limit_s : kNever_s),
+      kill_at_s_(kNever_s),
+      note_at_s_(kNever_s) {}
+
+Outcome Watch::run(const std::vector<JobProcess>& processes) {
+  if (!start(processes)) return outcome_;
+  for (;;) {
+    for (const SignalNews& news : link_.news()) take(news);
+    crew_.reap();
+    if (crew_.all_gone()) break;
+    look_at_members();
+    look_at_pool();
+    look_at_clock();
+    pause();
+  }
+  outcome_.state = crew_.result().value_or(ExitState{kOwnFailure, 0});
+  return outcome_;
+}
+
+bool Watch::start(const std::vector<JobProcess>& processes) {
+  for (const JobProcess& process : processes) {
+    const auto started = crew_.add(process);
+    if (started) continue;
+    crew_.kill(kKillPatience_s);
+    outcome_ = {{started.error().status, 0}, started.error().sentence, false};
+    return false;
+  }
+  const auto recorded = pool_.change([&](PoolState& state) -> Result<void> {
+    if (Job* job = state.find(job_)) job->processes = crew_.processes();
+    return {};
+  });
+  if (!recorded) link_.tell(Message::Kind::note, job_, recorded.error().message);
+  return true;
+}
+
+void Watch::take(const SignalNews& news) {
+  if (news.number != SIGTERM) {
+    if (!news.from_terminal) crew_.signal(news.number);
+  } else if (outcome_.stopped) {
+    kill_at_s_ = now_s();
+  } else {
+    stop("was told to stop", true, spec_.grace_s);
+  }
+}
+
+void Watch::look_at_pool() {
+  if (link_.gone() && !abandoned_) {
+    abandoned_ = true;
+    stop("ended with the `remuda run` that it belonged to", false, 0);
+  }
+  const auto state = pool_.read();
+  if (!state || outcome_.stopped) return;
+  const Job* job = state->find(job_);
+  if (!job || job->cancelled) stop("was cancelled", false, spec_.grace_s);
+}
+
+void Watch::look_at_members() {
+  const auto result = crew_.result();
+  if (!result) return;
+  if (crew_.running() > 0) {
+    if (!result->ok() && kill_at_s_ == kNever_s) {
+      stop("", false, spec_.grace_s);
+      outcome_.stopped = false;  // it failed by itself
+    }
+    return;
+  }
+  if (restart_ && !result->ok() && !outcome_.stopped) kill_at_s_ = std::min(kill_at_s_, now_s());
+  if (note_at_s_ == kNever_s) note_at_s_ = now_s() + kNoteAfter_s;
+}
+
+void Watch::look_at_clock() {
+  const double now = now_s();
+  if (now >= limit_at_s_) {
+    limit_at_s_ = kNever_s;
+    if (!outcome_.stopped)
+      stop(fmt::format("reached its time limit of {:g} s", spec_.job.time_limit_s), true, spec_.grace_s);
+  }
+  if (now_s() >= kill_at_s_) kill();
+  if (now >= note_at_s_) {
+    note_at_s_ = std::numeric_limits<double>::max();
+    link_.tell(Message::Kind::note, job_, "its command has ended; waiting for the processes that it left behind");
+  }
+}
+
+void Watch::stop(const std::string& why, bool may_requeue, double grace_s) {
+  outcome_.stopped = true;
+  outcome_.may_requeue = may_requeue;
+  outcome_.why = why;
+  kill_at_s_ = std::min(kill_at_s_, now_s() + grace_s);
+  if (grace_s <= 0) return;
+  crew_.signal(spec_.stop_signal);
+  crew_.signal(SIGCONT);  // a stopped job could not hear it
+}
+
+void Watch::kill() {
+  kill_at_s_ = now_s() + kKillAgain_s;
+  const auto left = crew_.kill(kKillPatience_s);
+  if (!left.empty())
+    link_.tell(Message::Kind::note, job_, fmt::format("the kernel does not let go of process {}", pids_text(left)));
+}
+
+void Watch::pause() {
+  if (crew_.all_gone()) return;
+  const double until_s = std::min({limit_at_s_, kill_at_s_, note_at_s_, now_s() + kLongestPause_s});
+  const double seconds = std::max(0.0, until_s - now_s());
+  // The pool is read after each of its changes, so rather not after each one; and where it cannot be read, the job goes
+  // on.
+  if (link_.rest(std::min(seconds, kRest_s))) return;
+  if (!pool_.wait({}, std::max(0.0, seconds - kRest_s), link_.readable()))
+    link_.rest(std::min(seconds, kLongestBlind_s));
+}
+
+}  // namespace remuda

@@ -1,0 +1,53 @@
+// Watch: a job from the start of its processes to the end of the last one.
+//
+//   asked to end (SIGTERM, time limit, cancelled, a rank that failed): the stop signal, then after the grace time
+//   SIGKILL its front died: SIGKILL at once other signals: handed on
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/crew.h"
+#include "launch/front_link.h"
+#include "launch/run_spec.h"
+#include "pool/pool.h"
+
+namespace remuda {
+
+struct Outcome {
+  ExitState state;
+  std::string why;           ///< sentence about how it ended; empty where the state says all
+  bool started = true;       ///< otherwise `state` and `why` tell what stood in the way
+  bool stopped = false;      ///< somebody wanted it to end
+  bool may_requeue = false;  ///< and not for good
+};
+
+/// One run of it; one thread.
+class Watch {
+ public:
+  /// `restart`: whether a failed run will be followed by another, so that what it leaves behind is killed.
+  Watch(const RunSpec& spec, int64_t job, Pool& pool, FrontLink& link, bool restart);
+  Outcome run(const std::vector<JobProcess>& processes);
+
+ private:
+  bool start(const std::vector<JobProcess>& processes);
+  void take(const SignalNews& news);
+  void look_at_pool();
+  void look_at_members();
+  void look_at_clock();
+  void stop(const std::string& why, bool may_requeue, double grace_s);
+  void kill();
+  void pause();
+
+  const RunSpec& spec_;
+  const int64_t job_;
+  Pool& pool_;
+  FrontLink& link_;
+  const bool restart_;
+  Crew crew_;
+  Outcome outcome_;
+  bool abandoned_ = false;                     ///< the front is gone, and that was seen to
+  double limit_at_s_, kill_at_s_, note_at_s_;  ///< on the steady clock; infinite: never
+};
+
+}  // namespace remuda
