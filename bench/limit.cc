@@ -6,6 +6,7 @@
 
 #include "bench/pair.h"
 #include "bench/repeat.h"
+#include "measure/rally.h"
 
 #if defined(__x86_64__)
 #define VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
@@ -17,11 +18,10 @@ namespace remuda::bench {
 namespace {
 
 constexpr double kSecondsPerSize = 0.4;
-constexpr int kRallies = 500;
-constexpr int kTurns = 100;
+constexpr double kSecondsOfRally = 0.02;
 
 struct Shared {
-  alignas(128) std::atomic<int> ball;
+  measure::Ball ball;
   alignas(128) std::atomic<int> came;
   alignas(128) std::atomic<int> times;
 };
@@ -40,22 +40,6 @@ void meet(Shared& shared, int& meetings) {
   ++shared.came;
   ++meetings;
   while (shared.came < 2 * meetings) relax();
-}
-
-// Seconds for a cache line to change cores: the median over many rallies, since others may use the cores too.
-double measure_hop(Shared& shared, int rank) {
-  std::vector<double> hops(kRallies);
-  int turn = 0;
-  for (double& hop : hops) {
-    const double start = now_s();
-    for (const int end = turn + kTurns; turn < end; ++turn) {
-      if (turn % 2 != rank) continue;
-      while (shared.ball.load(std::memory_order_acquire) != turn) relax();
-      shared.ball.store(turn + 1, std::memory_order_release);
-    }
-    hop = (now_s() - start) / kTurns;
-  }
-  return median(std::move(hops));
 }
 
 double measure_scale(Shared& shared, int rank, size_t bytes, int& meetings) {
@@ -78,7 +62,8 @@ Result<std::vector<Limit>> measure_limits(std::span<const size_t> sizes) {
   auto values = run_pair([&](int rank) -> Result<std::vector<double>> {
     int meetings = 0;
     meet(shared, meetings);
-    std::vector<double> seconds{measure_hop(shared, rank)};
+    REMUDA_ASSIGN(const double hop_s, measure::rally_s(shared.ball, rank, kSecondsOfRally));
+    std::vector<double> seconds{hop_s};
     for (const size_t bytes : sizes) seconds.push_back(measure_scale(shared, rank, bytes, meetings));
     return seconds;
   });

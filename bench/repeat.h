@@ -13,6 +13,8 @@
 #include <chrono>
 #include <vector>
 
+#include "measure/repeat.h"
+
 namespace remuda::bench {
 
 constexpr double kSecondsPerFigure = 1.5;
@@ -21,11 +23,7 @@ inline double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-inline double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+using measure::median;
 
 /// `prepare` is not timed and ends with a barrier. `agree` makes both ranks use rank 0's number.
 template <typename Prepare, typename Call, typename Agree>

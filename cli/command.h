@@ -30,7 +30,7 @@ class Program {
     return *command;
   }
 
-  CLI::App app{"Trains one model across unlike devices", "remuda"};
+  CLI::App app{"Makes the unlike GPUs of a machine one pool", "remuda"};
   Action chosen;  ///< empty until a subcommand was parsed
 };
 

@@ -1,4 +1,4 @@
-// `remuda list`: the devices of this machine.
+// `remuda list`: the devices of a machine, who uses them, and why a reading is missing.
 #pragma once
 
 #include <string>
@@ -10,7 +10,11 @@ namespace remuda {
 
 void add_list(Program& program);
 
-/// A line per device; a reading that is missing shows why.
-std::string inventory_table(const Inventory& inventory);
+/// A line per device; below it, each once, the sentences that say why readings are missing, why there is no GPU, and
+/// what else a reader should know.
+std::string inventory_text(const Inventory& inventory);
+
+/// Everything known of one device, a reading per line.
+std::string device_text(const Device& device);
 
 }  // namespace remuda

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "cli/machine.h"
 #include "cli/status_line.h"
 #include "cli/train_devices.h"
 #include "cli/train_inputs.h"
@@ -27,6 +28,7 @@ constexpr const char* kFooter =
     "  remuda train job.toml --devices cpu:0,cpu:1       on these devices\n"
     "  remuda train job.toml --set balance.policy=even   with one value changed\n"
     "  remuda train job.toml --json report.json          and keep the report\n"
+    "  remuda train job.toml --machine recorded.json     rehearse: check it against a recorded machine\n"
     "Exit status: 0 done, 1 the run failed, 2 wrong input, 130 after Ctrl-C, 143 after SIGTERM.\n";
 
 struct TrainFlags {
@@ -34,15 +36,20 @@ struct TrainFlags {
   std::vector<std::string> devices, settings;
   std::string json;
   std::string transport = "auto";
-  int cpu_devices = 0, port = 0;
+  MachineFlags machine;
+  int port = 0;
   bool quiet = false;
 };
 
-/// A run that can start: everything that can be wrong with its input has been looked at.
-struct PreparedRun {
+/// A run whose input is right.
+struct CheckedRun {
   ParsedJob job;
   Inventory inventory;
   std::string note;
+};
+
+/// A run that can start.
+struct PreparedRun : CheckedRun {
   Listener listener;
   std::optional<PendingFile> report_file;
   std::vector<RankSpec> ranks;
@@ -54,16 +61,25 @@ struct FinishedRun {
   Json report;  ///< null when rank 0 sent none
 };
 
-Result<PreparedRun> prepare(const TrainFlags& flags) {
-  PreparedRun run;
+Result<CheckedRun> check(const TrainFlags& flags) {
+  CheckedRun run;
   REMUDA_ASSIGN(const std::string text, read_text(flags.file));
   REMUDA_ASSIGN(const ParsedJob asked, parse_job(text, flags.file, {.settings = flags.settings}));
+  const auto machine = [&](const ProbeOptions& options) {
+    return read_machine({flags.machine.file, options.cpu_devices});
+  };
   REMUDA_ASSIGN(ChosenDevices chosen,
-                choose_devices({asked.job.devices, flags.devices, flags.cpu_devices}, probe_machine));
+                choose_devices({asked.job.devices, flags.devices, flags.machine.cpu_devices}, machine));
   REMUDA_ASSIGN(run.job, parse_job(text, flags.file, {flags.settings, chosen.devices}));
   run.inventory = std::move(chosen.inventory);
   run.note = std::move(chosen.note);
   REMUDA_TRY(check_inputs(run.job.job));
+  return run;
+}
+
+Result<PreparedRun> prepare(const TrainFlags& flags) {
+  PreparedRun run;
+  REMUDA_ASSIGN(static_cast<CheckedRun&>(run), check(flags));
   if (!flags.json.empty()) {
     REMUDA_ASSIGN(PendingFile file, PendingFile::create(flags.json));
     run.report_file.emplace(std::move(file));
@@ -72,6 +88,15 @@ Result<PreparedRun> prepare(const TrainFlags& flags) {
   REMUDA_ASSIGN(const std::string program, worker_program());
   REMUDA_ASSIGN(run.ranks, worker_ranks(program, run.job, run.inventory, run.listener, flags.transport));
   return run;
+}
+
+/// What a run on a recorded machine can show: that its input is right, and which devices it would take.
+Result<int> rehearse(const TrainFlags& flags) {
+  REMUDA_ASSIGN(const CheckedRun run, check(flags));
+  fmt::print("{} would train on {}:\n", run.job.job.model.name, run.inventory.host);
+  for (size_t rank = 0; rank < run.job.job.devices.size(); ++rank)
+    fmt::print("  rank {}  {}\n", rank, run.job.job.devices[rank].use);
+  return 0;
 }
 
 std::string rank_label(int rank, const TrainJob& job) { return fmt::format("rank {} {}", rank, job.devices[rank].use); }
@@ -113,6 +138,7 @@ Result<void> publish(PreparedRun& run, Json report) {
 }
 
 Result<int> train(const TrainFlags& flags) {
+  if (!flags.machine.file.empty()) return rehearse(flags);
   REMUDA_ASSIGN(PreparedRun run, prepare(flags));
   if (!run.note.empty()) fmt::print(stderr, "{}\n", run.note);
   Result<FinishedRun> finished;
@@ -141,8 +167,7 @@ void add_train(Program& program) {
   command.add_option("--set", flags->settings, "KEY=VALUE in place of the file's, such as train.epochs=2")
       ->allow_extra_args(false);
   command.add_option("--json", flags->json, "Write the report of the run to this file");
-  command.add_option("--cpu-devices", flags->cpu_devices, "Split the CPU into this many devices")
-      ->check(CLI::Range(1, 4096));
+  add_machine_options(command, flags->machine);
   command.add_option("--port", flags->port, "Port of 127.0.0.1 for the ranks to meet on; a free one unless given")
       ->check(CLI::Range(0, 65535));
   command.add_option("--transport", flags->transport, "How ranks exchange data")

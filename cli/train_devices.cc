@@ -64,6 +64,18 @@ int cpu_devices_for(const std::vector<DeviceSpec>& wanted, const Inventory& inve
   return count;
 }
 
+/// Keeps the devices that training runs on; a wanted device that is another one is refused.
+Result<void> keep_cpus(Inventory& inventory, const std::vector<DeviceSpec>& wanted) {
+  for (const auto& spec : wanted) {
+    const auto device = inventory.resolve(spec.use);
+    if (device && (*device)->kind != DeviceKind::cpu)
+      return usage_error(
+          fmt::format("device {} is {}; training runs on CPU devices so far", spec.use, (*device)->model));
+  }
+  std::erase_if(inventory.devices, [](const Device& device) { return device.kind != DeviceKind::cpu; });
+  return {};
+}
+
 tl::unexpected<Error> unknown_device(const std::string& id, const Inventory& inventory, const std::string& more = "") {
   std::vector<std::string> known;
   for (const auto& device : inventory.devices) known.push_back(device.id);
@@ -81,6 +93,7 @@ Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMa
   ChosenDevices chosen{.devices = wanted_devices(request)};
   REMUDA_TRY(refuse_twice(chosen.devices));
   REMUDA_ASSIGN(chosen.inventory, probe({.cpu_devices = request.cpu_devices}));
+  REMUDA_TRY(keep_cpus(chosen.inventory, chosen.devices));
   if (chosen.devices.empty()) chosen.devices = all_devices(chosen.inventory);
   const DeviceSpec* missing = first_missing(chosen.devices, chosen.inventory);
   if (!missing) return chosen;
@@ -90,6 +103,7 @@ Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMa
   if (count == 0) return unknown_device(id, chosen.inventory);
   auto split = probe({.cpu_devices = count});
   if (!split) return unknown_device(fmt::format("cpu:{}", count - 1), chosen.inventory, "; " + split.error().message);
+  REMUDA_TRY(keep_cpus(*split, {}));
   if (const DeviceSpec* still = first_missing(chosen.devices, *split)) return unknown_device(still->use, *split);
   chosen.note = split_note(id, chosen.inventory.devices.size(), count);
   chosen.inventory = std::move(*split);

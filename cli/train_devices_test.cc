@@ -78,6 +78,17 @@ TEST(TrainDevices, OfUnknownNamesAreRefused) {
   EXPECT_THAT(refusal({.line = {"cpu:01"}}), HasSubstr("device cpu:01 is not on this machine, which has cpu:0, cpu:1"));
 }
 
+TEST(TrainDevices, AreCpusSoFar) {
+  const auto with_gpu = [](const ProbeOptions&) -> Result<Inventory> {
+    Inventory inventory{.host = "lab"};
+    inventory.devices = {{.id = "GPU-1", .kind = DeviceKind::gpu, .model = "A GPU"}, {.id = "cpu:0"}};
+    return inventory;
+  };
+  EXPECT_THAT(choose_devices({}, with_gpu)->devices, ElementsAre(used("cpu:0")));
+  EXPECT_EQ(choose_devices({.line = {"gpu:0"}}, with_gpu).error().message,
+            "device gpu:0 is A GPU; training runs on CPU devices so far");
+}
+
 TEST(TrainDevices, NamedTwiceAreRefused) {
   EXPECT_EQ(refusal({.line = {"cpu:0", "cpu:1", "cpu:0"}}), "device cpu:0 is named twice; each may be used once");
 }

@@ -37,9 +37,9 @@ Result<std::vector<RankSpec>> worker_ranks(const std::string& program, const Par
     REMUDA_CHECK(device, "the job's devices were chosen from the inventory");
     const int rank = static_cast<int>(ranks.size());
     ProcessSpec process{.argv = {program, "-"},
-                        .environment = rank_environment(rendezvous, rank, device->cores.size()),
+                        .environment = rank_environment(rendezvous, rank, device->cores.value_or({}).size()),
                         .input = job.text,
-                        .cores = device->cores};
+                        .cores = device->cores.value_or({})};
     if (rank == 0) {
       process.inherited = {listener.socket.get()};
       process.environment.emplace_back(env::listen_fd.name, std::to_string(listener.socket.get()));

@@ -13,8 +13,9 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
 
-const Inventory kMachine{.host = "lab",
-                         .devices = {{.id = "cpu:0", .cores = {0}}, {.id = "cpu:1", .cores = {1, 2, 3}}}};
+const Inventory kMachine{
+    .host = "lab",
+    .devices = {{.id = "cpu:0", .cores = std::vector{0}}, {.id = "cpu:1", .cores = std::vector{1, 2, 3}}}};
 
 TEST(TrainWorkers, AreOnePerDeviceOfTheJobInItsOrder) {
   ParsedJob job{.text = "text"};

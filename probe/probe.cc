@@ -1,11 +1,14 @@
 #include "probe/probe.h"
 
-#include <array>
+#include <chrono>
 #include <climits>
-#include <iterator>
 #include <unistd.h>
 
+#include "probe/amd/probe.h"
 #include "probe/cpu/probe.h"
+#include "probe/merge.h"
+#include "probe/nvml/probe.h"
+#include "probe/pci/probe.h"
 
 namespace remuda {
 namespace {
@@ -15,16 +18,36 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
 }
 
+double unix_time_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace
 
-Result<Inventory> probe_machine(const ProbeOptions& options) {
-  const std::array probes{make_cpu_probe(options.cpu_devices)};
-  Inventory inventory{host_name(), {}};
-  for (const auto& probe : probes) {
-    if (probe->unviable()) continue;
-    REMUDA_ASSIGN(std::vector<Device> devices, probe->devices());
-    std::move(devices.begin(), devices.end(), std::back_inserter(inventory.devices));
+LiveMachine::LiveMachine(const ProbeOptions& options) {
+  probes_.push_back(make_nvml_probe());
+  probes_.push_back(make_amd_probe());
+  probes_.push_back(make_pci_probe());
+  probes_.push_back(make_cpu_probe(options.cpu_devices));
+}
+
+Result<Inventory> LiveMachine::read() {
+  std::vector<Finding> findings;
+  std::vector<ProbeReport> reports;
+  for (const auto& probe : probes_) {
+    if (const auto why = probe->unviable()) {
+      reports.push_back({.name = probe->name(), .reason = *why});
+      continue;
+    }
+    REMUDA_ASSIGN(Finding finding, probe->find());
+    reports.push_back({probe->name(), static_cast<int>(finding.devices.size()), finding.reason});
+    findings.push_back(std::move(finding));
   }
+  Inventory inventory = merge(std::move(findings));
+  inventory.host = host_name();
+  inventory.time_s = unix_time_s();
+  inventory.source = "live";
+  inventory.probes = std::move(reports);
   return inventory;
 }
 

@@ -1,7 +1,7 @@
 // Probe: one way of finding devices. Constructible everywhere, viable somewhere.
 //
-// A backend folder (probe/cpu, and later probe/nvml, probe/amd, probe/file) exports one factory in its probe.h and
-// nothing else.
+// A backend folder (probe/nvml, probe/amd, probe/pci, probe/cpu) exports one factory in its probe.h and nothing else.
+// Probes read and never change anything: no mode, no limit, no reset.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,25 @@
 
 namespace remuda {
 
+/// What one probe found. Ids need not be final (see probe/merge.h); links name devices by the ids used here.
+struct Finding {
+  std::vector<Device> devices;
+  std::vector<Link> links;
+  std::vector<Nic> nics;
+  std::vector<NumaNode> numa;
+  std::vector<Driver> drivers;
+  std::string reason;  ///< one sentence on what kept it from seeing all; empty when it saw all
+};
+
 class Probe {
  public:
   virtual ~Probe() = default;
   virtual const char* name() const = 0;
-  /// Nothing when the probe can work here; otherwise one sentence that says why not.
-  virtual std::optional<std::string> unviable() const = 0;
-  virtual Result<std::vector<Device>> devices() = 0;
+  /// Nothing when the probe can work here; otherwise one sentence that says why not. No full stop.
+  virtual std::optional<std::string> unviable() = 0;
+  /// May be called again and again: a probe keeps what it opened, and each call reads afresh. A device that fails is
+  /// there all the same, its readings Missing with the reason; an error is for a wrong request only.
+  virtual Result<Finding> find() = 0;
 };
 
 struct ProbeOptions {
@@ -28,7 +40,15 @@ struct ProbeOptions {
   int cpu_devices = 0;
 };
 
-/// The live machine, from every probe that is viable here.
-Result<Inventory> probe_machine(const ProbeOptions& options);
+/// The machine this process runs on, seen by every probe that is viable. Not for several threads at once.
+class LiveMachine {
+ public:
+  explicit LiveMachine(const ProbeOptions& options);
+  /// What is there now.
+  Result<Inventory> read();
+
+ private:
+  std::vector<std::unique_ptr<Probe>> probes_;
+};
 
 }  // namespace remuda

@@ -40,7 +40,7 @@ Finished remuda(const std::string& arguments) { return shell(REMUDA_PROGRAM " " 
 TEST(Program, ListShowsATable) {
   const Finished list = remuda("list");
   EXPECT_EQ(list.status, 0) << list.err;
-  EXPECT_THAT(list.out, StartsWith("ID "));
+  EXPECT_THAT(list.out, StartsWith("DEVICE "));
   EXPECT_THAT(list.out, HasSubstr("\ncpu:0 "));
   EXPECT_EQ(list.err, "");
 }
@@ -88,7 +88,7 @@ TEST(Program, UsageErrorsAreOneSentenceAndStatus2) {
       {"lst", "remuda: unknown subcommand lst; did you mean list?\n"},
       {"--verson", "remuda: unknown flag --verson; did you mean --version?\n"},
       {"list --jsn", "remuda list: unknown flag --jsn; did you mean --json?\n"},
-      {"list extra", "remuda list: unexpected argument extra\n"},
+      {"list gpu:0 extra", "remuda list: unexpected argument extra\n"},
       {"train", "remuda train: FILE is required\n"},
       {"completion tcsh", "remuda completion: SHELL: tcsh not in {bash,zsh,fish}\n"},
       {"list --cpu-devices 0", "remuda list: --cpu-devices: "},
@@ -108,7 +108,7 @@ TEST(Program, BashTakesItsCompletion) {
   const Finished used =
       shell("bash -c 'source <(" REMUDA_PROGRAM
             " completion bash); COMP_WORDS=(remuda list --cp); COMP_CWORD=2; _remuda; "
-            "echo \"${COMPREPLY[*]}\"; COMP_WORDS=(remuda tr); COMP_CWORD=1; _remuda; echo \"${COMPREPLY[*]}\"'");
+            "echo \"${COMPREPLY[*]}\"; COMP_WORDS=(remuda tra); COMP_CWORD=1; _remuda; echo \"${COMPREPLY[*]}\"'");
   EXPECT_EQ(used.out, "--cpu-devices\ntrain\n") << used.err;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "measure/repeat.h"
 #include "train/labels.h"
 
 namespace remuda {
@@ -11,11 +12,6 @@ namespace {
 constexpr int kWarmUps = 2;
 constexpr int kRepeats = 5;
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
-
 double median_of_trials(int batch, const std::function<double(int)>& trial) {
   std::vector<double> seconds;
   for (int i = 0; i < kWarmUps + kRepeats; ++i) {
@@ -23,7 +19,7 @@ double median_of_trials(int batch, const std::function<double(int)>& trial) {
     if (!std::isfinite(took)) return took;
     if (i >= kWarmUps) seconds.push_back(took);
   }
-  return median(std::move(seconds));
+  return measure::median(std::move(seconds));
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // remuda-train: one rank of a training run, on one device.
 //
 //   remuda-train FILE.toml    with torchrun's variables set (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) and
-//   REMUDA_SECRET remuda-train -            the job's text on standard input: how `remuda train` starts it
+//                             REMUDA_SECRET
+//   remuda-train -            the job's text on standard input: how `remuda train` starts it
+//   remuda-train --measure    a plan (measure/plan.h) on standard input: how `remuda bench links` starts it
 //
 // Rank r works on the job's r-th [[device]]. Exit status: 0 done, 1 failed, 2 wrong input.
 #include <csignal>
@@ -12,10 +14,14 @@
 
 #include "base/env.h"
 #include "base/version.h"
+#include "measure/plan.h"
+#include "train/measure/rank.h"
 #include "train/trainer.h"
 
 namespace remuda {
 namespace {
+
+constexpr const char* kMeasure = "--measure";
 
 std::atomic<bool> g_leave = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
@@ -37,10 +43,12 @@ void leave_on_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+std::string read_input() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
+
 Result<TrainJob> read_job(const std::string& file) {
   std::string text;
   if (file == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+    text = read_input();
   } else {
     REMUDA_ASSIGN(text, read_text(file));
   }
@@ -48,11 +56,10 @@ Result<TrainJob> read_job(const std::string& file) {
   return std::move(parsed.job);
 }
 
-Result<ConnectOptions> connect_options(const TrainJob& job) {
+/// For one of `ranks` ranks; which one, and where the others are, the environment tells.
+Result<ConnectOptions> connect_options(int ranks) {
   ConnectOptions options;
-  const int devices = int(job.devices.size());
-  if (devices == 0) return usage_error("the job names no [[device]]; a worker needs to know which one is its own");
-  REMUDA_ASSIGN(options.size, env::get_int(env::world_size, devices, devices));
+  REMUDA_ASSIGN(options.size, env::get_int(env::world_size, ranks, ranks));
   REMUDA_ASSIGN(options.rank, env::get_int(env::rank, 0, options.size - 1));
   if (options.size == 1) return options;
   options.master_address = env::get(env::master_addr).value_or(options.master_address);
@@ -72,9 +79,22 @@ Result<ConnectOptions> connect_options(const TrainJob& job) {
   return options;
 }
 
-Result<void> work(const std::string& file, const Events& events) {
+Result<void> measure_plan(const Events& events) {
+  REMUDA_ASSIGN(const measure::Plan plan, measure::parse_plan(read_input()));
+  REMUDA_ASSIGN(ConnectOptions options, connect_options(measure::rank_count(plan)));
+  const int rank = options.rank;
+  options.timeout_s += 2 * measure::longest_phase_s(plan);  // ranks wait for each other's phases
+  REMUDA_ASSIGN(const std::unique_ptr<Communicator> communicator, connect(std::move(options)));
+  REMUDA_TRY(measure::measure_rank(plan, *communicator, events));
+  events.send({{"event", "done"}, {"rank", rank}});
+  return {};
+}
+
+Result<void> train_job(const std::string& file, const Events& events) {
   REMUDA_ASSIGN(const TrainJob job, read_job(file));
-  REMUDA_ASSIGN(ConnectOptions options, connect_options(job));
+  if (job.devices.empty())
+    return usage_error("the job names no [[device]]; a worker needs to know which one is its own");
+  REMUDA_ASSIGN(ConnectOptions options, connect_options(static_cast<int>(job.devices.size())));
   const int rank = options.rank;
   REMUDA_ASSIGN(const std::unique_ptr<Communicator> communicator, connect(std::move(options)));
   leave_on_signals();
@@ -88,9 +108,9 @@ Result<void> work(const std::string& file, const Events& events) {
   return {};
 }
 
-Result<void> work_or_catch(const std::string& file, const Events& events) {
+Result<void> work(const std::string& argument, const Events& events) {
   try {
-    return work(file, events);
+    return argument == kMeasure ? measure_plan(events) : train_job(argument, events);
   } catch (const c10::Error& error) {
     return failed("libtorch: " + first_line(error));
   } catch (const std::exception& error) {
@@ -104,13 +124,12 @@ const char* kind_name(ErrorKind kind) {
       return "usage";
     case ErrorKind::lost_peer:
       return "lost_peer";
-    case ErrorKind::failed:
+    default:
       return "failed";
   }
-  return "failed";
 }
 
-int run(const std::string& file) {
+int run(const std::string& argument) {
   int fd = -1;
   if (env::get(env::events_fd)) {
     const auto given = env::get_int(env::events_fd, 0, 1 << 20);
@@ -118,7 +137,7 @@ int run(const std::string& file) {
     fd = *given;
   }
   const Events events(fd);
-  const auto outcome = work_or_catch(file, events);
+  const auto outcome = work(argument, events);
   if (outcome) return 0;
   const Error& error = outcome.error();
   events.send({{"event", "error"}, {"kind", kind_name(error.kind)}, {"message", error.message}, {"peer", error.peer}});

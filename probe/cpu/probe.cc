@@ -25,16 +25,23 @@ class CpuProbe final : public Probe {
   explicit CpuProbe(int cpu_devices) : cpu_devices_(cpu_devices) {}
 
   const char* name() const override { return "cpu"; }
-  std::optional<std::string> unviable() const override { return std::nullopt; }
+  std::optional<std::string> unviable() override { return std::nullopt; }
 
-  Result<std::vector<Device>> devices() override {
+  Result<Finding> find() override {
     REMUDA_ASSIGN(const cpu::CpuTopology topology, cpu::read_topology());
     REMUDA_ASSIGN(const std::vector<cpu::CoreSet> sets, cpu::split_cores(topology.nodes, cpu_devices_));
-    std::vector<Device> devices;
-    for (const cpu::CoreSet& set : sets)
-      devices.push_back({fmt::format("cpu:{}", devices.size()), DeviceKind::cpu, topology.model, set.pus,
-                         numa_reading(set), memory_reading(set)});
-    return devices;
+    Finding finding;
+    for (const cpu::CoreSet& set : sets) {
+      Device& device = finding.devices.emplace_back();
+      device.index = static_cast<int>(finding.devices.size()) - 1;
+      device.id = device.label();
+      device.kind = DeviceKind::cpu;
+      device.model = topology.model;
+      device.cores = set.pus;
+      device.numa_node = numa_reading(set);
+      device.memory_bytes = memory_reading(set);
+    }
+    return finding;
   }
 
  private:

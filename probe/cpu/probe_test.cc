@@ -14,28 +14,29 @@ TEST(CpuProbe, IsViableEverywhere) {
 }
 
 TEST(CpuProbe, NumbersItsDevices) {
-  const auto devices = make_cpu_probe(0)->devices();
-  ASSERT_TRUE(devices) << devices.error().message;
-  ASSERT_FALSE(devices->empty());
-  for (size_t i = 0; i < devices->size(); ++i) {
-    EXPECT_EQ((*devices)[i].id, "cpu:" + std::to_string(i));
-    EXPECT_EQ((*devices)[i].kind, DeviceKind::cpu);
-    EXPECT_FALSE((*devices)[i].cores.empty());
-    EXPECT_TRUE((*devices)[i].numa_node.has_value());
+  const auto found = make_cpu_probe(0)->find();
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_FALSE(found->devices.empty());
+  for (size_t i = 0; i < found->devices.size(); ++i) {
+    const Device& device = found->devices[i];
+    EXPECT_EQ(device.id, "cpu:" + std::to_string(i));
+    EXPECT_EQ(device.kind, DeviceKind::cpu);
+    EXPECT_FALSE(device.cores.value_or({}).empty());
+    EXPECT_TRUE(device.numa_node.has_value());
   }
 }
 
 TEST(CpuProbe, CanTakeTheMachineAsOneDevice) {
-  const auto devices = make_cpu_probe(1)->devices();
-  ASSERT_TRUE(devices) << devices.error().message;
-  EXPECT_EQ(devices->size(), 1u);
+  const auto found = make_cpu_probe(1)->find();
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->devices.size(), 1u);
 }
 
 TEST(CpuProbe, RefusesMoreDevicesThanCores) {
-  const auto devices = make_cpu_probe(100'000)->devices();
-  ASSERT_FALSE(devices);
-  EXPECT_EQ(devices.error().kind, ErrorKind::usage);
-  EXPECT_THAT(devices.error().message, HasSubstr("at most"));
+  const auto found = make_cpu_probe(100'000)->find();
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().kind, ErrorKind::usage);
+  EXPECT_THAT(found.error().message, HasSubstr("at most"));
 }
 
 }  // namespace

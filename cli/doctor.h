@@ -1,0 +1,10 @@
+// `remuda doctor`: what is wrong with this machine, and what mends it.
+#pragma once
+
+#include "cli/command.h"
+
+namespace remuda {
+
+void add_doctor(Program& program);
+
+}  // namespace remuda

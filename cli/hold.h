@@ -1,0 +1,11 @@
+// remuda hold, release: devices for a person at a terminal.
+#pragma once
+
+#include "cli/command.h"
+
+namespace remuda {
+
+void add_hold(Program& program);
+void add_release(Program& program);
+
+}  // namespace remuda

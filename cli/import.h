@@ -1,0 +1,10 @@
+// `remuda import`: what other programs printed of a machine, as an inventory.
+#pragma once
+
+#include "cli/command.h"
+
+namespace remuda {
+
+void add_import(Program& program);
+
+}  // namespace remuda

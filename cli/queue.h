@@ -1,0 +1,31 @@
+// remuda ps, queue, why, cancel: who holds what, who waits, and why.
+#pragma once
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/machine.h"
+#include "launch/caretaker.h"
+
+namespace remuda {
+
+void add_ps(Program& program);
+void add_queue(Program& program);
+void add_why(Program& program);
+void add_cancel(Program& program);
+
+/// Waiting jobs in the order of their turns, as the scheduler has it.
+std::vector<const Job*> waiting_jobs(const PoolState& state, double now_s);
+
+/// {"leases": [...], "waiting": [...]}; devices in use without a lease stand among the leases, with "holder" in place
+/// of a job.
+Json pool_json(const PoolState& state, const std::vector<Held>& foreign, const Inventory& inventory, double now_s);
+
+/// A line for each device that somebody has.
+std::string leases_text(const PoolState& state, const std::vector<Held>& foreign, const Inventory& inventory,
+                        double now_s);
+std::string queue_text(const PoolState& state, double now_s);
+
+/// Cancels jobs for their user or root; `remuda release` is the same.
+Result<int> cancel_jobs(const MachineFlags& machine, const std::vector<int64_t>& jobs);
+
+}  // namespace remuda

@@ -1,0 +1,27 @@
+// The flags by which a subcommand is told what devices a job wants.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "place/request.h"
+
+namespace remuda {
+
+/// As typed; make_request() checks them.
+struct RequestFlags {
+  int gpus = 0;  ///< 0: not given
+  std::string memory, model, capability, link = "any", share, where;
+  std::vector<std::string> devices;
+  bool same_model = false, any_model = false, cpu = false;
+};
+
+/// Declares -n/--gpus, --mem, --model, --cap, --link, --same-model, --any-model, --device, --share, --where and --cpu.
+/// `flags` must live as long as the command's action.
+void add_request_options(CLI::App& command, RequestFlags& flags);
+
+/// Without -n: as many devices as --device names, else one. A usage error names the flag that is wrong.
+Result<Request> make_request(const RequestFlags& flags);
+
+}  // namespace remuda

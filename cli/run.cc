@@ -1,0 +1,212 @@
+#include "cli/run.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <filesystem>
+#include <fmt/format.h>
+#include <memory>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/job_command.h"
+#include "cli/pool_machine.h"
+#include "cli/request_flags.h"
+#include "cli/status_line.h"
+#include "launch/front.h"
+#include "launch/job_process.h"
+
+namespace remuda {
+namespace {
+
+constexpr const char* kFooter =
+    "The job sees the devices it was granted, and no others, numbered from 0. They are free again when its last "
+    "process\n"
+    "is gone, those in the background too. Ctrl-C while it waits leaves the queue.\n\n"
+    "Exit status: that of the command, or 128 and the number of the signal that ended it; 2: a wrong command line;\n"
+    "3: this machine never has such devices; 4: not now (--no-wait, --dry-run); 125: remuda failed; 126: the command\n"
+    "cannot be executed; 127: there is no such command.\n\n"
+    "Examples:\n"
+    "  remuda run -- python train.py                          on one GPU, when one is free\n"
+    "  remuda run -n 2 --mem 24GiB -- python train.py         on the two that are best joined\n"
+    "  remuda run -n 4 --each -- python ddp.py                four ranks, one per GPU, as torchrun starts them\n"
+    "  remuda run --time-limit 2h --grace 120 -- ./solver     SIGTERM after two hours, SIGKILL two minutes later\n"
+    "  remuda run --restart 3 --restart-on 1,137 -- ./flaky   start it again after these exit codes\n"
+    "  remuda run -n 8 --dry-run -- true                      whether it could start now, and on what\n";
+
+struct RunFlags {
+  MachineFlags machine;
+  RequestFlags request;
+  std::string name, time_limit, stop_signal = "TERM", grace = "30", log;
+  int priority = 0, restarts = 0;
+  std::vector<int64_t> after;
+  std::vector<int> restart_on;
+  bool no_wait = false, dry_run = false, quiet = false, each = false, requeue = false;
+  const CLI::App* app = nullptr;  ///< knows the command
+};
+
+Result<double> duration(const char* flag, const std::string& text) {
+  if (text.empty()) return 0;
+  if (const auto seconds = parse_duration(text)) return *seconds;
+  return usage_error(fmt::format("{}: '{}' is no time; write 90s, 15m, 2h or 1d", flag, printable(text)));
+}
+
+Result<double> grace(const std::string& text) {
+  if (text == "0") return 0;
+  return duration("--grace", text);
+}
+
+Result<RunSpec> make_spec(const RunFlags& flags) {
+  RunSpec spec;
+  REMUDA_ASSIGN(spec.job.request, make_request(flags.request));
+  REMUDA_ASSIGN(spec.job.time_limit_s, duration("--time-limit", flags.time_limit));
+  REMUDA_ASSIGN(spec.grace_s, grace(flags.grace));
+  const auto signal = parse_signal(flags.stop_signal);
+  if (!signal)
+    return usage_error(
+        fmt::format("--signal: there is no signal '{}'; write TERM, INT, USR1 or such", printable(flags.stop_signal)));
+  spec.stop_signal = *signal;
+  spec.job.name = flags.name;
+  spec.job.priority = flags.priority;
+  spec.job.after = flags.after;
+  REMUDA_ASSIGN(spec.job.command, job_command(*flags.app));
+  if (spec.job.command.empty()) return usage_error("there is nothing to run; write the command after --");
+  if (!flags.log.empty()) spec.job.log = std::filesystem::absolute(flags.log).string();
+  spec.wait = !flags.no_wait;
+  spec.each = flags.each;
+  spec.requeue = flags.requeue;
+  spec.restarts = flags.restarts;
+  spec.restart_on = flags.restart_on;
+  return spec;
+}
+
+Result<int> try_only(const RunSpec& spec, const MachineFlags& machine) {
+  REMUDA_ASSIGN(Caretaker caretaker, open_pool(machine));
+  REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
+  std::vector<Held> held = held_by_leases(state);
+  std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
+  REMUDA_ASSIGN(const Answer answer, place(Layout(caretaker.inventory()), spec.job.request, held));
+  if (const auto* placement = std::get_if<Placement>(&answer)) {
+    fmt::print("{}", explanation_text(*placement));
+    return 0;
+  }
+  const Refusal& refusal = std::get<Refusal>(answer);
+  fmt::print(stderr, "remuda: {}\n{}", refusal.sentence, refusal_text(refusal));
+  return refusal.never ? kNever : kNotNow;
+}
+
+/// What a user sees of a job on stderr: nothing, where all goes well at once.
+class Progress {
+ public:
+  explicit Progress(bool quiet)
+      : quiet_(quiet),
+        mode_(StatusLine::mode_of_stderr(quiet)),
+        line_(std::make_unique<StatusLine>(mode_, STDERR_FILENO, steady_clock())) {}
+
+  void operator()(const Message& message) {
+    switch (message.kind) {
+      case Message::Kind::waiting:
+        waited_ = true;
+        line_->update(fmt::format("job {} waits: {}", message.job, message.text), -1);
+        break;
+      case Message::Kind::started:
+        if (waited_) line_->print(fmt::format("remuda: job {} starts on {}", message.job, message.text));
+        clear();
+        break;
+      case Message::Kind::note:
+        line_->print(fmt::format("remuda: job {}: {}", message.job, message.text));
+        break;
+      case Message::Kind::ended:
+        clear();
+        if (!message.text.empty() && !(quiet_ && message.status == 0)) print_end(message);
+        break;
+    }
+  }
+
+ private:
+  /// The terminal is the job's from here on.
+  void clear() {
+    waited_ = false;
+    line_ = std::make_unique<StatusLine>(mode_, STDERR_FILENO, steady_clock());
+  }
+  static void print_end(const Message& message) {
+    const std::string who = message.job > 0 ? fmt::format("job {}: ", message.job) : "";
+    fmt::print(stderr, "remuda: {}{}\n", who, message.text);
+  }
+
+  const bool quiet_;
+  const StatusLine::Mode mode_;
+  std::unique_ptr<StatusLine> line_;
+  bool waited_ = false;
+};
+
+Result<int> run(const RunFlags& flags) {
+  REMUDA_ASSIGN(const RunSpec spec, make_spec(flags));
+  if (flags.dry_run) return try_only(spec, flags.machine);
+  return run_job(spec, flags.machine, flags.quiet);
+}
+
+void add_options(CLI::App& command, RunFlags& flags) {
+  const char* how = "How it runs";
+  const auto add = [&](const char* name, auto& value, const char* type, const char* meaning) {
+    return command.add_option(name, value, meaning)->type_name(type)->group(how);
+  };
+  add("--name", flags.name, "NAME", "What to call the job");
+  add("--priority", flags.priority, "N", "Higher goes first")->check(CLI::Range(-1000, 1000));
+  add("--time-limit", flags.time_limit, "TIME", "End it after so long: 90s, 15m, 2h");
+  add("--after", flags.after, "JOB", "Start only when these have ended well")->delimiter(',')->allow_extra_args(false);
+  add("--signal", flags.stop_signal, "SIGNAL", "What it gets when it is to end; TERM unless given");
+  add("--grace", flags.grace, "TIME", "And how long it has then, before SIGKILL; 30s unless given");
+  add("--restart", flags.restarts, "N", "Start it again when it failed, at most so often")
+      ->check(CLI::Range(0, 100000));
+  add("--restart-on", flags.restart_on, "CODES", "Only after these exit codes")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, 255));
+  add("--log", flags.log, "FILE", "Append its output to a file, too");
+  command.add_flag("--requeue", flags.requeue, "Queue it again once SIGTERM or the time limit has ended it")
+      ->group(how);
+  command.add_flag("--each", flags.each, "One process for each device, as torchrun starts them")->group(how);
+  command.add_flag("--no-wait", flags.no_wait, "Start now or not at all")->group(how);
+  command.add_flag("--dry-run", flags.dry_run, "Only say what it would get now")->group(how);
+  command.add_flag("-q,--quiet", flags.quiet, "No word but of what goes wrong")->group(how);
+}
+
+}  // namespace
+
+std::optional<int> parse_signal(const std::string& text) {
+  constexpr std::array known{std::pair{"HUP", SIGHUP},   std::pair{"INT", SIGINT},   std::pair{"QUIT", SIGQUIT},
+                             std::pair{"KILL", SIGKILL}, std::pair{"USR1", SIGUSR1}, std::pair{"USR2", SIGUSR2},
+                             std::pair{"ALRM", SIGALRM}, std::pair{"TERM", SIGTERM}, std::pair{"CONT", SIGCONT}};
+  const std::string name = text.starts_with("SIG") ? text.substr(3) : text;
+  for (const auto& [word, number] : known)
+    if (name == word || name == std::to_string(number)) return number;
+  return std::nullopt;
+}
+
+Result<int> run_job(RunSpec spec, const MachineFlags& machine, bool quiet) {
+  REMUDA_ASSIGN(spec.pool, pool_folder(machine.file));
+  spec.look = look_at(machine);
+  spec.live = machine.file.empty();
+  spec.job.uid = static_cast<int>(::getuid());
+  spec.job.user = user_name(spec.job.uid);
+  std::error_code error;
+  spec.job.folder = std::filesystem::current_path(error).string();
+  Progress progress(quiet);
+  return run_front(spec, [&](const Message& message) { progress(message); });
+}
+
+void add_run(Program& program) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App& command =
+      program.add("run", "Run a command on the GPUs that suit it, when they are free", [flags] { return run(*flags); });
+  flags->app = &command;
+  add_job_command(command, "COMMAND", "What to run, after --");
+  add_request_options(command, flags->request);
+  add_options(command, *flags);
+  add_machine_options(command, flags->machine);
+  command.footer(kFooter);
+}
+
+}  // namespace remuda

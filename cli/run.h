@@ -1,0 +1,19 @@
+// remuda run: wait for devices that suit, hold them, run a command on them, give them back.
+#pragma once
+
+#include "cli/command.h"
+#include "cli/machine.h"
+#include "launch/run_spec.h"
+
+namespace remuda {
+
+void add_run(Program& program);
+
+/// Runs a job as `remuda run` does, with its progress on stderr, and returns the exit code. Fills in who asks, and
+/// where.
+Result<int> run_job(RunSpec spec, const MachineFlags& machine, bool quiet);
+
+/// TERM, SIGTERM or 15; nothing for anything else.
+std::optional<int> parse_signal(const std::string& text);
+
+}  // namespace remuda

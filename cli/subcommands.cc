@@ -1,0 +1,63 @@
+#include "cli/subcommands.h"
+
+#include "base/version.h"
+#include "cli/bench.h"
+#include "cli/bind.h"
+#include "cli/completion.h"
+#include "cli/doctor.h"
+#include "cli/hold.h"
+#include "cli/import.h"
+#include "cli/list.h"
+#include "cli/place.h"
+#include "cli/queue.h"
+#include "cli/record.h"
+#include "cli/report.h"
+#include "cli/run.h"
+#include "cli/topo.h"
+#include "cli/train.h"
+
+namespace remuda {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  remuda list                                      the devices of this machine, and who uses them\n"
+    "  remuda topo                                      how they are joined, and how fast\n"
+    "  remuda doctor                                    whether driver, toolkit and framework fit together\n"
+    "  remuda record machine.json                       this machine as a file\n"
+    "  remuda list --machine machine.json               a recorded machine in place of this one\n"
+    "  remuda place -n 2 --explain                      the best two GPUs for a job, and why\n"
+    "  remuda run -n 2 -- python train.py               wait for them, hold them, and run\n"
+    "  remuda ps                                        who holds what\n"
+    "  remuda train job.toml                            train as the file says\n"
+    "  remuda train job.toml --set balance.policy=even  the same, with one value changed\n"
+    "  remuda report one.json two.json                  the reports of two runs side by side\n"
+    "  remuda completion bash                           completion for your shell\n";
+
+}  // namespace
+
+void add_subcommands(Program& program) {
+  program.app.set_version_flag("--version", std::string("remuda ") + version());
+  program.app.require_subcommand(0, 1);
+  program.app.footer(kExamples);
+  add_list(program);
+  add_topo(program);
+  add_doctor(program);
+  add_record(program);
+  add_import(program);
+  add_bench(program);
+  add_place(program);
+  add_run(program);
+  add_ps(program);
+  add_queue(program);
+  add_why(program);
+  add_cancel(program);
+  add_hold(program);
+  add_release(program);
+  add_bind(program);
+  add_train(program);
+  add_report(program);
+  add_completion(program);
+}
+
+}  // namespace remuda
