@@ -38,7 +38,7 @@ TEST(InventoryText, ShowsALinePerDevice) {
       .devices = {cpu(0, {0, 1, 2, 3}, 0, int64_t{3} << 30), cpu(1, {4, 5, 8}, 1, int64_t{512} << 20)}};
   EXPECT_EQ(inventory_text(inventory),
             "DEVICE  MODEL  MEMORY     NUMA  CORES\n"
-            "cpu:0   A CPU  3.0 GiB       0  0-3\n"
+            "cpu:0   A CPU  3.0 GiB       0    0-3\n"
             "cpu:1   A CPU  512.0 MiB     1  4-5,8\n");
 }
 
@@ -47,7 +47,7 @@ TEST(InventoryText, ShowsWhatAGpuDoesAndForWhom) {
   used.status.processes = std::vector<Process>{{.pid = 1, .user = "ada"}, {.pid = 2, .user = "ada"}, {.pid = 3}};
   const Inventory inventory{.host = "host1", .devices = {gpu(0), used}};
   EXPECT_EQ(inventory_text(inventory),
-            "DEVICE  MODEL  MEMORY                BUSY  POWER  TEMP  PCI           USED BY\n"
+            "DEVICE  MODEL  MEMORY                BUSY  POWER  TEMP           PCI  USED BY\n"
             "gpu:0   A GPU  12.0 GiB of 48.0 GiB  37 %  210 W  54 C  0000:27:00.0  nobody\n"
             "gpu:1   A GPU  12.0 GiB of 48.0 GiB  37 %  210 W  54 C  0000:27:00.0  ada (2), pid 3\n");
 }

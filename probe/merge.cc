@@ -5,7 +5,6 @@
 #include <map>
 #include <numeric>
 #include <ranges>
-#include <tuple>
 #include <type_traits>
 
 #include "base/check.h"
@@ -84,15 +83,20 @@ struct Devices {
   }
 };
 
-/// GPUs, then partitions, then CPUs; within a kind by PCI address, those without one last, as they came.
+/// GPUs, then partitions, then CPUs; within a kind by PCI address. One that has none (it is lost, or its recording does
+/// not tell) follows the one it came after.
 std::vector<size_t> order_of(const std::vector<Device>& devices) {
   const auto rank = [](DeviceKind kind) { return kind == DeviceKind::gpu ? 0 : kind == DeviceKind::partition ? 1 : 2; };
+  std::vector<std::pair<int, std::string>> keys;
+  std::map<DeviceKind, std::string> before;
+  for (const Device& device : devices) {
+    std::string& address = before[device.kind];
+    address = device.pci.value_or(address);
+    keys.emplace_back(rank(device.kind), address);
+  }
   std::vector<size_t> order(devices.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](size_t i) {
-    const Device& device = devices[i];
-    return std::tuple(rank(device.kind), !device.pci.has_value(), device.pci.value_or(""));
-  });
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return keys[i]; });
   return order;
 }
 

@@ -10,8 +10,8 @@ namespace remuda {
 
 /// Devices with the same PCI address are one device: of each reading the first finding that took it wins, later ones
 /// fill what it lacks; links of a pair and network cards likewise. Then GPUs come first in the order of their PCI
-/// addresses, partitions after them, CPUs last; each gets its index and its final id (UUID, else PCI address, else
-/// label), and links and parents follow.
+/// addresses (one without follows the one it was found after), partitions after them, CPUs last; each gets its index
+/// and its final id (UUID, else PCI address, else label), and links and parents follow.
 Inventory merge(std::vector<Finding> findings);
 
 }  // namespace remuda

@@ -34,11 +34,19 @@ TEST(Merge, TakesDevicesWithOnePciAddressForOne) {
 TEST(Merge, PutsGpusFirstInTheOrderOfTheirAddresses) {
   Finding cpus, gpus;
   cpus.devices = {{.id = "cpu:0"}, {.id = "cpu:1"}};
-  gpus.devices = {gpu("b", "0000:38:00.0"), gpu("a", "0000:05:00.0"), {.id = "no address", .kind = DeviceKind::gpu}};
+  gpus.devices = {gpu("a", "0000:05:00.0"), gpu("b", "0000:38:00.0"), {.id = "no address", .kind = DeviceKind::gpu}};
   const Inventory inventory = merge({cpus, gpus});
   EXPECT_THAT(inventory.devices, ids("0000:05:00.0", "0000:38:00.0", "gpu:2", "cpu:0", "cpu:1"));
   EXPECT_EQ(inventory.devices[1].index, 1);
   EXPECT_EQ(inventory.devices[4].label(), "cpu:1");
+}
+
+TEST(Merge, ALostGpuKeepsItsPlaceThoughItsAddressIsNotKnown) {
+  Finding driver;
+  driver.devices = {gpu("a", "0000:05:00.0"), {.id = "lost", .kind = DeviceKind::gpu}, gpu("b", "0000:38:00.0")};
+  EXPECT_THAT(merge({driver}).devices, ids("0000:05:00.0", "gpu:1", "0000:38:00.0"));
+  std::swap(driver.devices[0], driver.devices[1]);
+  EXPECT_THAT(merge({driver}).devices, ids("gpu:0", "0000:05:00.0", "0000:38:00.0"));
 }
 
 TEST(Merge, LinksAndParentsFollowTheFinalIds) {
