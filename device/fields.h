@@ -99,7 +99,7 @@ inline tl::unexpected<Error> expected(const char* what, const Json& json, const 
 struct Reader {
   const Json& json;
   const std::string& where;
-  Result<void> outcome = {};
+  Result<void> outcome;
 
   template <typename T>
   void operator()(const char* key, T& value, const char*, bool required = false) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <map>
@@ -40,7 +41,7 @@ class MadeTree {
            const std::string& driver = "") const {
     const std::string place = "devices/" + chain, address = chain.substr(chain.rfind('/') + 1);
     folder(place);
-    for (const auto& [name, text] : files) write(place + "/" + name, text + "\n");
+    for (const auto& [name, text] : files) write(fmt::format("{}/{}", place, name), text + "\n");
     link("bus/pci/devices/" + address, place);
     if (!driver.empty()) link(place + "/driver", "bus/pci/drivers/" + driver);
   }

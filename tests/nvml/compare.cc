@@ -47,7 +47,7 @@ class Comparison {
     for (const auto& [key, value] : recorded.items()) {
       if (kNotTold.contains(key)) continue;
       const bool is_there = shown.is_object() && shown.contains(key);
-      compare(value, is_there ? shown[key] : Json(), where + "." + key);
+      compare(value, is_there ? shown[key] : Json(), fmt::format("{}.{}", where, key));
     }
   }
   void compare_lists(const Json& recorded, const Json& shown, const std::string& where) {

@@ -67,7 +67,7 @@ NVML_EXPORT Code nvmlDeviceGetMaxMigDeviceCount(Handle handle, unsigned* count) 
 }
 
 NVML_EXPORT Code nvmlDeviceGetMigDeviceHandleByIndex(Handle handle, unsigned index, Handle* instance) {
-  return ask(handle, instance, [&](const Gpu& gpu) {
+  return ask(handle, static_cast<const void*>(instance), [&](const Gpu& gpu) {
     if (!gpu.device.partitioned.has_value()) return kNotSupported;
     if (index >= kMostInstances) return kInvalidArgument;
     if (index >= gpu.instances.size()) return kNotFound;
@@ -77,7 +77,7 @@ NVML_EXPORT Code nvmlDeviceGetMigDeviceHandleByIndex(Handle handle, unsigned ind
 }
 
 NVML_EXPORT Code nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Handle handle, Handle* parent) {
-  return ask_instance(handle, parent, [&](const Gpu& instance) {
+  return ask_instance(handle, static_cast<const void*>(parent), [&](const Gpu& instance) {
     *parent = instance.parent;
     return kSuccess;
   });
