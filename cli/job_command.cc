@@ -19,8 +19,7 @@ Result<std::vector<std::string>> job_command(const CLI::App& command) {
   if (rest.front() == "--") {
     rest.erase(rest.begin());
   } else if (rest.front().starts_with("-")) {
-    const std::string name = command.get_name();
-    return usage_error(fmt::format("there is no flag {}; see remuda {} --help", rest.front(), name));
+    return usage_error(fmt::format("there is no flag {}; see remuda {} --help", rest.front(), command.get_name()));
   }
   return rest;
 }

@@ -11,7 +11,7 @@ namespace remuda {
 namespace {
 
 std::vector<double> work_shares(const Inventory& inventory, const std::vector<std::string>& devices) {
-  const std::vector<double> even(devices.size(), 1.0 / static_cast<double>(std::max<size_t>(1, devices.size())));
+  std::vector<double> even(devices.size(), 1.0 / static_cast<double>(std::max<size_t>(1, devices.size())));
   const Request request{.count = static_cast<int>(devices.size()), .any_model = true, .devices = devices, .cpu = true};
   const auto answer = place(Layout(inventory), request, {});
   if (!answer) return even;
