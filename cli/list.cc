@@ -42,8 +42,7 @@ std::string cell(const Reading<T>& reading, Format format) {
 }
 
 std::string memory_cell(const Device& device) {
-  std::string total =
-      cell(device.memory_bytes, [](int64_t bytes) { return human_bytes(static_cast<double>(bytes)); });
+  std::string total = cell(device.memory_bytes, [](int64_t bytes) { return human_bytes(static_cast<double>(bytes)); });
   if (!device.status.memory_used_bytes.has_value()) return total;
   return fmt::format("{} of {}", human_bytes(static_cast<double>(device.status.memory_used_bytes.value())), total);
 }

@@ -11,9 +11,10 @@ namespace {
 std::optional<uint32_t> take(std::string_view& text, char stop, size_t max_digits) {
   const size_t end = stop ? text.find(stop) : text.size();
   if (end == std::string_view::npos || end == 0 || end > max_digits) return std::nullopt;
+  const std::string_view digits = text.substr(0, end);
   uint32_t value = 0;
-  const auto [last, error] = std::from_chars(text.data(), text.data() + end, value, 16);
-  if (error != std::errc{} || last != text.data() + end) return std::nullopt;
+  const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  if (error != std::errc{} || last != digits.data() + digits.size()) return std::nullopt;
   text.remove_prefix(stop ? end + 1 : end);
   return value;
 }
