@@ -177,7 +177,7 @@ TEST_F(PciProbeTest, TakesACardsOwnSwitchAsPartOfTheCard) {
     tree_.pci(chain.substr(0, one.size() + 25), own);
     tree_.pci(chain, own);
     const std::string bus = chain.substr(chain.size() - 7, 1);
-    tree_.pci(chain + "/0000:" + bus + "5:00.0", gpu_files("1002", "740f", "0"), "amdgpu");
+    tree_.pci(fmt::format("{}/0000:{}5:00.0", chain, bus), gpu_files("1002", "740f", "0"), "amdgpu");
   }
   const Finding finding = find();
   ASSERT_THAT(finding.devices, SizeIs(2));
