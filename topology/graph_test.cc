@@ -14,7 +14,7 @@ using testing::ElementsAre;
 /// The tree below a node, as in "numa:0(switch:0(gpu:0 nic0) gpu:1)".
 std::string outline(const Graph& graph, int node = 0) {
   const GraphNode& at = graph.nodes[node];
-  const std::string name = at.device || at.kind == NodeKind::nic ? at.name : at.id;
+  std::string name = at.device || at.kind == NodeKind::nic ? at.name : at.id;
   if (at.children.empty()) return name;
   std::string inner;
   for (const int child : at.children) inner += (inner.empty() ? "" : " ") + outline(graph, child);
