@@ -9,7 +9,6 @@
 include_guard(GLOBAL)
 
 set(REMUDA_TORCH auto CACHE STRING "libtorch to build against: auto, debian, python, or a folder")
-option(REMUDA_PCH "Precompile <torch/torch.h> once for all files that include it" ON)
 
 # Sets `result` to the folder of the PyTorch that python3 imports, or to nothing, and `why_not` to the reason.
 function(remuda_python_torch result why_not)
@@ -75,10 +74,6 @@ execute_process(COMMAND ${CMAKE_CXX_COMPILER} -E -P -I ${torch_include} -I ${tor
 string(REGEX REPLACE ".*\"([^\"]+)\"$" "\\1" torch_version "${torch_version}")
 message(STATUS "libtorch ${torch_version} from ${torch_origin}")
 
-# A file that includes <torch/torch.h> takes 12 s to compile, 4 s with the header precompiled (which takes 25 s, once).
 if(REMUDA_PCH)
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/torch_pch.cc CONTENT "")
-  add_library(remuda_torch_pch OBJECT ${CMAKE_BINARY_DIR}/torch_pch.cc)
-  target_link_libraries(remuda_torch_pch PRIVATE remuda_flags remuda_torch)
-  target_precompile_headers(remuda_torch_pch PRIVATE <torch/torch.h>)
+  remuda_precompile(torch DEPS remuda_torch HEADERS <torch/torch.h>)
 endif()
