@@ -122,8 +122,12 @@ function(remuda_check_headers name)
     list(APPEND sources ${source})
   endforeach()
   add_library(remuda_${name}_headers OBJECT ${sources})
-  target_compile_options(remuda_${name}_headers PRIVATE -O0)
-  target_link_libraries(remuda_${name}_headers PRIVATE remuda_flags ${ARGN})
+  if("remuda_torch" IN_LIST ARGN)  # reading libtorch takes too long to do it for each
+    remuda_link(remuda_${name}_headers PRIVATE ${ARGN})
+  else()
+    target_compile_options(remuda_${name}_headers PRIVATE -O0)
+    target_link_libraries(remuda_${name}_headers PRIVATE remuda_flags ${ARGN})
+  endif()
 endfunction()
 
 # remuda_library(NAME SOURCES a.cc ... DEPS other ...): the library remuda_NAME of one folder.
