@@ -86,8 +86,9 @@ Result<std::string> why_text(Caretaker& caretaker, int64_t id) {
   const Job* job = state.find(id);
   if (job && job->state == JobState::waiting) return waiting_text(caretaker, state, *job);
   if (job && job->state == JobState::running)
-    return fmt::format("Job {} has run for {} on {}\n", id, duration_text(wall_clock_s() - job->started_s),
-                       devices_text(state, id, caretaker.inventory()));
+    return fmt::format("Job {} has run for {} on {}{}\n", id, duration_text(wall_clock_s() - job->started_s),
+                       devices_text(state, id, caretaker.inventory()),
+                       job->preempted_by > 0 ? fmt::format(", and makes room for job {}", job->preempted_by) : "");
   REMUDA_ASSIGN(const auto ended, caretaker.pool().find(id));
   if (!ended) return usage_error(fmt::format("there is no job {}", id));
   return fmt::format("Job {} ended {} ago: {}\n", id, duration_text(wall_clock_s() - ended->ended_s), ended->why);

@@ -33,6 +33,7 @@ constexpr const char* kFooter =
     "  remuda run -n 4 --each -- python ddp.py                four ranks, one per GPU, as torchrun starts them\n"
     "  remuda run --time-limit 2h --grace 120 -- ./solver     SIGTERM after two hours, SIGKILL two minutes later\n"
     "  remuda run --restart 3 --restart-on 1,137 -- ./flaky   start it again after these exit codes\n"
+    "  remuda run --preemptible --priority -5 -- ./sweep      on what nobody else wants; stopped and queued again\n"
     "  remuda run -n 8 --dry-run -- true                      whether it could start now, and on what\n";
 
 struct RunFlags {
@@ -42,7 +43,7 @@ struct RunFlags {
   int priority = 0, restarts = 0;
   std::vector<int64_t> after;
   std::vector<int> restart_on;
-  bool no_wait = false, dry_run = false, quiet = false, each = false, requeue = false;
+  bool no_wait = false, dry_run = false, quiet = false, each = false, requeue = false, preemptible = false;
   const CLI::App* app = nullptr;  ///< knows the command
 };
 
@@ -69,6 +70,7 @@ Result<RunSpec> make_spec(const RunFlags& flags) {
   spec.stop_signal = *signal;
   spec.job.name = flags.name;
   spec.job.priority = flags.priority;
+  spec.job.preemptible = flags.preemptible;
   spec.job.after = flags.after;
   REMUDA_ASSIGN(spec.job.command, job_command(*flags.app));
   if (spec.job.command.empty()) return usage_error("there is nothing to run; write the command after --");
@@ -166,6 +168,8 @@ void add_options(CLI::App& command, RunFlags& flags) {
       ->check(CLI::Range(1, 255));
   add("--log", flags.log, "FILE", "Append its output to a file, too");
   command.add_flag("--requeue", flags.requeue, "Queue it again once SIGTERM or the time limit has ended it")
+      ->group(how);
+  command.add_flag("--preemptible", flags.preemptible, "Jobs of higher priority may stop it; it is queued again")
       ->group(how);
   command.add_flag("--each", flags.each, "One process for each device, as torchrun starts them")->group(how);
   command.add_flag("--no-wait", flags.no_wait, "Start now or not at all")->group(how);

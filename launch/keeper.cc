@@ -43,7 +43,7 @@ class Keeper {
         return {};
       }
       const Outcome outcome = run_with_restarts();
-      if (!(outcome.may_requeue && spec_.requeue)) return finish(outcome);
+      if (!(outcome.may_requeue && (spec_.requeue || spec_.job.preemptible))) return finish(outcome);
       REMUDA_TRY(caretaker_.change([&](PoolState& state) -> Result<void> {
         requeue(state, id_, {}, wall_clock_s());
         return {};
@@ -61,7 +61,7 @@ class Keeper {
   Outcome run_with_restarts() {
     for (int restarts = 0;; ++restarts) {
       Outcome outcome = run_once(restarts);
-      if (!wants_restart(outcome, restarts) || !back_off(restarts)) return outcome;
+      if (!wants_restart(outcome, restarts) || !back_off(restarts, outcome)) return outcome;
       (void)caretaker_.pool().change([&](PoolState& state) -> Result<void> {
         if (Job* job = state.find(id_)) ++job->restarts;
         return {};
@@ -71,15 +71,16 @@ class Keeper {
     }
   }
 
-  /// Waits before the next start, longer each time; false when the job is to end instead.
-  bool back_off(int restarts) {
+  /// Waits before the next start, longer each time; false when the job is to end instead, or to make room.
+  bool back_off(int restarts, Outcome& outcome) {
     constexpr double kFirst_s = 1, kLongest_s = 60;
     const double end_s = steady_clock().now_s() + std::min(kLongest_s, kFirst_s * std::exp2(std::min(restarts, 10)));
     for (;;) {
       const bool told = !link_.news().empty() || link_.gone();
       const auto state = caretaker_.pool().read();
       const Job* job = state ? state->find(id_) : nullptr;
-      if (told || !job || job->cancelled) return false;
+      outcome.may_requeue = job && job->preempted_by != 0;
+      if (told || !job || job->cancelled || outcome.may_requeue) return false;
       const double left_s = end_s - steady_clock().now_s();
       if (left_s <= 0) return true;
       if (!caretaker_.pool().wait({}, left_s, link_.readable())) return false;

@@ -20,7 +20,7 @@ struct RunSpec {
   bool each = false;  ///< a process for each device in place of one for all
   int stop_signal = SIGTERM;
   double grace_s = 30;          ///< between the stop signal and SIGKILL
-  bool requeue = false;         ///< once stopped by SIGTERM or the time limit
+  bool requeue = false;         ///< once stopped by SIGTERM or the time limit; a preemptible job always is
   int restarts = 0;             ///< at most so many
   std::vector<int> restart_on;  ///< only after these exit codes; empty: after each failure
 };

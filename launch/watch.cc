@@ -82,7 +82,10 @@ void Watch::look_at_pool() {
   const auto state = pool_.read();
   if (!state || outcome_.stopped) return;
   const Job* job = state->find(job_);
-  if (!job || job->cancelled) stop("was cancelled", false, spec_.grace_s);
+  if (!job || job->cancelled)
+    stop("was cancelled", false, spec_.grace_s);
+  else if (job->preempted_by != 0)
+    stop(fmt::format("makes room for job {}", job->preempted_by), true, spec_.grace_s);
 }
 
 void Watch::look_at_members() {

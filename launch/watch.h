@@ -1,7 +1,7 @@
 // Watch: a job from the start of its processes to the end of the last one.
 //
-//   asked to end (SIGTERM, time limit, cancelled, a rank that failed): the stop signal, then after the grace time
-//   SIGKILL its front died: SIGKILL at once other signals: handed on
+//   asked to end (SIGTERM, time limit, cancelled, preempted, a rank that failed): the stop signal, then after the grace
+//   time SIGKILL its front died: SIGKILL at once other signals: handed on
 #pragma once
 
 #include <string>

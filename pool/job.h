@@ -38,6 +38,8 @@ struct Job {
   std::string name;
   Request request;
   int priority = 0;
+  bool preemptible = false;  ///< may be stopped, and queued again, for a job of higher priority
+  int64_t preempted_by = 0;  ///< that job, once it is to make room; 0 = none
   double submitted_s = 0, started_s = 0, ended_s = 0;  ///< seconds since 1970; 0 = not yet
   double time_limit_s = 0;                             ///< 0 = none
   std::vector<int64_t> after;                          ///< jobs that must have ended with status 0 before
@@ -61,6 +63,8 @@ struct Job {
     visit("uid", self.uid, "their user id");
     visit("name", self.name, "what they call it");
     visit("priority", self.priority, "higher goes first");
+    visit("preemptible", self.preemptible, "may be stopped, and queued again, for a job of higher priority");
+    visit("preempted_by", self.preempted_by, "the job for which it is to make room");
     visit("submitted_s", self.submitted_s, "when it came, in seconds since 1970");
     visit("started_s", self.started_s, "when it got its devices");
     visit("ended_s", self.ended_s, "when its last process was gone");

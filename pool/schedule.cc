@@ -76,7 +76,8 @@ class Pass {
     } else {
       const Refusal refusal = std::get<Refusal>(*answer);
       job.why = refusal.sentence;
-      if (!refusal.never && now_s_ - job.submitted_s >= policy_.patience_s) keep_for(job);
+      if (refusal.never || make_room_for(job)) return;
+      if (now_s_ - job.submitted_s >= policy_.patience_s) keep_for(job);
     }
   }
 
@@ -99,6 +100,44 @@ class Pass {
     answers_.clear();
   }
 
+  /// Has preemptible jobs of lower priority make room, as few as suffice: those that do so for this job already, then
+  /// the lowest priority, then those with the least work to lose. False where they cannot.
+  bool make_room_for(Job& job) {
+    const std::vector<Job*> others = preemptible_for(job);
+    std::vector<int64_t> ids;
+    std::optional<Placement> placement;
+    for (const Job* other : others) {
+      ids.push_back(other->id);
+      placement = placement_among(with_others(held_by_leases(state_, ids)), job.request);
+      if (placement) break;
+    }
+    if (!placement) return false;
+    for (Job* other : others) {
+      if (holds_any(*other, placement->devices)) other->preempted_by = job.id;
+      if (other->preempted_by == job.id) job.why += fmt::format("; job {} makes room for it", other->id);
+    }
+    keep(*placement, job);
+    return true;
+  }
+
+  bool holds_any(const Job& job, const std::vector<std::string>& devices) const {
+    return std::ranges::any_of(state_.leases, [&](const Lease& lease) {
+      return lease.job == job.id && std::ranges::find(devices, lease.device) != devices.end();
+    });
+  }
+
+  std::vector<Job*> preemptible_for(const Job& job) {
+    std::vector<Job*> others;
+    for (Job& other : state_.jobs)
+      if (other.state == JobState::running && other.preemptible && other.priority < job.priority &&
+          (other.preempted_by == 0 || other.preempted_by == job.id))
+        others.push_back(&other);
+    std::ranges::sort(others, {}, [](const Job* other) {
+      return std::tuple(other->preempted_by == 0, other->priority, -other->started_s, -other->id);
+    });
+    return others;
+  }
+
   /// Keeps for a job that has waited long enough what it can have first: the devices it would get when, of all that are
   /// held, those had come free that are said to end first, then those held longest, then those held without a lease;
   /// and of these as few as possible. As devices come free they are among them, so in the end the job has them all.
@@ -109,11 +148,14 @@ class Pass {
     const auto suffices = [&](size_t count) { return placement_after(count, job.request).has_value(); };
     const auto fewest = std::ranges::partition_point(counts, [&](size_t count) { return !suffices(count); });
     if (fewest == counts.end()) return;
-    const auto placement = placement_after(*fewest, job.request);
-    for (const std::string& device : placement->devices)
+    keep(*placement_after(*fewest, job.request), job);
+    job.why += "; what comes free is kept for it";
+  }
+
+  void keep(const Placement& placement, const Job& job) {
+    for (const std::string& device : placement.devices)
       kept_.push_back(
           {device, job.request.share, fmt::format("{} (job {}, for which it is kept)", job.user, job.id), {}, {}});
-    job.why += "; what comes free is kept for it";
     answers_.clear();
   }
 
@@ -125,7 +167,11 @@ class Pass {
   }
 
   std::optional<Placement> placement_after(size_t gone, const Request& request) const {
-    auto answer = place(layout_, request, held_after(gone));
+    return placement_among(held_after(gone), request);
+  }
+
+  std::optional<Placement> placement_among(const std::vector<Held>& held, const Request& request) const {
+    auto answer = place(layout_, request, held);
     auto* placement = answer ? std::get_if<Placement>(&*answer) : nullptr;
     return placement ? std::optional(std::move(*placement)) : std::nullopt;
   }
@@ -137,6 +183,13 @@ class Pass {
     held.erase(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(std::min(gone, held.size())));
     held.insert(held.end(), kept_.begin(), kept_.end());
     return held;
+  }
+
+  /// And all that is held otherwise than by these leases.
+  std::vector<Held> with_others(std::vector<Held> leased) const {
+    leased.insert(leased.end(), foreign_.begin(), foreign_.end());
+    leased.insert(leased.end(), kept_.begin(), kept_.end());
+    return leased;
   }
 
   PoolState& state_;

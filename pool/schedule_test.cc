@@ -10,6 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 class Schedule : public ::testing::Test {
@@ -257,6 +258,91 @@ TEST_F(Schedule, AClockSetBackDelaysNobodyForYears) {
   finish(3, 1e9 + 800);
   add("eve", 1, 1e9 + 901);
   EXPECT_THAT(look(1e9 + 901), IsEmpty()) << "bob has waited for 900 s since the clock was set";
+}
+
+class Preemption : public Schedule {
+ protected:
+  int64_t add(const std::string& user, int count, int priority, bool preemptible = true) {
+    Job job = test_job(user, count);
+    job.priority = priority;
+    job.preemptible = preemptible;
+    return Schedule::add(job);
+  }
+  std::vector<int64_t> making_room() {
+    std::vector<int64_t> ids;
+    for (const Job& job : state.jobs)
+      if (job.preempted_by > 0) ids.push_back(job.id);
+    return ids;
+  }
+};
+
+TEST_F(Preemption, MakesRoomForHigherPriorityAndWaitsAgain) {
+  add("ada", 4, 0);
+  look();
+  add("bob", 2, 1, false);
+  EXPECT_THAT(look(), IsEmpty()) << "the processes of job 1 are there still";
+  EXPECT_EQ(job(1).preempted_by, 2);
+  EXPECT_THAT(job(2).why, HasSubstr("job 1 makes room for it"));
+  requeue(state, 1, policy, 110);
+  EXPECT_EQ(job(1).preempted_by, 0);
+  EXPECT_THAT(look(110), ElementsAre(2));
+  EXPECT_EQ(job(1).state, JobState::waiting);
+}
+
+TEST_F(Preemption, SparesEqualsAndThoseWhoDidNotAgree) {
+  add("ada", 2, 0, false);
+  add("ada", 2, 1);
+  look();
+  add("bob", 2, 1);
+  EXPECT_THAT(look(), IsEmpty());
+  EXPECT_THAT(making_room(), IsEmpty());
+  EXPECT_THAT(job(3).why, Not(HasSubstr("makes room")));
+}
+
+TEST_F(Preemption, StopsNoMoreThanItMust) {
+  add("ada", 1, -1);
+  add("ada", 1, -2);
+  add("ada", 2, 0);
+  look();
+  add("bob", 1, 1);
+  look();
+  EXPECT_THAT(making_room(), ElementsAre(2)) << "of the lowest priority";
+  const PoolState before = state;
+  look(150);
+  EXPECT_EQ(state, before) << "and nobody else while it ends";
+}
+
+TEST_F(Preemption, StopsNobodyWhereThatWouldNotDo) {
+  add("ada", 1, 0, false);
+  add("ada", 3, 0);
+  look();
+  add("bob", 4, 1);
+  look();
+  EXPECT_THAT(making_room(), IsEmpty());
+}
+
+TEST_F(Preemption, KeepsWhatIsGivenBackForTheOneItIsFor) {
+  add("ada", 2, 0);
+  add("ada", 2, 0);
+  look();
+  add("bob", 4, 2);
+  look();
+  EXPECT_THAT(making_room(), ElementsAre(1, 2));
+  requeue(state, 1, policy, 110);
+  add("eve", 1, 1);
+  EXPECT_THAT(look(110), IsEmpty()) << "two are free, and kept";
+  requeue(state, 2, policy, 120);
+  EXPECT_THAT(look(120), ElementsAre(3));
+}
+
+TEST_F(Preemption, StopsTheLastToStartFirst) {
+  add("ada", 2, 0);
+  look(100);
+  add("ada", 2, 0);
+  look(500);
+  add("bob", 2, 1);
+  look(600);
+  EXPECT_THAT(making_room(), ElementsAre(2));
 }
 
 }  // namespace

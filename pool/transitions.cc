@@ -56,6 +56,7 @@ void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& pol
   if (job.state == JobState::running) charge(state, job, policy, now_s);
   std::erase_if(state.leases, [&](const Lease& lease) { return lease.job == job.id; });
   job.state = JobState::ended;
+  job.preempted_by = 0;
   job.ended_s = now_s;
   job.exit_status = ending.exit_status;
   job.signal = ending.signal;
@@ -71,6 +72,8 @@ std::string check_jobs(const PoolState& state) {
     const int64_t wanted = job.state == JobState::running ? job.request.count : 0;
     if (leases != wanted)
       return fmt::format("job {} is {} and holds {} devices, not {}", job.id, to_string(job.state), leases, wanted);
+    if (job.preempted_by != 0 && !(job.preemptible && job.state == JobState::running))
+      return fmt::format("job {} is {} and makes room for job {}", job.id, to_string(job.state), job.preempted_by);
   }
   return last < state.next_job ? "" : fmt::format("the next job would be {}, and {} is there", state.next_job, last);
 }
@@ -114,6 +117,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   forgive_clock(state, now_s);
   job.id = state.next_job;
   job.state = JobState::waiting;
+  job.preempted_by = 0;
   job.submitted_s = now_s;
   job.started_s = job.ended_s = 0;
   REMUDA_TRY(parse_job(to_json(job), "the job"));  // what could not be read again is refused now
@@ -122,11 +126,11 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   return state.jobs.back().id;
 }
 
-std::vector<Held> held_by_leases(const PoolState& state) {
+std::vector<Held> held_by_leases(const PoolState& state, std::span<const int64_t> but) {
   std::vector<Held> held;
   for (const Lease& lease : state.leases) {
     const Job* job = state.find(lease.job);
-    if (!job) continue;
+    if (!job || std::ranges::find(but, lease.job) != but.end()) continue;
     held.push_back({lease.device, lease.share, fmt::format("{} (job {})", job->user, job->id), lease.since_s,
                     lease.until_s > 0 ? std::optional(lease.until_s) : std::nullopt});
   }

@@ -2,13 +2,14 @@
 //
 // Invariants that every transition keeps, and check() proves:
 //   the shares of a device's leases add up to at most 1; a lease belongs to a running job; a running job holds as many
-//   leases as it asked for; ids ascend.
+//   leases as it asked for; only a running job that is preemptible makes room for another; ids ascend.
 //
 // `now_s` is the wall clock, seconds since 1970. Where it was set back, what seems to lie in the future counts as
 // happening now: no time is negative, no lease ends early, nobody waits for the past.
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct Policy {
 /// cannot start yet keeps later ones from the devices it waits for only once it has waited for `patience_s`. Writes
 /// each waiting job's `why`, in words that change only when something happens: a pass that starts nothing changes
 /// nothing. A job that waits `after` one that failed ends, as cancelled. `held` are devices in use without a lease.
+/// Where only running jobs of lower priority that are preemptible stand in a job's way, as few of them as suffice are
+/// marked (Job::preempted_by), and what they give back is kept for it; their keepers stop and requeue() them.
 /// Returns the ids of jobs started.
 ///
 /// To be called in the same Pool::change as whatever may let a job start (submit, end, requeue, cancel, reap); then a
@@ -40,8 +43,8 @@ struct Policy {
 std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<Held>& held,
                               const Policy& policy, double now_s);
 
-/// The running jobs' leases, as place() wants to see them.
-std::vector<Held> held_by_leases(const PoolState& state);
+/// The running jobs' leases, as place() wants to see them, without those of the jobs in `but`.
+std::vector<Held> held_by_leases(const PoolState& state, std::span<const int64_t> but = {});
 
 /// Device seconds that the user had, decayed; running jobs count up to now.
 double usage_of(const PoolState& state, const std::string& user, const Policy& policy, double now_s);

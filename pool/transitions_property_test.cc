@@ -30,6 +30,7 @@ Job random_job(World& world, int gpus) {
   Job job = test_job(*rc::gen::element<std::string>("ada", "bob", "eve"), *inRange(1, gpus + 2));
   job.request.share = *rc::gen::element(1.0, 0.5, 0.3);
   job.priority = *inRange(-1, 2);
+  job.preemptible = *rc::gen::arbitrary<bool>();
   job.time_limit_s = *rc::gen::element(0.0, 30.0, 300.0);
   job.keeper.pid = world.next_pid++;
   if (*inRange(0, 4) == 0 && !world.submitted.empty()) job.after = {*rc::gen::elementOf(world.submitted)};

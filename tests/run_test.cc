@@ -183,6 +183,17 @@ TEST_F(Run, StartsAgainWhatFailed) {
   EXPECT_EQ(folder_.read("once"), "y\n");
 }
 
+TEST_F(Run, MakesRoomForAHigherPriorityAndRunsAgain) {
+  const auto sweep = begin({"-n", "8", "--preemptible"},
+                           "trap 'echo saved; exit 0' TERM; echo started; echo >\"$OUT/job\";"
+                           "test -e \"$OUT/again\" && exit 0; echo >\"$OUT/again\"; while :; do sleep 0.05; done");
+  ASSERT_TRUE(comes("job"));
+  EXPECT_EQ(run({"--priority", "1"}, "true").exit.status, 0);
+  const Finished finished = sweep->finish(kPatience_s);
+  EXPECT_EQ(finished.exit.status, 0) << finished;
+  EXPECT_EQ(finished.out, "started\nsaved\nstarted\n") << finished;
+}
+
 TEST_F(Run, KeepsTheLeaseForProcessesInTheBackground) {
   const auto program = begin({}, "(setsid sleep 1000 & echo $! >\"$OUT/back\"); exit 3");
   const pid_t background = pid_in("back");
