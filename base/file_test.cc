@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/scratch_folder.h"
 
 namespace remuda {
 namespace {
@@ -41,21 +42,10 @@ class AsOrdinaryUser {
 
 class FileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = fs::temp_directory_path() / "remuda_file_test.XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    fs::permissions(folder_, fs::perms(0755));
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  FileTest() { fs::permissions(folder_.path(), fs::perms(0755)); }
 
-  std::string path(const std::string& name) const { return folder_ / name; }
-
-  std::vector<std::string> names() const {
-    std::vector<std::string> found;
-    for (const auto& entry : fs::directory_iterator(folder_)) found.push_back(entry.path().filename());
-    return found;
-  }
+  std::string path(const std::string& name) const { return folder_.path(name); }
+  std::vector<std::string> names() const { return folder_.names(); }
 
   static void put(const std::string& path, std::string_view content) {
     auto file = PendingFile::create(path);
@@ -68,7 +58,7 @@ class FileTest : public ::testing::Test {
     return ::stat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
   }
 
-  fs::path folder_;
+  ScratchFolder folder_;
 };
 
 using PendingFileTest = FileTest;
@@ -115,7 +105,7 @@ TEST_F(PendingFileTest, LeavesNothingWhenItsProcessIsKilled) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFSIGNALED(status));
-  const Fd unnamed(::open(folder_.c_str(), O_TMPFILE | O_WRONLY, 0600));
+  const Fd unnamed(::open(folder_.path().c_str(), O_TMPFILE | O_WRONLY, 0600));
   if (!unnamed) GTEST_SKIP() << "this file system has no O_TMPFILE";
   EXPECT_THAT(names(), IsEmpty());
 }
@@ -168,7 +158,7 @@ TEST_F(PendingFileTest, MayHaveTheLongestName) {
 
 TEST_F(PendingFileTest, MayBeInTheWorkingFolder) {
   const fs::path before = fs::current_path();
-  fs::current_path(folder_);
+  fs::current_path(folder_.path());
   put("bare", "x");
   fs::current_path(before);
   EXPECT_EQ(read_text(path("bare")).value(), "x");
@@ -214,7 +204,7 @@ TEST_F(PendingFileTest, AReadOnlyFileIsRefusedForRootToo) {
 }
 
 TEST_F(PendingFileTest, AFolderThatCannotBeWrittenIsRefused) {
-  fs::permissions(folder_, fs::perms(0555));
+  fs::permissions(folder_.path(), fs::perms(0555));
   const AsOrdinaryUser user;
   ASSERT_TRUE(user.ok());
   EXPECT_THAT(refusal(path("new")), HasSubstr("Permission denied"));
@@ -223,7 +213,7 @@ TEST_F(PendingFileTest, AFolderThatCannotBeWrittenIsRefused) {
 TEST_F(PendingFileTest, AFileOfSomebodyElseIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make a file of somebody else";
   put(path("theirs"), "old");
-  fs::permissions(folder_, fs::perms(0777));
+  fs::permissions(folder_.path(), fs::perms(0777));
   const AsOrdinaryUser user;
   ASSERT_TRUE(user.ok());
   EXPECT_THAT(refusal(path("theirs")), HasSubstr("Permission denied"));
@@ -294,8 +284,8 @@ TEST_F(MappedFileTest, RefusesWhatCannotBeMapped) {
 TEST_F(ReadTest, RefusesWhatIsNotThereOrIsAFolder) {
   EXPECT_EQ(read_text(path("none")).error().message,
             fmt::format("cannot read {}: No such file or directory", path("none")));
-  EXPECT_EQ(read_text(folder_).error().message,
-            fmt::format("cannot read {}: it is a directory, not a file", folder_.string()));
+  EXPECT_EQ(read_text(folder_.path()).error().message,
+            fmt::format("cannot read {}: it is a directory, not a file", folder_.path()));
 }
 
 TEST_F(ReadTest, RefusesAFileThatMayNotBeRead) {
@@ -339,7 +329,7 @@ TEST(FdTest, ClosesWhatItOwnsOnce) {
 }
 
 TEST_F(FileTest, AScratchFileHasNoName) {
-  ::setenv(env::tmpdir.name, folder_.c_str(), 1);
+  ::setenv(env::tmpdir.name, folder_.path().c_str(), 1);
   const auto file = scratch_file();
   ASSERT_TRUE(file);
   ASSERT_TRUE(write_all(file->get(), "abc", "scratch"));

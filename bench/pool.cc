@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
@@ -22,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scratch_folder.h"
 #include "bench/figure.h"
 #include "bench/repeat.h"
 #include "pool/transitions.h"
@@ -177,19 +177,16 @@ Result<std::vector<Figure>> measure(const Setting& setting) {
   return figures;
 }
 
-Result<std::string> make_scratch(const std::string& within) {
-  std::string folder = within + "/remuda-bench-pool-XXXXXX";
-  if (!::mkdtemp(folder.data())) return usage_error(fmt::format("cannot make {}: {}", folder, errno_text(errno)));
-  return folder;
-}
-
 Result<std::vector<Figure>> run(const std::string& within, int rounds) {
   Setting setting{.rounds = rounds};
   REMUDA_ASSIGN(setting.machine, read_machine_file(kMachine));
-  REMUDA_ASSIGN(setting.folder, make_scratch(within));
-  auto figures = measure(setting);
-  std::filesystem::remove_all(setting.folder);
-  return figures;
+  try {
+    const ScratchFolder folder(within);
+    setting.folder = folder.path();
+    return measure(setting);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return usage_error(error.what());
+  }
 }
 
 }  // namespace

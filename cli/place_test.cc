@@ -1,18 +1,16 @@
 #include "cli/place.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/scratch_folder.h"
 #include "device/inventory.h"
 
 namespace remuda {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 /// Three GPUs, the first two joined by NVLink.
@@ -29,11 +27,6 @@ Inventory machine() {
 
 class PlaceCommand : public testing::Test {
  protected:
-  PlaceCommand() : file_(testing::TempDir() + "remuda-cli-place-" + std::to_string(::getpid()) + ".json") {
-    std::ofstream(file_) << to_line(to_json(machine()));
-  }
-  ~PlaceCommand() override { fs::remove(file_); }
-
   /// `remuda place --machine FILE` with these arguments; what it prints is in out_ afterwards.
   Result<int> run(const std::vector<std::string>& arguments) {
     Program program;
@@ -48,7 +41,9 @@ class PlaceCommand : public testing::Test {
     return status;
   }
 
-  std::string file_, out_;
+  const ScratchFolder folder_;
+  const std::string file_ = folder_.write("box.json", to_line(to_json(machine())));
+  std::string out_;
 };
 
 TEST_F(PlaceCommand, PrintsLabels) {

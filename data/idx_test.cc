@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/scratch_folder.h"
 #include "data/test_files.h"
 
 namespace remuda {
@@ -62,7 +63,7 @@ class IdxFileTest : public testing::Test {
     const auto file = open_idx(folder_.write("some.idx", bytes));
     return file ? "" : file.error().message;
   }
-  TestFolder folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(IdxFileTest, IsReadPlainOrPacked) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 
+#include "base/scratch_folder.h"
 #include "data/test_files.h"
 
 namespace remuda {
@@ -22,7 +23,7 @@ class ImageSetTest : public testing::Test {
     EXPECT_EQ(set.error().kind, ErrorKind::usage);
     return set.error().message;
   }
-  TestFolder folder_;
+  ScratchFolder folder_;
   const std::string images_ = folder_.path("images"), labels_ = folder_.path("labels");
 };
 

@@ -1,26 +1,10 @@
 #include "data/test_files.h"
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <zlib.h>
 
 #include "base/check.h"
 
 namespace remuda {
-
-TestFolder::TestFolder() : path_((std::filesystem::temp_directory_path() / "data.XXXXXX").string()) {
-  REMUDA_CHECK(::mkdtemp(path_.data()), "tests can write scratch files");
-}
-
-TestFolder::~TestFolder() { std::filesystem::remove_all(path_); }
-
-std::string TestFolder::write(const std::string& name, std::string_view bytes) const {
-  std::ofstream file(path(name), std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  REMUDA_CHECK(file.good(), "tests can write scratch files");
-  return path(name);
-}
 
 std::string idx_header(const std::vector<uint32_t>& dimensions) {
   std::string bytes{0, 0, 8, static_cast<char>(dimensions.size())};

@@ -8,20 +8,6 @@
 
 namespace remuda {
 
-/// A folder that is gone, with what is in it, at the end of the test.
-class TestFolder {
- public:
-  TestFolder();
-  TestFolder(const TestFolder&) = delete;
-  ~TestFolder();
-  /// Writes a file and gives its path.
-  std::string write(const std::string& name, std::string_view bytes) const;
-  std::string path(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
 /// The header of an IDX file of unsigned bytes.
 std::string idx_header(const std::vector<uint32_t>& dimensions);
 /// The header and `count` values 0, 1, 2, ... modulo `modulus`.

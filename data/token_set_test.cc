@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <numeric>
 
+#include "base/scratch_folder.h"
 #include "data/test_files.h"
 
 namespace remuda {
@@ -21,7 +22,7 @@ class TokenSetTest : public testing::Test {
     EXPECT_EQ(set.error().kind, ErrorKind::usage);
     return set.error().message;
   }
-  TestFolder folder_;
+  ScratchFolder folder_;
   const std::string path_ = folder_.path("tokens");
 };
 

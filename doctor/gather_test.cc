@@ -4,8 +4,8 @@
 #include <limits>
 #include <unistd.h>
 
+#include "base/scratch_folder.h"
 #include "doctor/made_machine.h"
-#include "doctor/scratch_tree.h"
 
 namespace remuda::doctor {
 namespace {
@@ -17,7 +17,7 @@ using ::testing::UnorderedElementsAre;
 
 class Gather : public ::testing::Test {
  protected:
-  HostFacts gather(const Inventory& inventory = {}) const { return gather_facts(inventory, tree_.at("")); }
+  HostFacts gather(const Inventory& inventory = {}) const { return gather_facts(inventory, tree_.path("")); }
   std::vector<std::string> device_paths() const {
     const HostFacts facts = gather();
     std::vector<std::string> paths;
@@ -25,7 +25,7 @@ class Gather : public ::testing::Test {
     return paths;
   }
 
-  ScratchTree tree_;
+  ScratchFolder tree_;
 };
 
 TEST_F(Gather, AnEmptyHostTellsWhatItLacks) {
@@ -59,7 +59,7 @@ TEST_F(Gather, KnowsAContainerByItsFiles) {
 TEST_F(Gather, KnowsTheHostsPidNamespace) {
   tree_.link("proc/self/ns/pid", "pid:[4026531836]");
   EXPECT_TRUE(gather().host_pids.value());
-  std::filesystem::remove(tree_.at("proc/self/ns/pid"));
+  tree_.remove("proc/self/ns/pid");
   tree_.link("proc/self/ns/pid", "pid:[4026532201]");
   EXPECT_FALSE(gather().host_pids.value());
 }

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "doctor/scratch_tree.h"
+#include "base/scratch_folder.h"
 
 namespace remuda::doctor {
 namespace {
@@ -63,12 +63,12 @@ class ReadSlot : public ::testing::Test {
     for (const std::string address : {"0000:20:01.0", "0000:21:00.0", "0000:22:00.0", "0000:23:00.0"}) {
       path += "/" + address;
       tree_.write(path + "/config", config_space(address == "0000:22:00.0" || address == "0000:20:01.0" ? 0x1d : 0));
-      tree_.link("sys/bus/pci/devices/" + address, tree_.at(path));
+      tree_.link("sys/bus/pci/devices/" + address, tree_.path(path));
     }
   }
-  GpuSlot read(const std::string& address = "0000:23:00.0") const { return read_slot(tree_.at(""), address); }
+  GpuSlot read(const std::string& address = "0000:23:00.0") const { return read_slot(tree_.path(""), address); }
 
-  ScratchTree tree_;
+  ScratchFolder tree_;
 };
 
 TEST_F(ReadSlot, TellsDriverIommuAndSwitchPorts) {
@@ -89,7 +89,7 @@ TEST_F(ReadSlot, TellsWhatIsNotThere) {
 TEST_F(ReadSlot, PassThroughIsNotTranslation) {
   tree_.write(std::string(kGpu) + "/iommu_group/type", "identity\n");
   EXPECT_FALSE(read().iommu_translates.value());
-  std::filesystem::remove(tree_.at(std::string(kGpu) + "/iommu_group/type"));
+  tree_.remove(std::string(kGpu) + "/iommu_group/type");
   EXPECT_THAT(read().iommu_translates.missing().detail, HasSubstr("kernel does not tell"));
 }
 

@@ -1,12 +1,13 @@
 #include "doctor/question.h"
 
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/scratch_folder.h"
 
 namespace remuda::doctor {
 namespace {
@@ -67,16 +68,13 @@ TEST(Question, ACrashIsNoAnswer) {
 class HangingProgram : public ::testing::Test {
  protected:
   HangingProgram() {
-    folder_ = std::filesystem::temp_directory_path() / "remuda_question_test.XXXXXX";
-    if (!::mkdtemp(folder_.data())) std::abort();
-    std::ofstream(program()) << "#!/bin/sh\necho $$ > " << pid_file() << ".new && mv " << pid_file() << ".new "
-                             << pid_file() << "\nsleep 1000\n";
+    folder_.write("python3", "#!/bin/sh\necho $$ > " + pid_file() + ".new && mv " + pid_file() + ".new " + pid_file() +
+                                 "\nsleep 1000\n");
     ::chmod(program().c_str(), 0700);
   }
-  ~HangingProgram() override { std::filesystem::remove_all(folder_); }
 
-  std::string program() const { return folder_ + "/python3"; }
-  std::string pid_file() const { return folder_ + "/pid"; }
+  std::string program() const { return folder_.path("python3"); }
+  std::string pid_file() const { return folder_.path("pid"); }
   /// Waits for the program to have started.
   pid_t pid() const {
     pid_t pid = 0;
@@ -84,7 +82,7 @@ class HangingProgram : public ::testing::Test {
     return pid;
   }
 
-  std::string folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(HangingProgram, LeavesNoProcess) {

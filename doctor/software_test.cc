@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "doctor/scratch_tree.h"
+#include "base/scratch_folder.h"
 
 namespace remuda::doctor {
 namespace {
@@ -18,9 +18,9 @@ class Packages : public ::testing::Test {
     tree_.write("site/torch/version.py",
                 "__version__ = '2.5.1'\ncuda: Optional[str] = " + cuda + "\nhip: Optional[str] = " + hip + "\n");
   }
-  Software find() const { return find_software({tree_.at("none"), tree_.at("site")}, {tree_.at("lib")}); }
+  Software find() const { return find_software({tree_.path("none"), tree_.path("site")}, {tree_.path("lib")}); }
 
-  ScratchTree tree_;
+  ScratchFolder tree_;
 };
 
 TEST_F(Packages, NoPyTorchIsASentence) {
@@ -37,7 +37,7 @@ TEST_F(Packages, ABuildForCpusHasNoTargets) {
   ASSERT_TRUE(software.torch.has_value());
   const Torch& torch = software.torch.value();
   EXPECT_EQ(torch.version, "2.5.1");
-  EXPECT_EQ(torch.folder, tree_.at("site/torch"));
+  EXPECT_EQ(torch.folder, tree_.path("site/torch"));
   EXPECT_THAT(torch.targets.missing().detail, HasSubstr("for CPUs alone"));
 }
 
@@ -77,9 +77,9 @@ TEST_F(Packages, AVersionFileThatTellsNothing) {
 TEST_F(Packages, CollectivesOfAPackage) {
   tree_.write("site/nvidia/nccl/lib/libnccl.so.2", "");
   EXPECT_FALSE(find().nccl.value().version.has_value());
-  tree_.folder("site/nvidia_nccl_cu12-2.21.5.dist-info");
+  tree_.make_folder("site/nvidia_nccl_cu12-2.21.5.dist-info");
   EXPECT_EQ(find().nccl.value().version.value(), "2.21.5");
-  EXPECT_EQ(find().nccl.value().path, tree_.at("site/nvidia/nccl/lib/libnccl.so.2"));
+  EXPECT_EQ(find().nccl.value().path, tree_.path("site/nvidia/nccl/lib/libnccl.so.2"));
 }
 
 TEST_F(Packages, CollectivesOfTheSystemAndBesidePyTorch) {
@@ -113,9 +113,9 @@ TEST(NoSoftware, GivesTheReasonEverywhere) {
 
 TEST_F(Packages, PythonTellsItsFolders) {
   tree_.write("python3", "#!/bin/sh\nprintf '\\n/a\\nrelative\\n/b c\\n'\n");
-  std::filesystem::permissions(tree_.at("python3"), std::filesystem::perms::owner_all);
-  EXPECT_THAT(python_folders(tree_.at("python3")).value(), ElementsAre("/a", "/b c"));
-  EXPECT_THAT(python_folders(tree_.at("nothing")).error().message, HasSubstr("cannot be run"));
+  std::filesystem::permissions(tree_.path("python3"), std::filesystem::perms::owner_all);
+  EXPECT_THAT(python_folders(tree_.path("python3")).value(), ElementsAre("/a", "/b c"));
+  EXPECT_THAT(python_folders(tree_.path("nothing")).error().message, HasSubstr("cannot be run"));
 }
 
 }  // namespace

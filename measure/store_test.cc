@@ -1,13 +1,12 @@
 #include "measure/store.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include "base/env.h"
 #include "base/file.h"
+#include "base/scratch_folder.h"
 
 namespace remuda {
 namespace {
@@ -40,28 +39,18 @@ Inventory measured_machine() {
 
 class Store : public ::testing::Test {
  protected:
-  Store() {
-    char name[] = "/tmp/remuda_store_test.XXXXXX";
-    folder_ = ::mkdtemp(name);
-    ::setenv("XDG_STATE_HOME", (folder_ + "/state").c_str(), 1);
-  }
-  ~Store() override {
-    ::unsetenv("XDG_STATE_HOME");
-    std::filesystem::remove_all(folder_);
-  }
+  Store() { ::setenv("XDG_STATE_HOME", folder_.path("state").c_str(), 1); }
+  ~Store() override { ::unsetenv("XDG_STATE_HOME"); }
 
-  std::string file() const { return folder_ + "/state/remuda/measured.json"; }
-  void write(const std::string& text) const {
-    std::filesystem::create_directories(folder_ + "/state/remuda");
-    std::ofstream(file()) << text;
-  }
+  std::string file() const { return folder_.path("state/remuda/measured.json"); }
+  void write(const std::string& text) const { folder_.write("state/remuda/measured.json", text); }
   static Inventory loaded(Inventory inventory) {
     const auto outcome = load_measured(inventory);
     EXPECT_TRUE(outcome) << outcome.error().message;
     return inventory;
   }
 
-  std::string folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(Store, GivesBackWhatItWasGiven) {
@@ -74,7 +63,7 @@ TEST_F(Store, GivesBackWhatItWasGiven) {
 TEST_F(Store, IsForTheUserAlone) {
   ASSERT_TRUE(store_measured(measured_machine()));
   struct stat info{};
-  ASSERT_EQ(::stat((folder_ + "/state/remuda").c_str(), &info), 0);
+  ASSERT_EQ(::stat(folder_.path("state/remuda").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
 }
 
@@ -151,20 +140,20 @@ TEST_F(Store, GarbageIsOneSentenceAndStaysAsItIs) {
 }
 
 TEST_F(Store, AFolderThatCannotBeMadeIsOneSentence) {
-  std::ofstream(folder_ + "/state") << "a file";
+  folder_.write("state", "a file");
   const auto stored = store_measured(measured_machine());
   ASSERT_FALSE(stored);
-  EXPECT_THAT(stored.error().message, HasSubstr(folder_ + "/state/remuda"));
+  EXPECT_THAT(stored.error().message, HasSubstr(folder_.path("state/remuda")));
 }
 
 TEST_F(Store, WithoutXdgItStandsInTheHomeFolder) {
   const std::string home = env::get(env::home).value_or("");
   ::setenv("XDG_STATE_HOME", "relative", 1);  // to be ignored, says its specification
-  ::setenv("HOME", folder_.c_str(), 1);
+  ::setenv("HOME", folder_.path().c_str(), 1);
   const auto path = store_measured(measured_machine());
   home.empty() ? ::unsetenv("HOME") : ::setenv("HOME", home.c_str(), 1);
   ASSERT_TRUE(path) << path.error().message;
-  EXPECT_EQ(*path, folder_ + "/.local/state/remuda/measured.json");
+  EXPECT_EQ(*path, folder_.path(".local/state/remuda/measured.json"));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "pool/test_pool.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <sched.h>
@@ -16,22 +15,14 @@ namespace remuda {
 
 namespace {
 
-/// In memory, where that can be: no test here is about the disk, and a disk takes milliseconds for each sync.
-std::filesystem::path scratch() {
+std::filesystem::path memory_or_disk() {
   const std::filesystem::path memory = "/dev/shm";
   return ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
 }
 
 }  // namespace
 
-TestFolder::TestFolder() : path_((scratch() / "remuda-pool-XXXXXX").string()) {
-  REMUDA_CHECK(::mkdtemp(path_.data()), "there is a place for temporary files");
-}
-
-TestFolder::~TestFolder() {
-  std::error_code error;
-  std::filesystem::remove_all(path_, error);
-}
+TestFolder::TestFolder() : ScratchFolder(memory_or_disk()) {}
 
 Inventory test_box(int gpus) {
   Inventory inventory;

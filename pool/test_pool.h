@@ -5,24 +5,16 @@
 #include <ostream>
 #include <string>
 
+#include "base/scratch_folder.h"
 #include "device/inventory.h"
 #include "pool/job.h"
 
 namespace remuda {
 
-/// A folder of its own, gone with all it holds when this object goes.
-class TestFolder {
+/// In memory, where that can be: no test here is about the disk, and a disk takes milliseconds for each sync.
+class TestFolder : public ScratchFolder {
  public:
   TestFolder();
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  ~TestFolder();
-
-  const std::string& path() const { return path_; }
-  std::string path(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
 };
 
 /// `gpus` like GPUs, gpu:0 and on, pair by pair on one NUMA node.

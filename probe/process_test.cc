@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "probe/made_tree.h"
+#include "base/scratch_folder.h"
 
 namespace remuda::probe {
 namespace {
@@ -29,12 +29,12 @@ TEST(DescribeProcess, TellsOfThisOne) {
 }
 
 TEST(DescribeProcess, ReadsWhatProcHolds) {
-  const MadeTree proc;
+  const ScratchFolder proc;
   proc.write("7/status", "Name:\tx\nUid:\t4294900000\t0\t0\t0\n");
   proc.write("7/cmdline", std::string("python3\0train.py\0", 17));
   proc.write("7/stat", stat_of(7, "100"));
   proc.write("8/stat", stat_of(8, "300"));
-  const Process first = describe_process(7, proc.root()), second = describe_process(8, proc.root());
+  const Process first = describe_process(7, proc.path()), second = describe_process(8, proc.path());
   EXPECT_EQ(first.user.value(), "4294900000");
   EXPECT_EQ(first.command.value(), "python3 train.py");
   const double ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
@@ -42,15 +42,15 @@ TEST(DescribeProcess, ReadsWhatProcHolds) {
 }
 
 TEST(DescribeProcess, CallsAKernelThreadByItsName) {
-  const MadeTree proc;
+  const ScratchFolder proc;
   proc.write("7/cmdline", "");
   proc.write("7/comm", "kworker/0:1\n");
-  EXPECT_EQ(describe_process(7, proc.root()).command.value(), "kworker/0:1");
+  EXPECT_EQ(describe_process(7, proc.path()).command.value(), "kworker/0:1");
 }
 
 TEST(DescribeProcess, SaysWhyItKnowsNothing) {
-  const MadeTree proc;
-  const Process gone = describe_process(7, proc.root());
+  const ScratchFolder proc;
+  const Process gone = describe_process(7, proc.path());
   for (const auto& missing : {gone.user.missing(), gone.command.missing(), gone.start_time_s.missing()}) {
     EXPECT_EQ(missing.reason, MissingReason::lost);
     EXPECT_THAT(missing.detail, HasSubstr("/7: the process has ended or is outside this pid namespace"));
@@ -58,17 +58,17 @@ TEST(DescribeProcess, SaysWhyItKnowsNothing) {
 }
 
 TEST(DescribeProcess, SurvivesGarbage) {
-  const MadeTree proc;
+  const ScratchFolder proc;
   for (const std::string garbage : {"", "Uid:\n", ")", "7 (x) R 1 2 3", "\xff\xfe\x00", "Uid:\tme"}) {
     proc.write("7/status", garbage);
     proc.write("7/stat", garbage);
-    const Process process = describe_process(7, proc.root());
+    const Process process = describe_process(7, proc.path());
     EXPECT_THAT(process.user.missing().detail, HasSubstr("status tells no user")) << garbage;
     EXPECT_THAT(process.start_time_s.missing().detail, HasSubstr("stat tells no start time")) << garbage;
     EXPECT_THAT(process.command.missing().detail, HasSubstr("there is no ")) << garbage;
   }
   proc.write("7/stat", stat_of(7, "-5"));
-  EXPECT_FALSE(describe_process(7, proc.root()).start_time_s.has_value());
+  EXPECT_FALSE(describe_process(7, proc.path()).start_time_s.has_value());
 }
 
 TEST(CleanCommand, CannotDriveATerminal) {

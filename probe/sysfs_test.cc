@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include "base/scratch_folder.h"
 #include "device/device.h"
-#include "probe/made_tree.h"
 
 namespace remuda::sysfs {
 namespace {
@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 TEST(SysfsRead, GivesTheTextWithoutWhiteSpaceAroundIt) {
-  const MadeTree tree;
+  const ScratchFolder tree;
   tree.write("name", "  two\nlines \n\n");
   EXPECT_EQ(read(tree.path("name")), Reading<std::string>("two\nlines"));
   EXPECT_EQ(read_word(tree.path("name")), Reading<std::string>("two?lines"));
@@ -28,15 +28,15 @@ TEST(SysfsRead, SaysWhichFileIsNotThere) {
 }
 
 TEST(SysfsRead, RefusesWhatIsNoFileAndWhatWouldMakeItWait) {
-  const MadeTree tree;
-  tree.folder("folder");
+  const ScratchFolder tree;
+  tree.make_folder("folder");
   EXPECT_THAT(read(tree.path("folder")).missing().detail, HasSubstr("folder is not a regular file"));
   ASSERT_EQ(::mkfifo(tree.path("fifo").c_str(), 0600), 0);
   EXPECT_THAT(read(tree.path("fifo")).missing().detail, HasSubstr("fifo is not a regular file"));
 }
 
 TEST(SysfsRead, RefusesAHugeFile) {
-  const MadeTree tree;
+  const ScratchFolder tree;
   tree.write("most", std::string(kMaxBytes, 'x'));
   tree.write("huge", std::string(kMaxBytes + 1, 'x'));
   EXPECT_TRUE(read(tree.path("most")).has_value());
@@ -52,13 +52,13 @@ TEST(SysfsRead, TellsAKernelThatRefusesFromAFileThatIsGone) {
 }
 
 TEST(SysfsRead, CallsAnEmptyWordMissing) {
-  const MadeTree tree;
+  const ScratchFolder tree;
   tree.write("empty", "\n");
   EXPECT_THAT(read_word(tree.path("empty")).missing().detail, HasSubstr("empty is empty"));
 }
 
 TEST(SysfsInteger, IsAllOfTheFileAndWithinItsBounds) {
-  const MadeTree tree;
+  const ScratchFolder tree;
   tree.write("number", "42\n");
   tree.write("words", "42 watts");
   tree.write("negative", "-1");
@@ -73,26 +73,26 @@ TEST(SysfsInteger, IsAllOfTheFileAndWithinItsBounds) {
 }
 
 TEST(SysfsFolder, ListsNamesInOrder) {
-  const MadeTree tree;
+  const ScratchFolder tree;
   for (const char* name : {"node10", "node2", "node", "nodex", "node-1", "node99999999999", ".hidden", "other"})
     tree.write(name, "");
-  EXPECT_THAT(entries(tree.root()), SizeIs(7));
-  EXPECT_THAT(numbered(tree.root(), "node"), ElementsAre(2, 10));
+  EXPECT_THAT(entries(tree.path()), SizeIs(7));
+  EXPECT_THAT(numbered(tree.path(), "node"), ElementsAre(2, 10));
   EXPECT_THAT(entries(tree.path("none")), IsEmpty());
 }
 
 TEST(SysfsFolder, SeesNoMoreThanItsBound) {
-  const MadeTree tree;
-  for (const char* name : {"a", "b", "c"}) tree.folder(name);
-  EXPECT_THAT(entries(tree.root()), SizeIs(3));
-  EXPECT_THAT(entries(tree.root(), 2), SizeIs(2));
+  const ScratchFolder tree;
+  for (const char* name : {"a", "b", "c"}) tree.make_folder(name);
+  EXPECT_THAT(entries(tree.path()), SizeIs(3));
+  EXPECT_THAT(entries(tree.path(), 2), SizeIs(2));
 }
 
 TEST(SysfsLink, IsFollowedOrNamed) {
-  const MadeTree tree;
+  const ScratchFolder tree;
   tree.write("target/file", "");
-  tree.link("there", "target");
-  tree.link("dangling", "drivers/vfio-pci");
+  tree.link("there", tree.path("target"));
+  tree.link("dangling", tree.path("drivers/vfio-pci"));
   EXPECT_EQ(real_path(tree.path("there")), tree.path("target"));
   EXPECT_EQ(real_path(tree.path("dangling")), "");
   EXPECT_EQ(link_name(tree.path("dangling")), "vfio-pci");

@@ -1,14 +1,14 @@
 #include "recorded/import.h"
 
 #include <filesystem>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+
+#include "base/scratch_folder.h"
 
 namespace remuda {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
@@ -43,36 +43,28 @@ TEST(ImportMachine, SaysWhatItExpected) {
 
 class ImportFile : public ::testing::Test {
  protected:
-  ImportFile() : folder_(::testing::TempDir() + "remuda-import-" + std::to_string(::getpid())) {
-    fs::create_directory(folder_);
-  }
-  ~ImportFile() override { fs::remove_all(folder_); }
-  std::string write(const char* name, std::string_view text) const {
-    std::ofstream(folder_ / name) << text;
-    return (folder_ / name).string();
-  }
-  const fs::path folder_;
+  const ScratchFolder folder_;
 };
 
 TEST_F(ImportFile, IsAMachineNamedByTheFile) {
-  const Inventory inventory = read_machine_file(write("box.txt", kMatrix)).value();
+  const Inventory inventory = read_machine_file(folder_.write("box.txt", kMatrix)).value();
   EXPECT_EQ(inventory.host, "box");
   EXPECT_THAT(inventory.devices, SizeIs(2));
 }
 
 TEST_F(ImportFile, ThatCannotBeReadIsOneSentence) {
-  const std::string path = (folder_ / "pipe").string();
+  const std::string path = folder_.path("pipe");
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   EXPECT_EQ(refusal(read_machine_file(path)), "cannot read " + path + ": it is not a regular file");
-  EXPECT_EQ(refusal(read_machine_file(folder_.string())),
-            "cannot read " + folder_.string() + ": it is a directory, not a file");
+  EXPECT_EQ(refusal(read_machine_file(folder_.path())),
+            "cannot read " + folder_.path() + ": it is a directory, not a file");
   EXPECT_EQ(refusal(read_machine_file("/no/such")), "cannot read /no/such: No such file or directory");
   EXPECT_EQ(refusal(read_machine_file("/dev/zero")), "cannot read /dev/zero: it is not a regular file");
 }
 
 TEST_F(ImportFile, ThatIsHugeIsRefused) {
-  const std::string path = write("huge", "");
-  fs::resize_file(path, (64 << 20) + 1);
+  const std::string path = folder_.write("huge", "");
+  std::filesystem::resize_file(path, (64 << 20) + 1);
   EXPECT_EQ(refusal(read_machine_file(path)), "cannot read " + path + ": it is larger than 64.0 MiB");
 }
 

@@ -1,19 +1,18 @@
 // The `remuda` program, run as users run it.
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <gmock/gmock.h>
-#include <iterator>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/scratch_folder.h"
 
 namespace remuda {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 struct Finished {
@@ -21,18 +20,11 @@ struct Finished {
   std::string out, err;
 };
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 Finished shell(const std::string& line) {
-  std::string folder = std::filesystem::temp_directory_path() / "remuda_cli_test.XXXXXX";
-  if (!::mkdtemp(folder.data())) return {};
-  const int result = std::system(("( " + line + " ) </dev/null >" + folder + "/out 2>" + folder + "/err").c_str());
-  Finished finished{WIFEXITED(result) ? WEXITSTATUS(result) : -1, text_of(folder + "/out"), text_of(folder + "/err")};
-  std::filesystem::remove_all(folder);
-  return finished;
+  const ScratchFolder folder;
+  const std::string command = "( " + line + " ) </dev/null >" + folder.path("out") + " 2>" + folder.path("err");
+  const int result = std::system(command.c_str());
+  return {WIFEXITED(result) ? WEXITSTATUS(result) : -1, folder.read("out"), folder.read("err")};
 }
 
 Finished remuda(const std::string& arguments) { return shell(REMUDA_PROGRAM " " + arguments); }

@@ -1,7 +1,6 @@
 #include "tests/program.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <poll.h>
@@ -28,30 +27,6 @@ ChildProcess start(std::vector<std::string> argv, const Environment& environment
 }
 
 }  // namespace
-
-ScratchFolder::ScratchFolder() : path_(std::filesystem::temp_directory_path() / "remuda_test.XXXXXX") {
-  if (!::mkdtemp(path_.data())) throw std::runtime_error("cannot make " + path_);
-}
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-}
-
-void ScratchFolder::write(const std::string& name, const std::string& bytes) const {
-  std::ofstream(path(name), std::ios::binary) << bytes;
-}
-
-std::string ScratchFolder::read(const std::string& name) const { return text_of(path(name)); }
-
-bool ScratchFolder::has(const std::string& name) const { return std::filesystem::exists(path(name)); }
-
-std::vector<std::string> ScratchFolder::names() const {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 std::ostream& operator<<(std::ostream& stream, const Finished& finished) {
   return stream << (finished.timed_out ? "still ran" : to_string(finished.exit)) << "\nstdout:\n"

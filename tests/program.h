@@ -6,28 +6,10 @@
 #include <sys/types.h>
 #include <vector>
 
+#include "base/scratch_folder.h"
 #include "launch/process.h"
 
 namespace remuda {
-
-/// A folder of its own in the system's place for temporary files, gone with all it holds when this object goes.
-class ScratchFolder {
- public:
-  ScratchFolder();
-  ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ScratchFolder& operator=(ScratchFolder&&) = delete;
-  ~ScratchFolder();
-
-  std::string path(const std::string& name) const { return path_ + "/" + name; }
-  void write(const std::string& name, const std::string& bytes) const;
-  std::string read(const std::string& name) const;
-  bool has(const std::string& name) const;
-  /// Everything in it, sorted.
-  std::vector<std::string> names() const;
-
- private:
-  std::string path_;
-};
 
 struct Finished {
   ExitState exit;

@@ -1,10 +1,10 @@
 #include "train/model/model.h"
 
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
+#include "base/scratch_folder.h"
 #include "train/test_cases.h"
 
 namespace remuda {
@@ -48,10 +48,9 @@ TEST(Models, UnknownNameListsTheKnownOnes) {
   EXPECT_EQ(model.error().message, "unknown model 'vgg'; known are mlp, resnet and gpt");
 }
 
-std::string temporary(const std::string& name) { return ::testing::TempDir() + "remuda-" + name; }
-
 TEST(Models, TorchScriptFileTrains) {
-  const std::string path = temporary("linear.pt");
+  const ScratchFolder folder;
+  const std::string path = folder.path("linear.pt");
   torch::jit::Module module("linear");
   module.register_parameter("weight", torch::zeros({5, 64}, torch::requires_grad()), false);
   module.define("def forward(self, x):\n  return torch.matmul(x.flatten(1), self.weight.t())\n");
@@ -60,17 +59,15 @@ TEST(Models, TorchScriptFileTrains) {
   ASSERT_EQ(model->parameters().size(), 1u);
   model->forward(torch::ones({2, 1, 8, 8})).sum().backward();
   EXPECT_TRUE(model->parameters()[0].grad().eq(2).all().item<bool>());
-  std::remove(path.c_str());
 }
 
 TEST(Models, FileThatIsNoTorchScriptIsNamed) {
-  const std::string path = temporary("not-a-model.pt");
-  std::ofstream(path) << "hello";
+  const ScratchFolder folder;
+  const std::string path = folder.write("not-a-model.pt", "hello");
   const auto model = make_model({.path = path}, {});
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().kind, ErrorKind::usage);
   EXPECT_THAT(model.error().message, HasSubstr("cannot load " + path + " as a TorchScript model"));
-  std::remove(path.c_str());
 }
 
 }  // namespace

@@ -6,13 +6,12 @@
 #include <c10/core/CPUAllocator.h>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/scratch_folder.h"
 #include "comm/run_ranks.h"
 #include "train/gradient_reducer.h"
 #include "train/local_step.h"
@@ -111,18 +110,6 @@ std::string big_endian(uint32_t value) {
   return bytes;
 }
 
-/// A file for as long as this lives.
-class TemporaryFile {
- public:
-  TemporaryFile(const std::string& name, const std::string& bytes)
-      : path(::testing::TempDir() + "remuda-oom-" + std::to_string(::getpid()) + name) {
-    std::ofstream(path, std::ios::binary) << bytes;
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  ~TemporaryFile() { std::remove(path.c_str()); }
-  const std::string path;
-};
-
 Samples make_samples(const ModelCase& model_case) {
   std::mt19937 random(3);
   const auto draw = [&](size_t count, uint32_t below) {
@@ -131,19 +118,21 @@ Samples make_samples(const ModelCase& model_case) {
     return values;
   };
   const auto& input = model_case.input;
+  const ScratchFolder folder;
   if (input.context > 0) {
     std::string bytes;
     for (const char token : draw(size_t(kSamples * input.context + 1), uint32_t(model_case.spec.vocabulary)))
       bytes += {token, '\0'};
-    const TemporaryFile tokens("tokens", bytes);
     const DataSpec data{.format = DataFormat::tokens, .context = int(input.context)};
-    return Samples::open(data, {.tokens = tokens.path}, model_case.spec).value();
+    return Samples::open(data, {.tokens = folder.write("tokens", bytes)}, model_case.spec).value();
   }
   const auto height = uint32_t(input.height), width = uint32_t(input.width);
-  const TemporaryFile images("images", std::string("\0\0\x08\x03", 4) + big_endian(kSamples) + big_endian(height) +
-                                           big_endian(width) + draw(kSamples * height * width, 256));
-  const TemporaryFile labels("labels", std::string("\0\0\x08\x01", 4) + big_endian(kSamples) + draw(kSamples, 5));
-  return Samples::open({}, {.images = images.path, .labels = labels.path}, model_case.spec).value();
+  const std::string images =
+      folder.write("images", std::string("\0\0\x08\x03", 4) + big_endian(kSamples) + big_endian(height) +
+                                 big_endian(width) + draw(kSamples * height * width, 256));
+  const std::string labels =
+      folder.write("labels", std::string("\0\0\x08\x01", 4) + big_endian(kSamples) + draw(kSamples, 5));
+  return Samples::open({}, {.images = images, .labels = labels}, model_case.spec).value();
 }
 
 std::vector<uint64_t> part_of(const std::vector<int>& split, int rank) {

@@ -2,21 +2,21 @@
 
 #include <gmock/gmock.h>
 
-#include "probe/made_tree.h"
+#include "base/scratch_folder.h"
 
 namespace remuda::amd {
 namespace {
 
 using ::testing::HasSubstr;
 
-Device read(const MadeTree& tree) {
+Device read(const ScratchFolder& tree) {
   Device device;
-  read_amdgpu(tree.root(), device);
+  read_amdgpu(tree.path(), device);
   return device;
 }
 
 TEST(ReadAmdgpu, TellsUsePowerHeatAndClocks) {
-  const MadeTree tree;
+  const ScratchFolder tree;
   tree.write("product_name", "AMD Instinct MI210\n");
   tree.write("serial_number", "PCB0123\n");
   tree.write("mem_info_vram_total", "68702699520\n");
@@ -53,7 +53,7 @@ TEST(ReadAmdgpu, TellsUsePowerHeatAndClocks) {
 }
 
 TEST(ReadAmdgpu, TakesTheSecondFileWhereAChipLacksTheFirst) {
-  const MadeTree tree;
+  const ScratchFolder tree;
   tree.write("hwmon/hwmon0/power1_input", "140000000");
   tree.write("hwmon/hwmon0/temp2_input", "41000");
   const Device device = read(tree);
@@ -62,10 +62,10 @@ TEST(ReadAmdgpu, TakesTheSecondFileWhereAChipLacksTheFirst) {
 }
 
 TEST(ReadAmdgpu, SaysWhichFileIsMissing) {
-  const MadeTree tree;
+  const ScratchFolder tree;
   const Device device = read(tree);
   EXPECT_EQ(device.model, "");
-  const std::string sentence = "there is no " + tree.root();
+  const std::string sentence = "there is no " + tree.path();
   EXPECT_EQ(device.status.busy.missing().detail, sentence + "/gpu_busy_percent");
   EXPECT_EQ(device.status.power_watts.missing().detail, sentence + "/hwmon/hwmon0/power1_average");
   EXPECT_EQ(device.ecc.missing().detail, sentence + "/ras/umc_err_count");
@@ -73,13 +73,13 @@ TEST(ReadAmdgpu, SaysWhichFileIsMissing) {
 }
 
 TEST(ReadAmdgpu, BelievesNoImpossibleValue) {
-  const MadeTree tree;
+  const ScratchFolder tree;
   tree.write("gpu_busy_percent", "65535");
   tree.write("mem_info_vram_total", "0");
   tree.write("mem_info_vram_used", "-4");
   tree.write("pp_dpm_sclk", "S: 4294967296Mhz\nMhz -5Mhz 0Mhz\n");
   tree.write("ras/umc_err_count", "ue: none\nce: -1\n");
-  tree.folder("mem_busy_percent");
+  tree.make_folder("mem_busy_percent");
   tree.write("hwmon/hwmon0/freq1_input", "99999999999999999");
   const Device device = read(tree);
   EXPECT_THAT(device.status.busy.missing().detail, HasSubstr("holds 65535, which cannot be"));

@@ -84,7 +84,7 @@ TEST(ReadKfd, ReadsNodesLinksAndMemory) {
   tree.write(gpu + "mem_banks/0/used_memory", "70\n");
   tree.write(gpu + "mem_banks/1/properties", "heap_type 2\nsize_in_bytes 500\n");
   tree.write(gpu + "mem_banks/2/properties", "heap_type 0\nsize_in_bytes 9000\n");
-  const Kfd kfd = read_kfd(tree.root());
+  const Kfd kfd = read_kfd(tree.path());
   EXPECT_EQ(kfd.reason, "");
   ASSERT_THAT(kfd.nodes, SizeIs(2));
   EXPECT_TRUE(kfd.nodes[0].is_cpu() && !kfd.nodes[0].is_gpu());
@@ -101,10 +101,10 @@ TEST(ReadKfd, ReadsNodesLinksAndMemory) {
 TEST(ReadKfd, SaysWhichNodesItCannotRead) {
   const MadeTree tree;
   tree.write(std::string(kNodes) + "0/properties", "simd_count 4\n");
-  tree.folder(std::string(kNodes) + "1/properties");
-  tree.folder(std::string(kNodes) + "2");
+  tree.make_folder(std::string(kNodes) + "1/properties");
+  tree.make_folder(std::string(kNodes) + "2");
   tree.write(std::string(kNodes) + "3/properties", std::string(100'000, 'x'));
-  const Kfd kfd = read_kfd(tree.root());
+  const Kfd kfd = read_kfd(tree.path());
   EXPECT_THAT(kfd.nodes, SizeIs(1));
   EXPECT_THAT(kfd.reason, HasSubstr("3 of the driver's 4 nodes cannot be read: "));
   EXPECT_THAT(kfd.reason, HasSubstr("nodes/1/properties is not a regular file"));
@@ -112,7 +112,7 @@ TEST(ReadKfd, SaysWhichNodesItCannotRead) {
 
 TEST(ReadKfd, FindsNothingWhereThereIsNothing) {
   const MadeTree tree;
-  EXPECT_THAT(read_kfd(tree.root()).nodes, IsEmpty());
+  EXPECT_THAT(read_kfd(tree.path()).nodes, IsEmpty());
 }
 
 }  // namespace

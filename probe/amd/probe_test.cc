@@ -22,7 +22,7 @@ constexpr const char* kNodes = "class/kfd/kfd/topology/nodes/";
 class AmdProbeTest : public ::testing::Test {
  protected:
   Finding find() {
-    const auto probe = make_amd_probe({sysfs_.root(), proc_.root()});
+    const auto probe = make_amd_probe({sysfs_.path(), proc_.path()});
     EXPECT_EQ(probe->unviable(), std::nullopt);
     auto finding = probe->find();
     EXPECT_TRUE(finding) << finding.error().message;
@@ -76,10 +76,10 @@ class AmdProbeTest : public ::testing::Test {
 };
 
 TEST_F(AmdProbeTest, SaysWhyItIsNotViable) {
-  const auto probe = make_amd_probe({sysfs_.root(), proc_.root()});
+  const auto probe = make_amd_probe({sysfs_.path(), proc_.path()});
   EXPECT_STREQ(probe->name(), "amd");
   EXPECT_THAT(probe->unviable().value_or(""), HasSubstr("the amdgpu driver is not loaded ("));
-  sysfs_.folder("module/amdgpu");
+  sysfs_.make_folder("module/amdgpu");
   EXPECT_THAT(probe->unviable().value_or(""), HasSubstr("the amdgpu driver shows no compute devices ("));
   EXPECT_THAT(probe->find()->devices, IsEmpty());
 }
@@ -186,7 +186,7 @@ TEST_F(AmdProbeTest, KeepsAGpuThatFellOffTheBus) {
 
 TEST_F(AmdProbeTest, SaysWhatADriverKeepsToItself) {
   sysfs_.write(node(0, "properties"), "simd_count 416\n");
-  sysfs_.folder(node(1, "properties"));
+  sysfs_.make_folder(node(1, "properties"));
   const Finding finding = find();
   EXPECT_THAT(finding.reason, HasSubstr("1 of the driver's 2 nodes cannot be read"));
   ASSERT_THAT(finding.devices, SizeIs(1));
@@ -225,7 +225,7 @@ TEST_F(AmdProbeTest, SurvivesGarbage) {
     sysfs_.write(node(0, "properties"), garbage);
     sysfs_.write(node(0, "io_links/0/properties"), "node_to 18446744073709551615\nweight 99999999999\n");
     sysfs_.write(node(0, "io_links/1/properties"), "node_to 0\n");
-    sysfs_.folder(node(0, "gpu_id"));
+    sysfs_.make_folder(node(0, "gpu_id"));
     const Finding finding = find();
     EXPECT_LE(finding.devices.size(), 1u);
     EXPECT_THAT(finding.links, IsEmpty());

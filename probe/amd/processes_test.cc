@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "probe/made_tree.h"
+#include "base/scratch_folder.h"
 
 namespace remuda::amd {
 namespace {
@@ -16,15 +16,15 @@ constexpr const char* kProc = "class/kfd/kfd/proc/";
 class Processes : public ::testing::Test {
  protected:
   std::vector<Process> users(const std::set<uint64_t>& gpu_ids) {
-    return users_of(gpu_ids, read_processes(sysfs_.root(), proc_.root()).value());
+    return users_of(gpu_ids, read_processes(sysfs_.path(), proc_.path()).value());
   }
   void file(const std::string& name, const std::string& text) { sysfs_.write(kProc + name, text); }
 
-  MadeTree sysfs_, proc_;
+  ScratchFolder sysfs_, proc_;
 };
 
 TEST_F(Processes, AreMissingWhereTheDriverShowsNone) {
-  EXPECT_THAT(read_processes(sysfs_.root(), proc_.root()).missing().detail, HasSubstr("there is no "));
+  EXPECT_THAT(read_processes(sysfs_.path(), proc_.path()).missing().detail, HasSubstr("there is no "));
 }
 
 TEST_F(Processes, HoldMemoryOrAQueue) {
@@ -67,7 +67,7 @@ TEST_F(Processes, SurviveGarbage) {
   file("100/queues/0/gpuid", "-1");
   file("100/queues/x/gpuid", "7");
   file("self/vram_7", "1");
-  sysfs_.folder(std::string(kProc) + "101/vram_7");
+  sysfs_.make_folder(std::string(kProc) + "101/vram_7");
   EXPECT_THAT(users({7}), IsEmpty());
 }
 

@@ -1,38 +1,25 @@
 #include "probe/nvml/place.h"
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/scratch_folder.h"
 
 namespace remuda::nvml {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class Place : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "placeXXXXXX";
-    root_ = ::mkdtemp(name.data());
-    files_ = {(root_ / "proc").string(), (root_ / "sys").string()};
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  void write(const std::string& path, const std::string& text) {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
   void write_pci(const std::string& name, const std::string& text) {
-    write("sys/bus/pci/devices/0000:27:00.0/" + name, text);
+    root_.write("sys/bus/pci/devices/0000:27:00.0/" + name, text);
   }
 
-  fs::path root_;
-  KernelFiles files_;
+  ScratchFolder root_;
+  KernelFiles files_{root_.path("proc"), root_.path("sys")};
 };
 
 TEST_F(Place, IsWhatTheKernelSays) {
@@ -62,23 +49,23 @@ TEST_F(Place, TellsASwitchFromOtherBridges) {
 
 TEST_F(Place, ModuleVersionComesFromEitherFile) {
   EXPECT_FALSE(module_version(files_).has_value());
-  write(
+  root_.write(
       "proc/driver/nvidia/version",
       "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build  (x)\nGCC version: 12.2.0\n");
   EXPECT_EQ(module_version(files_).value(), "560.35.03");
-  write("sys/module/nvidia/version", "535.104.05\n");
+  root_.write("sys/module/nvidia/version", "535.104.05\n");
   EXPECT_EQ(module_version(files_).value(), "535.104.05");
 }
 
 TEST_F(Place, ModuleVersionIsNotTheCompilers) {
-  write("proc/driver/nvidia/version", "NVRM version: none\nGCC version: 12.2.0\n");
+  root_.write("proc/driver/nvidia/version", "NVRM version: none\nGCC version: 12.2.0\n");
   EXPECT_FALSE(module_version(files_).has_value());
 }
 
 TEST_F(Place, DrivenAddressesAreSorted) {
   EXPECT_THAT(driven_addresses(files_), IsEmpty());
   for (const char* name : {"0000:87:00.0", "0000:07:00.0", "power"})
-    fs::create_directories(root_ / "proc/driver/nvidia/gpus" / name);
+    root_.make_folder(std::string("proc/driver/nvidia/gpus/") + name);
   EXPECT_THAT(driven_addresses(files_), ElementsAre("0000:07:00.0", "0000:87:00.0"));
 }
 

@@ -1,10 +1,9 @@
 #include "probe/nvml/read_links.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 
+#include "base/scratch_folder.h"
 #include "probe/nvml/fake_lib.h"
 
 namespace remuda::nvml {
@@ -144,16 +143,12 @@ TEST_F(ReadLinks, AnOldDriversSwitchIsNamedByTheKernelOrNotAtAll) {
   lib_ = fake::old_driver();
   gpu(0).nvlinks = {{.pci = kSwitch}};
   EXPECT_EQ(read_ports(lib_, handle(0), kGpus, files_).value()[0].to, Port::To::unnamed);
-  namespace fs = std::filesystem;
-  std::string root = ::testing::TempDir() + "linksXXXXXX";
-  ASSERT_NE(::mkdtemp(root.data()), nullptr);
-  const fs::path folder = fs::path(root) / "bus/pci/devices" / kSwitch;
-  fs::create_directories(folder);
-  std::ofstream(folder / "class") << "0x068000\n";
-  EXPECT_EQ(read_ports(lib_, handle(0), kGpus, {.sys = root}).value()[0].to, Port::To::other);
-  std::ofstream(folder / "vendor") << "0x10de\n";
-  EXPECT_EQ(read_ports(lib_, handle(0), kGpus, {.sys = root}).value()[0].to, Port::To::fabric_switch);
-  fs::remove_all(root);
+  const ScratchFolder sysfs;
+  const std::string place = std::string("bus/pci/devices/") + kSwitch;
+  sysfs.write(place + "/class", "0x068000\n");
+  EXPECT_EQ(read_ports(lib_, handle(0), kGpus, {.sys = sysfs.path()}).value()[0].to, Port::To::other);
+  sysfs.write(place + "/vendor", "0x10de\n");
+  EXPECT_EQ(read_ports(lib_, handle(0), kGpus, {.sys = sysfs.path()}).value()[0].to, Port::To::fabric_switch);
 }
 
 TEST_F(ReadLinks, ThePairsOfOtherIslandsAreToldByTheDriver) {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <new>
@@ -11,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/scratch_folder.h"
 #include "probe/nvml/fake_lib.h"
 
 namespace remuda::nvml {
@@ -201,16 +201,13 @@ TEST_F(WatchedProbe, AGpuThatIsLostKeepsTheNameItHad) {
 }
 
 TEST_F(WatchedProbe, UnreadGpusHaveTheAddressesThatNobodyElseHas) {
-  namespace fs = std::filesystem;
-  std::string root = ::testing::TempDir() + "watchedXXXXXX";
-  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const ScratchFolder root;
   for (const char* name : {"0000:01:00.0", "0000:02:00.0", "0000:03:00.0"})
-    fs::create_directories(fs::path(root) / "driver/nvidia/gpus" / name);
+    root.make_folder(std::string("driver/nvidia/gpus/") + name);
   gpu(1).open = kGpuIsLost;
-  Watched nvml({.proc = root, .sys = root, .step_s = 20, .start_s = 20},
+  Watched nvml({.proc = root.path(), .sys = root.path(), .step_s = 20, .start_s = 20},
                [] { return Result<Lib>(fake::new_driver()); });
   EXPECT_THAT(ids(nvml.find().value()), ElementsAre("GPU-aaaa-01", "0000:02:00.0", "GPU-aaaa-03"));
-  fs::remove_all(root);
 }
 
 TEST_F(WatchedProbe, TwoGpusWithOneUuidAreTwoDevices) {

@@ -38,7 +38,7 @@ Files nvidia(const std::string& numa_node = "0", Files more = {}) {
 class PciProbeTest : public ::testing::Test {
  protected:
   Finding find() {
-    const auto probe = make_pci_probe({tree_.root(), {tree_.path("pci.ids")}});
+    const auto probe = make_pci_probe({tree_.path(), {tree_.path("pci.ids")}});
     EXPECT_EQ(probe->unviable(), std::nullopt);
     auto finding = probe->find();
     EXPECT_TRUE(finding) << finding.error().message;
@@ -50,7 +50,7 @@ class PciProbeTest : public ::testing::Test {
     return finding.devices.empty() ? Device{} : finding.devices.front();
   }
   void numa_nodes(int count) {
-    for (int i = 0; i < count; ++i) tree_.folder(fmt::format("devices/system/node/node{}", i));
+    for (int i = 0; i < count; ++i) tree_.make_folder(fmt::format("devices/system/node/node{}", i));
   }
 
   MadeTree tree_;
@@ -63,7 +63,7 @@ std::string path_of(const Finding& finding, const std::string& a, const std::str
 }
 
 TEST_F(PciProbeTest, IsNotViableWithoutABus) {
-  const auto probe = make_pci_probe({tree_.root(), {}});
+  const auto probe = make_pci_probe({tree_.path(), {}});
   EXPECT_STREQ(probe->name(), "pci");
   EXPECT_THAT(probe->unviable().value_or(""), HasSubstr("this machine shows no PCI bus"));
 }
@@ -119,7 +119,7 @@ TEST_F(PciProbeTest, TakesNoOtherDisplayForAGpu) {
   tree_.pci("pci0000:00/0000:00:04.0", display("0x1002", "0x515e"));
   tree_.pci("pci0000:00/0000:00:05.0", {{"class", "0x040300"}, {"vendor", "0x10de"}, {"device", "0x1aef"}});
   tree_.pci("pci0000:00/0000:00:06.0", nvidia());
-  tree_.folder("devices/pci0000:00/0000:00:06.0/physfn");
+  tree_.make_folder("devices/pci0000:00/0000:00:06.0/physfn");
   EXPECT_THAT(find().devices, IsEmpty());
   tree_.pci("pci0000:00/0000:00:07.0", gpu_files("1002", "74a1", "0", {{"class", "0x120000"}}));
   EXPECT_EQ(only_gpu().vendor, "AMD");
@@ -197,7 +197,7 @@ TEST_F(PciProbeTest, TellsHowNearUnlikeGpusAndCardsAre) {
   tree_.pci("pci0000:80/0000:80:03.1/0000:81:00.0", nvidia("1"));
   tree_.pci("pci0000:c0/0000:c0:03.1/0000:c1:00.0", nvidia("-1"));
   tree_.pci(one + "0000:22:03.0/0000:28:00.0", {{"class", "0x020700"}, {"numa_node", "0"}});
-  tree_.link("class/infiniband/mlx5_0/device", "bus/pci/devices/0000:28:00.0");
+  tree_.link("class/infiniband/mlx5_0/device", tree_.path("bus/pci/devices/0000:28:00.0"));
   const Finding finding = find();
   EXPECT_THAT(finding.devices, SizeIs(7));
   EXPECT_THAT(finding.links, SizeIs(7 * 6 / 2 + 7));
@@ -217,17 +217,17 @@ TEST_F(PciProbeTest, ListsEachNetworkCardOnce) {
   tree_.pci("pci0000:00/0000:00:04.0", {{"class", "0x020000"}, {"numa_node", "1"}});
   tree_.pci("pci0000:00/0000:00:05.0", {{"class", "0x0c0330"}});
   tree_.pci("pci0000:00/0000:00:06.0", {{"class", "0x020000"}});
-  tree_.folder("devices/pci0000:00/0000:00:03.0/virtio2");
-  tree_.folder("devices/pci0000:00/0000:00:05.0/usb1/1-2:1.0");
-  tree_.folder("devices/pci0000:00/0000:00:06.0/physfn");
-  tree_.link("class/net/eth0/device", "devices/pci0000:00/0000:00:03.0/virtio2");
-  tree_.link("class/net/ens4/device", "devices/pci0000:00/0000:00:04.0");
-  tree_.link("class/net/ens4d1/device", "devices/pci0000:00/0000:00:04.0");
-  tree_.link("class/net/usb0/device", "devices/pci0000:00/0000:00:05.0/usb1/1-2:1.0");
-  tree_.link("class/net/vf0/device", "devices/pci0000:00/0000:00:06.0");
-  tree_.link("class/net/broken/device", "devices/gone");
-  tree_.folder("class/net/lo");
-  tree_.link("class/infiniband/mlx4_0/device", "devices/pci0000:00/0000:00:04.0");
+  tree_.make_folder("devices/pci0000:00/0000:00:03.0/virtio2");
+  tree_.make_folder("devices/pci0000:00/0000:00:05.0/usb1/1-2:1.0");
+  tree_.make_folder("devices/pci0000:00/0000:00:06.0/physfn");
+  tree_.link("class/net/eth0/device", tree_.path("devices/pci0000:00/0000:00:03.0/virtio2"));
+  tree_.link("class/net/ens4/device", tree_.path("devices/pci0000:00/0000:00:04.0"));
+  tree_.link("class/net/ens4d1/device", tree_.path("devices/pci0000:00/0000:00:04.0"));
+  tree_.link("class/net/usb0/device", tree_.path("devices/pci0000:00/0000:00:05.0/usb1/1-2:1.0"));
+  tree_.link("class/net/vf0/device", tree_.path("devices/pci0000:00/0000:00:06.0"));
+  tree_.link("class/net/broken/device", tree_.path("devices/gone"));
+  tree_.make_folder("class/net/lo");
+  tree_.link("class/infiniband/mlx4_0/device", tree_.path("devices/pci0000:00/0000:00:04.0"));
   const Finding finding = find();
   ASSERT_THAT(finding.nics, SizeIs(2));
   EXPECT_EQ(finding.nics[0], (Nic{"mlx4_0", std::string("0000:00:04.0"), 1}));
@@ -235,14 +235,14 @@ TEST_F(PciProbeTest, ListsEachNetworkCardOnce) {
 }
 
 TEST_F(PciProbeTest, ReadsNumaNodes) {
-  tree_.folder("bus/pci/devices");
+  tree_.make_folder("bus/pci/devices");
   tree_.write("devices/system/node/node0/cpulist", "0-1\n");
   tree_.write("devices/system/node/node0/meminfo", "Node 0 MemTotal:       2048 kB\nNode 0 MemFree: 1 kB\n");
   tree_.write("devices/system/node/node0/distance", "10 32\n");
   tree_.write("devices/system/node/node2/cpulist", "\n");
   tree_.write("devices/system/node/node2/meminfo", "Node 2 MemTotal: many kB\n");
   tree_.write("devices/system/node/node2/distance", "32 near\n");
-  tree_.folder("devices/system/node/node10");
+  tree_.make_folder("devices/system/node/node10");
   const std::vector<NumaNode> nodes = find().numa;
   ASSERT_THAT(nodes, SizeIs(3));
   EXPECT_EQ(nodes[0], (NumaNode{0, std::vector{0, 1}, 2048 * 1024, std::vector{10, 32}}));
@@ -260,20 +260,20 @@ TEST_F(PciProbeTest, SurvivesFilesThatAreGarbage) {
     for (const char* file : {"numa_node", "local_cpulist", "max_link_speed", "max_link_width", "current_link_width"}) {
       const MadeTree tree;
       tree.pci("pci0000:00/0000:00:02.0", nvidia("0", {{file, garbage}}));
-      const auto finding = make_pci_probe({tree.root(), {}})->find();
+      const auto finding = make_pci_probe({tree.path(), {}})->find();
       ASSERT_TRUE(finding && finding->devices.size() == 1) << file;
     }
     for (const char* file : {"class", "vendor", "device"}) {
       const MadeTree tree;
       tree.pci("pci0000:00/0000:00:02.0", nvidia("0", {{file, garbage}}));
-      EXPECT_THAT(make_pci_probe({tree.root(), {}})->find()->devices, IsEmpty()) << file;
+      EXPECT_THAT(make_pci_probe({tree.path(), {}})->find()->devices, IsEmpty()) << file;
     }
   }
 }
 
 TEST_F(PciProbeTest, ReadsAfreshWhenAGpuIsGone) {
   tree_.pci("pci0000:00/0000:00:01.0/0000:01:00.0", nvidia());
-  const auto probe = make_pci_probe({tree_.root(), {}});
+  const auto probe = make_pci_probe({tree_.path(), {}});
   EXPECT_THAT(probe->find()->devices, SizeIs(1));
   tree_.remove("devices/pci0000:00/0000:00:01.0");
   EXPECT_THAT(probe->find()->devices, IsEmpty());
