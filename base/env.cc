@@ -1,9 +1,10 @@
 #include "base/env.h"
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <fmt/format.h>
+
+#include "base/number.h"
 
 namespace remuda::env {
 namespace {
@@ -48,12 +49,11 @@ std::optional<std::string> get(const Variable& variable) {
 
 Result<int> get_int(const Variable& variable, int low, int high) {
   const std::string text = get(variable).value_or("");
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < low || value > high)
+  const auto value = parse_number<int>(text);
+  if (!value || *value < low || *value > high)
     return usage_error(fmt::format("{} is '{}'; it must be a number from {} to {} ({})", variable.name, text, low, high,
                                    variable.meaning));
-  return value;
+  return *value;
 }
 
 }  // namespace remuda::env

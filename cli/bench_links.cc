@@ -1,7 +1,6 @@
 #include "cli/bench_links.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <fmt/format.h>
@@ -23,7 +22,6 @@ namespace remuda {
 namespace {
 
 constexpr int kSignalStatus = 128;
-constexpr std::string_view kCpuPrefix = "cpu:";
 
 /// A measuring that can start.
 struct PreparedBench {
@@ -41,12 +39,7 @@ double now_since_1970_s() {
 /// CPU devices it takes to have every cpu:N that is named.
 int cpu_devices_for(const std::vector<std::string>& names) {
   int count = 0;
-  for (const std::string& name : names) {
-    int index = -1;
-    if (name.starts_with(kCpuPrefix))
-      std::from_chars(name.data() + kCpuPrefix.size(), name.data() + name.size(), index);
-    count = std::max(count, index + 1);
-  }
+  for (const std::string& name : names) count = std::max(count, cpu_index(name).value_or(-1) + 1);
   return count;
 }
 

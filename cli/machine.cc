@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "base/number.h"
 #include "measure/store.h"
 #include "probe/probe.h"
 #include "recorded/import.h"
 
 namespace remuda {
 namespace {
-
-constexpr int kMostCpuDevices = 4096;
 
 Result<Inventory> read_live(int cpu_devices) {
   REMUDA_ASSIGN(Inventory inventory, LiveMachine({.cpu_devices = cpu_devices}).read());
@@ -18,6 +17,13 @@ Result<Inventory> read_live(int cpu_devices) {
 }
 
 }  // namespace
+
+std::optional<int> cpu_index(std::string_view id) {
+  constexpr std::string_view kPrefix = "cpu:";
+  if (!id.starts_with(kPrefix)) return std::nullopt;
+  const auto index = parse_number<int>(id.substr(kPrefix.size()));
+  return index && *index >= 0 && *index < kMostCpuDevices ? index : std::nullopt;
+}
 
 void add_machine_options(CLI::App& command, MachineFlags& flags) {
   auto* file = command.add_option("--machine", flags.file, "A recorded machine in place of this one");

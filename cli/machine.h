@@ -2,7 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "device/inventory.h"
@@ -13,6 +15,11 @@ struct MachineFlags {
   std::string file;     ///< empty: the live machine
   int cpu_devices = 0;  ///< as in ProbeOptions
 };
+
+inline constexpr int kMostCpuDevices = 4096;
+
+/// N of "cpu:N"; nothing for anything else, and for more than there may be.
+std::optional<int> cpu_index(std::string_view id);
 
 /// Declares --machine FILE and --cpu-devices N. `flags` must live as long as the command's action.
 void add_machine_options(CLI::App& command, MachineFlags& flags);

@@ -1,26 +1,14 @@
 #include "cli/train_devices.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
 
+#include "cli/machine.h"
+
 namespace remuda {
 namespace {
-
-constexpr std::string_view kCpuPrefix = "cpu:";
-constexpr int kMostCpuDevices = 4096;
-
-std::optional<int> cpu_index(std::string_view id) {
-  if (!id.starts_with(kCpuPrefix)) return std::nullopt;
-  id.remove_prefix(kCpuPrefix.size());
-  int index = -1;
-  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), index);
-  if (error != std::errc{} || end != id.data() + id.size() || index < 0 || index >= kMostCpuDevices)
-    return std::nullopt;
-  return index;
-}
 
 std::vector<DeviceSpec> wanted_devices(const DeviceRequest& request) {
   if (request.line.empty()) return request.file;

@@ -1,8 +1,9 @@
 #include "device/pci_address.h"
 
-#include <charconv>
 #include <cstdint>
 #include <fmt/format.h>
+
+#include "base/number.h"
 
 namespace remuda {
 namespace {
@@ -11,11 +12,8 @@ namespace {
 std::optional<uint32_t> take(std::string_view& text, char stop, size_t max_digits) {
   const size_t end = stop ? text.find(stop) : text.size();
   if (end == std::string_view::npos || end == 0 || end > max_digits) return std::nullopt;
-  const std::string_view digits = text.substr(0, end);
-  uint32_t value = 0;
-  const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  if (error != std::errc{} || last != digits.data() + digits.size()) return std::nullopt;
-  text.remove_prefix(stop ? end + 1 : end);
+  const auto value = parse_number<uint32_t>(text.substr(0, end), 16);
+  if (value) text.remove_prefix(stop ? end + 1 : end);
   return value;
 }
 

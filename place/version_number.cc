@@ -1,6 +1,6 @@
 #include "place/version_number.h"
 
-#include <charconv>
+#include "base/number.h"
 
 namespace remuda {
 
@@ -12,11 +12,10 @@ std::optional<VersionNumber> VersionNumber::parse(std::string_view text) {
     const std::string_view part = text.substr(0, dot);
     more = dot != std::string_view::npos;
     if (more) text.remove_prefix(dot + 1);
-    int number = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-    const bool is_number = error == std::errc() && end == part.data() + part.size() && part.front() != '-';
-    if (!is_number || part.size() > kMostDigits || version.parts.size() == kMostParts) return std::nullopt;
-    version.parts.push_back(number);
+    const auto number = parse_number<int>(part);
+    if (!number || part.starts_with('-') || part.size() > kMostDigits || version.parts.size() == kMostParts)
+      return std::nullopt;
+    version.parts.push_back(*number);
   }
   while (!version.parts.empty() && version.parts.back() == 0) version.parts.pop_back();
   return version;

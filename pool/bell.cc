@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "pool/files.h"
 #include "pool/process_id.h"
@@ -33,10 +33,12 @@ bool is_left(const std::string& path) {
   const auto parts = split(name, '.');
   ProcessId owner = own_process_id();  // for the boot id
   if (parts.size() != 3) return false;
-  const auto read = [](const std::string& text, auto& value) {
-    return std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc{};
-  };
-  return read(parts[0], owner.pid) && read(parts[1], owner.start_ticks) && !is_alive(owner);
+  const auto pid = parse_number<int>(parts[0]);
+  const auto start_ticks = parse_number<int64_t>(parts[1]);
+  if (!pid || !start_ticks) return false;
+  owner.pid = *pid;
+  owner.start_ticks = *start_ticks;
+  return !is_alive(owner);
 }
 
 void sweep(const std::string& folder) {

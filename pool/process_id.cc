@@ -1,13 +1,13 @@
 #include "pool/process_id.h"
 
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <fmt/format.h>
 #include <unistd.h>
 #include <vector>
 
 #include "base/file.h"
+#include "base/number.h"
 #include "base/text.h"
 
 namespace remuda {
@@ -23,12 +23,6 @@ struct Stat {
   bool lives() const { return (state != 'Z' && state != 'X' && state != 'x') || (state == 'Z' && threads > 1); }
 };
 
-std::optional<int64_t> number(const std::string& text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
 std::optional<Stat> read_stat(int pid) {
   constexpr size_t kLongest = 8192;
   constexpr size_t kState = 0, kThreads = 17, kStart = 19;  // fields 3, 20 and 22
@@ -39,7 +33,7 @@ std::optional<Stat> read_stat(int pid) {
   if (end == std::string::npos) return std::nullopt;
   const auto fields = split(std::string_view(*text).substr(end + 2), ' ');
   if (fields.size() <= kStart || fields[kState].size() != 1) return std::nullopt;
-  const auto threads = number(fields[kThreads]), start = number(fields[kStart]);
+  const auto threads = parse_number<int64_t>(fields[kThreads]), start = parse_number<int64_t>(fields[kStart]);
   if (!threads || !start) return std::nullopt;
   return Stat{fields[kState][0], *threads, *start};
 }

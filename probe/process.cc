@@ -8,6 +8,7 @@
 #include <sstream>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "probe/sysfs.h"
 
@@ -75,7 +76,7 @@ Reading<double> read_start_time(const std::string& folder) {
   std::istringstream fields(name_end == std::string::npos ? "" : stat.value().substr(name_end + 1));
   std::string field;
   for (int i = 0; i < kFieldsAfterName; ++i) fields >> field;
-  const auto ticks = fields ? sysfs::integer(field) : std::nullopt;
+  const auto ticks = fields ? parse_number<int64_t>(field) : std::nullopt;
   if (!ticks || *ticks < 0) return not_told(path, "start time");
   return boot_time_s() + static_cast<double>(*ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }

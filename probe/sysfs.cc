@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/number.h"
 #include "base/result.h"
 #include "base/text.h"
 
@@ -75,7 +75,7 @@ Reading<std::string> read_word(const std::string& path) {
 Reading<int64_t> read_integer(const std::string& path, int64_t low, int64_t high) {
   const auto text = read(path);
   if (!text.has_value()) return text.missing();
-  const auto value = integer(text.value());
+  const auto value = parse_number<int64_t>(text.value());
   if (!value) return unsupported(fmt::format("{} holds no number", path));
   if (*value < low || *value > high) return unsupported(fmt::format("{} holds {}, which cannot be", path, *value));
   return *value;
@@ -95,7 +95,7 @@ std::vector<int> numbered(const std::string& folder, std::string_view prefix) {
   std::vector<int> numbers;
   for (const std::string& name : entries(folder)) {
     if (!name.starts_with(prefix)) continue;
-    const auto number = integer(std::string_view(name).substr(prefix.size()));
+    const auto number = parse_number<int64_t>(std::string_view(name).substr(prefix.size()));
     if (number && *number >= 0 && *number <= std::numeric_limits<int>::max())
       numbers.push_back(static_cast<int>(*number));
   }
@@ -118,20 +118,14 @@ std::string link_name(const std::string& path) {
   return printable(std::filesystem::read_symlink(path, error).filename().string());
 }
 
-std::optional<int64_t> integer(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::optional<std::vector<int>> index_list(std::string_view text) {
   std::vector<int> indices;
   if (text.empty()) return indices;
   for (const std::string& range : split(text, ',')) {
     const size_t dash = range.find('-');
-    const auto first = integer(std::string_view(range).substr(0, dash));
-    const auto last = dash == std::string::npos ? first : integer(std::string_view(range).substr(dash + 1));
+    const auto first = parse_number<int64_t>(std::string_view(range).substr(0, dash));
+    const auto last =
+        dash == std::string::npos ? first : parse_number<int64_t>(std::string_view(range).substr(dash + 1));
     if (!first || !last || *first < 0 || *first > *last || *last > kMaxIndex) return std::nullopt;
     if (!indices.empty() && *first <= indices.back()) return std::nullopt;
     for (int64_t i = *first; i <= *last; ++i) indices.push_back(static_cast<int>(i));

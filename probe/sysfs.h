@@ -37,8 +37,6 @@ std::string real_path(const std::string& path);
 /// The last name of the path a symbolic link leads to; empty when there is no such link.
 std::string link_name(const std::string& path);
 
-/// All of `text` as a number.
-std::optional<int64_t> integer(std::string_view text);
 /// "0-2,5" -> {0,1,2,5}; nothing when it is no such list, or holds a number above 65535.
 std::optional<std::vector<int>> index_list(std::string_view text);
 

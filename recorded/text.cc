@@ -1,9 +1,9 @@
 #include "recorded/text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 
+#include "base/number.h"
 #include "base/text.h"
 
 namespace remuda::recorded {
@@ -95,10 +95,7 @@ std::string_view trim(std::string_view text) {
 }
 
 std::optional<int> whole_number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text[0] == '-') return std::nullopt;
-  return value;
+  return text.starts_with('-') ? std::nullopt : parse_number<int>(text);
 }
 
 std::string brief(std::string_view text, size_t limit) {

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <sstream>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "probe/sysfs.h"
 
@@ -48,7 +49,7 @@ Reading<int64_t> read_errors(const std::string& path, std::string_view key) {
   if (!text.has_value()) return text.missing();
   for (const std::string& line : split(text.value(), '\n'))
     if (line.starts_with(key))
-      if (const auto count = sysfs::integer(std::string_view(line).substr(key.size())); count && *count >= 0)
+      if (const auto count = parse_number<int64_t>(std::string_view(line).substr(key.size())); count && *count >= 0)
         return *count;
   return Missing{MissingReason::unsupported, fmt::format("{} holds no count", path)};
 }
@@ -73,7 +74,7 @@ std::optional<int> highest_clock_mhz(std::string_view table) {
   std::optional<int> highest;
   for (std::string word; words >> word;) {
     if (!word.ends_with("Mhz") && !word.ends_with("MHz")) continue;
-    const auto clock = sysfs::integer(std::string_view(word).substr(0, word.size() - 3));
+    const auto clock = parse_number<int64_t>(std::string_view(word).substr(0, word.size() - 3));
     if (clock && *clock > highest.value_or(0) && *clock <= kMost) highest = static_cast<int>(*clock);
   }
   return highest;

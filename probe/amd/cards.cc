@@ -1,12 +1,13 @@
 #include "probe/amd/cards.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <functional>
 #include <limits>
 #include <set>
 #include <utility>
+
+#include "base/number.h"
 
 namespace remuda::amd {
 namespace {
@@ -99,9 +100,8 @@ void read_card(const Card& card, Device& device) {
 std::string uuid_text(uint64_t unique_id) { return fmt::format("GPU-{:016x}", unique_id); }
 
 std::optional<uint64_t> parse_unique_id(std::string_view text) {
-  uint64_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id, 16);
-  return error == std::errc{} && end == text.data() + text.size() && id != 0 ? std::optional(id) : std::nullopt;
+  const auto id = parse_number<uint64_t>(text, 16);
+  return id == 0 ? std::nullopt : id;
 }
 
 uint64_t unique_id_of(const Card& card) {

@@ -1,9 +1,9 @@
 #include "probe/amd/kfd.h"
 
-#include <charconv>
 #include <fmt/format.h>
 #include <limits>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "device/pci_address.h"
 #include "probe/sysfs.h"
@@ -13,12 +13,6 @@ namespace {
 
 constexpr size_t kMaxProperties = 512;
 constexpr uint64_t kMaxInt = std::numeric_limits<int>::max();
-
-std::optional<uint64_t> number(std::string_view text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
 
 Properties read_properties(const std::string& folder) {
   return parse_properties(sysfs::read(folder + "/properties").value_or(""));
@@ -69,7 +63,8 @@ Properties parse_properties(std::string_view text) {
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const size_t space = line.find(' ');
     if (space == 0 || space == std::string_view::npos) continue;
-    if (const auto value = number(line.substr(space + 1))) properties.emplace(line.substr(0, space), *value);
+    if (const auto value = parse_number<uint64_t>(line.substr(space + 1)))
+      properties.emplace(line.substr(0, space), *value);
   }
   return properties;
 }

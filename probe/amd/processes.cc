@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "base/number.h"
 #include "probe/process.h"
 #include "probe/sysfs.h"
 
@@ -17,7 +18,7 @@ KfdProcess read_process(const std::string& folder, int pid, const std::string& p
   found.process.type = "compute";
   for (const std::string& name : sysfs::entries(folder)) {
     if (!name.starts_with(kMemory)) continue;
-    const auto gpu = sysfs::integer(std::string_view(name).substr(kMemory.size()));
+    const auto gpu = parse_number<int64_t>(std::string_view(name).substr(kMemory.size()));
     if (!gpu || *gpu <= 0) continue;
     found.memory[static_cast<uint64_t>(*gpu)] = sysfs::read_integer(fmt::format("{}/{}", folder, name), 0, kMost);
   }

@@ -1,9 +1,9 @@
 #include "probe/nvml/watched.h"
 
-#include <charconv>
 #include <fmt/format.h>
 #include <utility>
 
+#include "base/number.h"
 #include "probe/sysfs.h"
 
 namespace remuda::nvml {
@@ -14,7 +14,7 @@ constexpr std::string_view kReady = "ready", kUnviable = "unviable ", kOpen = "o
 /// The GPU a step is about: 3 of "read 3".
 std::optional<int> gpu_of(const std::string& step) {
   const size_t space = step.find(' ');
-  const auto index = space == std::string::npos ? std::nullopt : sysfs::integer(step.substr(space + 1));
+  const auto index = space == std::string::npos ? std::nullopt : parse_number<int64_t>(step.substr(space + 1));
   return index ? std::optional(static_cast<int>(*index)) : std::nullopt;
 }
 

@@ -1,8 +1,8 @@
 #include "probe/pci/function.h"
 
-#include <charconv>
 #include <fmt/format.h>
 
+#include "base/number.h"
 #include "device/pci_address.h"
 #include "probe/sysfs.h"
 
@@ -32,10 +32,7 @@ std::optional<Function> read_function(const std::string& path) {
 std::optional<uint32_t> read_hex(const std::string& path) {
   const auto text = sysfs::read(path);
   if (!text.has_value() || !text.value().starts_with("0x")) return std::nullopt;
-  const char* const end = text.value().data() + text.value().size();
-  uint32_t value = 0;
-  const auto [last, error] = std::from_chars(text.value().data() + 2, end, value, 16);
-  return error == std::errc{} && last == end ? std::optional(value) : std::nullopt;
+  return parse_number<uint32_t>(std::string_view(text.value()).substr(2), 16);
 }
 
 }  // namespace remuda::pci

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sstream>
 
+#include "base/number.h"
 #include "probe/sysfs.h"
 
 namespace remuda::pci {
@@ -28,7 +29,7 @@ Reading<int64_t> read_memory(const std::string& path) {
   for (std::string word; words >> word;) {
     if (word != "MemTotal:") continue;
     words >> word;
-    const auto size = sysfs::integer(word);
+    const auto size = parse_number<int64_t>(word);
     if (size && *size >= 0 && *size <= std::numeric_limits<int64_t>::max() / kKiB) return *size * kKiB;
     break;
   }
