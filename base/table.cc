@@ -1,19 +1,30 @@
 #include "base/table.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "base/characters.h"
 #include "base/check.h"
 
 namespace remuda {
 namespace {
 
-size_t width(const std::string& cell) {
-  return std::count_if(cell.begin(), cell.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; });
-}
+constexpr size_t kGap = 2;  // characters between columns
 
 bool is_number(const std::string& cell) {
   return cell.find_first_of("0123456789") != std::string::npos &&
          cell.find_first_not_of("0123456789.,-+:% x") == std::string::npos;
+}
+
+/// Takes from the widest column until all fit into `width`, as far as that goes.
+void narrow(std::vector<size_t>& widths, size_t width) {
+  constexpr size_t kNarrowest = 8;
+  const auto total = [&] { return std::accumulate(widths.begin(), widths.end(), kGap * (widths.size() - 1)); };
+  for (size_t excess = total() > width ? total() - width : 0; excess > 0; --excess) {
+    const auto widest = std::ranges::max_element(widths);
+    if (*widest <= kNarrowest) return;
+    --*widest;
+  }
 }
 
 }  // namespace
@@ -25,22 +36,27 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::text() const {
-  const size_t columns = rows_.front().size();
-  std::vector<size_t> widths(columns, 0);
-  std::vector<bool> numeric(columns, rows_.size() > 1);
-  for (size_t r = 0; r < rows_.size(); ++r)
-    for (size_t c = 0; c < columns; ++c) {
-      widths[c] = std::max(widths[c], width(rows_[r][c]));
-      if (r > 0 && !rows_[r][c].empty() && !is_number(rows_[r][c])) numeric[c] = false;
-    }
+std::vector<size_t> Table::widths() const {
+  std::vector<size_t> widths(rows_.front().size(), 0);
+  for (const auto& row : rows_)
+    for (size_t c = 0; c < widths.size(); ++c) widths[c] = std::max(widths[c], characters(row[c]));
+  return widths;
+}
+
+std::string Table::text(size_t width) const {
+  std::vector<size_t> widths = this->widths();
+  narrow(widths, width);
+  std::vector<bool> numeric(widths.size(), rows_.size() > 1);
+  for (size_t r = 1; r < rows_.size(); ++r)
+    for (size_t c = 0; c < widths.size(); ++c)
+      if (!rows_[r][c].empty() && !is_number(rows_[r][c])) numeric[c] = false;
   std::string text;
   for (const auto& row : rows_) {
     std::string line;
-    for (size_t c = 0; c < columns; ++c) {
-      const std::string padding(widths[c] - width(row[c]), ' ');
-      if (c > 0) line += "  ";
-      line += numeric[c] ? padding + row[c] : row[c] + padding;
+    for (size_t c = 0; c < widths.size(); ++c) {
+      const std::string cell = shortened(row[c], widths[c]), padding(widths[c] - characters(cell), ' ');
+      if (c > 0) line.append(kGap, ' ');
+      line += numeric[c] ? padding + cell : cell + padding;
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";

@@ -13,10 +13,14 @@ class Table {
   explicit Table(std::vector<std::string> header);
   /// As many cells as the header has.
   void add(std::vector<std::string> row);
-  /// All rows, each ending in a newline, no trailing spaces.
-  std::string text() const;
+  /// All rows, each ending in a newline, no trailing spaces. Where they are longer than `width`, the widest columns are
+  /// cut, with "..." where something is left out, but none to less than a few characters.
+  std::string text(size_t width = kAnyWidth) const;
+
+  static constexpr size_t kAnyWidth = static_cast<size_t>(-1);
 
  private:
+  std::vector<size_t> widths() const;
   std::vector<std::vector<std::string>> rows_;
 };
 

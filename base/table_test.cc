@@ -41,6 +41,21 @@ TEST(Table, WidthCountsCharactersNotBytes) {
   EXPECT_EQ(table.text(), "A   B\né   x\nab  y\n");
 }
 
+TEST(Table, TheWidestColumnsGiveWayWhereThereIsNoRoom) {
+  Table table({"JOB", "WHAT", "WHY"});
+  table.add({"12", "sleep 100 # größer", "waits for the end of job 11"});
+  EXPECT_EQ(table.text(100), table.text());
+  EXPECT_EQ(table.text(44),
+            "JOB  WHAT                WHY\n"
+            " 12  sleep 100 # größer  waits for the en...\n");
+  EXPECT_EQ(table.text(30),
+            "JOB  WHAT         WHY\n"
+            " 12  sleep 10...  waits for...\n");
+  EXPECT_EQ(table.text(1),
+            "JOB  WHAT      WHY\n"
+            " 12  sleep...  waits...\n");
+}
+
 TEST(Table, EmptyRowsLeaveNoTrailingSpaces) {
   Table table({"A", "B"});
   table.add({"", ""});

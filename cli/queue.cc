@@ -6,9 +6,11 @@
 #include <tuple>
 #include <unistd.h>
 
+#include "base/characters.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/pool_machine.h"
+#include "cli/terminal.h"
 #include "device/fields.h"
 
 namespace remuda {
@@ -29,8 +31,8 @@ std::string what_text(const Job& job) {
   std::string text;
   for (const std::string& argument : job.command) text += (text.empty() ? "" : " ") + argument;
   if (!job.name.empty()) text = job.name + ": " + text;
-  if (text.size() > kLongest) text = text.substr(0, kLongest - 3) + "...";
-  return printable(text);
+  std::ranges::replace(text, '\t', ' ');
+  return shortened(printable(text), kLongest);
 }
 
 std::string until_text(double until_s, double now_s) { return until_s > 0 ? duration_text(until_s - now_s) : "-"; }
@@ -50,7 +52,7 @@ Result<int> ps(const QueueFlags& flags) {
   if (flags.json)
     fmt::print("{}", to_pretty(pool_json(state, foreign, caretaker.inventory(), now_s)));
   else
-    fmt::print("{}", leases_text(state, foreign, caretaker.inventory(), now_s));
+    fmt::print("{}", leases_text(state, foreign, caretaker.inventory(), now_s, table_width()));
   return 0;
 }
 
@@ -63,7 +65,7 @@ Result<int> queue(const QueueFlags& flags) {
     for (const Job* job : waiting_jobs(state, now_s)) list.push_back(to_json(*job));
     fmt::print("{}", to_pretty(Json{{"waiting", std::move(list)}}));
   } else {
-    fmt::print("{}", queue_text(state, now_s));
+    fmt::print("{}", queue_text(state, now_s, table_width()));
   }
   return 0;
 }
@@ -77,8 +79,8 @@ Result<std::string> waiting_text(Caretaker& caretaker, const PoolState& state, c
   if (const auto* refusal = std::get_if<Refusal>(&answer)) text += refusal_text(*refusal);
   const auto waiting = waiting_jobs(state, wall_clock_s());
   const auto before = std::ranges::find(waiting, job.id, &Job::id) - waiting.begin();
-  return text +
-         (before > 0 ? fmt::format("{} of the waiting jobs go first\n", before) : "It is the first in the queue\n");
+  if (before == 0) return text + "It is the first in the queue\n";
+  return text + fmt::format("{} waiting job{} before it\n", before, before == 1 ? " goes" : "s go");
 }
 
 Result<std::string> why_text(Caretaker& caretaker, int64_t id) {
@@ -155,7 +157,7 @@ Json pool_json(const PoolState& state, const std::vector<Held>& foreign, const I
 }
 
 std::string leases_text(const PoolState& state, const std::vector<Held>& foreign, const Inventory& inventory,
-                        double now_s) {
+                        double now_s, size_t width) {
   if (state.leases.empty() && foreign.empty()) return "Nobody holds a device\n";
   Table table({"DEVICE", "SHARE", "USER", "JOB", "FOR", "LEFT", "WHAT"});
   for (const Lease& lease : state.leases) {
@@ -167,17 +169,17 @@ std::string leases_text(const PoolState& state, const std::vector<Held>& foreign
   for (const Held& held : foreign)
     table.add({label_of(inventory, held.device), fmt::format("{:.0f} %", held.share * 100), printable(held.holder),
                "no lease", held.since_s ? duration_text(now_s - *held.since_s) : "-", "-", ""});
-  return table.text();
+  return table.text(width);
 }
 
-std::string queue_text(const PoolState& state, double now_s) {
+std::string queue_text(const PoolState& state, double now_s, size_t width) {
   const auto jobs = waiting_jobs(state, now_s);
   if (jobs.empty()) return "Nobody waits\n";
   Table table({"JOB", "USER", "PRIORITY", "DEVICES", "FOR", "WHAT", "WHY"});
   for (const Job* job : jobs)
     table.add({std::to_string(job->id), job->user, std::to_string(job->priority), std::to_string(job->request.count),
                duration_text(now_s - job->submitted_s), what_text(*job), job->why});
-  return table.text();
+  return table.text(width);
 }
 
 Result<int> cancel_jobs(const MachineFlags& machine, const std::vector<int64_t>& jobs) {
@@ -201,7 +203,9 @@ void add_ps(Program& program) {
 void add_queue(Program& program) {
   add_reader(program, "queue", "Show the jobs that wait, and why",
              "In the order of their turns: by priority, then whose user had least lately, then by arrival.\n\n"
-             "Examples:\n  remuda queue\n  remuda queue --json\n",
+             "On a terminal long texts are cut to its width; `remuda why JOB` says all.\n\n"
+             "Examples:\n  remuda queue         a line for each job that waits\n"
+             "  remuda queue --json  all that is known of them, for programs\n",
              queue);
 }
 

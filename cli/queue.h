@@ -20,10 +20,10 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, double now_s);
 /// of a job.
 Json pool_json(const PoolState& state, const std::vector<Held>& foreign, const Inventory& inventory, double now_s);
 
-/// A line for each device that somebody has.
+/// A line for each device that somebody has, and for each job that waits; see Table::text() for `width`.
 std::string leases_text(const PoolState& state, const std::vector<Held>& foreign, const Inventory& inventory,
-                        double now_s);
-std::string queue_text(const PoolState& state, double now_s);
+                        double now_s, size_t width);
+std::string queue_text(const PoolState& state, double now_s, size_t width);
 
 /// Cancels jobs for their user or root; `remuda release` is the same.
 Result<int> cancel_jobs(const MachineFlags& machine, const std::vector<int64_t>& jobs);

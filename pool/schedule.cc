@@ -61,7 +61,7 @@ class Pass {
     for (const int64_t id : job.after) {
       const Job* before = state_.find(id);
       if (before->state == JobState::ended) continue;
-      job.why = fmt::format("waits for the end of job {}, which is {}", id, to_string(before->state));
+      job.why = fmt::format("job {}, which must end well before, is {}", id, to_string(before->state));
       return false;
     }
     return true;

@@ -200,7 +200,7 @@ TEST_F(Schedule, WaitsForTheJobsBefore) {
   later.after = {1};
   add(later);
   EXPECT_THAT(look(), ElementsAre(1));
-  EXPECT_EQ(job(2).why, "waits for the end of job 1, which is running");
+  EXPECT_EQ(job(2).why, "job 1, which must end well before, is running");
   finish(1, 200);
   EXPECT_THAT(look(200), ElementsAre(2));
 }

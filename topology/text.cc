@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/characters.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "topology/label.h"
@@ -16,13 +17,8 @@ namespace {
 
 constexpr size_t kModelWidth = 32, kCoresWidth = 24;
 
-/// At most `width` bytes; longer text ends in "..".
-std::string clip(const std::string& text, size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 2) + "..";
-}
-
 std::string cores_cell(const Device& device) {
-  return device.cores.has_value() ? clip(index_ranges(device.cores.value()), kCoresWidth) : "?";
+  return device.cores.has_value() ? shortened(index_ranges(device.cores.value()), kCoresWidth) : "?";
 }
 
 std::string numa_cell(const Reading<int>& node) { return node.has_value() ? std::to_string(node.value()) : "?"; }
@@ -63,7 +59,7 @@ std::string label_table(const Inventory& inventory, const Matrix& matrix,
     std::vector<std::string> row{device.label()};
     for (const auto& pair : matrix.pairs[i]) row.push_back(printable(pair.label));
     row.insert(row.end(),
-               {cores_cell(device), numa_cell(device.numa_node), printable(clip(device.model, kModelWidth))});
+               {cores_cell(device), numa_cell(device.numa_node), shortened(printable(device.model), kModelWidth)});
     table.add(std::move(row));
   }
   for (size_t i = 0; i < nics.size(); ++i) {
