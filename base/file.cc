@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/env.h"
+#include "base/read_all.h"
 
 namespace remuda {
 namespace fs = std::filesystem;
@@ -63,6 +64,21 @@ Result<Target> find_target(const std::string& path) {
   return target;
 }
 
+struct Opened {
+  Fd fd;
+  mode_t mode;
+};
+
+/// Never waits: a pipe that nobody writes to is opened, too.
+Result<Opened> open_anything(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info{};
+  if (!fd || ::fstat(fd.get(), &info) != 0)
+    return usage_error(fmt::format("cannot read {}: {}", path, errno_text(errno)));
+  if (S_ISDIR(info.st_mode)) return usage_error(fmt::format("cannot read {}: it is a directory, not a file", path));
+  return Opened{std::move(fd), info.st_mode};
+}
+
 }  // namespace
 
 void Fd::reset(int fd) {
@@ -87,26 +103,15 @@ MappedFile::~MappedFile() {
 }
 
 Result<Fd> open_for_reading(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return usage_error(fmt::format("cannot read {}: {}", path, errno_text(errno)));
-  struct stat info{};
-  if (::fstat(fd.get(), &info) == 0 && S_ISDIR(info.st_mode))
-    return usage_error(fmt::format("cannot read {}: it is a directory, not a file", path));
-  return fd;
+  REMUDA_ASSIGN(Opened file, open_anything(path));
+  if (!S_ISREG(file.mode)) return usage_error(fmt::format("cannot read {}: it is not a regular file", path));
+  return std::move(file.fd);
 }
 
 Result<std::string> read_text(const std::string& path, size_t limit) {
-  REMUDA_ASSIGN(const Fd fd, open_for_reading(path));
-  std::string text;
-  char buffer[65536];
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return usage_error(fmt::format("cannot read {}: {}", path, errno_text(errno)));
-    if (got == 0) return text;
-    text.append(buffer, got);
-    if (text.size() > limit) return usage_error(fmt::format("{} is larger than {} bytes", path, limit));
-  }
+  constexpr double kPipePatience_s = 60;
+  REMUDA_ASSIGN(const Opened file, open_anything(path));
+  return read_all(file.fd.get(), path, limit, kPipePatience_s);
 }
 
 Result<void> write_all(int fd, std::string_view bytes, std::string_view name) {

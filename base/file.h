@@ -52,10 +52,10 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-/// Opens for reading. The error names the path and what is wrong with it.
+/// Opens a regular file for reading; never waits. The error names the path and what is wrong with it.
 Result<Fd> open_for_reading(const std::string& path);
 
-/// Reads a small text file whole; refuses more than `limit` bytes.
+/// Reads a small text file whole, or a pipe's text up to its end (see read_all.h); refuses more than `limit` bytes.
 Result<std::string> read_text(const std::string& path, size_t limit = 16 << 20);
 
 /// Writes all bytes to a descriptor, over short writes and EINTR.

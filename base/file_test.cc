@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <tuple>
 #include <unistd.h>
 #include <vector>
@@ -299,7 +301,21 @@ TEST_F(ReadTest, RefusesAFileThatMayNotBeRead) {
 TEST_F(ReadTest, TakesTheLimitAndNotAByteMore) {
   put(path("text"), "12345");
   EXPECT_EQ(read_text(path("text"), 5).value(), "12345");
-  EXPECT_THAT(read_text(path("text"), 4).error().message, HasSubstr("larger than 4 bytes"));
+  EXPECT_THAT(read_text(path("text"), 4).error().message, HasSubstr("it is larger than 4 B"));
+}
+
+TEST_F(ReadTest, OpensOnlyRegularFilesAndNeverWaits) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(open_for_reading(path("pipe")).error().message,
+            fmt::format("cannot read {}: it is not a regular file", path("pipe")));
+  EXPECT_THAT(open_for_reading("/dev/null").error().message, HasSubstr("it is not a regular file"));
+}
+
+TEST_F(ReadTest, TakesAPipeForAText) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(path("pipe")) << "from a pipe"; });
+  EXPECT_EQ(read_text(path("pipe")).value(), "from a pipe");
+  writer.join();
 }
 
 TEST_F(ReadTest, ReadsMoreThanOneBufferful) {

@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/read_all.h"
 #include "cli/record.h"
 #include "recorded/import.h"
 
 namespace remuda {
 namespace {
 
-constexpr size_t kLargestInput = 64 << 20;
 constexpr const char* kFooter =
     "Reads what nvidia-smi topo -m, nvidia-smi topo -p2p, nvidia-smi -q -x and rocm-smi --showtopo print, NCCL and "
     "RCCL\n"
@@ -28,10 +28,14 @@ struct ImportFlags {
   Privacy privacy;
 };
 
+/// A pipe, too, as the shell's <(program) is one.
 Result<Inventory> read(const std::string& file) {
-  if (file != "-") return read_machine_file(file);
-  REMUDA_ASSIGN(const std::string text, read_text("/dev/stdin", kLargestInput));
-  return import_machine(text, "stdin");
+  if (file == "-") {
+    REMUDA_ASSIGN(const std::string text, read_all(STDIN_FILENO, "standard input", kLargestRecording, kForever_s));
+    return import_machine(text, "stdin");
+  }
+  REMUDA_ASSIGN(const std::string text, read_text(file, kLargestRecording));
+  return import_machine(text, file);
 }
 
 Result<int> import(const ImportFlags& flags) {

@@ -1,13 +1,10 @@
 #include "recorded/import.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
+#include "base/read_all.h"
 #include "base/text.h"
 #include "recorded/formats.h"
 
@@ -16,7 +13,6 @@ namespace {
 
 using namespace recorded;
 
-constexpr size_t kLargestFile = 64 << 20;
 constexpr const char* kExpected =
     "expected an inventory, or what nvidia-smi topo -m, nvidia-smi -q -x, rocm-smi --showtopo or NCCL_TOPO_DUMP_FILE "
     "gives";
@@ -63,23 +59,9 @@ Result<Inventory> import_machine(std::string_view text, std::string_view where) 
 }
 
 Result<Inventory> read_machine_file(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  const std::string name = printable(path);
-  const auto refuse = [&](const std::string& why) { return usage_error(fmt::format("cannot read {}: {}", name, why)); };
-  struct stat info{};
-  if (!fd || ::fstat(fd.get(), &info) != 0) return refuse(errno_text(errno));
-  if (S_ISDIR(info.st_mode)) return refuse("it is a directory, not a file");
-  if (!S_ISREG(info.st_mode)) return refuse("it is not a regular file");
-  std::string text;
-  char buffer[65536];
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return refuse(errno_text(errno));
-    if (got == 0) return import_machine(text, path);
-    text.append(buffer, static_cast<size_t>(got));
-    if (text.size() > kLargestFile) return refuse("it is larger than " + human_bytes(kLargestFile));
-  }
+  REMUDA_ASSIGN(const Fd file, open_for_reading(path));
+  REMUDA_ASSIGN(const std::string text, read_all(file.get(), path, kLargestRecording, 0));
+  return import_machine(text, path);
 }
 
 }  // namespace remuda

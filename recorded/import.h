@@ -18,7 +18,10 @@ namespace remuda {
 /// cannot be read is a usage error of one sentence that starts with `where`. Pure.
 Result<Inventory> import_machine(std::string_view text, std::string_view where);
 
-/// The same for a file of at most 64 MiB. Never waits: what is not a regular file is refused.
+/// What is larger is not read.
+inline constexpr size_t kLargestRecording = 64 << 20;
+
+/// The same for a file. Never waits: what is not a regular file is refused.
 Result<Inventory> read_machine_file(const std::string& path);
 
 }  // namespace remuda

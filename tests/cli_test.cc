@@ -49,6 +49,16 @@ TEST(Program, ListPrintsTheInventoryAsJson) {
   EXPECT_FALSE((*json)["devices"][0]["cores"].empty());
 }
 
+TEST(Program, ImportReadsAPipeByNameAndStandardInput) {
+  const std::string matrix = "printf '\\tGPU0\\tGPU1\\nGPU0\\t X \\tPIX\\nGPU1\\tPIX\\t X \\n'";
+  const Finished named = shell("bash -c \"" REMUDA_PROGRAM " import <(" + matrix + ")\"");
+  EXPECT_EQ(named.status, 0) << named.err;
+  const Finished streamed = shell(matrix + " | " REMUDA_PROGRAM " import -");
+  EXPECT_EQ(streamed.status, 0) << streamed.err;
+  for (const Finished& imported : {named, streamed})
+    EXPECT_EQ(parse_json(imported.out, "output").value()["devices"].size(), 2u) << imported.err;
+}
+
 TEST(Program, MoreCpuDevicesThanCoresAreAUsageError) {
   const Finished list = remuda("list --cpu-devices 4096");
   EXPECT_EQ(list.status, 2);
