@@ -88,8 +88,8 @@ void add_place(Program& program) {
       ->type_name("DEVICES")
       ->delimiter(',')
       ->allow_extra_args(false);
-  CLI::Option* json = command.add_flag("--json", flags->json, "Print the answer as JSON");
-  command.add_flag("--explain", flags->explain, "Say why these, and what was rejected")->excludes(json);
+  command.add_flag("--json", flags->json, "Print the answer as JSON, which explains itself");
+  command.add_flag("--explain", flags->explain, "Say why these, and what was rejected");
   command.footer(footer());
 }
 

@@ -59,6 +59,9 @@ TEST_F(PlaceCommand, PrintsIdsAsJson) {
   EXPECT_EQ(json["devices"], Json({"GPU-0", "GPU-1"}));
   EXPECT_EQ(json["explanation"]["ring"]["gbps"], 100);
   EXPECT_FALSE(json.contains("shares"));
+  const std::string alone = out_;
+  EXPECT_EQ(run({"-n", "2", "--json", "--explain"}).value(), 0);
+  EXPECT_EQ(out_, alone);
 }
 
 TEST_F(PlaceCommand, Explains) {
