@@ -1,6 +1,7 @@
 // The `remuda` program: parses the command line and runs the chosen subcommand.
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "cli/subcommands.h"
 #include "cli/usage.h"
 
@@ -9,7 +10,7 @@ namespace {
 int run(const remuda::Action& action) {
   const remuda::Result<int> status = action();
   if (status) return *status;
-  fmt::print(stderr, "remuda: {}\n", status.error().message);
+  fmt::print(stderr, "remuda: {}\n", remuda::printable(status.error().message));
   return exit_status(status.error().kind);
 }
 

@@ -134,7 +134,7 @@ class Progress {
   }
   static void print_end(const Message& message) {
     const std::string who = message.job > 0 ? fmt::format("job {}: ", message.job) : "";
-    fmt::print(stderr, "remuda: {}{}\n", who, message.text);
+    fmt::print(stderr, "remuda: {}{}\n", who, printable(message.text));
   }
 
   const bool quiet_;

@@ -39,7 +39,7 @@ std::string unknown(const CLI::App& command, const std::string& argument) {
 std::string text(const CLI::App& command, const std::string& sentence) {
   const CLI::App* parent = command.get_parent();
   const std::string name = parent ? parent->get_name() + " " + command.get_name() : command.get_name();
-  return fmt::format("{}: {}\nSee {} --help.\n", name, sentence, name);
+  return fmt::format("{}: {}\nSee {} --help.\n", name, printable(sentence), name);
 }
 
 }  // namespace

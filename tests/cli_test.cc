@@ -49,6 +49,15 @@ TEST(Program, ListPrintsTheInventoryAsJson) {
   EXPECT_FALSE((*json)["devices"][0]["cores"].empty());
 }
 
+TEST(Program, NoWordOfTheCommandLineReachesTheTerminalAsAnEscapeSequence) {
+  for (const char* arguments : {"list --machine", "report", "list", ""}) {
+    const Finished refused = remuda(std::string(arguments) + " \"$(printf 'a\\033[2Jb')\"");
+    EXPECT_EQ(refused.status, 2) << arguments;
+    EXPECT_THAT(refused.err, Not(HasSubstr("\x1b"))) << arguments;
+    EXPECT_THAT(refused.err, HasSubstr("a?[2Jb")) << arguments;
+  }
+}
+
 TEST(Program, ImportReadsAPipeByNameAndStandardInput) {
   const std::string matrix = "printf '\\tGPU0\\tGPU1\\nGPU0\\t X \\tPIX\\nGPU1\\tPIX\\t X \\n'";
   const Finished named = shell("bash -c \"" REMUDA_PROGRAM " import <(" + matrix + ")\"");
