@@ -32,7 +32,7 @@ inline constexpr Variable connect_timeout{"REMUDA_CONNECT_TIMEOUT",
                                           "seconds ranks wait for each other at the start; 60 unless set"};
 inline constexpr Variable openblas_coretype{"OPENBLAS_CORETYPE", "OpenBLAS kernels; chosen from the CPU unless set"};
 inline constexpr Variable home{"HOME", "the user's folder"};
-inline constexpr Variable state_home{"XDG_STATE_HOME", "where measured figures are kept; ~/.local/state unless set"};
+inline constexpr Variable state_home{"XDG_STATE_HOME", "where pools and figures are kept; ~/.local/state unless set"};
 inline constexpr Variable tmpdir{"TMPDIR", "where scratch files go; /tmp unless set"};
 inline constexpr Variable no_color{"NO_COLOR", "no colour in output when set and not empty"};
 inline constexpr Variable term{"TERM", "dumb: no colour, no progress bar"};

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
-#include "base/env.h"
 #include "base/file.h"
+#include "base/state_folder.h"
 #include "base/text.h"
 #include "device/fields.h"
 
@@ -16,7 +15,6 @@ namespace remuda {
 namespace {
 
 constexpr int kVersion = 1;
-constexpr mode_t kFolderMode = 0700;
 
 /// A device as the store knows it.
 struct Key {
@@ -71,27 +69,15 @@ struct Stored {
   }
 };
 
-Result<std::string> state_folder() {
-  const std::string state = env::get(env::state_home).value_or("");
-  if (state.starts_with('/')) return state + "/remuda";
-  const std::string home = env::get(env::home).value_or("");
-  if (home.starts_with('/')) return home + "/.local/state/remuda";
+Result<std::string> store_folder() {
+  if (auto folder = state_folder()) return *std::move(folder);
   if (::geteuid() == 0) return "/var/lib/remuda";
   return usage_error("there is no place for what is measured: neither HOME nor XDG_STATE_HOME names a folder");
 }
 
 Result<std::string> store_path() {
-  REMUDA_ASSIGN(const std::string folder, state_folder());
+  REMUDA_ASSIGN(const std::string folder, store_folder());
   return folder + "/measured.json";
-}
-
-Result<void> make_folders(const std::string& path) {
-  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const std::string part = path.substr(0, end);
-    if (::mkdir(part.c_str(), kFolderMode) != 0 && errno != EEXIST)
-      return usage_error(fmt::format("cannot make the folder {}: {}", part, errno_text(errno)));
-    if (end == std::string::npos) return {};
-  }
 }
 
 tl::unexpected<Error> useless(const std::string& path, const std::string& why) {
@@ -165,7 +151,7 @@ void add(Stored& stored, const Inventory& inventory, const MeasuredLink& measure
 }  // namespace
 
 Result<void> load_measured(Inventory& inventory) {
-  if (!state_folder()) return {};  // no place, so nothing was stored
+  if (!store_folder()) return {};  // no place, so nothing was stored
   REMUDA_ASSIGN(const std::string path, store_path());
   REMUDA_ASSIGN(Stored stored, read_store(path));
   for (auto& device : stored.devices) load_device(inventory, device);
@@ -174,8 +160,8 @@ Result<void> load_measured(Inventory& inventory) {
 }
 
 Result<void> check_measured_store() {
-  REMUDA_ASSIGN(const std::string folder, state_folder());
-  REMUDA_TRY(make_folders(folder));
+  REMUDA_ASSIGN(const std::string folder, store_folder());
+  if (const auto made = make_folder(folder); !made) return usage_error(made.error().message);
   REMUDA_ASSIGN(const std::string path, store_path());
   REMUDA_TRY(PendingFile::create(path));
   REMUDA_TRY(read_store(path));

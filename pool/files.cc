@@ -18,11 +18,6 @@ constexpr mode_t kFileMode = 0600;
 
 std::string folder_of(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }
 
-Result<void> make_one(const std::string& path) {
-  if (::mkdir(path.c_str(), kFolderMode) == 0 || errno == EEXIST) return {};
-  return failed(fmt::format("cannot make the folder {}: {}", path, errno_text(errno)));
-}
-
 /// A file without a name, or where there can be none, one with a name that nobody else uses; gone when this goes.
 class Draft {
  public:
@@ -48,13 +43,6 @@ class Draft {
 };
 
 }  // namespace
-
-Result<void> make_folder(const std::string& path) {
-  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    REMUDA_TRY(make_one(path.substr(0, end)));
-    if (end == std::string::npos) return {};
-  }
-}
 
 Result<void> make_like_parent(const std::string& path) {
   if (::mkdir(path.c_str(), kFolderMode) == 0) return share_with_group(path, folder_of(path));

@@ -7,9 +7,6 @@
 
 namespace remuda {
 
-/// Makes the folder, and those above it, with mode 0700 where they are not there.
-Result<void> make_folder(const std::string& path);
-
 /// Makes a folder in one that is there, with its group and the group's permissions.
 Result<void> make_like_parent(const std::string& path);
 

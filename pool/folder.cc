@@ -10,7 +10,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/env.h"
+#include "base/state_folder.h"
 #include "pool/pool.h"
 
 namespace remuda {
@@ -21,14 +21,6 @@ namespace fs = std::filesystem;
 bool is_writable_folder(const std::string& path) {
   struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && ::access(path.c_str(), R_OK | W_OK | X_OK) == 0;
-}
-
-Result<std::string> state_folder() {
-  const std::string state = env::get(env::state_home).value_or("");
-  if (state.starts_with('/')) return state + "/remuda";
-  const std::string home = env::get(env::home).value_or("");
-  if (home.starts_with('/')) return home + "/.local/state/remuda";
-  return usage_error("there is no place for the pool: neither HOME nor XDG_STATE_HOME names a folder");
 }
 
 /// For a folder's name: "my box" -> "my_box".
@@ -50,13 +42,14 @@ std::string host() {
 
 Result<std::string> pool_folder_beside(const std::string& shared, const std::string& machine_file) {
   if (machine_file.empty() && is_writable_folder(shared)) return shared;
-  REMUDA_ASSIGN(std::string state, state_folder());
-  if (machine_file.empty()) return state + "/pool-" + as_name(host());
+  const auto state = state_folder();
+  if (!state) return usage_error("there is no place for the pool: neither HOME nor XDG_STATE_HOME names a folder");
+  if (machine_file.empty()) return *state + "/pool-" + as_name(host());
   std::error_code error;
   const fs::path file = fs::canonical(machine_file, error);
   if (error) return usage_error(fmt::format("cannot read {}: {}", machine_file, error.message()));
   const std::string key = host() + '\n' + file.string();
-  return fmt::format("{}/pools/{}-{:016x}", state, as_name(file.stem().string()), XXH3_64bits(key.data(), key.size()));
+  return fmt::format("{}/pools/{}-{:016x}", *state, as_name(file.stem().string()), XXH3_64bits(key.data(), key.size()));
 }
 
 Result<std::string> pool_folder(const std::string& machine_file) {

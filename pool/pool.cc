@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/state_folder.h"
 #include "pool/bell.h"
 #include "pool/files.h"
 #include "pool/store.h"
