@@ -64,7 +64,8 @@ struct FinishedRun {
 Result<CheckedRun> check(const TrainFlags& flags) {
   CheckedRun run;
   REMUDA_ASSIGN(const std::string text, read_text(flags.file));
-  REMUDA_ASSIGN(const ParsedJob asked, parse_job(text, flags.file, {.settings = flags.settings}));
+  REMUDA_ASSIGN(const ParsedJob asked,
+                parse_job(text, flags.file, {.settings = flags.settings, .devices_follow = true}));
   const auto machine = [&](const ProbeOptions& options) {
     return read_machine({flags.machine.file, options.cpu_devices});
   };

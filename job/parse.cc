@@ -82,6 +82,7 @@ Result<ParsedJob> parse(const std::string& text, const std::string& name, const 
   REMUDA_TRY(settle_kinds(table, name));
   REMUDA_ASSIGN(TrainJob job, read_job(table, name));
   REMUDA_TRY(check_job(job, table, name));
+  if (!overrides.devices_follow) REMUDA_TRY(check_counts(job, table, name));
   return ParsedJob{std::move(job), to_text(table)};
 }
 

@@ -78,21 +78,6 @@ Result<void> check_devices(toml::table& table) {
   return result;
 }
 
-Result<void> check_counts(const TrainJob& job, toml::table& table, const std::string& name) {
-  const size_t devices = job.devices.size(), batch = job.train.global_batch, shares = job.balance.shares.size();
-  if (job.balance.policy == BalancePolicy::fixed && shares == 0)
-    return usage_error(
-        fmt::format("{}: balance.shares must have a weight for each device", place_of(table, "balance.shares", name)));
-  if (devices == 0) return {};
-  if (batch < devices)
-    return usage_error(fmt::format("{}: train.global_batch is {}, but each of the {} devices needs at least one sample",
-                                   place_of(table, "train.global_batch", name), batch, devices));
-  if (job.balance.policy == BalancePolicy::fixed && shares != devices)
-    return usage_error(fmt::format("{}: balance.shares must have one weight per device, but has {} for {} device{}",
-                                   place_of(table, "balance.shares", name), shares, devices, devices == 1 ? "" : "s"));
-  return {};
-}
-
 }  // namespace
 
 bool belongs(const Key& key, toml::table& table) {
@@ -116,8 +101,22 @@ Result<void> settle_kinds(toml::table& table, const std::string& name) {
 
 Result<void> check_job(const TrainJob& job, toml::table& table, const std::string& name) {
   REMUDA_TRY(check_model(job, table, name));
-  REMUDA_TRY(check_devices(table));
-  return check_counts(job, table, name);
+  return check_devices(table);
+}
+
+Result<void> check_counts(const TrainJob& job, toml::table& table, const std::string& name) {
+  const size_t devices = job.devices.size(), batch = job.train.global_batch, shares = job.balance.shares.size();
+  if (job.balance.policy == BalancePolicy::fixed && shares == 0)
+    return usage_error(
+        fmt::format("{}: balance.shares must have a weight for each device", place_of(table, "balance.shares", name)));
+  if (devices == 0) return {};
+  if (batch < devices)
+    return usage_error(fmt::format("{}: train.global_batch is {}, but each of the {} devices needs at least one sample",
+                                   place_of(table, "train.global_batch", name), batch, devices));
+  if (job.balance.policy == BalancePolicy::fixed && shares != devices)
+    return usage_error(fmt::format("{}: balance.shares must have one weight per device, but has {} for {} device{}",
+                                   place_of(table, "balance.shares", name), shares, devices, devices == 1 ? "" : "s"));
+  return {};
 }
 
 }  // namespace remuda

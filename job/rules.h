@@ -19,5 +19,7 @@ Result<void> settle_kinds(toml::table& table, const std::string& name);
 
 /// Keys whose values must fit each other. To be called with the job that was read from `table`.
 Result<void> check_job(const TrainJob& job, toml::table& table, const std::string& name);
+/// Those that must fit the number of devices.
+Result<void> check_counts(const TrainJob& job, toml::table& table, const std::string& name);
 
 }  // namespace remuda

@@ -94,6 +94,7 @@ TEST(Rules, ThereIsOneSharePerDevice) {
             "job.toml:9: balance.shares must have one weight per device, but has 2 for 1 device");
   EXPECT_EQ(error_of(fixed + kTwoDevices, {"balance.shares=[1]"}),
             "--set balance.shares: balance.shares must have one weight per device, but has 1 for 2 devices");
+  EXPECT_TRUE(parse_job(fixed + kTwoDevices, "job.toml", {.settings = {"balance.shares=[1]"}, .devices_follow = true}));
   EXPECT_EQ(error_of(fixed, {"balance.shares=[]"}),
             "--set balance.shares: balance.shares must have a weight for each device");
 }

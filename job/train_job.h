@@ -94,6 +94,7 @@ struct TrainJob {
 struct JobOverrides {
   std::vector<std::string> settings;  ///< KEY=VALUE, as in balance.policy=even; VALUE is TOML, or else a plain string
   std::vector<DeviceSpec> devices;    ///< in place of all [[device]] entries, when not empty
+  bool devices_follow = false;        ///< others will be: what must fit their number is not checked now
 };
 
 /// A job file's text, with overrides applied and relative paths made absolute (against the folder of `name`), and the
@@ -105,8 +106,7 @@ struct ParsedJob {
 
 /// Reads and checks a job: TOML errors with file and line, unknown keys with the nearest known one, values out of
 /// range, keys that do not go together. Does not touch the data files. A job without devices is allowed: a caller that
-/// then takes all devices parses again with them as overrides, which checks the global batch and the shares against
-/// their number.
+/// chooses them parses again with them as overrides, which checks the global batch and the shares against their number.
 Result<ParsedJob> parse_job(const std::string& text, const std::string& name, const JobOverrides& overrides = {});
 
 /// Every key with its type, range, default and meaning, as text for a terminal.

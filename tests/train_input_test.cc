@@ -95,6 +95,18 @@ TEST(TrainInput, FewerSamplesInABatchThanDevices) {
   EXPECT_THAT(refusal(job_folder(job)), HasSubstr("train.global_batch is 1, but each of the 2 devices needs"));
 }
 
+TEST(TrainInput, SharesAreForTheDevicesOfTheCommandLine) {
+  const ScratchFolder folder = job_folder();
+  const std::vector<std::string> one{"--devices", "cpu:0", "--set", "balance.policy=fixed", "--set"};
+  const auto with = [&](const std::string& shares) {
+    std::vector<std::string> arguments = one;
+    arguments.push_back("balance.shares=" + shares);
+    return arguments;
+  };
+  EXPECT_EQ(train_report(folder, with("[1]"))["devices"].size(), 1);
+  EXPECT_THAT(refusal(folder, with("[1, 1]")), HasSubstr("has 2 for 1 device"));
+}
+
 TEST(TrainInput, PortInUse) {
   const ScratchFolder folder = job_folder();
   const Listener taken = listen_on_loopback(0).value();
