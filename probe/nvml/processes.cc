@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <fmt/format.h>
 
 #include "probe/nvml/ask.h"
 
@@ -64,7 +65,7 @@ void add(const Reading<std::vector<ProcessInfo>>& records, const char* type, uns
   }
 }
 
-/// The latest share of the multiprocessors of each pid, in percent.
+/// The latest share of the multiprocessors of each pid that has a sample, in percent.
 Reading<std::map<unsigned, unsigned>> read_utilization(const Lib& lib, Handle handle) {
   constexpr const char* kWhat = "share of time of a process";
   if (!lib.process_utilization) return no_call(kWhat);
@@ -81,6 +82,8 @@ Reading<std::map<unsigned, unsigned>> read_utilization(const Lib& lib, Handle ha
   }
   if (code != kSuccess && code != kNotFound) return why(code, kWhat);
   samples.resize(code == kNotFound ? 0 : std::min<size_t>(count, samples.size()));
+  if (samples.empty())
+    return Missing{MissingReason::unsupported, fmt::format("{}: the driver has no sample of the last 2 s", kWhat)};
   std::ranges::sort(samples, {}, &ProcessSample::time_us);
   std::map<unsigned, unsigned> latest;
   for (const ProcessSample& sample : samples) latest[sample.pid] = sample.sm;

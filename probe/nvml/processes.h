@@ -25,7 +25,9 @@ std::vector<ProcessInfo> read_records(std::span<const std::byte> bytes, size_t c
 /// read.
 Reading<std::vector<Process>> read_processes(const Lib& lib, Handle handle, unsigned instance = kWholeGpu);
 
-/// Gives each process its share of the GPU's time in the last two seconds. Those the driver does not mention used none.
+/// Gives each process its share of the GPU's time in the last two seconds. The driver samples those that used some
+/// (documentation of nvmlDeviceGetProcessUtilization): the others used none. Without any sample nobody's share is
+/// known.
 void add_busy(const Lib& lib, Handle handle, std::vector<Process>& processes);
 
 }  // namespace remuda::nvml

@@ -123,10 +123,10 @@ TEST_F(Processes, BusyIsTheLatestSampleAndZeroForThoseNotMentioned) {
   EXPECT_FALSE(processes[2].busy.has_value());  // 101 percent cannot be
 }
 
-TEST_F(Processes, BusyIsZeroWithoutSamplesAndMissingWithoutTheCall) {
+TEST_F(Processes, BusyIsMissingWithoutSamplesAndWithoutTheCall) {
   std::vector<Process> processes{{.pid = 100}};
   add_busy(fake::new_driver(), handle(), processes);
-  EXPECT_EQ(processes[0].busy.value(), 0.0);
+  EXPECT_EQ(processes[0].busy.missing().detail, "share of time of a process: the driver has no sample of the last 2 s");
   add_busy(fake::old_driver(), handle(), processes);
   EXPECT_EQ(processes[0].busy.missing().reason, MissingReason::unsupported);
 }
