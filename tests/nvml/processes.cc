@@ -96,41 +96,17 @@ Code samples_of(const Gpu& gpu, std::vector<T>& samples) {
 
 }  // namespace
 
-NVML_EXPORT Code nvmlDeviceGetComputeRunningProcesses(Handle handle, unsigned* count, ProcessV1* out) {
-  return list(handle, kCompute, count, out);
-}
+/// The three ages of one call, each with a struct of its own.
+#define REMUDA_PROCESS_LISTS(call, mode)                                                                           \
+  NVML_EXPORT Code call(Handle handle, unsigned* count, ProcessV1* out) { return list(handle, mode, count, out); } \
+  NVML_EXPORT Code call##_v2(Handle handle, unsigned* count, ProcessV2* out) {                                     \
+    return list(handle, mode, count, out);                                                                         \
+  }                                                                                                                \
+  NVML_EXPORT Code call##_v3(Handle handle, unsigned* count, Newest* out) { return list(handle, mode, count, out); }
 
-NVML_EXPORT Code nvmlDeviceGetComputeRunningProcesses_v2(Handle handle, unsigned* count, ProcessV2* out) {
-  return list(handle, kCompute, count, out);
-}
-
-NVML_EXPORT Code nvmlDeviceGetComputeRunningProcesses_v3(Handle handle, unsigned* count, Newest* out) {
-  return list(handle, kCompute, count, out);
-}
-
-NVML_EXPORT Code nvmlDeviceGetGraphicsRunningProcesses(Handle handle, unsigned* count, ProcessV1* out) {
-  return list(handle, kGraphics, count, out);
-}
-
-NVML_EXPORT Code nvmlDeviceGetGraphicsRunningProcesses_v2(Handle handle, unsigned* count, ProcessV2* out) {
-  return list(handle, kGraphics, count, out);
-}
-
-NVML_EXPORT Code nvmlDeviceGetGraphicsRunningProcesses_v3(Handle handle, unsigned* count, Newest* out) {
-  return list(handle, kGraphics, count, out);
-}
-
-NVML_EXPORT Code nvmlDeviceGetMPSComputeRunningProcesses(Handle handle, unsigned* count, ProcessV1* out) {
-  return list(handle, kShared, count, out);
-}
-
-NVML_EXPORT Code nvmlDeviceGetMPSComputeRunningProcesses_v2(Handle handle, unsigned* count, ProcessV2* out) {
-  return list(handle, kShared, count, out);
-}
-
-NVML_EXPORT Code nvmlDeviceGetMPSComputeRunningProcesses_v3(Handle handle, unsigned* count, Newest* out) {
-  return list(handle, kShared, count, out);
-}
+REMUDA_PROCESS_LISTS(nvmlDeviceGetComputeRunningProcesses, kCompute)
+REMUDA_PROCESS_LISTS(nvmlDeviceGetGraphicsRunningProcesses, kGraphics)
+REMUDA_PROCESS_LISTS(nvmlDeviceGetMPSComputeRunningProcesses, kShared)
 
 NVML_EXPORT Code nvmlDeviceGetRunningProcessDetailList(Handle handle, ProcessDetailList* list) {
   return ask(handle, list, [&](const Gpu& gpu) {
