@@ -75,7 +75,9 @@ Result<int> record(const RecordFlags& flags) {
   REMUDA_ASSIGN(Inventory recording, recorded(flags));
   redact(recording, flags.privacy);
   REMUDA_TRY(file.commit(to_pretty(to_json(recording))));
-  fmt::print(stderr, "{}: {} devices, {} samples\n", flags.file, recording.devices.size(), recording.samples.size());
+  const size_t devices = recording.devices.size(), samples = recording.samples.size();
+  fmt::print(stderr, "{}: {} device{}, {} sample{}\n", flags.file, devices, devices == 1 ? "" : "s", samples,
+             samples == 1 ? "" : "s");
   return 0;
 }
 
