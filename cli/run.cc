@@ -13,6 +13,7 @@
 #include "cli/job_command.h"
 #include "cli/pool_machine.h"
 #include "cli/request_flags.h"
+#include "cli/run_tasks.h"
 #include "cli/status_line.h"
 #include "launch/front.h"
 #include "launch/job_process.h"
@@ -31,6 +32,7 @@ constexpr const char* kFooter =
     "  remuda run -- python train.py                          on one GPU, when one is free\n"
     "  remuda run -n 2 --mem 24GiB -- python train.py         on the two that are best joined\n"
     "  remuda run -n 4 --each -- python ddp.py                four ranks, one per GPU, as torchrun starts them\n"
+    "  remuda run -n 4 --tasks frames.txt -- render -f {}     a command for each line, one at a time on each GPU\n"
     "  remuda run --time-limit 2h --grace 120 -- ./solver     SIGTERM after two hours, SIGKILL two minutes later\n"
     "  remuda run --restart 3 --restart-on 1,137 -- ./flaky   start it again after these exit codes\n"
     "  remuda run --preemptible --priority -5 -- ./sweep      on what nobody else wants; stopped and queued again\n"
@@ -39,6 +41,7 @@ constexpr const char* kFooter =
 struct RunFlags {
   MachineFlags machine;
   RequestFlags request;
+  TaskFlags tasks;
   std::string name, time_limit, stop_signal = "TERM", grace = "30", log;
   int priority = 0, restarts = 0;
   std::vector<int64_t> after;
@@ -73,13 +76,15 @@ Result<RunSpec> make_spec(const RunFlags& flags) {
   spec.job.preemptible = flags.preemptible;
   spec.job.after = flags.after;
   REMUDA_ASSIGN(spec.job.command, job_command(*flags.app));
-  if (spec.job.command.empty()) return usage_error("there is nothing to run; write the command after --");
+  if (spec.job.command.empty() && flags.tasks.file.empty())
+    return usage_error("there is nothing to run; write the command after --");
   if (!flags.log.empty()) spec.job.log = std::filesystem::absolute(flags.log).string();
   spec.wait = !flags.no_wait;
   spec.each = flags.each;
   spec.requeue = flags.requeue;
   spec.restarts = flags.restarts;
   spec.restart_on = flags.restart_on;
+  REMUDA_TRY(add_tasks(flags.tasks, spec));
   return spec;
 }
 
@@ -116,6 +121,9 @@ class Progress {
         if (waited_) line_->print(fmt::format("remuda: job {} starts on {}", message.job, message.text));
         clear();
         break;
+      case Message::Kind::progress:
+        if (has_bar()) line_->update(message.text, message.status / 100.0);
+        break;
       case Message::Kind::note:
         line_->print(fmt::format("remuda: job {}: {}", message.job, message.text));
         break;
@@ -125,6 +133,8 @@ class Progress {
         break;
     }
   }
+
+  bool has_bar() const { return mode_ == StatusLine::Mode::bar; }
 
  private:
   /// The terminal is the job's from here on.
@@ -172,6 +182,7 @@ void add_options(CLI::App& command, RunFlags& flags) {
   command.add_flag("--preemptible", flags.preemptible, "Jobs of higher priority may stop it; it is queued again")
       ->group(how);
   command.add_flag("--each", flags.each, "One process for each device, as torchrun starts them")->group(how);
+  add_task_options(command, flags.tasks, how);
   command.add_flag("--no-wait", flags.no_wait, "Start now or not at all")->group(how);
   command.add_flag("--dry-run", flags.dry_run, "Only say what it would get now")->group(how);
   command.add_flag("-q,--quiet", flags.quiet, "No word but of what goes wrong")->group(how);
@@ -198,6 +209,7 @@ Result<int> run_job(RunSpec spec, const MachineFlags& machine, bool quiet) {
   std::error_code error;
   spec.job.folder = std::filesystem::current_path(error).string();
   Progress progress(quiet);
+  spec.has_bar = progress.has_bar();
   return run_front(spec, [&](const Message& message) { progress(message); });
 }
 

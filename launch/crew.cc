@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 #include "launch/orphans.h"
 
@@ -27,14 +28,19 @@ void Crew::reap() {
     all_gone_ = pid < 0;
     if (pid <= 0) return;
     if (std::ranges::find(processes_, pid, &ProcessId::pid) != processes_.end())
-      ended_.push_back(WIFSIGNALED(status) ? ExitState{0, WTERMSIG(status)} : ExitState{WEXITSTATUS(status), 0});
+      ended_.push_back({pid, WIFSIGNALED(status) ? ExitState{0, WTERMSIG(status)} : ExitState{WEXITSTATUS(status), 0}});
   }
 }
 
 std::optional<ExitState> Crew::result() const {
-  const auto bad = std::ranges::find_if(ended_, [](const ExitState& state) { return !state.ok(); });
-  if (bad != ended_.end()) return *bad;
-  return ended_.empty() ? std::nullopt : std::optional(ended_.back());
+  const auto bad = std::ranges::find_if(ended_, [](const End& end) { return !end.state.ok(); });
+  if (bad != ended_.end()) return bad->state;
+  return ended_.empty() ? std::nullopt : std::optional(ended_.back().state);
+}
+
+std::vector<Crew::End> Crew::take_ended() {
+  for (const End& end : ended_) std::erase_if(processes_, [&](const ProcessId& one) { return one.pid == end.pid; });
+  return std::exchange(ended_, {});
 }
 
 void Crew::signal(int number) const {

@@ -23,6 +23,14 @@ class Crew {
 
   /// As they were started.
   const std::vector<ProcessId>& processes() const { return processes_; }
+
+  struct End {
+    int pid = 0;
+    ExitState state;
+  };
+  /// The members that have ended, in order of time; from here on they count as none.
+  std::vector<End> take_ended();
+
   size_t running() const { return processes_.size() - ended_.size(); }
   /// How the job ended, as far as its members have: the first that ended badly says it, else the last one.
   std::optional<ExitState> result() const;
@@ -34,7 +42,7 @@ class Crew {
 
  private:
   std::vector<ProcessId> processes_;
-  std::vector<ExitState> ended_;
+  std::vector<End> ended_;
   int group_ = 0;
   bool all_gone_ = false;
 };

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "launch/caretaker.h"
+#include "launch/held_signals.h"
 #include "launch/job_process.h"
 #include "launch/keeper.h"
 #include "launch/orphans.h"
@@ -25,30 +25,6 @@ std::vector<int> own_children() {
   for (const ProcessId& process : descendants(::getpid())) children.push_back(process.pid);
   return children;
 }
-
-/// The relayed signals held back, for as long as it lives.
-class HeldSignals {
- public:
-  HeldSignals() {
-    const sigset_t relayed = relayed_signals();
-    ::pthread_sigmask(SIG_BLOCK, &relayed, &before_);
-    fd_.reset(::signalfd(-1, &relayed, SFD_CLOEXEC | SFD_NONBLOCK));
-  }
-  HeldSignals(const HeldSignals&) = delete;
-  ~HeldSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  int fd() const { return fd_.get(); }
-  const sigset_t& before() const { return before_; }
-  std::optional<SignalNews> next() {
-    signalfd_siginfo info;
-    if (::read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-    return SignalNews{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
-  }
-
- private:
-  sigset_t before_{};
-  Fd fd_;
-};
 
 /// Until the keeper has said its last; nothing when it died without.
 std::optional<int> relay(int keeper, HeldSignals& signals, const std::function<void(const Message&)>& tell) {

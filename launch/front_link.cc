@@ -2,7 +2,9 @@
 
 #include <cerrno>
 #include <fmt/format.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -28,6 +30,11 @@ Result<FrontLink> FrontLink::open(Fd front) {
 
 void FrontLink::tell(Message::Kind kind, int64_t job, const std::string& text, int status) {
   if (front_) send(front_.get(), Message{kind, job, status, text});
+}
+
+bool FrontLink::is_heard() const {
+  int unread = 0;
+  return front_ && ::ioctl(front_.get(), SIOCOUTQ, &unread) == 0 && unread == 0;
 }
 
 std::vector<SignalNews> FrontLink::news() {

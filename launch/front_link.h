@@ -15,6 +15,8 @@ class FrontLink {
   static Result<FrontLink> open(Fd front);
 
   void tell(Message::Kind kind, int64_t job, const std::string& text, int status = 0);
+  /// The front has read all that it was told: it can hear of what is not worth keeping.
+  bool is_heard() const;
   /// What came since, each once. SIGCHLD is not news, but its coming ends a wait for readable().
   std::vector<SignalNews> news();
   /// The front has died; known after news().

@@ -64,6 +64,7 @@ void reset_signals(const sigset_t& mask) {
   require(::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, Stage::prepare);
   if (::getppid() != plan.parent) ::_exit(kOwnFailure);  // it died before the death signal was set
   if (plan.process.group <= 0 || ::setpgid(0, plan.process.group) != 0) require(::setpgid(0, 0) == 0, Stage::prepare);
+  require(plan.process.in < 0 || ::dup2(plan.process.in, STDIN_FILENO) >= 0, Stage::prepare);
   require(plan.process.out < 0 || ::dup2(plan.process.out, STDOUT_FILENO) >= 0, Stage::prepare);
   require(plan.process.err < 0 || ::dup2(plan.process.err, STDERR_FILENO) >= 0, Stage::prepare);
   require(plan.process.folder.empty() || ::chdir(plan.process.folder.c_str()) == 0, Stage::folder);

@@ -1,6 +1,6 @@
 // JobProcess: a program of a job, started the way the user's shell would have started it.
 //
-// It reads the caller's stdin, writes to its stdout and stderr unless told otherwise, joins the process group of the
+// It reads the caller's stdin and writes to its stdout and stderr unless told otherwise, joins the process group of the
 // `remuda run` it belongs to, so that a terminal treats both as one (Ctrl-C, Ctrl-Z), and has the caller's first signal
 // mask. The kernel kills it when the thread that started it ends.
 #pragma once
@@ -28,7 +28,7 @@ struct JobProcess {
   std::string folder;              ///< where it starts; empty: where the caller is
   Affinity affinity;
   int group = 0;           ///< process group to join; one of its own where there is no such group
-  int out = -1, err = -1;  ///< in place of the caller's
+  int in = -1, out = -1, err = -1;  ///< in place of the caller's
   sigset_t mask{};         ///< signals held back
 };
 

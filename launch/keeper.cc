@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/prctl.h>
@@ -10,8 +11,9 @@
 #include "base/clock.h"
 #include "launch/caretaker.h"
 #include "launch/job_environment.h"
+#include "launch/job_output.h"
 #include "launch/rendezvous.h"
-#include "launch/tee.h"
+#include "launch/task_output.h"
 #include "launch/turn.h"
 #include "launch/watch.h"
 
@@ -20,17 +22,21 @@ namespace {
 
 using Kind = Message::Kind;
 
-std::string labels_text(const Inventory& inventory, const std::vector<std::string>& devices) {
+std::vector<std::string> labels_of(const Inventory& inventory, const std::vector<std::string>& devices) {
   std::vector<std::string> labels;
   for (const std::string& id : devices)
     if (const Device* device = inventory.find(id)) labels.push_back(device->label());
-  return fmt::format("{}", fmt::join(labels, ", "));
+  return labels;
 }
 
 class Keeper {
  public:
   Keeper(const RunSpec& spec, const Inherited& inherited, Caretaker caretaker, FrontLink& link)
-      : spec_(spec), inherited_(inherited), caretaker_(std::move(caretaker)), link_(link) {}
+      : spec_(spec),
+        inherited_(inherited),
+        caretaker_(std::move(caretaker)),
+        link_(link),
+        queue_(spec.tasks.tasks.size(), {spec.restarts, spec.restart_on, spec.fail_fast}) {}
 
   Result<void> run() {
     Turn turn(spec_, caretaker_, link_);
@@ -42,7 +48,7 @@ class Keeper {
         link_.tell(Kind::ended, id_, turn.why(), turn.status());
         return {};
       }
-      const Outcome outcome = run_with_restarts();
+      const Outcome outcome = spec_.tasks.empty() ? run_with_restarts() : run_tasks();
       if (!(outcome.may_requeue && (spec_.requeue || spec_.job.preemptible))) return finish(outcome);
       REMUDA_TRY(caretaker_.change([&](PoolState& state) -> Result<void> {
         requeue(state, id_, {}, wall_clock_s());
@@ -88,36 +94,74 @@ class Keeper {
   }
 
   Outcome run_once(int restarts) {
-    const auto tee = open_log();
-    if (!tee) return {{kOwnFailure, 0}, tee.error().message, false};
-    const auto processes = plan(restarts, tee->has_value() ? &**tee : nullptr);
+    const auto output = JobOutput::open(spec_, id_);
+    if (!output) return {{kOwnFailure, 0}, output.error().message, false};
+    const auto processes = plan(restarts, *output);
     if (!processes) return {{kOwnFailure, 0}, processes.error().message, false};
     const bool restart = restarts < spec_.restarts;
     return Watch(spec_, id_, caretaker_.pool(), link_, restart).run(*processes);
   }
 
-  Result<std::optional<Tee>> open_log() const {
-    if (spec_.job.log.empty()) return std::optional<Tee>();
-    REMUDA_ASSIGN(Tee tee, Tee::open(spec_.job.log));
-    return std::optional<Tee>(std::move(tee));
+  Outcome run_tasks() {
+    auto outcome = try_tasks();
+    if (!outcome) return {{kOwnFailure, 0}, outcome.error().message, false};
+    outcome->why += (outcome->why.empty() ? "" : "; ") + summary_text(queue_, spec_.tasks.tasks);
+    return *outcome;
   }
 
-  Result<std::vector<JobProcess>> plan(int restarts, const Tee* tee) {
+  Result<Outcome> try_tasks() {
+    REMUDA_ASSIGN(const std::vector<std::string> devices, held_devices());
+    REMUDA_ASSIGN(Fd log, open_log(spec_, id_));
+    REMUDA_ASSIGN(const TaskOutput output, TaskOutput::open(devices.size(), {std::move(log), spec_.has_bar}));
+    const Fd no_input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    std::vector<JobProcess> slots;
+    for (const std::string& device : devices) {
+      const size_t lane = slots.size();
+      slots.push_back(process(job_environment(caretaker_.inventory(), spec_.pool, id_, {device}), {device}));
+      slots.back().in = no_input.get();
+      slots.back().out = output.out(lane);
+      slots.back().err = output.err(lane);
+    }
+    const auto tell = [this](const std::string& text, double progress) {
+      if (progress < 0)
+        link_.tell(Kind::note, id_, text);
+      else if (link_.is_heard())
+        link_.tell(Kind::progress, id_, text, static_cast<int>(progress * 100));
+    };
+    TaskRun tasks(spec_.tasks, queue_, std::move(slots), labels_of(caretaker_.inventory(), devices), tell);
+    return Watch(spec_, id_, caretaker_.pool(), link_, false).run(tasks);
+  }
+
+  /// Says which they are, too.
+  Result<std::vector<std::string>> held_devices() {
     REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
     const Inventory& inventory = caretaker_.inventory();
-    const std::vector<std::string> devices = devices_of(state, id_, inventory);
-    link_.tell(Kind::started, id_, labels_text(inventory, devices));
-    if (!spec_.each) return std::vector{process(job_environment(inventory, spec_.pool, id_, devices), devices, tee)};
-    REMUDA_ASSIGN(const Listener free_port, listen_on_loopback(0));
-    const Ranks ranks{free_port.port, restarts};
+    std::vector<std::string> devices = devices_of(state, id_, inventory);
+    link_.tell(Kind::started, id_, fmt::format("{}", fmt::join(labels_of(inventory, devices), ", ")));
+    return devices;
+  }
+
+  Result<std::vector<JobProcess>> plan(int restarts, const JobOutput& output) {
+    REMUDA_ASSIGN(const std::vector<std::string> devices, held_devices());
+    const Inventory& inventory = caretaker_.inventory();
     std::vector<JobProcess> processes;
-    for (int rank = 0; rank < static_cast<int>(devices.size()); ++rank)
-      processes.push_back(
-          process(rank_environment(inventory, spec_.pool, id_, devices, rank, ranks), {devices[rank]}, tee));
+    if (spec_.each) {
+      REMUDA_ASSIGN(const Listener free_port, listen_on_loopback(0));
+      const Ranks ranks{free_port.port, restarts};
+      for (int rank = 0; rank < static_cast<int>(devices.size()); ++rank)
+        processes.push_back(
+            process(rank_environment(inventory, spec_.pool, id_, devices, rank, ranks), {devices[rank]}));
+    } else {
+      processes.push_back(process(job_environment(inventory, spec_.pool, id_, devices), devices));
+    }
+    for (JobProcess& process : processes) {
+      process.out = output.out();
+      process.err = output.err();
+    }
     return processes;
   }
 
-  JobProcess process(Visibility environment, const std::vector<std::string>& devices, const Tee* tee) const {
+  JobProcess process(Visibility environment, const std::vector<std::string>& devices) const {
     JobProcess process{.argv = spec_.job.command,
                        .environment = std::move(environment.set),
                        .unset = std::move(environment.unset),
@@ -126,10 +170,6 @@ class Keeper {
                        .group = inherited_.group,
                        .mask = inherited_.mask};
     if (spec_.live) process.affinity = affinity(caretaker_.inventory(), devices, allowed_cores());
-    if (tee) {
-      process.out = tee->out();
-      process.err = tee->err();
-    }
     return process;
   }
 
@@ -159,6 +199,7 @@ class Keeper {
   const Inherited inherited_;
   Caretaker caretaker_;
   FrontLink& link_;
+  TaskQueue queue_;  ///< goes on where it was when the job is queued again
   int64_t id_ = 0;
 };
 

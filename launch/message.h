@@ -13,10 +13,11 @@ namespace remuda {
 /// From the keeper, which does the work, to the front, which talks to the user.
 struct Message {
   enum class Kind {
-    waiting,  ///< text: why, or empty
-    started,  ///< text: the devices, for people
-    note,     ///< text: something the user should know
-    ended,    ///< the last one; status: for exit(); text: a sentence, empty when there is nothing to say
+    waiting,   ///< text: why, or empty
+    started,   ///< text: the devices, for people
+    progress,  ///< text: how far it has come; status: in percent
+    note,      ///< text: something the user should know
+    ended,     ///< the last one; status: for exit(); text: a sentence, empty when there is nothing to say
   };
   Kind kind = Kind::note;
   int64_t job = 0;  ///< 0: none yet
@@ -27,6 +28,7 @@ template <>
 struct Words<Message::Kind> {
   static constexpr std::array table{std::pair{Message::Kind::waiting, "waiting"},
                                     std::pair{Message::Kind::started, "started"},
+                                    std::pair{Message::Kind::progress, "progress"},
                                     std::pair{Message::Kind::note, "note"}, std::pair{Message::Kind::ended, "ended"}};
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/inventory.h"
+#include "launch/task_list.h"
 #include "pool/job.h"
 
 namespace remuda {
@@ -18,6 +19,10 @@ struct RunSpec {
   bool live = true;   ///< the machine is this one: jobs are bound to CPUs, and others may use devices without a lease
   bool wait = true;   ///< otherwise the job ends where it cannot start at once
   bool each = false;  ///< a process for each device in place of one for all
+  TaskList tasks;     ///< not empty: these, one at a time on each device, in place of the job's command
+  bool fail_fast = false;  ///< a task that failed ends the others
+  bool log_only = false;   ///< its output goes to its log alone: to one in the pool where it names none
+  bool has_bar = false;    ///< the front draws a line of progress on the terminal
   int stop_signal = SIGTERM;
   double grace_s = 30;          ///< between the stop signal and SIGKILL
   bool requeue = false;         ///< once stopped by SIGTERM or the time limit; a preemptible job always is

@@ -7,8 +7,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "base/text.h"
-
 namespace remuda {
 namespace {
 
@@ -58,11 +56,10 @@ void copy_all(const Streams& streams) {
 
 }  // namespace
 
-Result<Tee> Tee::open(const std::string& path) {
+Result<Tee> Tee::open(Fd log) {
   Tee tee;
   auto streams = std::make_shared<Streams>();
-  streams->log.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!streams->log) return usage_error(fmt::format("cannot write {}: {}", printable(path), errno_text(errno)));
+  streams->log = std::move(log);
   REMUDA_ASSIGN(streams->out, make_pipe(tee.out_));
   REMUDA_ASSIGN(streams->err, make_pipe(tee.err_));
   REMUDA_ASSIGN(streams->stop, make_pipe(tee.stop_));

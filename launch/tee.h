@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <string>
 #include <thread>
 
 #include "base/file.h"
@@ -14,8 +13,7 @@ namespace remuda {
 /// log goes on, and the other way round: the job never hears of it.
 class Tee {
  public:
-  /// Appends to `path`, which is made where it is not there.
-  static Result<Tee> open(const std::string& path);
+  static Result<Tee> open(Fd log);
   Tee(Tee&& other) noexcept = default;
   Tee& operator=(Tee&&) = delete;
   /// Copies what is there still, and ends.

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "launch/job_process.h"
 #include "place/place.h"
+#include "pool/logs.h"
 
 namespace remuda {
 namespace {
@@ -37,6 +38,7 @@ Result<bool> Turn::enter() {
   const auto changed = caretaker_.change(
       [&](PoolState& state) -> Result<void> {
         REMUDA_ASSIGN(id_, remuda::submit(state, job, caretaker_.inventory(), wall_clock_s()));
+        if (spec_.log_only && job.log.empty()) state.find(id_)->log = pool_log_path(spec_.pool, id_);
         return {};
       },
       job.after,

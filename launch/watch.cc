@@ -33,18 +33,27 @@ Watch::Watch(const RunSpec& spec, int64_t job, Pool& pool, FrontLink& link, bool
       kill_at_s_(kNever_s),
       note_at_s_(kNever_s) {}
 
-Outcome Watch::run(const std::vector<JobProcess>& processes) {
-  if (!start(processes)) return outcome_;
+Outcome Watch::run(const std::vector<JobProcess>& processes) { return start(processes) ? watch() : outcome_; }
+
+Outcome Watch::run(TaskRun& tasks) {
+  tasks_ = &tasks;
+  tasks_->step(crew_);
+  record_processes();  // of the first ones; those that follow are found by what they carry
+  return watch();
+}
+
+Outcome Watch::watch() {
   for (;;) {
     for (const SignalNews& news : link_.news()) take(news);
     crew_.reap();
+    if (tasks_) tasks_->step(crew_);
     if (crew_.all_gone()) break;
     look_at_members();
     look_at_pool();
     look_at_clock();
     pause();
   }
-  outcome_.state = crew_.result().value_or(ExitState{kOwnFailure, 0});
+  outcome_.state = result().value_or(ExitState{kOwnFailure, 0});
   return outcome_;
 }
 
@@ -56,21 +65,26 @@ bool Watch::start(const std::vector<JobProcess>& processes) {
     outcome_ = {{started.error().status, 0}, started.error().sentence, false};
     return false;
   }
+  record_processes();
+  return true;
+}
+
+void Watch::record_processes() {
   const auto recorded = pool_.change([&](PoolState& state) -> Result<void> {
     if (Job* job = state.find(job_)) job->processes = crew_.processes();
     return {};
   });
   if (!recorded) link_.tell(Message::Kind::note, job_, recorded.error().message);
-  return true;
 }
 
 void Watch::take(const SignalNews& news) {
-  if (news.number != SIGTERM) {
+  const bool ends_all = tasks_ && (news.number == SIGINT || news.number == SIGHUP || news.number == SIGQUIT);
+  if (news.number != SIGTERM && !ends_all) {
     if (!news.from_terminal) crew_.signal(news.number);
   } else if (outcome_.stopped) {
     kill_at_s_ = now_s();
   } else {
-    stop("was told to stop", true, spec_.grace_s);
+    stop("was told to stop", news.number == SIGTERM, spec_.grace_s);
   }
 }
 
@@ -89,7 +103,7 @@ void Watch::look_at_pool() {
 }
 
 void Watch::look_at_members() {
-  const auto result = crew_.result();
+  const auto result = this->result();
   if (!result) return;
   if (crew_.running() > 0) {
     if (!result->ok() && kill_at_s_ == kNever_s) {
@@ -120,6 +134,7 @@ void Watch::stop(const std::string& why, bool may_requeue, double grace_s) {
   outcome_.stopped = true;
   outcome_.may_requeue = may_requeue;
   outcome_.why = why;
+  if (tasks_) tasks_->close();
   kill_at_s_ = std::min(kill_at_s_, now_s() + grace_s);
   if (grace_s <= 0) return;
   crew_.signal(spec_.stop_signal);
@@ -135,7 +150,8 @@ void Watch::kill() {
 
 void Watch::pause() {
   if (crew_.all_gone()) return;
-  const double until_s = std::min({limit_at_s_, kill_at_s_, note_at_s_, now_s() + kLongestPause_s});
+  const double until_s = std::min(
+      {limit_at_s_, kill_at_s_, note_at_s_, now_s() + kLongestPause_s, tasks_ ? tasks_->wake_at_s() : kNever_s});
   const double seconds = std::max(0.0, until_s - now_s());
   // The pool is read after each of its changes, so rather not after each one; and where it cannot be read, the job goes
   // on.

@@ -10,6 +10,7 @@
 #include "launch/crew.h"
 #include "launch/front_link.h"
 #include "launch/run_spec.h"
+#include "launch/task_run.h"
 #include "pool/pool.h"
 
 namespace remuda {
@@ -28,9 +29,14 @@ class Watch {
   /// `restart`: whether a failed run will be followed by another, so that what it leaves behind is killed.
   Watch(const RunSpec& spec, int64_t job, Pool& pool, FrontLink& link, bool restart);
   Outcome run(const std::vector<JobProcess>& processes);
+  /// With members that follow each other.
+  Outcome run(TaskRun& tasks);
 
  private:
   bool start(const std::vector<JobProcess>& processes);
+  void record_processes();
+  Outcome watch();
+  std::optional<ExitState> result() const { return tasks_ ? tasks_->result() : crew_.result(); }
   void take(const SignalNews& news);
   void look_at_pool();
   void look_at_members();
@@ -44,6 +50,7 @@ class Watch {
   Pool& pool_;
   FrontLink& link_;
   const bool restart_;
+  TaskRun* tasks_ = nullptr;
   Crew crew_;
   Outcome outcome_;
   bool abandoned_ = false;                     ///< the front is gone, and that was seen to

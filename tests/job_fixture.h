@@ -1,0 +1,46 @@
+// Tests only: `remuda` on a pool of its own, and that nothing stays behind in it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "tests/program.h"
+
+namespace remuda {
+
+/// The machine is a recorded one of eight GPUs, unless a fixture says otherwise. When a test ends, no lease may be left,
+/// and no process that carries the pool's folder in its environment.
+class JobTest : public testing::Test {
+ protected:
+  void TearDown() override;
+
+  /// Behind the subcommand's name.
+  virtual std::vector<std::string> machine() const;
+  /// XDG_STATE_HOME: the pool's place; OUT: the scratch folder.
+  virtual Environment environment() const;
+
+  /// `remuda SUBCOMMAND --machine ... ARGUMENTS`.
+  std::vector<std::string> line(const std::vector<std::string>& arguments) const;
+  Finished ask(const std::vector<std::string>& arguments) const;
+  std::unique_ptr<RunningProgram> begin(const std::vector<std::string>& arguments) const;
+
+  Json pool() const;
+  Json leases() const { return pool()["leases"]; }
+  size_t waiting() const { return pool()["waiting"].size(); }
+  bool comes_free() const;
+  bool comes_to_wait(size_t jobs) const;
+  /// Whether a job writes that file, whole, with a line end last.
+  bool comes(const std::string& file) const;
+  pid_t pid_in(const std::string& file) const;
+
+  static constexpr double kPatience_s = 30;
+  ScratchFolder folder_;
+};
+
+/// `text` as one word of a shell.
+std::string shell_word(const std::string& text);
+
+}  // namespace remuda
