@@ -13,6 +13,7 @@
 #include "cli/job_command.h"
 #include "cli/pool_machine.h"
 #include "cli/request_flags.h"
+#include "cli/run_detached.h"
 #include "cli/run_tasks.h"
 #include "cli/status_line.h"
 #include "launch/front.h"
@@ -33,6 +34,7 @@ constexpr const char* kFooter =
     "  remuda run -n 2 --mem 24GiB -- python train.py         on the two that are best joined\n"
     "  remuda run -n 4 --each -- python ddp.py                four ranks, one per GPU, as torchrun starts them\n"
     "  remuda run -n 4 --tasks frames.txt -- render -f {}     a command for each line, one at a time on each GPU\n"
+    "  remuda run -d -- python train.py                       in the background; see remuda logs\n"
     "  remuda run --time-limit 2h --grace 120 -- ./solver     SIGTERM after two hours, SIGKILL two minutes later\n"
     "  remuda run --restart 3 --restart-on 1,137 -- ./flaky   start it again after these exit codes\n"
     "  remuda run --preemptible --priority -5 -- ./sweep      on what nobody else wants; stopped and queued again\n"
@@ -46,7 +48,8 @@ struct RunFlags {
   int priority = 0, restarts = 0;
   std::vector<int64_t> after;
   std::vector<int> restart_on;
-  bool no_wait = false, dry_run = false, quiet = false, each = false, requeue = false, preemptible = false;
+  bool no_wait = false, dry_run = false, quiet = false, each = false, detach = false;
+  bool requeue = false, preemptible = false;
   const CLI::App* app = nullptr;  ///< knows the command
 };
 
@@ -82,6 +85,7 @@ Result<RunSpec> make_spec(const RunFlags& flags) {
   spec.wait = !flags.no_wait;
   spec.each = flags.each;
   spec.requeue = flags.requeue;
+  spec.log_only = flags.detach;
   spec.restarts = flags.restarts;
   spec.restart_on = flags.restart_on;
   REMUDA_TRY(add_tasks(flags.tasks, spec));
@@ -122,7 +126,7 @@ class Progress {
         clear();
         break;
       case Message::Kind::progress:
-        if (has_bar()) line_->update(message.text, message.status / 100.0);
+        if (mode_ == StatusLine::Mode::bar) line_->update(message.text, message.status / 100.0);
         break;
       case Message::Kind::note:
         line_->print(fmt::format("remuda: job {}: {}", message.job, message.text));
@@ -133,8 +137,6 @@ class Progress {
         break;
     }
   }
-
-  bool has_bar() const { return mode_ == StatusLine::Mode::bar; }
 
  private:
   /// The terminal is the job's from here on.
@@ -154,9 +156,11 @@ class Progress {
 };
 
 Result<int> run(const RunFlags& flags) {
-  REMUDA_ASSIGN(const RunSpec spec, make_spec(flags));
-  if (flags.dry_run) return try_only(spec, flags.machine);
-  return run_job(spec, flags.machine, flags.quiet);
+  REMUDA_ASSIGN(RunSpec asked, make_spec(flags));
+  if (flags.dry_run) return try_only(asked, flags.machine);
+  if (!flags.detach) return run_job(std::move(asked), flags.machine, flags.quiet);
+  REMUDA_ASSIGN(const RunSpec spec, for_caller(std::move(asked), flags.machine));
+  return run_detached([&](const Tell& tell) { return run_front(spec, tell); });
 }
 
 void add_options(CLI::App& command, RunFlags& flags) {
@@ -177,6 +181,8 @@ void add_options(CLI::App& command, RunFlags& flags) {
       ->allow_extra_args(false)
       ->check(CLI::Range(1, 255));
   add("--log", flags.log, "FILE", "Append its output to a file, too");
+  command.add_flag("-d,--detach", flags.detach, "Print its number and leave it in the background, with a log")
+      ->group(how);
   command.add_flag("--requeue", flags.requeue, "Queue it again once SIGTERM or the time limit has ended it")
       ->group(how);
   command.add_flag("--preemptible", flags.preemptible, "Jobs of higher priority may stop it; it is queued again")
@@ -200,7 +206,7 @@ std::optional<int> parse_signal(const std::string& text) {
   return std::nullopt;
 }
 
-Result<int> run_job(RunSpec spec, const MachineFlags& machine, bool quiet) {
+Result<RunSpec> for_caller(RunSpec spec, const MachineFlags& machine) {
   REMUDA_ASSIGN(spec.pool, pool_folder(machine.file));
   spec.look = look_at(machine);
   spec.live = machine.file.empty();
@@ -208,9 +214,17 @@ Result<int> run_job(RunSpec spec, const MachineFlags& machine, bool quiet) {
   spec.job.user = user_name(spec.job.uid);
   std::error_code error;
   spec.job.folder = std::filesystem::current_path(error).string();
-  Progress progress(quiet);
-  spec.has_bar = progress.has_bar();
-  return run_front(spec, [&](const Message& message) { progress(message); });
+  return spec;
+}
+
+std::function<void(const Message&)> job_progress(bool quiet) {
+  return [progress = std::make_shared<Progress>(quiet)](const Message& message) { (*progress)(message); };
+}
+
+Result<int> run_job(RunSpec spec, const MachineFlags& machine, bool quiet) {
+  REMUDA_ASSIGN(RunSpec complete, for_caller(std::move(spec), machine));
+  complete.has_bar = StatusLine::mode_of_stderr(quiet) == StatusLine::Mode::bar;
+  return run_front(complete, job_progress(quiet));
 }
 
 void add_run(Program& program) {

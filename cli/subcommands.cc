@@ -8,6 +8,7 @@
 #include "cli/hold.h"
 #include "cli/import.h"
 #include "cli/list.h"
+#include "cli/logs.h"
 #include "cli/place.h"
 #include "cli/queue.h"
 #include "cli/record.h"
@@ -52,6 +53,7 @@ void add_subcommands(Program& program) {
   add_queue(program);
   add_why(program);
   add_cancel(program);
+  add_logs(program);
   add_hold(program);
   add_release(program);
   add_bind(program);

@@ -25,7 +25,8 @@ Result<void> Turn::submit() {
     status_ = kNever;
     return {};
   }
-  REMUDA_TRY(caretaker_.tidy());
+  REMUDA_ASSIGN(const PoolState state, caretaker_.tidy());
+  if (spec_.log_only && spec_.job.array == 0) sweep_logs(spec_.pool, state);
   REMUDA_ASSIGN(const bool entered, enter());
   if (!entered) id_ = 0;
   return {};

@@ -1,0 +1,37 @@
+// LogReader: a file that somebody may still write, cut short or remove while it is read.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/result.h"
+
+namespace remuda {
+
+/// One thread. Never waits.
+class LogReader {
+ public:
+  using Sink = std::function<void(std::string_view bytes)>;
+
+  /// A usage error for what is not there, may not be read, or is no regular file.
+  static Result<LogReader> open(const std::string& path);
+
+  /// Goes to where the last `lines` lines begin. A line without an end counts.
+  Result<void> go_to_last(int64_t lines);
+  /// Hands on all that is there from where it stands. A file that has become shorter is read from its beginning.
+  Result<void> read(const Sink& sink);
+
+ private:
+  LogReader(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  Result<int64_t> size() const;
+  Result<size_t> read_at(int64_t offset, char* bytes, size_t size) const;
+
+  std::string path_;
+  Fd fd_;
+  int64_t offset_ = 0;
+};
+
+}  // namespace remuda

@@ -1,0 +1,10 @@
+// remuda logs: what a job wrote, or writes.
+#pragma once
+
+#include "cli/command.h"
+
+namespace remuda {
+
+void add_logs(Program& program);
+
+}  // namespace remuda

@@ -1,0 +1,86 @@
+#include "pool/logs.h"
+
+#include <fcntl.h>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace remuda {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+PoolState state_with(int64_t next_job, const std::vector<int64_t>& open) {
+  PoolState state;
+  state.next_job = next_job;
+  for (const int64_t id : open) state.jobs.push_back({.id = id});
+  return state;
+}
+
+TEST(PoolLogs, GoWithTheJobsThatThePoolForgets) {
+  const std::vector<PoolLog> logs{{20'000, 1}, {5, 1}, {10'000, 1}, {9'999, 1}};
+  EXPECT_THAT(logs_to_remove(logs, state_with(20'001, {}), 1000), ElementsAre(5, 9'999, 10'000));
+  EXPECT_THAT(logs_to_remove(logs, state_with(20'001, {5}), 1000), ElementsAre(9'999, 10'000)) << "5 runs still";
+}
+
+TEST(PoolLogs, GoFromTheOldestOnWhenTheyAreTooLarge) {
+  const std::vector<PoolLog> logs{{1, 10}, {2, 50}, {3, 60}, {4, 30}};
+  EXPECT_THAT(logs_to_remove(logs, state_with(5, {}), 150), ElementsAre());
+  EXPECT_THAT(logs_to_remove(logs, state_with(5, {}), 100), ElementsAre(1));
+  EXPECT_THAT(logs_to_remove(logs, state_with(5, {}), 90), ElementsAre(1, 2));
+  EXPECT_THAT(logs_to_remove(logs, state_with(5, {2}), 90), ElementsAre(1)) << "2 runs still";
+  EXPECT_THAT(logs_to_remove(logs, state_with(5, {}), 1), ElementsAre(1, 2, 3)) << "the newest stays";
+}
+
+class PoolLogFiles : public testing::Test {
+ protected:
+  PoolLogFiles() : folder_(testing::TempDir() + "remuda_logs." + std::to_string(::getpid())) {
+    std::filesystem::create_directory(folder_);
+  }
+  ~PoolLogFiles() override { std::filesystem::remove_all(folder_); }
+  std::string refusal(int64_t job) const {
+    const auto log = open_pool_log(folder_, job);
+    return log ? "" : log.error().message;
+  }
+
+  const std::string folder_;
+};
+
+TEST_F(PoolLogFiles, ArePrivateAndAppendedTo) {
+  for (int i = 0; i < 2; ++i) {
+    const auto log = open_pool_log(folder_, 7);
+    ASSERT_TRUE(log) << log.error().message;
+    EXPECT_TRUE(write_all(log->get(), "x", "the log"));
+  }
+  struct stat info{};
+  ASSERT_EQ(::stat(pool_log_path(folder_, 7).c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600U);
+  EXPECT_EQ(info.st_size, 2);
+  ASSERT_EQ(::stat((folder_ + "/logs").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & S_ISVTX, static_cast<unsigned>(S_ISVTX)) << "nobody removes the logs of others";
+}
+
+TEST_F(PoolLogFiles, AreNotWrittenWhereSomethingElseStands) {
+  ASSERT_EQ(refusal(1), "");
+  std::filesystem::create_symlink(pool_log_path(folder_, 1), pool_log_path(folder_, 2));
+  std::filesystem::create_hard_link(pool_log_path(folder_, 1), pool_log_path(folder_, 3));
+  ASSERT_EQ(::mkfifo(pool_log_path(folder_, 4).c_str(), 0600), 0);
+  std::filesystem::create_directory(pool_log_path(folder_, 5));
+  for (int64_t job = 2; job <= 5; ++job) EXPECT_THAT(refusal(job), HasSubstr("cannot write")) << job;
+}
+
+TEST_F(PoolLogFiles, AreSwept) {
+  for (const int64_t job : {1, 15'000}) ASSERT_EQ(refusal(job), "");
+  const std::string other = folder_ + "/logs/1.txt";
+  ASSERT_TRUE(Fd(::creat(other.c_str(), 0600)));
+  sweep_logs(folder_, state_with(20'000, {}));
+  EXPECT_FALSE(std::filesystem::exists(pool_log_path(folder_, 1)));
+  EXPECT_TRUE(std::filesystem::exists(pool_log_path(folder_, 15'000)));
+  EXPECT_TRUE(std::filesystem::exists(other));
+}
+
+}  // namespace
+}  // namespace remuda
