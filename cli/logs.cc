@@ -1,5 +1,6 @@
 #include "cli/logs.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
 #include <memory>
@@ -20,7 +21,7 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  remuda logs 12          all of it\n"
     "  remuda logs -f 12       and what comes, until the job has ended\n"
-    "  remuda logs -n 20 12    the last 20 lines\n";
+    "  remuda logs -n 20 12    the last 20 lines; of an array, those of each of its jobs\n";
 
 constexpr int kAll = -1;
 
@@ -94,9 +95,52 @@ Result<int> print_log(const Job& job, int lines) {
   return 0;
 }
 
+Result<std::vector<Job>> jobs_of_array(Caretaker& caretaker, int64_t array) {
+  constexpr int kAllRemembered = 1 << 20;
+  REMUDA_ASSIGN(std::vector<Job> jobs, caretaker.pool().ended(kAllRemembered));
+  REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
+  std::ranges::copy(state.jobs, std::back_inserter(jobs));
+  std::erase_if(jobs, [&](const Job& job) { return job.array != array || is_array(job); });
+  std::ranges::sort(jobs, {}, [](const Job& job) { return std::pair(job.array_index, job.id); });
+  const auto same = std::ranges::unique(jobs, {}, &Job::id);  // one may have ended between the two looks
+  jobs.erase(same.begin(), same.end());
+  return jobs;
+}
+
+/// Each line with the index before it.
+Result<void> print_with_index(LogReader& log, int index, int lines) {
+  if (lines != kAll) REMUDA_TRY(log.go_to_last(lines));
+  std::string rest;
+  REMUDA_TRY(log.read([&](std::string_view bytes) {
+    rest += bytes;
+    size_t begin = 0;
+    for (size_t end; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1)
+      print(fmt::format("[{}] {}\n", index, std::string_view(rest).substr(begin, end - begin)));
+    rest.erase(0, begin);
+  }));
+  if (!rest.empty()) print(fmt::format("[{}] {}\n", index, rest));
+  return {};
+}
+
+Result<int> print_logs_of_array(Caretaker& caretaker, int64_t array, int lines) {
+  REMUDA_ASSIGN(const std::vector<Job> jobs, jobs_of_array(caretaker, array));
+  for (const Job& job : jobs) {
+    auto log = open_log_of(job);
+    if (!log)
+      fmt::print(stderr, "remuda: {}\n", log.error().message);
+    else if (*log)
+      REMUDA_TRY(print_with_index(**log, job.array_index, lines));
+  }
+  return 0;
+}
+
 Result<int> logs(const LogsFlags& flags) {
   REMUDA_ASSIGN(Caretaker caretaker, open_pool(flags.machine));
   REMUDA_ASSIGN(Job job, find_job(caretaker, flags.job));
+  if (is_array(job) && flags.follow)
+    return usage_error(
+        fmt::format("array {} is no job to follow; follow one of its jobs, as remuda ps names them", job.id));
+  if (is_array(job)) return print_logs_of_array(caretaker, job.id, flags.lines);
   return flags.follow ? follow(caretaker, std::move(job), flags.lines) : print_log(job, flags.lines);
 }
 

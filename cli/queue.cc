@@ -71,8 +71,9 @@ Result<int> queue(const QueueFlags& flags) {
 }
 
 Result<std::string> waiting_text(Caretaker& caretaker, const PoolState& state, const Job& job) {
-  std::string text =
-      fmt::format("Job {} has waited for {}: {}\n", job.id, duration_text(wall_clock_s() - job.submitted_s), job.why);
+  const std::string so_long = duration_text(wall_clock_s() - job.submitted_s);
+  if (is_array(job)) return fmt::format("Array {} is {} old: {}\n", job.id, so_long, job.why);
+  std::string text = fmt::format("Job {} has waited for {}: {}\n", job.id, so_long, job.why);
   std::vector<Held> held = held_by_leases(state);
   std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
   REMUDA_ASSIGN(const Answer answer, place(Layout(caretaker.inventory()), job.request, held));
@@ -224,7 +225,9 @@ void add_cancel(Program& program) {
   command.add_option("JOB", flags->jobs, "Numbers of the jobs")->required();
   add_machine_options(command, flags->machine);
   command.footer(
-      "A running job gets its stop signal, and SIGKILL after its grace time.\n\nExamples:\n  remuda cancel 12 13\n");
+      "A running job gets its stop signal, and SIGKILL after its grace time. The number of an array ends all its "
+      "jobs.\n\n"
+      "Examples:\n  remuda cancel 12 13\n");
 }
 
 }  // namespace remuda

@@ -13,9 +13,11 @@
 #include "cli/job_command.h"
 #include "cli/pool_machine.h"
 #include "cli/request_flags.h"
+#include "cli/run_array.h"
 #include "cli/run_detached.h"
 #include "cli/run_tasks.h"
 #include "cli/status_line.h"
+#include "launch/array_front.h"
 #include "launch/front.h"
 #include "launch/job_process.h"
 
@@ -34,6 +36,7 @@ constexpr const char* kFooter =
     "  remuda run -n 2 --mem 24GiB -- python train.py         on the two that are best joined\n"
     "  remuda run -n 4 --each -- python ddp.py                four ranks, one per GPU, as torchrun starts them\n"
     "  remuda run -n 4 --tasks frames.txt -- render -f {}     a command for each line, one at a time on each GPU\n"
+    "  remuda run --array 0-9 -- ./sweep.sh                   ten jobs, which find 0 to 9 in REMUDA_ARRAY_INDEX\n"
     "  remuda run -d -- python train.py                       in the background; see remuda logs\n"
     "  remuda run --time-limit 2h --grace 120 -- ./solver     SIGTERM after two hours, SIGKILL two minutes later\n"
     "  remuda run --restart 3 --restart-on 1,137 -- ./flaky   start it again after these exit codes\n"
@@ -44,7 +47,7 @@ struct RunFlags {
   MachineFlags machine;
   RequestFlags request;
   TaskFlags tasks;
-  std::string name, time_limit, stop_signal = "TERM", grace = "30", log;
+  std::string array, name, time_limit, stop_signal = "TERM", grace = "30", log;
   int priority = 0, restarts = 0;
   std::vector<int64_t> after;
   std::vector<int> restart_on;
@@ -89,6 +92,7 @@ Result<RunSpec> make_spec(const RunFlags& flags) {
   spec.restarts = flags.restarts;
   spec.restart_on = flags.restart_on;
   REMUDA_TRY(add_tasks(flags.tasks, spec));
+  REMUDA_TRY(add_array(flags.array, spec));
   return spec;
 }
 
@@ -155,12 +159,16 @@ class Progress {
   bool waited_ = false;
 };
 
+Result<int> run_any_front(const RunSpec& spec, const Tell& tell) {
+  return spec.array.indices.empty() ? run_front(spec, tell) : run_array_front(spec, tell);
+}
+
 Result<int> run(const RunFlags& flags) {
   REMUDA_ASSIGN(RunSpec asked, make_spec(flags));
   if (flags.dry_run) return try_only(asked, flags.machine);
   if (!flags.detach) return run_job(std::move(asked), flags.machine, flags.quiet);
   REMUDA_ASSIGN(const RunSpec spec, for_caller(std::move(asked), flags.machine));
-  return run_detached([&](const Tell& tell) { return run_front(spec, tell); });
+  return run_detached([&](const Tell& tell) { return run_any_front(spec, tell); });
 }
 
 void add_options(CLI::App& command, RunFlags& flags) {
@@ -189,6 +197,7 @@ void add_options(CLI::App& command, RunFlags& flags) {
       ->group(how);
   command.add_flag("--each", flags.each, "One process for each device, as torchrun starts them")->group(how);
   add_task_options(command, flags.tasks, how);
+  add_array_option(command, flags.array, how);
   command.add_flag("--no-wait", flags.no_wait, "Start now or not at all")->group(how);
   command.add_flag("--dry-run", flags.dry_run, "Only say what it would get now")->group(how);
   command.add_flag("-q,--quiet", flags.quiet, "No word but of what goes wrong")->group(how);
@@ -224,7 +233,7 @@ std::function<void(const Message&)> job_progress(bool quiet) {
 Result<int> run_job(RunSpec spec, const MachineFlags& machine, bool quiet) {
   REMUDA_ASSIGN(RunSpec complete, for_caller(std::move(spec), machine));
   complete.has_bar = StatusLine::mode_of_stderr(quiet) == StatusLine::Mode::bar;
-  return run_front(complete, job_progress(quiet));
+  return run_any_front(complete, job_progress(quiet));
 }
 
 void add_run(Program& program) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "launch/array_front.h"
 #include "launch/caretaker.h"
 #include "launch/job_environment.h"
 #include "launch/job_output.h"
@@ -169,6 +170,10 @@ class Keeper {
                        .affinity = {},
                        .group = inherited_.group,
                        .mask = inherited_.mask};
+    if (spec_.job.array != 0) {
+      process.environment.emplace_back(kArrayVariable, std::to_string(spec_.job.array));
+      process.environment.emplace_back(kArrayIndexVariable, std::to_string(spec_.job.array_index));
+    }
     if (spec_.live) process.affinity = affinity(caretaker_.inventory(), devices, allowed_cores());
     return process;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/inventory.h"
+#include "launch/array_spec.h"
 #include "launch/task_list.h"
 #include "pool/job.h"
 
@@ -21,6 +22,7 @@ struct RunSpec {
   bool each = false;  ///< a process for each device in place of one for all
   TaskList tasks;     ///< not empty: these, one at a time on each device, in place of the job's command
   bool fail_fast = false;  ///< a task that failed ends the others
+  ArraySpec array;         ///< not empty: a job for each index
   bool log_only = false;   ///< its output goes to its log alone: to one in the pool where it names none
   bool has_bar = false;    ///< the front draws a line of progress on the terminal
   int stop_signal = SIGTERM;

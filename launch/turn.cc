@@ -98,8 +98,9 @@ Result<PoolState> Turn::look() {
 }
 
 bool Turn::is_first(const PoolState& state) const {
-  const auto first = std::ranges::find_if(
-      state.jobs, [](const Job& job) { return job.state == JobState::waiting && is_alive(job.keeper); });
+  const auto first = std::ranges::find_if(state.jobs, [](const Job& job) {
+    return job.state == JobState::waiting && !is_array(job) && is_alive(job.keeper);
+  });
   return first != state.jobs.end() && first->id == id_;
 }
 
@@ -108,7 +109,7 @@ std::vector<ProcessId> Turn::whom_to_watch(const PoolState& state) const {
   for (const Job& job : state.jobs) {
     if (job.state == JobState::ended || job.id == id_ || !is_alive(job.keeper)) continue;
     keepers.push_back(job.keeper);
-    if (!looks_after_all_ && job.state == JobState::waiting) return {job.keeper};
+    if (!looks_after_all_ && job.state == JobState::waiting && !is_array(job)) return {job.keeper};
   }
   return keepers;
 }

@@ -10,6 +10,8 @@ bool succeeded(const Job& job) {
   return job.state == JobState::ended && job.exit_status == 0 && job.signal == 0 && !job.cancelled;
 }
 
+bool is_array(const Job& job) { return job.array != 0 && job.array == job.id; }
+
 Json to_json(const Job& job) {
   Json json = fields::write(job);
   json["request"] = to_json(job.request);

@@ -43,7 +43,7 @@ struct Job {
   double submitted_s = 0, started_s = 0, ended_s = 0;  ///< seconds since 1970; 0 = not yet
   double time_limit_s = 0;                             ///< 0 = none
   std::vector<int64_t> after;                          ///< jobs that must have ended with status 0 before
-  int64_t array = 0;                                   ///< id of the first job of its array; 0 = none
+  int64_t array = 0;                                   ///< the job that stands for its array; 0 = none
   int array_index = 0;
   JobState state = JobState::waiting;
   ProcessId keeper;                  ///< must be set when the job is submitted; may be handed to another process later
@@ -70,7 +70,7 @@ struct Job {
     visit("ended_s", self.ended_s, "when its last process was gone");
     visit("time_limit_s", self.time_limit_s, "how long it may run, in seconds");
     visit("after", self.after, "jobs that must have ended well before it starts");
-    visit("array", self.array, "the first job of its array");
+    visit("array", self.array, "the job that stands for its array");
     visit("array_index", self.array_index, "its place in the array");
     visit("state", self.state, "waiting, running or ended", true);
     visit("keeper", self.keeper, "the process that waits for it, starts it and ends with it");
@@ -121,6 +121,9 @@ struct Usage {
   }
   bool operator==(const Usage&) const = default;
 };
+
+/// Stands for an array: gets no devices, and waits until the last of the array's jobs has ended.
+bool is_array(const Job& job);
 
 /// Ended as it should: status 0, no signal, nobody cancelled it.
 bool succeeded(const Job& job);

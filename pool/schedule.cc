@@ -33,7 +33,7 @@ class Pass {
     std::map<std::string, double> usage;
     std::vector<Job*> waiting;
     for (Job& job : state_.jobs) {
-      if (job.state != JobState::waiting || fails_with_others(job)) continue;
+      if (job.state != JobState::waiting || fails_with_others(job) || is_array(job)) continue;
       waiting.push_back(&job);
       if (!usage.contains(job.user)) usage[job.user] = usage_of(state_, job.user, policy_, now_s_);
     }
@@ -61,7 +61,9 @@ class Pass {
     for (const int64_t id : job.after) {
       const Job* before = state_.find(id);
       if (before->state == JobState::ended) continue;
-      job.why = fmt::format("job {}, which must end well before, is {}", id, to_string(before->state));
+      job.why = is_array(*before)
+                    ? fmt::format("array {}, which must end well before, has not ended", id)
+                    : fmt::format("job {}, which must end well before, is {}", id, to_string(before->state));
       return false;
     }
     return true;

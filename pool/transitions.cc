@@ -51,6 +51,13 @@ Result<void> check_possible(const Job& job, const Inventory& inventory) {
   return {};
 }
 
+Result<void> check_array(const PoolState& state, const Job& job) {
+  if (job.array == 0) return {};
+  const Job* array = state.find(job.array);
+  if (array && array->state != JobState::ended) return {};
+  return usage_error(fmt::format("array {} has ended", job.array));
+}
+
 void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& policy, double now_s) {
   forgive_clock(state, now_s);
   if (job.state == JobState::running) charge(state, job, policy, now_s);
@@ -113,6 +120,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   std::ranges::sort(job.after);
   job.after.erase(std::ranges::unique(job.after).begin(), job.after.end());
   REMUDA_TRY(check_after(state, job));
+  REMUDA_TRY(check_array(state, job));
   REMUDA_TRY(check_possible(job, inventory));
   forgive_clock(state, now_s);
   job.id = state.next_job;
@@ -159,8 +167,14 @@ Result<void> cancel(PoolState& state, int64_t id, int uid, double now_s) {
   if (!job) return usage_error(fmt::format("there is no job {}", id));
   if (job->state == JobState::ended) return usage_error(fmt::format("job {} has ended already", id));
   if (uid != 0 && uid != job->uid) return usage_error(fmt::format("job {} belongs to {}", id, job->user));
-  job->cancelled = true;
-  if (job->state == JobState::waiting) end_job(state, *job, {.why = "was cancelled while it waited"}, {}, now_s);
+  const auto cancel_one = [&](Job& one) {
+    one.cancelled = true;
+    if (one.state == JobState::waiting) end_job(state, one, {.why = "was cancelled while it waited"}, {}, now_s);
+  };
+  cancel_one(*job);
+  if (!is_array(*job)) return {};
+  for (Job& one : state.jobs)
+    if (one.array == id && one.state != JobState::ended) cancel_one(one);
   return {};
 }
 

@@ -22,7 +22,7 @@ namespace remuda {
 
 /// Adds a waiting job and returns its id. Texts for people (name, command, ...) lose what cannot be shown or is longer
 /// than 4096 bytes. Refuses (usage) a job that waits `after` one that does not exist or has failed, and a request that
-/// can never be met on this machine (the refusal's sentence).
+/// can never be met on this machine (the refusal's sentence), and one of an array that has ended.
 Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s);
 
 struct Policy {
@@ -64,8 +64,8 @@ void end(PoolState& state, int64_t job, const Ending& ending, const Policy& poli
 /// run.
 void requeue(PoolState& state, int64_t job, const Policy& policy, double now_s);
 
-/// Marks a job as to be ended; its keeper sees to it. A waiting one ends at once. Refuses (usage) a job that is not
-/// there or has ended, and users other than its own and root.
+/// Marks a job as to be ended; its keeper sees to it. A waiting one ends at once. With an array, so do its jobs.
+/// Refuses (usage) a job that is not there or has ended, and users other than its own and root.
 Result<void> cancel(PoolState& state, int64_t job, int uid, double now_s);
 
 /// Ends every job whose keeper is gone and of which no process is left, with status 125. `lives`: whether a process is

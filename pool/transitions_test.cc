@@ -290,5 +290,48 @@ TEST(Check, SaysWhatIsBroken) {
             "job 1 holds gpu:0 twice");
 }
 
+/// One that waits, for as long as its jobs do.
+int64_t make_array(PoolState& state, int64_t id) {
+  state.find(id)->array = id;
+  return id;
+}
+
+TEST_F(Transitions, AnArrayGetsNoDevices) {
+  const int64_t array = make_array(state, add("ada", 2));
+  Job first = test_job("ada", 2);
+  first.array = array;
+  const int64_t id = add(first);
+  EXPECT_THAT(look(), ElementsAre(id));
+  EXPECT_EQ(job(array).state, JobState::waiting);
+  end(state, id, {}, policy, 110);
+  EXPECT_THAT(look(), IsEmpty());
+}
+
+TEST_F(Transitions, CancelEndsAllJobsOfAnArray) {
+  const int64_t array = make_array(state, add("ada", 3));
+  Job one = test_job("ada", 3);
+  one.array = array;
+  const int64_t running = add(one), waiting = add(one), other = add("ada", 3);
+  look();
+  ASSERT_TRUE(cancel(state, array, 0, 110));
+  EXPECT_EQ(job(array).state, JobState::ended);
+  EXPECT_EQ(job(waiting).state, JobState::ended);
+  EXPECT_EQ(job(running).state, JobState::running);
+  EXPECT_TRUE(job(running).cancelled);
+  EXPECT_FALSE(job(other).cancelled);
+  EXPECT_THAT(refusal(one), HasSubstr("has ended"));
+}
+
+TEST_F(Transitions, AfterAnArrayMeansAfterAllOfIt) {
+  const int64_t array = make_array(state, add("ada", 1));
+  Job later = test_job("ada", 1);
+  later.after = {array};
+  const int64_t id = add(later);
+  EXPECT_THAT(look(), IsEmpty());
+  EXPECT_THAT(job(id).why, HasSubstr("the end of array"));
+  end(state, array, {}, policy, 110);
+  EXPECT_THAT(look(), ElementsAre(id));
+}
+
 }  // namespace
 }  // namespace remuda

@@ -1,0 +1,24 @@
+// ArraySpec: the indices of `remuda run --array`, in the words that Slurm has for them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace remuda {
+
+struct ArraySpec {
+  static constexpr int kMostIndices = 10'000, kHighestIndex = 999'999'999;
+
+  std::vector<int> indices;  ///< ascending, each once
+  int at_once = 0;           ///< at most so many wait or run; 0: as many as suit the machine
+
+  bool operator==(const ArraySpec&) const = default;
+};
+
+/// "0-9", "1,3,5", "0-20:5" (each fifth), and behind any of these "%2" for at most two at once. A usage error
+/// otherwise. Pure.
+Result<ArraySpec> parse_array(const std::string& text);
+
+}  // namespace remuda
