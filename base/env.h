@@ -41,6 +41,7 @@ inline constexpr Variable cuda_device_order{"CUDA_DEVICE_ORDER",
                                             "how CUDA numbers GPUs: FASTEST_FIRST unless set to PCI_BUS_ID"};
 inline constexpr Variable probe_timeout{"REMUDA_PROBE_TIMEOUT", "seconds a device may take to answer; 5 unless set"};
 
+inline constexpr Variable path{"PATH", "where programs are looked for"};
 inline constexpr Variable shell{"SHELL", "the user's shell, for `remuda hold`"};
 
 // What `remuda run` tells a job, and `remuda bind` reads.

@@ -5,6 +5,7 @@
 
 #include "cli/machine.h"
 #include "cli/request_flags.h"
+#include "launch/job_sharing.h"
 #include "place/place.h"
 #include "place/where_attributes.h"
 
@@ -48,6 +49,13 @@ Result<std::vector<Held>> held(const PlaceFlags& flags, const Inventory& invento
   return held;
 }
 
+void add_sharing_note(const Inventory& inventory, const Request& request, const MachineFlags& machine,
+                      Placement& placement) {
+  std::string text =
+      expected_sharing(inventory, placement.devices, request.share, false, machine.file.empty());
+  if (!text.empty()) placement.explanation.notes.push_back(std::move(text));
+}
+
 Result<int> print(const PlaceFlags& flags, const Placement& placement) {
   if (flags.json)
     fmt::print("{}", to_pretty(to_json(placement)));
@@ -72,7 +80,8 @@ Result<int> place(const PlaceFlags& flags) {
   REMUDA_ASSIGN(const Request request, make_request(flags.request));
   REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
   REMUDA_ASSIGN(const std::vector<Held> taken, held(flags, inventory));
-  REMUDA_ASSIGN(const Answer answer, place(Layout(inventory), request, taken));
+  REMUDA_ASSIGN(Answer answer, place(Layout(inventory), request, taken));
+  if (auto* placement = std::get_if<Placement>(&answer)) add_sharing_note(inventory, request, flags.machine, *placement);
   return std::visit([&](const auto& outcome) { return print(flags, outcome); }, answer);
 }
 

@@ -12,6 +12,7 @@
 #include "cli/pool_machine.h"
 #include "cli/terminal.h"
 #include "device/fields.h"
+#include "launch/job_sharing.h"
 
 namespace remuda {
 namespace {
@@ -36,6 +37,22 @@ std::string what_text(const Job& job) {
 }
 
 std::string until_text(double until_s, double now_s) { return until_s > 0 ? duration_text(until_s - now_s) : "-"; }
+
+/// How the device is shared, and which limits hold; nothing of one that is whole.
+void add_sharing(const PoolState& state, const Lease& lease, const Inventory& inventory, Json& json) {
+  const Sharing how = sharing_of(state, lease, inventory);
+  if (how == Sharing::whole) return;
+  const auto word = [](bool is_hard) { return is_hard ? "hard" : "advisory"; };
+  const Limits limits = limits_of(how);
+  json["sharing"] = to_string(how);
+  json["limits"] = {{"memory", word(limits.memory_hard)}, {"compute", word(limits.compute_hard)}};
+}
+
+std::string share_text(const PoolState& state, const Lease& lease, const Inventory& inventory) {
+  const Sharing how = sharing_of(state, lease, inventory);
+  return fmt::format("{:.0f} %{}", lease.share * 100,
+                     how == Sharing::whole ? "" : fmt::format(" ({})", to_string(how)));
+}
 
 std::string devices_text(const PoolState& state, int64_t job, const Inventory& inventory) {
   std::string text;
@@ -138,6 +155,7 @@ Json pool_json(const PoolState& state, const std::vector<Held>& foreign, const I
   for (const Lease& lease : state.leases) {
     Json one = fields::write(lease);
     one["label"] = label_of(inventory, lease.device);
+    add_sharing(state, lease, inventory, one);
     if (const Job* job = state.find(lease.job)) {
       one["user"] = job->user;
       one["name"] = job->name;
@@ -163,7 +181,7 @@ std::string leases_text(const PoolState& state, const std::vector<Held>& foreign
   Table table({"DEVICE", "SHARE", "USER", "JOB", "FOR", "LEFT", "WHAT"});
   for (const Lease& lease : state.leases) {
     const Job* job = state.find(lease.job);
-    table.add({label_of(inventory, lease.device), fmt::format("{:.0f} %", lease.share * 100), job ? job->user : "",
+    table.add({label_of(inventory, lease.device), share_text(state, lease, inventory), job ? job->user : "",
                std::to_string(lease.job), duration_text(now_s - lease.since_s), until_text(lease.until_s, now_s),
                job ? what_text(*job) : ""});
   }

@@ -57,7 +57,7 @@ void add_request_options(CLI::App& command, RequestFlags& flags) {
   add("--device", flags.devices, "DEVICE", "Only these: UUID, index or PCI address")
       ->delimiter(',')
       ->allow_extra_args(false);
-  add("--share", flags.share, "PART", "Part of each device, as in 30%");
+  add("--share", flags.share, "PART", "Part of each device, as in 30%; the job is told which of its limits are hard");
   add("--where", flags.where, "CONDITION", "As in 'memory >= 40Gi && numaNode == 0'");
   command.add_flag("--cpu", flags.cpu, "CPU devices may be taken too, where GPUs do not suffice")->group(kGroup);
 }

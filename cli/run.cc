@@ -20,6 +20,7 @@
 #include "launch/array_front.h"
 #include "launch/front.h"
 #include "launch/job_process.h"
+#include "launch/job_sharing.h"
 
 namespace remuda {
 namespace {
@@ -101,8 +102,11 @@ Result<int> try_only(const RunSpec& spec, const MachineFlags& machine) {
   REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
   std::vector<Held> held = held_by_leases(state);
   std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
-  REMUDA_ASSIGN(const Answer answer, place(Layout(caretaker.inventory()), spec.job.request, held));
-  if (const auto* placement = std::get_if<Placement>(&answer)) {
+  REMUDA_ASSIGN(Answer answer, place(Layout(caretaker.inventory()), spec.job.request, held));
+  if (auto* placement = std::get_if<Placement>(&answer)) {
+    std::string sharing = expected_sharing(caretaker.inventory(), placement->devices, spec.job.request.share, spec.each,
+                                           machine.file.empty());
+    if (!sharing.empty()) placement->explanation.notes.push_back(std::move(sharing));
     fmt::print("{}", explanation_text(*placement));
     return 0;
   }

@@ -8,6 +8,7 @@
 #include <sys/time.h>
 
 #include "base/file.h"
+#include "launch/job_sharing.h"
 #include "launch/orphans.h"
 
 namespace remuda {
@@ -81,6 +82,12 @@ Result<std::vector<int64_t>> Caretaker::reap_once() {
 }
 
 Result<PoolState> Caretaker::tidy() {
+  auto state = tidy_jobs();
+  stop_unused_daemons(folder_, pool_);
+  return state;
+}
+
+Result<PoolState> Caretaker::tidy_jobs() {
   REMUDA_ASSIGN(PoolState state, pool_.read());
   const bool all_kept = std::ranges::all_of(
       state.jobs, [](const Job& job) { return job.state == JobState::ended || is_alive(job.keeper); });

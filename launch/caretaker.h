@@ -33,7 +33,8 @@ class Caretaker {
   std::vector<Held> held_without_lease(const PoolState& state) const;
 
   /// Ends the jobs whose keepers are gone, kills the processes they left, and starts whose turn it is then. Changes
-  /// nothing where every keeper lives. The state afterwards.
+  /// nothing where every keeper lives. Stops this user's sharing daemons that serve nobody any more. The state
+  /// afterwards.
   Result<PoolState> tidy();
 
   /// `transition`, and then starts whose turn it is, in one change, which `accept` may refuse when it sees what came of
@@ -46,6 +47,7 @@ class Caretaker {
   Caretaker(Pool pool, std::string folder, Look look, Inventory inventory);
   std::vector<ProcessId> start_jobs(PoolState& state) const;
   Result<std::vector<int64_t>> reap_once();
+  Result<PoolState> tidy_jobs();
 
   Pool pool_;
   std::string folder_;

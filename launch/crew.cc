@@ -21,15 +21,25 @@ tl::expected<void, StartFailure> Crew::add(const JobProcess& process) {
   return {};
 }
 
-void Crew::reap() {
-  for (;;) {
+/// False when there was nothing to collect.
+bool Crew::collect() {
+  for (bool any = false;; any = true) {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
-    all_gone_ = pid < 0;
-    if (pid <= 0) return;
+    has_children_ = pid >= 0;
+    if (pid <= 0) return any;
     if (std::ranges::find(processes_, pid, &ProcessId::pid) != processes_.end())
       ended_.push_back({pid, WIFSIGNALED(status) ? ExitState{0, WTERMSIG(status)} : ExitState{WEXITSTATUS(status), 0}});
   }
+}
+
+/// A list of processes is not taken in one instant: one that ends while it is taken may have handed down a child that is
+/// not on it. But then there is somebody to collect, and the list is taken anew.
+void Crew::reap() {
+  all_gone_ = false;
+  collect();
+  while (!all_gone_ && has_children_ && running() == 0 && descendants(::getpid()).empty()) all_gone_ = !collect();
+  if (!has_children_) all_gone_ = true;
 }
 
 std::optional<ExitState> Crew::result() const {

@@ -9,8 +9,8 @@
 
 namespace remuda {
 
-/// Belongs to a process that has no children but the crew's and is a subreaper: then no child left means that no
-/// descendant is left. One thread.
+/// Belongs to a process that is a subreaper and has no children but the crew's, and daemons (launch/orphans.h): then no
+/// other child left means that no process of the job is left. One thread.
 class Crew {
  public:
   /// Starts one more member.
@@ -41,10 +41,12 @@ class Crew {
   std::vector<ProcessId> kill(double patience_s);
 
  private:
+  bool collect();
+
   std::vector<ProcessId> processes_;
   std::vector<End> ended_;
   int group_ = 0;
-  bool all_gone_ = false;
+  bool has_children_ = false, all_gone_ = false;
 };
 
 }  // namespace remuda

@@ -35,6 +35,7 @@ std::vector<std::string> devices_of(const PoolState& state, int64_t job, const I
 Visibility job_environment(const Inventory& inventory, const std::string& pool, int64_t job,
                            const std::vector<std::string>& devices) {
   Visibility result = visibility(inventory, devices);
+  result.unset.emplace_back(kDaemonVariable);
   result.set.emplace_back(kJobVariable, std::to_string(job));
   result.set.emplace_back(kPoolVariable, pool);
   result.set.emplace_back("REMUDA_DEVICES", fmt::format("{}", fmt::join(devices, ",")));
@@ -53,6 +54,7 @@ Visibility rank_environment(const Inventory& inventory, const std::string& pool,
     result.set.emplace_back(name, value);
   }
   result.unset = own.unset;
+  result.unset.emplace_back(kDaemonVariable);
   const std::string world = std::to_string(devices.size()), number = std::to_string(rank);
   for (const char* name : {"RANK", "LOCAL_RANK", "ROLE_RANK"}) result.set.emplace_back(name, number);
   for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "ROLE_WORLD_SIZE"}) result.set.emplace_back(name, world);

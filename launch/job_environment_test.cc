@@ -40,6 +40,11 @@ TEST(JobEnvironment, TellsJobPoolDevicesAndShares) {
   EXPECT_THAT(environment.set, Contains(Pair("CUDA_VISIBLE_DEVICES", "1,3")));
 }
 
+TEST(JobEnvironment, LetsNoProcessOfAJobPassForADaemon) {
+  EXPECT_THAT(job_environment(machine(), "/a/pool", 12, {"gpu:1"}).unset, Contains("REMUDA_DAEMON"));
+  EXPECT_THAT(rank_environment(machine(), "/a/pool", 12, {"gpu:1"}, 0, {}).unset, Contains("REMUDA_DAEMON"));
+}
+
 TEST(JobEnvironment, GivesEachRankItsOwnDeviceAndTheWholeSetOfTorchrun) {
   const Visibility environment = rank_environment(machine(), "/a/pool", 12, {"gpu:1", "gpu:3"}, 1, {29500, 2});
   const Environment expected{{"CUDA_VISIBLE_DEVICES", "3"},

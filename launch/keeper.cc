@@ -13,6 +13,7 @@
 #include "launch/caretaker.h"
 #include "launch/job_environment.h"
 #include "launch/job_output.h"
+#include "launch/job_sharing.h"
 #include "launch/rendezvous.h"
 #include "launch/task_output.h"
 #include "launch/turn.h"
@@ -37,7 +38,8 @@ class Keeper {
         inherited_(inherited),
         caretaker_(std::move(caretaker)),
         link_(link),
-        queue_(spec.tasks.tasks.size(), {spec.restarts, spec.restart_on, spec.fail_fast}) {}
+        queue_(spec.tasks.tasks.size(), {spec.restarts, spec.restart_on, spec.fail_fast}),
+        sharing_(caretaker_, spec) {}
 
   Result<void> run() {
     Turn turn(spec_, caretaker_, link_);
@@ -50,6 +52,7 @@ class Keeper {
         return {};
       }
       const Outcome outcome = spec_.tasks.empty() ? run_with_restarts() : run_tasks();
+      sharing_.end();
       if (!(outcome.may_requeue && (spec_.requeue || spec_.job.preemptible))) return finish(outcome);
       REMUDA_TRY(caretaker_.change([&](PoolState& state) -> Result<void> {
         requeue(state, id_, {}, wall_clock_s());
@@ -139,6 +142,7 @@ class Keeper {
     const Inventory& inventory = caretaker_.inventory();
     std::vector<std::string> devices = devices_of(state, id_, inventory);
     link_.tell(Kind::started, id_, fmt::format("{}", fmt::join(labels_of(inventory, devices), ", ")));
+    if (const std::string text = sharing_.begin(id_, devices); !text.empty()) link_.tell(Kind::note, id_, text);
     return devices;
   }
 
@@ -170,6 +174,7 @@ class Keeper {
                        .affinity = {},
                        .group = inherited_.group,
                        .mask = inherited_.mask};
+    std::ranges::move(sharing_.environment(devices), std::back_inserter(process.environment));
     if (spec_.job.array != 0) {
       process.environment.emplace_back(kArrayVariable, std::to_string(spec_.job.array));
       process.environment.emplace_back(kArrayIndexVariable, std::to_string(spec_.job.array_index));
@@ -205,6 +210,7 @@ class Keeper {
   Caretaker caretaker_;
   FrontLink& link_;
   TaskQueue queue_;  ///< goes on where it was when the job is queued again
+  JobSharing sharing_;
   int64_t id_ = 0;
 };
 

@@ -54,6 +54,15 @@ bool has_entry(const std::string& environment, const std::string& entry) {
   return std::ranges::find(entries, entry) != entries.end();
 }
 
+bool is_daemon(int pid) {
+  const auto environment = read_text(fmt::format("/proc/{}/environ", pid));
+  if (!environment) return false;
+  const auto entries = split(*environment, '\0');
+  return std::ranges::any_of(entries, [start = fmt::format("{}=", kDaemonVariable)](const std::string& entry) {
+    return entry.starts_with(start);
+  });
+}
+
 enum class Seen { carrier, other, hidden };
 
 Seen look_into(int pid, const std::string& pool, int64_t job) {
@@ -88,7 +97,7 @@ std::vector<ProcessId> descendants(int root, const std::vector<int>& except) {
   for (size_t next = 0; next < pids.size(); ++next) add_children(children, pids[next], except, pids);
   std::vector<ProcessId> found;
   for (const int pid : pids)
-    if (auto process = process_id(pid)) found.push_back(std::move(*process));
+    if (auto process = process_id(pid); process && !is_daemon(pid)) found.push_back(std::move(*process));
   return found;
 }
 
@@ -98,6 +107,17 @@ std::vector<ProcessId> carriers(const std::string& pool, int64_t job) {
     if (pid == ::getpid()) continue;
     auto process = process_id(pid);
     if (process && look_into(pid, pool, job) == Seen::carrier) found.push_back(std::move(*process));
+  }
+  return found;
+}
+
+std::vector<ProcessId> daemon_processes(const std::string& name) {
+  const std::string entry = fmt::format("{}={}", kDaemonVariable, name);
+  std::vector<ProcessId> found;
+  for (const int pid : all_processes()) {
+    const auto environment = read_text(fmt::format("/proc/{}/environ", pid));
+    if (!environment || !has_entry(*environment, entry)) continue;
+    if (auto process = process_id(pid)) found.push_back(std::move(*process));
   }
   return found;
 }

@@ -4,6 +4,8 @@
 // keeper's own child. When the keeper is gone, its processes are told by their environment, which children inherit:
 // REMUDA_JOB names the job and REMUDA_POOL the pool it is of.
 //
+// A daemon that serves several jobs is of none of them, though one of them has started it: it carries REMUDA_DAEMON.
+//
 // Zombies do not count: they hold nothing. Nothing here blocks for longer than it is told.
 #pragma once
 
@@ -17,13 +19,17 @@ namespace remuda {
 
 inline constexpr const char* kJobVariable = "REMUDA_JOB";
 inline constexpr const char* kPoolVariable = "REMUDA_POOL";
+inline constexpr const char* kDaemonVariable = "REMUDA_DAEMON";
 
-/// Children, their children, and so on, without those in `except` and what descends from them.
+/// Children, their children, and so on, without daemons, those in `except` and what descends from these.
 std::vector<ProcessId> descendants(int root, const std::vector<int>& except = {});
 
 /// Those that carry the job's number in their environment, this process excepted. Of other users' processes only root
 /// sees that.
 std::vector<ProcessId> carriers(const std::string& pool, int64_t job);
+
+/// The processes of the daemon that carries this name.
+std::vector<ProcessId> daemon_processes(const std::string& name);
 
 /// Whether processes of the job may be left, as far as this user can see. What cannot be seen into and belongs to the
 /// job's user and started since counts as one: better a device held too long than twice.

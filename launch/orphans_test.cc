@@ -49,6 +49,15 @@ TEST(Orphans, KnowsWhetherAJobHasSome) {
   EXPECT_TRUE(has_orphans("/a/pool/of/one", job));
 }
 
+TEST(Orphans, DaemonsAreNobodysButTheirOwn) {
+  const ChildProcess shell = family({{kDaemonVariable, "/a/daemon"}});
+  EXPECT_THAT(daemon_processes("/a/daemon"), SizeIs(3));
+  EXPECT_THAT(daemon_processes("/a/dae"), IsEmpty());
+  EXPECT_THAT(descendants(shell.pid()), IsEmpty());
+  const ChildProcess job = family();
+  EXPECT_THAT(descendants(::getpid()), SizeIs(3)) << "a daemon hides no job's process";
+}
+
 TEST(Orphans, KillsUntilNoneIsLeft) {
   ChildProcess shell = family({{kJobVariable, "13"}, {kPoolVariable, "/a/pool"}});
   const auto left = kill_all([] { return carriers("/a/pool", 13); }, kPatience_s, [&] { shell.exit_state(); });

@@ -50,6 +50,7 @@ struct Job {
   std::vector<ProcessId> processes;  ///< what was started for it; children of these carry its number in REMUDA_JOB
   std::vector<std::string> command;
   std::string folder, log;
+  std::vector<std::string> daemons;  ///< ids of devices that it has a part of through a sharing daemon
   int exit_status = 0, signal = 0, restarts = 0;
   bool cancelled = false;
   std::string why;  ///< of a waiting job: the scheduler's last sentence about it; of an ended one: how it ended
@@ -78,6 +79,7 @@ struct Job {
     visit("command", self.command, "what it runs");
     visit("folder", self.folder, "where it runs");
     visit("log", self.log, "file with its output");
+    visit("daemons", self.daemons, "devices of which it has a part through a sharing daemon");
     visit("exit_status", self.exit_status, "of the ended job");
     visit("signal", self.signal, "that ended it");
     visit("restarts", self.restarts, "how often it was started again");

@@ -1,0 +1,344 @@
+// `remuda run --share` on machines that the test library plays, with a stand-in for the control program of MPS: who gets
+// which limits, which daemons run, and that none is left, whoever is killed.
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include "base/env.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "tests/nvml/library.h"
+
+namespace remuda::testnvml {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr double kPatience_s = 20;
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+// Plays the program and its daemon. "calls" gets a line for each start, command and end; "fail", "hang" and "deaf" in the
+// same folder make it do so.
+constexpr const char* kStandIn = R"sh(#!/bin/sh
+pipe=$CUDA_MPS_PIPE_DIRECTORY
+case "$1" in
+-d)
+  echo "start $CUDA_VISIBLE_DEVICES [$REMUDA_JOB$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE] $(stat -c %a "$pipe/..") $pipe" >>"$OUT/calls"
+  test -e "$OUT/fail" && { echo "no such luck"; exit 7; }
+  test -e "$OUT/hang" && { setsid sleep 1000 & sleep 1000; }
+  test -e "$pipe/pid" && kill -0 "$(cat "$pipe/pid")" && { echo "one runs"; exit 1; }
+  setsid "$0" serve </dev/null >/dev/null 2>&1 &
+  while ! test -e "$pipe/pid"; do sleep 0.01; done
+  ;;
+serve)
+  trap '' HUP
+  echo $$ >"$pipe/pid.new" && mv "$pipe/pid.new" "$pipe/pid"
+  while ! test -e "$pipe/quit"; do sleep 0.02; done
+  echo "end $CUDA_VISIBLE_DEVICES" >>"$OUT/calls"
+  rm "$pipe/pid"
+  ;;
+*)
+  read -r line
+  test -e "$pipe/pid" && kill -0 "$(cat "$pipe/pid")" || { echo "cannot find the daemon"; exit 1; }
+  test -e "$OUT/deaf" && sleep 1000
+  echo "$line" >>"$OUT/commands"
+  test "$line" = quit && touch "$pipe/quit"
+  exit 0
+  ;;
+esac
+)sh";
+
+Device gpu(int index) {
+  Device device{.id = fmt::format("GPU-0000000{}", index), .kind = DeviceKind::gpu, .index = index, .vendor = "NVIDIA"};
+  device.model = "NVIDIA A100-SXM4-40GB";
+  device.uuid = device.id;
+  device.pci = fmt::format("0000:0{}:00.0", index + 1);
+  device.compute_capability = "8.0";
+  device.memory_bytes = 40 * kGiB;
+  device.partitioned = false;
+  device.status.processes = std::vector<Process>{};
+  device.status.memory_used_bytes = 0;
+  return device;
+}
+
+Device instance(int index, const std::string& profile, int64_t gib) {
+  Device device = gpu(0);
+  device.kind = DeviceKind::partition;
+  device.index = index;
+  device.id = fmt::format("MIG-0000000{}", index);
+  device.uuid = device.id;
+  device.parent = gpu(1).id;
+  device.profile = profile;
+  device.memory_bytes = gib * kGiB;
+  device.pci = Reading<std::string>{};
+  device.compute_capability = Reading<std::string>{};
+  device.partitioned = Reading<bool>{};
+  return device;
+}
+
+/// A whole GPU, and one that is cut in three.
+std::vector<Device> cut_machine() {
+  Device cut = gpu(1);
+  cut.partitioned = true;
+  return {gpu(0), cut, instance(0, "3g.20gb", 20), instance(1, "1g.5gb", 5), instance(2, "2g.10gb", 10)};
+}
+
+class Share : public testing::Test {
+ protected:
+  Share() {
+    play({gpu(0), gpu(1)});
+    install("nvidia-cuda-mps-control", kStandIn);
+  }
+  void TearDown() override {
+    EXPECT_TRUE(eventually([&] { return leases().empty() && daemons().empty(); }, kPatience_s)) << "something is left";
+  }
+
+  void play(const std::vector<Device>& devices) const {
+    folder_.write("machine.json", to_pretty(to_json(Inventory{.host = "test", .devices = devices})));
+  }
+  void install(const std::string& name, const std::string& script) const {
+    ::mkdir(folder_.path("bin").c_str(), 0700);
+    folder_.write("bin/" + name, script);
+    ::chmod(folder_.path("bin/" + name).c_str(), 0700);
+  }
+  Environment environment() const {
+    return {{"LD_LIBRARY_PATH", library_folder("current")},
+            {env::test_nvml.name, folder_.path("machine.json")},
+            {env::test_nvml_faults.name, ""},
+            {env::probe_timeout.name, "1"},
+            {"XDG_STATE_HOME", folder_.path("state")},
+            {"OUT", folder_.path("")},
+            {"PATH", folder_.path("bin") + ":/usr/bin:/bin"}};
+  }
+  std::unique_ptr<RunningProgram> begin(std::vector<std::string> flags, const std::string& script) const {
+    flags.insert(flags.begin(), {REMUDA_PROGRAM, "run"});
+    std::ranges::copy(std::vector<std::string>{"--", "/bin/sh", "-c", script}, std::back_inserter(flags));
+    return std::make_unique<RunningProgram>(flags, environment());
+  }
+  Finished run(std::vector<std::string> flags, const std::string& script) const {
+    return begin(std::move(flags), script)->finish();
+  }
+  Json ps() const {
+    return parse_json(remuda::run({REMUDA_PROGRAM, "ps", "--json"}, environment()).out, "ps").value_or(Json{});
+  }
+  Json leases() const { return ps()["leases"]; }
+  bool comes(const std::string& file) const {
+    return eventually([&] { return folder_.has(file); }, kPatience_s);
+  }
+  /// What the stand-in was asked to start and what ended, a line each.
+  std::vector<std::string> calls() const {
+    std::vector<std::string> lines = split(folder_.read("calls"), '\n');
+    std::erase(lines, "");
+    return lines;
+  }
+  /// Processes of stand-ins of this test.
+  std::vector<pid_t> daemons() const;
+
+  ScratchFolder folder_;
+};
+
+std::vector<pid_t> Share::daemons() const {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const auto environment = read_text(entry.path().string() + "/environ");
+    if (!environment || environment->find("OUT=" + folder_.path("")) == std::string::npos) continue;
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (environment->find("REMUDA_DAEMON=") != std::string::npos && is_alive(pid)) found.push_back(pid);
+  }
+  return found;
+}
+
+constexpr const char* kLimits =
+    "echo $CUDA_VISIBLE_DEVICES $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT;"
+    "test -e \"$CUDA_MPS_PIPE_DIRECTORY/pid\" && test -d \"$CUDA_MPS_LOG_DIRECTORY\"";
+/// Says that it runs and waits for the file "go".
+constexpr const char* kUntilGo =
+    "echo >\"$OUT/job$REMUDA_JOB\"; echo $CUDA_VISIBLE_DEVICES $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT;"
+    "while ! test -e \"$OUT/go\"; do sleep 0.05; done";
+
+TEST_F(Share, IsLimitedThroughADaemonThatEndsWithIt) {
+  const Finished finished = run({"--share", "30%", "--device", "0"}, kLimits);
+  EXPECT_EQ(finished.exit.status, 0) << finished;
+  EXPECT_EQ(finished.out, "GPU-00000000 30 0=12288M\n") << finished;
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("30 % of gpu:0 through MPS"), HasSubstr("12.0 GiB"), HasSubstr("(hard)"),
+                                  HasSubstr("(advisory)")));
+  ASSERT_THAT(calls(), SizeIs(2));
+  EXPECT_THAT(calls()[0], HasSubstr("start GPU-00000000 [] 700 "));
+  EXPECT_EQ(calls()[1], "end GPU-00000000");
+  EXPECT_THAT(daemons(), IsEmpty()) << "it had ended before the job's end was told";
+  EXPECT_EQ(run({"-q", "--share", "30%"}, "true").err, "");
+}
+
+TEST_F(Share, OneDaemonServesAllPartsOfADeviceUntilTheLast) {
+  const auto first = begin({"--share", "30%", "--device", "0"}, kUntilGo);
+  const auto second = begin({"--share", "50%", "--device", "0"}, kUntilGo);
+  ASSERT_TRUE(comes("job1") && comes("job2"));
+  const Json held = leases();
+  ASSERT_THAT(held, SizeIs(2));
+  EXPECT_EQ(held[0]["sharing"], "mps");
+  EXPECT_EQ(held[0]["limits"], (Json{{"memory", "hard"}, {"compute", "advisory"}}));
+  EXPECT_EQ(run({"--share", "20%", "--device", "0"}, kLimits).exit.status, 0);
+  EXPECT_THAT(calls(), SizeIs(1)) << "the third has left the daemon to the others";
+  folder_.write("go", "");
+  EXPECT_EQ(first->finish(kPatience_s).exit.status, 0);
+  EXPECT_EQ(second->finish(kPatience_s).exit.status, 0);
+  EXPECT_THAT(calls(), SizeIs(2));
+}
+
+TEST_F(Share, EachDeviceHasADaemonOfItsOwn) {
+  const Finished finished = run({"--share", "40%", "-n", "2", "--each"}, "sleep 0.$RANK; " + std::string(kLimits));
+  EXPECT_EQ(finished.exit.status, 0) << finished;
+  EXPECT_EQ(finished.out, "GPU-00000000 40 0=16384M\nGPU-00000001 40 0=16384M\n");
+  EXPECT_THAT(finished.err, HasSubstr("40 % of gpu:0, 40 % of gpu:1 through MPS"));
+  EXPECT_THAT(calls(), SizeIs(4));
+}
+
+TEST_F(Share, NoDaemonForWholeDevicesNorForSeveralInOneProcess) {
+  const Finished whole = run({}, "echo [$CUDA_MPS_PIPE_DIRECTORY]");
+  EXPECT_EQ(whole.out, "[]\n") << whole;
+  EXPECT_EQ(whole.err, "");
+  const Finished several = run({"--share", "50%", "-n", "2"}, "echo [$CUDA_MPS_PIPE_DIRECTORY]");
+  EXPECT_EQ(several.out, "[]\n") << several;
+  EXPECT_THAT(several.err, AllOf(HasSubstr("in time slices"), HasSubstr("--each"), HasSubstr("advisory")));
+  EXPECT_THAT(calls(), IsEmpty());
+}
+
+TEST_F(Share, SaysWhereThereIsNoProgram) {
+  std::filesystem::remove(folder_.path("bin/nvidia-cuda-mps-control"));
+  const Finished finished = run({"--share", "50%"}, "echo [$CUDA_MPS_PIPE_DIRECTORY]");
+  EXPECT_EQ(finished.out, "[]\n") << finished;
+  EXPECT_THAT(finished.err, HasSubstr("there is no nvidia-cuda-mps-control in PATH"));
+}
+
+TEST_F(Share, GoesOnInTimeSlicesWhereTheDaemonDoesNotStart) {
+  folder_.write("fail", "");
+  const Finished finished = run({"--share", "50%"}, "echo [$CUDA_MPS_PIPE_DIRECTORY]");
+  EXPECT_EQ(finished.out, "[]\n") << finished;
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("in time slices"), HasSubstr("status 7: no such luck")));
+}
+
+TEST_F(Share, GoesOnInTimeSlicesWhereTheDaemonHangs) {
+  folder_.write("hang", "");
+  const Finished finished = run({"--share", "50%"}, "echo [$CUDA_MPS_PIPE_DIRECTORY]");
+  EXPECT_EQ(finished.out, "[]\n") << finished;
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("in time slices"), HasSubstr("within 1 s")));
+  EXPECT_THAT(daemons(), IsEmpty()) << "what it had started is gone too";
+}
+
+TEST_F(Share, DoesNotTouchADaemonThatIsDeafButInUse) {
+  const auto first = begin({"--share", "30%", "--device", "0"}, kUntilGo);
+  ASSERT_TRUE(comes("job1"));
+  folder_.write("deaf", "");
+  const Finished second = run({"--share", "30%", "--device", "0"}, "echo [$CUDA_MPS_PIPE_DIRECTORY]");
+  EXPECT_EQ(second.out, "[]\n") << second;
+  EXPECT_THAT(second.err, HasSubstr("does not answer"));
+  EXPECT_THAT(daemons(), Not(IsEmpty()));
+  folder_.write("go", "");
+  EXPECT_EQ(first->finish(kPatience_s).exit.status, 0);
+  EXPECT_THAT(daemons(), IsEmpty()) << "what does not hear quit is killed";
+}
+
+TEST_F(Share, StartsANewDaemonWhereTheOldOneWasKilled) {
+  const auto first = begin({"--share", "30%", "--device", "0"}, kUntilGo);
+  ASSERT_TRUE(comes("job1"));
+  for (const pid_t pid : daemons()) ::kill(pid, SIGKILL);
+  EXPECT_EQ(run({"--share", "30%", "--device", "0"}, kLimits).exit.status, 0);
+  folder_.write("go", "");
+  EXPECT_EQ(first->finish(kPatience_s).exit.status, 0);
+}
+
+TEST_F(Share, EndsThoughTheDaemonItStartedServesOthers) {
+  const auto first = begin({"--share", "30%", "--device", "0"}, "echo >\"$OUT/job\"; while ! test -e \"$OUT/two\"; do "
+                                                                "sleep 0.05; done");
+  ASSERT_TRUE(comes("job"));
+  const auto second = begin({"--share", "30%", "--device", "0"}, kUntilGo);
+  ASSERT_TRUE(comes("job2"));
+  folder_.write("two", "");
+  EXPECT_EQ(first->finish(kPatience_s).exit.status, 0) << "the daemon is a child of its keeper, and not of its job";
+  EXPECT_THAT(leases(), SizeIs(1));
+  EXPECT_THAT(daemons(), Not(IsEmpty()));
+  folder_.write("go", "");
+  EXPECT_EQ(second->finish(kPatience_s).exit.status, 0);
+}
+
+TEST_F(Share, TakesTheFreeInstanceThatFitsTightest) {
+  play(cut_machine());
+  const Finished eighth = run({"--share", "12%"}, "echo $CUDA_VISIBLE_DEVICES [$CUDA_MPS_PIPE_DIRECTORY]");
+  EXPECT_EQ(eighth.out, "MIG-00000001 []\n") << eighth;
+  EXPECT_THAT(eighth.err, AllOf(HasSubstr("partition:1 (1g.5gb)"), HasSubstr("both limits are hard")));
+  EXPECT_EQ(run({"--share", "14%"}, "echo $CUDA_VISIBLE_DEVICES").out, "MIG-00000002\n");
+  EXPECT_EQ(run({"--share", "50%"}, "echo $CUDA_VISIBLE_DEVICES").out, "MIG-00000000\n");
+  EXPECT_THAT(calls(), IsEmpty());
+}
+
+TEST_F(Share, PlaceTellsBeforehandHowItWillBeShared) {
+  const auto notes = [&](std::vector<std::string> request) {
+    request.insert(request.begin(), {REMUDA_PROGRAM, "place", "--json"});
+    const Finished place = remuda::run(request, environment());
+    return to_line(parse_json(place.out, "place").value_or(Json{})["explanation"]["notes"]);
+  };
+  EXPECT_THAT(notes({"--share", "30%"}), HasSubstr("through MPS"));
+  EXPECT_THAT(notes({"--share", "30%", "-n", "2"}), HasSubstr("in time slices"));
+  EXPECT_EQ(notes({}), "[]");
+  EXPECT_THAT(calls(), IsEmpty());
+}
+
+TEST_F(Share, GoesFromInstanceToInstanceAndThenToAPartOfAWholeDevice) {
+  play(cut_machine());
+  std::vector<std::unique_ptr<RunningProgram>> programs;
+  for (int job = 1; job <= 4; ++job) {
+    programs.push_back(begin({"--share", "10%"}, kUntilGo));
+    ASSERT_TRUE(comes(fmt::format("job{}", job)));
+  }
+  folder_.write("go", "");
+  std::vector<std::string> seen;
+  for (const auto& program : programs) seen.push_back(program->finish(kPatience_s).out);
+  EXPECT_THAT(seen, ElementsAre("MIG-00000001\n", "MIG-00000002\n", "MIG-00000000\n", "GPU-00000000 0=4096M\n"));
+}
+
+TEST_F(Share, LeavesNoDaemonWhenItsKeeperIsKilled) {
+  const auto program = begin({"--share", "30%"}, kUntilGo);
+  ASSERT_TRUE(comes("job1"));
+  const auto keepers = children_of(program->pid());
+  ASSERT_FALSE(keepers.empty());
+  ::kill(keepers[0], SIGKILL);
+  EXPECT_EQ(program->finish(kPatience_s).exit.status, 125);
+  EXPECT_THAT(daemons(), IsEmpty());
+  EXPECT_THAT(calls(), SizeIs(2)) << "it was told to quit";
+}
+
+TEST_F(Share, LeavesTheDaemonToOthersWhenItsKeeperIsKilled) {
+  const auto first = begin({"--share", "30%", "--device", "0"}, kUntilGo);
+  ASSERT_TRUE(comes("job1"));
+  const auto second = begin({"--share", "30%", "--device", "0"}, kUntilGo);
+  ASSERT_TRUE(comes("job2"));
+  const auto before = daemons();
+  ::kill(children_of(first->pid()).at(0), SIGKILL);
+  EXPECT_EQ(first->finish(kPatience_s).exit.status, 125);
+  EXPECT_THAT(calls(), SizeIs(1));
+  EXPECT_FALSE(daemons().empty());
+  folder_.write("go", "");
+  EXPECT_EQ(second->finish(kPatience_s).exit.status, 0);
+}
+
+TEST_F(Share, TheNextToComeByStopsADaemonWhoseJobWasKilledWhole) {
+  const auto program = begin({"--share", "30%"}, kUntilGo);
+  ASSERT_TRUE(comes("job1"));
+  const auto keepers = children_of(program->pid());
+  ::kill(program->pid(), SIGSTOP);  // so that it cannot help
+  for (const pid_t keeper : keepers) ::kill(keeper, SIGKILL);
+  ::kill(program->pid(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return ps()["leases"].empty() && daemons().empty(); }, kPatience_s));
+}
+
+}  // namespace
+}  // namespace remuda::testnvml
