@@ -42,7 +42,7 @@ case "$1" in
 serve)
   trap '' HUP
   echo $$ >"$pipe/pid.new" && mv "$pipe/pid.new" "$pipe/pid"
-  while ! test -e "$pipe/quit"; do sleep 0.02; done
+  while test -d "$pipe" && ! test -e "$pipe/quit"; do sleep 0.02; done
   echo "end $CUDA_VISIBLE_DEVICES" >>"$OUT/calls"
   rm "$pipe/pid"
   ;;
@@ -195,9 +195,11 @@ TEST_F(Share, OneDaemonServesAllPartsOfADeviceUntilTheLast) {
 }
 
 TEST_F(Share, EachDeviceHasADaemonOfItsOwn) {
-  const Finished finished = run({"--share", "40%", "-n", "2", "--each"}, "sleep 0.$RANK; " + std::string(kLimits));
+  const Finished finished =
+      run({"--share", "40%", "-n", "2", "--each"}, fmt::format("exec >\"$OUT/rank$RANK\"; {}", kLimits));
   EXPECT_EQ(finished.exit.status, 0) << finished;
-  EXPECT_EQ(finished.out, "GPU-00000000 40 0=16384M\nGPU-00000001 40 0=16384M\n");
+  EXPECT_EQ(folder_.read("rank0"), "GPU-00000000 40 0=16384M\n");
+  EXPECT_EQ(folder_.read("rank1"), "GPU-00000001 40 0=16384M\n");
   EXPECT_THAT(finished.err, HasSubstr("40 % of gpu:0, 40 % of gpu:1 through MPS"));
   EXPECT_THAT(calls(), SizeIs(4));
 }
@@ -254,6 +256,17 @@ TEST_F(Share, StartsANewDaemonWhereTheOldOneWasKilled) {
   EXPECT_EQ(run({"--share", "30%", "--device", "0"}, kLimits).exit.status, 0);
   folder_.write("go", "");
   EXPECT_EQ(first->finish(kPatience_s).exit.status, 0);
+}
+
+TEST_F(Share, NoneIsStoppedUnderAnotherWhoeverComesAndGoes) {
+  const char* script = "d=$CUDA_MPS_PIPE_DIRECTORY/pid; kill -0 $(cat $d) && sleep 0.05 && kill -0 $(cat $d)";
+  std::vector<std::unique_ptr<RunningProgram>> programs;
+  for (int i = 0; i < 16; ++i)
+    programs.push_back(begin({"--share", "25%", "--device", std::to_string(i % 2)}, script));
+  for (const auto& program : programs) {
+    const Finished finished = program->finish();
+    EXPECT_EQ(finished.exit.status, 0) << finished;
+  }
 }
 
 TEST_F(Share, EndsThoughTheDaemonItStartedServesOthers) {
