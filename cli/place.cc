@@ -51,8 +51,7 @@ Result<std::vector<Held>> held(const PlaceFlags& flags, const Inventory& invento
 
 void add_sharing_note(const Inventory& inventory, const Request& request, const MachineFlags& machine,
                       Placement& placement) {
-  std::string text =
-      expected_sharing(inventory, placement.devices, request.share, false, machine.file.empty());
+  std::string text = expected_sharing(inventory, placement.devices, request.share, false, machine.file.empty());
   if (!text.empty()) placement.explanation.notes.push_back(std::move(text));
 }
 
@@ -81,7 +80,8 @@ Result<int> place(const PlaceFlags& flags) {
   REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
   REMUDA_ASSIGN(const std::vector<Held> taken, held(flags, inventory));
   REMUDA_ASSIGN(Answer answer, place(Layout(inventory), request, taken));
-  if (auto* placement = std::get_if<Placement>(&answer)) add_sharing_note(inventory, request, flags.machine, *placement);
+  if (auto* placement = std::get_if<Placement>(&answer))
+    add_sharing_note(inventory, request, flags.machine, *placement);
   return std::visit([&](const auto& outcome) { return print(flags, outcome); }, answer);
 }
 

@@ -47,8 +47,8 @@ std::set<std::string> devices_shared_by(const PoolState& state, int uid, int64_t
 
 std::string other_sharer(const PoolState& state, const std::string& device, int64_t job) {
   const auto age = [](const Lease& lease) { return std::tuple(lease.since_s, lease.job); };
-  const auto own = std::ranges::find_if(
-      state.leases, [&](const Lease& lease) { return lease.job == job && lease.device == device; });
+  const auto own = std::ranges::find_if(state.leases,
+                                        [&](const Lease& lease) { return lease.job == job && lease.device == device; });
   const Job* asking = state.find(job);
   if (own == state.leases.end() || !asking) return "";
   for (const Lease& lease : state.leases) {
@@ -86,10 +86,11 @@ void JobSharing::record() {
 
 Shared JobSharing::share(const PoolState& state, const Device& device, size_t devices) {
   const double part = spec_.job.request.share;
-  Shared shared = decide_sharing(device, {.share = part,
-                                          .devices = devices,
-                                          .no_daemon = spec_.live ? no_daemon_here(device) : "this machine is a recording",
-                                          .other_holder = other_sharer(state, device.id, job_)});
+  Shared shared =
+      decide_sharing(device, {.share = part,
+                              .devices = devices,
+                              .no_daemon = spec_.live ? no_daemon_here(device) : "this machine is a recording",
+                              .other_holder = other_sharer(state, device.id, job_)});
   if (shared.how != Sharing::daemon) return shared;
   const bool has_clients = devices_shared_by(state, static_cast<int>(::getuid()), job_).contains(device.id);
   const auto program = find_mps_control();

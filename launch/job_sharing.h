@@ -1,8 +1,8 @@
 // JobSharing: how the devices of one job are shared, from before its first process to after its last.
 //
-// A daemon is needed by every lease of a part of its device that its user has, and the pool tells those. A job stands in
-// the pool before it looks for a daemon, and looks once more at the pool, with the daemons' lock held, before it stops
-// one. So none is stopped under a job, whoever starts and ends at the same time.
+// A daemon is needed by every lease of a part of its device that its user has, and the pool tells those. A job stands
+// in the pool before it looks for a daemon, and looks once more at the pool, with the daemons' lock held, before it
+// stops one. So none is stopped under a job, whoever starts and ends at the same time.
 #pragma once
 
 #include <set>
@@ -22,8 +22,8 @@ class JobSharing {
  public:
   JobSharing(Caretaker& caretaker, const RunSpec& spec) : caretaker_(caretaker), spec_(spec) {}
 
-  /// Decides, and starts the daemons that are needed. A line for the user, the first time it says something new: what is
-  /// shared how, and which limits are hard. Nothing where all devices are whole.
+  /// Decides, and starts the daemons that are needed. A line for the user, the first time it says something new: what
+  /// is shared how, and which limits are hard. Nothing where all devices are whole.
   std::string begin(int64_t job, const std::vector<std::string>& devices);
   /// What a process that sees `devices` finds beside its other variables.
   Environment environment(const std::vector<std::string>& devices) const;

@@ -92,9 +92,9 @@ std::string last_words(const std::string& folder) {
 Result<void> start_daemon(const std::string& program, const std::string& folder, const Device& device) {
   for (const char* part : {"", "/pipe", "/log"}) REMUDA_TRY(make_private_folder(folder + part));
   Environment environment = directories(folder);
-  environment.insert(environment.end(), {{"CUDA_VISIBLE_DEVICES", device.uuid.value()},
-                                         {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
-                                         {kDaemonVariable, folder}});
+  environment.insert(
+      environment.end(),
+      {{"CUDA_VISIBLE_DEVICES", device.uuid.value()}, {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}, {kDaemonVariable, folder}});
   REMUDA_ASSIGN(ChildProcess child, ChildProcess::spawn({.argv = {"/bin/sh", "-c", kStartScript, program},
                                                          .environment = std::move(environment)}));
   const auto exit = await_end(child);

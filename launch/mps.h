@@ -1,10 +1,10 @@
 // MPS: NVIDIA's daemon through which several processes of one user compute on a GPU at once. It limits the memory of
 // each; all that is particular to it stands here.
 //
-// Each device and user has a daemon of its own, started by the first job that has a part of the device and stopped after
-// the last. It belongs to no job: it carries kDaemonVariable (launch/orphans.h), so that no keeper waits for it or kills
-// it. Every process that calls these functions may be killed at any point: what is left is taken over by the next, or
-// stopped by whoever tidies the pool next.
+// Each device and user has a daemon of its own, started by the first job that has a part of the device and stopped
+// after the last. It belongs to no job: it carries kDaemonVariable (launch/orphans.h), so that no keeper waits for it
+// or kills it. Every process that calls these functions may be killed at any point: what is left is taken over by the
+// next, or stopped by whoever tidies the pool next.
 //
 // One thread. Nothing waits longer than a few times REMUDA_PROBE_TIMEOUT.
 #pragma once
@@ -27,8 +27,8 @@ std::optional<std::string> find_mps_control();
 /// What to say where there is none.
 std::string no_mps_control();
 
-/// Has this user's daemon for the device run and answer, and gives what a process finds that shall use it. `has_clients`:
-/// others do already, so that a daemon which does not answer must be left alone.
+/// Has this user's daemon for the device run and answer, and gives what a process finds that shall use it.
+/// `has_clients`: others do already, so that a daemon which does not answer must be left alone.
 Result<Environment> start_mps(const std::string& pool, const Device& device, const std::string& program,
                               bool has_clients);
 

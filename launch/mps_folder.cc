@@ -19,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What follows the folder in the longest address: a device's folder, "/pipe/", and the daemon's own name, with room.
-constexpr size_t kLongestPath = sizeof(sockaddr_un::sun_path) - sizeof("/0123456789abcdef/pipe/control_privileged.....");
+constexpr size_t kLongestPath =
+    sizeof(sockaddr_un::sun_path) - sizeof("/0123456789abcdef/pipe/control_privileged.....");
 
 std::string hash(const std::string& text) { return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size())); }
 

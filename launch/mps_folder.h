@@ -27,8 +27,8 @@ class MpsFolder {
   /// The devices' folders that are there.
   std::vector<std::string> devices() const;
 
-  /// Waits at most so long for others who have the lock; it ends with the descriptor. No descriptor where the folder was
-  /// removed meanwhile: whoever wants one makes it again.
+  /// Waits at most so long for others who have the lock; it ends with the descriptor. No descriptor where the folder
+  /// was removed meanwhile: whoever wants one makes it again.
   Result<Fd> lock(double patience_s) const;
   /// Removes it where it is empty. With the lock.
   void remove_if_empty() const;

@@ -50,9 +50,8 @@ TEST(Mps, NeedsANameForTheDeviceAndLeaveToCompute) {
 }
 
 TEST(Mps, LimitsThreadsAndMemoryOfTheOneDevice) {
-  EXPECT_THAT(mps_limits(0.3, int64_t{12} << 30),
-              ElementsAre(Pair("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "30"),
-                          Pair("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=12288M")));
+  EXPECT_THAT(mps_limits(0.3, int64_t{12} << 30), ElementsAre(Pair("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "30"),
+                                                              Pair("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=12288M")));
   EXPECT_EQ(mps_limits(1.0 / 3, 0)[0].second, "33.33");
 }
 

@@ -38,8 +38,8 @@ Shared decide_sharing(const Device& device, const ShareWish& wish) {
   if (!wish.no_daemon.empty()) return slices(wish.no_daemon);
   if (shared_memory_bytes(device, wish.share) == 0) return slices("how much memory it has is not known");
   if (wish.devices > 1)
-    return slices(fmt::format("a process with {} devices cannot use MPS on them; --each gives each process one",
-                              wish.devices));
+    return slices(
+        fmt::format("a process with {} devices cannot use MPS on them; --each gives each process one", wish.devices));
   if (!wish.other_holder.empty())
     return slices(fmt::format("{} shares it already, and MPS serves one user at a time", printable(wish.other_holder)));
   return {device.id, Sharing::daemon, ""};

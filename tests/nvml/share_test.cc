@@ -1,5 +1,5 @@
-// `remuda run --share` on machines that the test library plays, with a stand-in for the control program of MPS: who gets
-// which limits, which daemons run, and that none is left, whoever is killed.
+// `remuda run --share` on machines that the test library plays, with a stand-in for the control program of MPS: who
+// gets which limits, which daemons run, and that none is left, whoever is killed.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -26,8 +26,8 @@ using ::testing::SizeIs;
 constexpr double kPatience_s = 20;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// Plays the program and its daemon. "calls" gets a line for each start, command and end; "fail", "hang" and "deaf" in the
-// same folder make it do so.
+// Plays the program and its daemon. "calls" gets a line for each start, command and end; "fail", "hang" and "deaf" in
+// the same folder make it do so.
 constexpr const char* kStandIn = R"sh(#!/bin/sh
 pipe=$CUDA_MPS_PIPE_DIRECTORY
 case "$1" in
@@ -261,8 +261,7 @@ TEST_F(Share, StartsANewDaemonWhereTheOldOneWasKilled) {
 TEST_F(Share, NoneIsStoppedUnderAnotherWhoeverComesAndGoes) {
   const char* script = "d=$CUDA_MPS_PIPE_DIRECTORY/pid; kill -0 $(cat $d) && sleep 0.05 && kill -0 $(cat $d)";
   std::vector<std::unique_ptr<RunningProgram>> programs;
-  for (int i = 0; i < 16; ++i)
-    programs.push_back(begin({"--share", "25%", "--device", std::to_string(i % 2)}, script));
+  for (int i = 0; i < 16; ++i) programs.push_back(begin({"--share", "25%", "--device", std::to_string(i % 2)}, script));
   for (const auto& program : programs) {
     const Finished finished = program->finish();
     EXPECT_EQ(finished.exit.status, 0) << finished;
@@ -270,8 +269,9 @@ TEST_F(Share, NoneIsStoppedUnderAnotherWhoeverComesAndGoes) {
 }
 
 TEST_F(Share, EndsThoughTheDaemonItStartedServesOthers) {
-  const auto first = begin({"--share", "30%", "--device", "0"}, "echo >\"$OUT/job\"; while ! test -e \"$OUT/two\"; do "
-                                                                "sleep 0.05; done");
+  const auto first = begin({"--share", "30%", "--device", "0"},
+                           "echo >\"$OUT/job\"; while ! test -e \"$OUT/two\"; do "
+                           "sleep 0.05; done");
   ASSERT_TRUE(comes("job"));
   const auto second = begin({"--share", "30%", "--device", "0"}, kUntilGo);
   ASSERT_TRUE(comes("job2"));
@@ -327,6 +327,15 @@ TEST_F(Share, LeavesNoDaemonWhenItsKeeperIsKilled) {
   EXPECT_EQ(program->finish(kPatience_s).exit.status, 125);
   EXPECT_THAT(daemons(), IsEmpty());
   EXPECT_THAT(calls(), SizeIs(2)) << "it was told to quit";
+}
+
+TEST_F(Share, LeavesNothingOfADaemonWhoseStartWasCutShort) {
+  folder_.write("hang", "");
+  const auto program = begin({"--share", "30%"}, "true");
+  ASSERT_TRUE(comes("calls"));
+  for (const pid_t keeper : children_of(program->pid())) ::kill(keeper, SIGKILL);
+  program->finish(kPatience_s);
+  EXPECT_TRUE(eventually([&] { return leases().empty() && daemons().empty(); }, kPatience_s));
 }
 
 TEST_F(Share, LeavesTheDaemonToOthersWhenItsKeeperIsKilled) {
