@@ -39,7 +39,7 @@ Result<void> check_private(const std::string& path) {
 std::string shared_root() { return fmt::format("/tmp/remuda-{}", ::geteuid()); }
 
 std::string path_for(const std::string& pool) {
-  const std::string beside = fmt::format("{}/mps-{}", pool, ::geteuid());
+  std::string beside = fmt::format("{}/mps-{}", pool, ::geteuid());
   if (beside.size() <= kLongestPath && is_own_alone(pool)) return beside;
   return shared_root() + "/" + hash(pool);
 }

@@ -13,12 +13,16 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 
 std::string percent(double share) { return fmt::format("{:.4g} %", 100 * share); }
 
+bool lets_one_in(const Device& device) {
+  return device.compute_mode.has_value() && device.compute_mode.value() == ComputeMode::exclusive;
+}
+
 /// What follows the devices' names.
 std::string terms(const Device& device, const Shared& shared, double share) {
   if (shared.how == Sharing::partition) return "with memory and multiprocessors of its own: both limits are hard";
   if (shared.how == Sharing::time_slices)
-    return fmt::format("in time slices: the limits of memory and computing are advisory, nothing enforces them ({})",
-                       shared.why);
+    return fmt::format("in time slices: the limits of memory and computing are advisory, nothing enforces them ({}){}",
+                       shared.why, lets_one_in(device) ? ", and its compute mode lets only one process in" : "");
   return fmt::format("through MPS: at most {} for each process (hard), {} of the multiprocessors (advisory)",
                      human_bytes(static_cast<double>(shared_memory_bytes(device, share))), percent(share));
 }

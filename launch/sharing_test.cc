@@ -81,6 +81,10 @@ TEST(Sharing, TellsWhichLimitsAreHard) {
   EXPECT_EQ(text({{"gpu:0", Sharing::time_slices, "it is old"}, {"gpu:1", Sharing::time_slices, "it is old"}}),
             "30 % of gpu:0, 30 % of gpu:1 in time slices: the limits of memory and computing are advisory, nothing "
             "enforces them (it is old)");
+  Device exclusive = gpu(0);
+  exclusive.compute_mode = ComputeMode::exclusive;
+  EXPECT_THAT(sharing_text({.devices = {exclusive}}, {{"gpu:0", Sharing::time_slices, "it is old"}}, 0.3),
+              HasSubstr("(it is old), and its compute mode lets only one process in"));
   EXPECT_EQ(text({{"part", Sharing::partition, ""}}),
             "partition:2 (1g.5gb) with memory and multiprocessors of its own: both limits are hard");
   EXPECT_THAT(text({{"part", Sharing::partition, ""}, {"gpu:1", Sharing::daemon, ""}}),

@@ -283,6 +283,23 @@ TEST_F(Share, EndsThoughTheDaemonItStartedServesOthers) {
   EXPECT_EQ(second->finish(kPatience_s).exit.status, 0);
 }
 
+TEST_F(Share, AJobThatRanAnotherIsNotKeptByTheDaemonOfThatOne) {
+  const auto outer =
+      begin({"--device", "1"}, fmt::format("'{}' run --share 30% --device 0 -- /bin/sh -c 'echo "
+                                           ">\"$OUT/inner\"; while ! test -e \"$OUT/two\"; do sleep 0.05; "
+                                           "done'",
+                                           REMUDA_PROGRAM));
+  ASSERT_TRUE(comes("inner"));
+  const auto other = begin({"--share", "30%", "--device", "0"}, kUntilGo);
+  ASSERT_TRUE(comes("job3"));
+  folder_.write("two", "");
+  EXPECT_EQ(outer->finish(kPatience_s).exit.status, 0);
+  EXPECT_THAT(leases(), SizeIs(1));
+  EXPECT_THAT(daemons(), Not(IsEmpty()));
+  folder_.write("go", "");
+  EXPECT_EQ(other->finish(kPatience_s).exit.status, 0);
+}
+
 TEST_F(Share, TakesTheFreeInstanceThatFitsTightest) {
   play(cut_machine());
   const Finished eighth = run({"--share", "12%"}, "echo $CUDA_VISIBLE_DEVICES [$CUDA_MPS_PIPE_DIRECTORY]");
