@@ -160,6 +160,8 @@ Json pool_json(const PoolState& state, const std::vector<Held>& foreign, const I
       one["user"] = job->user;
       one["name"] = job->name;
       one["command"] = job->command;
+      one["devices_enforced"] = job->devices_enforced;
+      if (!job->cgroup.empty()) one["cgroup"] = job->cgroup;
     }
     leases.push_back(std::move(one));
   }

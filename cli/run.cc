@@ -18,6 +18,7 @@
 #include "cli/run_tasks.h"
 #include "cli/status_line.h"
 #include "launch/array_front.h"
+#include "launch/confinement.h"
 #include "launch/front.h"
 #include "launch/job_process.h"
 #include "launch/job_sharing.h"
@@ -53,7 +54,7 @@ struct RunFlags {
   std::vector<int64_t> after;
   std::vector<int> restart_on;
   bool no_wait = false, dry_run = false, quiet = false, each = false, detach = false;
-  bool requeue = false, preemptible = false;
+  bool requeue = false, preemptible = false, isolate = false;
   const CLI::App* app = nullptr;  ///< knows the command
 };
 
@@ -88,6 +89,8 @@ Result<RunSpec> make_spec(const RunFlags& flags) {
   if (!flags.log.empty()) spec.job.log = std::filesystem::absolute(flags.log).string();
   spec.wait = !flags.no_wait;
   spec.each = flags.each;
+  if (flags.isolate) REMUDA_TRY(require_live(flags.machine, "--isolate"));
+  spec.isolate = flags.isolate;
   spec.requeue = flags.requeue;
   spec.log_only = flags.detach;
   spec.restarts = flags.restarts;
@@ -108,6 +111,7 @@ Result<int> try_only(const RunSpec& spec, const MachineFlags& machine) {
                                            machine.file.empty());
     if (!sharing.empty()) placement->explanation.notes.push_back(std::move(sharing));
     fmt::print("{}", explanation_text(*placement));
+    if (machine.file.empty()) fmt::print("Isolation: {}\n", try_confinement().sentence());
     return 0;
   }
   const Refusal& refusal = std::get<Refusal>(answer);
@@ -202,6 +206,8 @@ void add_options(CLI::App& command, RunFlags& flags) {
   command.add_flag("--each", flags.each, "One process for each device, as torchrun starts them")->group(how);
   add_task_options(command, flags.tasks, how);
   add_array_option(command, flags.array, how);
+  command.add_flag("--isolate", flags.isolate, "Refuse to run where it could open devices that it is not granted")
+      ->group(how);
   command.add_flag("--no-wait", flags.no_wait, "Start now or not at all")->group(how);
   command.add_flag("--dry-run", flags.dry_run, "Only say what it would get now")->group(how);
   command.add_flag("-q,--quiet", flags.quiet, "No word but of what goes wrong")->group(how);

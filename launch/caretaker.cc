@@ -75,7 +75,10 @@ std::vector<ProcessId> Caretaker::start_jobs(PoolState& state) const {
 Result<std::vector<int64_t>> Caretaker::reap_once() {
   std::vector<int64_t> orphaned;
   REMUDA_TRY(change([&](PoolState& state) -> Result<void> {
-    orphaned = reap(state, is_alive, [&](const Job& job) { return has_orphans(folder_, job); }, {}, wall_clock_s());
+    const auto has_left_some = [&](const Job& job) {
+      return has_orphans(folder_, job) || !remove_cgroups(folder_, job.id);
+    };
+    orphaned = reap(state, is_alive, has_left_some, {}, wall_clock_s());
     return {};
   }));
   return orphaned;
@@ -93,7 +96,7 @@ Result<PoolState> Caretaker::tidy_jobs() {
       state.jobs, [](const Job& job) { return job.state == JobState::ended || is_alive(job.keeper); });
   if (all_kept) return state;
   REMUDA_ASSIGN(const std::vector<int64_t> orphaned, reap_once());
-  for (const int64_t job : orphaned) kill_all([&] { return carriers(folder_, job); }, kOrphanPatience_s);
+  for (const int64_t job : orphaned) kill_orphans(folder_, job, kOrphanPatience_s);
   if (!orphaned.empty()) REMUDA_TRY(reap_once());
   return pool_.read();
 }

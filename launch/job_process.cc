@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launch/cgroup.h"
+
 namespace remuda {
 namespace {
 
-enum class Stage { prepare, folder, program };
+enum class Stage { prepare, cgroup, folder, program };
 
 struct Trouble {
   Stage stage;
@@ -47,6 +49,7 @@ struct Plan {
   char* const* environment;
   int failure;
   pid_t parent;
+  bool is_in_cgroup;
 };
 
 void reset_signals(const sigset_t& mask) {
@@ -63,6 +66,7 @@ void reset_signals(const sigset_t& mask) {
   };
   require(::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, Stage::prepare);
   if (::getppid() != plan.parent) ::_exit(kOwnFailure);  // it died before the death signal was set
+  require(plan.is_in_cgroup || join(plan.process.cgroup), Stage::cgroup);
   if (plan.process.group <= 0 || ::setpgid(0, plan.process.group) != 0) require(::setpgid(0, 0) == 0, Stage::prepare);
   require(plan.process.in < 0 || ::dup2(plan.process.in, STDIN_FILENO) >= 0, Stage::prepare);
   require(plan.process.out < 0 || ::dup2(plan.process.out, STDOUT_FILENO) >= 0, Stage::prepare);
@@ -78,6 +82,8 @@ void reset_signals(const sigset_t& mask) {
 StartFailure describe(const Trouble& trouble, const JobProcess& process) {
   const std::string why = errno_text(trouble.error);
   if (trouble.stage == Stage::folder) return {kOwnFailure, fmt::format("cannot work in {}: {}", process.folder, why)};
+  if (trouble.stage == Stage::cgroup)
+    return {kOwnFailure, fmt::format("cannot put {} into its cgroup: {}", process.argv[0], why)};
   if (trouble.stage == Stage::prepare) return {kOwnFailure, fmt::format("cannot prepare {}: {}", process.argv[0], why)};
   if (trouble.error == ENOENT) return {kNotFound, fmt::format("there is no program {}", process.argv[0])};
   return {kCannotExecute, fmt::format("cannot execute {}: {}", process.argv[0], why)};
@@ -95,8 +101,8 @@ tl::expected<int, StartFailure> start(const JobProcess& process) {
   const std::vector<char*> argv = pointers(arguments), environment = pointers(entries);
   const AffinityPlan affinity(process.affinity);
   const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid == 0) become({process, affinity, argv.data(), environment.data(), write_end.get(), parent});
+  const auto [pid, is_inside] = fork_into(process.cgroup);
+  if (pid == 0) become({process, affinity, argv.data(), environment.data(), write_end.get(), parent, is_inside});
   if (pid < 0)
     return tl::unexpected(
         StartFailure{kOwnFailure, fmt::format("cannot start {}: {}", process.argv[0], errno_text(errno))});

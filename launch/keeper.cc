@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "launch/array_front.h"
 #include "launch/caretaker.h"
+#include "launch/confinement.h"
 #include "launch/job_environment.h"
 #include "launch/job_output.h"
 #include "launch/job_sharing.h"
@@ -29,6 +30,10 @@ std::vector<std::string> labels_of(const Inventory& inventory, const std::vector
   for (const std::string& id : devices)
     if (const Device* device = inventory.find(id)) labels.push_back(device->label());
   return labels;
+}
+
+std::string cannot_isolate(const Confined& how) {
+  return fmt::format("the job cannot be kept from devices that it is not granted: {}", how.obstacle);
 }
 
 class Keeper {
@@ -100,10 +105,23 @@ class Keeper {
   Outcome run_once(int restarts) {
     const auto output = JobOutput::open(spec_, id_);
     if (!output) return {{kOwnFailure, 0}, output.error().message, false};
-    const auto processes = plan(restarts, *output);
+    const auto confinement = confine();
+    if (!confinement) return {{kOwnFailure, 0}, confinement.error().message, false};
+    auto processes = plan(restarts, *output);
     if (!processes) return {{kOwnFailure, 0}, processes.error().message, false};
+    for (JobProcess& process : *processes) process.cgroup = confinement->cgroup();
     const bool restart = restarts < spec_.restarts;
-    return Watch(spec_, id_, caretaker_.pool(), link_, restart).run(*processes);
+    return Watch(spec_, id_, caretaker_.pool(), link_, *confinement, restart).run(*processes);
+  }
+
+  Result<Confinement> confine() {
+    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
+    const Inventory& inventory = caretaker_.inventory();
+    std::optional<Withheld> withheld;
+    if (spec_.live) withheld = withheld_nodes(inventory, devices_of(state, id_, inventory));
+    Confinement confinement = Confinement::make(spec_.pool, id_, withheld);
+    if (spec_.isolate && !confinement.how().devices) return failed(cannot_isolate(confinement.how()));
+    return confinement;
   }
 
   Outcome run_tasks() {
@@ -117,6 +135,7 @@ class Keeper {
     REMUDA_ASSIGN(const std::vector<std::string> devices, held_devices());
     REMUDA_ASSIGN(Fd log, open_log(spec_, id_));
     REMUDA_ASSIGN(const TaskOutput output, TaskOutput::open(devices.size(), {std::move(log), spec_.has_bar}));
+    REMUDA_ASSIGN(const Confinement confinement, confine());
     const Fd no_input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     std::vector<JobProcess> slots;
     for (const std::string& device : devices) {
@@ -125,6 +144,7 @@ class Keeper {
       slots.back().in = no_input.get();
       slots.back().out = output.out(lane);
       slots.back().err = output.err(lane);
+      slots.back().cgroup = confinement.cgroup();
     }
     const auto tell = [this](const std::string& text, double progress) {
       if (progress < 0)
@@ -133,7 +153,7 @@ class Keeper {
         link_.tell(Kind::progress, id_, text, static_cast<int>(progress * 100));
     };
     TaskRun tasks(spec_.tasks, queue_, std::move(slots), labels_of(caretaker_.inventory(), devices), tell);
-    return Watch(spec_, id_, caretaker_.pool(), link_, false).run(tasks);
+    return Watch(spec_, id_, caretaker_.pool(), link_, confinement, false).run(tasks);
   }
 
   /// Says which they are, too.
@@ -214,7 +234,15 @@ class Keeper {
   int64_t id_ = 0;
 };
 
+/// What can be told before the job waits for its turn.
+Result<void> check_isolation(const RunSpec& spec) {
+  if (!spec.isolate) return {};
+  const Confined possible = try_confinement();
+  return possible.devices ? Result<void>{} : failed(cannot_isolate(possible));
+}
+
 Result<void> keep_within(const RunSpec& spec, FrontLink& link, const Inherited& inherited) {
+  REMUDA_TRY(check_isolation(spec));
   REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look));
   return Keeper(spec, inherited, std::move(caretaker), link).run();
 }

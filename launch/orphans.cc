@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "launch/cgroup.h"
 
 namespace remuda {
 namespace {
@@ -146,6 +147,25 @@ std::vector<ProcessId> kill_all(const std::function<std::vector<ProcessId>()>& f
     steady_clock().sleep_s(pause_s);
     pause_s = std::min(2 * pause_s, kLongestPause_s);
   }
+}
+
+std::vector<ProcessId> kill_orphans(const std::string& pool, int64_t job, double patience_s) {
+  const std::vector<std::string> cgroups = find_cgroups(cgroup_name(pool, job));
+  const auto find = [&] {
+    std::vector<ProcessId> found = carriers(pool, job);
+    for (const std::string& cgroup : cgroups) {
+      kill_cgroup(cgroup);
+      std::ranges::copy(cgroup_members(cgroup), std::back_inserter(found));
+    }
+    return found;
+  };
+  return kill_all(find, patience_s);
+}
+
+bool remove_cgroups(const std::string& pool, int64_t job) {
+  bool all_gone = true;
+  for (const std::string& cgroup : find_cgroups(cgroup_name(pool, job))) all_gone = remove_cgroup(cgroup) && all_gone;
+  return all_gone;
 }
 
 }  // namespace remuda

@@ -2,7 +2,7 @@
 //
 // A job's processes are those that descend from its keeper, which is their subreaper: what loses its parent becomes the
 // keeper's own child. When the keeper is gone, its processes are told by their environment, which children inherit:
-// REMUDA_JOB names the job and REMUDA_POOL the pool it is of.
+// REMUDA_JOB names the job and REMUDA_POOL the pool it is of; and by their cgroup, where the job has one.
 //
 // A daemon that serves several jobs is of none of them, though one of them has started it: it carries REMUDA_DAEMON.
 //
@@ -43,5 +43,12 @@ bool send_signal(const ProcessId& process, int number);
 std::vector<ProcessId> kill_all(
     const std::function<std::vector<ProcessId>()>& find, double patience_s,
     const std::function<void()>& between = [] {});
+
+/// Kills all that is left of a job whose keeper is gone: its carriers, and who is in its cgroup (launch/cgroup.h)
+/// whatever it carries. What is left after `patience_s`.
+std::vector<ProcessId> kill_orphans(const std::string& pool, int64_t job, double patience_s);
+
+/// Removes the cgroup of a job whose keeper is gone. False while a process is in it.
+bool remove_cgroups(const std::string& pool, int64_t job);
 
 }  // namespace remuda

@@ -23,11 +23,13 @@ std::string pids_text(const std::vector<ProcessId>& processes) {
 
 }  // namespace
 
-Watch::Watch(const RunSpec& spec, int64_t job, Pool& pool, FrontLink& link, bool restart)
+Watch::Watch(const RunSpec& spec, int64_t job, Pool& pool, FrontLink& link, const Confinement& confinement,
+             bool restart)
     : spec_(spec),
       job_(job),
       pool_(pool),
       link_(link),
+      confinement_(confinement),
       restart_(restart),
       limit_at_s_(spec.job.time_limit_s > 0 ? now_s() + spec.job.time_limit_s : kNever_s),
       kill_at_s_(kNever_s),
@@ -71,7 +73,11 @@ bool Watch::start(const std::vector<JobProcess>& processes) {
 
 void Watch::record_processes() {
   const auto recorded = pool_.change([&](PoolState& state) -> Result<void> {
-    if (Job* job = state.find(job_)) job->processes = crew_.processes();
+    Job* job = state.find(job_);
+    if (!job) return {};
+    job->processes = crew_.processes();
+    job->cgroup = confinement_.folder();
+    job->devices_enforced = confinement_.how().devices;
     return {};
   });
   if (!recorded) link_.tell(Message::Kind::note, job_, recorded.error().message);
@@ -143,6 +149,7 @@ void Watch::stop(const std::string& why, bool may_requeue, double grace_s) {
 
 void Watch::kill() {
   kill_at_s_ = now_s() + kKillAgain_s;
+  confinement_.kill();
   const auto left = crew_.kill(kKillPatience_s);
   if (!left.empty())
     link_.tell(Message::Kind::note, job_, fmt::format("the kernel does not let go of process {}", pids_text(left)));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/confinement.h"
 #include "launch/crew.h"
 #include "launch/front_link.h"
 #include "launch/run_spec.h"
@@ -27,7 +28,7 @@ struct Outcome {
 class Watch {
  public:
   /// `restart`: whether a failed run will be followed by another, so that what it leaves behind is killed.
-  Watch(const RunSpec& spec, int64_t job, Pool& pool, FrontLink& link, bool restart);
+  Watch(const RunSpec& spec, int64_t job, Pool& pool, FrontLink& link, const Confinement& confinement, bool restart);
   Outcome run(const std::vector<JobProcess>& processes);
   /// With members that follow each other.
   Outcome run(TaskRun& tasks);
@@ -49,6 +50,7 @@ class Watch {
   const int64_t job_;
   Pool& pool_;
   FrontLink& link_;
+  const Confinement& confinement_;
   const bool restart_;
   TaskRun* tasks_ = nullptr;
   Crew crew_;

@@ -158,6 +158,8 @@ void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
   job->state = JobState::waiting;
   job->started_s = job->ended_s = 0;
   job->processes.clear();
+  job->cgroup.clear();
+  job->devices_enforced = false;
   job->why.clear();
   ++job->restarts;
 }

@@ -1,0 +1,26 @@
+// CgroupPlace: where in the trees of cgroups this process stands, from what the kernel tells in /proc.
+//
+// Two kinds of tree serve: that of version 2, and of version 1 the one that controls devices. A machine may have both.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace remuda {
+
+struct CgroupPlace {
+  int version = 2;
+  std::string mount;  ///< folder that shows the tree, or the part of it that can be seen here
+  std::string own;    ///< folder of this process's cgroup, `mount` or below it
+  bool operator==(const CgroupPlace&) const = default;
+};
+
+/// From the texts of /proc/self/mountinfo and /proc/self/cgroup (proc(5), cgroups(7)): version 2 first. A tree that is
+/// not mounted, or mounted without the part this process is in, is left out. Pure.
+std::vector<CgroupPlace> cgroup_places(std::string_view mountinfo, std::string_view memberships);
+
+/// This process's. None where /proc does not tell.
+std::vector<CgroupPlace> own_cgroup_places();
+
+}  // namespace remuda
