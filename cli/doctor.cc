@@ -10,6 +10,7 @@
 #include "doctor/gather.h"
 #include "doctor/question.h"
 #include "doctor/software.h"
+#include "launch/confinement.h"
 
 namespace remuda {
 namespace {
@@ -63,6 +64,11 @@ doctor::Software software_of(Result<doctor::Question>& question) {
   return software ? std::move(*software) : doctor::no_software(software.error().message);
 }
 
+doctor::JobConfinement confinement_of_jobs() {
+  const Confined how = try_confinement();
+  return {how.cgroup, how.devices, how.obstacle};
+}
+
 Result<std::vector<doctor::Diagnosis>> examine_live(const MachineFlags& flags) {
   using doctor::Question;
   auto machine =
@@ -72,6 +78,7 @@ Result<std::vector<doctor::Diagnosis>> examine_live(const MachineFlags& flags) {
   if (!inventory && inventory.error().kind == ErrorKind::usage) return tl::unexpected(inventory.error());
   doctor::HostFacts facts = doctor::gather_facts(inventory.value_or(Inventory{}));
   facts.software = software_of(software);
+  facts.confinement = confinement_of_jobs();
   return examine(inventory, facts);
 }
 

@@ -46,6 +46,7 @@ constexpr std::array kChecks{
     Check{"host", "locked_memory", Needs::host, check_locked_memory},
     Check{"host", "open_files", Needs::host, check_open_files},
     Check{"host", "pid_namespace", Needs::host, check_pid_namespace},
+    Check{"host", "confinement", Needs::inventory, check_confinement},
 };
 
 }  // namespace

@@ -74,6 +74,13 @@ struct DeviceFile {
   std::string group;    ///< that owns it
 };
 
+/// What holds the jobs that this user starts.
+struct JobConfinement {
+  int cgroup = 0;        ///< version of the cgroup each gets; 0: none
+  bool devices = false;  ///< they cannot open devices that they were not granted
+  std::string obstacle;  ///< a clause: why not all of it
+};
+
 struct HostFacts {
   Software software;
   Reading<std::vector<GpuSlot>> slots;
@@ -86,7 +93,8 @@ struct HostFacts {
   Reading<bool> host_pids;         ///< this process sees the host's process ids
   Reading<int64_t> shm_bytes;      ///< size of /dev/shm
   Reading<int64_t> memlock_bytes;  ///< memory this process may lock, or kUnlimited
-  Reading<int64_t> open_files;     ///< files this process may have open, or kUnlimited
+  Reading<JobConfinement> confinement;
+  Reading<int64_t> open_files;  ///< files this process may have open, or kUnlimited
 };
 
 }  // namespace remuda::doctor

@@ -48,5 +48,6 @@ Diagnoses check_shared_memory(const Inventory& inventory, const HostFacts& facts
 Diagnoses check_locked_memory(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_open_files(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_pid_namespace(const Inventory& inventory, const HostFacts& facts);
+Diagnoses check_confinement(const Inventory& inventory, const HostFacts& facts);
 
 }  // namespace remuda::doctor

@@ -60,4 +60,25 @@ Diagnoses check_pid_namespace(const Inventory&, const HostFacts& facts) {
       facts.container.value_or(false) ? "start the container with --pid=host" : "run remuda outside this namespace")};
 }
 
+/// With one GPU there is none to keep a job from.
+Diagnoses check_confinement(const Inventory& inventory, const HostFacts& facts) {
+  if (!facts.confinement.has_value()) return {skip_for(facts.confinement)};
+  const JobConfinement& held = facts.confinement.value();
+  const bool container = facts.container.value_or(false);
+  if (held.devices)
+    return {pass(fmt::format("jobs are confined by a cgroup (version {}) with device control", held.cgroup))};
+  const std::string sentence =
+      held.cgroup > 0
+          ? fmt::format("jobs are confined by a cgroup (version {}) without device control: {}", held.cgroup,
+                        held.obstacle)
+          : fmt::format("jobs are confined by a process group only, without device control: {}", held.obstacle);
+  if (gpus(inventory).size() < 2) return {pass(sentence)};
+  if (held.cgroup > 0)
+    return {warn(sentence, container ? "start the container with --cap-add BPF --cap-add NET_ADMIN"
+                                     : "only root may set device filters: sudo remuda run ...")};
+  return {warn(sentence, container ? "start the container with writable cgroups"
+                                   : "systemd-run --user --scope -p Delegate=yes remuda run ... gives a cgroup; root "
+                                     "has device control, too")};
+}
+
 }  // namespace remuda::doctor

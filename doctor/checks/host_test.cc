@@ -75,5 +75,29 @@ TEST(PidNamespaceCheck, WantsTheHosts) {
   EXPECT_THAT(words_of(check_pid_namespace({}, facts)), Not(HasSubstr("--pid=host")));
 }
 
+Diagnoses confinement(int cgroup, bool devices, int gpus, bool container = false) {
+  HostFacts facts = host(container);
+  facts.confinement = JobConfinement{cgroup, devices, devices ? "" : "no permission"};
+  return check_confinement(made_machine(gpus), facts);
+}
+
+TEST(ConfinementCheck, WantsDeviceControlWhereThereIsMoreThanOneGpu) {
+  EXPECT_EQ(verdicts(check_confinement({}, {})), "SKIP");
+  EXPECT_EQ(verdicts(confinement(2, true, 8)), "PASS");
+  EXPECT_THAT(words_of(confinement(2, true, 8)), HasSubstr("a cgroup (version 2) with device control"));
+  EXPECT_EQ(verdicts(confinement(2, false, 1)), "PASS");
+  EXPECT_EQ(verdicts(confinement(0, false, 0)), "PASS");
+  EXPECT_EQ(verdicts(confinement(2, false, 2)), "WARN");
+  EXPECT_EQ(verdicts(confinement(0, false, 2)), "WARN");
+}
+
+TEST(ConfinementCheck, SaysWhatToDo) {
+  EXPECT_THAT(words_of(confinement(2, false, 2)), HasSubstr("without device control: no permission"));
+  EXPECT_THAT(words_of(confinement(2, false, 2)), HasSubstr("only root"));
+  EXPECT_THAT(words_of(confinement(2, false, 2, true)), HasSubstr("--cap-add BPF"));
+  EXPECT_THAT(words_of(confinement(0, false, 2)), HasSubstr("Delegate=yes"));
+  EXPECT_THAT(words_of(confinement(0, false, 2, true)), HasSubstr("writable cgroups"));
+}
+
 }  // namespace
 }  // namespace remuda::doctor
