@@ -101,14 +101,21 @@ Result<std::string> waiting_text(Caretaker& caretaker, const PoolState& state, c
   return text + fmt::format("{} waiting job{} before it\n", before, before == 1 ? " goes" : "s go");
 }
 
+std::string running_text(const Inventory& inventory, const PoolState& state, const Job& job) {
+  std::string text = fmt::format(
+      "Job {} has run for {} on {}; {}\n", job.id, duration_text(wall_clock_s() - job.started_s),
+      devices_text(state, job.id, inventory),
+      job.devices_enforced ? "it cannot open other devices" : "other devices are hidden from it by variables only");
+  if (job.preempted_by > 0) text += fmt::format("It makes room for job {}\n", job.preempted_by);
+  return text;
+}
+
 Result<std::string> why_text(Caretaker& caretaker, int64_t id) {
   REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
   const Job* job = state.find(id);
   if (job && job->state == JobState::waiting) return waiting_text(caretaker, state, *job);
   if (job && job->state == JobState::running)
-    return fmt::format("Job {} has run for {} on {}{}\n", id, duration_text(wall_clock_s() - job->started_s),
-                       devices_text(state, id, caretaker.inventory()),
-                       job->preempted_by > 0 ? fmt::format(", and makes room for job {}", job->preempted_by) : "");
+    return running_text(caretaker.inventory(), state, *job);
   REMUDA_ASSIGN(const auto ended, caretaker.pool().find(id));
   if (!ended) return usage_error(fmt::format("there is no job {}", id));
   return fmt::format("Job {} ended {} ago: {}\n", id, duration_text(wall_clock_s() - ended->ended_s), ended->why);

@@ -69,8 +69,8 @@ Result<void> attach(int cgroup, const std::vector<DeviceNode>& denied) {
     const int error = errno;
     if (error == EPERM) return failed("no permission to load a device filter, which takes CAP_BPF and CAP_NET_ADMIN");
     const std::string words = verifier_words(program);
-    return failed(
-        fmt::format("the kernel takes no device filter: {}{}{}", errno_text(error), words.empty() ? "" : ": ", words));
+    if (words.empty()) return failed(fmt::format("the kernel takes no device filter: {}", errno_text(error)));
+    return failed(fmt::format("the kernel's verifier refuses the device filter: {}", words));
   }
   bpf_attr attributes{};
   attributes.target_fd = static_cast<uint32_t>(cgroup);
