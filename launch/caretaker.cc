@@ -8,6 +8,7 @@
 #include <sys/time.h>
 
 #include "base/file.h"
+#include "launch/cgroup_place.h"
 #include "launch/job_sharing.h"
 #include "launch/orphans.h"
 
@@ -64,9 +65,25 @@ std::vector<Held> Caretaker::held_without_lease(const PoolState& state) const {
   return held;
 }
 
+std::optional<int64_t> Caretaker::confining_job(const PoolState& state) {
+  const auto filters = [](const Job& job) { return job.state == JobState::running && job.devices_enforced; };
+  if (std::ranges::none_of(state.jobs, filters)) return std::nullopt;
+  const std::vector<CgroupPlace> places = own_cgroup_places();
+  for (const Job& job : state.jobs) {
+    if (!filters(job)) continue;
+    const std::string name = job.cgroup.substr(job.cgroup.rfind('/') + 1) + "/";
+    const auto is_within = [&](const CgroupPlace& place) {
+      return (place.own + "/").find("/" + name) != std::string::npos;
+    };
+    if (std::ranges::any_of(places, is_within)) return job.id;
+  }
+  return std::nullopt;
+}
+
 /// The keepers of what was started.
 std::vector<ProcessId> Caretaker::start_jobs(PoolState& state) const {
   std::vector<ProcessId> keepers;
+  if (confining_job(state)) return keepers;
   for (const int64_t id : schedule(state, inventory_, held_without_lease(state), {}, wall_clock_s()))
     if (const Job* job = state.find(id)) keepers.push_back(job->keeper);
   return keepers;

@@ -32,6 +32,10 @@ class Caretaker {
   /// Devices in use by processes that hold no lease. Where a device has one, its processes are taken to be the lease's.
   std::vector<Held> held_without_lease(const PoolState& state) const;
 
+  /// The job that this process is a part of, if that one's device filter holds for it too. It sees the machine in part
+  /// only, and change() starts no jobs then: somebody else will, who sees the whole.
+  static std::optional<int64_t> confining_job(const PoolState& state);
+
   /// Ends the jobs whose keepers are gone, kills the processes they left, and starts whose turn it is then. Changes
   /// nothing where every keeper lives. Stops this user's sharing daemons that serve nobody any more. The state
   /// afterwards.

@@ -42,7 +42,7 @@ std::optional<Mount> parse_mount(const std::string& line) {
   const auto fields = split(line, ' ');
   const auto dash = std::ranges::find(fields, "-");
   if (fields.size() <= kFolder || fields.end() - dash <= static_cast<std::ptrdiff_t>(kOptions)) return std::nullopt;
-  const Mount mount{dash[kType] == "cgroup2" ? 2 : 1, unescaped(fields[kRoot]), unescaped(fields[kFolder])};
+  Mount mount{dash[kType] == "cgroup2" ? 2 : 1, unescaped(fields[kRoot]), unescaped(fields[kFolder])};
   if (mount.version == 2 || (dash[kType] == "cgroup" && has_word(dash[kOptions], kController))) return mount;
   return std::nullopt;
 }

@@ -34,8 +34,9 @@ class DeviceNodes : public testing::Test {
     const std::string folder = sysfs_ + "/bus/pci/devices/" + device.pci.value();
     std::filesystem::create_directories(folder + "/driver");
     for (const auto& [name, numbers] : nodes) {
-      std::filesystem::create_directories(folder + "/drm/" + name);
-      std::ofstream(folder + "/drm/" + name + "/dev") << numbers << '\n';
+      const std::filesystem::path node = std::filesystem::path(folder) / "drm" / name;
+      std::filesystem::create_directories(node);
+      std::ofstream(node / "dev") << numbers << '\n';
     }
   }
   Withheld withheld(const std::vector<std::string>& granted) const { return withheld_nodes(machine_, granted, sysfs_); }

@@ -114,6 +114,7 @@ class Keeper {
     return Watch(spec_, id_, caretaker_.pool(), link_, *confinement, restart).run(*processes);
   }
 
+  /// What is in force is recorded before a process of the job can look (Caretaker::confining_job()).
   Result<Confinement> confine() {
     REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
     const Inventory& inventory = caretaker_.inventory();
@@ -121,6 +122,14 @@ class Keeper {
     if (spec_.live) withheld = withheld_nodes(inventory, devices_of(state, id_, inventory));
     Confinement confinement = Confinement::make(spec_.pool, id_, withheld);
     if (spec_.isolate && !confinement.how().devices) return failed(cannot_isolate(confinement.how()));
+    const auto recorded = caretaker_.pool().change([&](PoolState& changed) -> Result<void> {
+      Job* job = changed.find(id_);
+      if (!job) return {};
+      job->cgroup = confinement.folder();
+      job->devices_enforced = confinement.how().devices;
+      return {};
+    });
+    if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);
     return confinement;
   }
 
@@ -241,9 +250,20 @@ Result<void> check_isolation(const RunSpec& spec) {
   return possible.devices ? Result<void>{} : failed(cannot_isolate(possible));
 }
 
+/// A job that is kept from devices cannot give them to others.
+Result<void> check_view(Caretaker& caretaker) {
+  REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
+  const auto job = Caretaker::confining_job(state);
+  if (!job) return {};
+  return failed(fmt::format(
+      "this is a part of job {}, which sees only the devices that it was granted: start jobs from outside of it",
+      *job));
+}
+
 Result<void> keep_within(const RunSpec& spec, FrontLink& link, const Inherited& inherited) {
   REMUDA_TRY(check_isolation(spec));
   REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look));
+  REMUDA_TRY(check_view(caretaker));
   return Keeper(spec, inherited, std::move(caretaker), link).run();
 }
 

@@ -73,11 +73,7 @@ bool Watch::start(const std::vector<JobProcess>& processes) {
 
 void Watch::record_processes() {
   const auto recorded = pool_.change([&](PoolState& state) -> Result<void> {
-    Job* job = state.find(job_);
-    if (!job) return {};
-    job->processes = crew_.processes();
-    job->cgroup = confinement_.folder();
-    job->devices_enforced = confinement_.how().devices;
+    if (Job* job = state.find(job_)) job->processes = crew_.processes();
     return {};
   });
   if (!recorded) link_.tell(Message::Kind::note, job_, recorded.error().message);

@@ -111,7 +111,7 @@ TEST(RunUnconfined, GoesOnWithoutAWordWhereNothingIsPermitted) {
   std::filesystem::permissions(folder.path("state"), std::filesystem::perms::all);
   const auto as_nobody = [&](const std::vector<std::string>& arguments) {
     std::vector<std::string> argv = nobody;
-    argv.push_back(REMUDA_PROGRAM);
+    argv.emplace_back(REMUDA_PROGRAM);
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     return remuda::run(argv, {{"XDG_STATE_HOME", folder.path("state")}});
   };
