@@ -44,8 +44,13 @@ inline constexpr Variable probe_timeout{"REMUDA_PROBE_TIMEOUT", "seconds a devic
 inline constexpr Variable path{"PATH", "where programs are looked for"};
 inline constexpr Variable shell{"SHELL", "the user's shell, for `remuda hold`"};
 
-// What `remuda run` tells a job, and `remuda bind` reads.
+// What `remuda run` tells a job; `remuda bind` and `remuda release` read it.
+inline constexpr Variable job{"REMUDA_JOB", "number of the job that this process belongs to"};
+inline constexpr Variable job_pool{"REMUDA_POOL", "folder of the pool that the job is in"};
 inline constexpr Variable job_devices{"REMUDA_DEVICES", "ids of the devices a job was granted"};
+
+inline constexpr Variable omp_num_threads{"OMP_NUM_THREADS",
+                                          "threads of a rank; its part of the CPUs with `remuda run --each` unless set"};
 
 // What MPI's launchers tell a process, for `remuda bind`: which one of this machine it is.
 inline constexpr Variable ompi_local_rank{"OMPI_COMM_WORLD_LOCAL_RANK", "rank within the machine, from OpenMPI"};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/env.h"
 #include "launch/orphans.h"
 #include "place/place.h"
 
@@ -30,6 +31,13 @@ std::vector<std::string> devices_of(const PoolState& state, int64_t job, const I
   for (const Device& device : inventory.devices)
     if (leased(device)) devices.push_back(device.id);
   return devices;
+}
+
+std::string labels_text(const Inventory& inventory, const std::vector<std::string>& devices) {
+  std::vector<std::string> labels;
+  for (const std::string& id : devices)
+    if (const Device* device = inventory.find(id)) labels.push_back(device->label());
+  return fmt::format("{}", fmt::join(labels, ", "));
 }
 
 Visibility job_environment(const Inventory& inventory, const std::string& pool, int64_t job,
@@ -65,7 +73,9 @@ Visibility rank_environment(const Inventory& inventory, const std::string& pool,
                                        {"MASTER_PORT", std::to_string(ranks.port)},
                                        {"TORCHELASTIC_RUN_ID", fmt::format("remuda-{}", job)},
                                        {"TORCHELASTIC_RESTART_COUNT", std::to_string(ranks.restarts)},
-                                       {"TORCHELASTIC_MAX_RESTARTS", "0"}});
+                                       {"TORCHELASTIC_MAX_RESTARTS", std::to_string(ranks.max_restarts)},
+                                       {"TORCHELASTIC_USE_AGENT_STORE", "False"}});
+  if (ranks.threads > 0) result.set.emplace_back(env::omp_num_threads.name, std::to_string(ranks.threads));
   return result;
 }
 

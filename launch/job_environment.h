@@ -17,9 +17,14 @@ std::vector<std::string> devices_of(const PoolState& state, int64_t job, const I
 Visibility job_environment(const Inventory& inventory, const std::string& pool, int64_t job,
                            const std::vector<std::string>& devices);
 
+/// For people.
+std::string labels_text(const Inventory& inventory, const std::vector<std::string>& devices);
+
 struct Ranks {
-  int port = 0;      ///< free, on this machine
-  int restarts = 0;  ///< how often the job was started again
+  int port = 0;          ///< free, on this machine
+  int restarts = 0;      ///< how often the job was started again
+  int max_restarts = 0;  ///< at most
+  int threads = 0;       ///< of each rank; 0: as the user has set it
 };
 /// The same for rank `rank` of as many as there are devices: it sees its own one, and finds the variables that torchrun
 /// sets.

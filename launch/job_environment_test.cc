@@ -46,7 +46,7 @@ TEST(JobEnvironment, LetsNoProcessOfAJobPassForADaemon) {
 }
 
 TEST(JobEnvironment, GivesEachRankItsOwnDeviceAndTheWholeSetOfTorchrun) {
-  const Visibility environment = rank_environment(machine(), "/a/pool", 12, {"gpu:1", "gpu:3"}, 1, {29500, 2});
+  const Visibility environment = rank_environment(machine(), "/a/pool", 12, {"gpu:1", "gpu:3"}, 1, {29500, 2, 5, 6});
   const Environment expected{{"CUDA_VISIBLE_DEVICES", "3"},
                              {"REMUDA_DEVICES", "gpu:1,gpu:3"},
                              {"RANK", "1"},
@@ -61,7 +61,10 @@ TEST(JobEnvironment, GivesEachRankItsOwnDeviceAndTheWholeSetOfTorchrun) {
                              {"MASTER_ADDR", "127.0.0.1"},
                              {"MASTER_PORT", "29500"},
                              {"TORCHELASTIC_RUN_ID", "remuda-12"},
-                             {"TORCHELASTIC_RESTART_COUNT", "2"}};
+                             {"TORCHELASTIC_RESTART_COUNT", "2"},
+                             {"TORCHELASTIC_MAX_RESTARTS", "5"},
+                             {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                             {"OMP_NUM_THREADS", "6"}};
   for (const auto& variable : expected) EXPECT_THAT(environment.set, Contains(variable).Times(1)) << variable.first;
 }
 

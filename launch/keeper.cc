@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "launch/array_front.h"
 #include "launch/caretaker.h"
 #include "launch/confinement.h"
@@ -24,6 +25,9 @@ namespace remuda {
 namespace {
 
 using Kind = Message::Kind;
+
+/// As many threads in all ranks together as there are CPUs for them.
+int threads_of_each(size_t ranks) { return std::max(1, static_cast<int>(allowed_cores().size() / ranks)); }
 
 std::vector<std::string> labels_of(const Inventory& inventory, const std::vector<std::string>& devices) {
   std::vector<std::string> labels;
@@ -59,14 +63,21 @@ class Keeper {
       const Outcome outcome = spec_.tasks.empty() ? run_with_restarts() : run_tasks();
       sharing_.end();
       if (!(outcome.may_requeue && (spec_.requeue || spec_.job.preemptible))) return finish(outcome);
-      REMUDA_TRY(caretaker_.change([&](PoolState& state) -> Result<void> {
-        requeue(state, id_, {}, wall_clock_s());
-        return {};
-      }));
+      REMUDA_TRY(queue_again(outcome));
     }
   }
 
  private:
+  /// Frees the devices before anybody starts on them, as finish() does: who starts is decided by a look of now.
+  Result<void> queue_again(const Outcome& outcome) {
+    link_.tell(Kind::note, id_, fmt::format("{}; queued again", outcome.why));
+    REMUDA_TRY(caretaker_.pool().change([&](PoolState& state) -> Result<void> {
+      requeue(state, id_, {}, wall_clock_s());
+      return {};
+    }));
+    return start_others();
+  }
+
   bool wants_restart(const Outcome& outcome, int restarts) const {
     if (!outcome.started || outcome.stopped || outcome.state.ok() || restarts >= spec_.restarts) return false;
     return spec_.restart_on.empty() ||
@@ -86,20 +97,38 @@ class Keeper {
     }
   }
 
-  /// Waits before the next start, longer each time; false when the job is to end instead, or to make room.
+  /// Waits before the next start, longer each time; false when the job is to end instead, or to be queued again.
   bool back_off(int restarts, Outcome& outcome) {
     constexpr double kFirst_s = 1, kLongest_s = 60;
     const double end_s = steady_clock().now_s() + std::min(kLongest_s, kFirst_s * std::exp2(std::min(restarts, 10)));
     for (;;) {
-      const bool told = !link_.news().empty() || link_.gone();
-      const auto state = caretaker_.pool().read();
-      const Job* job = state ? state->find(id_) : nullptr;
-      outcome.may_requeue = job && job->preempted_by != 0;
-      if (told || !job || job->cancelled || outcome.may_requeue) return false;
+      if (is_called_off(outcome)) return false;
       const double left_s = end_s - steady_clock().now_s();
       if (left_s <= 0) return true;
       if (!caretaker_.pool().wait({}, left_s, link_.readable())) return false;
     }
+  }
+
+  /// What came since says that it is to end, or to be queued again.
+  bool is_called_off(Outcome& outcome) {
+    bool is_told = link_.gone();
+    const auto news = link_.news();
+    const auto state = caretaker_.pool().read();
+    const Job* job = state ? state->find(id_) : nullptr;
+    if (!job || job->cancelled) return true;
+    for (const SignalNews& one : news) {
+      if (one.number == SIGUSR1 || one.number == SIGUSR2) continue;  // there is no process to hear it
+      is_told = true;
+      if (one.number == SIGTERM) queue_again_as(outcome, "was told to stop");
+    }
+    if (job->preempted_by == 0) return is_told;
+    queue_again_as(outcome, fmt::format("makes room for job {}", job->preempted_by));
+    return true;
+  }
+
+  static void queue_again_as(Outcome& outcome, std::string why) {
+    outcome.may_requeue = true;
+    outcome.why = std::move(why);
   }
 
   Outcome run_once(int restarts) {
@@ -181,7 +210,8 @@ class Keeper {
     std::vector<JobProcess> processes;
     if (spec_.each) {
       REMUDA_ASSIGN(const Listener free_port, listen_on_loopback(0));
-      const Ranks ranks{free_port.port, restarts};
+      const int threads = env::get(env::omp_num_threads) ? 0 : threads_of_each(devices.size());
+      const Ranks ranks{free_port.port, restarts, spec_.restarts, threads};
       for (int rank = 0; rank < static_cast<int>(devices.size()); ++rank)
         processes.push_back(
             process(rank_environment(inventory, spec_.pool, id_, devices, rank, ranks), {devices[rank]}));

@@ -12,6 +12,8 @@ namespace {
 constexpr double kNever_s = std::numeric_limits<double>::infinity();
 constexpr double kKillPatience_s = 5, kKillAgain_s = 1, kNoteAfter_s = 1, kLongestPause_s = 3600, kRest_s = 0.1,
                  kLongestBlind_s = 1;
+/// Who tells a whole cgroup to stop tells the front and the keeper: one word, come two ways.
+constexpr double kSameWord_s = 1;
 
 double now_s() { return steady_clock().now_s(); }
 
@@ -84,8 +86,11 @@ void Watch::take(const SignalNews& news) {
   if (news.number != SIGTERM && !ends_all) {
     if (!news.from_terminal) crew_.signal(news.number);
   } else if (outcome_.stopped) {
+    if (now_s() - told_at_s_ < kSameWord_s) return;
+    outcome_.may_requeue = false;
     kill_at_s_ = now_s();
   } else {
+    told_at_s_ = now_s();
     stop("was told to stop", news.number == SIGTERM, spec_.grace_s);
   }
 }

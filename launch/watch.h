@@ -1,7 +1,9 @@
 // Watch: a job from the start of its processes to the end of the last one.
 //
-//   asked to end (SIGTERM, time limit, cancelled, preempted, a rank that failed): the stop signal, then after the grace
-//   time SIGKILL its front died: SIGKILL at once other signals: handed on
+//   asked to end (SIGTERM, time limit, cancelled, preempted, a rank that failed): the stop signal, SIGKILL after the
+//   grace time
+//   asked again (SIGTERM), or its front has died: SIGKILL at once, and not queued again
+//   other signals: handed on
 #pragma once
 
 #include <string>
@@ -56,6 +58,7 @@ class Watch {
   Crew crew_;
   Outcome outcome_;
   bool abandoned_ = false;                     ///< the front is gone, and that was seen to
+  double told_at_s_ = 0;                       ///< to stop, by SIGTERM; on the steady clock, as
   double limit_at_s_, kill_at_s_, note_at_s_;  ///< on the steady clock; infinite: never
 };
 

@@ -43,6 +43,7 @@ class Fitter {
       return fit;
     };
     if (!is_asked(device)) return set(State::not_asked, "");
+    if (ill && is_unknown(device)) return set(State::unwell, *ill);
     if (std::string why = unfit(device); !why.empty()) return set(State::unfit, std::move(why));
     if (ill) return set(State::unwell, *ill);
     if (std::string why = taken(device, fit.room); !why.empty()) return set(State::taken, std::move(why));

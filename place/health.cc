@@ -35,12 +35,15 @@ struct Absence {
   }
 };
 
-std::optional<std::string> own_ailment(const Device& device) {
+std::optional<Missing> absence_of(const Device& device) {
   Absence absence;
   Device::fields(device, absence);
-  if (absence.found)
-    return fmt::format("{}: {}", absence.found->reason == MissingReason::lost ? "is lost" : "has no driver",
-                       absence.found->detail);
+  return absence.found;
+}
+
+std::optional<std::string> own_ailment(const Device& device) {
+  if (const auto absence = absence_of(device))
+    return fmt::format("{}: {}", absence->reason == MissingReason::lost ? "is lost" : "has no driver", absence->detail);
   const Status& status = device.status;
   if (const int code = status.xid.value_or(0); code != 0 && !is_harmless_error(code))
     return fmt::format("had a fatal error, the driver's code {}", code);
@@ -50,6 +53,11 @@ std::optional<std::string> own_ailment(const Device& device) {
 }
 
 }  // namespace
+
+bool is_unknown(const Device& device) {
+  const auto absence = device.model.empty() ? absence_of(device) : std::nullopt;
+  return absence && absence->reason == MissingReason::lost;
+}
 
 bool is_harmless_error(int code) {
   return std::ranges::find(kHarmless, code, &HarmlessError::code) != std::end(kHarmless);

@@ -12,6 +12,9 @@ namespace remuda {
 /// well. A partition is as well as its GPU.
 std::optional<std::string> ailment(const Inventory& inventory, const Device& device);
 
+/// Whether it is lost, and not even its model is known: once it is back it may be anything.
+bool is_unknown(const Device& device);
+
 /// Whether a driver's fatal error code tells of the program's fault and leaves the device well.
 bool is_harmless_error(int code);
 

@@ -39,6 +39,18 @@ TEST(Health, LostAndDriverlessDevicesAreOut) {
               Optional(std::string("has no driver: nothing drives it")));
 }
 
+TEST(Health, ALostDeviceOfNoModelIsUnknown) {
+  Device gpu;
+  EXPECT_FALSE(is_unknown(gpu)) << "it only tells nothing";
+  gpu.memory_bytes = Missing{MissingReason::lost, "fell off the bus"};
+  EXPECT_TRUE(is_unknown(gpu));
+  gpu.model = "H100";
+  EXPECT_FALSE(is_unknown(gpu));
+  gpu.model = "";
+  gpu.memory_bytes = Missing{MissingReason::no_driver, "nothing drives it"};
+  EXPECT_FALSE(is_unknown(gpu));
+}
+
 TEST(Health, MemoryThatWaitsForRepairIsOut) {
   EXPECT_THAT(ailment_of([](Device& gpu) { gpu.status.remap_pending = true; }), Optional(HasSubstr("reset")));
   EXPECT_THAT(ailment_of([](Device& gpu) { gpu.status.remap_failed = true; }), Optional(HasSubstr("service")));

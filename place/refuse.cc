@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "place/explain.h"
+#include "place/health.h"
 #include "place/quantity.h"
 
 namespace remuda {
@@ -26,11 +27,13 @@ class Refuser {
       only_gpus_ = only_gpus_ && device.kind == DeviceKind::gpu;
       if (fits[i].can_come()) come_.push_back(&device);
       free_ += fits[i].state == State::free;
+      knows_all_ = knows_all_ && !(fits[i].state == State::unwell && is_unknown(device));
     }
   }
 
   Refusal refuse() const {
-    Refusal refusal{.never = chooser_.choose(request_.count, is_anything).options.empty()};
+    const bool can_be = !knows_all_ && come_.size() >= count();
+    Refusal refusal{.never = !can_be && chooser_.choose(request_.count, is_anything).options.empty()};
     if (refusal.never) {
       refusal.sentence = never();
     } else {
@@ -183,6 +186,7 @@ class Refuser {
   std::vector<const Device*> asked_, come_;
   size_t free_ = 0;
   bool only_gpus_ = true;
+  bool knows_all_ = true;  ///< what each device is
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <malloc.h>
 
 #include "base/env.h"
+#include "base/standard_streams.h"
 #include "base/version.h"
 #include "measure/plan.h"
 #include "train/measure/rank.h"
@@ -149,6 +150,7 @@ int run(const std::string& argument) {
 }  // namespace remuda
 
 int main(int argc, char** argv) {
+  remuda::open_standard_streams();
   const std::string argument = argc == 2 ? argv[1] : "";
   if (argument == "--version") return std::cout << "remuda-train " << remuda::version() << "\n", 0;
   if (argument.empty() || argument == "--help") {

@@ -1,0 +1,185 @@
+// `remuda run` on the live machine, as the test library plays it: what jobs see, who counts as a holder, and what is left
+// out while it is not well.
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <sstream>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/file.h"
+#include "pool/pool.h"
+#include "tests/job_fixture.h"
+#include "tests/nvml/library.h"
+
+namespace remuda::testnvml {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr size_t kGpus = 8;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// The machine's file is read anew at each look, so what is written there happens to the machine.
+class RunLive : public JobTest {
+ protected:
+  void SetUp() override {
+    const auto folder = pool_folder("");
+    if (folder && folder->starts_with("/var/")) GTEST_SKIP() << "this machine has a pool for all its users: " << *folder;
+    const std::string file = TEST_MACHINES "/nv-hgxh100-8gpu-8nic.json";
+    const auto text = read_text(file);
+    ASSERT_TRUE(text);
+    auto machine = parse_inventory(*text, file);
+    ASSERT_TRUE(machine);
+    machine_ = std::move(*machine);
+    for (size_t gpu = 0; gpu < kGpus; ++gpu) {
+      gpu_(gpu).status.processes = std::vector<Process>{};
+      gpu_(gpu).uuid = fmt::format("GPU-{:08x}-0000-0000-0000-000000000000", 0x10 - gpu);  // not in PCI order
+    }
+    happens();
+  }
+
+  std::vector<std::string> machine() const override { return {}; }
+  Environment environment() const override {
+    Environment environment = JobTest::environment();
+    environment.insert(environment.end(), {{"LD_LIBRARY_PATH", library_folder("current")},
+                                           {env::test_nvml.name, folder_.path("machine.json")},
+                                           {env::test_nvml_faults.name, faults_},
+                                           {env::probe_timeout.name, "5"}});
+    return environment;
+  }
+
+  Device& gpu_(size_t gpu) { return machine_.devices.at(gpu); }
+  /// What the machine is from now on.
+  void happens() {
+    folder_.write("next.json", to_pretty(to_json(machine_)));
+    std::filesystem::rename(folder_.path("next.json"), folder_.path("machine.json"));
+  }
+  /// In PCI order.
+  std::vector<std::string> uuids_of(const Json& leases) const {
+    std::vector<std::string> uuids;
+    for (const Device& device : machine_.devices)
+      for (const Json& lease : leases)
+        if (device.uuid.has_value() && lease["device"] == device.uuid.value()) uuids.push_back(device.uuid.value());
+    return uuids;
+  }
+  static Process process(pid_t pid) {
+    Process process;
+    process.pid = pid;
+    process.memory_bytes = int64_t{1} << 30;
+    return process;
+  }
+
+  Inventory machine_;
+  std::string faults_;
+};
+
+TEST_F(RunLive, ShowsAProgramTheDevicesOfItsLeaseAndNoOthers) {
+  EXPECT_THAT(lines_of(run({NVML_VISIBLE}, environment()).out), SizeIs(kGpus)) << "without a lease it sees all";
+  for (const char* count : {"1", "2", "5", "8"}) {
+    const std::string script = fmt::format("{} && {} ps --json >\"$OUT/leases\"", NVML_VISIBLE, REMUDA_PROGRAM);
+    const Finished finished = ask({"run", "-n", count, "--", "/bin/sh", "-c", script});
+    EXPECT_EQ(finished.exit.status, 0) << finished;
+    const Json leases = parse_json(folder_.read("leases"), "leases").value_or(Json{})["leases"];
+    EXPECT_THAT(leases, SizeIs(std::atoi(count)));
+    EXPECT_THAT(lines_of(finished.out), ElementsAreArray(uuids_of(leases))) << count << " " << leases.dump();
+  }
+}
+
+TEST_F(RunLive, ShowsEachRankOneDeviceOfTheLease) {
+  const Finished finished =
+      ask({"run", "-n", "4", "--each", "--", "/bin/sh", "-c", NVML_VISIBLE " >\"$OUT/rank$RANK\""});
+  EXPECT_EQ(finished.exit.status, 0) << finished;
+  std::set<std::string> seen;
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto lines = lines_of(folder_.read(fmt::format("rank{}", rank)));
+    ASSERT_THAT(lines, SizeIs(1)) << rank;
+    seen.insert(lines[0]);
+  }
+  EXPECT_THAT(seen, SizeIs(4));
+}
+
+TEST_F(RunLive, TakesAProcessWithoutALeaseForTheHolderOfItsDevice) {
+  RunningProgram somebody({"sleep", "1000"});
+  gpu_(3).status.processes = std::vector{process(somebody.pid())};
+  happens();
+  const std::string ps = ask({"ps"}).out;
+  EXPECT_THAT(ps, AllOf(HasSubstr("no lease"), HasSubstr(fmt::format("process {}", somebody.pid())))) << ps;
+  const Finished others = ask({"run", "-n", "7", "--no-wait", "--", NVML_VISIBLE});
+  EXPECT_EQ(others.exit.status, 0) << others;
+  EXPECT_THAT(others.out, testing::Not(HasSubstr(gpu_(3).uuid.value())));
+  const Finished refused = ask({"run", "-n", "8", "--no-wait", "--", "true"});
+  EXPECT_EQ(refused.exit.status, 4) << refused;
+
+  const auto waiter = begin({"run", "-n", "8", "--", "echo", "all"});
+  ASSERT_TRUE(comes_to_wait(1));
+  gpu_(3).status.processes = std::vector<Process>{};
+  happens();
+  const Finished finished = waiter->finish(kPatience_s);
+  EXPECT_EQ(finished.out, "all\n") << finished;
+}
+
+TEST_F(RunLive, TakesAJobsOwnProcessesForItsLease) {
+  const auto job = begin({"run", "--", "/bin/sh", "-c", "echo $$ >\"$OUT/job\"; exec sleep 1000"});
+  const pid_t pid = pid_in("job");
+  const std::vector<std::string> held = uuids_of(leases());
+  ASSERT_THAT(held, SizeIs(1));
+  for (size_t gpu = 0; gpu < kGpus; ++gpu)
+    if (gpu_(gpu).uuid == held[0]) gpu_(gpu).status.processes = std::vector{process(pid)};
+  happens();
+  EXPECT_THAT(leases(), SizeIs(1)) << leases().dump();
+  EXPECT_EQ(ask({"run", "-n", "7", "--no-wait", "--", "true"}).exit.status, 0);
+  EXPECT_EQ(ask({"run", "-n", "8", "--no-wait", "--", "true"}).exit.status, 4);
+  job->signal(SIGTERM);
+  job->finish(kPatience_s);
+  for (size_t gpu = 0; gpu < kGpus; ++gpu) gpu_(gpu).status.processes = std::vector<Process>{};
+  happens();
+  EXPECT_EQ(ask({"run", "-n", "8", "--no-wait", "--", "true"}).exit.status, 0);
+}
+
+TEST_F(RunLive, LeavesALostDeviceOutUntilItIsBack) {
+  faults_ = "lost=2";
+  const Finished others = ask({"run", "-n", "7", "--no-wait", "--", NVML_VISIBLE});
+  EXPECT_EQ(others.exit.status, 0) << others;
+  EXPECT_THAT(lines_of(others.out), SizeIs(7));
+  EXPECT_THAT(others.out, testing::Not(HasSubstr(gpu_(2).uuid.value())));
+  const Finished refused = ask({"run", "-n", "8", "--no-wait", "--", "true"});
+  EXPECT_EQ(refused.exit.status, 4) << refused;
+  EXPECT_THAT(refused.err, HasSubstr("is lost")) << refused;
+  for (const auto& flags : {std::vector<std::string>{"--mem", "24GiB"}, {"--model", "*H100*"}, {"--link", "nvlink"}}) {
+    std::vector<std::string> arguments{"run", "-n", "8", "--no-wait", "--", "true"};
+    arguments.insert(arguments.begin() + 1, flags.begin(), flags.end());
+    EXPECT_EQ(ask(arguments).exit.status, 4) << flags[0] << ": it may be what is asked for";
+  }
+  faults_ = "";
+  EXPECT_EQ(ask({"run", "-n", "8", "--no-wait", "--", "true"}).exit.status, 0);
+}
+
+TEST_F(RunLive, WaitsForADeviceThatMustBeReset) {
+  gpu_(5).status.remapped_rows = 1;
+  gpu_(5).status.remap_pending = true;
+  happens();
+  const Finished others = ask({"run", "-n", "7", "--no-wait", "--", NVML_VISIBLE});
+  EXPECT_THAT(others.out, testing::Not(HasSubstr(gpu_(5).uuid.value()))) << others;
+  const auto waiter = begin({"run", "-n", "8", "--", "echo", "all"});
+  ASSERT_TRUE(comes_to_wait(1));
+  EXPECT_THAT(ask({"why", "2"}).out, HasSubstr("must be reset to replace a faulty memory row"));
+  gpu_(5).status.remap_pending = false;
+  happens();
+  const Finished finished = waiter->finish(kPatience_s);
+  EXPECT_EQ(finished.out, "all\n") << finished;
+}
+
+}  // namespace
+}  // namespace remuda::testnvml

@@ -1,0 +1,146 @@
+// `remuda run` when the world around it fails: the disk, the folder, the database, the clock, a process id used again.
+#include <csignal>
+#include <filesystem>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "pool/pool.h"
+#include "tests/job_fixture.h"
+
+namespace remuda {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+class RunFailure : public JobTest {
+ protected:
+  std::string remuda(const std::vector<std::string>& arguments) const {
+    std::string text;
+    for (const std::string& word : line(arguments)) text += shell_word(word) + " ";
+    return text;
+  }
+  /// A script in mounts of its own; STATE is the pool's place.
+  Finished with_own_mounts(const std::string& script) const {
+    Environment environment = this->environment();
+    environment.emplace_back("STATE", folder_.path("state"));
+    return run({"unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", "mkdir -p $STATE; " + script}, environment);
+  }
+  static bool may_mount() {
+    return run({"unshare", "--mount", "--propagation", "private", "mount", "-t", "tmpfs", "tmpfs", "/mnt"}).exit.ok();
+  }
+
+  std::string database() const {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path("state")))
+      if (entry.path().filename() == "pool.db") return entry.path();
+    throw std::runtime_error("there is no pool");
+  }
+  void change_pool(const std::function<void(PoolState&)>& transition) const {
+    auto pool = Pool::open(std::filesystem::path(database()).parent_path());
+    ASSERT_TRUE(pool) << pool.error().message;
+    const auto changed = pool->change([&](PoolState& state) -> Result<void> {
+      transition(state);
+      return {};
+    });
+    ASSERT_TRUE(changed) << changed.error().message;
+  }
+  /// As if it had been running for all eight devices when its keeper, `keeper`, went.
+  void add_running_job(const ProcessId& keeper) const {
+    EXPECT_EQ(ask({"ps"}).exit.status, 0);  // makes the pool
+    change_pool([&](PoolState& state) {
+      Job job{.id = state.next_job++, .user = "ada", .state = JobState::running, .keeper = keeper, .processes = {keeper}};
+      job.request.count = 8;
+      for (int gpu = 0; gpu < 8; ++gpu) state.leases.push_back({job.id, fmt::format("gpu:{}", gpu), 1, 1, 0});
+      state.jobs.push_back(std::move(job));
+    });
+  }
+};
+
+constexpr const char* kUntilTold = "echo $$ >\"$OUT/job\"; while ! test -e \"$OUT/go\"; do sleep 0.05; done; exit 7";
+
+TEST_F(RunFailure, AFullDiskStartsNothingAndLosesNothing) {
+  if (!may_mount()) GTEST_SKIP() << "this process may not mount a small disk";
+  const std::string once = remuda({"run", "--", "echo", "ran"});
+  const Finished finished = with_own_mounts("mount -t tmpfs -o size=512k tmpfs $STATE && " + once +
+                                            "&& cat /dev/zero >$STATE/full 2>/dev/null; " + once +
+                                            "; echo $?; rm $STATE/full; " + once);
+  EXPECT_EQ(finished.out, "ran\n125\nran\n") << finished;
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("remuda: cannot "), HasSubstr("pool.db"), HasSubstr("full"))) << finished;
+}
+
+TEST_F(RunFailure, ADiskThatFillsDoesNotDisturbTheJob) {
+  if (!may_mount()) GTEST_SKIP() << "this process may not mount a small disk";
+  const std::string job = remuda({"run", "-n", "8", "--", "/bin/sh", "-c", kUntilTold});
+  const Finished finished = with_own_mounts(
+      "mount -t tmpfs -o size=512k tmpfs $STATE; " + job + "& until test -e \"$OUT/job\"; do sleep 0.05; done;" +
+      "cat /dev/zero >$STATE/full 2>/dev/null; echo >\"$OUT/go\"; wait $!; echo $?; rm $STATE/full; " + remuda({"ps"}));
+  EXPECT_EQ(finished.out, "7\nNobody holds a device\n") << finished;
+  EXPECT_THAT(finished.err, HasSubstr("full")) << "its end could not be written: " << finished;
+}
+
+TEST_F(RunFailure, AReadOnlyFolderIsSaid) {
+  if (!may_mount()) GTEST_SKIP() << "this process may not mount a folder";
+  const Finished finished = with_own_mounts(
+      remuda({"ps"}) + "&& mount --bind $STATE $STATE && mount -o remount,bind,ro $STATE; " +
+      remuda({"run", "--", "echo", "ran"}) + "; echo $?; " + remuda({"ps"}) + "; echo $?; " +
+      remuda({"hold", "--export"}) + "; echo $?");
+  EXPECT_EQ(finished.out, "Nobody holds a device\n125\n1\n(exit 125);\n125\n") << finished;
+  EXPECT_THAT(finished.err, HasSubstr("pool.db: Read-only file system\n")) << finished;
+}
+
+TEST_F(RunFailure, ADatabaseThatIsDamagedStopsNoJobAndStartsNone) {
+  const auto job = begin({"run", "-n", "8", "--", "/bin/sh", "-c", kUntilTold});
+  pid_in("job");
+  const std::string database = this->database();
+  std::filesystem::resize_file(database, 100);
+  const Finished refused = ask({"run", "--no-wait", "--", "echo", "twice"});
+  EXPECT_EQ(refused.exit.status, 125) << refused;
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, AllOf(HasSubstr(database), Not(HasSubstr("bug")))) << refused;
+  EXPECT_EQ(ask({"ps"}).exit.status, 1);
+  folder_.write("go", "");
+  const Finished finished = job->finish(kPatience_s);
+  EXPECT_EQ(finished.exit.status, 7) << finished;
+  for (const char* part : {"", "-wal", "-shm"}) std::filesystem::remove(database + part);
+  EXPECT_EQ(ask({"run", "-n", "8", "--no-wait", "--", "echo", "anew"}).out, "anew\n");
+}
+
+TEST_F(RunFailure, AClockSetBackHurtsNobody) {
+  const auto job = begin({"run", "-n", "8", "--time-limit", "1h", "--", "/bin/sh", "-c", kUntilTold});
+  pid_in("job");
+  const auto waiter = begin({"run", "-n", "8", "--", "echo", "next"});
+  ASSERT_TRUE(comes_to_wait(1));
+  change_pool([](PoolState& state) {  // what was written before the clock was set back by a day
+    constexpr double kDay_s = 86400;
+    for (Job& job : state.jobs) job.submitted_s += kDay_s, job.started_s += job.started_s > 0 ? kDay_s : 0;
+    for (Lease& lease : state.leases) lease.since_s += kDay_s, lease.until_s += kDay_s;
+  });
+  EXPECT_THAT(leases(), SizeIs(8));
+  EXPECT_THAT(ask({"ps"}).out, AllOf(HasSubstr(" 0 s "), Not(HasSubstr("-1")))) << ask({"ps"});
+  EXPECT_THAT(ask({"why", "1", "2"}).out, AllOf(HasSubstr("Job 1 has run for 0 s"), HasSubstr("waited for 0 s")));
+  EXPECT_EQ(ask({"run", "--no-wait", "--", "true"}).exit.status, 4);
+  folder_.write("go", "");
+  EXPECT_EQ(job->finish(kPatience_s).exit.status, 7);
+  EXPECT_EQ(waiter->finish(kPatience_s).out, "next\n");
+}
+
+TEST_F(RunFailure, AProcessIdUsedAgainHoldsNothingAndIsLeftAlone) {
+  RunningProgram innocent({"sleep", "1000"});
+  ASSERT_TRUE(eventually([&] { return process_id(innocent.pid()).has_value(); }, kPatience_s));
+  ProcessId before_reboot = *process_id(innocent.pid());
+  before_reboot.boot_id = "00000000-0000-0000-0000-000000000000";
+  ProcessId earlier = *process_id(innocent.pid());
+  earlier.start_ticks -= 1;
+  for (const ProcessId& keeper : {before_reboot, earlier}) {
+    add_running_job(keeper);
+    const Finished finished = ask({"run", "-n", "8", "--no-wait", "--", "echo", "ran"});
+    EXPECT_EQ(finished.out, "ran\n") << finished;
+  }
+  EXPECT_THAT(ask({"why", "1"}).out, HasSubstr("the process that kept it is gone"));
+  EXPECT_TRUE(is_alive(innocent.pid()));
+}
+
+}  // namespace
+}  // namespace remuda
