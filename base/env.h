@@ -49,8 +49,8 @@ inline constexpr Variable job{"REMUDA_JOB", "number of the job that this process
 inline constexpr Variable job_pool{"REMUDA_POOL", "folder of the pool that the job is in"};
 inline constexpr Variable job_devices{"REMUDA_DEVICES", "ids of the devices a job was granted"};
 
-inline constexpr Variable omp_num_threads{"OMP_NUM_THREADS",
-                                          "threads of a rank; its part of the CPUs with `remuda run --each` unless set"};
+inline constexpr Variable omp_num_threads{
+    "OMP_NUM_THREADS", "threads of a rank; its part of the CPUs with `remuda run --each` unless set"};
 
 // What MPI's launchers tell a process, for `remuda bind`: which one of this machine it is.
 inline constexpr Variable ompi_local_rank{"OMPI_COMM_WORLD_LOCAL_RANK", "rank within the machine, from OpenMPI"};

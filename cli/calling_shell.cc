@@ -16,7 +16,7 @@ struct Origin {
 };
 
 std::optional<Origin> origin_of(int pid) {
-  constexpr unsigned kForkedNoExec = 0x40;  // PF_FORKNOEXEC, linux/sched.h
+  constexpr unsigned kForkedNoExec = 0x40;   // PF_FORKNOEXEC, linux/sched.h
   constexpr size_t kParent = 1, kFlags = 6;  // fields 4 and 9 of /proc/PID/stat, proc(5)
   constexpr size_t kLongest = 8192;
   const auto text = read_text(fmt::format("/proc/{}/stat", pid), kLongest);

@@ -20,7 +20,8 @@ constexpr const char* kHoldFooter =
     "started in it, or with `remuda release JOB`.\n\n"
     "With --export no shell is opened: the one that runs this takes over the variables, which are printed as sh has\n"
     "them. The devices are given back when that shell ends, however it does, or with `remuda release` in it. What it\n"
-    "started and left behind is not ended then: on a device that it still uses, it counts as a holder without a lease.\n\n"
+    "started and left behind is not ended then: on a device that it still uses, it counts as a holder without a "
+    "lease.\n\n"
     "Examples:\n"
     "  remuda hold                              your shell, with one GPU\n"
     "  remuda hold -n 2                         with the two that are best joined\n"
@@ -90,13 +91,13 @@ void add_hold(Program& program) {
 
 void add_release(Program& program) {
   auto flags = std::make_shared<ReleaseFlags>();
-  CLI::App& command =
-      program.add("release", "Give back what `remuda hold` holds", [flags] { return release(*flags); });
+  CLI::App& command = program.add("release", "Give back what `remuda hold` holds", [flags] { return release(*flags); });
   command.add_option("JOB", flags->jobs, "Numbers from `remuda ps`; in a shell that holds devices, its own");
   command.add_flag("--export", flags->exports, "Print what takes the variables of `remuda hold --export` back");
   add_machine_options(command, flags->machine);
   command.footer(
-      "A shell that `remuda hold` opened gets SIGHUP, and SIGKILL five seconds later. One that took its variables over\n"
+      "A shell that `remuda hold` opened gets SIGHUP, and SIGKILL five seconds later. One that took its variables "
+      "over\n"
       "goes on, and so does what it started.\n\n"
       "Examples:\n"
       "  remuda release 12                   what job 12 holds\n"

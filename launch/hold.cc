@@ -35,7 +35,7 @@ class HoldKeeper {
       link_.tell(Kind::ended, id_, turn.why(), turn.status());
       return {};
     }
-    const auto handed_over = hand_over(words);
+    auto handed_over = hand_over(words);
     const std::string why = handed_over ? stay() : "could not tell its shell";
     REMUDA_TRY(give_back(why));
     return handed_over;
@@ -56,8 +56,7 @@ class HoldKeeper {
   static Result<void> leave_streams() {
     const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-      if (::dup2(nothing.get(), stream) < 0)
-        return failed(fmt::format("cannot open /dev/null: {}", errno_text(errno)));
+      if (::dup2(nothing.get(), stream) < 0) return failed(fmt::format("cannot open /dev/null: {}", errno_text(errno)));
     return {};
   }
 

@@ -1,8 +1,8 @@
 // Hold: devices for a shell that goes on by itself, until it ends or somebody gives them back.
 //
-// The front, a command within the shell, ends once the devices are granted. Its keeper stays behind, tied to the shell's
-// life and to nothing else of it: not its terminal, not its open files, not its folder. What the shell starts is no child
-// of that keeper, so it outlives the lease where the shell lets it.
+// The front, a command within the shell, ends once the devices are granted. Its keeper stays behind, tied to the
+// shell's life and to nothing else of it: not its terminal, not its open files, not its folder. What the shell starts
+// is no child of that keeper, so it outlives the lease where the shell lets it.
 //   the keeper is killed:  whoever looks at the pool next ends what carries the job's number, then frees the devices
 //   the front is killed:   while it waits, the job leaves the queue; later it is gone anyway
 #pragma once

@@ -115,5 +115,16 @@ TEST(NotNow, EnoughAreFreeButNotTogether) {
   EXPECT_EQ(refusal.sentence, "2 of the 4 GPUs that suit are free, but no 2 of them are alike; 2 are wanted");
 }
 
+TEST(NotNow, ALostDeviceThatTellsNothingMayBeWhatIsWanted) {
+  Inventory inventory = make_gpus(2);
+  Device& lost = inventory.devices[1];
+  lost = {.id = lost.id, .kind = DeviceKind::gpu, .index = 1};
+  lost.memory_bytes = Missing{MissingReason::lost, "fell off the bus"};
+  const Refusal refusal = refused(inventory, {.count = 2, .memory_bytes = 40 * kGiB, .model = "*A100*"});
+  EXPECT_FALSE(refusal.never);
+  EXPECT_THAT(refusal.sentence, HasSubstr("is lost: fell off the bus"));
+  EXPECT_TRUE(refused(inventory, {.count = 3}).never);
+}
+
 }  // namespace
 }  // namespace remuda

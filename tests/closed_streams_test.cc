@@ -28,7 +28,8 @@ TEST_F(ClosedStreams, AreNotTakenByFilesThatItOpens) {
 }
 
 TEST_F(ClosedStreams, AreOpenInAJob) {
-  const std::string job = "echo into nothing; echo too >&2; readlink /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 >\"$OUT/links\"";
+  const std::string job =
+      "echo into nothing; echo too >&2; readlink /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 >\"$OUT/links\"";
   const Finished finished =
       shell(remuda({"run", "-n", "2", "--log", folder_.path("log"), "--", "/bin/sh", "-c", job}) + "<&- >&- 2>&-");
   EXPECT_EQ(finished.exit.status, 0) << finished;
@@ -45,7 +46,8 @@ TEST_F(ClosedStreams, AFullDiskBehindStdoutIsSaid) {
   for (const char* flag : {"--json", "--cpu-devices=1"}) {  // much output and little
     const Finished list = shell(std::string(REMUDA_PROGRAM " list ") + flag + " >/dev/full");
     EXPECT_EQ(list.exit.status, 1) << list;
-    EXPECT_THAT(list.err, testing::AllOf(StartsWith("remuda: cannot write"), testing::HasSubstr("No space left on device\n")));
+    EXPECT_THAT(list.err,
+                testing::AllOf(StartsWith("remuda: cannot write"), testing::HasSubstr("No space left on device\n")));
   }
 }
 

@@ -72,10 +72,10 @@ TEST_F(HoldExport, WakesWhoWaits) {
 }
 
 TEST_F(HoldExport, IsGivenBackByRelease) {
-  const auto program =
-      shell(hold("2") + remuda({"release"}) + "&& echo done >\"$OUT/released\"; " + remuda({"release"}) +
-            "; echo $? >\"$OUT/again\"; eval \"$(" + remuda({"hold", "--export"}) + ")\"; eval \"$(" +
-            remuda({"release", "--export"}) + ")\"; echo \"[$CUDA_VISIBLE_DEVICES$REMUDA_JOB]\" >\"$OUT/left\"; " + kStay);
+  const auto program = shell(hold("2") + remuda({"release"}) + "&& echo done >\"$OUT/released\"; " +
+                             remuda({"release"}) + "; echo $? >\"$OUT/again\"; eval \"$(" +
+                             remuda({"hold", "--export"}) + ")\"; eval \"$(" + remuda({"release", "--export"}) +
+                             ")\"; echo \"[$CUDA_VISIBLE_DEVICES$REMUDA_JOB]\" >\"$OUT/left\"; " + kStay);
   ASSERT_TRUE(comes("left"));
   EXPECT_EQ(folder_.read("released"), "done\n");
   EXPECT_EQ(folder_.read("again"), "2\n") << "it has ended already";
@@ -175,7 +175,8 @@ TEST_F(HoldExport, EndsWhatCarriesItsNumberWhenItsKeeperIsKilled) {
 
 TEST_F(HoldExport, LetsEvalFailAsItDid) {
   for (const char* program : {"/bin/sh", "/bin/bash"}) {
-    const Finished finished = shell("eval \"$(" + remuda({"hold", "--export", "-n", "9"}) + ")\"; echo $?", program)->finish();
+    const Finished finished =
+        shell("eval \"$(" + remuda({"hold", "--export", "-n", "9"}) + ")\"; echo $?", program)->finish();
     EXPECT_EQ(finished.out, "3\n") << finished;
     EXPECT_THAT(finished.err, HasSubstr("9 are wanted")) << finished;
   }

@@ -11,8 +11,8 @@
 
 namespace remuda {
 
-/// The machine is a recorded one of eight GPUs, unless a fixture says otherwise. When a test ends, no lease may be left,
-/// and no process that carries the pool's folder in its environment.
+/// The machine is a recorded one of eight GPUs, unless a fixture says otherwise. When a test ends, no lease may be
+/// left, and no process that carries the pool's folder in its environment.
 class JobTest : public testing::Test {
  protected:
   void TearDown() override;

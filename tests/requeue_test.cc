@@ -57,8 +57,9 @@ TEST_F(Requeue, EndsWithoutTheFlag) {
 }
 
 TEST_F(Requeue, EndsForGoodWhenToldTwice) {
-  const auto program = begin(job({}, "trap 'echo heard >\"$OUT/heard\"' TERM; echo x >>\"$OUT/starts\"; "
-                                     "while :; do sleep 0.05; done"));
+  const auto program = begin(job({},
+                                 "trap 'echo heard >\"$OUT/heard\"' TERM; echo x >>\"$OUT/starts\"; "
+                                 "while :; do sleep 0.05; done"));
   ASSERT_TRUE(has_started("x\n"));
   program->signal(SIGTERM);
   ASSERT_TRUE(comes("heard"));
@@ -166,7 +167,8 @@ TEST_F(Requeue, CountsRestartsApart) {
 }
 
 TEST_F(Requeue, QueuesAgainWhatIsStoppedBetweenARestartAndTheNext) {
-  const auto program = begin(job({"--restart", "9"}, "echo x >>\"$OUT/starts\"; test $(wc -l <\"$OUT/starts\") -ge 5 || exit 5"));
+  const auto program =
+      begin(job({"--restart", "9"}, "echo x >>\"$OUT/starts\"; test $(wc -l <\"$OUT/starts\") -ge 5 || exit 5"));
   ASSERT_TRUE(has_started("x\nx\nx\n"));  // the next start is four seconds away
   program->signal(SIGTERM);
   ASSERT_TRUE(has_started("x\nx\nx\nx\nx\n"));

@@ -26,7 +26,8 @@ class RunFailure : public JobTest {
   Finished with_own_mounts(const std::string& script) const {
     Environment environment = this->environment();
     environment.emplace_back("STATE", folder_.path("state"));
-    return run({"unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", "mkdir -p $STATE; " + script}, environment);
+    return run({"unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", "mkdir -p $STATE; " + script},
+               environment);
   }
   static bool may_mount() {
     return run({"unshare", "--mount", "--propagation", "private", "mount", "-t", "tmpfs", "tmpfs", "/mnt"}).exit.ok();
@@ -50,7 +51,8 @@ class RunFailure : public JobTest {
   void add_running_job(const ProcessId& keeper) const {
     EXPECT_EQ(ask({"ps"}).exit.status, 0);  // makes the pool
     change_pool([&](PoolState& state) {
-      Job job{.id = state.next_job++, .user = "ada", .state = JobState::running, .keeper = keeper, .processes = {keeper}};
+      Job job{
+          .id = state.next_job++, .user = "ada", .state = JobState::running, .keeper = keeper, .processes = {keeper}};
       job.request.count = 8;
       for (int gpu = 0; gpu < 8; ++gpu) state.leases.push_back({job.id, fmt::format("gpu:{}", gpu), 1, 1, 0});
       state.jobs.push_back(std::move(job));
@@ -63,9 +65,9 @@ constexpr const char* kUntilTold = "echo $$ >\"$OUT/job\"; while ! test -e \"$OU
 TEST_F(RunFailure, AFullDiskStartsNothingAndLosesNothing) {
   if (!may_mount()) GTEST_SKIP() << "this process may not mount a small disk";
   const std::string once = remuda({"run", "--", "echo", "ran"});
-  const Finished finished = with_own_mounts("mount -t tmpfs -o size=512k tmpfs $STATE && " + once +
-                                            "&& cat /dev/zero >$STATE/full 2>/dev/null; " + once +
-                                            "; echo $?; rm $STATE/full; " + once);
+  const Finished finished =
+      with_own_mounts("mount -t tmpfs -o size=512k tmpfs $STATE && " + once +
+                      "&& cat /dev/zero >$STATE/full 2>/dev/null; " + once + "; echo $?; rm $STATE/full; " + once);
   EXPECT_EQ(finished.out, "ran\n125\nran\n") << finished;
   EXPECT_THAT(finished.err, AllOf(HasSubstr("remuda: cannot "), HasSubstr("pool.db"), HasSubstr("full"))) << finished;
 }
@@ -82,10 +84,10 @@ TEST_F(RunFailure, ADiskThatFillsDoesNotDisturbTheJob) {
 
 TEST_F(RunFailure, AReadOnlyFolderIsSaid) {
   if (!may_mount()) GTEST_SKIP() << "this process may not mount a folder";
-  const Finished finished = with_own_mounts(
-      remuda({"ps"}) + "&& mount --bind $STATE $STATE && mount -o remount,bind,ro $STATE; " +
-      remuda({"run", "--", "echo", "ran"}) + "; echo $?; " + remuda({"ps"}) + "; echo $?; " +
-      remuda({"hold", "--export"}) + "; echo $?");
+  const Finished finished =
+      with_own_mounts(remuda({"ps"}) + "&& mount --bind $STATE $STATE && mount -o remount,bind,ro $STATE; " +
+                      remuda({"run", "--", "echo", "ran"}) + "; echo $?; " + remuda({"ps"}) + "; echo $?; " +
+                      remuda({"hold", "--export"}) + "; echo $?");
   EXPECT_EQ(finished.out, "Nobody holds a device\n125\n1\n(exit 125);\n125\n") << finished;
   EXPECT_THAT(finished.err, HasSubstr("pool.db: Read-only file system\n")) << finished;
 }

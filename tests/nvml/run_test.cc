@@ -1,5 +1,5 @@
-// `remuda run` on the live machine, as the test library plays it: what jobs see, who counts as a holder, and what is left
-// out while it is not well.
+// `remuda run` on the live machine, as the test library plays it: what jobs see, who counts as a holder, and what is
+// left out while it is not well.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -36,7 +36,8 @@ class RunLive : public JobTest {
  protected:
   void SetUp() override {
     const auto folder = pool_folder("");
-    if (folder && folder->starts_with("/var/")) GTEST_SKIP() << "this machine has a pool for all its users: " << *folder;
+    if (folder && folder->starts_with("/var/"))
+      GTEST_SKIP() << "this machine has a pool for all its users: " << *folder;
     const std::string file = TEST_MACHINES "/nv-hgxh100-8gpu-8nic.json";
     const auto text = read_text(file);
     ASSERT_TRUE(text);
@@ -157,7 +158,8 @@ TEST_F(RunLive, LeavesALostDeviceOutUntilItIsBack) {
   const Finished refused = ask({"run", "-n", "8", "--no-wait", "--", "true"});
   EXPECT_EQ(refused.exit.status, 4) << refused;
   EXPECT_THAT(refused.err, HasSubstr("is lost")) << refused;
-  for (const auto& flags : {std::vector<std::string>{"--mem", "24GiB"}, {"--model", "*H100*"}, {"--link", "nvlink"}}) {
+  for (const auto& flags :
+       {std::vector<std::string>{"--mem", "24GiB"}, {"--model", "*Test GPU*"}, {"--link", "nvlink"}}) {
     std::vector<std::string> arguments{"run", "-n", "8", "--no-wait", "--", "true"};
     arguments.insert(arguments.begin() + 1, flags.begin(), flags.end());
     EXPECT_EQ(ask(arguments).exit.status, 4) << flags[0] << ": it may be what is asked for";
