@@ -2,17 +2,15 @@
 //
 // Good: a replay of jobs on every recorded machine, beside random choice, index order and the best-effort rule of
 // Kubernetes' device plugin. Ends with status 1 if remuda is worse than that rule anywhere, or than index order.
-// Long: one placement on the recorded machines with 16 GPUs and on 8, with the links prepared once, and from scratch.
+// Long: one placement of each size on each of them, and on machines of 16 GPUs made for it (bench/placement_times.h).
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <fmt/format.h>
-#include <random>
 
 #include "bench/placement_replay.h"
-#include "place/place.h"
+#include "bench/placement_times.h"
 
 namespace remuda::bench {
 namespace {
@@ -59,59 +57,6 @@ bool print_quality(const std::vector<ReplayMachine>& machines, size_t jobs, int 
   return lost;
 }
 
-struct Times {
-  double p50_ms, p99_ms;
-};
-
-/// Of this thread: placement waits for nothing, and what else the machine does is not its doing.
-double processor_ms() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
-}
-
-template <typename Work>
-Times time_of(int repeats, const Work& work) {
-  std::vector<double> ms;
-  for (int i = 0; i < repeats; ++i) {
-    const double start = processor_ms();
-    work(i);
-    ms.push_back(processor_ms() - start);
-  }
-  std::ranges::sort(ms);
-  const auto at = [&](double part) { return ms[static_cast<size_t>(part * static_cast<double>(ms.size() - 1))]; };
-  return {at(0.5), at(0.99)};
-}
-
-/// Placements of one size on a machine where a random half of the other GPUs is held; every other time, none is.
-void print_time(const ReplayMachine& machine, const Layout& prepared, int count, int repeats) {
-  std::mt19937_64 draw(1);
-  std::vector<std::vector<Held>> loads(static_cast<size_t>(repeats));
-  for (size_t i = 0; i < loads.size(); i += 2)
-    for (size_t gpu = 0; gpu < machine.size(); ++gpu)
-      if (static_cast<size_t>(count) + loads[i].size() < machine.size() && draw() % 2 == 0)
-        loads[i].push_back({.device = machine.inventory.devices[machine.gpus[gpu]].id});
-  const Request request{.count = count};
-  const auto warm = time_of(repeats, [&](int i) { return place(prepared, request, loads[static_cast<size_t>(i)]); });
-  const auto cold =
-      time_of(repeats, [&](int i) { return place(Layout(machine.inventory), request, loads[static_cast<size_t>(i)]); });
-  fmt::print("| {} | {} | {:.3f} / {:.3f} | {:.3f} / {:.3f} |\n", machine.name, count, warm.p50_ms, warm.p99_ms,
-             cold.p50_ms, cold.p99_ms);
-  std::fflush(stdout);
-}
-
-void print_times(const std::vector<ReplayMachine>& machines, int repeats) {
-  fmt::print("\nProcessor time of one placement, explanation and all: p50 / p99 in ms, {} times each.\n\n", repeats);
-  fmt::print("| machine | GPUs wanted | links prepared | from scratch |\n|---|---|---|---|\n");
-  for (const ReplayMachine& machine : machines) {
-    if (machine.size() < RingTable::kMaxDevices && machine.name != "nv-dgx1-v100-8gpu-4nic") continue;
-    Layout prepared(machine.inventory);
-    prepared.prepare();
-    for (int count = 1; count <= static_cast<int>(machine.size()); ++count)
-      print_time(machine, prepared, count, repeats);
-  }
-}
-
 }  // namespace
 }  // namespace remuda::bench
 
@@ -121,19 +66,26 @@ int main(int argc, char** argv) {
   std::string folder = REMUDA_MACHINES;
   size_t jobs = 4000;
   int seeds = 10, repeats = 1000;
-  bool only_times = false;
+  bool only_times = false, each_size = false, answers = false;
   app.add_option("--machines", folder, "folder of recorded machines");
   app.add_option("--jobs", jobs, "jobs per replay")->check(CLI::Range(100, 1'000'000));
   app.add_option("--seeds", seeds, "replays per machine and policy")->check(CLI::Range(1, 1000));
   app.add_option("--repeats", repeats, "placements timed per size; 0: none")->check(CLI::Range(0, 1'000'000));
   app.add_flag("--only-times", only_times, "no replay");
+  app.add_flag("--each-size", each_size, "a line for each number of GPUs, not for the slowest alone");
+  app.add_flag("--answers", answers, "print each answer that would be timed, to compare with another version's");
   CLI11_PARSE(app, argc, argv);
   const auto machines = bench::replay_machines(folder);
   if (!machines) {
     fmt::print(stderr, "{}\n", machines.error().message);
     return 1;
   }
+  const auto to_time = bench::timed_machines(*machines);
+  if (answers) {
+    bench::print_answers(to_time, repeats);
+    return 0;
+  }
   const bool lost = !only_times && bench::print_quality(*machines, jobs, seeds);
-  if (repeats > 0) bench::print_times(*machines, repeats);
+  if (repeats > 0) bench::print_times(to_time, repeats, each_size);
   return lost ? 1 : 0;
 }

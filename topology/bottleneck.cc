@@ -13,13 +13,38 @@ constexpr RingTable::Mask bit(size_t device) { return RingTable::Mask{1} << devi
 
 size_t first_of(RingTable::Mask mask) { return static_cast<size_t>(std::countr_zero(mask)); }
 
+/// The best of paths to each end, continued by its link.
+template <size_t Rows>
+ByteLanes reach(const ByteLanes* paths, const ByteLanes* links) {
+  ByteLanes best{};
+#pragma GCC unroll 16
+  for (size_t end = 0; end < Rows; ++end) best = max(best, min(paths[end], links[end]));
+  return best;
+}
+
+/// All ones in the lanes whose set, and so many devices more, are at most `largest`.
+ByteLanes lanes_up_to(size_t largest, size_t more) {
+  ByteLanes lanes{};
+  for (size_t lane = 0; lane < ByteLanes::kCount; ++lane)
+    if (more + static_cast<size_t>(std::popcount(lane)) <= largest) lanes.set(lane, 0xFF);
+  return lanes;
+}
+
 }  // namespace
 
-RingTable::RingTable(const Speeds& speeds, size_t largest) : paths_(bit(speeds.size())), rings_(bit(speeds.size())) {
+RingTable::RingTable(const Speeds& speeds, size_t largest) : in_block_(std::max(speeds.size(), kInLane) - kInLane) {
   REMUDA_CHECK(speeds.size() <= kMaxDevices, "best rings are found for a bounded number of devices");
   rank(speeds);
-  for (Mask mask = 0; mask < rings_.size(); ++mask)
-    if (static_cast<size_t>(std::popcount(mask)) <= largest) fill(mask);
+  paths_ = std::make_unique_for_overwrite<Rows[]>(bit(in_block_));
+  rings_ = std::make_unique_for_overwrite<ByteLanes[]>(bit(in_block_));
+  std::array<ByteLanes, kMaxDevices + 1> wanted;
+  for (size_t more = 0; more < wanted.size(); ++more) wanted[more] = lanes_up_to(largest, more);
+  fill_first();
+  for (Mask block = 0; block < bit(in_block_); ++block) {
+    const auto count = static_cast<size_t>(std::popcount(block));
+    if (block != 0 && count <= largest) fill(block);
+    rings_[block] = count <= largest ? rings_[block] & wanted[count] : ByteLanes{};
+  }
 }
 
 void RingTable::rank(const Speeds& speeds) {
@@ -30,44 +55,83 @@ void RingTable::rank(const Speeds& speeds) {
   known.erase(std::unique(known.begin(), known.end()), known.end());
   for (size_t i = 0; i < speeds.size(); ++i)
     for (size_t j = 0; j < i; ++j)
-      link_ranks_[i][j] = link_ranks_[j][i] =
-          static_cast<Rank>(std::lower_bound(known.begin(), known.end(), speeds[i][j]) - known.begin());
+      links_[row_of(i)][row_of(j)] = links_[row_of(j)][row_of(i)] =
+          ByteLanes::all(static_cast<Rank>(std::lower_bound(known.begin(), known.end(), speeds[i][j]) - known.begin()));
 }
 
-RingTable::Rank RingTable::path_rank(Mask without, size_t to) const {
-  const Row &path = paths_[without], &link = link_ranks_[to];
+RingTable::Rank RingTable::first_path(size_t lane, size_t to) const {
   Rank best = 0;
-  for (size_t u = 0; u < kMaxDevices;
-       ++u) {  // values, not std::min's references: so the compiler makes it 8 instructions
-    const Rank through = path[u] < link[u] ? path[u] : link[u];
-    best = best > through ? best : through;
-  }
+  for (size_t end = kInBlock; end < kMaxDevices; ++end)
+    best = std::max(best, std::min(paths_[0][end][lane], links_[to][end][0]));
   return best;
 }
 
-void RingTable::fill(Mask mask) {
-  const Rank free = static_cast<Rank>(gbps_by_rank_.size() - 1);
-  if (std::popcount(mask) < 2) {
-    rings_[mask] = free;
-    if (mask != 0) paths_[mask][first_of(mask)] = free;
-    return;
+/// The block of sets without a device before the last four. A path begins at another device in each lane, so one after
+/// another.
+void RingTable::fill_first() {
+  const auto free = static_cast<Rank>(gbps_by_rank_.size() - 1);
+  paths_[0] = Rows{};
+  rings_[0] = ByteLanes::all(free);
+  for (Mask lane = 1; lane < ByteLanes::kCount; ++lane) {
+    const size_t first = first_of(lane);
+    const Mask others = lane & (lane - 1);
+    if (others == 0) {
+      paths_[0][kInBlock + first].set(lane, free);
+      continue;
+    }
+    for (Mask rest = others; rest != 0; rest &= rest - 1) {
+      const size_t end = kInBlock + first_of(rest);
+      paths_[0][end].set(lane, first_path(lane ^ bit(first_of(rest)), end));
+    }
+    rings_[0].set(lane, first_path(lane, kInBlock + first));
   }
-  const size_t first = first_of(mask);
-  for (Mask rest = mask & (mask - 1); rest != 0; rest &= rest - 1) {
-    const size_t end = first_of(rest);
-    paths_[mask][end] = path_rank(mask ^ bit(end), end);
+}
+
+/// The paths to ends in the block were put there by the blocks without them; hands on its own in the same way.
+void RingTable::fill(Mask block) {
+  const auto free = static_cast<Rank>(gbps_by_rank_.size() - 1);
+  const size_t first = first_of(block);
+  const bool is_alone = (block & (block - 1)) == 0;
+  Rows& paths = paths_[block];
+  for (Mask absent = (bit(kInBlock) - 1) & ~block; absent != 0; absent &= absent - 1)
+    paths[first_of(absent)] = ByteLanes{};
+  paths[first] = ByteLanes{};
+  if (is_alone) paths[first].set(0, free);
+  fill_lane_ends(paths);
+  rings_[block] = reach<kMaxDevices>(paths.data(), links_[first].data());
+  if (is_alone) rings_[block].set(0, free);
+  const Mask behind_first = (bit(in_block_) - 1) & ~(bit(first + 1) - 1);
+  for (Mask absent = behind_first & ~block; absent != 0; absent &= absent - 1) {
+    const size_t end = first_of(absent);
+    paths_[block | bit(end)][end] = reach<kMaxDevices>(paths.data(), links_[end].data());
   }
-  rings_[mask] = path_rank(mask, first);
+}
+
+/// Round n makes those right whose last n devices are of the lane.
+void RingTable::fill_lane_ends(Rows& paths) const {
+  ByteLanes* ends = paths.data() + kInBlock;
+  const auto from_block = [&](size_t end) { return reach<kInBlock>(paths.data(), links_[kInBlock + end].data()); };
+  const std::array<ByteLanes, kInLane> direct{from_block(0), from_block(1), from_block(2), from_block(3)};
+  std::fill_n(ends, kInLane, ByteLanes{});
+#pragma GCC unroll 4
+  for (size_t round = 0; round < kInLane; ++round) {
+    const auto through = [&](size_t end) {
+      return max(direct[end], reach<kInLane>(ends, links_[kInBlock + end].data() + kInBlock));
+    };
+    const std::array<ByteLanes, kInLane> next{moved_to_sets_with<0>(through(0)), moved_to_sets_with<1>(through(1)),
+                                              moved_to_sets_with<2>(through(2)), moved_to_sets_with<3>(through(3))};
+    std::copy(next.begin(), next.end(), ends);
+  }
 }
 
 size_t RingTable::step_back(Mask mask, size_t to, Rank at_least) const {
   size_t from = 0;
-  while (std::min(paths_[mask][from], link_ranks_[to][from]) < at_least) ++from;
+  while (std::min(path(mask, from), link(to, from)) < at_least) ++from;
   return from;
 }
 
 std::optional<Ring> RingTable::ring(Mask mask) const {
-  const Rank rank = rings_[mask];
+  const Rank rank = rings_[block_of(mask)][lane_of(mask)];
   if (std::popcount(mask) < 2 || rank == 0) return std::nullopt;
   Ring ring;
   const size_t first = first_of(mask);
@@ -75,9 +139,9 @@ std::optional<Ring> RingTable::ring(Mask mask) const {
   Mask left = mask;
   for (size_t to = first; left != 0;) {
     const size_t from = step_back(left, to, rank);
-    if (const Rank link = link_ranks_[from][to]; link < slowest) {
-      slowest = link;
-      ring.bottleneck = {gbps_by_rank_[link], std::min(from, to), std::max(from, to)};
+    if (const Rank speed = link(from, to); speed < slowest) {
+      slowest = speed;
+      ring.bottleneck = {gbps_by_rank_[speed], std::min(from, to), std::max(from, to)};
     }
     ring.order.push_back(from);
     left ^= bit(from);
