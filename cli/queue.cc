@@ -32,6 +32,7 @@ std::string what_text(const Job& job) {
   std::string text;
   for (const std::string& argument : job.command) text += (text.empty() ? "" : " ") + argument;
   if (!job.name.empty()) text = job.name + ": " + text;
+  if (job.array != 0 && !is_array(job)) text = fmt::format("[{}] {}", job.array_index, text);
   std::ranges::replace(text, '\t', ' ');
   return shortened(printable(text), kLongest);
 }
@@ -95,7 +96,8 @@ Result<std::string> waiting_text(Caretaker& caretaker, const PoolState& state, c
   std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
   REMUDA_ASSIGN(const Answer answer, place(Layout(caretaker.inventory()), job.request, held));
   if (const auto* refusal = std::get_if<Refusal>(&answer)) text += refusal_text(*refusal);
-  const auto waiting = waiting_jobs(state, wall_clock_s());
+  auto waiting = waiting_jobs(state, wall_clock_s());
+  std::erase_if(waiting, [](const Job* one) { return is_array(*one); });
   const auto before = std::ranges::find(waiting, job.id, &Job::id) - waiting.begin();
   if (before == 0) return text + "It is the first in the queue\n";
   return text + fmt::format("{} waiting job{} before it\n", before, before == 1 ? " goes" : "s go");

@@ -134,6 +134,28 @@ TEST_F(Tasks, StartNothingMoreOnceToldToStop) {
   EXPECT_THAT(finished.err, HasSubstr("was told to stop; 1 task done, 0 failed, 5 not started"));
 }
 
+TEST_F(Tasks, StartNothingMoreOnceInterrupted) {
+  const auto program = start("echo >\"$OUT/up\"; sleep 1000\necho x >>\"$OUT/others\"\n");
+  ASSERT_TRUE(comes("up"));
+  program->signal(SIGINT);
+  const Finished finished = program->finish(kPatience_s);
+  EXPECT_EQ(finished.exit.status, 128 + SIGINT) << finished;
+  EXPECT_FALSE(folder_.has("others"));
+}
+
+TEST_F(Tasks, GoOnWhereTheyWereWhenTheirJobIsQueuedAgain) {
+  const auto program = start(
+      "echo one >>\"$OUT/ran\"\ntest -e \"$OUT/up\" && echo two >>\"$OUT/ran\" && exit 0; echo >\"$OUT/up\"; sleep "
+      "1000\n"
+      "echo three >>\"$OUT/ran\"\n",
+      {"--requeue"});
+  ASSERT_TRUE(comes("up"));
+  ::kill(program->pid(), SIGTERM);
+  const Finished finished = program->finish(kPatience_s);
+  EXPECT_EQ(finished.exit.status, 0) << finished;
+  EXPECT_THAT(lines("ran"), testing::ElementsAre("one", "two", "three"));
+}
+
 TEST_F(Tasks, AreCancelledWithTheirJob) {
   const auto program = start("echo >\"$OUT/up\"; sleep 1000\necho never\n");
   ASSERT_TRUE(comes("up"));
