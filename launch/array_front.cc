@@ -47,7 +47,7 @@ class ArrayFront {
       return entered.status;
     }
     id_ = entered.job;
-    most_ = spec_.array.at_once > 0 ? spec_.array.at_once : entered.status;
+    most_ = spec_.array.at_once > 0 ? std::min(spec_.array.at_once, entered.status) : entered.status;
     tell_(Message{Kind::started, id_, 0, ""});
     tell_(Message{Kind::note, id_, 0,
                   fmt::format("an array of {} indices; remuda logs {} prints what they write", waiting_.size(), id_)});

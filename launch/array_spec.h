@@ -12,7 +12,7 @@ struct ArraySpec {
   static constexpr int kMostIndices = 10'000, kHighestIndex = 999'999'999;
 
   std::vector<int> indices;  ///< ascending, each once
-  int at_once = 0;           ///< at most so many wait or run; 0: as many as suit the machine
+  int at_once = 0;           ///< at most so many wait or run; 0: as suits the machine, which is the most in any case
 
   bool operator==(const ArraySpec&) const = default;
 };

@@ -75,6 +75,7 @@ std::string check_jobs(const PoolState& state) {
   for (const Job& job : state.jobs) {
     if (job.id <= last) return fmt::format("job {} stands behind job {}", job.id, last);
     last = job.id;
+    if (is_array(job) && job.state == JobState::running) return fmt::format("job {} is an array, and runs", job.id);
     const auto leases = std::ranges::count(state.leases, job.id, &Lease::job);
     const int64_t wanted = job.state == JobState::running ? job.request.count : 0;
     if (leases != wanted)

@@ -1,4 +1,5 @@
 // Whatever happens, in whatever order: the invariants hold, and no job is lost.
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <map>
 #include <rapidcheck/gtest.h>
@@ -21,7 +22,7 @@ struct World {
   int next_pid = 1;
   std::set<int> dead;
   std::set<int64_t> orphaned;  ///< jobs with processes that nobody keeps
-  std::set<int64_t> submitted;
+  std::set<int64_t> submitted, arrays;
 
   bool lives(const ProcessId& process) const { return !dead.contains(process.pid); }
 };
@@ -34,12 +35,21 @@ Job random_job(World& world, int gpus) {
   job.time_limit_s = *rc::gen::element(0.0, 30.0, 300.0);
   job.keeper.pid = world.next_pid++;
   if (*inRange(0, 4) == 0 && !world.submitted.empty()) job.after = {*rc::gen::elementOf(world.submitted)};
+  if (*inRange(0, 3) == 0 && !world.arrays.empty()) {
+    job.array = *rc::gen::elementOf(world.arrays);
+    job.after.clear();  // it must not wait for one that waits for its array
+  }
   return job;
 }
 
 void submit_one(World& world, PoolState& state) {
   const auto id = submit(state, random_job(world, static_cast<int>(world.box.devices.size())), world.box, world.now_s);
-  if (id) RC_ASSERT(world.submitted.insert(*id).second);
+  if (!id) return;
+  RC_ASSERT(world.submitted.insert(*id).second);
+  Job& job = *state.find(*id);
+  if (job.array != 0 || *inRange(0, 5) != 0) return;
+  job.array = job.id;
+  world.arrays.insert(job.id);
 }
 
 void reap_dead(World& world, PoolState& state) {
@@ -75,7 +85,8 @@ void happen(World& world, PoolState& state) {
     case 6:
       return requeue(state, id, world.policy, world.now_s);
     case 7:
-      (void)cancel(state, id, 0, world.now_s);
+      if (cancel(state, id, 0, world.now_s) && world.arrays.contains(id))
+        for (const Job& job : state.jobs) RC_ASSERT(job.array != id || job.cancelled || job.state == JobState::ended);
       return;
     case 8:
       if (const Job* job = state.find(id)) world.dead.insert(job->keeper.pid);
@@ -112,6 +123,16 @@ RC_GTEST_PROP(TransitionsProperty, KeepTheInvariantsAndEveryJob, ()) {
   }
 }
 
+/// Those whose jobs have all ended.
+void end_arrays(const World& world, PoolState& state) {
+  for (const int64_t id : world.arrays) {
+    const auto is_open = [&](const Job& job) {
+      return job.array == id && job.id != id && job.state != JobState::ended;
+    };
+    if (std::ranges::none_of(state.jobs, is_open)) end(state, id, {}, world.policy, world.now_s);
+  }
+}
+
 RC_GTEST_PROP(TransitionsProperty, WhoeverWaitsStartsInTheEnd, ()) {
   World world{.box = test_box(*inRange(1, 7))};
   PoolState state;
@@ -124,6 +145,7 @@ RC_GTEST_PROP(TransitionsProperty, WhoeverWaitsStartsInTheEnd, ()) {
         end(state, id, {}, world.policy, world.now_s);
         break;
       }
+    end_arrays(world, state);
   }
   for (const int64_t id : world.submitted) RC_ASSERT(succeeded(*state.find(id)));
 }
