@@ -100,6 +100,7 @@ TEST(TaskQueue, GoesOnAfterAStopWhenItIsOpenedAgain) {
   starts(queue);
   queue.close();
   queue.ended(0, {0, SIGTERM}, 1);
+  EXPECT_THAT(starts(queue), ElementsAre());
   queue.ended(1, kWell, 1);
   EXPECT_TRUE(queue.over());
   EXPECT_EQ(queue.trouble()->signal, SIGTERM);

@@ -193,6 +193,16 @@ TEST_F(Tasks, DieWithTheirKeeper) {
   EXPECT_FALSE(folder_.has("late"));
 }
 
+TEST_F(Tasks, AreTidiedUpByTheNextWhenFrontAndKeeperAreKilled) {
+  const auto program = start("true\nsetsid sleep 1000 & echo $$ >\"$OUT/job\"; wait\n", {"--device", "0"});
+  pid_in("job");
+  const auto keepers = children_of(program->pid());
+  ::kill(program->pid(), SIGSTOP);  // so that it cannot help
+  for (const pid_t keeper : keepers) ::kill(keeper, SIGKILL);
+  ::kill(program->pid(), SIGKILL);
+  EXPECT_EQ(ask({"run", "-n", "8", "--", "echo", "mine"}).out, "mine\n");
+}
+
 TEST_F(Tasks, WriteWholeLinesAndALog) {
   std::string tasks;
   for (int i = 0; i < 8; ++i) tasks += "for i in 1 2 3; do printf 'one '; printf 'line\\n'; done\n";
