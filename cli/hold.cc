@@ -18,16 +18,16 @@ namespace {
 constexpr const char* kHoldFooter =
     "The shell sees the devices it was granted, and no others. They are given back when it ends, with all that was\n"
     "started in it, or with `remuda release JOB`.\n\n"
-    "With --export no shell is opened: the one that runs this takes over the variables, which are printed as sh has\n"
-    "them. The devices are given back when that shell ends, however it does, or with `remuda release` in it. What it\n"
-    "started and left behind is not ended then: on a device that it still uses, it counts as a holder without a "
-    "lease.\n\n"
+    "With --export no shell is opened: the one that runs this takes over the variables, printed as sh has them. The\n"
+    "devices are given back when that shell ends, however it does, or with `remuda release` in it. What it started\n"
+    "goes on then: on a device that it still uses, it counts as a holder without a lease. Where nothing is granted,\n"
+    "what is printed lets eval fail as this did.\n\n"
     "Examples:\n"
-    "  remuda hold                              your shell, with one GPU\n"
-    "  remuda hold -n 2                         with the two that are best joined\n"
-    "  remuda hold -n 2 -- zsh                  in another shell than yours\n"
-    "  eval \"$(remuda hold -n 2 --export)\"     in the shell or script that this stands in\n"
-    "  eval \"$(remuda release --export)\"       and give them back before it ends\n";
+    "  remuda hold                          your shell, with one GPU\n"
+    "  remuda hold -n 2                     with the two that are best joined\n"
+    "  remuda hold -n 2 -- zsh              in another shell than yours\n"
+    "  eval \"$(remuda hold -n 2 --export)\"  in the shell or script that this stands in\n"
+    "  eval \"$(remuda release --export)\"    and give them back before it ends\n";
 
 struct HoldFlags {
   MachineFlags machine;
@@ -96,11 +96,10 @@ void add_release(Program& program) {
   command.add_flag("--export", flags->exports, "Print what takes the variables of `remuda hold --export` back");
   add_machine_options(command, flags->machine);
   command.footer(
-      "A shell that `remuda hold` opened gets SIGHUP, and SIGKILL five seconds later. One that took its variables "
-      "over\n"
-      "goes on, and so does what it started.\n\n"
+      "A shell that `remuda hold` opened gets SIGHUP, and SIGKILL five seconds later. One that only took over the\n"
+      "variables goes on, and so does what it started.\n\n"
       "Examples:\n"
-      "  remuda release 12                   what job 12 holds\n"
+      "  remuda release 12                  what job 12 holds\n"
       "  eval \"$(remuda release --export)\"  what this shell holds, and its variables\n");
 }
 
