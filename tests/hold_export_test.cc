@@ -127,7 +127,7 @@ TEST_F(HoldExport, LeavesTheQueueWhenInterruptedOrKilledOrItsShellIs) {
 }
 
 TEST_F(HoldExport, LastsAsLongAsTheShellAndNotItsParts) {
-  const auto program = shell("x=$(cd / && " + remuda({"hold", "--export"}) + ") && eval \"$x\"; " + kStay, "/bin/bash");
+  const auto program = shell("x=$(" + remuda({"hold", "--export"}) + "; cd /) && eval \"$x\"; " + kStay, "/bin/bash");
   pid_in("shell");
   eventually([] { return false; }, 0.3);  // what ends with a part of the shell would have ended
   EXPECT_THAT(leases(), SizeIs(1));

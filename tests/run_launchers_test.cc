@@ -2,7 +2,6 @@
 #include <csignal>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <set>
 
 #include "tests/job_fixture.h"
 
@@ -25,7 +24,8 @@ std::string python_with_torch() {
 TEST_F(RunLaunchers, StartsAnUnmodifiedPyTorchScriptOnEachDevice) {
   const std::string python = python_with_torch();
   if (python.empty()) GTEST_SKIP() << "no python3 here imports torch: install python3-torch";
-  const Finished finished = ask({"run", "-n", "2", "--each", "--", python, "-B", TEST_FOLDER "/ddp/script.py"});
+  const std::string script = std::string(TEST_FOLDER) + "/ddp/script.py";
+  const Finished finished = ask({"run", "-n", "2", "--each", "--", python, "-B", script});
   EXPECT_EQ(finished.exit.status, 0) << finished;
   EXPECT_THAT(finished.out, ContainsRegex("rank 0 of 2 on [0-7]: 5 steps")) << finished;
   EXPECT_THAT(finished.out, ContainsRegex("rank 1 of 2 on [0-7]: 5 steps")) << finished;
