@@ -1,4 +1,4 @@
-// Numbers in text that must hold nothing else.
+// Whole numbers in text that holds nothing else.
 #pragma once
 
 #include <charconv>
@@ -7,14 +7,12 @@
 
 namespace remuda {
 
-/// The whole of `text` as a number: no blanks, no "+", no prefix, in range. Nothing for anything else. `base`: of whole
-/// numbers.
+/// All of `text` as a number: no blanks, no "+", no prefix, in range. Nothing for anything else.
 template <typename T>
 std::optional<T> parse_number(std::string_view text, int base = 10) {
   T value{};
-  const char* const end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data(), end, value, base);
-  return error == std::errc{} && last == end ? std::optional(value) : std::nullopt;
+  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  return error == std::errc{} && last == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace remuda
