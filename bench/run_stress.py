@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
 """Many `remuda run` at once, with kill -9 at random: never two owners of a device, nothing left behind.
 
-    run_stress.py REMUDA MACHINE.json [--seconds 120] [--at-once 200] [--seed 1]
+    run_stress.py REMUDA MACHINE.json [--seconds 120] [--at-once 200] [--kill 0.5] [--seed 1]
 
 Jobs ask for 1 to 8 devices of a recorded machine, and each process of a job holds a lock of the kernel (flock) on a file
 for each device that it was granted, which is the independent observer: a job that finds one taken has found a second
 owner. Fronts, keepers and jobs are killed at random. At the end every job that was not killed has run, and there is no
 lease, no waiting job, no process and no lock. Prints one JSON line; exit status 1 when anything of that is not so.
+
+It also says how long devices lay idle, in seconds (count, median, 99 of 100, most): "freed" from the end of a job's last
+process to the end of its leases, "freed_after_kill" the same from the kill of its keeper or front, and "taken" from the
+end of the last process to the start of the next job on one of its devices, where that was waiting already. With many at
+once these say more about the processors than about remuda: for that, --at-once 3 --kill 0.
 """
 import argparse
 import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -31,6 +37,8 @@ for device in os.environ["REMUDA_DEVICES"].split(","):
 if os.fork() == 0:  # outlives its parent: the lease must last as long
     os.setsid()
     time.sleep(seconds)
+    with open(os.path.join(folder, "end-" + os.environ["REMUDA_JOB"]), "w") as end:
+        print(time.time(), os.environ["REMUDA_DEVICES"], file=end)
     os._exit(0)
 time.sleep(seconds / 2)
 open(os.path.join(folder, "ran-" + sys.argv[3]), "w").close()
@@ -70,12 +78,22 @@ def carriers(state):
     return found
 
 
+def distribution(seconds):
+    if not seconds:
+        return {"count": 0}
+    seconds = sorted(seconds)
+    at = {"p50": 0.5, "p99": 0.99, "max": 1}
+    return {"count": len(seconds), **{name: round(seconds[int(part * (len(seconds) - 1))], 4)
+                                      for name, part in at.items()}}
+
+
 class Stress:
     def __init__(self, arguments, folder):
         self.arguments, self.folder = arguments, folder
         self.random = random.Random(arguments.seed)
         self.environment = {**os.environ, "XDG_STATE_HOME": os.path.join(folder, "state")}
         self.running, self.started, self.killed, self.wrong = {}, 0, set(), []
+        self.kill_times = {}
         self.kills = {"front": 0, "keeper": 0, "job": 0}
 
     def start(self):
@@ -97,6 +115,8 @@ class Stress:
         if not victims:
             return
         self.killed.add(number)
+        if whom != "job":
+            self.kill_times.setdefault(number, time.time())
         for pid in victims:
             kill(pid)
         for kind in ["front", "keeper"] if whom == "all" else [whom]:
@@ -118,7 +138,7 @@ class Stress:
         while time.monotonic() < end:
             for _ in range(min(5, self.arguments.at_once - len(self.running))):
                 self.start()
-            if self.random.random() < 0.5:
+            if self.running and self.random.random() < self.arguments.kill:
                 self.kill_somebody()
             self.collect()
             time.sleep(0.02)
@@ -134,6 +154,35 @@ class Stress:
     def pool(self):
         line = [self.arguments.remuda, "ps", "--json", "--machine", self.arguments.machine]
         return json.loads(subprocess.run(line, env=self.environment, capture_output=True, check=True).stdout)
+
+    def idle(self):
+        """How long devices lay idle, by the pool's own record of its jobs."""
+        pools = os.path.join(self.environment["XDG_STATE_HOME"], "remuda", "pools")
+        database = sqlite3.connect(os.path.join(pools, os.listdir(pools)[0], "pool.db"))
+        jobs = {number: json.loads(record) for number, record in database.execute("SELECT id, record FROM job")}
+        ends, starts = {}, {}
+        for number, job in jobs.items():
+            path = os.path.join(self.folder, f"end-{number}")
+            if os.path.exists(path):
+                with open(path) as file:
+                    end, devices = file.read().split(maxsplit=1)
+                ends[number] = float(end), devices.strip().split(",")
+                for device in ends[number][1]:
+                    starts.setdefault(device, []).append((job["started_s"], job["submitted_s"]))
+        freed, after_kill, taken = [], [], []
+        for number, job in jobs.items():
+            kill_time = self.kill_times.get(job["command"][-1])
+            if kill_time and job.get("started_s", 0) > 0 and job["started_s"] < kill_time < job["ended_s"]:
+                after_kill.append(job["ended_s"] - kill_time)
+            if number not in ends or kill_time:
+                continue
+            end, devices = ends[number]
+            freed.append(job["ended_s"] - end)
+            following = [min((start for start in starts[device] if start[0] > end), default=None)
+                         for device in devices]
+            taken += [start - end for start, submitted in filter(None, following) if submitted < end]
+        return {"freed": distribution(freed), "freed_after_kill": distribution(after_kill),
+                "taken": distribution(taken)}
 
     def look_for_remains(self):
         end = time.monotonic() + 10
@@ -156,6 +205,7 @@ def main():
     parser.add_argument("machine")
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--at-once", type=int, default=200)
+    parser.add_argument("--kill", type=float, default=0.5, help="how likely somebody is killed, every 20 ms")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -164,6 +214,7 @@ def main():
         stress.look_for_remains()
         ran = sum(1 for name in os.listdir(folder) if name.startswith("ran-"))
         print(json.dumps({"started": stress.started, "ran": ran, "killed": len(stress.killed), "kills": stress.kills,
+                          "idle_s": stress.idle(),
                           "wrong": stress.wrong}))
     sys.exit(1 if stress.wrong else 0)
 

@@ -7,6 +7,7 @@
 #include "launch/caretaker.h"
 #include "launch/job_process.h"
 #include "place/place.h"
+#include "pool/lifeline.h"
 #include "pool/logs.h"
 
 namespace remuda {
@@ -118,6 +119,8 @@ void keep_array(const RunSpec& spec, Fd front) {
   };
   auto caretaker = Caretaker::open(spec.pool, spec.look);
   if (!caretaker) return refuse(0, caretaker.error());
+  const auto lifeline = Lifeline::hold(spec.pool);
+  if (!lifeline) return refuse(0, lifeline.error());
   ArrayKeeper keeper(spec, std::move(front), std::move(*caretaker));
   if (const auto kept = keeper.run(); !kept) refuse(keeper.id(), kept.error());
 }

@@ -11,6 +11,7 @@
 #include "launch/cgroup_place.h"
 #include "launch/job_sharing.h"
 #include "launch/orphans.h"
+#include "pool/lifeline.h"
 
 namespace remuda {
 namespace {
@@ -95,9 +96,11 @@ Result<std::vector<int64_t>> Caretaker::reap_once() {
     const auto has_left_some = [&](const Job& job) {
       return has_orphans(folder_, job) || !remove_cgroups(folder_, job.id);
     };
-    orphaned = reap(state, is_alive, has_left_some, {}, wall_clock_s());
+    const auto is_living = [&](const ProcessId& process) { return lives(folder_, process); };
+    orphaned = reap(state, is_living, has_left_some, {}, wall_clock_s());
     return {};
   }));
+  sweep_lifelines(folder_);
   return orphaned;
 }
 
@@ -110,7 +113,7 @@ Result<PoolState> Caretaker::tidy() {
 Result<PoolState> Caretaker::tidy_jobs() {
   REMUDA_ASSIGN(PoolState state, pool_.read());
   const bool all_kept = std::ranges::all_of(
-      state.jobs, [](const Job& job) { return job.state == JobState::ended || is_alive(job.keeper); });
+      state.jobs, [&](const Job& job) { return job.state == JobState::ended || lives(folder_, job.keeper); });
   if (all_kept) return state;
   REMUDA_ASSIGN(const std::vector<int64_t> orphaned, reap_once());
   for (const int64_t job : orphaned) kill_orphans(folder_, job, kOrphanPatience_s);

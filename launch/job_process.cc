@@ -71,6 +71,7 @@ void reset_signals(const sigset_t& mask) {
   require(plan.process.in < 0 || ::dup2(plan.process.in, STDIN_FILENO) >= 0, Stage::prepare);
   require(plan.process.out < 0 || ::dup2(plan.process.out, STDOUT_FILENO) >= 0, Stage::prepare);
   require(plan.process.err < 0 || ::dup2(plan.process.err, STDERR_FILENO) >= 0, Stage::prepare);
+  require(plan.process.lifeline < 0 || ::fcntl(plan.process.lifeline, F_SETFD, 0) == 0, Stage::prepare);
   require(plan.process.folder.empty() || ::chdir(plan.process.folder.c_str()) == 0, Stage::folder);
   plan.affinity.apply();
   reset_signals(plan.process.mask);

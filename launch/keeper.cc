@@ -20,6 +20,7 @@
 #include "launch/task_output.h"
 #include "launch/turn.h"
 #include "launch/watch.h"
+#include "pool/lifeline.h"
 
 namespace remuda {
 namespace {
@@ -232,6 +233,7 @@ class Keeper {
                        .folder = spec_.job.folder,
                        .affinity = {},
                        .group = inherited_.group,
+                       .lifeline = inherited_.lifeline,
                        .mask = inherited_.mask};
     std::ranges::move(sharing_.environment(devices), std::back_inserter(process.environment));
     if (spec_.job.array != 0) {
@@ -290,10 +292,12 @@ Result<void> check_view(Caretaker& caretaker) {
       *job));
 }
 
-Result<void> keep_within(const RunSpec& spec, FrontLink& link, const Inherited& inherited) {
+Result<void> keep_within(const RunSpec& spec, FrontLink& link, Inherited inherited) {
   REMUDA_TRY(check_isolation(spec));
   REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look));
   REMUDA_TRY(check_view(caretaker));
+  REMUDA_ASSIGN(const Lifeline lifeline, Lifeline::hold(spec.pool));
+  inherited.lifeline = lifeline.fd();
   return Keeper(spec, inherited, std::move(caretaker), link).run();
 }
 

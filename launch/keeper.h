@@ -14,8 +14,9 @@ namespace remuda {
 
 /// What the keeper has from its front.
 struct Inherited {
-  int group = 0;    ///< the front's process group
-  sigset_t mask{};  ///< signals that were held back before the front held back its own
+  int group = 0;      ///< the front's process group
+  sigset_t mask{};    ///< signals that were held back before the front held back its own
+  int lifeline = -1;  ///< the keeper's own, for the job's processes
 };
 
 /// Runs in the keeper's process, to its end. Tells the front everything, last Message::Kind::ended.

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "launch/job_process.h"
 #include "place/place.h"
+#include "pool/lifeline.h"
 #include "pool/logs.h"
 
 namespace remuda {
@@ -98,8 +99,8 @@ Result<PoolState> Turn::look() {
 }
 
 bool Turn::is_first(const PoolState& state) const {
-  const auto first = std::ranges::find_if(state.jobs, [](const Job& job) {
-    return job.state == JobState::waiting && !is_array(job) && is_alive(job.keeper);
+  const auto first = std::ranges::find_if(state.jobs, [&](const Job& job) {
+    return job.state == JobState::waiting && !is_array(job) && lives(caretaker_.folder(), job.keeper);
   });
   return first != state.jobs.end() && first->id == id_;
 }
@@ -107,7 +108,7 @@ bool Turn::is_first(const PoolState& state) const {
 std::vector<ProcessId> Turn::whom_to_watch(const PoolState& state) const {
   std::vector<ProcessId> keepers;
   for (const Job& job : state.jobs) {
-    if (job.state == JobState::ended || job.id == id_ || !is_alive(job.keeper)) continue;
+    if (job.state == JobState::ended || job.id == id_ || !lives(caretaker_.folder(), job.keeper)) continue;
     keepers.push_back(job.keeper);
     if (!looks_after_all_ && job.state == JobState::waiting && !is_array(job)) return {job.keeper};
   }

@@ -11,6 +11,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "pool/fifo.h"
 #include "pool/files.h"
 #include "pool/process_id.h"
 
@@ -27,18 +28,20 @@ std::vector<std::string> bells_in(const std::string& folder) {
   return paths;
 }
 
-/// Whether the process that hung a bell, pid.start_ticks.number, is gone.
+/// Whether the process that hung a bell, namespace.pid.start_ticks.number, is gone.
 bool is_left(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   const auto parts = split(name, '.');
   ProcessId owner = own_process_id();  // for the boot id
-  if (parts.size() != 3) return false;
-  const auto pid = parse_number<int>(parts[0]);
-  const auto start_ticks = parse_number<int64_t>(parts[1]);
-  if (!pid || !start_ticks) return false;
+  if (parts.size() != 4) return false;
+  const auto pid_namespace = parse_number<decltype(owner.pid_namespace)>(parts[0]);
+  const auto pid = parse_number<int>(parts[1]);
+  const auto start_ticks = parse_number<int64_t>(parts[2]);
+  if (!pid_namespace || !pid || !start_ticks) return false;
+  owner.pid_namespace = *pid_namespace;
   owner.pid = *pid;
   owner.start_ticks = *start_ticks;
-  return !is_alive(owner);
+  return is_visible(owner) ? !is_alive(owner) : !is_new(path) && !has_reader(path);
 }
 
 void sweep(const std::string& folder) {
@@ -61,7 +64,7 @@ Result<Bell> Bell::hang(const std::string& folder) {
   REMUDA_TRY(make_like_parent(folder));
   sweep(folder);
   const ProcessId self = own_process_id();
-  std::string path = fmt::format("{}/{}.{}.{}", folder, self.pid, self.start_ticks, ++number);
+  std::string path = fmt::format("{}/{}.{}.{}.{}", folder, self.pid_namespace, self.pid, self.start_ticks, ++number);
   const auto refuse = [&] { return failed(fmt::format("cannot make the pipe {}: {}", path, errno_text(errno))); };
   ::unlink(path.c_str());  // left by a process of an earlier boot
   if (::mkfifo(path.c_str(), 0600) != 0) return refuse();

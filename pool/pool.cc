@@ -5,7 +5,6 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -13,6 +12,7 @@
 #include "base/state_folder.h"
 #include "pool/bell.h"
 #include "pool/files.h"
+#include "pool/lifeline.h"
 #include "pool/store.h"
 #include "pool/transitions.h"
 
@@ -32,11 +32,13 @@ void count_pool(int more) {
 /// Descriptors that tell the end of processes, where the kernel has such.
 class ProcessWatch {
  public:
-  explicit ProcessWatch(const std::vector<ProcessId>& processes) : processes_(processes) {
-    for (const ProcessId& process : processes)
-      fds_.emplace_back(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
+  ProcessWatch(const std::string& folder, const std::vector<ProcessId>& processes)
+      : folder_(folder), processes_(processes) {
+    for (const ProcessId& process : processes) fds_.push_back(end_of(folder, process));
   }
-  bool all_live() const { return std::ranges::all_of(processes_, is_alive); }
+  bool all_live() const {
+    return std::ranges::all_of(processes_, [this](const ProcessId& process) { return lives(folder_, process); });
+  }
   bool sees_all() const {
     return std::ranges::all_of(fds_, [](const Fd& fd) { return static_cast<bool>(fd); });
   }
@@ -46,6 +48,7 @@ class ProcessWatch {
   }
 
  private:
+  const std::string& folder_;
   const std::vector<ProcessId>& processes_;
   std::vector<Fd> fds_;
 };
@@ -55,8 +58,8 @@ int poll_timeout_ms(double seconds) { return static_cast<int>(std::ceil(std::cla
 }  // namespace
 
 struct Pool::Impl {
-  Impl(std::string folder, Store opened)
-      : bells(std::move(folder) + "/bells"), store(std::move(opened)), process(::getpid()) {
+  Impl(std::string at, Store opened)
+      : folder(std::move(at)), bells(folder + "/bells"), store(std::move(opened)), process(::getpid()) {
     count_pool(1);
   }
   Impl(const Impl&) = delete;
@@ -85,7 +88,7 @@ struct Pool::Impl {
     return version != seen;
   }
 
-  std::string bells;
+  std::string folder, bells;
   Store store;
   pid_t process;
   std::optional<Bell> bell;  ///< of those that have waited
@@ -145,7 +148,7 @@ Result<void> Pool::wait(const std::vector<ProcessId>& processes, double seconds,
     REMUDA_ASSIGN(Bell bell, Bell::hang(impl_->bells));
     impl_->bell.emplace(std::move(bell));
   }
-  const ProcessWatch watch(processes);
+  const ProcessWatch watch(impl_->folder, processes);
   const double end_s = steady_clock().now_s() + seconds;
   std::vector<pollfd> polled{{impl_->bell->fd(), POLLIN, 0}};
   for (const int fd : readable) polled.push_back({fd, POLLIN, 0});

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
@@ -43,6 +44,14 @@ const std::string& boot_id() {
   return id;
 }
 
+int64_t pid_namespace() {
+  static const int64_t number = [] {
+    struct stat info{};
+    return ::stat("/proc/self/ns/pid", &info) == 0 ? static_cast<int64_t>(info.st_ino) : 0;
+  }();
+  return number;
+}
+
 bool is_hidden(int pid) { return pid > 0 && ::kill(pid, 0) != 0 && errno == EPERM; }
 
 }  // namespace
@@ -50,13 +59,19 @@ bool is_hidden(int pid) { return pid > 0 && ::kill(pid, 0) != 0 && errno == EPER
 std::optional<ProcessId> process_id(int pid) {
   const auto stat = read_stat(pid);
   if (!stat || !stat->lives()) return std::nullopt;
-  return ProcessId{pid, stat->start_ticks, boot_id()};
+  return ProcessId{pid, stat->start_ticks, boot_id(), pid_namespace()};
 }
 
-ProcessId own_process_id() { return process_id(::getpid()).value_or(ProcessId{::getpid(), 0, boot_id()}); }
+ProcessId own_process_id() {
+  return process_id(::getpid()).value_or(ProcessId{::getpid(), 0, boot_id(), pid_namespace()});
+}
+
+bool is_visible(const ProcessId& process) {
+  return process.pid_namespace == 0 || pid_namespace() == 0 || process.pid_namespace == pid_namespace();
+}
 
 bool is_alive(const ProcessId& process) {
-  if (process.boot_id != boot_id()) return false;
+  if (process.boot_id != boot_id() || !is_visible(process)) return false;
   const auto stat = read_stat(process.pid);
   return stat ? stat->lives() && stat->start_ticks == process.start_ticks : is_hidden(process.pid);
 }

@@ -1,0 +1,49 @@
+// Lifeline: how a keeper and its job show that they live to those who cannot see them, in a container with process ids
+// of its own.
+//
+// A named pipe in the pool's folder, under its keeper's ProcessId. The keeper holds it open for reading, and so do the
+// processes of its job, which inherit it. As soon as the last of them is gone, however it died, the kernel tells
+// whoever holds the other end. Nothing is written into it. Unlike a lock it needs no file system that has locks, and
+// can be waited for without looking again and again.
+#pragma once
+
+#include <string>
+
+#include "base/file.h"
+#include "base/result.h"
+#include "pool/process_id.h"
+
+namespace remuda {
+
+/// One thread. A child that was forked inherits the pipe until it executes another program, and leaves its name alone.
+class Lifeline {
+ public:
+  /// That of `process`, in a pool's folder that is there.
+  static Result<Lifeline> hold(const std::string& folder, const ProcessId& process = own_process_id());
+
+  Lifeline(Lifeline&&) noexcept = default;
+  Lifeline& operator=(Lifeline&&) = delete;
+  ~Lifeline();
+
+  /// For the processes of the job, which do not close it when they are executed. Its number is above those that shell
+  /// scripts use.
+  int fd() const { return fd_.get(); }
+
+ private:
+  Lifeline(std::string path, Fd fd);
+  std::string path_;
+  Fd fd_;  ///< empty once moved from
+  int owner_;
+};
+
+/// Whether the process is alive, or, where it is of another pid namespace, it or its job. What cannot be looked at
+/// counts as alive: better a device held too long than twice.
+bool lives(const std::string& folder, const ProcessId& process);
+
+/// Ready for poll() when lives() has turned false; empty where it has already, or the kernel tells no ends.
+Fd end_of(const std::string& folder, const ProcessId& process);
+
+/// Removes the lifelines that nobody holds any more.
+void sweep_lifelines(const std::string& folder);
+
+}  // namespace remuda
