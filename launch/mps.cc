@@ -156,7 +156,7 @@ std::string mps_obstacle(const Device& device) {
 std::optional<std::string> find_mps_control() {
   for (const std::string& folder : split(env::get(env::path).value_or(""), ':')) {
     if (!folder.starts_with('/')) continue;
-    const std::string program = folder + "/" + kProgram;
+    std::string program = folder + "/" + kProgram;
     struct stat info{};
     if (::stat(program.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(program.c_str(), X_OK) == 0)
       return program;
