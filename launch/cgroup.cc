@@ -44,30 +44,37 @@ std::string no_cgroup(int error, const std::string& folder) {
   return fmt::format("cannot make a cgroup in {}: {}", folder, errno_text(error));
 }
 
+/// Others come and go meanwhile: what has gone is passed over.
 std::vector<std::string> folders_in(const std::string& folder) {
   std::vector<std::string> folders;
-  std::error_code error;
+  std::error_code error, gone;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (entry->is_directory(error)) folders.push_back(entry->path().string());
+    if (entry->is_directory(gone)) folders.push_back(entry->path().string());
   return folders;
 }
 
-void find_below(const std::string& tree, const std::string& name, std::vector<std::string>& found) {
-  std::error_code error;
-  size_t looked_at = 0;
-  const auto options = fs::directory_options::skip_permission_denied;
-  for (fs::recursive_directory_iterator entry(tree, options, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code gone;
-    if (!entry->is_directory(gone)) continue;
-    if (++looked_at > kMostFolders) return;
-    const bool is_it = entry->path().filename() == name;
-    if (is_it) found.push_back(entry->path().string());
-    struct stat info{};
-    const bool is_leaf = ::stat(entry->path().c_str(), &info) != 0 || info.st_nlink <= 2;
-    if (is_it || is_leaf || entry.depth() >= kDeepest) entry.disable_recursion_pending();
-  }
+/// By its count of links, which in these file systems tells: most cgroups have none, and need not be opened.
+bool has_folders(const std::string& folder) {
+  struct stat info{};
+  return ::stat(folder.c_str(), &info) == 0 && info.st_nlink > 2;
 }
+
+struct Search {
+  const std::string& name;
+  std::vector<std::string> found;
+  size_t looked_at = 0;
+
+  void below(const std::string& folder, int depth = 0) {
+    if (depth > kDeepest) return;
+    for (const std::string& inner : folders_in(folder)) {
+      if (++looked_at > kMostFolders) return;
+      if (inner.ends_with("/" + name))
+        found.push_back(inner);
+      else if (has_folders(inner))
+        below(inner, depth + 1);
+    }
+  }
+};
 
 void add_members(const std::string& folder, int depth, std::vector<ProcessId>& members) {
   const auto text = read_text(folder + "/cgroup.procs");
@@ -152,10 +159,10 @@ bool join(int cgroup) {
 }
 
 std::vector<std::string> find_cgroups(const std::string& name) {
-  std::vector<std::string> found;
-  if (name.empty()) return found;
-  for (const CgroupPlace& place : own_cgroup_places()) find_below(place.mount, name, found);
-  return found;
+  Search search{name, {}};
+  if (!name.empty())
+    for (const CgroupPlace& place : own_cgroup_places()) search.below(place.mount);
+  return std::move(search.found);
 }
 
 std::vector<ProcessId> cgroup_members(const std::string& folder) {

@@ -76,6 +76,13 @@ TEST_P(Cgroup, IsThereAsLongAsItsObject) {
   EXPECT_THAT(find_cgroups(name_), IsEmpty());
 }
 
+TEST_P(Cgroup, IsFoundBelowAnother) {
+  const JobCgroup cgroup = make();
+  const std::string inner = cgroup.folder() + "/" + name_ + "-inner";
+  std::filesystem::create_directory(inner);
+  EXPECT_THAT(find_cgroups(name_ + "-inner"), ElementsAre(inner));
+}
+
 TEST_P(Cgroup, HoldsWhatForgotWhereItCameFrom) {
   const JobCgroup cgroup = make();
   const pid_t child = begin(cgroup, "env -i setsid sh -c 'setsid sleep 1000 & exec sleep 1000' & exec sleep 1000");
