@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/log_reader.h"
 #include "cli/pool_machine.h"
+#include "pool/lifeline.h"
 
 namespace remuda {
 namespace {
@@ -66,7 +67,7 @@ Result<void> begin(LogReader& log, int lines) {
 Result<void> rest(Caretaker& caretaker, const Job& job) {
   constexpr double kLook_s = 0.25;
   std::vector<ProcessId> keepers;
-  if (is_alive(job.keeper))
+  if (lives(caretaker.folder(), job.keeper))
     keepers.push_back(job.keeper);
   else
     REMUDA_TRY(caretaker.tidy());
