@@ -27,11 +27,11 @@ struct JobProcess {
   std::vector<std::string> unset;  ///< taken from it
   std::string folder;              ///< where it starts; empty: where the caller is
   Affinity affinity;
-  int group = 0;           ///< process group to join; one of its own where there is no such group
+  int group = 0;                    ///< process group to join; one of its own where there is no such group
   int in = -1, out = -1, err = -1;  ///< in place of the caller's
-  int lifeline = -1;  ///< a descriptor that it inherits (pool/lifeline.h); -1: none
-  sigset_t mask{};         ///< signals held back
-  int cgroup = -1;         ///< open folder of the cgroup that it and all its children are in; -1: the caller's
+  int lifeline = -1;                ///< a descriptor that it inherits (pool/lifeline.h); -1: none
+  sigset_t mask{};                  ///< signals held back
+  int cgroup = -1;                  ///< open folder of the cgroup that it and all its children are in; -1: the caller's
 };
 
 struct StartFailure {
