@@ -116,8 +116,7 @@ Result<std::string> why_text(Caretaker& caretaker, int64_t id) {
   REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
   const Job* job = state.find(id);
   if (job && job->state == JobState::waiting) return waiting_text(caretaker, state, *job);
-  if (job && job->state == JobState::running)
-    return running_text(caretaker.inventory(), state, *job);
+  if (job && job->state == JobState::running) return running_text(caretaker.inventory(), state, *job);
   REMUDA_ASSIGN(const auto ended, caretaker.pool().find(id));
   if (!ended) return usage_error(fmt::format("there is no job {}", id));
   return fmt::format("Job {} ended {} ago: {}\n", id, duration_text(wall_clock_s() - ended->ended_s), ended->why);

@@ -51,8 +51,8 @@ struct Job {
   std::vector<std::string> command;
   std::string folder, log;
   std::vector<std::string> daemons;  ///< ids of devices that it has a part of through a sharing daemon
-  std::string cgroup;             ///< folder of the cgroup its processes were started in; empty: none
-  bool devices_enforced = false;  ///< they cannot open devices that it was not granted
+  std::string cgroup;                ///< folder of the cgroup its processes were started in; empty: none
+  bool devices_enforced = false;     ///< they cannot open devices that it was not granted
   int exit_status = 0, signal = 0, restarts = 0;
   bool cancelled = false;
   std::string why;  ///< of a waiting job: the scheduler's last sentence about it; of an ended one: how it ended

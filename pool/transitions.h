@@ -2,8 +2,8 @@
 //
 // Invariants that every transition keeps, and check() proves:
 //   the shares of a device's leases add up to at most 1; a lease belongs to a running job; a running job holds as many
-//   leases as it asked for; a job that stands for an array never runs; only a running job that is preemptible makes room
-//   for another; ids ascend.
+//   leases as it asked for; a job that stands for an array never runs; only a running job that is preemptible makes
+//   room for another; ids ascend.
 //
 // `now_s` is the wall clock, seconds since 1970. Where it was set back, what seems to lie in the future counts as
 // happening now: no time is negative, no lease ends early, nobody waits for the past.

@@ -116,8 +116,8 @@ TEST_F(Array, IsWaitedForAsAWhole) {
       "0-4", "while ! test -e \"$OUT/go\"; do sleep 0.05; done; echo >\"$OUT/ran-$REMUDA_ARRAY_INDEX\"", {"-n", "4"});
   ASSERT_TRUE(eventually([&] { return leases().size() == 8; }, kPatience_s));
   const auto after = begin({"run", "--after", "1", "--", "/bin/sh", "-c", "ls \"$OUT\" | grep -c ran-"});
-  EXPECT_TRUE(
-      eventually([&] { return after->err().find("array 1, which must end well before") != std::string::npos; }, kPatience_s));
+  EXPECT_TRUE(eventually([&] { return after->err().find("array 1, which must end well before") != std::string::npos; },
+                         kPatience_s));
   folder_.write("go", "");
   EXPECT_EQ(after->finish(kPatience_s).out, "5\n");
   EXPECT_EQ(program->finish(kPatience_s).exit.status, 0);
