@@ -67,7 +67,7 @@ std::vector<Held> Caretaker::held_without_lease(const PoolState& state) const {
 }
 
 std::optional<int64_t> Caretaker::confining_job(const PoolState& state) {
-  const auto filters = [](const Job& job) { return job.state == JobState::running && job.devices_enforced; };
+  const auto filters = [](const Job& job) { return job.state == JobState::running && job.files_denied > 0; };
   if (std::ranges::none_of(state.jobs, filters)) return std::nullopt;
   const std::vector<CgroupPlace> places = own_cgroup_places();
   for (const Job& job : state.jobs) {

@@ -21,6 +21,7 @@ void filter_devices(const JobCgroup& cgroup, const std::optional<Withheld>& with
       how.obstacle = denied.error().message;
       return;
     }
+    how.files_denied = static_cast<int>(withheld->nodes.size());
   }
   how.devices = withheld->unknown.empty();
   how.obstacle =

@@ -17,6 +17,7 @@ namespace remuda {
 struct Confined {
   int cgroup = 0;        ///< version of the job's cgroup; 0: none
   bool devices = false;  ///< devices that were not granted cannot be opened
+  int files_denied = 0;  ///< device files that the cgroup's filter keeps them from
   std::string obstacle;  ///< a clause: why not all; empty when all is
 
   /// "processes are held by a cgroup; devices that were not granted cannot be opened".

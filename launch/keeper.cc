@@ -152,11 +152,13 @@ class Keeper {
     if (spec_.live) withheld = withheld_nodes(inventory, devices_of(state, id_, inventory));
     Confinement confinement = Confinement::make(spec_.pool, id_, withheld);
     if (spec_.isolate && !confinement.how().devices) return failed(cannot_isolate(confinement.how()));
+    if (confinement.how().cgroup == 0) return confinement;
     const auto recorded = caretaker_.pool().change([&](PoolState& changed) -> Result<void> {
       Job* job = changed.find(id_);
       if (!job) return {};
       job->cgroup = confinement.folder();
       job->devices_enforced = confinement.how().devices;
+      job->files_denied = confinement.how().files_denied;
       return {};
     });
     if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);

@@ -53,6 +53,7 @@ struct Job {
   std::vector<std::string> daemons;  ///< ids of devices that it has a part of through a sharing daemon
   std::string cgroup;                ///< folder of the cgroup its processes were started in; empty: none
   bool devices_enforced = false;     ///< they cannot open devices that it was not granted
+  int files_denied = 0;              ///< device files that a filter of that cgroup keeps them from
   int exit_status = 0, signal = 0, restarts = 0;
   bool cancelled = false;
   std::string why;  ///< of a waiting job: the scheduler's last sentence about it; of an ended one: how it ended
@@ -84,6 +85,7 @@ struct Job {
     visit("daemons", self.daemons, "devices of which it has a part through a sharing daemon");
     visit("cgroup", self.cgroup, "folder of the cgroup that its processes are held by");
     visit("devices_enforced", self.devices_enforced, "they cannot open devices that it was not granted");
+    visit("files_denied", self.files_denied, "how many device files that takes");
     visit("exit_status", self.exit_status, "of the ended job");
     visit("signal", self.signal, "that ended it");
     visit("restarts", self.restarts, "how often it was started again");

@@ -161,6 +161,7 @@ void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
   job->processes.clear();
   job->cgroup.clear();
   job->devices_enforced = false;
+  job->files_denied = 0;
   job->why.clear();
   ++job->restarts;
 }

@@ -128,6 +128,15 @@ TEST_F(Isolation, LetsNoJobGiveAwayWhatItCannotSee) {
   EXPECT_THAT(finished.err, HasSubstr("this is a part of job 1"));
 }
 
+TEST_F(Isolation, LetsAJobThatHasEverythingStartOthers) {
+  if (std::filesystem::exists("/dev/dri") || std::filesystem::exists("/dev/nvidia0"))
+    GTEST_SKIP() << "this machine has GPUs beside those";
+  const std::string inner = fmt::format("'{}' run --cpu -- echo started", REMUDA_PROGRAM);
+  const Finished finished =
+      remuda::run({REMUDA_PROGRAM, "run", "-n", "3", "--", "/bin/sh", "-c", inner}, environment());
+  EXPECT_EQ(finished.out, "started\n") << finished;
+}
+
 TEST_F(Isolation, IsRefusedWhereNothingIsPermitted) {
   if (!remuda::run(joined(kNobody, {REMUDA_PROGRAM, "--version"})).exit.ok())
     GTEST_SKIP() << "the user nobody cannot start remuda from where it is";
