@@ -36,6 +36,13 @@ std::string unknown(const CLI::App& command, const std::string& argument) {
   return fmt::format("unknown subcommand {}{}", argument, did_you_mean(argument, known));
 }
 
+/// CLI11's words, but for those that leave out what would be right.
+std::string sentence_of(const CLI::ParseError& error) {
+  constexpr std::string_view kNoNumber = "Could not convert: ";  // "... JOB = x"; only numbers are converted here
+  const std::string what = error.what();
+  return what.starts_with(kNoNumber) ? what.substr(kNoNumber.size()) + " is no number" : what;
+}
+
 std::string text(const CLI::App& command, const std::string& sentence) {
   const CLI::App* parent = command.get_parent();
   const std::string name = parent ? parent->get_name() + " " + command.get_name() : command.get_name();
@@ -49,7 +56,7 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = chosen.empty() ? app : *chosen.front();
   for (const CLI::App* at : {&app, &command})
     if (const auto rest = at->remaining(); !rest.empty()) return text(*at, unknown(*at, rest.front()));
-  return text(command, error.what());
+  return text(command, sentence_of(error));
 }
 
 }  // namespace remuda

@@ -1,6 +1,7 @@
 #include "cli/usage.h"
 
 #include <gtest/gtest.h>
+#include <vector>
 
 namespace remuda {
 namespace {
@@ -65,6 +66,22 @@ TEST(UsageText, NamesTheSubcommandOfOtherErrors) {
   EXPECT_EQ(wrong("train"), in_train("FILE is required"));
   EXPECT_EQ(wrong("list --cpu-devices 0").find("remuda list: --cpu-devices: "), 0u);
   EXPECT_EQ(wrong("list --cpu-devices").find("remuda list: --cpu-devices: "), 0u);
+}
+
+TEST(UsageText, NamesWhatIsNoNumber) {
+  CLI::App app("A sample", "remuda");
+  std::vector<int> jobs;
+  app.add_subcommand("why", "")->add_option("JOB", jobs);
+  try {
+    app.parse("why x");
+    FAIL() << "taken for a number";
+  } catch (const CLI::ParseError& error) {
+    EXPECT_EQ(usage_text(app, error), "remuda why: JOB = x is no number\nSee remuda why --help.\n");
+  }
+}
+
+TEST(UsageText, KeepsEscapeSequencesFromTheTerminal) {
+  EXPECT_EQ(wrong("list a\x1b[2Jb"), in_list("unexpected argument a?[2Jb"));
 }
 
 TEST(UsageText, IsNotNeededForARightLine) {
