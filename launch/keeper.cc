@@ -246,8 +246,9 @@ class Keeper {
     return process;
   }
 
-  /// Records the end and frees the devices before anybody hears of it. Where the machine is this one, it is looked at
-  /// anew before others start: the job's processes have just left its devices.
+  /// Records the end and frees the devices before anybody hears of it, and before all who wait in line for a change.
+  /// Where the machine is this one, it is looked at anew before others start: the job's processes have just left its
+  /// devices.
   Result<void> finish(const Outcome& outcome) {
     const Ending ending{outcome.state.status, outcome.state.signal,
                         outcome.why.empty() ? to_string(outcome.state) : outcome.why};
@@ -255,16 +256,16 @@ class Keeper {
       end(state, id_, ending, {}, wall_clock_s());
       return {};
     };
-    const auto recorded = spec_.live ? caretaker_.pool().change(record) : caretaker_.change(record);
+    const auto recorded = caretaker_.pool().change(record);
     if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);
     link_.tell(Kind::ended, id_, outcome.why, exit_code(outcome.state));
-    return spec_.live ? start_others() : Result<void>{};
+    return start_others();
   }
 
   Result<void> start_others() {
     REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
     if (std::ranges::find(state.jobs, JobState::waiting, &Job::state) == state.jobs.end()) return {};
-    REMUDA_TRY(caretaker_.look_again());
+    if (spec_.live) REMUDA_TRY(caretaker_.look_again());
     return caretaker_.change([](PoolState&) -> Result<void> { return {}; });
   }
 
