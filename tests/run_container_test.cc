@@ -87,13 +87,13 @@ TEST_F(Containers, LeaveNothingHeldWhenOneIsKilled) {
 
 TEST_F(Containers, KeepTheirDevicesWhileAnOrphanLives) {
   const char* with_orphan = "(touch \"$OUT/holds\"; until [ -e \"$OUT/leave\" ]; do sleep 0.05; done) & wait";
-  RunningProgram holder(contained({"/bin/sh", "-c",
-                                   "\"$@\" & front=$!; until [ -e \"$OUT/holds\" ]; do sleep 0.05; done; "
-                                   "kill -9 $front $(cat /proc/$front/task/$front/children); touch \"$OUT/killed\"; "
-                                   "until [ -e \"$OUT/leave\" ]; do sleep 0.05; done",
-                                   "sh", REMUDA_PROGRAM, "run", "-q", "--machine", kMachine, "-n", "8", "--", "/bin/sh",
-                                   "-c", with_orphan}),
-                        environment());
+  const char* kill_front_and_keeper =
+      "\"$@\" & front=$!; until [ -e \"$OUT/holds\" ]; do sleep 0.05; done; "
+      "kill -9 $front $(cat /proc/$front/task/$front/children); touch \"$OUT/killed\"; "
+      "until [ -e \"$OUT/leave\" ]; do sleep 0.05; done";
+  std::vector<std::string> line{"/bin/sh", "-c", kill_front_and_keeper, "sh"};
+  std::ranges::copy(job({"-n", "8"}, with_orphan), std::back_inserter(line));
+  RunningProgram holder(contained(line), environment());
   ASSERT_TRUE(comes("killed"));
   EXPECT_EQ(run(contained(job({"--no-wait"}, "true"))).exit.status, 4);
   folder_.write("leave", "");
