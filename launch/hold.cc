@@ -13,7 +13,9 @@
 #include "launch/held_signals.h"
 #include "launch/job_environment.h"
 #include "launch/job_process.h"
+#include "launch/job_sharing.h"
 #include "launch/turn.h"
+#include "pool/lifeline.h"
 
 namespace remuda {
 namespace {
@@ -24,7 +26,7 @@ using ToWords = std::function<std::string(const Visibility&)>;
 class HoldKeeper {
  public:
   HoldKeeper(const RunSpec& spec, const ProcessId& shell, Caretaker caretaker, FrontLink& link)
-      : spec_(spec), shell_(shell), caretaker_(std::move(caretaker)), link_(link) {}
+      : spec_(spec), shell_(shell), caretaker_(std::move(caretaker)), link_(link), sharing_(caretaker_, spec) {}
 
   Result<void> run(const ToWords& words) {
     Turn turn(spec_, caretaker_, link_);
@@ -37,6 +39,7 @@ class HoldKeeper {
     }
     auto handed_over = hand_over(words);
     const std::string why = handed_over ? stay() : "could not tell its shell";
+    sharing_.end();
     REMUDA_TRY(give_back(why));
     return handed_over;
   }
@@ -46,7 +49,10 @@ class HoldKeeper {
     REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
     const Inventory& inventory = caretaker_.inventory();
     const std::vector<std::string> devices = devices_of(state, id_, inventory);
-    REMUDA_TRY(write_all(STDOUT_FILENO, words(job_environment(inventory, spec_.pool, id_, devices)), "stdout"));
+    if (const std::string text = sharing_.begin(id_, devices); !text.empty()) link_.tell(Kind::note, id_, text);
+    Visibility environment = job_environment(inventory, spec_.pool, id_, devices);
+    std::ranges::move(sharing_.environment(devices), std::back_inserter(environment.set));
+    REMUDA_TRY(write_all(STDOUT_FILENO, words(environment), "stdout"));
     REMUDA_TRY(leave_streams());
     link_.tell(Kind::started, id_, labels_text(inventory, devices));
     return {};
@@ -88,11 +94,13 @@ class HoldKeeper {
   const ProcessId shell_;
   Caretaker caretaker_;
   FrontLink& link_;
+  JobSharing sharing_;
   int64_t id_ = 0;
 };
 
 Result<void> keep_within(const RunSpec& spec, const ProcessId& shell, const ToWords& words, FrontLink& link) {
   REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look));
+  REMUDA_ASSIGN(const Lifeline lifeline, Lifeline::hold(spec.pool));
   return HoldKeeper(spec, shell, std::move(caretaker), link).run(words);
 }
 

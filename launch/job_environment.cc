@@ -33,11 +33,15 @@ std::vector<std::string> devices_of(const PoolState& state, int64_t job, const I
   return devices;
 }
 
-std::string labels_text(const Inventory& inventory, const std::vector<std::string>& devices) {
+std::vector<std::string> labels_of(const Inventory& inventory, const std::vector<std::string>& devices) {
   std::vector<std::string> labels;
   for (const std::string& id : devices)
     if (const Device* device = inventory.find(id)) labels.push_back(device->label());
-  return fmt::format("{}", fmt::join(labels, ", "));
+  return labels;
+}
+
+std::string labels_text(const Inventory& inventory, const std::vector<std::string>& devices) {
+  return fmt::format("{}", fmt::join(labels_of(inventory, devices), ", "));
 }
 
 Visibility job_environment(const Inventory& inventory, const std::string& pool, int64_t job,

@@ -17,7 +17,8 @@ std::vector<std::string> devices_of(const PoolState& state, int64_t job, const I
 Visibility job_environment(const Inventory& inventory, const std::string& pool, int64_t job,
                            const std::vector<std::string>& devices);
 
-/// For people.
+/// For people: "gpu:0", "gpu:2"; and "gpu:0, gpu:2".
+std::vector<std::string> labels_of(const Inventory& inventory, const std::vector<std::string>& devices);
 std::string labels_text(const Inventory& inventory, const std::vector<std::string>& devices);
 
 struct Ranks {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -29,13 +28,6 @@ using Kind = Message::Kind;
 
 /// As many threads in all ranks together as there are CPUs for them.
 int threads_of_each(size_t ranks) { return std::max(1, static_cast<int>(allowed_cores().size() / ranks)); }
-
-std::vector<std::string> labels_of(const Inventory& inventory, const std::vector<std::string>& devices) {
-  std::vector<std::string> labels;
-  for (const std::string& id : devices)
-    if (const Device* device = inventory.find(id)) labels.push_back(device->label());
-  return labels;
-}
 
 std::string cannot_isolate(const Confined& how) {
   return fmt::format("the job cannot be kept from devices that it is not granted: {}", how.obstacle);
@@ -202,7 +194,7 @@ class Keeper {
     REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
     const Inventory& inventory = caretaker_.inventory();
     std::vector<std::string> devices = devices_of(state, id_, inventory);
-    link_.tell(Kind::started, id_, fmt::format("{}", fmt::join(labels_of(inventory, devices), ", ")));
+    link_.tell(Kind::started, id_, labels_text(inventory, devices));
     if (const std::string text = sharing_.begin(id_, devices); !text.empty()) link_.tell(Kind::note, id_, text);
     return devices;
   }
@@ -252,11 +244,10 @@ class Keeper {
   Result<void> finish(const Outcome& outcome) {
     const Ending ending{outcome.state.status, outcome.state.signal,
                         outcome.why.empty() ? to_string(outcome.state) : outcome.why};
-    const auto record = [&](PoolState& state) -> Result<void> {
+    const auto recorded = caretaker_.pool().change([&](PoolState& state) -> Result<void> {
       end(state, id_, ending, {}, wall_clock_s());
       return {};
-    };
-    const auto recorded = caretaker_.pool().change(record);
+    });
     if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);
     link_.tell(Kind::ended, id_, outcome.why, exit_code(outcome.state));
     return start_others();
