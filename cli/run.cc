@@ -114,8 +114,8 @@ Result<int> try_only(const RunSpec& spec, const MachineFlags& machine) {
   std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
   REMUDA_ASSIGN(Answer answer, place(Layout(caretaker.inventory()), spec.job.request, held));
   if (auto* placement = std::get_if<Placement>(&answer)) {
-    std::string sharing = expected_sharing(caretaker.inventory(), placement->devices, spec.job.request.share, spec.each,
-                                           machine.file.empty());
+    std::string sharing = expected_sharing(caretaker.inventory(), placement->devices, spec.job.request.share,
+                                           spec.parts_devices(), machine.file.empty());
     if (!sharing.empty()) placement->explanation.notes.push_back(std::move(sharing));
     fmt::print("{}", explanation_text(*placement));
     if (machine.file.empty()) fmt::print("Isolation: {}\n", try_confinement().sentence());

@@ -17,12 +17,12 @@ std::string no_daemon_here(const Device& device) {
 }  // namespace
 
 std::string expected_sharing(const Inventory& inventory, const std::vector<std::string>& devices, double share,
-                             bool each, bool live) {
+                             bool parted, bool live) {
   std::vector<Shared> shared;
   for (const std::string& id : devices)
     if (const Device* device = inventory.find(id))
       shared.push_back(decide_sharing(*device, {.share = share,
-                                                .devices = each ? 1 : devices.size(),
+                                                .devices = parted ? 1 : devices.size(),
                                                 .no_daemon = live ? no_daemon_here(*device) : mps_obstacle(*device)}));
   return sharing_text(inventory, shared, share);
 }
@@ -64,7 +64,7 @@ std::string JobSharing::begin(int64_t job, const std::vector<std::string>& devic
   daemons_.clear();
   if (spec_.job.request.share >= 1) return "";
   const auto state = caretaker_.pool().read();
-  const size_t in_process = spec_.each ? 1 : devices.size();
+  const size_t in_process = spec_.parts_devices() ? 1 : devices.size();
   for (const std::string& id : devices)
     if (const Device* device = caretaker_.inventory().find(id))
       shared_.push_back(share(state.value_or(PoolState{}), *device, in_process));

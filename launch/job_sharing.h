@@ -43,9 +43,9 @@ class JobSharing {
 };
 
 /// What begin() will say of a job that is granted these, where nothing goes wrong and no other user is in the way. The
-/// daemon of a machine that is not this one (`live` false) is taken to be installed.
+/// daemon of a machine that is not this one (`live` false) is taken to be installed. `parted`: each process sees one.
 std::string expected_sharing(const Inventory& inventory, const std::vector<std::string>& devices, double share,
-                             bool each, bool live);
+                             bool parted, bool live);
 
 /// How a lease of the pool is shared. Pure.
 Sharing sharing_of(const PoolState& state, const Lease& lease, const Inventory& inventory);

@@ -31,6 +31,9 @@ struct RunSpec {
   bool requeue = false;         ///< once stopped by SIGTERM or the time limit; a preemptible job always is
   int restarts = 0;             ///< at most so many
   std::vector<int> restart_on;  ///< only after these exit codes; empty: after each failure
+
+  /// Whether each process sees one of the job's devices, rather than all.
+  bool parts_devices() const { return each || !tasks.empty(); }
 };
 
 }  // namespace remuda
