@@ -60,9 +60,9 @@ TEST(WaitingJobs, StandInTheOrderOfTheirTurns) {
 TEST(LeasesText, HasALineForEachDevice) {
   EXPECT_EQ(leases_text(state("one"), {{.device = "GPU-1", .holder = "bob (process 7)"}}, machine(), kNow_s,
                         Table::kAnyWidth),
-            "DEVICE  SHARE  USER             JOB       FOR  LEFT   WHAT\n"
-            "gpu:0    50 %  alice            1         5 s  1 min  one: sleep 100\n"
-            "gpu:1   100 %  bob (process 7)  no lease  -    -\n");
+            "DEVICE  SHARE               USER             JOB       FOR  LEFT   WHAT\n"
+            "gpu:0   50 % (time slices)  alice            1         5 s  1 min  one: sleep 100\n"
+            "gpu:1   100 %               bob (process 7)  no lease  -    -\n");
   EXPECT_EQ(leases_text({}, {}, machine(), kNow_s, 80), "Nobody holds a device\n");
 }
 

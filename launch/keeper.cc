@@ -55,7 +55,7 @@ class Keeper {
       }
       const Outcome outcome = spec_.tasks.empty() ? run_with_restarts() : run_tasks();
       sharing_.end();
-      if (!(outcome.may_requeue && (spec_.requeue || spec_.job.preemptible))) return finish(outcome);
+      if (!(outcome.may_requeue && spec_.can_be_queued_again())) return finish(outcome);
       REMUDA_TRY(queue_again(outcome));
     }
   }

@@ -34,6 +34,7 @@ struct RunSpec {
 
   /// Whether each process sees one of the job's devices, rather than all.
   bool parts_devices() const { return each || !tasks.empty(); }
+  bool can_be_queued_again() const { return requeue || job.preemptible; }
 };
 
 }  // namespace remuda

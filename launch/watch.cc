@@ -57,8 +57,18 @@ Outcome Watch::watch() {
     look_at_clock();
     pause();
   }
+  if (spec_.can_be_queued_again()) hear_what_ended_it();
   outcome_.state = result().value_or(ExitState{kOwnFailure, 0});
   return outcome_;
+}
+
+void Watch::hear_what_ended_it() {
+  constexpr double kSameMoment_s = 0.2;
+  const double end_s = now_s() + kSameMoment_s;
+  while (!outcome_.stopped && !link_.gone() && now_s() < end_s) {
+    link_.rest(end_s - now_s());
+    for (const SignalNews& news : link_.news()) take(news);
+  }
 }
 
 bool Watch::start(const std::vector<JobProcess>& processes) {

@@ -38,6 +38,8 @@ class Watch {
  private:
   bool start(const std::vector<JobProcess>& processes);
   void record_processes();
+  /// SIGTERM to all processes of a group may have ended the job before it is heard of here.
+  void hear_what_ended_it();
   Outcome watch();
   std::optional<ExitState> result() const { return tasks_ ? tasks_->result() : crew_.result(); }
   void take(const SignalNews& news);

@@ -328,7 +328,7 @@ TEST_F(Transitions, AfterAnArrayMeansAfterAllOfIt) {
   later.after = {array};
   const int64_t id = add(later);
   EXPECT_THAT(look(), IsEmpty());
-  EXPECT_THAT(job(id).why, HasSubstr("the end of array"));
+  EXPECT_THAT(job(id).why, HasSubstr("array 1, which must end well before"));
   end(state, array, {}, policy, 110);
   EXPECT_THAT(look(), ElementsAre(id));
 }

@@ -100,7 +100,7 @@ class RequeueBehindAnother : public Requeue {
     ASSERT_TRUE(comes_to_wait(1));
     first_->signal(SIGTERM);
     ASSERT_TRUE(comes("second"));
-    ASSERT_TRUE(comes_to_wait(1));
+    ASSERT_TRUE(comes_to_wait(1)) << first_->err();
     EXPECT_EQ(pool()["waiting"][0]["id"], 1);
   }
   void TearDown() override {
@@ -140,7 +140,7 @@ TEST_F(RequeueBehindAnother, LeavesTheQueueWhenKilled) {
 TEST_F(RequeueBehindAnother, KeepsThoseWaitingThatStartAfterIt) {
   const auto third = begin({"run", "--after", "1", "--", "echo", "last"});
   ASSERT_TRUE(comes_to_wait(2));
-  EXPECT_THAT(ask({"why", "3"}).out, HasSubstr("waits for the end of job 1, which is waiting"));
+  EXPECT_THAT(ask({"why", "3"}).out, HasSubstr("job 1, which must end well before, is waiting"));
   folder_.write("go", "");
   ASSERT_TRUE(has_started("0\n1\n"));
   EXPECT_THAT(third->out(), IsEmpty());
