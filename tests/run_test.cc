@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <set>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -272,6 +273,13 @@ TEST_F(Run, WritesTerminalAndLog) {
   EXPECT_EQ(finished.out, "out\n");
   EXPECT_EQ(finished.err, "err\n");
   EXPECT_THAT(folder_.read("log"), testing::AllOf(HasSubstr("out\n"), HasSubstr("err\n")));
+}
+
+TEST_F(Run, DoesNotWaitForSomebodyToReadItsLog) {
+  ASSERT_EQ(::mkfifo(folder_.path("pipe").c_str(), 0600), 0);
+  const Finished finished = run({"--log", folder_.path("pipe")}, "true");
+  EXPECT_EQ(finished.exit.status, 125) << finished;
+  EXPECT_THAT(finished.err, HasSubstr("is a pipe that nobody reads")) << finished;
 }
 
 TEST_F(Run, StartsARankForEachDevice) {
