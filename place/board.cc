@@ -64,7 +64,8 @@ class Searcher {
   }
 
   int64_t left(Mask set, const Standing* to_beat) const {
-    const double enough = to_beat ? static_cast<double>(to_beat->left) / kMillion : -1;
+    constexpr double kRoundedDown = 0.499;  // of a millionth: what is not above that much more counts as the same
+    const double enough = to_beat ? (static_cast<double>(to_beat->left) + kRoundedDown) / kMillion : -1;
     return millionths(left_.worth_above(enough, board_.whole & ~set));
   }
 

@@ -47,6 +47,7 @@ Left::Left(const Speeds& speeds) : speeds_(speeds) {
       if (j != i && speeds[i][j] > 0) peers[speeds[i][j]] |= bit(j);
     reaches_.emplace_back();
     for (const auto& [gbps, mask] : peers) reaches_.back().push_back({gbps, mask});
+    fastest_.push_back(peers.empty() ? 0 : peers.begin()->first);
   }
   const Mask all = bit(speeds.size()) - 1;
   if (const auto best = pair(all)) pair_ = best->gbps;
@@ -107,10 +108,17 @@ std::optional<Left::Best> Left::four(Mask free, double most) const {
   return best.devices == 0 ? std::nullopt : std::optional(best);
 }
 
+double Left::most_worth(Mask free) const {
+  double sum = 0;
+  for (Mask rest = free; rest != 0; rest &= rest - 1) sum += fastest_[first_of(rest)];
+  return 1 + (four_ > 0 ? 1 : 0) + sum / 2 / pair_;
+}
+
 double Left::worth(Mask free) const { return worth_above(-1, free); }
 
 double Left::worth_above(double enough, Mask free) const {
   if (pair_ == 0) return 0;
+  if (const double most = most_worth(free); most <= enough) return most;
   double sum = 0, fastest = 0;
   FourLargest seconds;
   for (Mask rest = free; rest != 0; rest &= rest - 1) {

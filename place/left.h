@@ -46,10 +46,13 @@ class Left {
 
   Links links(size_t device, Mask free) const;
   std::optional<Best> four(Mask free, double most) const;  ///< none is above `most`
+  /// No worth of them is above; cheap.
+  double most_worth(Mask free) const;
   double ring_of_four(size_t a, size_t b, size_t c, size_t d) const;
 
   const Speeds speeds_;
   std::vector<std::vector<Reach>> reaches_;  ///< of each device: its peers by speed, fastest first
+  std::vector<double> fastest_;              ///< of each device: its fastest link
   double pair_ = 0, four_ = 0;
 };
 
