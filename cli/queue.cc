@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <memory>
-#include <tuple>
 #include <unistd.h>
 
 #include "base/characters.h"
@@ -80,7 +79,7 @@ Result<int> queue(const QueueFlags& flags) {
   const double now_s = wall_clock_s();
   if (flags.json) {
     Json list = Json::array();
-    for (const Job* job : waiting_jobs(state, now_s)) list.push_back(to_json(*job));
+    for (const Job* job : waiting_jobs(state, {}, now_s)) list.push_back(to_json(*job));
     fmt::print("{}", to_pretty(Json{{"waiting", std::move(list)}}));
   } else {
     fmt::print("{}", queue_text(state, now_s, table_width()));
@@ -96,7 +95,7 @@ Result<std::string> waiting_text(Caretaker& caretaker, const PoolState& state, c
   std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
   REMUDA_ASSIGN(const Answer answer, place(Layout(caretaker.inventory()), job.request, held));
   if (const auto* refusal = std::get_if<Refusal>(&answer)) text += refusal_text(*refusal);
-  auto waiting = waiting_jobs(state, wall_clock_s());
+  auto waiting = waiting_jobs(state, {}, wall_clock_s());
   std::erase_if(waiting, [](const Job* one) { return is_array(*one); });
   const auto before = std::ranges::find(waiting, job.id, &Job::id) - waiting.begin();
   if (before == 0) return text + "It is the first in the queue\n";
@@ -147,17 +146,6 @@ void add_reader(Program& program, const char* name, const char* summary, const c
 
 }  // namespace
 
-std::vector<const Job*> waiting_jobs(const PoolState& state, double now_s) {
-  std::vector<std::tuple<int, double, int64_t, const Job*>> order;
-  for (const Job& job : state.jobs)
-    if (job.state == JobState::waiting)
-      order.emplace_back(-job.priority, usage_of(state, job.user, {}, now_s), job.id, &job);
-  std::ranges::sort(order);
-  std::vector<const Job*> jobs;
-  for (const auto& entry : order) jobs.push_back(std::get<3>(entry));
-  return jobs;
-}
-
 Json pool_json(const PoolState& state, const std::vector<Held>& foreign, const Inventory& inventory, double now_s) {
   Json leases = Json::array(), waiting = Json::array();
   for (const Lease& lease : state.leases) {
@@ -181,7 +169,7 @@ Json pool_json(const PoolState& state, const std::vector<Held>& foreign, const I
     if (held.since_s) one["since_s"] = *held.since_s;
     leases.push_back(std::move(one));
   }
-  for (const Job* job : waiting_jobs(state, now_s)) waiting.push_back(to_json(*job));
+  for (const Job* job : waiting_jobs(state, {}, now_s)) waiting.push_back(to_json(*job));
   return Json{{"leases", std::move(leases)}, {"waiting", std::move(waiting)}};
 }
 
@@ -202,7 +190,7 @@ std::string leases_text(const PoolState& state, const std::vector<Held>& foreign
 }
 
 std::string queue_text(const PoolState& state, double now_s, size_t width) {
-  const auto jobs = waiting_jobs(state, now_s);
+  const auto jobs = waiting_jobs(state, {}, now_s);
   if (jobs.empty()) return "Nobody waits\n";
   Table table({"JOB", "USER", "PRIORITY", "DEVICES", "FOR", "WHAT", "WHY"});
   for (const Job* job : jobs)

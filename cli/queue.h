@@ -13,9 +13,6 @@ void add_queue(Program& program);
 void add_why(Program& program);
 void add_cancel(Program& program);
 
-/// Waiting jobs in the order of their turns, as the scheduler has it.
-std::vector<const Job*> waiting_jobs(const PoolState& state, double now_s);
-
 /// {"leases": [...], "waiting": [...]}; devices in use without a lease stand among the leases, with "holder" in place
 /// of a job.
 Json pool_json(const PoolState& state, const std::vector<Held>& foreign, const Inventory& inventory, double now_s);

@@ -7,7 +7,6 @@
 namespace remuda {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -42,20 +41,6 @@ PoolState state(const std::string& name = "") {
 }
 
 const std::vector<Held> kForeign{{.device = "GPU-1", .holder = "bob (process 7: a\tb)"}};
-
-std::vector<int64_t> ids(const std::vector<const Job*>& jobs) {
-  std::vector<int64_t> ids;
-  for (const Job* job : jobs) ids.push_back(job->id);
-  return ids;
-}
-
-TEST(WaitingJobs, StandInTheOrderOfTheirTurns) {
-  PoolState state;
-  state.jobs = {job(1, JobState::waiting), job(2, JobState::running), job(3, JobState::waiting),
-                job(4, JobState::waiting)};
-  state.jobs[2].priority = 5;
-  EXPECT_THAT(ids(waiting_jobs(state, kNow_s)), ElementsAre(3, 1, 4));
-}
 
 TEST(LeasesText, HasALineForEachDevice) {
   EXPECT_EQ(leases_text(state("one"), {{.device = "GPU-1", .holder = "bob (process 7)"}}, machine(), kNow_s,

@@ -23,28 +23,19 @@ class Pass {
         leased_(held_by_leases(state)) {}
 
   std::vector<int64_t> run() {
-    for (Job* job : queue())
-      if (is_ready(*job)) look_at(*job);
+    for (Job& job : state_.jobs)
+      if (job.state == JobState::waiting) end_with_others(job);
+    for (const Job* next : waiting_jobs(state_, policy_, now_s_)) {
+      Job& job = *state_.find(next->id);
+      if (!is_array(job) && is_ready(job)) look_at(job);
+    }
     return std::move(started_);
   }
 
  private:
-  std::vector<Job*> queue() {
-    std::map<std::string, double> usage;
-    std::vector<Job*> waiting;
-    for (Job& job : state_.jobs) {
-      if (job.state != JobState::waiting || fails_with_others(job) || is_array(job)) continue;
-      waiting.push_back(&job);
-      if (!usage.contains(job.user)) usage[job.user] = usage_of(state_, job.user, policy_, now_s_);
-    }
-    std::ranges::sort(waiting, {},
-                      [&](const Job* job) { return std::tuple(-job->priority, usage[job->user], job->id); });
-    return waiting;
-  }
-
   /// Ends a job that can never start as one before it failed. Ids ascend from a job to those that wait for it, so a
   /// whole chain falls in one pass.
-  bool fails_with_others(Job& job) {
+  void end_with_others(Job& job) {
     for (const int64_t id : job.after) {
       const Job* before = state_.find(id);
       if (before && (before->state != JobState::ended || succeeded(*before))) continue;
@@ -52,9 +43,8 @@ class Pass {
       end(state_, job.id,
           {.exit_status = kEndedByRemuda, .why = fmt::format("job {}, which had to end well before, did not", id)},
           policy_, now_s_);
-      return true;
+      return;
     }
-    return false;
   }
 
   bool is_ready(Job& job) {
@@ -206,6 +196,18 @@ class Pass {
 };
 
 }  // namespace
+
+std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& policy, double now_s) {
+  std::map<std::string, double> usage;
+  std::vector<const Job*> waiting;
+  for (const Job& job : state.jobs) {
+    if (job.state != JobState::waiting) continue;
+    waiting.push_back(&job);
+    if (!usage.contains(job.user)) usage[job.user] = usage_of(state, job.user, policy, now_s);
+  }
+  std::ranges::sort(waiting, {}, [&](const Job* job) { return std::tuple(-job->priority, usage[job->user], job->id); });
+  return waiting;
+}
 
 std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<Held>& held,
                               const Policy& policy, double now_s) {

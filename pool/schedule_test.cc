@@ -60,6 +60,16 @@ TEST_F(Schedule, TakesLinkedPairs) {
   EXPECT_THAT(devices(1), ElementsAre("gpu:0", "gpu:1"));
 }
 
+TEST_F(Schedule, TellsTheOrderOfTurns) {
+  for (const char* user : {"ada", "bob", "eve", "bob"}) add(user, 4);
+  state.find(3)->priority = 5;
+  look();
+  state.usage = {{"ada", 5000, 100}};
+  std::vector<int64_t> order;
+  for (const Job* job : waiting_jobs(state, policy, 100)) order.push_back(job->id);
+  EXPECT_THAT(order, ElementsAre(2, 4, 1)) << "job 3 runs";
+}
+
 TEST_F(Schedule, HigherPriorityGoesFirst) {
   add("ada", 4);
   Job urgent = test_job("bob", 4);

@@ -31,13 +31,15 @@ struct Policy {
   double patience_s = 900;         ///< later jobs may pass a waiting one for so long; then devices are kept for it
 };
 
-/// Starts every job whose turn it is: by priority, then by least decayed usage of its user, then by arrival. A job that
-/// cannot start yet keeps later ones from the devices it waits for only once it has waited for `patience_s`. Writes
-/// each waiting job's `why`, in words that change only when something happens: a pass that starts nothing changes
-/// nothing. A job that waits `after` one that failed ends, as cancelled. `held` are devices in use without a lease.
-/// Where only running jobs of lower priority that are preemptible stand in a job's way, as few of them as suffice are
-/// marked (Job::preempted_by), and what they give back is kept for it; their keepers stop and requeue() them.
-/// Returns the ids of jobs started.
+/// In the order of their turns: by priority, then by least decayed usage of their user, then by arrival.
+std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& policy, double now_s);
+
+/// Starts every job whose turn it is, in the order of waiting_jobs(). A job that cannot start yet keeps later ones from
+/// the devices it waits for only once it has waited for `patience_s`. Writes each waiting job's `why`, in words that
+/// change only when something happens: a pass that starts nothing changes nothing. A job that waits `after` one that
+/// failed ends, as cancelled. `held` are devices in use without a lease. Where only running jobs of lower priority that
+/// are preemptible stand in a job's way, the lowest of them are marked (Job::preempted_by), no more than are needed,
+/// and what they give back is kept for it; their keepers stop and requeue() them. Returns the ids of jobs started.
 ///
 /// To be called in the same Pool::change as whatever may let a job start (submit, end, requeue, cancel, reap); then a
 /// waiter need only look whether its job is running.
