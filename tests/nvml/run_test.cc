@@ -99,8 +99,8 @@ TEST_F(RunLive, ShowsAProgramTheDevicesOfItsLeaseAndNoOthers) {
 }
 
 TEST_F(RunLive, ShowsEachRankOneDeviceOfTheLease) {
-  const Finished finished =
-      ask({"run", "-n", "4", "--each", "--", "/bin/sh", "-c", NVML_VISIBLE " >\"$OUT/rank$RANK\""});
+  const std::string script = fmt::format("{} >\"$OUT/rank$RANK\"", NVML_VISIBLE);
+  const Finished finished = ask({"run", "-n", "4", "--each", "--", "/bin/sh", "-c", script});
   EXPECT_EQ(finished.exit.status, 0) << finished;
   std::set<std::string> seen;
   for (int rank = 0; rank < 4; ++rank) {
