@@ -23,4 +23,6 @@ Clock& steady_clock() {
   return clock;
 }
 
+double wall_s() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
 }  // namespace remuda

@@ -1,5 +1,7 @@
-// Clock: time and sleep, injected so that tests and simulators decide how it passes.
+// Clock: time and sleep, injected so that tests and simulators decide how it passes; and the machine's two clocks.
 #pragma once
+
+#include <limits>
 
 namespace remuda {
 
@@ -13,5 +15,13 @@ class Clock {
 
 /// The machine's monotonic clock. Safe from any thread.
 Clock& steady_clock();
+
+/// Seconds on that clock: for waits and deadlines within this boot.
+inline double monotonic_s() { return steady_clock().now_s(); }
+/// A deadline that does not come.
+inline constexpr double kNever_s = std::numeric_limits<double>::infinity();
+
+/// Seconds since 1970, as people date things; may be set back. For what other processes and later boots read.
+double wall_s();
 
 }  // namespace remuda

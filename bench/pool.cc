@@ -20,6 +20,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/scratch_folder.h"
 #include "bench/figure.h"
@@ -52,8 +53,6 @@ Job job_for(const std::string& user, int count) {
   job.command = {"python", "train.py", "--epochs", "90"};
   return job;
 }
-
-double wall_s() { return static_cast<double>(::time(nullptr)); }
 
 Result<int64_t> claim(Pool& pool, const Setting& setting) {
   int64_t id = 0;

@@ -16,7 +16,7 @@ constexpr const char* kWhatThereIs =
     "         products by precision\n"
     "Measure it with `remuda bench NAME`.\n";
 
-constexpr const char* kFooter =
+constexpr const char* kBenchExamples =
     "Examples:\n"
     "  remuda bench                               what can be measured\n"
     "  remuda bench links                         measure every device and pair, and keep the figures\n"
@@ -52,7 +52,7 @@ void add_bench(Program& program) {
       ->capture_default_str();
   command.add_flag("--json", flags->links.json, "Print the figures as JSON");
   add_machine_options(command, flags->links.machine);
-  command.footer(kFooter);
+  command.footer(kBenchExamples);
 }
 
 }  // namespace remuda

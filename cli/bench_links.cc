@@ -1,11 +1,11 @@
 #include "cli/bench_links.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/env.h"
 #include "cli/bench_results.h"
 #include "cli/bench_table.h"
@@ -31,10 +31,6 @@ struct PreparedBench {
   Listener listener;
   std::vector<RankSpec> ranks;
 };
-
-double now_since_1970_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 /// CPU devices it takes to have every cpu:N that is named.
 int cpu_devices_for(const std::vector<std::string>& names) {
@@ -151,7 +147,7 @@ Result<std::vector<const Device*>> devices_to_measure(const Inventory& inventory
 
 Result<int> bench_links(const BenchLinksFlags& flags) {
   REMUDA_ASSIGN(PreparedBench bench, prepare(flags));
-  BenchResults results(bench.plan, now_since_1970_s());
+  BenchResults results(bench.plan, wall_s());
   REMUDA_ASSIGN(const Outcome outcome, follow(bench, results));
   if (outcome.failure) {
     const Failure& failure = *outcome.failure;

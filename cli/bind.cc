@@ -17,7 +17,7 @@
 namespace remuda {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kBindExamples =
     "The first process on this machine gets the first device of the lease, the second the second, and round again "
     "where\n"
     "there are more processes than devices. It is told its place by OpenMPI, MPICH, Intel MPI, Slurm or torchrun.\n\n"
@@ -80,7 +80,7 @@ void add_bind(Program& program) {
   flags->app = &command;
   add_job_command(command, "COMMAND", "What to run, after --");
   add_machine_options(command, flags->machine);
-  command.footer(kFooter);
+  command.footer(kBindExamples);
 }
 
 }  // namespace remuda

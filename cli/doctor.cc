@@ -18,7 +18,7 @@ namespace {
 /// What may hang is asked all at once, and has this long; the rest of the 3 seconds is ample for what cannot.
 constexpr double kLimit_s = 2.7;
 
-constexpr const char* kFooter =
+constexpr const char* kDoctorExamples =
     "Each check is PASS, WARN (it works, at a cost), FAIL (something does not work) or SKIP (not told, or without "
     "meaning\n"
     "here); below WARN and FAIL stands what mends it. All is over within 3 seconds, whatever hangs: what did not "
@@ -107,7 +107,7 @@ void add_doctor(Program& program) {
                                   [flags] { return diagnose(*flags); });
   command.add_flag("--json", flags->json, "Print the checks as JSON");
   add_machine_options(command, flags->machine);
-  command.footer(kFooter);
+  command.footer(kDoctorExamples);
 }
 
 }  // namespace remuda

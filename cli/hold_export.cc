@@ -1,11 +1,11 @@
 #include "cli/hold_export.h"
 
-#include <charconv>
 #include <filesystem>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "cli/calling_shell.h"
 #include "cli/run.h"
@@ -67,13 +67,11 @@ Result<int> hold_for_shell(RunSpec spec, const MachineFlags& machine, int pid) {
 
 Result<int64_t> held_job(const MachineFlags& machine) {
   const std::string number = env::get(env::job).value_or(""), pool = env::get(env::job_pool).value_or("");
-  int64_t job = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), job);
-  if (error != std::errc{} || end != number.data() + number.size())
-    return usage_error(fmt::format("which job? {} names none here; `remuda ps` lists them", env::job.name));
+  const auto job = parse_number<int64_t>(number);
+  if (!job) return usage_error(fmt::format("which job? {} names none here; `remuda ps` lists them", env::job.name));
   REMUDA_ASSIGN(const std::string own, pool_folder(machine.file));
-  if (pool == own) return job;
-  return usage_error(fmt::format("job {} is one of another pool, {}; name its machine with --machine", job,
+  if (pool == own) return *job;
+  return usage_error(fmt::format("job {} is one of another pool, {}; name its machine with --machine", *job,
                                  printable(pool.empty() ? "which nothing names" : pool)));
 }
 

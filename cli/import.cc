@@ -14,7 +14,7 @@
 namespace remuda {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kImportExamples =
     "Reads what nvidia-smi topo -m, nvidia-smi topo -p2p, nvidia-smi -q -x and rocm-smi --showtopo print, NCCL and "
     "RCCL\n"
     "topology files (NCCL_TOPO_DUMP_FILE), and inventories. What a file lacks or contradicts is told, never guessed.\n"
@@ -65,7 +65,7 @@ void add_import(Program& program) {
   command.add_option("-o,--output", flags->output, "Where to write the inventory; standard output unless given");
   command.add_flag("--with-serials", flags->privacy.serials, "Keep serial numbers");
   command.add_flag("--with-names", flags->privacy.names, "Keep user names and command lines");
-  command.footer(kFooter);
+  command.footer(kImportExamples);
 }
 
 }  // namespace remuda

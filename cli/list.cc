@@ -13,7 +13,7 @@
 namespace remuda {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kListExamples =
     "Examples:\n"
     "  remuda list                          the devices of this machine\n"
     "  remuda list gpu:0                    everything known of one\n"
@@ -218,7 +218,7 @@ void add_list(Program& program) {
   command.add_option("DEVICE", flags->device, "One device: gpu:0, a UUID or its beginning, a PCI address");
   command.add_flag("--json", flags->json, "Print the inventory as JSON");
   add_machine_options(command, flags->machine);
-  command.footer(kFooter);
+  command.footer(kListExamples);
 }
 
 }  // namespace remuda

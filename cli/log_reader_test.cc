@@ -7,13 +7,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/scratch_folder.h"
+
 namespace remuda {
 namespace {
 
 class LogReaderTest : public testing::Test {
  protected:
-  LogReaderTest() : path_(testing::TempDir() + fmt::format("remuda_log.{}", ::getpid())) { write(""); }
-  ~LogReaderTest() override { std::filesystem::remove(path_); }
+  LogReaderTest() { write(""); }
 
   void write(const std::string& text, int flags = O_TRUNC) const {
     const Fd file(::open(path_.c_str(), O_WRONLY | O_CREAT | flags, 0600));
@@ -35,7 +36,8 @@ class LogReaderTest : public testing::Test {
     return all(reader);
   }
 
-  const std::string path_;
+  const ScratchFolder folder_;
+  const std::string path_ = folder_.path("log");
 };
 
 TEST_F(LogReaderTest, GoesOnWhereItWas) {

@@ -14,7 +14,7 @@
 namespace remuda {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kLogsExamples =
     "A job has a log when it was started in the background (remuda run -d), in an array, or with --log FILE. Logs in\n"
     "the pool are kept as long as the pool remembers their jobs, and at most 4 GiB of them per user. Of an array, "
     "each\n"
@@ -156,7 +156,7 @@ void add_logs(Program& program) {
       ->type_name("LINES")
       ->check(CLI::Range(0, 1 << 30));
   add_machine_options(command, flags->machine);
-  command.footer(kFooter);
+  command.footer(kLogsExamples);
 }
 
 }  // namespace remuda

@@ -12,7 +12,7 @@
 namespace remuda {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kPlaceExamples =
     "Among the sets that will do, the one with the fastest ring is chosen, then like before unlike devices, then one\n"
     "NUMA node before two, then what keeps linked pairs whole for others. Exit status 3: this machine never can; 4: "
     "not\n"
@@ -27,7 +27,7 @@ constexpr const char* kFooter =
 
 /// The footer, with the attributes that a condition may ask for.
 std::string footer() {
-  std::string text = kFooter;
+  std::string text = kPlaceExamples;
   for (const Attribute& attribute : attributes())
     text += fmt::format("  {:<23}{}\n", attribute.name, attribute.meaning);
   return text;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/characters.h"
+#include "base/clock.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/pool_machine.h"
@@ -65,7 +66,7 @@ Result<int> ps(const QueueFlags& flags) {
   REMUDA_ASSIGN(Caretaker caretaker, open_pool(flags.machine));
   REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
   const std::vector<Held> foreign = caretaker.held_without_lease(state);
-  const double now_s = wall_clock_s();
+  const double now_s = wall_s();
   if (flags.json)
     fmt::print("{}", to_pretty(pool_json(state, foreign, caretaker.inventory(), now_s)));
   else
@@ -76,7 +77,7 @@ Result<int> ps(const QueueFlags& flags) {
 Result<int> queue(const QueueFlags& flags) {
   REMUDA_ASSIGN(Caretaker caretaker, open_pool(flags.machine));
   REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
-  const double now_s = wall_clock_s();
+  const double now_s = wall_s();
   if (flags.json) {
     Json list = Json::array();
     for (const Job* job : waiting_jobs(state, {}, now_s)) list.push_back(to_json(*job));
@@ -88,14 +89,14 @@ Result<int> queue(const QueueFlags& flags) {
 }
 
 Result<std::string> waiting_text(Caretaker& caretaker, const PoolState& state, const Job& job) {
-  const std::string so_long = duration_text(wall_clock_s() - job.submitted_s);
+  const std::string so_long = duration_text(wall_s() - job.submitted_s);
   if (is_array(job)) return fmt::format("Array {} is {} old: {}\n", job.id, so_long, job.why);
   std::string text = fmt::format("Job {} has waited for {}: {}\n", job.id, so_long, job.why);
   std::vector<Held> held = held_by_leases(state);
   std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
   REMUDA_ASSIGN(const Answer answer, place(Layout(caretaker.inventory()), job.request, held));
   if (const auto* refusal = std::get_if<Refusal>(&answer)) text += refusal_text(*refusal);
-  auto waiting = waiting_jobs(state, {}, wall_clock_s());
+  auto waiting = waiting_jobs(state, {}, wall_s());
   std::erase_if(waiting, [](const Job* one) { return is_array(*one); });
   const auto before = std::ranges::find(waiting, job.id, &Job::id) - waiting.begin();
   if (before == 0) return text + "It is the first in the queue\n";
@@ -104,7 +105,7 @@ Result<std::string> waiting_text(Caretaker& caretaker, const PoolState& state, c
 
 std::string running_text(const Inventory& inventory, const PoolState& state, const Job& job) {
   std::string text = fmt::format(
-      "Job {} has run for {} on {}; {}\n", job.id, duration_text(wall_clock_s() - job.started_s),
+      "Job {} has run for {} on {}; {}\n", job.id, duration_text(wall_s() - job.started_s),
       devices_text(state, job.id, inventory),
       job.devices_enforced ? "it cannot open other devices" : "other devices are hidden from it by variables only");
   if (job.preempted_by > 0) text += fmt::format("It makes room for job {}\n", job.preempted_by);
@@ -118,7 +119,7 @@ Result<std::string> why_text(Caretaker& caretaker, int64_t id) {
   if (job && job->state == JobState::running) return running_text(caretaker.inventory(), state, *job);
   REMUDA_ASSIGN(const auto ended, caretaker.pool().find(id));
   if (!ended) return usage_error(fmt::format("there is no job {}", id));
-  return fmt::format("Job {} ended {} ago: {}\n", id, duration_text(wall_clock_s() - ended->ended_s), ended->why);
+  return fmt::format("Job {} ended {} ago: {}\n", id, duration_text(wall_s() - ended->ended_s), ended->why);
 }
 
 struct JobsFlags {
@@ -202,7 +203,7 @@ std::string queue_text(const PoolState& state, double now_s, size_t width) {
 Result<int> cancel_jobs(const MachineFlags& machine, const std::vector<int64_t>& jobs) {
   REMUDA_ASSIGN(Caretaker caretaker, open_pool(machine));
   const auto cancel_all = [&](PoolState& state) -> Result<void> {
-    for (const int64_t job : jobs) REMUDA_TRY(cancel(state, job, static_cast<int>(::getuid()), wall_clock_s()));
+    for (const int64_t job : jobs) REMUDA_TRY(cancel(state, job, static_cast<int>(::getuid()), wall_s()));
     return {};
   };
   REMUDA_TRY(caretaker.change(cancel_all, jobs));

@@ -26,7 +26,7 @@ Job job(int64_t id, JobState state, const std::string& name = "") {
 }
 
 /// Two GPUs, of which job 1 has one and somebody without a lease the other.
-Inventory machine() {
+Inventory shared_machine() {
   Inventory inventory{.host = "box"};
   for (int i = 0; i < 2; ++i)
     inventory.devices.push_back({.id = "GPU-" + std::to_string(i), .kind = DeviceKind::gpu, .index = i});
@@ -43,19 +43,19 @@ PoolState state(const std::string& name = "") {
 const std::vector<Held> kForeign{{.device = "GPU-1", .holder = "bob (process 7: a\tb)"}};
 
 TEST(LeasesText, HasALineForEachDevice) {
-  EXPECT_EQ(leases_text(state("one"), {{.device = "GPU-1", .holder = "bob (process 7)"}}, machine(), kNow_s,
+  EXPECT_EQ(leases_text(state("one"), {{.device = "GPU-1", .holder = "bob (process 7)"}}, shared_machine(), kNow_s,
                         Table::kAnyWidth),
             "DEVICE  SHARE               USER             JOB       FOR  LEFT   WHAT\n"
             "gpu:0   50 % (time slices)  alice            1         5 s  1 min  one: sleep 100\n"
             "gpu:1   100 %               bob (process 7)  no lease  -    -\n");
-  EXPECT_EQ(leases_text({}, {}, machine(), kNow_s, 80), "Nobody holds a device\n");
+  EXPECT_EQ(leases_text({}, {}, shared_machine(), kNow_s, 80), "Nobody holds a device\n");
 }
 
 TEST(LeasesText, KeepsToTheTerminalWhateverJobsAreCalled) {
   std::string hostile = "\x1b[2J\t";
   for (int i = 0; i < 60; ++i) hostile += "ö";
   for (const size_t width : {60, 80}) {
-    const std::string text = leases_text(state(hostile), kForeign, machine(), kNow_s, width);
+    const std::string text = leases_text(state(hostile), kForeign, shared_machine(), kNow_s, width);
     EXPECT_THAT(text, Not(HasSubstr("\x1b")));
     EXPECT_THAT(text, HasSubstr("?[2J ö"));
     EXPECT_THAT(text, HasSubstr("ö...\n"));
@@ -74,7 +74,7 @@ TEST(QueueText, HasALineForEachJobAndCutsReasonsWhereThereIsNoRoom) {
 }
 
 TEST(PoolJson, SaysWhoseWhatIsHeldWithoutALease) {
-  const Json json = pool_json(state(), kForeign, machine(), kNow_s);
+  const Json json = pool_json(state(), kForeign, shared_machine(), kNow_s);
   ASSERT_EQ(json["leases"].size(), 2);
   EXPECT_EQ(json["leases"][0]["user"], "alice");
   EXPECT_EQ(json["leases"][0]["label"], "gpu:0");

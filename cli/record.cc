@@ -14,7 +14,7 @@
 namespace remuda {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kRecordExamples =
     "Examples:\n"
     "  remuda record machine.json                       this machine, watched for 5 seconds\n"
     "  remuda record machine.json --seconds 0           one look\n"
@@ -53,11 +53,11 @@ Status lost_status() {
 Result<Inventory> watch(const RecordFlags& flags, StatusLine& progress) {
   LiveMachine machine({.cpu_devices = flags.machine.cpu_devices});
   REMUDA_ASSIGN(Inventory recording, machine.read());
-  const double start_s = steady_clock().now_s();
+  const double start_s = monotonic_s();
   for (int i = 1; i * flags.interval <= flags.seconds; ++i) {
     progress.update(fmt::format("recording, {:.0f} of {:.0f} s", (i - 1) * flags.interval, flags.seconds),
                     (i - 1) * flags.interval / flags.seconds);
-    steady_clock().sleep_s(std::max(0.0, start_s + i * flags.interval - steady_clock().now_s()));
+    steady_clock().sleep_s(std::max(0.0, start_s + i * flags.interval - monotonic_s()));
     REMUDA_ASSIGN(const Inventory later, machine.read());
     add_sample(recording, later);
   }
@@ -116,7 +116,7 @@ void add_record(Program& program) {
   command.add_flag("--with-names", flags->privacy.names, "Keep user names and command lines");
   command.add_flag("--quiet", flags->quiet, "No progress");
   add_machine_options(command, flags->machine);
-  command.footer(kFooter);
+  command.footer(kRecordExamples);
 }
 
 }  // namespace remuda

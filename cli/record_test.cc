@@ -5,7 +5,7 @@
 namespace remuda {
 namespace {
 
-Inventory machine() {
+Inventory watched_machine() {
   Device device{.id = "GPU-1", .kind = DeviceKind::gpu, .serial = "1234"};
   device.status.busy = 0.5;
   device.status.processes = std::vector<Process>{{.pid = 7, .user = "ada", .command = "python secret.py"}};
@@ -15,8 +15,8 @@ Inventory machine() {
 const Process& process(const Status& status) { return status.processes.value().at(0); }
 
 TEST(Redact, TakesOutSerialsUsersAndCommands) {
-  Inventory recording = machine();
-  add_sample(recording, machine());
+  Inventory recording = watched_machine();
+  add_sample(recording, watched_machine());
   redact(recording, {});
   EXPECT_EQ(recording.devices[0].serial.missing().detail, "left out of the recording");
   for (const Status* status : {&recording.devices[0].status, &recording.samples[0].devices[0]}) {
@@ -27,21 +27,21 @@ TEST(Redact, TakesOutSerialsUsersAndCommands) {
 }
 
 TEST(Redact, KeepsWhatIsAskedFor) {
-  Inventory recording = machine();
+  Inventory recording = watched_machine();
   redact(recording, {.serials = true, .names = true});
-  EXPECT_EQ(recording, machine());
+  EXPECT_EQ(recording, watched_machine());
 }
 
 TEST(Redact, LeavesMissingReadingsAsTheyAre) {
-  Inventory recording = machine();
+  Inventory recording = watched_machine();
   recording.devices[0].serial = Missing{MissingReason::unsupported, "no serial"};
   redact(recording, {});
   EXPECT_EQ(recording.devices[0].serial.missing().detail, "no serial");
 }
 
 TEST(AddSample, FollowsDevicesByTheirIds) {
-  Inventory recording = machine();
-  Inventory later = machine();
+  Inventory recording = watched_machine();
+  Inventory later = watched_machine();
   later.time_s = 11;
   later.devices[0].status.busy = 0.75;
   later.devices.insert(later.devices.begin(), Device{.id = "GPU-0", .kind = DeviceKind::gpu});
@@ -53,7 +53,7 @@ TEST(AddSample, FollowsDevicesByTheirIds) {
 }
 
 TEST(AddSample, SaysThatADeviceIsGone) {
-  Inventory recording = machine();
+  Inventory recording = watched_machine();
   add_sample(recording, {.host = "lab", .time_s = 12});
   EXPECT_EQ(recording.samples[0].devices[0].busy.missing().reason, MissingReason::lost);
 }

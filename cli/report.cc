@@ -28,7 +28,7 @@ std::string ratio(double value) { return fmt::format("{:.3f}", value); }
 std::string four_digits(double value) { return fmt::format("{:.4f}", value); }
 std::string one_digit(double value) { return fmt::format("{:.1f}", value); }
 std::string whole(double value) { return fmt::format("{:.0f}", value); }
-std::string percent(double value) { return fmt::format("{:.1f} %", 100 * value); }
+std::string one_digit_percent(double value) { return fmt::format("{:.1f} %", 100 * value); }
 
 std::string policy(const Json& report) {
   return report.contains("balance") ? text_field(report["balance"], "policy", "-") : "-";
@@ -53,14 +53,14 @@ void add_device(const std::vector<Json>& reports, size_t position,
     return position < devices(report).size() ? devices(report)[position] : Json::object();
   };
   add(
-      "share of " + label, [=](const Json& report) { return number("share", percent)(of_device(report)); },
+      "share of " + label, [=](const Json& report) { return number("share", one_digit_percent)(of_device(report)); },
       "of every batch");
   add(
       "waiting, " + label,
       [=](const Json& report) {
         const Json entry = of_device(report);
         const double wait = number_field(entry, "wait_s"), compute = number_field(entry, "compute_s");
-        return wait + compute > 0 ? percent(wait / (wait + compute)) : "-";
+        return wait + compute > 0 ? one_digit_percent(wait / (wait + compute)) : "-";
       },
       "of its time, idle until the others are ready");
 }

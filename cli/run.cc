@@ -26,7 +26,7 @@
 namespace remuda {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kRunExamples =
     "The job sees the devices it was granted, and no others, numbered from 0. They are free again when its last "
     "process\n"
     "is gone, those in the background too. Ctrl-C while it waits leaves the queue.\n\n"
@@ -262,7 +262,7 @@ void add_run(Program& program) {
   add_request_options(command, flags->request);
   add_options(command, *flags);
   add_machine_options(command, flags->machine);
-  command.footer(kFooter);
+  command.footer(kRunExamples);
 }
 
 }  // namespace remuda

@@ -57,7 +57,7 @@ Result<int> topo(const TopoFlags& flags) {
   return 0;
 }
 
-constexpr const char* kFooter =
+constexpr const char* kTopoExamples =
     "Words such as NV2 or SYS tell what joins a pair; the legend explains those that occur. GB/s are assumed from "
     "them,\n"
     "or measured by `remuda bench links`.\n\n"
@@ -94,7 +94,7 @@ void add_topo(Program& program) {
       command.add_option("--set", flags->set, "Ring and tree bottleneck of these devices, as in gpu:0,gpu:1");
   svg->type_name("FILE")->excludes(json);
   set->type_name("DEVICES")->delimiter(',')->excludes(json)->excludes(svg);
-  command.footer(kFooter);
+  command.footer(kTopoExamples);
 }
 
 }  // namespace remuda

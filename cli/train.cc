@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kSignalStatus = 128;
 
-constexpr const char* kFooter =
+constexpr const char* kTrainExamples =
     "Examples:\n"
     "  remuda train job.toml                             train as the file says\n"
     "  remuda train job.toml --devices cpu:0,cpu:1       on these devices\n"
@@ -184,7 +184,7 @@ void add_train(Program& program) {
           },
           "Explain every key of the job file")
       ->trigger_on_parse();
-  command.footer(kFooter);
+  command.footer(kTrainExamples);
 }
 
 }  // namespace remuda

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 constexpr int kCores = 4;
 
 /// A machine with one NUMA node.
-Result<Inventory> machine(const ProbeOptions& options) {
+Result<Inventory> one_node(const ProbeOptions& options) {
   if (options.cpu_devices > kCores) return usage_error("at most 4 CPU devices");
   Inventory inventory{.host = "lab"};
   for (int i = 0; i < std::max(1, options.cpu_devices); ++i)
@@ -28,21 +28,21 @@ auto used(const std::string& id, double slowdown = 1) {
 }
 
 std::string refusal(const DeviceRequest& request) {
-  const auto chosen = choose_devices(request, machine);
+  const auto chosen = choose_devices(request, one_node);
   if (chosen) return "none";
   EXPECT_EQ(chosen.error().kind, ErrorKind::usage);
   return chosen.error().message;
 }
 
 TEST(TrainDevices, AreAllOfTheMachinesWhenNoneIsNamed) {
-  const auto chosen = choose_devices({.cpu_devices = 3}, machine);
+  const auto chosen = choose_devices({.cpu_devices = 3}, one_node);
   ASSERT_TRUE(chosen);
   EXPECT_THAT(chosen->devices, ElementsAre(used("cpu:0"), used("cpu:1"), used("cpu:2")));
   EXPECT_EQ(chosen->note, "");
 }
 
 TEST(TrainDevices, SplitTheCoresWhenTheJobNamesMoreCpusThanThereAre) {
-  const auto chosen = choose_devices({.file = {{"cpu:2", 3.0}, {"cpu:0", 1.0}}}, machine);
+  const auto chosen = choose_devices({.file = {{"cpu:2", 3.0}, {"cpu:0", 1.0}}}, one_node);
   ASSERT_TRUE(chosen);
   EXPECT_THAT(chosen->devices, ElementsAre(used("cpu:2", 3), used("cpu:0")));
   EXPECT_EQ(chosen->inventory.devices.size(), 3u);
@@ -50,13 +50,13 @@ TEST(TrainDevices, SplitTheCoresWhenTheJobNamesMoreCpusThanThereAre) {
 }
 
 TEST(TrainDevices, OfTheCommandLineReplaceTheFilesButKeepItsSlowdowns) {
-  const auto chosen = choose_devices({.file = {{"cpu:0", 2.0}, {"cpu:1", 3.0}}, .line = {"cpu:2", "cpu:1"}}, machine);
+  const auto chosen = choose_devices({.file = {{"cpu:0", 2.0}, {"cpu:1", 3.0}}, .line = {"cpu:2", "cpu:1"}}, one_node);
   ASSERT_TRUE(chosen);
   EXPECT_THAT(chosen->devices, ElementsAre(used("cpu:2"), used("cpu:1", 3)));
 }
 
 TEST(TrainDevices, StayUnsplitWhenOneIsEnough) {
-  const auto chosen = choose_devices({.line = {"cpu:0"}}, machine);
+  const auto chosen = choose_devices({.line = {"cpu:0"}}, one_node);
   ASSERT_TRUE(chosen);
   EXPECT_EQ(chosen->inventory.devices.size(), 1u);
   EXPECT_EQ(chosen->note, "");

@@ -13,7 +13,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
 
-const Inventory kMachine{
+const Inventory kTrainedOn{
     .host = "lab",
     .devices = {{.id = "cpu:0", .cores = std::vector{0}}, {.id = "cpu:1", .cores = std::vector{1, 2, 3}}}};
 
@@ -21,7 +21,7 @@ TEST(TrainWorkers, AreOnePerDeviceOfTheJobInItsOrder) {
   ParsedJob job{.text = "text"};
   job.job.devices = {{"cpu:1"}, {"cpu:0"}};
   const Listener listener{Fd(), 29500};
-  const auto ranks = worker_ranks("/bin/remuda-train", job, kMachine, listener, "tcp");
+  const auto ranks = worker_ranks("/bin/remuda-train", job, kTrainedOn, listener, "tcp");
   ASSERT_TRUE(ranks);
   ASSERT_EQ(ranks->size(), 2u);
   const auto& [first, second] = std::tie((*ranks)[0], (*ranks)[1]);

@@ -53,7 +53,7 @@ Acceptor::Progress Acceptor::advance(Pending& pending) {
   if (got < 0) return drop(pending, "it left in the middle of the handshake");
   pending.got += got;
   if (pending.got == pending.bytes.size()) return hear(pending);
-  if (steady_clock().now_s() < pending.deadline_s) return Progress::waiting;
+  if (monotonic_s() < pending.deadline_s) return Progress::waiting;
   return drop(pending, fmt::format("it did not finish the handshake within {} s", kHandshakeS));
 }
 
@@ -67,7 +67,7 @@ Result<std::optional<Visitor>> Acceptor::next(double deadline_s) {
       it = progress == Progress::waiting ? it + 1 : pending_.erase(it);
       if (visitor) return visitor;
     }
-    if (steady_clock().now_s() >= deadline_s) return std::nullopt;
+    if (monotonic_s() >= deadline_s) return std::nullopt;
     double wake_s = deadline_s;
     std::vector<pollfd> waited;
     if (pending_.size() < kMaxPending) waited.push_back({listener_.get(), POLLIN, 0});

@@ -109,10 +109,10 @@ std::string Endpoint::text() const {
                                                 : fmt::format("[{}]:{}", address, port);
 }
 
-double deadline_after(double seconds) { return steady_clock().now_s() + seconds; }
+double deadline_after(double seconds) { return monotonic_s() + seconds; }
 
 int poll_ms(double deadline_s, int most) {
-  const double left_ms = std::ceil((deadline_s - steady_clock().now_s()) * 1000);
+  const double left_ms = std::ceil((deadline_s - monotonic_s()) * 1000);
   return static_cast<int>(std::clamp(left_ms, 0.0, static_cast<double>(most)));
 }
 
@@ -157,7 +157,7 @@ Result<Fd> dial(const Endpoint& endpoint, double deadline_s) {
     for (const addrinfo* address = addresses.first; address && !fd; address = address->ai_next)
       error = try_connect(*address, deadline_s, fd);
     if (fd) return fd;
-    const double left_s = deadline_s - steady_clock().now_s();
+    const double left_s = deadline_s - monotonic_s();
     if (left_s <= 0) return lost(fmt::format("cannot connect to {}: {}", endpoint.text(), errno_text(error)));
     steady_clock().sleep_s(std::min(pause_s, left_s));
   }
@@ -168,7 +168,7 @@ bool wait_ready(int fd, short events, double deadline_s) {
   for (;;) {
     const int ready = ::poll(&waited, 1, poll_ms(deadline_s));
     if (ready > 0) return true;
-    if (steady_clock().now_s() >= deadline_s) return false;
+    if (monotonic_s() >= deadline_s) return false;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "launch/caretaker.h"
 #include "launch/job_process.h"
 #include "place/place.h"
@@ -51,7 +52,7 @@ class ArrayKeeper {
     Job job = spec_.job;
     job.keeper = own_process_id();
     const auto enter = [&](PoolState& state) -> Result<void> {
-      REMUDA_ASSIGN(id_, remuda::submit(state, job, caretaker_.inventory(), wall_clock_s()));
+      REMUDA_ASSIGN(id_, remuda::submit(state, job, caretaker_.inventory(), wall_s()));
       Job& array = *state.find(id_);
       array.array = id_;
       array.why = text_;
@@ -95,7 +96,7 @@ class ArrayKeeper {
   Result<void> end(const Ending& ending) {
     has_ended_ = true;
     return caretaker_.change([&](PoolState& state) -> Result<void> {
-      remuda::end(state, id_, ending, {}, wall_clock_s());
+      remuda::end(state, id_, ending, {}, wall_s());
       return {};
     });
   }

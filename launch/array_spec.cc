@@ -1,11 +1,11 @@
 #include "launch/array_spec.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <optional>
 #include <set>
 
+#include "base/number.h"
 #include "base/text.h"
 
 namespace remuda {
@@ -13,11 +13,8 @@ namespace {
 
 /// Digits and nothing else, at most `highest`.
 std::optional<int> number(std::string_view text, int highest) {
-  int value = 0;
-  if (text.empty() || text.front() == '-') return std::nullopt;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = error == std::errc{} && end == text.data() + text.size();
-  return is_whole && value <= highest ? std::optional(value) : std::nullopt;
+  const auto value = text.starts_with('-') ? std::nullopt : parse_number<int>(text);
+  return value && *value <= highest ? value : std::nullopt;
 }
 
 struct Range {

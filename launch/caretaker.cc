@@ -1,12 +1,12 @@
 #include "launch/caretaker.h"
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "launch/cgroup_place.h"
 #include "launch/job_sharing.h"
@@ -39,10 +39,6 @@ class PlaceInLine {
 };
 
 }  // namespace
-
-double wall_clock_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 Caretaker::Caretaker(Pool pool, std::string folder, Look look, Inventory inventory)
     : pool_(std::move(pool)), folder_(std::move(folder)), look_(std::move(look)), inventory_(std::move(inventory)) {}
@@ -85,7 +81,7 @@ std::optional<int64_t> Caretaker::confining_job(const PoolState& state) {
 std::vector<ProcessId> Caretaker::start_jobs(PoolState& state) const {
   std::vector<ProcessId> keepers;
   if (confining_job(state)) return keepers;
-  for (const int64_t id : schedule(state, inventory_, held_without_lease(state), {}, wall_clock_s()))
+  for (const int64_t id : schedule(state, inventory_, held_without_lease(state), {}, wall_s()))
     if (const Job* job = state.find(id)) keepers.push_back(job->keeper);
   return keepers;
 }
@@ -97,7 +93,7 @@ Result<std::vector<int64_t>> Caretaker::reap_once() {
       return has_orphans(folder_, job) || !remove_cgroups(folder_, job.id);
     };
     const auto is_living = [&](const ProcessId& process) { return lives(folder_, process); };
-    orphaned = reap(state, is_living, has_left_some, {}, wall_clock_s());
+    orphaned = reap(state, is_living, has_left_some, {}, wall_s());
     return {};
   }));
   sweep_lifelines(folder_);

@@ -12,9 +12,6 @@
 
 namespace remuda {
 
-/// Seconds since 1970.
-double wall_clock_s();
-
 /// One thread; as with Pool, none may be open when a process forks others that open one.
 class Caretaker {
  public:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/text.h"
 
 namespace remuda {
@@ -79,8 +79,7 @@ struct Search {
 void add_members(const std::string& folder, int depth, std::vector<ProcessId>& members) {
   const auto text = read_text(folder + "/cgroup.procs");
   for (const std::string& line : split(text.value_or(""), '\n')) {
-    int pid = 0;  // 0 also stands for one of another pid namespace
-    std::from_chars(line.data(), line.data() + line.size(), pid);
+    const int pid = parse_number<int>(line).value_or(0);  // 0 also stands for one of another pid namespace
     if (auto process = process_id(pid)) members.push_back(std::move(*process));
   }
   if (depth < kDeepest)
@@ -178,9 +177,9 @@ void kill_cgroup(const std::string& folder) {
 
 bool remove_cgroup(const std::string& folder, double patience_s) {
   constexpr double kPause_s = 0.001;
-  const double end_s = steady_clock().now_s() + patience_s;
+  const double end_s = monotonic_s() + patience_s;
   while (!remove_tree(folder)) {
-    if (steady_clock().now_s() >= end_s) return false;
+    if (monotonic_s() >= end_s) return false;
     steady_clock().sleep_s(kPause_s);
   }
   return true;

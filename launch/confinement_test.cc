@@ -2,7 +2,6 @@
 #include "launch/confinement.h"
 
 #include <fcntl.h>
-#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/scratch_folder.h"
 #include "launch/device_filter.h"
 #include "launch/job_process.h"
 
@@ -24,11 +24,8 @@ constexpr unsigned kFreeMajor = 60;
 
 class Confining : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(::mkdtemp(folder_.data())); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string node(unsigned minor) const {
-    const std::string path = folder_ + "/" + std::to_string(minor);
+    const std::string path = scratch_.path(std::to_string(minor));
     ::mknod(path.c_str(), S_IFCHR | 0666, ::makedev(kFreeMajor, minor));
     return path;
   }
@@ -51,7 +48,8 @@ class Confining : public testing::Test {
     return "LC_ALL=C cat '" + path + "' 2>&1 | grep -q 'Operation not permitted'";
   }
 
-  std::string folder_ = std::filesystem::temp_directory_path() / "remuda_confined.XXXXXX";
+  ScratchFolder scratch_;
+  const std::string folder_ = scratch_.path();
 };
 
 TEST_F(Confining, KeepsAJobFromDevices) {

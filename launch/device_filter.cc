@@ -14,7 +14,7 @@
 namespace remuda {
 namespace {
 
-constexpr size_t kMostNodes = 4096;  ///< a jump spans 32767 instructions at most, and each node takes two
+constexpr size_t kMostDenied = 4096;  ///< a jump spans 32767 instructions at most, and each node takes two
 
 enum Register : unsigned char { kAnswer = BPF_REG_0, kContext = BPF_REG_1, kType = BPF_REG_2, kMajor, kMinor };
 
@@ -114,7 +114,7 @@ std::vector<bpf_insn> device_filter(const std::vector<DeviceNode>& denied) {
 }
 
 Result<void> deny_devices(int cgroup, int version, const std::vector<DeviceNode>& denied) {
-  if (denied.size() > kMostNodes)
+  if (denied.size() > kMostDenied)
     return failed(fmt::format("{} device files are more than a filter holds", denied.size()));
   return version == 2 ? attach(cgroup, denied) : write_denials(cgroup, denied);
 }

@@ -1,13 +1,13 @@
 #include "launch/device_nodes.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <optional>
 #include <set>
 
 #include "base/file.h"
+#include "launch/maker.h"
 
 namespace remuda {
 namespace {
@@ -17,12 +17,6 @@ namespace fs = std::filesystem;
 /// Numbers of the kernel's list of devices, Documentation/admin-guide/devices.txt.
 constexpr unsigned kNvidiaMajor = 195, kDrmMajor = 226;
 constexpr int kFirstRenderMinor = 128;
-
-bool is_made_by(const Device& device, std::string_view maker) {
-  std::string vendor = device.vendor;
-  std::ranges::transform(vendor, vendor.begin(), [](unsigned char c) { return std::tolower(c); });
-  return vendor.find(maker) != std::string::npos;
-}
 
 /// "226:128".
 std::optional<DeviceNode> parse_numbers(const std::string& text) {
@@ -54,8 +48,9 @@ std::set<DeviceNode> nodes_of(const Device& device, const std::string& sysfs) {
   std::set<DeviceNode> nodes;
   if (device.pci.has_value()) nodes = drm_nodes(pci_folder(device, sysfs));
   const int minor = device.minor.value_or(-1);
-  if (minor >= 0 && is_made_by(device, "nvidia")) nodes.insert({kNvidiaMajor, static_cast<unsigned>(minor)});
-  if (minor >= kFirstRenderMinor && is_made_by(device, "amd")) nodes.insert({kDrmMajor, static_cast<unsigned>(minor)});
+  if (minor >= 0 && maker_of(device) == Maker::nvidia) nodes.insert({kNvidiaMajor, static_cast<unsigned>(minor)});
+  if (minor >= kFirstRenderMinor && maker_of(device) == Maker::amd)
+    nodes.insert({kDrmMajor, static_cast<unsigned>(minor)});
   return nodes;
 }
 
@@ -64,7 +59,7 @@ bool are_known(const std::set<DeviceNode>& nodes, const Device& device, const st
   if (device.kind == DeviceKind::partition) return true;  // it is reached through its GPU's too
   std::error_code error;
   const bool driven = !device.pci.has_value() || fs::exists(pci_folder(device, sysfs) + "/driver", error);
-  return !driven || (is_made_by(device, "nvidia") ? device.minor.has_value() : !nodes.empty());
+  return !driven || (maker_of(device) == Maker::nvidia ? device.minor.has_value() : !nodes.empty());
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 #include "launch/device_nodes.h"
 
-#include <cstdlib>
-#include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/scratch_folder.h"
 
 namespace remuda {
 namespace {
@@ -15,9 +14,6 @@ using testing::IsEmpty;
 
 class DeviceNodes : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(::mkdtemp(sysfs_.data())); }
-  void TearDown() override { std::filesystem::remove_all(sysfs_); }
-
   Device& gpu(const std::string& vendor, std::optional<int> minor) {
     Device device;
     device.index = static_cast<int>(machine_.devices.size());
@@ -31,17 +27,15 @@ class DeviceNodes : public testing::Test {
   /// Puts it on the PCI bus, under a driver that offers these nodes.
   void on_bus(Device& device, const std::vector<std::pair<std::string, std::string>>& nodes) {
     device.pci = fmt::format("0000:{:02x}:00.0", device.index);
-    const std::string folder = sysfs_ + "/bus/pci/devices/" + device.pci.value();
-    std::filesystem::create_directories(folder + "/driver");
-    for (const auto& [name, numbers] : nodes) {
-      const std::filesystem::path node = std::filesystem::path(folder) / "drm" / name;
-      std::filesystem::create_directories(node);
-      std::ofstream(node / "dev") << numbers << '\n';
-    }
+    const std::string folder = "bus/pci/devices/" + device.pci.value();
+    sysfs_.make_folder(folder + "/driver");
+    for (const auto& [name, numbers] : nodes) sysfs_.write(fmt::format("{}/drm/{}/dev", folder, name), numbers + "\n");
   }
-  Withheld withheld(const std::vector<std::string>& granted) const { return withheld_nodes(machine_, granted, sysfs_); }
+  Withheld withheld(const std::vector<std::string>& granted) const {
+    return withheld_nodes(machine_, granted, sysfs_.path());
+  }
 
-  std::string sysfs_ = std::filesystem::temp_directory_path() / "remuda_nodes.XXXXXX";
+  ScratchFolder sysfs_;
   Inventory machine_;
 };
 

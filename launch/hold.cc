@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "launch/caretaker.h"
 #include "launch/front_link.h"
 #include "launch/held_signals.h"
@@ -83,7 +84,7 @@ class HoldKeeper {
   /// The devices first; then the machine is looked at anew, as somebody may use them still, and others start.
   Result<void> give_back(const std::string& why) {
     REMUDA_TRY(caretaker_.pool().change([&](PoolState& state) -> Result<void> {
-      end(state, id_, {.why = why}, {}, wall_clock_s());
+      end(state, id_, {.why = why}, {}, wall_s());
       return {};
     }));
     REMUDA_TRY(caretaker_.look_again());

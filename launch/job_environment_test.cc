@@ -10,7 +10,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::Pair;
 
-Inventory machine() {
+Inventory four_gpus() {
   Inventory inventory;
   for (int index = 0; index < 4; ++index) {
     Device device;
@@ -27,12 +27,12 @@ Inventory machine() {
 TEST(JobEnvironment, NamesTheLeasedDevicesInInventoryOrder) {
   PoolState state;
   state.leases = {{.job = 2, .device = "gpu:3"}, {.job = 1, .device = "gpu:2"}, {.job = 2, .device = "gpu:0"}};
-  EXPECT_THAT(devices_of(state, 2, machine()), ElementsAre("gpu:0", "gpu:3"));
-  EXPECT_THAT(devices_of(state, 7, machine()), ElementsAre());
+  EXPECT_THAT(devices_of(state, 2, four_gpus()), ElementsAre("gpu:0", "gpu:3"));
+  EXPECT_THAT(devices_of(state, 7, four_gpus()), ElementsAre());
 }
 
 TEST(JobEnvironment, TellsJobPoolDevicesAndShares) {
-  const Visibility environment = job_environment(machine(), "/a/pool", 12, {"gpu:1", "gpu:3"});
+  const Visibility environment = job_environment(four_gpus(), "/a/pool", 12, {"gpu:1", "gpu:3"});
   EXPECT_THAT(environment.set, Contains(Pair("REMUDA_JOB", "12")));
   EXPECT_THAT(environment.set, Contains(Pair("REMUDA_POOL", "/a/pool")));
   EXPECT_THAT(environment.set, Contains(Pair("REMUDA_DEVICES", "gpu:1,gpu:3")));
@@ -41,12 +41,12 @@ TEST(JobEnvironment, TellsJobPoolDevicesAndShares) {
 }
 
 TEST(JobEnvironment, LetsNoProcessOfAJobPassForADaemon) {
-  EXPECT_THAT(job_environment(machine(), "/a/pool", 12, {"gpu:1"}).unset, Contains("REMUDA_DAEMON"));
-  EXPECT_THAT(rank_environment(machine(), "/a/pool", 12, {"gpu:1"}, 0, {}).unset, Contains("REMUDA_DAEMON"));
+  EXPECT_THAT(job_environment(four_gpus(), "/a/pool", 12, {"gpu:1"}).unset, Contains("REMUDA_DAEMON"));
+  EXPECT_THAT(rank_environment(four_gpus(), "/a/pool", 12, {"gpu:1"}, 0, {}).unset, Contains("REMUDA_DAEMON"));
 }
 
 TEST(JobEnvironment, GivesEachRankItsOwnDeviceAndTheWholeSetOfTorchrun) {
-  const Visibility environment = rank_environment(machine(), "/a/pool", 12, {"gpu:1", "gpu:3"}, 1, {29500, 2, 5, 6});
+  const Visibility environment = rank_environment(four_gpus(), "/a/pool", 12, {"gpu:1", "gpu:3"}, 1, {29500, 2, 5, 6});
   const Environment expected{{"CUDA_VISIBLE_DEVICES", "3"},
                              {"REMUDA_DEVICES", "gpu:1,gpu:3"},
                              {"RANK", "1"},

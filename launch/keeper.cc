@@ -65,7 +65,7 @@ class Keeper {
   Result<void> queue_again(const Outcome& outcome) {
     link_.tell(Kind::note, id_, fmt::format("{}; queued again", outcome.why));
     REMUDA_TRY(caretaker_.pool().change([&](PoolState& state) -> Result<void> {
-      requeue(state, id_, {}, wall_clock_s());
+      requeue(state, id_, {}, wall_s());
       return {};
     }));
     return start_others();
@@ -93,10 +93,10 @@ class Keeper {
   /// Waits before the next start, longer each time; false when the job is to end instead, or to be queued again.
   bool back_off(int restarts, Outcome& outcome) {
     constexpr double kFirst_s = 1, kLongest_s = 60;
-    const double end_s = steady_clock().now_s() + std::min(kLongest_s, kFirst_s * std::exp2(std::min(restarts, 10)));
+    const double end_s = monotonic_s() + std::min(kLongest_s, kFirst_s * std::exp2(std::min(restarts, 10)));
     for (;;) {
       if (is_called_off(outcome)) return false;
-      const double left_s = end_s - steady_clock().now_s();
+      const double left_s = end_s - monotonic_s();
       if (left_s <= 0) return true;
       if (!caretaker_.pool().wait({}, left_s, link_.readable())) return false;
     }
@@ -245,7 +245,7 @@ class Keeper {
     const Ending ending{outcome.state.status, outcome.state.signal,
                         outcome.why.empty() ? to_string(outcome.state) : outcome.why};
     const auto recorded = caretaker_.pool().change([&](PoolState& state) -> Result<void> {
-      end(state, id_, ending, {}, wall_clock_s());
+      end(state, id_, ending, {}, wall_s());
       return {};
     });
     if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/text.h"
+#include "launch/maker.h"
 #include "launch/mps_folder.h"
 #include "launch/orphans.h"
 #include "place/version_number.h"
@@ -19,7 +20,7 @@ namespace remuda {
 namespace {
 
 constexpr const char* kProgram = "nvidia-cuda-mps-control";
-constexpr double kKillPatience_s = 2;
+constexpr double kDaemonPatience_s = 2;
 
 /// What the daemon starts with beside its environment: nothing of a job that happens to start it, or of its folder.
 constexpr const char* kStartScript =
@@ -40,11 +41,11 @@ Environment directories(const std::string& folder) {
 
 /// How the child ended; nothing when it has not within the time that a device has to answer. What it says is dropped.
 std::optional<ExitState> await_end(ChildProcess& child) {
-  const double end_s = steady_clock().now_s() + patience_s();
+  const double end_s = monotonic_s() + patience_s();
   bool is_open = true;
   for (;;) {
     if (const auto exit = child.exit_state()) return exit;
-    const double left_s = end_s - steady_clock().now_s();
+    const double left_s = end_s - monotonic_s();
     if (left_s <= 0) return std::nullopt;
     pollfd polled[] = {{child.pidfd(), POLLIN, 0}, {is_open ? child.output() : -1, POLLIN, 0}};
     ::poll(polled, 2, static_cast<int>(left_s * 1000) + 1);
@@ -76,7 +77,7 @@ void remove_folder(const std::string& folder) {
 
 /// Kills what is left of a daemon and removes its folder; false where the kernel does not let go of it.
 bool clear(const std::string& folder) {
-  if (!kill_all([&] { return daemon_processes(folder); }, kKillPatience_s).empty()) return false;
+  if (!kill_all([&] { return daemon_processes(folder); }, kDaemonPatience_s).empty()) return false;
   remove_folder(folder);
   return true;
 }
@@ -130,8 +131,8 @@ void stop_daemon(const std::string& folder) {
   constexpr double kPause_s = 0.02;
   const auto program = find_mps_control();
   if (program && command(*program, folder, "quit")) {
-    const double end_s = steady_clock().now_s() + patience_s();
-    while (!daemon_processes(folder).empty() && steady_clock().now_s() < end_s) steady_clock().sleep_s(kPause_s);
+    const double end_s = monotonic_s() + patience_s();
+    while (!daemon_processes(folder).empty() && monotonic_s() < end_s) steady_clock().sleep_s(kPause_s);
   }
   clear(folder);
 }
@@ -140,8 +141,7 @@ void stop_daemon(const std::string& folder) {
 
 std::string mps_obstacle(const Device& device) {
   static const VersionNumber kFirst{{7}};  // Volta: before it, MPS limits nothing
-  if (device.kind != DeviceKind::gpu || device.vendor.find("NVIDIA") == std::string::npos)
-    return "MPS is for NVIDIA's GPUs";
+  if (device.kind != DeviceKind::gpu || maker_of(device) != Maker::nvidia) return "MPS is for NVIDIA's GPUs";
   const auto capability = VersionNumber::parse(device.compute_capability.value_or(""));
   if (!capability) return "MPS needs compute capability 7.0, and that of this GPU is not known";
   if (*capability < kFirst)

@@ -81,10 +81,10 @@ Result<Fd> MpsFolder::lock(double patience_s) const {
   Fd fd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd && errno == ENOENT) return Fd();
   if (!fd) return refuse();
-  const double end_s = steady_clock().now_s() + patience_s;
+  const double end_s = monotonic_s() + patience_s;
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return refuse();
-    if (steady_clock().now_s() >= end_s)
+    if (monotonic_s() >= end_s)
       return failed(fmt::format("another process has been at work in {} for too long", path_));
     steady_clock().sleep_s(kPause_s);
   }

@@ -8,6 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/scratch_folder.h"
+
 namespace remuda {
 namespace {
 
@@ -20,10 +22,8 @@ using testing::StartsWith;
 /// A pool's folder with a short path, gone with all it holds.
 class MpsFolders : public testing::Test {
  protected:
-  MpsFolders() { EXPECT_NE(::mkdtemp(pool_.data()), nullptr); }
   ~MpsFolders() override {
     if (const auto folder = MpsFolder::find(pool_)) fs::remove_all(folder->path());
-    fs::remove_all(pool_);
   }
   MpsFolder make() const {
     auto folder = MpsFolder::make(pool_);
@@ -36,7 +36,8 @@ class MpsFolders : public testing::Test {
     return info.st_mode & 07777;
   }
 
-  std::string pool_ = "/tmp/remuda-mps.XXXXXX";
+  const ScratchFolder scratch_{"/tmp"};
+  const std::string pool_ = scratch_.path();
 };
 
 TEST_F(MpsFolders, StandsInAPoolOfOneUserAndIsPrivate) {

@@ -1,17 +1,15 @@
 #include "launch/mps.h"
 
 #include <cstdlib>
-#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "base/env.h"
+#include "base/scratch_folder.h"
 
 namespace remuda {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
@@ -56,18 +54,16 @@ TEST(Mps, LimitsThreadsAndMemoryOfTheOneDevice) {
 }
 
 TEST(Mps, LooksForItsProgramInThePathOnly) {
-  std::string folder = "/tmp/remuda-mps-path.XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const ScratchFolder folder;
   const std::string before = env::get(env::path).value_or("");
-  ::setenv("PATH", ("relative::" + folder + ":/nowhere").c_str(), 1);
+  ::setenv("PATH", ("relative::" + folder.path() + ":/nowhere").c_str(), 1);
   EXPECT_EQ(find_mps_control(), std::nullopt);
-  fs::create_directory(folder + "/nvidia-cuda-mps-control");
+  folder.make_folder("nvidia-cuda-mps-control");
   EXPECT_EQ(find_mps_control(), std::nullopt) << "a folder is no program";
-  fs::remove(folder + "/nvidia-cuda-mps-control");
-  fs::create_symlink("/bin/true", folder + "/nvidia-cuda-mps-control");
-  EXPECT_EQ(find_mps_control(), folder + "/nvidia-cuda-mps-control");
+  folder.remove("nvidia-cuda-mps-control");
+  folder.link("nvidia-cuda-mps-control", "/bin/true");
+  EXPECT_EQ(find_mps_control(), folder.path("nvidia-cuda-mps-control"));
   ::setenv("PATH", before.c_str(), 1);
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "launch/orphans.h"
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <filesystem>
 #include <fmt/format.h>
@@ -12,34 +11,20 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/number.h"
+#include "base/process_stat.h"
 #include "base/text.h"
 #include "launch/cgroup.h"
 
 namespace remuda {
 namespace {
 
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
 std::vector<int> all_processes() {
   std::vector<int> pids;
   std::error_code error;
   for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error))
-    if (const auto pid = number(entry->path().filename().string())) pids.push_back(*pid);
+    if (const auto pid = parse_number<int>(entry->path().filename().string())) pids.push_back(*pid);
   return pids;
-}
-
-std::optional<int> parent_of(int pid) {
-  constexpr size_t kLongest = 8192;
-  const auto text = read_text(fmt::format("/proc/{}/stat", pid), kLongest);
-  if (!text) return std::nullopt;
-  const size_t name_end = text->rfind(") ");  // "PID (NAME) STATE PARENT ..."
-  if (name_end == std::string::npos) return std::nullopt;
-  const auto fields = split(std::string_view(*text).substr(name_end + 2), ' ');
-  return fields.size() < 2 ? std::nullopt : number(fields[1]);
 }
 
 void add_children(const std::multimap<int, int>& children, int parent, const std::vector<int>& except,
@@ -92,7 +77,7 @@ bool may_be_of(const Job& job, int pid, Seen seen) {
 std::vector<ProcessId> descendants(int root, const std::vector<int>& except) {
   std::multimap<int, int> children;
   for (const int pid : all_processes())
-    if (const auto parent = parent_of(pid)) children.emplace(*parent, pid);
+    if (const auto stat = process_stat(pid)) children.emplace(stat->parent, pid);
   std::vector<int> pids;
   add_children(children, root, except, pids);
   for (size_t next = 0; next < pids.size(); ++next) add_children(children, pids[next], except, pids);
@@ -137,13 +122,13 @@ bool send_signal(const ProcessId& process, int number) {
 std::vector<ProcessId> kill_all(const std::function<std::vector<ProcessId>()>& find, double patience_s,
                                 const std::function<void()>& between) {
   constexpr double kFirstPause_s = 0.001, kLongestPause_s = 0.1;
-  const double end_s = steady_clock().now_s() + patience_s;
+  const double end_s = monotonic_s() + patience_s;
   double pause_s = kFirstPause_s;
   for (;;) {
     const std::vector<ProcessId> left = find();
     for (const ProcessId& process : left) send_signal(process, SIGKILL);
     between();
-    if (left.empty() || steady_clock().now_s() > end_s) return left;
+    if (left.empty() || monotonic_s() > end_s) return left;
     steady_clock().sleep_s(pause_s);
     pause_s = std::min(2 * pause_s, kLongestPause_s);
   }

@@ -14,7 +14,7 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr double kPatience_s = 10;
+constexpr double kCarrierPatience_s = 10;
 
 /// A shell with a child and a grandchild that all wait for ever; it has written "ready" when they are there.
 ChildProcess family(const Environment& environment = {}) {
@@ -60,7 +60,7 @@ TEST(Orphans, DaemonsAreNobodysButTheirOwn) {
 
 TEST(Orphans, KillsUntilNoneIsLeft) {
   ChildProcess shell = family({{kJobVariable, "13"}, {kPoolVariable, "/a/pool"}});
-  const auto left = kill_all([] { return carriers("/a/pool", 13); }, kPatience_s, [&] { shell.exit_state(); });
+  const auto left = kill_all([] { return carriers("/a/pool", 13); }, kCarrierPatience_s, [&] { shell.exit_state(); });
   EXPECT_THAT(left, IsEmpty());
   EXPECT_EQ(await_exit(shell).signal, SIGKILL);
 }

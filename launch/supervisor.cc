@@ -21,7 +21,7 @@ class Supervision {
   Outcome run() {
     while (running() && !given_up()) {
       wait();
-      now_s_ = steady_clock().now_s();
+      now_s_ = monotonic_s();
       for (auto& rank : ranks_) rank.read(now_s_);
       take_signals();
       decide();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <csignal>
 #include <fmt/format.h>
-#include <limits>
 #include <utility>
 
 #include "base/clock.h"
@@ -11,11 +10,8 @@
 namespace remuda {
 namespace {
 
-constexpr double kNever_s = std::numeric_limits<double>::infinity();
 constexpr double kTellEvery_s = 0.2;
 constexpr const char* kTaskVariable = "REMUDA_TASK";
-
-double now_s() { return steady_clock().now_s(); }
 
 }  // namespace
 
@@ -33,7 +29,7 @@ void TaskRun::step(Crew& crew) {
     if (slot == slots_.end()) continue;
     slot->pid = 0;
     if (end.state.signal == SIGINT) queue_.close();  // as a shell ends its loop: the user's Ctrl-C came here first
-    queue_.ended(static_cast<size_t>(slot - slots_.begin()), end.state, now_s() - slot->started_s);
+    queue_.ended(static_cast<size_t>(slot - slots_.begin()), end.state, monotonic_s() - slot->started_s);
     has_changed = true;
   }
   while (const auto assignment = queue_.next()) {
@@ -41,7 +37,7 @@ void TaskRun::step(Crew& crew) {
     has_changed = true;
   }
   if (has_changed) tell_at_s_ = std::min(tell_at_s_, told_s_ + kTellEvery_s);
-  if (now_s() >= tell_at_s_) tell_progress();
+  if (monotonic_s() >= tell_at_s_) tell_progress();
 }
 
 void TaskRun::start(Crew& crew, const TaskQueue::Assignment& assignment) {
@@ -49,7 +45,7 @@ void TaskRun::start(Crew& crew, const TaskQueue::Assignment& assignment) {
   JobProcess process = slot.process;
   process.argv = list_.argv(assignment.task);
   process.environment.emplace_back(kTaskVariable, std::to_string(assignment.task));
-  slot.started_s = now_s();
+  slot.started_s = monotonic_s();
   if (const auto started = crew.add(process)) {
     slot.pid = crew.processes().back().pid;
   } else {
@@ -62,7 +58,7 @@ void TaskRun::start(Crew& crew, const TaskQueue::Assignment& assignment) {
 }
 
 void TaskRun::tell_progress() {
-  told_s_ = now_s();
+  told_s_ = monotonic_s();
   tell_at_s_ = kNever_s;
   const size_t ended = queue_.done() + queue_.failures().size();
   tell_(progress_text(queue_), static_cast<double>(ended) / static_cast<double>(queue_.total()));

@@ -39,7 +39,7 @@ Result<bool> Turn::enter() {
   job.keeper = own_process_id();
   const auto changed = caretaker_.change(
       [&](PoolState& state) -> Result<void> {
-        REMUDA_ASSIGN(id_, remuda::submit(state, job, caretaker_.inventory(), wall_clock_s()));
+        REMUDA_ASSIGN(id_, remuda::submit(state, job, caretaker_.inventory(), wall_s()));
         if (spec_.log_only && job.log.empty()) state.find(id_)->log = pool_log_path(spec_.pool, id_);
         return {};
       },
@@ -89,7 +89,7 @@ Result<PoolState> Turn::look() {
   const Job* job = state.find(id_);
   if (!job || job->state != JobState::waiting || !(looks_after_all_ || was_first)) return state;
   REMUDA_TRY(caretaker_.tidy());
-  const double now_s = steady_clock().now_s();
+  const double now_s = monotonic_s();
   if (was_first && now_s - looked_at_s_ >= (spec_.live ? kLiveLook_s : kRecordedLook_s)) {
     looked_at_s_ = now_s;
     if (spec_.live) REMUDA_TRY(caretaker_.look_again());
@@ -130,7 +130,7 @@ Result<bool> Turn::gone_from(const std::string& why, int status) {
 
 Result<bool> Turn::leave(int signal) {
   REMUDA_TRY(caretaker_.change([&](PoolState& state) -> Result<void> {
-    end(state, id_, {.signal = signal, .why = "left the queue"}, {}, wall_clock_s());
+    end(state, id_, {.signal = signal, .why = "left the queue"}, {}, wall_s());
     return {};
   }));
   return gone_from("", exit_code({0, signal}));

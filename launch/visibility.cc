@@ -1,23 +1,14 @@
 #include "launch/visibility.h"
 
 #include <algorithm>
-#include <cctype>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <numeric>
 
+#include "launch/maker.h"
+
 namespace remuda {
 namespace {
-
-enum class Maker { nvidia, amd, other };
-
-Maker maker_of(const Device& device) {
-  std::string vendor = device.vendor;
-  std::ranges::transform(vendor, vendor.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (vendor.find("nvidia") != std::string::npos) return Maker::nvidia;
-  if (vendor.find("amd") != std::string::npos || vendor.find("advanced micro") != std::string::npos) return Maker::amd;
-  return Maker::other;
-}
 
 /// Its number among the GPUs of its maker, in inventory order.
 int number_of(const Inventory& inventory, const Device& device) {

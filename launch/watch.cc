@@ -2,20 +2,16 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <limits>
 
 #include "base/clock.h"
 
 namespace remuda {
 namespace {
 
-constexpr double kNever_s = std::numeric_limits<double>::infinity();
 constexpr double kKillPatience_s = 5, kKillAgain_s = 1, kNoteAfter_s = 1, kLongestPause_s = 3600, kRest_s = 0.1,
                  kLongestBlind_s = 1;
 /// Who tells a whole cgroup to stop tells the front and the keeper: one word, come two ways.
 constexpr double kSameWord_s = 1;
-
-double now_s() { return steady_clock().now_s(); }
 
 std::string pids_text(const std::vector<ProcessId>& processes) {
   std::string text;
@@ -33,7 +29,7 @@ Watch::Watch(const RunSpec& spec, int64_t job, Pool& pool, FrontLink& link, cons
       link_(link),
       confinement_(confinement),
       restart_(restart),
-      limit_at_s_(spec.job.time_limit_s > 0 ? now_s() + spec.job.time_limit_s : kNever_s),
+      limit_at_s_(spec.job.time_limit_s > 0 ? monotonic_s() + spec.job.time_limit_s : kNever_s),
       kill_at_s_(kNever_s),
       note_at_s_(kNever_s) {}
 
@@ -64,9 +60,9 @@ Outcome Watch::watch() {
 
 void Watch::hear_what_ended_it() {
   constexpr double kSameMoment_s = 0.2;
-  const double end_s = now_s() + kSameMoment_s;
-  while (!outcome_.stopped && !link_.gone() && now_s() < end_s) {
-    link_.rest(end_s - now_s());
+  const double end_s = monotonic_s() + kSameMoment_s;
+  while (!outcome_.stopped && !link_.gone() && monotonic_s() < end_s) {
+    link_.rest(end_s - monotonic_s());
     for (const SignalNews& news : link_.news()) take(news);
   }
 }
@@ -96,11 +92,11 @@ void Watch::take(const SignalNews& news) {
   if (news.number != SIGTERM && !ends_all) {
     if (!news.from_terminal) crew_.signal(news.number);
   } else if (outcome_.stopped) {
-    if (now_s() - told_at_s_ < kSameWord_s) return;
+    if (monotonic_s() - told_at_s_ < kSameWord_s) return;
     outcome_.may_requeue = false;
-    kill_at_s_ = now_s();
+    kill_at_s_ = monotonic_s();
   } else {
-    told_at_s_ = now_s();
+    told_at_s_ = monotonic_s();
     stop("was told to stop", news.number == SIGTERM, spec_.grace_s);
   }
 }
@@ -129,18 +125,18 @@ void Watch::look_at_members() {
     }
     return;
   }
-  if (restart_ && !result->ok() && !outcome_.stopped) kill_at_s_ = std::min(kill_at_s_, now_s());
-  if (note_at_s_ == kNever_s) note_at_s_ = now_s() + kNoteAfter_s;
+  if (restart_ && !result->ok() && !outcome_.stopped) kill_at_s_ = std::min(kill_at_s_, monotonic_s());
+  if (note_at_s_ == kNever_s) note_at_s_ = monotonic_s() + kNoteAfter_s;
 }
 
 void Watch::look_at_clock() {
-  const double now = now_s();
+  const double now = monotonic_s();
   if (now >= limit_at_s_) {
     limit_at_s_ = kNever_s;
     if (!outcome_.stopped)
       stop(fmt::format("reached its time limit of {:g} s", spec_.job.time_limit_s), true, spec_.grace_s);
   }
-  if (now_s() >= kill_at_s_) kill();
+  if (monotonic_s() >= kill_at_s_) kill();
   if (now >= note_at_s_) {
     note_at_s_ = std::numeric_limits<double>::max();
     link_.tell(Message::Kind::note, job_, "its command has ended; waiting for the processes that it left behind");
@@ -152,14 +148,14 @@ void Watch::stop(const std::string& why, bool may_requeue, double grace_s) {
   outcome_.may_requeue = may_requeue;
   outcome_.why = why;
   if (tasks_) tasks_->close();
-  kill_at_s_ = std::min(kill_at_s_, now_s() + grace_s);
+  kill_at_s_ = std::min(kill_at_s_, monotonic_s() + grace_s);
   if (grace_s <= 0) return;
   crew_.signal(spec_.stop_signal);
   crew_.signal(SIGCONT);  // a stopped job could not hear it
 }
 
 void Watch::kill() {
-  kill_at_s_ = now_s() + kKillAgain_s;
+  kill_at_s_ = monotonic_s() + kKillAgain_s;
   confinement_.kill();
   const auto left = crew_.kill(kKillPatience_s);
   if (!left.empty())
@@ -169,8 +165,8 @@ void Watch::kill() {
 void Watch::pause() {
   if (crew_.all_gone()) return;
   const double until_s = std::min(
-      {limit_at_s_, kill_at_s_, note_at_s_, now_s() + kLongestPause_s, tasks_ ? tasks_->wake_at_s() : kNever_s});
-  const double seconds = std::max(0.0, until_s - now_s());
+      {limit_at_s_, kill_at_s_, note_at_s_, monotonic_s() + kLongestPause_s, tasks_ ? tasks_->wake_at_s() : kNever_s});
+  const double seconds = std::max(0.0, until_s - monotonic_s());
   // The pool is read after each of its changes, so rather not after each one; and where it cannot be read, the job goes
   // on.
   if (link_.rest(std::min(seconds, kRest_s))) return;

@@ -52,7 +52,7 @@ WatchedRank::WatchedRank(int rank, std::string device, ChildProcess process, Fd 
       listener_(&listener),
       event_lines_(kEventLimit),
       output_lines_(kOutputLimit),
-      heard_at_s_(steady_clock().now_s()),
+      heard_at_s_(monotonic_s()),
       now_s_(heard_at_s_) {
   facts_.rank = rank;
   facts_.device = std::move(device);

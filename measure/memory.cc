@@ -12,14 +12,14 @@
 namespace remuda::measure {
 namespace {
 
-constexpr size_t kLine = 128;  // two lines at once is what most prefetchers fetch
+constexpr size_t kChainLine = 128;  // two lines at once is what most prefetchers fetch
 constexpr size_t kLoadsPerRun = 4096;
 constexpr int64_t kLeastBytes = 64 << 20, kMostBytes = 256 << 20;
 constexpr int64_t kFloorBytes = 1 << 20;
 constexpr int64_t kPartOfMemory = 8;
 
 const uint64_t& entry(std::span<const std::byte> chain, uint64_t line) {
-  return *reinterpret_cast<const uint64_t*>(chain.data() + line * kLine);
+  return *reinterpret_cast<const uint64_t*>(chain.data() + line * kChainLine);
 }
 
 }  // namespace
@@ -43,17 +43,17 @@ double copy_gbps(Team& team, std::span<std::byte> to, std::span<const std::byte>
 
 // next = 5 line + 2731 (mod lines): as 5 is 1 more than a multiple of 4, and 2731 is odd, it passes each line once.
 void lay_chain(std::span<std::byte> memory) {
-  REMUDA_CHECK(std::has_single_bit(memory.size()) && memory.size() >= 8 * kLine, "a chain fills a power of two");
-  const uint64_t lines = memory.size() / kLine;
+  REMUDA_CHECK(std::has_single_bit(memory.size()) && memory.size() >= 8 * kChainLine, "a chain fills a power of two");
+  const uint64_t lines = memory.size() / kChainLine;
   for (uint64_t line = 0; line < lines; ++line) {
     const uint64_t next = (line * 5 + 2731) % lines;
-    std::memcpy(memory.data() + line * kLine, &next, sizeof next);
+    std::memcpy(memory.data() + line * kChainLine, &next, sizeof next);
   }
 }
 
 double load_latency_us(std::span<const std::byte> chain, double seconds) {
   uint64_t line = 0;
-  const uint64_t mask = chain.size() / kLine - 1;  // what stands in the memory never leads out of it
+  const uint64_t mask = chain.size() / kChainLine - 1;  // what stands in the memory never leads out of it
   const auto run = [&] {
     for (size_t i = 0; i < kLoadsPerRun; ++i) line = entry(chain, line) & mask;
   };

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr double kShortestFigure_s = 0.001;
 constexpr double kFiguresPerDevice = 8, kFiguresPerPair = 3;
-constexpr int64_t kLeastBytes = 1 << 12, kMostBytes = int64_t{1} << 32;
+constexpr int64_t kLeastPlanBytes = 1 << 12, kMostPlanBytes = int64_t{1} << 32;
 constexpr size_t kMostDevices = 4096;
 
 bool are_measured_as_pair(const PlanDevice& a, const PlanDevice& b) {
@@ -31,7 +31,8 @@ void share_out(Plan& plan, double seconds) {
 Result<void> check(const Plan& plan) {
   if (plan.devices.empty() || plan.devices.size() > kMostDevices)
     return usage_error(fmt::format("a plan has 1 to {} devices, not {}", kMostDevices, plan.devices.size()));
-  if (plan.bytes < kLeastBytes || plan.bytes > kMostBytes || !std::has_single_bit(static_cast<uint64_t>(plan.bytes)))
+  if (plan.bytes < kLeastPlanBytes || plan.bytes > kMostPlanBytes ||
+      !std::has_single_bit(static_cast<uint64_t>(plan.bytes)))
     return usage_error(fmt::format("{} is no size for the buffers of a plan", plan.bytes));
   if (!(plan.figure_s > 0)) return usage_error("a plan needs time for its figures");
   const int ranks = static_cast<int>(plan.devices.size());

@@ -24,13 +24,13 @@ void relax() {
 
 /// The turn that comes after `last`; nothing when none comes in time.
 Result<uint64_t> next_turn(const Ball& ball, uint64_t last) {
-  const double deadline_s = steady_clock().now_s() + kPatience_s;
+  const double deadline_s = monotonic_s() + kPatience_s;
   do {
     for (int spin = 0; spin < kSpinsPerLook; ++spin) {
       if (const uint64_t turn = ball.turn.load(std::memory_order_acquire); turn != last) return turn;
       relax();
     }
-  } while (steady_clock().now_s() < deadline_s);
+  } while (monotonic_s() < deadline_s);
   return failed("the other side of a latency measurement did not answer");
 }
 
@@ -43,11 +43,11 @@ Result<void> send_and_wait(Ball& ball, uint64_t turn) {
 Result<double> serve(Ball& ball, double seconds) {
   uint64_t turn = 0;
   std::vector<double> hops;
-  const double end_s = steady_clock().now_s() + seconds;
-  while (hops.empty() || (steady_clock().now_s() < end_s && hops.size() < kMostRuns)) {
-    const double start_s = steady_clock().now_s();
+  const double end_s = monotonic_s() + seconds;
+  while (hops.empty() || (monotonic_s() < end_s && hops.size() < kMostRuns)) {
+    const double start_s = monotonic_s();
     for (int round = 0; round < kRoundsPerRun; ++round, turn += 2) REMUDA_TRY(send_and_wait(ball, turn + 1));
-    hops.push_back((steady_clock().now_s() - start_s) / (2 * kRoundsPerRun));
+    hops.push_back((monotonic_s() - start_s) / (2 * kRoundsPerRun));
   }
   REMUDA_TRY(send_and_wait(ball, kEnd));
   return median(std::move(hops));

@@ -23,16 +23,15 @@ double median(std::vector<double> values) {
 double median_s(double seconds, const std::function<double()>& timed) {
   timed();
   std::vector<double> taken;
-  const double end_s = steady_clock().now_s() + seconds;
-  while (taken.size() < kAtLeast || (steady_clock().now_s() < end_s && taken.size() < kAtMost))
-    taken.push_back(timed());
+  const double end_s = monotonic_s() + seconds;
+  while (taken.size() < kAtLeast || (monotonic_s() < end_s && taken.size() < kAtMost)) taken.push_back(timed());
   return median(std::move(taken));
 }
 
 double time_s(const std::function<void()>& call) {
-  const double start_s = steady_clock().now_s();
+  const double start_s = monotonic_s();
   call();
-  return steady_clock().now_s() - start_s;
+  return monotonic_s() - start_s;
 }
 
 }  // namespace remuda::measure

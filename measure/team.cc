@@ -9,7 +9,7 @@ namespace remuda::measure {
 namespace {
 
 constexpr int kAnyCore = -1;
-constexpr size_t kLine = 64;
+constexpr size_t kCacheLine = 64;
 
 void stay_on(int core) {
   if (core == kAnyCore) return;
@@ -53,7 +53,7 @@ void Team::work(size_t index, int core) {
 }
 
 size_t part_begin(size_t bytes, size_t index, size_t count) {
-  return index == count ? bytes : bytes / count * index / kLine * kLine;
+  return index == count ? bytes : bytes / count * index / kCacheLine * kCacheLine;
 }
 
 }  // namespace remuda::measure

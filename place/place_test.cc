@@ -46,27 +46,22 @@ Inventory cut_machine() {
   return inventory;
 }
 
-std::vector<std::string> devices(const Inventory& inventory, const Request& request,
-                                 const std::vector<Held>& held = {}) {
-  return placed(inventory, request, held).devices;
-}
-
 TEST(Place, TheFastestRingWins) {
-  EXPECT_THAT(devices(two_pairs(), {.count = 2}), ElementsAre("gpu:0", "gpu:1"));
-  EXPECT_THAT(devices(two_pairs(), {.count = 2}, busy({0})), ElementsAre("gpu:2", "gpu:3"));
+  EXPECT_THAT(placed_on(two_pairs(), {.count = 2}), ElementsAre("gpu:0", "gpu:1"));
+  EXPECT_THAT(placed_on(two_pairs(), {.count = 2}, busy({0})), ElementsAre("gpu:2", "gpu:3"));
 }
 
 TEST(Place, OneDeviceJobsTakeTheLeftover) {
-  EXPECT_THAT(devices(two_pairs(), {}, busy({3})), ElementsAre("gpu:2"));
-  EXPECT_THAT(devices(two_pairs(), {}, busy({0})), ElementsAre("gpu:1"));
+  EXPECT_THAT(placed_on(two_pairs(), {}, busy({3})), ElementsAre("gpu:2"));
+  EXPECT_THAT(placed_on(two_pairs(), {}, busy({0})), ElementsAre("gpu:1"));
 }
 
 TEST(Place, LikeDevicesUnlessAskedOtherwise) {
   Inventory inventory = two_pairs();
   inventory.devices[1].model = "Acme H100";
   inventory.devices[1].multiprocessors = 132;
-  EXPECT_THAT(devices(inventory, {.count = 2}), ElementsAre("gpu:2", "gpu:3"));
-  EXPECT_THAT(devices(inventory, {.count = 2}, busy({2})), ElementsAre("gpu:0", "gpu:3"));
+  EXPECT_THAT(placed_on(inventory, {.count = 2}), ElementsAre("gpu:2", "gpu:3"));
+  EXPECT_THAT(placed_on(inventory, {.count = 2}, busy({2})), ElementsAre("gpu:0", "gpu:3"));
   const Placement mixed = placed(inventory, {.count = 2, .any_model = true}, busy({2}));
   EXPECT_THAT(mixed.devices, ElementsAre("gpu:0", "gpu:1"));
   EXPECT_THAT(mixed.shares, ElementsAre(0.5, 0.5));
@@ -78,7 +73,7 @@ TEST(Place, LikeSpeedsBeforeUnlikeOnes) {
   Inventory inventory = make_gpus(3);
   for (int i = 0; i < 3; ++i)
     inventory.measured_devices.push_back({.id = inventory.devices[i].id, .gemm = {{"float32", i == 1 ? 50.0 : 100.0}}});
-  EXPECT_THAT(devices(inventory, {.count = 2}), ElementsAre("gpu:0", "gpu:2"));
+  EXPECT_THAT(placed_on(inventory, {.count = 2}), ElementsAre("gpu:0", "gpu:2"));
   EXPECT_THAT(placed(inventory, {.count = 2}, busy({0})).shares, ElementsAre(1.0 / 3, 2.0 / 3));
 }
 
@@ -86,7 +81,7 @@ TEST(Place, OneNumaNodeAndOneRootBeforeTwo) {
   Inventory inventory = make_gpus(4);
   inventory.devices[0].numa_node = 1;
   inventory.devices[1].pcie_root = "pci0000:10";
-  EXPECT_THAT(devices(inventory, {.count = 2}), ElementsAre("gpu:2", "gpu:3"));
+  EXPECT_THAT(placed_on(inventory, {.count = 2}), ElementsAre("gpu:2", "gpu:3"));
 }
 
 TEST(Place, MemoryModelCapabilityAndConditionNarrow) {
@@ -95,20 +90,20 @@ TEST(Place, MemoryModelCapabilityAndConditionNarrow) {
   inventory.devices[1].compute_capability = "7.5";
   inventory.devices[2].model = "Acme Other";
   const auto parse = [](const char* text) { return Where::parse(text).value(); };
-  EXPECT_THAT(devices(inventory, {.memory_bytes = 40 * kGiB}), ElementsAre("gpu:1"));
-  EXPECT_THAT(devices(inventory, {.model = "other"}), ElementsAre("gpu:2"));
+  EXPECT_THAT(placed_on(inventory, {.memory_bytes = 40 * kGiB}), ElementsAre("gpu:1"));
+  EXPECT_THAT(placed_on(inventory, {.model = "other"}), ElementsAre("gpu:2"));
   Request request{.count = 3, .any_model = true};
   request.capability = Capability::parse("bf16").value();
-  EXPECT_THAT(devices(inventory, request), ElementsAre("gpu:0", "gpu:2", "gpu:3"));
-  EXPECT_THAT(devices(inventory, {.where = parse("index > 2")}), ElementsAre("gpu:3"));
+  EXPECT_THAT(placed_on(inventory, request), ElementsAre("gpu:0", "gpu:2", "gpu:3"));
+  EXPECT_THAT(placed_on(inventory, {.where = parse("index > 2")}), ElementsAre("gpu:3"));
 }
 
 TEST(Place, NamedDevicesAreTheChoice) {
   Inventory inventory = two_pairs();
-  EXPECT_THAT(devices(inventory, {.count = 2, .devices = {"0", "gpu:2"}}), ElementsAre("gpu:0", "gpu:2"));
-  EXPECT_THAT(devices(inventory, {.count = 2, .devices = {"0", "2", "3"}}), ElementsAre("gpu:2", "gpu:3"));
+  EXPECT_THAT(placed_on(inventory, {.count = 2, .devices = {"0", "gpu:2"}}), ElementsAre("gpu:0", "gpu:2"));
+  EXPECT_THAT(placed_on(inventory, {.count = 2, .devices = {"0", "2", "3"}}), ElementsAre("gpu:2", "gpu:3"));
   inventory.devices[2].model = "Acme Other";
-  EXPECT_THAT(devices(inventory, {.count = 2, .devices = {"0", "2"}}), ElementsAre("gpu:0", "gpu:2"))
+  EXPECT_THAT(placed_on(inventory, {.count = 2, .devices = {"0", "2"}}), ElementsAre("gpu:0", "gpu:2"))
       << "to name unlike devices is to ask for them";
 }
 
@@ -119,46 +114,46 @@ TEST(Place, LinksMayBeAskedFor) {
   inventory.links[0].peer_access = PeerAccess::ok;
   for (int gpu : {0, 1}) inventory.devices[gpu].pcie_generation_max = 5;
   for (int gpu : {0, 1}) inventory.devices[gpu].pcie_width_max = 16;
-  EXPECT_THAT(devices(inventory, {.count = 2}), ElementsAre("gpu:0", "gpu:1"))
+  EXPECT_THAT(placed_on(inventory, {.count = 2}), ElementsAre("gpu:0", "gpu:1"))
       << "generation 5 is faster than one link";
-  EXPECT_THAT(devices(inventory, {.count = 2, .link = LinkNeed::nvlink}), ElementsAre("gpu:2", "gpu:3"));
-  EXPECT_THAT(devices(inventory, {.count = 2, .link = LinkNeed::p2p}), ElementsAre("gpu:0", "gpu:1"));
-  EXPECT_THAT(devices(inventory, {.count = 2, .link = LinkNeed::p2p}, busy({0})), ElementsAre("gpu:2", "gpu:3"));
+  EXPECT_THAT(placed_on(inventory, {.count = 2, .link = LinkNeed::nvlink}), ElementsAre("gpu:2", "gpu:3"));
+  EXPECT_THAT(placed_on(inventory, {.count = 2, .link = LinkNeed::p2p}), ElementsAre("gpu:0", "gpu:1"));
+  EXPECT_THAT(placed_on(inventory, {.count = 2, .link = LinkNeed::p2p}, busy({0})), ElementsAre("gpu:2", "gpu:3"));
 }
 
 TEST(Place, SharesArePackedTightly) {
   const Inventory inventory = make_gpus(3);
   const std::vector<Held> held{{.device = "gpu:1", .share = 0.3}, {.device = "gpu:2", .share = 0.6}};
-  EXPECT_THAT(devices(inventory, {.share = 0.3}, held), ElementsAre("gpu:2"));
-  EXPECT_THAT(devices(inventory, {.share = 0.4}, held), ElementsAre("gpu:2"));
-  EXPECT_THAT(devices(inventory, {.share = 0.5}, held), ElementsAre("gpu:1"));
-  EXPECT_THAT(devices(inventory, {.share = 0.8}, held), ElementsAre("gpu:0"));
-  EXPECT_THAT(devices(inventory, {}, held), ElementsAre("gpu:0"));
+  EXPECT_THAT(placed_on(inventory, {.share = 0.3}, held), ElementsAre("gpu:2"));
+  EXPECT_THAT(placed_on(inventory, {.share = 0.4}, held), ElementsAre("gpu:2"));
+  EXPECT_THAT(placed_on(inventory, {.share = 0.5}, held), ElementsAre("gpu:1"));
+  EXPECT_THAT(placed_on(inventory, {.share = 0.8}, held), ElementsAre("gpu:0"));
+  EXPECT_THAT(placed_on(inventory, {}, held), ElementsAre("gpu:0"));
 }
 
 TEST(Place, ThreeTenthsFitBesideSevenTenths) {
   const std::vector<Held> held{
       {.device = "gpu:0", .share = 0.1}, {.device = "gpu:0", .share = 0.2}, {.device = "gpu:0", .share = 0.4}};
-  EXPECT_THAT(devices(make_gpus(1), {.share = 0.3}, held), ElementsAre("gpu:0"));
+  EXPECT_THAT(placed_on(make_gpus(1), {.share = 0.3}, held), ElementsAre("gpu:0"));
 }
 
 TEST(Place, PartitionsAreTakenWhenMeant) {
   const Inventory inventory = cut_machine();
-  EXPECT_THAT(devices(inventory, {}), ElementsAre("gpu:1"));
-  EXPECT_THAT(devices(inventory, {.devices = {"half"}}), ElementsAre("half"));
-  EXPECT_THAT(devices(inventory, {.share = 0.3}), ElementsAre("half")) << "the whole GPU stays whole";
-  EXPECT_THAT(devices(inventory, {.share = 0.1}), ElementsAre("eighth")) << "the tightest fit";
-  EXPECT_THAT(devices(inventory, {.share = 0.3}, {{.device = "half", .holder = "bob"}}), ElementsAre("gpu:1"));
-  EXPECT_THAT(devices(inventory, {.where = Where::parse("type == 'mig' && memory >= 10Gi").value()}),
+  EXPECT_THAT(placed_on(inventory, {}), ElementsAre("gpu:1"));
+  EXPECT_THAT(placed_on(inventory, {.devices = {"half"}}), ElementsAre("half"));
+  EXPECT_THAT(placed_on(inventory, {.share = 0.3}), ElementsAre("half")) << "the whole GPU stays whole";
+  EXPECT_THAT(placed_on(inventory, {.share = 0.1}), ElementsAre("eighth")) << "the tightest fit";
+  EXPECT_THAT(placed_on(inventory, {.share = 0.3}, {{.device = "half", .holder = "bob"}}), ElementsAre("gpu:1"));
+  EXPECT_THAT(placed_on(inventory, {.where = Where::parse("type == 'mig' && memory >= 10Gi").value()}),
               ElementsAre("half"));
 }
 
 TEST(Place, CpuDevicesComeAfterGpus) {
   const Inventory inventory = with_cpus(make_gpus(1), 2);
-  EXPECT_THAT(devices(inventory, {.cpu = true}), ElementsAre("gpu:0"));
-  EXPECT_THAT(devices(inventory, {.count = 2, .cpu = true}), ElementsAre("cpu:0", "cpu:1"));
-  EXPECT_THAT(devices(inventory, {.count = 2, .any_model = true, .cpu = true}), ElementsAre("gpu:0", "cpu:0"));
-  EXPECT_THAT(devices(inventory, {.devices = {"cpu:1"}}), ElementsAre("cpu:1"));
+  EXPECT_THAT(placed_on(inventory, {.cpu = true}), ElementsAre("gpu:0"));
+  EXPECT_THAT(placed_on(inventory, {.count = 2, .cpu = true}), ElementsAre("cpu:0", "cpu:1"));
+  EXPECT_THAT(placed_on(inventory, {.count = 2, .any_model = true, .cpu = true}), ElementsAre("gpu:0", "cpu:0"));
+  EXPECT_THAT(placed_on(inventory, {.devices = {"cpu:1"}}), ElementsAre("cpu:1"));
 }
 
 TEST(Place, UnwellDevicesAreOut) {
@@ -177,7 +172,7 @@ TEST(Place, MemoryInUseCounts) {
   inventory.devices[0].status.memory_used_bytes = 30 * kGiB;
   inventory.devices[1].status.memory_used_bytes = 10 * kGiB;
   inventory.devices[1].status.memory_reserved_bytes = 1 * kGiB;
-  EXPECT_THAT(devices(inventory, {.memory_bytes = 29 * kGiB}), ElementsAre("gpu:1"));
+  EXPECT_THAT(placed_on(inventory, {.memory_bytes = 29 * kGiB}), ElementsAre("gpu:1"));
   EXPECT_FALSE(refused(inventory, {.memory_bytes = 30 * kGiB}).never);
 }
 

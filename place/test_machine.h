@@ -66,6 +66,11 @@ inline Placement placed(const Inventory& inventory, const Request& request, cons
   return std::get<Placement>(*answer);
 }
 
+inline std::vector<std::string> placed_on(const Inventory& inventory, const Request& request,
+                                          const std::vector<Held>& held = {}) {
+  return placed(inventory, request, held).devices;
+}
+
 inline Refusal refused(const Inventory& inventory, const Request& request, const std::vector<Held>& held = {}) {
   const auto answer = place(Layout(inventory), request, held);
   EXPECT_TRUE(answer) << answer.error().message;

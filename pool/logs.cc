@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "pool/files.h"
 #include "pool/store.h"
 
@@ -34,11 +34,7 @@ Result<void> make_logs_folder(const std::string& folder) {
 }
 
 std::optional<int64_t> job_of(const fs::path& path) {
-  const std::string name = path.filename().string();
-  int64_t job = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), job);
-  if (error != std::errc{} || std::string_view(end, name.data() + name.size()) != kSuffix) return std::nullopt;
-  return job;
+  return path.extension() == kSuffix ? parse_number<int64_t>(path.stem().string()) : std::nullopt;
 }
 
 std::vector<PoolLog> own_logs(const std::string& folder) {

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/scratch_folder.h"
+
 namespace remuda {
 namespace {
 
@@ -37,16 +39,13 @@ TEST(PoolLogs, GoFromTheOldestOnWhenTheyAreTooLarge) {
 
 class PoolLogFiles : public testing::Test {
  protected:
-  PoolLogFiles() : folder_(testing::TempDir() + "remuda_logs." + std::to_string(::getpid())) {
-    std::filesystem::create_directory(folder_);
-  }
-  ~PoolLogFiles() override { std::filesystem::remove_all(folder_); }
   std::string refusal(int64_t job) const {
     const auto log = open_pool_log(folder_, job);
     return log ? "" : log.error().message;
   }
 
-  const std::string folder_;
+  const ScratchFolder scratch_;
+  const std::string folder_ = scratch_.path();
 };
 
 TEST_F(PoolLogFiles, ArePrivateAndAppendedTo) {

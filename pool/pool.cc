@@ -149,14 +149,14 @@ Result<void> Pool::wait(const std::vector<ProcessId>& processes, double seconds,
     impl_->bell.emplace(std::move(bell));
   }
   const ProcessWatch watch(impl_->folder, processes);
-  const double end_s = steady_clock().now_s() + seconds;
+  const double end_s = monotonic_s() + seconds;
   std::vector<pollfd> polled{{impl_->bell->fd(), POLLIN, 0}};
   for (const int fd : readable) polled.push_back({fd, POLLIN, 0});
   watch.add_to(polled);
   for (;;) {
     impl_->bell->hush();
     REMUDA_ASSIGN(const bool has_news, impl_->has_news());
-    const double left_s = end_s - steady_clock().now_s();
+    const double left_s = end_s - monotonic_s();
     if (has_news || !watch.all_live() || left_s <= 0) return {};
     const int ready = ::poll(polled.data(), polled.size(),
                              poll_timeout_ms(watch.sees_all() ? left_s : std::min(left_s, kBlindStep_s)));

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const Inventory& box() {
+const Inventory& crash_box() {
   static const Inventory inventory = test_box(4);
   return inventory;
 }
@@ -30,15 +30,15 @@ Job kept_job(const std::string& user, int count) {
 
 /// A job that starts at once, and one that cannot.
 Result<void> submit_and_schedule(PoolState& state) {
-  REMUDA_TRY(submit(state, kept_job("ada", 2), box(), 100));
-  REMUDA_TRY(submit(state, kept_job("bob", 3), box(), 100));
-  schedule(state, box(), {}, {}, 100);
+  REMUDA_TRY(submit(state, kept_job("ada", 2), crash_box(), 100));
+  REMUDA_TRY(submit(state, kept_job("bob", 3), crash_box(), 100));
+  schedule(state, crash_box(), {}, {}, 100);
   return {};
 }
 
 Result<void> end_first(PoolState& state) {
   end(state, state.jobs.front().id, {}, {}, 200);
-  schedule(state, box(), {}, {}, 200);
+  schedule(state, crash_box(), {}, {}, 200);
   return {};
 }
 

@@ -25,12 +25,10 @@ constexpr int kWorkers = 16;
 constexpr double kSeconds = 1;
 constexpr double kPatience_s = 20;
 
-const Inventory& box() {
+const Inventory& stress_box() {
   static const Inventory inventory = test_box(8);
   return inventory;
 }
-
-double wall_s() { return static_cast<double>(::time(nullptr)); }
 
 class Worker {
  public:
@@ -39,8 +37,8 @@ class Worker {
 
   std::string work() {
     if (!opened_) return opened_.error().message + "\n";
-    const double end_s = steady_clock().now_s() + kSeconds;
-    while (steady_clock().now_s() < end_s)
+    const double end_s = monotonic_s() + kSeconds;
+    while (monotonic_s() < end_s)
       if (const auto outcome = run_one(); !outcome) return outcome.error().message + "\n";
     return "";
   }
@@ -54,8 +52,8 @@ class Worker {
     REMUDA_TRY(pool().change([&](PoolState& state) -> Result<void> {
       reap(state, is_alive, [](const Job&) { return false; }, {}, wall_s());
       const int count = 1 << random_() % 3;
-      REMUDA_ASSIGN(job_, submit(state, test_job(fmt::format("user{}", random_() % 3), count), box(), wall_s()));
-      schedule(state, box(), {}, {}, wall_s());
+      REMUDA_ASSIGN(job_, submit(state, test_job(fmt::format("user{}", random_() % 3), count), stress_box(), wall_s()));
+      schedule(state, stress_box(), {}, {}, wall_s());
       return {};
     }));
     say_(fmt::format("job {}\n", job_));
@@ -66,13 +64,13 @@ class Worker {
     for (const auto& device : devices) ::unlink(folder_.path(device).c_str());
     return pool().change([&](PoolState& state) -> Result<void> {
       end(state, job_, {}, {}, wall_s());
-      schedule(state, box(), {}, {}, wall_s());
+      schedule(state, stress_box(), {}, {}, wall_s());
       return {};
     });
   }
 
   Result<std::vector<std::string>> wait_for_turn() {
-    for (const double end_s = steady_clock().now_s() + kPatience_s; steady_clock().now_s() < end_s;) {
+    for (const double end_s = monotonic_s() + kPatience_s; monotonic_s() < end_s;) {
       REMUDA_ASSIGN(const PoolState state, pool().read());
       std::vector<std::string> devices;
       std::vector<ProcessId> keepers;
@@ -90,7 +88,7 @@ class Worker {
   Result<void> clear() {
     return pool().change([&](PoolState& state) -> Result<void> {
       reap(state, is_alive, [](const Job&) { return false; }, {}, wall_s());
-      schedule(state, box(), {}, {}, wall_s());
+      schedule(state, stress_box(), {}, {}, wall_s());
       return {};
     });
   }
@@ -116,11 +114,11 @@ class Worker {
 /// Starts a worker, and another in its place when it dies before the time is over; returns all that they said.
 std::string keep_working(const TestFolder& folder, unsigned number) {
   std::string said;
-  const double end_s = steady_clock().now_s() + kSeconds;
+  const double end_s = monotonic_s() + kSeconds;
   for (unsigned life = 0;; ++life) {
     const ChildEnd end = in_child([&](const Say& say) { return Worker(folder, say, 1000 * number + life + 1).work(); });
     said += end.said;
-    if (!WIFSIGNALED(end.status) || steady_clock().now_s() >= end_s) return said;
+    if (!WIFSIGNALED(end.status) || monotonic_s() >= end_s) return said;
   }
 }
 

@@ -23,7 +23,7 @@ using ::testing::SizeIs;
 
 constexpr double kLong_s = 30;  // no test waits so long unless it fails
 
-Result<void> add_job(PoolState& state) {
+Result<void> run_job(PoolState& state) {
   static const Inventory inventory = test_box(2);
   REMUDA_TRY(submit(state, test_job("ada", 1), inventory, 100));
   schedule(state, inventory, {}, {}, 100);
@@ -56,7 +56,7 @@ TEST(Pool, IsEmptyWhenNew) {
 TEST(Pool, IsPrivate) {
   const TestFolder folder;
   Pool pool = open_pool(folder);
-  ASSERT_TRUE(pool.change(add_job));
+  ASSERT_TRUE(pool.change(run_job));
   EXPECT_EQ(mode_of(folder.path("pool")), 0700);
   for (const char* file : {"pool/pool.db", "pool/pool.db-wal", "pool/pool.db-shm"})
     EXPECT_EQ(mode_of(folder.path(file)), 0600) << file;
@@ -69,7 +69,7 @@ TEST(Pool, IsTheGroupsWhereTheFolderIs) {
   ASSERT_EQ(::chown(folder.path("pool").c_str(), ::geteuid(), group), 0);
   ASSERT_EQ(::chmod(folder.path("pool").c_str(), 0770), 0);
   Pool pool = open_pool(folder);
-  ASSERT_TRUE(pool.change(add_job));
+  ASSERT_TRUE(pool.change(run_job));
   ASSERT_TRUE(pool.wait({}, 0));
   for (const char* file : {"pool/pool.db", "pool/pool.db-wal", "pool/pool.db-shm", "pool/bells"}) {
     struct stat info{};
@@ -85,7 +85,7 @@ TEST(Pool, KeepsWhatWasChanged) {
   PoolState seen;
   {
     Pool pool = open_pool(folder);
-    ASSERT_TRUE(pool.change(add_job));
+    ASSERT_TRUE(pool.change(run_job));
     seen = *pool.read();
     EXPECT_THAT(seen.leases, SizeIs(1));
   }
@@ -95,7 +95,7 @@ TEST(Pool, KeepsWhatWasChanged) {
 TEST(Pool, AnErrorChangesNothing) {
   const TestFolder folder;
   Pool pool = open_pool(folder);
-  ASSERT_TRUE(pool.change(add_job));
+  ASSERT_TRUE(pool.change(run_job));
   const PoolState before = *pool.read();
   const auto outcome = pool.change([](PoolState& state) -> Result<void> {
     REMUDA_TRY(end_all(state));
@@ -109,7 +109,7 @@ TEST(Pool, AnErrorChangesNothing) {
 TEST(Pool, ForgetsEndedJobsInItsStateAndFindsThem) {
   const TestFolder folder;
   Pool pool = open_pool(folder);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool.change(add_job));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool.change(run_job));
   ASSERT_TRUE(pool.change(end_all));
   EXPECT_THAT(pool.read()->jobs, IsEmpty());
   EXPECT_EQ((*pool.find(2))->state, JobState::ended);
@@ -123,7 +123,7 @@ TEST(Pool, NeverGivesANumberTwice) {
   const TestFolder folder;
   Pool pool = open_pool(folder);
   for (int64_t id = 1; id <= 3; ++id) {
-    ASSERT_TRUE(pool.change(add_job));
+    ASSERT_TRUE(pool.change(run_job));
     ASSERT_TRUE(pool.change(end_all));
     EXPECT_EQ(pool.read()->next_job, id + 1);
   }
@@ -132,7 +132,7 @@ TEST(Pool, NeverGivesANumberTwice) {
 TEST(Pool, ShowsEndedJobsThatAreNamed) {
   const TestFolder folder;
   Pool pool = open_pool(folder);
-  ASSERT_TRUE(pool.change(add_job));
+  ASSERT_TRUE(pool.change(run_job));
   ASSERT_TRUE(pool.change(end_all));
   const auto later = [](PoolState& state) -> Result<void> {
     Job job = test_job("ada", 1);
@@ -189,10 +189,10 @@ TEST(PoolWait, EndsWhenAnotherPoolChanged) {
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(woke);
-  EXPECT_TRUE(other.change(add_job));
-  const double start_s = steady_clock().now_s();
+  EXPECT_TRUE(other.change(run_job));
+  const double start_s = monotonic_s();
   waiter.join();
-  EXPECT_LT(steady_clock().now_s() - start_s, kLong_s / 2);
+  EXPECT_LT(monotonic_s() - start_s, kLong_s / 2);
 }
 
 TEST(PoolWait, MissesNoChangeThatCameBefore) {
@@ -200,11 +200,11 @@ TEST(PoolWait, MissesNoChangeThatCameBefore) {
   Pool pool = open_pool(folder);
   Pool other = open_pool(folder);
   ASSERT_TRUE(pool.read());
-  ASSERT_TRUE(other.change(add_job));
-  const double start_s = steady_clock().now_s();
+  ASSERT_TRUE(other.change(run_job));
+  const double start_s = monotonic_s();
   ASSERT_TRUE(pool.wait({}, kLong_s));
   ASSERT_TRUE(pool.wait({}, kLong_s)) << "it was not read yet";
-  EXPECT_LT(steady_clock().now_s() - start_s, kLong_s / 2);
+  EXPECT_LT(monotonic_s() - start_s, kLong_s / 2);
 }
 
 TEST(PoolWait, IsNotEndedByItsOwnChangesOrByNone) {
@@ -212,11 +212,11 @@ TEST(PoolWait, IsNotEndedByItsOwnChangesOrByNone) {
   Pool pool = open_pool(folder);
   Pool other = open_pool(folder);
   ASSERT_TRUE(pool.wait({}, 0));
-  ASSERT_TRUE(pool.change(add_job));
+  ASSERT_TRUE(pool.change(run_job));
   ASSERT_TRUE(other.change([](PoolState&) -> Result<void> { return {}; }));
-  const double start_s = steady_clock().now_s();
+  const double start_s = monotonic_s();
   ASSERT_TRUE(pool.wait({}, 0.05));
-  EXPECT_GE(steady_clock().now_s() - start_s, 0.05);
+  EXPECT_GE(monotonic_s() - start_s, 0.05);
 }
 
 TEST(PoolWait, EndsWhenAProcessDoes) {
@@ -233,14 +233,14 @@ TEST(PoolWait, EndsWhenAProcessDoes) {
   const ProcessId process = *process_id(child);
   Pool pool = open_pool(folder);
   ASSERT_EQ(::write(ends[1], "!", 1), 1);
-  const double start_s = steady_clock().now_s();
+  const double start_s = monotonic_s();
   ASSERT_TRUE(pool.wait({own_process_id(), process}, kLong_s));
   EXPECT_FALSE(is_alive(process));
   ASSERT_TRUE(pool.wait({process}, kLong_s)) << "it is gone";
   ProcessId earlier = own_process_id();
   --earlier.start_ticks;
   ASSERT_TRUE(pool.wait({earlier}, kLong_s)) << "its number was used again";
-  EXPECT_LT(steady_clock().now_s() - start_s, kLong_s / 2);
+  EXPECT_LT(monotonic_s() - start_s, kLong_s / 2);
   ::waitpid(child, nullptr, 0);
   ::close(ends[0]);
   ::close(ends[1]);
@@ -252,9 +252,9 @@ TEST(PoolWait, EndsWhenADescriptorIsReadable) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   ::close(ends[1]);
-  const double start_s = steady_clock().now_s();
+  const double start_s = monotonic_s();
   ASSERT_TRUE(pool.wait({}, kLong_s, {ends[0]}));
-  EXPECT_LT(steady_clock().now_s() - start_s, kLong_s / 2);
+  EXPECT_LT(monotonic_s() - start_s, kLong_s / 2);
   ::close(ends[0]);
 }
 
@@ -272,7 +272,7 @@ TEST(PoolWait, SweepsBellsOfTheDead) {
   };
   EXPECT_EQ(bells(), 1);
   Pool pool = open_pool(folder);
-  ASSERT_TRUE(pool.change(add_job)) << "rings it, and nobody hears";
+  ASSERT_TRUE(pool.change(run_job)) << "rings it, and nobody hears";
   ASSERT_TRUE(pool.wait({}, 0));
   EXPECT_EQ(bells(), 1) << "only its own";
 }
@@ -282,7 +282,7 @@ TEST(PoolWait, IsNotDisturbedByStrangersAmongTheBells) {
   Pool pool = open_pool(folder);
   fs::create_directory(folder.path("pool/bells/folder"));
   fs::create_symlink("/dev/full", folder.path("pool/bells/1.2.3"));
-  EXPECT_TRUE(pool.change(add_job));
+  EXPECT_TRUE(pool.change(run_job));
   EXPECT_TRUE(pool.wait({}, 0));
 }
 

@@ -1,9 +1,9 @@
 #include "probe/probe.h"
 
-#include <chrono>
 #include <climits>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "probe/amd/probe.h"
 #include "probe/cpu/probe.h"
 #include "probe/merge.h"
@@ -16,10 +16,6 @@ namespace {
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
-}
-
-double unix_time_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -45,7 +41,7 @@ Result<Inventory> LiveMachine::read() {
   }
   Inventory inventory = merge(std::move(findings));
   inventory.host = host_name();
-  inventory.time_s = unix_time_s();
+  inventory.time_s = wall_s();
   inventory.source = "live";
   inventory.probes = std::move(reports);
   return inventory;

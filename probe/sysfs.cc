@@ -81,6 +81,13 @@ Reading<int64_t> read_integer(const std::string& path, int64_t low, int64_t high
   return *value;
 }
 
+Reading<std::vector<int>> read_index_list(const std::string& path) {
+  const auto text = read(path);
+  if (!text.has_value()) return text.missing();
+  if (auto list = index_list(text.value())) return std::move(*list);
+  return unsupported(fmt::format("{} holds no list such as 0-3,8", path));
+}
+
 std::vector<std::string> entries(const std::string& folder, size_t most) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(folder.c_str()), &::closedir);

@@ -27,6 +27,9 @@ Reading<std::string> read_word(const std::string& path);
 Reading<int64_t> read_integer(const std::string& path, int64_t low = 0,
                               int64_t high = std::numeric_limits<int64_t>::max());
 
+/// A list of numbers such as "0-2,5"; unsupported when the file holds anything else.
+Reading<std::vector<int>> read_index_list(const std::string& path);
+
 /// Names in a folder, sorted; none when it cannot be read.
 std::vector<std::string> entries(const std::string& folder, size_t most = kMaxEntries);
 /// The numbers of a folder's entries that are called `prefix` and a decimal number, ascending.

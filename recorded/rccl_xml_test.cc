@@ -10,7 +10,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-Inventory import(const std::string& inside) {
+Inventory import_rccl(const std::string& inside) {
   return import_machine("<!-- a model -->\n<system version=\"2\">" + inside + "</system>", "box.xml").value();
 }
 
@@ -41,8 +41,8 @@ Path path(const Inventory& inventory, const char* a, const char* b) {
 
 TEST(RcclXml, DerivesPathsFromTheTree) {
   const Inventory inventory =
-      import(cpu(1, bridge(0x10, bridge(0x11, gpu(0x12, 0) + gpu(0x13, 1)) + gpu(0x14, 2)) + gpu(0x20, 3)) +
-             cpu(0, gpu(0x80, 4)));
+      import_rccl(cpu(1, bridge(0x10, bridge(0x11, gpu(0x12, 0) + gpu(0x13, 1)) + gpu(0x14, 2)) + gpu(0x20, 3)) +
+                  cpu(0, gpu(0x80, 4)));
   EXPECT_EQ(path(inventory, "gpu:0", "gpu:1"), Path::pix);
   EXPECT_EQ(path(inventory, "gpu:0", "gpu:2"), Path::pxb);
   EXPECT_EQ(path(inventory, "gpu:0", "gpu:3"), Path::phb);
@@ -51,7 +51,7 @@ TEST(RcclXml, DerivesPathsFromTheTree) {
 }
 
 TEST(RcclXml, ReadsDevices) {
-  const Inventory inventory = import(cpu(1, gpu(0x20, 1, "", "sm=\"90\" gcn=\"gfx942\"") + gpu(0x10, 0)));
+  const Inventory inventory = import_rccl(cpu(1, gpu(0x20, 1, "", "sm=\"90\" gcn=\"gfx942\"") + gpu(0x10, 0)));
   const Device &first = inventory.devices.at(0), &second = inventory.devices.at(1);
   EXPECT_EQ(first.id, "0000:10:00.0") << "devices stand in the order of dev";
   EXPECT_EQ(first.vendor, "NVIDIA");
@@ -67,8 +67,9 @@ TEST(RcclXml, ReadsDevices) {
 }
 
 TEST(RcclXml, CountsDirectLinks) {
-  const Inventory inventory = import(cpu(0, gpu(0x10, 0, nvlink("0000:20:00.0", 2, "0x030200")) +
-                                                gpu(0x20, 1, nvlink("0000:10:00.0", 2, "0x030200")) + gpu(0x30, 2)));
+  const Inventory inventory =
+      import_rccl(cpu(0, gpu(0x10, 0, nvlink("0000:20:00.0", 2, "0x030200")) +
+                             gpu(0x20, 1, nvlink("0000:10:00.0", 2, "0x030200")) + gpu(0x30, 2)));
   const Link* link = inventory.link("0000:10:00.0", "0000:20:00.0");
   EXPECT_EQ(link->fabric.value(), Fabric::nvlink);
   EXPECT_EQ(link->fabric_links.value(), 2);
@@ -78,7 +79,7 @@ TEST(RcclXml, CountsDirectLinks) {
 
 TEST(RcclXml, GpusAtSwitchesSeeEachOther) {
   const std::string six = nvlink("0000:c4:00.0", 2, "0x068000") + nvlink("0000:c5:00.0", 4, "0x068000");
-  const Inventory inventory = import(cpu(0, gpu(0x10, 0, six) + gpu(0x20, 1, six + six)));
+  const Inventory inventory = import_rccl(cpu(0, gpu(0x10, 0, six) + gpu(0x20, 1, six + six)));
   EXPECT_EQ(inventory.links.at(0).fabric_links.value(), 6);
   EXPECT_EQ(inventory.links.at(0).fabric_switched.value(), true);
 }
@@ -86,13 +87,13 @@ TEST(RcclXml, GpusAtSwitchesSeeEachOther) {
 TEST(RcclXml, ReadsXgmiAndDoesNotGuessACount) {
   const std::string forth = "<xgmi target=\"0000:20:00.0\" count=\"4\" tclass=\"0x038000\"/>";
   const std::string back = "<xgmi target=\"0000:10:00.0\" count=\"1\" tclass=\"0x038000\"/>";
-  const Link link = import(cpu(0, gpu(0x10, 0, forth) + gpu(0x20, 1, back))).links.at(0);
+  const Link link = import_rccl(cpu(0, gpu(0x10, 0, forth) + gpu(0x20, 1, back))).links.at(0);
   EXPECT_EQ(link.fabric.value(), Fabric::xgmi);
   EXPECT_THAT(link.fabric_links.missing().detail, HasSubstr("4 in one direction and 1"));
 }
 
 TEST(RcclXml, ReadsNetworkCards) {
-  const Inventory inventory = import(cpu(
+  const Inventory inventory = import_rccl(cpu(
       0, bridge(0x0f, gpu(0x10, 0) + card(0x11, "mlx5_0")) + "<nic><net name=\"eth0\"/><net name=\"eth0\"/></nic>"));
   ASSERT_THAT(inventory.nics, SizeIs(2));
   EXPECT_EQ(inventory.nics[0].pci.value(), "0000:11:00.0");
@@ -105,13 +106,13 @@ TEST(RcclXml, ReadsNetworkCards) {
 }
 
 TEST(RcclXml, UnknownNodesAndMasksAreMissing) {
-  const Inventory inventory = import("<cpu numaid=\"-1\" affinity=\"zz\">" + gpu(0x10, 0) + "</cpu>");
+  const Inventory inventory = import_rccl("<cpu numaid=\"-1\" affinity=\"zz\">" + gpu(0x10, 0) + "</cpu>");
   EXPECT_FALSE(inventory.devices.at(0).numa_node.has_value());
   EXPECT_FALSE(inventory.devices.at(0).cores.has_value());
   EXPECT_THAT(inventory.numa, SizeIs(0));
 }
 
-TEST(RcclXml, WithoutGpusHasNone) { EXPECT_THAT(import("").devices, SizeIs(0)); }
+TEST(RcclXml, WithoutGpusHasNone) { EXPECT_THAT(import_rccl("").devices, SizeIs(0)); }
 
 TEST(RcclXml, RefusesTooManyGpus) {
   std::string gpus;

@@ -10,21 +10,21 @@
 namespace remuda::recorded {
 namespace {
 
-constexpr const char* kVendor = "NVIDIA";
+constexpr const char* kMatrixVendor = "NVIDIA";
 /// NVML_NVLINK_MAX_LINKS of nvml.h: a GPU with more than these to its peers reaches them through a switch.
 constexpr int kMostLinksOfOneGpu = 36;
 
-struct Status {
+struct AccessWord {
   const char* word;
   PeerAccess access;
 };
-constexpr std::array kStatuses{Status{"OK", PeerAccess::ok},       Status{"CNS", PeerAccess::chipset},
-                               Status{"GNS", PeerAccess::gpu},     Status{"TNS", PeerAccess::topology},
-                               Status{"DR", PeerAccess::disabled}, Status{"NS", PeerAccess::unsupported},
-                               Status{"U", PeerAccess::unknown}};
+constexpr std::array kStatuses{AccessWord{"OK", PeerAccess::ok},       AccessWord{"CNS", PeerAccess::chipset},
+                               AccessWord{"GNS", PeerAccess::gpu},     AccessWord{"TNS", PeerAccess::topology},
+                               AccessWord{"DR", PeerAccess::disabled}, AccessWord{"NS", PeerAccess::unsupported},
+                               AccessWord{"U", PeerAccess::unknown}};
 
 std::optional<PeerAccess> peer_access(std::string_view word) {
-  const auto found = std::ranges::find_if(kStatuses, [&](const Status& status) { return word == status.word; });
+  const auto found = std::ranges::find_if(kStatuses, [&](const AccessWord& status) { return word == status.word; });
   return found == kStatuses.end() ? std::nullopt : std::optional(found->access);
 }
 
@@ -154,7 +154,7 @@ Result<Inventory> import_smi_matrix(const Text& text, std::vector<Matrix> matric
   const bool has_links = found != matrices.end();
   Matrix& matrix = has_links ? *found : matrices.front();
   name_cards(text, matrix);
-  Machine machine = machine_of(matrix, kVendor);
+  Machine machine = machine_of(matrix, kMatrixVendor);
   if (has_links) add_links(matrix, fabric_beside_paths(text, matrix), machine);
   Inventory& inventory = machine.inventory;
   for (const Matrix& block : matrices)

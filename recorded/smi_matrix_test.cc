@@ -11,11 +11,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-Inventory import(const std::string& text) { return import_machine(text, "box.txt").value(); }
+Inventory import_matrix(const std::string& text) { return import_machine(text, "box.txt").value(); }
 
 /// Two GPUs with a word between them.
 Inventory pair(const std::string& word) {
-  return import("\tGPU0\tGPU1\nGPU0\t X \t" + word + "\nGPU1\t" + word + "\t X \n");
+  return import_matrix("\tGPU0\tGPU1\nGPU0\t X \t" + word + "\nGPU1\t" + word + "\t X \n");
 }
 
 TEST(SmiMatrix, KnowsAllWords) {
@@ -46,7 +46,7 @@ TEST(SmiMatrix, NamesAndCountsDevices) {
 }
 
 TEST(SmiMatrix, ReadsASingleGpu) {
-  const Inventory inventory = import("\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-3\t\tN/A\n");
+  const Inventory inventory = import_matrix("\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-3\t\tN/A\n");
   ASSERT_THAT(inventory.devices, SizeIs(1));
   EXPECT_EQ(inventory.devices[0].cores, (Reading<std::vector<int>>({0, 1, 2, 3})));
   EXPECT_EQ(inventory.devices[0].numa_node.missing().detail, "the source says N/A");
@@ -58,35 +58,35 @@ std::string beside(const std::string& columns) {
 
 TEST(SmiMatrix, AlignsBlankColumns) {
   for (const char* columns : {"0-1\t3\t\tN/A", "0-1\t3\tN/A", "0-1\t3", "0-1\t3\t\tN/A\t"}) {
-    const Device device = import(beside(columns)).devices.at(0);
+    const Device device = import_matrix(beside(columns)).devices.at(0);
     EXPECT_EQ(device.numa_node, Reading<int>(3)) << columns;
     EXPECT_EQ(device.cores, (Reading<std::vector<int>>({0, 1}))) << columns;
   }
-  const Device blank = import(beside("\t3\t\tN/A")).devices.at(0);
+  const Device blank = import_matrix(beside("\t3\t\tN/A")).devices.at(0);
   EXPECT_EQ(blank.numa_node, Reading<int>(3));
   EXPECT_TRUE(blank.cores.was_read());
   EXPECT_FALSE(blank.cores.has_value());
 }
 
 TEST(SmiMatrix, DoesNotGuessWhichColumnABlankOneIs) {
-  const Inventory inventory = import("      GPU0 CPU Affinity NUMA Affinity GPU NUMA ID\nGPU0   X   1   N/A\n");
+  const Inventory inventory = import_matrix("      GPU0 CPU Affinity NUMA Affinity GPU NUMA ID\nGPU0   X   1   N/A\n");
   EXPECT_FALSE(inventory.devices.at(0).numa_node.has_value());
   EXPECT_FALSE(inventory.devices.at(0).cores.has_value());
   EXPECT_THAT(inventory.notes, ElementsAre("the row of GPU0 does not say what stands in which column"));
 }
 
 TEST(SmiMatrix, SaysWhyAReadingIsMissing) {
-  const auto node = [](const std::string& text) { return import(beside("0\t" + text)).devices.at(0).numa_node; };
+  const auto node = [](const std::string& text) { return import_matrix(beside("0\t" + text)).devices.at(0).numa_node; };
   EXPECT_THAT(node("0-1").missing().detail, HasSubstr("several nodes, 0-1"));
   EXPECT_THAT(node("0,8,252-255").missing().detail, HasSubstr("several nodes"));
-  const auto cores = [](const std::string& text) { return import(beside(text + "\t0")).devices.at(0).cores; };
+  const auto cores = [](const std::string& text) { return import_matrix(beside(text + "\t0")).devices.at(0).cores; };
   for (const char* wrong : {"3-1", "0-99999999", "1,1", "x", "1-", "0-8192", "5,2"})
     EXPECT_FALSE(cores(wrong).has_value()) << wrong;
   EXPECT_TRUE(cores("0-8191").has_value());
 }
 
 TEST(SmiMatrix, UngluesWordsThatLostTheirTab) {
-  const Inventory inventory = import(
+  const Inventory inventory = import_matrix(
       "\tGPU0\tGPU1\tGPU2\tCPU Affinity\n"
       "GPU0\t X \tPIXNODE\t0-3\n"
       "GPU1\tPIX X \tNV12\t0-3\n"
@@ -99,21 +99,21 @@ TEST(SmiMatrix, UngluesWordsThatLostTheirTab) {
 }
 
 TEST(SmiMatrix, UsesACellOfEitherDirection) {
-  const Inventory inventory = import("\tGPU0\tGPU1\tGPU2\nGPU0\t X \tPIX\tSYS\nGPU1\tPIX\n");
+  const Inventory inventory = import_matrix("\tGPU0\tGPU1\tGPU2\nGPU0\t X \tPIX\tSYS\nGPU1\tPIX\n");
   EXPECT_EQ(inventory.link("gpu:0", "gpu:2")->path, Reading<Path>(Path::sys));
   EXPECT_EQ(inventory.link("gpu:1", "gpu:2"), nullptr);
   EXPECT_THAT(inventory.notes, ElementsAre("the row of GPU2 is missing", "the row of GPU1 ends early"));
 }
 
 TEST(SmiMatrix, DoesNotGuessWhichDirectionIsRight) {
-  const Inventory inventory = import("\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tSYS\t X \n");
+  const Inventory inventory = import_matrix("\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tSYS\t X \n");
   EXPECT_EQ(inventory.links.at(0).path.missing().detail, "the source says PIX in one direction and SYS in the other");
   EXPECT_THAT(inventory.notes, ElementsAre("the two directions differ for GPU0-GPU1"));
 }
 
 TEST(SmiMatrix, DoesNotUseARowWhoseCellsHaveMoved) {
   const Inventory inventory =
-      import("\tGPU0\tGPU1\tGPU2\nGPU0\t X \tPIX\tPIX\nGPU1\t X \tSYS\tSYS\nGPU2\tPIX\tPHB\t X \n");
+      import_matrix("\tGPU0\tGPU1\tGPU2\nGPU0\t X \tPIX\tPIX\nGPU1\t X \tSYS\tSYS\nGPU2\tPIX\tPHB\t X \n");
   EXPECT_EQ(inventory.link("gpu:0", "gpu:1")->path, Reading<Path>(Path::pix));
   EXPECT_EQ(inventory.link("gpu:1", "gpu:2")->path, Reading<Path>(Path::phb));
   EXPECT_THAT(inventory.notes, ElementsAre("the row of GPU1 is not used: X is not on its diagonal"));
@@ -122,22 +122,23 @@ TEST(SmiMatrix, DoesNotUseARowWhoseCellsHaveMoved) {
 TEST(SmiMatrix, TellsNoNvlinkFromHiddenNvlink) {
   const std::string matrix = "\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\t X \n\nLegend:\n\n  X    = Self\n";
   EXPECT_FALSE(pair("PIX").links.at(0).fabric.was_read());
-  EXPECT_EQ(import(matrix + "  NV#  = Connection traversing a bonded set of # NVLinks\n").links.at(0).fabric,
+  EXPECT_EQ(import_matrix(matrix + "  NV#  = Connection traversing a bonded set of # NVLinks\n").links.at(0).fabric,
             Reading<Fabric>(Fabric::none));
-  EXPECT_EQ(import(matrix).links.at(0).fabric.missing().detail, "nvidia-smi topo -mp hides NVLink");
+  EXPECT_EQ(import_matrix(matrix).links.at(0).fabric.missing().detail, "nvidia-smi topo -mp hides NVLink");
 }
 
 TEST(SmiMatrix, FindsASwitchWhereAGpuHasNoSuchNumberOfLinks) {
   const auto four = [](const std::string& w) {
-    return import("\tGPU0\tGPU1\tGPU2\tGPU3\nGPU0\tX\t" + w + "\t" + w + "\t" + w + "\nGPU1\t" + w + "\tX\t" + w +
-                  "\t" + w + "\nGPU2\t" + w + "\t" + w + "\tX\t" + w + "\nGPU3\t" + w + "\t" + w + "\t" + w + "\tX\n");
+    return import_matrix("\tGPU0\tGPU1\tGPU2\tGPU3\nGPU0\tX\t" + w + "\t" + w + "\t" + w + "\nGPU1\t" + w + "\tX\t" +
+                         w + "\t" + w + "\nGPU2\t" + w + "\t" + w + "\tX\t" + w + "\nGPU3\t" + w + "\t" + w + "\t" + w +
+                         "\tX\n");
   };
   EXPECT_EQ(four("NV18").links.at(5).fabric_switched, Reading<bool>(true));
   EXPECT_FALSE(four("NV12").links.at(5).fabric_switched.was_read());
 }
 
 TEST(SmiMatrix, CallsCardsAsTheLegendDoes) {
-  const Inventory inventory = import(
+  const Inventory inventory = import_matrix(
       "\tGPU0\tNIC0\tNIC1\nGPU0\t X \tPIX\tSYS\nNIC0\tPIX\t X \tPHB\nNIC1\tSYS\tPHB\t X \n\nNIC Legend:\n\n"
       "  NIC0: mlx5_0\n  NIC1: gpu:0\n");
   ASSERT_THAT(inventory.nics, SizeIs(2));
@@ -158,7 +159,7 @@ TEST(PeerMatrix, KnowsAllWords) {
                                                       {"DR", PeerAccess::disabled}, {"NS", PeerAccess::unsupported},
                                                       {"U", PeerAccess::unknown}};
   for (const auto& [word, access] : words) {
-    const Inventory inventory = import(peers("r", word));
+    const Inventory inventory = import_matrix(peers("r", word));
     EXPECT_EQ(inventory.links.at(0).peer_access, Reading<PeerAccess>(access)) << word;
     EXPECT_FALSE(inventory.links.at(0).path.was_read());
     EXPECT_EQ(inventory.source, "nvidia-smi topo -p2p");
@@ -166,21 +167,21 @@ TEST(PeerMatrix, KnowsAllWords) {
 }
 
 TEST(PeerMatrix, JoinsTheMatrixOfLinks) {
-  const Inventory inventory = import("\tGPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n" + peers("rw", "GNS"));
+  const Inventory inventory = import_matrix("\tGPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n" + peers("rw", "GNS"));
   ASSERT_THAT(inventory.links, SizeIs(1));
   EXPECT_EQ(inventory.links[0].path, Reading<Path>(Path::phb));
   EXPECT_EQ(inventory.links[0].peer_access, Reading<PeerAccess>(PeerAccess::gpu));
 }
 
 TEST(PeerMatrix, OfReadAndWriteTheForbiddenOneCounts) {
-  EXPECT_EQ(import(peers("r", "OK") + peers("w", "CNS")).links.at(0).peer_access,
+  EXPECT_EQ(import_matrix(peers("r", "OK") + peers("w", "CNS")).links.at(0).peer_access,
             Reading<PeerAccess>(PeerAccess::chipset));
-  EXPECT_EQ(import(peers("r", "CNS") + peers("w", "OK")).links.at(0).peer_access,
+  EXPECT_EQ(import_matrix(peers("r", "CNS") + peers("w", "OK")).links.at(0).peer_access,
             Reading<PeerAccess>(PeerAccess::chipset));
 }
 
 TEST(PeerMatrix, AtomicsAreNoAccess) {
-  const Inventory inventory = import(peers("r", "OK") + peers("a", "NS"));
+  const Inventory inventory = import_matrix(peers("r", "OK") + peers("a", "NS"));
   EXPECT_EQ(inventory.links.at(0).peer_access, Reading<PeerAccess>(PeerAccess::ok));
   EXPECT_THAT(inventory.notes, ElementsAre("of topo -p2p only r and w are read"));
 }
@@ -204,7 +205,7 @@ TEST(SmiMatrix, RefusesTooManyDevices) {
 
 TEST(ModelMatrix, TwoGpusAtOneAddressKeepTheirPlaces) {
   const Inventory inventory =
-      import("\tGPU0\tGPU1\tNUMA\tBUSID\nGPU0\tX\tXG2\t0\t0000:4e:00.0\nGPU1\tXG2\tX\t1\t0000:4E:00.0\n");
+      import_matrix("\tGPU0\tGPU1\tNUMA\tBUSID\nGPU0\tX\tXG2\t0\t0000:4e:00.0\nGPU1\tXG2\tX\t1\t0000:4E:00.0\n");
   EXPECT_EQ(inventory.devices.at(0).id, "0000:4e:00.0");
   EXPECT_EQ(inventory.devices.at(1).id, "gpu:1");
   EXPECT_THAT(inventory.notes, ElementsAre("two GPUs have the PCI address 0000:4e:00.0"));
@@ -212,7 +213,7 @@ TEST(ModelMatrix, TwoGpusAtOneAddressKeepTheirPlaces) {
 }
 
 TEST(KfdMatrix, KeepsTheSourcesWords) {
-  const Inventory inventory = import(
+  const Inventory inventory = import_matrix(
       "\tGPU0\tGPU1\tGPU2\tCPUNODE\nGPU0\tX\tXGMI/15\tPCIe/72\t[0]\nGPU1\tXGMI/15\tX\tPCIE/72\t[0]\n"
       "GPU2\tPCIe/72\tPCIE/72\tX\t[1]\n");
   const Link* link = inventory.link("gpu:0", "gpu:2");

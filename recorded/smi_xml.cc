@@ -10,7 +10,7 @@ namespace remuda::recorded {
 namespace {
 
 constexpr const char* kVendor = "NVIDIA";
-constexpr size_t kMostGpus = 1024;
+constexpr size_t kMostXmlGpus = 1024;
 
 void read_identity(const Element& gpu, Device& device) {
   device.model = text_of(gpu, {"product_name"}).value_or("");
@@ -154,8 +154,8 @@ Result<Inventory> import_smi_xml(const Text& text, const Element& root) {
   std::vector<const Element*> gpus;
   for (const Element& element : root.children)
     if (element.name == "gpu") gpus.push_back(&element);
-  if (gpus.size() > kMostGpus)
-    return usage_error(fmt::format("{} has {} GPUs; at most {} are read", text.where, gpus.size(), kMostGpus));
+  if (gpus.size() > kMostXmlGpus)
+    return usage_error(fmt::format("{} has {} GPUs; at most {} are read", text.where, gpus.size(), kMostXmlGpus));
   for (const Element* gpu : gpus) add_gpu(*gpu, static_cast<int>(inventory.devices.size()), inventory);
   int partitions = 0;
   for (size_t i = 0; i < gpus.size(); ++i) {

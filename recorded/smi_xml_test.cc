@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-Inventory import(const std::string& gpus) {
+Inventory import_xml(const std::string& gpus) {
   return import_machine(
              "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>"
              "<driver_version>550.54.15</driver_version><cuda_version>12.4</cuda_version>" +
@@ -55,7 +55,7 @@ constexpr const char* kWhole = R"(<attached_gpus>1</attached_gpus>
 </gpu>)";
 
 TEST(SmiXml, ReadsWhatADeviceIs) {
-  const Inventory inventory = import(kWhole);
+  const Inventory inventory = import_xml(kWhole);
   EXPECT_THAT(inventory.notes, IsEmpty());
   EXPECT_EQ(inventory.drivers.at(0).version.value(), "550.54.15");
   EXPECT_EQ(inventory.drivers.at(0).runtime_version.value(), "12.4");
@@ -80,7 +80,7 @@ TEST(SmiXml, ReadsWhatADeviceIs) {
 }
 
 TEST(SmiXml, ReadsHowADeviceIs) {
-  const Status status = import(kWhole).devices.at(0).status;
+  const Status status = import_xml(kWhole).devices.at(0).status;
   EXPECT_EQ(status.memory_used_bytes.value(), 1024LL << 20);
   EXPECT_EQ(status.memory_reserved_bytes.value(), 600LL << 20);
   EXPECT_EQ(status.busy.value(), 0.25);
@@ -100,7 +100,7 @@ TEST(SmiXml, ReadsHowADeviceIs) {
 }
 
 TEST(SmiXml, ReadsProcesses) {
-  const std::vector<Process> processes = import(kWhole).devices.at(0).status.processes.value();
+  const std::vector<Process> processes = import_xml(kWhole).devices.at(0).status.processes.value();
   ASSERT_THAT(processes, SizeIs(2));
   EXPECT_EQ(processes[0].pid, 42);
   EXPECT_EQ(processes[0].type, "compute");
@@ -112,7 +112,7 @@ TEST(SmiXml, ReadsProcesses) {
 }
 
 TEST(SmiXml, OldDriversPutThingsElsewhere) {
-  const Inventory inventory = import(
+  const Inventory inventory = import_xml(
       "<gpu id=\"0:1:0\"><uuid>N/A</uuid><power_readings><power_draw>20 W</power_draw><enforced_power_limit>250 W"
       "</enforced_power_limit></power_readings><clocks_throttle_reasons><clocks_throttle_reason_hw_slowdown>Active"
       "</clocks_throttle_reason_hw_slowdown></clocks_throttle_reasons><ecc_errors><volatile><single_bit><total>7</"
@@ -133,7 +133,7 @@ TEST(SmiXml, OldDriversPutThingsElsewhere) {
 
 TEST(SmiXml, SaysWhyAReadingIsMissing) {
   const auto memory = [](const std::string& text) {
-    return import("<gpu><fb_memory_usage><total>" + text + "</total></fb_memory_usage></gpu>")
+    return import_xml("<gpu><fb_memory_usage><total>" + text + "</total></fb_memory_usage></gpu>")
         .devices.at(0)
         .memory_bytes;
   };
@@ -148,7 +148,7 @@ TEST(SmiXml, SaysWhyAReadingIsMissing) {
 }
 
 TEST(SmiXml, ALostGpuHidesNoOther) {
-  const Inventory inventory = import(
+  const Inventory inventory = import_xml(
       "<attached_gpus>3</attached_gpus><gpu id=\"00000000:01:00.0\"><product_name>GPU is lost</product_name><uuid>GPU "
       "is lost"
       "</uuid><processes>GPU is lost</processes></gpu><gpu "
@@ -164,7 +164,7 @@ TEST(SmiXml, ALostGpuHidesNoOther) {
 
 TEST(SmiXml, PartitionsAreDevices) {
   const Inventory inventory =
-      import(R"(<gpu id="00000000:10:00.0"><product_name>A100</product_name><uuid>GPU-1111</uuid>
+      import_xml(R"(<gpu id="00000000:10:00.0"><product_name>A100</product_name><uuid>GPU-1111</uuid>
     <mig_mode><current_mig>Enabled</current_mig></mig_mode><mig_devices>
       <mig_device><index>0</index><gpu_instance_id>1</gpu_instance_id><compute_instance_id>0</compute_instance_id>
         <device_attributes><shared><multiprocessor_count>42</multiprocessor_count></shared></device_attributes>
@@ -190,7 +190,7 @@ TEST(SmiXml, PartitionsAreDevices) {
 }
 
 TEST(SmiXml, NamesDevicesApartWhateverTheSourceSays) {
-  const Inventory inventory = import(
+  const Inventory inventory = import_xml(
       "<gpu id=\"1:00.0\"><uuid>gpu:1</uuid></gpu><gpu id=\"1:00.0\"><uuid>GPU-1</uuid></gpu>"
       "<gpu id=\"1:00.0\"><uuid>GPU-1</uuid></gpu>");
   EXPECT_EQ(inventory.devices.at(0).id, "0000:01:00.0");

@@ -24,12 +24,6 @@ std::vector<std::unique_ptr<Model>> replicas(const ModelCase& model_case, int ra
   return models;
 }
 
-std::vector<torch::Tensor> gradients(Model& model) {
-  std::vector<torch::Tensor> copies;
-  for (const auto& parameter : model.parameters()) copies.push_back(parameter.grad().clone());
-  return copies;
-}
-
 /// Uneven on purpose: some ranks may get nothing.
 std::vector<int> random_split(int total, int ranks, std::mt19937& random) {
   std::vector<double> weights(ranks);
@@ -71,7 +65,7 @@ TEST_P(Exactness, GradientOfAnyUnevenSplitIsThatOfOneDevice) {
   const auto single = make_seeded(model_case, torch::kFloat);
   const auto whole = case_loss(model_case, *single, batch);
   (whole.sum / whole.weight).backward();
-  const auto expected = gradients(*single);
+  const auto expected = testing::gradients(*single);
 
   std::mt19937 random(11);
   for (int ranks = 2; ranks <= 4; ++ranks) {
@@ -88,7 +82,8 @@ TEST_P(Exactness, GradientOfAnyUnevenSplitIsThatOfOneDevice) {
         const auto step = reduce_part(model_case, model, **reducer, batch, split, communicator.rank());
         EXPECT_TRUE(step.stands);
         EXPECT_EQ(step.totals.weight, whole.weight);
-        EXPECT_LT(testing::relative_error(gradients(model), expected), 1e-6) << ::testing::PrintToString(split);
+        EXPECT_LT(testing::relative_error(testing::gradients(model), expected), 1e-6)
+            << ::testing::PrintToString(split);
       }
     });
   }

@@ -166,9 +166,9 @@ Result<ReducedStep> GradientReducer::finish() {
   while (next_bucket_ + 1 < buckets()) launch_next();
   write_tail();
   launch_next();
-  const double start = steady_clock().now_s();
+  const double start = monotonic_s();
   REMUDA_TRY(queue_.drain());
-  wait_s_ = steady_clock().now_s() - start;
+  wait_s_ = monotonic_s() - start;
 
   ReducedStep step{read_tail()};
   auto gradient = flat_.values().grad();

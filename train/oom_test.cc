@@ -141,12 +141,6 @@ std::vector<uint64_t> part_of(const std::vector<int>& split, int rank) {
   return indices;
 }
 
-std::vector<torch::Tensor> gradients(Model& model) {
-  std::vector<torch::Tensor> copies;
-  for (const auto& parameter : model.parameters()) copies.push_back(parameter.grad().clone());
-  return copies;
-}
-
 class OutOfMemory : public ::testing::TestWithParam<ModelCase> {
  protected:
   struct Peaks {
@@ -161,7 +155,7 @@ class OutOfMemory : public ::testing::TestWithParam<ModelCase> {
     const auto model = make_seeded(GetParam(), torch::kFloat);
     const LossSum whole = loss_of(*model, part_of({kSamples}, 0));
     (whole.sum / whole.weight).backward();
-    return gradients(*model);
+    return testing::gradients(*model);
   }
 
   /// The most memory that forward and backward of the starved rank's part take.
@@ -202,7 +196,7 @@ class OutOfMemory : public ::testing::TestWithParam<ModelCase> {
         EXPECT_EQ(step->stands, fits);
         EXPECT_EQ(step->totals.first_with(kOutOfMemory), fits ? -1 : kStarved) << "every rank knows who";
       }
-      EXPECT_LT(testing::relative_error(gradients(model), expected), 1e-6);
+      EXPECT_LT(testing::relative_error(testing::gradients(model), expected), 1e-6);
     });
   }
 

@@ -63,6 +63,13 @@ inline std::function<void()> trial(const ModelCase& model_case, Model& model, co
   return [&] { case_loss(model_case, model, narrow(batch, 0, 1)).sum.backward(); };
 }
 
+/// Copies, in the order of the parameters.
+inline std::vector<torch::Tensor> gradients(Model& model) {
+  std::vector<torch::Tensor> copies;
+  for (const auto& parameter : model.parameters()) copies.push_back(parameter.grad().clone());
+  return copies;
+}
+
 /// |a - b| / |b| over all tensors together.
 inline double relative_error(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
   double difference = 0, size = 0;

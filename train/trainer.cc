@@ -142,7 +142,7 @@ int Trainer::steps_in_all() const {
 }
 
 Result<RunReport> Trainer::run() {
-  const double start = steady_clock().now_s();
+  const double start = monotonic_s();
   for (epoch_ = 1; epoch_ <= job_.train.epochs && !done(); ++epoch_) {
     REMUDA_TRY(run_epoch(epoch_));
     REMUDA_TRY(end_epoch(epoch_));
@@ -150,7 +150,7 @@ Result<RunReport> Trainer::run() {
   REMUDA_TRY(reducer_->check_parameters(report_.steps));
   REMUDA_TRY(collect_totals());
   report_.share_changes = balancer_.changes();
-  report_.seconds = steady_clock().now_s() - start;
+  report_.seconds = monotonic_s() - start;
   return report_;
 }
 
@@ -159,10 +159,10 @@ Result<void> Trainer::run_epoch(int epoch) {
   epoch_loss_ = epoch_weight_ = 0;
   for (uint64_t first = 0; first < train_.size() && !done(); first += uint64_t(job_.train.global_batch)) {
     const int size = int(std::min<uint64_t>(job_.train.global_batch, train_.size() - first));
-    const double start = steady_clock().now_s();
+    const double start = monotonic_s();
     REMUDA_TRY(run_step(order, first, size));
     if (report_.steps > kUntimedSteps) {
-      report_.timed_s += steady_clock().now_s() - start;
+      report_.timed_s += monotonic_s() - start;
       report_.timed_samples += size;
     }
   }
@@ -261,7 +261,7 @@ void Trainer::record(const BalanceDecision& decision) {
 }
 
 void Trainer::tell_step(const StepTail& totals) {
-  const double now = steady_clock().now_s();
+  const double now = monotonic_s();
   if (now - told_s_ < kTellEvery_s && !done()) return;
   told_s_ = now;
   events_.send({{"event", "step"},

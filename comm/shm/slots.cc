@@ -54,11 +54,11 @@ bool Slots::arrived(int peer) const { return reached(slots_[peer].steps.load(std
 bool Slots::spin(int peer) const {
   if (arrived(peer)) return true;
   if (!may_spin_) return false;
-  const double end_s = steady_clock().now_s() + kSpinS;
+  const double end_s = monotonic_s() + kSpinS;
   do {
     for (int i = 0; i < 32; ++i, relax())
       if (arrived(peer)) return true;
-  } while (steady_clock().now_s() < end_s);
+  } while (monotonic_s() < end_s);
   return false;
 }
 
@@ -79,7 +79,7 @@ Result<void> Slots::sleep_until_arrived(int peer, const Message& message, Peers&
     slot.sleepers.fetch_sub(1, std::memory_order_seq_cst);
     if (arrived(peer)) return {};
     REMUDA_TRY(look_for_the_dead(message, peers));
-    if (steady_clock().now_s() >= deadline_s) return tl::unexpected(lost_rank(peer, "did not come in time", message));
+    if (monotonic_s() >= deadline_s) return tl::unexpected(lost_rank(peer, "did not come in time", message));
   }
 }
 

@@ -55,8 +55,7 @@ Result<void> exchange(std::span<const Fd> data, std::vector<Transfer> transfers,
       if (waiting_for < 0) waiting_for = peer;
     }
     if (waiting_for < 0) return {};
-    if (steady_clock().now_s() >= deadline_s)
-      return tl::unexpected(lost_rank(waiting_for, "did not answer in time", message));
+    if (monotonic_s() >= deadline_s) return tl::unexpected(lost_rank(waiting_for, "did not answer in time", message));
     peers.watch(polled);
     ::poll(polled.data(), polled.size(), poll_ms(deadline_s));
     REMUDA_TRY(peers.listen(message.sequence));

@@ -86,7 +86,7 @@ Child& Child::operator=(Child&& other) noexcept {
 }
 
 Child::Heard Child::hear(double seconds, std::string& line) {
-  const double deadline_s = steady_clock().now_s() + seconds;
+  const double deadline_s = monotonic_s() + seconds;
   size_t searched = 0;
   for (;;) {
     if (const size_t end = heard_.find('\n', searched); end != std::string::npos) {
@@ -95,7 +95,7 @@ Child::Heard Child::hear(double seconds, std::string& line) {
       return Heard::line;
     }
     searched = heard_.size();
-    const double left_s = deadline_s - steady_clock().now_s();
+    const double left_s = deadline_s - monotonic_s();
     if (left_s <= 0) return Heard::silence;
     pollfd wait{socket_.get(), POLLIN, 0};
     if (::poll(&wait, 1, static_cast<int>(std::min(left_s, 3600.0) * 1000) + 1) <= 0) continue;
@@ -129,9 +129,9 @@ bool Child::end() {
   if (pid_ < 0) return true;
   socket_.reset();
   ::kill(pid_, SIGKILL);  // one that has ended by itself keeps its status
-  const double deadline_s = steady_clock().now_s() + kMoment;
+  const double deadline_s = monotonic_s() + kMoment;
   for (double pause_s = 50e-6; !reap(); pause_s *= 2) {
-    if (steady_clock().now_s() >= deadline_s) return false;
+    if (monotonic_s() >= deadline_s) return false;
     steady_clock().sleep_s(pause_s);
   }
   return true;

@@ -7,7 +7,7 @@
 namespace remuda::nvml {
 namespace {
 
-constexpr const char* kWhat = "NVLinks";
+constexpr const char* kNvlinks = "NVLinks";
 
 /// Where a link leads whose type the driver does not tell: to a GPU, by its address, or to what the kernel knows there.
 Port::To by_address(const std::string& pci, const std::set<std::string>& gpus, const KernelFiles& files) {
@@ -27,10 +27,10 @@ Port::To by_type(unsigned type, const std::string& pci) {
 Port read_port(const Lib& lib, Handle handle, unsigned index, const std::set<std::string>& gpus,
                const KernelFiles& files) {
   Port port;
-  port.version = ask<unsigned>(kWhat, lib.nvlink_version, handle, index).value_or(0);
-  const auto remote = ask<PciInfo>(kWhat, lib.nvlink_remote_pci, handle, index);
+  port.version = ask<unsigned>(kNvlinks, lib.nvlink_version, handle, index).value_or(0);
+  const auto remote = ask<PciInfo>(kNvlinks, lib.nvlink_remote_pci, handle, index);
   if (remote.has_value()) port.pci = address_of(remote.value()).value_or("");
-  const unsigned type = ask<unsigned>(kWhat, lib.nvlink_remote_type, handle, index).value_or(kRemoteUnknown);
+  const unsigned type = ask<unsigned>(kNvlinks, lib.nvlink_remote_type, handle, index).value_or(kRemoteUnknown);
   port.to = type == kRemoteUnknown ? by_address(port.pci, gpus, files) : by_type(type, port.pci);
   return port;
 }
@@ -77,13 +77,13 @@ void set_unread(const Missing& missing, Link& link) {
 Reading<std::vector<Port>> read_ports(const Lib& lib, Handle handle, const std::set<std::string>& gpus,
                                       const KernelFiles& files) {
   std::vector<Port> ports;
-  if (!lib.nvlink_state) return no_call(kWhat);
+  if (!lib.nvlink_state) return no_call(kNvlinks);
   for (unsigned i = 0; i < kMaxNvLinks; ++i) {
     unsigned active = 0;
     const Code code = lib.nvlink_state(handle, i, &active);
     if (code == kInvalidArgument) break;  // this GPU, or this driver, has no more
     if (code == kNotSupported) continue;
-    if (code != kSuccess) return why(code, kWhat);
+    if (code != kSuccess) return why(code, kNvlinks);
     if (active == 1) ports.push_back(read_port(lib, handle, i, gpus, files));
   }
   return ports;
@@ -115,7 +115,7 @@ Link read_link(const Lib& lib, const LinkEnd& a, const LinkEnd& b) {
     }
   link.path = then(ask<unsigned>("common ancestor", lib.common_ancestor, a.handle, b.handle), path_of);
   link.peer_access = read_peer_access(lib, a.handle, b.handle);
-  fabric_link(a, b, ask<unsigned>(kWhat, lib.peer_status, a.handle, b.handle, kPeerNvlink).value_or(0) != 0, link);
+  fabric_link(a, b, ask<unsigned>(kNvlinks, lib.peer_status, a.handle, b.handle, kPeerNvlink).value_or(0) != 0, link);
   return link;
 }
 

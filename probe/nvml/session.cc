@@ -81,7 +81,7 @@ Reading<Handle> Session::open(unsigned index) {
 Device Session::read_gpu(unsigned index, Inventory& found) {
   const auto handle = open(index);
   if (!handle.has_value()) unread_[index] = handle.missing();
-  const Context context{lib_, files_, steady_clock().now_s()};
+  const Context context{lib_, files_, monotonic_s()};
   Device device = handle.has_value() ? nvml::read_gpu(context, open_[index]) : unread_gpu(handle.missing());
   device.index = static_cast<int>(index);
   if (!handle.has_value()) return device;

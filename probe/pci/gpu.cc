@@ -70,14 +70,6 @@ void read_pcie(const std::string& edge, bool has_slot, Device& device) {
   device.status.pcie_width = read_width(edge + "/current_link_width");
 }
 
-Reading<std::vector<int>> read_cores(const std::string& path) {
-  const auto list = sysfs::read(path);
-  if (!list.has_value()) return list.missing();
-  const auto cores = sysfs::index_list(list.value());
-  if (!cores) return Missing{MissingReason::unsupported, fmt::format("{} holds no list of cores", path)};
-  return *cores;
-}
-
 /// Why nothing but PCI tells of a device with this driver; nothing when its vendor's probe does.
 std::optional<Missing> why_untold(const std::string& driver, const Vendor& vendor) {
   if (driver.empty()) return Missing{MissingReason::no_driver, "no driver is bound to it"};
@@ -114,7 +106,7 @@ std::optional<Gpu> read_gpu(const std::string& path) {
   device.pci = function->address;
   device.pcie_root = gpu.place.root;
   device.numa_node = function->numa_node;
-  device.cores = read_cores(path + "/local_cpulist");
+  device.cores = sysfs::read_index_list(path + "/local_cpulist");
   const std::string edge = take_card(*function, vendor->id, gpu.place);
   read_pcie(edge, !gpu.place.bridges.empty(), device);
   if (const auto why = why_untold(sysfs::link_name(path + "/driver"), *vendor)) {

@@ -13,13 +13,6 @@ Missing not_told(const std::string& path, const char* what) {
   return {MissingReason::unsupported, fmt::format("{} holds no {}", path, what)};
 }
 
-Reading<std::vector<int>> read_cores(const std::string& path) {
-  const auto list = sysfs::read(path);
-  if (!list.has_value()) return list.missing();
-  if (auto cores = sysfs::index_list(list.value())) return std::move(*cores);
-  return not_told(path, "list of cores");
-}
-
 /// "Node 0 MemTotal:       19622092 kB", its first line.
 Reading<int64_t> read_memory(const std::string& path) {
   constexpr int64_t kKiB = 1024;
@@ -53,7 +46,7 @@ std::vector<NumaNode> find_numa_nodes(const std::string& sysfs) {
   std::vector<NumaNode> nodes;
   for (const int number : sysfs::numbered(all, "node")) {
     const std::string folder = fmt::format("{}/node{}", all, number);
-    nodes.push_back({number, read_cores(folder + "/cpulist"), read_memory(folder + "/meminfo"),
+    nodes.push_back({number, sysfs::read_index_list(folder + "/cpulist"), read_memory(folder + "/meminfo"),
                      read_distances(folder + "/distance")});
   }
   return nodes;

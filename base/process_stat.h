@@ -1,0 +1,21 @@
+// ProcessStat: what the kernel tells of a process in /proc/PID/stat; see proc(5).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace remuda {
+
+struct ProcessStat {
+  char state = '?';         ///< R, S, D, Z, ...
+  int parent = 0;           ///< 0: none that can be seen
+  unsigned flags = 0;       ///< PF_* of linux/sched.h
+  int64_t threads = 0;      ///< a process whose first thread has ended looks like a zombie while others run on
+  int64_t start_ticks = 0;  ///< clock ticks after boot
+};
+
+/// Nothing where there is no such process, or /proc does not show it. The process's own name, which may hold anything,
+/// cannot shift the fields.
+std::optional<ProcessStat> process_stat(int pid);
+
+}  // namespace remuda
