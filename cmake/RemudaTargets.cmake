@@ -26,12 +26,9 @@ include(GoogleTest)
 add_library(remuda_flags INTERFACE)
 target_compile_options(remuda_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # g++ 12 sees overlapping copies in std::string where there are none (GCC bug 105651), and unset variables where it is
-  # asked to instrument.
-  target_compile_options(remuda_flags INTERFACE -Wno-restrict)
-  if(REMUDA_SANITIZE)
-    target_compile_options(remuda_flags INTERFACE -Wno-maybe-uninitialized)
-  endif()
+  # g++ 12 sees overlapping copies in std::string where there are none (GCC bug 105651), and unset variables where it
+  # inlines much: when several files are compiled as one, or instrumented.
+  target_compile_options(remuda_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
 endif()
 target_include_directories(remuda_flags INTERFACE ${REMUDA_ROOT})
 target_link_libraries(remuda_flags INTERFACE Threads::Threads tl::expected fmt::fmt nlohmann_json::nlohmann_json)
@@ -51,8 +48,12 @@ endif()
 configure_file(${REMUDA_ROOT}/cmake/test_environment.cmake.in ${CMAKE_BINARY_DIR}/test_environment.cmake @ONLY)
 set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_BINARY_DIR}/test_environment.cmake)
 
-# Reading headers is most of what compiling takes here. Three sets of them are precompiled, once each: `code` for all
-# targets, `test` for those with GoogleTest, and `torch` (RemudaTorch.cmake), which saves 8 s of a file's 12.
+# Reading headers is most of what compiling takes here. Two means against it:
+# - Unity builds, in all presets but `dev` and `lint`: the files of a target are compiled a batch at a time, as if they were
+#   one. Two files of a folder must not use one name for two things, in an anonymous namespace either.
+# - Two sets of headers are precompiled, once each: `code` for all targets, `test` for those with GoogleTest. Where libtorch
+#   is read, a set of its own pays only without unity builds (RemudaTorch.cmake): making it takes longer than reading it for
+#   the few batches there are.
 set(precompile OFF)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(precompile ON)
@@ -83,6 +84,9 @@ function(remuda_link target scope)
   if(NOT REMUDA_PCH)
     return()
   elseif("remuda_torch" IN_LIST ARGN)
+    if(NOT TARGET remuda_pch_torch)
+      return()
+    endif()
     set(headers torch)
   elseif("GTest::gmock" IN_LIST ARGN)
     set(headers test)
@@ -92,50 +96,11 @@ function(remuda_link target scope)
   target_precompile_headers(${target} REUSE_FROM remuda_pch_${headers})
 endfunction()
 
-# No header may lean on what its users include before it. One with a .cc file of its own name is read first there (by
-# clang-tidy, too, with nothing precompiled); this reads each of the others alone, once per folder, with what its first
-# library links. A folder within it that has a CMakeLists.txt does so itself.
-function(remuda_check_headers name)
-  get_directory_property(checked remuda_headers_checked)
-  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${REMUDA_ROOT} ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
-  file(GLOB nested CONFIGURE_DEPENDS RELATIVE ${REMUDA_ROOT} ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
-  foreach(list_file ${nested})
-    get_filename_component(folder ${list_file} DIRECTORY)
-    list(FILTER headers EXCLUDE REGEX "^${folder}/")
-  endforeach()
-  foreach(header ${headers})
-    string(REGEX REPLACE "h$" "cc" source ${header})
-    if(EXISTS ${REMUDA_ROOT}/${source})
-      list(REMOVE_ITEM headers ${header})
-    endif()
-  endforeach()
-  if(checked OR NOT headers)
-    return()
-  endif()
-  set_directory_properties(PROPERTIES remuda_headers_checked TRUE)
-  set(sources "")
-  foreach(header ${headers})
-    set(source ${CMAKE_CURRENT_BINARY_DIR}/headers/${header}.cc)
-    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"
-#include \"${header}\"  // and twice
-")
-    list(APPEND sources ${source})
-  endforeach()
-  add_library(remuda_${name}_headers OBJECT ${sources})
-  if("remuda_torch" IN_LIST ARGN)  # reading libtorch takes too long to do it for each
-    remuda_link(remuda_${name}_headers PRIVATE ${ARGN})
-  else()
-    target_compile_options(remuda_${name}_headers PRIVATE -O0)
-    target_link_libraries(remuda_${name}_headers PRIVATE remuda_flags ${ARGN})
-  endif()
-endfunction()
-
 # remuda_library(NAME SOURCES a.cc ... DEPS other ...): the library remuda_NAME of one folder.
 function(remuda_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_library(remuda_${name} STATIC ${ARG_SOURCES})
   remuda_link(remuda_${name} PUBLIC ${ARG_DEPS})
-  remuda_check_headers(${name} ${ARG_DEPS})
 endfunction()
 
 # remuda_program(NAME SOURCES a.cc ... DEPS other ...): a program in REMUDA_BIN (build/bin in the release preset).
@@ -152,11 +117,34 @@ function(remuda_fuzz name)
   target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
 endfunction()
 
+# Every test is labelled with its program, and ./dev finds the programs of a folder here.
+set(REMUDA_TEST_PROGRAMS ${CMAKE_BINARY_DIR}/test_programs.txt)
+file(WRITE ${REMUDA_TEST_PROGRAMS} "")
+function(remuda_list_tests label)
+  file(RELATIVE_PATH folder ${REMUDA_ROOT} ${CMAKE_CURRENT_SOURCE_DIR})
+  file(APPEND ${REMUDA_TEST_PROGRAMS} "${label} ${folder}\n")
+endfunction()
+
 # remuda_test(NAME SOURCES a_test.cc ... DEPS other ...): a GoogleTest program; each TEST is one ctest test.
 # Tests are listed when ctest starts, not when the program is built: only then is their environment set.
 function(remuda_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   remuda_link(${name} PRIVATE GTest::gtest_main GTest::gmock remuda_testing ${ARG_DEPS})
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  target_compile_definitions(${name} PRIVATE REMUDA_MACHINES="${REMUDA_ROOT}/testdata/machines")
+  set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)  # a test is changed and run again many times
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS ${name})
+  remuda_list_tests(${name})
+endfunction()
+
+# remuda_script_tests(TARGET [DEPENDS other ...] TESTS name ...): tests made with add_test as the program TARGET, which builds
+# what they start.
+function(remuda_script_tests target)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;TESTS" ${ARGN})
+  add_custom_target(${target})
+  if(ARG_DEPENDS)
+    add_dependencies(${target} ${ARG_DEPENDS})
+  endif()
+  set_tests_properties(${ARG_TESTS} PROPERTIES LABELS ${target})
+  remuda_list_tests(${target})
 endfunction()

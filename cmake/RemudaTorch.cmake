@@ -74,6 +74,6 @@ execute_process(COMMAND ${CMAKE_CXX_COMPILER} -E -P -I ${torch_include} -I ${tor
 string(REGEX REPLACE ".*\"([^\"]+)\"$" "\\1" torch_version "${torch_version}")
 message(STATUS "libtorch ${torch_version} from ${torch_origin}")
 
-if(REMUDA_PCH)
+if(REMUDA_PCH AND NOT CMAKE_UNITY_BUILD)
   remuda_precompile(torch DEPS remuda_torch HEADERS <torch/torch.h>)
 endif()

@@ -2,11 +2,11 @@
 #include <cstdio>
 #include <gmock/gmock.h>
 #include <string>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/scratch_folder.h"
+#include "tests/program.h"
 
 namespace remuda {
 namespace {
@@ -15,23 +15,13 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-struct Finished {
-  int status = -1;
-  std::string out, err;
-};
-
-Finished shell(const std::string& line) {
-  const ScratchFolder folder;
-  const std::string command = "( " + line + " ) </dev/null >" + folder.path("out") + " 2>" + folder.path("err");
-  const int result = std::system(command.c_str());
-  return {WIFEXITED(result) ? WEXITSTATUS(result) : -1, folder.read("out"), folder.read("err")};
-}
+Finished shell(const std::string& line) { return run({"/bin/sh", "-c", "( " + line + " ) </dev/null"}); }
 
 Finished remuda(const std::string& arguments) { return shell(REMUDA_PROGRAM " " + arguments); }
 
 TEST(Program, ListShowsATable) {
   const Finished list = remuda("list");
-  EXPECT_EQ(list.status, 0) << list.err;
+  EXPECT_EQ(list.exit.status, 0) << list.err;
   EXPECT_THAT(list.out, StartsWith("DEVICE "));
   EXPECT_THAT(list.out, HasSubstr("\ncpu:0 "));
   EXPECT_EQ(list.err, "");
@@ -39,7 +29,7 @@ TEST(Program, ListShowsATable) {
 
 TEST(Program, ListPrintsTheInventoryAsJson) {
   const Finished list = remuda("list --json --cpu-devices 1");
-  EXPECT_EQ(list.status, 0) << list.err;
+  EXPECT_EQ(list.exit.status, 0) << list.err;
   const auto json = parse_json(list.out, "output");
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ((*json)["version"], 1);
@@ -52,7 +42,7 @@ TEST(Program, ListPrintsTheInventoryAsJson) {
 TEST(Program, NoWordOfTheCommandLineReachesTheTerminalAsAnEscapeSequence) {
   for (const char* arguments : {"list --machine", "report", "list", ""}) {
     const Finished refused = remuda(std::string(arguments) + " \"$(printf 'a\\033[2Jb')\"");
-    EXPECT_EQ(refused.status, 2) << arguments;
+    EXPECT_EQ(refused.exit.status, 2) << arguments;
     EXPECT_THAT(refused.err, Not(HasSubstr("\x1b"))) << arguments;
     EXPECT_THAT(refused.err, HasSubstr("a?[2Jb")) << arguments;
   }
@@ -61,16 +51,16 @@ TEST(Program, NoWordOfTheCommandLineReachesTheTerminalAsAnEscapeSequence) {
 TEST(Program, ImportReadsAPipeByNameAndStandardInput) {
   const std::string matrix = "printf '\\tGPU0\\tGPU1\\nGPU0\\t X \\tPIX\\nGPU1\\tPIX\\t X \\n'";
   const Finished named = shell("bash -c \"" REMUDA_PROGRAM " import <(" + matrix + ")\"");
-  EXPECT_EQ(named.status, 0) << named.err;
+  EXPECT_EQ(named.exit.status, 0) << named.err;
   const Finished streamed = shell(matrix + " | " REMUDA_PROGRAM " import -");
-  EXPECT_EQ(streamed.status, 0) << streamed.err;
+  EXPECT_EQ(streamed.exit.status, 0) << streamed.err;
   for (const Finished& imported : {named, streamed})
     EXPECT_EQ(parse_json(imported.out, "output").value()["devices"].size(), 2u) << imported.err;
 }
 
 TEST(Program, MoreCpuDevicesThanCoresAreAUsageError) {
   const Finished list = remuda("list --cpu-devices 4096");
-  EXPECT_EQ(list.status, 2);
+  EXPECT_EQ(list.exit.status, 2);
   EXPECT_THAT(list.err, StartsWith("remuda: 4096 CPU devices are not possible"));
   EXPECT_THAT(list.err, HasSubstr("at most"));
   EXPECT_EQ(list.out, "");
@@ -79,18 +69,18 @@ TEST(Program, MoreCpuDevicesThanCoresAreAUsageError) {
 TEST(Program, ToldNothingOrHelpItExplainsItself) {
   for (const char* arguments : {"", "--help", "-h"}) {
     const Finished help = remuda(arguments);
-    EXPECT_EQ(help.status, 0) << arguments;
+    EXPECT_EQ(help.exit.status, 0) << arguments;
     EXPECT_THAT(help.out, HasSubstr("train")) << arguments;
     EXPECT_THAT(help.out, HasSubstr("Examples:")) << arguments;
   }
   const Finished list = remuda("list --help");
-  EXPECT_EQ(list.status, 0);
+  EXPECT_EQ(list.exit.status, 0);
   EXPECT_THAT(list.out, HasSubstr("--cpu-devices"));
 }
 
 TEST(Program, TellsItsVersion) {
   const Finished version = remuda("--version");
-  EXPECT_EQ(version.status, 0);
+  EXPECT_EQ(version.exit.status, 0);
   EXPECT_THAT(version.out, ::testing::MatchesRegex("remuda [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
@@ -106,7 +96,7 @@ TEST(Program, UsageErrorsAreOneSentenceAndStatus2) {
       {"list --cpu-devices many", "remuda list: "}};
   for (const auto& [arguments, sentence] : cases) {
     const Finished finished = remuda(arguments);
-    EXPECT_EQ(finished.status, 2) << arguments;
+    EXPECT_EQ(finished.exit.status, 2) << arguments;
     EXPECT_THAT(finished.err, StartsWith(sentence));
     EXPECT_THAT(finished.err, HasSubstr("--help."));
     EXPECT_EQ(finished.out, "");
@@ -115,7 +105,7 @@ TEST(Program, UsageErrorsAreOneSentenceAndStatus2) {
 
 TEST(Program, BashTakesItsCompletion) {
   const Finished checked = shell(REMUDA_PROGRAM " completion bash | bash -n");
-  EXPECT_EQ(checked.status, 0) << checked.err;
+  EXPECT_EQ(checked.exit.status, 0) << checked.err;
   const Finished used =
       shell("bash -c 'source <(" REMUDA_PROGRAM
             " completion bash); COMP_WORDS=(remuda list --cp); COMP_CWORD=2; _remuda; "
@@ -126,7 +116,7 @@ TEST(Program, BashTakesItsCompletion) {
 TEST(Program, EachShellHasACompletion) {
   for (const char* name : {"bash", "zsh", "fish"}) {
     const Finished script = remuda(std::string("completion ") + name);
-    EXPECT_EQ(script.status, 0) << script.err;
+    EXPECT_EQ(script.exit.status, 0) << script.err;
     EXPECT_THAT(script.out, HasSubstr("cpu-devices")) << name;
   }
 }

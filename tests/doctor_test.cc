@@ -79,7 +79,7 @@ TEST(Doctor, APythonThatHangsIsSkippedAndLeavesNoProcess) {
   EXPECT_EQ(torch["verdict"], "SKIP");
   EXPECT_THAT(torch["sentence"].get<std::string>(), HasSubstr("python3 did not answer within"));
   const pid_t hanging = std::stoi(folder.read("pid"));
-  EXPECT_TRUE(eventually([&] { return !is_alive(hanging); }, 10));
+  EXPECT_TRUE(eventually([&] { return !is_running(hanging); }, 10));
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST_F(HoldExport, IsGivenBackByRelease) {
   EXPECT_EQ(folder_.read("again"), "2\n") << "it has ended already";
   EXPECT_EQ(folder_.read("left"), "[]\n");
   EXPECT_TRUE(comes_free());
-  EXPECT_TRUE(is_alive(pid_in("shell")));
+  EXPECT_TRUE(is_running(pid_in("shell")));
   program->signal(SIGKILL);
 }
 
@@ -168,8 +168,8 @@ TEST_F(HoldExport, EndsWhatCarriesItsNumberWhenItsKeeperIsKilled) {
   pid_in("shell");
   ::kill(keeper(), SIGKILL);
   EXPECT_TRUE(comes_free());
-  EXPECT_TRUE(eventually([&] { return !is_alive(back); }, kPatience_s)) << "it uses devices that others get now";
-  EXPECT_TRUE(is_alive(pid_in("shell")));
+  EXPECT_TRUE(eventually([&] { return !is_running(back); }, kPatience_s)) << "it uses devices that others get now";
+  EXPECT_TRUE(is_running(pid_in("shell")));
   program->signal(SIGKILL);
 }
 

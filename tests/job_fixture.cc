@@ -15,7 +15,7 @@ std::vector<pid_t> carriers_of(const std::string& entry) {
     const auto environment = read_text(process.path().string() + "/environ");
     if (!environment || environment->find(entry) == std::string::npos) continue;
     const pid_t pid = std::atoi(process.path().filename().c_str());
-    if (is_alive(pid)) found.push_back(pid);
+    if (is_running(pid)) found.push_back(pid);
   }
   return found;
 }

@@ -36,7 +36,6 @@ class JobTest : public testing::Test {
   bool comes(const std::string& file) const;
   pid_t pid_in(const std::string& file) const;
 
-  static constexpr double kPatience_s = 30;
   ScratchFolder folder_;
 };
 

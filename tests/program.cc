@@ -49,9 +49,9 @@ Finished run(const std::vector<std::string>& argv, const Environment& environmen
 }
 
 bool eventually(const std::function<bool()>& condition, double patience_s) {
-  const double deadline_s = steady_clock().now_s() + patience_s;
+  const double deadline_s = monotonic_s() + patience_s;
   while (!condition()) {
-    if (steady_clock().now_s() > deadline_s) return false;
+    if (monotonic_s() > deadline_s) return false;
     steady_clock().sleep_s(0.02);
   }
   return true;
@@ -63,7 +63,7 @@ std::vector<pid_t> children_of(pid_t parent) {
   return {std::istream_iterator<pid_t>(list), {}};
 }
 
-bool is_alive(pid_t pid) {
+bool is_running(pid_t pid) {
   const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
   const size_t name_end = stat.rfind(')');  // "PID (NAME) STATE ..."
   if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
@@ -71,6 +71,6 @@ bool is_alive(pid_t pid) {
   return state != 'Z' && state != 'X';
 }
 
-bool all_gone(const std::vector<pid_t>& pids) { return std::none_of(pids.begin(), pids.end(), is_alive); }
+bool all_gone(const std::vector<pid_t>& pids) { return std::none_of(pids.begin(), pids.end(), is_running); }
 
 }  // namespace remuda

@@ -11,6 +11,9 @@
 
 namespace remuda {
 
+/// How long a test waits for what must happen: generous, as a busy machine must not fail it.
+inline constexpr double kPatience_s = 30;
+
 struct Finished {
   ExitState exit;
   bool timed_out = false;
@@ -46,7 +49,7 @@ bool eventually(const std::function<bool()>& condition, double patience_s);
 /// Child processes, in the order in which they were started.
 std::vector<pid_t> children_of(pid_t parent);
 /// Neither gone nor a zombie.
-bool is_alive(pid_t pid);
+bool is_running(pid_t pid);
 bool all_gone(const std::vector<pid_t>& pids);
 
 }  // namespace remuda

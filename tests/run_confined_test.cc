@@ -18,8 +18,6 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr double kPatience_s = 20;
-
 /// A daemon as daemons are made: forked twice, a session of its own, an environment of its own.
 constexpr const char* kDaemon =
     "(env -i setsid sh -c 'echo $$ >\"$0\"; exec sleep 1000' \"$OUT/daemon\" &); echo $$ >\"$OUT/job\"; exec sleep "

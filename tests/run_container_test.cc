@@ -10,7 +10,6 @@
 namespace remuda {
 namespace {
 
-constexpr double kPatience_s = 20;
 constexpr const char* kMachine = REMUDA_MACHINES "/nv-dgx1-v100-8gpu-4nic.json";
 
 /// Each line it makes runs where it sees no process but its own.

@@ -141,7 +141,7 @@ TEST_F(RunFailure, AProcessIdUsedAgainHoldsNothingAndIsLeftAlone) {
     EXPECT_EQ(finished.out, "ran\n") << finished;
   }
   EXPECT_THAT(ask({"why", "1"}).out, HasSubstr("the process that kept it is gone"));
-  EXPECT_TRUE(is_alive(innocent.pid()));
+  EXPECT_TRUE(is_running(innocent.pid()));
 }
 
 }  // namespace

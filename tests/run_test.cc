@@ -20,8 +20,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr double kPatience_s = 20;
-
 class Run : public testing::Test {
  protected:
   void TearDown() override {
@@ -76,7 +74,7 @@ std::vector<pid_t> Run::carriers_of(const std::string& text) {
     const auto environment = read_text(entry.path().string() + "/environ");
     if (!environment || environment->find("XDG_STATE_HOME=" + text) == std::string::npos) continue;
     const pid_t pid = std::atoi(entry.path().filename().c_str());
-    if (is_alive(pid)) found.push_back(pid);
+    if (is_running(pid)) found.push_back(pid);
   }
   return found;
 }
@@ -208,7 +206,7 @@ TEST_F(Run, FreesTheDevicesWhenItIsKilled) {
   const auto program = begin({"-n", "8"}, "setsid sleep 1000 & sleep 1000 & echo $$ >\"$OUT/job\"; wait");
   const pid_t job = pid_in("job");
   ::kill(program->pid(), SIGKILL);
-  EXPECT_TRUE(eventually([&] { return !is_alive(job); }, kPatience_s));
+  EXPECT_TRUE(eventually([&] { return !is_running(job); }, kPatience_s));
   EXPECT_TRUE(eventually([&] { return leases().empty(); }, kPatience_s));
 }
 
@@ -220,7 +218,7 @@ TEST_F(Run, FreesTheDevicesWhenItsKeeperIsKilled) {
   ::kill(keepers[0], SIGKILL);
   const Finished finished = program->finish(kPatience_s);
   EXPECT_EQ(finished.exit.status, 125) << finished;
-  EXPECT_FALSE(is_alive(job));
+  EXPECT_FALSE(is_running(job));
   EXPECT_THAT(leases(), IsEmpty());
 }
 

@@ -177,7 +177,7 @@ TEST_F(Tasks, DieWithTheirFront) {
       start("setsid sleep 1000 & echo $$ >\"$OUT/job\"; wait\nsleep 1000\necho never >\"$OUT/late\"\n");
   const pid_t job = pid_in("job");
   ::kill(program->pid(), SIGKILL);
-  EXPECT_TRUE(eventually([&] { return !is_alive(job); }, kPatience_s));
+  EXPECT_TRUE(eventually([&] { return !is_running(job); }, kPatience_s));
   EXPECT_TRUE(comes_free());
   EXPECT_FALSE(folder_.has("late"));
 }
@@ -189,7 +189,7 @@ TEST_F(Tasks, DieWithTheirKeeper) {
   ASSERT_THAT(keepers, SizeIs(1));
   ::kill(keepers[0], SIGKILL);
   EXPECT_EQ(program->finish(kPatience_s).exit.status, 125);
-  EXPECT_FALSE(is_alive(job));
+  EXPECT_FALSE(is_running(job));
   EXPECT_FALSE(folder_.has("late"));
 }
 

@@ -22,7 +22,7 @@ class LongRun {
   }
   ~LongRun() {
     for (const pid_t worker : workers_)
-      if (is_alive(worker)) ::kill(worker, SIGKILL);
+      if (is_running(worker)) ::kill(worker, SIGKILL);
   }
 
   const ScratchFolder& folder() const { return folder_; }

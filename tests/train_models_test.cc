@@ -43,7 +43,7 @@ TEST(TrainModels, TorchScriptFileWithEitherLoss) {
     JobText job;
     job.model = fmt::format("path = 'model.pt'\nloss = '{}'\n", loss);
     const ScratchFolder folder = job_folder(job);
-    const Finished made = run({MAKE_SCRIPT_MODEL, folder.path("model.pt")});
+    const Finished made = run({MAKE_SCRIPT_MODEL_PROGRAM, folder.path("model.pt")});
     ASSERT_TRUE(made.exit.ok()) << made;
     const Json report = train_report(folder, {"--set", "balance.policy=even"});
     expect_learned(report);

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr int64_t kGiB = int64_t{1} << 30;
-const std::string kMachines = TEST_MACHINES;
+const std::string kMachines = REMUDA_MACHINES;
 const std::string kMigMachine = kMachines + "/made-mig-a100.json";
 const std::string kEightGpus = kMachines + "/nv-hgxh100-8gpu-8nic.json";
 
@@ -233,7 +233,7 @@ TEST(NvmlProbe, AgreesWithAnotherReader) {
     std::string expected;
     for (const Device& device : gpus_of(shown(file)))
       if (device.kind == DeviceKind::gpu) expected += line_of(device) + "\n";
-    const Finished client = run({NVML_CLIENT}, environment_of(file, "", "current"));
+    const Finished client = run({NVML_CLIENT_PROGRAM}, environment_of(file, "", "current"));
     EXPECT_TRUE(client.exit.ok()) << client;
     EXPECT_EQ(client.out, expected) << file;
   }

@@ -8,9 +8,9 @@
 namespace remuda::testnvml {
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr int64_t kTestGiB = int64_t{1} << 30;
 
-Device gpu(int index) {
+Device plain_gpu(int index) {
   Device device;
   device.id = "gpu:" + std::to_string(index);
   device.kind = DeviceKind::gpu;
@@ -22,7 +22,7 @@ Device gpu(int index) {
 Inventory machine_of(int gpus) {
   Inventory machine;
   machine.host = "test";
-  for (int i = 0; i < gpus; ++i) machine.devices.push_back(gpu(i));
+  for (int i = 0; i < gpus; ++i) machine.devices.push_back(plain_gpu(i));
   return machine;
 }
 
@@ -85,7 +85,7 @@ TEST(TestNvml, MakesUpWhatEveryGpuHas) {
   EXPECT_EQ(pci.bus, 0x11u);
   Memory memory{};
   ASSERT_EQ(nvml.call("nvmlDeviceGetMemoryInfo", handle, &memory), kSuccess);
-  EXPECT_EQ(memory.total, static_cast<unsigned long long>(24 * kGiB));
+  EXPECT_EQ(memory.total, static_cast<unsigned long long>(24 * kTestGiB));
   EXPECT_EQ(memory.used, 0u);
 }
 
@@ -116,8 +116,8 @@ TEST(TestNvml, GivesReadingsInTheInterfacesUnits) {
   Status& status = machine.devices[0].status;
   status.power_watts = 61.5;
   status.busy = 0.29;
-  status.memory_used_bytes = 3 * kGiB;
-  status.memory_reserved_bytes = kGiB;
+  status.memory_used_bytes = 3 * kTestGiB;
+  status.memory_reserved_bytes = kTestGiB;
   status.throttle = std::vector<std::string>{"idle", "power_brake"};
   machine.devices[0].cores = std::vector<int>{0, 1, 65};
   const Library nvml(machine);
@@ -137,10 +137,11 @@ TEST(TestNvml, GivesReadingsInTheInterfacesUnits) {
   EXPECT_THAT(cores, ::testing::ElementsAre(3ul, 2ul));
   Memory memory{};
   EXPECT_EQ(nvml.call("nvmlDeviceGetMemoryInfo", handle, &memory), kSuccess);
-  EXPECT_EQ(memory.used, static_cast<unsigned long long>(4 * kGiB)) << "the old call counts what is reserved as used";
+  EXPECT_EQ(memory.used, static_cast<unsigned long long>(4 * kTestGiB))
+      << "the old call counts what is reserved as used";
   MemoryV2 newer{.version = version_of<MemoryV2>(2)};
   EXPECT_EQ(nvml.call("nvmlDeviceGetMemoryInfo_v2", handle, &newer), kSuccess);
-  EXPECT_EQ(newer.used, static_cast<unsigned long long>(3 * kGiB));
+  EXPECT_EQ(newer.used, static_cast<unsigned long long>(3 * kTestGiB));
   newer.version = version_of<MemoryV2>(1);
   EXPECT_EQ(nvml.call("nvmlDeviceGetMemoryInfo_v2", handle, &newer), kArgumentVersionMismatch);
 }
@@ -191,7 +192,7 @@ Inventory machine_with_processes() {
   Inventory machine = machine_of(1);
   Process compute, graphics;
   compute.pid = 100;
-  compute.memory_bytes = kGiB;
+  compute.memory_bytes = kTestGiB;
   compute.busy = 0.5;
   graphics.pid = 200;
   graphics.type = "graphics";
@@ -210,7 +211,7 @@ TEST(TestNvml, ListsProcessesWithTheRoomThereIs) {
   ProcessV2 process{};
   EXPECT_EQ(nvml.call(newest, handle, &count, &process), kSuccess);
   EXPECT_EQ(process.pid, 100u);
-  EXPECT_EQ(process.used_memory, static_cast<unsigned long long>(kGiB));
+  EXPECT_EQ(process.used_memory, static_cast<unsigned long long>(kTestGiB));
   EXPECT_EQ(process.gpu_instance, kNoInstance);
   ProcessDetail details[2] = {};
   ProcessDetailList list{version_of<ProcessDetailList>(1), 3, 2, details};
@@ -290,13 +291,13 @@ TEST(TestNvml, IslandsHaveSwitchesOfTheirOwn) {
 TEST(TestNvml, OffersMigInstancesAsDevices) {
   Inventory machine = machine_of(1);
   machine.devices[0].partitioned = true;
-  Device part = gpu(0);
+  Device part = plain_gpu(0);
   part.id = "MIG-1";
   part.uuid = part.id;
   part.kind = DeviceKind::partition;
   part.parent = "gpu:0";
   part.profile = std::string("3g.20gb");
-  part.memory_bytes = 20 * kGiB;
+  part.memory_bytes = 20 * kTestGiB;
   machine.devices.push_back(part);
   const Library nvml(machine);
   ASSERT_EQ(nvml.call("nvmlInit_v2"), kSuccess);

@@ -38,7 +38,7 @@ class RunLive : public JobTest {
     const auto folder = pool_folder("");
     if (folder && folder->starts_with("/var/"))
       GTEST_SKIP() << "this machine has a pool for all its users: " << *folder;
-    const std::string file = TEST_MACHINES "/nv-hgxh100-8gpu-8nic.json";
+    const std::string file = REMUDA_MACHINES "/nv-hgxh100-8gpu-8nic.json";
     const auto text = read_text(file);
     ASSERT_TRUE(text);
     auto machine = parse_inventory(*text, file);
@@ -87,9 +87,9 @@ class RunLive : public JobTest {
 };
 
 TEST_F(RunLive, ShowsAProgramTheDevicesOfItsLeaseAndNoOthers) {
-  EXPECT_THAT(lines_of(run({NVML_VISIBLE}, environment()).out), SizeIs(kGpus)) << "without a lease it sees all";
+  EXPECT_THAT(lines_of(run({NVML_VISIBLE_PROGRAM}, environment()).out), SizeIs(kGpus)) << "without a lease it sees all";
   for (const char* count : {"1", "2", "5", "8"}) {
-    const std::string script = fmt::format("{} && {} ps --json >\"$OUT/leases\"", NVML_VISIBLE, REMUDA_PROGRAM);
+    const std::string script = fmt::format("{} && {} ps --json >\"$OUT/leases\"", NVML_VISIBLE_PROGRAM, REMUDA_PROGRAM);
     const Finished finished = ask({"run", "-n", count, "--", "/bin/sh", "-c", script});
     EXPECT_EQ(finished.exit.status, 0) << finished;
     const Json leases = parse_json(folder_.read("leases"), "leases").value_or(Json{})["leases"];
@@ -99,7 +99,7 @@ TEST_F(RunLive, ShowsAProgramTheDevicesOfItsLeaseAndNoOthers) {
 }
 
 TEST_F(RunLive, ShowsEachRankOneDeviceOfTheLease) {
-  const std::string script = fmt::format("{} >\"$OUT/rank$RANK\"", NVML_VISIBLE);
+  const std::string script = fmt::format("{} >\"$OUT/rank$RANK\"", NVML_VISIBLE_PROGRAM);
   const Finished finished = ask({"run", "-n", "4", "--each", "--", "/bin/sh", "-c", script});
   EXPECT_EQ(finished.exit.status, 0) << finished;
   std::set<std::string> seen;
@@ -117,7 +117,7 @@ TEST_F(RunLive, TakesAProcessWithoutALeaseForTheHolderOfItsDevice) {
   happens();
   const std::string ps = ask({"ps"}).out;
   EXPECT_THAT(ps, AllOf(HasSubstr("no lease"), HasSubstr(fmt::format("process {}", somebody.pid())))) << ps;
-  const Finished others = ask({"run", "-n", "7", "--no-wait", "--", NVML_VISIBLE});
+  const Finished others = ask({"run", "-n", "7", "--no-wait", "--", NVML_VISIBLE_PROGRAM});
   EXPECT_EQ(others.exit.status, 0) << others;
   EXPECT_THAT(others.out, testing::Not(HasSubstr(gpu_(3).uuid.value())));
   const Finished refused = ask({"run", "-n", "8", "--no-wait", "--", "true"});
@@ -151,7 +151,7 @@ TEST_F(RunLive, TakesAJobsOwnProcessesForItsLease) {
 
 TEST_F(RunLive, LeavesALostDeviceOutUntilItIsBack) {
   faults_ = "lost=2";
-  const Finished others = ask({"run", "-n", "7", "--no-wait", "--", NVML_VISIBLE});
+  const Finished others = ask({"run", "-n", "7", "--no-wait", "--", NVML_VISIBLE_PROGRAM});
   EXPECT_EQ(others.exit.status, 0) << others;
   EXPECT_THAT(lines_of(others.out), SizeIs(7));
   EXPECT_THAT(others.out, testing::Not(HasSubstr(gpu_(2).uuid.value())));
@@ -172,7 +172,7 @@ TEST_F(RunLive, WaitsForADeviceThatMustBeReset) {
   gpu_(5).status.remapped_rows = 1;
   gpu_(5).status.remap_pending = true;
   happens();
-  const Finished others = ask({"run", "-n", "7", "--no-wait", "--", NVML_VISIBLE});
+  const Finished others = ask({"run", "-n", "7", "--no-wait", "--", NVML_VISIBLE_PROGRAM});
   EXPECT_THAT(others.out, testing::Not(HasSubstr(gpu_(5).uuid.value()))) << others;
   const auto waiter = begin({"run", "-n", "8", "--", "echo", "all"});
   ASSERT_TRUE(comes_to_wait(1));

@@ -12,7 +12,7 @@
 namespace remuda::testnvml {
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr int64_t kShareGiB = int64_t{1} << 30;
 
 constexpr const char* kStandIn = R"sh(#!/bin/sh
 pipe=$CUDA_MPS_PIPE_DIRECTORY
@@ -51,7 +51,7 @@ Device instance(int index, const std::string& profile, int64_t gib) {
   device.uuid = device.id;
   device.parent = gpu(1).id;
   device.profile = profile;
-  device.memory_bytes = gib * kGiB;
+  device.memory_bytes = gib * kShareGiB;
   device.pci = Reading<std::string>{};
   device.compute_capability = Reading<std::string>{};
   device.partitioned = Reading<bool>{};
@@ -66,7 +66,7 @@ Device gpu(int index) {
   device.uuid = device.id;
   device.pci = fmt::format("0000:0{}:00.0", index + 1);
   device.compute_capability = "8.0";
-  device.memory_bytes = 40 * kGiB;
+  device.memory_bytes = 40 * kShareGiB;
   device.partitioned = false;
   device.status.processes = std::vector<Process>{};
   device.status.memory_used_bytes = 0;
@@ -135,7 +135,7 @@ std::vector<pid_t> Share::daemons() const {
     const auto environment = read_text(entry.path().string() + "/environ");
     if (!environment || environment->find("OUT=" + folder_.path("")) == std::string::npos) continue;
     const pid_t pid = std::atoi(entry.path().filename().c_str());
-    if (environment->find("REMUDA_DAEMON=") != std::string::npos && is_alive(pid)) found.push_back(pid);
+    if (environment->find("REMUDA_DAEMON=") != std::string::npos && is_running(pid)) found.push_back(pid);
   }
   return found;
 }

@@ -1,11 +1,5 @@
-// remuda-train: one rank of a training run, on one device.
-//
-//   remuda-train FILE.toml    with torchrun's variables set (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) and
-//                             REMUDA_SECRET
-//   remuda-train -            the job's text on standard input: how `remuda train` starts it
-//   remuda-train --measure    a plan (measure/plan.h) on standard input: how `remuda bench links` starts it
-//
-// Rank r works on the job's r-th [[device]]. Exit status: 0 done, 1 failed, 2 wrong input.
+#include "train/worker_program.h"
+
 #include <csignal>
 #include <fmt/format.h>
 #include <iostream>
@@ -147,12 +141,11 @@ int run(const std::string& argument) {
 }
 
 }  // namespace
-}  // namespace remuda
 
-int main(int argc, char** argv) {
-  remuda::open_standard_streams();
+int run_worker(int argc, char** argv) {
+  open_standard_streams();
   const std::string argument = argc == 2 ? argv[1] : "";
-  if (argument == "--version") return std::cout << "remuda-train " << remuda::version() << "\n", 0;
+  if (argument == "--version") return std::cout << "remuda-train " << version() << "\n", 0;
   if (argument.empty() || argument == "--help") {
     (argument.empty() ? std::cerr : std::cout)
         << "usage: remuda-train FILE.toml\n"
@@ -160,7 +153,9 @@ int main(int argc, char** argv) {
            "`remuda train FILE.toml` starts one per device.\n";
     return argument.empty() ? 2 : 0;
   }
-  remuda::keep_freed_memory();
+  keep_freed_memory();
   std::signal(SIGPIPE, SIG_IGN);
-  return remuda::run(argument);
+  return run(argument);
 }
+
+}  // namespace remuda

@@ -1,0 +1,3 @@
+#include "train/worker_program.h"
+
+int main(int argc, char** argv) { return remuda::run_worker(argc, argv); }
