@@ -8,40 +8,10 @@
 
 namespace remuda::env {
 namespace {
-constexpr std::array kAll{rank,
-                          world_size,
-                          master_addr,
-                          master_port,
-                          secret,
-                          listen_fd,
-                          events_fd,
-                          transport,
-                          bind,
-                          connect_timeout,
-                          openblas_coretype,
-                          home,
-                          state_home,
-                          tmpdir,
-                          no_color,
-                          term,
-                          virtual_env,
-                          cuda_device_order,
-                          update_golden,
-                          probe_timeout,
-                          test_nvml,
-                          test_nvml_faults,
-                          path,
-                          shell,
-                          job,
-                          job_pool,
-                          job_devices,
-                          omp_num_threads,
-                          ompi_local_rank,
-                          mpi_local_rank,
-                          pmi_local_rank,
-                          slurm_local_rank,
-                          local_rank};
-}
+#define REMUDA_LIST(word, name, meaning) word,
+constexpr std::array kAll{REMUDA_VARIABLES(REMUDA_LIST)};
+#undef REMUDA_LIST
+}  // namespace
 
 std::span<const Variable> all() { return kAll; }
 

@@ -1,4 +1,5 @@
-// Every environment variable remuda reads, in one list. Nothing else in the project calls getenv.
+// Every environment variable that remuda reads or sets, in one list. Nothing else in the project calls getenv, and no
+// other file spells a variable's name.
 #pragma once
 
 #include <optional>
@@ -14,60 +15,82 @@ struct Variable {
   const char* meaning;
 };
 
-// What torchrun sets, and `remuda train` with it.
-inline constexpr Variable rank{"RANK", "this process's rank in the job"};
-inline constexpr Variable world_size{"WORLD_SIZE", "number of ranks in the job"};
-inline constexpr Variable master_addr{"MASTER_ADDR", "address of rank 0"};
-inline constexpr Variable master_port{"MASTER_PORT", "port of rank 0"};
+/// The list: the name in code, the name in the environment, the meaning.
+// clang-format off
+#define REMUDA_VARIABLES(X) \
+  /* What torchrun sets for each process, and remuda with it. */ \
+  X(rank, "RANK", "this process's rank in the job") \
+  X(world_size, "WORLD_SIZE", "number of ranks in the job") \
+  X(master_addr, "MASTER_ADDR", "address of rank 0") \
+  X(master_port, "MASTER_PORT", "port of rank 0") \
+  X(local_rank, "LOCAL_RANK", "rank within the machine, from torchrun and `remuda run --each`") \
+  X(local_world_size, "LOCAL_WORLD_SIZE", "number of ranks on this machine") \
+  X(group_rank, "GROUP_RANK", "number of the machine; always 0") \
+  X(group_world_size, "GROUP_WORLD_SIZE", "number of machines; always 1") \
+  X(role_rank, "ROLE_RANK", "rank within the role; there is one role") \
+  X(role_world_size, "ROLE_WORLD_SIZE", "number of ranks in the role") \
+  X(role_name, "ROLE_NAME", "name of the role: default") \
+  X(run_id, "TORCHELASTIC_RUN_ID", "names the run") \
+  X(restart_count, "TORCHELASTIC_RESTART_COUNT", "how often the ranks were started again") \
+  X(max_restarts, "TORCHELASTIC_MAX_RESTARTS", "how often they may be") \
+  X(use_agent_store, "TORCHELASTIC_USE_AGENT_STORE", "False: rank 0 offers the store") \
+  /* What `remuda train` tells its workers. */ \
+  X(secret, "REMUDA_SECRET", "the job's secret; every connection between ranks must prove it") \
+  X(listen_fd, "REMUDA_LISTEN_FD", "rank 0's listening socket, inherited and bound already") \
+  X(events_fd, "REMUDA_EVENTS_FD", "where a worker writes its events, a JSON line each") \
+  X(transport, "REMUDA_TRANSPORT", "how ranks exchange data: auto, shm or tcp; auto unless set") \
+  X(bind, "REMUDA_BIND", "address a rank listens on; 127.0.0.1 unless set") \
+  /* What the user may set. */ \
+  X(connect_timeout, "REMUDA_CONNECT_TIMEOUT", "seconds ranks wait for each other at the start; 60 unless set") \
+  X(openblas_num_threads, "OPENBLAS_NUM_THREADS", "threads of OpenBLAS; 1 in workers") \
+  X(openblas_coretype, "OPENBLAS_CORETYPE", "OpenBLAS kernels; chosen from the CPU unless set") \
+  X(home, "HOME", "the user's folder") \
+  X(state_home, "XDG_STATE_HOME", "where pools and figures are kept; ~/.local/state unless set") \
+  X(tmpdir, "TMPDIR", "where scratch files go; /tmp unless set") \
+  X(no_color, "NO_COLOR", "no colour in output when set and not empty") \
+  X(term, "TERM", "dumb: no colour, no progress bar") \
+  X(virtual_env, "VIRTUAL_ENV", "the active virtual environment of Python") \
+  X(cuda_device_order, "CUDA_DEVICE_ORDER", "how CUDA numbers GPUs: FASTEST_FIRST unless set to PCI_BUS_ID") \
+  X(probe_timeout, "REMUDA_PROBE_TIMEOUT", "seconds a device may take to answer; 5 unless set") \
+  X(path, "PATH", "where programs are looked for") \
+  X(shell, "SHELL", "the user's shell, for `remuda hold`") \
+  /* What `remuda run` tells a job; `remuda bind` and `remuda release` read it. */ \
+  X(job, "REMUDA_JOB", "number of the job that this process belongs to") \
+  X(job_pool, "REMUDA_POOL", "folder of the pool that the job is in") \
+  X(job_devices, "REMUDA_DEVICES", "ids of the devices a job was granted") \
+  X(job_shares, "REMUDA_SHARES", "the part of the work that each of these devices should get") \
+  X(job_task, "REMUDA_TASK", "number of the task's line, with `remuda run --tasks`") \
+  X(job_array, "REMUDA_ARRAY", "number of the array that the job is of, with `remuda run --array`") \
+  X(job_array_index, "REMUDA_ARRAY_INDEX", "the job's index in its array") \
+  X(daemon, "REMUDA_DAEMON", "folder of the sharing daemon that this process is, or was started by") \
+  X(omp_num_threads, "OMP_NUM_THREADS", "threads of a rank; its part of the CPUs with `remuda run --each` unless set") \
+  /* By these a job sees the devices that it was granted, and no others (confine/visibility.h). */ \
+  X(cuda_visible_devices, "CUDA_VISIBLE_DEVICES", "UUIDs of the GPUs that CUDA shows") \
+  X(rocr_visible_devices, "ROCR_VISIBLE_DEVICES", "UUIDs of the GPUs that ROCm shows") \
+  X(hip_visible_devices, "HIP_VISIBLE_DEVICES", "numbers of those of them that HIP shows") \
+  X(gpu_device_ordinal, "GPU_DEVICE_ORDINAL", "the same for OpenCL; taken away") \
+  /* By these its processes reach a sharing daemon, and are kept to their part (share/mps.h). */ \
+  X(mps_pipe_directory, "CUDA_MPS_PIPE_DIRECTORY", "where the daemon is reached") \
+  X(mps_log_directory, "CUDA_MPS_LOG_DIRECTORY", "where it writes its logs") \
+  X(mps_threads, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "part of the multiprocessors") \
+  X(mps_memory, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "memory of each process") \
+  /* What MPI's launchers tell a process, for `remuda bind`: which one of this machine it is. */ \
+  X(ompi_local_rank, "OMPI_COMM_WORLD_LOCAL_RANK", "rank within the machine, from OpenMPI") \
+  X(mpi_local_rank, "MPI_LOCALRANKID", "rank within the machine, from MPICH and Intel MPI") \
+  X(pmi_local_rank, "PMI_LOCAL_RANK", "rank within the machine, from PMI") \
+  X(slurm_local_rank, "SLURM_LOCALID", "rank within the machine, from Slurm") \
+  /* What tests read. */ \
+  X(update_golden, "REMUDA_UPDATE_GOLDEN", "1: tests rewrite the files they compare with") \
+  /* What the test-only library of tests/nvml reads. */ \
+  X(test_nvml, "REMUDA_TEST_NVML", "inventory file of the machine that the test library plays") \
+  X(test_nvml_faults, "REMUDA_TEST_NVML_FAULTS", "what the test library does wrong, as in lost=2,hang=3")
+// clang-format on
 
-// What `remuda train` tells its workers.
-inline constexpr Variable secret{"REMUDA_SECRET", "the job's secret; every connection between ranks must prove it"};
-inline constexpr Variable listen_fd{"REMUDA_LISTEN_FD", "rank 0's listening socket, inherited and bound already"};
-inline constexpr Variable events_fd{"REMUDA_EVENTS_FD", "where a worker writes its events, a JSON line each"};
-inline constexpr Variable transport{"REMUDA_TRANSPORT", "how ranks exchange data: auto, shm or tcp; auto unless set"};
-inline constexpr Variable bind{"REMUDA_BIND", "address a rank listens on; 127.0.0.1 unless set"};
+#define REMUDA_DECLARE(word, name, meaning) inline constexpr Variable word{name, meaning};
+REMUDA_VARIABLES(REMUDA_DECLARE)
+#undef REMUDA_DECLARE
 
-// What the user may set.
-inline constexpr Variable connect_timeout{"REMUDA_CONNECT_TIMEOUT",
-                                          "seconds ranks wait for each other at the start; 60 unless set"};
-inline constexpr Variable openblas_coretype{"OPENBLAS_CORETYPE", "OpenBLAS kernels; chosen from the CPU unless set"};
-inline constexpr Variable home{"HOME", "the user's folder"};
-inline constexpr Variable state_home{"XDG_STATE_HOME", "where pools and figures are kept; ~/.local/state unless set"};
-inline constexpr Variable tmpdir{"TMPDIR", "where scratch files go; /tmp unless set"};
-inline constexpr Variable no_color{"NO_COLOR", "no colour in output when set and not empty"};
-inline constexpr Variable term{"TERM", "dumb: no colour, no progress bar"};
-inline constexpr Variable virtual_env{"VIRTUAL_ENV", "the active virtual environment of Python"};
-inline constexpr Variable cuda_device_order{"CUDA_DEVICE_ORDER",
-                                            "how CUDA numbers GPUs: FASTEST_FIRST unless set to PCI_BUS_ID"};
-inline constexpr Variable probe_timeout{"REMUDA_PROBE_TIMEOUT", "seconds a device may take to answer; 5 unless set"};
-
-inline constexpr Variable path{"PATH", "where programs are looked for"};
-inline constexpr Variable shell{"SHELL", "the user's shell, for `remuda hold`"};
-
-// What `remuda run` tells a job; `remuda bind` and `remuda release` read it.
-inline constexpr Variable job{"REMUDA_JOB", "number of the job that this process belongs to"};
-inline constexpr Variable job_pool{"REMUDA_POOL", "folder of the pool that the job is in"};
-inline constexpr Variable job_devices{"REMUDA_DEVICES", "ids of the devices a job was granted"};
-
-inline constexpr Variable omp_num_threads{
-    "OMP_NUM_THREADS", "threads of a rank; its part of the CPUs with `remuda run --each` unless set"};
-
-// What MPI's launchers tell a process, for `remuda bind`: which one of this machine it is.
-inline constexpr Variable ompi_local_rank{"OMPI_COMM_WORLD_LOCAL_RANK", "rank within the machine, from OpenMPI"};
-inline constexpr Variable mpi_local_rank{"MPI_LOCALRANKID", "rank within the machine, from MPICH and Intel MPI"};
-inline constexpr Variable pmi_local_rank{"PMI_LOCAL_RANK", "rank within the machine, from PMI"};
-inline constexpr Variable slurm_local_rank{"SLURM_LOCALID", "rank within the machine, from Slurm"};
-inline constexpr Variable local_rank{"LOCAL_RANK", "rank within the machine, from torchrun and `remuda run --each`"};
-
-// What tests read.
-inline constexpr Variable update_golden{"REMUDA_UPDATE_GOLDEN", "1: tests rewrite the files they compare with"};
-
-// What the test-only library of tests/nvml reads.
-inline constexpr Variable test_nvml{"REMUDA_TEST_NVML", "inventory file of the machine that the test library plays"};
-inline constexpr Variable test_nvml_faults{"REMUDA_TEST_NVML_FAULTS",
-                                           "what the test library does wrong, as in lost=2,hang=3"};
-
-/// Every variable above, for documentation and tests.
+/// All of them, for documentation and tests.
 std::span<const Variable> all();
 
 std::optional<std::string> get(const Variable& variable);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/env.h"
-#include "base/scratch_folder.h"
+#include "base/testing/scratch_folder.h"
 
 namespace remuda {
 namespace {

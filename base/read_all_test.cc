@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/scratch_folder.h"
+#include "base/testing/scratch_folder.h"
 
 namespace remuda {
 namespace {

@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/scratch_folder.h"
+#include "base/testing/scratch_folder.h"
 #include "bench/figure.h"
 #include "bench/repeat.h"
 #include "pool/transitions.h"

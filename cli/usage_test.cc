@@ -7,8 +7,8 @@ namespace remuda {
 namespace {
 
 /// A program like remuda: `list` has flags, `train` an argument as well.
-struct Sample {
-  Sample() {
+struct ProgramSample {
+  ProgramSample() {
     app.require_subcommand(0, 1);
     CLI::App* list = app.add_subcommand("list", "");
     list->add_flag("--json", json);
@@ -32,7 +32,7 @@ struct Sample {
   std::string file;
 };
 
-std::string wrong(const std::string& line) { return Sample().wrong(line); }
+std::string wrong(const std::string& line) { return ProgramSample().wrong(line); }
 
 std::string in_remuda(const std::string& sentence) { return "remuda: " + sentence + "\nSee remuda --help.\n"; }
 std::string in_list(const std::string& sentence) { return "remuda list: " + sentence + "\nSee remuda list --help.\n"; }

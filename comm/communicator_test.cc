@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/run_ranks.h"
+#include "comm/testing/run_ranks.h"
 
 namespace remuda {
 namespace {

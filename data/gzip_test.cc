@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "data/test_files.h"
+#include "data/testing/files.h"
 
 namespace remuda {
 namespace {

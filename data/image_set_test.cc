@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 
-#include "base/scratch_folder.h"
-#include "data/test_files.h"
+#include "base/testing/scratch_folder.h"
+#include "data/testing/files.h"
 
 namespace remuda {
 namespace {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <numeric>
 
-#include "base/scratch_folder.h"
-#include "data/test_files.h"
+#include "base/testing/scratch_folder.h"
+#include "data/testing/files.h"
 
 namespace remuda {
 namespace {

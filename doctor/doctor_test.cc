@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <set>
 
-#include "doctor/made_machine.h"
+#include "doctor/testing/machine.h"
 
 namespace remuda::doctor {
 namespace {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <unistd.h>
 
-#include "base/scratch_folder.h"
-#include "doctor/made_machine.h"
+#include "base/testing/scratch_folder.h"
+#include "doctor/testing/machine.h"
 
 namespace remuda::doctor {
 namespace {

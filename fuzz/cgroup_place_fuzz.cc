@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "launch/cgroup_place.h"
+#include "confine/cgroup_place.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

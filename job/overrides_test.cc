@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "job/test_job.h"
+#include "job/testing/job.h"
 
 namespace remuda {
 namespace {

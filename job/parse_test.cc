@@ -1,7 +1,7 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 
-#include "job/test_job.h"
+#include "job/testing/job.h"
 
 namespace remuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
-#include "job/test_job.h"
+#include "job/testing/job.h"
 
 namespace remuda {
 namespace {

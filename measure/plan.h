@@ -4,7 +4,7 @@
 // as JSON on its stdin. A CPU device is a rank of its own, which runs on the device's cores. All GPUs of one vendor are
 // one rank, because only within a process does one GPU copy to another; a partition is a rank of its own, as a process
 // sees no more than one. The ranks go through the phases together, with a barrier before each, so that nothing else is
-// measured meanwhile, and send events (launch/event.h):
+// measured meanwhile, and send events (workers/event.h):
 //   phase       phase, of, name                  what is measured now; from the rank of the phase's device
 //   measured    phase, and of a device: device (a MeasuredDevice), memory_copy_gbps; of a pull: gbps; of a latency:
 //               latency_us

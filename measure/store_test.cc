@@ -6,7 +6,7 @@
 
 #include "base/env.h"
 #include "base/file.h"
-#include "base/scratch_folder.h"
+#include "base/testing/scratch_folder.h"
 
 namespace remuda {
 namespace {

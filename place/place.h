@@ -75,6 +75,9 @@ struct Blocker {
   std::optional<double> since_s, until_s;  ///< as in Held
 };
 
+/// The exit statuses of commands that are refused a placement.
+inline constexpr int kNever = 3, kNotNow = 4;
+
 struct Refusal {
   bool never = false;  ///< this machine has no such devices; otherwise it has, and not now
   std::string sentence;

@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "place/test_machine.h"
+#include "place/testing/machine.h"
 
 namespace remuda {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "place/test_machine.h"
+#include "place/testing/machine.h"
 
 namespace remuda {
 namespace {

@@ -1,7 +1,7 @@
 // The rules of placement, each on the recorded machine that was kept for it.
 #include <gmock/gmock.h>
 
-#include "place/test_machine.h"
+#include "place/testing/machine.h"
 
 namespace remuda {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "pool/fifo.h"
 #include "pool/files.h"
-#include "pool/process_id.h"
+#include "process/process_id.h"
 
 namespace remuda {
 namespace {

@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include "base/env.h"
-#include "pool/test_pool.h"
+#include "pool/testing/pool.h"
+#include "process/testing/in_child.h"
 
 namespace remuda {
 namespace {

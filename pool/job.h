@@ -15,8 +15,8 @@
 #include "base/json.h"
 #include "device/words.h"
 #include "place/request.h"
-#include "pool/process_id.h"
 #include "pool/request_json.h"
+#include "process/process_id.h"
 
 namespace remuda {
 

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/result.h"
-#include "pool/process_id.h"
+#include "process/process_id.h"
 
 namespace remuda {
 

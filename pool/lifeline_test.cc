@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "pool/pool.h"
-#include "pool/test_pool.h"
+#include "pool/testing/pool.h"
 
 namespace remuda {
 namespace {

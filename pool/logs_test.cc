@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/scratch_folder.h"
+#include "base/testing/scratch_folder.h"
 
 namespace remuda {
 namespace {

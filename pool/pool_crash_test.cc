@@ -6,10 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pool/faulty_vfs.h"
 #include "pool/pool.h"
-#include "pool/test_pool.h"
+#include "pool/testing/faulty_vfs.h"
+#include "pool/testing/pool.h"
 #include "pool/transitions.h"
+#include "process/testing/in_child.h"
 
 namespace remuda {
 namespace {

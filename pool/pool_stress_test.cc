@@ -13,8 +13,9 @@
 
 #include "base/clock.h"
 #include "pool/pool.h"
-#include "pool/test_pool.h"
+#include "pool/testing/pool.h"
 #include "pool/transitions.h"
+#include "process/testing/in_child.h"
 
 namespace remuda {
 namespace {

@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "pool/test_pool.h"
+#include "pool/testing/pool.h"
 #include "pool/transitions.h"
+#include "process/testing/in_child.h"
 
 namespace remuda {
 namespace {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pool/test_pool.h"
+#include "pool/testing/pool.h"
 #include "pool/transitions.h"
 
 namespace remuda {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "pool/pool.h"
-#include "pool/test_pool.h"
+#include "pool/testing/pool.h"
 #include "pool/transitions.h"
 
 namespace remuda {

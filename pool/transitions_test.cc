@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pool/test_pool.h"
+#include "pool/testing/pool.h"
 
 namespace remuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "base/scratch_folder.h"
+#include "base/testing/scratch_folder.h"
 
 namespace remuda::probe {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
-#include "base/scratch_folder.h"
+#include "base/testing/scratch_folder.h"
 #include "device/device.h"
 
 namespace remuda::sysfs {

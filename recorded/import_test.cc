@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
-#include "base/scratch_folder.h"
+#include "base/testing/scratch_folder.h"
 
 namespace remuda {
 namespace {

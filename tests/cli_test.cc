@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/scratch_folder.h"
+#include "base/testing/scratch_folder.h"
 #include "tests/program.h"
 
 namespace remuda {

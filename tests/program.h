@@ -6,8 +6,8 @@
 #include <sys/types.h>
 #include <vector>
 
-#include "base/scratch_folder.h"
-#include "launch/process.h"
+#include "base/testing/scratch_folder.h"
+#include "process/child.h"
 
 namespace remuda {
 

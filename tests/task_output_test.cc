@@ -1,5 +1,5 @@
 // What goes where is seen in a child, whose stdout and stderr are files.
-#include "launch/task_output.h"
+#include "run/task_output.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

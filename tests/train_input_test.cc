@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "launch/rendezvous.h"
 #include "tests/train_job_files.h"
+#include "workers/rendezvous.h"
 
 namespace remuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "base/env.h"
-#include "launch/rendezvous.h"
+#include "workers/rendezvous.h"
 
 namespace remuda {
 

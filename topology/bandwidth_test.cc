@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-#include "topology/test_machines.h"
+#include "topology/testing/machines.h"
 
 namespace remuda {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "topology/test_machines.h"
+#include "topology/testing/machines.h"
 
 namespace remuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "topology/test_machines.h"
+#include "topology/testing/machines.h"
 
 namespace remuda {
 namespace {

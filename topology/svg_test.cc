@@ -5,7 +5,7 @@
 
 #include "base/env.h"
 #include "base/file.h"
-#include "topology/test_machines.h"
+#include "topology/testing/machines.h"
 
 namespace remuda {
 namespace {

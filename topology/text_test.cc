@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "topology/test_machines.h"
+#include "topology/testing/machines.h"
 
 namespace remuda {
 namespace {

@@ -4,9 +4,9 @@
 #include <random>
 
 #include "balance/shares.h"
-#include "comm/run_ranks.h"
+#include "comm/testing/run_ranks.h"
 #include "train/gradient_reducer.h"
-#include "train/test_cases.h"
+#include "train/testing/cases.h"
 
 namespace remuda {
 namespace {

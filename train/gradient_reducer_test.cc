@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm/run_ranks.h"
-#include "train/test_cases.h"
+#include "comm/testing/run_ranks.h"
+#include "train/testing/cases.h"
 
 namespace remuda {
 namespace {

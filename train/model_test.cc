@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
-#include "base/scratch_folder.h"
-#include "train/test_cases.h"
+#include "base/testing/scratch_folder.h"
+#include "train/testing/cases.h"
 
 namespace remuda {
 namespace {

@@ -11,11 +11,11 @@
 #include <random>
 
 #include "base/clock.h"
-#include "base/scratch_folder.h"
-#include "comm/run_ranks.h"
+#include "base/testing/scratch_folder.h"
+#include "comm/testing/run_ranks.h"
 #include "train/gradient_reducer.h"
 #include "train/local_step.h"
-#include "train/test_cases.h"
+#include "train/testing/cases.h"
 
 namespace remuda {
 namespace {

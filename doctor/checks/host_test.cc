@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "doctor/checks/checks.h"
-#include "doctor/made_machine.h"
+#include "doctor/testing/machine.h"
 
 namespace remuda::doctor {
 namespace {

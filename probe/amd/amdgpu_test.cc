@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/scratch_folder.h"
+#include "base/testing/scratch_folder.h"
 
 namespace remuda::amd {
 namespace {

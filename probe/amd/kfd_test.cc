@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <random>
 
-#include "probe/made_tree.h"
+#include "probe/testing/tree.h"
 
 namespace remuda::amd {
 namespace {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <map>
 
-#include "probe/made_tree.h"
+#include "probe/testing/tree.h"
 
 namespace remuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/scratch_folder.h"
+#include "base/testing/scratch_folder.h"
 
 namespace remuda::nvml {
 namespace {

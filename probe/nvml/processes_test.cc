@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "probe/nvml/fake_lib.h"
+#include "probe/nvml/testing/fake_lib.h"
 
 namespace remuda::nvml {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <gtest/gtest.h>
 
-#include "base/scratch_folder.h"
-#include "probe/nvml/fake_lib.h"
+#include "base/testing/scratch_folder.h"
+#include "probe/nvml/testing/fake_lib.h"
 
 namespace remuda::nvml {
 namespace {

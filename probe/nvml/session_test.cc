@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "probe/nvml/fake_lib.h"
+#include "probe/nvml/testing/fake_lib.h"
 
 namespace remuda::nvml {
 namespace {

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/scratch_folder.h"
-#include "probe/nvml/fake_lib.h"
+#include "base/testing/scratch_folder.h"
+#include "probe/nvml/testing/fake_lib.h"
 
 namespace remuda::nvml {
 namespace {

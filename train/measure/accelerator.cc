@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include "base/env.h"
 #include "measure/repeat.h"
 #include "train/measure/gemm.h"
 #include "train/measure/target.h"
@@ -25,8 +26,10 @@ struct Visibility {
 
 const std::vector<Visibility>& visibilities() {
   static const std::vector<Visibility> known{
-      {"nvidia", "CUDA_VISIBLE_DEVICES", {}},
-      {"amd", "ROCR_VISIBLE_DEVICES", {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"}}};
+      {"nvidia", env::cuda_visible_devices.name, {}},
+      {"amd",
+       env::rocr_visible_devices.name,
+       {env::hip_visible_devices.name, env::cuda_visible_devices.name, "GPU_DEVICE_ORDINAL"}}};
   return known;
 }
 

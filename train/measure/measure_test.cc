@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "comm/run_ranks.h"
+#include "comm/testing/run_ranks.h"
 #include "device/fields.h"
 #include "measure/shared_memory.h"
 #include "train/measure/gemm.h"

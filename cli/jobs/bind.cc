@@ -1,0 +1,86 @@
+#include "cli/jobs/bind.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <memory>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/text.h"
+#include "cli/jobs/job_command.h"
+#include "cli/machine.h"
+#include "confine/nearest.h"
+#include "confine/visibility.h"
+#include "process/spawn.h"
+
+namespace remuda {
+namespace {
+
+constexpr const char* kBindExamples =
+    "The first process on this machine gets the first device of the lease, the second the second, and round again "
+    "where\n"
+    "there are more processes than devices. It is told its place by OpenMPI, MPICH, Intel MPI, Slurm or torchrun.\n\n"
+    "Examples:\n"
+    "  remuda run -n 2 -- mpirun -np 2 remuda bind -- ./solver\n";
+
+struct BindFlags {
+  MachineFlags machine;
+  const CLI::App* app = nullptr;  ///< knows the command
+};
+
+Result<int> local_rank() {
+  constexpr int kMost = 1 << 20;
+  for (const env::Variable& variable :
+       {env::ompi_local_rank, env::mpi_local_rank, env::pmi_local_rank, env::slurm_local_rank, env::local_rank})
+    if (env::get(variable)) return env::get_int(variable, 0, kMost);
+  return usage_error(fmt::format("remuda bind runs under mpirun or srun, and none of {}, {}, {}, {}, {} is set",
+                                 env::ompi_local_rank.name, env::mpi_local_rank.name, env::pmi_local_rank.name,
+                                 env::slurm_local_rank.name, env::local_rank.name));
+}
+
+Result<std::string> device_of(int rank) {
+  const std::string granted = env::get(env::job_devices).value_or("");
+  if (granted.empty())
+    return usage_error(fmt::format("remuda bind runs within `remuda run`, and {} is not set", env::job_devices.name));
+  const std::vector<std::string> devices = split(granted, ',');
+  return devices[static_cast<size_t>(rank) % devices.size()];
+}
+
+void set_environment(const Visibility& seen, const std::string& device) {
+  for (const auto& [name, value] : seen.set) ::setenv(name.c_str(), value.c_str(), 1);
+  for (const std::string& name : seen.unset) ::unsetenv(name.c_str());
+  ::setenv(env::job_devices.name, device.c_str(), 1);
+}
+
+Result<int> bind(const BindFlags& flags) {
+  REMUDA_ASSIGN(std::vector<std::string> command, job_command(*flags.app));
+  if (command.empty()) return usage_error("there is nothing to run; write the command after --");
+  REMUDA_ASSIGN(const int rank, local_rank());
+  REMUDA_ASSIGN(const std::string device, device_of(rank));
+  REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
+  if (!inventory.find(device)) return usage_error(fmt::format("there is no device {} here", printable(device)));
+  set_environment(visibility(inventory, {device}), device);
+  if (flags.machine.file.empty()) AffinityPlan(nearest(inventory, {device}, allowed_cores())).apply();
+  std::vector<char*> argv;
+  for (std::string& argument : command) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  ::execvp(argv[0], argv.data());
+  const int error = errno;
+  fmt::print(stderr, "remuda: cannot execute {}: {}\n", printable(command[0]), errno_text(error));
+  return error == ENOENT ? kNotFound : kCannotExecute;
+}
+
+}  // namespace
+
+void add_bind(Program& program) {
+  auto flags = std::make_shared<BindFlags>();
+  CLI::App& command = program.add("bind", "Within a lease, give each MPI process a device of its own",
+                                  [flags] { return bind(*flags); });
+  flags->app = &command;
+  add_job_command(command, "COMMAND", "What to run, after --");
+  add_machine_options(command, flags->machine);
+  command.footer(kBindExamples);
+}
+
+}  // namespace remuda

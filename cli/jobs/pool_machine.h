@@ -1,0 +1,26 @@
+// What the subcommands that work on a pool share: the pool of the machine asked for, and words for people.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/machine.h"
+#include "run/caretaker.h"
+
+namespace remuda {
+
+/// Reads the machine that the flags name, anew at each call.
+Caretaker::Look look_at(const MachineFlags& flags);
+
+/// The pool of that machine, tidied up: jobs whose processes are gone have ended.
+Result<Caretaker> open_pool(const MachineFlags& flags);
+
+/// Login name, else the number.
+std::string user_name(int uid);
+
+/// "90", "90s", "15m", "2h", "1.5d" in seconds; nothing for anything else, and for what is not above 0.
+std::optional<double> parse_duration(const std::string& text);
+/// 42 -> "42 s", 4000 -> "1 h 6 min".
+std::string duration_text(double seconds);
+
+}  // namespace remuda

@@ -1,0 +1,87 @@
+#include "cli/jobs/queue.h"
+
+#include <gmock/gmock.h>
+
+#include "base/table.h"
+
+namespace remuda {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr double kNow_s = 1'000'000;
+
+Job job(int64_t id, JobState state, const std::string& name = "") {
+  Job job;
+  job.id = id;
+  job.user = "alice";
+  job.name = name;
+  job.state = state;
+  job.submitted_s = kNow_s - 90;
+  job.command = {"sleep", "100"};
+  job.why = "1 is wanted, and 0 of the 2 GPUs that suit are free";
+  return job;
+}
+
+/// Two GPUs, of which job 1 has one and somebody without a lease the other.
+Inventory shared_machine() {
+  Inventory inventory{.host = "box"};
+  for (int i = 0; i < 2; ++i)
+    inventory.devices.push_back({.id = "GPU-" + std::to_string(i), .kind = DeviceKind::gpu, .index = i});
+  return inventory;
+}
+
+PoolState state(const std::string& name = "") {
+  PoolState state;
+  state.jobs = {job(1, JobState::running, name), job(2, JobState::waiting)};
+  state.leases = {{.job = 1, .device = "GPU-0", .share = 0.5, .since_s = kNow_s - 5, .until_s = kNow_s + 60}};
+  return state;
+}
+
+const std::vector<Held> kForeign{{.device = "GPU-1", .holder = "bob (process 7: a\tb)"}};
+
+TEST(LeasesText, HasALineForEachDevice) {
+  EXPECT_EQ(leases_text(state("one"), {{.device = "GPU-1", .holder = "bob (process 7)"}}, shared_machine(), kNow_s,
+                        Table::kAnyWidth),
+            "DEVICE  SHARE               USER             JOB       FOR  LEFT   WHAT\n"
+            "gpu:0   50 % (time slices)  alice            1         5 s  1 min  one: sleep 100\n"
+            "gpu:1   100 %               bob (process 7)  no lease  -    -\n");
+  EXPECT_EQ(leases_text({}, {}, shared_machine(), kNow_s, 80), "Nobody holds a device\n");
+}
+
+TEST(LeasesText, KeepsToTheTerminalWhateverJobsAreCalled) {
+  std::string hostile = "\x1b[2J\t";
+  for (int i = 0; i < 60; ++i) hostile += "ö";
+  for (const size_t width : {60, 80}) {
+    const std::string text = leases_text(state(hostile), kForeign, shared_machine(), kNow_s, width);
+    EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(text, HasSubstr("?[2J ö"));
+    EXPECT_THAT(text, HasSubstr("ö...\n"));
+    EXPECT_THAT(text, StartsWith("DEVICE  SHARE"));
+  }
+}
+
+TEST(QueueText, HasALineForEachJobAndCutsReasonsWhereThereIsNoRoom) {
+  EXPECT_EQ(queue_text({}, kNow_s, 80), "Nobody waits\n");
+  EXPECT_EQ(queue_text(state(), kNow_s, Table::kAnyWidth),
+            "JOB  USER   PRIORITY  DEVICES  FOR    WHAT       WHY\n"
+            "  2  alice         0        1  1 min  sleep 100  1 is wanted, and 0 of the 2 GPUs that suit are free\n");
+  EXPECT_EQ(queue_text(state(), kNow_s, 70),
+            "JOB  USER   PRIORITY  DEVICES  FOR    WHAT       WHY\n"
+            "  2  alice         0        1  1 min  sleep 100  1 is wanted, and 0...\n");
+}
+
+TEST(PoolJson, SaysWhoseWhatIsHeldWithoutALease) {
+  const Json json = pool_json(state(), kForeign, shared_machine(), kNow_s);
+  ASSERT_EQ(json["leases"].size(), 2);
+  EXPECT_EQ(json["leases"][0]["user"], "alice");
+  EXPECT_EQ(json["leases"][0]["label"], "gpu:0");
+  EXPECT_EQ(json["leases"][1]["device"], "GPU-1");
+  EXPECT_FALSE(json["leases"][1].contains("job"));
+  EXPECT_EQ(json["waiting"][0]["id"], 2);
+}
+
+}  // namespace
+}  // namespace remuda

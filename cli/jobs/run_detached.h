@@ -1,0 +1,11 @@
+// `remuda run -d`: a job in the background.
+#pragma once
+
+#include "run/detach.h"
+
+namespace remuda {
+
+/// Starts what `front` runs and prints its number on stdout; returns the exit code. As detach().
+Result<int> run_detached(const std::function<Result<int>(const Tell&)>& front);
+
+}  // namespace remuda

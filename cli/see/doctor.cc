@@ -1,0 +1,113 @@
+#include "cli/see/doctor.h"
+
+#include <fmt/format.h>
+#include <memory>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "cli/machine.h"
+#include "confine/confinement.h"
+#include "doctor/doctor.h"
+#include "doctor/gather.h"
+#include "doctor/question.h"
+#include "doctor/software.h"
+
+namespace remuda {
+namespace {
+
+/// What may hang is asked all at once, and has this long; the rest of the 3 seconds is ample for what cannot.
+constexpr double kLimit_s = 2.7;
+
+constexpr const char* kDoctorExamples =
+    "Each check is PASS, WARN (it works, at a cost), FAIL (something does not work) or SKIP (not told, or without "
+    "meaning\n"
+    "here); below WARN and FAIL stands what mends it. All is over within 3 seconds, whatever hangs: what did not "
+    "answer\n"
+    "in time is SKIP; when the devices do not answer, that is a FAIL too. PyTorch is looked at and never started.\n"
+    "Exit status: 0 when nothing FAILs, 1 when something does.\n"
+    "Examples:\n"
+    "  remuda doctor\n"
+    "  remuda doctor --machine node7.json    what a recorded machine tells of itself\n"
+    "  remuda doctor --json | jq '.checks[] | select(.verdict == \"FAIL\")'";
+
+struct DoctorFlags {
+  MachineFlags machine;
+  bool json = false;
+};
+
+/// An inventory as text; or after this mark, the sentence that says what is wrong with the request.
+constexpr char kErrorMark = '!';
+
+std::string read_machine_as_text(const MachineFlags& flags) {
+  const auto inventory = read_machine(flags);
+  return inventory ? to_line(to_json(*inventory)) : kErrorMark + inventory.error().message;
+}
+
+Result<Inventory> inventory_of(Result<doctor::Question>& question) {
+  if (!question) return tl::unexpected(question.error());
+  REMUDA_ASSIGN(const std::string text, question->answer());
+  if (text.starts_with(kErrorMark)) return usage_error(text.substr(1));
+  return parse_inventory(text, "this machine");
+}
+
+std::string find_software_as_text() {
+  const auto folders = doctor::python_folders(doctor::python_program());
+  return to_text(folders ? doctor::find_software(*folders, doctor::system_library_folders())
+                         : doctor::no_software(folders.error().message));
+}
+
+doctor::Software software_of(Result<doctor::Question>& question) {
+  auto software =
+      question.and_then([](doctor::Question& asked) { return asked.answer(); }).and_then([](const std::string& text) {
+        return doctor::parse_software(text);
+      });
+  return software ? std::move(*software) : doctor::no_software(software.error().message);
+}
+
+doctor::JobConfinement confinement_of_jobs() {
+  const Confined how = try_confinement();
+  return {how.cgroup, how.devices, how.obstacle};
+}
+
+Result<std::vector<doctor::Diagnosis>> examine_live(const MachineFlags& flags) {
+  using doctor::Question;
+  auto machine =
+      Question::ask("the search for devices", [&] { return read_machine_as_text(flags); }, kLimit_s, steady_clock());
+  auto software = Question::ask("python3", find_software_as_text, kLimit_s, steady_clock());
+  const Result<Inventory> inventory = inventory_of(machine);
+  if (!inventory && inventory.error().kind == ErrorKind::usage) return tl::unexpected(inventory.error());
+  doctor::HostFacts facts = doctor::gather_facts(inventory.value_or(Inventory{}));
+  facts.software = software_of(software);
+  facts.confinement = confinement_of_jobs();
+  return examine(inventory, facts);
+}
+
+bool stdout_has_colour() {
+  return ::isatty(STDOUT_FILENO) && env::get(env::no_color).value_or("").empty() &&
+         env::get(env::term).value_or("dumb") != "dumb";
+}
+
+Result<std::vector<doctor::Diagnosis>> examine_file(const MachineFlags& flags) {
+  REMUDA_ASSIGN(const Inventory inventory, read_machine(flags));
+  return doctor::examine(inventory, {});
+}
+
+Result<int> diagnose(const DoctorFlags& flags) {
+  REMUDA_ASSIGN(const auto diagnoses,
+                flags.machine.file.empty() ? examine_live(flags.machine) : examine_file(flags.machine));
+  fmt::print("{}", flags.json ? to_pretty(report_json(diagnoses)) : report_text(diagnoses, stdout_has_colour()));
+  return tally(diagnoses).failed > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+void add_doctor(Program& program) {
+  auto flags = std::make_shared<DoctorFlags>();
+  CLI::App& command = program.add("doctor", "Say what is wrong with this machine, and what mends it",
+                                  [flags] { return diagnose(*flags); });
+  command.add_flag("--json", flags->json, "Print the checks as JSON");
+  add_machine_options(command, flags->machine);
+  command.footer(kDoctorExamples);
+}
+
+}  // namespace remuda

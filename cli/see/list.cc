@@ -1,0 +1,224 @@
+#include "cli/see/list.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <memory>
+
+#include "base/table.h"
+#include "base/text.h"
+#include "cli/machine.h"
+#include "device/fields.h"
+
+namespace remuda {
+namespace {
+
+constexpr const char* kListExamples =
+    "Examples:\n"
+    "  remuda list                          the devices of this machine\n"
+    "  remuda list gpu:0                    everything known of one\n"
+    "  remuda list --json                   as JSON; docs/inventory.md explains every field\n"
+    "  remuda list --machine recorded.json  a recorded machine\n"
+    "A CPU device is a set of whole cores; there is one per NUMA node unless --cpu-devices is given.\n";
+
+struct ListFlags {
+  MachineFlags machine;
+  std::string device;
+  bool json = false;
+};
+
+/// The reading, or one word for why it is missing: "-" where it was not to be had.
+template <typename T, typename Format>
+std::string cell(const Reading<T>& reading, Format format) {
+  if (reading.has_value()) return format(reading.value());
+  switch (reading.missing().reason) {
+    case MissingReason::unsupported:
+      return "-";
+    case MissingReason::no_driver:
+      return "no driver";
+    default:
+      return to_string(reading.missing().reason);
+  }
+}
+
+std::string memory_cell(const Device& device) {
+  std::string total = cell(device.memory_bytes, [](int64_t bytes) { return human_bytes(static_cast<double>(bytes)); });
+  if (!device.status.memory_used_bytes.has_value()) return total;
+  return fmt::format("{} of {}", human_bytes(static_cast<double>(device.status.memory_used_bytes.value())), total);
+}
+
+std::string users_cell(const Device& device) {
+  if (!device.status.processes.has_value()) return cell(device.status.processes, [](const auto&) { return ""; });
+  std::map<std::string, int> processes;
+  for (const Process& process : device.status.processes.value())
+    ++processes[process.user.value_or(fmt::format("pid {}", process.pid))];
+  std::string text;
+  for (const auto& [user, count] : processes)
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", user, count > 1 ? fmt::format(" ({})", count) : "");
+  return text.empty() ? "nobody" : text;
+}
+
+struct Column {
+  const char* name;
+  std::string (*gpu)(const Device&);
+  std::string (*cpu)(const Device&);
+};
+
+std::string nothing(const Device&) { return ""; }
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+std::string numa_cell(const Device& device) {
+  return cell(device.numa_node, [](int node) { return std::to_string(node); });
+}
+std::string plain_text(const std::string& text) { return text; }
+
+constexpr Column kColumns[] = {
+    {"DEVICE", [](const Device& d) { return d.label(); }, [](const Device& d) { return d.label(); }},
+    {"MODEL", [](const Device& d) { return d.profile.has_value() ? d.profile.value() : d.model; },
+     [](const Device& d) { return d.model; }},
+    {"MEMORY", memory_cell, memory_cell},
+    {"BUSY", [](const Device& d) { return cell(d.status.busy, percent); }, nothing},
+    {"POWER",
+     [](const Device& d) { return cell(d.status.power_watts, [](double w) { return fmt::format("{:.0f} W", w); }); },
+     nothing},
+    {"TEMP",
+     [](const Device& d) { return cell(d.status.temperature_c, [](double c) { return fmt::format("{:.0f} C", c); }); },
+     nothing},
+    {"NUMA", numa_cell, numa_cell},
+    {"CORES", nothing,
+     [](const Device& d) { return cell(d.cores, [](const auto& cores) { return index_ranges(cores); }); }},
+    {"PCI", [](const Device& d) { return cell(d.pci, plain_text); }, nothing},
+    {"USED BY", users_cell, nothing},
+};
+
+bool says_nothing(const std::string& text) { return text.empty() || text == "-"; }
+
+/// The table, without columns in which no device has anything to say.
+std::string device_table(const std::vector<Device>& devices) {
+  std::vector<std::vector<std::string>> columns;
+  for (const Column& column : kColumns) {
+    std::vector<std::string> cells{column.name};
+    for (const Device& device : devices)
+      cells.push_back((device.kind == DeviceKind::cpu ? column.cpu : column.gpu)(device));
+    const bool silent = std::all_of(cells.begin() + 1, cells.end(), says_nothing);
+    if (columns.size() < 2 || !silent) columns.push_back(std::move(cells));
+  }
+  const auto row = [&](size_t i) {
+    std::vector<std::string> cells;
+    for (const auto& column : columns) cells.push_back(column[i]);
+    return cells;
+  };
+  Table table(row(0));
+  for (size_t i = 1; i <= devices.size(); ++i) table.add(row(i));
+  return table.text();
+}
+
+/// Gathers the sentences of missing readings that say more than that a device has no such thing.
+struct Reasons {
+  std::vector<std::string> sentences;
+  template <typename T>
+  void operator()(const char*, const T& field, const char*, bool = false) {
+    if constexpr (fields::kIsReading<T>) {
+      if (field.has_value() || field.missing().reason == MissingReason::unsupported) return;
+      const std::string& sentence = field.missing().detail;
+      if (std::ranges::find(sentences, sentence) == sentences.end()) sentences.push_back(sentence);
+    } else if constexpr (fields::Listed<T>) {
+      T::fields(field, *this);
+    }
+  }
+};
+
+/// "gpu:0, gpu:3: sentence" for each sentence.
+std::string reasons_text(const std::vector<Device>& devices) {
+  std::vector<std::pair<std::string, std::string>> whose;
+  for (const Device& device : devices) {
+    Reasons reasons;
+    Device::fields(device, reasons);
+    for (const std::string& sentence : reasons.sentences) {
+      const auto same = std::ranges::find(whose, sentence, &std::pair<std::string, std::string>::first);
+      if (same == whose.end())
+        whose.emplace_back(sentence, device.label());
+      else
+        same->second += ", " + device.label();
+    }
+  }
+  std::string text;
+  for (const auto& [sentence, labels] : whose) text += fmt::format("{}: {}\n", labels, sentence);
+  return text;
+}
+
+/// Why there is no GPU, from the probes that looked for one; empty when there is one, or nobody looked.
+std::string no_gpu_text(const Inventory& inventory) {
+  if (std::ranges::any_of(inventory.devices, [](const Device& d) { return d.kind != DeviceKind::cpu; })) return "";
+  std::string why;
+  for (const ProbeReport& probe : inventory.probes) {
+    if (probe.devices > 0) continue;
+    why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", probe.name,
+                       probe.reason.empty() ? "found none" : probe.reason);
+  }
+  return why.empty() ? "" : fmt::format("No GPU ({})\n", why);
+}
+
+/// What kept the probes that did find devices from seeing all.
+std::string partial_text(const Inventory& inventory) {
+  std::string text;
+  for (const ProbeReport& probe : inventory.probes)
+    if (probe.devices > 0 && !probe.reason.empty()) text += fmt::format("{}: {}\n", probe.name, probe.reason);
+  for (const std::string& note : inventory.notes) text += fmt::format("note: {}\n", note);
+  return text;
+}
+
+/// One line per field: "temperature_c  54".
+struct FieldLines {
+  Table table{{"FIELD", "VALUE"}};
+  template <typename T>
+  void operator()(const char* key, const T& field, const char*, bool = false) {
+    if constexpr (fields::Listed<T>) {
+      T::fields(field, *this);
+    } else if constexpr (fields::kIsReading<T>) {
+      if (!field.was_read()) return;
+      table.add({key, field.has_value()
+                          ? value_text(fields::write(field.value()))
+                          : fmt::format("{}: {}", to_string(field.missing().reason), field.missing().detail)});
+    } else {
+      const std::string text = value_text(fields::write(field));
+      if (!text.empty()) table.add({key, text});
+    }
+  }
+  static std::string value_text(const Json& json) { return json.is_string() ? json.get<std::string>() : to_line(json); }
+};
+
+Result<int> list(const ListFlags& flags) {
+  REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
+  if (flags.device.empty()) {
+    fmt::print("{}", flags.json ? to_pretty(to_json(inventory)) : inventory_text(inventory));
+    return 0;
+  }
+  REMUDA_ASSIGN(const Device* device, inventory.resolve(flags.device));
+  fmt::print("{}", flags.json ? to_pretty(fields::write(*device)) : device_text(*device));
+  return 0;
+}
+
+}  // namespace
+
+std::string inventory_text(const Inventory& inventory) {
+  return device_table(inventory.devices) + reasons_text(inventory.devices) + no_gpu_text(inventory) +
+         partial_text(inventory);
+}
+
+std::string device_text(const Device& device) {
+  FieldLines lines;
+  Device::fields(device, lines);
+  return lines.table.text();
+}
+
+void add_list(Program& program) {
+  auto flags = std::make_shared<ListFlags>();
+  CLI::App& command =
+      program.add("list", "Show the devices of a machine and who uses them", [flags] { return list(*flags); });
+  command.add_option("DEVICE", flags->device, "One device: gpu:0, a UUID or its beginning, a PCI address");
+  command.add_flag("--json", flags->json, "Print the inventory as JSON");
+  add_machine_options(command, flags->machine);
+  command.footer(kListExamples);
+}
+
+}  // namespace remuda

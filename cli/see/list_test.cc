@@ -1,0 +1,96 @@
+#include "cli/see/list.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace remuda {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Device cpu(int index, std::vector<int> cores, Reading<int> numa_node, Reading<int64_t> memory) {
+  Device device;
+  device.index = index;
+  device.id = device.label();
+  device.model = "A CPU";
+  device.cores = std::move(cores);
+  device.numa_node = std::move(numa_node);
+  device.memory_bytes = std::move(memory);
+  return device;
+}
+
+Device gpu(int index) {
+  Device device{.id = "GPU-" + std::to_string(index), .kind = DeviceKind::gpu, .index = index, .model = "A GPU"};
+  device.memory_bytes = int64_t{48} << 30;
+  device.status.memory_used_bytes = int64_t{12} << 30;
+  device.status.busy = 0.37;
+  device.status.power_watts = 210.4;
+  device.status.temperature_c = 54;
+  device.pci = "0000:27:00.0";
+  device.status.processes = std::vector<Process>{};
+  return device;
+}
+
+TEST(InventoryText, ShowsALinePerDevice) {
+  const Inventory inventory{
+      .host = "host1",
+      .devices = {cpu(0, {0, 1, 2, 3}, 0, int64_t{3} << 30), cpu(1, {4, 5, 8}, 1, int64_t{512} << 20)}};
+  EXPECT_EQ(inventory_text(inventory),
+            "DEVICE  MODEL  MEMORY     NUMA  CORES\n"
+            "cpu:0   A CPU  3.0 GiB       0    0-3\n"
+            "cpu:1   A CPU  512.0 MiB     1  4-5,8\n");
+}
+
+TEST(InventoryText, ShowsWhatAGpuDoesAndForWhom) {
+  Device used = gpu(1);
+  used.status.processes = std::vector<Process>{{.pid = 1, .user = "ada"}, {.pid = 2, .user = "ada"}, {.pid = 3}};
+  const Inventory inventory{.host = "host1", .devices = {gpu(0), used}};
+  EXPECT_EQ(inventory_text(inventory),
+            "DEVICE  MODEL  MEMORY                BUSY  POWER  TEMP           PCI  USED BY\n"
+            "gpu:0   A GPU  12.0 GiB of 48.0 GiB  37 %  210 W  54 C  0000:27:00.0  nobody\n"
+            "gpu:1   A GPU  12.0 GiB of 48.0 GiB  37 %  210 W  54 C  0000:27:00.0  ada (2), pid 3\n");
+}
+
+TEST(InventoryText, SaysOnceWhyReadingsAreMissing) {
+  Inventory inventory{.host = "host1", .devices = {gpu(0), gpu(1), gpu(2)}};
+  for (const int lost : {1, 2}) {
+    Device& device = inventory.devices[lost];
+    device.status = {};
+    device.status.busy = device.status.power_watts = Missing{MissingReason::lost, "it fell off the bus"};
+  }
+  inventory.devices[2].numa_node = Missing{MissingReason::unsupported, "one node only"};
+  const std::string text = inventory_text(inventory);
+  EXPECT_THAT(text, HasSubstr("gpu:1, gpu:2: it fell off the bus\n"));
+  EXPECT_THAT(text, HasSubstr("lost"));
+  EXPECT_THAT(text, Not(HasSubstr("one node only"))) << "what a device does not have needs no sentence";
+}
+
+TEST(InventoryText, SaysWhyThereIsNoGpu) {
+  Inventory inventory{.host = "host1", .devices = {cpu(0, {0}, 0, int64_t{1} << 30)}};
+  inventory.probes = {
+      {.name = "vendor", .reason = "its library is not installed"}, {.name = "bus"}, {.name = "cpu", .devices = 1}};
+  EXPECT_THAT(inventory_text(inventory), HasSubstr("No GPU (vendor: its library is not installed; bus: found none)\n"));
+  inventory.devices.push_back(gpu(0));
+  EXPECT_THAT(inventory_text(inventory), Not(HasSubstr("No GPU")));
+}
+
+TEST(InventoryText, EndsWithTheNotes) {
+  Inventory inventory{.host = "host1", .devices = {gpu(0)}};
+  inventory.notes = {"two rows are missing"};
+  inventory.probes = {{"vendor", 1, "one GPU did not answer"}};
+  EXPECT_THAT(inventory_text(inventory),
+              testing::EndsWith("vendor: one GPU did not answer\nnote: two rows are missing\n"));
+}
+
+TEST(DeviceText, HoldsEveryReadingThatWasTaken) {
+  Device device = gpu(0);
+  device.serial = Missing{MissingReason::denied, "only root may read it"};
+  const std::string text = device_text(device);
+  EXPECT_THAT(text, testing::ContainsRegex("temperature_c +54"));
+  EXPECT_THAT(text, testing::ContainsRegex("serial +denied: only root may read it"));
+  EXPECT_THAT(text, Not(HasSubstr("ecc")));
+}
+
+}  // namespace
+}  // namespace remuda

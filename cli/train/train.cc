@@ -1,0 +1,190 @@
+#include "cli/train/train.h"
+
+#include <cstring>
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/machine.h"
+#include "cli/status_line.h"
+#include "cli/train/train_devices.h"
+#include "cli/train/train_inputs.h"
+#include "cli/train/train_progress.h"
+#include "cli/train/train_summary.h"
+#include "cli/train/train_workers.h"
+#include "workers/event.h"
+#include "workers/supervisor.h"
+
+namespace remuda {
+namespace {
+
+constexpr int kSignalStatus = 128;
+
+constexpr const char* kTrainExamples =
+    "Examples:\n"
+    "  remuda train job.toml                             train as the file says\n"
+    "  remuda train job.toml --devices cpu:0,cpu:1       on these devices\n"
+    "  remuda train job.toml --set balance.policy=even   with one value changed\n"
+    "  remuda train job.toml --json report.json          and keep the report\n"
+    "  remuda train job.toml --machine recorded.json     rehearse: check it against a recorded machine\n"
+    "Exit status: 0 done, 1 the run failed, 2 wrong input, 130 after Ctrl-C, 143 after SIGTERM.\n";
+
+struct TrainFlags {
+  std::string file;
+  std::vector<std::string> devices, settings;
+  std::string json;
+  std::string transport = "auto";
+  MachineFlags machine;
+  int port = 0;
+  bool quiet = false;
+};
+
+/// A run whose input is right.
+struct CheckedRun {
+  ParsedJob job;
+  Inventory inventory;
+  std::string note;
+};
+
+/// A run that can start.
+struct PreparedRun : CheckedRun {
+  Listener listener;
+  std::optional<PendingFile> report_file;
+  std::vector<RankSpec> ranks;
+};
+
+/// How a run went.
+struct FinishedRun {
+  Outcome outcome;
+  Json report;  ///< null when rank 0 sent none
+};
+
+Result<CheckedRun> check(const TrainFlags& flags) {
+  CheckedRun run;
+  REMUDA_ASSIGN(const std::string text, read_text(flags.file));
+  REMUDA_ASSIGN(const ParsedJob asked,
+                parse_job(text, flags.file, {.settings = flags.settings, .devices_follow = true}));
+  const auto machine = [&](const ProbeOptions& options) {
+    return read_machine({flags.machine.file, options.cpu_devices});
+  };
+  REMUDA_ASSIGN(ChosenDevices chosen,
+                choose_devices({asked.job.devices, flags.devices, flags.machine.cpu_devices}, machine));
+  REMUDA_ASSIGN(run.job, parse_job(text, flags.file, {flags.settings, chosen.devices}));
+  run.inventory = std::move(chosen.inventory);
+  run.note = std::move(chosen.note);
+  REMUDA_TRY(check_inputs(run.job.job));
+  return run;
+}
+
+Result<PreparedRun> prepare(const TrainFlags& flags) {
+  PreparedRun run;
+  REMUDA_ASSIGN(static_cast<CheckedRun&>(run), check(flags));
+  if (!flags.json.empty()) {
+    REMUDA_ASSIGN(PendingFile file, PendingFile::create(flags.json));
+    run.report_file.emplace(std::move(file));
+  }
+  REMUDA_ASSIGN(run.listener, listen_on_loopback(flags.port));
+  REMUDA_ASSIGN(const std::string program, worker_program());
+  REMUDA_ASSIGN(run.ranks, worker_ranks(program, run.job, run.inventory, run.listener, flags.transport));
+  return run;
+}
+
+/// What a run on a recorded machine can show: that its input is right, and which devices it would take.
+Result<int> rehearse(const TrainFlags& flags) {
+  REMUDA_ASSIGN(const CheckedRun run, check(flags));
+  fmt::print("{} would train on {}:\n", run.job.job.model.name, run.inventory.host);
+  for (size_t rank = 0; rank < run.job.job.devices.size(); ++rank)
+    fmt::print("  rank {}  {}\n", rank, run.job.job.devices[rank].use);
+  return 0;
+}
+
+std::string rank_label(int rank, const TrainJob& job) { return fmt::format("rank {} {}", rank, job.devices[rank].use); }
+
+Result<FinishedRun> follow(PreparedRun& run, StatusLine& status) {
+  const TrainJob& job = run.job.job;
+  TrainProgress progress(job);
+  status.print(progress.opening());
+  FinishedRun finished;
+  const RankListener listener{
+      .on_event =
+          [&](int rank, const Json& event) {
+            if (const std::string line = progress.take(rank, event); !line.empty()) status.print(line);
+            status.update(progress.status(), progress.done());
+            if (rank == 0 && event.contains("report")) finished.report = event["report"];
+          },
+      .on_line = [&](int rank,
+                     const std::string& line) { status.print(fmt::format("[{}] {}", rank_label(rank, job), line)); }};
+  REMUDA_ASSIGN(finished.outcome, supervise(std::move(run.ranks), listener));
+  return finished;
+}
+
+/// The failure as one error. The rank's last lines come before it when they have not been seen yet.
+tl::unexpected<Error> tell(const Failure& failure, bool output_was_shown) {
+  if (!output_was_shown)
+    for (const auto& line : failure.last_output)
+      fmt::print(stderr, "[rank {} {}] {}\n", failure.rank, failure.device, line);
+  return tl::unexpected(
+      Error{failure.kind, fmt::format("rank {} ({}): {}", failure.rank, failure.device, failure.cause)});
+}
+
+/// The file first: a reader of stdout may be gone.
+Result<void> publish(PreparedRun& run, Json report) {
+  REMUDA_ASSIGN(report, complete_report(std::move(report), run.inventory));
+  Result<void> written;
+  if (run.report_file) written = run.report_file->commit(to_pretty(report));
+  fmt::print("{}", summary_text(report));
+  return written;
+}
+
+Result<int> train(const TrainFlags& flags) {
+  if (!flags.machine.file.empty()) return rehearse(flags);
+  REMUDA_ASSIGN(PreparedRun run, prepare(flags));
+  if (!run.note.empty()) fmt::print(stderr, "{}\n", run.note);
+  Result<FinishedRun> finished;
+  {
+    StatusLine status(StatusLine::mode_of_stderr(flags.quiet), STDERR_FILENO, steady_clock());
+    finished = follow(run, status);
+  }
+  if (!finished) return tl::unexpected(std::move(finished.error()));
+  const Outcome& outcome = finished->outcome;
+  if (outcome.failure) return tell(*outcome.failure, !flags.quiet);
+  if (!outcome.stopped() || !finished->report.is_null()) REMUDA_TRY(publish(run, std::move(finished->report)));
+  if (!outcome.stopped()) return 0;
+  fmt::print(stderr, "stopped by signal {} ({})\n", outcome.signal, ::strsignal(outcome.signal));
+  return kSignalStatus + outcome.signal;
+}
+
+}  // namespace
+
+void add_train(Program& program) {
+  auto flags = std::make_shared<TrainFlags>();
+  CLI::App& command = program.add("train", "Train a model across devices", [flags] { return train(*flags); });
+  command.add_option("FILE", flags->file, "The job, a TOML file")->required();
+  command.add_option("--devices", flags->devices, "Devices in place of the file's, such as cpu:0,cpu:1")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--set", flags->settings, "KEY=VALUE in place of the file's, such as train.epochs=2")
+      ->allow_extra_args(false);
+  command.add_option("--json", flags->json, "Write the report of the run to this file");
+  add_machine_options(command, flags->machine);
+  command.add_option("--port", flags->port, "Port of 127.0.0.1 for the ranks to meet on; a free one unless given")
+      ->check(CLI::Range(0, 65535));
+  command.add_option("--transport", flags->transport, "How ranks exchange data")
+      ->check(CLI::IsMember({"auto", "shm", "tcp"}))
+      ->capture_default_str();
+  command.add_flag("--quiet", flags->quiet, "No progress");
+  command
+      .add_flag_callback(
+          "--help-keys",
+          [] {
+            fmt::print("{}", job_reference());
+            throw CLI::Success();
+          },
+          "Explain every key of the job file")
+      ->trigger_on_parse();
+  command.footer(kTrainExamples);
+}
+
+}  // namespace remuda

@@ -1,0 +1,84 @@
+#include "cli/train/train_inputs.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/scratch_folder.h"
+
+namespace remuda {
+namespace {
+
+using testing::HasSubstr;
+
+/// Small data files in a folder of their own.
+class TrainInputs : public testing::Test {
+ protected:
+  TrainInputs() {
+    job_.train.global_batch = 4;
+    job_.devices = {{"cpu:0"}, {"cpu:1"}};
+    job_.data.train = {.images = images("train", 2, 3), .labels = labels("train", {0, 1, 2})};
+    job_.data.test = DataFiles{.images = images("test", 2, 2), .labels = labels("test", {2, 0})};
+  }
+  /// `count` square images of `side` pixels.
+  std::string images(const std::string& name, char side, char count) {
+    const char header[]{0, 0, 8, 3, 0, 0, 0, count, 0, 0, 0, side, 0, 0, 0, side};
+    return folder_.write(name + "-images", std::string(header, sizeof header) + std::string(count * side * side, 'p'));
+  }
+  std::string labels(const std::string& name, const std::vector<char>& values) {
+    const char header[]{0, 0, 8, 1, 0, 0, 0, static_cast<char>(values.size())};
+    return folder_.write(name + "-labels",
+                         std::string(header, sizeof header) + std::string(values.begin(), values.end()));
+  }
+  std::string refusal() const {
+    const auto checked = check_inputs(job_);
+    if (checked) return "none";
+    EXPECT_EQ(checked.error().kind, ErrorKind::usage);
+    return checked.error().message;
+  }
+
+  ScratchFolder folder_;
+  TrainJob job_;
+};
+
+TEST_F(TrainInputs, ThatFitAreAccepted) { EXPECT_EQ(refusal(), "none"); }
+
+TEST_F(TrainInputs, NeedASampleForEachDevice) {
+  job_.train.global_batch = 1;
+  EXPECT_EQ(refusal(), "train.global_batch is 1; it must be at least 2, a sample for each device");
+}
+
+TEST_F(TrainInputs, MissingFilesAreNamed) {
+  job_.data.test->labels = folder_.path("absent");
+  EXPECT_THAT(refusal(), HasSubstr(folder_.path("absent") + ": No such file or directory"));
+}
+
+TEST_F(TrainInputs, AMissingModelFileIsNamed) {
+  job_.model.path = folder_.path("model.pt");
+  EXPECT_THAT(refusal(), HasSubstr(folder_.path("model.pt") + ": No such file or directory"));
+}
+
+TEST_F(TrainInputs, TestImagesMustHaveTheShapeOfTheTrainingImages) {
+  job_.data.test->images = images("wide", 3, 2);
+  EXPECT_EQ(refusal(), folder_.path("wide-images") +
+                           " has images of 1x3x3, but those to train on are 1x2x2 "
+                           "(channels x height x width)");
+}
+
+TEST_F(TrainInputs, TestLabelsMustNotGoBeyondTheTrainingLabels) {
+  job_.data.test->labels = labels("more", {0, 5});
+  EXPECT_EQ(refusal(), folder_.path("more-labels") + " has label 5, but the largest to train on is 2");
+}
+
+TEST_F(TrainInputs, TokensMustBeOfTheVocabulary) {
+  job_.data = {.format = DataFormat::tokens,
+               .train = {.tokens = folder_.write("tokens", std::string("\1\0\2\0\3\0", 6))}};
+  job_.data.context = 2;
+  job_.model.vocabulary = 4;
+  EXPECT_EQ(refusal(), "none");
+  job_.model.vocabulary = 3;
+  EXPECT_THAT(refusal(), HasSubstr(folder_.path("tokens")));
+}
+
+}  // namespace
+}  // namespace remuda

@@ -1,0 +1,102 @@
+#include "cli/train/train_progress.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <limits>
+#include <numeric>
+
+#include "workers/event.h"
+
+namespace remuda {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// The quotient in percent; 0 where there is nothing to divide.
+double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+}  // namespace
+
+std::string device_label(const DeviceSpec& device) {
+  if (device.slowdown == 1.0) return device.use;
+  return fmt::format("{} (slowed {:.1f}x)", device.use, device.slowdown);
+}
+
+std::string rate_text(double per_second) { return fmt::format("{:.{}f}", per_second, per_second < 100 ? 1 : 0); }
+
+TrainProgress::TrainProgress(const TrainJob& job) : devices_(job.devices), epochs_(job.train.epochs) {}
+
+std::string TrainProgress::opening() const {
+  std::vector<std::string> labels;
+  for (const auto& device : devices_) labels.push_back(device_label(device));
+  return fmt::format("training on {}", fmt::join(labels, ", "));
+}
+
+std::string TrainProgress::take(int rank, const Json& event) {
+  const std::string name = text_field(event, "event");
+  if (name == "ready") ++ready_;
+  if (name == "step") take_step(event);
+  if (name == "alone") return take_alone(rank, event);
+  if (name == "balance") return take_balance(event);
+  if (name == "epoch") return take_epoch(event);
+  return "";
+}
+
+std::string TrainProgress::take_alone(int rank, const Json& event) {
+  ++measured_;
+  return fmt::format("{} alone: {} samples/s", device_label(devices_.at(rank)),
+                     rate_text(number_field(event, "samples_per_s", kUnknown)));
+}
+
+std::string TrainProgress::take_balance(const Json& event) const {
+  std::vector<std::string> shares;
+  const std::vector<double> counts = numbers_field(event, "shares");
+  for (size_t i = 0; i < counts.size() && i < devices_.size(); ++i)
+    shares.push_back(fmt::format("{} {:.0f}", devices_[i].use, counts[i]));
+  return fmt::format("step {:.0f}: shares {}, predicted gain {:.1f} %: {}", number_field(event, "step"),
+                     fmt::join(shares, ", "), 100 * number_field(event, "predicted_gain"),
+                     text_field(event, "reason", "no reason given"));
+}
+
+std::string TrainProgress::take_epoch(const Json& event) const {
+  std::string line = fmt::format("epoch {:.0f}/{:.0f}: train loss {:.4f}", number_field(event, "epoch"),
+                                 number_field(event, "epochs", epochs_), number_field(event, "train_loss", kUnknown));
+  if (event.contains("test_loss")) line += fmt::format(", test loss {:.4f}", number_field(event, "test_loss"));
+  if (event.contains("test_accuracy"))
+    line += fmt::format(", test accuracy {:.2f} %", 100 * number_field(event, "test_accuracy"));
+  return line;
+}
+
+void TrainProgress::take_step(const Json& event) {
+  step_ = number_field(event, "step");
+  steps_ = number_field(event, "steps");
+  epoch_ = number_field(event, "epoch");
+  loss_ = number_field(event, "loss", kUnknown);
+  samples_per_s_ = number_field(event, "samples_per_s", kUnknown);
+  shares_ = numbers_field(event, "shares");
+  compute_s_ = numbers_field(event, "compute_s");
+  wait_s_ = numbers_field(event, "wait_s");
+}
+
+std::string TrainProgress::status() const {
+  if (steps_ > 0)
+    return fmt::format("epoch {:.0f}/{}, {:.0f} %, loss {:.4f}, {} samples/s, {}", epoch_, epochs_,
+                       percent(step_, steps_), loss_, rate_text(samples_per_s_), per_device());
+  if (ready_ < devices_.size()) return fmt::format("starting {} workers, {} ready", devices_.size(), ready_);
+  if (measured_ < devices_.size()) return fmt::format("measuring {} alone", devices_[measured_].use);
+  return "all devices measured";
+}
+
+std::string TrainProgress::per_device() const {
+  const double batch = std::accumulate(shares_.begin(), shares_.end(), 0.0);
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    const auto of = [i](const std::vector<double>& list) { return i < list.size() ? list[i] : 0.0; };
+    const double step_s = of(compute_s_) + of(wait_s_);
+    parts.push_back(fmt::format("{} {:.0f} % wait {:.0f} %", devices_[i].use, percent(of(shares_), batch),
+                                percent(of(wait_s_), step_s)));
+  }
+  return fmt::format("{}", fmt::join(parts, " · "));
+}
+
+}  // namespace remuda

@@ -1,0 +1,80 @@
+#include "cli/train/train_progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace remuda {
+namespace {
+
+using testing::HasSubstr;
+
+TrainJob job() {
+  TrainJob job;
+  job.train.epochs = 5;
+  job.devices = {{"cpu:0", 1.0}, {"cpu:1", 3.0}};
+  return job;
+}
+
+const Json kStep{{"event", "step"},     {"step", 120},
+                 {"steps", 1175},       {"epoch", 1},
+                 {"loss", 0.53125},     {"samples_per_s", 5300.6},
+                 {"shares", {195, 61}}, {"compute_s", {0.099, 0.5}},
+                 {"wait_s", {0.001, 0}}};
+
+TEST(TrainProgress, OpensWithTheDevicesAndTheirSlowdowns) {
+  EXPECT_EQ(TrainProgress(job()).opening(), "training on cpu:0, cpu:1 (slowed 3.0x)");
+}
+
+TEST(TrainProgress, TellsWhichDeviceIsMeasured) {
+  TrainProgress progress(job());
+  EXPECT_EQ(progress.status(), "starting 2 workers, 0 ready");
+  for (const int rank : {0, 1}) EXPECT_EQ(progress.take(rank, {{"event", "ready"}, {"rank", rank}}), "");
+  EXPECT_EQ(progress.status(), "measuring cpu:0 alone");
+  EXPECT_EQ(progress.take(0, {{"event", "alone"}, {"samples_per_s", 4100.2}}), "cpu:0 alone: 4100 samples/s");
+  EXPECT_EQ(progress.status(), "measuring cpu:1 alone");
+  EXPECT_EQ(progress.take(1, {{"event", "alone"}, {"samples_per_s", 83.25}}),
+            "cpu:1 (slowed 3.0x) alone: 83.2 samples/s");
+  EXPECT_EQ(progress.status(), "all devices measured");
+  EXPECT_LT(progress.done(), 0);
+}
+
+TEST(TrainProgress, TellsTheStepInOneLine) {
+  TrainProgress progress(job());
+  EXPECT_EQ(progress.take(0, kStep), "");
+  EXPECT_EQ(progress.status(),
+            "epoch 1/5, 10 %, loss 0.5312, 5301 samples/s, cpu:0 76 % wait 1 % · cpu:1 24 % wait 0 %");
+  EXPECT_NEAR(progress.done(), 120.0 / 1175, 1e-9);
+}
+
+TEST(TrainProgress, KeepsALinePerDecision) {
+  EXPECT_EQ(TrainProgress(job()).take(0, {{"event", "balance"},
+                                          {"step", 16},
+                                          {"shares", {195, 61}},
+                                          {"predicted_gain", 0.051},
+                                          {"reason", "cpu:1 is slower than it was"}}),
+            "step 16: shares cpu:0 195, cpu:1 61, predicted gain 5.1 %: cpu:1 is slower than it was");
+}
+
+TEST(TrainProgress, KeepsALinePerEpoch) {
+  TrainProgress progress(job());
+  EXPECT_EQ(progress.take(0, {{"event", "epoch"}, {"epoch", 1}, {"epochs", 5}, {"train_loss", 0.5}}),
+            "epoch 1/5: train loss 0.5000");
+  EXPECT_EQ(progress.take(0, {{"event", "epoch"},
+                              {"epoch", 2},
+                              {"epochs", 5},
+                              {"train_loss", 0.4},
+                              {"test_loss", 0.45},
+                              {"test_accuracy", 0.8612}}),
+            "epoch 2/5: train loss 0.4000, test loss 0.4500, test accuracy 86.12 %");
+}
+
+TEST(TrainProgress, OutlastsEventsWithMissingOrStrangeFields) {
+  TrainProgress progress(job());
+  for (const char* name : {"ready", "alone", "step", "balance", "epoch", "error", "done", "unheard of"})
+    progress.take(0, {{"event", name}, {"shares", "many"}, {"steps", 10}, {"loss", nullptr}});
+  EXPECT_THAT(progress.status(), HasSubstr("cpu:0 0 % wait 0 %"));
+  progress.take(0, {{"event", "balance"}, {"shares", {1, 2, 3}}});
+}
+
+}  // namespace
+}  // namespace remuda

@@ -1,0 +1,77 @@
+#include "cli/train/train_summary.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <functional>
+
+#include "base/table.h"
+#include "base/version.h"
+#include "cli/train/train_progress.h"
+#include "workers/event.h"
+
+namespace remuda {
+namespace {
+
+using Format = std::function<std::string(double)>;
+
+std::string seconds(double value) { return fmt::format("{:.2f}", value); }
+std::string percents(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
+std::string count(double value) { return fmt::format("{:.0f}", value); }
+std::string loss(double value) { return fmt::format("{:.4f}", value); }
+std::string slowed(double slowdown) { return slowdown == 1 ? "none" : fmt::format("slowed {:.1f}x", slowdown); }
+
+/// The number as `show` writes it, or "-" where there is none.
+std::string cell(const Json& object, const char* key, const Format& show) {
+  const double value = number_field(object, key, NAN);
+  return std::isnan(value) ? "-" : show(value);
+}
+
+std::string device_table(const Json& report) {
+  Table table({"device", "model", "slowdown", "alone samples/s", "share", "samples", "compute s", "wait s"});
+  for (const auto& device : report.at("devices"))
+    table.add({text_field(device, "id", "-"), text_field(device, "model", "-"), cell(device, "slowdown", slowed),
+               cell(device, "alone_samples_per_s", rate_text), cell(device, "share", percents),
+               cell(device, "samples", count), cell(device, "compute_s", seconds), cell(device, "wait_s", seconds)});
+  return table.text();
+}
+
+std::string line(const char* name, const std::string& value) { return fmt::format("{:<14}  {}\n", name, value); }
+
+std::string losses(const Json& report) {
+  std::vector<std::string> texts;
+  for (const double value : numbers_field(report, "loss_per_epoch")) texts.push_back(loss(value));
+  return fmt::format("{}", fmt::join(texts, " "));
+}
+
+}  // namespace
+
+Result<Json> complete_report(Json report, const Inventory& inventory) {
+  if (!report.is_object() || !report.contains("devices") || !report["devices"].is_array())
+    return failed("rank 0 ended without a report of the run");
+  report["host"] = inventory.host;
+  if (!report["versions"].is_object()) report["versions"] = Json::object();
+  report["versions"]["remuda"] = version();
+  for (auto& device : report["devices"])
+    if (const Device* known = inventory.find(text_field(device, "id"))) device["model"] = known->model;
+  return report;
+}
+
+std::string summary_text(const Json& report) {
+  std::string text = device_table(report) + "\n";
+  const auto add = [&](const char* name, const char* key, const Format& show) {
+    if (const std::string value = cell(report, key, show); value != "-") text += line(name, value);
+  };
+  add("samples/s", "samples_per_s", rate_text);
+  add("ideal", "ideal_samples_per_s", rate_text);
+  add("efficiency", "efficiency", percents);
+  add("share changes", "share_changes", count);
+  if (const std::string all = losses(report); !all.empty()) text += line("loss per epoch", all);
+  add("test loss", "test_loss", loss);
+  add("test accuracy", "test_accuracy", [](double value) { return fmt::format("{:.2f} %", 100 * value); });
+  if (report.value("stopped", Json(false)) == Json(true))
+    text += line("stopped", "after step " + cell(report, "steps", count));
+  return text;
+}
+
+}  // namespace remuda

@@ -1,0 +1,77 @@
+#include "cli/train/train_summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/version.h"
+
+namespace remuda {
+namespace {
+
+using testing::HasSubstr;
+
+const Inventory kMachine{.host = "lab",
+                         .devices = {{.id = "cpu:0", .model = "EPYC 9654"}, {.id = "cpu:1", .model = "EPYC 9654"}}};
+
+Json report() {
+  return Json::parse(R"({
+    "devices": [
+      {"id": "cpu:0", "slowdown": 1.0, "alone_samples_per_s": 4100.4, "share": 0.7617, "samples": 195000,
+       "compute_s": 45.1, "wait_s": 0.42},
+      {"id": "cpu:1", "slowdown": 3.0, "alone_samples_per_s": 1366, "share": 0.2383, "samples": 61000,
+       "compute_s": 45.304, "wait_s": 0.1}],
+    "samples_per_s": 5300.2, "ideal_samples_per_s": 5466.4, "efficiency": 0.9696, "share_changes": 2,
+    "loss_per_epoch": [0.5312, 0.42105], "test_loss": 0.4, "test_accuracy": 0.8612, "steps": 1175,
+    "versions": {"remuda": "?", "torch": "1.13.0"}, "stopped": false})");
+}
+
+TEST(TrainSummary, IsATableAndALinePerResult) {
+  EXPECT_EQ(summary_text(complete_report(report(), kMachine).value()),
+            "device  model      slowdown     alone samples/s   share  samples  compute s  wait s\n"
+            "cpu:0   EPYC 9654  none                    4100  76.2 %   195000      45.10    0.42\n"
+            "cpu:1   EPYC 9654  slowed 3.0x             1366  23.8 %    61000      45.30    0.10\n"
+            "\n"
+            "samples/s       5300\n"
+            "ideal           5466\n"
+            "efficiency      97.0 %\n"
+            "share changes   2\n"
+            "loss per epoch  0.5312 0.4210\n"
+            "test loss       0.4000\n"
+            "test accuracy   86.12 %\n");
+}
+
+TEST(TrainSummary, LeavesOutWhatTheReportLacks) {
+  const Json little = Json::parse(R"({"devices": [{"id": "cpu:0"}, 7], "efficiency": "good", "stopped": true,
+                                      "steps": 12})");
+  EXPECT_EQ(summary_text(little),
+            "device  model  slowdown  alone samples/s  share  samples  compute s  wait s\n"
+            "cpu:0   -      -         -                -      -        -          -\n"
+            "-       -      -         -                -      -        -          -\n"
+            "\n"
+            "stopped         after step 12\n");
+}
+
+TEST(TrainSummary, ShowsALossThatIsNoNumber) {
+  EXPECT_THAT(summary_text({{"devices", Json::array()}, {"loss_per_epoch", {0.5, nullptr}}}),
+              HasSubstr("loss per epoch  0.5000 nan\n"));
+}
+
+TEST(TrainSummary, CompletesTheReport) {
+  const auto complete = complete_report(report(), kMachine);
+  ASSERT_TRUE(complete);
+  EXPECT_EQ(complete->at("host"), "lab");
+  EXPECT_EQ(complete->at("devices")[1].at("model"), "EPYC 9654");
+  EXPECT_EQ(complete->at("versions").at("remuda"), version());
+  EXPECT_EQ(complete->at("versions").at("torch"), "1.13.0");
+}
+
+TEST(TrainSummary, RefusesWhatIsNoReport) {
+  for (const char* text : {"null", "[]", "{}", R"({"devices": 3})"}) {
+    const auto complete = complete_report(Json::parse(text), kMachine);
+    ASSERT_FALSE(complete) << text;
+    EXPECT_THAT(complete.error().message, HasSubstr("without a report"));
+  }
+}
+
+}  // namespace
+}  // namespace remuda

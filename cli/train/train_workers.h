@@ -1,0 +1,24 @@
+// The workers of a training run: one `remuda-train` per device, ready to be supervised.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/inventory.h"
+#include "job/train_job.h"
+#include "workers/rendezvous.h"
+#include "workers/watched_rank.h"
+
+namespace remuda {
+
+/// The path of remuda-train, which stands beside the running program. It is not there in builds without libtorch; the
+/// error says so.
+Result<std::string> worker_program();
+
+/// One rank per device of the job, on that device's cores; each reads the job's text. Rank 0 inherits the listener's
+/// socket, which must stay open until the ranks have started.
+Result<std::vector<RankSpec>> worker_ranks(const std::string& program, const ParsedJob& job, const Inventory& inventory,
+                                           const Listener& listener, const std::string& transport);
+
+}  // namespace remuda

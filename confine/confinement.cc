@@ -1,0 +1,89 @@
+#include "confine/confinement.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "confine/device_filter.h"
+
+namespace remuda {
+namespace {
+
+/// Fills in how the devices are kept from a cgroup's processes.
+void filter_devices(const JobCgroup& cgroup, const std::optional<Withheld>& withheld, Confined& how) {
+  if (!withheld) {
+    how.obstacle = "this is a recorded machine";
+    return;
+  }
+  if (!withheld->nodes.empty()) {
+    const auto denied = deny_devices(cgroup.fd(), cgroup.version(), withheld->nodes);
+    if (!denied) {
+      how.obstacle = denied.error().message;
+      return;
+    }
+    how.files_denied = static_cast<int>(withheld->nodes.size());
+  }
+  how.devices = withheld->unknown.empty();
+  how.obstacle =
+      how.devices ? ""
+                  : fmt::format("the driver does not tell the device files of {}", fmt::join(withheld->unknown, ", "));
+}
+
+struct Made {
+  std::optional<JobCgroup> cgroup;
+  Confined how;
+};
+
+/// In the first tree that takes both cgroup and filter, else in the first that takes the cgroup.
+Made make_in(const std::vector<CgroupPlace>& places, const std::string& name, const std::optional<Withheld>& withheld) {
+  Made best{{}, {.obstacle = "no cgroups here"}};
+  for (const CgroupPlace& place : places) {
+    auto cgroup = JobCgroup::make(place, name);
+    if (!cgroup) {
+      if (!best.cgroup && &place == &places.front()) best.how.obstacle = cgroup.error().message;
+      continue;
+    }
+    Confined how{.cgroup = place.version};
+    filter_devices(*cgroup, withheld, how);
+    const bool is_all = how.devices || !withheld;
+    if (!best.cgroup || is_all) {
+      best.cgroup.reset();
+      best.cgroup.emplace(std::move(*cgroup));
+      best.how = std::move(how);
+    }
+    if (is_all) break;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::string Confined::sentence() const {
+  const std::string held = fmt::format("processes are held by a {}", cgroup > 0 ? "cgroup" : "process group");
+  if (devices) return held + "; devices that were not granted cannot be opened";
+  return fmt::format("{}; devices that were not granted are hidden by variables only: {}", held, obstacle);
+}
+
+Confinement Confinement::make(const std::string& pool, int64_t job, const std::optional<Withheld>& withheld) {
+  Confinement confinement;
+  const std::string name = cgroup_name(pool, job);
+  if (name.empty()) {
+    confinement.how_.obstacle = "the pool's folder is gone";
+    return confinement;
+  }
+  Made made = make_in(own_cgroup_places(), name, withheld);
+  if (made.cgroup) confinement.cgroup_.emplace(std::move(*made.cgroup));
+  confinement.how_ = std::move(made.how);
+  return confinement;
+}
+
+void Confinement::kill() const {
+  if (cgroup_) kill_cgroup(cgroup_->folder());
+}
+
+Confined try_confinement() {
+  constexpr DeviceNode kNobodys{0, 0};  // major 0 is given to no device
+  return make_in(own_cgroup_places(), fmt::format("remuda-trial-{}", ::getpid()), Withheld{{kNobodys}, {}}).how;
+}
+
+}  // namespace remuda

@@ -1,0 +1,49 @@
+// Confinement: what holds the processes of a job together, and what keeps them from devices they were not granted.
+//
+// A cgroup where this user may make one; in it a device filter where this user may set one. Without, a job is held by
+// what the keeper does in any case (run/keeper.h), and devices are hidden by variables only (confine/visibility.h).
+// A live job's are told by `remuda ps --json`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "confine/cgroup.h"
+#include "confine/device_nodes.h"
+
+namespace remuda {
+
+/// What of it is in force.
+struct Confined {
+  int cgroup = 0;        ///< version of the job's cgroup; 0: none
+  bool devices = false;  ///< devices that were not granted cannot be opened
+  int files_denied = 0;  ///< device files that the cgroup's filter keeps them from
+  std::string obstacle;  ///< a clause: why not all; empty when all is
+
+  /// "processes are held by a cgroup; devices that were not granted cannot be opened".
+  std::string sentence() const;
+};
+
+class Confinement {
+ public:
+  Confinement() = default;
+  /// For a job of a pool, as much as is possible. `withheld` is nothing where devices are not to be filtered, as on a
+  /// recorded machine.
+  static Confinement make(const std::string& pool, int64_t job, const std::optional<Withheld>& withheld);
+
+  const Confined& how() const { return how_; }
+  /// To start processes in (ProcessSpec::cgroup); -1: none.
+  int cgroup() const { return cgroup_ ? cgroup_->fd() : -1; }
+  std::string folder() const { return cgroup_ ? cgroup_->folder() : ""; }
+  /// SIGKILL for all processes at once; nothing without a cgroup.
+  void kill() const;
+
+ private:
+  std::optional<JobCgroup> cgroup_;
+  Confined how_;
+};
+
+/// What jobs of this process would get. Makes a cgroup to see, and removes it.
+Confined try_confinement();
+
+}  // namespace remuda

@@ -1,0 +1,250 @@
+#include "run/array_front.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <deque>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include "process/spawn.h"
+#include "run/array_keeper.h"
+#include "run/front.h"
+#include "run/held_signals.h"
+
+namespace remuda {
+namespace {
+
+using Kind = Message::Kind;
+
+/// The front of one index.
+struct Member {
+  int index = 0;
+  pid_t pid = 0;
+  Fd channel;
+};
+
+struct Failure {
+  int index;
+  int status;
+};
+
+class ArrayFront {
+ public:
+  ArrayFront(const RunSpec& spec, const std::function<void(const Message&)>& tell)
+      : spec_(spec), tell_(tell), waiting_(spec.array.indices.begin(), spec.array.indices.end()) {}
+
+  Result<int> run() {
+    REMUDA_TRY(start_keeper());
+    const Message entered = first_word();
+    if (entered.kind == Kind::ended) {
+      tell_(entered);
+      return entered.status;
+    }
+    id_ = entered.job;
+    most_ = spec_.array.at_once > 0 ? std::min(spec_.array.at_once, entered.status) : entered.status;
+    tell_(Message{Kind::started, id_, 0, ""});
+    tell_(Message{Kind::note, id_, 0,
+                  fmt::format("an array of {} indices; remuda logs {} prints what they write", waiting_.size(), id_)});
+    while (start_due(), !members_.empty()) listen();
+    return finish();
+  }
+
+ private:
+  Result<void> start_keeper() {
+    REMUDA_ASSIGN(Channel channel, make_channel());
+    keeper_pid_ = ::fork();
+    if (keeper_pid_ < 0) return failed(fmt::format("cannot start a process: {}", errno_text(errno)));
+    if (keeper_pid_ == 0) {
+      channel.front.reset();
+      keep_array(spec_, std::move(channel.keeper));
+      ::_exit(0);
+    }
+    keeper_ = std::move(channel.front);
+    return {};
+  }
+
+  Message first_word() {
+    for (;;) {
+      pollfd polled{keeper_.get(), POLLIN, 0};
+      ::poll(&polled, 1, -1);
+      const Received<Message> received = receive_message(keeper_.get());
+      if (received.value) return *received.value;
+      if (received.gone) return {Kind::ended, 0, kOwnFailure, "its keeper was killed"};
+    }
+  }
+
+  /// The first goes ahead: what is wrong with all of them is said once.
+  void start_due() {
+    while (!closed_ && !waiting_.empty() && members_.size() < (is_known_ ? static_cast<size_t>(most_) : 1)) {
+      const int index = waiting_.front();
+      if (auto member = start(index)) {
+        members_.push_back(std::move(*member));
+        waiting_.pop_front();
+      } else {
+        tell_({Kind::note, id_, 0, member.error().message});
+        if (members_.empty()) fail(index, kOwnFailure);  // otherwise it is tried again when one of them has ended
+        closed_ = members_.empty();
+        return;
+      }
+    }
+  }
+
+  Result<Member> start(int index) {
+    REMUDA_ASSIGN(Channel channel, make_channel());
+    const pid_t parent = ::getpid(), pid = ::fork();
+    if (pid < 0) return failed(fmt::format("cannot start a process: {}", errno_text(errno)));
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent) ::_exit(kOwnFailure);
+      become(index, std::move(channel.keeper));
+    }
+    return Member{index, pid, std::move(channel.front)};
+  }
+
+  [[noreturn]] void become(int index, Fd channel) {
+    members_.clear();
+    keeper_.reset();
+    ::pthread_sigmask(SIG_SETMASK, &signals_.before(), nullptr);
+    const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    ::dup2(nothing.get(), STDIN_FILENO);
+    const auto tell = [&](const Message& message) { send(channel.get(), message); };
+    const Result<int> status = run_front(spec_of(index), tell);
+    if (!status) tell({Kind::ended, 0, kOwnFailure, status.error().message});
+    ::_exit(0);
+  }
+
+  RunSpec spec_of(int index) const {
+    RunSpec spec = spec_;
+    spec.job.array = id_;
+    spec.job.array_index = index;
+    spec.log_only = true;
+    spec.has_bar = false;
+    if (!spec.job.log.empty()) spec.job.log += fmt::format(".{}", index);
+    if (is_known_) spec.wait = true;
+    if (has_started_) spec.job.after.clear();  // they have ended well, and may be forgotten by now
+    return spec;
+  }
+
+  void listen() {
+    std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}, {keeper_.get(), POLLIN, 0}};
+    for (const Member& member : members_) polled.push_back({member.channel.get(), POLLIN, 0});
+    ::poll(polled.data(), polled.size(), -1);
+    while (const auto news = signals_.next()) take(*news);
+    listen_to_keeper();
+    std::erase_if(members_, [this](Member& member) { return has_ended(member); });
+  }
+
+  void take(const SignalNews& news) {
+    const bool is_for_jobs = news.number == SIGUSR1 || news.number == SIGUSR2;
+    if (!is_for_jobs && !(spec_.requeue && news.number == SIGTERM)) stop(news.number);
+    if (news.from_terminal) return;  // they have had it
+    for (const Member& member : members_) ::kill(member.pid, news.number);
+  }
+
+  void stop(int signal) {
+    closed_ = true;
+    if (stop_signal_ == 0) stop_signal_ = signal;
+  }
+
+  /// It ends by itself when somebody has cancelled the array; the jobs in the pool are cancelled then, too.
+  void listen_to_keeper() {
+    if (!keeper_) return;
+    const Received<Message> received = receive_message(keeper_.get());
+    if (!received.gone && !received.value) return;
+    keeper_.reset();
+    closed_ = true;
+    end_text_ = received.value ? received.value->text : "its keeper was killed";
+    if (received.gone)
+      for (const Member& member : members_) ::kill(member.pid, SIGTERM);
+  }
+
+  bool has_ended(Member& member) {
+    for (;;) {
+      const Received<Message> received = receive_message(member.channel.get());
+      if (received.gone) {
+        end(member, {Kind::ended, id_, kOwnFailure, "its front was killed"});
+        return true;
+      }
+      if (!received.value) return false;
+      if (received.value->kind == Kind::ended) {
+        end(member, *received.value);
+        return true;
+      }
+      if (received.value->kind != Kind::note) is_known_ = true;
+      if (received.value->kind == Kind::started) has_started_ = true;
+    }
+  }
+
+  void end(const Member& member, const Message& message) {
+    ::waitpid(member.pid, nullptr, 0);
+    is_known_ = true;
+    if (message.job == 0) closed_ = true;  // it never was in the pool, and others would not be either
+    if (message.status != 0) {
+      fail(member.index, message.status);
+      if (!message.text.empty()) tell_({Kind::note, id_, 0, fmt::format("index {}: {}", member.index, message.text)});
+    } else {
+      ++done_;
+    }
+    const std::string text = progress_text();
+    if (keeper_) send(keeper_.get(), Message{Kind::progress, id_, 0, text});
+    const size_t ended = done_ + failures_.size();
+    tell_({Kind::progress, id_, static_cast<int>(ended * 100 / spec_.array.indices.size()), text});
+  }
+
+  void fail(int index, int status) { failures_.push_back({index, status}); }
+
+  std::string progress_text() const {
+    return fmt::format("{} of {} indices done, {} failed", done_, spec_.array.indices.size(), failures_.size());
+  }
+
+  std::string summary() const {
+    constexpr size_t kMost = 10;
+    std::string text = (end_text_.empty() ? "" : end_text_ + "; ") + progress_text();
+    for (size_t i = 0; i < failures_.size() && i < kMost; ++i)
+      text += fmt::format("{}index {}: status {}", i == 0 ? " (" : ", ", failures_[i].index, failures_[i].status);
+    if (!failures_.empty()) text += failures_.size() > kMost ? ", ...)" : ")";
+    if (!waiting_.empty()) text += fmt::format(", {} not started", waiting_.size());
+    return text;
+  }
+
+  int finish() {
+    int status = failures_.empty() ? 0 : failures_.front().status;
+    if (status == 0 && !waiting_.empty()) status = stop_signal_ > 0 ? 128 + stop_signal_ : kOwnFailure;
+    const Message last{Kind::ended, id_, status, summary()};
+    if (keeper_) send(keeper_.get(), last);
+    keeper_.reset();
+    ::waitpid(keeper_pid_, nullptr, 0);
+    tell_(last);
+    return status;
+  }
+
+  const RunSpec& spec_;
+  const std::function<void(const Message&)>& tell_;
+  HeldSignals signals_;
+  std::deque<int> waiting_;  ///< indices
+  std::vector<Member> members_;
+  std::vector<Failure> failures_;
+  size_t done_ = 0;
+  pid_t keeper_pid_ = 0;
+  Fd keeper_;  ///< empty once it has nothing more to say
+  int64_t id_ = 0;
+  int most_ = 1, stop_signal_ = 0;
+  bool is_known_ = false;     ///< that the first could enter the pool
+  bool has_started_ = false;  ///< one of them got devices
+  bool closed_ = false;
+  std::string end_text_;
+};
+
+}  // namespace
+
+Result<int> run_array_front(const RunSpec& spec, const std::function<void(const Message&)>& tell) {
+  return ArrayFront(spec, tell).run();
+}
+
+}  // namespace remuda

@@ -1,0 +1,129 @@
+#include "run/array_keeper.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "place/place.h"
+#include "pool/lifeline.h"
+#include "pool/logs.h"
+#include "process/spawn.h"
+#include "run/caretaker.h"
+
+namespace remuda {
+namespace {
+
+using Kind = Message::Kind;
+
+class ArrayKeeper {
+ public:
+  ArrayKeeper(const RunSpec& spec, Fd front, Caretaker caretaker)
+      : spec_(spec), front_(std::move(front)), caretaker_(std::move(caretaker)) {}
+
+  Result<void> run() {
+    REMUDA_TRY(check_possible());
+    REMUDA_TRY(submit());
+    send(front_.get(), Message{Kind::started, id_, most_at_once(), ""});
+    while (!has_ended_) {
+      REMUDA_TRY(caretaker_.pool().wait({}, kLook_s, {front_.get()}));
+      REMUDA_TRY(listen());
+      REMUDA_TRY(caretaker_.tidy());
+      REMUDA_TRY(look());
+    }
+    return {};
+  }
+  int64_t id() const { return id_; }
+  int front() const { return front_.get(); }
+
+ private:
+  static constexpr double kLook_s = 10;
+
+  Result<void> check_possible() const {
+    REMUDA_ASSIGN(const Answer answer, place(Layout(caretaker_.inventory()), spec_.job.request, {}));
+    const auto* refusal = std::get_if<Refusal>(&answer);
+    if (refusal && refusal->never) return tl::unexpected(Error{ErrorKind::never, refusal->sentence});
+    return {};
+  }
+
+  Result<void> submit() {
+    REMUDA_ASSIGN(const PoolState state, caretaker_.tidy());
+    sweep_logs(spec_.pool, state);
+    Job job = spec_.job;
+    job.keeper = own_process_id();
+    const auto enter = [&](PoolState& state) -> Result<void> {
+      REMUDA_ASSIGN(id_, remuda::submit(state, job, caretaker_.inventory(), wall_s()));
+      Job& array = *state.find(id_);
+      array.array = id_;
+      array.why = text_;
+      return {};
+    };
+    return caretaker_.change(enter, job.after);
+  }
+
+  /// As many as can run on the machine, and one to follow.
+  int most_at_once() const {
+    constexpr double kMost = 64;
+    const double devices = static_cast<double>(caretaker_.inventory().devices.size());
+    return static_cast<int>(std::min(kMost, devices / (spec_.job.request.count * spec_.job.request.share) + 1));
+  }
+
+  Result<void> listen() {
+    for (;;) {
+      const Received<Message> received = receive_message(front_.get());
+      if (received.gone) return end({kEndedByRemuda, 0, "ended with the `remuda run` that it belonged to"});
+      if (!received.value) return {};
+      const Message& message = *received.value;
+      if (message.kind == Kind::ended) return end({message.status, 0, message.text});
+      REMUDA_TRY(caretaker_.pool().change([&](PoolState& state) -> Result<void> {
+        if (Job* array = state.find(id_)) array->why = message.text;
+        return {};
+      }));
+    }
+  }
+
+  /// An array that is not open any more was cancelled, or one that it had to wait for failed.
+  Result<void> look() {
+    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
+    const Job* array = state.find(id_);
+    if (has_ended_ || (array && array->state != JobState::ended)) return {};
+    has_ended_ = true;
+    REMUDA_ASSIGN(const auto ended, caretaker_.pool().find(id_));
+    send(front_.get(), Message{Kind::ended, id_, kOwnFailure, ended ? ended->why : "it is not in the pool any more"});
+    return {};
+  }
+
+  Result<void> end(const Ending& ending) {
+    has_ended_ = true;
+    return caretaker_.change([&](PoolState& state) -> Result<void> {
+      remuda::end(state, id_, ending, {}, wall_s());
+      return {};
+    });
+  }
+
+  const RunSpec& spec_;
+  Fd front_;
+  Caretaker caretaker_;
+  int64_t id_ = 0;
+  bool has_ended_ = false;
+  const std::string text_ = "its indices start one after another";
+};
+
+}  // namespace
+
+void keep_array(const RunSpec& spec, Fd front) {
+  ::setpgid(0, 0);  // what a terminal sends reaches the front alone
+  const int channel = front.get();
+  const auto refuse = [&](int64_t id, const Error& error) {
+    const bool is_known = error.kind == ErrorKind::usage || error.kind == ErrorKind::never;
+    send(channel, Message{Kind::ended, id, is_known ? exit_status(error.kind) : kOwnFailure, error.message});
+  };
+  auto caretaker = Caretaker::open(spec.pool, spec.look);
+  if (!caretaker) return refuse(0, caretaker.error());
+  const auto lifeline = Lifeline::hold(spec.pool);
+  if (!lifeline) return refuse(0, lifeline.error());
+  ArrayKeeper keeper(spec, std::move(front), std::move(*caretaker));
+  if (const auto kept = keeper.run(); !kept) refuse(keeper.id(), kept.error());
+}
+
+}  // namespace remuda

@@ -1,0 +1,15 @@
+// The keeper of an array: the process that holds the array's own job in the pool, for its front.
+#pragma once
+
+#include "run/front_link.h"
+#include "run/run_spec.h"
+
+namespace remuda {
+
+/// Runs in the keeper's process, to its end. Tells the front Kind::started with the array's number, and as status how
+/// many indices may wait or run at once; Kind::ended once somebody has cancelled it, or where it cannot be. Hears
+/// Kind::progress (text for `remuda why`) and Kind::ended (how the array ended); when the front is gone, the array has
+/// ended.
+void keep_array(const RunSpec& spec, Fd front);
+
+}  // namespace remuda

@@ -1,0 +1,137 @@
+#include "run/caretaker.h"
+
+#include <algorithm>
+#include <csignal>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/time.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "confine/cgroup_place.h"
+#include "pool/lifeline.h"
+#include "run/orphans.h"
+#include "share/job_sharing.h"
+
+namespace remuda {
+namespace {
+
+constexpr double kOrphanPatience_s = 2;
+
+/// The lock of the pool's folder, first come, first served: SQLite lets many writers race for each turn, and the
+/// unlucky ones starve. A courtesy: without it, after `kPatience_s` at the latest, they race as before.
+class PlaceInLine {
+ public:
+  explicit PlaceInLine(const std::string& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    constexpr long kPatience_s = 60;
+    struct sigaction wake{}, before{};
+    wake.sa_handler = [](int) {};  // only interrupts
+    const itimerval patience{{1, 0}, {kPatience_s, 0}}, none{};
+    ::sigaction(SIGALRM, &wake, &before);
+    ::setitimer(ITIMER_REAL, &patience, nullptr);
+    if (fd_) ::flock(fd_.get(), LOCK_EX);
+    ::setitimer(ITIMER_REAL, &none, nullptr);
+    ::sigaction(SIGALRM, &before, nullptr);
+  }
+
+ private:
+  Fd fd_;
+};
+
+}  // namespace
+
+Caretaker::Caretaker(Pool pool, std::string folder, Look look, Inventory inventory)
+    : pool_(std::move(pool)), folder_(std::move(folder)), look_(std::move(look)), inventory_(std::move(inventory)) {}
+
+Result<Caretaker> Caretaker::open(const std::string& folder, Look look) {
+  REMUDA_ASSIGN(Inventory inventory, look());
+  REMUDA_ASSIGN(Pool pool, Pool::open(folder));
+  return Caretaker(std::move(pool), folder, std::move(look), std::move(inventory));
+}
+
+Result<void> Caretaker::look_again() {
+  REMUDA_ASSIGN(inventory_, look_());
+  return {};
+}
+
+std::vector<Held> Caretaker::held_without_lease(const PoolState& state) const {
+  std::vector<Held> held = held_by_processes(inventory_);
+  std::erase_if(held, [&](const Held& one) {
+    return std::ranges::find(state.leases, one.device, &Lease::device) != state.leases.end();
+  });
+  return held;
+}
+
+std::optional<int64_t> Caretaker::confining_job(const PoolState& state) {
+  const auto filters = [](const Job& job) { return job.state == JobState::running && job.files_denied > 0; };
+  if (std::ranges::none_of(state.jobs, filters)) return std::nullopt;
+  const std::vector<CgroupPlace> places = own_cgroup_places();
+  for (const Job& job : state.jobs) {
+    if (!filters(job)) continue;
+    const std::string name = job.cgroup.substr(job.cgroup.rfind('/') + 1) + "/";
+    const auto is_within = [&](const CgroupPlace& place) {
+      return (place.own + "/").find("/" + name) != std::string::npos;
+    };
+    if (std::ranges::any_of(places, is_within)) return job.id;
+  }
+  return std::nullopt;
+}
+
+/// The keepers of what was started.
+std::vector<ProcessId> Caretaker::start_jobs(PoolState& state) const {
+  std::vector<ProcessId> keepers;
+  if (confining_job(state)) return keepers;
+  for (const int64_t id : schedule(state, inventory_, held_without_lease(state), {}, wall_s()))
+    if (const Job* job = state.find(id)) keepers.push_back(job->keeper);
+  return keepers;
+}
+
+Result<std::vector<int64_t>> Caretaker::reap_once() {
+  std::vector<int64_t> orphaned;
+  REMUDA_TRY(change([&](PoolState& state) -> Result<void> {
+    const auto has_left_some = [&](const Job& job) {
+      return has_orphans(folder_, job) || !remove_cgroups(folder_, job.id);
+    };
+    const auto is_living = [&](const ProcessId& process) { return lives(folder_, process); };
+    orphaned = reap(state, is_living, has_left_some, {}, wall_s());
+    return {};
+  }));
+  sweep_lifelines(folder_);
+  return orphaned;
+}
+
+Result<PoolState> Caretaker::tidy() {
+  auto state = tidy_jobs();
+  stop_unused_daemons(folder_, pool_);
+  return state;
+}
+
+Result<PoolState> Caretaker::tidy_jobs() {
+  REMUDA_ASSIGN(PoolState state, pool_.read());
+  const bool all_kept = std::ranges::all_of(
+      state.jobs, [&](const Job& job) { return job.state == JobState::ended || lives(folder_, job.keeper); });
+  if (all_kept) return state;
+  REMUDA_ASSIGN(const std::vector<int64_t> orphaned, reap_once());
+  for (const int64_t job : orphaned) kill_orphans(folder_, job, kOrphanPatience_s);
+  if (!orphaned.empty()) REMUDA_TRY(reap_once());
+  return pool_.read();
+}
+
+Result<void> Caretaker::change(const std::function<Result<void>(PoolState&)>& transition,
+                               const std::vector<int64_t>& with,
+                               const std::function<Result<void>(const PoolState&)>& accept) {
+  std::vector<ProcessId> started;
+  const auto change_and_start = [&](PoolState& state) -> Result<void> {
+    REMUDA_TRY(transition(state));
+    started = start_jobs(state);
+    return accept(state);
+  };
+  {
+    const PlaceInLine place(folder_);
+    REMUDA_TRY(pool_.change(change_and_start, with));
+  }
+  for (const ProcessId& keeper : started) send_signal(keeper, SIGCHLD);
+  return {};
+}
+
+}  // namespace remuda

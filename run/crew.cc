@@ -1,0 +1,65 @@
+#include "run/crew.h"
+
+#include <algorithm>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include "run/orphans.h"
+
+namespace remuda {
+
+tl::expected<void, StartFailure> Crew::add(const ProcessSpec& process) {
+  const auto pid = spawn(process);
+  if (!pid) return tl::unexpected(pid.error());
+  ProcessId id = own_process_id();
+  id.start_ticks = 0;
+  id.pid = *pid;
+  processes_.push_back(process_id(*pid).value_or(id));  // it may have ended already
+  if (group_ == 0) group_ = ::getpgid(*pid);
+  all_gone_ = false;
+  return {};
+}
+
+/// False when there was nothing to collect.
+bool Crew::collect() {
+  for (bool any = false;; any = true) {
+    int status = 0;
+    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    has_children_ = pid >= 0;
+    if (pid <= 0) return any;
+    if (std::ranges::find(processes_, pid, &ProcessId::pid) != processes_.end())
+      ended_.push_back({pid, WIFSIGNALED(status) ? ExitState{0, WTERMSIG(status)} : ExitState{WEXITSTATUS(status), 0}});
+  }
+}
+
+/// A list of processes is not taken in one instant: one that ends while it is taken may have handed down a child that
+/// is not on it. But then there is somebody to collect, and the list is taken anew.
+void Crew::reap() {
+  all_gone_ = false;
+  collect();
+  while (!all_gone_ && has_children_ && running() == 0 && descendants(::getpid()).empty()) all_gone_ = !collect();
+  if (!has_children_) all_gone_ = true;
+}
+
+std::optional<ExitState> Crew::result() const {
+  const auto bad = std::ranges::find_if(ended_, [](const End& end) { return !end.state.ok(); });
+  if (bad != ended_.end()) return bad->state;
+  return ended_.empty() ? std::nullopt : std::optional(ended_.back().state);
+}
+
+std::vector<Crew::End> Crew::take_ended() {
+  for (const End& end : ended_) std::erase_if(processes_, [&](const ProcessId& one) { return one.pid == end.pid; });
+  return std::exchange(ended_, {});
+}
+
+void Crew::signal(int number) const {
+  for (const ProcessId& process : descendants(::getpid()))
+    if (::getpgid(process.pid) == group_) send_signal(process, number);
+}
+
+std::vector<ProcessId> Crew::kill(double patience_s) {
+  return kill_all([] { return descendants(::getpid()); }, patience_s, [this] { reap(); });
+}
+
+}  // namespace remuda

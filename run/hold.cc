@@ -1,0 +1,170 @@
+#include "run/hold.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "pool/lifeline.h"
+#include "process/spawn.h"
+#include "run/caretaker.h"
+#include "run/front_link.h"
+#include "run/held_signals.h"
+#include "run/job_environment.h"
+#include "run/turn.h"
+#include "share/job_sharing.h"
+
+namespace remuda {
+namespace {
+
+using Kind = Message::Kind;
+using ToWords = std::function<std::string(const Visibility&)>;
+
+class HoldKeeper {
+ public:
+  HoldKeeper(const RunSpec& spec, const ProcessId& shell, Caretaker caretaker, FrontLink& link)
+      : spec_(spec),
+        shell_(shell),
+        caretaker_(std::move(caretaker)),
+        link_(link),
+        sharing_(caretaker_.pool(), sharing_options(spec)) {}
+
+  Result<void> run(const ToWords& words) {
+    Turn turn(spec_, caretaker_, link_);
+    REMUDA_TRY(turn.submit());
+    id_ = turn.job();
+    REMUDA_ASSIGN(const bool is_granted, turn.wait());
+    if (!is_granted) {
+      link_.tell(Kind::ended, id_, turn.why(), turn.status());
+      return {};
+    }
+    auto handed_over = hand_over(words);
+    const std::string why = handed_over ? stay() : "could not tell its shell";
+    sharing_.end();
+    REMUDA_TRY(give_back(why));
+    return handed_over;
+  }
+
+ private:
+  Result<void> hand_over(const ToWords& words) {
+    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
+    const Inventory& inventory = caretaker_.inventory();
+    const std::vector<std::string> devices = devices_of(state, id_, inventory);
+    if (const std::string text = sharing_.begin(inventory, id_, devices); !text.empty())
+      link_.tell(Kind::note, id_, text);
+    Visibility environment = job_environment(inventory, spec_.pool, id_, devices);
+    std::ranges::move(sharing_.environment(devices), std::back_inserter(environment.set));
+    REMUDA_TRY(write_all(STDOUT_FILENO, words(environment), "stdout"));
+    REMUDA_TRY(leave_streams());
+    link_.tell(Kind::started, id_, labels_text(inventory, devices));
+    return {};
+  }
+
+  /// A shell that reads our stdout waits for its end.
+  static Result<void> leave_streams() {
+    const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+      if (::dup2(nothing.get(), stream) < 0) return failed(fmt::format("cannot open /dev/null: {}", errno_text(errno)));
+    return {};
+  }
+
+  /// Until the devices are to be given back; why.
+  std::string stay() {
+    constexpr double kLongest_s = 3600, kBlind_s = 1;
+    for (;;) {
+      for (const SignalNews& news : link_.news())
+        if (news.number != SIGUSR1 && news.number != SIGUSR2) return "its keeper was told to end";
+      const auto state = caretaker_.pool().read();
+      const Job* job = state ? state->find(id_) : nullptr;
+      if (state && (!job || job->cancelled)) return "was given back";
+      if (!is_alive(shell_)) return "its shell has ended";
+      if (!state || !caretaker_.pool().wait({shell_}, kLongest_s, link_.readable())) link_.rest(kBlind_s);
+    }
+  }
+
+  /// The devices first; then the machine is looked at anew, as somebody may use them still, and others start.
+  Result<void> give_back(const std::string& why) {
+    REMUDA_TRY(caretaker_.pool().change([&](PoolState& state) -> Result<void> {
+      end(state, id_, {.why = why}, {}, wall_s());
+      return {};
+    }));
+    REMUDA_TRY(caretaker_.look_again());
+    return caretaker_.change([](PoolState&) -> Result<void> { return {}; });
+  }
+
+  const RunSpec& spec_;
+  const ProcessId shell_;
+  Caretaker caretaker_;
+  FrontLink& link_;
+  JobSharing sharing_;
+  int64_t id_ = 0;
+};
+
+Result<void> keep_within(const RunSpec& spec, const ProcessId& shell, const ToWords& words, FrontLink& link) {
+  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look));
+  REMUDA_ASSIGN(const Lifeline lifeline, Lifeline::hold(spec.pool));
+  return HoldKeeper(spec, shell, std::move(caretaker), link).run(words);
+}
+
+/// What the shell has open may be a lock, or a pipe that somebody waits for.
+void close_all_but(unsigned kept) {
+  constexpr unsigned kFirst = STDERR_FILENO + 1;
+  if (kept > kFirst) ::syscall(SYS_close_range, kFirst, kept - 1, 0);
+  ::syscall(SYS_close_range, kept + 1, ~0U, 0);
+}
+
+void keep(const RunSpec& spec, const ProcessId& shell, const ToWords& words, Fd front) {
+  ::setsid();
+  close_all_but(static_cast<unsigned>(front.get()));
+  (void)!::chdir("/");
+  auto link = FrontLink::open(std::move(front));
+  if (!link) return;
+  const auto kept = keep_within(spec, shell, words, *link);
+  if (!kept)
+    link->tell(Kind::ended, 0, kept.error().message,
+               kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : kOwnFailure);
+}
+
+/// Until the keeper has the devices, or has said its last; nothing when it died, or the shell did.
+std::optional<int> follow(int keeper, const Fd& shell, HeldSignals& signals,
+                          const std::function<void(const Message&)>& tell) {
+  for (;;) {
+    pollfd polled[] = {{keeper, POLLIN, 0}, {signals.fd(), POLLIN, 0}, {shell.get(), POLLIN, 0}};
+    ::poll(polled, 3, -1);
+    if (polled[2].revents != 0) return std::nullopt;
+    while (const auto news = signals.next()) send(keeper, *news);
+    const Received<Message> received = receive_message(keeper);
+    if (received.gone) return std::nullopt;
+    if (!received.value) continue;
+    tell(*received.value);
+    if (received.value->kind == Kind::started) return 0;
+    if (received.value->kind == Kind::ended) return received.value->status;
+  }
+}
+
+}  // namespace
+
+Result<int> hold_for(const RunSpec& spec, const ProcessId& shell, const ToWords& words,
+                     const std::function<void(const Message&)>& tell) {
+  const Fd shell_end(static_cast<int>(::syscall(SYS_pidfd_open, shell.pid, 0)));
+  if (!is_alive(shell)) return usage_error(fmt::format("process {}, to hold devices for, has ended", shell.pid));
+  REMUDA_ASSIGN(Channel channel, make_channel());
+  HeldSignals signals;
+  const pid_t keeper = ::fork();
+  if (keeper < 0) return failed(fmt::format("cannot start a process: {}", errno_text(errno)));
+  if (keeper == 0) {
+    channel.front.reset();
+    keep(spec, shell, words, std::move(channel.keeper));
+    ::_exit(0);
+  }
+  channel.keeper.reset();
+  if (const auto status = follow(channel.front.get(), shell_end, signals, tell)) return *status;
+  tell({Kind::ended, 0, kOwnFailure, is_alive(shell) ? "its keeper was killed" : "its shell has ended"});
+  return kOwnFailure;
+}
+
+}  // namespace remuda

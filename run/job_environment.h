@@ -1,0 +1,35 @@
+// What a job finds in its environment, rank by rank. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "confine/visibility.h"
+#include "pool/job.h"
+
+namespace remuda {
+
+/// The devices that the job holds, in inventory order.
+std::vector<std::string> devices_of(const PoolState& state, int64_t job, const Inventory& inventory);
+
+/// For a job that runs as one process: its devices, REMUDA_JOB, REMUDA_POOL, REMUDA_DEVICES (their ids) and
+/// REMUDA_SHARES (the part of the work each should get, which for like devices is the same).
+Visibility job_environment(const Inventory& inventory, const std::string& pool, int64_t job,
+                           const std::vector<std::string>& devices);
+
+/// For people: "gpu:0", "gpu:2"; and "gpu:0, gpu:2".
+std::vector<std::string> labels_of(const Inventory& inventory, const std::vector<std::string>& devices);
+std::string labels_text(const Inventory& inventory, const std::vector<std::string>& devices);
+
+struct Ranks {
+  int port = 0;          ///< free, on this machine
+  int restarts = 0;      ///< how often the job was started again
+  int max_restarts = 0;  ///< at most
+  int threads = 0;       ///< of each rank; 0: as the user has set it
+};
+/// The same for rank `rank` of as many as there are devices: it sees its own one, and finds the variables that torchrun
+/// sets.
+Visibility rank_environment(const Inventory& inventory, const std::string& pool, int64_t job,
+                            const std::vector<std::string>& devices, int rank, const Ranks& ranks);
+
+}  // namespace remuda

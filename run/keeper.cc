@@ -1,0 +1,313 @@
+#include "run/keeper.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "confine/confinement.h"
+#include "confine/nearest.h"
+#include "pool/lifeline.h"
+#include "run/array_front.h"
+#include "run/caretaker.h"
+#include "run/job_environment.h"
+#include "run/job_output.h"
+#include "run/task_output.h"
+#include "run/turn.h"
+#include "run/watch.h"
+#include "share/job_sharing.h"
+#include "workers/rendezvous.h"
+
+namespace remuda {
+namespace {
+
+using Kind = Message::Kind;
+
+/// As many threads in all ranks together as there are CPUs for them.
+int threads_of_each(size_t ranks) { return std::max(1, static_cast<int>(allowed_cores().size() / ranks)); }
+
+std::string cannot_isolate(const Confined& how) {
+  return fmt::format("the job cannot be kept from devices that it is not granted: {}", how.obstacle);
+}
+
+class Keeper {
+ public:
+  Keeper(const RunSpec& spec, const Inherited& inherited, Caretaker caretaker, FrontLink& link)
+      : spec_(spec),
+        inherited_(inherited),
+        caretaker_(std::move(caretaker)),
+        link_(link),
+        queue_(spec.tasks.tasks.size(), {spec.restarts, spec.restart_on, spec.fail_fast}),
+        sharing_(caretaker_.pool(), sharing_options(spec)) {}
+
+  Result<void> run() {
+    Turn turn(spec_, caretaker_, link_);
+    REMUDA_TRY(turn.submit());
+    id_ = turn.job();
+    for (;;) {
+      REMUDA_ASSIGN(const bool is_running, turn.wait());
+      if (!is_running) {
+        link_.tell(Kind::ended, id_, turn.why(), turn.status());
+        return {};
+      }
+      const Outcome outcome = spec_.tasks.empty() ? run_with_restarts() : run_tasks();
+      sharing_.end();
+      if (!(outcome.may_requeue && spec_.can_be_queued_again())) return finish(outcome);
+      REMUDA_TRY(queue_again(outcome));
+    }
+  }
+
+ private:
+  /// Frees the devices before anybody starts on them, as finish() does: who starts is decided by a look of now.
+  Result<void> queue_again(const Outcome& outcome) {
+    link_.tell(Kind::note, id_, fmt::format("{}; queued again", outcome.why));
+    REMUDA_TRY(caretaker_.pool().change([&](PoolState& state) -> Result<void> {
+      requeue(state, id_, {}, wall_s());
+      return {};
+    }));
+    return start_others();
+  }
+
+  bool wants_restart(const Outcome& outcome, int restarts) const {
+    if (!outcome.started || outcome.stopped || outcome.state.ok() || restarts >= spec_.restarts) return false;
+    return spec_.restart_on.empty() ||
+           std::ranges::find(spec_.restart_on, exit_code(outcome.state)) != spec_.restart_on.end();
+  }
+
+  Outcome run_with_restarts() {
+    for (int restarts = 0;; ++restarts) {
+      Outcome outcome = run_once(restarts);
+      if (!wants_restart(outcome, restarts) || !back_off(restarts, outcome)) return outcome;
+      (void)caretaker_.pool().change([&](PoolState& state) -> Result<void> {
+        if (Job* job = state.find(id_)) ++job->restarts;
+        return {};
+      });
+      link_.tell(Kind::note, id_,
+                 fmt::format("{}; starts again ({} of {})", to_string(outcome.state), restarts + 1, spec_.restarts));
+    }
+  }
+
+  /// Waits before the next start, longer each time; false when the job is to end instead, or to be queued again.
+  bool back_off(int restarts, Outcome& outcome) {
+    constexpr double kFirst_s = 1, kLongest_s = 60;
+    const double end_s = monotonic_s() + std::min(kLongest_s, kFirst_s * std::exp2(std::min(restarts, 10)));
+    for (;;) {
+      if (is_called_off(outcome)) return false;
+      const double left_s = end_s - monotonic_s();
+      if (left_s <= 0) return true;
+      if (!caretaker_.pool().wait({}, left_s, link_.readable())) return false;
+    }
+  }
+
+  /// What came since says that it is to end, or to be queued again.
+  bool is_called_off(Outcome& outcome) {
+    bool is_told = link_.gone();
+    const auto news = link_.news();
+    const auto state = caretaker_.pool().read();
+    const Job* job = state ? state->find(id_) : nullptr;
+    if (!job || job->cancelled) return true;
+    for (const SignalNews& one : news) {
+      if (one.number == SIGUSR1 || one.number == SIGUSR2) continue;  // there is no process to hear it
+      is_told = true;
+      if (one.number == SIGTERM) queue_again_as(outcome, "was told to stop");
+    }
+    if (job->preempted_by == 0) return is_told;
+    queue_again_as(outcome, fmt::format("makes room for job {}", job->preempted_by));
+    return true;
+  }
+
+  static void queue_again_as(Outcome& outcome, std::string why) {
+    outcome.may_requeue = true;
+    outcome.why = std::move(why);
+  }
+
+  Outcome run_once(int restarts) {
+    const auto output = JobOutput::open(spec_, id_);
+    if (!output) return {{kOwnFailure, 0}, output.error().message, false};
+    const auto confinement = confine();
+    if (!confinement) return {{kOwnFailure, 0}, confinement.error().message, false};
+    auto processes = plan(restarts, *output);
+    if (!processes) return {{kOwnFailure, 0}, processes.error().message, false};
+    for (ProcessSpec& process : *processes) process.cgroup = confinement->cgroup();
+    const bool restart = restarts < spec_.restarts;
+    return Watch(spec_, id_, caretaker_.pool(), link_, *confinement, restart).run(*processes);
+  }
+
+  /// What is in force is recorded before a process of the job can look (Caretaker::confining_job()).
+  Result<Confinement> confine() {
+    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
+    const Inventory& inventory = caretaker_.inventory();
+    std::optional<Withheld> withheld;
+    if (spec_.live) withheld = withheld_nodes(inventory, devices_of(state, id_, inventory));
+    Confinement confinement = Confinement::make(spec_.pool, id_, withheld);
+    if (spec_.isolate && !confinement.how().devices) return failed(cannot_isolate(confinement.how()));
+    if (confinement.how().cgroup == 0) return confinement;
+    const auto recorded = caretaker_.pool().change([&](PoolState& changed) -> Result<void> {
+      Job* job = changed.find(id_);
+      if (!job) return {};
+      job->cgroup = confinement.folder();
+      job->devices_enforced = confinement.how().devices;
+      job->files_denied = confinement.how().files_denied;
+      return {};
+    });
+    if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);
+    return confinement;
+  }
+
+  Outcome run_tasks() {
+    auto outcome = try_tasks();
+    if (!outcome) return {{kOwnFailure, 0}, outcome.error().message, false};
+    outcome->why += (outcome->why.empty() ? "" : "; ") + summary_text(queue_, spec_.tasks.tasks);
+    return *outcome;
+  }
+
+  Result<Outcome> try_tasks() {
+    REMUDA_ASSIGN(const std::vector<std::string> devices, held_devices());
+    REMUDA_ASSIGN(Fd log, open_log(spec_, id_));
+    REMUDA_ASSIGN(const TaskOutput output, TaskOutput::open(devices.size(), {std::move(log), spec_.has_bar}));
+    REMUDA_ASSIGN(const Confinement confinement, confine());
+    const Fd no_input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    std::vector<ProcessSpec> slots;
+    for (const std::string& device : devices) {
+      const size_t lane = slots.size();
+      slots.push_back(process(job_environment(caretaker_.inventory(), spec_.pool, id_, {device}), {device}));
+      slots.back().in = no_input.get();
+      slots.back().out = output.out(lane);
+      slots.back().err = output.err(lane);
+      slots.back().cgroup = confinement.cgroup();
+    }
+    const auto tell = [this](const std::string& text, double progress) {
+      if (progress < 0)
+        link_.tell(Kind::note, id_, text);
+      else if (link_.is_heard())
+        link_.tell(Kind::progress, id_, text, static_cast<int>(progress * 100));
+    };
+    TaskRun tasks(spec_.tasks, queue_, std::move(slots), labels_of(caretaker_.inventory(), devices), tell);
+    return Watch(spec_, id_, caretaker_.pool(), link_, confinement, false).run(tasks);
+  }
+
+  /// Says which they are, too.
+  Result<std::vector<std::string>> held_devices() {
+    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
+    const Inventory& inventory = caretaker_.inventory();
+    std::vector<std::string> devices = devices_of(state, id_, inventory);
+    link_.tell(Kind::started, id_, labels_text(inventory, devices));
+    if (const std::string text = sharing_.begin(inventory, id_, devices); !text.empty())
+      link_.tell(Kind::note, id_, text);
+    return devices;
+  }
+
+  Result<std::vector<ProcessSpec>> plan(int restarts, const JobOutput& output) {
+    REMUDA_ASSIGN(const std::vector<std::string> devices, held_devices());
+    const Inventory& inventory = caretaker_.inventory();
+    std::vector<ProcessSpec> processes;
+    if (spec_.each) {
+      REMUDA_ASSIGN(const Listener free_port, listen_on_loopback(0));
+      const int threads = env::get(env::omp_num_threads) ? 0 : threads_of_each(devices.size());
+      const Ranks ranks{free_port.port, restarts, spec_.restarts, threads};
+      for (int rank = 0; rank < static_cast<int>(devices.size()); ++rank)
+        processes.push_back(
+            process(rank_environment(inventory, spec_.pool, id_, devices, rank, ranks), {devices[rank]}));
+    } else {
+      processes.push_back(process(job_environment(inventory, spec_.pool, id_, devices), devices));
+    }
+    for (ProcessSpec& process : processes) {
+      process.out = output.out();
+      process.err = output.err();
+    }
+    return processes;
+  }
+
+  ProcessSpec process(Visibility environment, const std::vector<std::string>& devices) const {
+    ProcessSpec process{.argv = spec_.job.command,
+                        .environment = std::move(environment.set),
+                        .unset = std::move(environment.unset),
+                        .folder = spec_.job.folder,
+                        .affinity = {},
+                        .group = inherited_.group,
+                        .inherited = {inherited_.lifeline},
+                        .mask = inherited_.mask};
+    std::ranges::move(sharing_.environment(devices), std::back_inserter(process.environment));
+    if (spec_.job.array != 0) {
+      process.environment.emplace_back(env::job_array.name, std::to_string(spec_.job.array));
+      process.environment.emplace_back(env::job_array_index.name, std::to_string(spec_.job.array_index));
+    }
+    if (spec_.live) process.affinity = nearest(caretaker_.inventory(), devices, allowed_cores());
+    return process;
+  }
+
+  /// Records the end and frees the devices before anybody hears of it, and before all who wait in line for a change.
+  /// Where the machine is this one, it is looked at anew before others start: the job's processes have just left its
+  /// devices.
+  Result<void> finish(const Outcome& outcome) {
+    const Ending ending{outcome.state.status, outcome.state.signal,
+                        outcome.why.empty() ? to_string(outcome.state) : outcome.why};
+    const auto recorded = caretaker_.pool().change([&](PoolState& state) -> Result<void> {
+      end(state, id_, ending, {}, wall_s());
+      return {};
+    });
+    if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);
+    link_.tell(Kind::ended, id_, outcome.why, exit_code(outcome.state));
+    return start_others();
+  }
+
+  Result<void> start_others() {
+    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
+    if (std::ranges::find(state.jobs, JobState::waiting, &Job::state) == state.jobs.end()) return {};
+    if (spec_.live) REMUDA_TRY(caretaker_.look_again());
+    return caretaker_.change([](PoolState&) -> Result<void> { return {}; });
+  }
+
+  const RunSpec& spec_;
+  const Inherited inherited_;
+  Caretaker caretaker_;
+  FrontLink& link_;
+  TaskQueue queue_;  ///< goes on where it was when the job is queued again
+  JobSharing sharing_;
+  int64_t id_ = 0;
+};
+
+/// What can be told before the job waits for its turn.
+Result<void> check_isolation(const RunSpec& spec) {
+  if (!spec.isolate) return {};
+  const Confined possible = try_confinement();
+  return possible.devices ? Result<void>{} : failed(cannot_isolate(possible));
+}
+
+/// A job that is kept from devices cannot give them to others.
+Result<void> check_view(Caretaker& caretaker) {
+  REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
+  const auto job = Caretaker::confining_job(state);
+  if (!job) return {};
+  return failed(fmt::format(
+      "this is a part of job {}, which sees only the devices that it was granted: start jobs from outside of it",
+      *job));
+}
+
+Result<void> keep_within(const RunSpec& spec, FrontLink& link, Inherited inherited) {
+  REMUDA_TRY(check_isolation(spec));
+  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look));
+  REMUDA_TRY(check_view(caretaker));
+  REMUDA_ASSIGN(const Lifeline lifeline, Lifeline::hold(spec.pool));
+  inherited.lifeline = lifeline.fd();
+  return Keeper(spec, inherited, std::move(caretaker), link).run();
+}
+
+}  // namespace
+
+void keep(const RunSpec& spec, Fd front, const Inherited& inherited) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  auto link = FrontLink::open(std::move(front));
+  if (!link) return;
+  const auto kept = keep_within(spec, *link, inherited);
+  if (!kept)
+    link->tell(Kind::ended, 0, kept.error().message,
+               kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : kOwnFailure);
+}
+
+}  // namespace remuda

@@ -1,0 +1,66 @@
+#include "run/message.h"
+
+#include <array>
+#include <cerrno>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+namespace remuda {
+namespace {
+
+constexpr size_t kLongest = 64 << 10;
+
+bool send_bytes(int fd, const void* bytes, size_t size) {
+  return ::send(fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(size);
+}
+
+/// The size of what came; 0: the other side is gone; -1: nothing yet.
+ssize_t receive_bytes(int fd, void* bytes, size_t size) {
+  const ssize_t got = ::recv(fd, bytes, size, MSG_DONTWAIT);
+  if (got >= 0) return got;
+  return errno == EAGAIN || errno == EINTR ? -1 : 0;
+}
+
+std::optional<Message> parse(std::string_view text) {
+  const auto json = parse_json(text, "message");
+  if (!json) return std::nullopt;
+  const auto kind = from_word<Message::Kind>(json->at("kind").get<std::string>());
+  if (!kind) return std::nullopt;
+  return Message{*kind, json->at("job").get<int64_t>(), json->at("status").get<int>(),
+                 json->at("text").get<std::string>()};
+}
+
+}  // namespace
+
+Result<Channel> make_channel() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return failed(fmt::format("cannot make a channel: {}", errno_text(errno)));
+  return Channel{Fd(ends[0]), Fd(ends[1])};
+}
+
+bool send(int fd, const Message& message) {
+  const std::string text = to_line(Json{{"kind", to_string(message.kind)},
+                                        {"job", message.job},
+                                        {"status", message.status},
+                                        {"text", message.text.substr(0, kLongest / 8)}});
+  return send_bytes(fd, text.data(), text.size());
+}
+
+bool send(int fd, const SignalNews& news) { return send_bytes(fd, &news, sizeof news); }
+
+Received<Message> receive_message(int fd) {
+  std::array<char, kLongest> bytes;
+  const ssize_t got = receive_bytes(fd, bytes.data(), bytes.size());
+  if (got <= 0) return {std::nullopt, got == 0};
+  return {parse({bytes.data(), static_cast<size_t>(got)})};
+}
+
+Received<SignalNews> receive_signal(int fd) {
+  SignalNews news;
+  const ssize_t got = receive_bytes(fd, &news, sizeof news);
+  if (got == sizeof news) return {news};
+  return {std::nullopt, got == 0};
+}
+
+}  // namespace remuda

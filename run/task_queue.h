@@ -1,0 +1,94 @@
+// TaskQueue: which task runs next, and on which device. Pure: it starts nothing and reads no clock.
+//
+// A device that is done takes the next task, so faster devices take more. A task that failed and may be tried again
+// goes behind all others, on whichever device comes free then.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "process/child.h"
+#include "run/task_list.h"
+
+namespace remuda {
+
+/// Tasks and devices go by their place in their lists.
+class TaskQueue {
+ public:
+  struct Rules {
+    int retries = 0;            ///< of each task, at most so many
+    std::vector<int> retry_on;  ///< only after these exit codes; empty: after each failure
+    bool fail_fast = false;     ///< a failed task closes the queue
+  };
+  struct Assignment {
+    size_t task, device;
+  };
+  struct Failure {
+    size_t task;
+    ExitState state;
+  };
+  /// What a device has done so far; tries that failed count, too.
+  struct Tally {
+    std::string device;
+    int tasks = 0;
+    double seconds = 0;
+  };
+
+  TaskQueue(size_t tasks, Rules rules);
+
+  /// From here on these devices work, all idle. What was stopped by close() comes first again.
+  void open(const std::vector<std::string>& devices);
+  /// What to start now, on the first idle device; nothing where none is idle, no task is left, or the queue is closed.
+  std::optional<Assignment> next();
+  /// The task on that device has ended. One that ends badly after close() counts as stopped, not as failed.
+  void ended(size_t device, const ExitState& state, double seconds);
+  /// Gives nothing out any more.
+  void close() { closed_ = true; }
+
+  /// No task runs, and none will.
+  bool over() const { return running_ == 0 && (closed_ || waiting_.empty()); }
+  /// A task has failed, and by the rules the others shall not go on.
+  bool is_failing() const { return rules_.fail_fast && !failures_.empty(); }
+  /// Nothing while all went well; then how the first task that failed ended, in order of time, else the first that was
+  /// stopped, else, where some were never started, SIGTERM.
+  std::optional<ExitState> trouble() const;
+
+  size_t total() const { return total_; }
+  size_t done() const { return done_; }
+  size_t running() const { return running_; }
+  size_t waiting() const { return waiting_.size(); }
+  size_t stopped() const { return stopped_.size(); }
+  const std::vector<Failure>& failures() const { return failures_; }
+  const std::vector<Tally>& tallies() const { return tallies_; }
+
+ private:
+  struct Slot {
+    size_t tally;
+    std::optional<size_t> task;
+  };
+  bool may_retry(size_t task, const ExitState& state) const;
+  size_t tally_of(const std::string& device);
+
+  const size_t total_;
+  const Rules rules_;
+  std::deque<size_t> waiting_;
+  std::vector<Slot> slots_;
+  std::vector<size_t> stopped_;
+  std::optional<ExitState> first_stop_;
+  std::vector<Failure> failures_;
+  std::vector<Tally> tallies_;
+  std::map<size_t, int> retries_;  ///< of those that failed
+  size_t done_ = 0, running_ = 0;
+  bool closed_ = false;
+};
+
+/// "1 of 4 done, 2 at work", and how many have failed.
+std::string progress_text(const TaskQueue& queue);
+/// "5 tasks done, 1 failed (line 3: status 7), 2 not started; gpu:0 4 of 1.2 s each, gpu:1 2 of 2.5 s each"; of the
+/// failed ones the first ten.
+std::string summary_text(const TaskQueue& queue, const std::vector<Task>& tasks);
+
+}  // namespace remuda

@@ -1,0 +1,52 @@
+// Turn: a job's way through the queue, from its submission until it may run.
+//
+// The keeper of the first waiting job looks after the pool for all who wait: it watches every keeper and, on the live
+// machine, who uses the devices without a lease. The others watch it and the pool's changes. So an end wakes whoever
+// may start, and a hundred waiting jobs cost no more than one.
+#pragma once
+
+#include <string>
+
+#include "run/caretaker.h"
+#include "run/front_link.h"
+#include "run/run_spec.h"
+
+namespace remuda {
+
+/// One thread; the arguments outlive it.
+class Turn {
+ public:
+  Turn(const RunSpec& spec, Caretaker& caretaker, FrontLink& link) : spec_(spec), caretaker_(caretaker), link_(link) {}
+
+  /// Puts the job into the queue, unless it can never run, or may not wait and would have to: then why() tells, and
+  /// wait() gives false at once.
+  Result<void> submit();
+  int64_t job() const { return id_; }
+
+  /// True once the job runs; false when it never will: its user gave up, somebody cancelled it, one that it waits for
+  /// failed. Then status() and why() tell.
+  Result<bool> wait();
+  int status() const { return status_; }
+  const std::string& why() const { return why_; }
+
+ private:
+  Result<bool> enter();
+  Result<PoolState> look();
+  Result<void> rest(const PoolState& state);
+  std::vector<ProcessId> whom_to_watch(const PoolState& state) const;
+  bool is_first(const PoolState& state) const;
+  void tell(const Job& job);
+  Result<bool> gone_from(const std::string& why, int status);
+  Result<bool> leave(int signal);
+
+  const RunSpec& spec_;
+  Caretaker& caretaker_;
+  FrontLink& link_;
+  int64_t id_ = 0;
+  int status_ = 0;
+  std::string why_, told_;
+  bool is_told_ = false, looks_after_all_ = false;
+  double looked_at_s_ = 0;  ///< when who uses the devices was looked at, on the steady clock
+};
+
+}  // namespace remuda

@@ -1,0 +1,132 @@
+#include "share/job_sharing.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unistd.h>
+
+#include "share/mps.h"
+
+namespace remuda {
+namespace {
+
+std::string no_daemon_here(const Device& device) {
+  if (std::string why = mps_obstacle(device); !why.empty()) return why;
+  return find_mps_control() ? "" : no_mps_control();
+}
+
+}  // namespace
+
+std::string expected_sharing(const Inventory& inventory, const std::vector<std::string>& devices, double share,
+                             bool parted, bool live) {
+  std::vector<Shared> shared;
+  for (const std::string& id : devices)
+    if (const Device* device = inventory.find(id))
+      shared.push_back(decide_sharing(*device, {.share = share,
+                                                .devices = parted ? 1 : devices.size(),
+                                                .no_daemon = live ? no_daemon_here(*device) : mps_obstacle(*device)}));
+  return sharing_text(inventory, shared, share);
+}
+
+Sharing sharing_of(const PoolState& state, const Lease& lease, const Inventory& inventory) {
+  const Device* device = inventory.find(lease.device);
+  if (device && device->kind == DeviceKind::partition) return Sharing::partition;
+  if (lease.share >= 1) return Sharing::whole;
+  const Job* job = state.find(lease.job);
+  const bool has_daemon = job && std::ranges::find(job->daemons, lease.device) != job->daemons.end();
+  return has_daemon ? Sharing::daemon : Sharing::time_slices;
+}
+
+std::set<std::string> devices_shared_by(const PoolState& state, int uid, int64_t except) {
+  std::set<std::string> devices;
+  for (const Lease& lease : state.leases) {
+    const Job* job = state.find(lease.job);
+    if (job && job->uid == uid && lease.job != except && lease.share < 1) devices.insert(lease.device);
+  }
+  return devices;
+}
+
+std::string other_sharer(const PoolState& state, const std::string& device, int64_t job) {
+  const auto age = [](const Lease& lease) { return std::tuple(lease.since_s, lease.job); };
+  const auto own = std::ranges::find_if(state.leases,
+                                        [&](const Lease& lease) { return lease.job == job && lease.device == device; });
+  const Job* asking = state.find(job);
+  if (own == state.leases.end() || !asking) return "";
+  for (const Lease& lease : state.leases) {
+    const Job* other = state.find(lease.job);
+    if (other && lease.device == device && other->uid != asking->uid && age(lease) < age(*own)) return other->user;
+  }
+  return "";
+}
+
+std::string JobSharing::begin(const Inventory& inventory, int64_t job, const std::vector<std::string>& devices) {
+  job_ = job;
+  shared_.clear();
+  daemons_.clear();
+  if (options_.share >= 1) return "";
+  const auto state = pool_.read();
+  const size_t in_process = options_.parted ? 1 : devices.size();
+  for (const std::string& id : devices)
+    if (const Device* device = inventory.find(id))
+      shared_.push_back(share(state.value_or(PoolState{}), *device, in_process));
+  record();
+  std::string text = sharing_text(inventory, shared_, options_.share);
+  if (text == told_) return "";
+  return told_ = text;
+}
+
+/// For `remuda ps`.
+void JobSharing::record() {
+  std::vector<std::string> devices;
+  for (const auto& daemon : daemons_) devices.push_back(daemon.first);
+  (void)pool_.change([&](PoolState& state) -> Result<void> {
+    if (Job* job = state.find(job_)) job->daemons = devices;
+    return {};
+  });
+}
+
+Shared JobSharing::share(const PoolState& state, const Device& device, size_t devices) {
+  const double part = options_.share;
+  Shared shared =
+      decide_sharing(device, {.share = part,
+                              .devices = devices,
+                              .no_daemon = options_.live ? no_daemon_here(device) : "this machine is a recording",
+                              .other_holder = other_sharer(state, device.id, job_)});
+  if (shared.how != Sharing::daemon) return shared;
+  const bool has_clients = devices_shared_by(state, static_cast<int>(::getuid()), job_).contains(device.id);
+  const auto program = find_mps_control();
+  auto found = start_mps(options_.folder, device, program.value_or(""), has_clients);
+  if (!found) return {device.id, Sharing::time_slices, found.error().message};
+  std::ranges::move(mps_limits(part, shared_memory_bytes(device, part)), std::back_inserter(*found));
+  daemons_.emplace_back(device.id, std::move(*found));
+  return shared;
+}
+
+Environment JobSharing::environment(const std::vector<std::string>& devices) const {
+  if (devices.size() != 1) return {};
+  const auto daemon = std::ranges::find(daemons_, devices[0], &std::pair<std::string, Environment>::first);
+  return daemon == daemons_.end() ? Environment{} : daemon->second;
+}
+
+void JobSharing::end() {
+  constexpr double kLockPatience_s = 20;
+  if (shared_.empty() || !options_.live) return;
+  (void)stop_mps_but(
+      options_.folder,
+      [&]() -> Result<std::set<std::string>> {
+        REMUDA_ASSIGN(const PoolState state, pool_.read());
+        return devices_shared_by(state, static_cast<int>(::getuid()), job_);
+      },
+      kLockPatience_s);
+}
+
+void stop_unused_daemons(const std::string& folder, Pool& pool) {
+  (void)stop_mps_but(
+      folder,
+      [&]() -> Result<std::set<std::string>> {
+        REMUDA_ASSIGN(const PoolState state, pool.read());
+        return devices_shared_by(state, static_cast<int>(::getuid()));
+      },
+      0);
+}
+
+}  // namespace remuda

@@ -1,0 +1,43 @@
+// MPS: NVIDIA's daemon through which several processes of one user compute on a GPU at once. It limits the memory of
+// each; all that is particular to it stands here.
+//
+// Each device and user has a daemon of its own, started by the first job that has a part of the device and stopped
+// after the last. It belongs to no job: it carries REMUDA_DAEMON (process/tree.h), so that no keeper waits for it
+// or kills it. Every process that calls these functions may be killed at any point: what is left is taken over by the
+// next, or stopped by whoever tidies the pool next.
+//
+// One thread. Nothing waits longer than a few times REMUDA_PROBE_TIMEOUT.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "device/device.h"
+#include "process/child.h"
+
+namespace remuda {
+
+/// Why MPS cannot share the device, as half a sentence; empty where it can, as far as the device tells. Pure.
+std::string mps_obstacle(const Device& device);
+
+/// The path of the control program, from PATH.
+std::optional<std::string> find_mps_control();
+/// What to say where there is none.
+std::string no_mps_control();
+
+/// Has this user's daemon for the device run and answer, and gives what a process finds that shall use it.
+/// `has_clients`: others do already, so that a daemon which does not answer must be left alone.
+Result<Environment> start_mps(const std::string& pool, const Device& device, const std::string& program,
+                              bool has_clients);
+
+/// The limits of a process with a part of the device: its multiprocessors, and its memory in bytes, whole MiB.
+Environment mps_limits(double share, int64_t memory_bytes);
+
+/// Stops this user's daemons for the pool's devices, but for those of `used`, which is called with the daemons' lock
+/// held; its error stops nothing. Waits at most so long for the lock.
+Result<void> stop_mps_but(const std::string& pool, const std::function<Result<std::set<std::string>>()>& used,
+                          double lock_patience_s);
+
+}  // namespace remuda

@@ -1,0 +1,53 @@
+// Sharing: how a job's part of a device is kept to that part, and which of its limits hold. Pure.
+//
+//   partition    the driver's own part of a GPU: memory and computing are limited, by the hardware
+//   daemon       the maker's sharing daemon (share/mps.h): the memory of each process is limited; its part of the
+//                multiprocessors is a wish, as what others leave idle may be too little in time
+//   time_slices  processes take turns, each as long as any other: nothing is limited
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "device/inventory.h"
+#include "device/words.h"
+
+namespace remuda {
+
+enum class Sharing { whole, partition, daemon, time_slices };
+template <>
+struct Words<Sharing> {
+  static constexpr std::array table{std::pair{Sharing::whole, "whole"}, std::pair{Sharing::partition, "mig"},
+                                    std::pair{Sharing::daemon, "mps"}, std::pair{Sharing::time_slices, "time slices"}};
+};
+
+/// How one device of a job is shared.
+struct Shared {
+  std::string device;  ///< its id
+  Sharing how = Sharing::whole;
+  std::string why;  ///< of time slices: why no daemon does better, as half a sentence
+};
+
+/// A job's wish for one device, and what stands in the way of the daemon.
+struct ShareWish {
+  double share = 1;
+  size_t devices = 1;        ///< that a process of the job sees; a process has room for one daemon
+  std::string no_daemon;     ///< why the device's maker or this machine offers none; empty where there is one
+  std::string other_holder;  ///< another user who shares the device already; empty where there is none
+};
+Shared decide_sharing(const Device& device, const ShareWish& wish);
+
+/// What a process may have of the device's memory: share * memory, in whole MiB, so that the parts of all never add up
+/// to more than the device; 0 where its memory is not known.
+int64_t shared_memory_bytes(const Device& device, double share);
+
+/// Whether the job cannot have more than its part.
+struct Limits {
+  bool memory_hard = false, compute_hard = false;
+};
+Limits limits_of(Sharing how);
+
+/// What is shared how, and which limits are hard, as one line for people; empty where all devices are whole.
+std::string sharing_text(const Inventory& inventory, const std::vector<Shared>& devices, double share);
+
+}  // namespace remuda

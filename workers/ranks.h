@@ -1,0 +1,37 @@
+// Ranks: the environment by which the processes of one job find each other and know their place.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "process/spawn.h"
+
+namespace remuda {
+
+/// One rank of several on this host, in torchrun's words.
+struct TorchrunRank {
+  int rank = 0;
+  int world_size = 1;
+  int master_port = 0;  ///< of rank 0, on 127.0.0.1
+  std::string run_id;   ///< names the run
+  int restarts = 0;     ///< how often the ranks were started again
+  int max_restarts = 0;
+};
+
+/// What torchrun sets for each process, so that programs written for it run unchanged: one group of ranks on one host.
+Environment torchrun_environment(const TorchrunRank& rank);
+
+/// What all ranks of a training run on this host share.
+struct Rendezvous {
+  int world_size = 1;
+  int port = 0;           ///< of rank 0, on 127.0.0.1
+  std::string run_id;     ///< names the run
+  std::string secret;     ///< see make_secret()
+  std::string transport;  ///< auto, shm or tcp
+};
+
+/// torchrun's variables, remuda's own, and as many threads as the rank has cores: OpenMP gets them all and OpenBLAS
+/// one, because two pools on the same cores slow each other down many times over.
+Environment rank_environment(const Rendezvous& rendezvous, int rank, size_t cores);
+
+}  // namespace remuda

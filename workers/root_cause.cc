@@ -1,0 +1,51 @@
+#include "workers/root_cause.h"
+
+#include <fmt/format.h>
+
+namespace remuda {
+namespace {
+
+enum class Weight { none, lost_peer, own };
+
+Weight weigh(const RankFacts& rank, bool stopping) {
+  if (rank.error && rank.error->kind != ErrorKind::lost_peer) return Weight::own;
+  if (stopping || !rank.has_failed()) return Weight::none;
+  if (rank.error) return Weight::lost_peer;
+  return rank.told_to_end ? Weight::none : Weight::own;
+}
+
+std::string cause_of(const RankFacts& rank) {
+  if (rank.error) return rank.error->message;
+  if (rank.exit->ok()) return "ended before its work was done";
+  return to_string(*rank.exit);
+}
+
+Failure blame(const RankFacts& rank, std::string cause) {
+  return {rank.rank, rank.device, rank.error ? rank.error->kind : ErrorKind::failed, std::move(cause),
+          rank.last_output};
+}
+
+/// All that is known is that `witness` lost a peer. The peer itself is to blame if it has told nothing.
+Failure blame_peer(std::span<const RankFacts> ranks, const RankFacts& witness) {
+  for (const auto& rank : ranks)
+    if (rank.rank == witness.error->peer && !rank.error)
+      return blame(rank, fmt::format("went silent (rank {}: {})", witness.rank, witness.error->message));
+  return blame(witness, witness.error->message);
+}
+
+}  // namespace
+
+std::optional<Failure> root_cause(std::span<const RankFacts> ranks, bool stopping) {
+  const RankFacts* worst = nullptr;
+  Weight heaviest = Weight::none;
+  for (const auto& rank : ranks) {
+    const Weight weight = weigh(rank, stopping);
+    if (weight == Weight::none || weight < heaviest) continue;
+    if (weight > heaviest || rank.failed_at_s < worst->failed_at_s) worst = &rank, heaviest = weight;
+  }
+  if (!worst) return std::nullopt;
+  if (heaviest == Weight::lost_peer) return blame_peer(ranks, *worst);
+  return blame(*worst, cause_of(*worst));
+}
+
+}  // namespace remuda

@@ -1,0 +1,42 @@
+// Root cause: when one rank fails, all do; which of them is to blame.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "process/child.h"
+
+namespace remuda {
+
+/// What is known of one rank, running or ended.
+struct RankFacts {
+  int rank = 0;
+  std::string device;
+  bool done = false;           ///< it said that its work is done
+  std::optional<Error> error;  ///< what it reported
+  std::optional<ExitState> exit;
+  bool told_to_end = false;             ///< it was sent a signal before it ended
+  double failed_at_s = 0;               ///< when the failure, if it is one, was first seen
+  std::deque<std::string> last_output;  ///< its last lines of output
+
+  /// It has reported an error, or ended in any way other than done.
+  bool has_failed() const { return error || (exit && !(done && exit->ok())); }
+};
+
+struct Failure {
+  int rank = 0;
+  std::string device;
+  ErrorKind kind = ErrorKind::failed;
+  std::string cause;                    ///< "killed by signal 9 (Killed)", or what the rank reported
+  std::deque<std::string> last_output;  ///< of that rank
+};
+
+/// The failure that the others follow from. A rank that died by itself, or reported an error of its own, comes before
+/// one that lost a peer; among equals the earliest. When all have only lost peers, the peer that went silent is to
+/// blame. After `stopping`, deaths and lost peers are what was asked for: no failure. Pure.
+std::optional<Failure> root_cause(std::span<const RankFacts> ranks, bool stopping);
+
+}  // namespace remuda

@@ -1,0 +1,164 @@
+#include "workers/supervisor.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "process/stop_signals.h"
+
+namespace remuda {
+namespace {
+
+constexpr double kLongestPoll_s = 0.2;
+constexpr double kKillWait_s = 5;  // a process in an uninterruptible call outlasts even SIGKILL
+
+class Supervision {
+ public:
+  Supervision(std::vector<WatchedRank> ranks, StopSignals signals, const Patience& patience)
+      : ranks_(std::move(ranks)), signals_(std::move(signals)), patience_(patience) {}
+
+  Outcome run() {
+    while (running() && !given_up()) {
+      wait();
+      now_s_ = monotonic_s();
+      for (auto& rank : ranks_) rank.read(now_s_);
+      take_signals();
+      decide();
+    }
+    return outcome();
+  }
+
+ private:
+  enum class Phase {
+    working,    ///< all is well
+    reporting,  ///< a rank has failed; the others may say what they saw
+    stopping,   ///< the user's signal was handed on
+    ending,     ///< SIGTERM was sent after a failure
+    killing,    ///< SIGKILL was sent
+  };
+
+  bool running() const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank.running(); });
+  }
+  bool given_up() const { return phase_ == Phase::killing && now_s_ >= deadline_s_; }
+
+  void wait() {
+    std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
+    for (const auto& rank : ranks_) rank.add_to(polled);
+    double wait_s = kLongestPoll_s;
+    if (phase_ != Phase::working) wait_s = std::clamp(deadline_s_ - now_s_, 0.0, kLongestPoll_s);
+    ::poll(polled.data(), polled.size(), static_cast<int>(wait_s * 1000) + 1);
+  }
+
+  void take_signals() {
+    while (const auto signal = signals_.next()) {
+      if (phase_ != Phase::working) {
+        enter(Phase::killing);
+        continue;
+      }
+      signal_ = *signal;
+      enter(Phase::stopping);
+    }
+  }
+
+  void decide() {
+    const bool late = now_s_ >= deadline_s_;
+    switch (phase_) {
+      case Phase::working:
+        blame_silent_rank();
+        if (any_failed()) enter(Phase::reporting);
+        break;
+      case Phase::stopping:
+        if (any_failed()) deadline_s_ = std::min(deadline_s_, now_s_ + patience_.end_s);
+        if (late) enter(Phase::killing);
+        break;
+      case Phase::reporting:
+        if (late || all_told()) enter(Phase::ending);
+        break;
+      case Phase::ending:
+        if (late) enter(Phase::killing);
+        break;
+      case Phase::killing:
+        break;
+    }
+  }
+
+  void enter(Phase phase) {
+    if (phase_ == Phase::killing) return;
+    phase_ = phase;
+    switch (phase) {
+      case Phase::working:
+        break;
+      case Phase::reporting:
+        return wait_for(patience_.report_s);
+      case Phase::stopping:
+        return signal_all(SIGTERM, patience_.stop_s);
+      case Phase::ending:
+        return signal_all(SIGTERM, patience_.end_s);
+      case Phase::killing:
+        return signal_all(SIGKILL, kKillWait_s);
+    }
+  }
+
+  void wait_for(double seconds) { deadline_s_ = now_s_ + seconds; }
+
+  void signal_all(int signal, double then_wait_s) {
+    for (auto& rank : ranks_) rank.tell_to_end(signal);
+    wait_for(then_wait_s);
+  }
+
+  bool any_failed() const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank.facts().has_failed(); });
+  }
+  bool all_told() const {
+    return std::all_of(ranks_.begin(), ranks_.end(),
+                       [](const auto& rank) { return rank.facts().has_failed() || !rank.running(); });
+  }
+
+  /// The last rank at work, or one that is done and does not exit, hangs if no event comes any more.
+  void blame_silent_rank() {
+    size_t at_work = 0;
+    double heard_at_s = 0;
+    WatchedRank* last = nullptr;
+    for (auto& rank : ranks_) {
+      heard_at_s = std::max(heard_at_s, rank.heard_at_s());
+      if (!rank.running()) continue;
+      if (!rank.facts().done) ++at_work;
+      if (!last || !rank.facts().done) last = &rank;
+    }
+    const bool job_ends = at_work == 0 || (at_work == 1 && ranks_.size() > 1);
+    if (!job_ends || !last || now_s_ < heard_at_s + patience_.silence_s) return;
+    const auto cause = fmt::format("neither spoke nor ended for {:g} s at the end of the job", patience_.silence_s);
+    last->blame({ErrorKind::failed, cause}, now_s_);
+  }
+
+  Outcome outcome() const {
+    std::vector<RankFacts> facts;
+    for (const auto& rank : ranks_) facts.push_back(rank.facts());
+    return {root_cause(facts, signal_ != 0), signal_};
+  }
+
+  std::vector<WatchedRank> ranks_;
+  StopSignals signals_;
+  const Patience patience_;
+  Phase phase_ = Phase::working;
+  int signal_ = 0;
+  double now_s_ = 0;
+  double deadline_s_ = 0;  ///< of the phase; not used while working
+};
+
+}  // namespace
+
+Result<Outcome> supervise(std::vector<RankSpec> specs, const RankListener& listener, const Patience& patience) {
+  REMUDA_ASSIGN(StopSignals signals, StopSignals::hold());
+  std::vector<WatchedRank> ranks;
+  ranks.reserve(specs.size());
+  for (auto& spec : specs) {
+    REMUDA_ASSIGN(WatchedRank rank, WatchedRank::start(static_cast<int>(ranks.size()), std::move(spec), listener));
+    ranks.push_back(std::move(rank));
+  }
+  return Supervision(std::move(ranks), std::move(signals), patience).run();
+}
+
+}  // namespace remuda

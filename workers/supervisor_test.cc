@@ -1,0 +1,205 @@
+#include "workers/supervisor.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "process/testing/child_output.h"
+#include "workers/event.h"
+
+namespace remuda {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr auto kLost1 = R"({"event":"error","kind":"lost_peer","message":"rank 1 went away","peer":1})";
+constexpr Patience kShort{.report_s = 0.05, .end_s = 0.05, .stop_s = 0.05, .silence_s = 0.05};
+
+/// What a listener was told, per rank.
+struct Heard {
+  std::map<int, std::vector<std::string>> events, lines;
+  std::function<void(const Json&)> then = [](const Json&) {};
+  RankListener listener() {
+    return {[this](int rank, const Json& event) {
+              events[rank].push_back(text_field(event, "event"));
+              then(event);
+            },
+            [this](int rank, const std::string& line) { lines[rank].push_back(line); }};
+  }
+};
+
+using Script = std::vector<std::string>;
+
+std::vector<RankSpec> ranks(const std::vector<Script>& scripts) {
+  std::vector<RankSpec> specs;
+  for (const auto& script : scripts) {
+    RankSpec spec{.device = fmt::format("cpu:{}", specs.size())};
+    spec.process.argv = script;
+    spec.process.argv.insert(spec.process.argv.begin(), FAKE_WORKER);
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+Outcome run(const std::vector<Script>& scripts, Heard& heard, const Patience& patience = {}) {
+  const RankListener listener = heard.listener();
+  auto outcome = supervise(ranks(scripts), listener, patience);
+  EXPECT_TRUE(outcome) << outcome.error().message;
+  return outcome.value_or(Outcome{});
+}
+
+Outcome run(const std::vector<Script>& scripts, const Patience& patience = {}) {
+  Heard heard;
+  return run(scripts, heard, patience);
+}
+
+TEST(Supervisor, DeliversEventsAndOutputPerRank) {
+  Heard heard;
+  const Outcome outcome = run({{"event", R"({"event":"ready"})", "print", "hello", "done"}, {"done"}}, heard);
+  EXPECT_FALSE(outcome.failure);
+  EXPECT_FALSE(outcome.stopped());
+  EXPECT_THAT(heard.events[0], ElementsAre("ready", "done"));
+  EXPECT_THAT(heard.events[1], ElementsAre("done"));
+  EXPECT_THAT(heard.lines[0], ElementsAre("hello"));
+  EXPECT_THAT(heard.lines[1], IsEmpty());
+}
+
+TEST(Supervisor, NamesTheRankThatWasKilledAndEndsTheOthers) {
+  const Outcome outcome = run({{"wait"}, {"raise", "9"}, {"deaf", "wait"}}, kShort);
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->rank, 1);
+  EXPECT_EQ(outcome.failure->device, "cpu:1");
+  EXPECT_EQ(outcome.failure->cause, "killed by signal 9 (Killed)");
+}
+
+TEST(Supervisor, ALostPeerDoesNotMaskTheDeathThatFollows) {
+  const Outcome outcome = run({{"event", kLost1, "exit", "1"}, {"pause", "100", "raise", "9"}});
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->rank, 1);
+  EXPECT_EQ(outcome.failure->cause, "killed by signal 9 (Killed)");
+}
+
+TEST(Supervisor, APeerThatHangsIsEndedAndNamed) {
+  const Outcome outcome = run({{"event", kLost1, "exit", "1"}, {"deaf", "wait"}}, kShort);
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->rank, 1);
+  EXPECT_THAT(outcome.failure->cause, HasSubstr("went silent"));
+}
+
+TEST(Supervisor, TellsWhatARankReported) {
+  const Outcome outcome =
+      run({{"wait"}, {"event", R"({"event":"error","kind":"usage","message":"no such model"})", "exit", "2"}}, kShort);
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->rank, 1);
+  EXPECT_EQ(outcome.failure->kind, ErrorKind::usage);
+  EXPECT_EQ(outcome.failure->cause, "no such model");
+}
+
+TEST(Supervisor, KeepsTheLastOutputOfTheRankThatFailed) {
+  const Outcome outcome = run({{"print", "terminate called", "exit", "134"}});
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->cause, "exited with status 134");
+  EXPECT_THAT(outcome.failure->last_output, ElementsAre("terminate called"));
+}
+
+TEST(Supervisor, IgnoresWhatIsNoEventAndSaysSoOnce) {
+  Heard heard;
+  const Outcome outcome = run({{"event", "{", "event", "[]", "flood", "5000000", "print", "\x1b[2J", "done"}}, heard);
+  EXPECT_FALSE(outcome.failure);
+  EXPECT_THAT(heard.events[0], ElementsAre("done"));
+  EXPECT_THAT(heard.lines[0], SizeIs(2));
+  EXPECT_THAT(heard.lines[0], Contains(HasSubstr("no event was ignored")));
+  EXPECT_THAT(heard.lines[0], Contains("?[2J"));
+}
+
+TEST(Supervisor, ARankThatClosesItsOutputRunsOn) {
+  Heard heard;
+  EXPECT_FALSE(run({{"close", "pause", "50", "done"}}, heard).failure);
+}
+
+TEST(Supervisor, EndsARankThatHangsAfterAllAreDone) {
+  const Outcome outcome = run({{"done"}, {"deaf", "wait"}}, kShort);
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->rank, 1);
+  EXPECT_THAT(outcome.failure->cause, HasSubstr("neither spoke nor ended"));
+}
+
+TEST(Supervisor, EndsTheOnlyRankWhenItIsDoneAndDoesNotExit) {
+  const Outcome outcome = run({{"deaf", "done", "wait"}}, kShort);
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->rank, 0);
+}
+
+TEST(Supervisor, ARankThatCannotStartIsAnErrorAndTakesTheOthersAlong) {
+  Heard heard;
+  auto specs = ranks({{"wait"}, {}});
+  specs[1].process.argv = {"/nowhere/worker"};
+  const RankListener listener = heard.listener();
+  const auto outcome = supervise(std::move(specs), listener);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().message, "there is no program /nowhere/worker");
+}
+
+/// Runs the ranks in a process of its own that gets `signals`, one per "ready" event it hears. Its exit status: the
+/// signal the outcome tells, plus 100 if it tells of a failure, plus 50 if rank 0 was done.
+int status_after(const std::vector<int>& signals, const std::vector<Script>& scripts, const Patience& patience) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    Heard heard;
+    size_t sent = 0;
+    heard.then = [&](const Json& event) {
+      if (text_field(event, "event") == "ready" && sent < signals.size()) ::kill(::getpid(), signals[sent++]);
+    };
+    const Outcome outcome = run(scripts, heard, patience);
+    const bool done = !heard.events[0].empty() && heard.events[0].back() == "done";
+    ::_exit(outcome.signal + (outcome.failure ? 100 : 0) + (done ? 50 : 0));
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+constexpr auto kReady = R"({"event":"ready"})";
+
+TEST(Supervisor, CtrlCLetsTheRanksStopTogether) {
+  const Script polite{"polite", "event", kReady, "wait"};
+  EXPECT_EQ(status_after({SIGINT}, {polite}, {}), SIGINT + 50);
+  EXPECT_EQ(status_after({SIGTERM}, {polite}, {}), SIGTERM + 50);
+}
+
+TEST(Supervisor, RanksThatDieOfTheStopAreNoFailure) {
+  EXPECT_EQ(status_after({SIGINT}, {{"event", kReady, "wait"}, {"wait"}}, {}), SIGINT);
+}
+
+TEST(Supervisor, RanksThatDoNotStopAreKilledAfterAGrace) {
+  EXPECT_EQ(status_after({SIGINT}, {{"deaf", "event", kReady, "wait"}}, kShort), SIGINT);
+}
+
+TEST(Supervisor, TheSecondCtrlCKillsAtOnce) {
+  const Patience endless{.stop_s = 1000};
+  const Script deaf{"deaf", "event", kReady, "pause", "50", "event", kReady, "wait"};
+  EXPECT_EQ(status_after({SIGINT, SIGINT}, {deaf}, endless), SIGINT);
+}
+
+TEST(Supervisor, ARankThatDiesWhileStoppingDoesNotHoldTheOthersForLong) {
+  const Patience patience{.end_s = 0.05, .stop_s = 1000};
+  EXPECT_EQ(status_after({SIGINT}, {{"deaf", "event", kReady, "wait"}, {"wait"}}, patience), SIGINT);
+}
+
+TEST(Supervisor, GivesTheSignalsBackAfterwards) {
+  run({{"done"}});
+  sigset_t blocked;
+  ::sigprocmask(SIG_BLOCK, nullptr, &blocked);
+  EXPECT_FALSE(::sigismember(&blocked, SIGINT));
+  EXPECT_FALSE(::sigismember(&blocked, SIGTERM));
+}
+
+}  // namespace
+}  // namespace remuda

@@ -1,0 +1,119 @@
+#include "workers/watched_rank.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/text.h"
+#include "workers/event.h"
+
+namespace remuda {
+namespace {
+
+constexpr size_t kEventLimit = 4 << 20;  // a whole report fits
+constexpr size_t kOutputLimit = 8 << 10;
+constexpr size_t kReadLimit = 8 << 20;  // at one go, so that no rank keeps the others waiting
+constexpr size_t kLastLines = 20;
+
+/// Feeds what can be read without blocking to `lines`; false once the stream has ended.
+bool drain(int fd, LineSplitter& lines, const LineSplitter::OnLine& on_line) {
+  char buffer[65536];
+  for (size_t total = 0; total < kReadLimit;) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN;
+    if (got == 0) return false;
+    lines.feed({buffer, static_cast<size_t>(got)}, on_line);
+    total += got;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<WatchedRank> WatchedRank::start(int rank, RankSpec spec, const RankListener& listener) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return failed(fmt::format("cannot make a pipe: {}", errno_text(errno)));
+  Fd events(ends[0]);
+  const Fd write_end(ends[1]);
+  ::fcntl(events.get(), F_SETFL, O_NONBLOCK);
+  spec.process.inherited.push_back(write_end.get());
+  spec.process.environment.emplace_back(env::events_fd.name, std::to_string(write_end.get()));
+  REMUDA_ASSIGN(ChildProcess process, ChildProcess::spawn(std::move(spec.process), spec.input));
+  return WatchedRank(rank, std::move(spec.device), std::move(process), std::move(events), listener);
+}
+
+WatchedRank::WatchedRank(int rank, std::string device, ChildProcess process, Fd events, const RankListener& listener)
+    : process_(std::move(process)),
+      events_(std::move(events)),
+      listener_(&listener),
+      event_lines_(kEventLimit),
+      output_lines_(kOutputLimit),
+      heard_at_s_(monotonic_s()),
+      now_s_(heard_at_s_) {
+  facts_.rank = rank;
+  facts_.device = std::move(device);
+}
+
+void WatchedRank::add_to(std::vector<pollfd>& polled) const {
+  if (!running()) return;
+  polled.push_back({process_.pidfd(), POLLIN, 0});
+  polled.push_back({events_.get(), POLLIN, 0});
+  polled.push_back({output_open_ ? process_.output() : -1, POLLIN, 0});
+}
+
+void WatchedRank::read(double now_s) {
+  if (!running()) return;
+  now_s_ = now_s;
+  const auto exit = process_.exit_state();  // before the streams, so that they hold all it ever wrote
+  const LineSplitter::OnLine on_event = [this](auto line, bool dropped) { take_event(line, dropped); };
+  const LineSplitter::OnLine on_output = [this](auto line, bool dropped) { take_output(line, dropped); };
+  if (events_ && !drain(events_.get(), event_lines_, on_event)) events_.reset();
+  if (output_open_) output_open_ = drain(process_.output(), output_lines_, on_output);
+  if (!exit) return;
+  event_lines_.finish(on_event);
+  output_lines_.finish(on_output);
+  if (!facts_.error) facts_.failed_at_s = now_s;
+  facts_.exit = exit;
+}
+
+void WatchedRank::tell_to_end(int signal) {
+  if (!running()) return;
+  process_.signal(signal);
+  facts_.told_to_end = true;
+}
+
+void WatchedRank::blame(Error error, double now_s) {
+  if (facts_.error) return;
+  facts_.error = std::move(error);
+  facts_.failed_at_s = now_s;
+}
+
+void WatchedRank::take_event(std::string_view line, bool dropped) {
+  if (dropped) return complain(fmt::format("an event longer than {} bytes was ignored", kEventLimit));
+  const auto event = parse_event(line);
+  if (!event) return complain(fmt::format("a line that is no event was ignored: {}", event.error().message));
+  heard_at_s_ = now_s_;
+  const std::string name = text_field(*event, "event");
+  if (name == "done") facts_.done = true;
+  if (name == "error") blame(reported_error(*event), now_s_);
+  listener_->on_event(facts_.rank, *event);
+}
+
+void WatchedRank::take_output(std::string_view line, bool dropped) {
+  if (line.empty()) return;
+  const std::string text = printable(line) + (dropped ? " ..." : "");
+  facts_.last_output.push_back(text);
+  if (facts_.last_output.size() > kLastLines) facts_.last_output.pop_front();
+  listener_->on_line(facts_.rank, text);
+}
+
+void WatchedRank::complain(const std::string& what) {
+  if (std::exchange(complained_, true)) return;
+  listener_->on_line(facts_.rank, what + " (said once)");
+}
+
+}  // namespace remuda

@@ -1,0 +1,66 @@
+// WatchedRank: one running rank and the three streams by which its launcher follows it: events, output, its end.
+#pragma once
+
+#include <functional>
+#include <poll.h>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "process/child.h"
+#include "process/line_splitter.h"
+#include "workers/root_cause.h"
+
+namespace remuda {
+
+/// A rank to start: its device's id, for messages, and its program.
+struct RankSpec {
+  std::string device;
+  ProcessSpec process;
+  std::string input;  ///< what it reads on stdin
+};
+
+/// Called from supervise(), in its thread.
+struct RankListener {
+  std::function<void(int rank, const Json& event)> on_event;
+  /// A line, not empty, that the rank wrote on stdout or stderr, or a note about what it sent; fit for a terminal.
+  std::function<void(int rank, const std::string& line)> on_line;
+};
+
+class WatchedRank {
+ public:
+  /// Starts the rank with REMUDA_EVENTS_FD set to the write end of a new pipe. `listener` must outlive it.
+  static Result<WatchedRank> start(int rank, RankSpec spec, const RankListener& listener);
+
+  const RankFacts& facts() const { return facts_; }
+  bool running() const { return !facts_.exit; }
+  /// When it last sent an event, or else was started.
+  double heard_at_s() const { return heard_at_s_; }
+
+  /// What to poll for; nothing once it has ended.
+  void add_to(std::vector<pollfd>& polled) const;
+  /// Reads whatever has come and notes the end, if it has come. Never blocks.
+  void read(double now_s);
+
+  /// Sends a signal; from then on the rank's end is not counted as its own doing.
+  void tell_to_end(int signal);
+  /// Puts an error in the rank's mouth that it cannot report itself.
+  void blame(Error error, double now_s);
+
+ private:
+  WatchedRank(int rank, std::string device, ChildProcess process, Fd events, const RankListener& listener);
+  void take_event(std::string_view line, bool dropped);
+  void take_output(std::string_view line, bool dropped);
+  void complain(const std::string& what);
+
+  RankFacts facts_;
+  ChildProcess process_;
+  Fd events_;
+  const RankListener* listener_;
+  LineSplitter event_lines_, output_lines_;
+  double heard_at_s_, now_s_;
+  bool output_open_ = true;
+  bool complained_ = false;
+};
+
+}  // namespace remuda
