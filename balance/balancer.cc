@@ -9,7 +9,7 @@
 #include "balance/shares.h"
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::balance {
 namespace {
 
 constexpr int kSureTimes = 3;          // times that make a median, which no single spike moves
@@ -227,4 +227,4 @@ BalanceDecision Balancer::move(int step, std::vector<int> next, std::string reas
   return decision;
 }
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -18,7 +18,7 @@
 #include "balance/solve.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::balance {
 
 struct BalanceOptions {
   BalancePolicy policy = BalancePolicy::automatic;
@@ -86,4 +86,4 @@ class Balancer {
   int changes_ = 0;
 };
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <rapidcheck/gtest.h>
 
-namespace remuda {
+namespace remuda::balance {
 namespace {
 
 using testing::AllOf;
@@ -287,4 +287,4 @@ RC_GTEST_PROP(BalancerProperty, KeepsTheBatchAndTheBoundsWhateverTheTimes, ()) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::balance {
 
 // Normal equations of sum w * ((fixed + per_sample * batch) / seconds - 1)^2, with u = 1 / seconds, v = batch /
 // seconds.
@@ -25,4 +25,4 @@ CostLine fit_line(std::span<const BatchTime> times) {
   return line.fixed_s >= 0 && line.per_sample_s > 0 ? line : proportional;
 }
 
-}  // namespace remuda
+}  // namespace remuda::balance

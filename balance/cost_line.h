@@ -3,7 +3,7 @@
 
 #include <span>
 
-namespace remuda {
+namespace remuda::balance {
 
 struct CostLine {
   double fixed_s = 0;
@@ -23,4 +23,4 @@ struct BatchTime {
 /// Batches, times and weights are positive; there is at least one time.
 CostLine fit_line(std::span<const BatchTime> times);
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-namespace remuda {
+namespace remuda::balance {
 namespace {
 
 CostLine fit(std::vector<BatchTime> times) { return fit_line(times); }
@@ -54,4 +54,4 @@ TEST(FitLineDeathTest, RefusesWhatIsNoTime) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::balance

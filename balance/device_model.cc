@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace remuda {
+namespace remuda::balance {
 namespace {
 
 constexpr size_t kLevels = 6;      // batch sizes remembered
@@ -125,4 +125,4 @@ double DeviceModel::noise() const {
   return std::max(kLeastNoise, std::sqrt(variance));
 }
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -11,7 +11,7 @@
 
 #include "balance/cost_line.h"
 
-namespace remuda {
+namespace remuda::balance {
 
 class DeviceModel {
  public:
@@ -42,4 +42,4 @@ class DeviceModel {
   double slower_ = 0, faster_ = 0;  ///< the cumulative sums
 };
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::balance {
 namespace {
 
 /// A little noise that needs no generator.
@@ -108,4 +108,4 @@ TEST(DeviceModel, BoundsItsWindow) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -1,7 +1,7 @@
 // The ways of splitting a global batch over devices.
 #pragma once
 
-namespace remuda {
+namespace remuda::balance {
 
 enum class BalancePolicy {
   automatic,  ///< by measured speed, followed while training goes on
@@ -9,4 +9,4 @@ enum class BalancePolicy {
   fixed,      ///< in proportions that the user gave
 };
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
-namespace remuda {
+namespace remuda::balance {
 namespace {
 
 std::string samples(int count) { return fmt::format("{} sample{}", count, count == 1 ? "" : "s"); }
@@ -36,4 +36,4 @@ std::string limit_reason(const ShareMove& move, int most) {
   return fmt::format("{} takes at most {}: {}", move.device, samples(most), moved(move));
 }
 
-}  // namespace remuda
+}  // namespace remuda::balance

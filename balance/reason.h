@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace remuda {
+namespace remuda::balance {
 
 /// "the step is predicted 12 % shorter" for a gain of 0.12.
 std::string gain_text(double gain);
@@ -25,4 +25,4 @@ std::string retry_reason(const ShareMove& move, int idle_steps);
 /// "device 1 takes at most 38 samples: its share goes ...".
 std::string limit_reason(const ShareMove& move, int most);
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::balance {
 namespace {
 
 TEST(Reason, TellsAChangeOfSpeed) {
@@ -34,4 +34,4 @@ TEST(Reason, TellsAGain) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::balance {
 
 std::vector<int> apportion(int total, std::span<const double> weights) {
   REMUDA_CHECK(total >= 0 && !weights.empty(), "there is something to split, and someone to take it");
@@ -37,4 +37,4 @@ std::vector<int> apportion(int total, std::span<const int> weights) {
   return apportion(total, std::vector<double>(weights.begin(), weights.end()));
 }
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -4,11 +4,11 @@
 #include <span>
 #include <vector>
 
-namespace remuda {
+namespace remuda::balance {
 
 /// Splits `total` into integers in proportion to `weights` (largest remainder, ties to the lower rank; all-zero weights
 /// count as equal). The parts add up to `total`. Weights are finite and not negative; there is at least one.
 std::vector<int> apportion(int total, std::span<const double> weights);
 std::vector<int> apportion(int total, std::span<const int> weights);
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <rapidcheck/gtest.h>
 
-namespace remuda {
+namespace remuda::balance {
 namespace {
 
 using testing::ElementsAre;
@@ -60,4 +60,4 @@ RC_GTEST_PROP(ApportionProperty, AddsUpAndStaysWithinOneOfExact, ()) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -10,7 +10,7 @@
 #include "balance/solve.h"
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::balance {
 namespace {
 
 /// The standard library's distributions differ between libraries; its engine does not.
@@ -186,4 +186,4 @@ std::vector<Scenario> standard_scenarios() {
   return scenarios;
 }
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -12,7 +12,7 @@
 
 #include "balance/cost_line.h"
 
-namespace remuda {
+namespace remuda::balance {
 
 /// Devices that take fixed + per_sample * batch seconds, times lognormal noise, times 1.5 to 3 now and then.
 struct Scenario {
@@ -75,4 +75,4 @@ Verdict judge(const Scenario& scenario, MakeLaw law, int seeds = 40);
 /// noise and spikes. The first three set the bar.
 std::vector<Scenario> standard_scenarios();
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::balance {
 
 void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
 
@@ -57,4 +57,4 @@ TEST(SimulationItself, ShowsWhatAnEvenSplitCosts) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::balance {
 namespace {
 
 double share_seconds(const CostLine& line, int share) { return share == 0 ? 0 : line.seconds(share); }
@@ -87,4 +87,4 @@ double slowest_s(std::span<const CostLine> lines, std::span<const int> shares) {
   return slowest;
 }
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -6,7 +6,7 @@
 
 #include "balance/cost_line.h"
 
-namespace remuda {
+namespace remuda::balance {
 
 struct Bounds {
   int low = 0;
@@ -21,4 +21,4 @@ std::vector<int> solve_min_max(std::span<const CostLine> lines, int total, std::
 /// max over i of lines[i].seconds(shares[i]); a device with share 0 costs nothing.
 double slowest_s(std::span<const CostLine> lines, std::span<const int> shares);
 
-}  // namespace remuda
+}  // namespace remuda::balance

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <rapidcheck/gtest.h>
 
-namespace remuda {
+namespace remuda::balance {
 namespace {
 
 using testing::ElementsAre;
@@ -94,4 +94,4 @@ RC_GTEST_PROP(SolveMinMaxProperty, IsOptimal, ()) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::balance

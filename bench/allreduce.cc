@@ -18,7 +18,7 @@
 namespace remuda::bench {
 namespace {
 
-using Transport = ConnectOptions::Transport;
+using Transport = comm::ConnectOptions::Transport;
 
 constexpr std::array<size_t, 4> kSizes{4 << 10, 1 << 20, 25 << 20, 100 << 20};
 
@@ -27,7 +27,7 @@ struct Peer {
   Result<std::map<size_t, double>> seconds;
 };
 
-Result<double> time_size(Communicator& communicator, size_t bytes) {
+Result<double> time_size(comm::Communicator& communicator, size_t bytes) {
   REMUDA_ASSIGN(const auto memory, communicator.allocate(bytes));
   const std::span values(reinterpret_cast<float*>(memory.data()), bytes / sizeof(float));
   Result<void> first_error;

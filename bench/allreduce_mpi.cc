@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
       MPI_Bcast(&times, 1, MPI_INT, 0, MPI_COMM_WORLD);
       return times;
     };
-    double seconds = median_s(kSecondsPerFigure, prepare, call, agree);
+    double seconds = median_s(remuda::bench::kSecondsPerFigure, prepare, call, agree);
     MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (rank == 0) std::printf("{\"bytes\":%s,\"seconds\":%.9f}\n", argv[i], seconds);
   }

@@ -14,16 +14,16 @@ namespace {
 
 enum LawIndex { kEven, kProportional, kRemuda, kOracle };
 constexpr std::array<const char*, 4> kNames{"even", "proportional", "remuda", "oracle"};
-constexpr std::array<MakeLaw, 4> kLaws{even_law, proportional_law, balancer_law, oracle_law};
+constexpr std::array<balance::MakeLaw, 4> kLaws{even_law, proportional_law, balancer_law, oracle_law};
 
 struct Case {
-  Scenario scenario;
-  std::array<Verdict, 4> verdicts;
+  balance::Scenario scenario;
+  std::array<balance::Verdict, 4> verdicts;
 };
 
 std::vector<Case> judge_all(int seeds) {
   std::vector<Case> cases;
-  for (const Scenario& scenario : standard_scenarios()) {
+  for (const balance::Scenario& scenario : standard_scenarios()) {
     Case& judged = cases.emplace_back(scenario);
     for (size_t law = 0; law < kLaws.size(); ++law) judged.verdicts[law] = judge(scenario, kLaws[law], seeds);
   }
@@ -34,7 +34,7 @@ std::string table_of(const std::vector<Case>& cases) {
   Table table({"scenario", "law", "efficiency %", "of oracle %", "changes", "most", "near after", "near again after"});
   for (const auto& [scenario, verdicts] : cases)
     for (size_t law = 0; law < verdicts.size(); ++law) {
-      const Verdict& verdict = verdicts[law];
+      const balance::Verdict& verdict = verdicts[law];
       table.add({scenario.name, kNames[law], fmt::format("{:.1f}", verdict.efficiency * 100),
                  fmt::format("{:.1f}", verdict.of_oracle * 100), fmt::format("{:.1f}", verdict.changes),
                  fmt::format("{}", verdict.most_changes), fmt::format("{:.1f}", verdict.near_after),
@@ -55,11 +55,13 @@ std::vector<Figure> figures_of(const std::vector<Case>& cases, int seeds) {
       figures.push_back({name, parameters, mine, unit, peer, {}, value_of(verdicts[kOracle])});
       if (worse > 0) figures.back().ratio = better / worse;
     };
-    add("balance_efficiency", "%", [](const Verdict& verdict) { return verdict.efficiency * 100; }, true);
-    add("balance_of_oracle", "%", [](const Verdict& verdict) { return verdict.of_oracle * 100; }, true);
-    add("balance_changes", "changes per run", [](const Verdict& verdict) { return verdict.changes; }, false);
-    add("balance_near_after", "steps", [](const Verdict& verdict) { return verdict.near_after; }, false);
-    add("balance_near_again_after", "steps", [](const Verdict& verdict) { return verdict.near_again_after; }, false);
+    add("balance_efficiency", "%", [](const balance::Verdict& verdict) { return verdict.efficiency * 100; }, true);
+    add("balance_of_oracle", "%", [](const balance::Verdict& verdict) { return verdict.of_oracle * 100; }, true);
+    add("balance_changes", "changes per run", [](const balance::Verdict& verdict) { return verdict.changes; }, false);
+    add("balance_near_after", "steps", [](const balance::Verdict& verdict) { return verdict.near_after; }, false);
+    add(
+        "balance_near_again_after", "steps", [](const balance::Verdict& verdict) { return verdict.near_again_after; },
+        false);
   }
   return figures;
 }

@@ -43,8 +43,8 @@ std::optional<PairFigures> pair_figures(const Device& a, const Device& b, const 
   return PairFigures{path == Path::sys && near ? kNearSys : figure->gbps, figure->points};
 }
 
-void find_rings(ReplayMachine& machine, const Speeds& speeds) {
-  const RingTable rings(speeds);
+void find_rings(ReplayMachine& machine, const topology::Speeds& speeds) {
+  const topology::RingTable rings(speeds);
   machine.best_gbps.assign(machine.size() + 1, 0);
   for (Mask mask = 0; mask <= machine.all(); ++mask) {
     machine.ring_gbps.push_back(rings.gbps(mask));
@@ -61,10 +61,10 @@ std::optional<ReplayMachine> make_machine(std::string name, Inventory inventory)
     if (all.devices[i].kind == DeviceKind::gpu && !all.devices[i].partitioned.value_or(false))
       machine.gpus.push_back(i);
   const size_t n = machine.size();
-  if (n < 2 || n > RingTable::kMaxDevices) return std::nullopt;
+  if (n < 2 || n > topology::RingTable::kMaxDevices) return std::nullopt;
   all.measured_links.clear();
   machine.points.assign(n, std::vector<int>(n, 0));
-  Speeds speeds(n, std::vector<double>(n, 0));
+  topology::Speeds speeds(n, std::vector<double>(n, 0));
   for (size_t i = 0; i < n; ++i)
     for (size_t j = 0; j < i; ++j) {
       const Device &a = all.devices[machine.gpus[i]], &b = all.devices[machine.gpus[j]];

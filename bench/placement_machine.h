@@ -11,7 +11,7 @@
 
 namespace remuda::bench {
 
-using Mask = RingTable::Mask;
+using Mask = topology::RingTable::Mask;
 
 struct ReplayMachine {
   std::string name;

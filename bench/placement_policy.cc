@@ -87,13 +87,13 @@ class PairScore {
 };
 
 /// What placement answers when all but `free` are held.
-Mask ask(const ReplayMachine& machine, const Layout& layout, Mask free, int count) {
-  std::vector<Held> held;
+Mask ask(const ReplayMachine& machine, const place::Layout& layout, Mask free, int count) {
+  std::vector<place::Held> held;
   for (size_t i = 0; i < machine.size(); ++i)
     if (!(free >> i & 1)) held.push_back({.device = machine.inventory.devices[machine.gpus[i]].id});
   const auto answer = place(layout, {.count = count, .any_model = true}, held);
-  REMUDA_CHECK(answer && std::holds_alternative<Placement>(*answer), "enough GPUs are free");
-  const auto& devices = std::get<Placement>(*answer).devices;
+  REMUDA_CHECK(answer && std::holds_alternative<place::Placement>(*answer), "enough GPUs are free");
+  const auto& devices = std::get<place::Placement>(*answer).devices;
   Mask set = 0;
   for (size_t i = 0; i < machine.size(); ++i)
     if (std::ranges::find(devices, machine.inventory.devices[machine.gpus[i]].id) != devices.end()) set |= Mask{1} << i;
@@ -121,7 +121,7 @@ Policy pair_score_policy(const ReplayMachine& machine) {
 }
 
 Policy remuda_policy(const ReplayMachine& machine) {
-  auto layout = std::make_shared<Layout>(machine.inventory);
+  auto layout = std::make_shared<place::Layout>(machine.inventory);
   layout->prepare();
   // Placement is pure: what was answered once holds.
   auto known = std::make_shared<std::map<std::pair<Mask, int>, Mask>>();

@@ -11,7 +11,7 @@
 namespace remuda::bench {
 namespace {
 
-using Loads = std::vector<std::vector<Held>>;
+using Loads = std::vector<std::vector<place::Held>>;
 
 struct Times {
   double p50_ms = 0, p99_ms = 0;
@@ -52,16 +52,16 @@ struct OfSize {
   Times prepared, scratch;
 };
 
-OfSize time_size(const TimedMachine& machine, const Layout& layout, int count, int repeats) {
+OfSize time_size(const TimedMachine& machine, const place::Layout& layout, int count, int repeats) {
   const Loads loads = loads_for(machine, count, repeats);
-  const Request request{.count = count, .any_model = true};
+  const place::Request request{.count = count, .any_model = true};
   return {count, time_of(loads, [&](const auto& held) { return place(layout, request, held); }),
-          time_of(loads, [&](const auto& held) { return place(Layout(machine.inventory), request, held); })};
+          time_of(loads, [&](const auto& held) { return place(place::Layout(machine.inventory), request, held); })};
 }
 
 TimedMachine made_of_16(const std::string& name, const std::function<double(size_t, size_t)>& gbps) {
   TimedMachine machine{.name = name};
-  for (size_t i = 0; i < RingTable::kMaxDevices; ++i) {
+  for (size_t i = 0; i < topology::RingTable::kMaxDevices; ++i) {
     Device gpu{.id = fmt::format("gpu:{}", i), .kind = DeviceKind::gpu, .index = static_cast<int>(i)};
     gpu.vendor = "Bench";
     gpu.model = "Bench 1";
@@ -97,7 +97,7 @@ void print_times(const std::vector<TimedMachine>& machines, int repeats, bool ea
   fmt::print("| machine | GPUs | {} | links prepared | from scratch |\n|---|---|---|---|---|\n",
              each_size ? "wanted" : "slowest when wanted");
   for (const TimedMachine& machine : machines) {
-    Layout layout(machine.inventory);
+    place::Layout layout(machine.inventory);
     layout.prepare();
     std::vector<OfSize> sizes;
     for (int count = 1; count <= static_cast<int>(machine.gpus.size()); ++count)
@@ -114,7 +114,7 @@ void print_answers(const std::vector<TimedMachine>& machines, int repeats) {
   for (const TimedMachine& machine : machines)
     for (int count = 1; count <= static_cast<int>(machine.gpus.size()); ++count)
       for (const auto& held : loads_for(machine, count, repeats)) {
-        const auto answer = place(Layout(machine.inventory), {.count = count, .any_model = true}, held);
+        const auto answer = place(place::Layout(machine.inventory), {.count = count, .any_model = true}, held);
         const Json json = answer ? std::visit([](const auto& one) { return to_json(one); }, *answer) : Json();
         fmt::print("{} {} {}\n", machine.name, count, to_line(json));
       }

@@ -45,8 +45,8 @@ double quantile(std::vector<double> values, double part) {
   return values[std::min(values.size() - 1, static_cast<size_t>(part * static_cast<double>(values.size())))];
 }
 
-Job job_for(const std::string& user, int count) {
-  Job job;
+pool::Job job_for(const std::string& user, int count) {
+  pool::Job job;
   job.user = user;
   job.request.count = count;
   job.keeper = own_process_id();
@@ -54,19 +54,19 @@ Job job_for(const std::string& user, int count) {
   return job;
 }
 
-Result<int64_t> claim(Pool& pool, const Setting& setting) {
+Result<int64_t> claim(pool::Pool& pool, const Setting& setting) {
   int64_t id = 0;
-  REMUDA_TRY(pool.change([&](PoolState& state) -> Result<void> {
+  REMUDA_TRY(pool.change([&](pool::PoolState& state) -> Result<void> {
     REMUDA_ASSIGN(id, submit(state, job_for("ada", 2), setting.machine, wall_s()));
     schedule(state, setting.machine, {}, {}, wall_s());
-    if (state.find(id)->state != JobState::running) return failed("the machine has no room");
+    if (state.find(id)->state != pool::JobState::running) return failed("the machine has no room");
     return {};
   }));
   return id;
 }
 
-Result<void> release(Pool& pool, const Setting& setting, int64_t id) {
-  return pool.change([&](PoolState& state) -> Result<void> {
+Result<void> release(pool::Pool& pool, const Setting& setting, int64_t id) {
+  return pool.change([&](pool::PoolState& state) -> Result<void> {
     end(state, id, {}, {}, wall_s());
     schedule(state, setting.machine, {}, {}, wall_s());
     return {};
@@ -86,7 +86,7 @@ Result<std::vector<double>> time_rounds(int rounds, const Round& round) {
 }
 
 Result<std::vector<double>> time_alone(const Setting& setting) {
-  REMUDA_ASSIGN(Pool pool, Pool::open(setting.folder + "/alone"));
+  REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(setting.folder + "/alone"));
   return time_rounds(setting.rounds, [&]() -> Result<void> {
     REMUDA_ASSIGN(const int64_t id, claim(pool, setting));
     return release(pool, setting, id);
@@ -95,7 +95,7 @@ Result<std::vector<double>> time_alone(const Setting& setting) {
 
 Result<std::vector<double>> time_opening(const Setting& setting) {
   return time_rounds(setting.rounds, [&]() -> Result<void> {
-    REMUDA_ASSIGN(Pool pool, Pool::open(setting.folder + "/opening"));
+    REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(setting.folder + "/opening"));
     REMUDA_ASSIGN(const int64_t id, claim(pool, setting));
     return release(pool, setting, id);
   });
@@ -103,8 +103,8 @@ Result<std::vector<double>> time_opening(const Setting& setting) {
 
 /// Six of eight devices are held, so the waiting, who ask for four, stay.
 Result<std::vector<double>> time_queue(const Setting& setting) {
-  REMUDA_ASSIGN(Pool pool, Pool::open(setting.folder + "/queue"));
-  REMUDA_TRY(pool.change([&](PoolState& state) -> Result<void> {
+  REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(setting.folder + "/queue"));
+  REMUDA_TRY(pool.change([&](pool::PoolState& state) -> Result<void> {
     REMUDA_TRY(submit(state, job_for("eve", 6), setting.machine, wall_s()));
     schedule(state, setting.machine, {}, {}, wall_s());
     for (int i = 0; i < kWaiting; ++i)
@@ -118,7 +118,7 @@ Result<std::vector<double>> time_queue(const Setting& setting) {
 }
 
 Result<std::vector<double>> time_wake(const Setting& setting) {
-  REMUDA_ASSIGN(Pool pool, Pool::open(setting.folder + "/wake"));
+  REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(setting.folder + "/wake"));
   std::vector<double> seconds;
   std::atomic<double> ended_s = 0;
   for (int i = 0; i < std::min(setting.rounds, 300); ++i) {
@@ -127,7 +127,7 @@ Result<std::vector<double>> time_wake(const Setting& setting) {
     Result<void> outcome;
     std::thread waiter([&] {
       outcome = [&]() -> Result<void> {
-        REMUDA_ASSIGN(Pool other, Pool::open(setting.folder + "/wake"));
+        REMUDA_ASSIGN(pool::Pool other, pool::Pool::open(setting.folder + "/wake"));
         waits = true;
         REMUDA_TRY(other.wait({}, 10));
         REMUDA_TRY(other.read());

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// What a subcommand does. The value is the exit status (0 ok); an error is printed by main as `remuda: sentence` and
 /// ends the program with exit_status(kind).
@@ -34,4 +34,4 @@ class Program {
   Action chosen;  ///< empty until a subcommand was parsed
 };
 
-}  // namespace remuda
+}  // namespace remuda::cli

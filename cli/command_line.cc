@@ -10,7 +10,7 @@
 #include "cli/subcommands.h"
 #include "cli/usage.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 int fail(const Error& error) {
@@ -53,4 +53,4 @@ int run_command_line(int argc, char** argv) {
   return 0;
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

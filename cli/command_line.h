@@ -2,9 +2,9 @@
 // that the command line's heavy headers are read for one file less.
 #pragma once
 
-namespace remuda {
+namespace remuda::cli {
 
 /// The program's exit status: 0 done, 1 failed, 2 wrong input, and what the subcommand's own help says.
 int run_command_line(int argc, char** argv);
 
-}  // namespace remuda
+}  // namespace remuda::cli

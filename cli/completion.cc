@@ -5,7 +5,7 @@
 
 #include "cli/completion_script.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 void add_completion(Program& program) {
   auto shell = std::make_shared<std::string>();
@@ -21,4 +21,4 @@ void add_completion(Program& program) {
       "  fish  remuda completion fish > ~/.config/fish/completions/remuda.fish\n");
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -4,9 +4,9 @@
 
 #include "cli/command.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// The script is made when it is asked for, so this may be added before other subcommands.
 void add_completion(Program& program);
 
-}  // namespace remuda
+}  // namespace remuda::cli

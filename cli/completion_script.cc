@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/text.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 /// A flag, or a positional argument, which has no names.
@@ -200,4 +200,4 @@ std::string completion_script(const CLI::App& app, const std::string& shell) {
   return fish(top, commands);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace remuda {
+namespace remuda::cli {
 
 /// bash, zsh, fish.
 const std::vector<std::string>& completion_shells();
@@ -14,4 +14,4 @@ const std::vector<std::string>& completion_shells();
 /// with the values of flags and arguments that have a fixed set of them.
 std::string completion_script(const CLI::App& app, const std::string& shell);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using ::testing::ElementsAre;
@@ -78,4 +78,4 @@ TEST(CompletionScriptDeathTest, AnUnknownShellIsABug) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -7,12 +7,12 @@
 #include "probe/probe.h"
 #include "recorded/import.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 Result<Inventory> read_live(int cpu_devices) {
-  REMUDA_ASSIGN(Inventory inventory, LiveMachine({.cpu_devices = cpu_devices}).read());
-  if (const auto loaded = load_measured(inventory); !loaded) inventory.notes.push_back(loaded.error().message);
+  REMUDA_ASSIGN(Inventory inventory, probe::LiveMachine({.cpu_devices = cpu_devices}).read());
+  if (const auto loaded = measure::load_measured(inventory); !loaded) inventory.notes.push_back(loaded.error().message);
   return inventory;
 }
 
@@ -33,7 +33,7 @@ void add_machine_options(CLI::App& command, MachineFlags& flags) {
 }
 
 Result<Inventory> read_machine(const MachineFlags& flags) {
-  return flags.file.empty() ? read_live(flags.cpu_devices) : read_machine_file(flags.file);
+  return flags.file.empty() ? read_live(flags.cpu_devices) : recorded::read_machine_file(flags.file);
 }
 
 Result<void> require_live(const MachineFlags& flags, const std::string& what) {
@@ -41,4 +41,4 @@ Result<void> require_live(const MachineFlags& flags, const std::string& what) {
   return usage_error(fmt::format("{} needs the machine itself; {} is a recording", what, flags.file));
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

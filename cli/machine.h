@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 struct MachineFlags {
   std::string file;     ///< empty: the live machine
@@ -31,4 +31,4 @@ Result<Inventory> read_machine(const MachineFlags& flags);
 /// Nothing for the live machine; otherwise the sentence that says that `what` ("training") needs the live one.
 Result<void> require_live(const MachineFlags& flags, const std::string& what);
 
-}  // namespace remuda
+}  // namespace remuda::cli

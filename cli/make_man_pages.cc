@@ -10,13 +10,13 @@ namespace {
 
 remuda::Result<void> write_page(const CLI::App& command, const std::string& folder) {
   REMUDA_ASSIGN(remuda::PendingFile file,
-                remuda::PendingFile::create(fmt::format("{}/{}.1", folder, remuda::man_name(command))));
-  return file.commit(remuda::man_page(command));
+                remuda::PendingFile::create(fmt::format("{}/{}.1", folder, remuda::cli::man_name(command))));
+  return file.commit(remuda::cli::man_page(command));
 }
 
 remuda::Result<void> write_pages(const std::string& folder) {
-  remuda::Program program;
-  remuda::add_subcommands(program);
+  remuda::cli::Program program;
+  remuda::cli::add_subcommands(program);
   REMUDA_TRY(write_page(program.app, folder));
   for (const CLI::App* command : program.app.get_subcommands({})) REMUDA_TRY(write_page(*command, folder));
   return {};

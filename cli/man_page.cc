@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "base/version.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 /// Text in which roff finds nothing to interpret.
@@ -99,4 +99,4 @@ std::string man_page(const CLI::App& command) {
          section("SEE ALSO", is_program ? "" : "\\fBremuda\\fR(1)\n");
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-namespace remuda {
+namespace remuda::cli {
 
 /// "remuda" for the program, "remuda-list" for its subcommand list.
 std::string man_name(const CLI::App& command);
@@ -12,4 +12,4 @@ std::string man_name(const CLI::App& command);
 /// The page in man(7) of the program or of one subcommand.
 std::string man_page(const CLI::App& command);
 
-}  // namespace remuda
+}  // namespace remuda::cli

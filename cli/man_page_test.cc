@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -44,4 +44,4 @@ TEST_F(ManPage, LeavesNothingForRoffToInterpret) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "cli/terminal.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr double kLineEvery_s = 5;
@@ -56,4 +56,4 @@ void StatusLine::update(const std::string& status, double progress) {
 
 void StatusLine::write(const std::string& text) { (void)write_all(fd_, text, "progress"); }
 
-}  // namespace remuda
+}  // namespace remuda::cli

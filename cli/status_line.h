@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 class StatusLine {
  public:
@@ -40,4 +40,4 @@ class StatusLine {
 /// "[=====>    ] status", cut to `width` characters; without the bar when that would not fit. Pure.
 std::string bar_text(const std::string& status, double progress, size_t width);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 class TestClock final : public Clock {
@@ -79,4 +79,4 @@ TEST(BarText, LeavesTheBarOutAndCutsWhereItDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

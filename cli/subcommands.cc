@@ -17,7 +17,7 @@
 #include "cli/train/report.h"
 #include "cli/train/train.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr const char* kExamples =
@@ -62,4 +62,4 @@ void add_subcommands(Program& program) {
   add_completion(program);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -3,9 +3,9 @@
 
 #include "cli/command.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// Declares them all, with the program's own flags and examples.
 void add_subcommands(Program& program);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -5,7 +5,7 @@
 
 #include "base/table.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 std::optional<size_t> terminal_width(int fd) {
   winsize size{};
@@ -15,4 +15,4 @@ std::optional<size_t> terminal_width(int fd) {
 
 size_t table_width() { return terminal_width(STDOUT_FILENO).value_or(Table::kAnyWidth); }
 
-}  // namespace remuda
+}  // namespace remuda::cli

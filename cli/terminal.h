@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <optional>
 
-namespace remuda {
+namespace remuda::cli {
 
 /// Characters in a line of the terminal that `fd` is; nothing where it is none, or does not tell.
 std::optional<size_t> terminal_width(int fd);
@@ -12,4 +12,4 @@ std::optional<size_t> terminal_width(int fd);
 /// How wide a table on stdout may be: as the terminal, and without limit where stdout is none.
 size_t table_width();
 
-}  // namespace remuda
+}  // namespace remuda::cli

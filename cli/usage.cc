@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 std::vector<std::string> flag_names(const CLI::App& command) {
@@ -59,4 +59,4 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   return text(command, sentence_of(error));
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

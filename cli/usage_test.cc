@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 /// A program like remuda: `list` has flags, `train` an argument as well.
@@ -91,4 +91,4 @@ TEST(UsageText, IsNotNeededForARightLine) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "comm/wire.h"
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 constexpr double kHandshakeS = 3;    // a rank needs milliseconds
 constexpr size_t kMaxPending = 256;  // the rest waits in the listener's queue
@@ -80,4 +80,4 @@ Result<std::optional<Visitor>> Acceptor::next(double deadline_s) {
   }
 }
 
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "comm/handshake.h"
 
-namespace remuda {
+namespace remuda::comm {
 
 /// One who proved to know the secret and now waits for a verdict.
 struct Visitor {
@@ -51,4 +51,4 @@ class Acceptor {
   std::string last_refusal_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::comm {
 
 class Communicator {
  public:
@@ -66,4 +66,4 @@ struct ConnectOptions {
 /// secret.
 Result<std::unique_ptr<Communicator>> connect(ConnectOptions options);
 
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -16,7 +16,7 @@
 
 #include "comm/testing/run_ranks.h"
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 
 using Transport = ConnectOptions::Transport;
@@ -331,4 +331,4 @@ TEST(RunRanks, ThrowsWhatARankThrew) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -7,7 +7,7 @@
 #include "comm/tcp/factory.h"
 #include "comm/wire.h"
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 
 using Transport = ConnectOptions::Transport;
@@ -59,4 +59,4 @@ Result<std::unique_ptr<Communicator>> connect(ConnectOptions options) {
   return tcp::make(std::move(mesh), options.timeout_s);
 }
 
-}  // namespace remuda
+}  // namespace remuda::comm

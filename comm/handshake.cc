@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "comm/wire.h"
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 
 constexpr std::string_view kMagic{"remuda\r\n", 8};
@@ -146,4 +146,4 @@ Greeting::Bytes Reception::verdict(Greeting::Verdict verdict) const {
   return encode(message);
 }
 
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -18,7 +18,7 @@
 
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::comm {
 
 constexpr int kMaxRanks = 1024;
 
@@ -71,4 +71,4 @@ class Reception {
   Greeting challenge_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::comm

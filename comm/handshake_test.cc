@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "comm/wire.h"
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 
 using testing::HasSubstr;
@@ -148,4 +148,4 @@ TEST(ParseGreeting, RefusesRandomBytes) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::comm

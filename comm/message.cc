@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 
 const char* name_of(Message::Kind kind) {
@@ -44,4 +44,4 @@ Result<void> agree(int rank, const Message& mine, int peer, const Message& their
                   describe(mine), peer, describe(theirs)));
 }
 
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::comm {
 
 /// Goes over sockets and through shared memory as it is.
 struct Message {
@@ -29,4 +29,4 @@ std::string describe(const Message& message);
 /// An error that names both ranks and what each is doing, unless both messages are the same.
 Result<void> agree(int rank, const Message& mine, int peer, const Message& theirs);
 
-}  // namespace remuda
+}  // namespace remuda::comm

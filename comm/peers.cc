@@ -5,7 +5,7 @@
 
 #include "comm/wire.h"
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 constexpr double kLastWordsS = 1;
 
@@ -60,4 +60,4 @@ void Peers::watch(std::vector<pollfd>& polled) const {
     if (peer != rank_ && !gone_[peer]) polled.push_back({control_[peer].get(), POLLIN, 0});
 }
 
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "comm/message.h"
 
-namespace remuda {
+namespace remuda::comm {
 
 class Peers {
  public:
@@ -55,4 +55,4 @@ class Peers {
 /// "rank 2 went away during barrier #3 (...)".
 Error lost_rank(int peer, std::string_view what, const Message& message);
 
-}  // namespace remuda
+}  // namespace remuda::comm

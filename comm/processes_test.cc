@@ -14,7 +14,7 @@
 #include "comm/communicator.h"
 #include "comm/wire.h"
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 
 using Transport = ConnectOptions::Transport;
@@ -87,4 +87,4 @@ INSTANTIATE_TEST_SUITE_P(Transports, ProcessesTest, testing::Values(Transport::t
                          [](const auto& info) { return info.param == Transport::tcp ? "tcp" : "shm"; });
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -12,7 +12,7 @@
 #define REMUDA_VECTOR_CLONES
 #endif
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 
 constexpr size_t kBlockBytes = 8 << 10;  // the running sum stays in the first-level cache
@@ -49,4 +49,4 @@ void sum_in_rank_order(std::span<const T* const> in, std::span<T* const> out, si
 template void sum_in_rank_order(std::span<const float* const>, std::span<float* const>, size_t);
 template void sum_in_rank_order(std::span<const double* const>, std::span<double* const>, size_t);
 
-}  // namespace remuda
+}  // namespace remuda::comm

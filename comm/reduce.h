@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-namespace remuda {
+namespace remuda::comm {
 
 constexpr size_t kCacheLine = 64;
 
@@ -33,4 +33,4 @@ void sum_in_rank_order(std::span<const T* const> in, std::span<T* const> out, si
 extern template void sum_in_rank_order(std::span<const float* const>, std::span<float* const>, size_t);
 extern template void sum_in_rank_order(std::span<const double* const>, std::span<double* const>, size_t);
 
-}  // namespace remuda
+}  // namespace remuda::comm

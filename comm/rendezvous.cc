@@ -11,7 +11,7 @@
 #include "comm/handshake.h"
 #include "comm/wire.h"
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "plain structs go over the wire as they are");
@@ -191,4 +191,4 @@ Result<Mesh> meet(ConnectOptions& options) {
   return rendezvous.lead(std::move(listener));
 }
 
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "comm/communicator.h"
 
-namespace remuda {
+namespace remuda::comm {
 
 /// Two authenticated sockets to every peer, by rank; those of the own rank are empty.
 struct Mesh {
@@ -24,4 +24,4 @@ struct Mesh {
 /// secret, another world size, or a rank that is there twice (usage), with address and rank. Takes options.listener.
 Result<Mesh> meet(ConnectOptions& options);
 
-}  // namespace remuda
+}  // namespace remuda::comm

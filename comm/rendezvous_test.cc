@@ -7,7 +7,7 @@
 
 #include "comm/wire.h"
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 
 using testing::HasSubstr;
@@ -179,4 +179,4 @@ TEST(Connect, OneRankNeedsNeitherSecretNorSocket) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::comm

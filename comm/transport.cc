@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "comm/wire.h"
 
-namespace remuda {
+namespace remuda::comm {
 
 template <typename Body>
 auto TransportCommunicator::collective(Message message, Body body) -> decltype(body(message)) {
@@ -58,4 +58,4 @@ Result<void> TransportCommunicator::barrier(uint32_t label) {
   return collective(message, [&](const Message& m) { return do_barrier(m); });
 }
 
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -8,7 +8,7 @@
 #include "comm/message.h"
 #include "comm/peers.h"
 
-namespace remuda {
+namespace remuda::comm {
 
 class TransportCommunicator : public Communicator {
  public:
@@ -51,4 +51,4 @@ class TransportCommunicator : public Communicator {
   std::optional<Error> failure_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 
 struct Addresses {
@@ -192,4 +192,4 @@ Result<void> recv_all(int fd, std::span<std::byte> bytes, double deadline_s, std
   return move_all(fd, bytes, deadline_s, peer, POLLIN, recv_some);
 }
 
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::comm {
 
 struct Endpoint {
   std::string address;  ///< IPv4, IPv6 or a host's name
@@ -55,4 +55,4 @@ ptrdiff_t recv_some(int fd, std::span<std::byte> bytes);
 /// Milliseconds for poll() until the deadline, at most `most`.
 int poll_ms(double deadline_s, int most = 60000);
 
-}  // namespace remuda
+}  // namespace remuda::comm

@@ -19,7 +19,7 @@
 #include "base/number.h"
 #include "base/text.h"
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -76,11 +76,11 @@ struct Search {
   }
 };
 
-void add_members(const std::string& folder, int depth, std::vector<ProcessId>& members) {
+void add_members(const std::string& folder, int depth, std::vector<process::ProcessId>& members) {
   const auto text = read_text(folder + "/cgroup.procs");
   for (const std::string& line : split(text.value_or(""), '\n')) {
     const int pid = parse_number<int>(line).value_or(0);  // 0 also stands for one of another pid namespace
-    if (auto process = process_id(pid)) members.push_back(std::move(*process));
+    if (auto process = process::process_id(pid)) members.push_back(std::move(*process));
   }
   if (depth < kDeepest)
     for (const std::string& inner : folders_in(folder)) add_members(inner, depth + 1, members);
@@ -143,8 +143,8 @@ std::vector<std::string> find_cgroups(const std::string& name) {
   return std::move(search.found);
 }
 
-std::vector<ProcessId> cgroup_members(const std::string& folder) {
-  std::vector<ProcessId> members;
+std::vector<process::ProcessId> cgroup_members(const std::string& folder) {
+  std::vector<process::ProcessId> members;
   add_members(folder, 0, members);
   return members;
 }
@@ -164,4 +164,4 @@ bool remove_cgroup(const std::string& folder, double patience_s) {
   return true;
 }
 
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -14,7 +14,7 @@
 #include "confine/cgroup_place.h"
 #include "process/process_id.h"
 
-namespace remuda {
+namespace remuda::confine {
 
 /// "remuda-POOL-JOB", where POOL is a hash of the pool's path, device and inode number: other pools under the same
 /// path, as in containers, have other names. Empty where there is no such folder.
@@ -48,11 +48,11 @@ class JobCgroup {
 std::vector<std::string> find_cgroups(const std::string& name);
 
 /// The processes in it and in those within it, as far as they can be seen from here.
-std::vector<ProcessId> cgroup_members(const std::string& folder);
+std::vector<process::ProcessId> cgroup_members(const std::string& folder);
 /// SIGKILL for all of them at once, where the kernel offers that; cgroup_members() tells who is left.
 void kill_cgroup(const std::string& folder);
 /// Removes it, with those within it, once it has no process. Whether it has none now: true also where none is left, but
 /// another user must remove it. Waits for processes that are about to go, `patience_s` at most.
 bool remove_cgroup(const std::string& folder, double patience_s = 0);
 
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 constexpr const char* kController = "devices";
@@ -86,4 +86,4 @@ std::vector<CgroupPlace> own_cgroup_places() {
   return cgroup_places(read_text("/proc/self/mountinfo").value_or(""), read_text("/proc/self/cgroup").value_or(""));
 }
 
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace remuda {
+namespace remuda::confine {
 
 struct CgroupPlace {
   int version = 2;
@@ -23,4 +23,4 @@ std::vector<CgroupPlace> cgroup_places(std::string_view mountinfo, std::string_v
 /// This process's. None where /proc does not tell.
 std::vector<CgroupPlace> own_cgroup_places();
 
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 using testing::ElementsAre;
@@ -56,4 +56,4 @@ TEST(CgroupPlace, IsNoneWhereTheTextsMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -13,7 +13,7 @@
 #include "process/spawn.h"
 #include "process/tree.h"
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 using testing::ElementsAre;
@@ -43,7 +43,7 @@ class Cgroup : public testing::TestWithParam<int> {
 
   /// Runs `script` in it, in the background.
   static pid_t begin(const JobCgroup& cgroup, const std::string& script) {
-    ProcessSpec process{.argv = {"/bin/sh", "-c", script}};
+    process::ProcessSpec process{.argv = {"/bin/sh", "-c", script}};
     process.cgroup = cgroup.fd();
     const auto pid = spawn(process);
     if (!pid) throw std::runtime_error(pid.error().sentence);
@@ -57,8 +57,8 @@ class Cgroup : public testing::TestWithParam<int> {
   }
   static void end(const JobCgroup& cgroup, pid_t child) {
     kill_cgroup(cgroup.folder());
-    const auto left = kill_all([&] { return cgroup_members(cgroup.folder()); }, kPatience_s,
-                               [&] { ::waitpid(child, nullptr, WNOHANG); });
+    const auto left = process::kill_all([&] { return cgroup_members(cgroup.folder()); }, kPatience_s,
+                                        [&] { ::waitpid(child, nullptr, WNOHANG); });
     EXPECT_THAT(left, IsEmpty());
   }
 
@@ -130,4 +130,4 @@ TEST(CgroupName, OfNothingIsNotFound) { EXPECT_THAT(find_cgroups(""), IsEmpty())
 TEST(RemoveCgroup, IsDoneWhereThereIsNone) { EXPECT_TRUE(remove_cgroup("/sys/fs/cgroup/no/such")); }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::confine

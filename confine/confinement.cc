@@ -6,7 +6,7 @@
 
 #include "confine/device_filter.h"
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 /// Fills in how the devices are kept from a cgroup's processes.
@@ -86,4 +86,4 @@ Confined try_confinement() {
   return make_in(own_cgroup_places(), fmt::format("remuda-trial-{}", ::getpid()), Withheld{{kNobodys}, {}}).how;
 }
 
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -11,7 +11,7 @@
 #include "confine/cgroup.h"
 #include "confine/device_nodes.h"
 
-namespace remuda {
+namespace remuda::confine {
 
 /// What of it is in force.
 struct Confined {
@@ -46,4 +46,4 @@ class Confinement {
 /// What jobs of this process would get. Makes a cgroup to see, and removes it.
 Confined try_confinement();
 
-}  // namespace remuda
+}  // namespace remuda::confine

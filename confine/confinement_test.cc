@@ -13,7 +13,7 @@
 #include "confine/device_filter.h"
 #include "process/spawn.h"
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 using testing::HasSubstr;
@@ -36,7 +36,7 @@ class Confining : public testing::Test {
   }
   /// How `script` ends in that cgroup.
   static int run(int cgroup, const std::string& script) {
-    ProcessSpec process{.argv = {"/bin/sh", "-c", script}};
+    process::ProcessSpec process{.argv = {"/bin/sh", "-c", script}};
     process.cgroup = cgroup;
     const auto pid = spawn(process);
     EXPECT_TRUE(pid) << pid.error().sentence;
@@ -114,4 +114,4 @@ TEST(Confined, SaysWhatHolds) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::confine

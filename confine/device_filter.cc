@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 constexpr size_t kMostDenied = 4096;  ///< a jump spans 32767 instructions at most, and each node takes two
@@ -119,4 +119,4 @@ Result<void> deny_devices(int cgroup, int version, const std::vector<DeviceNode>
   return version == 2 ? attach(cgroup, denied) : write_denials(cgroup, denied);
 }
 
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "confine/device_nodes.h"
 
-namespace remuda {
+namespace remuda::confine {
 
 /// The program that the kernel asks at each opening of a device in a cgroup of version 2 (BPF_PROG_TYPE_CGROUP_DEVICE:
 /// it sees struct bpf_cgroup_dev_ctx, and answers 1 for yes and 0 for no). Pure.
@@ -19,4 +19,4 @@ std::vector<bpf_insn> device_filter(const std::vector<DeviceNode>& denied);
 /// that says what stands in the way, with the verifier's last words where it refused the program.
 Result<void> deny_devices(int cgroup, int version, const std::vector<DeviceNode>& denied);
 
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 using testing::HasSubstr;
@@ -90,4 +90,4 @@ TEST(DeviceFilter, SaysWhatStandsInTheWay) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "confine/maker.h"
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -82,4 +82,4 @@ Withheld withheld_nodes(const Inventory& inventory, const std::vector<std::strin
   return withheld;
 }
 
-}  // namespace remuda
+}  // namespace remuda::confine

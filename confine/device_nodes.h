@@ -10,7 +10,7 @@
 
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::confine {
 
 /// A character device.
 struct DeviceNode {
@@ -28,4 +28,4 @@ struct Withheld {
 Withheld withheld_nodes(const Inventory& inventory, const std::vector<std::string>& granted,
                         const std::string& sysfs = "/sys");
 
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -6,7 +6,7 @@
 
 #include "base/testing/scratch_folder.h"
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 using testing::ElementsAre;
@@ -101,4 +101,4 @@ TEST_F(DeviceNodes, AreNotThoseOfProcessors) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::confine

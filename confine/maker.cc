@@ -4,7 +4,7 @@
 #include <cctype>
 #include <string>
 
-namespace remuda {
+namespace remuda::confine {
 
 Maker maker_of(const Device& device) {
   std::string vendor = device.vendor;
@@ -14,4 +14,4 @@ Maker maker_of(const Device& device) {
   return has("amd") || has("advanced micro") ? Maker::amd : Maker::other;
 }
 
-}  // namespace remuda
+}  // namespace remuda::confine

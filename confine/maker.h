@@ -3,11 +3,11 @@
 
 #include "device/device.h"
 
-namespace remuda {
+namespace remuda::confine {
 
 enum class Maker { nvidia, amd, other };
 
 /// By the vendor's name, short or long, in any case. Pure.
 Maker maker_of(const Device& device);
 
-}  // namespace remuda
+}  // namespace remuda::confine

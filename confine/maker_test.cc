@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 TEST(Maker, IsKnownByItsNames) {
@@ -17,4 +17,4 @@ TEST(Maker, IsKnownByItsNames) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::confine

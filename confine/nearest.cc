@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <set>
 
-namespace remuda {
+namespace remuda::confine {
 
-Affinity nearest(const Inventory& inventory, const std::vector<std::string>& granted, const std::vector<int>& allowed) {
+process::Affinity nearest_cores(const Inventory& inventory, const std::vector<std::string>& granted,
+                                const std::vector<int>& allowed) {
   std::set<int> cores, nodes;
   bool all_cores = granted.empty();
   for (const std::string& id : granted) {
@@ -17,10 +18,10 @@ Affinity nearest(const Inventory& inventory, const std::vector<std::string>& gra
     if (device && device->numa_node.has_value() && device->numa_node.value() >= 0)
       nodes.insert(device->numa_node.value());
   }
-  Affinity result{{}, {nodes.begin(), nodes.end()}};
+  process::Affinity result{{}, {nodes.begin(), nodes.end()}};
   if (all_cores) return result;
   std::ranges::copy_if(allowed, std::back_inserter(result.cores), [&](int core) { return cores.contains(core); });
   return result;
 }
 
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -7,10 +7,11 @@
 #include "device/inventory.h"
 #include "process/affinity.h"
 
-namespace remuda {
+namespace remuda::confine {
 
 /// Of the granted devices: the CPUs and NUMA nodes next to any of them, as far as this process may use those CPUs
 /// (`allowed`). A device that does not tell its CPUs leaves the job all of them.
-Affinity nearest(const Inventory& inventory, const std::vector<std::string>& granted, const std::vector<int>& allowed);
+process::Affinity nearest_cores(const Inventory& inventory, const std::vector<std::string>& granted,
+                                const std::vector<int>& allowed);
 
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 using testing::ElementsAre;
@@ -32,20 +32,20 @@ std::vector<int> first(int count) {
 }
 
 TEST(NearestCores, IsTheUnionOfTheDevices) {
-  EXPECT_EQ(nearest(machine(), {"gpu:0"}, first(8)), (Affinity{{0, 1, 2, 3}, {0}}));
-  EXPECT_EQ(nearest(machine(), {"gpu:1", "gpu:0"}, first(8)), (Affinity{first(8), {0, 1}}));
+  EXPECT_EQ(nearest_cores(machine(), {"gpu:0"}, first(8)), (process::Affinity{{0, 1, 2, 3}, {0}}));
+  EXPECT_EQ(nearest_cores(machine(), {"gpu:1", "gpu:0"}, first(8)), (process::Affinity{first(8), {0, 1}}));
 }
 
 TEST(NearestCores, StaysWithinTheCpusThisProcessMayUse) {
-  EXPECT_THAT(nearest(machine(), {"gpu:0"}, {2, 3, 4}).cores, ElementsAre(2, 3));
-  EXPECT_THAT(nearest(machine(), {"gpu:0"}, {6}).cores, IsEmpty()) << "none is near: as they are";
+  EXPECT_THAT(nearest_cores(machine(), {"gpu:0"}, {2, 3, 4}).cores, ElementsAre(2, 3));
+  EXPECT_THAT(nearest_cores(machine(), {"gpu:0"}, {6}).cores, IsEmpty()) << "none is near: as they are";
 }
 
 TEST(NearestCores, LeavesAllCpusWhereADeviceDoesNotTell) {
-  EXPECT_THAT(nearest(machine(), {"gpu:0", "gpu:2"}, first(8)).cores, IsEmpty());
-  EXPECT_THAT(nearest(machine(), {"gpu:9"}, first(8)).cores, IsEmpty());
-  EXPECT_EQ(nearest(machine(), {}, first(8)), Affinity{});
+  EXPECT_THAT(nearest_cores(machine(), {"gpu:0", "gpu:2"}, first(8)).cores, IsEmpty());
+  EXPECT_THAT(nearest_cores(machine(), {"gpu:9"}, first(8)).cores, IsEmpty());
+  EXPECT_EQ(nearest_cores(machine(), {}, first(8)), process::Affinity{});
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::confine

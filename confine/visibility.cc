@@ -8,7 +8,7 @@
 #include "base/env.h"
 #include "confine/maker.h"
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 /// Its number among the GPUs of its maker, in inventory order.
@@ -61,4 +61,4 @@ Visibility visibility(const Inventory& inventory, const std::vector<std::string>
   return result;
 }
 
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -11,10 +11,10 @@
 #include "device/inventory.h"
 #include "process/spawn.h"
 
-namespace remuda {
+namespace remuda::confine {
 
 struct Visibility {
-  Environment set;
+  process::Environment set;
   std::vector<std::string> unset;  ///< would filter a second time, by number, what was filtered by UUID
 };
 
@@ -22,4 +22,4 @@ struct Visibility {
 /// empty variable, so that its runtime finds nothing. Devices without a UUID (old recordings) go by their index.
 Visibility visibility(const Inventory& inventory, const std::vector<std::string>& granted);
 
-}  // namespace remuda
+}  // namespace remuda::confine

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::confine {
 namespace {
 
 using testing::Contains;
@@ -73,4 +73,4 @@ TEST(Visibility, GoesByIndexWhereThereIsNoUuidAndPassesOverStrangers) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::confine

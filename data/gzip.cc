@@ -6,7 +6,7 @@
 #include <vector>
 #include <zlib.h>
 
-namespace remuda {
+namespace remuda::data {
 namespace {
 
 constexpr size_t kChunk = 1 << 20;
@@ -89,4 +89,4 @@ Result<MappedFile> unpack_gzip(std::span<const std::byte> packed, const std::str
   }
 }
 
-}  // namespace remuda
+}  // namespace remuda::data

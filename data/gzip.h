@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::data {
 
 /// Do the file's first bytes say gzip?
 bool is_gzip(std::span<const std::byte> bytes);
@@ -24,4 +24,4 @@ inline constexpr size_t kHeadBytes = 32;
 Result<MappedFile> unpack_gzip(std::span<const std::byte> packed, const std::string& name,
                                const ExpectedSize& expected_size);
 
-}  // namespace remuda
+}  // namespace remuda::data

@@ -4,7 +4,7 @@
 
 #include "data/testing/files.h"
 
-namespace remuda {
+namespace remuda::data {
 namespace {
 
 using testing::HasSubstr;
@@ -114,4 +114,4 @@ TEST(Gzip, RefusesASizeThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::data

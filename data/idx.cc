@@ -4,7 +4,7 @@
 
 #include "data/gzip.h"
 
-namespace remuda {
+namespace remuda::data {
 namespace {
 
 constexpr uint8_t kUnsignedByte = 0x08;
@@ -69,4 +69,4 @@ Result<IdxFile> open_idx(const std::string& path) {
   return IdxFile{std::move(file), std::move(header)};
 }
 
-}  // namespace remuda
+}  // namespace remuda::data

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::data {
 
 struct IdxHeader {
   std::vector<uint32_t> dimensions;  ///< 1 to 4 of them
@@ -30,4 +30,4 @@ struct IdxFile {
 /// Opens a plain or gzip file.
 Result<IdxFile> open_idx(const std::string& path);
 
-}  // namespace remuda
+}  // namespace remuda::data

@@ -5,7 +5,7 @@
 #include "base/testing/scratch_folder.h"
 #include "data/testing/files.h"
 
-namespace remuda {
+namespace remuda::data {
 namespace {
 
 using testing::ElementsAre;
@@ -106,4 +106,4 @@ TEST_F(IdxFileTest, IsAFileThatIsThere) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::data

@@ -5,7 +5,7 @@
 
 #include "data/idx.h"
 
-namespace remuda {
+namespace remuda::data {
 namespace {
 
 constexpr uint32_t kMostSide = 1 << 14;
@@ -42,4 +42,4 @@ Result<ImageSet> ImageSet::open(const std::string& images, const std::string& la
   return set;
 }
 
-}  // namespace remuda
+}  // namespace remuda::data

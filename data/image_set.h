@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::data {
 
 struct ImageShape {
   int channels = 1;
@@ -44,4 +44,4 @@ class ImageSet {
   int classes_ = 0;
 };
 
-}  // namespace remuda
+}  // namespace remuda::data

@@ -7,7 +7,7 @@
 #include "base/testing/scratch_folder.h"
 #include "data/testing/files.h"
 
-namespace remuda {
+namespace remuda::data {
 namespace {
 
 using testing::Each;
@@ -99,4 +99,4 @@ TEST(FashionMnist, IsReadAsPackaged) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::data

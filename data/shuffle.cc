@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::data {
 namespace {
 
 /// splitmix64 (Steele, Lea, Flood 2014): a bijection of 64-bit words that mixes all bits.
@@ -38,4 +38,4 @@ uint64_t Shuffle::operator[](uint64_t position) const {
   return value;
 }
 
-}  // namespace remuda
+}  // namespace remuda::data

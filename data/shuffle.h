@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdint>
 
-namespace remuda {
+namespace remuda::data {
 
 class Shuffle {
  public:
@@ -22,4 +22,4 @@ class Shuffle {
   std::array<uint64_t, 6> keys_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::data

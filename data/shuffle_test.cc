@@ -5,7 +5,7 @@
 #include <rapidcheck/gtest.h>
 #include <vector>
 
-namespace remuda {
+namespace remuda::data {
 namespace {
 
 using testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST(ShuffleDeathTest, KnowsItsSize) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::data

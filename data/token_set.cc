@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::data {
 
 static_assert(std::endian::native == std::endian::little, "token files are mapped as they are");
 
@@ -31,4 +31,4 @@ Result<TokenSet> TokenSet::open(const std::string& path, int context, int vocabu
   return set;
 }
 
-}  // namespace remuda
+}  // namespace remuda::data

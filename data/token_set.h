@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::data {
 
 class TokenSet {
  public:
@@ -28,4 +28,4 @@ class TokenSet {
   size_t context_ = 0, windows_ = 0;
 };
 
-}  // namespace remuda
+}  // namespace remuda::data

@@ -6,7 +6,7 @@
 #include "base/testing/scratch_folder.h"
 #include "data/testing/files.h"
 
-namespace remuda {
+namespace remuda::data {
 namespace {
 
 using testing::ElementsAre;
@@ -80,4 +80,4 @@ TEST_F(TokenSetTest, OutlivesAMove) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::data

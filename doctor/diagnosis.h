@@ -25,12 +25,8 @@ struct Diagnosis {
 
 }  // namespace remuda::doctor
 
-namespace remuda {
-
 template <>
-struct Words<doctor::Verdict> {
+struct remuda::Words<remuda::doctor::Verdict> {
   static constexpr std::array table{std::pair{doctor::Verdict::pass, "PASS"}, std::pair{doctor::Verdict::warn, "WARN"},
                                     std::pair{doctor::Verdict::fail, "FAIL"}, std::pair{doctor::Verdict::skip, "SKIP"}};
 };
-
-}  // namespace remuda

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "job/schema.h"
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 constexpr size_t kShownBytes = 60;
@@ -81,4 +81,4 @@ void for_each_device(toml::table& table, const std::function<void(toml::table&)>
     if (device.is_table()) visit(*device.as_table());
 }
 
-}  // namespace remuda
+}  // namespace remuda::job

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::job {
 
 /// Parses a file, or a value of the command line; then `source` is the flag, as in "--set train.epochs".
 Result<toml::table> parse_toml(std::string_view text, const std::string& source);
@@ -31,4 +31,4 @@ std::string to_text(const toml::table& table);
 /// Calls `visit` with each [[device]] table; none when there are no devices.
 void for_each_device(toml::table& table, const std::function<void(toml::table&)>& visit);
 
-}  // namespace remuda
+}  // namespace remuda::job

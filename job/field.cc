@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 std::optional<int> integer(const toml::node& value, const Range& range) {
@@ -117,4 +117,4 @@ std::string expectation(const Field& field) { return std::visit(Expect{}, field)
 
 std::string stored(const Field& field, TrainJob& job) { return std::visit(Show{job}, field); }
 
-}  // namespace remuda
+}  // namespace remuda::job

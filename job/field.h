@@ -11,7 +11,7 @@
 
 #include "job/train_job.h"
 
-namespace remuda {
+namespace remuda::job {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
@@ -71,4 +71,4 @@ std::string expectation(const Field& field);
 /// The value `job` has, as it is written in a job file; empty for an empty text.
 std::string stored(const Field& field, TrainJob& job);
 
-}  // namespace remuda
+}  // namespace remuda::job

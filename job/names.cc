@@ -8,7 +8,7 @@
 #include "job/document.h"
 #include "job/schema.h"
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 constexpr size_t kMostEdits = 3;
@@ -75,4 +75,4 @@ std::string unknown_key(const std::string& name) {
 
 Result<void> check_names(const toml::table& table) { return check_below(table, ""); }
 
-}  // namespace remuda
+}  // namespace remuda::job

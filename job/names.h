@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::job {
 
 /// "unknown key train.epoch; did you mean train.epochs?", or without the question when nothing is near.
 std::string unknown_key(const std::string& name);
@@ -14,4 +14,4 @@ std::string unknown_key(const std::string& name);
 /// An error for the first key that does not exist, and for a value where a table must be.
 Result<void> check_names(const toml::table& table);
 
-}  // namespace remuda
+}  // namespace remuda::job

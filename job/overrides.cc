@@ -8,7 +8,7 @@
 #include "job/names.h"
 #include "job/schema.h"
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 /// A TOML string. Its escapes are those of JSON, which takes one more character as it is: delete.
@@ -66,4 +66,4 @@ Result<void> apply_overrides(const JobOverrides& overrides, toml::table& table) 
   return {};
 }
 
-}  // namespace remuda
+}  // namespace remuda::job

@@ -6,9 +6,9 @@
 #include "base/result.h"
 #include "job/train_job.h"
 
-namespace remuda {
+namespace remuda::job {
 
 /// Applies settings in order, then replaces the devices. Errors name the flag.
 Result<void> apply_overrides(const JobOverrides& overrides, toml::table& table);
 
-}  // namespace remuda
+}  // namespace remuda::job

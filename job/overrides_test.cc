@@ -2,7 +2,7 @@
 
 #include "job/testing/job.h"
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 using ::testing::ElementsAre;
@@ -27,7 +27,7 @@ TEST(Set, TakesTomlValues) {
 }
 
 TEST(Set, TakesPlainText) {
-  EXPECT_EQ(set(kMlpJob, {"balance.policy=even"}).balance.policy, BalancePolicy::even);
+  EXPECT_EQ(set(kMlpJob, {"balance.policy=even"}).balance.policy, balance::BalancePolicy::even);
   EXPECT_EQ(set(kMlpJob, {"data.train.images=/a b/c=d\"e\\f"}).data.train.images, "/a b/c=d\"e\\f");
   EXPECT_EQ(set(kMlpJob, {"data.train.images=/a\nlabels=1"}).data.train.images, "/a\nlabels=1");
 }
@@ -76,7 +76,7 @@ TEST(Set, SendsDevicesToTheirFlag) {
 TEST(Set, OfAPolicyDropsTheFilesShares) {
   const std::string fixed = kMlpJob + "[balance]\npolicy = \"fixed\"\nshares = [3, 1]\n";
   const TrainJob job = set(fixed, {"balance.policy=even"});
-  EXPECT_EQ(job.balance.policy, BalancePolicy::even);
+  EXPECT_EQ(job.balance.policy, balance::BalancePolicy::even);
   EXPECT_TRUE(job.balance.shares.empty());
   EXPECT_THAT(error_of(fixed, {"balance.policy=even", "balance.shares=[1]"}), HasSubstr("--set balance.shares"));
 }
@@ -115,4 +115,4 @@ TEST(Devices, OfTheCommandLineAreCheckedToo) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::job

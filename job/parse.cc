@@ -10,7 +10,7 @@
 #include "job/schema.h"
 #include "job/train_job.h"
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 /// data.train = "FILE" -> data.train.tokens = "FILE"; the same for test.
@@ -98,4 +98,4 @@ Result<ParsedJob> parse_job(const std::string& text, const std::string& name, co
   return parse(text, name, overrides).map_error(on_one_line);
 }
 
-}  // namespace remuda
+}  // namespace remuda::job

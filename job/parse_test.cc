@@ -3,7 +3,7 @@
 
 #include "job/testing/job.h"
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 using ::testing::ElementsAre;
@@ -69,7 +69,7 @@ TEST(ParseJob, ReadsEveryKeyOfAnImageJob) {
                                .seed = 9223372036854775807u,
                                .check_every = 7,
                                .bucket_mib = 0.5},
-                     .balance = {BalancePolicy::fixed, {3, 1.5}},
+                     .balance = {balance::BalancePolicy::fixed, {3, 1.5}},
                      .devices = {{"cpu:0", 1}, {"cpu:1", 2}}};
   EXPECT_EQ(parsed->job, job);
 }
@@ -233,4 +233,4 @@ TEST(ParseJob, NamesTheLineOfAWrongDevice) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::job

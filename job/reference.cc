@@ -5,7 +5,7 @@
 #include "job/schema.h"
 #include "job/train_job.h"
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 std::string default_of(const Key& key) {
@@ -32,4 +32,4 @@ std::string job_reference() {
   return table.text();
 }
 
-}  // namespace remuda
+}  // namespace remuda::job

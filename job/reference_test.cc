@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "job/schema.h"
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -25,4 +25,4 @@ TEST(JobReference, TellsTypeDefaultAndWhatItIsFor) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::job

@@ -6,7 +6,7 @@
 
 #include "job/testing/job.h"
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 /// A worker reads the text under another name, in another folder.
@@ -58,4 +58,4 @@ TEST(JobText, NeedsNoCommandLineToReadBackChangedKinds) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::job

@@ -10,7 +10,7 @@
 #include "job/document.h"
 #include "job/schema.h"
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 /// Where a value was given, or the file when it was not.
@@ -106,17 +106,17 @@ Result<void> check_job(const TrainJob& job, toml::table& table, const std::strin
 
 Result<void> check_counts(const TrainJob& job, toml::table& table, const std::string& name) {
   const size_t devices = job.devices.size(), batch = job.train.global_batch, shares = job.balance.shares.size();
-  if (job.balance.policy == BalancePolicy::fixed && shares == 0)
+  if (job.balance.policy == balance::BalancePolicy::fixed && shares == 0)
     return usage_error(
         fmt::format("{}: balance.shares must have a weight for each device", place_of(table, "balance.shares", name)));
   if (devices == 0) return {};
   if (batch < devices)
     return usage_error(fmt::format("{}: train.global_batch is {}, but each of the {} devices needs at least one sample",
                                    place_of(table, "train.global_batch", name), batch, devices));
-  if (job.balance.policy == BalancePolicy::fixed && shares != devices)
+  if (job.balance.policy == balance::BalancePolicy::fixed && shares != devices)
     return usage_error(fmt::format("{}: balance.shares must have one weight per device, but has {} for {} device{}",
                                    place_of(table, "balance.shares", name), shares, devices, devices == 1 ? "" : "s"));
   return {};
 }
 
-}  // namespace remuda
+}  // namespace remuda::job

@@ -8,7 +8,7 @@
 #include "job/schema.h"
 #include "job/train_job.h"
 
-namespace remuda {
+namespace remuda::job {
 
 /// Whether the key is for jobs of this kind; see Key::when.
 bool belongs(const Key& key, toml::table& table);
@@ -22,4 +22,4 @@ Result<void> check_job(const TrainJob& job, toml::table& table, const std::strin
 /// Those that must fit the number of devices.
 Result<void> check_counts(const TrainJob& job, toml::table& table, const std::string& name);
 
-}  // namespace remuda
+}  // namespace remuda::job

@@ -2,7 +2,7 @@
 
 #include "job/testing/job.h"
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 const std::string kTwoDevices =
@@ -100,4 +100,4 @@ TEST(Rules, ThereIsOneSharePerDevice) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::job

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 #define MEMBER(path) [](TrainJob& job) -> auto& { return job.path; }
@@ -124,7 +124,7 @@ std::vector<Key> device_keys() {
   const auto slowdown = [](TrainJob& job) -> auto& { return last_device(job).slowdown; };
   return {
       {"balance.policy",
-       choice<BalancePolicy>({"auto", "even", "fixed"}, MEMBER(balance.policy)),
+       choice<balance::BalancePolicy>({"auto", "even", "fixed"}, MEMBER(balance.policy)),
        Need::optional,
        {},
        "how the batch is split over devices"},
@@ -163,4 +163,4 @@ std::string parent_of(const std::string& name) {
   return dot == std::string::npos ? "" : name.substr(0, dot);
 }
 
-}  // namespace remuda
+}  // namespace remuda::job

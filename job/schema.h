@@ -7,7 +7,7 @@
 
 #include "job/field.h"
 
-namespace remuda {
+namespace remuda::job {
 
 enum class Need {
   optional,
@@ -40,4 +40,4 @@ bool is_table_name(const std::string& name);
 /// "data.train.images" -> "data.train"; "data" -> "".
 std::string parent_of(const std::string& name);
 
-}  // namespace remuda
+}  // namespace remuda::job

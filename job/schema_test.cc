@@ -7,7 +7,7 @@
 
 #include "job/document.h"
 
-namespace remuda {
+namespace remuda::job {
 namespace {
 
 using ::testing::ElementsAre;
@@ -103,4 +103,4 @@ TEST(Expectation, ReadsAsASentence) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::job

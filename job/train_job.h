@@ -9,7 +9,7 @@
 #include "balance/policy.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::job {
 
 enum class DataFormat { idx, tokens };
 enum class Optimizer { sgd, adamw };
@@ -66,7 +66,7 @@ struct TrainSpec {
 };
 
 struct BalanceSpec {
-  BalancePolicy policy = BalancePolicy::automatic;
+  balance::BalancePolicy policy = balance::BalancePolicy::automatic;
   std::vector<double> shares;  ///< for fixed: one weight per device
 
   bool operator==(const BalanceSpec&) const = default;
@@ -112,4 +112,4 @@ Result<ParsedJob> parse_job(const std::string& text, const std::string& name, co
 /// Every key with its type, range, default and meaning, as text for a terminal.
 std::string job_reference();
 
-}  // namespace remuda
+}  // namespace remuda::job

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "device/fields.h"
 
-namespace remuda {
+namespace remuda::measure {
 namespace {
 
 constexpr int kVersion = 1;
@@ -179,4 +179,4 @@ Result<std::string> store_measured(const Inventory& inventory) {
   return path;
 }
 
-}  // namespace remuda
+}  // namespace remuda::measure

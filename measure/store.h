@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::measure {
 
 /// Adds to the inventory what is stored of its host, for devices that are there; in place of what it holds of the same
 /// device or pair. Nothing stored is no error; a file that cannot be understood is one, and says which it is.
@@ -23,4 +23,4 @@ Result<void> check_measured_store();
 /// stored of the same device or pair; all else stays. Returns the file's path.
 Result<std::string> store_measured(const Inventory& inventory);
 
-}  // namespace remuda
+}  // namespace remuda::measure

@@ -8,14 +8,14 @@
 #include "base/file.h"
 #include "base/testing/scratch_folder.h"
 
-namespace remuda {
+namespace remuda::measure {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-Device cpu(int index, std::vector<int> cores) {
+Device one_cpu(int index, std::vector<int> cores) {
   Device device{.id = "cpu:" + std::to_string(index), .index = index};
   device.cores = Reading(std::move(cores));
   return device;
@@ -23,7 +23,8 @@ Device cpu(int index, std::vector<int> cores) {
 
 /// A machine of two CPU devices with a core each, and a GPU.
 Inventory machine() {
-  return {.host = "here", .devices = {cpu(0, {0}), cpu(1, {1}), Device{.id = "GPU-1", .kind = DeviceKind::gpu}}};
+  return {.host = "here",
+          .devices = {one_cpu(0, {0}), one_cpu(1, {1}), Device{.id = "GPU-1", .kind = DeviceKind::gpu}}};
 }
 
 MeasuredDevice figures(const std::string& id, double gbps) {
@@ -107,7 +108,7 @@ TEST_F(Store, AnotherHostIsAnotherMachine) {
 TEST_F(Store, ACpuOfOtherCoresIsAnotherDevice) {
   ASSERT_TRUE(store_measured(measured_machine()));
   Inventory split = machine();
-  split.devices[0] = cpu(0, {0, 1});
+  split.devices[0] = one_cpu(0, {0, 1});
   split.devices.erase(split.devices.begin() + 1);
   const Inventory now = loaded(split);
   ASSERT_THAT(now.measured_devices, SizeIs(1));
@@ -157,4 +158,4 @@ TEST_F(Store, WithoutXdgItStandsInTheHomeFolder) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::measure

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using Mask = Board::Mask;
@@ -20,7 +20,7 @@ int groups_met(const std::vector<Mask>& groups, Mask set) {
 
 class Searcher {
  public:
-  Searcher(const Board& board, const RingTable* rings, const Wish& wish, size_t keep, Search& result)
+  Searcher(const Board& board, const topology::RingTable* rings, const Wish& wish, size_t keep, Search& result)
       : board_(board), rings_(rings), wish_(wish), keep_(keep), result_(result), left_(board.left_speeds) {
     all_whole_ = (wish.candidates & ~board.whole) == 0;
     for (Mask rest = wish.candidates; rest != 0; rest &= rest - 1)
@@ -78,7 +78,7 @@ class Searcher {
   }
 
   const Board& board_;
-  const RingTable* rings_;
+  const topology::RingTable* rings_;
   const Wish& wish_;
   const size_t keep_;
   Search& result_;
@@ -89,8 +89,8 @@ class Searcher {
 
 }  // namespace
 
-void search(const Board& board, const RingTable* rings, const Wish& wish, size_t keep, Search& search) {
+void search(const Board& board, const topology::RingTable* rings, const Wish& wish, size_t keep, Search& search) {
   Searcher(board, rings, wish, keep, search).run();
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

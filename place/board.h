@@ -7,15 +7,15 @@
 #include "place/standing.h"
 #include "topology/bottleneck.h"
 
-namespace remuda {
+namespace remuda::place {
 
 /// Plain data; bit i of a mask is device i.
 struct Board {
-  using Mask = RingTable::Mask;
+  using Mask = topology::RingTable::Mask;
 
-  Speeds speeds;       ///< of the links a ring may use
-  Speeds left_speeds;  ///< of the links that count among devices that stay free
-  Mask whole = 0;      ///< devices that nobody holds any part of
+  topology::Speeds speeds;       ///< of the links a ring may use
+  topology::Speeds left_speeds;  ///< of the links that count among devices that stay free
+  Mask whole = 0;                ///< devices that nobody holds any part of
   Mask cpus = 0;
   std::vector<Mask> models, speed_classes, numa_nodes, pcie_roots;  ///< each a partition of all devices
   std::vector<double> room;                                         ///< of each device, see Fit::room
@@ -42,6 +42,6 @@ struct Search {
 
 /// Tries every set of `wish.count` candidates and keeps the best `keep`. Exact: no set is better than best.front().
 /// `rings` is of board.speeds; null only where count is 1. Adds to `search`.
-void search(const Board& board, const RingTable* rings, const Wish& wish, size_t keep, Search& search);
+void search(const Board& board, const topology::RingTable* rings, const Wish& wish, size_t keep, Search& search);
 
-}  // namespace remuda
+}  // namespace remuda::place

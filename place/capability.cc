@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "place/version_number.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 struct Precision {
@@ -86,4 +86,4 @@ Reading<bool> Capability::of(const Device& device) const {
   return *has >= *VersionNumber::parse(since_);
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

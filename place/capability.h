@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "device/device.h"
 
-namespace remuda {
+namespace remuda::place {
 
 /// fp16, bf16, fp8, fp4   the hardware computes with it
 /// sm_80, sm80, 8.0       compute capability 8.0 or newer
@@ -30,4 +30,4 @@ class Capability {
   bool whole_ = false;                ///< a target must be named in full
 };
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using testing::HasSubstr;
@@ -72,4 +72,4 @@ TEST(Capability, ListsWhatCanBeAskedFor) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

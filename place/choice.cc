@@ -9,7 +9,7 @@
 
 #include "place/rates.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using Positions = std::vector<size_t>;
@@ -110,7 +110,8 @@ Chooser::Chooser(const Layout& layout, const Request& request, const std::vector
     only_gpus = only_gpus && (!fit.can_come() || device.kind == DeviceKind::gpu);
   }
   if (!only_gpus) {
-    own_matrix_ = make_matrix(layout.inventory(), with_left.size() <= RingTable::kMaxDevices ? with_left : can_come);
+    own_matrix_ = topology::make_matrix(layout.inventory(),
+                                        with_left.size() <= topology::RingTable::kMaxDevices ? with_left : can_come);
     matrix_ = &own_matrix_;
   }
   for (const Device* device : matrix_->devices) {
@@ -118,7 +119,7 @@ Chooser::Chooser(const Layout& layout, const Request& request, const std::vector
     keys_.push_back({model_key(*device), numa_key(*device), root_key(*device)});
   }
   speeds_ = speeds_for(layout.inventory(), *matrix_, request.link);
-  if (request.count < 2 || fits_.size() > RingTable::kMaxDevices) return;
+  if (request.count < 2 || fits_.size() > topology::RingTable::kMaxDevices) return;
   if (only_gpus) rings_ = layout.rings(request.link);
   if (!rings_) rings_ = &own_rings_.emplace(speeds_, static_cast<size_t>(request.count));
 }
@@ -136,11 +137,11 @@ Choice Chooser::choose(int count, const Positions& available) const {
   Choice choice;
   for (const Positions& family : families(available)) {
     if (family.size() < static_cast<size_t>(count)) continue;
-    if (fits_.size() <= RingTable::kMaxDevices)
+    if (fits_.size() <= topology::RingTable::kMaxDevices)
       search_board(everything(fits_.size()), family, count, choice);
-    else if (family.size() <= RingTable::kMaxDevices)
+    else if (family.size() <= topology::RingTable::kMaxDevices)
       search_board(family, family, count, choice);
-    else if (static_cast<size_t>(count) <= RingTable::kMaxDevices)
+    else if (static_cast<size_t>(count) <= topology::RingTable::kMaxDevices)
       search_pools(family, count, choice);
     else
       search_grown(family, count, choice);
@@ -149,8 +150,8 @@ Choice Chooser::choose(int count, const Positions& available) const {
   return choice;
 }
 
-Speeds Chooser::speeds_among(const Positions& members, const Speeds& speeds) const {
-  Speeds some;
+topology::Speeds Chooser::speeds_among(const Positions& members, const topology::Speeds& speeds) const {
+  topology::Speeds some;
   for (const size_t i : members) {
     some.emplace_back();
     for (const size_t j : members) some.back().push_back(speeds[i][j]);
@@ -180,8 +181,8 @@ Board Chooser::board(const Positions& members) const {
 
 void Chooser::search_board(const Positions& members, const Positions& family, int count, Choice& choice) const {
   const Board on = board(members);
-  std::optional<RingTable> own;
-  const RingTable* rings = count < 2 ? nullptr : rings_;
+  std::optional<topology::RingTable> own;
+  const topology::RingTable* rings = count < 2 ? nullptr : rings_;
   if (count > 1 && !rings) rings = &own.emplace(on.speeds, static_cast<size_t>(count));
   const Wish wish{.candidates = mask_of(family, members),
                   .count = count,
@@ -213,7 +214,7 @@ void Chooser::search_pools(const Positions& family, int count, Choice& choice) c
   std::set<Positions> pools;
   for (const size_t seed : family) {
     if (pools.size() == kMostPools) break;
-    const Positions pool = nearest(seed, family, RingTable::kMaxDevices);
+    const Positions pool = nearest(seed, family, topology::RingTable::kMaxDevices);
     if (pools.insert(pool).second) search_board(pool, pool, count, choice);
   }
 }
@@ -235,7 +236,7 @@ void Chooser::search_grown(const Positions& family, int count, Choice& choice) c
       nodes.insert(keys_[i].numa);
       roots.insert(keys_[i].root);
     }
-    const auto tree = best_tree(speeds_among(members, speeds_));
+    const auto tree = topology::best_tree(speeds_among(members, speeds_));
     standing.ring_gbps = tree ? tree->gbps : 0;
     standing.models = static_cast<int>(models.size());
     standing.numa_nodes = static_cast<int>(nodes.size());
@@ -244,10 +245,10 @@ void Chooser::search_grown(const Positions& family, int count, Choice& choice) c
   }
 }
 
-std::optional<Ring> Chooser::ring(const Positions& members) const {
-  if (members.size() < 2 || members.size() > RingTable::kMaxDevices) return std::nullopt;
+std::optional<topology::Ring> Chooser::ring(const Positions& members) const {
+  if (members.size() < 2 || members.size() > topology::RingTable::kMaxDevices) return std::nullopt;
   if (rings_) return rings_->ring(mask_of(members, everything(fits_.size())));
-  auto ring = RingTable(speeds_among(members, speeds_)).ring((Mask{1} << members.size()) - 1);
+  auto ring = topology::RingTable(speeds_among(members, speeds_)).ring((Mask{1} << members.size()) - 1);
   if (!ring) return std::nullopt;
   for (size_t& device : ring->order) device = members[device];
   ring->bottleneck.a = members[ring->bottleneck.a];
@@ -263,15 +264,15 @@ Positions Chooser::left(const Positions& members) const {
 }
 
 std::optional<Chooser::Best> Chooser::best_pair(const Positions& devices) const {
-  if (devices.size() > RingTable::kMaxDevices) return std::nullopt;
+  if (devices.size() > topology::RingTable::kMaxDevices) return std::nullopt;
   const auto best = Left(board(devices).left_speeds).pair((Mask{1} << devices.size()) - 1);
   return best ? std::optional(Best{positions_of(best->devices, devices), best->gbps}) : std::nullopt;
 }
 
 std::optional<Chooser::Best> Chooser::best_four(const Positions& devices) const {
-  if (devices.size() > RingTable::kMaxDevices) return std::nullopt;
+  if (devices.size() > topology::RingTable::kMaxDevices) return std::nullopt;
   const auto best = Left(board(devices).left_speeds).four((Mask{1} << devices.size()) - 1);
   return best ? std::optional(Best{positions_of(best->devices, devices), best->gbps}) : std::nullopt;
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -11,7 +11,7 @@
 #include "place/layout.h"
 #include "place/request.h"
 
-namespace remuda {
+namespace remuda::place {
 
 /// A set of devices and its standing.
 struct Option {
@@ -43,11 +43,11 @@ class Chooser {
 
   /// Every device that could come into question now or later, and at least those that stay free beside them where they
   /// fit on one board.
-  const Matrix& matrix() const { return *matrix_; }
+  const topology::Matrix& matrix() const { return *matrix_; }
   const Fit& fit(size_t position) const { return *fits_[position]; }
   /// The best ring of a set by links that the request allows; nothing for fewer than two devices, for more than 16 and
   /// where there is none.
-  std::optional<Ring> ring(const std::vector<size_t>& members) const;
+  std::optional<topology::Ring> ring(const std::vector<size_t>& members) const;
   /// Devices that nobody holds and that are not members.
   std::vector<size_t> left(const std::vector<size_t>& members) const;
   /// Best pair and four among them, as positions; nothing for more than 16 and where links are not known.
@@ -64,7 +64,7 @@ class Chooser {
   Choice choose(int count, const Positions& available) const;
   std::vector<Positions> families(const Positions& available) const;
   Board board(const Positions& members) const;
-  Speeds speeds_among(const Positions& members, const Speeds& speeds) const;
+  topology::Speeds speeds_among(const Positions& members, const topology::Speeds& speeds) const;
   void search_board(const Positions& members, const Positions& family, int count, Choice& choice) const;
   void search_pools(const Positions& family, int count, Choice& choice) const;
   void search_grown(const Positions& family, int count, Choice& choice) const;
@@ -74,15 +74,16 @@ class Chooser {
   const Layout& layout_;
   const Request& request_;
   std::vector<const Fit*> fits_;  ///< by position
-  Matrix own_matrix_;             ///< unless the layout's serves
-  const Matrix* matrix_;
-  Speeds speeds_;  ///< of links that the request allows
+  topology::Matrix own_matrix_;   ///< unless the layout's serves
+  const topology::Matrix* matrix_;
+  topology::Speeds speeds_;  ///< of links that the request allows
   struct Keys {
     std::string model, numa, root;  ///< equal where devices are alike, or stand together
   };
   std::vector<Keys> keys_;  ///< by position
-  std::optional<RingTable> own_rings_;
-  const RingTable* rings_ = nullptr;  ///< over all devices of the matrix; null where they are too many or count is 1
+  std::optional<topology::RingTable> own_rings_;
+  const topology::RingTable* rings_ =
+      nullptr;  ///< over all devices of the matrix; null where they are too many or count is 1
 };
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -7,7 +7,7 @@
 
 #include "place/rates.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using Positions = std::vector<size_t>;
@@ -45,16 +45,16 @@ class Explainer {
     const auto ring = chooser_.ring(members);
     if (!ring) return std::nullopt;
     const auto& [gbps, a, b] = ring->bottleneck;
-    const Matrix::Pair& pair = chooser_.matrix().pairs[a][b];
+    const topology::Matrix::Pair& pair = chooser_.matrix().pairs[a][b];
     return Explanation::Ring{gbps, label(a), label(b), pair.label, pair.speed ? pair.speed->reason : ""};
   }
 
   std::vector<Explanation::Pair> links(const Positions& members) const {
     std::vector<Explanation::Pair> links;
-    if (members.size() > RingTable::kMaxDevices) return links;
+    if (members.size() > topology::RingTable::kMaxDevices) return links;
     for (size_t i = 0; i < members.size(); ++i)
       for (size_t j = i + 1; j < members.size(); ++j) {
-        const Matrix::Pair& pair = chooser_.matrix().pairs[members[i]][members[j]];
+        const topology::Matrix::Pair& pair = chooser_.matrix().pairs[members[i]][members[j]];
         links.push_back({label(members[i]), label(members[j]), pair.label});
         if (!pair.speed) continue;
         links.back().gbps = pair.speed->gbps;
@@ -121,7 +121,7 @@ void add_notes(const Request& request, const std::vector<const Device*>& devices
                Explanation& out) {
   if (!choice.exhaustive)
     out.notes.emplace_back(
-        request.count > static_cast<int>(RingTable::kMaxDevices)
+        request.count > static_cast<int>(topology::RingTable::kMaxDevices)
             ? "more than 16 devices are wanted: sets were grown from each device, and the best tree stands for the ring"
             : "more than 16 devices suit: only sets among the 16 that stand nearest to each device were looked at");
   if (!request.any_model && devices.size() > 1 &&
@@ -161,4 +161,4 @@ Placement explain(const Layout& layout, const Request& request, const std::vecto
   return placement;
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

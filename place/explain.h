@@ -4,7 +4,7 @@
 #include "place/choice.h"
 #include "place/place.h"
 
-namespace remuda {
+namespace remuda::place {
 
 /// `choice` has at least one option.
 Placement explain(const Layout& layout, const Request& request, const std::vector<Fit>& fits, const Chooser& chooser,
@@ -17,4 +17,4 @@ Refusal refuse(const Layout& layout, const Request& request, const std::vector<F
 /// The devices that the request asked about and that cannot be taken now, with their reasons.
 std::vector<Explanation::Rejected> rejected(const Layout& layout, const std::vector<Fit>& fits);
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -10,7 +10,7 @@
 #include "place/health.h"
 #include "place/quantity.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using State = Fit::State;
@@ -165,4 +165,4 @@ Result<std::vector<Fit>> fit_all(const Inventory& inventory, const Request& requ
   return fits;
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

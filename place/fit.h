@@ -8,7 +8,7 @@
 #include "place/held.h"
 #include "place/request.h"
 
-namespace remuda {
+namespace remuda::place {
 
 struct Fit {
   enum class State {
@@ -33,4 +33,4 @@ Result<std::vector<Fit>> fit_all(const Inventory& inventory, const Request& requ
 /// Whether the request means partitions too: it asks for part of a device, or its condition asks about partitions.
 bool means_partitions(const Request& request);
 
-}  // namespace remuda
+}  // namespace remuda::place

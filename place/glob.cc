@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 bool same(char a, char b) {
@@ -38,4 +38,4 @@ bool model_matches(std::string_view pattern, std::string_view vendor, std::strin
   return has_maker && glob_matches(pattern, model.substr(vendor.size() + 1));
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

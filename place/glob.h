@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace remuda {
+namespace remuda::place {
 
 /// In time proportional to the product of the lengths, whatever the pattern.
 bool glob_matches(std::string_view pattern, std::string_view text);
@@ -12,4 +12,4 @@ bool glob_matches(std::string_view pattern, std::string_view text);
 /// "NVIDIA A100-SXM4-80GB" of vendor "NVIDIA".
 bool model_matches(std::string_view pattern, std::string_view vendor, std::string_view model);
 
-}  // namespace remuda
+}  // namespace remuda::place

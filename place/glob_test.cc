@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 TEST(Glob, KnowsStarsAndQuestionMarks) {
@@ -32,4 +32,4 @@ TEST(Model, MatchesWithAndWithoutTheMaker) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

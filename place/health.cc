@@ -5,7 +5,7 @@
 
 #include "device/fields.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 struct HarmlessError {
@@ -71,4 +71,4 @@ std::optional<std::string> ailment(const Inventory& inventory, const Device& dev
   return of_parent ? std::optional(fmt::format("is part of {}, which {}", parent->label(), *of_parent)) : std::nullopt;
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

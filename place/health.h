@@ -6,7 +6,7 @@
 
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::place {
 
 /// Why nothing may be placed on `device` until it is mended, as half a sentence ("is lost: ..."); nothing when it is
 /// well. A partition is as well as its GPU.
@@ -18,4 +18,4 @@ bool is_unknown(const Device& device);
 /// Whether a driver's fatal error code tells of the program's fault and leaves the device well.
 bool is_harmless_error(int code);
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -4,7 +4,7 @@
 
 #include "place/testing/machine.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using testing::HasSubstr;
@@ -64,4 +64,4 @@ TEST(Health, APartitionIsAsWellAsItsGpu) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 std::string holder_of(const std::vector<const Process*>& processes) {
@@ -44,4 +44,4 @@ std::vector<Held> held_by_processes(const Inventory& inventory) {
   return held;
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

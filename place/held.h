@@ -7,7 +7,7 @@
 
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::place {
 
 struct Held {
   std::string device;             ///< its id
@@ -21,4 +21,4 @@ struct Held {
 /// only draw on a screen hold nothing.
 std::vector<Held> held_by_processes(const Inventory& inventory);
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -4,7 +4,7 @@
 
 #include "place/testing/machine.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using testing::IsEmpty;
@@ -45,4 +45,4 @@ TEST(HeldByProcesses, OfACutGpuThePartitionsAreHeld) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

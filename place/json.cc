@@ -1,6 +1,6 @@
 #include "place/place.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 Json list(const std::vector<std::string>& texts) {
@@ -74,4 +74,4 @@ Json to_json(const Refusal& refusal) {
   return json;
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 std::vector<const Device*> whole_gpus(const Inventory& inventory) {
@@ -22,25 +22,25 @@ bool serves(const Link& link, LinkNeed need) {
 }  // namespace
 
 Layout::Layout(const Inventory& inventory)
-    : inventory_(&inventory), matrix_(make_matrix(inventory, whole_gpus(inventory))) {}
+    : inventory_(&inventory), matrix_(topology::make_matrix(inventory, whole_gpus(inventory))) {}
 
 void Layout::prepare() {
-  if (matrix_.devices.size() > RingTable::kMaxDevices) return;
+  if (matrix_.devices.size() > topology::RingTable::kMaxDevices) return;
   for (const auto& [need, word] : Words<LinkNeed>::table)
     rings_[static_cast<size_t>(need)].emplace(speeds_for(*inventory_, matrix_, need));
 }
 
-const RingTable* Layout::rings(LinkNeed need) const {
+const topology::RingTable* Layout::rings(LinkNeed need) const {
   const auto& rings = rings_[static_cast<size_t>(need)];
   return rings ? &*rings : nullptr;
 }
 
-Speeds speeds_for(const Inventory& inventory, const Matrix& matrix, LinkNeed need) {
-  Speeds all = matrix.speeds();
+topology::Speeds speeds_for(const Inventory& inventory, const topology::Matrix& matrix, LinkNeed need) {
+  topology::Speeds all = matrix.speeds();
   if (need == LinkNeed::any) return all;
   std::unordered_map<std::string_view, size_t> positions;
   for (size_t i = 0; i < matrix.devices.size(); ++i) positions.emplace(matrix.devices[i]->id, i);
-  Speeds speeds(all.size(), std::vector<double>(all.size(), 0));
+  topology::Speeds speeds(all.size(), std::vector<double>(all.size(), 0));
   for (const Link& link : inventory.links) {
     const auto a = positions.find(link.a), b = positions.find(link.b);
     if (a == positions.end() || b == positions.end() || !serves(link, need)) continue;
@@ -50,4 +50,4 @@ Speeds speeds_for(const Inventory& inventory, const Matrix& matrix, LinkNeed nee
   return speeds;
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

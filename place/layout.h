@@ -10,7 +10,7 @@
 #include "topology/bottleneck.h"
 #include "topology/matrix.h"
 
-namespace remuda {
+namespace remuda::place {
 
 /// Immutable after prepare(); then any thread may place with it.
 class Layout {
@@ -24,17 +24,17 @@ class Layout {
 
   const Inventory& inventory() const { return *inventory_; }
   /// The whole GPUs, in inventory order; none where there are more than Request::kMostDevices.
-  const Matrix& matrix() const { return matrix_; }
+  const topology::Matrix& matrix() const { return matrix_; }
   /// Rings over matrix().devices; null before prepare() and for more than RingTable::kMaxDevices.
-  const RingTable* rings(LinkNeed need) const;
+  const topology::RingTable* rings(LinkNeed need) const;
 
  private:
   const Inventory* inventory_;
-  Matrix matrix_;
-  std::array<std::optional<RingTable>, Words<LinkNeed>::table.size()> rings_;
+  topology::Matrix matrix_;
+  std::array<std::optional<topology::RingTable>, Words<LinkNeed>::table.size()> rings_;
 };
 
 /// The speed of each pair of the matrix that `need` lets a ring use; 0 elsewhere.
-Speeds speeds_for(const Inventory& inventory, const Matrix& matrix, LinkNeed need);
+topology::Speeds speeds_for(const Inventory& inventory, const topology::Matrix& matrix, LinkNeed need);
 
-}  // namespace remuda
+}  // namespace remuda::place

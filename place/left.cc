@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using Mask = Left::Mask;
@@ -16,7 +16,7 @@ constexpr Mask bit(size_t device) { return Mask{1} << device; }
 size_t first_of(Mask mask) { return static_cast<size_t>(std::countr_zero(mask)); }
 
 struct Members {
-  std::array<size_t, RingTable::kMaxDevices> at{};
+  std::array<size_t, topology::RingTable::kMaxDevices> at{};
   size_t count = 0;
 
   explicit Members(Mask mask) {
@@ -40,7 +40,7 @@ class FourLargest {
 
 }  // namespace
 
-Left::Left(const Speeds& speeds) : speeds_(speeds) {
+Left::Left(const topology::Speeds& speeds) : speeds_(speeds) {
   for (size_t i = 0; i < speeds.size(); ++i) {
     std::map<double, Mask, std::greater<>> peers;
     for (size_t j = 0; j < speeds.size(); ++j)
@@ -133,4 +133,4 @@ double Left::worth_above(double enough, Mask free) const {
   return without_four + (best ? best->gbps / four_ : 0);
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

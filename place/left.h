@@ -6,7 +6,7 @@
 
 #include "topology/bottleneck.h"
 
-namespace remuda {
+namespace remuda::place {
 
 /// Over at most RingTable::kMaxDevices devices.
 ///
@@ -17,9 +17,9 @@ namespace remuda {
 /// device take those. A term whose divisor is 0 is left out.
 class Left {
  public:
-  using Mask = RingTable::Mask;
+  using Mask = topology::RingTable::Mask;
 
-  explicit Left(const Speeds& speeds);
+  explicit Left(const topology::Speeds& speeds);
 
   double worth(Mask free) const;
   /// The same, or some value not above `enough` as soon as it is certain not to exceed `enough`.
@@ -50,10 +50,10 @@ class Left {
   double most_worth(Mask free) const;
   double ring_of_four(size_t a, size_t b, size_t c, size_t d) const;
 
-  const Speeds speeds_;
+  const topology::Speeds speeds_;
   std::vector<std::vector<Reach>> reaches_;  ///< of each device: its peers by speed, fastest first
   std::vector<double> fastest_;              ///< of each device: its fastest link
   double pair_ = 0, four_ = 0;
 };
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -3,17 +3,17 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
-Speeds pairs_of_four() {
-  Speeds speeds(4, std::vector<double>(4, 10));
+topology::Speeds pairs_of_four() {
+  topology::Speeds speeds(4, std::vector<double>(4, 10));
   speeds[0][1] = speeds[1][0] = speeds[2][3] = speeds[3][2] = 100;
   return speeds;
 }
 
-Speeds arbitrary_speeds(size_t n) {
-  Speeds speeds(n, std::vector<double>(n, 0));
+topology::Speeds arbitrary_speeds(size_t n) {
+  topology::Speeds speeds(n, std::vector<double>(n, 0));
   for (size_t i = 0; i < n; ++i)
     for (size_t j = 0; j < i; ++j) speeds[i][j] = speeds[j][i] = *rc::gen::element(0.0, 10.0, 25.0, 50.0);
   return speeds;
@@ -38,7 +38,7 @@ TEST(Left, NamesThePairAndTheFour) {
 }
 
 TEST(Left, IsNothingWhereNoLinkIsKnown) {
-  const Left left(Speeds(4, std::vector<double>(4, 0)));
+  const Left left(topology::Speeds(4, std::vector<double>(4, 0)));
   EXPECT_EQ(left.worth(0b1111), 0);
   EXPECT_FALSE(left.pair(0b1111));
   EXPECT_FALSE(left.four(0b1111));
@@ -46,9 +46,9 @@ TEST(Left, IsNothingWhereNoLinkIsKnown) {
 
 RC_GTEST_PROP(Left, PairAndFourAreThoseOfTheRingTable, ()) {
   const auto n = *rc::gen::inRange<size_t>(2, 8);
-  const Speeds speeds = arbitrary_speeds(n);
+  const topology::Speeds speeds = arbitrary_speeds(n);
   const Left left(speeds);
-  const RingTable rings(speeds);
+  const topology::RingTable rings(speeds);
   const auto free = *rc::gen::inRange<Left::Mask>(0, Left::Mask{1} << n);
   double pair = 0, four = 0;
   for (Left::Mask set = free; set != 0; set = (set - 1) & free) {
@@ -69,4 +69,4 @@ RC_GTEST_PROP(Left, WorthMayStopOnlyBelowWhatIsEnough, ()) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

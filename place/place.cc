@@ -2,7 +2,7 @@
 
 #include "place/explain.h"
 
-namespace remuda {
+namespace remuda::place {
 
 Result<Answer> place(const Layout& layout, const Request& request, std::span<const Held> held) {
   REMUDA_TRY(check(request));
@@ -14,4 +14,4 @@ Result<Answer> place(const Layout& layout, const Request& request, std::span<con
   return explain(layout, request, fits, chooser, choice);
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -21,7 +21,7 @@
 #include "place/layout.h"
 #include "place/request.h"
 
-namespace remuda {
+namespace remuda::place {
 
 /// Devices are named by label (gpu:0) in an explanation: it is for people.
 struct Explanation {
@@ -100,4 +100,4 @@ std::string explanation_text(const Placement& placement);
 /// What follows the sentence: who holds what and since when, and what was rejected.
 std::string refusal_text(const Refusal& refusal);
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -4,7 +4,7 @@
 
 #include "place/testing/machine.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using testing::Contains;
@@ -232,4 +232,4 @@ TEST(Place, RefusesRequestsThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

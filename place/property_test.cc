@@ -8,7 +8,7 @@
 
 #include "place/testing/machine.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 struct Case {
@@ -224,4 +224,4 @@ RC_GTEST_PROP(Place, ARefusalIsNeverOnlyWhenTheIdleMachineRefusesToo, ()) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 constexpr double kLargest = 9e18;
@@ -56,4 +56,4 @@ std::string amount_text(int64_t bytes) {
   return fmt::format("{} {}", std::floor(value * 100) / 100, kUnits[unit]);
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

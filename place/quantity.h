@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace remuda {
+namespace remuda::place {
 
 /// "24GiB", "24Gi", "24g", "1073741824" -> bytes; nothing when it is no amount. K, M, G, T and P count in thousands,
 /// with an i in 1024s; a B may follow; case does not matter.
@@ -18,4 +18,4 @@ std::optional<double> parse_part(std::string_view text);
 /// 42949672960 -> "40 GiB", 25757220864 -> "23.98 GiB": two digits at most, and never rounded up to what is not there.
 std::string amount_text(int64_t bytes);
 
-}  // namespace remuda
+}  // namespace remuda::place

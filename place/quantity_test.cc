@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 TEST(Amount, IsReadInThousandsAndIn1024s) {
@@ -33,4 +33,4 @@ TEST(AmountText, NeverRoundsUp) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using Devices = std::span<const Device* const>;
@@ -57,4 +57,4 @@ std::vector<double> shares_of(const Rates& rates) {
   return shares;
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

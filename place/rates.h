@@ -7,7 +7,7 @@
 
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::place {
 
 struct Rates {
   std::vector<double> values;  ///< one per device, above 0, in a unit of their own
@@ -21,4 +21,4 @@ Rates rates_of(const Inventory& inventory, std::span<const Device* const> device
 /// The rates as parts of one.
 std::vector<double> shares_of(const Rates& rates);
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -4,7 +4,7 @@
 
 #include "place/testing/machine.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using testing::DoubleEq;
@@ -46,4 +46,4 @@ TEST(Rates, AreElseEqual) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

@@ -3,7 +3,7 @@
 
 #include "place/testing/machine.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using testing::ElementsAre;
@@ -96,4 +96,4 @@ TEST(RecordedMachine, OfACutGpuThePartitions) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

@@ -8,7 +8,7 @@
 #include "place/health.h"
 #include "place/quantity.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using State = Fit::State;
@@ -198,4 +198,4 @@ Refusal refuse(const Layout& layout, const Request& request, const std::vector<F
   return refusal;
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

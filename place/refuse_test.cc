@@ -2,7 +2,7 @@
 
 #include "place/testing/machine.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using testing::HasSubstr;
@@ -127,4 +127,4 @@ TEST(NotNow, ALostDeviceThatTellsNothingMayBeWhatIsWanted) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

@@ -1,11 +1,20 @@
 #include "place/request.h"
 
 #include <fmt/format.h>
+#include <tuple>
 
 #include "base/text.h"
 #include "place/quantity.h"
 
-namespace remuda {
+namespace remuda::place {
+
+bool operator==(const Request& a, const Request& b) {
+  const auto plain = [](const Request& r) {
+    return std::tie(r.count, r.memory_bytes, r.model, r.link, r.any_model, r.devices, r.share, r.cpu);
+  };
+  const auto text = [](const auto& part) { return part ? part->text() : ""; };
+  return plain(a) == plain(b) && text(a.capability) == text(b.capability) && text(a.where) == text(b.where);
+}
 
 Result<void> check(const Request& request) {
   constexpr size_t kLongestModel = 256;
@@ -35,4 +44,4 @@ std::string conditions_text(const Request& request, bool of_several) {
   return parts.empty() ? "can be taken" : fmt::format("{}", fmt::join(parts, " and "));
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -11,7 +11,7 @@
 #include "place/capability.h"
 #include "place/where.h"
 
-namespace remuda {
+namespace remuda::place {
 
 /// What must join the devices of a set: a ring through all of them that uses only such links.
 enum class LinkNeed {
@@ -19,11 +19,16 @@ enum class LinkNeed {
   p2p,     ///< each reads the other's memory directly
   nvlink,  ///< direct links beside PCIe: NVLink, and its like of other makers
 };
+
+}  // namespace remuda::place
+
 template <>
-struct Words<LinkNeed> {
-  static constexpr std::array table{std::pair{LinkNeed::any, "any"}, std::pair{LinkNeed::p2p, "p2p"},
-                                    std::pair{LinkNeed::nvlink, "nvlink"}};
+struct remuda::Words<remuda::place::LinkNeed> {
+  static constexpr std::array table{std::pair{place::LinkNeed::any, "any"}, std::pair{place::LinkNeed::p2p, "p2p"},
+                                    std::pair{place::LinkNeed::nvlink, "nvlink"}};
 };
+
+namespace remuda::place {
 
 struct Request {
   static constexpr int kMostDevices = 256;
@@ -43,6 +48,9 @@ struct Request {
   bool is_static() const { return devices.size() == static_cast<size_t>(count); }
 };
 
+/// Whether both ask for the same in the same words.
+bool operator==(const Request& a, const Request& b);
+
 /// A usage error of one sentence when the numbers make no sense.
 Result<void> check(const Request& request);
 
@@ -50,4 +58,4 @@ Result<void> check(const Request& request);
 /// can do bf16", "have ...", "can be taken" where nothing in particular is asked.
 std::string conditions_text(const Request& request, bool of_several);
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -2,7 +2,7 @@
 
 #include <tuple>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 /// Less is better.
@@ -19,4 +19,4 @@ bool is_better(const Standing& a, const Standing& b) {
   return a.left > b.left;
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace remuda {
+namespace remuda::place {
 
 /// The criteria, the first that differs decides. Ties go to the set whose devices come first in the inventory.
 struct Standing {
@@ -25,4 +25,4 @@ bool is_better(const Standing& a, const Standing& b);
 /// The same, whatever `left` is.
 bool is_better_but_for_left(const Standing& a, const Standing& b);
 
-}  // namespace remuda
+}  // namespace remuda::place

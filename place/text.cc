@@ -7,7 +7,7 @@
 #include "base/table.h"
 #include "place/place.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 /// "label  rest", the labels of one block below one another.
@@ -101,4 +101,4 @@ std::string refusal_text(const Refusal& refusal) {
   return text + (refusal.blockers.empty() ? rejected_text(refusal.rejected) : "");
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

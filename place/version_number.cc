@@ -2,7 +2,7 @@
 
 #include "base/number.h"
 
-namespace remuda {
+namespace remuda::place {
 
 std::optional<VersionNumber> VersionNumber::parse(std::string_view text) {
   constexpr size_t kMostParts = 6, kMostDigits = 9;
@@ -21,4 +21,4 @@ std::optional<VersionNumber> VersionNumber::parse(std::string_view text) {
   return version;
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace remuda {
+namespace remuda::place {
 
 /// Numbers between dots. 8 and 8.0 are equal, 12.10 is newer than 12.9.
 struct VersionNumber {
@@ -17,4 +17,4 @@ struct VersionNumber {
   auto operator<=>(const VersionNumber&) const = default;
 };
 
-}  // namespace remuda
+}  // namespace remuda::place

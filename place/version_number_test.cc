@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 VersionNumber version(const char* text) { return VersionNumber::parse(text).value(); }
@@ -20,4 +20,4 @@ TEST(VersionNumber, IsNothingElse) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

@@ -7,7 +7,7 @@
 #include "place/glob.h"
 #include "place/where_node.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using Kind = WhereNode::Kind;
@@ -111,4 +111,4 @@ Where::Verdict Where::test(const Inventory& inventory, const Device& device) con
 
 bool Where::names(std::string_view attribute) const { return asks_for(*root_, attribute); }
 
-}  // namespace remuda
+}  // namespace remuda::place

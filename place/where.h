@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::place {
 
 struct WhereNode;
 
@@ -43,4 +43,4 @@ class Where {
   std::shared_ptr<const WhereNode> root_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using Value = Reading<AttributeValue>;
@@ -77,4 +77,4 @@ const Attribute* find_attribute(std::string_view name) {
   return found == std::end(kAttributes) ? nullptr : found;
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -7,7 +7,7 @@
 
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::place {
 
 enum class AttributeType {
   text,     ///< compared as a whole, or with =~
@@ -31,4 +31,4 @@ std::span<const Attribute> attributes();
 /// Nothing when there is none of that name.
 const Attribute* find_attribute(std::string_view name);
 
-}  // namespace remuda
+}  // namespace remuda::place

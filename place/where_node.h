@@ -9,7 +9,7 @@
 #include "place/version_number.h"
 #include "place/where_attributes.h"
 
-namespace remuda {
+namespace remuda::place {
 
 struct WhereNode {
   enum class Kind { any, all, negation, comparison };
@@ -26,4 +26,4 @@ struct WhereNode {
 
 Result<WhereNode> parse_where(std::string_view text);
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -7,7 +7,7 @@
 #include "place/where.h"
 #include "place/where_node.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using Op = WhereNode::Op;
@@ -241,4 +241,4 @@ class Parser {
 
 Result<WhereNode> parse_where(std::string_view text) { return Parser(text).parse(); }
 
-}  // namespace remuda
+}  // namespace remuda::place

@@ -4,7 +4,7 @@
 
 #include "place/where_attributes.h"
 
-namespace remuda {
+namespace remuda::place {
 namespace {
 
 using testing::ElementsAre;
@@ -122,4 +122,4 @@ TEST(Attributes, AllCanBeRead) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::place

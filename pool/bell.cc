@@ -15,7 +15,7 @@
 #include "pool/files.h"
 #include "process/process_id.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -32,7 +32,7 @@ std::vector<std::string> bells_in(const std::string& folder) {
 bool is_left(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   const auto parts = split(name, '.');
-  ProcessId owner = own_process_id();  // for the boot id
+  process::ProcessId owner = process::own_process_id();  // for the boot id
   if (parts.size() != 4) return false;
   const auto pid_namespace = parse_number<decltype(owner.pid_namespace)>(parts[0]);
   const auto pid = parse_number<int>(parts[1]);
@@ -63,7 +63,7 @@ Result<Bell> Bell::hang(const std::string& folder) {
   static std::atomic<int> number = 0;
   REMUDA_TRY(make_like_parent(folder));
   sweep(folder);
-  const ProcessId self = own_process_id();
+  const process::ProcessId self = process::own_process_id();
   std::string path = fmt::format("{}/{}.{}.{}.{}", folder, self.pid_namespace, self.pid, self.start_ticks, ++number);
   const auto refuse = [&] { return failed(fmt::format("cannot make the pipe {}: {}", path, errno_text(errno))); };
   ::unlink(path.c_str());  // left by a process of an earlier boot
@@ -92,4 +92,4 @@ void Bell::hush() {
   }
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

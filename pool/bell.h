@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 /// One thread.
 class Bell {
@@ -38,4 +38,4 @@ class Bell {
   pid_t owner_;  ///< a forked child leaves the bell alone
 };
 
-}  // namespace remuda
+}  // namespace remuda::pool

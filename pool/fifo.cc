@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 bool has_reader(const std::string& path) {
   const Fd end(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
@@ -21,4 +21,4 @@ bool is_new(const std::string& path) {
   return !error && std::filesystem::file_time_type::clock::now() - made < kNew;
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace remuda {
+namespace remuda::pool {
 
 /// Whether somebody holds it open for reading; true where that cannot be told.
 bool has_reader(const std::string& path);
@@ -11,4 +11,4 @@ bool has_reader(const std::string& path);
 /// Whether it was made just now: its maker may be about to open it.
 bool is_new(const std::string& path);
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 constexpr mode_t kFolderMode = 0700;
@@ -75,4 +75,4 @@ Result<void> create_file(const std::string& path, const std::string& content) {
   return {};
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 /// Makes a folder in one that is there, with its group and the group's permissions.
 Result<void> make_like_parent(const std::string& path);
@@ -18,4 +18,4 @@ Result<void> share_with_group(const std::string& path, const std::string& folder
 /// its folder before anybody can see it.
 Result<void> create_file(const std::string& path, const std::string& content);
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -13,7 +13,7 @@
 #include "base/state_folder.h"
 #include "pool/pool.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -56,4 +56,4 @@ Result<std::string> pool_folder(const std::string& machine_file) {
   return pool_folder_beside(kSharedPool, machine_file);
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

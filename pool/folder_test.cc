@@ -11,7 +11,7 @@
 #include "pool/testing/pool.h"
 #include "process/testing/in_child.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,7 +43,7 @@ TEST_F(PoolFolder, IsTheSharedOneWhereThatIs) {
 TEST_F(PoolFolder, IsTheUsersOwnWhereTheSharedOneIsNotForThem) {
   fs::create_directory(folder.path("shared"));
   fs::permissions(folder.path(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
-  const auto child = in_child([&](const Say&) -> std::string {
+  const auto child = process::in_child([&](const process::Say&) -> std::string {
     return ::setgid(12345) != 0 || ::setuid(12345) != 0 ? "skip: the user cannot be changed" : at("");
   });
   if (child.said.starts_with("skip")) GTEST_SKIP() << child.said;
@@ -76,4 +76,4 @@ TEST_F(PoolFolder, NeedsAPlace) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -4,7 +4,7 @@
 
 #include "device/fields.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 bool succeeded(const Job& job) {
   return job.state == JobState::ended && job.exit_status == 0 && job.signal == 0 && !job.cancelled;
@@ -36,4 +36,4 @@ const Job* PoolState::find(int64_t id) const {
   return found != jobs.end() && found->id == id ? &*found : nullptr;
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -18,25 +18,30 @@
 #include "pool/request_json.h"
 #include "process/process_id.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 enum class JobState {
   waiting,  ///< in the queue
   running,  ///< holds its leases
   ended,    ///< its last process is gone; exit_status or signal says how
 };
+}  // namespace remuda::pool
+
 template <>
-struct Words<JobState> {
-  static constexpr std::array table{std::pair{JobState::waiting, "waiting"}, std::pair{JobState::running, "running"},
-                                    std::pair{JobState::ended, "ended"}};
+struct remuda::Words<remuda::pool::JobState> {
+  static constexpr std::array table{std::pair{pool::JobState::waiting, "waiting"},
+                                    std::pair{pool::JobState::running, "running"},
+                                    std::pair{pool::JobState::ended, "ended"}};
 };
+
+namespace remuda::pool {
 
 struct Job {
   int64_t id = 0;  ///< given by the pool, ascending, never used again
   std::string user;
   int uid = 0;
   std::string name;
-  Request request;
+  place::Request request;
   int priority = 0;
   bool preemptible = false;  ///< may be stopped, and queued again, for a job of higher priority
   int64_t preempted_by = 0;  ///< that job, once it is to make room; 0 = none
@@ -46,8 +51,9 @@ struct Job {
   int64_t array = 0;                                   ///< the job that stands for its array; 0 = none
   int array_index = 0;
   JobState state = JobState::waiting;
-  ProcessId keeper;                  ///< must be set when the job is submitted; may be handed to another process later
-  std::vector<ProcessId> processes;  ///< what was started for it; children of these carry its number in REMUDA_JOB
+  process::ProcessId keeper;  ///< must be set when the job is submitted; may be handed to another process later
+  std::vector<process::ProcessId>
+      processes;  ///< what was started for it; children of these carry its number in REMUDA_JOB
   std::vector<std::string> command;
   std::string folder, log;
   std::vector<std::string> daemons;  ///< ids of devices that it has a part of through a sharing daemon
@@ -154,4 +160,4 @@ struct PoolState {
   bool operator==(const PoolState&) const = default;
 };
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -12,7 +12,7 @@
 #include "pool/fifo.h"
 #include "pool/files.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,7 +22,7 @@ constexpr const char* kDraft = ".new";
 std::string within(const std::string& folder) { return folder + "/lives"; }
 
 /// Without the boot: what is left of an earlier one has no reader, and the next to be called so replaces it.
-std::string path_of(const std::string& folder, const ProcessId& process) {
+std::string path_of(const std::string& folder, const process::ProcessId& process) {
   return fmt::format("{}/{}.{}.{}", within(folder), process.pid_namespace, process.pid, process.start_ticks);
 }
 
@@ -46,7 +46,7 @@ bool is_left(const fs::path& path) {
 Lifeline::Lifeline(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)), owner_(::getpid()) {}
 
 /// It gets its name once it is held, so one that has its name and is not held is left over.
-Result<Lifeline> Lifeline::hold(const std::string& folder, const ProcessId& process) {
+Result<Lifeline> Lifeline::hold(const std::string& folder, const process::ProcessId& process) {
   REMUDA_TRY(make_like_parent(within(folder)));
   const std::string path = path_of(folder, process), draft = path + kDraft;
   const auto refuse = [&] { return failed(fmt::format("cannot make the pipe {}: {}", path, errno_text(errno))); };
@@ -63,12 +63,12 @@ Lifeline::~Lifeline() {
   if (fd_ && owner_ == ::getpid()) ::unlink(path_.c_str());
 }
 
-bool lives(const std::string& folder, const ProcessId& process) {
+bool lives(const std::string& folder, const process::ProcessId& process) {
   if (is_visible(process)) return is_alive(process);
-  return process.boot_id == own_process_id().boot_id && has_reader(path_of(folder, process));
+  return process.boot_id == process::own_process_id().boot_id && has_reader(path_of(folder, process));
 }
 
-Fd end_of(const std::string& folder, const ProcessId& process) {
+Fd end_of(const std::string& folder, const process::ProcessId& process) {
   if (is_visible(process)) return Fd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
   return open_end(path_of(folder, process));
 }
@@ -79,4 +79,4 @@ void sweep_lifelines(const std::string& folder) {
     if (is_left(entry->path())) ::unlink(entry->path().c_str());
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -13,13 +13,14 @@
 #include "base/result.h"
 #include "process/process_id.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 /// One thread. A child that was forked inherits the pipe until it executes another program, and leaves its name alone.
 class Lifeline {
  public:
   /// That of `process`, in a pool's folder that is there.
-  static Result<Lifeline> hold(const std::string& folder, const ProcessId& process = own_process_id());
+  static Result<Lifeline> hold(const std::string& folder,
+                               const process::ProcessId& process = process::own_process_id());
 
   Lifeline(Lifeline&&) noexcept = default;
   Lifeline& operator=(Lifeline&&) = delete;
@@ -38,12 +39,12 @@ class Lifeline {
 
 /// Whether the process is alive, or, where it is of another pid namespace, it or its job. What cannot be looked at
 /// counts as alive: better a device held too long than twice.
-bool lives(const std::string& folder, const ProcessId& process);
+bool lives(const std::string& folder, const process::ProcessId& process);
 
 /// Ready for poll() when lives() has turned false; empty where it has already, or the kernel tells no ends.
-Fd end_of(const std::string& folder, const ProcessId& process);
+Fd end_of(const std::string& folder, const process::ProcessId& process);
 
 /// Removes the lifelines that nobody holds any more.
 void sweep_lifelines(const std::string& folder);
 
-}  // namespace remuda
+}  // namespace remuda::pool

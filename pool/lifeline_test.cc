@@ -15,14 +15,14 @@
 #include "pool/pool.h"
 #include "pool/testing/pool.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 namespace fs = std::filesystem;
 
 /// As somebody in another container would see this process: not at all.
-ProcessId stranger(int pid = 7) {
-  ProcessId process = own_process_id();
+process::ProcessId stranger(int pid = 7) {
+  process::ProcessId process = process::own_process_id();
   process.pid_namespace += 1;
   process.pid = pid;
   return process;
@@ -45,7 +45,7 @@ class Holder {
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     const Fd ready(ends[0]);
     Fd tell(ends[1]);
-    const ProcessId held = stranger();
+    const process::ProcessId held = stranger();
     pid_ = ::fork();
     if (pid_ == 0) {
       const auto line = Lifeline::hold(folder, held);
@@ -158,16 +158,16 @@ TEST(Lifeline, AStrangerOfAnEarlierBootIsGone) {
   const TestFolder folder;
   const auto line = Lifeline::hold(folder.path(), stranger());
   ASSERT_TRUE(line);
-  ProcessId earlier = stranger();
+  process::ProcessId earlier = stranger();
   earlier.boot_id = "00000000-0000-0000-0000-000000000000";
   EXPECT_FALSE(lives(folder.path(), earlier));
 }
 
 TEST(Lifeline, WhoCanBeSeenNeedsNone) {
   const TestFolder folder;
-  EXPECT_TRUE(lives(folder.path(), own_process_id()));
-  EXPECT_TRUE(end_of(folder.path(), own_process_id()));
+  EXPECT_TRUE(lives(folder.path(), process::own_process_id()));
+  EXPECT_TRUE(end_of(folder.path(), process::own_process_id()));
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::pool

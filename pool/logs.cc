@@ -13,7 +13,7 @@
 #include "pool/files.h"
 #include "pool/store.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -88,4 +88,4 @@ void sweep_logs(const std::string& folder, const PoolState& state) {
     ::unlink(pool_log_path(folder, job).c_str());
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

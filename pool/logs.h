@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "pool/job.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 std::string pool_log_path(const std::string& folder, int64_t job);
 
@@ -31,4 +31,4 @@ inline constexpr int64_t kMostLogBytes = int64_t{4} << 30;
 /// Removes them, as far as they are this user's.
 void sweep_logs(const std::string& folder, const PoolState& state);
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -9,7 +9,7 @@
 
 #include "base/testing/scratch_folder.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 using testing::ElementsAre;
@@ -82,4 +82,4 @@ TEST_F(PoolLogFiles, AreSwept) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::pool

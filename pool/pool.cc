@@ -16,7 +16,7 @@
 #include "pool/store.h"
 #include "pool/transitions.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 /// Pools that are open, and in which process: a child that was forked has them too, and must not touch them.
@@ -32,12 +32,13 @@ void count_pool(int more) {
 /// Descriptors that tell the end of processes, where the kernel has such.
 class ProcessWatch {
  public:
-  ProcessWatch(const std::string& folder, const std::vector<ProcessId>& processes)
+  ProcessWatch(const std::string& folder, const std::vector<process::ProcessId>& processes)
       : folder_(folder), processes_(processes) {
-    for (const ProcessId& process : processes) fds_.push_back(end_of(folder, process));
+    for (const process::ProcessId& process : processes) fds_.push_back(end_of(folder, process));
   }
   bool all_live() const {
-    return std::ranges::all_of(processes_, [this](const ProcessId& process) { return lives(folder_, process); });
+    return std::ranges::all_of(processes_,
+                               [this](const process::ProcessId& process) { return lives(folder_, process); });
   }
   bool sees_all() const {
     return std::ranges::all_of(fds_, [](const Fd& fd) { return static_cast<bool>(fd); });
@@ -49,7 +50,7 @@ class ProcessWatch {
 
  private:
   const std::string& folder_;
-  const std::vector<ProcessId>& processes_;
+  const std::vector<process::ProcessId>& processes_;
   std::vector<Fd> fds_;
 };
 
@@ -141,7 +142,8 @@ Result<std::vector<Job>> Pool::ended(int at_most) {
   return impl_->store.ended(at_most);
 }
 
-Result<void> Pool::wait(const std::vector<ProcessId>& processes, double seconds, const std::vector<int>& readable) {
+Result<void> Pool::wait(const std::vector<process::ProcessId>& processes, double seconds,
+                        const std::vector<int>& readable) {
   constexpr double kBlindStep_s = 0.25;  // where the kernel tells no ends
   REMUDA_TRY(impl_->check_usable());
   if (!impl_->bell) {
@@ -167,4 +169,4 @@ Result<void> Pool::wait(const std::vector<ProcessId>& processes, double seconds,
   }
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "pool/job.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 class Pool {
  public:
@@ -48,7 +48,8 @@ class Pool {
   /// `processes` has ended, a descriptor of `readable` is readable or hung up, a signal was handled, or `seconds` have
   /// passed. No busy loop. A process that is gone at the call returns at once, so pass only keepers that reap() left
   /// alive.
-  Result<void> wait(const std::vector<ProcessId>& processes, double seconds, const std::vector<int>& readable = {});
+  Result<void> wait(const std::vector<process::ProcessId>& processes, double seconds,
+                    const std::vector<int>& readable = {});
 
  private:
   struct Impl;
@@ -62,4 +63,4 @@ class Pool {
 /// between hosts and a pool may not.
 Result<std::string> pool_folder(const std::string& machine_file);
 
-}  // namespace remuda
+}  // namespace remuda::pool

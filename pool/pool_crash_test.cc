@@ -12,7 +12,7 @@
 #include "pool/transitions.h"
 #include "process/testing/in_child.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,7 +23,7 @@ const Inventory& crash_box() {
 }
 
 Job kept_job(const std::string& user, int count) {
-  static const ProcessId keeper = own_process_id();
+  static const process::ProcessId keeper = process::own_process_id();
   Job job = test_job(user, count);
   job.keeper = keeper;  // the same in every child
   return job;
@@ -75,8 +75,8 @@ void fill_log(const std::string& folder) {
 }
 
 /// Dies at the call number `at`; says "done" when the change came back before.
-ChildEnd change_and_die(const std::string& folder, Change change, int at) {
-  return in_child([&](const Say& say) {
+process::ChildEnd change_and_die(const std::string& folder, Change change, int at) {
+  return process::in_child([&](const process::Say& say) {
     int calls = 0;
     install_faulty_vfs();
     set_on_file_call([&](FileCall) { return ++calls == at ? ::kill(::getpid(), SIGKILL) : 0; });
@@ -97,7 +97,7 @@ void expect_whole_or_absent(const std::string& origin, Change change) {
   for (int at = 1;; ++at) {
     fs::remove_all(folder);
     fs::copy(origin, folder, fs::copy_options::recursive);
-    const ChildEnd end = change_and_die(folder, change, at);
+    const process::ChildEnd end = change_and_die(folder, change, at);
     const PoolState found = state_of(folder);
     EXPECT_TRUE(found == before || found == after) << "killed at call " << at;
     EXPECT_EQ(check(found), "");
@@ -117,7 +117,7 @@ void expect_whole_or_absent(const std::string& origin, Change change) {
 TEST(PoolCrash, LeavesANewPoolWholeOrAbsent) {
   for (int at = 1;; ++at) {
     const TestFolder folder;
-    const ChildEnd end = change_and_die(folder.path(), submit_and_schedule, at);
+    const process::ChildEnd end = change_and_die(folder.path(), submit_and_schedule, at);
     const size_t jobs = state_of(folder.path()).jobs.size();
     EXPECT_TRUE(jobs == 0 || jobs == 2) << "killed at call " << at;
     EXPECT_TRUE(end.said.empty() || jobs == 2) << "promised, and lost at call " << at;
@@ -146,4 +146,4 @@ TEST(PoolCrash, LeavesAChangeWholeOrAbsentWhileTheLogIsMovedIntoTheDatabase) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -17,7 +17,7 @@
 #include "pool/transitions.h"
 #include "process/testing/in_child.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -135,7 +135,7 @@ TEST_F(Faults, ADiskThatFillsWhileTheLogIsMovedLosesNothing) {
 
 TEST(PoolFailure, SaysThatATinyDiskIsFull) {
   const TestFolder folder;
-  const auto child = with_own_mounts([&]() -> std::string {
+  const auto child = process::with_own_mounts([&]() -> std::string {
     if (::mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=160k") != 0) return "skip: no tmpfs";
     auto pool = Pool::open(folder.path());
     if (!pool) return pool.error().message;
@@ -154,7 +154,7 @@ TEST(PoolFailure, SaysThatATinyDiskIsFull) {
 
 TEST(PoolFailure, SaysThatThereIsNoRoomForANewPool) {
   const TestFolder folder;
-  const auto child = with_own_mounts([&]() -> std::string {
+  const auto child = process::with_own_mounts([&]() -> std::string {
     if (::mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=8k") != 0) return "skip: no tmpfs";
     const std::string said = change_pool(folder.path());
     return fs::exists(folder.path("pool.db")) ? "a broken pool is left" : said;
@@ -166,7 +166,7 @@ TEST(PoolFailure, SaysThatThereIsNoRoomForANewPool) {
 TEST(PoolFailure, SaysThatAFolderIsReadOnly) {
   const TestFolder folder;
   ASSERT_EQ(change_pool(folder.path()), "");
-  const auto child = with_own_mounts([&]() -> std::string {
+  const auto child = process::with_own_mounts([&]() -> std::string {
     const char* path = folder.path().c_str();
     if (::mount(path, path, nullptr, MS_BIND, nullptr) != 0 ||
         ::mount(nullptr, path, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) != 0)
@@ -182,7 +182,7 @@ TEST(PoolFailure, SaysThatAFolderIsReadOnly) {
 TEST(PoolFailure, SaysThatAFolderIsSomebodyElses) {
   const TestFolder folder;
   ASSERT_EQ(change_pool(folder.path()), "");
-  const auto child = in_child([&](const Say&) -> std::string {
+  const auto child = process::in_child([&](const process::Say&) -> std::string {
     if (::setgid(12345) != 0 || ::setuid(12345) != 0) return "skip: the user cannot be changed";
     return change_pool(folder.path());
   });
@@ -263,4 +263,4 @@ TEST(PoolFailure, DoesNotWriteIntoAFileThatWasMovedAway) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -17,7 +17,7 @@
 #include "pool/transitions.h"
 #include "process/testing/in_child.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 using ::testing::IsEmpty;
@@ -33,7 +33,7 @@ const Inventory& stress_box() {
 
 class Worker {
  public:
-  Worker(const TestFolder& folder, const Say& say, unsigned seed)
+  Worker(const TestFolder& folder, const process::Say& say, unsigned seed)
       : folder_(folder), say_(say), random_(seed), opened_(Pool::open(folder.path("pool"))) {}
 
   std::string work() {
@@ -51,7 +51,7 @@ class Worker {
 
   Result<void> run_one() {
     REMUDA_TRY(pool().change([&](PoolState& state) -> Result<void> {
-      reap(state, is_alive, [](const Job&) { return false; }, {}, wall_s());
+      reap(state, process::is_alive, [](const Job&) { return false; }, {}, wall_s());
       const int count = 1 << random_() % 3;
       REMUDA_ASSIGN(job_, submit(state, test_job(fmt::format("user{}", random_() % 3), count), stress_box(), wall_s()));
       schedule(state, stress_box(), {}, {}, wall_s());
@@ -74,13 +74,13 @@ class Worker {
     for (const double end_s = monotonic_s() + kPatience_s; monotonic_s() < end_s;) {
       REMUDA_ASSIGN(const PoolState state, pool().read());
       std::vector<std::string> devices;
-      std::vector<ProcessId> keepers;
+      std::vector<process::ProcessId> keepers;
       for (const Lease& lease : state.leases) {
         if (lease.job == job_) devices.push_back(lease.device);
         keepers.push_back(state.find(lease.job)->keeper);
       }
       if (!devices.empty()) return devices;
-      if (!std::ranges::all_of(keepers, is_alive)) REMUDA_TRY(clear());
+      if (!std::ranges::all_of(keepers, process::is_alive)) REMUDA_TRY(clear());
       REMUDA_TRY(pool().wait(keepers, 1));
     }
     return failed(fmt::format("job {} waited too long", job_));
@@ -88,7 +88,7 @@ class Worker {
 
   Result<void> clear() {
     return pool().change([&](PoolState& state) -> Result<void> {
-      reap(state, is_alive, [](const Job&) { return false; }, {}, wall_s());
+      reap(state, process::is_alive, [](const Job&) { return false; }, {}, wall_s());
       schedule(state, stress_box(), {}, {}, wall_s());
       return {};
     });
@@ -100,13 +100,13 @@ class Worker {
     if (::symlink(own.c_str(), path.c_str()) == 0) return;
     char other[32] = {};
     (void)!::readlink(path.c_str(), other, sizeof other - 1);
-    if (process_id(std::atoi(other))) say_(fmt::format("{} has two owners, {} and {}\n", device, own, other));
+    if (process::process_id(std::atoi(other))) say_(fmt::format("{} has two owners, {} and {}\n", device, own, other));
     ::unlink(path.c_str());
     (void)!::symlink(own.c_str(), path.c_str());
   }
 
   const TestFolder& folder_;
-  const Say& say_;
+  const process::Say& say_;
   std::minstd_rand random_;
   Result<Pool> opened_;
   int64_t job_ = 0;
@@ -117,7 +117,8 @@ std::string keep_working(const TestFolder& folder, unsigned number) {
   std::string said;
   const double end_s = monotonic_s() + kSeconds;
   for (unsigned life = 0;; ++life) {
-    const ChildEnd end = in_child([&](const Say& say) { return Worker(folder, say, 1000 * number + life + 1).work(); });
+    const process::ChildEnd end = process::in_child(
+        [&](const process::Say& say) { return Worker(folder, say, 1000 * number + life + 1).work(); });
     said += end.said;
     if (!WIFSIGNALED(end.status) || monotonic_s() >= end_s) return said;
   }
@@ -125,7 +126,7 @@ std::string keep_working(const TestFolder& folder, unsigned number) {
 
 TEST(PoolStress, NoDeviceHasTwoOwnersAndNoJobIsLost) {
   const TestFolder folder;
-  const auto all = in_child([&](const Say& say) {
+  const auto all = process::in_child([&](const process::Say& say) {
     std::vector<pid_t> keepers;
     for (int number = 0; number < kWorkers; ++number) {
       const pid_t child = ::fork();
@@ -141,7 +142,7 @@ TEST(PoolStress, NoDeviceHasTwoOwnersAndNoJobIsLost) {
   auto pool = Pool::open(folder.path("pool"));
   ASSERT_TRUE(pool) << pool.error().message;
   ASSERT_TRUE(pool->change([](PoolState& state) -> Result<void> {
-    reap(state, is_alive, [](const Job&) { return false; }, {}, wall_s());
+    reap(state, process::is_alive, [](const Job&) { return false; }, {}, wall_s());
     return {};
   }));
   const auto state = pool->read();
@@ -162,4 +163,4 @@ TEST(PoolStress, NoDeviceHasTwoOwnersAndNoJobIsLost) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -15,7 +15,7 @@
 #include "pool/transitions.h"
 #include "process/testing/in_child.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -231,14 +231,14 @@ TEST(PoolWait, EndsWhenAProcessDoes) {
     ::usleep(20000);
     ::_exit(0);
   }
-  const ProcessId process = *process_id(child);
+  const process::ProcessId process = *process::process_id(child);
   Pool pool = open_pool(folder);
   ASSERT_EQ(::write(ends[1], "!", 1), 1);
   const double start_s = monotonic_s();
-  ASSERT_TRUE(pool.wait({own_process_id(), process}, kLong_s));
+  ASSERT_TRUE(pool.wait({process::own_process_id(), process}, kLong_s));
   EXPECT_FALSE(is_alive(process));
   ASSERT_TRUE(pool.wait({process}, kLong_s)) << "it is gone";
-  ProcessId earlier = own_process_id();
+  process::ProcessId earlier = process::own_process_id();
   --earlier.start_ticks;
   ASSERT_TRUE(pool.wait({earlier}, kLong_s)) << "its number was used again";
   EXPECT_LT(monotonic_s() - start_s, kLong_s / 2);
@@ -261,7 +261,7 @@ TEST(PoolWait, EndsWhenADescriptorIsReadable) {
 
 TEST(PoolWait, SweepsBellsOfTheDead) {
   const TestFolder folder;
-  const auto child = in_child([&](const Say&) {
+  const auto child = process::in_child([&](const process::Say&) {
     Pool pool = open_pool(folder);
     (void)pool.wait({}, 0);
     ::kill(::getpid(), SIGKILL);
@@ -309,4 +309,4 @@ TEST(PoolDeathTest, LetsNoTransitionBreakTheRules) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::pool

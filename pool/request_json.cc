@@ -1,10 +1,8 @@
 #include "pool/request_json.h"
 
-#include <tuple>
-
 #include "device/fields.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 /// What cannot be written as it is stands here as the text it was read from.
@@ -33,10 +31,12 @@ struct RequestText {
   }
 };
 
-std::string capability_text(const Request& request) { return request.capability ? request.capability->text() : ""; }
-std::string where_text(const Request& request) { return request.where ? request.where->text() : ""; }
+std::string capability_text(const place::Request& request) {
+  return request.capability ? request.capability->text() : "";
+}
+std::string where_text(const place::Request& request) { return request.where ? request.where->text() : ""; }
 
-RequestText text_of(const Request& request) {
+RequestText text_of(const place::Request& request) {
   return {.count = request.count,
           .memory_bytes = request.memory_bytes,
           .model = request.model,
@@ -51,36 +51,29 @@ RequestText text_of(const Request& request) {
 
 }  // namespace
 
-Json to_json(const Request& request) { return fields::write(text_of(request)); }
+Json to_json(const place::Request& request) { return fields::write(text_of(request)); }
 
-Result<Request> parse_request(const Json& json, const std::string& where) {
+Result<place::Request> parse_request(const Json& json, const std::string& where) {
   RequestText text;
   REMUDA_TRY(fields::read(json, where, text));
-  Request request{.count = text.count,
-                  .memory_bytes = text.memory_bytes,
-                  .model = std::move(text.model),
-                  .any_model = text.any_model,
-                  .devices = std::move(text.devices),
-                  .share = text.share,
-                  .cpu = text.cpu};
-  const auto link = from_word<LinkNeed>(text.link);
+  place::Request request{.count = text.count,
+                         .memory_bytes = text.memory_bytes,
+                         .model = std::move(text.model),
+                         .any_model = text.any_model,
+                         .devices = std::move(text.devices),
+                         .share = text.share,
+                         .cpu = text.cpu};
+  const auto link = from_word<place::LinkNeed>(text.link);
   if (!link) return usage_error(fmt::format("{}.link is '{}', which is none", where, text.link));
   request.link = *link;
   if (!text.capability.empty()) {
-    REMUDA_ASSIGN(request.capability, Capability::parse(text.capability));
+    REMUDA_ASSIGN(request.capability, place::Capability::parse(text.capability));
   }
   if (!text.where.empty()) {
-    REMUDA_ASSIGN(request.where, Where::parse(text.where));
+    REMUDA_ASSIGN(request.where, place::Where::parse(text.where));
   }
   REMUDA_TRY(check(request));
   return request;
 }
 
-bool operator==(const Request& a, const Request& b) {
-  const auto plain = [](const Request& r) {
-    return std::tie(r.count, r.memory_bytes, r.model, r.link, r.any_model, r.devices, r.share, r.cpu);
-  };
-  return plain(a) == plain(b) && capability_text(a) == capability_text(b) && where_text(a) == where_text(b);
-}
-
-}  // namespace remuda
+}  // namespace remuda::pool

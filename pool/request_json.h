@@ -7,14 +7,11 @@
 #include "base/result.h"
 #include "place/request.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 /// What is asked for, as people write it; what is not asked for is left out.
-Json to_json(const Request& request);
+Json to_json(const place::Request& request);
 /// Reads what to_json() wrote, or a usage error that starts with `where`.
-Result<Request> parse_request(const Json& json, const std::string& where);
+Result<place::Request> parse_request(const Json& json, const std::string& where);
 
-/// Whether both ask for the same in the same words.
-bool operator==(const Request& a, const Request& b);
-
-}  // namespace remuda
+}  // namespace remuda::pool

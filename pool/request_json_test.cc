@@ -3,27 +3,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 using ::testing::HasSubstr;
 
-Request full_request() {
-  Request request{.count = 3,
-                  .memory_bytes = int64_t{24} << 30,
-                  .model = "A100*",
-                  .link = LinkNeed::nvlink,
-                  .any_model = true,
-                  .devices = {"gpu:0", "1", "0000:27:00.0"},
-                  .share = 0.3,
-                  .cpu = true};
-  request.capability = *Capability::parse("bf16");
-  request.where = *Where::parse("numaNode == 1 && memory >= 40Gi");
+place::Request full_request() {
+  place::Request request{.count = 3,
+                         .memory_bytes = int64_t{24} << 30,
+                         .model = "A100*",
+                         .link = place::LinkNeed::nvlink,
+                         .any_model = true,
+                         .devices = {"gpu:0", "1", "0000:27:00.0"},
+                         .share = 0.3,
+                         .cpu = true};
+  request.capability = *place::Capability::parse("bf16");
+  request.where = *place::Where::parse("numaNode == 1 && memory >= 40Gi");
   return request;
 }
 
 TEST(RequestJson, ReadsWhatItWrote) {
-  for (const Request& request : {Request{}, full_request()}) {
+  for (const place::Request& request : {place::Request{}, full_request()}) {
     const auto json = parse_json(to_line(to_json(request)), "text");
     ASSERT_TRUE(json);
     const auto back = parse_request(*json, "request");
@@ -33,13 +33,13 @@ TEST(RequestJson, ReadsWhatItWrote) {
 }
 
 TEST(RequestJson, TellsRequestsApart) {
-  const Request one = full_request();
-  Request other = one;
+  const place::Request one = full_request();
+  place::Request other = one;
   EXPECT_EQ(one, other);
   other.where.reset();
   EXPECT_FALSE(one == other);
   other = one;
-  other.capability = *Capability::parse("fp8");
+  other.capability = *place::Capability::parse("fp8");
   EXPECT_FALSE(one == other);
   other = one;
   other.share = 0.31;
@@ -62,4 +62,4 @@ TEST(RequestJson, RefusesWhatIsNoRequest) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -7,13 +7,13 @@
 #include "pool/transitions.h"
 #include "pool/usage.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 /// One look at the queue, from its head to its end.
 class Pass {
  public:
-  Pass(PoolState& state, const Inventory& inventory, const std::vector<Held>& foreign, const Policy& policy,
+  Pass(PoolState& state, const Inventory& inventory, const std::vector<place::Held>& foreign, const Policy& policy,
        double now_s)
       : state_(state),
         layout_(inventory),
@@ -60,13 +60,13 @@ class Pass {
   }
 
   void look_at(Job& job) {
-    const Result<Answer>& answer = ask_now(job.request);
+    const Result<place::Answer>& answer = ask_now(job.request);
     if (!answer) {
       job.why = answer.error().message;
-    } else if (const auto* placement = std::get_if<Placement>(&*answer)) {
+    } else if (const auto* placement = std::get_if<place::Placement>(&*answer)) {
       start(job, *placement);
     } else {
-      const Refusal refusal = std::get<Refusal>(*answer);
+      const place::Refusal refusal = std::get<place::Refusal>(*answer);
       job.why = refusal.sentence;
       if (refusal.never || make_room_for(job)) return;
       if (now_s_ - job.submitted_s >= policy_.patience_s) keep_for(job);
@@ -74,13 +74,13 @@ class Pass {
   }
 
   /// Many jobs ask for the same, and the answer holds until somebody gets something.
-  const Result<Answer>& ask_now(const Request& request) {
+  const Result<place::Answer>& ask_now(const place::Request& request) {
     const std::string asked = to_line(to_json(request));
-    if (!answers_.contains(asked)) answers_.emplace(asked, place(layout_, request, held_after(0)));
+    if (!answers_.contains(asked)) answers_.emplace(asked, place::place(layout_, request, held_after(0)));
     return answers_.at(asked);
   }
 
-  void start(Job& job, const Placement& placement) {
+  void start(Job& job, const place::Placement& placement) {
     const double until_s = job.time_limit_s > 0 ? now_s_ + job.time_limit_s : 0;
     for (const std::string& device : placement.devices)
       state_.leases.push_back({job.id, device, job.request.share, now_s_, until_s});
@@ -97,7 +97,7 @@ class Pass {
   bool make_room_for(Job& job) {
     const std::vector<Job*> others = preemptible_for(job);
     std::vector<int64_t> ids;
-    std::optional<Placement> placement;
+    std::optional<place::Placement> placement;
     for (const Job* other : others) {
       ids.push_back(other->id);
       placement = placement_among(with_others(held_by_leases(state_, ids)), job.request);
@@ -144,33 +144,34 @@ class Pass {
     job.why += "; what comes free is kept for it";
   }
 
-  void keep(const Placement& placement, const Job& job) {
+  void keep(const place::Placement& placement, const Job& job) {
     for (const std::string& device : placement.devices)
       kept_.push_back(
           {device, job.request.share, fmt::format("{} (job {}, for which it is kept)", job.user, job.id), {}, {}});
     answers_.clear();
   }
 
-  static void sort_by_end(std::vector<Held>& held) {
-    const auto end = [](const Held& one) {
+  static void sort_by_end(std::vector<place::Held>& held) {
+    const auto end = [](const place::Held& one) {
       return std::tuple(!one.until_s, one.until_s.value_or(0), one.since_s.value_or(0));
     };
     std::ranges::stable_sort(held, {}, end);
   }
 
-  std::optional<Placement> placement_after(size_t gone, const Request& request) const {
+  std::optional<place::Placement> placement_after(size_t gone, const place::Request& request) const {
     return placement_among(held_after(gone), request);
   }
 
-  std::optional<Placement> placement_among(const std::vector<Held>& held, const Request& request) const {
-    auto answer = place(layout_, request, held);
-    auto* placement = answer ? std::get_if<Placement>(&*answer) : nullptr;
+  std::optional<place::Placement> placement_among(const std::vector<place::Held>& held,
+                                                  const place::Request& request) const {
+    auto answer = place::place(layout_, request, held);
+    auto* placement = answer ? std::get_if<place::Placement>(&*answer) : nullptr;
     return placement ? std::optional(std::move(*placement)) : std::nullopt;
   }
 
   /// All that is held once the first `gone` of the leases, then of the others, are no more.
-  std::vector<Held> held_after(size_t gone) const {
-    std::vector<Held> held = leased_;
+  std::vector<place::Held> held_after(size_t gone) const {
+    std::vector<place::Held> held = leased_;
     held.insert(held.end(), foreign_.begin(), foreign_.end());
     held.erase(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(std::min(gone, held.size())));
     held.insert(held.end(), kept_.begin(), kept_.end());
@@ -178,20 +179,20 @@ class Pass {
   }
 
   /// And all that is held otherwise than by these leases.
-  std::vector<Held> with_others(std::vector<Held> leased) const {
+  std::vector<place::Held> with_others(std::vector<place::Held> leased) const {
     leased.insert(leased.end(), foreign_.begin(), foreign_.end());
     leased.insert(leased.end(), kept_.begin(), kept_.end());
     return leased;
   }
 
   PoolState& state_;
-  Layout layout_;
-  const std::vector<Held>& foreign_;
+  place::Layout layout_;
+  const std::vector<place::Held>& foreign_;
   const Policy& policy_;
   const double now_s_;
-  std::vector<Held> leased_;
-  std::vector<Held> kept_;
-  std::map<std::string, Result<Answer>> answers_;
+  std::vector<place::Held> leased_;
+  std::vector<place::Held> kept_;
+  std::map<std::string, Result<place::Answer>> answers_;
   std::vector<int64_t> started_;
 };
 
@@ -209,11 +210,11 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
   return waiting;
 }
 
-std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<Held>& held,
+std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<place::Held>& held,
                               const Policy& policy, double now_s) {
   forgive_clock(state, now_s);
   const bool waits = std::ranges::any_of(state.jobs, [](const Job& job) { return job.state == JobState::waiting; });
   return waits ? Pass(state, inventory, held, policy, now_s).run() : std::vector<int64_t>();
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

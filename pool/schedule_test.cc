@@ -4,7 +4,7 @@
 #include "pool/testing/pool.h"
 #include "pool/transitions.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 using ::testing::ElementsAre;
@@ -40,7 +40,7 @@ class Schedule : public ::testing::Test {
   }
 
   Inventory box = test_box(4);
-  std::vector<Held> foreign;
+  std::vector<place::Held> foreign;
   PoolState state;
   Policy policy;
 };
@@ -356,4 +356,4 @@ TEST_F(Preemption, StopsTheLastToStartFirst) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 
-namespace remuda::sqlite {
+namespace remuda::pool::sqlite {
 namespace {
 
 constexpr int kPatienceMs = 10000;
@@ -179,4 +179,4 @@ Transaction::~Transaction() {
   if (database_) (void)database_->execute("ROLLBACK");
 }
 
-}  // namespace remuda::sqlite
+}  // namespace remuda::pool::sqlite

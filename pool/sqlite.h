@@ -15,7 +15,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace remuda::sqlite {
+namespace remuda::pool::sqlite {
 
 class Database;
 
@@ -95,4 +95,4 @@ class Transaction {
   Database* database_;
 };
 
-}  // namespace remuda::sqlite
+}  // namespace remuda::pool::sqlite

@@ -13,7 +13,7 @@
 #include "pool/files.h"
 #include "pool/transitions.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 using sqlite::Database;
@@ -45,7 +45,7 @@ constexpr const char* kSchema = R"(
 )";
 
 Result<std::string> new_file() {
-  return Database::image(
+  return pool::sqlite::Database::image(
       fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; {}", kApplication, Store::kFormat, kSchema)
           .c_str());
 }
@@ -56,7 +56,7 @@ Result<void> create_if_absent(const std::string& path) {
   return create_file(path, content);
 }
 
-Result<void> check_format(const Database& database, const std::string& path) {
+Result<void> check_format(const pool::sqlite::Database& database, const std::string& path) {
   REMUDA_ASSIGN(const int64_t application, database.integer("PRAGMA application_id"));
   if (application != kApplication)
     return failed(fmt::format("{} is no pool of remuda; move it away to begin a new one", path));
@@ -84,7 +84,7 @@ Result<Store> Store::open(const std::string& folder) {
   // SQLite would open what it may not write for reading, and a folder with a sentence of its own.
   const Fd writable(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!writable) return failed(fmt::format("cannot write {}: {}", path, errno_text(errno)));
-  REMUDA_ASSIGN(auto database, Database::open(path));
+  REMUDA_ASSIGN(auto database, pool::sqlite::Database::open(path));
   REMUDA_TRY(check_format(*database, path));
   for (const char* beside : {"-wal", "-shm"}) REMUDA_TRY(share_with_group(path + beside, folder));
   return Store(path, std::move(database));
@@ -119,7 +119,8 @@ Result<Job> Store::decode(int64_t id, std::string_view record) {
 Result<std::vector<Job>> Store::read_open() {
   std::vector<Job> jobs;
   std::map<int64_t, Decoded> decoded;
-  REMUDA_ASSIGN(Statement query, database_->prepare("SELECT id, record FROM job WHERE state <> 'ended' ORDER BY id"));
+  REMUDA_ASSIGN(pool::sqlite::Statement query,
+                database_->prepare("SELECT id, record FROM job WHERE state <> 'ended' ORDER BY id"));
   for (;;) {
     REMUDA_ASSIGN(const bool found, query.step());
     if (!found) break;
@@ -153,7 +154,7 @@ Result<void> Store::read_ended(const std::vector<int64_t>& with, std::vector<Job
 
 Result<std::vector<Lease>> Store::read_leases() {
   std::vector<Lease> leases;
-  REMUDA_ASSIGN(Statement query,
+  REMUDA_ASSIGN(pool::sqlite::Statement query,
                 database_->prepare("SELECT job, device, share, since_s, until_s FROM lease ORDER BY job, device"));
   for (;;) {
     REMUDA_ASSIGN(const bool found, query.step());
@@ -164,7 +165,8 @@ Result<std::vector<Lease>> Store::read_leases() {
 
 Result<std::vector<Usage>> Store::read_usage() {
   std::vector<Usage> usage;
-  REMUDA_ASSIGN(Statement query, database_->prepare("SELECT user, device_seconds, at_s FROM usage ORDER BY user"));
+  REMUDA_ASSIGN(pool::sqlite::Statement query,
+                database_->prepare("SELECT user, device_seconds, at_s FROM usage ORDER BY user"));
   for (;;) {
     REMUDA_ASSIGN(const bool found, query.step());
     if (!found) return usage;
@@ -173,7 +175,7 @@ Result<std::vector<Usage>> Store::read_usage() {
 }
 
 Result<std::optional<Job>> Store::find(int64_t id) {
-  REMUDA_ASSIGN(Statement query, database_->prepare("SELECT record FROM job WHERE id = ?"));
+  REMUDA_ASSIGN(pool::sqlite::Statement query, database_->prepare("SELECT record FROM job WHERE id = ?"));
   query.bind(1, id);
   REMUDA_ASSIGN(const bool found, query.step());
   if (!found) return std::nullopt;
@@ -183,7 +185,7 @@ Result<std::optional<Job>> Store::find(int64_t id) {
 
 Result<std::vector<Job>> Store::ended(int at_most) {
   std::vector<Job> jobs;
-  REMUDA_ASSIGN(Statement query,
+  REMUDA_ASSIGN(pool::sqlite::Statement query,
                 database_->prepare("SELECT id, record FROM job WHERE state = 'ended' ORDER BY id DESC LIMIT ?"));
   query.bind(1, static_cast<int64_t>(at_most));
   for (;;) {
@@ -201,7 +203,7 @@ Result<void> Store::write(const PoolState& before, const PoolState& after) {
 }
 
 Result<void> Store::write_jobs(const PoolState& before, const PoolState& after) {
-  REMUDA_ASSIGN(Statement put,
+  REMUDA_ASSIGN(pool::sqlite::Statement put,
                 database_->prepare("INSERT INTO job (id, state, record) VALUES (?, ?, ?) ON CONFLICT "
                                    "(id) DO UPDATE SET state = excluded.state, record = excluded.record"));
   for (const Job& job : before.jobs) REMUDA_CHECK(after.find(job.id), "no transition loses a job");
@@ -219,9 +221,10 @@ Result<void> Store::write_jobs(const PoolState& before, const PoolState& after) 
 }
 
 Result<void> Store::write_leases(const PoolState& before, const PoolState& after) {
-  REMUDA_ASSIGN(Statement drop, database_->prepare("DELETE FROM lease WHERE job = ? AND device = ?"));
-  REMUDA_ASSIGN(Statement add, database_->prepare("INSERT INTO lease (job, device, share, since_s, until_s) VALUES "
-                                                  "(?, ?, ?, ?, ?)"));
+  REMUDA_ASSIGN(pool::sqlite::Statement drop, database_->prepare("DELETE FROM lease WHERE job = ? AND device = ?"));
+  REMUDA_ASSIGN(pool::sqlite::Statement add,
+                database_->prepare("INSERT INTO lease (job, device, share, since_s, until_s) VALUES "
+                                   "(?, ?, ?, ?, ?)"));
   const auto stands_in = [](const Lease& lease, const std::vector<Lease>& leases) {
     return std::ranges::find(leases, lease) != leases.end();
   };
@@ -244,8 +247,9 @@ Result<void> Store::write_leases(const PoolState& before, const PoolState& after
 }
 
 Result<void> Store::write_usage(const PoolState& before, const PoolState& after) {
-  REMUDA_ASSIGN(Statement put, database_->prepare("INSERT OR REPLACE INTO usage (user, device_seconds, at_s) VALUES "
-                                                  "(?, ?, ?)"));
+  REMUDA_ASSIGN(pool::sqlite::Statement put,
+                database_->prepare("INSERT OR REPLACE INTO usage (user, device_seconds, at_s) VALUES "
+                                   "(?, ?, ?)"));
   for (const Usage& usage : after.usage) {
     if (std::ranges::find(before.usage, usage) != before.usage.end()) continue;
     put.bind(1, std::string_view(usage.user));
@@ -257,8 +261,9 @@ Result<void> Store::write_usage(const PoolState& before, const PoolState& after)
 }
 
 Result<void> Store::forget_ended(const PoolState& kept) {
-  REMUDA_ASSIGN(Statement query, database_->prepare("SELECT id FROM job WHERE state = 'ended' ORDER BY id DESC "
-                                                    "LIMIT -1 OFFSET ?"));
+  REMUDA_ASSIGN(pool::sqlite::Statement query,
+                database_->prepare("SELECT id FROM job WHERE state = 'ended' ORDER BY id DESC "
+                                   "LIMIT -1 OFFSET ?"));
   query.bind(1, kMostEnded);
   std::vector<int64_t> old;
   for (;;) {
@@ -266,7 +271,7 @@ Result<void> Store::forget_ended(const PoolState& kept) {
     if (!found) break;
     if (!kept.find(query.integer(0))) old.push_back(query.integer(0));
   }
-  REMUDA_ASSIGN(Statement drop, database_->prepare("DELETE FROM job WHERE id = ?"));
+  REMUDA_ASSIGN(pool::sqlite::Statement drop, database_->prepare("DELETE FROM job WHERE id = ?"));
   for (const int64_t id : old) {
     drop.bind(1, id);
     REMUDA_TRY(drop.run());
@@ -274,4 +279,4 @@ Result<void> Store::forget_ended(const PoolState& kept) {
   return {};
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

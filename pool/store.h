@@ -9,7 +9,7 @@
 #include "pool/job.h"
 #include "pool/sqlite.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 class Store {
  public:
@@ -56,4 +56,4 @@ class Store {
   std::map<int64_t, Decoded> decoded_;  ///< open jobs as they were read last: most have not changed since
 };
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "pool/usage.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 /// As much of foreign text as a pool keeps.
@@ -45,8 +45,8 @@ Result<void> check_after(const PoolState& state, const Job& job) {
 }
 
 Result<void> check_possible(const Job& job, const Inventory& inventory) {
-  REMUDA_ASSIGN(const Answer answer, place(Layout(inventory), job.request, {}));
-  const auto* refusal = std::get_if<Refusal>(&answer);
+  REMUDA_ASSIGN(const place::Answer answer, place::place(place::Layout(inventory), job.request, {}));
+  const auto* refusal = std::get_if<place::Refusal>(&answer);
   if (refusal && refusal->never) return usage_error(refusal->sentence);
   return {};
 }
@@ -135,8 +135,8 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   return state.jobs.back().id;
 }
 
-std::vector<Held> held_by_leases(const PoolState& state, std::span<const int64_t> but) {
-  std::vector<Held> held;
+std::vector<place::Held> held_by_leases(const PoolState& state, std::span<const int64_t> but) {
+  std::vector<place::Held> held;
   for (const Lease& lease : state.leases) {
     const Job* job = state.find(lease.job);
     if (!job || std::ranges::find(but, lease.job) != but.end()) continue;
@@ -182,7 +182,7 @@ Result<void> cancel(PoolState& state, int64_t id, int uid, double now_s) {
   return {};
 }
 
-std::vector<int64_t> reap(PoolState& state, const std::function<bool(const ProcessId&)>& lives,
+std::vector<int64_t> reap(PoolState& state, const std::function<bool(const process::ProcessId&)>& lives,
                           const std::function<bool(const Job&)>& has_orphans, const Policy& policy, double now_s) {
   std::vector<int64_t> orphaned;
   for (Job& job : state.jobs) {
@@ -202,4 +202,4 @@ std::string check(const PoolState& state) {
   return "";
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -19,7 +19,7 @@
 #include "place/place.h"
 #include "pool/job.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 /// Adds a waiting job and returns its id. Texts for people (name, command, ...) lose what cannot be shown or is longer
 /// than 4096 bytes. Refuses (usage) a job that waits `after` one that does not exist or has failed, and a request that
@@ -43,11 +43,11 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
 ///
 /// To be called in the same Pool::change as whatever may let a job start (submit, end, requeue, cancel, reap); then a
 /// waiter need only look whether its job is running.
-std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<Held>& held,
+std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<place::Held>& held,
                               const Policy& policy, double now_s);
 
 /// The running jobs' leases, as place() wants to see them, without those of the jobs in `but`.
-std::vector<Held> held_by_leases(const PoolState& state, std::span<const int64_t> but = {});
+std::vector<place::Held> held_by_leases(const PoolState& state, std::span<const int64_t> but = {});
 
 /// Device seconds that the user had, decayed; running jobs count up to now.
 double usage_of(const PoolState& state, const std::string& user, const Policy& policy, double now_s);
@@ -74,10 +74,10 @@ Result<void> cancel(PoolState& state, int64_t job, int uid, double now_s);
 /// Ends every job whose keeper is gone and of which no process is left, with status 125. `lives`: whether a process is
 /// alive; `has_orphans`: whether any process that carries the job's number is. Returns the ids of jobs that are
 /// orphaned but not over: their keeper is gone, their processes are not.
-std::vector<int64_t> reap(PoolState& state, const std::function<bool(const ProcessId&)>& lives,
+std::vector<int64_t> reap(PoolState& state, const std::function<bool(const process::ProcessId&)>& lives,
                           const std::function<bool(const Job&)>& has_orphans, const Policy& policy, double now_s);
 
 /// The first invariant that does not hold, as a sentence; empty when all hold.
 std::string check(const PoolState& state);
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -9,7 +9,7 @@
 #include "pool/testing/pool.h"
 #include "pool/transitions.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 using rc::gen::inRange;
@@ -24,7 +24,7 @@ struct World {
   std::set<int64_t> orphaned;  ///< jobs with processes that nobody keeps
   std::set<int64_t> submitted, arrays;
 
-  bool lives(const ProcessId& process) const { return !dead.contains(process.pid); }
+  bool lives(const process::ProcessId& process) const { return !dead.contains(process.pid); }
 };
 
 Job random_job(World& world, int gpus) {
@@ -54,7 +54,7 @@ void submit_one(World& world, PoolState& state) {
 
 void reap_dead(World& world, PoolState& state) {
   const auto orphaned = reap(
-      state, [&](const ProcessId& process) { return world.lives(process); },
+      state, [&](const process::ProcessId& process) { return world.lives(process); },
       [&](const Job& job) { return world.orphaned.contains(job.id); }, world.policy, world.now_s);
   for (const int64_t id : orphaned) RC_ASSERT(state.find(id)->state == JobState::running);
   for (const Job& job : state.jobs)
@@ -62,7 +62,7 @@ void reap_dead(World& world, PoolState& state) {
 }
 
 void schedule_all(World& world, PoolState& state) {
-  std::vector<Held> foreign;
+  std::vector<place::Held> foreign;
   if (*inRange(0, 3) == 0) foreign.push_back({.device = "gpu:0", .holder = "somebody"});
   for (const int64_t id : schedule(state, world.box, foreign, world.policy, world.now_s))
     RC_ASSERT(state.find(id)->state == JobState::running);
@@ -180,4 +180,4 @@ RC_GTEST_PROP(TransitionsProperty, AreKeptByAPool, ()) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::pool

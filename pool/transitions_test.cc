@@ -5,7 +5,7 @@
 
 #include "pool/testing/pool.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 using ::testing::AllOf;
@@ -142,7 +142,7 @@ TEST_F(Transitions, RequeueKeepsThePlace) {
   add("ada", 4);
   look();
   add("bob", 4);
-  state.find(1)->processes = {own_process_id()};
+  state.find(1)->processes = {process::own_process_id()};
   requeue(state, 1, policy, 200);
   EXPECT_EQ(job(1).state, JobState::waiting);
   EXPECT_EQ(job(1).submitted_s, 100);
@@ -191,7 +191,7 @@ TEST_F(Transitions, ReapEndsWhatNobodyKeeps) {
   add("bob", 1);
   look();
   add("eve", 4);
-  const auto dead = [](const ProcessId&) { return false; };
+  const auto dead = [](const process::ProcessId&) { return false; };
   const auto none = [](const Job&) { return false; };
   EXPECT_THAT(reap(state, dead, none, policy, 200), IsEmpty());
   for (const Job& reaped : state.jobs) {
@@ -206,8 +206,8 @@ TEST_F(Transitions, ReapSparesTheKeptAndNamesOrphans) {
   for (const char* user : {"ada", "bob", "eve"}) add(user, 1);
   look();
   for (Job& one : state.jobs) one.keeper.pid = static_cast<int>(one.id);
-  state.find(2)->processes = {ProcessId{.pid = 22}};
-  const auto lives = [](const ProcessId& process) { return process.pid == 1 || process.pid == 22; };
+  state.find(2)->processes = {process::ProcessId{.pid = 22}};
+  const auto lives = [](const process::ProcessId& process) { return process.pid == 1 || process.pid == 22; };
   const auto has_orphans = [](const Job& job) { return job.id == 3; };
   EXPECT_THAT(reap(state, lives, has_orphans, policy, 200), ElementsAre(2, 3));
   for (const Job& one : state.jobs) EXPECT_EQ(one.state, JobState::running);
@@ -217,7 +217,7 @@ TEST_F(Transitions, ReapAsksNobodyAboutTheKept) {
   add("ada", 1);
   look();
   bool asked = false;
-  reap(state, [](const ProcessId&) { return true; }, [&](const Job&) { return asked = true; }, policy, 200);
+  reap(state, [](const process::ProcessId&) { return true; }, [&](const Job&) { return asked = true; }, policy, 200);
   EXPECT_FALSE(asked);
 }
 
@@ -334,4 +334,4 @@ TEST_F(Transitions, AfterAnArrayMeansAfterAllOfIt) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 double faded(const Usage& usage, const Policy& policy, double now_s) {
@@ -60,4 +60,4 @@ void forgive_clock(PoolState& state, double now_s) {
   for (Usage& usage : state.usage) usage.at_s = std::min(usage.at_s, now_s);
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

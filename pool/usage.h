@@ -9,7 +9,7 @@
 
 #include "pool/transitions.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 /// What a device held from `since_s` to `now_s` counts at `now_s`.
 double faded_seconds(double since_s, double now_s, const Policy& policy);
@@ -21,4 +21,4 @@ void charge(PoolState& state, const Job& job, const Policy& policy, double now_s
 /// with them, and usage.
 void forgive_clock(PoolState& state, double now_s);
 
-}  // namespace remuda
+}  // namespace remuda::pool

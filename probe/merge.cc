@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::probe {
 namespace {
 
 template <typename T>
@@ -154,4 +154,4 @@ Inventory merge(std::vector<Finding> findings) {
   return inventory;
 }
 
-}  // namespace remuda
+}  // namespace remuda::probe

@@ -6,7 +6,7 @@
 #include "device/inventory.h"
 #include "probe/probe.h"
 
-namespace remuda {
+namespace remuda::probe {
 
 /// Devices with the same PCI address are one device: of each reading the first finding that took it wins, later ones
 /// fill what it lacks; links of a pair and network cards likewise. Then GPUs come first in the order of their PCI
@@ -14,4 +14,4 @@ namespace remuda {
 /// and its final id (UUID, else PCI address, else label), and links and parents follow.
 Inventory merge(std::vector<Finding> findings);
 
-}  // namespace remuda
+}  // namespace remuda::probe

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::probe {
 namespace {
 
 using testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST(Merge, JoinsDriversNodesAndCards) {
 TEST(Merge, OfNothingIsAnEmptyInventory) { EXPECT_TRUE(merge({}).devices.empty()); }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::probe

@@ -10,7 +10,7 @@
 #include "probe/nvml/probe.h"
 #include "probe/pci/probe.h"
 
-namespace remuda {
+namespace remuda::probe {
 namespace {
 
 std::string host_name() {
@@ -47,4 +47,4 @@ Result<Inventory> LiveMachine::read() {
   return inventory;
 }
 
-}  // namespace remuda
+}  // namespace remuda::probe

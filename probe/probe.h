@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::probe {
 
 /// What one probe found. Ids need not be final (see probe/merge.h); links name devices by the ids used here.
 struct Finding {
@@ -51,4 +51,4 @@ class LiveMachine {
   std::vector<std::unique_ptr<Probe>> probes_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::probe

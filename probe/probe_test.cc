@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <set>
 
-namespace remuda {
+namespace remuda::probe {
 namespace {
 
 TEST(LiveMachine, NamesTheHostItsDevicesAndItsProbes) {
@@ -44,4 +44,4 @@ TEST(LiveMachine, HandsOnWhatAProbeRefuses) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::probe

@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "base/text.h"
 
-namespace remuda::sysfs {
+namespace remuda::probe::sysfs {
 namespace {
 
 constexpr int kMaxIndex = 65535;
@@ -140,4 +140,4 @@ std::optional<std::vector<int>> index_list(std::string_view text) {
   return indices;
 }
 
-}  // namespace remuda::sysfs
+}  // namespace remuda::probe::sysfs

@@ -14,7 +14,7 @@
 
 #include "device/reading.h"
 
-namespace remuda::sysfs {
+namespace remuda::probe::sysfs {
 
 inline constexpr size_t kMaxBytes = 64 << 10;  ///< of a file; a larger one is refused
 inline constexpr size_t kMaxEntries = 4096;    ///< of a folder; what is beyond is not seen
@@ -71,4 +71,4 @@ struct FillUnread {
   }
 };
 
-}  // namespace remuda::sysfs
+}  // namespace remuda::probe::sysfs

@@ -6,7 +6,7 @@
 #include "base/testing/scratch_folder.h"
 #include "device/device.h"
 
-namespace remuda::sysfs {
+namespace remuda::probe::sysfs {
 namespace {
 
 using ::testing::ElementsAre;
@@ -119,4 +119,4 @@ TEST(FillUnread, LeavesWhatWasRead) {
 }
 
 }  // namespace
-}  // namespace remuda::sysfs
+}  // namespace remuda::probe::sysfs

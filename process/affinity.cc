@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace remuda {
+namespace remuda::process {
 namespace {
 
 constexpr int kWordBits = sizeof(unsigned long) * CHAR_BIT;
@@ -53,4 +53,4 @@ void AffinityPlan::prefer_nodes() const {
     ::syscall(SYS_set_mempolicy, MPOL_PREFERRED, nodes_.data(), bits);
 }
 
-}  // namespace remuda
+}  // namespace remuda::process

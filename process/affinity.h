@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace remuda {
+namespace remuda::process {
 
 struct Affinity {
   std::vector<int> cores;  ///< logical CPUs, ascending; empty: as they are
@@ -27,4 +27,4 @@ class AffinityPlan {
   std::vector<unsigned long> cores_, nodes_;  ///< bit masks, as the kernel wants them
 };
 
-}  // namespace remuda
+}  // namespace remuda::process

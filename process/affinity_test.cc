@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <thread>
 
-namespace remuda {
+namespace remuda::process {
 namespace {
 
 using testing::ElementsAre;
@@ -23,4 +23,4 @@ TEST(Affinity, AppliesToTheThreadThatAsks) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::process

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace remuda {
+namespace remuda::process {
 namespace {
 
 constexpr int kKillWaitMs = 2000;
@@ -34,7 +34,7 @@ Result<ChildProcess> ChildProcess::spawn(ProcessSpec spec, const std::string& in
   ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
   spec.in = input_fd.get();
   spec.out = spec.err = write_end.get();
-  const auto pid = remuda::spawn(spec);
+  const auto pid = process::spawn(spec);
   if (!pid) return failed(pid.error().sentence);
   // By system call: glibc 2.36 declares its function without C linkage.
   ChildProcess process(*pid, Fd(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0))), std::move(read_end));
@@ -71,4 +71,4 @@ std::optional<ExitState> ChildProcess::exit_state() {
   return exit_;
 }
 
-}  // namespace remuda
+}  // namespace remuda::process

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "process/spawn.h"
 
-namespace remuda {
+namespace remuda::process {
 
 /// A process group of its own, so that a terminal's Ctrl-C reaches the owner alone. One thread at a time.
 class ChildProcess {
@@ -41,4 +41,4 @@ class ChildProcess {
   std::optional<ExitState> exit_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::process

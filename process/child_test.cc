@@ -10,7 +10,7 @@
 
 #include "process/testing/child_output.h"
 
-namespace remuda {
+namespace remuda::process {
 namespace {
 
 using testing::HasSubstr;
@@ -138,4 +138,4 @@ TEST(Process, IsGoneWhenItsOwnerIsKilled) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::process

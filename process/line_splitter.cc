@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace remuda {
+namespace remuda::process {
 
 void LineSplitter::feed(std::string_view bytes, const OnLine& on_line) {
   while (!bytes.empty()) {
@@ -26,4 +26,4 @@ void LineSplitter::emit(const OnLine& on_line) {
   too_long_ = false;
 }
 
-}  // namespace remuda
+}  // namespace remuda::process

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace remuda {
+namespace remuda::process {
 
 /// A line longer than `limit` bytes is dropped as a whole, and said to have been. One thread at a time.
 class LineSplitter {
@@ -25,4 +25,4 @@ class LineSplitter {
   bool too_long_ = false;
 };
 
-}  // namespace remuda
+}  // namespace remuda::process

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-namespace remuda {
+namespace remuda::process {
 namespace {
 
 using testing::ElementsAre;
@@ -47,4 +47,4 @@ TEST(LineSplitter, AnEmptyStreamHasNoLine) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::process

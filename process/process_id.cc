@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "process/stat.h"
 
-namespace remuda {
+namespace remuda::process {
 namespace {
 
 bool is_running(const ProcessStat& stat) {
@@ -52,4 +52,4 @@ bool is_alive(const ProcessId& process) {
   return stat ? is_running(*stat) && stat->start_ticks == process.start_ticks : is_hidden(process.pid);
 }
 
-}  // namespace remuda
+}  // namespace remuda::process

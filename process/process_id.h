@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace remuda {
+namespace remuda::process {
 
 struct ProcessId {
   int pid = 0;
@@ -34,4 +34,4 @@ bool is_visible(const ProcessId& process);
 /// than twice.
 bool is_alive(const ProcessId& process);
 
-}  // namespace remuda
+}  // namespace remuda::process

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "process/testing/in_child.h"
 
-namespace remuda {
+namespace remuda::process {
 namespace {
 
 /// A child that waits to be killed, with this name.
@@ -131,4 +131,4 @@ TEST(ProcessId, TakesAProcessThatProcHidesForAlive) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::process

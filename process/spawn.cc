@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
-namespace remuda {
+namespace remuda::process {
 namespace {
 
 enum class Stage { prepare, cgroup, folder, cpus, program };
@@ -158,4 +158,4 @@ tl::expected<int, StartFailure> spawn(const ProcessSpec& spec) {
   return tl::unexpected(describe(trouble, spec));
 }
 
-}  // namespace remuda
+}  // namespace remuda::process

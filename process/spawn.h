@@ -12,7 +12,7 @@
 
 #include "process/affinity.h"
 
-namespace remuda {
+namespace remuda::process {
 
 /// Names and values of environment variables.
 using Environment = std::vector<std::pair<std::string, std::string>>;
@@ -55,4 +55,4 @@ struct StartFailure {
 /// call it from a thread that lasts as long as the program shall. The caller waits for it.
 tl::expected<int, StartFailure> spawn(const ProcessSpec& spec);
 
-}  // namespace remuda
+}  // namespace remuda::process

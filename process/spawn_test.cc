@@ -9,7 +9,7 @@
 
 #include "process/testing/child_output.h"
 
-namespace remuda {
+namespace remuda::process {
 namespace {
 
 struct Ended {
@@ -85,4 +85,4 @@ TEST(Spawn, ExitCodesAreThoseOfAShell) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::process

@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 
-namespace remuda {
+namespace remuda::process {
 
 std::optional<ProcessStat> process_stat(int pid) {
   constexpr size_t kLongest = 8192;
@@ -25,4 +25,4 @@ std::optional<ProcessStat> process_stat(int pid) {
   return ProcessStat{fields[kState][0], *parent, *flags, *threads, *start};
 }
 
-}  // namespace remuda
+}  // namespace remuda::process

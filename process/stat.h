@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace remuda {
+namespace remuda::process {
 
 struct ProcessStat {
   char state = '?';         ///< R, S, D, Z, ...
@@ -18,4 +18,4 @@ struct ProcessStat {
 /// cannot shift the fields.
 std::optional<ProcessStat> process_stat(int pid);
 
-}  // namespace remuda
+}  // namespace remuda::process

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace remuda {
+namespace remuda::process {
 namespace {
 
 TEST(ProcessStat, TellsOfThisProcess) {
@@ -48,4 +48,4 @@ TEST(ProcessStat, IsNothingForWhatIsNoProcess) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::process

@@ -5,7 +5,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-namespace remuda {
+namespace remuda::process {
 
 Result<StopSignals> StopSignals::hold() {
   sigset_t stop, before;
@@ -28,4 +28,4 @@ std::optional<int> StopSignals::next() {
   return static_cast<int>(info.ssi_signo);
 }
 
-}  // namespace remuda
+}  // namespace remuda::process

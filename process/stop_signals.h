@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::process {
 
 /// While it lives, both signals are held back from the calling thread and can be read here. Afterwards they act as
 /// before. Programs with more threads make it before they start them.
@@ -29,4 +29,4 @@ class StopSignals {
   sigset_t before_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::process

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "process/stat.h"
 
-namespace remuda {
+namespace remuda::process {
 namespace {
 
 void add_children(const std::multimap<int, int>& children, int parent, const std::vector<int>& except,
@@ -96,4 +96,4 @@ std::vector<ProcessId> kill_all(const std::function<std::vector<ProcessId>()>& f
   }
 }
 
-}  // namespace remuda
+}  // namespace remuda::process

@@ -12,7 +12,7 @@
 
 #include "process/process_id.h"
 
-namespace remuda {
+namespace remuda::process {
 
 /// All processes that /proc shows.
 std::vector<int> all_processes();
@@ -36,4 +36,4 @@ std::vector<ProcessId> kill_all(
     const std::function<std::vector<ProcessId>()>& find, double patience_s,
     const std::function<void()>& between = [] {});
 
-}  // namespace remuda
+}  // namespace remuda::process

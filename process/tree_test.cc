@@ -9,7 +9,7 @@
 #include "base/env.h"
 #include "process/testing/child_output.h"
 
-namespace remuda {
+namespace remuda::process {
 namespace {
 
 using testing::IsEmpty;
@@ -51,4 +51,4 @@ TEST(ProcessTree, NeverSignalsAnotherProcessUnderTheSameNumber) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::process

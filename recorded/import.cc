@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "recorded/formats.h"
 
-namespace remuda {
+namespace remuda::recorded {
 namespace {
 
 using namespace recorded;
@@ -64,4 +64,4 @@ Result<Inventory> read_machine_file(const std::string& path) {
   return import_machine(text, path);
 }
 
-}  // namespace remuda
+}  // namespace remuda::recorded

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::recorded {
 
 /// Any text: finds out what it is. `where` names its source in errors, and its stem names the machine. Anything that
 /// cannot be read is a usage error of one sentence that starts with `where`. Pure.
@@ -24,4 +24,4 @@ inline constexpr size_t kLargestRecording = 64 << 20;
 /// The same for a file. Never waits: what is not a regular file is refused.
 Result<Inventory> read_machine_file(const std::string& path);
 
-}  // namespace remuda
+}  // namespace remuda::recorded

@@ -6,7 +6,7 @@
 
 #include "base/testing/scratch_folder.h"
 
-namespace remuda {
+namespace remuda::recorded {
 namespace {
 
 using ::testing::HasSubstr;
@@ -69,4 +69,4 @@ TEST_F(ImportFile, ThatIsHugeIsRefused) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::recorded

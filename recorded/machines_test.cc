@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "recorded/import.h"
 
-namespace remuda {
+namespace remuda::recorded {
 namespace {
 
 namespace fs = std::filesystem;
@@ -220,4 +220,4 @@ TEST_P(RecordedMachine, BlanksInPlaceOfTabsKeepAllLinks) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::recorded

@@ -3,7 +3,7 @@
 
 #include "recorded/import.h"
 
-namespace remuda {
+namespace remuda::recorded {
 namespace {
 
 using ::testing::ElementsAre;
@@ -123,4 +123,4 @@ TEST(RcclXml, RefusesTooManyGpus) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::recorded

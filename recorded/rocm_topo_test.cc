@@ -2,7 +2,7 @@
 
 #include "recorded/import.h"
 
-namespace remuda {
+namespace remuda::recorded {
 namespace {
 
 using ::testing::ElementsAre;
@@ -73,4 +73,4 @@ TEST(RocmTopo, WithoutAGpuIsRefused) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::recorded

@@ -3,7 +3,7 @@
 
 #include "recorded/import.h"
 
-namespace remuda {
+namespace remuda::recorded {
 namespace {
 
 using ::testing::ElementsAre;
@@ -226,4 +226,4 @@ TEST(KfdMatrix, KeepsTheSourcesWords) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::recorded

@@ -2,7 +2,7 @@
 
 #include "recorded/import.h"
 
-namespace remuda {
+namespace remuda::recorded {
 namespace {
 
 using ::testing::ElementsAre;
@@ -215,4 +215,4 @@ TEST(SmiXml, RefusesTooManyGpus) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::recorded

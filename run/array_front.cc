@@ -17,7 +17,7 @@
 #include "run/front.h"
 #include "run/held_signals.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 using Kind = Message::Kind;
@@ -75,7 +75,7 @@ class ArrayFront {
       ::poll(&polled, 1, -1);
       const Received<Message> received = receive_message(keeper_.get());
       if (received.value) return *received.value;
-      if (received.gone) return {Kind::ended, 0, kOwnFailure, "its keeper was killed"};
+      if (received.gone) return {Kind::ended, 0, process::kOwnFailure, "its keeper was killed"};
     }
   }
 
@@ -88,7 +88,8 @@ class ArrayFront {
         waiting_.pop_front();
       } else {
         tell_({Kind::note, id_, 0, member.error().message});
-        if (members_.empty()) fail(index, kOwnFailure);  // otherwise it is tried again when one of them has ended
+        if (members_.empty())
+          fail(index, process::kOwnFailure);  // otherwise it is tried again when one of them has ended
         closed_ = members_.empty();
         return;
       }
@@ -101,7 +102,7 @@ class ArrayFront {
     if (pid < 0) return failed(fmt::format("cannot start a process: {}", errno_text(errno)));
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::getppid() != parent) ::_exit(kOwnFailure);
+      if (::getppid() != parent) ::_exit(process::kOwnFailure);
       become(index, std::move(channel.keeper));
     }
     return Member{index, pid, std::move(channel.front)};
@@ -115,7 +116,7 @@ class ArrayFront {
     ::dup2(nothing.get(), STDIN_FILENO);
     const auto tell = [&](const Message& message) { send(channel.get(), message); };
     const Result<int> status = run_front(spec_of(index), tell);
-    if (!status) tell({Kind::ended, 0, kOwnFailure, status.error().message});
+    if (!status) tell({Kind::ended, 0, process::kOwnFailure, status.error().message});
     ::_exit(0);
   }
 
@@ -168,7 +169,7 @@ class ArrayFront {
     for (;;) {
       const Received<Message> received = receive_message(member.channel.get());
       if (received.gone) {
-        end(member, {Kind::ended, id_, kOwnFailure, "its front was killed"});
+        end(member, {Kind::ended, id_, process::kOwnFailure, "its front was killed"});
         return true;
       }
       if (!received.value) return false;
@@ -215,7 +216,7 @@ class ArrayFront {
 
   int finish() {
     int status = failures_.empty() ? 0 : failures_.front().status;
-    if (status == 0 && !waiting_.empty()) status = stop_signal_ > 0 ? 128 + stop_signal_ : kOwnFailure;
+    if (status == 0 && !waiting_.empty()) status = stop_signal_ > 0 ? 128 + stop_signal_ : process::kOwnFailure;
     const Message last{Kind::ended, id_, status, summary()};
     if (keeper_) send(keeper_.get(), last);
     keeper_.reset();
@@ -247,4 +248,4 @@ Result<int> run_array_front(const RunSpec& spec, const std::function<void(const 
   return ArrayFront(spec, tell).run();
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

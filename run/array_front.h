@@ -13,11 +13,11 @@
 #include "run/message.h"
 #include "run/run_spec.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// Runs `spec` once for each index of its array, and returns the exit code of the first that failed, in order of time,
 /// else 0. As run_front(), and the caller has no children yet. Where spec.wait is false, the first index starts now or
 /// none does.
 Result<int> run_array_front(const RunSpec& spec, const std::function<void(const Message&)>& tell);
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -11,7 +11,7 @@
 #include "process/spawn.h"
 #include "run/caretaker.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 using Kind = Message::Kind;
@@ -40,20 +40,21 @@ class ArrayKeeper {
   static constexpr double kLook_s = 10;
 
   Result<void> check_possible() const {
-    REMUDA_ASSIGN(const Answer answer, place(Layout(caretaker_.inventory()), spec_.job.request, {}));
-    const auto* refusal = std::get_if<Refusal>(&answer);
+    REMUDA_ASSIGN(const place::Answer answer,
+                  place::place(place::Layout(caretaker_.inventory()), spec_.job.request, {}));
+    const auto* refusal = std::get_if<place::Refusal>(&answer);
     if (refusal && refusal->never) return tl::unexpected(Error{ErrorKind::never, refusal->sentence});
     return {};
   }
 
   Result<void> submit() {
-    REMUDA_ASSIGN(const PoolState state, caretaker_.tidy());
+    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.tidy());
     sweep_logs(spec_.pool, state);
-    Job job = spec_.job;
-    job.keeper = own_process_id();
-    const auto enter = [&](PoolState& state) -> Result<void> {
-      REMUDA_ASSIGN(id_, remuda::submit(state, job, caretaker_.inventory(), wall_s()));
-      Job& array = *state.find(id_);
+    pool::Job job = spec_.job;
+    job.keeper = process::own_process_id();
+    const auto enter = [&](pool::PoolState& state) -> Result<void> {
+      REMUDA_ASSIGN(id_, remuda::pool::submit(state, job, caretaker_.inventory(), wall_s()));
+      pool::Job& array = *state.find(id_);
       array.array = id_;
       array.why = text_;
       return {};
@@ -71,12 +72,12 @@ class ArrayKeeper {
   Result<void> listen() {
     for (;;) {
       const Received<Message> received = receive_message(front_.get());
-      if (received.gone) return end({kEndedByRemuda, 0, "ended with the `remuda run` that it belonged to"});
+      if (received.gone) return end({pool::kEndedByRemuda, 0, "ended with the `remuda run` that it belonged to"});
       if (!received.value) return {};
       const Message& message = *received.value;
       if (message.kind == Kind::ended) return end({message.status, 0, message.text});
-      REMUDA_TRY(caretaker_.pool().change([&](PoolState& state) -> Result<void> {
-        if (Job* array = state.find(id_)) array->why = message.text;
+      REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
+        if (pool::Job* array = state.find(id_)) array->why = message.text;
         return {};
       }));
     }
@@ -84,19 +85,20 @@ class ArrayKeeper {
 
   /// An array that is not open any more was cancelled, or one that it had to wait for failed.
   Result<void> look() {
-    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
-    const Job* array = state.find(id_);
-    if (has_ended_ || (array && array->state != JobState::ended)) return {};
+    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
+    const pool::Job* array = state.find(id_);
+    if (has_ended_ || (array && array->state != pool::JobState::ended)) return {};
     has_ended_ = true;
     REMUDA_ASSIGN(const auto ended, caretaker_.pool().find(id_));
-    send(front_.get(), Message{Kind::ended, id_, kOwnFailure, ended ? ended->why : "it is not in the pool any more"});
+    send(front_.get(),
+         Message{Kind::ended, id_, process::kOwnFailure, ended ? ended->why : "it is not in the pool any more"});
     return {};
   }
 
-  Result<void> end(const Ending& ending) {
+  Result<void> end(const pool::Ending& ending) {
     has_ended_ = true;
-    return caretaker_.change([&](PoolState& state) -> Result<void> {
-      remuda::end(state, id_, ending, {}, wall_s());
+    return caretaker_.change([&](pool::PoolState& state) -> Result<void> {
+      remuda::pool::end(state, id_, ending, {}, wall_s());
       return {};
     });
   }
@@ -116,14 +118,14 @@ void keep_array(const RunSpec& spec, Fd front) {
   const int channel = front.get();
   const auto refuse = [&](int64_t id, const Error& error) {
     const bool is_known = error.kind == ErrorKind::usage || error.kind == ErrorKind::never;
-    send(channel, Message{Kind::ended, id, is_known ? exit_status(error.kind) : kOwnFailure, error.message});
+    send(channel, Message{Kind::ended, id, is_known ? exit_status(error.kind) : process::kOwnFailure, error.message});
   };
   auto caretaker = Caretaker::open(spec.pool, spec.look);
   if (!caretaker) return refuse(0, caretaker.error());
-  const auto lifeline = Lifeline::hold(spec.pool);
+  const auto lifeline = pool::Lifeline::hold(spec.pool);
   if (!lifeline) return refuse(0, lifeline.error());
   ArrayKeeper keeper(spec, std::move(front), std::move(*caretaker));
   if (const auto kept = keeper.run(); !kept) refuse(keeper.id(), kept.error());
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -4,7 +4,7 @@
 #include "run/front_link.h"
 #include "run/run_spec.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// Runs in the keeper's process, to its end. Tells the front Kind::started with the array's number, and as status how
 /// many indices may wait or run at once; Kind::ended once somebody has cancelled it, or where it cannot be. Hears
@@ -12,4 +12,4 @@ namespace remuda {
 /// ended.
 void keep_array(const RunSpec& spec, Fd front);
 
-}  // namespace remuda
+}  // namespace remuda::run

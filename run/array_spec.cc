@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 /// Digits and nothing else, at most `highest`.
@@ -62,4 +62,4 @@ Result<ArraySpec> parse_array(const std::string& text) {
   return spec;
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

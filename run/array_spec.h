@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::run {
 
 struct ArraySpec {
   static constexpr int kMostIndices = 10'000, kHighestIndex = 999'999'999;
@@ -21,4 +21,4 @@ struct ArraySpec {
 /// otherwise. Pure.
 Result<ArraySpec> parse_array(const std::string& text);
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 using testing::ElementsAre;
@@ -53,4 +53,4 @@ TEST(ArraySpec, IsBounded) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::run

@@ -13,7 +13,7 @@
 #include "run/orphans.h"
 #include "share/job_sharing.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 constexpr double kOrphanPatience_s = 2;
@@ -40,12 +40,12 @@ class PlaceInLine {
 
 }  // namespace
 
-Caretaker::Caretaker(Pool pool, std::string folder, Look look, Inventory inventory)
+Caretaker::Caretaker(pool::Pool pool, std::string folder, Look look, Inventory inventory)
     : pool_(std::move(pool)), folder_(std::move(folder)), look_(std::move(look)), inventory_(std::move(inventory)) {}
 
 Result<Caretaker> Caretaker::open(const std::string& folder, Look look) {
   REMUDA_ASSIGN(Inventory inventory, look());
-  REMUDA_ASSIGN(Pool pool, Pool::open(folder));
+  REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
   return Caretaker(std::move(pool), folder, std::move(look), std::move(inventory));
 }
 
@@ -54,22 +54,24 @@ Result<void> Caretaker::look_again() {
   return {};
 }
 
-std::vector<Held> Caretaker::held_without_lease(const PoolState& state) const {
-  std::vector<Held> held = held_by_processes(inventory_);
-  std::erase_if(held, [&](const Held& one) {
-    return std::ranges::find(state.leases, one.device, &Lease::device) != state.leases.end();
+std::vector<place::Held> Caretaker::held_without_lease(const pool::PoolState& state) const {
+  std::vector<place::Held> held = place::held_by_processes(inventory_);
+  std::erase_if(held, [&](const place::Held& one) {
+    return std::ranges::find(state.leases, one.device, &pool::Lease::device) != state.leases.end();
   });
   return held;
 }
 
-std::optional<int64_t> Caretaker::confining_job(const PoolState& state) {
-  const auto filters = [](const Job& job) { return job.state == JobState::running && job.files_denied > 0; };
+std::optional<int64_t> Caretaker::confining_job(const pool::PoolState& state) {
+  const auto filters = [](const pool::Job& job) {
+    return job.state == pool::JobState::running && job.files_denied > 0;
+  };
   if (std::ranges::none_of(state.jobs, filters)) return std::nullopt;
-  const std::vector<CgroupPlace> places = own_cgroup_places();
-  for (const Job& job : state.jobs) {
+  const std::vector<confine::CgroupPlace> places = confine::own_cgroup_places();
+  for (const pool::Job& job : state.jobs) {
     if (!filters(job)) continue;
     const std::string name = job.cgroup.substr(job.cgroup.rfind('/') + 1) + "/";
-    const auto is_within = [&](const CgroupPlace& place) {
+    const auto is_within = [&](const confine::CgroupPlace& place) {
       return (place.own + "/").find("/" + name) != std::string::npos;
     };
     if (std::ranges::any_of(places, is_within)) return job.id;
@@ -78,38 +80,39 @@ std::optional<int64_t> Caretaker::confining_job(const PoolState& state) {
 }
 
 /// The keepers of what was started.
-std::vector<ProcessId> Caretaker::start_jobs(PoolState& state) const {
-  std::vector<ProcessId> keepers;
+std::vector<process::ProcessId> Caretaker::start_jobs(pool::PoolState& state) const {
+  std::vector<process::ProcessId> keepers;
   if (confining_job(state)) return keepers;
   for (const int64_t id : schedule(state, inventory_, held_without_lease(state), {}, wall_s()))
-    if (const Job* job = state.find(id)) keepers.push_back(job->keeper);
+    if (const pool::Job* job = state.find(id)) keepers.push_back(job->keeper);
   return keepers;
 }
 
 Result<std::vector<int64_t>> Caretaker::reap_once() {
   std::vector<int64_t> orphaned;
-  REMUDA_TRY(change([&](PoolState& state) -> Result<void> {
-    const auto has_left_some = [&](const Job& job) {
+  REMUDA_TRY(change([&](pool::PoolState& state) -> Result<void> {
+    const auto has_left_some = [&](const pool::Job& job) {
       return has_orphans(folder_, job) || !remove_cgroups(folder_, job.id);
     };
-    const auto is_living = [&](const ProcessId& process) { return lives(folder_, process); };
+    const auto is_living = [&](const process::ProcessId& process) { return pool::lives(folder_, process); };
     orphaned = reap(state, is_living, has_left_some, {}, wall_s());
     return {};
   }));
-  sweep_lifelines(folder_);
+  pool::sweep_lifelines(folder_);
   return orphaned;
 }
 
-Result<PoolState> Caretaker::tidy() {
+Result<pool::PoolState> Caretaker::tidy() {
   auto state = tidy_jobs();
-  stop_unused_daemons(folder_, pool_);
+  share::stop_unused_daemons(folder_, pool_);
   return state;
 }
 
-Result<PoolState> Caretaker::tidy_jobs() {
-  REMUDA_ASSIGN(PoolState state, pool_.read());
-  const bool all_kept = std::ranges::all_of(
-      state.jobs, [&](const Job& job) { return job.state == JobState::ended || lives(folder_, job.keeper); });
+Result<pool::PoolState> Caretaker::tidy_jobs() {
+  REMUDA_ASSIGN(pool::PoolState state, pool_.read());
+  const bool all_kept = std::ranges::all_of(state.jobs, [&](const pool::Job& job) {
+    return job.state == pool::JobState::ended || pool::lives(folder_, job.keeper);
+  });
   if (all_kept) return state;
   REMUDA_ASSIGN(const std::vector<int64_t> orphaned, reap_once());
   for (const int64_t job : orphaned) kill_orphans(folder_, job, kOrphanPatience_s);
@@ -117,11 +120,11 @@ Result<PoolState> Caretaker::tidy_jobs() {
   return pool_.read();
 }
 
-Result<void> Caretaker::change(const std::function<Result<void>(PoolState&)>& transition,
+Result<void> Caretaker::change(const std::function<Result<void>(pool::PoolState&)>& transition,
                                const std::vector<int64_t>& with,
-                               const std::function<Result<void>(const PoolState&)>& accept) {
-  std::vector<ProcessId> started;
-  const auto change_and_start = [&](PoolState& state) -> Result<void> {
+                               const std::function<Result<void>(const pool::PoolState&)>& accept) {
+  std::vector<process::ProcessId> started;
+  const auto change_and_start = [&](pool::PoolState& state) -> Result<void> {
     REMUDA_TRY(transition(state));
     started = start_jobs(state);
     return accept(state);
@@ -130,8 +133,8 @@ Result<void> Caretaker::change(const std::function<Result<void>(PoolState&)>& tr
     const PlaceInLine place(folder_);
     REMUDA_TRY(pool_.change(change_and_start, with));
   }
-  for (const ProcessId& keeper : started) send_signal(keeper, SIGCHLD);
+  for (const process::ProcessId& keeper : started) send_signal(keeper, SIGCHLD);
   return {};
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

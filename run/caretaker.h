@@ -10,7 +10,7 @@
 #include "pool/pool.h"
 #include "pool/transitions.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// One thread; as with Pool, none may be open when a process forks others that open one.
 class Caretaker {
@@ -23,37 +23,39 @@ class Caretaker {
   /// What the devices' processes hold now is seen only so.
   Result<void> look_again();
   const Inventory& inventory() const { return inventory_; }
-  Pool& pool() { return pool_; }
+  pool::Pool& pool() { return pool_; }
   const std::string& folder() const { return folder_; }
 
   /// Devices in use by processes that hold no lease. Where a device has one, its processes are taken to be the lease's.
-  std::vector<Held> held_without_lease(const PoolState& state) const;
+  std::vector<place::Held> held_without_lease(const pool::PoolState& state) const;
 
   /// The job that this process is a part of, if that one's device filter holds for it too. It sees the machine in part
   /// only, and change() starts no jobs then: somebody else will, who sees the whole.
-  static std::optional<int64_t> confining_job(const PoolState& state);
+  static std::optional<int64_t> confining_job(const pool::PoolState& state);
 
   /// Ends the jobs whose keepers are gone, kills the processes they left, and starts whose turn it is then. Changes
   /// nothing where every keeper lives. Stops this user's sharing daemons that serve nobody any more. The state
   /// afterwards.
-  Result<PoolState> tidy();
+  Result<pool::PoolState> tidy();
 
   /// `transition`, and then starts whose turn it is, in one change, which `accept` may refuse when it sees what came of
   /// it. The keepers of started jobs are woken by SIGCHLD, those of other users by the pool's bell.
   Result<void> change(
-      const std::function<Result<void>(PoolState&)>& transition, const std::vector<int64_t>& with = {},
-      const std::function<Result<void>(const PoolState&)>& accept = [](const PoolState&) { return Result<void>{}; });
+      const std::function<Result<void>(pool::PoolState&)>& transition, const std::vector<int64_t>& with = {},
+      const std::function<Result<void>(const pool::PoolState&)>& accept = [](const pool::PoolState&) {
+        return Result<void>{};
+      });
 
  private:
-  Caretaker(Pool pool, std::string folder, Look look, Inventory inventory);
-  std::vector<ProcessId> start_jobs(PoolState& state) const;
+  Caretaker(pool::Pool pool, std::string folder, Look look, Inventory inventory);
+  std::vector<process::ProcessId> start_jobs(pool::PoolState& state) const;
   Result<std::vector<int64_t>> reap_once();
-  Result<PoolState> tidy_jobs();
+  Result<pool::PoolState> tidy_jobs();
 
-  Pool pool_;
+  pool::Pool pool_;
   std::string folder_;
   Look look_;
   Inventory inventory_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -7,15 +7,15 @@
 
 #include "run/orphans.h"
 
-namespace remuda {
+namespace remuda::run {
 
-tl::expected<void, StartFailure> Crew::add(const ProcessSpec& process) {
+tl::expected<void, process::StartFailure> Crew::add(const process::ProcessSpec& process) {
   const auto pid = spawn(process);
   if (!pid) return tl::unexpected(pid.error());
-  ProcessId id = own_process_id();
+  process::ProcessId id = process::own_process_id();
   id.start_ticks = 0;
   id.pid = *pid;
-  processes_.push_back(process_id(*pid).value_or(id));  // it may have ended already
+  processes_.push_back(process::process_id(*pid).value_or(id));  // it may have ended already
   if (group_ == 0) group_ = ::getpgid(*pid);
   all_gone_ = false;
   return {};
@@ -28,8 +28,9 @@ bool Crew::collect() {
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
     has_children_ = pid >= 0;
     if (pid <= 0) return any;
-    if (std::ranges::find(processes_, pid, &ProcessId::pid) != processes_.end())
-      ended_.push_back({pid, WIFSIGNALED(status) ? ExitState{0, WTERMSIG(status)} : ExitState{WEXITSTATUS(status), 0}});
+    if (std::ranges::find(processes_, pid, &process::ProcessId::pid) != processes_.end())
+      ended_.push_back({pid, WIFSIGNALED(status) ? process::ExitState{0, WTERMSIG(status)}
+                                                 : process::ExitState{WEXITSTATUS(status), 0}});
   }
 }
 
@@ -38,28 +39,30 @@ bool Crew::collect() {
 void Crew::reap() {
   all_gone_ = false;
   collect();
-  while (!all_gone_ && has_children_ && running() == 0 && descendants(::getpid()).empty()) all_gone_ = !collect();
+  while (!all_gone_ && has_children_ && running() == 0 && process::descendants(::getpid()).empty())
+    all_gone_ = !collect();
   if (!has_children_) all_gone_ = true;
 }
 
-std::optional<ExitState> Crew::result() const {
+std::optional<process::ExitState> Crew::result() const {
   const auto bad = std::ranges::find_if(ended_, [](const End& end) { return !end.state.ok(); });
   if (bad != ended_.end()) return bad->state;
   return ended_.empty() ? std::nullopt : std::optional(ended_.back().state);
 }
 
 std::vector<Crew::End> Crew::take_ended() {
-  for (const End& end : ended_) std::erase_if(processes_, [&](const ProcessId& one) { return one.pid == end.pid; });
+  for (const End& end : ended_)
+    std::erase_if(processes_, [&](const process::ProcessId& one) { return one.pid == end.pid; });
   return std::exchange(ended_, {});
 }
 
 void Crew::signal(int number) const {
-  for (const ProcessId& process : descendants(::getpid()))
+  for (const process::ProcessId& process : process::descendants(::getpid()))
     if (::getpgid(process.pid) == group_) send_signal(process, number);
 }
 
-std::vector<ProcessId> Crew::kill(double patience_s) {
-  return kill_all([] { return descendants(::getpid()); }, patience_s, [this] { reap(); });
+std::vector<process::ProcessId> Crew::kill(double patience_s) {
+  return process::kill_all([] { return process::descendants(::getpid()); }, patience_s, [this] { reap(); });
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -7,14 +7,14 @@
 #include "process/process_id.h"
 #include "process/spawn.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// Belongs to a process that is a subreaper and has no children but the crew's, and daemons (run/orphans.h): then no
 /// other child left means that no process of the job is left. One thread.
 class Crew {
  public:
   /// Starts one more member.
-  tl::expected<void, StartFailure> add(const ProcessSpec& process);
+  tl::expected<void, process::StartFailure> add(const process::ProcessSpec& process);
 
   /// Collects those that have ended. To be called after each SIGCHLD.
   void reap();
@@ -22,31 +22,31 @@ class Crew {
   bool all_gone() const { return all_gone_; }
 
   /// As they were started.
-  const std::vector<ProcessId>& processes() const { return processes_; }
+  const std::vector<process::ProcessId>& processes() const { return processes_; }
 
   struct End {
     int pid = 0;
-    ExitState state;
+    process::ExitState state;
   };
   /// The members that have ended, in order of time; from here on they count as none.
   std::vector<End> take_ended();
 
   size_t running() const { return processes_.size() - ended_.size(); }
   /// How the job ended, as far as its members have: the first that ended badly says it, else the last one.
-  std::optional<ExitState> result() const;
+  std::optional<process::ExitState> result() const;
 
   /// Sends it to those descendants that are in the members' process group, as a terminal would.
   void signal(int number) const;
   /// SIGKILL for all descendants; who is left after `patience_s`, which only the kernel can help.
-  std::vector<ProcessId> kill(double patience_s);
+  std::vector<process::ProcessId> kill(double patience_s);
 
  private:
   bool collect();
 
-  std::vector<ProcessId> processes_;
+  std::vector<process::ProcessId> processes_;
   std::vector<End> ended_;
   int group_ = 0;
   bool has_children_ = false, all_gone_ = false;
 };
 
-}  // namespace remuda
+}  // namespace remuda::run

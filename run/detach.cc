@@ -8,7 +8,7 @@
 
 #include "process/spawn.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 bool leave_terminal() {
@@ -22,12 +22,13 @@ bool leave_terminal() {
 [[noreturn]] void go_on(int caller, const std::function<Result<int>(const Tell&)>& front) {
   const auto tell = [&](const Message& message) { send(caller, message); };
   if (!leave_terminal()) {
-    tell({Message::Kind::ended, 0, kOwnFailure, fmt::format("cannot go to the background: {}", errno_text(errno))});
-    ::_exit(kOwnFailure);
+    tell({Message::Kind::ended, 0, process::kOwnFailure,
+          fmt::format("cannot go to the background: {}", errno_text(errno))});
+    ::_exit(process::kOwnFailure);
   }
   const Result<int> status = front(tell);
-  if (!status) tell({Message::Kind::ended, 0, kOwnFailure, status.error().message});
-  ::_exit(status.value_or(kOwnFailure));
+  if (!status) tell({Message::Kind::ended, 0, process::kOwnFailure, status.error().message});
+  ::_exit(status.value_or(process::kOwnFailure));
 }
 
 }  // namespace
@@ -50,4 +51,4 @@ Result<Message> detach(const std::function<Result<int>(const Tell&)>& front) {
   }
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -5,7 +5,7 @@
 
 #include "run/message.h"
 
-namespace remuda {
+namespace remuda::run {
 
 using Tell = std::function<void(const Message&)>;
 
@@ -14,4 +14,4 @@ using Tell = std::function<void(const Message&)>;
 /// needs its caller no more; Kind::ended where it is not. The caller has no pool open and one thread.
 Result<Message> detach(const std::function<Result<int>(const Tell&)>& front);
 
-}  // namespace remuda
+}  // namespace remuda::run

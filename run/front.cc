@@ -13,7 +13,7 @@
 #include "run/keeper.h"
 #include "run/orphans.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 constexpr double kKillPatience_s = 10;
@@ -22,7 +22,7 @@ std::vector<int> own_children() {
   std::vector<int> children;
   siginfo_t info;
   if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return children;  // none, as nearly always
-  for (const ProcessId& process : descendants(::getpid())) children.push_back(process.pid);
+  for (const process::ProcessId& process : process::descendants(::getpid())) children.push_back(process.pid);
   return children;
 }
 
@@ -43,11 +43,11 @@ std::optional<int> relay(int keeper, HeldSignals& signals, const std::function<v
 /// The keeper is gone before its time: what it kept has fallen to this process.
 int end_without_keeper(const RunSpec& spec, const std::vector<int>& before,
                        const std::function<void(const Message&)>& tell) {
-  kill_all([&] { return descendants(::getpid(), before); }, kKillPatience_s);
+  process::kill_all([&] { return process::descendants(::getpid(), before); }, kKillPatience_s);
   auto caretaker = Caretaker::open(spec.pool, spec.look);
   if (caretaker) (void)caretaker->tidy();
-  tell({Message::Kind::ended, 0, kOwnFailure, "its keeper was killed, and the job with it"});
-  return kOwnFailure;
+  tell({Message::Kind::ended, 0, process::kOwnFailure, "its keeper was killed, and the job with it"});
+  return process::kOwnFailure;
 }
 
 }  // namespace
@@ -71,4 +71,4 @@ Result<int> run_front(const RunSpec& spec, const std::function<void(const Messag
   return status ? *status : end_without_keeper(spec, before, tell);
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

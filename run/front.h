@@ -6,7 +6,7 @@
 #include "run/message.h"
 #include "run/run_spec.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// Runs a job from its submission to its end and returns the exit code: the job's own, 128 and the signal's number
 /// where one ended it, or kNever, kNotNow (place/place.h), kOwnFailure, kCannotExecute, kNotFound (process/spawn.h).
@@ -14,4 +14,4 @@ namespace remuda {
 /// until this returns; those it has already are left alone.
 Result<int> run_front(const RunSpec& spec, const std::function<void(const Message&)>& tell);
 
-}  // namespace remuda
+}  // namespace remuda::run

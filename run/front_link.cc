@@ -8,7 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-namespace remuda {
+namespace remuda::run {
 
 sigset_t relayed_signals() {
   sigset_t set;
@@ -63,4 +63,4 @@ bool FrontLink::rest(double seconds) const {
   return ::poll(polled.data(), polled.size(), static_cast<int>(seconds * 1000)) != 0;
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -6,7 +6,7 @@
 
 #include "run/message.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// One thread, that of the process which holds these signals back: SIGCHLD and all that ask a program to end.
 class FrontLink {
@@ -34,4 +34,4 @@ class FrontLink {
 /// SIGINT, SIGTERM and their like, and SIGUSR1 and 2: what a front hands on.
 sigset_t relayed_signals();
 
-}  // namespace remuda
+}  // namespace remuda::run

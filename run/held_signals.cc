@@ -5,7 +5,7 @@
 
 #include "run/front_link.h"
 
-namespace remuda {
+namespace remuda::run {
 
 HeldSignals::HeldSignals() {
   const sigset_t relayed = relayed_signals();
@@ -21,4 +21,4 @@ std::optional<SignalNews> HeldSignals::next() {
   return SignalNews{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

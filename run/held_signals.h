@@ -5,7 +5,7 @@
 
 #include "run/message.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// For as long as it lives; belongs to a process of one thread.
 class HeldSignals {
@@ -25,4 +25,4 @@ class HeldSignals {
   Fd fd_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::run

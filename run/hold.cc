@@ -18,15 +18,15 @@
 #include "run/turn.h"
 #include "share/job_sharing.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 using Kind = Message::Kind;
-using ToWords = std::function<std::string(const Visibility&)>;
+using ToWords = std::function<std::string(const confine::Visibility&)>;
 
 class HoldKeeper {
  public:
-  HoldKeeper(const RunSpec& spec, const ProcessId& shell, Caretaker caretaker, FrontLink& link)
+  HoldKeeper(const RunSpec& spec, const process::ProcessId& shell, Caretaker caretaker, FrontLink& link)
       : spec_(spec),
         shell_(shell),
         caretaker_(std::move(caretaker)),
@@ -51,12 +51,12 @@ class HoldKeeper {
 
  private:
   Result<void> hand_over(const ToWords& words) {
-    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
+    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
     const Inventory& inventory = caretaker_.inventory();
     const std::vector<std::string> devices = devices_of(state, id_, inventory);
     if (const std::string text = sharing_.begin(inventory, id_, devices); !text.empty())
       link_.tell(Kind::note, id_, text);
-    Visibility environment = job_environment(inventory, spec_.pool, id_, devices);
+    confine::Visibility environment = job_environment(inventory, spec_.pool, id_, devices);
     std::ranges::move(sharing_.environment(devices), std::back_inserter(environment.set));
     REMUDA_TRY(write_all(STDOUT_FILENO, words(environment), "stdout"));
     REMUDA_TRY(leave_streams());
@@ -79,7 +79,7 @@ class HoldKeeper {
       for (const SignalNews& news : link_.news())
         if (news.number != SIGUSR1 && news.number != SIGUSR2) return "its keeper was told to end";
       const auto state = caretaker_.pool().read();
-      const Job* job = state ? state->find(id_) : nullptr;
+      const pool::Job* job = state ? state->find(id_) : nullptr;
       if (state && (!job || job->cancelled)) return "was given back";
       if (!is_alive(shell_)) return "its shell has ended";
       if (!state || !caretaker_.pool().wait({shell_}, kLongest_s, link_.readable())) link_.rest(kBlind_s);
@@ -88,25 +88,25 @@ class HoldKeeper {
 
   /// The devices first; then the machine is looked at anew, as somebody may use them still, and others start.
   Result<void> give_back(const std::string& why) {
-    REMUDA_TRY(caretaker_.pool().change([&](PoolState& state) -> Result<void> {
+    REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
       end(state, id_, {.why = why}, {}, wall_s());
       return {};
     }));
     REMUDA_TRY(caretaker_.look_again());
-    return caretaker_.change([](PoolState&) -> Result<void> { return {}; });
+    return caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; });
   }
 
   const RunSpec& spec_;
-  const ProcessId shell_;
+  const process::ProcessId shell_;
   Caretaker caretaker_;
   FrontLink& link_;
-  JobSharing sharing_;
+  share::JobSharing sharing_;
   int64_t id_ = 0;
 };
 
-Result<void> keep_within(const RunSpec& spec, const ProcessId& shell, const ToWords& words, FrontLink& link) {
+Result<void> keep_within(const RunSpec& spec, const process::ProcessId& shell, const ToWords& words, FrontLink& link) {
   REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look));
-  REMUDA_ASSIGN(const Lifeline lifeline, Lifeline::hold(spec.pool));
+  REMUDA_ASSIGN(const pool::Lifeline lifeline, pool::Lifeline::hold(spec.pool));
   return HoldKeeper(spec, shell, std::move(caretaker), link).run(words);
 }
 
@@ -117,7 +117,7 @@ void close_all_but(unsigned kept) {
   ::syscall(SYS_close_range, kept + 1, ~0U, 0);
 }
 
-void keep(const RunSpec& spec, const ProcessId& shell, const ToWords& words, Fd front) {
+void keep(const RunSpec& spec, const process::ProcessId& shell, const ToWords& words, Fd front) {
   ::setsid();
   close_all_but(static_cast<unsigned>(front.get()));
   (void)!::chdir("/");
@@ -126,7 +126,7 @@ void keep(const RunSpec& spec, const ProcessId& shell, const ToWords& words, Fd 
   const auto kept = keep_within(spec, shell, words, *link);
   if (!kept)
     link->tell(Kind::ended, 0, kept.error().message,
-               kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : kOwnFailure);
+               kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : process::kOwnFailure);
 }
 
 /// Until the keeper has the devices, or has said its last; nothing when it died, or the shell did.
@@ -148,7 +148,7 @@ std::optional<int> follow(int keeper, const Fd& shell, HeldSignals& signals,
 
 }  // namespace
 
-Result<int> hold_for(const RunSpec& spec, const ProcessId& shell, const ToWords& words,
+Result<int> hold_for(const RunSpec& spec, const process::ProcessId& shell, const ToWords& words,
                      const std::function<void(const Message&)>& tell) {
   const Fd shell_end(static_cast<int>(::syscall(SYS_pidfd_open, shell.pid, 0)));
   if (!is_alive(shell)) return usage_error(fmt::format("process {}, to hold devices for, has ended", shell.pid));
@@ -163,8 +163,8 @@ Result<int> hold_for(const RunSpec& spec, const ProcessId& shell, const ToWords&
   }
   channel.keeper.reset();
   if (const auto status = follow(channel.front.get(), shell_end, signals, tell)) return *status;
-  tell({Kind::ended, 0, kOwnFailure, is_alive(shell) ? "its keeper was killed" : "its shell has ended"});
-  return kOwnFailure;
+  tell({Kind::ended, 0, process::kOwnFailure, is_alive(shell) ? "its keeper was killed" : "its shell has ended"});
+  return process::kOwnFailure;
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

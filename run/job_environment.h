@@ -7,15 +7,15 @@
 #include "confine/visibility.h"
 #include "pool/job.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// The devices that the job holds, in inventory order.
-std::vector<std::string> devices_of(const PoolState& state, int64_t job, const Inventory& inventory);
+std::vector<std::string> devices_of(const pool::PoolState& state, int64_t job, const Inventory& inventory);
 
 /// For a job that runs as one process: its devices, REMUDA_JOB, REMUDA_POOL, REMUDA_DEVICES (their ids) and
 /// REMUDA_SHARES (the part of the work each should get, which for like devices is the same).
-Visibility job_environment(const Inventory& inventory, const std::string& pool, int64_t job,
-                           const std::vector<std::string>& devices);
+confine::Visibility job_environment(const Inventory& inventory, const std::string& pool, int64_t job,
+                                    const std::vector<std::string>& devices);
 
 /// For people: "gpu:0", "gpu:2"; and "gpu:0, gpu:2".
 std::vector<std::string> labels_of(const Inventory& inventory, const std::vector<std::string>& devices);
@@ -29,7 +29,7 @@ struct Ranks {
 };
 /// The same for rank `rank` of as many as there are devices: it sees its own one, and finds the variables that torchrun
 /// sets.
-Visibility rank_environment(const Inventory& inventory, const std::string& pool, int64_t job,
-                            const std::vector<std::string>& devices, int rank, const Ranks& ranks);
+confine::Visibility rank_environment(const Inventory& inventory, const std::string& pool, int64_t job,
+                                     const std::vector<std::string>& devices, int rank, const Ranks& ranks);
 
-}  // namespace remuda
+}  // namespace remuda::run

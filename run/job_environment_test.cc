@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 using testing::Contains;
@@ -25,14 +25,14 @@ Inventory four_gpus() {
 }
 
 TEST(JobEnvironment, NamesTheLeasedDevicesInInventoryOrder) {
-  PoolState state;
+  pool::PoolState state;
   state.leases = {{.job = 2, .device = "gpu:3"}, {.job = 1, .device = "gpu:2"}, {.job = 2, .device = "gpu:0"}};
   EXPECT_THAT(devices_of(state, 2, four_gpus()), ElementsAre("gpu:0", "gpu:3"));
   EXPECT_THAT(devices_of(state, 7, four_gpus()), ElementsAre());
 }
 
 TEST(JobEnvironment, TellsJobPoolDevicesAndShares) {
-  const Visibility environment = job_environment(four_gpus(), "/a/pool", 12, {"gpu:1", "gpu:3"});
+  const confine::Visibility environment = job_environment(four_gpus(), "/a/pool", 12, {"gpu:1", "gpu:3"});
   EXPECT_THAT(environment.set, Contains(Pair("REMUDA_JOB", "12")));
   EXPECT_THAT(environment.set, Contains(Pair("REMUDA_POOL", "/a/pool")));
   EXPECT_THAT(environment.set, Contains(Pair("REMUDA_DEVICES", "gpu:1,gpu:3")));
@@ -46,27 +46,28 @@ TEST(JobEnvironment, LetsNoProcessOfAJobPassForADaemon) {
 }
 
 TEST(JobEnvironment, GivesEachRankItsOwnDeviceAndTheWholeSetOfTorchrun) {
-  const Visibility environment = rank_environment(four_gpus(), "/a/pool", 12, {"gpu:1", "gpu:3"}, 1, {29500, 2, 5, 6});
-  const Environment expected{{"CUDA_VISIBLE_DEVICES", "3"},
-                             {"REMUDA_DEVICES", "gpu:1,gpu:3"},
-                             {"RANK", "1"},
-                             {"LOCAL_RANK", "1"},
-                             {"ROLE_RANK", "1"},
-                             {"WORLD_SIZE", "2"},
-                             {"LOCAL_WORLD_SIZE", "2"},
-                             {"ROLE_WORLD_SIZE", "2"},
-                             {"GROUP_RANK", "0"},
-                             {"GROUP_WORLD_SIZE", "1"},
-                             {"ROLE_NAME", "default"},
-                             {"MASTER_ADDR", "127.0.0.1"},
-                             {"MASTER_PORT", "29500"},
-                             {"TORCHELASTIC_RUN_ID", "remuda-12"},
-                             {"TORCHELASTIC_RESTART_COUNT", "2"},
-                             {"TORCHELASTIC_MAX_RESTARTS", "5"},
-                             {"TORCHELASTIC_USE_AGENT_STORE", "False"},
-                             {"OMP_NUM_THREADS", "6"}};
+  const confine::Visibility environment =
+      rank_environment(four_gpus(), "/a/pool", 12, {"gpu:1", "gpu:3"}, 1, {29500, 2, 5, 6});
+  const process::Environment expected{{"CUDA_VISIBLE_DEVICES", "3"},
+                                      {"REMUDA_DEVICES", "gpu:1,gpu:3"},
+                                      {"RANK", "1"},
+                                      {"LOCAL_RANK", "1"},
+                                      {"ROLE_RANK", "1"},
+                                      {"WORLD_SIZE", "2"},
+                                      {"LOCAL_WORLD_SIZE", "2"},
+                                      {"ROLE_WORLD_SIZE", "2"},
+                                      {"GROUP_RANK", "0"},
+                                      {"GROUP_WORLD_SIZE", "1"},
+                                      {"ROLE_NAME", "default"},
+                                      {"MASTER_ADDR", "127.0.0.1"},
+                                      {"MASTER_PORT", "29500"},
+                                      {"TORCHELASTIC_RUN_ID", "remuda-12"},
+                                      {"TORCHELASTIC_RESTART_COUNT", "2"},
+                                      {"TORCHELASTIC_MAX_RESTARTS", "5"},
+                                      {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                                      {"OMP_NUM_THREADS", "6"}};
   for (const auto& variable : expected) EXPECT_THAT(environment.set, Contains(variable).Times(1)) << variable.first;
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::run

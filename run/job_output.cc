@@ -7,11 +7,11 @@
 #include "base/text.h"
 #include "pool/logs.h"
 
-namespace remuda {
+namespace remuda::run {
 
 Result<Fd> open_log(const RunSpec& spec, int64_t job) {
   const std::string& path = spec.job.log;
-  if (path.empty()) return spec.log_only ? open_pool_log(spec.pool, job) : Result<Fd>();
+  if (path.empty()) return spec.log_only ? pool::open_pool_log(spec.pool, job) : Result<Fd>();
   Fd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666));
   if (!log && errno == ENXIO) return usage_error(fmt::format("{} is a pipe that nobody reads", printable(path)));
   if (!log) return usage_error(fmt::format("cannot write {}: {}", printable(path), errno_text(errno)));
@@ -28,4 +28,4 @@ Result<JobOutput> JobOutput::open(const RunSpec& spec, int64_t job) {
   return output;
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -6,7 +6,7 @@
 #include "run/run_spec.h"
 #include "run/tee.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// The job's log, to append to: the one that was asked for; else, where its output goes nowhere else, one in the pool.
 /// None for the others.
@@ -26,4 +26,4 @@ class JobOutput {
   Fd log_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::run

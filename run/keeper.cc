@@ -22,15 +22,15 @@
 #include "share/job_sharing.h"
 #include "workers/rendezvous.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 using Kind = Message::Kind;
 
 /// As many threads in all ranks together as there are CPUs for them.
-int threads_of_each(size_t ranks) { return std::max(1, static_cast<int>(allowed_cores().size() / ranks)); }
+int threads_of_each(size_t ranks) { return std::max(1, static_cast<int>(process::allowed_cores().size() / ranks)); }
 
-std::string cannot_isolate(const Confined& how) {
+std::string cannot_isolate(const confine::Confined& how) {
   return fmt::format("the job cannot be kept from devices that it is not granted: {}", how.obstacle);
 }
 
@@ -65,7 +65,7 @@ class Keeper {
   /// Frees the devices before anybody starts on them, as finish() does: who starts is decided by a look of now.
   Result<void> queue_again(const Outcome& outcome) {
     link_.tell(Kind::note, id_, fmt::format("{}; queued again", outcome.why));
-    REMUDA_TRY(caretaker_.pool().change([&](PoolState& state) -> Result<void> {
+    REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
       requeue(state, id_, {}, wall_s());
       return {};
     }));
@@ -82,8 +82,8 @@ class Keeper {
     for (int restarts = 0;; ++restarts) {
       Outcome outcome = run_once(restarts);
       if (!wants_restart(outcome, restarts) || !back_off(restarts, outcome)) return outcome;
-      (void)caretaker_.pool().change([&](PoolState& state) -> Result<void> {
-        if (Job* job = state.find(id_)) ++job->restarts;
+      (void)caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
+        if (pool::Job* job = state.find(id_)) ++job->restarts;
         return {};
       });
       link_.tell(Kind::note, id_,
@@ -108,7 +108,7 @@ class Keeper {
     bool is_told = link_.gone();
     const auto news = link_.news();
     const auto state = caretaker_.pool().read();
-    const Job* job = state ? state->find(id_) : nullptr;
+    const pool::Job* job = state ? state->find(id_) : nullptr;
     if (!job || job->cancelled) return true;
     for (const SignalNews& one : news) {
       if (one.number == SIGUSR1 || one.number == SIGUSR2) continue;  // there is no process to hear it
@@ -127,27 +127,27 @@ class Keeper {
 
   Outcome run_once(int restarts) {
     const auto output = JobOutput::open(spec_, id_);
-    if (!output) return {{kOwnFailure, 0}, output.error().message, false};
+    if (!output) return {{process::kOwnFailure, 0}, output.error().message, false};
     const auto confinement = confine();
-    if (!confinement) return {{kOwnFailure, 0}, confinement.error().message, false};
+    if (!confinement) return {{process::kOwnFailure, 0}, confinement.error().message, false};
     auto processes = plan(restarts, *output);
-    if (!processes) return {{kOwnFailure, 0}, processes.error().message, false};
-    for (ProcessSpec& process : *processes) process.cgroup = confinement->cgroup();
+    if (!processes) return {{process::kOwnFailure, 0}, processes.error().message, false};
+    for (process::ProcessSpec& process : *processes) process.cgroup = confinement->cgroup();
     const bool restart = restarts < spec_.restarts;
     return Watch(spec_, id_, caretaker_.pool(), link_, *confinement, restart).run(*processes);
   }
 
   /// What is in force is recorded before a process of the job can look (Caretaker::confining_job()).
-  Result<Confinement> confine() {
-    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
+  Result<confine::Confinement> confine() {
+    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
     const Inventory& inventory = caretaker_.inventory();
-    std::optional<Withheld> withheld;
-    if (spec_.live) withheld = withheld_nodes(inventory, devices_of(state, id_, inventory));
-    Confinement confinement = Confinement::make(spec_.pool, id_, withheld);
+    std::optional<confine::Withheld> withheld;
+    if (spec_.live) withheld = confine::withheld_nodes(inventory, devices_of(state, id_, inventory));
+    confine::Confinement confinement = confine::Confinement::make(spec_.pool, id_, withheld);
     if (spec_.isolate && !confinement.how().devices) return failed(cannot_isolate(confinement.how()));
     if (confinement.how().cgroup == 0) return confinement;
-    const auto recorded = caretaker_.pool().change([&](PoolState& changed) -> Result<void> {
-      Job* job = changed.find(id_);
+    const auto recorded = caretaker_.pool().change([&](pool::PoolState& changed) -> Result<void> {
+      pool::Job* job = changed.find(id_);
       if (!job) return {};
       job->cgroup = confinement.folder();
       job->devices_enforced = confinement.how().devices;
@@ -160,7 +160,7 @@ class Keeper {
 
   Outcome run_tasks() {
     auto outcome = try_tasks();
-    if (!outcome) return {{kOwnFailure, 0}, outcome.error().message, false};
+    if (!outcome) return {{process::kOwnFailure, 0}, outcome.error().message, false};
     outcome->why += (outcome->why.empty() ? "" : "; ") + summary_text(queue_, spec_.tasks.tasks);
     return *outcome;
   }
@@ -169,9 +169,9 @@ class Keeper {
     REMUDA_ASSIGN(const std::vector<std::string> devices, held_devices());
     REMUDA_ASSIGN(Fd log, open_log(spec_, id_));
     REMUDA_ASSIGN(const TaskOutput output, TaskOutput::open(devices.size(), {std::move(log), spec_.has_bar}));
-    REMUDA_ASSIGN(const Confinement confinement, confine());
+    REMUDA_ASSIGN(const confine::Confinement confinement, confine());
     const Fd no_input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    std::vector<ProcessSpec> slots;
+    std::vector<process::ProcessSpec> slots;
     for (const std::string& device : devices) {
       const size_t lane = slots.size();
       slots.push_back(process(job_environment(caretaker_.inventory(), spec_.pool, id_, {device}), {device}));
@@ -192,7 +192,7 @@ class Keeper {
 
   /// Says which they are, too.
   Result<std::vector<std::string>> held_devices() {
-    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
+    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
     const Inventory& inventory = caretaker_.inventory();
     std::vector<std::string> devices = devices_of(state, id_, inventory);
     link_.tell(Kind::started, id_, labels_text(inventory, devices));
@@ -201,12 +201,12 @@ class Keeper {
     return devices;
   }
 
-  Result<std::vector<ProcessSpec>> plan(int restarts, const JobOutput& output) {
+  Result<std::vector<process::ProcessSpec>> plan(int restarts, const JobOutput& output) {
     REMUDA_ASSIGN(const std::vector<std::string> devices, held_devices());
     const Inventory& inventory = caretaker_.inventory();
-    std::vector<ProcessSpec> processes;
+    std::vector<process::ProcessSpec> processes;
     if (spec_.each) {
-      REMUDA_ASSIGN(const Listener free_port, listen_on_loopback(0));
+      REMUDA_ASSIGN(const workers::Listener free_port, workers::listen_on_loopback(0));
       const int threads = env::get(env::omp_num_threads) ? 0 : threads_of_each(devices.size());
       const Ranks ranks{free_port.port, restarts, spec_.restarts, threads};
       for (int rank = 0; rank < static_cast<int>(devices.size()); ++rank)
@@ -215,28 +215,29 @@ class Keeper {
     } else {
       processes.push_back(process(job_environment(inventory, spec_.pool, id_, devices), devices));
     }
-    for (ProcessSpec& process : processes) {
+    for (process::ProcessSpec& process : processes) {
       process.out = output.out();
       process.err = output.err();
     }
     return processes;
   }
 
-  ProcessSpec process(Visibility environment, const std::vector<std::string>& devices) const {
-    ProcessSpec process{.argv = spec_.job.command,
-                        .environment = std::move(environment.set),
-                        .unset = std::move(environment.unset),
-                        .folder = spec_.job.folder,
-                        .affinity = {},
-                        .group = inherited_.group,
-                        .inherited = {inherited_.lifeline},
-                        .mask = inherited_.mask};
+  process::ProcessSpec process(confine::Visibility environment, const std::vector<std::string>& devices) const {
+    process::ProcessSpec process{.argv = spec_.job.command,
+                                 .environment = std::move(environment.set),
+                                 .unset = std::move(environment.unset),
+                                 .folder = spec_.job.folder,
+                                 .affinity = {},
+                                 .group = inherited_.group,
+                                 .inherited = {inherited_.lifeline},
+                                 .mask = inherited_.mask};
     std::ranges::move(sharing_.environment(devices), std::back_inserter(process.environment));
     if (spec_.job.array != 0) {
       process.environment.emplace_back(env::job_array.name, std::to_string(spec_.job.array));
       process.environment.emplace_back(env::job_array_index.name, std::to_string(spec_.job.array_index));
     }
-    if (spec_.live) process.affinity = nearest(caretaker_.inventory(), devices, allowed_cores());
+    if (spec_.live)
+      process.affinity = confine::nearest_cores(caretaker_.inventory(), devices, process::allowed_cores());
     return process;
   }
 
@@ -244,9 +245,9 @@ class Keeper {
   /// Where the machine is this one, it is looked at anew before others start: the job's processes have just left its
   /// devices.
   Result<void> finish(const Outcome& outcome) {
-    const Ending ending{outcome.state.status, outcome.state.signal,
-                        outcome.why.empty() ? to_string(outcome.state) : outcome.why};
-    const auto recorded = caretaker_.pool().change([&](PoolState& state) -> Result<void> {
+    const pool::Ending ending{outcome.state.status, outcome.state.signal,
+                              outcome.why.empty() ? to_string(outcome.state) : outcome.why};
+    const auto recorded = caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
       end(state, id_, ending, {}, wall_s());
       return {};
     });
@@ -256,10 +257,10 @@ class Keeper {
   }
 
   Result<void> start_others() {
-    REMUDA_ASSIGN(const PoolState state, caretaker_.pool().read());
-    if (std::ranges::find(state.jobs, JobState::waiting, &Job::state) == state.jobs.end()) return {};
+    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
+    if (std::ranges::find(state.jobs, pool::JobState::waiting, &pool::Job::state) == state.jobs.end()) return {};
     if (spec_.live) REMUDA_TRY(caretaker_.look_again());
-    return caretaker_.change([](PoolState&) -> Result<void> { return {}; });
+    return caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; });
   }
 
   const RunSpec& spec_;
@@ -267,20 +268,20 @@ class Keeper {
   Caretaker caretaker_;
   FrontLink& link_;
   TaskQueue queue_;  ///< goes on where it was when the job is queued again
-  JobSharing sharing_;
+  share::JobSharing sharing_;
   int64_t id_ = 0;
 };
 
 /// What can be told before the job waits for its turn.
 Result<void> check_isolation(const RunSpec& spec) {
   if (!spec.isolate) return {};
-  const Confined possible = try_confinement();
+  const confine::Confined possible = confine::try_confinement();
   return possible.devices ? Result<void>{} : failed(cannot_isolate(possible));
 }
 
 /// A job that is kept from devices cannot give them to others.
 Result<void> check_view(Caretaker& caretaker) {
-  REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   const auto job = Caretaker::confining_job(state);
   if (!job) return {};
   return failed(fmt::format(
@@ -292,7 +293,7 @@ Result<void> keep_within(const RunSpec& spec, FrontLink& link, Inherited inherit
   REMUDA_TRY(check_isolation(spec));
   REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look));
   REMUDA_TRY(check_view(caretaker));
-  REMUDA_ASSIGN(const Lifeline lifeline, Lifeline::hold(spec.pool));
+  REMUDA_ASSIGN(const pool::Lifeline lifeline, pool::Lifeline::hold(spec.pool));
   inherited.lifeline = lifeline.fd();
   return Keeper(spec, inherited, std::move(caretaker), link).run();
 }
@@ -307,7 +308,7 @@ void keep(const RunSpec& spec, Fd front, const Inherited& inherited) {
   const auto kept = keep_within(spec, *link, inherited);
   if (!kept)
     link->tell(Kind::ended, 0, kept.error().message,
-               kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : kOwnFailure);
+               kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : process::kOwnFailure);
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

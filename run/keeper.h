@@ -10,7 +10,7 @@
 #include "run/front_link.h"
 #include "run/run_spec.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// What the keeper has from its front.
 struct Inherited {
@@ -22,4 +22,4 @@ struct Inherited {
 /// Runs in the keeper's process, to its end. Tells the front everything, last Message::Kind::ended.
 void keep(const RunSpec& spec, Fd front, const Inherited& inherited);
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 constexpr size_t kLongest = 64 << 10;
@@ -63,4 +63,4 @@ Received<SignalNews> receive_signal(int fd) {
   return {std::nullopt, got == 0};
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "device/words.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// From the keeper, which does the work, to the front, which talks to the user.
 struct Message {
@@ -24,13 +24,17 @@ struct Message {
   int status = 0;
   std::string text;
 };
+}  // namespace remuda::run
+
 template <>
-struct Words<Message::Kind> {
-  static constexpr std::array table{std::pair{Message::Kind::waiting, "waiting"},
-                                    std::pair{Message::Kind::started, "started"},
-                                    std::pair{Message::Kind::progress, "progress"},
-                                    std::pair{Message::Kind::note, "note"}, std::pair{Message::Kind::ended, "ended"}};
+struct remuda::Words<remuda::run::Message::Kind> {
+  static constexpr std::array table{
+      std::pair{run::Message::Kind::waiting, "waiting"}, std::pair{run::Message::Kind::started, "started"},
+      std::pair{run::Message::Kind::progress, "progress"}, std::pair{run::Message::Kind::note, "note"},
+      std::pair{run::Message::Kind::ended, "ended"}};
 };
+
+namespace remuda::run {
 
 /// From the front to the keeper: a signal came.
 struct SignalNews {
@@ -57,4 +61,4 @@ struct Received {
 Received<Message> receive_message(int fd);
 Received<SignalNews> receive_signal(int fd);
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 Channel channel() { return make_channel().value(); }
@@ -51,4 +51,4 @@ TEST(Message, NeverBlocksAndCutsWhatIsTooLong) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::run

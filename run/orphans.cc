@@ -8,7 +8,7 @@
 #include "base/env.h"
 #include "confine/cgroup.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 std::vector<std::string> carried_by(const std::string& pool, int64_t job) {
@@ -21,41 +21,45 @@ bool belongs_to(int pid, int uid) {
 }
 
 /// A hidden process may be one of the job's: its user's, and not older than the job.
-bool may_be_of(const Job& job, int pid, const std::vector<std::string>& marks) {
-  if (const auto carried = environ_of(pid))
+bool may_be_of(const pool::Job& job, int pid, const std::vector<std::string>& marks) {
+  if (const auto carried = process::environ_of(pid))
     return std::ranges::all_of(
         marks, [&](const std::string& mark) { return std::ranges::find(*carried, mark) != carried->end(); });
   if (job.uid == static_cast<int>(::getuid()) || !belongs_to(pid, job.uid)) return false;
-  const auto process = process_id(pid);
+  const auto process = process::process_id(pid);
   return process && (job.processes.empty() || process->start_ticks >= job.processes.front().start_ticks);
 }
 
 }  // namespace
 
-std::vector<ProcessId> carriers(const std::string& pool, int64_t job) { return processes_with(carried_by(pool, job)); }
-
-bool has_orphans(const std::string& pool, const Job& job) {
-  const std::vector<std::string> marks = carried_by(pool, job.id);
-  return std::ranges::any_of(all_processes(), [&](int pid) { return process_id(pid) && may_be_of(job, pid, marks); });
+std::vector<process::ProcessId> carriers(const std::string& pool, int64_t job) {
+  return process::processes_with(carried_by(pool, job));
 }
 
-std::vector<ProcessId> kill_orphans(const std::string& pool, int64_t job, double patience_s) {
-  const std::vector<std::string> cgroups = find_cgroups(cgroup_name(pool, job));
+bool has_orphans(const std::string& pool, const pool::Job& job) {
+  const std::vector<std::string> marks = carried_by(pool, job.id);
+  return std::ranges::any_of(process::all_processes(),
+                             [&](int pid) { return process::process_id(pid) && may_be_of(job, pid, marks); });
+}
+
+std::vector<process::ProcessId> kill_orphans(const std::string& pool, int64_t job, double patience_s) {
+  const std::vector<std::string> cgroups = confine::find_cgroups(confine::cgroup_name(pool, job));
   const auto find = [&] {
-    std::vector<ProcessId> found = carriers(pool, job);
+    std::vector<process::ProcessId> found = carriers(pool, job);
     for (const std::string& cgroup : cgroups) {
-      kill_cgroup(cgroup);
-      std::ranges::copy(cgroup_members(cgroup), std::back_inserter(found));
+      confine::kill_cgroup(cgroup);
+      std::ranges::copy(confine::cgroup_members(cgroup), std::back_inserter(found));
     }
     return found;
   };
-  return kill_all(find, patience_s);
+  return process::kill_all(find, patience_s);
 }
 
 bool remove_cgroups(const std::string& pool, int64_t job) {
   bool all_gone = true;
-  for (const std::string& cgroup : find_cgroups(cgroup_name(pool, job))) all_gone = remove_cgroup(cgroup) && all_gone;
+  for (const std::string& cgroup : confine::find_cgroups(confine::cgroup_name(pool, job)))
+    all_gone = confine::remove_cgroup(cgroup) && all_gone;
   return all_gone;
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -11,21 +11,21 @@
 #include "pool/job.h"
 #include "process/tree.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// Those that carry the job's number in their environment, this process excepted. Of other users' processes only root
 /// sees that.
-std::vector<ProcessId> carriers(const std::string& pool, int64_t job);
+std::vector<process::ProcessId> carriers(const std::string& pool, int64_t job);
 
 /// Whether processes of the job may be left, as far as this user can see. What cannot be seen into and belongs to the
 /// job's user and started since counts as one: better a device held too long than twice.
-bool has_orphans(const std::string& pool, const Job& job);
+bool has_orphans(const std::string& pool, const pool::Job& job);
 
 /// Kills all that is left of a job whose keeper is gone: its carriers, and who is in its cgroup (confine/cgroup.h)
 /// whatever it carries. What is left after `patience_s`.
-std::vector<ProcessId> kill_orphans(const std::string& pool, int64_t job, double patience_s);
+std::vector<process::ProcessId> kill_orphans(const std::string& pool, int64_t job, double patience_s);
 
 /// Removes the cgroup of a job whose keeper is gone. False while a process is in it.
 bool remove_cgroups(const std::string& pool, int64_t job);
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -12,10 +12,10 @@
 #include "run/task_list.h"
 #include "share/job_sharing.h"
 
-namespace remuda {
+namespace remuda::run {
 
 struct RunSpec {
-  Job job;                                  ///< as to be submitted, without id and keeper
+  pool::Job job;                            ///< as to be submitted, without id and keeper
   std::string pool;                         ///< the pool's folder
   std::function<Result<Inventory>()> look;  ///< reads the machine
   bool live = true;   ///< the machine is this one: jobs are bound to CPUs, and others may use devices without a lease
@@ -38,8 +38,8 @@ struct RunSpec {
   bool can_be_queued_again() const { return requeue || job.preemptible; }
 };
 
-inline JobSharing::Options sharing_options(const RunSpec& spec) {
+inline share::JobSharing::Options sharing_options(const RunSpec& spec) {
   return {.folder = spec.pool, .share = spec.job.request.share, .parted = spec.parts_devices(), .live = spec.live};
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

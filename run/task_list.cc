@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 constexpr size_t kMostBytes = 16 << 20;
@@ -82,4 +82,4 @@ Result<std::string> read_task_file(const std::string& path) {
   return read_all(fd.get(), name);
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::run {
 
 struct Task {
   int line = 0;  ///< of the file, from 1
@@ -30,4 +30,4 @@ Result<std::vector<Task>> parse_tasks(std::string_view text, const std::string& 
 /// The text of a file, or with "-" of stdin. A usage error for what is no regular file, and above 16 MiB.
 Result<std::string> read_task_file(const std::string& path);
 
-}  // namespace remuda
+}  // namespace remuda::run

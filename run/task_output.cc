@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 constexpr size_t kLongestLine = 64 << 10;
@@ -108,4 +108,4 @@ TaskOutput::~TaskOutput() {
   if (mixer_.joinable()) mixer_.join();
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// Each task writes into a lane of its own. A thread hands on whole lines, stdout to stdout and stderr to stderr; a
 /// line without an end goes on in parts. Where the reader of a stream is gone, the others go on: no task hears of it.
@@ -38,4 +38,4 @@ class TaskOutput {
   std::thread mixer_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::run

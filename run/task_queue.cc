@@ -7,10 +7,10 @@
 
 #include "process/spawn.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
-std::string state_text(const ExitState& state) {
+std::string state_text(const process::ExitState& state) {
   return state.signal > 0 ? fmt::format("signal {}", state.signal) : fmt::format("status {}", state.status);
 }
 
@@ -65,13 +65,13 @@ std::optional<TaskQueue::Assignment> TaskQueue::next() {
   return Assignment{*idle->task, static_cast<size_t>(idle - slots_.begin())};
 }
 
-bool TaskQueue::may_retry(size_t task, const ExitState& state) const {
+bool TaskQueue::may_retry(size_t task, const process::ExitState& state) const {
   const auto tried = retries_.find(task);
   if ((tried == retries_.end() ? 0 : tried->second) >= rules_.retries) return false;
   return rules_.retry_on.empty() || std::ranges::find(rules_.retry_on, exit_code(state)) != rules_.retry_on.end();
 }
 
-void TaskQueue::ended(size_t device, const ExitState& state, double seconds) {
+void TaskQueue::ended(size_t device, const process::ExitState& state, double seconds) {
   Slot& slot = slots_.at(device);
   const size_t task = slot.task.value();
   slot.task.reset();
@@ -92,10 +92,10 @@ void TaskQueue::ended(size_t device, const ExitState& state, double seconds) {
   }
 }
 
-std::optional<ExitState> TaskQueue::trouble() const {
+std::optional<process::ExitState> TaskQueue::trouble() const {
   if (!failures_.empty()) return failures_.front().state;
   if (first_stop_) return first_stop_;
-  return waiting_.empty() ? std::nullopt : std::optional(ExitState{0, SIGTERM});
+  return waiting_.empty() ? std::nullopt : std::optional(process::ExitState{0, SIGTERM});
 }
 
 std::string progress_text(const TaskQueue& queue) {
@@ -119,4 +119,4 @@ std::string summary_text(const TaskQueue& queue, const std::vector<Task>& tasks)
   return text;
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

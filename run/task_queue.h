@@ -13,7 +13,7 @@
 #include "process/child.h"
 #include "run/task_list.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// Tasks and devices go by their place in their lists.
 class TaskQueue {
@@ -28,7 +28,7 @@ class TaskQueue {
   };
   struct Failure {
     size_t task;
-    ExitState state;
+    process::ExitState state;
   };
   /// What a device has done so far; tries that failed count, too.
   struct Tally {
@@ -44,7 +44,7 @@ class TaskQueue {
   /// What to start now, on the first idle device; nothing where none is idle, no task is left, or the queue is closed.
   std::optional<Assignment> next();
   /// The task on that device has ended. One that ends badly after close() counts as stopped, not as failed.
-  void ended(size_t device, const ExitState& state, double seconds);
+  void ended(size_t device, const process::ExitState& state, double seconds);
   /// Gives nothing out any more.
   void close() { closed_ = true; }
 
@@ -54,7 +54,7 @@ class TaskQueue {
   bool is_failing() const { return rules_.fail_fast && !failures_.empty(); }
   /// Nothing while all went well; then how the first task that failed ended, in order of time, else the first that was
   /// stopped, else, where some were never started, SIGTERM.
-  std::optional<ExitState> trouble() const;
+  std::optional<process::ExitState> trouble() const;
 
   size_t total() const { return total_; }
   size_t done() const { return done_; }
@@ -69,7 +69,7 @@ class TaskQueue {
     size_t tally;
     std::optional<size_t> task;
   };
-  bool may_retry(size_t task, const ExitState& state) const;
+  bool may_retry(size_t task, const process::ExitState& state) const;
   size_t tally_of(const std::string& device);
 
   const size_t total_;
@@ -77,7 +77,7 @@ class TaskQueue {
   std::deque<size_t> waiting_;
   std::vector<Slot> slots_;
   std::vector<size_t> stopped_;
-  std::optional<ExitState> first_stop_;
+  std::optional<process::ExitState> first_stop_;
   std::vector<Failure> failures_;
   std::vector<Tally> tallies_;
   std::map<size_t, int> retries_;  ///< of those that failed
@@ -91,4 +91,4 @@ std::string progress_text(const TaskQueue& queue);
 /// failed ones the first ten.
 std::string summary_text(const TaskQueue& queue, const std::vector<Task>& tasks);
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -4,14 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr ExitState kWell{}, kBadly{7, 0};
+constexpr process::ExitState kWell{}, kBadly{7, 0};
 
 /// "task@device" for all that starts now.
 std::vector<std::string> starts(TaskQueue& queue) {
@@ -153,4 +153,4 @@ TEST(TaskQueue, NamesTenFailuresAndNoMore) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::run

@@ -8,17 +8,17 @@
 #include "base/clock.h"
 #include "base/env.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 constexpr double kTellEvery_s = 0.2;
 
 }  // namespace
 
-TaskRun::TaskRun(const TaskList& list, TaskQueue& queue, std::vector<ProcessSpec> slots,
+TaskRun::TaskRun(const TaskList& list, TaskQueue& queue, std::vector<process::ProcessSpec> slots,
                  const std::vector<std::string>& devices, Tell tell)
     : list_(list), queue_(queue), tell_(std::move(tell)), tell_at_s_(kNever_s) {
-  for (ProcessSpec& process : slots) slots_.push_back({std::move(process)});
+  for (process::ProcessSpec& process : slots) slots_.push_back({std::move(process)});
   queue_.open(devices);
 }
 
@@ -42,7 +42,7 @@ void TaskRun::step(Crew& crew) {
 
 void TaskRun::start(Crew& crew, const TaskQueue::Assignment& assignment) {
   Slot& slot = slots_.at(assignment.device);
-  ProcessSpec process = slot.process;
+  process::ProcessSpec process = slot.process;
   process.argv = list_.argv(assignment.task);
   process.environment.emplace_back(env::job_task.name, std::to_string(assignment.task));
   slot.started_s = monotonic_s();
@@ -50,7 +50,7 @@ void TaskRun::start(Crew& crew, const TaskQueue::Assignment& assignment) {
     slot.pid = crew.processes().back().pid;
   } else {
     // What keeps one process from being made will keep others, too; a command that is not there is its task's fault.
-    if (started.error().status == kOwnFailure) queue_.close();
+    if (started.error().status == process::kOwnFailure) queue_.close();
     queue_.ended(assignment.device, {started.error().status, 0}, 0);
     if (!std::exchange(has_complained_, true))
       tell_(fmt::format("line {}: {}", list_.tasks[assignment.task].line, started.error().sentence), -1);
@@ -64,10 +64,10 @@ void TaskRun::tell_progress() {
   tell_(progress_text(queue_), static_cast<double>(ended) / static_cast<double>(queue_.total()));
 }
 
-std::optional<ExitState> TaskRun::result() const {
+std::optional<process::ExitState> TaskRun::result() const {
   const auto trouble = queue_.trouble();
-  if (queue_.over()) return trouble.value_or(ExitState{});
+  if (queue_.over()) return trouble.value_or(process::ExitState{});
   return queue_.is_failing() ? trouble : std::nullopt;
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

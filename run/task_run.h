@@ -9,7 +9,7 @@
 #include "run/crew.h"
 #include "run/task_queue.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// For one run of the job; one thread. What is passed by reference outlives it.
 class TaskRun {
@@ -18,7 +18,7 @@ class TaskRun {
   using Tell = std::function<void(const std::string& text, double progress)>;
 
   /// `slots`: for each device what its tasks have in common; `devices`: their names for people.
-  TaskRun(const TaskList& list, TaskQueue& queue, std::vector<ProcessSpec> slots,
+  TaskRun(const TaskList& list, TaskQueue& queue, std::vector<process::ProcessSpec> slots,
           const std::vector<std::string>& devices, Tell tell);
 
   /// To be called before the first wait and after each: whoever has ended makes room for the next.
@@ -27,13 +27,13 @@ class TaskRun {
   void close() { queue_.close(); }
 
   /// Nothing while tasks are left, unless one has failed and the others are to end.
-  std::optional<ExitState> result() const;
+  std::optional<process::ExitState> result() const;
   /// When step() has something to tell, on the steady clock; infinite: not before a task has ended.
   double wake_at_s() const { return tell_at_s_; }
 
  private:
   struct Slot {
-    ProcessSpec process;
+    process::ProcessSpec process;
     int pid = 0;
     double started_s = 0;
   };
@@ -48,4 +48,4 @@ class TaskRun {
   bool has_complained_ = false;  ///< about a command that cannot be started; the next ones are like it
 };
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 struct Streams {
@@ -74,4 +74,4 @@ Tee::~Tee() {
   if (copier_.joinable()) copier_.join();
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

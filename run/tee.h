@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// A thread of its own copies until both streams have ended or the Tee goes. Where the terminal's side is closed, the
 /// log goes on, and the other way round: the job never hears of it.
@@ -29,4 +29,4 @@ class Tee {
   std::thread copier_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -9,7 +9,7 @@
 #include "pool/logs.h"
 #include "process/spawn.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 /// How often the one who looks after all does so unasked: on the live machine others come and go without a word.
@@ -20,13 +20,13 @@ constexpr double kTrust_s = 30;
 }  // namespace
 
 Result<void> Turn::submit() {
-  REMUDA_ASSIGN(const Answer answer, place(Layout(caretaker_.inventory()), spec_.job.request, {}));
-  if (const auto* refusal = std::get_if<Refusal>(&answer); refusal && refusal->never) {
+  REMUDA_ASSIGN(const place::Answer answer, place::place(place::Layout(caretaker_.inventory()), spec_.job.request, {}));
+  if (const auto* refusal = std::get_if<place::Refusal>(&answer); refusal && refusal->never) {
     why_ = refusal->sentence;
-    status_ = kNever;
+    status_ = place::kNever;
     return {};
   }
-  REMUDA_ASSIGN(const PoolState state, caretaker_.tidy());
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker_.tidy());
   if (spec_.log_only && spec_.job.array == 0) sweep_logs(spec_.pool, state);
   REMUDA_ASSIGN(const bool entered, enter());
   if (!entered) id_ = 0;
@@ -35,34 +35,34 @@ Result<void> Turn::submit() {
 
 /// The whole change is left out where the job may not wait and would have to.
 Result<bool> Turn::enter() {
-  Job job = spec_.job;
-  job.keeper = own_process_id();
+  pool::Job job = spec_.job;
+  job.keeper = process::own_process_id();
   const auto changed = caretaker_.change(
-      [&](PoolState& state) -> Result<void> {
-        REMUDA_ASSIGN(id_, remuda::submit(state, job, caretaker_.inventory(), wall_s()));
-        if (spec_.log_only && job.log.empty()) state.find(id_)->log = pool_log_path(spec_.pool, id_);
+      [&](pool::PoolState& state) -> Result<void> {
+        REMUDA_ASSIGN(id_, remuda::pool::submit(state, job, caretaker_.inventory(), wall_s()));
+        if (spec_.log_only && job.log.empty()) state.find(id_)->log = pool::pool_log_path(spec_.pool, id_);
         return {};
       },
       job.after,
-      [&](const PoolState& state) -> Result<void> {
-        const Job* entered = state.find(id_);
-        if (spec_.wait || (entered && entered->state == JobState::running)) return {};
-        status_ = kNotNow;
+      [&](const pool::PoolState& state) -> Result<void> {
+        const pool::Job* entered = state.find(id_);
+        if (spec_.wait || (entered && entered->state == pool::JobState::running)) return {};
+        status_ = place::kNotNow;
         why_ = entered ? entered->why : "it cannot start now";
         return failed(why_);
       });
-  if (!changed && status_ != kNotNow) return tl::unexpected(changed.error());
+  if (!changed && status_ != place::kNotNow) return tl::unexpected(changed.error());
   return changed.has_value();
 }
 
 Result<bool> Turn::wait() {
   while (id_ > 0) {
-    REMUDA_ASSIGN(const PoolState state, look());
-    const Job* job = state.find(id_);
-    if (job && job->state == JobState::running) return true;
-    if (!job || job->state == JobState::ended) {
+    REMUDA_ASSIGN(const pool::PoolState state, look());
+    const pool::Job* job = state.find(id_);
+    if (job && job->state == pool::JobState::running) return true;
+    if (!job || job->state == pool::JobState::ended) {
       REMUDA_ASSIGN(const auto ended, caretaker_.pool().find(id_));
-      return gone_from(ended ? ended->why : "it is not in the pool any more", kOwnFailure);
+      return gone_from(ended ? ended->why : "it is not in the pool any more", process::kOwnFailure);
     }
     tell(*job);
     REMUDA_TRY(rest(state));
@@ -74,48 +74,48 @@ Result<bool> Turn::wait() {
 }
 
 /// Of many who wait, each looks less often, so that all of them together do not; who is started is woken by a signal.
-Result<void> Turn::rest(const PoolState& state) {
+Result<void> Turn::rest(const pool::PoolState& state) {
   constexpr double kEach_s = 0.005, kMost_s = 2;
   if (looks_after_all_)
     return caretaker_.pool().wait(whom_to_watch(state), spec_.live ? kLiveLook_s : kRecordedLook_s, link_.readable());
-  const auto waiting = std::ranges::count(state.jobs, JobState::waiting, &Job::state);
+  const auto waiting = std::ranges::count(state.jobs, pool::JobState::waiting, &pool::Job::state);
   if (link_.rest(std::min(kMost_s, kEach_s * static_cast<double>(waiting)))) return {};
   return caretaker_.pool().wait(whom_to_watch(state), kTrust_s, link_.readable());
 }
 
-Result<PoolState> Turn::look() {
-  REMUDA_ASSIGN(PoolState state, caretaker_.pool().read());
+Result<pool::PoolState> Turn::look() {
+  REMUDA_ASSIGN(pool::PoolState state, caretaker_.pool().read());
   const bool was_first = std::exchange(looks_after_all_, is_first(state));
-  const Job* job = state.find(id_);
-  if (!job || job->state != JobState::waiting || !(looks_after_all_ || was_first)) return state;
+  const pool::Job* job = state.find(id_);
+  if (!job || job->state != pool::JobState::waiting || !(looks_after_all_ || was_first)) return state;
   REMUDA_TRY(caretaker_.tidy());
   const double now_s = monotonic_s();
   if (was_first && now_s - looked_at_s_ >= (spec_.live ? kLiveLook_s : kRecordedLook_s)) {
     looked_at_s_ = now_s;
     if (spec_.live) REMUDA_TRY(caretaker_.look_again());
-    REMUDA_TRY(caretaker_.change([](PoolState&) -> Result<void> { return {}; }));
+    REMUDA_TRY(caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; }));
   }
   return caretaker_.pool().read();
 }
 
-bool Turn::is_first(const PoolState& state) const {
-  const auto first = std::ranges::find_if(state.jobs, [&](const Job& job) {
-    return job.state == JobState::waiting && !is_array(job) && lives(caretaker_.folder(), job.keeper);
+bool Turn::is_first(const pool::PoolState& state) const {
+  const auto first = std::ranges::find_if(state.jobs, [&](const pool::Job& job) {
+    return job.state == pool::JobState::waiting && !is_array(job) && pool::lives(caretaker_.folder(), job.keeper);
   });
   return first != state.jobs.end() && first->id == id_;
 }
 
-std::vector<ProcessId> Turn::whom_to_watch(const PoolState& state) const {
-  std::vector<ProcessId> keepers;
-  for (const Job& job : state.jobs) {
-    if (job.state == JobState::ended || job.id == id_ || !lives(caretaker_.folder(), job.keeper)) continue;
+std::vector<process::ProcessId> Turn::whom_to_watch(const pool::PoolState& state) const {
+  std::vector<process::ProcessId> keepers;
+  for (const pool::Job& job : state.jobs) {
+    if (job.state == pool::JobState::ended || job.id == id_ || !pool::lives(caretaker_.folder(), job.keeper)) continue;
     keepers.push_back(job.keeper);
-    if (!looks_after_all_ && job.state == JobState::waiting && !is_array(job)) return {job.keeper};
+    if (!looks_after_all_ && job.state == pool::JobState::waiting && !is_array(job)) return {job.keeper};
   }
   return keepers;
 }
 
-void Turn::tell(const Job& job) {
+void Turn::tell(const pool::Job& job) {
   if (is_told_ && job.why == told_) return;
   is_told_ = true;
   told_ = job.why;
@@ -129,11 +129,11 @@ Result<bool> Turn::gone_from(const std::string& why, int status) {
 }
 
 Result<bool> Turn::leave(int signal) {
-  REMUDA_TRY(caretaker_.change([&](PoolState& state) -> Result<void> {
+  REMUDA_TRY(caretaker_.change([&](pool::PoolState& state) -> Result<void> {
     end(state, id_, {.signal = signal, .why = "left the queue"}, {}, wall_s());
     return {};
   }));
-  return gone_from("", exit_code({0, signal}));
+  return gone_from("", process::exit_code({0, signal}));
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -11,7 +11,7 @@
 #include "run/front_link.h"
 #include "run/run_spec.h"
 
-namespace remuda {
+namespace remuda::run {
 
 /// One thread; the arguments outlive it.
 class Turn {
@@ -31,11 +31,11 @@ class Turn {
 
  private:
   Result<bool> enter();
-  Result<PoolState> look();
-  Result<void> rest(const PoolState& state);
-  std::vector<ProcessId> whom_to_watch(const PoolState& state) const;
-  bool is_first(const PoolState& state) const;
-  void tell(const Job& job);
+  Result<pool::PoolState> look();
+  Result<void> rest(const pool::PoolState& state);
+  std::vector<process::ProcessId> whom_to_watch(const pool::PoolState& state) const;
+  bool is_first(const pool::PoolState& state) const;
+  void tell(const pool::Job& job);
   Result<bool> gone_from(const std::string& why, int status);
   Result<bool> leave(int signal);
 
@@ -49,4 +49,4 @@ class Turn {
   double looked_at_s_ = 0;  ///< when who uses the devices was looked at, on the steady clock
 };
 
-}  // namespace remuda
+}  // namespace remuda::run

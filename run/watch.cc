@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-namespace remuda {
+namespace remuda::run {
 namespace {
 
 constexpr double kKillPatience_s = 5, kKillAgain_s = 1, kNoteAfter_s = 1, kLongestPause_s = 3600, kRest_s = 0.1,
@@ -13,16 +13,17 @@ constexpr double kKillPatience_s = 5, kKillAgain_s = 1, kNoteAfter_s = 1, kLonge
 /// Who tells a whole cgroup to stop tells the front and the keeper: one word, come two ways.
 constexpr double kSameWord_s = 1;
 
-std::string pids_text(const std::vector<ProcessId>& processes) {
+std::string pids_text(const std::vector<process::ProcessId>& processes) {
   std::string text;
-  for (const ProcessId& process : processes) text += fmt::format("{}{}", text.empty() ? "" : ", ", process.pid);
+  for (const process::ProcessId& process : processes)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", process.pid);
   return text;
 }
 
 }  // namespace
 
-Watch::Watch(const RunSpec& spec, int64_t job, Pool& pool, FrontLink& link, const Confinement& confinement,
-             bool restart)
+Watch::Watch(const RunSpec& spec, int64_t job, pool::Pool& pool, FrontLink& link,
+             const confine::Confinement& confinement, bool restart)
     : spec_(spec),
       job_(job),
       pool_(pool),
@@ -33,7 +34,7 @@ Watch::Watch(const RunSpec& spec, int64_t job, Pool& pool, FrontLink& link, cons
       kill_at_s_(kNever_s),
       note_at_s_(kNever_s) {}
 
-Outcome Watch::run(const std::vector<ProcessSpec>& processes) { return start(processes) ? watch() : outcome_; }
+Outcome Watch::run(const std::vector<process::ProcessSpec>& processes) { return start(processes) ? watch() : outcome_; }
 
 Outcome Watch::run(TaskRun& tasks) {
   tasks_ = &tasks;
@@ -54,7 +55,7 @@ Outcome Watch::watch() {
     pause();
   }
   if (spec_.can_be_queued_again()) hear_what_ended_it();
-  outcome_.state = result().value_or(ExitState{kOwnFailure, 0});
+  outcome_.state = result().value_or(process::ExitState{process::kOwnFailure, 0});
   return outcome_;
 }
 
@@ -67,8 +68,8 @@ void Watch::hear_what_ended_it() {
   }
 }
 
-bool Watch::start(const std::vector<ProcessSpec>& processes) {
-  for (const ProcessSpec& process : processes) {
+bool Watch::start(const std::vector<process::ProcessSpec>& processes) {
+  for (const process::ProcessSpec& process : processes) {
     const auto started = crew_.add(process);
     if (started) continue;
     crew_.kill(kKillPatience_s);
@@ -80,8 +81,8 @@ bool Watch::start(const std::vector<ProcessSpec>& processes) {
 }
 
 void Watch::record_processes() {
-  const auto recorded = pool_.change([&](PoolState& state) -> Result<void> {
-    if (Job* job = state.find(job_)) job->processes = crew_.processes();
+  const auto recorded = pool_.change([&](pool::PoolState& state) -> Result<void> {
+    if (pool::Job* job = state.find(job_)) job->processes = crew_.processes();
     return {};
   });
   if (!recorded) link_.tell(Message::Kind::note, job_, recorded.error().message);
@@ -108,7 +109,7 @@ void Watch::look_at_pool() {
   }
   const auto state = pool_.read();
   if (!state || outcome_.stopped) return;
-  const Job* job = state->find(job_);
+  const pool::Job* job = state->find(job_);
   if (!job || job->cancelled)
     stop("was cancelled", false, spec_.grace_s);
   else if (job->preempted_by != 0)
@@ -174,4 +175,4 @@ void Watch::pause() {
     link_.rest(std::min(seconds, kLongestBlind_s));
 }
 
-}  // namespace remuda
+}  // namespace remuda::run

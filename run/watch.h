@@ -16,10 +16,10 @@
 #include "run/run_spec.h"
 #include "run/task_run.h"
 
-namespace remuda {
+namespace remuda::run {
 
 struct Outcome {
-  ExitState state;
+  process::ExitState state;
   std::string why;           ///< sentence about how it ended; empty where the state says all
   bool started = true;       ///< otherwise `state` and `why` tell what stood in the way
   bool stopped = false;      ///< somebody wanted it to end
@@ -30,18 +30,19 @@ struct Outcome {
 class Watch {
  public:
   /// `restart`: whether a failed run will be followed by another, so that what it leaves behind is killed.
-  Watch(const RunSpec& spec, int64_t job, Pool& pool, FrontLink& link, const Confinement& confinement, bool restart);
-  Outcome run(const std::vector<ProcessSpec>& processes);
+  Watch(const RunSpec& spec, int64_t job, pool::Pool& pool, FrontLink& link, const confine::Confinement& confinement,
+        bool restart);
+  Outcome run(const std::vector<process::ProcessSpec>& processes);
   /// With members that follow each other.
   Outcome run(TaskRun& tasks);
 
  private:
-  bool start(const std::vector<ProcessSpec>& processes);
+  bool start(const std::vector<process::ProcessSpec>& processes);
   void record_processes();
   /// SIGTERM to all processes of a group may have ended the job before it is heard of here.
   void hear_what_ended_it();
   Outcome watch();
-  std::optional<ExitState> result() const { return tasks_ ? tasks_->result() : crew_.result(); }
+  std::optional<process::ExitState> result() const { return tasks_ ? tasks_->result() : crew_.result(); }
   void take(const SignalNews& news);
   void look_at_pool();
   void look_at_members();
@@ -52,9 +53,9 @@ class Watch {
 
   const RunSpec& spec_;
   const int64_t job_;
-  Pool& pool_;
+  pool::Pool& pool_;
   FrontLink& link_;
-  const Confinement& confinement_;
+  const confine::Confinement& confinement_;
   const bool restart_;
   TaskRun* tasks_ = nullptr;
   Crew crew_;
@@ -64,4 +65,4 @@ class Watch {
   double limit_at_s_, kill_at_s_, note_at_s_;  ///< on the steady clock; infinite: never
 };
 
-}  // namespace remuda
+}  // namespace remuda::run

@@ -6,7 +6,7 @@
 
 #include "share/mps.h"
 
-namespace remuda {
+namespace remuda::share {
 namespace {
 
 std::string no_daemon_here(const Device& device) {
@@ -27,32 +27,32 @@ std::string expected_sharing(const Inventory& inventory, const std::vector<std::
   return sharing_text(inventory, shared, share);
 }
 
-Sharing sharing_of(const PoolState& state, const Lease& lease, const Inventory& inventory) {
+Sharing sharing_of(const pool::PoolState& state, const pool::Lease& lease, const Inventory& inventory) {
   const Device* device = inventory.find(lease.device);
   if (device && device->kind == DeviceKind::partition) return Sharing::partition;
   if (lease.share >= 1) return Sharing::whole;
-  const Job* job = state.find(lease.job);
+  const pool::Job* job = state.find(lease.job);
   const bool has_daemon = job && std::ranges::find(job->daemons, lease.device) != job->daemons.end();
   return has_daemon ? Sharing::daemon : Sharing::time_slices;
 }
 
-std::set<std::string> devices_shared_by(const PoolState& state, int uid, int64_t except) {
+std::set<std::string> devices_shared_by(const pool::PoolState& state, int uid, int64_t except) {
   std::set<std::string> devices;
-  for (const Lease& lease : state.leases) {
-    const Job* job = state.find(lease.job);
+  for (const pool::Lease& lease : state.leases) {
+    const pool::Job* job = state.find(lease.job);
     if (job && job->uid == uid && lease.job != except && lease.share < 1) devices.insert(lease.device);
   }
   return devices;
 }
 
-std::string other_sharer(const PoolState& state, const std::string& device, int64_t job) {
-  const auto age = [](const Lease& lease) { return std::tuple(lease.since_s, lease.job); };
-  const auto own = std::ranges::find_if(state.leases,
-                                        [&](const Lease& lease) { return lease.job == job && lease.device == device; });
-  const Job* asking = state.find(job);
+std::string other_sharer(const pool::PoolState& state, const std::string& device, int64_t job) {
+  const auto age = [](const pool::Lease& lease) { return std::tuple(lease.since_s, lease.job); };
+  const auto own = std::ranges::find_if(
+      state.leases, [&](const pool::Lease& lease) { return lease.job == job && lease.device == device; });
+  const pool::Job* asking = state.find(job);
   if (own == state.leases.end() || !asking) return "";
-  for (const Lease& lease : state.leases) {
-    const Job* other = state.find(lease.job);
+  for (const pool::Lease& lease : state.leases) {
+    const pool::Job* other = state.find(lease.job);
     if (other && lease.device == device && other->uid != asking->uid && age(lease) < age(*own)) return other->user;
   }
   return "";
@@ -67,7 +67,7 @@ std::string JobSharing::begin(const Inventory& inventory, int64_t job, const std
   const size_t in_process = options_.parted ? 1 : devices.size();
   for (const std::string& id : devices)
     if (const Device* device = inventory.find(id))
-      shared_.push_back(share(state.value_or(PoolState{}), *device, in_process));
+      shared_.push_back(share(state.value_or(pool::PoolState{}), *device, in_process));
   record();
   std::string text = sharing_text(inventory, shared_, options_.share);
   if (text == told_) return "";
@@ -78,13 +78,13 @@ std::string JobSharing::begin(const Inventory& inventory, int64_t job, const std
 void JobSharing::record() {
   std::vector<std::string> devices;
   for (const auto& daemon : daemons_) devices.push_back(daemon.first);
-  (void)pool_.change([&](PoolState& state) -> Result<void> {
-    if (Job* job = state.find(job_)) job->daemons = devices;
+  (void)pool_.change([&](pool::PoolState& state) -> Result<void> {
+    if (pool::Job* job = state.find(job_)) job->daemons = devices;
     return {};
   });
 }
 
-Shared JobSharing::share(const PoolState& state, const Device& device, size_t devices) {
+Shared JobSharing::share(const pool::PoolState& state, const Device& device, size_t devices) {
   const double part = options_.share;
   Shared shared =
       decide_sharing(device, {.share = part,
@@ -101,10 +101,10 @@ Shared JobSharing::share(const PoolState& state, const Device& device, size_t de
   return shared;
 }
 
-Environment JobSharing::environment(const std::vector<std::string>& devices) const {
+process::Environment JobSharing::environment(const std::vector<std::string>& devices) const {
   if (devices.size() != 1) return {};
-  const auto daemon = std::ranges::find(daemons_, devices[0], &std::pair<std::string, Environment>::first);
-  return daemon == daemons_.end() ? Environment{} : daemon->second;
+  const auto daemon = std::ranges::find(daemons_, devices[0], &std::pair<std::string, process::Environment>::first);
+  return daemon == daemons_.end() ? process::Environment{} : daemon->second;
 }
 
 void JobSharing::end() {
@@ -113,20 +113,20 @@ void JobSharing::end() {
   (void)stop_mps_but(
       options_.folder,
       [&]() -> Result<std::set<std::string>> {
-        REMUDA_ASSIGN(const PoolState state, pool_.read());
+        REMUDA_ASSIGN(const pool::PoolState state, pool_.read());
         return devices_shared_by(state, static_cast<int>(::getuid()), job_);
       },
       kLockPatience_s);
 }
 
-void stop_unused_daemons(const std::string& folder, Pool& pool) {
+void stop_unused_daemons(const std::string& folder, pool::Pool& pool) {
   (void)stop_mps_but(
       folder,
       [&]() -> Result<std::set<std::string>> {
-        REMUDA_ASSIGN(const PoolState state, pool.read());
+        REMUDA_ASSIGN(const pool::PoolState state, pool.read());
         return devices_shared_by(state, static_cast<int>(::getuid()));
       },
       0);
 }
 
-}  // namespace remuda
+}  // namespace remuda::share

@@ -14,7 +14,7 @@
 #include "process/spawn.h"
 #include "share/sharing.h"
 
-namespace remuda {
+namespace remuda::share {
 
 /// The keeper's; one thread. The pool outlives it.
 class JobSharing {
@@ -25,25 +25,25 @@ class JobSharing {
     bool parted = false;  ///< each process sees one of the devices
     bool live = true;     ///< the machine is this one
   };
-  JobSharing(Pool& pool, Options options) : pool_(pool), options_(std::move(options)) {}
+  JobSharing(pool::Pool& pool, Options options) : pool_(pool), options_(std::move(options)) {}
 
   /// Decides, and starts the daemons that are needed. A line for the user, the first time it says something new: what
   /// is shared how, and which limits are hard. Nothing where all devices are whole.
   std::string begin(const Inventory& inventory, int64_t job, const std::vector<std::string>& devices);
   /// What a process that sees `devices` finds beside its other variables.
-  Environment environment(const std::vector<std::string>& devices) const;
+  process::Environment environment(const std::vector<std::string>& devices) const;
   /// The job's last process is gone, and the job still in the pool. Stops the daemons that nobody else uses.
   void end();
 
  private:
   void record();
-  Shared share(const PoolState& state, const Device& device, size_t devices);
+  Shared share(const pool::PoolState& state, const Device& device, size_t devices);
 
-  Pool& pool_;
+  pool::Pool& pool_;
   const Options options_;
   int64_t job_ = 0;
   std::vector<Shared> shared_;
-  std::vector<std::pair<std::string, Environment>> daemons_;  ///< by device: how to reach it, and the limits
+  std::vector<std::pair<std::string, process::Environment>> daemons_;  ///< by device: how to reach it, and the limits
   std::string told_;
 };
 
@@ -53,15 +53,15 @@ std::string expected_sharing(const Inventory& inventory, const std::vector<std::
                              bool parted, bool live);
 
 /// How a lease of the pool is shared. Pure.
-Sharing sharing_of(const PoolState& state, const Lease& lease, const Inventory& inventory);
+Sharing sharing_of(const pool::PoolState& state, const pool::Lease& lease, const Inventory& inventory);
 
 /// The devices of which jobs of the user have a part, but for what the job `except` has. Pure.
-std::set<std::string> devices_shared_by(const PoolState& state, int uid, int64_t except = 0);
+std::set<std::string> devices_shared_by(const pool::PoolState& state, int uid, int64_t except = 0);
 /// The user who had a part of the device before this job and is another one; empty where there is none. Pure.
-std::string other_sharer(const PoolState& state, const std::string& device, int64_t job);
+std::string other_sharer(const pool::PoolState& state, const std::string& device, int64_t job);
 
 /// Stops the daemons of this user for which there is no job left, where a keeper was killed and could not. Whatever
 /// fails is left to the next.
-void stop_unused_daemons(const std::string& folder, Pool& pool);
+void stop_unused_daemons(const std::string& folder, pool::Pool& pool);
 
-}  // namespace remuda
+}  // namespace remuda::share

@@ -16,7 +16,7 @@
 #include "process/tree.h"
 #include "share/mps_folder.h"
 
-namespace remuda {
+namespace remuda::share {
 namespace {
 
 constexpr const char* kProgram = "nvidia-cuda-mps-control";
@@ -35,12 +35,12 @@ double patience_s() {
 /// Others may be starting or stopping a daemon, each step of it as long as it may take.
 double lock_patience_s() { return 4 * patience_s(); }
 
-Environment directories(const std::string& folder) {
+process::Environment directories(const std::string& folder) {
   return {{env::mps_pipe_directory.name, folder + "/pipe"}, {env::mps_log_directory.name, folder + "/log"}};
 }
 
 /// How the child ended; nothing when it has not within the time that a device has to answer. What it says is dropped.
-std::optional<ExitState> await_end(ChildProcess& child) {
+std::optional<process::ExitState> await_end(process::ChildProcess& child) {
   const double end_s = monotonic_s() + patience_s();
   bool is_open = true;
   for (;;) {
@@ -60,7 +60,7 @@ std::optional<ExitState> await_end(ChildProcess& child) {
 
 /// Whether the daemon of that folder took the command.
 bool command(const std::string& program, const std::string& folder, const std::string& line) {
-  auto child = ChildProcess::spawn({.argv = {program}, .environment = directories(folder)}, line + "\n");
+  auto child = process::ChildProcess::spawn({.argv = {program}, .environment = directories(folder)}, line + "\n");
   if (!child) return false;
   const auto exit = await_end(*child);
   return exit && exit->ok();
@@ -75,13 +75,13 @@ void remove_folder(const std::string& folder) {
   std::filesystem::remove_all(folder, ignored);
 }
 
-std::vector<ProcessId> daemon_processes(const std::string& folder) {
-  return processes_with({fmt::format("{}={}", env::daemon.name, folder)});
+std::vector<process::ProcessId> daemon_processes(const std::string& folder) {
+  return process::processes_with({fmt::format("{}={}", env::daemon.name, folder)});
 }
 
 /// Kills what is left of a daemon and removes its folder; false where the kernel does not let go of it.
 bool clear(const std::string& folder) {
-  if (!kill_all([&] { return daemon_processes(folder); }, kDaemonPatience_s).empty()) return false;
+  if (!process::kill_all([&] { return daemon_processes(folder); }, kDaemonPatience_s).empty()) return false;
   remove_folder(folder);
   return true;
 }
@@ -96,12 +96,13 @@ std::string last_words(const std::string& folder) {
 
 Result<void> start_daemon(const std::string& program, const std::string& folder, const Device& device) {
   for (const char* part : {"", "/pipe", "/log"}) REMUDA_TRY(make_private_folder(folder + part));
-  Environment environment = directories(folder);
+  process::Environment environment = directories(folder);
   environment.insert(environment.end(), {{env::cuda_visible_devices.name, device.uuid.value()},
                                          {env::cuda_device_order.name, "PCI_BUS_ID"},
                                          {env::daemon.name, folder}});
-  REMUDA_ASSIGN(ChildProcess child, ChildProcess::spawn({.argv = {"/bin/sh", "-c", kStartScript, program},
-                                                         .environment = std::move(environment)}));
+  REMUDA_ASSIGN(process::ChildProcess child,
+                process::ChildProcess::spawn(
+                    {.argv = {"/bin/sh", "-c", kStartScript, program}, .environment = std::move(environment)}));
   const auto exit = await_end(child);
   if (!exit) return failed(fmt::format("{} -d did not come to an end within {:g} s", kProgram, patience_s()));
   if (!exit->ok()) return failed(fmt::format("{} -d {}{}", kProgram, to_string(*exit), last_words(folder)));
@@ -144,9 +145,10 @@ void stop_daemon(const std::string& folder) {
 }  // namespace
 
 std::string mps_obstacle(const Device& device) {
-  static const VersionNumber kFirst{{7}};  // Volta: before it, MPS limits nothing
-  if (device.kind != DeviceKind::gpu || maker_of(device) != Maker::nvidia) return "MPS is for NVIDIA's GPUs";
-  const auto capability = VersionNumber::parse(device.compute_capability.value_or(""));
+  static const place::VersionNumber kFirst{{7}};  // Volta: before it, MPS limits nothing
+  if (device.kind != DeviceKind::gpu || confine::maker_of(device) != confine::Maker::nvidia)
+    return "MPS is for NVIDIA's GPUs";
+  const auto capability = place::VersionNumber::parse(device.compute_capability.value_or(""));
   if (!capability) return "MPS needs compute capability 7.0, and that of this GPU is not known";
   if (*capability < kFirst)
     return fmt::format("MPS limits memory from compute capability 7.0 on, and this GPU has {}",
@@ -170,8 +172,8 @@ std::optional<std::string> find_mps_control() {
 
 std::string no_mps_control() { return fmt::format("there is no {} in PATH", kProgram); }
 
-Result<Environment> start_mps(const std::string& pool, const Device& device, const std::string& program,
-                              bool has_clients) {
+Result<process::Environment> start_mps(const std::string& pool, const Device& device, const std::string& program,
+                                       bool has_clients) {
   REMUDA_ASSIGN(const Locked locked, enter(pool));
   const std::string folder = locked.folder.of_device(device.id);
   if (!answers(program, folder)) {
@@ -187,7 +189,7 @@ Result<Environment> start_mps(const std::string& pool, const Device& device, con
   return directories(folder);
 }
 
-Environment mps_limits(double share, int64_t memory_bytes) {
+process::Environment mps_limits(double share, int64_t memory_bytes) {
   return {{env::mps_threads.name, fmt::format("{:.4g}", 100 * share)},
           {env::mps_memory.name, fmt::format("0={}M", memory_bytes >> 20)}};
 }
@@ -206,4 +208,4 @@ Result<void> stop_mps_but(const std::string& pool, const std::function<Result<st
   return {};
 }
 
-}  // namespace remuda
+}  // namespace remuda::share

@@ -17,7 +17,7 @@
 #include "device/device.h"
 #include "process/child.h"
 
-namespace remuda {
+namespace remuda::share {
 
 /// Why MPS cannot share the device, as half a sentence; empty where it can, as far as the device tells. Pure.
 std::string mps_obstacle(const Device& device);
@@ -29,15 +29,15 @@ std::string no_mps_control();
 
 /// Has this user's daemon for the device run and answer, and gives what a process finds that shall use it.
 /// `has_clients`: others do already, so that a daemon which does not answer must be left alone.
-Result<Environment> start_mps(const std::string& pool, const Device& device, const std::string& program,
-                              bool has_clients);
+Result<process::Environment> start_mps(const std::string& pool, const Device& device, const std::string& program,
+                                       bool has_clients);
 
 /// The limits of a process with a part of the device: its multiprocessors, and its memory in bytes, whole MiB.
-Environment mps_limits(double share, int64_t memory_bytes);
+process::Environment mps_limits(double share, int64_t memory_bytes);
 
 /// Stops this user's daemons for the pool's devices, but for those of `used`, which is called with the daemons' lock
 /// held; its error stops nothing. Waits at most so long for the lock.
 Result<void> stop_mps_but(const std::string& pool, const std::function<Result<std::set<std::string>>()>& used,
                           double lock_patience_s);
 
-}  // namespace remuda
+}  // namespace remuda::share

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 
-namespace remuda {
+namespace remuda::share {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ Result<Fd> MpsFolder::lock(double patience_s) const {
 
 void MpsFolder::remove_if_empty() const { ::rmdir(path_.c_str()); }
 
-}  // namespace remuda
+}  // namespace remuda::share

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 
-namespace remuda {
+namespace remuda::share {
 
 class MpsFolder {
  public:
@@ -41,4 +41,4 @@ class MpsFolder {
 /// Makes a folder with mode 0700; one that is there must be this user's and closed to all others.
 Result<void> make_private_folder(const std::string& path);
 
-}  // namespace remuda
+}  // namespace remuda::share

@@ -10,7 +10,7 @@
 
 #include "base/testing/scratch_folder.h"
 
-namespace remuda {
+namespace remuda::share {
 namespace {
 
 namespace fs = std::filesystem;
@@ -117,4 +117,4 @@ TEST_F(MpsFolders, IsNotLockedOnceItIsRemoved) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::share

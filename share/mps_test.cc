@@ -7,7 +7,7 @@
 #include "base/env.h"
 #include "base/testing/scratch_folder.h"
 
-namespace remuda {
+namespace remuda::share {
 namespace {
 
 using testing::ElementsAre;
@@ -67,4 +67,4 @@ TEST(Mps, LooksForItsProgramInThePathOnly) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::share

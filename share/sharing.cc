@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace remuda {
+namespace remuda::share {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
@@ -75,4 +75,4 @@ std::string sharing_text(const Inventory& inventory, const std::vector<Shared>& 
   return text;
 }
 
-}  // namespace remuda
+}  // namespace remuda::share

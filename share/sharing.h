@@ -12,14 +12,19 @@
 #include "device/inventory.h"
 #include "device/words.h"
 
-namespace remuda {
+namespace remuda::share {
 
 enum class Sharing { whole, partition, daemon, time_slices };
+}  // namespace remuda::share
+
 template <>
-struct Words<Sharing> {
-  static constexpr std::array table{std::pair{Sharing::whole, "whole"}, std::pair{Sharing::partition, "mig"},
-                                    std::pair{Sharing::daemon, "mps"}, std::pair{Sharing::time_slices, "time slices"}};
+struct remuda::Words<remuda::share::Sharing> {
+  static constexpr std::array table{
+      std::pair{share::Sharing::whole, "whole"}, std::pair{share::Sharing::partition, "mig"},
+      std::pair{share::Sharing::daemon, "mps"}, std::pair{share::Sharing::time_slices, "time slices"}};
 };
+
+namespace remuda::share {
 
 /// How one device of a job is shared.
 struct Shared {
@@ -50,4 +55,4 @@ Limits limits_of(Sharing how);
 /// What is shared how, and which limits are hard, as one line for people; empty where all devices are whole.
 std::string sharing_text(const Inventory& inventory, const std::vector<Shared>& devices, double share);
 
-}  // namespace remuda
+}  // namespace remuda::share

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::share {
 namespace {
 
 using testing::AllOf;
@@ -92,4 +92,4 @@ TEST(Sharing, TellsWhichLimitsAreHard) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::share

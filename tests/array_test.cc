@@ -7,7 +7,7 @@
 
 #include "tests/job_fixture.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using testing::AllOf;
@@ -212,4 +212,4 @@ TEST_F(Array, StartsNowOrNotAtAll) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -7,13 +7,13 @@
 #include "tests/program.h"
 #include "tests/train_job_files.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Environment kept_in(const ScratchFolder& folder) { return {{"XDG_STATE_HOME", folder.path("state")}}; }
+process::Environment kept_in(const ScratchFolder& folder) { return {{"XDG_STATE_HOME", folder.path("state")}}; }
 
 std::vector<std::string> bench_command(const std::vector<std::string>& arguments) {
   std::vector<std::string> command{REMUDA_PROGRAM, "bench", "links"};
@@ -117,4 +117,4 @@ TEST(Bench, WithoutANameListsWhatThereIs) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -8,7 +8,7 @@
 #include "base/testing/scratch_folder.h"
 #include "tests/program.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using ::testing::HasSubstr;
@@ -122,4 +122,4 @@ TEST(Program, EachShellHasACompletion) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -3,7 +3,7 @@
 
 #include "tests/job_fixture.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using testing::StartsWith;
@@ -52,4 +52,4 @@ TEST_F(ClosedStreams, AFullDiskBehindStdoutIsSaid) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "tests/program.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using ::testing::AnyOf;
@@ -83,4 +83,4 @@ TEST(Doctor, APythonThatHangsIsSkippedAndLeavesNoProcess) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -7,7 +7,7 @@
 #include "pool/pool.h"
 #include "tests/job_fixture.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using testing::ContainsRegex;
@@ -31,8 +31,8 @@ class HoldExport : public JobTest {
   pid_t keeper() const {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path("state"))) {
       if (entry.path().filename() != "pool.db") continue;
-      auto pool = Pool::open(entry.path().parent_path());
-      const auto job = pool ? pool->find(1) : Result<std::optional<Job>>(std::nullopt);
+      auto pool = pool::Pool::open(entry.path().parent_path());
+      const auto job = pool ? pool->find(1) : Result<std::optional<pool::Job>>(std::nullopt);
       if (job && *job) return (*job)->keeper.pid;
     }
     throw std::runtime_error("there is no job 1");
@@ -191,4 +191,4 @@ TEST_F(HoldExport, RefusesWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

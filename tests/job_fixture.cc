@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 std::vector<pid_t> carriers_of(const std::string& entry) {
@@ -33,7 +33,7 @@ std::vector<std::string> JobTest::machine() const {
   return {"--machine", REMUDA_MACHINES "/nv-dgx1-v100-8gpu-4nic.json"};
 }
 
-Environment JobTest::environment() const {
+process::Environment JobTest::environment() const {
   return {{"XDG_STATE_HOME", folder_.path("state")}, {"OUT", folder_.path("")}};
 }
 
@@ -75,4 +75,4 @@ std::string shell_word(const std::string& text) {
   return word + "'";
 }
 
-}  // namespace remuda
+}  // namespace remuda::tests

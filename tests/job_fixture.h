@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "tests/program.h"
 
-namespace remuda {
+namespace remuda::tests {
 
 /// The machine is a recorded one of eight GPUs, unless a fixture says otherwise. When a test ends, no lease may be
 /// left, and no process that carries the pool's folder in its environment.
@@ -20,7 +20,7 @@ class JobTest : public testing::Test {
   /// Behind the subcommand's name.
   virtual std::vector<std::string> machine() const;
   /// XDG_STATE_HOME: the pool's place; OUT: the scratch folder.
-  virtual Environment environment() const;
+  virtual process::Environment environment() const;
 
   /// `remuda SUBCOMMAND --machine ... ARGUMENTS`.
   std::vector<std::string> line(const std::vector<std::string>& arguments) const;
@@ -42,4 +42,4 @@ class JobTest : public testing::Test {
 /// `text` as one word of a shell.
 std::string shell_word(const std::string& text);
 
-}  // namespace remuda
+}  // namespace remuda::tests

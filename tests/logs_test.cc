@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "tests/job_fixture.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using testing::AllOf;
@@ -162,7 +162,7 @@ TEST_F(Logs, AreNotBegunForWhatCannotRun) {
 TEST_F(Logs, LeaveNothingOfTheirCallerOpen) {
   const std::string line =
       fmt::format("echo $('{}' run --machine '{}' -d -- sleep 1000)", REMUDA_PROGRAM, machine().back());
-  const Finished finished = remuda::run({"/bin/sh", "-c", line}, environment());
+  const Finished finished = tests::run({"/bin/sh", "-c", line}, environment());
   EXPECT_EQ(finished.out, "1\n") << "the shell waits for all who hold the pipe: " << finished;
   EXPECT_FALSE(finished.timed_out);
   EXPECT_EQ(ask({"cancel", "1"}).exit.status, 0);
@@ -177,4 +177,4 @@ TEST_F(Logs, HoldTheTasksOfAJobToo) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 std::string text_of(const std::string& path) {
@@ -18,10 +18,11 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-ChildProcess start(std::vector<std::string> argv, const Environment& environment, const ScratchFolder& output) {
+process::ChildProcess start(std::vector<std::string> argv, const process::Environment& environment,
+                            const ScratchFolder& output) {
   const std::string line = "exec \"$@\" >'" + output.path("out") + "' 2>'" + output.path("err") + "'";
   argv.insert(argv.begin(), {"/bin/sh", "-c", line, "sh"});
-  auto process = ChildProcess::spawn({.argv = std::move(argv), .environment = environment});
+  auto process = process::ChildProcess::spawn({.argv = std::move(argv), .environment = environment});
   if (!process) throw std::runtime_error(process.error().message);
   return std::move(*process);
 }
@@ -34,17 +35,17 @@ std::ostream& operator<<(std::ostream& stream, const Finished& finished) {
                 << finished.err;
 }
 
-RunningProgram::RunningProgram(const std::vector<std::string>& argv, const Environment& environment)
+RunningProgram::RunningProgram(const std::vector<std::string>& argv, const process::Environment& environment)
     : process_(start(argv, environment, output_)) {}
 
 Finished RunningProgram::finish(double patience_s) {
   pollfd ended{process_.pidfd(), POLLIN, 0};
   ::poll(&ended, 1, static_cast<int>(patience_s * 1000));
   const auto exit = process_.exit_state();
-  return {exit.value_or(ExitState{-1, 0}), !exit, out(), err()};
+  return {exit.value_or(process::ExitState{-1, 0}), !exit, out(), err()};
 }
 
-Finished run(const std::vector<std::string>& argv, const Environment& environment) {
+Finished run(const std::vector<std::string>& argv, const process::Environment& environment) {
   return RunningProgram(argv, environment).finish();
 }
 
@@ -73,4 +74,4 @@ bool is_running(pid_t pid) {
 
 bool all_gone(const std::vector<pid_t>& pids) { return std::none_of(pids.begin(), pids.end(), is_running); }
 
-}  // namespace remuda
+}  // namespace remuda::tests

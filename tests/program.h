@@ -9,13 +9,13 @@
 #include "base/testing/scratch_folder.h"
 #include "process/child.h"
 
-namespace remuda {
+namespace remuda::tests {
 
 /// How long a test waits for what must happen: generous, as a busy machine must not fail it.
 inline constexpr double kPatience_s = 30;
 
 struct Finished {
-  ExitState exit;
+  process::ExitState exit;
   bool timed_out = false;
   std::string out, err;
 };
@@ -27,7 +27,7 @@ std::ostream& operator<<(std::ostream& stream, const Finished& finished);
 class RunningProgram {
  public:
   /// argv[0] is searched in PATH. Throws when it cannot be started.
-  explicit RunningProgram(const std::vector<std::string>& argv, const Environment& environment = {});
+  explicit RunningProgram(const std::vector<std::string>& argv, const process::Environment& environment = {});
 
   pid_t pid() const { return process_.pid(); }
   void signal(int number) { process_.signal(number); }
@@ -38,10 +38,10 @@ class RunningProgram {
 
  private:
   ScratchFolder output_;
-  ChildProcess process_;
+  process::ChildProcess process_;
 };
 
-Finished run(const std::vector<std::string>& argv, const Environment& environment = {});
+Finished run(const std::vector<std::string>& argv, const process::Environment& environment = {});
 
 /// Polls until `condition` holds; false when it does not within `patience_s`.
 bool eventually(const std::function<bool()>& condition, double patience_s);
@@ -52,4 +52,4 @@ std::vector<pid_t> children_of(pid_t parent);
 bool is_running(pid_t pid);
 bool all_gone(const std::vector<pid_t>& pids);
 
-}  // namespace remuda
+}  // namespace remuda::tests

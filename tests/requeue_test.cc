@@ -4,7 +4,7 @@
 
 #include "tests/job_fixture.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using testing::HasSubstr;
@@ -176,4 +176,4 @@ TEST_F(Requeue, QueuesAgainWhatIsStoppedBetweenARestartAndTheNext) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "tests/program.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using testing::IsEmpty;
@@ -35,11 +35,13 @@ class RunConfined : public testing::Test {
     argv.insert(argv.end(), command.begin(), command.end());
     return argv;
   }
-  Environment environment() const { return {{"XDG_STATE_HOME", folder_.path("state")}, {"OUT", folder_.path("")}}; }
-  Finished run(const std::vector<std::string>& command) const { return remuda::run(line(command), environment()); }
+  process::Environment environment() const {
+    return {{"XDG_STATE_HOME", folder_.path("state")}, {"OUT", folder_.path("")}};
+  }
+  Finished run(const std::vector<std::string>& command) const { return tests::run(line(command), environment()); }
 
   Json leases() const {
-    const Finished ps = remuda::run({REMUDA_PROGRAM, "ps", "--json", "--machine", kMachine}, environment());
+    const Finished ps = tests::run({REMUDA_PROGRAM, "ps", "--json", "--machine", kMachine}, environment());
     return parse_json(ps.out, "ps").value_or(Json{})["leases"];
   }
   pid_t pid_in(const std::string& file) const {
@@ -88,7 +90,7 @@ TEST_F(RunConfined, LeavesNoCgroupBehind) {
   EXPECT_EQ(finished.exit.status, 7) << finished;
   ASSERT_TRUE(finished.out.ends_with('\n')) << finished;
   const std::string name = finished.out.substr(0, finished.out.size() - 1);
-  EXPECT_EQ(remuda::run({"find", "/sys/fs/cgroup", "-name", name}).out, "");
+  EXPECT_EQ(tests::run({"find", "/sys/fs/cgroup", "-name", name}).out, "");
 }
 
 TEST_F(RunConfined, StartsAgainInACgroupOfItsOwn) {
@@ -97,7 +99,7 @@ TEST_F(RunConfined, StartsAgainInACgroupOfItsOwn) {
                                          "{ touch \"$OUT/once\"; exit 5; }"};
   std::vector<std::string> argv = line(command);
   argv.insert(argv.begin() + 2, {"--restart", "1"});
-  EXPECT_EQ(remuda::run(argv, environment()).exit.status, 0);
+  EXPECT_EQ(tests::run(argv, environment()).exit.status, 0);
 }
 
 TEST(RunUnconfined, GoesOnWithoutAWordWhereNothingIsPermitted) {
@@ -111,7 +113,7 @@ TEST(RunUnconfined, GoesOnWithoutAWordWhereNothingIsPermitted) {
     std::vector<std::string> argv = nobody;
     argv.emplace_back(REMUDA_PROGRAM);
     argv.insert(argv.end(), arguments.begin(), arguments.end());
-    return remuda::run(argv, {{"XDG_STATE_HOME", folder.path("state")}});
+    return tests::run(argv, {{"XDG_STATE_HOME", folder.path("state")}});
   };
   if (!as_nobody({"--version"}).exit.ok()) GTEST_SKIP() << "the user nobody cannot start remuda from where it is";
   const std::string machine = REMUDA_MACHINES "/nv-dgx1-v100-8gpu-4nic.json";
@@ -123,4 +125,4 @@ TEST(RunUnconfined, GoesOnWithoutAWordWhereNothingIsPermitted) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

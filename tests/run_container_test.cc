@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "tests/program.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 constexpr const char* kMachine = REMUDA_MACHINES "/nv-dgx1-v100-8gpu-4nic.json";
@@ -16,7 +16,7 @@ constexpr const char* kMachine = REMUDA_MACHINES "/nv-dgx1-v100-8gpu-4nic.json";
 class Containers : public testing::Test {
  protected:
   void SetUp() override {
-    if (remuda::run(contained({"true"})).exit.status != 0) GTEST_SKIP() << "may not make pid namespaces here";
+    if (tests::run(contained({"true"})).exit.status != 0) GTEST_SKIP() << "may not make pid namespaces here";
   }
   void TearDown() override {
     EXPECT_TRUE(eventually([&] { return leases().empty(); }, kPatience_s)) << "leases are left";
@@ -33,8 +33,10 @@ class Containers : public testing::Test {
     std::ranges::copy(std::vector<std::string>{"--", "/bin/sh", "-c", script}, std::back_inserter(line));
     return line;
   }
-  Environment environment() const { return {{"XDG_STATE_HOME", folder_.path("state")}, {"OUT", folder_.path("")}}; }
-  Finished run(const std::vector<std::string>& argv) const { return remuda::run(argv, environment()); }
+  process::Environment environment() const {
+    return {{"XDG_STATE_HOME", folder_.path("state")}, {"OUT", folder_.path("")}};
+  }
+  Finished run(const std::vector<std::string>& argv) const { return tests::run(argv, environment()); }
   Json leases() const {
     const Finished ps = run({REMUDA_PROGRAM, "ps", "--json", "--machine", kMachine});
     return parse_json(ps.out, "ps").value_or(Json{})["leases"];
@@ -101,4 +103,4 @@ TEST_F(Containers, KeepTheirDevicesWhileAnOrphanLives) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

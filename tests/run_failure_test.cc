@@ -7,7 +7,7 @@
 #include "pool/pool.h"
 #include "tests/job_fixture.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using testing::AllOf;
@@ -24,7 +24,7 @@ class RunFailure : public JobTest {
   }
   /// A script in mounts of its own; STATE is the pool's place.
   Finished with_own_mounts(const std::string& script) const {
-    Environment environment = this->environment();
+    process::Environment environment = this->environment();
     environment.emplace_back("STATE", folder_.path("state"));
     return run({"unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", "mkdir -p $STATE; " + script},
                environment);
@@ -38,21 +38,24 @@ class RunFailure : public JobTest {
       if (entry.path().filename() == "pool.db") return entry.path();
     throw std::runtime_error("there is no pool");
   }
-  void change_pool(const std::function<void(PoolState&)>& transition) const {
-    auto pool = Pool::open(std::filesystem::path(database()).parent_path());
+  void change_pool(const std::function<void(pool::PoolState&)>& transition) const {
+    auto pool = pool::Pool::open(std::filesystem::path(database()).parent_path());
     ASSERT_TRUE(pool) << pool.error().message;
-    const auto changed = pool->change([&](PoolState& state) -> Result<void> {
+    const auto changed = pool->change([&](pool::PoolState& state) -> Result<void> {
       transition(state);
       return {};
     });
     ASSERT_TRUE(changed) << changed.error().message;
   }
   /// As if it had been running for all eight devices when its keeper, `keeper`, went.
-  void add_running_job(const ProcessId& keeper) const {
+  void add_running_job(const process::ProcessId& keeper) const {
     EXPECT_EQ(ask({"ps"}).exit.status, 0);  // makes the pool
-    change_pool([&](PoolState& state) {
-      Job job{
-          .id = state.next_job++, .user = "ada", .state = JobState::running, .keeper = keeper, .processes = {keeper}};
+    change_pool([&](pool::PoolState& state) {
+      pool::Job job{.id = state.next_job++,
+                    .user = "ada",
+                    .state = pool::JobState::running,
+                    .keeper = keeper,
+                    .processes = {keeper}};
       job.request.count = 8;
       for (int gpu = 0; gpu < 8; ++gpu) state.leases.push_back({job.id, fmt::format("gpu:{}", gpu), 1, 1, 0});
       state.jobs.push_back(std::move(job));
@@ -114,10 +117,10 @@ TEST_F(RunFailure, AClockSetBackHurtsNobody) {
   pid_in("job");
   const auto waiter = begin({"run", "-n", "8", "--", "echo", "next"});
   ASSERT_TRUE(comes_to_wait(1));
-  change_pool([](PoolState& state) {  // what was written before the clock was set back by a day
+  change_pool([](pool::PoolState& state) {  // what was written before the clock was set back by a day
     constexpr double kDay_s = 86400;
-    for (Job& job : state.jobs) job.submitted_s += kDay_s, job.started_s += job.started_s > 0 ? kDay_s : 0;
-    for (Lease& lease : state.leases) lease.since_s += kDay_s, lease.until_s += kDay_s;
+    for (pool::Job& job : state.jobs) job.submitted_s += kDay_s, job.started_s += job.started_s > 0 ? kDay_s : 0;
+    for (pool::Lease& lease : state.leases) lease.since_s += kDay_s, lease.until_s += kDay_s;
   });
   EXPECT_THAT(leases(), SizeIs(8));
   EXPECT_THAT(ask({"ps"}).out, AllOf(HasSubstr(" 0 s "), Not(HasSubstr("-1")))) << ask({"ps"});
@@ -130,12 +133,12 @@ TEST_F(RunFailure, AClockSetBackHurtsNobody) {
 
 TEST_F(RunFailure, AProcessIdUsedAgainHoldsNothingAndIsLeftAlone) {
   RunningProgram innocent({"sleep", "1000"});
-  ASSERT_TRUE(eventually([&] { return process_id(innocent.pid()).has_value(); }, kPatience_s));
-  ProcessId before_reboot = *process_id(innocent.pid());
+  ASSERT_TRUE(eventually([&] { return process::process_id(innocent.pid()).has_value(); }, kPatience_s));
+  process::ProcessId before_reboot = *process::process_id(innocent.pid());
   before_reboot.boot_id = "00000000-0000-0000-0000-000000000000";
-  ProcessId earlier = *process_id(innocent.pid());
+  process::ProcessId earlier = *process::process_id(innocent.pid());
   earlier.start_ticks -= 1;
-  for (const ProcessId& keeper : {before_reboot, earlier}) {
+  for (const process::ProcessId& keeper : {before_reboot, earlier}) {
     add_running_job(keeper);
     const Finished finished = ask({"run", "-n", "8", "--no-wait", "--", "echo", "ran"});
     EXPECT_EQ(finished.out, "ran\n") << finished;
@@ -145,4 +148,4 @@ TEST_F(RunFailure, AProcessIdUsedAgainHoldsNothingAndIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

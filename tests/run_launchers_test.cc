@@ -5,7 +5,7 @@
 
 #include "tests/job_fixture.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using testing::ContainsRegex;
@@ -45,7 +45,7 @@ TEST_F(RunLaunchers, TellsEachRankAllThatTorchrunWould) {
 }
 
 TEST_F(RunLaunchers, LeavesTheNumberOfThreadsToTheUser) {
-  Environment environment = this->environment();
+  process::Environment environment = this->environment();
   environment.emplace_back("OMP_NUM_THREADS", "7");
   const Finished finished = run(line({"run", "--each", "--", "/bin/sh", "-c", "echo $OMP_NUM_THREADS"}), environment);
   EXPECT_EQ(finished.out, "7\n") << finished;
@@ -59,8 +59,8 @@ class RunMpi : public RunLaunchers {
   }
   /// Without these OpenMPI refuses to run as root, more ranks than cores, and where there is no ssh; and a sanitizer
   /// would tell what OpenMPI itself leaks.
-  Environment environment() const override {
-    Environment environment = JobTest::environment();
+  process::Environment environment() const override {
+    process::Environment environment = JobTest::environment();
     environment.insert(environment.end(), {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
                                            {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
                                            {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
@@ -98,4 +98,4 @@ TEST_F(RunMpi, LeavesNoRankBehindWhenItIsKilled) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

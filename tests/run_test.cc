@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "tests/program.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using testing::HasSubstr;
@@ -33,16 +33,18 @@ class Run : public testing::Test {
     std::ranges::copy(std::vector<std::string>{"--", "/bin/sh", "-c", script}, std::back_inserter(argv));
     return argv;
   }
-  Environment environment() const { return {{"XDG_STATE_HOME", folder_.path("state")}, {"OUT", folder_.path("")}}; }
+  process::Environment environment() const {
+    return {{"XDG_STATE_HOME", folder_.path("state")}, {"OUT", folder_.path("")}};
+  }
   Finished run(std::vector<std::string> flags, const std::string& script) const {
-    return remuda::run(line(std::move(flags), script), environment());
+    return tests::run(line(std::move(flags), script), environment());
   }
   std::unique_ptr<RunningProgram> begin(std::vector<std::string> flags, const std::string& script) const {
     return std::make_unique<RunningProgram>(line(std::move(flags), script), environment());
   }
   Finished ask(const std::string& command, std::vector<std::string> arguments = {}) const {
     arguments.insert(arguments.begin(), {REMUDA_PROGRAM, command, "--machine", kMachine});
-    return remuda::run(arguments, environment());
+    return tests::run(arguments, environment());
   }
 
   Json pool() const { return parse_json(ask("ps", {"--json"}).out, "ps").value_or(Json{}); }
@@ -94,9 +96,9 @@ TEST_F(Run, PassesTheStatusThrough) {
   EXPECT_EQ(run({}, "exit 7").exit.status, 7);
   EXPECT_EQ(run({}, "kill -9 $$").exit.status, 128 + SIGKILL);
   EXPECT_EQ(
-      remuda::run({REMUDA_PROGRAM, "run", "--machine", kMachine, "--", "/no/such/program"}, environment()).exit.status,
+      tests::run({REMUDA_PROGRAM, "run", "--machine", kMachine, "--", "/no/such/program"}, environment()).exit.status,
       127);
-  EXPECT_EQ(remuda::run({REMUDA_PROGRAM, "run", "--machine", kMachine, "--", "/etc/passwd"}, environment()).exit.status,
+  EXPECT_EQ(tests::run({REMUDA_PROGRAM, "run", "--machine", kMachine, "--", "/etc/passwd"}, environment()).exit.status,
             126);
   EXPECT_EQ(run({"-n", "9"}, "true").exit.status, 3);
   EXPECT_EQ(run({"--mem", "lots"}, "true").exit.status, 2);
@@ -104,7 +106,7 @@ TEST_F(Run, PassesTheStatusThrough) {
 }
 
 TEST_F(Run, HandsArgumentsOnAsTheyAre) {
-  const Finished finished = remuda::run(
+  const Finished finished = tests::run(
       {REMUDA_PROGRAM, "run", "--machine", kMachine, "-q", "--", "printf", "%s|", "[a,b]", "--", "-n", "", "{}", "x y"},
       environment());
   EXPECT_EQ(finished.out, "[a,b]|--|-n||{}|x y|") << finished;
@@ -113,10 +115,10 @@ TEST_F(Run, HandsArgumentsOnAsTheyAre) {
 TEST_F(Run, GivesItsInputAndItsFolderToTheJob) {
   folder_.write("input", "hello\n");
   const Finished finished =
-      remuda::run({"/bin/sh", "-c",
-                   fmt::format("cd '{}' && '{}' run --machine '{}' -- /bin/sh -c 'cat; pwd' <input", folder_.path(""),
-                               REMUDA_PROGRAM, kMachine)},
-                  environment());
+      tests::run({"/bin/sh", "-c",
+                  fmt::format("cd '{}' && '{}' run --machine '{}' -- /bin/sh -c 'cat; pwd' <input", folder_.path(""),
+                              REMUDA_PROGRAM, kMachine)},
+                 environment());
   EXPECT_THAT(finished.out, testing::StartsWith("hello\n" + folder_.path("").substr(0, folder_.path("").size() - 1)))
       << finished;
 }
@@ -327,4 +329,4 @@ TEST_F(Run, HoldsDevicesForAShellUntilTheyAreReleased) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -9,19 +9,19 @@
 
 #include "tests/program.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 class TaskOutputTest : public testing::Test {
  protected:
   /// Runs `write` on an output of two lanes.
-  void run(const std::function<void(const TaskOutput&)>& write) {
+  void run(const std::function<void(const run::TaskOutput&)>& write) {
     const pid_t child = ::fork();
     if (child == 0) {
       ::dup2(open("out").release(), STDOUT_FILENO);
       ::dup2(open("err").release(), STDERR_FILENO);
       {
-        const auto output = TaskOutput::open(2, {open("log"), true});
+        const auto output = run::TaskOutput::open(2, {open("log"), true});
         if (output) write(*output);
       }
       ::_exit(0);
@@ -39,7 +39,7 @@ class TaskOutputTest : public testing::Test {
 };
 
 TEST_F(TaskOutputTest, MixesWholeLines) {
-  run([](const TaskOutput& output) {
+  run([](const run::TaskOutput& output) {
     put(output.out(0), "one ");
     put(output.out(1), "two\n");
     ::usleep(50'000);  // the outcome is the same without
@@ -50,7 +50,7 @@ TEST_F(TaskOutputTest, MixesWholeLines) {
 }
 
 TEST_F(TaskOutputTest, KeepsTheStreamsApartAndLogsBoth) {
-  run([](const TaskOutput& output) {
+  run([](const run::TaskOutput& output) {
     put(output.out(0), "out\n");
     put(output.err(1), "err\n");
   });
@@ -61,7 +61,7 @@ TEST_F(TaskOutputTest, KeepsTheStreamsApartAndLogsBoth) {
 
 TEST_F(TaskOutputTest, LosesNothingOfALineWithoutEnd) {
   const std::string line(300'000, 'x');
-  run([&](const TaskOutput& output) {
+  run([&](const run::TaskOutput& output) {
     put(output.out(0), line);
     put(output.out(1), "short");
   });
@@ -69,7 +69,7 @@ TEST_F(TaskOutputTest, LosesNothingOfALineWithoutEnd) {
 }
 
 TEST_F(TaskOutputTest, GoesOnToTheLogWhenItsReaderIsGone) {
-  run([](const TaskOutput& output) {
+  run([](const run::TaskOutput& output) {
     ::close(STDOUT_FILENO);
     put(output.out(0), "one\n");
     put(output.err(0), "two\n");
@@ -79,4 +79,4 @@ TEST_F(TaskOutputTest, GoesOnToTheLogWhenItsReaderIsGone) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "tests/job_fixture.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using testing::AllOf;
@@ -65,7 +65,7 @@ TEST_F(Tasks, ReadTheirListFromStdinAndHaveNone) {
   folder_.write("list", "cat\necho one\n");
   const std::string line =
       fmt::format("'{}' run --machine '{}' -q --tasks - <'{}'", REMUDA_PROGRAM, machine().back(), folder_.path("list"));
-  const Finished finished = remuda::run({"/bin/sh", "-c", line}, environment());
+  const Finished finished = tests::run({"/bin/sh", "-c", line}, environment());
   EXPECT_EQ(finished.exit.status, 0) << finished;
   EXPECT_EQ(finished.out, "one\n");
   EXPECT_EQ(finished.err, "");
@@ -240,4 +240,4 @@ TEST_F(Tasks, CanBeTriedOnly) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -4,7 +4,7 @@
 
 #include "tests/train_job_files.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 constexpr double kSameLoss = 1e-4;
@@ -78,4 +78,4 @@ TEST(TrainEquality, ThreeRanksStartedByHandLearnTheSame) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

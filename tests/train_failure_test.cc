@@ -4,7 +4,7 @@
 
 #include "tests/train_job_files.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using ::testing::HasSubstr;
@@ -114,4 +114,4 @@ TEST(TrainFailure, TrainingThatIsNotFiniteNamesTheLearningRate) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -6,7 +6,7 @@
 #include "base/env.h"
 #include "tests/train_job_files.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using ::testing::HasSubstr;
@@ -37,7 +37,7 @@ class TwoHosts {
   RunningProgram start(int rank, const ScratchFolder& folder, const std::string& secret, int timeout_s = 60) const {
     std::vector<std::string> command{"ip", "netns", "exec", name(rank)};
     for (const auto& word : worker_command(folder)) command.push_back(word);
-    Environment environment =
+    process::Environment environment =
         HandStarted{
             .rank = rank, .size = 2, .port = 29500, .master = address(0), .bind = address(rank), .secret = secret}
             .environment();
@@ -86,4 +86,4 @@ TEST(TrainHosts, AnotherSecretEndsBoth) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -5,7 +5,7 @@
 #include "tests/train_job_files.h"
 #include "workers/rendezvous.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using ::testing::EndsWith;
@@ -109,7 +109,7 @@ TEST(TrainInput, SharesAreForTheDevicesOfTheCommandLine) {
 
 TEST(TrainInput, PortInUse) {
   const ScratchFolder folder = job_folder();
-  const Listener taken = listen_on_loopback(0).value();
+  const workers::Listener taken = workers::listen_on_loopback(0).value();
   const std::string sentence = refusal(folder, {"--devices", "cpu:0", "--port", std::to_string(taken.port)});
   EXPECT_THAT(sentence, HasSubstr(fmt::format("port {}: Address already in use", taken.port)));
 }
@@ -149,4 +149,4 @@ TEST(TrainInput, ModelFileThatIsNoTorchScript) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

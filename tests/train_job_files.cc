@@ -6,7 +6,7 @@
 #include "base/env.h"
 #include "workers/rendezvous.h"
 
-namespace remuda {
+namespace remuda::tests {
 
 std::string JobText::text() const {
   return "[model]\n" + model + "[data]\n" + data + "[train]\n" + train + "[balance]\n" + balance + devices;
@@ -70,7 +70,7 @@ Json train_report(const ScratchFolder& folder, const std::vector<std::string>& a
   return {};
 }
 
-Environment HandStarted::environment() const {
+process::Environment HandStarted::environment() const {
   return {{env::rank.name, std::to_string(rank)},
           {env::world_size.name, std::to_string(size)},
           {env::master_addr.name, master},
@@ -83,6 +83,6 @@ std::vector<std::string> worker_command(const ScratchFolder& folder) {
   return {REMUDA_TRAIN_PROGRAM, folder.path("job.toml")};
 }
 
-int free_port() { return listen_on_loopback(0).value().port; }
+int free_port() { return workers::listen_on_loopback(0).value().port; }
 
-}  // namespace remuda
+}  // namespace remuda::tests

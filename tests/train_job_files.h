@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "tests/program.h"
 
-namespace remuda {
+namespace remuda::tests {
 
 /// A job file by its parts, each of which a test may replace. Two devices share an mlp on images unless told otherwise.
 struct JobText {
@@ -49,7 +49,7 @@ struct HandStarted {
   std::string master = "127.0.0.1", bind = "127.0.0.1";
   std::string secret = "known to the ranks of one test";
 
-  Environment environment() const;
+  process::Environment environment() const;
 };
 /// The command line `remuda-train job.toml`.
 std::vector<std::string> worker_command(const ScratchFolder& folder);
@@ -61,4 +61,4 @@ int free_port();
 #define REMUDA_NEEDS_TWO_CORES() \
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores, as two devices"
 
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -4,7 +4,7 @@
 
 #include "tests/train_job_files.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 void expect_learned(const Json& report) {
@@ -53,4 +53,4 @@ TEST(TrainModels, TorchScriptFileWithEitherLoss) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

@@ -5,7 +5,7 @@
 
 #include "tests/train_job_files.h"
 
-namespace remuda {
+namespace remuda::tests {
 namespace {
 
 using ::testing::HasSubstr;
@@ -91,4 +91,4 @@ TEST(TrainReport, ReportsOfTwoRunsStandSideBySide) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::tests

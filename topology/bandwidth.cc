@@ -6,7 +6,7 @@
 
 #include "topology/bandwidth_table.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 constexpr int kReferenceGeneration = 4, kReferenceLanes = 16;
@@ -136,4 +136,4 @@ std::optional<PairSpeed> pair_speed(const Inventory& inventory, const Device& a,
   return pair_speed(a, b, inventory.link(a.id, b.id), measured == all.end() ? nullptr : &*measured);
 }
 
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -6,7 +6,7 @@
 
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::topology {
 
 struct PairSpeed {
   double gbps = 0;  ///< from one to the other, one direction, 10^9 bytes/s
@@ -32,4 +32,4 @@ std::optional<PairSpeed> pair_speed(const Device& a, const Device& b, const Link
 /// The same; looks up what is recorded of the pair.
 std::optional<PairSpeed> pair_speed(const Inventory& inventory, const Device& a, const Device& b);
 
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/json.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 constexpr std::array<std::string_view, 4> kKinds{"nvlink", "xgmi", "pcie", "shared_memory"};
@@ -80,4 +80,4 @@ const LinkSpeeds& link_speeds() {
   return speeds;
 }
 
-}  // namespace remuda
+}  // namespace remuda::topology

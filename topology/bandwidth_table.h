@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::topology {
 
 /// One line of the table: a figure and when it holds. A condition that is not set holds always.
 struct LinkFigure {
@@ -48,4 +48,4 @@ extern const char* const kLinkSpeedsJson;
 /// The same, parsed; any thread may call this.
 const LinkSpeeds& link_speeds();
 
-}  // namespace remuda
+}  // namespace remuda::topology

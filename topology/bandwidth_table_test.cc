@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 using testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST(LinkSpeeds, SaysWhichFigureIsWrong) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -6,7 +6,7 @@
 
 #include "topology/testing/machines.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 using testing::HasSubstr;
@@ -174,4 +174,4 @@ TEST(PairSpeed, CpuDevicesShareMemory) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::topology

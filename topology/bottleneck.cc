@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 constexpr RingTable::Mask bit(size_t device) { return RingTable::Mask{1} << device; }
@@ -173,4 +173,4 @@ std::optional<Bottleneck> best_tree(const Speeds& speeds) {
   return slowest;
 }
 
-}  // namespace remuda
+}  // namespace remuda::topology

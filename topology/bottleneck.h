@@ -12,7 +12,7 @@
 
 #include "topology/byte_lanes.h"
 
-namespace remuda {
+namespace remuda::topology {
 
 /// GB/s of each pair, symmetric, at least 0; 0: nothing is known, and no ring or tree goes there. The diagonal is not
 /// read.
@@ -85,4 +85,4 @@ class RingTable {
 /// links do not join them all. Any number of devices, n^2 steps (Prim).
 std::optional<Bottleneck> best_tree(const Speeds& speeds);
 
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <rapidcheck/gtest.h>
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 using testing::ElementsAre;
@@ -237,4 +237,4 @@ RC_GTEST_PROP(BestTreeProperty, IsNeverSlowerThanTheRing, ()) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace remuda {
+namespace remuda::topology {
 
 /// Plain data. The compiler turns each operation into one or two instructions of the processor's vector unit; where
 /// there is none, into a loop.
@@ -38,4 +38,4 @@ ByteLanes moved_to_sets_with(ByteLanes lanes) {
   return {std::bit_cast<ByteLanes::Bytes>((words << (8U << Bit)) & kWith[Bit % 3])};
 }
 
-}  // namespace remuda
+}  // namespace remuda::topology

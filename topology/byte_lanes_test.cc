@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 ByteLanes counted_from(uint8_t first) {
@@ -36,4 +36,4 @@ TEST(ByteLanes, CompareAsNumbersWithoutSign) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "topology/locality.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 class Tree {
@@ -157,4 +157,4 @@ Graph make_graph(const Inventory& inventory) {
   return graph;
 }
 
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -13,7 +13,7 @@
 #include "topology/bandwidth.h"
 #include "topology/matrix.h"
 
-namespace remuda {
+namespace remuda::topology {
 
 enum class NodeKind { host, numa, bridge, pcie_switch, gpu, cpu, nic, fabric_switch };
 
@@ -56,4 +56,4 @@ Graph make_graph(const Inventory& inventory);
 /// driver says so, or where each would need more links than any GPU has to reach its peers directly.
 void add_fabric(const Matrix& matrix, const Inventory& inventory, Graph& graph);
 
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -7,7 +7,7 @@
 #include "topology/label.h"
 #include "topology/locality.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 /// No GPU has more links: the bound of the driver's own interface.
@@ -103,4 +103,4 @@ void add_fabric(const Matrix& matrix, const Inventory& inventory, Graph& graph) 
   }
 }
 
-}  // namespace remuda
+}  // namespace remuda::topology

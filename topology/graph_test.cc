@@ -6,7 +6,7 @@
 
 #include "topology/testing/machines.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 using testing::ElementsAre;
@@ -153,4 +153,4 @@ TEST(Graph, OfAMachineWithoutDevicesIsItsHost) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -1,6 +1,6 @@
 #include "topology/json.h"
 
-namespace remuda {
+namespace remuda::topology {
 
 Json to_json(const Matrix& matrix) {
   Json devices = Json::array(), labels = Json::array(), gbps = Json::array(), measured = Json::array();
@@ -19,4 +19,4 @@ Json to_json(const Matrix& matrix) {
   return {{"devices", devices}, {"matrix", labels}, {"gbps", gbps}, {"measured", measured}};
 }
 
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -4,7 +4,7 @@
 
 #include "topology/testing/machines.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 TEST(TopologyJson, HasExactlyTheseKeysAndValues) {
@@ -23,4 +23,4 @@ TEST(TopologyJson, OfAMachineWithoutDevicesHoldsEmptyLists) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 std::string counted(const char* prefix, const char* otherwise, const Reading<int>& links) {
@@ -27,4 +27,4 @@ std::string pair_label(const Device& a, const Device& b, const Link* link) {
   return to_string(a.numa_node.value() == b.numa_node.value() ? Path::node : Path::sys);
 }
 
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -5,7 +5,7 @@
 
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::topology {
 
 /// link.label where the source has a word of its own; else NVn for n NVLink links (NVLINK: number not known), XGn for n
 /// xGMI links (XGMI: not known), else the word of the path, PIX to SYS; "?" where none was read.
@@ -15,4 +15,4 @@ std::string link_label(const Link& link);
 /// are NODE within one NUMA node and SYS across two. "X" for a device and itself.
 std::string pair_label(const Device& a, const Device& b, const Link* link);
 
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 TEST(LinkLabel, NamesDirectLinksBeforeThePath) {
@@ -39,4 +39,4 @@ TEST(PairLabel, TellsCpuDevicesApartByNumaNode) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::topology

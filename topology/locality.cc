@@ -5,7 +5,7 @@
 #include <numeric>
 #include <unordered_map>
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 std::string_view name_of(const Item& item) { return item.device ? item.device->id : item.nic->name; }
@@ -123,4 +123,4 @@ Locality locate(const Inventory& inventory) {
   return locality;
 }
 
-}  // namespace remuda
+}  // namespace remuda::topology

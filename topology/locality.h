@@ -7,7 +7,7 @@
 
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::topology {
 
 /// A GPU, CPU device or network card of the inventory; partitions are none of them.
 struct Item {
@@ -45,4 +45,4 @@ class Groups {
   std::vector<int> parents_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::topology

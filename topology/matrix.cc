@@ -5,7 +5,7 @@
 
 #include "topology/label.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 using Positions = std::unordered_map<std::string_view, size_t>;
@@ -62,4 +62,4 @@ Matrix make_matrix(const Inventory& inventory, std::vector<const Device*> device
 
 Matrix make_matrix(const Inventory& inventory) { return make_matrix(inventory, linked_devices(inventory)); }
 
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -10,7 +10,7 @@
 #include "topology/bandwidth.h"
 #include "topology/bottleneck.h"
 
-namespace remuda {
+namespace remuda::topology {
 
 /// The devices people look at together: the whole GPUs, or, where there is none, the CPU devices. In inventory order.
 std::vector<const Device*> linked_devices(const Inventory& inventory);
@@ -31,4 +31,4 @@ struct Matrix {
 Matrix make_matrix(const Inventory& inventory, std::vector<const Device*> devices);
 Matrix make_matrix(const Inventory& inventory);
 
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -5,7 +5,7 @@
 
 #include "topology/testing/machines.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 using testing::ElementsAre;
@@ -77,4 +77,4 @@ TEST(Matrix, LinksToStrangersAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::topology

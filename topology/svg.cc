@@ -10,7 +10,7 @@
 #include "topology/svg_legend.h"
 #include "topology/svg_parts.h"
 
-namespace remuda::svg {
+namespace remuda::topology::svg {
 namespace {
 
 constexpr size_t kMostDrawn = 64;
@@ -58,7 +58,7 @@ class Painter {
   }
 
  private:
-  const Box& box(int node) const { return layout_.nodes[node]; }
+  const topology::svg::Box& box(int node) const { return layout_.nodes[node]; }
 
   void open() {
     const std::string host = graph_.nodes[0].name.empty() ? "this machine" : graph_.nodes[0].name;
@@ -69,8 +69,10 @@ class Painter {
         number(layout_.width), number(layout_.height), escape("Topology of " + host),
         escape(summary(graph_) + ". " + describe(legend_)), kStyle);
     out_ += rectangle({0, 0, layout_.width, layout_.height}, 12, "page");
-    out_ += text(kMargin, 44, "host", "start", fit(host, layout_.width - 2 * kMargin, 21));
-    out_ += text(kMargin, 66, "sub", "start", fit(summary(graph_), layout_.width - 2 * kMargin, 13));
+    out_ +=
+        text(topology::svg::kMargin, 44, "host", "start", fit(host, layout_.width - 2 * topology::svg::kMargin, 21));
+    out_ += text(topology::svg::kMargin, 66, "sub", "start",
+                 fit(summary(graph_), layout_.width - 2 * topology::svg::kMargin, 13));
   }
 
   void host_line() {
@@ -79,17 +81,19 @@ class Painter {
       if (box(child).width > 0) shown.push_back(child);
     if (shown.size() < 2) return;
     const double left = box(shown.front()).center(), right = box(shown.back()).center();
-    for (const int child : shown) out_ += elbow(left, kHostLine, kHostLine, box(child).center(), box(child).y);
+    for (const int child : shown)
+      out_ += elbow(left, topology::svg::kHostLine, topology::svg::kHostLine, box(child).center(), box(child).y);
     if (const auto& crossing = graph_.nodes[0].crossing) {
-      const Box pill{(left + right) / 2 - 80, kHostLine - 13, 160, 26};
+      const topology::svg::Box pill{(left + right) / 2 - 80, topology::svg::kHostLine - 13, 160, 26};
       out_ += rectangle(pill, 13, "pill");
-      out_ += text(pill.center(), kHostLine + 4, figure_class(crossing->measured), "middle", crossing_text(*crossing));
+      out_ += text(pill.center(), topology::svg::kHostLine + 4, figure_class(crossing->measured), "middle",
+                   crossing_text(*crossing));
     }
   }
 
   void place(int index) {
     const GraphNode& node = graph_.nodes[index];
-    const Box& at = box(index);
+    const topology::svg::Box& at = box(index);
     const double room = at.width - 24;
     std::string detail;
     if (!node.cores.empty()) detail = plural(node.cores.size(), "core");
@@ -139,7 +143,7 @@ class Painter {
     out_ += "</g>\n";
   }
 
-  void pill(const GraphNode& node, const Box& at) {
+  void pill(const GraphNode& node, const topology::svg::Box& at) {
     const bool is_nic = node.kind == NodeKind::nic;
     out_ += title(is_nic ? "network card " + node.name : node.name) +
             rectangle(at, is_nic ? 6 : 12, is_nic ? "nic" : "pill");
@@ -150,7 +154,7 @@ class Painter {
   }
 
   void fabric_switch(int index) {
-    const Box& at = box(index);
+    const topology::svg::Box& at = box(index);
     const GraphNode& node = graph_.nodes[index];
     std::string content = node.name;
     for (const GraphEdge& edge : graph_.edges)
@@ -165,7 +169,7 @@ class Painter {
 
   void link(size_t index) {
     const GraphEdge& edge = graph_.edges[index];
-    const Curve& curve = layout_.curves[index];
+    const topology::svg::Curve& curve = layout_.curves[index];
     const double y = layout_.cards_bottom;
     const std::string reason = edge.speed ? ": " + edge.speed->reason : "";
     out_ += "<g>\n" + title(fmt::format("{} - {}, {}{}", graph_.nodes[edge.a].name, graph_.nodes[edge.b].name,
@@ -180,7 +184,7 @@ class Painter {
 
   void link_label(size_t index) {
     const GraphEdge& edge = graph_.edges[index];
-    const Curve& curve = layout_.curves[index];
+    const topology::svg::Curve& curve = layout_.curves[index];
     if (graph_.nodes[edge.b].kind == NodeKind::fabric_switch || !edge.speed) return;
     const std::string content =
         fmt::format("{} · {}", edge.label, speed_text(edge.speed->gbps, edge.speed->gbps, edge.speed->measured));
@@ -189,16 +193,16 @@ class Painter {
   }
 
   const Graph& graph_;
-  const Legend legend_;
-  const Layout layout_;
+  const topology::svg::Legend legend_;
+  const topology::svg::Layout layout_;
   std::vector<int> rooted_;
   std::string out_;
 };
 
 }  // namespace
-}  // namespace remuda::svg
+}  // namespace remuda::topology::svg
 
-namespace remuda {
+namespace remuda::topology {
 
 Result<std::string> topology_svg(const Graph& graph) {
   const size_t drawn =
@@ -211,4 +215,4 @@ Result<std::string> topology_svg(const Graph& graph) {
   return svg::Painter(graph).paint();
 }
 
-}  // namespace remuda
+}  // namespace remuda::topology

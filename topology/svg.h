@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "topology/graph.h"
 
-namespace remuda {
+namespace remuda::topology {
 
 /// An SVG document: a box per NUMA node, in it the PCIe tree over GPUs and network cards; direct links below, wider and
 /// in another colour where they are faster; a legend. For light and dark pages (prefers-color-scheme). Text stays text;
@@ -15,4 +15,4 @@ namespace remuda {
 /// network cards.
 Result<std::string> topology_svg(const Graph& graph);
 
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "topology/svg_parts.h"
 
-namespace remuda::svg {
+namespace remuda::topology::svg {
 namespace {
 
 constexpr size_t kModelLines = 2;
@@ -65,4 +65,4 @@ std::string paint_card(const GraphNode& node, const Box& box) {
   return out;
 }
 
-}  // namespace remuda::svg
+}  // namespace remuda::topology::svg

@@ -5,7 +5,7 @@
 
 #include "topology/svg_layout.h"
 
-namespace remuda::svg {
+namespace remuda::topology::svg {
 
 /// Name, model, memory and lanes of node.device, in the box.
 std::string paint_card(const GraphNode& node, const Box& box);
@@ -16,4 +16,4 @@ double card_height(const Device& device, double width);
 /// 1 core, 2 cores.
 std::string plural(size_t count, const char* one);
 
-}  // namespace remuda::svg
+}  // namespace remuda::topology::svg

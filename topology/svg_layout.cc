@@ -5,7 +5,7 @@
 
 #include "topology/svg_card.h"
 
-namespace remuda::svg {
+namespace remuda::topology::svg {
 namespace {
 
 constexpr double kGpuWidth = 124, kNarrowGpuWidth = 96, kNicWidth = 64, kNicHeight = 30;
@@ -187,4 +187,4 @@ bool is_drawn(const Graph& graph, const GraphNode& node) {
 
 Layout lay_out(const Graph& graph, int legend_lines) { return Placer(graph).place(legend_lines); }
 
-}  // namespace remuda::svg
+}  // namespace remuda::topology::svg

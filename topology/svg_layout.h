@@ -5,7 +5,7 @@
 
 #include "topology/graph.h"
 
-namespace remuda::svg {
+namespace remuda::topology::svg {
 
 struct Box {
   double x = 0, y = 0, width = 0, height = 0;
@@ -36,4 +36,4 @@ bool is_drawn(const Graph& graph, const GraphNode& node);
 /// `legend_lines`: how many the legend will need.
 Layout lay_out(const Graph& graph, int legend_lines);
 
-}  // namespace remuda::svg
+}  // namespace remuda::topology::svg

@@ -6,7 +6,7 @@
 
 #include "topology/svg_parts.h"
 
-namespace remuda::svg {
+namespace remuda::topology::svg {
 namespace {
 
 constexpr double kThinnest = 1.4, kSample = 34;
@@ -103,4 +103,4 @@ double stroke(const Legend& legend, double gbps) {
   return std::max(kThinnest, legend.widest * gbps / legend.fastest_gbps);
 }
 
-}  // namespace remuda::svg
+}  // namespace remuda::topology::svg

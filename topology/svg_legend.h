@@ -7,7 +7,7 @@
 
 #include "topology/graph.h"
 
-namespace remuda::svg {
+namespace remuda::topology::svg {
 
 struct LegendEntry {
   std::string label;  ///< of the links: "NV2"
@@ -35,4 +35,4 @@ std::string speed_text(double low_gbps, double high_gbps, bool measured);
 std::string colour(const Legend& legend, std::string_view label);
 double stroke(const Legend& legend, double gbps);
 
-}  // namespace remuda::svg
+}  // namespace remuda::topology::svg

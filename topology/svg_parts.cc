@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace remuda::svg {
+namespace remuda::topology::svg {
 namespace {
 
 constexpr double kLetter = 0.57;  // mean width of a letter of a sans serif, in units of its size
@@ -133,4 +133,4 @@ std::string title(std::string_view content) {
   return fmt::format("<title>{}{}</title>\n", escape(shown), shown.size() < content.size() ? "…" : "");
 }
 
-}  // namespace remuda::svg
+}  // namespace remuda::topology::svg

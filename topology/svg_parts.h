@@ -7,7 +7,7 @@
 
 #include "topology/svg_layout.h"
 
-namespace remuda::svg {
+namespace remuda::topology::svg {
 
 /// Colours and type, for light and dark.
 extern const char* const kStyle;
@@ -31,4 +31,4 @@ std::string elbow(double x, double y, double turn, double to_x, double to_y);
 /// <title>, read aloud and shown on hover; at most 300 letters. Escapes.
 std::string title(std::string_view content);
 
-}  // namespace remuda::svg
+}  // namespace remuda::topology::svg

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda::svg {
+namespace remuda::topology::svg {
 namespace {
 
 using testing::ElementsAre;
@@ -38,4 +38,4 @@ TEST(SvgNumber, IsShort) {
 }
 
 }  // namespace
-}  // namespace remuda::svg
+}  // namespace remuda::topology::svg

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "topology/testing/machines.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 using testing::HasSubstr;
@@ -120,4 +120,4 @@ TEST(TopologySvg, HasABound) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "topology/label.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 constexpr size_t kModelWidth = 32, kCoresWidth = 24;
@@ -201,4 +201,4 @@ std::string tree_text(const Matrix& matrix, const std::string& who) {
                      tree ? slowest_text(matrix, *tree) : "none; links of known speed do not join them");
 }
 
-}  // namespace remuda
+}  // namespace remuda::topology

@@ -6,7 +6,7 @@
 
 #include "topology/matrix.h"
 
-namespace remuda {
+namespace remuda::topology {
 
 /// Three blocks: what joins each pair (a row per device with the CPUs and the NUMA node nearest to it and its model,
 /// then a row per network card), how fast each pair is (a * marks what was measured), and what the words mean, with the
@@ -20,4 +20,4 @@ std::string ring_order_text(const Matrix& matrix);
 /// The same of the tree; empty for fewer than two devices.
 std::string tree_text(const Matrix& matrix, const std::string& who);
 
-}  // namespace remuda
+}  // namespace remuda::topology

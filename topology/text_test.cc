@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "topology/testing/machines.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 using testing::EndsWith;
@@ -125,4 +125,4 @@ TEST(TreeText, SaysWhatIsMeasured) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::topology

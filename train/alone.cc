@@ -6,7 +6,7 @@
 #include "measure/repeat.h"
 #include "train/labels.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 constexpr int kWarmUps = 2;
@@ -28,11 +28,11 @@ std::vector<int> trial_batches(int global_batch) {
   return {global_batch, std::max(1, global_batch / 2), std::max(1, global_batch / 4)};
 }
 
-Result<std::vector<std::vector<BatchTime>>> measure_alone(Communicator& communicator, int global_batch,
-                                                          const std::function<double(int)>& trial,
-                                                          const std::function<void(std::vector<BatchTime>)>& measured) {
+Result<std::vector<std::vector<balance::BatchTime>>> measure_alone(
+    comm::Communicator& communicator, int global_batch, const std::function<double(int)>& trial,
+    const std::function<void(std::vector<balance::BatchTime>)>& measured) {
   const auto sizes = trial_batches(global_batch);
-  std::vector<BatchTime> mine;
+  std::vector<balance::BatchTime> mine;
   for (int turn = 0; turn < communicator.size(); ++turn) {
     REMUDA_TRY(communicator.barrier(label::kAloneTurn));
     if (turn != communicator.rank()) continue;
@@ -40,19 +40,19 @@ Result<std::vector<std::vector<BatchTime>>> measure_alone(Communicator& communic
     measured(mine);
   }
   REMUDA_TRY(communicator.barrier(label::kAloneTurn));
-  std::vector<BatchTime> all(sizes.size() * communicator.size());
+  std::vector<balance::BatchTime> all(sizes.size() * communicator.size());
   REMUDA_TRY(communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                                      label::kAloneTimes));
-  std::vector<std::vector<BatchTime>> by_rank;
+  std::vector<std::vector<balance::BatchTime>> by_rank;
   for (size_t begin = 0; begin < all.size(); begin += sizes.size())
     by_rank.emplace_back(all.begin() + begin, all.begin() + begin + sizes.size());
   return by_rank;
 }
 
-double alone_samples_per_s(const std::vector<BatchTime>& times) {
+double alone_samples_per_s(const std::vector<balance::BatchTime>& times) {
   for (const auto& time : times)
     if (std::isfinite(time.seconds)) return time.batch / time.seconds;
   return 0;
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -6,7 +6,7 @@
 #include "balance/shares.h"
 #include "train/labels.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 constexpr int64_t kBatch = 256;
@@ -21,11 +21,11 @@ std::span<std::byte> bytes_of(torch::Tensor& tensor) {
 
 }  // namespace
 
-Result<Evaluation> evaluate(Communicator& communicator, Model& model, const Samples& samples, const ModelSpec& spec,
-                            int padding, std::span<const int> shares, Pace& pace) {
+Result<Evaluation> evaluate(comm::Communicator& communicator, Model& model, const Samples& samples,
+                            const job::ModelSpec& spec, int padding, std::span<const int> shares, Pace& pace) {
   torch::NoGradGuard no_grad;
   model.set_training(false);
-  const auto parts = apportion(int(samples.size()), shares);
+  const auto parts = balance::apportion(int(samples.size()), shares);
   const int rank = communicator.rank();
   uint64_t next = uint64_t(std::accumulate(parts.begin(), parts.begin() + rank, int64_t{0}));
   const uint64_t end = next + uint64_t(parts[rank]);
@@ -56,7 +56,7 @@ Result<Evaluation> evaluate(Communicator& communicator, Model& model, const Samp
   return Evaluation{total.loss / total.weight, total.correct / total.weight};
 }
 
-Result<void> average_buffers(Communicator& communicator, Model& model, double weight) {
+Result<void> average_buffers(comm::Communicator& communicator, Model& model, double weight) {
   torch::NoGradGuard no_grad;
   auto buffers = model.buffers();
   if (buffers.empty()) return {};
@@ -79,4 +79,4 @@ Result<void> average_buffers(Communicator& communicator, Model& model, double we
   return {};
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -10,7 +10,7 @@
 #include "train/pace.h"
 #include "train/samples.h"
 
-namespace remuda {
+namespace remuda::train {
 
 struct Evaluation {
   double loss = 0;      ///< mean over loss units
@@ -18,11 +18,11 @@ struct Evaluation {
 };
 
 /// Collective. The same result on every rank; it depends on the split only by rounding.
-Result<Evaluation> evaluate(Communicator& communicator, Model& model, const Samples& samples, const ModelSpec& spec,
-                            int padding, std::span<const int> shares, Pace& pace);
+Result<Evaluation> evaluate(comm::Communicator& communicator, Model& model, const Samples& samples,
+                            const job::ModelSpec& spec, int padding, std::span<const int> shares, Pace& pace);
 
 /// Collective. Batch norm's running statistics are each rank's own: replaces them by their mean, weighted by the
 /// samples each rank has seen (`weight`). Integer buffers become rank 0's.
-Result<void> average_buffers(Communicator& communicator, Model& model, double weight);
+Result<void> average_buffers(comm::Communicator& communicator, Model& model, double weight);
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -7,7 +7,7 @@
 #include "balance/balancer.h"
 #include "base/json.h"
 
-namespace remuda {
+namespace remuda::train {
 
 class Events {
  public:
@@ -19,6 +19,6 @@ class Events {
   int fd_;
 };
 
-Json to_json(const BalanceDecision& decision);
+Json to_json(const balance::BalanceDecision& decision);
 
-}  // namespace remuda
+}  // namespace remuda::train

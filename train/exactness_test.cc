@@ -8,7 +8,7 @@
 #include "train/gradient_reducer.h"
 #include "train/testing/cases.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 using testing::case_loss;
@@ -16,9 +16,10 @@ using testing::make_batch;
 using testing::make_seeded;
 using testing::model_cases;
 using testing::ModelCase;
-using Transport = ConnectOptions::Transport;
+using Transport = comm::ConnectOptions::Transport;
 
-std::vector<std::unique_ptr<Model>> replicas(const ModelCase& model_case, int ranks, torch::ScalarType type) {
+std::vector<std::unique_ptr<Model>> replicas(const train::testing::ModelCase& model_case, int ranks,
+                                             torch::ScalarType type) {
   std::vector<std::unique_ptr<Model>> models;
   for (int rank = 0; rank < ranks; ++rank) models.push_back(make_seeded(model_case, type));
   return models;
@@ -28,7 +29,7 @@ std::vector<std::unique_ptr<Model>> replicas(const ModelCase& model_case, int ra
 std::vector<int> random_split(int total, int ranks, std::mt19937& random) {
   std::vector<double> weights(ranks);
   for (auto& weight : weights) weight = double(random() % 10);
-  return apportion(total, weights);
+  return balance::apportion(total, weights);
 }
 
 int64_t start_of(const std::vector<int>& split, int rank) {
@@ -38,8 +39,8 @@ int64_t start_of(const std::vector<int>& split, int rank) {
 }
 
 /// One rank's part of one step, as a user of GradientReducer would write it.
-ReducedStep reduce_part(const ModelCase& model_case, Model& model, GradientReducer& reducer, const Batch& batch,
-                        const std::vector<int>& split, int rank) {
+ReducedStep reduce_part(const train::testing::ModelCase& model_case, Model& model, GradientReducer& reducer,
+                        const Batch& batch, const std::vector<int>& split, int rank) {
   StepTail tail(int(split.size()));
   LossSum loss;
   if (split[rank] > 0) {
@@ -52,7 +53,7 @@ ReducedStep reduce_part(const ModelCase& model_case, Model& model, GradientReduc
   return reducer.finish().value();
 }
 
-class Exactness : public ::testing::TestWithParam<ModelCase> {};
+class Exactness : public ::testing::TestWithParam<train::testing::ModelCase> {};
 
 INSTANTIATE_TEST_SUITE_P(Models, Exactness, ::testing::ValuesIn(model_cases()),
                          [](const auto& info) { return info.param.name; });
@@ -72,7 +73,7 @@ TEST_P(Exactness, GradientOfAnyUnevenSplitIsThatOfOneDevice) {
     const std::vector splits{random_split(kBatch, ranks, random), random_split(kBatch, ranks, random),
                              random_split(kBatch, ranks, random)};
     const auto models = replicas(model_case, ranks, torch::kFloat);
-    run_ranks(ranks, Transport::shared_memory, [&](Communicator& communicator) {
+    run_ranks(ranks, Transport::shared_memory, [&](comm::Communicator& communicator) {
       Model& model = *models[communicator.rank()];
       const auto reducer = GradientReducer::create(communicator, model.parameters(),
                                                    testing::trial(model_case, model, batch), {.bucket_bytes = 4096});
@@ -94,14 +95,14 @@ struct Curve {
   std::vector<torch::Tensor> parameters;  ///< flat, of each rank
 };
 
-Curve train(const ModelCase& model_case, int ranks, int steps, Transport transport) {
+Curve train(const train::testing::ModelCase& model_case, int ranks, int steps, Transport transport) {
   constexpr int kBatch = 24;
   const auto models = replicas(model_case, ranks, torch::kDouble);
   std::vector<Batch> batches;
   for (int i = 0; i < 8; ++i) batches.push_back(make_batch(model_case, kBatch, 100 + i, torch::kDouble));
   Curve curve;
   curve.parameters.resize(ranks);
-  run_ranks(ranks, transport, [&](Communicator& communicator) {
+  run_ranks(ranks, transport, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     Model& model = *models[rank];
     const auto reducer = GradientReducer::create(communicator, model.parameters(),
@@ -142,4 +143,4 @@ TEST(Exactness, TransportsGiveTheSameBits) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::train

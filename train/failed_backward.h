@@ -3,7 +3,7 @@
 
 #include "train/torch_compat.h"
 
-namespace remuda {
+namespace remuda::train {
 
 /// When backward() throws, libtorch keeps the nodes that were ready but had not run in a queue of the calling thread,
 /// and with them the graph and all it saved: after running out of memory in one branch of a network, most of that
@@ -21,4 +21,4 @@ class FailedBackward {
   torch::Tensor oldest_ = leaf_.clone();
 };
 
-}  // namespace remuda
+}  // namespace remuda::train

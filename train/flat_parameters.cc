@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::train {
 
 int64_t FlatParameters::count(const std::vector<torch::Tensor>& parameters) {
   int64_t total = 0;
@@ -39,4 +39,4 @@ void FlatParameters::zero_gradient() {
     if (!parameters_[i].grad().is_same(gradients_[i])) parameters_[i].mutable_grad() = gradients_[i];
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

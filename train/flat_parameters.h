@@ -10,7 +10,7 @@
 
 #include "train/torch_compat.h"
 
-namespace remuda {
+namespace remuda::train {
 
 class FlatParameters {
  public:
@@ -37,4 +37,4 @@ class FlatParameters {
   torch::Tensor values_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::train

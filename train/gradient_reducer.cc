@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "train/labels.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 torch::Tensor as_tensor(std::span<std::byte> memory, torch::ScalarType type) {
@@ -28,7 +28,7 @@ uint64_t structure_hash(const std::vector<torch::Tensor>& parameters) {
   return XXH3_64bits(words.data(), words.size() * sizeof(int64_t));
 }
 
-Result<void> require_equal(Communicator& communicator, uint64_t mine, uint32_t label, const std::string& what) {
+Result<void> require_equal(comm::Communicator& communicator, uint64_t mine, uint32_t label, const std::string& what) {
   std::vector<uint64_t> all(communicator.size());
   REMUDA_TRY(
       communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), label));
@@ -58,7 +58,7 @@ std::vector<int64_t> ready_order(const std::vector<torch::Tensor>& parameters, c
 
 }  // namespace
 
-Result<std::unique_ptr<GradientReducer>> GradientReducer::create(Communicator& communicator,
+Result<std::unique_ptr<GradientReducer>> GradientReducer::create(comm::Communicator& communicator,
                                                                  std::vector<torch::Tensor> parameters,
                                                                  const std::function<void()>& trial_backward,
                                                                  ReducerOptions options) {
@@ -87,8 +87,8 @@ Result<std::unique_ptr<GradientReducer>> GradientReducer::create(Communicator& c
   return reducer;
 }
 
-GradientReducer::GradientReducer(Communicator& communicator, std::vector<torch::Tensor> parameters, torch::Tensor arena,
-                                 ReducerOptions options)
+GradientReducer::GradientReducer(comm::Communicator& communicator, std::vector<torch::Tensor> parameters,
+                                 torch::Tensor arena, ReducerOptions options)
     : communicator_(communicator),
       options_(std::move(options)),
       arena_(std::move(arena)),
@@ -202,4 +202,4 @@ Result<void> GradientReducer::check_parameters(int step) {
                        fmt::format("after step {} the parameters", step));
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -23,7 +23,7 @@
 #include "train/step_tail.h"
 #include "train/work_queue.h"
 
-namespace remuda {
+namespace remuda::train {
 
 struct ReducerOptions {
   double bucket_bytes = 4 << 20;
@@ -42,7 +42,7 @@ class GradientReducer {
  public:
   /// Collective. Learns the order in which gradients become ready from one `trial_backward` (rank 0's order holds for
   /// all), lays the parameters out flat in that order, and gives all ranks rank 0's values.
-  static Result<std::unique_ptr<GradientReducer>> create(Communicator& communicator,
+  static Result<std::unique_ptr<GradientReducer>> create(comm::Communicator& communicator,
                                                          std::vector<torch::Tensor> parameters,
                                                          const std::function<void()>& trial_backward,
                                                          ReducerOptions options = {});
@@ -67,7 +67,7 @@ class GradientReducer {
   ~GradientReducer();
 
  private:
-  GradientReducer(Communicator& communicator, std::vector<torch::Tensor> parameters, torch::Tensor arena,
+  GradientReducer(comm::Communicator& communicator, std::vector<torch::Tensor> parameters, torch::Tensor arena,
                   ReducerOptions options);
   void cut_buckets();
   void add_hooks();
@@ -76,7 +76,7 @@ class GradientReducer {
   void write_tail();
   StepTail read_tail() const;
 
-  Communicator& communicator_;
+  comm::Communicator& communicator_;
   ReducerOptions options_;
   torch::Tensor arena_;  ///< all gradients, then the tail
   FlatParameters flat_;
@@ -93,4 +93,4 @@ class GradientReducer {
   WorkQueue queue_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::train

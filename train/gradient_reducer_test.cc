@@ -6,23 +6,24 @@
 #include "comm/testing/run_ranks.h"
 #include "train/testing/cases.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 using ::testing::HasSubstr;
-constexpr auto kShm = ConnectOptions::Transport::shared_memory;
+constexpr auto kShm = comm::ConnectOptions::Transport::shared_memory;
 
 std::vector<torch::Tensor> two_weights(double value = 1) {
   return {torch::full({3}, value, torch::requires_grad()), torch::full({5}, value, torch::requires_grad())};
 }
 
-std::unique_ptr<GradientReducer> make_reducer(Communicator& communicator, const std::vector<torch::Tensor>& weights) {
+std::unique_ptr<GradientReducer> make_reducer(comm::Communicator& communicator,
+                                              const std::vector<torch::Tensor>& weights) {
   return GradientReducer::create(communicator, weights, [&] { (weights[0].sum() + weights[1].sum()).backward(); },
                                  {.bucket_bytes = 1})
       .value();
 }
 
-StepTail tail_of(Communicator& communicator, double weight) {
+StepTail tail_of(comm::Communicator& communicator, double weight) {
   StepTail tail(communicator.size());
   tail.weight = weight;
   tail.loss_sum = weight;
@@ -30,7 +31,7 @@ StepTail tail_of(Communicator& communicator, double weight) {
 }
 
 TEST(GradientReducer, RankWithNothingToGiveTakesPart) {
-  run_ranks(2, kShm, [](Communicator& communicator) {
+  run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto reducer = make_reducer(communicator, weights);
     const bool gives = communicator.rank() == 0;
@@ -45,7 +46,7 @@ TEST(GradientReducer, RankWithNothingToGiveTakesPart) {
 }
 
 TEST(GradientReducer, NobodyCountsSoNothingIsApplied) {
-  run_ranks(2, kShm, [](Communicator& communicator) {
+  run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto reducer = make_reducer(communicator, two_weights());
     reducer->begin(tail_of(communicator, 0));
     const auto step = reducer->finish();
@@ -56,7 +57,7 @@ TEST(GradientReducer, NobodyCountsSoNothingIsApplied) {
 }
 
 TEST(GradientReducer, UnusedParameterGetsZeroAndDelaysNobody) {
-  run_ranks(2, kShm, [](Communicator& communicator) {
+  run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto reducer = make_reducer(communicator, weights);
     reducer->begin(tail_of(communicator, 1));
@@ -68,7 +69,7 @@ TEST(GradientReducer, UnusedParameterGetsZeroAndDelaysNobody) {
 }
 
 TEST(GradientReducer, RankThatGivesUpHalfWayDiscardsTheStepForAll) {
-  run_ranks(3, kShm, [](Communicator& communicator) {
+  run_ranks(3, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto reducer = make_reducer(communicator, weights);
     reducer->begin(tail_of(communicator, 1));
@@ -91,7 +92,7 @@ TEST(GradientReducer, RankThatGivesUpHalfWayDiscardsTheStepForAll) {
 }
 
 TEST(GradientReducer, GradientThatIsNotFiniteStopsTheStepEverywhere) {
-  run_ranks(2, kShm, [](Communicator& communicator) {
+  run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto reducer = make_reducer(communicator, weights);
     reducer->begin(tail_of(communicator, 1));
@@ -105,7 +106,7 @@ TEST(GradientReducer, GradientThatIsNotFiniteStopsTheStepEverywhere) {
 }
 
 TEST(GradientReducer, AllRanksStartFromRankZerosValues) {
-  run_ranks(3, kShm, [](Communicator& communicator) {
+  run_ranks(3, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights(communicator.rank() + 1);
     const auto reducer = make_reducer(communicator, weights);
     EXPECT_TRUE(weights[0].eq(1).all().item<bool>());
@@ -114,7 +115,7 @@ TEST(GradientReducer, AllRanksStartFromRankZerosValues) {
 }
 
 TEST(GradientReducer, ParametersThatDriftApartAreFound) {
-  run_ranks(2, kShm, [](Communicator& communicator) {
+  run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto reducer = make_reducer(communicator, weights);
     torch::NoGradGuard no_grad;
@@ -126,7 +127,7 @@ TEST(GradientReducer, ParametersThatDriftApartAreFound) {
 }
 
 TEST(GradientReducer, ModelsOfUnlikeShapesAreRefused) {
-  run_ranks(2, kShm, [](Communicator& communicator) {
+  run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const std::vector weights{torch::zeros({communicator.rank() == 0 ? 3 : 4}, torch::requires_grad())};
     const auto reducer = GradientReducer::create(communicator, weights, [&] { weights[0].sum().backward(); });
     ASSERT_FALSE(reducer);
@@ -135,7 +136,7 @@ TEST(GradientReducer, ModelsOfUnlikeShapesAreRefused) {
 }
 
 TEST(GradientReducer, OrderOfRankZeroHoldsForAll) {
-  run_ranks(2, kShm, [](Communicator& communicator) {
+  run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto backward = [&] {  // rank 1 finishes its gradients in the other order
       weights[communicator.rank()].sum().backward();
@@ -151,7 +152,7 @@ TEST(GradientReducer, OrderOfRankZeroHoldsForAll) {
 }
 
 TEST(GradientReducer, MixedTypesAreRefusedByName) {
-  run_ranks(1, ConnectOptions::Transport::automatic, [](Communicator& communicator) {
+  run_ranks(1, comm::ConnectOptions::Transport::automatic, [](comm::Communicator& communicator) {
     const std::vector weights{torch::zeros({2}, torch::requires_grad()),
                               torch::zeros({2}, torch::dtype(torch::kDouble).requires_grad(true))};
     const auto reducer = GradientReducer::create(communicator, weights, [] {});
@@ -161,4 +162,4 @@ TEST(GradientReducer, MixedTypesAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::train

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace remuda::label {
+namespace remuda::train::label {
 
 enum : uint32_t {
   kFirst = 1u << 31,
@@ -21,4 +21,4 @@ enum : uint32_t {
   kTotals,  ///< each rank's sums at the end
 };
 
-}  // namespace remuda::label
+}  // namespace remuda::train::label

@@ -1,6 +1,6 @@
 #include "train/local_step.h"
 
-namespace remuda {
+namespace remuda::train {
 
 LossSum LocalStep::forward(std::span<const uint64_t> indices) {
   const Batch batch = samples_.gather(indices, torch::kFloat);
@@ -40,4 +40,4 @@ bool LocalStep::run_alone(std::span<const uint64_t> indices) {
   }
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -11,12 +11,12 @@
 #include "train/pace.h"
 #include "train/samples.h"
 
-namespace remuda {
+namespace remuda::train {
 
 /// To be made on the thread that runs it, before that thread's first forward pass.
 class LocalStep {
  public:
-  LocalStep(Model& model, const Samples& samples, const ModelSpec& spec, int padding, Pace& pace)
+  LocalStep(Model& model, const Samples& samples, const job::ModelSpec& spec, int padding, Pace& pace)
       : model_(model), samples_(samples), loss_(spec.loss), padding_(padding), pace_(pace) {}
 
   /// Forward and backward for `indices`, the gradients going through `reducer` with what `tail` says of this rank. A
@@ -31,10 +31,10 @@ class LocalStep {
 
   Model& model_;
   const Samples& samples_;
-  Loss loss_;
+  job::Loss loss_;
   int padding_;
   Pace& pace_;
   FailedBackward failed_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::train

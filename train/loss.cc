@@ -1,6 +1,6 @@
 #include "train/loss.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 namespace F = torch::nn::functional;
 
@@ -8,21 +8,21 @@ namespace F = torch::nn::functional;
 constexpr int64_t kNone = -100;
 }  // namespace
 
-LossSum loss_sum(Loss loss, const torch::Tensor& scores, const torch::Tensor& target, int64_t padding,
+LossSum loss_sum(job::Loss loss, const torch::Tensor& scores, const torch::Tensor& target, int64_t padding,
                  bool count_correct) {
   const int64_t ignore = padding < 0 ? kNone : padding;
   const auto rows = scores.reshape({-1, scores.size(-1)});
   const auto labels = target.reshape({-1});
   LossSum result;
   switch (loss) {
-    case Loss::cross_entropy:
+    case job::Loss::cross_entropy:
       result.sum =
           F::cross_entropy(rows, labels, F::CrossEntropyFuncOptions().ignore_index(ignore).reduction(torch::kSum));
       break;
-    case Loss::nll:
+    case job::Loss::nll:
       result.sum = F::nll_loss(rows, labels, F::NLLLossFuncOptions().ignore_index(ignore).reduction(torch::kSum));
       break;
-    case Loss::mse:
+    case job::Loss::mse:
       result.sum = (rows - torch::one_hot(labels, rows.size(1)).to(rows.scalar_type())).square().mean(1).sum();
       break;
   }
@@ -32,4 +32,4 @@ LossSum loss_sum(Loss loss, const torch::Tensor& scores, const torch::Tensor& ta
   return result;
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

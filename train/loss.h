@@ -4,7 +4,7 @@
 #include "job/train_job.h"
 #include "train/torch_compat.h"
 
-namespace remuda {
+namespace remuda::train {
 
 struct LossSum {
   torch::Tensor sum;     ///< scalar: the loss summed over its units
@@ -14,7 +14,7 @@ struct LossSum {
 
 /// `scores` [n, classes] with `target` [n], or [n, t, vocabulary] with [n, t]. Targets equal to `padding` count neither
 /// in the sum nor in the weight. mse compares with the one-hot target, its unit is one sample.
-LossSum loss_sum(Loss loss, const torch::Tensor& scores, const torch::Tensor& target, int64_t padding,
+LossSum loss_sum(job::Loss loss, const torch::Tensor& scores, const torch::Tensor& target, int64_t padding,
                  bool count_correct = false);
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -1,3 +1,3 @@
 #include "train/worker_program.h"
 
-int main(int argc, char** argv) { return remuda::run_worker(argc, argv); }
+int main(int argc, char** argv) { return remuda::train::run_worker(argc, argv); }

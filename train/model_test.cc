@@ -7,18 +7,18 @@
 #include "base/testing/scratch_folder.h"
 #include "train/testing/cases.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 using ::testing::HasSubstr;
 
 TEST(Models, GiveAScorePerClassAndImage) {
-  for (const auto norm : {Norm::group, Norm::batch}) {
-    const ModelSpec spec{.name = "resnet", .width = 8, .depth = 2, .norm = norm};
+  for (const auto norm : {job::Norm::group, job::Norm::batch}) {
+    const job::ModelSpec spec{.name = "resnet", .width = 8, .depth = 2, .norm = norm};
     for (const int size : {28, 32}) {
       auto model = make_model(spec, {3, size, size, 10, 0}).value();
       EXPECT_EQ(model->forward(torch::randn({4, 3, size, size})).sizes(), (std::vector<int64_t>{4, 10}));
-      EXPECT_EQ(model->buffers().empty(), norm == Norm::group);
+      EXPECT_EQ(model->buffers().empty(), norm == job::Norm::group);
     }
   }
 }
@@ -71,4 +71,4 @@ TEST(Models, FileThatIsNoTorchScriptIsNamed) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::train

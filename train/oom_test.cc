@@ -17,7 +17,7 @@
 #include "train/local_step.h"
 #include "train/testing/cases.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 using testing::case_loss;
@@ -110,7 +110,7 @@ std::string big_endian(uint32_t value) {
   return bytes;
 }
 
-Samples make_samples(const ModelCase& model_case) {
+Samples make_samples(const train::testing::ModelCase& model_case) {
   std::mt19937 random(3);
   const auto draw = [&](size_t count, uint32_t below) {
     std::string values;
@@ -123,7 +123,7 @@ Samples make_samples(const ModelCase& model_case) {
     std::string bytes;
     for (const char token : draw(size_t(kSamples * input.context + 1), uint32_t(model_case.spec.vocabulary)))
       bytes += {token, '\0'};
-    const DataSpec data{.format = DataFormat::tokens, .context = int(input.context)};
+    const job::DataSpec data{.format = job::DataFormat::tokens, .context = int(input.context)};
     return Samples::open(data, {.tokens = folder.write("tokens", bytes)}, model_case.spec).value();
   }
   const auto height = uint32_t(input.height), width = uint32_t(input.width);
@@ -141,7 +141,7 @@ std::vector<uint64_t> part_of(const std::vector<int>& split, int rank) {
   return indices;
 }
 
-class OutOfMemory : public ::testing::TestWithParam<ModelCase> {
+class OutOfMemory : public ::testing::TestWithParam<train::testing::ModelCase> {
  protected:
   struct Peaks {
     size_t forward, backward;
@@ -174,7 +174,7 @@ class OutOfMemory : public ::testing::TestWithParam<ModelCase> {
   void expect_exact_after_failure(const std::vector<torch::Tensor>& expected, size_t cap) const {
     std::vector<std::unique_ptr<Model>> models;
     for (int rank = 0; rank < kRanks; ++rank) models.push_back(make_seeded(GetParam(), torch::kFloat));
-    run_ranks(kRanks, ConnectOptions::Transport::shared_memory, [&](Communicator& communicator) {
+    run_ranks(kRanks, comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
       const int rank = communicator.rank();
       Model& model = *models[rank];
       Pace pace(1, steady_clock());
@@ -220,4 +220,4 @@ TEST_P(OutOfMemory, InBackwardCostsTheStepButNotItsResult) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::train

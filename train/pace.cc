@@ -1,6 +1,6 @@
 #include "train/pace.h"
 
-namespace remuda {
+namespace remuda::train {
 
 void Pace::start() {
   running_ = true;
@@ -24,4 +24,4 @@ double Pace::stop() {
   return clock_.now_s() - start_s_;
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-namespace remuda {
+namespace remuda::train {
 
 class Pace {
  public:
@@ -25,4 +25,4 @@ class Pace {
   double slept_s_ = 0;
 };
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 struct FakeClock final : Clock {
@@ -46,4 +46,4 @@ TEST(Pace, DoesNothingOutsideCompute) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::train

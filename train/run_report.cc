@@ -4,7 +4,7 @@
 #include "train/events.h"
 #include "train/torch_compat.h"
 
-namespace remuda {
+namespace remuda::train {
 
 double RunReport::ideal_samples_per_s() const {
   double sum = 0;
@@ -17,13 +17,13 @@ double RunReport::efficiency() const {
   return ideal > 0 ? samples_per_s() / ideal : 0;
 }
 
-const char* to_string(BalancePolicy policy) {
+const char* to_string(balance::BalancePolicy policy) {
   switch (policy) {
-    case BalancePolicy::automatic:
+    case balance::BalancePolicy::automatic:
       return "auto";
-    case BalancePolicy::even:
+    case balance::BalancePolicy::even:
       return "even";
-    case BalancePolicy::fixed:
+    case balance::BalancePolicy::fixed:
       return "fixed";
   }
   return "";
@@ -62,4 +62,4 @@ Json to_json(const RunReport& report) {
   return json;
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

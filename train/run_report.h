@@ -10,10 +10,10 @@
 #include "job/train_job.h"
 #include "train/evaluate.h"
 
-namespace remuda {
+namespace remuda::train {
 
 struct DeviceReport {
-  DeviceSpec device;
+  job::DeviceSpec device;
   double alone_samples_per_s = 0;  ///< measured before training, with no other device at work
   double share = 0;                ///< of the global batch, at the end
   double samples = 0;              ///< trained on in all
@@ -24,8 +24,8 @@ struct DeviceReport {
 struct RunReport {
   std::vector<DeviceReport> devices;
   double timed_samples = 0, timed_s = 0;  ///< of the training steps after the first few; evaluation is not timed
-  BalancePolicy policy = BalancePolicy::automatic;
-  std::vector<BalanceDecision> decisions;
+  balance::BalancePolicy policy = balance::BalancePolicy::automatic;
+  std::vector<balance::BalanceDecision> decisions;
   int share_changes = 0;
   std::vector<double> loss_per_epoch;
   std::optional<Evaluation> test;  ///< after the last epoch
@@ -42,7 +42,7 @@ struct RunReport {
   double efficiency() const;
 };
 
-const char* to_string(BalancePolicy policy);
+const char* to_string(balance::BalancePolicy policy);
 Json to_json(const RunReport& report);
 
-}  // namespace remuda
+}  // namespace remuda::train

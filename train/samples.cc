@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 /// A TorchScript model does not say how many tokens it knows: all that uint16 can hold are let through.
@@ -15,7 +15,7 @@ constexpr std::array<float, 256> kScaled = [] {
   return values;
 }();
 
-Batch gather_images(const ImageSet& set, std::span<const uint64_t> indices) {
+Batch gather_images(const data::ImageSet& set, std::span<const uint64_t> indices) {
   const auto& shape = set.shape();
   const int64_t n = static_cast<int64_t>(indices.size());
   Batch batch{torch::empty({n, shape.channels, shape.height, shape.width}), torch::empty({n}, torch::kLong)};
@@ -27,7 +27,7 @@ Batch gather_images(const ImageSet& set, std::span<const uint64_t> indices) {
   return batch;
 }
 
-Batch gather_tokens(const TokenSet& set, std::span<const uint64_t> indices, int64_t context) {
+Batch gather_tokens(const data::TokenSet& set, std::span<const uint64_t> indices, int64_t context) {
   const int64_t n = static_cast<int64_t>(indices.size());
   const auto windows = torch::empty({n, context + 1}, torch::kLong);
   int64_t* out = windows.data_ptr<int64_t>();
@@ -38,13 +38,13 @@ Batch gather_tokens(const TokenSet& set, std::span<const uint64_t> indices, int6
 
 }  // namespace
 
-Result<Samples> Samples::open(const DataSpec& spec, const DataFiles& files, const ModelSpec& model) {
-  if (spec.format == DataFormat::tokens) {
+Result<Samples> Samples::open(const job::DataSpec& spec, const job::DataFiles& files, const job::ModelSpec& model) {
+  if (spec.format == job::DataFormat::tokens) {
     const int vocabulary = model.vocabulary > 0 ? model.vocabulary : kEveryToken;
-    REMUDA_ASSIGN(TokenSet set, TokenSet::open(files.tokens, spec.context, vocabulary));
+    REMUDA_ASSIGN(data::TokenSet set, data::TokenSet::open(files.tokens, spec.context, vocabulary));
     return Samples(std::move(set), spec.context);
   }
-  REMUDA_ASSIGN(ImageSet set, ImageSet::open(files.images, files.labels));
+  REMUDA_ASSIGN(data::ImageSet set, data::ImageSet::open(files.images, files.labels));
   return Samples(std::move(set), 0);
 }
 
@@ -55,7 +55,7 @@ size_t Samples::size() const {
 ModelInput Samples::model_input() const {
   ModelInput input;
   input.context = context_;
-  if (const auto* images = std::get_if<ImageSet>(&set_)) {
+  if (const auto* images = std::get_if<data::ImageSet>(&set_)) {
     const auto& shape = images->shape();
     input = {shape.channels, shape.height, shape.width, images->classes(), 0};
   }
@@ -63,10 +63,10 @@ ModelInput Samples::model_input() const {
 }
 
 Batch Samples::gather(std::span<const uint64_t> indices, torch::ScalarType type) const {
-  if (const auto* tokens = std::get_if<TokenSet>(&set_)) return gather_tokens(*tokens, indices, context_);
-  Batch batch = gather_images(std::get<ImageSet>(set_), indices);
+  if (const auto* tokens = std::get_if<data::TokenSet>(&set_)) return gather_tokens(*tokens, indices, context_);
+  Batch batch = gather_images(std::get<data::ImageSet>(set_), indices);
   batch.input = batch.input.to(type);
   return batch;
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -12,7 +12,7 @@
 #include "train/model/model.h"
 #include "train/torch_compat.h"
 
-namespace remuda {
+namespace remuda::train {
 
 struct Batch {
   torch::Tensor input;   ///< images: [n, channels, height, width] in -1..1; tokens: [n, context] int64
@@ -21,7 +21,7 @@ struct Batch {
 
 class Samples {
  public:
-  static Result<Samples> open(const DataSpec& spec, const DataFiles& files, const ModelSpec& model);
+  static Result<Samples> open(const job::DataSpec& spec, const job::DataFiles& files, const job::ModelSpec& model);
 
   size_t size() const;
   ModelInput model_input() const;
@@ -29,9 +29,9 @@ class Samples {
   Batch gather(std::span<const uint64_t> indices, torch::ScalarType type) const;
 
  private:
-  Samples(std::variant<ImageSet, TokenSet> set, int context) : set_(std::move(set)), context_(context) {}
-  std::variant<ImageSet, TokenSet> set_;
+  Samples(std::variant<data::ImageSet, data::TokenSet> set, int context) : set_(std::move(set)), context_(context) {}
+  std::variant<data::ImageSet, data::TokenSet> set_;
   int context_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::train

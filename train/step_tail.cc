@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 constexpr double kLow = 4096;
 }
@@ -59,4 +59,4 @@ template void write(const StepTail&, std::span<double>);
 template StepTail read(std::span<const float>, int);
 template StepTail read(std::span<const double>, int);
 
-}  // namespace remuda
+}  // namespace remuda::train

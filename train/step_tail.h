@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace remuda {
+namespace remuda::train {
 
 /// Why a step may not stand, or the run may not go on. Bits.
 enum StepStatus : unsigned {
@@ -44,4 +44,4 @@ void write(const StepTail& tail, std::span<T> out);
 template <typename T>
 StepTail read(std::span<const T> in, int ranks);
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 template <typename T>
@@ -43,4 +43,4 @@ TEST(StepTail, WeightsStayExactInFloatBeyondTwoToThe24) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::train

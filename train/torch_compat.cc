@@ -1,6 +1,6 @@
 #include "train/torch_compat.h"
 
-namespace remuda {
+namespace remuda::train {
 
 std::string first_line(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
@@ -12,4 +12,4 @@ bool is_out_of_memory(const c10::Error& error) {
   return std::string(error.what_without_backtrace()).find("DefaultCPUAllocator") != std::string::npos;
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -7,7 +7,7 @@
 #include <torch/torch.h>
 #include <torch/version.h>
 
-namespace remuda {
+namespace remuda::train {
 
 /// Comparable version of the libtorch built against, e.g. 113 for 1.13, 206 for 2.6. The patch number is left out:
 /// Debian's 1.13.1 calls itself 1.13.0.
@@ -39,4 +39,4 @@ std::string first_line(const c10::Error& error);
 /// names its allocator.
 bool is_out_of_memory(const c10::Error& error);
 
-}  // namespace remuda
+}  // namespace remuda::train

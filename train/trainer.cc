@@ -12,20 +12,20 @@
 #include "train/labels.h"
 #include "train/optimizer.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 constexpr int kUntimedSteps = 3;        ///< caches and allocator settle
 constexpr int kMostSkippedInARow = 10;  ///< then the run is beyond recovery
 constexpr double kTellEvery_s = 0.25;
 
-BalanceOptions balance_options(const TrainJob& job) {
-  BalanceOptions options;
+balance::BalanceOptions balance_options(const job::TrainJob& job) {
+  balance::BalanceOptions options;
   options.policy = job.balance.policy;
   options.global_batch = job.train.global_batch;
   options.weights = job.balance.shares;
   for (const auto& device : job.devices) options.names.push_back(device.use);
-  options.bounds.assign(job.devices.size(), Bounds{1, job.train.global_batch});
+  options.bounds.assign(job.devices.size(), balance::Bounds{1, job.train.global_batch});
   return options;
 }
 
@@ -39,8 +39,8 @@ void set_generator_state(const torch::Tensor& state) {
 
 }  // namespace
 
-Result<std::unique_ptr<Trainer>> Trainer::create(const TrainJob& job, Communicator& communicator, const Events& events,
-                                                 const std::atomic<bool>& leave) {
+Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm::Communicator& communicator,
+                                                 const Events& events, const std::atomic<bool>& leave) {
   REMUDA_ASSIGN(Samples train, Samples::open(job.data, job.data.train, job.model));
   std::optional<Samples> test;
   if (job.data.test) {
@@ -56,8 +56,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const TrainJob& job, Communicat
   return trainer;
 }
 
-Trainer::Trainer(const TrainJob& job, Communicator& communicator, const Events& events, const std::atomic<bool>& leave,
-                 Samples train, std::optional<Samples> test, std::unique_ptr<Model> model)
+Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
+                 const std::atomic<bool>& leave, Samples train, std::optional<Samples> test,
+                 std::unique_ptr<Model> model)
     : job_(job),
       communicator_(communicator),
       events_(events),
@@ -111,7 +112,7 @@ Result<void> Trainer::measure_devices() {
       if (std::isfinite(time.seconds)) balancer_.calibrate(rank, time.batch, time.seconds);
     report_.devices.push_back({job_.devices[rank], alone_samples_per_s(times[rank])});
   }
-  REMUDA_ASSIGN(const BalanceDecision first, balancer_.start());
+  REMUDA_ASSIGN(const balance::BalanceDecision first, balancer_.start());
   record(first);
   shares_ = balancer_.shares();
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares));
@@ -155,7 +156,7 @@ Result<RunReport> Trainer::run() {
 }
 
 Result<void> Trainer::run_epoch(int epoch) {
-  const Shuffle order(train_.size(), job_.train.seed, uint64_t(epoch));
+  const data::Shuffle order(train_.size(), job_.train.seed, uint64_t(epoch));
   epoch_loss_ = epoch_weight_ = 0;
   for (uint64_t first = 0; first < train_.size() && !done(); first += uint64_t(job_.train.global_batch)) {
     const int size = int(std::min<uint64_t>(job_.train.global_batch, train_.size() - first));
@@ -169,10 +170,10 @@ Result<void> Trainer::run_epoch(int epoch) {
   return {};
 }
 
-Result<void> Trainer::run_step(const Shuffle& order, uint64_t first, int size) {
+Result<void> Trainer::run_step(const data::Shuffle& order, uint64_t first, int size) {
   const auto state = generator_state();
   for (;;) {
-    const auto parts = size == job_.train.global_batch ? shares_ : apportion(size, shares_);
+    const auto parts = size == job_.train.global_batch ? shares_ : balance::apportion(size, shares_);
     REMUDA_ASSIGN(const ReducedStep step, attempt_step(order, first, parts));
     const int starved = step.totals.first_with(kOutOfMemory);
     if (starved >= 0) {
@@ -189,7 +190,7 @@ Result<void> Trainer::run_step(const Shuffle& order, uint64_t first, int size) {
   }
 }
 
-Result<ReducedStep> Trainer::attempt_step(const Shuffle& order, uint64_t first, const std::vector<int>& parts) {
+Result<ReducedStep> Trainer::attempt_step(const data::Shuffle& order, uint64_t first, const std::vector<int>& parts) {
   const int rank = communicator_.rank();
   const uint64_t offset = first + uint64_t(std::accumulate(parts.begin(), parts.begin() + rank, 0));
   std::vector<uint64_t> indices(parts[rank]);
@@ -214,7 +215,7 @@ Result<void> Trainer::shrink_share(int rank) {
   if (share <= 1)
     return failed(fmt::format("rank {} ({}) ran out of memory with a single sample; use a smaller model", rank,
                               job_.devices[rank].use));
-  REMUDA_ASSIGN(const BalanceDecision decision, balancer_.limit(report_.steps, rank, share * 3 / 4));
+  REMUDA_ASSIGN(const balance::BalanceDecision decision, balancer_.limit(report_.steps, rank, share * 3 / 4));
   record(decision);
   shares_ = balancer_.shares();
   return communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares);
@@ -252,7 +253,7 @@ void Trainer::observe(const StepTail& totals) {
   if (const auto decision = balancer_.observe(report_.steps, totals.compute_s)) record(*decision);
 }
 
-void Trainer::record(const BalanceDecision& decision) {
+void Trainer::record(const balance::BalanceDecision& decision) {
   report_.decisions.push_back(decision);
   if (!is_first()) return;
   Json event{{"event", "balance"}};
@@ -309,4 +310,4 @@ Result<void> Trainer::collect_totals() {
   return {};
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -18,14 +18,14 @@
 #include "train/local_step.h"
 #include "train/run_report.h"
 
-namespace remuda {
+namespace remuda::train {
 
 class Trainer {
  public:
   /// Collective. Opens the data, builds the model, meets the other ranks' models, measures each device alone.
   /// `leave` may be set at any time, by a signal handler say: all ranks stop together after the step that is under way.
-  static Result<std::unique_ptr<Trainer>> create(const TrainJob& job, Communicator& communicator, const Events& events,
-                                                 const std::atomic<bool>& leave);
+  static Result<std::unique_ptr<Trainer>> create(const job::TrainJob& job, comm::Communicator& communicator,
+                                                 const Events& events, const std::atomic<bool>& leave);
 
   /// Collective. All epochs. The report is complete on rank 0.
   Result<RunReport> run();
@@ -33,19 +33,19 @@ class Trainer {
   const FlatParameters& parameters() const { return reducer_->flat(); }
 
  private:
-  Trainer(const TrainJob& job, Communicator& communicator, const Events& events, const std::atomic<bool>& leave,
-          Samples train, std::optional<Samples> test, std::unique_ptr<Model> model);
+  Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
+          const std::atomic<bool>& leave, Samples train, std::optional<Samples> test, std::unique_ptr<Model> model);
   Result<void> prepare();
   Result<void> measure_devices();
   double trial_step(int batch);
 
   Result<void> run_epoch(int epoch);
-  Result<void> run_step(const Shuffle& order, uint64_t first, int size);
-  Result<ReducedStep> attempt_step(const Shuffle& order, uint64_t first, const std::vector<int>& parts);
+  Result<void> run_step(const data::Shuffle& order, uint64_t first, int size);
+  Result<ReducedStep> attempt_step(const data::Shuffle& order, uint64_t first, const std::vector<int>& parts);
   Result<void> shrink_share(int rank);
   Result<void> apply(const ReducedStep& step);
   void observe(const StepTail& totals);
-  void record(const BalanceDecision& decision);
+  void record(const balance::BalanceDecision& decision);
   void tell_step(const StepTail& totals);
   Result<void> end_epoch(int epoch);
   Result<void> collect_totals();
@@ -55,8 +55,8 @@ class Trainer {
   int steps_in_all() const;
   bool done() const { return report_.stopped || report_.steps >= steps_in_all(); }
 
-  const TrainJob& job_;
-  Communicator& communicator_;
+  const job::TrainJob& job_;
+  comm::Communicator& communicator_;
   const Events& events_;
   const std::atomic<bool>& leave_;
 
@@ -67,7 +67,7 @@ class Trainer {
   LocalStep local_;
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
-  Balancer balancer_;            ///< decides on rank 0, idle elsewhere
+  balance::Balancer balancer_;   ///< decides on rank 0, idle elsewhere
   std::vector<int> shares_;      ///< in force for the next step, the same on every rank
   std::vector<int> last_parts_;  ///< of the last step, whose times the next tail brings
 
@@ -81,4 +81,4 @@ class Trainer {
   RunReport report_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -1,6 +1,6 @@
 #include "train/work_queue.h"
 
-namespace remuda {
+namespace remuda::train {
 
 WorkQueue::WorkQueue() : thread_([this] { run(); }) {}
 
@@ -48,4 +48,4 @@ void WorkQueue::run() {
   }
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

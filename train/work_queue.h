@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::train {
 
 class WorkQueue {
  public:
@@ -35,4 +35,4 @@ class WorkQueue {
   std::thread thread_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 TEST(WorkQueue, WorksInOrder) {
@@ -42,4 +42,4 @@ TEST(WorkQueue, EndsWithoutBeingDrained) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::train

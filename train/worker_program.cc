@@ -13,7 +13,7 @@
 #include "train/measure/rank.h"
 #include "train/trainer.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 constexpr const char* kMeasure = "--measure";
@@ -40,20 +40,20 @@ void leave_on_signals() {
 
 std::string read_input() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
 
-Result<TrainJob> read_job(const std::string& file) {
+Result<job::TrainJob> read_job(const std::string& file) {
   std::string text;
   if (file == "-") {
     text = read_input();
   } else {
     REMUDA_ASSIGN(text, read_text(file));
   }
-  REMUDA_ASSIGN(ParsedJob parsed, parse_job(text, file == "-" ? "standard input" : file));
+  REMUDA_ASSIGN(job::ParsedJob parsed, job::parse_job(text, file == "-" ? "standard input" : file));
   return std::move(parsed.job);
 }
 
 /// For one of `ranks` ranks; which one, and where the others are, the environment tells.
-Result<ConnectOptions> connect_options(int ranks) {
-  ConnectOptions options;
+Result<comm::ConnectOptions> connect_options(int ranks) {
+  comm::ConnectOptions options;
   REMUDA_ASSIGN(options.size, env::get_int(env::world_size, ranks, ranks));
   REMUDA_ASSIGN(options.rank, env::get_int(env::rank, 0, options.size - 1));
   if (options.size == 1) return options;
@@ -69,29 +69,29 @@ Result<ConnectOptions> connect_options(int ranks) {
     options.listener = Fd(fd);
   }
   const std::string transport = env::get(env::transport).value_or("auto");
-  if (transport == "shm") options.transport = ConnectOptions::Transport::shared_memory;
-  if (transport == "tcp") options.transport = ConnectOptions::Transport::tcp;
+  if (transport == "shm") options.transport = comm::ConnectOptions::Transport::shared_memory;
+  if (transport == "tcp") options.transport = comm::ConnectOptions::Transport::tcp;
   return options;
 }
 
 Result<void> measure_plan(const Events& events) {
   REMUDA_ASSIGN(const measure::Plan plan, measure::parse_plan(read_input()));
-  REMUDA_ASSIGN(ConnectOptions options, connect_options(measure::rank_count(plan)));
+  REMUDA_ASSIGN(comm::ConnectOptions options, connect_options(measure::rank_count(plan)));
   const int rank = options.rank;
   options.timeout_s += 2 * measure::longest_phase_s(plan);  // ranks wait for each other's phases
-  REMUDA_ASSIGN(const std::unique_ptr<Communicator> communicator, connect(std::move(options)));
-  REMUDA_TRY(measure::measure_rank(plan, *communicator, events));
+  REMUDA_ASSIGN(const std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
+  REMUDA_TRY(measure_rank(plan, *communicator, events));
   events.send({{"event", "done"}, {"rank", rank}});
   return {};
 }
 
 Result<void> train_job(const std::string& file, const Events& events) {
-  REMUDA_ASSIGN(const TrainJob job, read_job(file));
+  REMUDA_ASSIGN(const job::TrainJob job, read_job(file));
   if (job.devices.empty())
     return usage_error("the job names no [[device]]; a worker needs to know which one is its own");
-  REMUDA_ASSIGN(ConnectOptions options, connect_options(static_cast<int>(job.devices.size())));
+  REMUDA_ASSIGN(comm::ConnectOptions options, connect_options(static_cast<int>(job.devices.size())));
   const int rank = options.rank;
-  REMUDA_ASSIGN(const std::unique_ptr<Communicator> communicator, connect(std::move(options)));
+  REMUDA_ASSIGN(const std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
   leave_on_signals();
   events.send({{"event", "ready"}, {"rank", rank}, {"pid", getpid()}, {"torch", TORCH_VERSION}});
   REMUDA_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::create(job, *communicator, events, g_leave));
@@ -158,4 +158,4 @@ int run_worker(int argc, char** argv) {
   return run(argument);
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

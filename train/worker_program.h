@@ -8,9 +8,9 @@
 // Rank r works on the job's r-th [[device]]. Exit status: 0 done, 1 failed, 2 wrong input.
 #pragma once
 
-namespace remuda {
+namespace remuda::train {
 
 /// The whole program. main.cc calls it and nothing else, so that libtorch's headers are read for one file less.
 int run_worker(int argc, char** argv);
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -1,6 +1,6 @@
 #include "workers/blas.h"
 
-namespace remuda {
+namespace remuda::workers {
 
 CpuFeatures cpu_features() {
 #ifdef __x86_64__
@@ -21,4 +21,4 @@ const char* openblas_kernels(const CpuFeatures& cpu) {
   return nullptr;
 }
 
-}  // namespace remuda
+}  // namespace remuda::workers

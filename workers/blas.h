@@ -4,7 +4,7 @@
 // measured with those would be wrong. OPENBLAS_CORETYPE names the kernels, and must be set before the library loads.
 #pragma once
 
-namespace remuda {
+namespace remuda::workers {
 
 /// The instruction sets that the kernels differ by.
 struct CpuFeatures {
@@ -18,4 +18,4 @@ CpuFeatures cpu_features();
 /// The value for OPENBLAS_CORETYPE, or null when OpenBLAS's own choice is as good. Pure.
 const char* openblas_kernels(const CpuFeatures& cpu);
 
-}  // namespace remuda
+}  // namespace remuda::workers

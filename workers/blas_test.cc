@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::workers {
 namespace {
 
 constexpr CpuFeatures kAvx2{.avx2 = true, .fma = true};
@@ -27,4 +27,4 @@ TEST(Blas, TakesNoKernelThatNeedsMoreThanTheCpuHas) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::workers

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-namespace remuda {
+namespace remuda::workers {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -52,4 +52,4 @@ Error reported_error(const Json& event) {
           sensible ? static_cast<int>(peer) : -1};
 }
 
-}  // namespace remuda
+}  // namespace remuda::workers

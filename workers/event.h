@@ -20,7 +20,7 @@
 #include "base/json.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::workers {
 
 /// An object with a text field "event"; an error that says what is wrong with the line otherwise.
 Result<Json> parse_event(std::string_view line);
@@ -35,4 +35,4 @@ std::vector<double> numbers_field(const Json& object, const char* key);
 /// The Error that an "error" event reports.
 Error reported_error(const Json& event);
 
-}  // namespace remuda
+}  // namespace remuda::workers

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::workers {
 namespace {
 
 using testing::ElementsAre;
@@ -49,4 +49,4 @@ TEST(Event, ReportsErrorsWithTheirKind) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::workers

@@ -3,9 +3,9 @@
 #include "base/env.h"
 #include "workers/blas.h"
 
-namespace remuda {
+namespace remuda::workers {
 
-Environment torchrun_environment(const TorchrunRank& rank) {
+process::Environment torchrun_environment(const TorchrunRank& rank) {
   const std::string own = std::to_string(rank.rank), all = std::to_string(rank.world_size);
   return {
       {env::rank.name, own},
@@ -26,8 +26,8 @@ Environment torchrun_environment(const TorchrunRank& rank) {
   };
 }
 
-Environment rank_environment(const Rendezvous& rendezvous, int rank, size_t cores) {
-  Environment environment = torchrun_environment(
+process::Environment rank_environment(const Rendezvous& rendezvous, int rank, size_t cores) {
+  process::Environment environment = torchrun_environment(
       {.rank = rank, .world_size = rendezvous.world_size, .master_port = rendezvous.port, .run_id = rendezvous.run_id});
   environment.emplace_back(env::secret.name, rendezvous.secret);
   environment.emplace_back(env::transport.name, rendezvous.transport);
@@ -38,4 +38,4 @@ Environment rank_environment(const Rendezvous& rendezvous, int rank, size_t core
   return environment;
 }
 
-}  // namespace remuda
+}  // namespace remuda::workers

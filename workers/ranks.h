@@ -6,7 +6,7 @@
 
 #include "process/spawn.h"
 
-namespace remuda {
+namespace remuda::workers {
 
 /// One rank of several on this host, in torchrun's words.
 struct TorchrunRank {
@@ -19,7 +19,7 @@ struct TorchrunRank {
 };
 
 /// What torchrun sets for each process, so that programs written for it run unchanged: one group of ranks on one host.
-Environment torchrun_environment(const TorchrunRank& rank);
+process::Environment torchrun_environment(const TorchrunRank& rank);
 
 /// What all ranks of a training run on this host share.
 struct Rendezvous {
@@ -32,6 +32,6 @@ struct Rendezvous {
 
 /// torchrun's variables, remuda's own, and as many threads as the rank has cores: OpenMP gets them all and OpenBLAS
 /// one, because two pools on the same cores slow each other down many times over.
-Environment rank_environment(const Rendezvous& rendezvous, int rank, size_t cores);
+process::Environment rank_environment(const Rendezvous& rendezvous, int rank, size_t cores);
 
-}  // namespace remuda
+}  // namespace remuda::workers

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <map>
 
-namespace remuda {
+namespace remuda::workers {
 namespace {
 
 using testing::Pair;
@@ -24,7 +24,7 @@ TEST(Ranks, SetAllThatTorchrunSets) {
 }
 
 TEST(Ranks, AddSecretTransportAndThreads) {
-  const Environment environment = rank_environment(kRendezvous, 1, 8);
+  const process::Environment environment = rank_environment(kRendezvous, 1, 8);
   std::map<std::string, std::string> values(environment.begin(), environment.end());
   EXPECT_EQ(values.size(), environment.size()) << "a variable is set twice";
   EXPECT_EQ(values["RANK"], "1");
@@ -46,4 +46,4 @@ TEST(Ranks, LeaveTheUsersChoiceOfKernelsAlone) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::workers

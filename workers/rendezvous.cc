@@ -8,7 +8,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-namespace remuda {
+namespace remuda::workers {
 
 Result<Listener> listen_on_loopback(int port) {
   const auto refuse = [&](int error) {
@@ -39,4 +39,4 @@ Result<std::string> make_secret() {
   return text;
 }
 
-}  // namespace remuda
+}  // namespace remuda::workers

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::workers {
 
 struct Listener {
   Fd socket;
@@ -20,4 +20,4 @@ Result<Listener> listen_on_loopback(int port);
 /// 32 bytes from the kernel's random source, in hexadecimal.
 Result<std::string> make_secret();
 
-}  // namespace remuda
+}  // namespace remuda::workers

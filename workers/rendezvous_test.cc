@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::workers {
 namespace {
 
 using testing::HasSubstr;
@@ -28,4 +28,4 @@ TEST(Secret, IsLongAndNeverTheSame) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::workers

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace remuda {
+namespace remuda::workers {
 namespace {
 
 enum class Weight { none, lost_peer, own };
@@ -48,4 +48,4 @@ std::optional<Failure> root_cause(std::span<const RankFacts> ranks, bool stoppin
   return blame(*worst, cause_of(*worst));
 }
 
-}  // namespace remuda
+}  // namespace remuda::workers

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "process/child.h"
 
-namespace remuda {
+namespace remuda::workers {
 
 /// What is known of one rank, running or ended.
 struct RankFacts {
@@ -17,7 +17,7 @@ struct RankFacts {
   std::string device;
   bool done = false;           ///< it said that its work is done
   std::optional<Error> error;  ///< what it reported
-  std::optional<ExitState> exit;
+  std::optional<process::ExitState> exit;
   bool told_to_end = false;             ///< it was sent a signal before it ended
   double failed_at_s = 0;               ///< when the failure, if it is one, was first seen
   std::deque<std::string> last_output;  ///< its last lines of output
@@ -39,4 +39,4 @@ struct Failure {
 /// blame. After `stopping`, deaths and lost peers are what was asked for: no failure. Pure.
 std::optional<Failure> root_cause(std::span<const RankFacts> ranks, bool stopping);
 
-}  // namespace remuda
+}  // namespace remuda::workers

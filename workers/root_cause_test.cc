@@ -4,17 +4,17 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-namespace remuda {
+namespace remuda::workers {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr ExitState kFine{}, kStatusOne{1, 0}, kKilled{0, 9}, kTerminated{0, 15};
+constexpr process::ExitState kFine{}, kStatusOne{1, 0}, kKilled{0, 9}, kTerminated{0, 15};
 
 RankFacts rank_of(int rank) { return {.rank = rank, .device = "cpu:" + std::to_string(rank)}; }
 
-RankFacts ended(int rank, ExitState exit, double at_s) {
+RankFacts ended(int rank, process::ExitState exit, double at_s) {
   RankFacts facts = rank_of(rank);
   facts.exit = exit;
   facts.failed_at_s = at_s;
@@ -96,7 +96,7 @@ TEST(RootCause, EndingWellWithoutBeingDoneIsAFailure) {
 
 TEST(RootCause, DyingAfterBeingDoneIsAFailure) {
   RankFacts crashed = finished(0);
-  crashed.exit = ExitState{0, 11};
+  crashed.exit = process::ExitState{0, 11};
   EXPECT_TRUE(root_cause(std::vector{crashed}, false));
 }
 
@@ -116,4 +116,4 @@ TEST(RootCause, BringsTheLastOutputAlong) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::workers

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "process/stop_signals.h"
 
-namespace remuda {
+namespace remuda::workers {
 namespace {
 
 constexpr double kLongestPoll_s = 0.2;
@@ -15,7 +15,7 @@ constexpr double kKillWait_s = 5;  // a process in an uninterruptible call outla
 
 class Supervision {
  public:
-  Supervision(std::vector<WatchedRank> ranks, StopSignals signals, const Patience& patience)
+  Supervision(std::vector<WatchedRank> ranks, process::StopSignals signals, const Patience& patience)
       : ranks_(std::move(ranks)), signals_(std::move(signals)), patience_(patience) {}
 
   Outcome run() {
@@ -140,7 +140,7 @@ class Supervision {
   }
 
   std::vector<WatchedRank> ranks_;
-  StopSignals signals_;
+  process::StopSignals signals_;
   const Patience patience_;
   Phase phase_ = Phase::working;
   int signal_ = 0;
@@ -151,7 +151,7 @@ class Supervision {
 }  // namespace
 
 Result<Outcome> supervise(std::vector<RankSpec> specs, const RankListener& listener, const Patience& patience) {
-  REMUDA_ASSIGN(StopSignals signals, StopSignals::hold());
+  REMUDA_ASSIGN(process::StopSignals signals, process::StopSignals::hold());
   std::vector<WatchedRank> ranks;
   ranks.reserve(specs.size());
   for (auto& spec : specs) {
@@ -161,4 +161,4 @@ Result<Outcome> supervise(std::vector<RankSpec> specs, const RankListener& liste
   return Supervision(std::move(ranks), std::move(signals), patience).run();
 }
 
-}  // namespace remuda
+}  // namespace remuda::workers

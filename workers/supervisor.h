@@ -8,7 +8,7 @@
 #include "workers/root_cause.h"
 #include "workers/watched_rank.h"
 
-namespace remuda {
+namespace remuda::workers {
 
 /// How long the supervisor waits before it does the next thing. Each of its waits has one of these ends.
 struct Patience {
@@ -31,4 +31,4 @@ struct Outcome {
 /// thread meanwhile. An error means that a rank could not be started; those already started are gone then.
 Result<Outcome> supervise(std::vector<RankSpec> ranks, const RankListener& listener, const Patience& patience = {});
 
-}  // namespace remuda
+}  // namespace remuda::workers

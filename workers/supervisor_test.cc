@@ -10,7 +10,7 @@
 #include "process/testing/child_output.h"
 #include "workers/event.h"
 
-namespace remuda {
+namespace remuda::workers {
 namespace {
 
 using testing::Contains;
@@ -202,4 +202,4 @@ TEST(Supervisor, GivesTheSignalsBackAfterwards) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::workers

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "workers/event.h"
 
-namespace remuda {
+namespace remuda::workers {
 namespace {
 
 constexpr size_t kEventLimit = 4 << 20;  // a whole report fits
@@ -19,7 +19,7 @@ constexpr size_t kReadLimit = 8 << 20;  // at one go, so that no rank keeps the 
 constexpr size_t kLastLines = 20;
 
 /// Feeds what can be read without blocking to `lines`; false once the stream has ended.
-bool drain(int fd, LineSplitter& lines, const LineSplitter::OnLine& on_line) {
+bool drain(int fd, process::LineSplitter& lines, const process::LineSplitter::OnLine& on_line) {
   char buffer[65536];
   for (size_t total = 0; total < kReadLimit;) {
     const ssize_t got = ::read(fd, buffer, sizeof buffer);
@@ -42,11 +42,12 @@ Result<WatchedRank> WatchedRank::start(int rank, RankSpec spec, const RankListen
   ::fcntl(events.get(), F_SETFL, O_NONBLOCK);
   spec.process.inherited.push_back(write_end.get());
   spec.process.environment.emplace_back(env::events_fd.name, std::to_string(write_end.get()));
-  REMUDA_ASSIGN(ChildProcess process, ChildProcess::spawn(std::move(spec.process), spec.input));
+  REMUDA_ASSIGN(process::ChildProcess process, process::ChildProcess::spawn(std::move(spec.process), spec.input));
   return WatchedRank(rank, std::move(spec.device), std::move(process), std::move(events), listener);
 }
 
-WatchedRank::WatchedRank(int rank, std::string device, ChildProcess process, Fd events, const RankListener& listener)
+WatchedRank::WatchedRank(int rank, std::string device, process::ChildProcess process, Fd events,
+                         const RankListener& listener)
     : process_(std::move(process)),
       events_(std::move(events)),
       listener_(&listener),
@@ -69,8 +70,8 @@ void WatchedRank::read(double now_s) {
   if (!running()) return;
   now_s_ = now_s;
   const auto exit = process_.exit_state();  // before the streams, so that they hold all it ever wrote
-  const LineSplitter::OnLine on_event = [this](auto line, bool dropped) { take_event(line, dropped); };
-  const LineSplitter::OnLine on_output = [this](auto line, bool dropped) { take_output(line, dropped); };
+  const process::LineSplitter::OnLine on_event = [this](auto line, bool dropped) { take_event(line, dropped); };
+  const process::LineSplitter::OnLine on_output = [this](auto line, bool dropped) { take_output(line, dropped); };
   if (events_ && !drain(events_.get(), event_lines_, on_event)) events_.reset();
   if (output_open_) output_open_ = drain(process_.output(), output_lines_, on_output);
   if (!exit) return;
@@ -116,4 +117,4 @@ void WatchedRank::complain(const std::string& what) {
   listener_->on_line(facts_.rank, what + " (said once)");
 }
 
-}  // namespace remuda
+}  // namespace remuda::workers

@@ -11,12 +11,12 @@
 #include "process/line_splitter.h"
 #include "workers/root_cause.h"
 
-namespace remuda {
+namespace remuda::workers {
 
 /// A rank to start: its device's id, for messages, and its program.
 struct RankSpec {
   std::string device;
-  ProcessSpec process;
+  process::ProcessSpec process;
   std::string input;  ///< what it reads on stdin
 };
 
@@ -48,19 +48,19 @@ class WatchedRank {
   void blame(Error error, double now_s);
 
  private:
-  WatchedRank(int rank, std::string device, ChildProcess process, Fd events, const RankListener& listener);
+  WatchedRank(int rank, std::string device, process::ChildProcess process, Fd events, const RankListener& listener);
   void take_event(std::string_view line, bool dropped);
   void take_output(std::string_view line, bool dropped);
   void complain(const std::string& what);
 
   RankFacts facts_;
-  ChildProcess process_;
+  process::ChildProcess process_;
   Fd events_;
   const RankListener* listener_;
-  LineSplitter event_lines_, output_lines_;
+  process::LineSplitter event_lines_, output_lines_;
   double heard_at_s_, now_s_;
   bool output_open_ = true;
   bool complained_ = false;
 };
 
-}  // namespace remuda
+}  // namespace remuda::workers

@@ -14,7 +14,7 @@
 #include "confine/visibility.h"
 #include "process/spawn.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr const char* kBindExamples =
@@ -47,7 +47,7 @@ Result<std::string> device_of(int rank) {
   return devices[static_cast<size_t>(rank) % devices.size()];
 }
 
-void set_environment(const Visibility& seen, const std::string& device) {
+void set_environment(const confine::Visibility& seen, const std::string& device) {
   for (const auto& [name, value] : seen.set) ::setenv(name.c_str(), value.c_str(), 1);
   for (const std::string& name : seen.unset) ::unsetenv(name.c_str());
   ::setenv(env::job_devices.name, device.c_str(), 1);
@@ -60,15 +60,16 @@ Result<int> bind(const BindFlags& flags) {
   REMUDA_ASSIGN(const std::string device, device_of(rank));
   REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
   if (!inventory.find(device)) return usage_error(fmt::format("there is no device {} here", printable(device)));
-  set_environment(visibility(inventory, {device}), device);
-  if (flags.machine.file.empty()) AffinityPlan(nearest(inventory, {device}, allowed_cores())).apply();
+  set_environment(confine::visibility(inventory, {device}), device);
+  if (flags.machine.file.empty())
+    process::AffinityPlan(confine::nearest_cores(inventory, {device}, process::allowed_cores())).apply();
   std::vector<char*> argv;
   for (std::string& argument : command) argv.push_back(argument.data());
   argv.push_back(nullptr);
   ::execvp(argv[0], argv.data());
   const int error = errno;
   fmt::print(stderr, "remuda: cannot execute {}: {}\n", printable(command[0]), errno_text(error));
-  return error == ENOENT ? kNotFound : kCannotExecute;
+  return error == ENOENT ? process::kNotFound : process::kCannotExecute;
 }
 
 }  // namespace
@@ -83,4 +84,4 @@ void add_bind(Program& program) {
   command.footer(kBindExamples);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

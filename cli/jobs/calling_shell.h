@@ -4,10 +4,10 @@
 #include "base/result.h"
 #include "process/process_id.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// The parent; where that was forked from a shell and never became a program of its own, as in $(...) and (...), the
 /// shell that it was forked from. A usage error where the parent has ended or cannot be seen.
-Result<ProcessId> calling_shell();
+Result<process::ProcessId> calling_shell();
 
-}  // namespace remuda
+}  // namespace remuda::cli

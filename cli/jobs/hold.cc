@@ -12,7 +12,7 @@
 #include "cli/jobs/run.h"
 #include "run/job_environment.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr const char* kHoldFooter =
@@ -40,7 +40,7 @@ struct HoldFlags {
 
 Result<int> hold(const HoldFlags& flags) {
   constexpr double kGrace_s = 5;
-  RunSpec spec;
+  run::RunSpec spec;
   REMUDA_ASSIGN(spec.job.request, make_request(flags.request));
   spec.job.name = flags.name;
   REMUDA_ASSIGN(spec.job.command, job_command(*flags.app));
@@ -67,7 +67,7 @@ Result<int> release(const ReleaseFlags& flags) {
   REMUDA_ASSIGN(const int status, cancel_jobs(flags.machine, jobs));
   if (!flags.exports) return status;
   REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
-  fmt::print("{}", unset_text(job_environment(inventory, "", jobs.front(), {})));
+  fmt::print("{}", unset_text(run::job_environment(inventory, "", jobs.front(), {})));
   return status;
 }
 
@@ -103,4 +103,4 @@ void add_release(Program& program) {
       "  eval \"$(remuda release --export)\"  what this shell holds, and its variables\n");
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

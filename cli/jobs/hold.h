@@ -3,9 +3,9 @@
 
 #include "cli/command.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 void add_hold(Program& program);
 void add_release(Program& program);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -12,7 +12,7 @@
 #include "pool/pool.h"
 #include "run/hold.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 /// One word of sh: between single quotes all is itself but the single quote.
@@ -27,38 +27,38 @@ std::string quoted(const std::string& text) {
   return word + "'";
 }
 
-Result<ProcessId> shell_of(int pid) {
+Result<process::ProcessId> shell_of(int pid) {
   if (pid == 0) return calling_shell();
-  if (const auto process = process_id(pid)) return *process;
+  if (const auto process = process::process_id(pid)) return *process;
   return usage_error(fmt::format("--for: there is no process {}", pid));
 }
 
-Result<int> hold(RunSpec spec, const MachineFlags& machine, int pid) {
-  REMUDA_ASSIGN(const ProcessId shell, shell_of(pid));
+Result<int> hold(run::RunSpec spec, const MachineFlags& machine, int pid) {
+  REMUDA_ASSIGN(const process::ProcessId shell, shell_of(pid));
   MachineFlags anywhere = machine;  // the keeper works in no folder of ours
   if (!machine.file.empty()) anywhere.file = std::filesystem::absolute(machine.file).string();
   spec.job.command = {fmt::format("(process {})", shell.pid)};
-  REMUDA_ASSIGN(const RunSpec complete, for_caller(std::move(spec), anywhere));
+  REMUDA_ASSIGN(const run::RunSpec complete, for_caller(std::move(spec), anywhere));
   return hold_for(complete, shell, export_text, job_progress(false));
 }
 
 }  // namespace
 
-std::string export_text(const Visibility& environment) {
+std::string export_text(const confine::Visibility& environment) {
   std::string text;
   for (const auto& [name, value] : environment.set) text += fmt::format("export {}={};\n", name, quoted(value));
   for (const std::string& name : environment.unset) text += fmt::format("unset {};\n", name);
   return text;
 }
 
-std::string unset_text(const Visibility& environment) {
+std::string unset_text(const confine::Visibility& environment) {
   std::string text;
   for (const auto& [name, value] : environment.set) text += fmt::format("unset {};\n", name);
   for (const std::string& name : environment.unset) text += fmt::format("unset {};\n", name);
   return text;
 }
 
-Result<int> hold_for_shell(RunSpec spec, const MachineFlags& machine, int pid) {
+Result<int> hold_for_shell(run::RunSpec spec, const MachineFlags& machine, int pid) {
   const Result<int> status = hold(std::move(spec), machine, pid);
   const int code = status ? *status : exit_status(status.error().kind);
   if (code != 0) fmt::print("(exit {});\n", code);
@@ -69,10 +69,10 @@ Result<int64_t> held_job(const MachineFlags& machine) {
   const std::string number = env::get(env::job).value_or(""), pool = env::get(env::job_pool).value_or("");
   const auto job = parse_number<int64_t>(number);
   if (!job) return usage_error(fmt::format("which job? {} names none here; `remuda ps` lists them", env::job.name));
-  REMUDA_ASSIGN(const std::string own, pool_folder(machine.file));
+  REMUDA_ASSIGN(const std::string own, pool::pool_folder(machine.file));
   if (pool == own) return *job;
   return usage_error(fmt::format("job {} is one of another pool, {}; name its machine with --machine", *job,
                                  printable(pool.empty() ? "which nothing names" : pool)));
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -7,19 +7,19 @@
 #include "confine/visibility.h"
 #include "run/run_spec.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// Lines of sh that set and unset these, each value quoted.
-std::string export_text(const Visibility& environment);
+std::string export_text(const confine::Visibility& environment);
 
 /// Lines of sh that unset all that export_text() names.
-std::string unset_text(const Visibility& environment);
+std::string unset_text(const confine::Visibility& environment);
 
 /// Holds what `spec` asks for until the process `pid` ends; 0: the shell that runs this program. The exit code; unless
 /// that is 0, it prints a line of sh that gives it, so that `eval` fails as the command did.
-Result<int> hold_for_shell(RunSpec spec, const MachineFlags& machine, int pid);
+Result<int> hold_for_shell(run::RunSpec spec, const MachineFlags& machine, int pid);
 
 /// The job that a held shell's variables name. A usage error where they name none, or one of another machine's pool.
 Result<int64_t> held_job(const MachineFlags& machine);
 
-}  // namespace remuda
+}  // namespace remuda::cli

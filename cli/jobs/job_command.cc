@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace remuda {
+namespace remuda::cli {
 
 void add_job_command(CLI::App& command, const char* name, const char* meaning) {
   // It takes no value itself: what no option takes, prefix_command() keeps.
@@ -24,4 +24,4 @@ Result<std::vector<std::string>> job_command(const CLI::App& command) {
   return rest;
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

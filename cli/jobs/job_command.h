@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// Declares NAME: what follows the first argument that is no flag, or --. No option of CLI11 does for this: those that
 /// take any number of values split "[a,b]" in two.
@@ -16,4 +16,4 @@ void add_job_command(CLI::App& command, const char* name, const char* meaning);
 /// After parsing. A usage error for a flag that does not exist; empty when there is no command.
 Result<std::vector<std::string>> job_command(const CLI::App& command);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr int64_t kBlock = 1 << 16;
@@ -72,4 +72,4 @@ Result<void> LogReader::read(const Sink& sink) {
   }
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

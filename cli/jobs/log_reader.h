@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// One thread. Never waits.
 class LogReader {
@@ -34,4 +34,4 @@ class LogReader {
   int64_t offset_ = 0;
 };
 
-}  // namespace remuda
+}  // namespace remuda::cli

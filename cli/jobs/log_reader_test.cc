@@ -9,7 +9,7 @@
 
 #include "base/testing/scratch_folder.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 class LogReaderTest : public testing::Test {
@@ -93,4 +93,4 @@ TEST_F(LogReaderTest, RefusesWhatIsNoFile) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -11,7 +11,7 @@
 #include "cli/jobs/pool_machine.h"
 #include "pool/lifeline.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr const char* kLogsExamples =
@@ -35,21 +35,21 @@ struct LogsFlags {
 
 void print(std::string_view text) { (void)write_all(STDOUT_FILENO, text, "the log"); }
 
-Result<Job> find_job(Caretaker& caretaker, int64_t id) {
-  REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
-  if (const Job* job = state.find(id)) return *job;
+Result<pool::Job> find_job(run::Caretaker& caretaker, int64_t id) {
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
+  if (const pool::Job* job = state.find(id)) return *job;
   REMUDA_ASSIGN(const auto ended, caretaker.pool().find(id));
   if (ended) return *ended;
   return usage_error(fmt::format("there is no job {}", id));
 }
 
 /// None where the job has not begun to write.
-Result<std::optional<LogReader>> open_log_of(const Job& job) {
+Result<std::optional<LogReader>> open_log_of(const pool::Job& job) {
   if (job.log.empty())
     return usage_error(
         fmt::format("job {} has no log; start it in the background with -d, or with --log FILE", job.id));
   if (::access(job.log.c_str(), F_OK) != 0 && errno == ENOENT) {
-    if (job.state != JobState::ended || job.started_s == 0) return std::nullopt;
+    if (job.state != pool::JobState::ended || job.started_s == 0) return std::nullopt;
     return failed(fmt::format("the log of job {}, {}, is not there any more", job.id, printable(job.log)));
   }
   if (job.uid != static_cast<int>(::geteuid()) && ::access(job.log.c_str(), R_OK) != 0 && errno == EACCES)
@@ -64,20 +64,20 @@ Result<void> begin(LogReader& log, int lines) {
 }
 
 /// Looks often enough for a reader's eye; woken at once when the job ends.
-Result<void> rest(Caretaker& caretaker, const Job& job) {
+Result<void> rest(run::Caretaker& caretaker, const pool::Job& job) {
   constexpr double kLook_s = 0.25;
-  std::vector<ProcessId> keepers;
-  if (lives(caretaker.folder(), job.keeper))
+  std::vector<process::ProcessId> keepers;
+  if (pool::lives(caretaker.folder(), job.keeper))
     keepers.push_back(job.keeper);
   else
     REMUDA_TRY(caretaker.tidy());
   return caretaker.pool().wait(keepers, kLook_s);
 }
 
-Result<int> follow(Caretaker& caretaker, Job job, int lines) {
+Result<int> follow(run::Caretaker& caretaker, pool::Job job, int lines) {
   std::optional<LogReader> log;
   for (;;) {
-    const bool has_ended = job.state == JobState::ended;  // whatever it wrote is there by now
+    const bool has_ended = job.state == pool::JobState::ended;  // whatever it wrote is there by now
     if (!log) {
       REMUDA_ASSIGN(log, open_log_of(job));
       if (log) REMUDA_TRY(begin(*log, lines));
@@ -90,20 +90,20 @@ Result<int> follow(Caretaker& caretaker, Job job, int lines) {
   }
 }
 
-Result<int> print_log(const Job& job, int lines) {
+Result<int> print_log(const pool::Job& job, int lines) {
   REMUDA_ASSIGN(auto log, open_log_of(job));
   if (log) REMUDA_TRY(begin(*log, lines));
   return 0;
 }
 
-Result<std::vector<Job>> jobs_of_array(Caretaker& caretaker, int64_t array) {
+Result<std::vector<pool::Job>> jobs_of_array(run::Caretaker& caretaker, int64_t array) {
   constexpr int kAllRemembered = 1 << 20;
-  REMUDA_ASSIGN(std::vector<Job> jobs, caretaker.pool().ended(kAllRemembered));
-  REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
+  REMUDA_ASSIGN(std::vector<pool::Job> jobs, caretaker.pool().ended(kAllRemembered));
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   std::ranges::copy(state.jobs, std::back_inserter(jobs));
-  std::erase_if(jobs, [&](const Job& job) { return job.array != array || is_array(job); });
-  std::ranges::sort(jobs, {}, [](const Job& job) { return std::pair(job.array_index, job.id); });
-  const auto same = std::ranges::unique(jobs, {}, &Job::id);  // one may have ended between the two looks
+  std::erase_if(jobs, [&](const pool::Job& job) { return job.array != array || is_array(job); });
+  std::ranges::sort(jobs, {}, [](const pool::Job& job) { return std::pair(job.array_index, job.id); });
+  const auto same = std::ranges::unique(jobs, {}, &pool::Job::id);  // one may have ended between the two looks
   jobs.erase(same.begin(), same.end());
   return jobs;
 }
@@ -123,9 +123,9 @@ Result<void> print_with_index(LogReader& log, int index, int lines) {
   return {};
 }
 
-Result<int> print_logs_of_array(Caretaker& caretaker, int64_t array, int lines) {
-  REMUDA_ASSIGN(const std::vector<Job> jobs, jobs_of_array(caretaker, array));
-  for (const Job& job : jobs) {
+Result<int> print_logs_of_array(run::Caretaker& caretaker, int64_t array, int lines) {
+  REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(caretaker, array));
+  for (const pool::Job& job : jobs) {
     auto log = open_log_of(job);
     if (!log)
       fmt::print(stderr, "remuda: {}\n", log.error().message);
@@ -136,8 +136,8 @@ Result<int> print_logs_of_array(Caretaker& caretaker, int64_t array, int lines) 
 }
 
 Result<int> logs(const LogsFlags& flags) {
-  REMUDA_ASSIGN(Caretaker caretaker, open_pool(flags.machine));
-  REMUDA_ASSIGN(Job job, find_job(caretaker, flags.job));
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
+  REMUDA_ASSIGN(pool::Job job, find_job(caretaker, flags.job));
   if (is_array(job) && flags.follow)
     return usage_error(
         fmt::format("array {} is no job to follow; follow one of its jobs, as remuda ps names them", job.id));
@@ -159,4 +159,4 @@ void add_logs(Program& program) {
   command.footer(kLogsExamples);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -9,7 +9,7 @@
 #include "place/where_attributes.h"
 #include "share/job_sharing.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr const char* kPlaceExamples =
@@ -28,7 +28,7 @@ constexpr const char* kPlaceExamples =
 /// The footer, with the attributes that a condition may ask for.
 std::string footer() {
   std::string text = kPlaceExamples;
-  for (const Attribute& attribute : attributes())
+  for (const place::Attribute& attribute : place::attributes())
     text += fmt::format("  {:<23}{}\n", attribute.name, attribute.meaning);
   return text;
 }
@@ -40,8 +40,8 @@ struct PlaceFlags {
   bool explain = false, json = false;
 };
 
-Result<std::vector<Held>> held(const PlaceFlags& flags, const Inventory& inventory) {
-  std::vector<Held> held = held_by_processes(inventory);
+Result<std::vector<place::Held>> held(const PlaceFlags& flags, const Inventory& inventory) {
+  std::vector<place::Held> held = place::held_by_processes(inventory);
   for (const std::string& name : flags.busy) {
     REMUDA_ASSIGN(const Device* device, inventory.resolve(name));
     held.push_back({.device = device->id, .holder = "--busy"});
@@ -49,13 +49,13 @@ Result<std::vector<Held>> held(const PlaceFlags& flags, const Inventory& invento
   return held;
 }
 
-void add_sharing_note(const Inventory& inventory, const Request& request, const MachineFlags& machine,
-                      Placement& placement) {
-  std::string text = expected_sharing(inventory, placement.devices, request.share, false, machine.file.empty());
+void add_sharing_note(const Inventory& inventory, const place::Request& request, const MachineFlags& machine,
+                      place::Placement& placement) {
+  std::string text = share::expected_sharing(inventory, placement.devices, request.share, false, machine.file.empty());
   if (!text.empty()) placement.explanation.notes.push_back(std::move(text));
 }
 
-Result<int> print(const PlaceFlags& flags, const Placement& placement) {
+Result<int> print(const PlaceFlags& flags, const place::Placement& placement) {
   if (flags.json)
     fmt::print("{}", to_pretty(to_json(placement)));
   else if (flags.explain)
@@ -65,7 +65,7 @@ Result<int> print(const PlaceFlags& flags, const Placement& placement) {
   return 0;
 }
 
-Result<int> print(const PlaceFlags& flags, const Refusal& refusal) {
+Result<int> print(const PlaceFlags& flags, const place::Refusal& refusal) {
   const ErrorKind kind = refusal.never ? ErrorKind::never : ErrorKind::not_now;
   if (flags.json) {
     fmt::print("{}", to_pretty(to_json(refusal)));
@@ -76,11 +76,11 @@ Result<int> print(const PlaceFlags& flags, const Refusal& refusal) {
 }
 
 Result<int> place(const PlaceFlags& flags) {
-  REMUDA_ASSIGN(const Request request, make_request(flags.request));
+  REMUDA_ASSIGN(const place::Request request, make_request(flags.request));
   REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
-  REMUDA_ASSIGN(const std::vector<Held> taken, held(flags, inventory));
-  REMUDA_ASSIGN(Answer answer, place(Layout(inventory), request, taken));
-  if (auto* placement = std::get_if<Placement>(&answer))
+  REMUDA_ASSIGN(const std::vector<place::Held> taken, held(flags, inventory));
+  REMUDA_ASSIGN(place::Answer answer, place(place::Layout(inventory), request, taken));
+  if (auto* placement = std::get_if<place::Placement>(&answer))
     add_sharing_note(inventory, request, flags.machine, *placement);
   return std::visit([&](const auto& outcome) { return print(flags, outcome); }, answer);
 }
@@ -102,4 +102,4 @@ void add_place(Program& program) {
   command.footer(footer());
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -8,7 +8,7 @@
 #include "base/testing/scratch_folder.h"
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -103,4 +103,4 @@ TEST_F(PlaceCommand, WrongInputIsTheUsersError) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

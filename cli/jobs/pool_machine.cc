@@ -5,15 +5,15 @@
 #include <fmt/format.h>
 #include <pwd.h>
 
-namespace remuda {
+namespace remuda::cli {
 
-Caretaker::Look look_at(const MachineFlags& flags) {
+run::Caretaker::Look look_at(const MachineFlags& flags) {
   return [flags] { return read_machine(flags); };
 }
 
-Result<Caretaker> open_pool(const MachineFlags& flags) {
-  REMUDA_ASSIGN(const std::string folder, pool_folder(flags.file));
-  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(folder, look_at(flags)));
+Result<run::Caretaker> open_pool(const MachineFlags& flags) {
+  REMUDA_ASSIGN(const std::string folder, pool::pool_folder(flags.file));
+  REMUDA_ASSIGN(run::Caretaker caretaker, run::Caretaker::open(folder, look_at(flags)));
   REMUDA_TRY(caretaker.tidy());
   return caretaker;
 }
@@ -43,4 +43,4 @@ std::string duration_text(double seconds) {
   return fmt::format("{} d {} h", whole / 86400, whole / 3600 % 24);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

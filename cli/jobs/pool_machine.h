@@ -7,13 +7,13 @@
 #include "cli/machine.h"
 #include "run/caretaker.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// Reads the machine that the flags name, anew at each call.
-Caretaker::Look look_at(const MachineFlags& flags);
+run::Caretaker::Look look_at(const MachineFlags& flags);
 
 /// The pool of that machine, tidied up: jobs whose processes are gone have ended.
-Result<Caretaker> open_pool(const MachineFlags& flags);
+Result<run::Caretaker> open_pool(const MachineFlags& flags);
 
 /// Login name, else the number.
 std::string user_name(int uid);
@@ -23,4 +23,4 @@ std::optional<double> parse_duration(const std::string& text);
 /// 42 -> "42 s", 4000 -> "1 h 6 min".
 std::string duration_text(double seconds);
 
-}  // namespace remuda
+}  // namespace remuda::cli

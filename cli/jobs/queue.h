@@ -6,7 +6,7 @@
 #include "cli/machine.h"
 #include "run/caretaker.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 void add_ps(Program& program);
 void add_queue(Program& program);
@@ -15,14 +15,15 @@ void add_cancel(Program& program);
 
 /// {"leases": [...], "waiting": [...]}; devices in use without a lease stand among the leases, with "holder" in place
 /// of a job.
-Json pool_json(const PoolState& state, const std::vector<Held>& foreign, const Inventory& inventory, double now_s);
+Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& foreign, const Inventory& inventory,
+               double now_s);
 
 /// A line for each device that somebody has, and for each job that waits; see Table::text() for `width`.
-std::string leases_text(const PoolState& state, const std::vector<Held>& foreign, const Inventory& inventory,
-                        double now_s, size_t width);
-std::string queue_text(const PoolState& state, double now_s, size_t width);
+std::string leases_text(const pool::PoolState& state, const std::vector<place::Held>& foreign,
+                        const Inventory& inventory, double now_s, size_t width);
+std::string queue_text(const pool::PoolState& state, double now_s, size_t width);
 
 /// Cancels jobs for their user or root; `remuda release` is the same.
 Result<int> cancel_jobs(const MachineFlags& machine, const std::vector<int64_t>& jobs);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -4,7 +4,7 @@
 
 #include "base/table.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -13,8 +13,8 @@ using ::testing::StartsWith;
 
 constexpr double kNow_s = 1'000'000;
 
-Job job(int64_t id, JobState state, const std::string& name = "") {
-  Job job;
+pool::Job job(int64_t id, pool::JobState state, const std::string& name = "") {
+  pool::Job job;
   job.id = id;
   job.user = "alice";
   job.name = name;
@@ -33,14 +33,14 @@ Inventory shared_machine() {
   return inventory;
 }
 
-PoolState state(const std::string& name = "") {
-  PoolState state;
-  state.jobs = {job(1, JobState::running, name), job(2, JobState::waiting)};
+pool::PoolState state(const std::string& name = "") {
+  pool::PoolState state;
+  state.jobs = {job(1, pool::JobState::running, name), job(2, pool::JobState::waiting)};
   state.leases = {{.job = 1, .device = "GPU-0", .share = 0.5, .since_s = kNow_s - 5, .until_s = kNow_s + 60}};
   return state;
 }
 
-const std::vector<Held> kForeign{{.device = "GPU-1", .holder = "bob (process 7: a\tb)"}};
+const std::vector<place::Held> kForeign{{.device = "GPU-1", .holder = "bob (process 7: a\tb)"}};
 
 TEST(LeasesText, HasALineForEachDevice) {
   EXPECT_EQ(leases_text(state("one"), {{.device = "GPU-1", .holder = "bob (process 7)"}}, shared_machine(), kNow_s,
@@ -84,4 +84,4 @@ TEST(PoolJson, SaysWhoseWhatIsHeldWithoutALease) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "place/quantity.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr const char* kGroup = "Which devices";
@@ -26,12 +26,12 @@ Result<void> read(const char* flag, const std::string& text, const Parse& parse,
 }
 
 Result<double> memory(const std::string& text) {
-  if (const auto bytes = parse_amount(text)) return *bytes;
+  if (const auto bytes = place::parse_amount(text)) return *bytes;
   return usage_error(fmt::format("'{}' is no amount of memory; write 24GiB", printable(text)));
 }
 
 Result<double> share(const std::string& text) {
-  if (const auto part = parse_part(text)) return *part;
+  if (const auto part = place::parse_part(text)) return *part;
   return usage_error(fmt::format("'{}' is no part of a device; write 30% or 0.3", printable(text)));
 }
 
@@ -43,7 +43,7 @@ void add_request_options(CLI::App& command, RequestFlags& flags) {
     if (*type != '\0') option->type_name(type);
     return option;
   };
-  add("-n,--gpus", flags.gpus, "N", "How many; 1 unless given")->check(CLI::Range(1, Request::kMostDevices));
+  add("-n,--gpus", flags.gpus, "N", "How many; 1 unless given")->check(CLI::Range(1, place::Request::kMostDevices));
   add("--mem", flags.memory, "AMOUNT", "Memory that is free on each, as in 24GiB");
   add("--model", flags.model, "NAME", "Model, where * is any text: 'A100*'");
   add("--cap", flags.capability, "WHAT", "What each must be able to do: fp16, bf16, fp8, fp4, sm_80, gfx90a");
@@ -62,20 +62,21 @@ void add_request_options(CLI::App& command, RequestFlags& flags) {
   command.add_flag("--cpu", flags.cpu, "CPU devices may be taken too, where GPUs do not suffice")->group(kGroup);
 }
 
-Result<Request> make_request(const RequestFlags& flags) {
-  Request request{.model = flags.model, .any_model = flags.any_model, .devices = flags.devices, .cpu = flags.cpu};
-  const int named = static_cast<int>(std::min<size_t>(flags.devices.size(), Request::kMostDevices + 1));
+Result<place::Request> make_request(const RequestFlags& flags) {
+  place::Request request{
+      .model = flags.model, .any_model = flags.any_model, .devices = flags.devices, .cpu = flags.cpu};
+  const int named = static_cast<int>(std::min<size_t>(flags.devices.size(), place::Request::kMostDevices + 1));
   request.count = flags.gpus > 0 ? flags.gpus : std::max(1, named);
-  request.link = from_word<LinkNeed>(flags.link).value_or(LinkNeed::any);
+  request.link = from_word<place::LinkNeed>(flags.link).value_or(place::LinkNeed::any);
   std::optional<double> bytes, part;
   REMUDA_TRY(read("--mem", flags.memory, memory, bytes));
   REMUDA_TRY(read("--share", flags.share, share, part));
-  REMUDA_TRY(read("--cap", flags.capability, Capability::parse, request.capability));
-  REMUDA_TRY(read("--where", flags.where, Where::parse, request.where));
+  REMUDA_TRY(read("--cap", flags.capability, place::Capability::parse, request.capability));
+  REMUDA_TRY(read("--where", flags.where, place::Where::parse, request.where));
   request.memory_bytes = static_cast<int64_t>(bytes.value_or(0));
   request.share = part.value_or(1);
   REMUDA_TRY(check(request));
   return request;
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

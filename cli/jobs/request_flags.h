@@ -7,7 +7,7 @@
 
 #include "place/request.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// As typed; make_request() checks them.
 struct RequestFlags {
@@ -22,6 +22,6 @@ struct RequestFlags {
 void add_request_options(CLI::App& command, RequestFlags& flags);
 
 /// Without -n: as many devices as --device names, else one. A usage error names the flag that is wrong.
-Result<Request> make_request(const RequestFlags& flags);
+Result<place::Request> make_request(const RequestFlags& flags);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -2,13 +2,13 @@
 
 #include <gmock/gmock.h>
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Result<Request> request_of(std::vector<std::string> line) {
+Result<place::Request> request_of(std::vector<std::string> line) {
   CLI::App app("A sample");
   RequestFlags flags;
   add_request_options(app, flags);
@@ -18,23 +18,24 @@ Result<Request> request_of(std::vector<std::string> line) {
 }
 
 TEST(RequestFlags, WithoutAnyOneDeviceWillDo) {
-  const Request request = request_of({}).value();
+  const place::Request request = request_of({}).value();
   EXPECT_EQ(request.count, 1);
   EXPECT_EQ(request.memory_bytes, 0);
   EXPECT_EQ(request.share, 1);
-  EXPECT_EQ(request.link, LinkNeed::any);
+  EXPECT_EQ(request.link, place::LinkNeed::any);
   EXPECT_FALSE(request.any_model || request.cpu || request.capability || request.where);
 }
 
 TEST(RequestFlags, AllAreRead) {
-  const Request request = request_of({"-n", "2", "--mem", "24GiB", "--model", "A100*", "--cap", "BF16", "--link",
-                                      "nvlink", "--any-model", "--share", "30%", "--where", "index > 0", "--cpu"})
-                              .value();
+  const place::Request request =
+      request_of({"-n", "2", "--mem", "24GiB", "--model", "A100*", "--cap", "BF16", "--link", "nvlink", "--any-model",
+                  "--share", "30%", "--where", "index > 0", "--cpu"})
+          .value();
   EXPECT_EQ(request.count, 2);
   EXPECT_EQ(request.memory_bytes, int64_t{24} << 30);
   EXPECT_EQ(request.model, "A100*");
   EXPECT_EQ(request.capability.value().text(), "bf16");
-  EXPECT_EQ(request.link, LinkNeed::nvlink);
+  EXPECT_EQ(request.link, place::LinkNeed::nvlink);
   EXPECT_DOUBLE_EQ(request.share, 0.3);
   EXPECT_EQ(request.where.value().text(), "index > 0");
   EXPECT_TRUE(request.any_model);
@@ -42,7 +43,7 @@ TEST(RequestFlags, AllAreRead) {
 }
 
 TEST(RequestFlags, NamedDevicesAreCounted) {
-  const Request request = request_of({"--device", "0,gpu:2", "--device", "GPU-1234"}).value();
+  const place::Request request = request_of({"--device", "0,gpu:2", "--device", "GPU-1234"}).value();
   EXPECT_EQ(request.count, 3);
   EXPECT_THAT(request.devices, ElementsAre("0", "gpu:2", "GPU-1234"));
   EXPECT_EQ(request_of({"-n", "1", "--device", "0,1"}).value().count, 1);
@@ -68,4 +69,4 @@ TEST(RequestFlags, WhatTheParserItselfRefuses) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -23,7 +23,7 @@
 #include "run/front.h"
 #include "share/job_sharing.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr const char* kRunExamples =
@@ -76,8 +76,8 @@ Result<double> grace(const std::string& text) {
   return duration("--grace", text);
 }
 
-Result<RunSpec> make_spec(const RunFlags& flags) {
-  RunSpec spec;
+Result<run::RunSpec> make_spec(const RunFlags& flags) {
+  run::RunSpec spec;
   REMUDA_ASSIGN(spec.job.request, make_request(flags.request));
   REMUDA_ASSIGN(spec.job.time_limit_s, duration("--time-limit", flags.time_limit));
   REMUDA_ASSIGN(spec.grace_s, grace(flags.grace));
@@ -107,23 +107,23 @@ Result<RunSpec> make_spec(const RunFlags& flags) {
   return spec;
 }
 
-Result<int> try_only(const RunSpec& spec, const MachineFlags& machine) {
-  REMUDA_ASSIGN(Caretaker caretaker, open_pool(machine));
-  REMUDA_ASSIGN(const PoolState state, caretaker.pool().read());
-  std::vector<Held> held = held_by_leases(state);
+Result<int> try_only(const run::RunSpec& spec, const MachineFlags& machine) {
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
+  std::vector<place::Held> held = held_by_leases(state);
   std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
-  REMUDA_ASSIGN(Answer answer, place(Layout(caretaker.inventory()), spec.job.request, held));
-  if (auto* placement = std::get_if<Placement>(&answer)) {
-    std::string sharing = expected_sharing(caretaker.inventory(), placement->devices, spec.job.request.share,
-                                           spec.parts_devices(), machine.file.empty());
+  REMUDA_ASSIGN(place::Answer answer, place(place::Layout(caretaker.inventory()), spec.job.request, held));
+  if (auto* placement = std::get_if<place::Placement>(&answer)) {
+    std::string sharing = share::expected_sharing(caretaker.inventory(), placement->devices, spec.job.request.share,
+                                                  spec.parts_devices(), machine.file.empty());
     if (!sharing.empty()) placement->explanation.notes.push_back(std::move(sharing));
     fmt::print("{}", explanation_text(*placement));
-    if (machine.file.empty()) fmt::print("Isolation: {}\n", try_confinement().sentence());
+    if (machine.file.empty()) fmt::print("Isolation: {}\n", confine::try_confinement().sentence());
     return 0;
   }
-  const Refusal& refusal = std::get<Refusal>(answer);
+  const place::Refusal& refusal = std::get<place::Refusal>(answer);
   fmt::print(stderr, "remuda: {}\n{}", refusal.sentence, refusal_text(refusal));
-  return refusal.never ? kNever : kNotNow;
+  return refusal.never ? place::kNever : place::kNotNow;
 }
 
 /// What a user sees of a job on stderr: nothing, where all goes well at once.
@@ -134,23 +134,23 @@ class Progress {
         mode_(StatusLine::mode_of_stderr(quiet)),
         line_(std::make_unique<StatusLine>(mode_, STDERR_FILENO, steady_clock())) {}
 
-  void operator()(const Message& message) {
+  void operator()(const run::Message& message) {
     switch (message.kind) {
-      case Message::Kind::waiting:
+      case run::Message::Kind::waiting:
         waited_ = true;
         line_->update(fmt::format("job {} waits: {}", message.job, message.text), -1);
         break;
-      case Message::Kind::started:
+      case run::Message::Kind::started:
         if (waited_) line_->print(fmt::format("remuda: job {} starts on {}", message.job, message.text));
         clear();
         break;
-      case Message::Kind::progress:
+      case run::Message::Kind::progress:
         if (mode_ == StatusLine::Mode::bar) line_->update(message.text, message.status / 100.0);
         break;
-      case Message::Kind::note:
+      case run::Message::Kind::note:
         line_->print(fmt::format("remuda: job {}: {}", message.job, message.text));
         break;
-      case Message::Kind::ended:
+      case run::Message::Kind::ended:
         clear();
         if (!message.text.empty() && !(quiet_ && message.status == 0)) print_end(message);
         break;
@@ -163,7 +163,7 @@ class Progress {
     waited_ = false;
     line_ = std::make_unique<StatusLine>(mode_, STDERR_FILENO, steady_clock());
   }
-  static void print_end(const Message& message) {
+  static void print_end(const run::Message& message) {
     const std::string who = message.job > 0 ? fmt::format("job {}: ", message.job) : "";
     fmt::print(stderr, "remuda: {}{}\n", who, printable(message.text));
   }
@@ -174,16 +174,16 @@ class Progress {
   bool waited_ = false;
 };
 
-Result<int> run_any_front(const RunSpec& spec, const Tell& tell) {
+Result<int> run_any_front(const run::RunSpec& spec, const run::Tell& tell) {
   return spec.array.indices.empty() ? run_front(spec, tell) : run_array_front(spec, tell);
 }
 
 Result<int> run(const RunFlags& flags) {
-  REMUDA_ASSIGN(RunSpec asked, make_spec(flags));
+  REMUDA_ASSIGN(run::RunSpec asked, make_spec(flags));
   if (flags.dry_run) return try_only(asked, flags.machine);
   if (!flags.detach) return run_job(std::move(asked), flags.machine, flags.quiet);
-  REMUDA_ASSIGN(const RunSpec spec, for_caller(std::move(asked), flags.machine));
-  return run_detached([&](const Tell& tell) { return run_any_front(spec, tell); });
+  REMUDA_ASSIGN(const run::RunSpec spec, for_caller(std::move(asked), flags.machine));
+  return run_detached([&](const run::Tell& tell) { return run_any_front(spec, tell); });
 }
 
 void add_options(CLI::App& command, RunFlags& flags) {
@@ -232,8 +232,8 @@ std::optional<int> parse_signal(const std::string& text) {
   return std::nullopt;
 }
 
-Result<RunSpec> for_caller(RunSpec spec, const MachineFlags& machine) {
-  REMUDA_ASSIGN(spec.pool, pool_folder(machine.file));
+Result<run::RunSpec> for_caller(run::RunSpec spec, const MachineFlags& machine) {
+  REMUDA_ASSIGN(spec.pool, pool::pool_folder(machine.file));
   spec.look = look_at(machine);
   spec.live = machine.file.empty();
   spec.job.uid = static_cast<int>(::getuid());
@@ -243,12 +243,12 @@ Result<RunSpec> for_caller(RunSpec spec, const MachineFlags& machine) {
   return spec;
 }
 
-std::function<void(const Message&)> job_progress(bool quiet) {
-  return [progress = std::make_shared<Progress>(quiet)](const Message& message) { (*progress)(message); };
+std::function<void(const run::Message&)> job_progress(bool quiet) {
+  return [progress = std::make_shared<Progress>(quiet)](const run::Message& message) { (*progress)(message); };
 }
 
-Result<int> run_job(RunSpec spec, const MachineFlags& machine, bool quiet) {
-  REMUDA_ASSIGN(RunSpec complete, for_caller(std::move(spec), machine));
+Result<int> run_job(run::RunSpec spec, const MachineFlags& machine, bool quiet) {
+  REMUDA_ASSIGN(run::RunSpec complete, for_caller(std::move(spec), machine));
   complete.has_bar = StatusLine::mode_of_stderr(quiet) == StatusLine::Mode::bar;
   return run_any_front(complete, job_progress(quiet));
 }
@@ -265,4 +265,4 @@ void add_run(Program& program) {
   command.footer(kRunExamples);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

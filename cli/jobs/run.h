@@ -6,20 +6,20 @@
 #include "run/message.h"
 #include "run/run_spec.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 void add_run(Program& program);
 
 /// Runs a job as `remuda run` does, with its progress on stderr, and returns the exit code.
-Result<int> run_job(RunSpec spec, const MachineFlags& machine, bool quiet);
+Result<int> run_job(run::RunSpec spec, const MachineFlags& machine, bool quiet);
 
 /// The spec with what the caller and the machine add: the pool, how to look, who asks, and where.
-Result<RunSpec> for_caller(RunSpec spec, const MachineFlags& machine);
+Result<run::RunSpec> for_caller(run::RunSpec spec, const MachineFlags& machine);
 
 /// Says on stderr what happens to a job; quiet: only what goes wrong.
-std::function<void(const Message&)> job_progress(bool quiet);
+std::function<void(const run::Message&)> job_progress(bool quiet);
 
 /// TERM, SIGTERM or 15; nothing for anything else.
 std::optional<int> parse_signal(const std::string& text);
 
-}  // namespace remuda
+}  // namespace remuda::cli

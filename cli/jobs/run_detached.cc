@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-namespace remuda {
+namespace remuda::cli {
 
-Result<int> run_detached(const std::function<Result<int>(const Tell&)>& front) {
-  REMUDA_ASSIGN(const Message first, detach(front));
-  if (first.kind != Message::Kind::ended) {
+Result<int> run_detached(const std::function<Result<int>(const run::Tell&)>& front) {
+  REMUDA_ASSIGN(const run::Message first, detach(front));
+  if (first.kind != run::Message::Kind::ended) {
     fmt::print("{}\n", first.job);
     return 0;
   }
@@ -14,4 +14,4 @@ Result<int> run_detached(const std::function<Result<int>(const Tell&)>& front) {
   return first.status;
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -3,9 +3,9 @@
 
 #include "run/detach.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// Starts what `front` runs and prints its number on stdout; returns the exit code. As detach().
-Result<int> run_detached(const std::function<Result<int>(const Tell&)>& front);
+Result<int> run_detached(const std::function<Result<int>(const run::Tell&)>& front);
 
-}  // namespace remuda
+}  // namespace remuda::cli

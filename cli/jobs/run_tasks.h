@@ -6,7 +6,7 @@
 
 #include "run/run_spec.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 struct TaskFlags {
   std::string file;  ///< empty: no tasks
@@ -18,6 +18,6 @@ void add_task_options(CLI::App& command, TaskFlags& flags, const char* group);
 
 /// Reads the file, and puts its tasks in place of the command of `spec`, or into it. A usage error for a wrong file or
 /// flags that do not go together.
-Result<void> add_tasks(const TaskFlags& flags, RunSpec& spec);
+Result<void> add_tasks(const TaskFlags& flags, run::RunSpec& spec);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -5,7 +5,7 @@
 
 #include "cli/see/bench_links.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr const char* kLinks = "links";
@@ -55,4 +55,4 @@ void add_bench(Program& program) {
   command.footer(kBenchExamples);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

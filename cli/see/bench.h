@@ -3,8 +3,8 @@
 
 #include "cli/command.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 void add_bench(Program& program);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -18,7 +18,7 @@
 #include "workers/rendezvous.h"
 #include "workers/supervisor.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr int kSignalStatus = 128;
@@ -28,8 +28,8 @@ struct PreparedBench {
   Inventory inventory;
   measure::Plan plan;
   measure::SharedMemory memory;
-  Listener listener;
-  std::vector<RankSpec> ranks;
+  workers::Listener listener;
+  std::vector<workers::RankSpec> ranks;
 };
 
 /// CPU devices it takes to have every cpu:N that is named.
@@ -50,15 +50,16 @@ Result<Inventory> read_inventory(const BenchLinksFlags& flags) {
 
 /// One process measures its matrix products with all cores of its device: OpenBLAS, too, may use them all, as nothing
 /// else of the process runs meanwhile.
-Environment environment_of(const Rendezvous& rendezvous, int rank, size_t cores) {
-  Environment environment = rank_environment(rendezvous, rank, std::max<size_t>(cores, 1));
+process::Environment environment_of(const workers::Rendezvous& rendezvous, int rank, size_t cores) {
+  process::Environment environment = rank_environment(rendezvous, rank, std::max<size_t>(cores, 1));
   for (auto& [name, value] : environment)
     if (name == env::openblas_num_threads.name) value = std::to_string(std::max<size_t>(cores, 1));
   return environment;
 }
 
-RankSpec rank_spec(const PreparedBench& bench, const std::string& program, const Rendezvous& rendezvous, int rank) {
-  RankSpec spec;
+workers::RankSpec rank_spec(const PreparedBench& bench, const std::string& program,
+                            const workers::Rendezvous& rendezvous, int rank) {
+  workers::RankSpec spec;
   std::vector<int> cores;
   for (const auto& device : bench.plan.devices) {
     if (device.rank != rank) continue;
@@ -80,29 +81,29 @@ RankSpec rank_spec(const PreparedBench& bench, const std::string& program, const
 
 Result<PreparedBench> prepare(const BenchLinksFlags& flags) {
   REMUDA_TRY(require_live(flags.machine, "measuring"));
-  REMUDA_TRY(check_measured_store());
+  REMUDA_TRY(measure::check_measured_store());
   REMUDA_ASSIGN(const std::string program, worker_program());
   REMUDA_ASSIGN(Inventory inventory, read_inventory(flags));
   REMUDA_ASSIGN(const auto devices, devices_to_measure(inventory, flags.devices));
   measure::Plan plan = measure::make_plan(devices, flags.seconds, measure::buffer_bytes(devices.size()));
   REMUDA_ASSIGN(measure::SharedMemory memory, measure::SharedMemory::create(measure::shared_bytes(plan)));
-  REMUDA_ASSIGN(Listener listener, listen_on_loopback(0));
+  REMUDA_ASSIGN(workers::Listener listener, workers::listen_on_loopback(0));
   plan.memory_fd = memory.fd();
   PreparedBench bench{std::move(inventory), std::move(plan), std::move(memory), std::move(listener), {}};
-  Rendezvous rendezvous{.world_size = measure::rank_count(bench.plan),
-                        .port = bench.listener.port,
-                        .run_id = fmt::format("remuda-bench-{}", ::getpid()),
-                        .transport = "auto"};
-  REMUDA_ASSIGN(rendezvous.secret, make_secret());
+  workers::Rendezvous rendezvous{.world_size = measure::rank_count(bench.plan),
+                                 .port = bench.listener.port,
+                                 .run_id = fmt::format("remuda-bench-{}", ::getpid()),
+                                 .transport = "auto"};
+  REMUDA_ASSIGN(rendezvous.secret, workers::make_secret());
   for (int rank = 0; rank < rendezvous.world_size; ++rank)
     bench.ranks.push_back(rank_spec(bench, program, rendezvous, rank));
   return bench;
 }
 
-Result<Outcome> follow(PreparedBench& bench, BenchResults& results) {
+Result<workers::Outcome> follow(PreparedBench& bench, BenchResults& results) {
   StatusLine status(StatusLine::mode_of_stderr(false), STDERR_FILENO, steady_clock());
   const auto ranks = bench.ranks;
-  const RankListener listener{
+  const workers::RankListener listener{
       .on_event =
           [&](int, const Json& event) {
             results.take(event);
@@ -117,7 +118,7 @@ Result<Outcome> follow(PreparedBench& bench, BenchResults& results) {
 Result<int> publish(Inventory& inventory, const BenchResults& results, bool json) {
   inventory.measured_devices = results.devices();
   inventory.measured_links = results.links();
-  REMUDA_ASSIGN(const std::string file, store_measured(inventory));
+  REMUDA_ASSIGN(const std::string file, measure::store_measured(inventory));
   if (json) {
     fmt::print("{}", to_pretty(bench_json(inventory, results, file)));
   } else {
@@ -149,9 +150,9 @@ Result<std::vector<const Device*>> devices_to_measure(const Inventory& inventory
 Result<int> bench_links(const BenchLinksFlags& flags) {
   REMUDA_ASSIGN(PreparedBench bench, prepare(flags));
   BenchResults results(bench.plan, wall_s());
-  REMUDA_ASSIGN(const Outcome outcome, follow(bench, results));
+  REMUDA_ASSIGN(const workers::Outcome outcome, follow(bench, results));
   if (outcome.failure) {
-    const Failure& failure = *outcome.failure;
+    const workers::Failure& failure = *outcome.failure;
     return tl::unexpected(Error{failure.kind, fmt::format("measuring {}: {}", failure.device, failure.cause)});
   }
   if (!outcome.stopped()) return publish(bench.inventory, results, flags.json);
@@ -159,4 +160,4 @@ Result<int> bench_links(const BenchLinksFlags& flags) {
   return kSignalStatus + outcome.signal;
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

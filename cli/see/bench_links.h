@@ -8,7 +8,7 @@
 #include "cli/machine.h"
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 struct BenchLinksFlags {
   std::vector<std::string> devices;  ///< by any of their names; all when empty
@@ -25,4 +25,4 @@ Result<int> bench_links(const BenchLinksFlags& flags);
 Result<std::vector<const Device*>> devices_to_measure(const Inventory& inventory,
                                                       const std::vector<std::string>& names);
 
-}  // namespace remuda
+}  // namespace remuda::cli

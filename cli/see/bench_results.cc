@@ -8,7 +8,7 @@
 #include "device/fields.h"
 #include "workers/event.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using measure::Phase;
@@ -18,7 +18,7 @@ constexpr const char* kNothingSensible = "what came back makes no sense";
 constexpr const char* kNothing = "nothing came back";
 
 std::optional<double> positive(const Json& event, const char* key) {
-  const double value = number_field(event, key);
+  const double value = workers::number_field(event, key);
   return value > 0 && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
@@ -36,30 +36,31 @@ BenchResults::BenchResults(measure::Plan plan, double time_s)
     : plan_(std::move(plan)), time_s_(time_s), phases_(measure::phases(plan_)), results_(phases_.size()) {}
 
 void BenchResults::take(const Json& event) {
-  const double number = number_field(event, "phase", -1);
+  const double number = workers::number_field(event, "phase", -1);
   if (!(number >= 0 && number < static_cast<double>(phases_.size()))) return;
   const auto i = static_cast<size_t>(number);
-  const std::string name = text_field(event, "event");
+  const std::string name = workers::text_field(event, "event");
   if (name == "phase") current_ = i;
   if (name == "measured") take_figures(event, phases_[i], results_[i]);
-  if (name == "unmeasured") results_[i] = {.ended = true, .why = printable(text_field(event, "why", kNothing))};
+  if (name == "unmeasured")
+    results_[i] = {.ended = true, .why = printable(workers::text_field(event, "why", kNothing))};
 }
 
-void BenchResults::take_figures(const Json& event, const Phase& phase, PhaseResult& result) {
+void BenchResults::take_figures(const Json& event, const measure::Phase& phase, PhaseResult& result) {
   result = {.ended = true};
   bool sensible = false;
   switch (phase.subject) {
-    case Subject::device:
+    case measure::Subject::device:
       sensible = event.contains("device") && fields::read(event["device"], "device", result.device) &&
                  makes_sense(result.device, plan_.devices[phase.device].id);
       result.memory_copy_gbps = positive(event, "memory_copy_gbps");
       result.device.time_s = time_s_;
       break;
-    case Subject::pull:
+    case measure::Subject::pull:
       result.gbps = positive(event, "gbps");
       sensible = result.gbps.has_value();
       break;
-    case Subject::latency:
+    case measure::Subject::latency:
       result.latency_us = positive(event, "latency_us");
       sensible = result.latency_us.has_value();
       break;
@@ -76,7 +77,7 @@ double BenchResults::done() const { return static_cast<double>(current_) / stati
 std::vector<MeasuredDevice> BenchResults::devices() const {
   std::vector<MeasuredDevice> measured;
   for (size_t i = 0; i < phases_.size(); ++i)
-    if (phases_[i].subject == Subject::device && results_[i].ended && results_[i].why.empty())
+    if (phases_[i].subject == measure::Subject::device && results_[i].ended && results_[i].why.empty())
       measured.push_back(results_[i].device);
   return measured;
 }
@@ -85,7 +86,7 @@ std::vector<MeasuredDevice> BenchResults::devices() const {
 std::vector<MeasuredLink> BenchResults::links() const {
   std::vector<MeasuredLink> measured;
   for (size_t i = 2; i < phases_.size(); ++i) {
-    if (phases_[i].subject != Subject::latency) continue;
+    if (phases_[i].subject != measure::Subject::latency) continue;
     const auto &one = results_[i - 2].gbps, &other = results_[i - 1].gbps;
     if (!one || !other) continue;
     MeasuredLink link{.a = plan_.devices[phases_[i].device].id, .b = plan_.devices[phases_[i].peer].id};
@@ -111,7 +112,7 @@ std::string BenchResults::names_where(const std::string& why) const {
     const bool known = std::ranges::any_of(
         devices, [&](size_t device) { return device == phases_[i].device || device == phases_[i].peer; });
     if (known) continue;
-    if (phases_[i].subject == Subject::device) devices.push_back(phases_[i].device);
+    if (phases_[i].subject == measure::Subject::device) devices.push_back(phases_[i].device);
     names += (names.empty() ? "" : ", ") + measure::name_of(plan_, phases_[i]);
   }
   return names;
@@ -124,4 +125,4 @@ std::map<std::string, std::string> BenchResults::unmeasured() const {
   return all;
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "measure/plan.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 class BenchResults {
  public:
@@ -48,4 +48,4 @@ class BenchResults {
   size_t current_ = 0;
 };
 
-}  // namespace remuda
+}  // namespace remuda::cli

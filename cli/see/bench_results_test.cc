@@ -4,7 +4,7 @@
 
 #include "device/fields.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using ::testing::ElementsAre;
@@ -105,4 +105,4 @@ TEST(BenchResults, PhasesThatAreNotThereAreIgnored) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -8,7 +8,7 @@
 #include "device/fields.h"
 #include "topology/bandwidth.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using measure::Limit;
@@ -23,7 +23,7 @@ std::string cell(const Reading<double>& reading, const char* unit) {
   return reading.has_value() ? fmt::format("{} {}", digits(reading.value()), unit) : "-";
 }
 
-std::string cell(const std::optional<Limit>& limit) {
+std::string cell(const std::optional<measure::Limit>& limit) {
   return limit ? fmt::format("{} GB/s {}", digits(limit->gbps), limit->what) : "-";
 }
 
@@ -76,24 +76,24 @@ Json limits_json(const Inventory& inventory, const BenchResults& results) {
 
 }  // namespace
 
-std::optional<Limit> limit_of(const Device& device, const BenchResults& results) {
+std::optional<measure::Limit> limit_of(const Device& device, const BenchResults& results) {
   if (device.kind != DeviceKind::cpu) return measure::bus_limit(device);
   const auto gbps = results.memory_copy_gbps(device.id);
-  return gbps ? std::optional(Limit{*gbps, kMemoryCopy}) : std::nullopt;
+  return gbps ? std::optional(measure::Limit{*gbps, kMemoryCopy}) : std::nullopt;
 }
 
-std::optional<Limit> limit_of(const Inventory& inventory, const Device& a, const Device& b,
-                              const BenchResults& results) {
+std::optional<measure::Limit> limit_of(const Inventory& inventory, const Device& a, const Device& b,
+                                       const BenchResults& results) {
   if (a.kind == DeviceKind::cpu && b.kind == DeviceKind::cpu) {
     const auto mine = results.memory_copy_gbps(a.id), other = results.memory_copy_gbps(b.id);
-    return mine && other ? std::optional(Limit{std::min(*mine, *other), kMemoryCopy}) : std::nullopt;
+    return mine && other ? std::optional(measure::Limit{std::min(*mine, *other), kMemoryCopy}) : std::nullopt;
   }
   if (const auto limit = measure::pair_limit(inventory, a, b)) return limit;
   const Link* link = inventory.link(a.id, b.id);
   const Fabric fabric = link ? link->fabric.value_or(Fabric::none) : Fabric::none;
   if (fabric == Fabric::none) return std::nullopt;
-  const auto speed = pair_speed(a, b, link, nullptr);
-  return speed ? std::optional(Limit{speed->gbps, to_string(fabric)}) : std::nullopt;
+  const auto speed = topology::pair_speed(a, b, link, nullptr);
+  return speed ? std::optional(measure::Limit{speed->gbps, to_string(fabric)}) : std::nullopt;
 }
 
 std::string bench_text(const Inventory& inventory, const BenchResults& results) {
@@ -113,4 +113,4 @@ Json bench_json(const Inventory& inventory, const BenchResults& results, const s
           {"file", file}};
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

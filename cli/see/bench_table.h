@@ -8,7 +8,7 @@
 #include "device/inventory.h"
 #include "measure/limit.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// What limits the copies between host and device: the bus of a GPU, the memory of a CPU device; of a pair, the slower
 /// of both, or the links between them. Nothing where that is not known.
@@ -23,4 +23,4 @@ std::string bench_text(const Inventory& inventory, const BenchResults& results);
 /// three as in the inventory. A limit without b is one between host and device.
 Json bench_json(const Inventory& inventory, const BenchResults& results, const std::string& file);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -5,7 +5,7 @@
 #include "cli/see/bench_links.h"
 #include "device/fields.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using ::testing::ElementsAre;
@@ -122,4 +122,4 @@ TEST(DevicesToMeasure, OnesNotThereOrThereTwiceAreUsageErrors) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

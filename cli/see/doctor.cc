@@ -12,7 +12,7 @@
 #include "doctor/question.h"
 #include "doctor/software.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 /// What may hang is asked all at once, and has this long; the rest of the 3 seconds is ample for what cannot.
@@ -65,15 +65,15 @@ doctor::Software software_of(Result<doctor::Question>& question) {
 }
 
 doctor::JobConfinement confinement_of_jobs() {
-  const Confined how = try_confinement();
+  const confine::Confined how = confine::try_confinement();
   return {how.cgroup, how.devices, how.obstacle};
 }
 
 Result<std::vector<doctor::Diagnosis>> examine_live(const MachineFlags& flags) {
   using doctor::Question;
-  auto machine =
-      Question::ask("the search for devices", [&] { return read_machine_as_text(flags); }, kLimit_s, steady_clock());
-  auto software = Question::ask("python3", find_software_as_text, kLimit_s, steady_clock());
+  auto machine = doctor::Question::ask(
+      "the search for devices", [&] { return read_machine_as_text(flags); }, kLimit_s, steady_clock());
+  auto software = doctor::Question::ask("python3", find_software_as_text, kLimit_s, steady_clock());
   const Result<Inventory> inventory = inventory_of(machine);
   if (!inventory && inventory.error().kind == ErrorKind::usage) return tl::unexpected(inventory.error());
   doctor::HostFacts facts = doctor::gather_facts(inventory.value_or(Inventory{}));
@@ -110,4 +110,4 @@ void add_doctor(Program& program) {
   command.footer(kDoctorExamples);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -3,8 +3,8 @@
 
 #include "cli/command.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 void add_doctor(Program& program);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -11,7 +11,7 @@
 #include "cli/see/record.h"
 #include "recorded/import.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr const char* kImportExamples =
@@ -31,11 +31,12 @@ struct ImportFlags {
 /// A pipe, too, as the shell's <(program) is one.
 Result<Inventory> read(const std::string& file) {
   if (file == "-") {
-    REMUDA_ASSIGN(const std::string text, read_all(STDIN_FILENO, "standard input", kLargestRecording, kForever_s));
-    return import_machine(text, "stdin");
+    REMUDA_ASSIGN(const std::string text,
+                  read_all(STDIN_FILENO, "standard input", recorded::kLargestRecording, kForever_s));
+    return recorded::import_machine(text, "stdin");
   }
-  REMUDA_ASSIGN(const std::string text, read_text(file, kLargestRecording));
-  return import_machine(text, file);
+  REMUDA_ASSIGN(const std::string text, read_text(file, recorded::kLargestRecording));
+  return recorded::import_machine(text, file);
 }
 
 Result<int> import(const ImportFlags& flags) {
@@ -68,4 +69,4 @@ void add_import(Program& program) {
   command.footer(kImportExamples);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

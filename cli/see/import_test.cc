@@ -7,7 +7,7 @@
 #include "base/testing/scratch_folder.h"
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST_F(Import, LeavesOutSerialsUnlessAskedFor) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -10,7 +10,7 @@
 #include "cli/machine.h"
 #include "device/fields.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr const char* kListExamples =
@@ -221,4 +221,4 @@ void add_list(Program& program) {
   command.footer(kListExamples);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

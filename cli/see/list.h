@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 void add_list(Program& program);
 
@@ -17,4 +17,4 @@ std::string inventory_text(const Inventory& inventory);
 /// Everything known of one device, a reading per line.
 std::string device_text(const Device& device);
 
-}  // namespace remuda
+}  // namespace remuda::cli

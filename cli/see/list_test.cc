@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -93,4 +93,4 @@ TEST(DeviceText, HoldsEveryReadingThatWasTaken) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -11,7 +11,7 @@
 #include "cli/status_line.h"
 #include "probe/probe.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr const char* kRecordExamples =
@@ -51,7 +51,7 @@ Status lost_status() {
 }
 
 Result<Inventory> watch(const RecordFlags& flags, StatusLine& progress) {
-  LiveMachine machine({.cpu_devices = flags.machine.cpu_devices});
+  probe::LiveMachine machine({.cpu_devices = flags.machine.cpu_devices});
   REMUDA_ASSIGN(Inventory recording, machine.read());
   const double start_s = monotonic_s();
   for (int i = 1; i * flags.interval <= flags.seconds; ++i) {
@@ -119,4 +119,4 @@ void add_record(Program& program) {
   command.footer(kRecordExamples);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

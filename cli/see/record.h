@@ -4,7 +4,7 @@
 #include "cli/command.h"
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 void add_record(Program& program);
 
@@ -20,4 +20,4 @@ void redact(Inventory& inventory, const Privacy& privacy);
 /// is new is not recorded.
 void add_sample(Inventory& recording, const Inventory& later);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 Inventory watched_machine() {
@@ -59,4 +59,4 @@ TEST(AddSample, SaysThatADeviceIsGone) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -13,7 +13,7 @@
 #include "topology/svg.h"
 #include "topology/text.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr size_t kMostDevices = 512;  // the matrix grows with the square
@@ -26,7 +26,7 @@ struct TopoFlags {
 };
 
 std::string machine_text(const Inventory& inventory) {
-  const Matrix matrix = make_matrix(inventory);
+  const topology::Matrix matrix = topology::make_matrix(inventory);
   if (matrix.devices.empty()) return "no devices\n";
   std::string text = topology_text(inventory, matrix);
   if (matrix.devices.size() > 1) {
@@ -38,10 +38,10 @@ std::string machine_text(const Inventory& inventory) {
 
 Result<std::string> output(const TopoFlags& flags, const Inventory& inventory) {
   if (!flags.set.empty()) return set_text(inventory, flags.set);
-  if (!flags.svg.empty()) return topology_svg(make_graph(inventory));
-  if (const size_t devices = linked_devices(inventory).size(); devices > kMostDevices)
+  if (!flags.svg.empty()) return topology::topology_svg(topology::make_graph(inventory));
+  if (const size_t devices = topology::linked_devices(inventory).size(); devices > kMostDevices)
     return usage_error(fmt::format("the matrix has room for {} devices, this machine has {}", kMostDevices, devices));
-  return flags.json ? to_pretty(to_json(make_matrix(inventory))) : machine_text(inventory);
+  return flags.json ? to_pretty(to_json(topology::make_matrix(inventory))) : machine_text(inventory);
 }
 
 Result<int> topo(const TopoFlags& flags) {
@@ -79,7 +79,7 @@ Result<std::string> set_text(const Inventory& inventory, const std::vector<std::
     devices.push_back(device);
     who += (who.empty() ? "" : " ") + device->label();
   }
-  const Matrix matrix = make_matrix(inventory, std::move(devices));
+  const topology::Matrix matrix = topology::make_matrix(inventory, std::move(devices));
   return ring_text(matrix, who) + ring_order_text(matrix) + tree_text(matrix, who);
 }
 
@@ -97,4 +97,4 @@ void add_topo(Program& program) {
   command.footer(kTopoExamples);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

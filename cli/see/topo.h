@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 void add_topo(Program& program);
 
@@ -16,4 +16,4 @@ void add_topo(Program& program);
 /// one that is named twice.
 Result<std::string> set_text(const Inventory& inventory, const std::vector<std::string>& names);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -35,4 +35,4 @@ TEST(TopoSet, RefusesStrangersAndTwins) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

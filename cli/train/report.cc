@@ -12,14 +12,14 @@
 #include "cli/train/train_progress.h"
 #include "workers/event.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using Show = std::function<std::string(const Json& report)>;
 
 Show number(const char* key, std::string (*format)(double)) {
   return [key, format](const Json& report) {
-    const double value = number_field(report, key, NAN);
+    const double value = workers::number_field(report, key, NAN);
     return std::isnan(value) ? "-" : format(value);
   };
 }
@@ -31,11 +31,11 @@ std::string whole(double value) { return fmt::format("{:.0f}", value); }
 std::string one_digit_percent(double value) { return fmt::format("{:.1f} %", 100 * value); }
 
 std::string policy(const Json& report) {
-  return report.contains("balance") ? text_field(report["balance"], "policy", "-") : "-";
+  return report.contains("balance") ? workers::text_field(report["balance"], "policy", "-") : "-";
 }
 
 std::string last_loss(const Json& report) {
-  const auto losses = numbers_field(report, "loss_per_epoch");
+  const auto losses = workers::numbers_field(report, "loss_per_epoch");
   return losses.empty() ? "-" : four_digits(losses.back());
 }
 
@@ -48,7 +48,8 @@ const Json& devices(const Json& report) {
 void add_device(const std::vector<Json>& reports, size_t position,
                 const std::function<void(std::string, Show, const char*)>& add) {
   const Json& device = devices(reports[0])[position];
-  const std::string label = device_label({text_field(device, "id", "?"), number_field(device, "slowdown", 1)});
+  const std::string label =
+      device_label({workers::text_field(device, "id", "?"), workers::number_field(device, "slowdown", 1)});
   const auto of_device = [position](const Json& report) {
     return position < devices(report).size() ? devices(report)[position] : Json::object();
   };
@@ -59,7 +60,7 @@ void add_device(const std::vector<Json>& reports, size_t position,
       "waiting, " + label,
       [=](const Json& report) {
         const Json entry = of_device(report);
-        const double wait = number_field(entry, "wait_s"), compute = number_field(entry, "compute_s");
+        const double wait = workers::number_field(entry, "wait_s"), compute = workers::number_field(entry, "compute_s");
         return wait + compute > 0 ? one_digit_percent(wait / (wait + compute)) : "-";
       },
       "of its time, idle until the others are ready");
@@ -120,4 +121,4 @@ void add_report(Program& program) {
   command.footer("Example: remuda report balanced.json even.json");
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using ::testing::HasSubstr;
@@ -41,4 +41,4 @@ TEST(Report, RunsOfUnlikeSizeStandTogether) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -17,7 +17,7 @@
 #include "workers/event.h"
 #include "workers/supervisor.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr int kSignalStatus = 128;
@@ -43,35 +43,35 @@ struct TrainFlags {
 
 /// A run whose input is right.
 struct CheckedRun {
-  ParsedJob job;
+  job::ParsedJob job;
   Inventory inventory;
   std::string note;
 };
 
 /// A run that can start.
 struct PreparedRun : CheckedRun {
-  Listener listener;
+  workers::Listener listener;
   std::optional<PendingFile> report_file;
-  std::vector<RankSpec> ranks;
+  std::vector<workers::RankSpec> ranks;
 };
 
 /// How a run went.
 struct FinishedRun {
-  Outcome outcome;
+  workers::Outcome outcome;
   Json report;  ///< null when rank 0 sent none
 };
 
 Result<CheckedRun> check(const TrainFlags& flags) {
   CheckedRun run;
   REMUDA_ASSIGN(const std::string text, read_text(flags.file));
-  REMUDA_ASSIGN(const ParsedJob asked,
-                parse_job(text, flags.file, {.settings = flags.settings, .devices_follow = true}));
-  const auto machine = [&](const ProbeOptions& options) {
+  REMUDA_ASSIGN(const job::ParsedJob asked,
+                job::parse_job(text, flags.file, {.settings = flags.settings, .devices_follow = true}));
+  const auto machine = [&](const probe::ProbeOptions& options) {
     return read_machine({flags.machine.file, options.cpu_devices});
   };
   REMUDA_ASSIGN(ChosenDevices chosen,
                 choose_devices({asked.job.devices, flags.devices, flags.machine.cpu_devices}, machine));
-  REMUDA_ASSIGN(run.job, parse_job(text, flags.file, {flags.settings, chosen.devices}));
+  REMUDA_ASSIGN(run.job, job::parse_job(text, flags.file, {flags.settings, chosen.devices}));
   run.inventory = std::move(chosen.inventory);
   run.note = std::move(chosen.note);
   REMUDA_TRY(check_inputs(run.job.job));
@@ -85,7 +85,7 @@ Result<PreparedRun> prepare(const TrainFlags& flags) {
     REMUDA_ASSIGN(PendingFile file, PendingFile::create(flags.json));
     run.report_file.emplace(std::move(file));
   }
-  REMUDA_ASSIGN(run.listener, listen_on_loopback(flags.port));
+  REMUDA_ASSIGN(run.listener, workers::listen_on_loopback(flags.port));
   REMUDA_ASSIGN(const std::string program, worker_program());
   REMUDA_ASSIGN(run.ranks, worker_ranks(program, run.job, run.inventory, run.listener, flags.transport));
   return run;
@@ -100,14 +100,16 @@ Result<int> rehearse(const TrainFlags& flags) {
   return 0;
 }
 
-std::string rank_label(int rank, const TrainJob& job) { return fmt::format("rank {} {}", rank, job.devices[rank].use); }
+std::string rank_label(int rank, const job::TrainJob& job) {
+  return fmt::format("rank {} {}", rank, job.devices[rank].use);
+}
 
 Result<FinishedRun> follow(PreparedRun& run, StatusLine& status) {
-  const TrainJob& job = run.job.job;
+  const job::TrainJob& job = run.job.job;
   TrainProgress progress(job);
   status.print(progress.opening());
   FinishedRun finished;
-  const RankListener listener{
+  const workers::RankListener listener{
       .on_event =
           [&](int rank, const Json& event) {
             if (const std::string line = progress.take(rank, event); !line.empty()) status.print(line);
@@ -121,7 +123,7 @@ Result<FinishedRun> follow(PreparedRun& run, StatusLine& status) {
 }
 
 /// The failure as one error. The rank's last lines come before it when they have not been seen yet.
-tl::unexpected<Error> tell(const Failure& failure, bool output_was_shown) {
+tl::unexpected<Error> tell(const workers::Failure& failure, bool output_was_shown) {
   if (!output_was_shown)
     for (const auto& line : failure.last_output)
       fmt::print(stderr, "[rank {} {}] {}\n", failure.rank, failure.device, line);
@@ -148,7 +150,7 @@ Result<int> train(const TrainFlags& flags) {
     finished = follow(run, status);
   }
   if (!finished) return tl::unexpected(std::move(finished.error()));
-  const Outcome& outcome = finished->outcome;
+  const workers::Outcome& outcome = finished->outcome;
   if (outcome.failure) return tell(*outcome.failure, !flags.quiet);
   if (!outcome.stopped() || !finished->report.is_null()) REMUDA_TRY(publish(run, std::move(finished->report)));
   if (!outcome.stopped()) return 0;
@@ -179,7 +181,7 @@ void add_train(Program& program) {
       .add_flag_callback(
           "--help-keys",
           [] {
-            fmt::print("{}", job_reference());
+            fmt::print("{}", job::job_reference());
             throw CLI::Success();
           },
           "Explain every key of the job file")
@@ -187,4 +189,4 @@ void add_train(Program& program) {
   command.footer(kTrainExamples);
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -7,33 +7,33 @@
 
 #include "cli/machine.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
-std::vector<DeviceSpec> wanted_devices(const DeviceRequest& request) {
+std::vector<job::DeviceSpec> wanted_devices(const DeviceRequest& request) {
   if (request.line.empty()) return request.file;
-  std::vector<DeviceSpec> wanted;
+  std::vector<job::DeviceSpec> wanted;
   for (const auto& id : request.line) {
     const auto same =
         std::find_if(request.file.begin(), request.file.end(), [&](const auto& d) { return d.use == id; });
-    wanted.push_back(same == request.file.end() ? DeviceSpec{.use = id} : *same);
+    wanted.push_back(same == request.file.end() ? job::DeviceSpec{.use = id} : *same);
   }
   return wanted;
 }
 
-std::vector<DeviceSpec> all_devices(const Inventory& inventory) {
-  std::vector<DeviceSpec> all;
+std::vector<job::DeviceSpec> all_devices(const Inventory& inventory) {
+  std::vector<job::DeviceSpec> all;
   for (const auto& device : inventory.devices) all.push_back({.use = device.id});
   return all;
 }
 
-const DeviceSpec* first_missing(const std::vector<DeviceSpec>& wanted, const Inventory& inventory) {
+const job::DeviceSpec* first_missing(const std::vector<job::DeviceSpec>& wanted, const Inventory& inventory) {
   for (const auto& device : wanted)
     if (!inventory.find(device.use)) return &device;
   return nullptr;
 }
 
-Result<void> refuse_twice(const std::vector<DeviceSpec>& wanted) {
+Result<void> refuse_twice(const std::vector<job::DeviceSpec>& wanted) {
   for (size_t i = 0; i < wanted.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (wanted[i].use == wanted[j].use)
@@ -42,7 +42,7 @@ Result<void> refuse_twice(const std::vector<DeviceSpec>& wanted) {
 }
 
 /// CPU devices it takes to have all that are wanted, or 0 when one is missing that is no CPU device.
-int cpu_devices_for(const std::vector<DeviceSpec>& wanted, const Inventory& inventory) {
+int cpu_devices_for(const std::vector<job::DeviceSpec>& wanted, const Inventory& inventory) {
   int count = 0;
   for (const auto& device : wanted) {
     const int index = cpu_index(device.use).value_or(-1);
@@ -53,7 +53,7 @@ int cpu_devices_for(const std::vector<DeviceSpec>& wanted, const Inventory& inve
 }
 
 /// Keeps the devices that training runs on; a wanted device that is another one is refused.
-Result<void> keep_cpus(Inventory& inventory, const std::vector<DeviceSpec>& wanted) {
+Result<void> keep_cpus(Inventory& inventory, const std::vector<job::DeviceSpec>& wanted) {
   for (const auto& spec : wanted) {
     const auto device = inventory.resolve(spec.use);
     if (device && (*device)->kind != DeviceKind::cpu)
@@ -83,7 +83,7 @@ Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMa
   REMUDA_ASSIGN(chosen.inventory, probe({.cpu_devices = request.cpu_devices}));
   REMUDA_TRY(keep_cpus(chosen.inventory, chosen.devices));
   if (chosen.devices.empty()) chosen.devices = all_devices(chosen.inventory);
-  const DeviceSpec* missing = first_missing(chosen.devices, chosen.inventory);
+  const job::DeviceSpec* missing = first_missing(chosen.devices, chosen.inventory);
   if (!missing) return chosen;
 
   const std::string id = missing->use;
@@ -92,10 +92,10 @@ Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMa
   auto split = probe({.cpu_devices = count});
   if (!split) return unknown_device(fmt::format("cpu:{}", count - 1), chosen.inventory, "; " + split.error().message);
   REMUDA_TRY(keep_cpus(*split, {}));
-  if (const DeviceSpec* still = first_missing(chosen.devices, *split)) return unknown_device(still->use, *split);
+  if (const job::DeviceSpec* still = first_missing(chosen.devices, *split)) return unknown_device(still->use, *split);
   chosen.note = split_note(id, chosen.inventory.devices.size(), count);
   chosen.inventory = std::move(*split);
   return chosen;
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

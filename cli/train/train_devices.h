@@ -9,21 +9,21 @@
 #include "job/train_job.h"
 #include "probe/probe.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 struct DeviceRequest {
-  std::vector<DeviceSpec> file;   ///< the job file's devices
-  std::vector<std::string> line;  ///< the command line's, in place of the file's when there are any
-  int cpu_devices = 0;            ///< the command line's ProbeOptions::cpu_devices
+  std::vector<job::DeviceSpec> file;  ///< the job file's devices
+  std::vector<std::string> line;      ///< the command line's, in place of the file's when there are any
+  int cpu_devices = 0;                ///< the command line's ProbeOptions::cpu_devices
 };
 
 struct ChosenDevices {
   Inventory inventory;  ///< the machine with its CPU devices alone, in which all chosen devices are
-  std::vector<DeviceSpec> devices;
+  std::vector<job::DeviceSpec> devices;
   std::string note;  ///< a sentence about a choice the user did not make; usually empty
 };
 
-using ProbeMachine = std::function<Result<Inventory>(const ProbeOptions&)>;
+using ProbeMachine = std::function<Result<Inventory>(const probe::ProbeOptions&)>;
 
 /// The devices asked for, or all of the machine's CPU devices when none is. Devices that the command line names have
 /// the slowdown the file gives the same id, if any. When a cpu:N is asked for that is not there, and nothing was said
@@ -31,4 +31,4 @@ using ProbeMachine = std::function<Result<Inventory>(const ProbeOptions&)>;
 /// cannot be there, is a usage error that names it and what there is.
 Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMachine& probe);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using testing::AllOf;
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 constexpr int kCores = 4;
 
 /// A machine with one NUMA node.
-Result<Inventory> one_node(const ProbeOptions& options) {
+Result<Inventory> one_node(const probe::ProbeOptions& options) {
   if (options.cpu_devices > kCores) return usage_error("at most 4 CPU devices");
   Inventory inventory{.host = "lab"};
   for (int i = 0; i < std::max(1, options.cpu_devices); ++i)
@@ -24,7 +24,7 @@ Result<Inventory> one_node(const ProbeOptions& options) {
 }
 
 auto used(const std::string& id, double slowdown = 1) {
-  return AllOf(Field(&DeviceSpec::use, id), Field(&DeviceSpec::slowdown, slowdown));
+  return AllOf(Field(&job::DeviceSpec::use, id), Field(&job::DeviceSpec::slowdown, slowdown));
 }
 
 std::string refusal(const DeviceRequest& request) {
@@ -79,7 +79,7 @@ TEST(TrainDevices, OfUnknownNamesAreRefused) {
 }
 
 TEST(TrainDevices, AreCpusSoFar) {
-  const auto with_gpu = [](const ProbeOptions&) -> Result<Inventory> {
+  const auto with_gpu = [](const probe::ProbeOptions&) -> Result<Inventory> {
     Inventory inventory{.host = "lab"};
     inventory.devices = {{.id = "GPU-1", .kind = DeviceKind::gpu, .model = "A GPU"}, {.id = "cpu:0"}};
     return inventory;
@@ -100,4 +100,4 @@ TEST(TrainDevices, PassOnTheProbesError) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -6,7 +6,7 @@
 
 #include "base/testing/scratch_folder.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -18,7 +18,7 @@ class TrainInputs : public testing::Test {
     job_.train.global_batch = 4;
     job_.devices = {{"cpu:0"}, {"cpu:1"}};
     job_.data.train = {.images = images("train", 2, 3), .labels = labels("train", {0, 1, 2})};
-    job_.data.test = DataFiles{.images = images("test", 2, 2), .labels = labels("test", {2, 0})};
+    job_.data.test = job::DataFiles{.images = images("test", 2, 2), .labels = labels("test", {2, 0})};
   }
   /// `count` square images of `side` pixels.
   std::string images(const std::string& name, char side, char count) {
@@ -38,7 +38,7 @@ class TrainInputs : public testing::Test {
   }
 
   ScratchFolder folder_;
-  TrainJob job_;
+  job::TrainJob job_;
 };
 
 TEST_F(TrainInputs, ThatFitAreAccepted) { EXPECT_EQ(refusal(), "none"); }
@@ -71,7 +71,7 @@ TEST_F(TrainInputs, TestLabelsMustNotGoBeyondTheTrainingLabels) {
 }
 
 TEST_F(TrainInputs, TokensMustBeOfTheVocabulary) {
-  job_.data = {.format = DataFormat::tokens,
+  job_.data = {.format = job::DataFormat::tokens,
                .train = {.tokens = folder_.write("tokens", std::string("\1\0\2\0\3\0", 6))}};
   job_.data.context = 2;
   job_.model.vocabulary = 4;
@@ -81,4 +81,4 @@ TEST_F(TrainInputs, TokensMustBeOfTheVocabulary) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -7,7 +7,7 @@
 
 #include "workers/event.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -17,14 +17,14 @@ double percent(double part, double whole) { return whole > 0 ? 100 * part / whol
 
 }  // namespace
 
-std::string device_label(const DeviceSpec& device) {
+std::string device_label(const job::DeviceSpec& device) {
   if (device.slowdown == 1.0) return device.use;
   return fmt::format("{} (slowed {:.1f}x)", device.use, device.slowdown);
 }
 
 std::string rate_text(double per_second) { return fmt::format("{:.{}f}", per_second, per_second < 100 ? 1 : 0); }
 
-TrainProgress::TrainProgress(const TrainJob& job) : devices_(job.devices), epochs_(job.train.epochs) {}
+TrainProgress::TrainProgress(const job::TrainJob& job) : devices_(job.devices), epochs_(job.train.epochs) {}
 
 std::string TrainProgress::opening() const {
   std::vector<std::string> labels;
@@ -33,7 +33,7 @@ std::string TrainProgress::opening() const {
 }
 
 std::string TrainProgress::take(int rank, const Json& event) {
-  const std::string name = text_field(event, "event");
+  const std::string name = workers::text_field(event, "event");
   if (name == "ready") ++ready_;
   if (name == "step") take_step(event);
   if (name == "alone") return take_alone(rank, event);
@@ -45,37 +45,38 @@ std::string TrainProgress::take(int rank, const Json& event) {
 std::string TrainProgress::take_alone(int rank, const Json& event) {
   ++measured_;
   return fmt::format("{} alone: {} samples/s", device_label(devices_.at(rank)),
-                     rate_text(number_field(event, "samples_per_s", kUnknown)));
+                     rate_text(workers::number_field(event, "samples_per_s", kUnknown)));
 }
 
 std::string TrainProgress::take_balance(const Json& event) const {
   std::vector<std::string> shares;
-  const std::vector<double> counts = numbers_field(event, "shares");
+  const std::vector<double> counts = workers::numbers_field(event, "shares");
   for (size_t i = 0; i < counts.size() && i < devices_.size(); ++i)
     shares.push_back(fmt::format("{} {:.0f}", devices_[i].use, counts[i]));
-  return fmt::format("step {:.0f}: shares {}, predicted gain {:.1f} %: {}", number_field(event, "step"),
-                     fmt::join(shares, ", "), 100 * number_field(event, "predicted_gain"),
-                     text_field(event, "reason", "no reason given"));
+  return fmt::format("step {:.0f}: shares {}, predicted gain {:.1f} %: {}", workers::number_field(event, "step"),
+                     fmt::join(shares, ", "), 100 * workers::number_field(event, "predicted_gain"),
+                     workers::text_field(event, "reason", "no reason given"));
 }
 
 std::string TrainProgress::take_epoch(const Json& event) const {
-  std::string line = fmt::format("epoch {:.0f}/{:.0f}: train loss {:.4f}", number_field(event, "epoch"),
-                                 number_field(event, "epochs", epochs_), number_field(event, "train_loss", kUnknown));
-  if (event.contains("test_loss")) line += fmt::format(", test loss {:.4f}", number_field(event, "test_loss"));
+  std::string line = fmt::format("epoch {:.0f}/{:.0f}: train loss {:.4f}", workers::number_field(event, "epoch"),
+                                 workers::number_field(event, "epochs", epochs_),
+                                 workers::number_field(event, "train_loss", kUnknown));
+  if (event.contains("test_loss")) line += fmt::format(", test loss {:.4f}", workers::number_field(event, "test_loss"));
   if (event.contains("test_accuracy"))
-    line += fmt::format(", test accuracy {:.2f} %", 100 * number_field(event, "test_accuracy"));
+    line += fmt::format(", test accuracy {:.2f} %", 100 * workers::number_field(event, "test_accuracy"));
   return line;
 }
 
 void TrainProgress::take_step(const Json& event) {
-  step_ = number_field(event, "step");
-  steps_ = number_field(event, "steps");
-  epoch_ = number_field(event, "epoch");
-  loss_ = number_field(event, "loss", kUnknown);
-  samples_per_s_ = number_field(event, "samples_per_s", kUnknown);
-  shares_ = numbers_field(event, "shares");
-  compute_s_ = numbers_field(event, "compute_s");
-  wait_s_ = numbers_field(event, "wait_s");
+  step_ = workers::number_field(event, "step");
+  steps_ = workers::number_field(event, "steps");
+  epoch_ = workers::number_field(event, "epoch");
+  loss_ = workers::number_field(event, "loss", kUnknown);
+  samples_per_s_ = workers::number_field(event, "samples_per_s", kUnknown);
+  shares_ = workers::numbers_field(event, "shares");
+  compute_s_ = workers::numbers_field(event, "compute_s");
+  wait_s_ = workers::numbers_field(event, "wait_s");
 }
 
 std::string TrainProgress::status() const {
@@ -99,4 +100,4 @@ std::string TrainProgress::per_device() const {
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -7,17 +7,17 @@
 #include "base/json.h"
 #include "job/train_job.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// "cpu:1", or "cpu:1 (slowed 3.0x)".
-std::string device_label(const DeviceSpec& device);
+std::string device_label(const job::DeviceSpec& device);
 /// A speed with as many digits as it is worth: "5301", "83.4".
 std::string rate_text(double per_second);
 
 /// State in, text out; no IO, no clock.
 class TrainProgress {
  public:
-  explicit TrainProgress(const TrainJob& job);
+  explicit TrainProgress(const job::TrainJob& job);
 
   /// The first line: what is trained on what.
   std::string opening() const;
@@ -37,11 +37,11 @@ class TrainProgress {
   void take_step(const Json& event);
   std::string per_device() const;
 
-  std::vector<DeviceSpec> devices_;
+  std::vector<job::DeviceSpec> devices_;
   int epochs_;
   size_t ready_ = 0, measured_ = 0;
   double step_ = 0, steps_ = 0, epoch_ = 0, loss_ = 0, samples_per_s_ = 0;
   std::vector<double> shares_, compute_s_, wait_s_;
 };
 
-}  // namespace remuda
+}  // namespace remuda::cli

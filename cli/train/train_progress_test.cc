@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using testing::HasSubstr;
 
-TrainJob job() {
-  TrainJob job;
+job::TrainJob job() {
+  job::TrainJob job;
   job.train.epochs = 5;
   job.devices = {{"cpu:0", 1.0}, {"cpu:1", 3.0}};
   return job;
@@ -77,4 +77,4 @@ TEST(TrainProgress, OutlastsEventsWithMissingOrStrangeFields) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -10,7 +10,7 @@
 #include "cli/train/train_progress.h"
 #include "workers/event.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using Format = std::function<std::string(double)>;
@@ -23,16 +23,17 @@ std::string slowed(double slowdown) { return slowdown == 1 ? "none" : fmt::forma
 
 /// The number as `show` writes it, or "-" where there is none.
 std::string cell(const Json& object, const char* key, const Format& show) {
-  const double value = number_field(object, key, NAN);
+  const double value = workers::number_field(object, key, NAN);
   return std::isnan(value) ? "-" : show(value);
 }
 
 std::string device_table(const Json& report) {
   Table table({"device", "model", "slowdown", "alone samples/s", "share", "samples", "compute s", "wait s"});
   for (const auto& device : report.at("devices"))
-    table.add({text_field(device, "id", "-"), text_field(device, "model", "-"), cell(device, "slowdown", slowed),
-               cell(device, "alone_samples_per_s", rate_text), cell(device, "share", percents),
-               cell(device, "samples", count), cell(device, "compute_s", seconds), cell(device, "wait_s", seconds)});
+    table.add({workers::text_field(device, "id", "-"), workers::text_field(device, "model", "-"),
+               cell(device, "slowdown", slowed), cell(device, "alone_samples_per_s", rate_text),
+               cell(device, "share", percents), cell(device, "samples", count), cell(device, "compute_s", seconds),
+               cell(device, "wait_s", seconds)});
   return table.text();
 }
 
@@ -40,7 +41,7 @@ std::string line(const char* name, const std::string& value) { return fmt::forma
 
 std::string losses(const Json& report) {
   std::vector<std::string> texts;
-  for (const double value : numbers_field(report, "loss_per_epoch")) texts.push_back(loss(value));
+  for (const double value : workers::numbers_field(report, "loss_per_epoch")) texts.push_back(loss(value));
   return fmt::format("{}", fmt::join(texts, " "));
 }
 
@@ -53,7 +54,7 @@ Result<Json> complete_report(Json report, const Inventory& inventory) {
   if (!report["versions"].is_object()) report["versions"] = Json::object();
   report["versions"]["remuda"] = version();
   for (auto& device : report["devices"])
-    if (const Device* known = inventory.find(text_field(device, "id"))) device["model"] = known->model;
+    if (const Device* known = inventory.find(workers::text_field(device, "id"))) device["model"] = known->model;
   return report;
 }
 
@@ -74,4 +75,4 @@ std::string summary_text(const Json& report) {
   return text;
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

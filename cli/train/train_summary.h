@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// Adds what only the launcher knows: the host, each device's model, and remuda's version. An error when `report` has
 /// no list of devices.
@@ -16,4 +16,4 @@ Result<Json> complete_report(Json report, const Inventory& inventory);
 /// A table of the devices and a line for each result. A field the report lacks is left out, or "-" in the table.
 std::string summary_text(const Json& report);
 
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -5,7 +5,7 @@
 
 #include "base/version.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -74,4 +74,4 @@ TEST(TrainSummary, RefusesWhatIsNoReport) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -8,7 +8,7 @@
 #include "base/env.h"
 #include "workers/ranks.h"
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 constexpr auto kProgram = "remuda-train";
@@ -24,22 +24,23 @@ Result<std::string> worker_program() {
   return failed(fmt::format("{} is not beside remuda in {}: this build has no libtorch", kProgram, folder.string()));
 }
 
-Result<std::vector<RankSpec>> worker_ranks(const std::string& program, const ParsedJob& job, const Inventory& inventory,
-                                           const Listener& listener, const std::string& transport) {
-  Rendezvous rendezvous{.world_size = static_cast<int>(job.job.devices.size()),
-                        .port = listener.port,
-                        .run_id = fmt::format("remuda-{}-{}", inventory.host, ::getpid()),
-                        .transport = transport};
-  REMUDA_ASSIGN(rendezvous.secret, make_secret());
-  std::vector<RankSpec> ranks;
+Result<std::vector<workers::RankSpec>> worker_ranks(const std::string& program, const job::ParsedJob& job,
+                                                    const Inventory& inventory, const workers::Listener& listener,
+                                                    const std::string& transport) {
+  workers::Rendezvous rendezvous{.world_size = static_cast<int>(job.job.devices.size()),
+                                 .port = listener.port,
+                                 .run_id = fmt::format("remuda-{}-{}", inventory.host, ::getpid()),
+                                 .transport = transport};
+  REMUDA_ASSIGN(rendezvous.secret, workers::make_secret());
+  std::vector<workers::RankSpec> ranks;
   for (const auto& spec : job.job.devices) {
     const Device* device = inventory.find(spec.use);
     REMUDA_CHECK(device, "the job's devices were chosen from the inventory");
     const int rank = static_cast<int>(ranks.size());
-    ProcessSpec process{.argv = {program, "-"},
-                        .environment = rank_environment(rendezvous, rank, device->cores.value_or({}).size()),
-                        .affinity = {.cores = device->cores.value_or({})},
-                        .must_bind = true};
+    process::ProcessSpec process{.argv = {program, "-"},
+                                 .environment = rank_environment(rendezvous, rank, device->cores.value_or({}).size()),
+                                 .affinity = {.cores = device->cores.value_or({})},
+                                 .must_bind = true};
     if (rank == 0) {
       process.inherited = {listener.socket.get()};
       process.environment.emplace_back(env::listen_fd.name, std::to_string(listener.socket.get()));
@@ -49,4 +50,4 @@ Result<std::vector<RankSpec>> worker_ranks(const std::string& program, const Par
   return ranks;
 }
 
-}  // namespace remuda
+}  // namespace remuda::cli

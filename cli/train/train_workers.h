@@ -10,7 +10,7 @@
 #include "workers/rendezvous.h"
 #include "workers/watched_rank.h"
 
-namespace remuda {
+namespace remuda::cli {
 
 /// The path of remuda-train, which stands beside the running program. It is not there in builds without libtorch; the
 /// error says so.
@@ -18,7 +18,8 @@ Result<std::string> worker_program();
 
 /// One rank per device of the job, on that device's cores; each reads the job's text. Rank 0 inherits the listener's
 /// socket, which must stay open until the ranks have started.
-Result<std::vector<RankSpec>> worker_ranks(const std::string& program, const ParsedJob& job, const Inventory& inventory,
-                                           const Listener& listener, const std::string& transport);
+Result<std::vector<workers::RankSpec>> worker_ranks(const std::string& program, const job::ParsedJob& job,
+                                                    const Inventory& inventory, const workers::Listener& listener,
+                                                    const std::string& transport);
 
-}  // namespace remuda
+}  // namespace remuda::cli

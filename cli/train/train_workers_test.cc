@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda {
+namespace remuda::cli {
 namespace {
 
 using testing::Contains;
@@ -18,9 +18,9 @@ const Inventory kTrainedOn{
     .devices = {{.id = "cpu:0", .cores = std::vector{0}}, {.id = "cpu:1", .cores = std::vector{1, 2, 3}}}};
 
 TEST(TrainWorkers, AreOnePerDeviceOfTheJobInItsOrder) {
-  ParsedJob job{.text = "text"};
+  job::ParsedJob job{.text = "text"};
   job.job.devices = {{"cpu:1"}, {"cpu:0"}};
-  const Listener listener{Fd(), 29500};
+  const workers::Listener listener{Fd(), 29500};
   const auto ranks = worker_ranks("/bin/remuda-train", job, kTrainedOn, listener, "tcp");
   ASSERT_TRUE(ranks);
   ASSERT_EQ(ranks->size(), 2u);
@@ -45,4 +45,4 @@ TEST(TrainWorkers, NeedAProgramBesideThisOne) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::cli

@@ -12,7 +12,7 @@
 #include "comm/shm/slots.h"
 #include "comm/transport.h"
 
-namespace remuda::shm {
+namespace remuda::comm::shm {
 namespace {
 
 constexpr size_t kPage = 4096;
@@ -185,4 +185,4 @@ Result<std::unique_ptr<Communicator>> make(Mesh& mesh, double connect_timeout_s,
   return ShmCommunicator::make(mesh, connect_timeout_s, timeout_s);
 }
 
-}  // namespace remuda::shm
+}  // namespace remuda::comm::shm

@@ -6,10 +6,10 @@
 #include "comm/communicator.h"
 #include "comm/rendezvous.h"
 
-namespace remuda::shm {
+namespace remuda::comm::shm {
 
 /// Collective. Takes the mesh's control connections when it succeeds. ErrorKind::failed: all ranks have agreed that
 /// some rank cannot reach rank 0's memory, and the mesh is good for another transport. ErrorKind::lost_peer: it is not.
 Result<std::unique_ptr<Communicator>> make(Mesh& mesh, double connect_timeout_s, double timeout_s);
 
-}  // namespace remuda::shm
+}  // namespace remuda::comm::shm

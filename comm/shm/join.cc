@@ -4,7 +4,7 @@
 
 #include "comm/wire.h"
 
-namespace remuda::shm {
+namespace remuda::comm::shm {
 namespace {
 
 // One rank's word on whether it has the memory.
@@ -91,4 +91,4 @@ Result<std::shared_ptr<Memory>> join(const Mesh& mesh, double timeout_s) {
   return memory;
 }
 
-}  // namespace remuda::shm
+}  // namespace remuda::comm::shm

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace remuda::shm {
+namespace remuda::comm::shm {
 namespace {
 
 constexpr char kName[] = "remuda";
@@ -96,4 +96,4 @@ Result<std::byte*> Memory::map(size_t offset, size_t bytes) {
   return static_cast<std::byte*>(at);
 }
 
-}  // namespace remuda::shm
+}  // namespace remuda::comm::shm

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda::shm {
+namespace remuda::comm::shm {
 
 /// Where the memory is found, as rank 0 tells the others.
 struct Offer {
@@ -55,4 +55,4 @@ class Memory {
   std::vector<Region> regions_;  // guarded by mutex_
 };
 
-}  // namespace remuda::shm
+}  // namespace remuda::comm::shm

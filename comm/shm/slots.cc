@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-namespace remuda::shm {
+namespace remuda::comm::shm {
 namespace {
 
 constexpr double kSpinS = 20e-6;                  // more than a wake-up costs, less than anyone notices
@@ -91,8 +91,8 @@ Result<void> Slots::wait(const Message& message, Peers& peers, double deadline_s
 
 Result<void> Slots::agree(const Message& message) const {
   for (int peer = 0; peer < size_; ++peer)
-    if (peer != rank_) REMUDA_TRY(remuda::agree(rank_, message, peer, slots_[peer].messages[parity_]));
+    if (peer != rank_) REMUDA_TRY(comm::agree(rank_, message, peer, slots_[peer].messages[parity_]));
   return {};
 }
 
-}  // namespace remuda::shm
+}  // namespace remuda::comm::shm

@@ -14,7 +14,7 @@
 #include "comm/message.h"
 #include "comm/peers.h"
 
-namespace remuda::shm {
+namespace remuda::comm::shm {
 
 struct alignas(128) Slot {
   std::atomic<uint32_t> steps;
@@ -51,4 +51,4 @@ class Slots {
   bool may_spin_;
 };
 
-}  // namespace remuda::shm
+}  // namespace remuda::comm::shm

@@ -10,7 +10,7 @@
 #include "comm/tcp/factory.h"
 #include "comm/transport.h"
 
-namespace remuda::tcp {
+namespace remuda::comm::tcp {
 namespace {
 
 struct alignas(kCacheLine) Line {
@@ -158,4 +158,4 @@ std::unique_ptr<Communicator> make(Mesh mesh, double timeout_s) {
   return std::make_unique<TcpCommunicator>(std::move(mesh), timeout_s);
 }
 
-}  // namespace remuda::tcp
+}  // namespace remuda::comm::tcp

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "comm/wire.h"
 
-namespace remuda::tcp {
+namespace remuda::comm::tcp {
 namespace {
 
 constexpr size_t kTurnBytes = 256 << 10;
@@ -62,4 +62,4 @@ Result<void> exchange(std::span<const Fd> data, std::vector<Transfer> transfers,
   }
 }
 
-}  // namespace remuda::tcp
+}  // namespace remuda::comm::tcp

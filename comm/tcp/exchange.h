@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "comm/peers.h"
 
-namespace remuda::tcp {
+namespace remuda::comm::tcp {
 
 /// What goes to and comes from one peer; either may be empty.
 struct Transfer {
@@ -20,4 +20,4 @@ struct Transfer {
 Result<void> exchange(std::span<const Fd> data, std::vector<Transfer> transfers, Peers& peers, double deadline_s,
                       const Message& message);
 
-}  // namespace remuda::tcp
+}  // namespace remuda::comm::tcp

@@ -6,8 +6,8 @@
 #include "comm/communicator.h"
 #include "comm/rendezvous.h"
 
-namespace remuda::tcp {
+namespace remuda::comm::tcp {
 
 std::unique_ptr<Communicator> make(Mesh mesh, double timeout_s);
 
-}  // namespace remuda::tcp
+}  // namespace remuda::comm::tcp

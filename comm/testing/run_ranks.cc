@@ -8,7 +8,7 @@
 
 #include "comm/wire.h"
 
-namespace remuda {
+namespace remuda::comm {
 namespace {
 
 class FirstException {
@@ -60,4 +60,4 @@ void run_ranks(int size, ConnectOptions::Transport transport, const std::functio
   failure.rethrow();
 }
 
-}  // namespace remuda
+}  // namespace remuda::comm

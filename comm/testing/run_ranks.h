@@ -5,7 +5,7 @@
 
 #include "comm/communicator.h"
 
-namespace remuda {
+namespace remuda::comm {
 
 /// Runs `body` once per rank, each in a thread with its own communicator (connected over loopback), and joins them.
 /// The first exception a rank throws is thrown again here, once all have ended. `timeout_s` is
@@ -13,4 +13,4 @@ namespace remuda {
 void run_ranks(int size, ConnectOptions::Transport transport, const std::function<void(Communicator&)>& body,
                double timeout_s = 30);
 
-}  // namespace remuda
+}  // namespace remuda::comm

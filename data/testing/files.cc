@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-namespace remuda {
+namespace remuda::data {
 
 std::string idx_header(const std::vector<uint32_t>& dimensions) {
   std::string bytes{0, 0, 8, static_cast<char>(dimensions.size())};
@@ -39,4 +39,4 @@ std::string token_bytes(const std::vector<int>& tokens) {
   return bytes;
 }
 
-}  // namespace remuda
+}  // namespace remuda::data

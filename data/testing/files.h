@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace remuda {
+namespace remuda::data {
 
 /// The header of an IDX file of unsigned bytes.
 std::string idx_header(const std::vector<uint32_t>& dimensions);
@@ -17,4 +17,4 @@ std::string gzip(std::string_view bytes);
 /// Little-endian uint16.
 std::string token_bytes(const std::vector<int>& tokens);
 
-}  // namespace remuda
+}  // namespace remuda::data

@@ -6,7 +6,7 @@
 
 #include "job/train_job.h"
 
-namespace remuda {
+namespace remuda::job {
 
 /// The smallest job that is right.
 inline const std::string kMlpJob =
@@ -43,4 +43,4 @@ inline std::string error_of(const std::string& text, std::vector<std::string> se
   return message.starts_with(folder) ? message.substr(folder.size()) : message;
 }
 
-}  // namespace remuda
+}  // namespace remuda::job

@@ -9,7 +9,7 @@
 
 #include "place/place.h"
 
-namespace remuda {
+namespace remuda::place {
 
 inline constexpr int64_t kGiB = int64_t{1} << 30;
 
@@ -81,4 +81,4 @@ inline Refusal refused(const Inventory& inventory, const Request& request, const
   return std::get<Refusal>(*answer);
 }
 
-}  // namespace remuda
+}  // namespace remuda::place

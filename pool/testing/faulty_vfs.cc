@@ -2,7 +2,7 @@
 
 #include <sqlite3.h>
 
-namespace remuda {
+namespace remuda::pool {
 namespace {
 
 OnFileCall& on_call() {
@@ -84,4 +84,4 @@ void install_faulty_vfs() {
 
 void set_on_file_call(OnFileCall function) { on_call() = std::move(function); }
 
-}  // namespace remuda
+}  // namespace remuda::pool

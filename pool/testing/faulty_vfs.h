@@ -4,7 +4,7 @@
 
 #include <functional>
 
-namespace remuda {
+namespace remuda::pool {
 
 enum class FileCall { open, write, truncate, sync, lock, share };
 
@@ -15,4 +15,4 @@ using OnFileCall = std::function<int(FileCall)>;
 void install_faulty_vfs();
 void set_on_file_call(OnFileCall on_call);
 
-}  // namespace remuda
+}  // namespace remuda::pool

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-namespace remuda {
+namespace remuda::pool {
 
 namespace {
 
@@ -42,7 +42,7 @@ Job test_job(const std::string& user, int count, double share) {
   job.uid = static_cast<int>(user.front());
   job.request.count = count;
   job.request.share = share;
-  job.keeper = own_process_id();
+  job.keeper = process::own_process_id();
   job.command = {"true"};
   return job;
 }
@@ -55,4 +55,4 @@ void PrintTo(const PoolState& state, std::ostream* stream) {
   for (const Lease& lease : state.leases) *stream << fmt::format("\n  {} {} {}", lease.job, lease.device, lease.share);
 }
 
-}  // namespace remuda
+}  // namespace remuda::pool

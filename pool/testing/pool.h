@@ -9,7 +9,7 @@
 #include "device/inventory.h"
 #include "pool/job.h"
 
-namespace remuda {
+namespace remuda::pool {
 
 /// In memory, where that can be: no test here is about the disk, and a disk takes milliseconds for each sync.
 class TestFolder : public ScratchFolder {
@@ -27,4 +27,4 @@ Job test_job(const std::string& user, int count, double share = 1);
 void PrintTo(const Job& job, std::ostream* stream);
 void PrintTo(const PoolState& state, std::ostream* stream);
 
-}  // namespace remuda
+}  // namespace remuda::pool

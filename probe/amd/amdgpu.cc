@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "probe/sysfs.h"
 
-namespace remuda::amd {
+namespace remuda::probe::amd {
 namespace {
 
 constexpr double kMicro = 1e-6, kMilli = 1e-3, kPercent = 0.01;
@@ -100,4 +100,4 @@ void read_amdgpu(const std::string& folder, Device& device) {
   read_hwmon(folder, device);
 }
 
-}  // namespace remuda::amd
+}  // namespace remuda::probe::amd

@@ -7,7 +7,7 @@
 
 #include "device/device.h"
 
-namespace remuda::amd {
+namespace remuda::probe::amd {
 
 /// Fills what these files tell; each reading that has no value says which file kept it back. The model stays empty
 /// where the driver knows no product name.
@@ -19,4 +19,4 @@ std::optional<int> highest_clock_mhz(std::string_view table);
 /// How the GPU is cut: SPX is not at all.
 Reading<std::string> read_compute_partition(const std::string& folder);
 
-}  // namespace remuda::amd
+}  // namespace remuda::probe::amd

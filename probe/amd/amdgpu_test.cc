@@ -4,7 +4,7 @@
 
 #include "base/testing/scratch_folder.h"
 
-namespace remuda::amd {
+namespace remuda::probe::amd {
 namespace {
 
 using ::testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST(HighestClock, IsOfAllLines) {
 }
 
 }  // namespace
-}  // namespace remuda::amd
+}  // namespace remuda::probe::amd

@@ -9,7 +9,7 @@
 
 #include "base/number.h"
 
-namespace remuda::amd {
+namespace remuda::probe::amd {
 namespace {
 
 uint64_t unique_id(const KfdNode& node) { return find(node.properties, "unique_id").value_or(0); }
@@ -138,4 +138,4 @@ std::vector<Link> links_of(const Kfd& kfd, const std::map<int, Place>& places) {
   return links;
 }
 
-}  // namespace remuda::amd
+}  // namespace remuda::probe::amd

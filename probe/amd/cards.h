@@ -10,7 +10,7 @@
 #include "device/inventory.h"
 #include "probe/amd/kfd.h"
 
-namespace remuda::amd {
+namespace remuda::probe::amd {
 
 /// One GPU, and the KFD nodes that are it, or its partitions.
 struct Card {
@@ -51,4 +51,4 @@ struct Place {
 /// Each pair of the nodes in `places` once. Between whole GPUs the path is left to the probe of the PCI bus.
 std::vector<Link> links_of(const Kfd& kfd, const std::map<int, Place>& places);
 
-}  // namespace remuda::amd
+}  // namespace remuda::probe::amd

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-namespace remuda::amd {
+namespace remuda::probe::amd {
 namespace {
 
 using ::testing::IsEmpty;
@@ -127,4 +127,4 @@ TEST(LinksOf, KnowsPartsOfOneGpu) {
 }
 
 }  // namespace
-}  // namespace remuda::amd
+}  // namespace remuda::probe::amd

@@ -8,7 +8,7 @@
 #include "device/pci_address.h"
 #include "probe/sysfs.h"
 
-namespace remuda::amd {
+namespace remuda::probe::amd {
 namespace {
 
 constexpr size_t kMaxProperties = 512;
@@ -114,4 +114,4 @@ Kfd read_kfd(const std::string& sysfs) {
   return kfd;
 }
 
-}  // namespace remuda::amd
+}  // namespace remuda::probe::amd

@@ -10,7 +10,7 @@
 
 #include "device/reading.h"
 
-namespace remuda::amd {
+namespace remuda::probe::amd {
 
 /// A file "properties": a name and a number on each line.
 using Properties = std::map<std::string, uint64_t, std::less<>>;
@@ -52,4 +52,4 @@ struct Kfd {
 
 Kfd read_kfd(const std::string& sysfs);
 
-}  // namespace remuda::amd
+}  // namespace remuda::probe::amd

@@ -6,7 +6,7 @@
 
 #include "probe/testing/tree.h"
 
-namespace remuda::amd {
+namespace remuda::probe::amd {
 namespace {
 
 using ::testing::HasSubstr;
@@ -116,4 +116,4 @@ TEST(ReadKfd, FindsNothingWhereThereIsNothing) {
 }
 
 }  // namespace
-}  // namespace remuda::amd
+}  // namespace remuda::probe::amd

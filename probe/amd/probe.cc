@@ -10,7 +10,7 @@
 #include "probe/amd/processes.h"
 #include "probe/sysfs.h"
 
-namespace remuda {
+namespace remuda::probe {
 namespace {
 
 using amd::Card;
@@ -34,16 +34,16 @@ struct Snapshot {
   amd::Kfd kfd;
   Reading<std::vector<amd::KfdProcess>> processes;
 
-  Reading<std::vector<Process>> users_of(const std::vector<const KfdNode*>& nodes) const {
+  Reading<std::vector<Process>> users_of(const std::vector<const probe::amd::KfdNode*>& nodes) const {
     std::set<uint64_t> gpu_ids;
-    for (const KfdNode* node : nodes) gpu_ids.insert(node->gpu_id);
+    for (const probe::amd::KfdNode* node : nodes) gpu_ids.insert(node->gpu_id);
     gpu_ids.erase(0);
     if (gpu_ids.empty()) return untold("the driver tells no gpu_id, by which it counts processes");
     return sysfs::map(processes, [&](const auto& all) { return amd::users_of(gpu_ids, all); });
   }
 };
 
-Reading<std::string> read_uuid(const std::string& folder, const Card& card) {
+Reading<std::string> read_uuid(const std::string& folder, const probe::amd::Card& card) {
   const auto text = sysfs::read(folder + "/unique_id");
   if (text.has_value()) {
     const auto id = amd::parse_unique_id(text.value());
@@ -53,7 +53,7 @@ Reading<std::string> read_uuid(const std::string& folder, const Card& card) {
   return id ? Reading(amd::uuid_text(id)) : untold("the driver tells no unique id of this GPU");
 }
 
-Reading<int> read_numa_node(const std::string& folder, const Snapshot& machine, const Card& card) {
+Reading<int> read_numa_node(const std::string& folder, const Snapshot& machine, const probe::amd::Card& card) {
   constexpr int kMost = 65535;
   auto node = sysfs::to_int(sysfs::read_integer(folder + "/numa_node", 0, kMost));
   if (node.has_value()) return node;
@@ -61,7 +61,7 @@ Reading<int> read_numa_node(const std::string& folder, const Snapshot& machine, 
   return nearest ? Reading(*nearest) : node;
 }
 
-Device read_gpu(const Snapshot& machine, const Card& card) {
+Device read_gpu(const Snapshot& machine, const probe::amd::Card& card) {
   const std::string folder = machine.pci_folder + "/" + card.pci;
   const bool is_there = !card.pci.empty() && sysfs::exists(folder);
   Device gpu;
@@ -83,7 +83,7 @@ Device read_gpu(const Snapshot& machine, const Card& card) {
   return gpu;
 }
 
-Device read_partition(const Snapshot& machine, const KfdNode& node, const Device& gpu) {
+Device read_partition(const Snapshot& machine, const probe::amd::KfdNode& node, const Device& gpu) {
   Device part;
   part.id = amd::node_id(node);
   part.kind = DeviceKind::partition;
@@ -126,14 +126,14 @@ class AmdProbe final : public Probe {
   Result<Finding> find() override {
     const Snapshot machine{options_.sysfs + "/bus/pci/devices", amd::read_kfd(options_.sysfs),
                            amd::read_processes(options_.sysfs, options_.proc)};
-    const std::vector<Card> cards = amd::cards_of(machine.kfd);
+    const std::vector<probe::amd::Card> cards = amd::cards_of(machine.kfd);
     Finding finding;
     std::vector<Device> partitions;
     std::map<int, amd::Place> places;
     for (size_t i = 0; i < cards.size(); ++i) {
       const Device& gpu = finding.devices.emplace_back(read_gpu(machine, cards[i]));
       const bool is_cut = gpu.partitioned.value_or(false);
-      for (const KfdNode* node : cards[i].nodes) {
+      for (const probe::amd::KfdNode* node : cards[i].nodes) {
         if (is_cut) partitions.push_back(read_partition(machine, *node, gpu));
         places[node->number] = {is_cut ? partitions.back().id : gpu.id, i, is_cut};
       }
@@ -163,4 +163,4 @@ class AmdProbe final : public Probe {
 
 std::unique_ptr<Probe> make_amd_probe(AmdOptions options) { return std::make_unique<AmdProbe>(std::move(options)); }
 
-}  // namespace remuda
+}  // namespace remuda::probe

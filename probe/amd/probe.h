@@ -19,7 +19,7 @@
 
 #include "probe/probe.h"
 
-namespace remuda {
+namespace remuda::probe {
 
 struct AmdOptions {
   std::string sysfs = "/sys";
@@ -28,4 +28,4 @@ struct AmdOptions {
 
 std::unique_ptr<Probe> make_amd_probe(AmdOptions options = {});
 
-}  // namespace remuda
+}  // namespace remuda::probe

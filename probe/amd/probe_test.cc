@@ -7,7 +7,7 @@
 
 #include "probe/testing/tree.h"
 
-namespace remuda {
+namespace remuda::probe {
 namespace {
 
 using ::testing::Each;
@@ -233,4 +233,4 @@ TEST_F(AmdProbeTest, SurvivesGarbage) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::probe

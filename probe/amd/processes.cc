@@ -7,7 +7,7 @@
 #include "probe/process.h"
 #include "probe/sysfs.h"
 
-namespace remuda::amd {
+namespace remuda::probe::amd {
 namespace {
 
 KfdProcess read_process(const std::string& folder, int pid, const std::string& proc) {
@@ -65,4 +65,4 @@ std::vector<Process> users_of(const std::set<uint64_t>& gpu_ids, const std::vect
   return users;
 }
 
-}  // namespace remuda::amd
+}  // namespace remuda::probe::amd

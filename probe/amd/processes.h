@@ -9,7 +9,7 @@
 
 #include "device/device.h"
 
-namespace remuda::amd {
+namespace remuda::probe::amd {
 
 struct KfdProcess {
   Process process;                              ///< without the memory it holds
@@ -23,4 +23,4 @@ Reading<std::vector<KfdProcess>> read_processes(const std::string& sysfs, const 
 /// Those that hold memory of one of `gpu_ids`, or have a queue there; memory is the sum over these.
 std::vector<Process> users_of(const std::set<uint64_t>& gpu_ids, const std::vector<KfdProcess>& all);
 
-}  // namespace remuda::amd
+}  // namespace remuda::probe::amd

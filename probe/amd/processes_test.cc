@@ -4,7 +4,7 @@
 
 #include "base/testing/scratch_folder.h"
 
-namespace remuda::amd {
+namespace remuda::probe::amd {
 namespace {
 
 using ::testing::HasSubstr;
@@ -72,4 +72,4 @@ TEST_F(Processes, SurviveGarbage) {
 }
 
 }  // namespace
-}  // namespace remuda::amd
+}  // namespace remuda::probe::amd

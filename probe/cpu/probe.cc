@@ -6,7 +6,7 @@
 #include "probe/cpu/split.h"
 #include "probe/cpu/topology.h"
 
-namespace remuda {
+namespace remuda::probe {
 namespace {
 
 Reading<int> numa_reading(const cpu::CoreSet& set) {
@@ -52,4 +52,4 @@ class CpuProbe final : public Probe {
 
 std::unique_ptr<Probe> make_cpu_probe(int cpu_devices) { return std::make_unique<CpuProbe>(cpu_devices); }
 
-}  // namespace remuda
+}  // namespace remuda::probe

@@ -5,9 +5,9 @@
 
 #include "probe/probe.h"
 
-namespace remuda {
+namespace remuda::probe {
 
 /// `cpu_devices` as in ProbeOptions.
 std::unique_ptr<Probe> make_cpu_probe(int cpu_devices);
 
-}  // namespace remuda
+}  // namespace remuda::probe

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace remuda {
+namespace remuda::probe {
 namespace {
 
 using ::testing::HasSubstr;
@@ -40,4 +40,4 @@ TEST(CpuProbe, RefusesMoreDevicesThanCores) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::probe

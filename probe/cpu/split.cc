@@ -4,7 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
-namespace remuda::cpu {
+namespace remuda::probe::cpu {
 namespace {
 
 /// One core, and the node it is of.
@@ -84,4 +84,4 @@ Result<std::vector<CoreSet>> split_cores(const std::vector<Node>& nodes, int dev
   return sets;
 }
 
-}  // namespace remuda::cpu
+}  // namespace remuda::probe::cpu

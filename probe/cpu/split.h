@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "probe/cpu/topology.h"
 
-namespace remuda::cpu {
+namespace remuda::probe::cpu {
 
 /// The cores of one device.
 struct CoreSet {
@@ -24,4 +24,4 @@ struct CoreSet {
 /// An error that says how many are possible when there are fewer cores than `devices`.
 Result<std::vector<CoreSet>> split_cores(const std::vector<Node>& nodes, int devices);
 
-}  // namespace remuda::cpu
+}  // namespace remuda::probe::cpu

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <numeric>
 
-namespace remuda::cpu {
+namespace remuda::probe::cpu {
 namespace {
 
 using ::testing::Each;
@@ -170,4 +170,4 @@ INSTANTIATE_TEST_SUITE_P(Machines, EveryShape,
                                            std::vector{1, 1, 1, 1, 1, 1, 1, 1}, std::vector{16, 15, 16, 1}));
 
 }  // namespace
-}  // namespace remuda::cpu
+}  // namespace remuda::probe::cpu

@@ -6,7 +6,7 @@
 #include <hwloc.h>
 #include <memory>
 
-namespace remuda::cpu {
+namespace remuda::probe::cpu {
 namespace {
 
 using Topology = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
@@ -83,4 +83,4 @@ Result<CpuTopology> read_topology(const std::string& synthetic) {
   return found;
 }
 
-}  // namespace remuda::cpu
+}  // namespace remuda::probe::cpu

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace remuda::cpu {
+namespace remuda::probe::cpu {
 
 /// The logical CPUs (hardware threads) of one core, ascending.
 using Core = std::vector<int>;
@@ -28,4 +28,4 @@ struct CpuTopology {
 /// that hwloc makes of a synthetic description such as "numa:2 core:4 pu:2".
 Result<CpuTopology> read_topology(const std::string& synthetic = "");
 
-}  // namespace remuda::cpu
+}  // namespace remuda::probe::cpu

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <sched.h>
 
-namespace remuda::cpu {
+namespace remuda::probe::cpu {
 namespace {
 
 using ::testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST(LiveTopology, KnowsModelAndMemory) {
 }
 
 }  // namespace
-}  // namespace remuda::cpu
+}  // namespace remuda::probe::cpu

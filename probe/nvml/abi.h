@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 /// What every call returns. An enum there; the values used here:
 using Code = int;
@@ -144,4 +144,4 @@ inline constexpr unsigned kMaxNvLinks = 36;
 inline constexpr uint64_t kEventXid = 0x8;
 inline constexpr unsigned kGpmSmActive = 2, kGpmSmOccupancy = 3, kGpmTensorActive = 5, kGpmDramActive = 10;
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

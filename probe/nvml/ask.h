@@ -13,7 +13,7 @@
 #include "probe/nvml/lib.h"
 #include "probe/nvml/map.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 template <typename T>
 inline constexpr bool kIsReading = false;
@@ -77,4 +77,4 @@ inline Reading<double> share(std::string_view what, unsigned percent) {
   return percent / 100.0;
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 constexpr int kSocket = 3;
@@ -137,4 +137,4 @@ bool Child::end() {
   return true;
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

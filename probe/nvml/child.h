@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/result.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 class Child {
  public:
@@ -52,4 +52,4 @@ class Child {
   std::string heard_, fate_;
 };
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

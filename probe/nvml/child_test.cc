@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 using ::testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(Child, IsEndedWithItsObject) {
 }
 
 }  // namespace
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -5,7 +5,7 @@
 
 #include "probe/nvml/ask.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 constexpr const char* kGpmCounters = "profiling counters";
@@ -63,4 +63,4 @@ void Gpm::read(const Lib& lib, Handle gpu, unsigned instance, double now_s, Stat
   status.dram_active = metric(request, 3);
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -4,7 +4,7 @@
 #include "device/device.h"
 #include "probe/nvml/lib.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 class Gpm {
  public:
@@ -21,4 +21,4 @@ class Gpm {
   double taken_s_ = -1;                            ///< of `earlier_`; negative = never
 };
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 template <typename Prototype>
@@ -39,4 +39,4 @@ Result<Lib> load_lib(const std::string& file) {
   return lib;
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

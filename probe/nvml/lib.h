@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "probe/nvml/abi.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 // X(field, prototype, symbols newest first). Symbols on one line write the same struct, or a beginning of it.
 #define REMUDA_NVML_SYMBOLS(X)                                                                                      \
@@ -96,4 +96,4 @@ struct Lib {
 /// Opens the library for the rest of the process's life. The error is the sentence that says why there is none.
 Result<Lib> load_lib(const std::string& file);
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

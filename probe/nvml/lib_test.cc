@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 using ::testing::HasSubstr;
@@ -27,4 +27,4 @@ TEST(LoadLib, TellsWhyAFileIsNoLibrary) {
 }
 
 }  // namespace
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "device/pci_address.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 struct Failure {
@@ -201,4 +201,4 @@ std::optional<std::string> profile_of(const Attributes& attributes, int64_t memo
   return fmt::format("{}{}g.{:.0f}gb", slices, gpu, std::round(gigabytes));
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

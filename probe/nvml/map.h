@@ -10,7 +10,7 @@
 #include "device/inventory.h"
 #include "probe/nvml/abi.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 /// Why a call failed: "power: not offered by this device". `what` is what was asked for.
 Missing why(Code code, std::string_view what);
@@ -55,4 +55,4 @@ std::optional<int> nvlink_generation(std::optional<Capability> capability, unsig
 /// in eighths, in whole GB. `memory_bytes` is the GPU's.
 std::optional<std::string> profile_of(const Attributes& attributes, int64_t memory_bytes);
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

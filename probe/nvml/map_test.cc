@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 using ::testing::ElementsAre;
@@ -147,4 +147,4 @@ TEST(Profile, IsNothingWithoutSizes) {
 }
 
 }  // namespace
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -5,7 +5,7 @@
 #include "probe/nvml/read_device.h"
 #include "probe/sysfs.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 constexpr unsigned kMaxPartitions = 64;
@@ -82,4 +82,4 @@ std::vector<Device> read_partitions(const Context& context, OpenGpu& gpu, const 
   return partitions;
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -7,7 +7,7 @@
 #include "device/pci_address.h"
 #include "probe/sysfs.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 std::string pci_file(const KernelFiles& files, const std::string& pci, const char* name) {
@@ -63,4 +63,4 @@ std::vector<std::string> driven_addresses(const KernelFiles& files) {
   return addresses;
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

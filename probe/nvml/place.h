@@ -6,7 +6,7 @@
 
 #include "device/reading.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 /// Where the kernel's files are; tests have their own.
 struct KernelFiles {
@@ -25,4 +25,4 @@ Reading<std::string> module_version(const KernelFiles& files);
 /// The PCI addresses the kernel module drives, ascending, whether or not they answer.
 std::vector<std::string> driven_addresses(const KernelFiles& files);
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -3,7 +3,7 @@
 #include "base/env.h"
 #include "probe/nvml/watched.h"
 
-namespace remuda {
+namespace remuda::probe {
 namespace {
 
 constexpr double kStepSeconds = 5;
@@ -39,4 +39,4 @@ std::unique_ptr<Probe> make_nvml_probe(NvmlOptions options) {
   return std::make_unique<nvml::Watched>(std::move(options), [library] { return nvml::load_lib(library); });
 }
 
-}  // namespace remuda
+}  // namespace remuda::probe

@@ -13,7 +13,7 @@
 
 #include "probe/probe.h"
 
-namespace remuda {
+namespace remuda::probe {
 
 struct NvmlOptions {
   std::string library = "libnvidia-ml.so.1";
@@ -25,4 +25,4 @@ struct NvmlOptions {
 
 std::unique_ptr<Probe> make_nvml_probe(NvmlOptions options = {});
 
-}  // namespace remuda
+}  // namespace remuda::probe

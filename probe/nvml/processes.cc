@@ -7,7 +7,7 @@
 
 #include "probe/nvml/ask.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 constexpr size_t kSmall = 16, kUsual = 24, kLarge = 32;
@@ -127,4 +127,4 @@ void add_busy(const Lib& lib, Handle handle, std::vector<Process>& processes) {
   }
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -9,7 +9,7 @@
 #include "device/device.h"
 #include "probe/nvml/lib.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 /// How long the records of this driver are: 16, 24 or 32 bytes (abi.h, ProcessInfo). Under one and the same symbol some
 /// drivers of the 535 series write 32; they are told by having nvmlDeviceGetConfComputeMemSizeInfo and not
@@ -30,4 +30,4 @@ Reading<std::vector<Process>> read_processes(const Lib& lib, Handle handle, unsi
 /// known.
 void add_busy(const Lib& lib, Handle handle, std::vector<Process>& processes);
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

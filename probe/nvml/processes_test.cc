@@ -6,7 +6,7 @@
 
 #include "probe/nvml/testing/fake_lib.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 using ::testing::ElementsAre;
@@ -132,4 +132,4 @@ TEST_F(Processes, BusyIsMissingWithoutSamplesAndWithoutTheCall) {
 }
 
 }  // namespace
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

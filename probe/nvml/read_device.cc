@@ -7,7 +7,7 @@
 #include "probe/nvml/ask.h"
 #include "probe/nvml/processes.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 constexpr double kMilli = 1e-3;
@@ -199,4 +199,4 @@ Device read_gpu(const Context& context, OpenGpu& gpu) {
   return device;
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

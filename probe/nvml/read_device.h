@@ -12,7 +12,7 @@
 #include "probe/nvml/place.h"
 #include "probe/nvml/xid.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 /// A GPU that could be opened, and what must be kept of it from one reading to the next.
 struct OpenGpu {
@@ -44,4 +44,4 @@ void read_memory(const Lib& lib, Handle handle, Device& device);
 /// Cores and NUMA node, as far as they are not known, from what the kernel says of the device's PCI address.
 void fill_place(const KernelFiles& files, Device& device);
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -5,7 +5,7 @@
 
 #include "probe/nvml/testing/fake_lib.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 using ::testing::ElementsAre;
@@ -252,4 +252,4 @@ TEST_F(Partitions, AWholeGpuHasNone) {
 }
 
 }  // namespace
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -4,7 +4,7 @@
 
 #include "probe/nvml/ask.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 constexpr const char* kNvlinks = "NVLinks";
@@ -119,4 +119,4 @@ Link read_link(const Lib& lib, const LinkEnd& a, const LinkEnd& b) {
   return link;
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -11,7 +11,7 @@
 #include "probe/nvml/map.h"
 #include "probe/nvml/place.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 /// One active NVLink of a GPU.
 struct Port {
@@ -47,4 +47,4 @@ Link read_link(const Lib& lib, const LinkEnd& a, const LinkEnd& b);
 /// number of links; unless `apart`, the driver saying that no NVLink leads from one to the other. Pure.
 void fabric_link(const LinkEnd& a, const LinkEnd& b, bool apart, Link& link);
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

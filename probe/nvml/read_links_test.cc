@@ -6,7 +6,7 @@
 #include "base/testing/scratch_folder.h"
 #include "probe/nvml/testing/fake_lib.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 constexpr const char* kSwitch = "0000:c3:00.0";
@@ -177,4 +177,4 @@ TEST_F(ReadLinks, OfAGpuThatWasNotOpenedSayWhy) {
 }
 
 }  // namespace
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

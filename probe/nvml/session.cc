@@ -11,7 +11,7 @@
 #include "probe/process.h"
 #include "probe/sysfs.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 constexpr unsigned kMaxGpus = 256;
@@ -183,4 +183,4 @@ void serve(int socket, const std::function<Result<Lib>()>& load, const KernelFil
   while (heard && ::recv(socket, &request, 1, 0) == 1) say(to_line(to_json(session.read())));
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

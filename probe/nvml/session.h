@@ -14,7 +14,7 @@
 #include "probe/nvml/read_device.h"
 #include "probe/nvml/read_links.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 /// What an earlier child did not survive, and this one must not touch.
 struct Avoid {
@@ -53,4 +53,4 @@ class Session {
 /// The child's whole life. `load` gives the library.
 void serve(int socket, const std::function<Result<Lib>()>& load, const KernelFiles& files, const Avoid& avoid);
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

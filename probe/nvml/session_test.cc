@@ -6,7 +6,7 @@
 
 #include "probe/nvml/testing/fake_lib.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 using ::testing::ElementsAre;
@@ -66,4 +66,4 @@ TEST_F(OneSession, BoundsACountThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "probe/sysfs.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 constexpr std::string_view kReady = "ready", kUnviable = "unviable ", kOpen = "open ", kProcesses = "processes";
@@ -157,4 +157,4 @@ Result<Finding> Watched::find() {
   }
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

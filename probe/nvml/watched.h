@@ -13,7 +13,7 @@
 #include "probe/nvml/probe.h"
 #include "probe/nvml/session.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 class Watched final : public Probe {
  public:
@@ -51,4 +51,4 @@ class Watched final : public Probe {
   std::vector<Child> dying_;  ///< killed and not gone yet
 };
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -13,7 +13,7 @@
 #include "base/testing/scratch_folder.h"
 #include "probe/nvml/testing/fake_lib.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 using ::testing::ElementsAre;
@@ -257,4 +257,4 @@ TEST(NvmlProbe, RefusesAWrongTimeout) {
 }
 
 }  // namespace
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

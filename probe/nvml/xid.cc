@@ -2,7 +2,7 @@
 
 #include "probe/nvml/ask.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 namespace {
 
 constexpr const char* kWhat = "fatal errors";
@@ -51,4 +51,4 @@ Reading<int> XidWatch::of_instance(unsigned instance) const {
   return own == by_instance_.end() ? last_of_all_ : own->second;
 }
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

@@ -7,7 +7,7 @@
 #include "device/reading.h"
 #include "probe/nvml/lib.h"
 
-namespace remuda::nvml {
+namespace remuda::probe::nvml {
 
 /// Each GPU has an event set of its own, so that a set that fails says nothing of other GPUs.
 class XidWatch {
@@ -28,4 +28,4 @@ class XidWatch {
   Reading<int> answer_;
 };
 
-}  // namespace remuda::nvml
+}  // namespace remuda::probe::nvml

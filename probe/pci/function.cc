@@ -6,7 +6,7 @@
 #include "device/pci_address.h"
 #include "probe/sysfs.h"
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 namespace {
 
 Reading<int> read_numa_node(const std::string& folder, const std::string& address) {
@@ -35,4 +35,4 @@ std::optional<uint32_t> read_hex(const std::string& path) {
   return parse_number<uint32_t>(std::string_view(text.value()).substr(2), 16);
 }
 
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

@@ -7,7 +7,7 @@
 #include "device/reading.h"
 #include "probe/pci/path.h"
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 
 struct Function {
   std::string folder;   ///< its real path in sysfs
@@ -23,4 +23,4 @@ std::optional<Function> read_function(const std::string& path);
 /// A file with a number as the PCI core writes it: 0x10de.
 std::optional<uint32_t> read_hex(const std::string& path);
 
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

@@ -9,7 +9,7 @@
 #include "probe/pci/function.h"
 #include "probe/sysfs.h"
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 namespace {
 
 constexpr uint32_t kAmd = 0x1002;
@@ -117,4 +117,4 @@ std::optional<Gpu> read_gpu(const std::string& path) {
   return gpu;
 }
 
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

@@ -8,7 +8,7 @@
 #include "device/device.h"
 #include "probe/pci/path.h"
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 
 struct Gpu {
   Device device;  ///< its id is its PCI address; the model is left to who knows names
@@ -19,4 +19,4 @@ struct Gpu {
 /// The GPU at a folder of /sys/bus/pci/devices; nothing when what is there is none. See probe/pci/probe.h.
 std::optional<Gpu> read_gpu(const std::string& path);
 
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

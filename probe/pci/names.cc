@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 namespace {
 
 constexpr size_t kLongestLine = 1024;
@@ -44,4 +44,4 @@ std::optional<std::string> find_name(std::istream& list, uint16_t vendor, uint16
   return std::nullopt;
 }
 
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

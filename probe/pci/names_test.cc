@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <sstream>
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 namespace {
 
 constexpr const char* kList =
@@ -47,4 +47,4 @@ TEST(FindName, EndsWithAListThatIsNone) {
 }
 
 }  // namespace
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

@@ -7,7 +7,7 @@
 #include "probe/pci/function.h"
 #include "probe/sysfs.h"
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 namespace {
 
 /// The function behind an entry of a device class; a paravirtual device hangs below its function.
@@ -35,4 +35,4 @@ std::vector<NicAt> find_nics(const std::string& sysfs) {
   return nics;
 }
 
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

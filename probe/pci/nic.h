@@ -7,7 +7,7 @@
 #include "device/inventory.h"
 #include "probe/pci/path.h"
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 
 struct NicAt {
   Nic nic;
@@ -18,4 +18,4 @@ struct NicAt {
 /// (eth0). Virtual interfaces and virtual functions are left out.
 std::vector<NicAt> find_nics(const std::string& sysfs);
 
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "probe/sysfs.h"
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 namespace {
 
 Missing not_told(const std::string& path, const char* what) {
@@ -52,4 +52,4 @@ std::vector<NumaNode> find_numa_nodes(const std::string& sysfs) {
   return nodes;
 }
 
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

@@ -6,9 +6,9 @@
 
 #include "device/inventory.h"
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 
 /// From /sys/devices/system/node; none when the kernel shows none.
 std::vector<NumaNode> find_numa_nodes(const std::string& sysfs);
 
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "device/pci_address.h"
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 
 std::optional<Place> place_of(std::string_view real_path) {
   const std::vector<std::string> names = split(real_path, '/');
@@ -34,4 +34,4 @@ Path path_between(const Place& a, const Place& b, bool one_numa_node) {
   return a.numa_node == b.numa_node ? Path::node : Path::sys;
 }
 
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

@@ -8,7 +8,7 @@
 
 #include "device/inventory.h"
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 
 /// Bridges of the card itself are not among `bridges`: whoever makes a Place takes them off.
 struct Place {
@@ -24,4 +24,4 @@ std::optional<Place> place_of(std::string_view real_path);
 /// By the rule of probe/pci/probe.h.
 Path path_between(const Place& a, const Place& b, bool one_numa_node);
 
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace remuda::pci {
+namespace remuda::probe::pci {
 namespace {
 
 using ::testing::ElementsAre;
@@ -73,4 +73,4 @@ TEST(PathBetween, OneBusNumberInTwoDomainsIsNoHostBridge) {
 }
 
 }  // namespace
-}  // namespace remuda::pci
+}  // namespace remuda::probe::pci

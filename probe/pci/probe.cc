@@ -11,7 +11,7 @@
 #include "probe/pci/numa.h"
 #include "probe/sysfs.h"
 
-namespace remuda {
+namespace remuda::probe {
 namespace {
 
 using pci::Gpu;
@@ -30,8 +30,8 @@ class PciProbe final : public Probe {
 
   Result<Finding> find() override {
     Finding finding;
-    const std::vector<Gpu> gpus = find_gpus(finding.reason);
-    const std::vector<NicAt> nics = pci::find_nics(options_.sysfs);
+    const std::vector<probe::pci::Gpu> gpus = find_gpus(finding.reason);
+    const std::vector<probe::pci::NicAt> nics = pci::find_nics(options_.sysfs);
     finding.numa = pci::find_numa_nodes(options_.sysfs);
     const bool one_node = finding.numa.size() <= 1;
     for (size_t i = 0; i < gpus.size(); ++i) {
@@ -39,18 +39,18 @@ class PciProbe final : public Probe {
         finding.links.push_back({gpus[i].device.id, other, pci::path_between(gpus[i].place, place, one_node)});
       };
       for (size_t k = i + 1; k < gpus.size(); ++k) link(gpus[k].device.id, gpus[k].place);
-      for (const NicAt& nic : nics) link(nic.nic.name, nic.place);
+      for (const probe::pci::NicAt& nic : nics) link(nic.nic.name, nic.place);
       finding.devices.push_back(gpus[i].device);
     }
-    for (const NicAt& nic : nics) finding.nics.push_back(nic.nic);
+    for (const probe::pci::NicAt& nic : nics) finding.nics.push_back(nic.nic);
     return finding;
   }
 
  private:
   std::string folder() const { return options_.sysfs + "/bus/pci/devices"; }
 
-  std::vector<Gpu> find_gpus(std::string& reason) {
-    std::vector<Gpu> gpus;
+  std::vector<probe::pci::Gpu> find_gpus(std::string& reason) {
+    std::vector<probe::pci::Gpu> gpus;
     const std::vector<std::string> functions = sysfs::entries(folder());
     if (functions.size() == sysfs::kMaxEntries)
       reason = fmt::format("only {} of the PCI devices in {} were looked at", functions.size(), folder());
@@ -63,7 +63,7 @@ class PciProbe final : public Probe {
     return gpus;
   }
 
-  const std::string& model_of(const Gpu& gpu) {
+  const std::string& model_of(const probe::pci::Gpu& gpu) {
     std::string& model = models_[{gpu.vendor_id, gpu.device_id}];
     if (!model.empty()) return model;
     const std::string numbers = fmt::format("GPU {:04x}:{:04x}", gpu.vendor_id, gpu.device_id);
@@ -71,7 +71,7 @@ class PciProbe final : public Probe {
     return model;
   }
 
-  std::optional<std::string> listed_name(const Gpu& gpu) const {
+  std::optional<std::string> listed_name(const probe::pci::Gpu& gpu) const {
     for (const std::string& path : options_.names) {
       std::error_code error;
       if (!std::filesystem::is_regular_file(path, error)) continue;
@@ -89,4 +89,4 @@ class PciProbe final : public Probe {
 
 std::unique_ptr<Probe> make_pci_probe(PciOptions options) { return std::make_unique<PciProbe>(std::move(options)); }
 
-}  // namespace remuda
+}  // namespace remuda::probe

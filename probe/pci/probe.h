@@ -25,7 +25,7 @@
 
 #include "probe/probe.h"
 
-namespace remuda {
+namespace remuda::probe {
 
 struct PciOptions {
   std::string sysfs = "/sys";
@@ -35,4 +35,4 @@ struct PciOptions {
 
 std::unique_ptr<Probe> make_pci_probe(PciOptions options = {});
 
-}  // namespace remuda
+}  // namespace remuda::probe

@@ -7,7 +7,7 @@
 
 #include "probe/testing/tree.h"
 
-namespace remuda {
+namespace remuda::probe {
 namespace {
 
 using ::testing::ElementsAre;
@@ -280,4 +280,4 @@ TEST_F(PciProbeTest, ReadsAfreshWhenAGpuIsGone) {
 }
 
 }  // namespace
-}  // namespace remuda
+}  // namespace remuda::probe

@@ -7,7 +7,7 @@
 
 #include "base/testing/scratch_folder.h"
 
-namespace remuda {
+namespace remuda::probe {
 
 class MadeTree : public ScratchFolder {
  public:
@@ -23,4 +23,4 @@ class MadeTree : public ScratchFolder {
   }
 };
 
-}  // namespace remuda
+}  // namespace remuda::probe

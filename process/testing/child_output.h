@@ -9,7 +9,7 @@
 
 #include "process/child.h"
 
-namespace remuda {
+namespace remuda::process {
 
 constexpr int kTestPatience_ms = 20'000;
 
@@ -48,4 +48,4 @@ inline ChildProcess family(const Environment& environment = {}) {
   return std::move(*process);
 }
 
-}  // namespace remuda
+}  // namespace remuda::process

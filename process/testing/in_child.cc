@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/file.h"
 
-namespace remuda {
+namespace remuda::process {
 
 ChildEnd in_child(const std::function<std::string(const Say& say)>& work) {
   int ends[2];
@@ -38,4 +38,4 @@ ChildEnd with_own_mounts(const std::function<std::string()>& work) {
   });
 }
 
-}  // namespace remuda
+}  // namespace remuda::process

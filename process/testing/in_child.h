@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-namespace remuda {
+namespace remuda::process {
 
 struct ChildEnd {
   int status = 0;    ///< as waitpid() gives it
@@ -19,4 +19,4 @@ ChildEnd in_child(const std::function<std::string(const Say& say)>& work);
 /// The same in a child whose mounts are its own; "skip: why" where this process may not have such.
 ChildEnd with_own_mounts(const std::function<std::string()>& work);
 
-}  // namespace remuda
+}  // namespace remuda::process

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 enum Code : int {
   kSuccess = 0,
@@ -174,6 +174,6 @@ enum ClockType : unsigned { kGraphicsClock = 0, kSmClock = 1, kMemoryClock = 2 }
 enum RemoteType : unsigned { kRemoteGpu = 0, kRemoteSwitch = 2 };
 inline constexpr unsigned kMaxNvlinks = 36;
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml
 
 #define NVML_EXPORT extern "C" __attribute__((visibility("default")))

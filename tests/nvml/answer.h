@@ -8,7 +8,7 @@
 
 #include "tests/nvml/session.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 inline Code code_of(const Missing& missing) {
   switch (missing.reason) {
@@ -62,4 +62,4 @@ inline Code give_reading(const Reading<std::string>& reading, char* out, unsigne
   return give_text(std::string_view(reading.value()), out, length);
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -8,7 +8,7 @@
 
 #include "device/fields.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 /// Fields that no NVML tells, or that a recording words in its own way.
@@ -108,4 +108,4 @@ std::vector<std::string> disagreements(const Inventory& recorded, const Inventor
   return comparison.lines();
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -6,7 +6,7 @@
 
 #include "device/inventory.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 /// The GPUs, then the partitions, in the order of the inventory.
 std::vector<Device> gpus_of(const Inventory& machine);
@@ -16,4 +16,4 @@ std::vector<Device> gpus_of(const Inventory& machine);
 /// missing for the same reason, in whatever words.
 std::vector<std::string> disagreements(const Inventory& recorded, const Inventory& shown);
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 using ::testing::ElementsAre;
@@ -57,4 +57,4 @@ TEST(Compare, FindsWhatIsNotShown) {
 }
 
 }  // namespace
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

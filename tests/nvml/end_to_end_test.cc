@@ -10,7 +10,7 @@
 #include "tests/nvml/compare.h"
 #include "tests/nvml/library.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 using ::testing::HasSubstr;
@@ -21,7 +21,7 @@ const std::string kMachines = REMUDA_MACHINES;
 const std::string kMigMachine = kMachines + "/made-mig-a100.json";
 const std::string kEightGpus = kMachines + "/nv-hgxh100-8gpu-8nic.json";
 
-Environment environment_of(const std::string& file, const std::string& faults, const std::string& variant) {
+process::Environment environment_of(const std::string& file, const std::string& faults, const std::string& variant) {
   return {{"LD_LIBRARY_PATH", library_folder(variant)},
           {env::test_nvml.name, file},
           {env::test_nvml_faults.name, faults},
@@ -240,4 +240,4 @@ TEST(NvmlProbe, AgreesWithAnotherReader) {
 }
 
 }  // namespace
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

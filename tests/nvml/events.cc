@@ -8,7 +8,7 @@
 
 #include "tests/nvml/answer.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 struct EventSet {
   std::mutex mutex;
@@ -89,4 +89,4 @@ NVML_EXPORT Code nvmlEventSetWait(EventSet* set, EventData* data, unsigned timeo
   return kSuccess;
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 bool read_number(std::string_view text, int& value) {
@@ -51,4 +51,4 @@ Result<Faults> parse_faults(std::string_view text) {
   return faults;
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

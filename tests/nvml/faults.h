@@ -20,7 +20,7 @@
 #include "base/result.h"
 #include "tests/nvml/abi.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 struct Faults {
   std::set<int> lost, denied, hang, crash;
@@ -32,4 +32,4 @@ struct Faults {
 /// An empty text is no fault at all; an unknown entry is a usage error.
 Result<Faults> parse_faults(std::string_view text);
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -1,7 +1,7 @@
 // The profiling counters of Hopper and newer: there when the recording knows how busy the multiprocessors are.
 #include "tests/nvml/answer.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 /// What a sample was taken of.
 struct GpmSample {
@@ -86,4 +86,4 @@ NVML_EXPORT Code nvmlGpmMetricsGet(GpmMetrics* metrics) {
   return kSuccess;
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -5,7 +5,7 @@
 #include "device/pci_address.h"
 #include "tests/nvml/answer.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 Code fault_of(const Gpu& gpu) {
@@ -109,4 +109,4 @@ NVML_EXPORT Code nvmlDeviceGetSerial(Handle handle, char* serial, unsigned lengt
   return ask(handle, serial, [&](const Gpu& gpu) { return give_reading(gpu.device.serial, serial, length); });
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -7,7 +7,7 @@
 #include "tests/nvml/answer.h"
 #include "tests/nvml/pci.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 struct Address {
@@ -194,4 +194,4 @@ NVML_EXPORT Code nvmlDeviceGetNumaNodeId(Handle handle, unsigned* node) {
   return ask(handle, node, [](const Gpu&) { return kNotSupported; });
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "tests/nvml/library.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 using ::testing::AnyOf;
@@ -52,7 +52,7 @@ class Isolation : public testing::Test {
         GTEST_SKIP() << "this user may make no device files";
       ::chmod(path.c_str(), 0666);
     }
-    if (remuda::run({"/bin/sh", "-c", kLook}, environment()).out != kAllOpen)
+    if (tests::run({"/bin/sh", "-c", kLook}, environment()).out != kAllOpen)
       GTEST_SKIP() << "device files do not work in " << folder_.path("");
     folder_.write("machine.json", to_pretty(to_json(machine())));
     std::filesystem::create_directory(folder_.path("state"));
@@ -79,7 +79,7 @@ class Isolation : public testing::Test {
     return machine;
   }
 
-  Environment environment() const {
+  process::Environment environment() const {
     return {{"LD_LIBRARY_PATH", library_folder("current")},
             {env::test_nvml.name, folder_.path("machine.json")},
             {"XDG_STATE_HOME", folder_.path("state")},
@@ -89,7 +89,7 @@ class Isolation : public testing::Test {
   Finished run(const std::vector<std::string>& before, const std::vector<std::string>& flags,
                const std::string& script = kLook) const {
     const auto argv = joined(joined(before, {REMUDA_PROGRAM, "run", "--device", machine().devices[1].id}), flags);
-    return remuda::run(joined(argv, {"--", "/bin/sh", "-c", script}), environment());
+    return tests::run(joined(argv, {"--", "/bin/sh", "-c", script}), environment());
   }
   /// What --dry-run says of it.
   std::string promise(const std::vector<std::string>& before) const { return run(before, {"--dry-run"}).out; }
@@ -133,13 +133,12 @@ TEST_F(Isolation, LetsAJobThatHasEverythingStartOthers) {
   if (std::filesystem::exists("/dev/dri") || std::filesystem::exists("/dev/nvidia0"))
     GTEST_SKIP() << "this machine has GPUs beside those";
   const std::string inner = fmt::format("'{}' run --cpu -- echo started", REMUDA_PROGRAM);
-  const Finished finished =
-      remuda::run({REMUDA_PROGRAM, "run", "-n", "3", "--", "/bin/sh", "-c", inner}, environment());
+  const Finished finished = tests::run({REMUDA_PROGRAM, "run", "-n", "3", "--", "/bin/sh", "-c", inner}, environment());
   EXPECT_EQ(finished.out, "started\n") << finished;
 }
 
 TEST_F(Isolation, IsRefusedWhereNothingIsPermitted) {
-  if (!remuda::run(joined(kNobody, {REMUDA_PROGRAM, "--version"})).exit.ok())
+  if (!tests::run(joined(kNobody, {REMUDA_PROGRAM, "--version"})).exit.ok())
     GTEST_SKIP() << "the user nobody cannot start remuda from where it is";
   EXPECT_THAT(promise(kNobody), HasSubstr("held by a process group; devices that were not granted are hidden by"));
   const Finished refused = run(kNobody, {"--isolate"});
@@ -153,7 +152,7 @@ TEST_F(Isolation, IsRefusedWhereNothingIsPermitted) {
 }
 
 TEST_F(Isolation, IsHalfThereInADelegatedCgroup) {
-  if (!remuda::run(joined(kNobody, {REMUDA_PROGRAM, "--version"})).exit.ok())
+  if (!tests::run(joined(kNobody, {REMUDA_PROGRAM, "--version"})).exit.ok())
     GTEST_SKIP() << "the user nobody cannot start remuda from where it is";
   const auto before = joined({"/bin/sh", "-c", kDelegated, fmt::format("remuda-test-{}", ::getpid())}, kNobody);
   const std::string told = promise(before);
@@ -170,4 +169,4 @@ TEST_F(Isolation, NeedsTheMachineItself) {
 }
 
 }  // namespace
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -6,7 +6,7 @@
 
 #include "base/env.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 std::string library_folder(const std::string& variant) { return std::string(TEST_NVML_FOLDER) + "/" + variant; }
 
@@ -28,4 +28,4 @@ Handle Library::gpu(unsigned index) const {
   return handle;
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -7,7 +7,7 @@
 #include "tests/nvml/abi.h"
 #include "tests/program.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 /// The folder of one build of the library: current, conf or old.
 std::string library_folder(const std::string& variant);
@@ -37,4 +37,4 @@ class Library {
   void* library_ = nullptr;
 };
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <map>
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 constexpr int64_t kTestGiB = int64_t{1} << 30;
@@ -345,4 +345,4 @@ TEST(TestNvml, HasCountersWhereTheyAreRecorded) {
 }
 
 }  // namespace
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -2,7 +2,7 @@
 #include "tests/nvml/answer.h"
 #include "tests/nvml/pci.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 enum PeerStatus : unsigned { kOk, kChipset, kGpu, kTopology, kDisabled, kNoPeers, kUnknownPeers };
 
@@ -145,4 +145,4 @@ NVML_EXPORT Code nvmlDeviceGetNvLinkRemotePciInfo_v2(Handle handle, unsigned lin
   return give_remote_pci(handle, link, pci);
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "tests/nvml/ports.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
@@ -86,4 +86,4 @@ bool Machine::owns(Handle handle) const {
   });
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -13,7 +13,7 @@
 #include "device/inventory.h"
 #include "tests/nvml/abi.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 /// One NVLink of a GPU: where it leads.
 struct Port {
@@ -54,4 +54,4 @@ class Machine {
   std::vector<std::unique_ptr<Gpu>> gpus_;
 };
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

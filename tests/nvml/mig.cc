@@ -3,7 +3,7 @@
 
 #include "tests/nvml/answer.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 constexpr unsigned kMostInstances = 7;
@@ -105,4 +105,4 @@ NVML_EXPORT Code nvmlDeviceGetAttributes_v2(Handle handle, Attributes* attribute
   return give_attributes(handle, attributes);
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <map>
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 constexpr int kSwitchesPerIsland = 6;
@@ -125,4 +125,4 @@ std::vector<std::vector<Port>> ports_of(const Machine& machine) {
   return ports;
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

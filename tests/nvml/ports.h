@@ -5,7 +5,7 @@
 
 #include "tests/nvml/machine.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 /// The ports of every GPU. GPUs that fabric links connect form an island. An island is wired through switches of its
 /// own when the recording says so, when it has six GPUs or more with the same number of links between all of them, or
@@ -13,4 +13,4 @@ namespace remuda::testnvml {
 /// one link more that is not active, as on a board whose bridge is absent.
 std::vector<std::vector<Port>> ports_of(const Machine& machine);
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

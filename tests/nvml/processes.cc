@@ -5,7 +5,7 @@
 
 #include "tests/nvml/answer.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 using Newest = REMUDA_NEWEST_PROCESS;
@@ -141,4 +141,4 @@ NVML_EXPORT Code nvmlDeviceGetProcessesUtilizationInfo(Handle handle, ProcessSam
   });
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

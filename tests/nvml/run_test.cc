@@ -14,7 +14,7 @@
 #include "tests/job_fixture.h"
 #include "tests/nvml/library.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 using testing::AllOf;
@@ -35,7 +35,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 class RunLive : public JobTest {
  protected:
   void SetUp() override {
-    const auto folder = pool_folder("");
+    const auto folder = pool::pool_folder("");
     if (folder && folder->starts_with("/var/"))
       GTEST_SKIP() << "this machine has a pool for all its users: " << *folder;
     const std::string file = REMUDA_MACHINES "/nv-hgxh100-8gpu-8nic.json";
@@ -52,8 +52,8 @@ class RunLive : public JobTest {
   }
 
   std::vector<std::string> machine() const override { return {}; }
-  Environment environment() const override {
-    Environment environment = JobTest::environment();
+  process::Environment environment() const override {
+    process::Environment environment = JobTest::environment();
     environment.insert(environment.end(), {{"LD_LIBRARY_PATH", library_folder("current")},
                                            {env::test_nvml.name, folder_.path("machine.json")},
                                            {env::test_nvml_faults.name, faults_},
@@ -184,4 +184,4 @@ TEST_F(RunLive, WaitsForADeviceThatMustBeReset) {
 }
 
 }  // namespace
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

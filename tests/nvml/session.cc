@@ -7,7 +7,7 @@
 
 #include "base/env.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 constexpr std::chrono::minutes kHang{10};
@@ -64,4 +64,4 @@ Code admit(Handle handle) {
   return kSuccess;
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -10,7 +10,7 @@
 #include "tests/nvml/faults.h"
 #include "tests/nvml/machine.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 class Session {
  public:
@@ -37,4 +37,4 @@ class Session {
 /// null handle is an invalid argument; one that the library never gave out crashes, as the real library does.
 Code admit(Handle handle);
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 constexpr int64_t kShareGiB = int64_t{1} << 30;
@@ -104,7 +104,7 @@ Finished Share::run(std::vector<std::string> flags, const std::string& script) c
   return begin(std::move(flags), script)->finish();
 }
 
-Environment Share::environment() const {
+process::Environment Share::environment() const {
   return {{"LD_LIBRARY_PATH", library_folder("current")},
           {env::test_nvml.name, folder_.path("machine.json")},
           {env::test_nvml_faults.name, ""},
@@ -115,7 +115,7 @@ Environment Share::environment() const {
 }
 
 Json Share::leases() const {
-  const Finished ps = remuda::run({REMUDA_PROGRAM, "ps", "--json"}, environment());
+  const Finished ps = tests::run({REMUDA_PROGRAM, "ps", "--json"}, environment());
   return parse_json(ps.out, "ps").value_or(Json{})["leases"];
 }
 
@@ -140,4 +140,4 @@ std::vector<pid_t> Share::daemons() const {
   return found;
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "tests/nvml/library.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 
 /// GPU-0000000N, of 40 GiB.
 Device gpu(int index);
@@ -31,7 +31,7 @@ class Share : public testing::Test {
   void play(const std::vector<Device>& devices) const;
   std::unique_ptr<RunningProgram> begin(std::vector<std::string> flags, const std::string& script) const;
   Finished run(std::vector<std::string> flags, const std::string& script) const;
-  Environment environment() const;
+  process::Environment environment() const;
 
   Json leases() const;
   bool comes(const std::string& file) const;
@@ -42,4 +42,4 @@ class Share : public testing::Test {
   ScratchFolder folder_;
 };
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

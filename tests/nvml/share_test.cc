@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 using ::testing::AllOf;
@@ -172,7 +172,7 @@ TEST_F(Share, TakesTheFreeInstanceThatFitsTightest) {
 TEST_F(Share, PlaceTellsBeforehandHowItWillBeShared) {
   const auto notes = [&](std::vector<std::string> request) {
     request.insert(request.begin(), {REMUDA_PROGRAM, "place", "--json"});
-    const Finished place = remuda::run(request, environment());
+    const Finished place = tests::run(request, environment());
     return to_line(parse_json(place.out, "place").value_or(Json{})["explanation"]["notes"]);
   };
   EXPECT_THAT(notes({"--share", "30%"}), HasSubstr("through MPS"));
@@ -238,4 +238,4 @@ TEST_F(Share, TheNextToComeByStopsADaemonWhoseJobWasKilledWhole) {
 }
 
 }  // namespace
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -5,7 +5,7 @@
 
 #include "tests/nvml/answer.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 struct MemoryUse {
@@ -225,4 +225,4 @@ NVML_EXPORT Code nvmlDeviceGetRemappedRows(Handle handle, unsigned* corrected, u
   });
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -3,7 +3,7 @@
 
 #include "tests/nvml/answer.h"
 
-namespace remuda::testnvml {
+namespace remuda::tests::nvml {
 namespace {
 
 /// "12.4" as 12040.
@@ -85,4 +85,4 @@ NVML_EXPORT const char* nvmlErrorString(Code code) {
   return "Unknown Error";
 }
 
-}  // namespace remuda::testnvml
+}  // namespace remuda::tests::nvml

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/text.h"
 
-namespace remuda {
+namespace remuda::topology {
 namespace {
 
 std::vector<std::string> words_of(const std::string& line) {
@@ -156,4 +156,4 @@ void measure(Inventory& inventory, const std::string& a, const std::string& b, d
   inventory.measured_links.push_back({.a = a, .b = b, .gbps = gbps});
 }
 
-}  // namespace remuda
+}  // namespace remuda::topology

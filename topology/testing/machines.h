@@ -5,7 +5,7 @@
 
 #include "device/inventory.h"
 
-namespace remuda {
+namespace remuda::topology {
 
 /// A row per device: its words, then what is to be known of it after a "|": numa=0 cores=0-7 model=... memory=80 (GiB)
 /// gen=4 width=16 chip=9.0. A row whose first word is "nic" is a network card's; its other words join it to the
@@ -28,4 +28,4 @@ Inventory two_sockets();
 /// Adds a measurement of the pair.
 void measure(Inventory& inventory, const std::string& a, const std::string& b, double gbps);
 
-}  // namespace remuda
+}  // namespace remuda::topology

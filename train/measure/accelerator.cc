@@ -11,7 +11,7 @@
 #include "train/measure/gemm.h"
 #include "train/measure/target.h"
 
-namespace remuda::measure {
+namespace remuda::train {
 namespace {
 
 constexpr int64_t kWord = 8;
@@ -50,10 +50,10 @@ Result<void> show_only(const std::string& vendor, const std::string& uuids) {
 
 class AcceleratorTarget final : public Target {
  public:
-  AcceleratorTarget(const Plan& plan, int rank) : plan_(plan), places_(plan.devices.size(), -1) {
+  AcceleratorTarget(const measure::Plan& plan, int rank) : plan_(plan), places_(plan.devices.size(), -1) {
     std::string uuids, vendor;
     for (size_t i = 0; i < plan.devices.size(); ++i) {
-      const PlanDevice& device = plan.devices[i];
+      const measure::PlanDevice& device = plan.devices[i];
       if (device.rank != rank || device.uuid.empty()) continue;
       vendor = device.vendor;
       uuids += (uuids.empty() ? "" : ",") + device.uuid;
@@ -96,7 +96,7 @@ class AcceleratorTarget final : public Target {
       mine.copy_(other);
       synchronize({here, there});
     };
-    return 1e6 / 2 * median_s(plan_.figure_s, [&] { return time_s(round_trip); });
+    return 1e6 / 2 * measure::median_s(plan_.figure_s, [&] { return measure::time_s(round_trip); });
   }
 
  private:
@@ -110,7 +110,7 @@ class AcceleratorTarget final : public Target {
       to.copy_(from, /*non_blocking=*/true);
       synchronize(devices);
     };
-    return median_s(plan_.figure_s, [&] { return time_s(copy); });
+    return measure::median_s(plan_.figure_s, [&] { return measure::time_s(copy); });
   }
 
   double copy_gbps(const at::Tensor& to, const at::Tensor& from, const std::vector<at::Device>& devices) const {
@@ -134,7 +134,7 @@ class AcceleratorTarget final : public Target {
   }
 
   /// This thread, and so the host memory it touches first, moves to the cores nearest to the device.
-  static void stay_near(const PlanDevice& device) {
+  static void stay_near(const measure::PlanDevice& device) {
     if (device.cores.empty()) return;
     cpu_set_t near;
     CPU_ZERO(&near);
@@ -143,7 +143,7 @@ class AcceleratorTarget final : public Target {
     (void)::sched_setaffinity(0, sizeof near, &near);
   }
 
-  const Plan plan_;
+  const measure::Plan plan_;
   std::vector<int> places_;  ///< by position in the plan: libtorch's index, or -1
   int count_ = 0;
   Result<void> usable_;
@@ -151,8 +151,8 @@ class AcceleratorTarget final : public Target {
 
 }  // namespace
 
-std::unique_ptr<Target> make_accelerator_target(const Plan& plan, int rank) {
+std::unique_ptr<Target> make_accelerator_target(const measure::Plan& plan, int rank) {
   return std::make_unique<AcceleratorTarget>(plan, rank);
 }
 
-}  // namespace remuda::measure
+}  // namespace remuda::train

@@ -8,7 +8,7 @@
 #include "train/measure/gemm.h"
 #include "train/measure/target.h"
 
-namespace remuda::measure {
+namespace remuda::train {
 namespace {
 
 constexpr double kShortestProduct_s = 0.005;
@@ -25,19 +25,19 @@ class Buffer {
 
 class CpuTarget final : public Target {
  public:
-  CpuTarget(const Plan& plan, size_t own, SharedMemory shared)
+  CpuTarget(const measure::Plan& plan, size_t own, measure::SharedMemory shared)
       : plan_(plan), own_(own), shared_(std::move(shared)), team_(plan.devices[own].cores), mine_(size()) {
     touch(team_, mine_.bytes());
     touch(team_, buffer(own_));
     if (host_rank(plan_) != plan_.devices[own_].rank) return;
     touch(team_, host());
-    lay_chain(host());
+    measure::lay_chain(host());
   }
 
   // What is copied back to the host is what came from there, so that the chain stays whole for the next device.
   Result<DeviceFigures> device(size_t device) override {
     DeviceFigures figures{.measured = {.id = plan_.devices[device].id}};
-    figures.measured.latency_us = load_latency_us(host(), plan_.figure_s);
+    figures.measured.latency_us = measure::load_latency_us(host(), plan_.figure_s);
     figures.measured.host_to_device_gbps = copy_gbps(team_, mine_.bytes(), host(), plan_.figure_s);
     figures.measured.device_to_host_gbps = copy_gbps(team_, host(), mine_.bytes(), plan_.figure_s);
     figures.memory_copy_gbps = copy_gbps(team_, mine_.bytes(), buffer(own_), plan_.figure_s);
@@ -52,32 +52,32 @@ class CpuTarget final : public Target {
   }
 
   Result<double> latency_us(size_t device, size_t) override {
-    auto& ball = *reinterpret_cast<Ball*>(shared_.bytes().data());
-    REMUDA_ASSIGN(const double hop_s, rally_s(ball, device == own_ ? 0 : 1, plan_.figure_s));
+    auto& ball = *reinterpret_cast<measure::Ball*>(shared_.bytes().data());
+    REMUDA_ASSIGN(const double hop_s, measure::rally_s(ball, device == own_ ? 0 : 1, plan_.figure_s));
     return hop_s * 1e6;
   }
 
  private:
   size_t size() const { return static_cast<size_t>(plan_.bytes); }
-  std::span<std::byte> host() const { return shared_.bytes().subspan(host_offset(), size()); }
+  std::span<std::byte> host() const { return shared_.bytes().subspan(measure::host_offset(), size()); }
   std::span<std::byte> buffer(size_t device) const {
     return shared_.bytes().subspan(buffer_offset(plan_, device), size());
   }
 
-  const Plan plan_;
+  const measure::Plan plan_;
   const size_t own_;
-  SharedMemory shared_;
-  Team team_;
+  measure::SharedMemory shared_;
+  measure::Team team_;
   Buffer mine_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Target>> make_cpu_target(const Plan& plan, int rank) {
-  REMUDA_ASSIGN(SharedMemory shared, SharedMemory::open(Fd(plan.memory_fd), shared_bytes(plan)));
+Result<std::unique_ptr<Target>> make_cpu_target(const measure::Plan& plan, int rank) {
+  REMUDA_ASSIGN(measure::SharedMemory shared, measure::SharedMemory::open(Fd(plan.memory_fd), shared_bytes(plan)));
   size_t own = 0;
   while (plan.devices[own].rank != rank) ++own;
   return std::make_unique<CpuTarget>(plan, own, std::move(shared));
 }
 
-}  // namespace remuda::measure
+}  // namespace remuda::train

@@ -8,7 +8,7 @@
 #include "measure/repeat.h"
 #include "train/torch_compat.h"
 
-namespace remuda::measure {
+namespace remuda::train {
 namespace {
 
 constexpr int64_t kSmallest = 128;
@@ -25,7 +25,7 @@ struct Product {
         result(torch::empty({n, n}, options)) {}
 
   double time(const std::function<void()>& wait) {
-    return time_s([&] {
+    return measure::time_s([&] {
       at::mm_out(result, a, b);
       wait();
     });
@@ -39,7 +39,7 @@ double rate(const at::TensorOptions& tensors, const GemmOptions& options) {
     product.time(options.wait);
     const double once_s = std::min(product.time(options.wait), product.time(options.wait));
     if (once_s < options.shortest_s && 2 * n <= options.largest) continue;
-    const double each_s = median_s(options.seconds, [&] { return product.time(options.wait); });
+    const double each_s = measure::median_s(options.seconds, [&] { return product.time(options.wait); });
     return 2 * std::pow(static_cast<double>(n), 3) / each_s / 1e12;
   }
 }
@@ -67,4 +67,4 @@ std::vector<MeasuredGemm> gemm_rates(const at::Device& device, const GemmOptions
   return rates;
 }
 
-}  // namespace remuda::measure
+}  // namespace remuda::train

@@ -7,7 +7,7 @@
 
 #include "device/inventory.h"
 
-namespace remuda::measure {
+namespace remuda::train {
 
 struct GemmOptions {
   double seconds = 0;          ///< for each precision
@@ -20,4 +20,4 @@ struct GemmOptions {
 /// several counts. In float64, float32, bfloat16 and float16; a precision that the device cannot multiply is left out.
 std::vector<MeasuredGemm> gemm_rates(const at::Device& device, const GemmOptions& options);
 
-}  // namespace remuda::measure
+}  // namespace remuda::train

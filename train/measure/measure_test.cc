@@ -13,7 +13,7 @@
 #include "train/measure/rank.h"
 #include "train/measure/target.h"
 
-namespace remuda::measure {
+namespace remuda::train {
 namespace {
 
 using ::testing::HasSubstr;
@@ -27,10 +27,10 @@ Device cpu(int index) {
   return device;
 }
 
-Plan plan_of(const std::vector<Device>& devices) {
+measure::Plan plan_of(const std::vector<Device>& devices) {
   std::vector<const Device*> pointers;
   for (const Device& device : devices) pointers.push_back(&device);
-  return make_plan(pointers, 0.001, kTiny);
+  return measure::make_plan(pointers, 0.001, kTiny);
 }
 
 void expect_positive(double value, const char* what) {
@@ -54,8 +54,8 @@ TEST(Gemm, StopsAtTheLargestMatrixHoweverFast) {
 }
 
 TEST(CpuTarget, TellsEveryFigureOfItsDevice) {
-  Plan plan = plan_of({cpu(0)});
-  const auto shared = SharedMemory::create(shared_bytes(plan));
+  measure::Plan plan = plan_of({cpu(0)});
+  const auto shared = measure::SharedMemory::create(shared_bytes(plan));
   ASSERT_TRUE(shared);
   plan.memory_fd = ::dup(shared->fd());
   const auto target = make_cpu_target(plan, 0);
@@ -71,7 +71,7 @@ TEST(CpuTarget, TellsEveryFigureOfItsDevice) {
 }
 
 TEST(CpuTarget, WithoutItsMemoryIsRefused) {
-  Plan plan = plan_of({cpu(0)});
+  measure::Plan plan = plan_of({cpu(0)});
   const auto target = make_cpu_target(plan, 0);
   ASSERT_FALSE(target);
 }
@@ -89,12 +89,12 @@ TEST(AcceleratorTarget, SaysWhyItCannotMeasure) {
 
 /// All events of all ranks, of a measuring of two CPU devices by threads of this process.
 std::vector<Json> events_of_a_run() {
-  Plan plan = plan_of({cpu(0), cpu(1)});
-  const auto shared = SharedMemory::create(shared_bytes(plan));
+  measure::Plan plan = plan_of({cpu(0), cpu(1)});
+  const auto shared = measure::SharedMemory::create(shared_bytes(plan));
   const auto file = scratch_file();
   EXPECT_TRUE(shared && file);
-  run_ranks(2, ConnectOptions::Transport::shared_memory, [&](Communicator& communicator) {
-    Plan own = plan;
+  run_ranks(2, comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+    measure::Plan own = plan;
     own.memory_fd = ::dup(shared->fd());
     const auto outcome = measure_rank(own, communicator, Events(file->get()));
     EXPECT_TRUE(outcome) << outcome.error().message;
@@ -124,4 +124,4 @@ TEST(MeasureRank, SendsEachPhaseAndItsFiguresOnce) {
 }
 
 }  // namespace
-}  // namespace remuda::measure
+}  // namespace remuda::train

@@ -6,13 +6,13 @@
 #include "train/measure/target.h"
 #include "train/torch_compat.h"
 
-namespace remuda::measure {
+namespace remuda::train {
 namespace {
 
 constexpr uint32_t kPhaseLabel = 0;
 
-Result<std::unique_ptr<Target>> make_target(const Plan& plan, int rank) {
-  const auto own = std::ranges::find(plan.devices, rank, &PlanDevice::rank);
+Result<std::unique_ptr<Target>> make_target(const measure::Plan& plan, int rank) {
+  const auto own = std::ranges::find(plan.devices, rank, &measure::PlanDevice::rank);
   if (own == plan.devices.end()) return usage_error("the plan has nothing for this rank");
   if (own->kind == DeviceKind::cpu) return make_cpu_target(plan, rank);
   return make_accelerator_target(plan, rank);
@@ -21,19 +21,19 @@ Result<std::unique_ptr<Target>> make_target(const Plan& plan, int rank) {
 Json with_figure(const char* name, double value) { return {{name, value}}; }
 
 /// The figures of one phase, as fields of an event.
-Result<Json> figures_of(Target& target, const Phase& phase) {
+Result<Json> figures_of(Target& target, const measure::Phase& phase) {
   switch (phase.subject) {
-    case Subject::device: {
+    case measure::Subject::device: {
       REMUDA_ASSIGN(const DeviceFigures figures, target.device(phase.device));
       Json json{{"device", fields::write(figures.measured)}};
       if (figures.memory_copy_gbps) json["memory_copy_gbps"] = *figures.memory_copy_gbps;
       return json;
     }
-    case Subject::pull: {
+    case measure::Subject::pull: {
       REMUDA_ASSIGN(const double gbps, target.pull_gbps(phase.device, phase.peer));
       return with_figure("gbps", gbps);
     }
-    case Subject::latency: {
+    case measure::Subject::latency: {
       REMUDA_ASSIGN(const double us, target.latency_us(phase.device, phase.peer));
       return with_figure("latency_us", us);
     }
@@ -41,7 +41,7 @@ Result<Json> figures_of(Target& target, const Phase& phase) {
   return failed("a phase without a subject");
 }
 
-Result<Json> try_figures(Target& target, const Phase& phase) {
+Result<Json> try_figures(Target& target, const measure::Phase& phase) {
   try {
     return figures_of(target, phase);
   } catch (const c10::Error& error) {
@@ -60,7 +60,7 @@ Json event_of(const Result<Json>& figures) {
 
 }  // namespace
 
-Result<void> measure_rank(const Plan& plan, Communicator& communicator, const Events& events) {
+Result<void> measure_rank(const measure::Plan& plan, comm::Communicator& communicator, const Events& events) {
   const int rank = communicator.rank();
   REMUDA_ASSIGN(const std::unique_ptr<Target> target, make_target(plan, rank));
   const auto all = phases(plan);
@@ -76,4 +76,4 @@ Result<void> measure_rank(const Plan& plan, Communicator& communicator, const Ev
   return communicator.barrier(kPhaseLabel);
 }
 
-}  // namespace remuda::measure
+}  // namespace remuda::train

@@ -6,10 +6,10 @@
 #include "measure/plan.h"
 #include "train/events.h"
 
-namespace remuda::measure {
+namespace remuda::train {
 
 /// Collective: all ranks of the plan go through its phases together and send what they measured (plan.h). A figure that
 /// cannot be had is told and not an error; an error is a peer that went away.
-Result<void> measure_rank(const Plan& plan, Communicator& communicator, const Events& events);
+Result<void> measure_rank(const measure::Plan& plan, comm::Communicator& communicator, const Events& events);
 
-}  // namespace remuda::measure
+}  // namespace remuda::train

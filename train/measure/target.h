@@ -7,7 +7,7 @@
 #include "device/inventory.h"
 #include "measure/plan.h"
 
-namespace remuda::measure {
+namespace remuda::train {
 
 struct DeviceFigures {
   MeasuredDevice measured;
@@ -28,10 +28,10 @@ class Target {
 };
 
 /// For the one CPU device of the rank. Touches its memory first, so that it lies near.
-Result<std::unique_ptr<Target>> make_cpu_target(const Plan& plan, int rank);
+Result<std::unique_ptr<Target>> make_cpu_target(const measure::Plan& plan, int rank);
 
 /// For the GPUs of the rank, through libtorch. When libtorch cannot use them, each of its figures is an error that says
 /// why.
-std::unique_ptr<Target> make_accelerator_target(const Plan& plan, int rank);
+std::unique_ptr<Target> make_accelerator_target(const measure::Plan& plan, int rank);
 
-}  // namespace remuda::measure
+}  // namespace remuda::train

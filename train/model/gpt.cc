@@ -3,7 +3,7 @@
 
 #include "train/model/native.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 namespace nn = torch::nn;
@@ -53,7 +53,7 @@ struct Layer final : nn::Module {
 };
 
 struct Gpt final : TensorModule {
-  Gpt(const ModelSpec& spec, int context)
+  Gpt(const job::ModelSpec& spec, int context)
       : tokens_(spec.vocabulary, spec.width),
         positions_(context, spec.width),
         norm_(nn::LayerNormOptions({spec.width})) {
@@ -84,8 +84,8 @@ struct Gpt final : TensorModule {
 
 }  // namespace
 
-std::shared_ptr<TensorModule> make_gpt(const ModelSpec& spec, const ModelInput& input) {
+std::shared_ptr<TensorModule> make_gpt(const job::ModelSpec& spec, const ModelInput& input) {
   return std::make_shared<Gpt>(spec, input.context);
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

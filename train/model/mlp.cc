@@ -1,6 +1,6 @@
 #include "train/model/native.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 struct Mlp final : TensorModule {
@@ -27,8 +27,8 @@ struct Mlp final : TensorModule {
 
 }  // namespace
 
-std::shared_ptr<TensorModule> make_mlp(const ModelSpec& spec, const ModelInput& input) {
+std::shared_ptr<TensorModule> make_mlp(const job::ModelSpec& spec, const ModelInput& input) {
   return std::make_shared<Mlp>(input.channels * input.height * input.width, spec.hidden, input.classes);
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

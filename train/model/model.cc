@@ -6,7 +6,7 @@
 
 #include "train/model/native.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 /// Tied weights are one tensor under two names: keep the first of each.
@@ -62,7 +62,7 @@ Result<std::unique_ptr<Model>> load_script(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const ModelInput& input) {
+Result<std::unique_ptr<Model>> make_model(const job::ModelSpec& spec, const ModelInput& input) {
   if (!spec.path.empty()) return load_script(spec.path);
   std::shared_ptr<TensorModule> module;
   if (spec.name == "mlp") module = make_mlp(spec, input);
@@ -72,4 +72,4 @@ Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const ModelInpu
   return std::make_unique<NativeModel>(std::move(module));
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

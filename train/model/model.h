@@ -8,7 +8,7 @@
 #include "job/train_job.h"
 #include "train/torch_compat.h"
 
-namespace remuda {
+namespace remuda::train {
 
 /// What the data asks of a model.
 struct ModelInput {
@@ -32,6 +32,6 @@ class Model {
 
 /// The model a job names, with parameters drawn from torch's default generator (seed it first). Errors name the file of
 /// a TorchScript model that cannot be loaded, or the key that does not fit the data.
-Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const ModelInput& input);
+Result<std::unique_ptr<Model>> make_model(const job::ModelSpec& spec, const ModelInput& input);
 
-}  // namespace remuda
+}  // namespace remuda::train

@@ -2,7 +2,7 @@
 
 #include "train/model/native.h"
 
-namespace remuda {
+namespace remuda::train {
 namespace {
 
 namespace nn = torch::nn;
@@ -14,13 +14,13 @@ nn::Conv2d conv(int in, int out, int size, int stride) {
   return layer;
 }
 
-nn::AnyModule norm(Norm kind, int channels) {
-  if (kind == Norm::batch) return nn::AnyModule(nn::BatchNorm2d(channels));
+nn::AnyModule norm(job::Norm kind, int channels) {
+  if (kind == job::Norm::batch) return nn::AnyModule(nn::BatchNorm2d(channels));
   return nn::AnyModule(nn::GroupNorm(std::gcd(channels, 8), channels));
 }
 
 struct Block final : nn::Module {
-  Block(Norm kind, int in, int out, int stride)
+  Block(job::Norm kind, int in, int out, int stride)
       : conv1_(conv(in, out, 3, stride)),
         conv2_(conv(out, out, 3, 1)),
         norm1_(norm(kind, out)),
@@ -43,7 +43,7 @@ struct Block final : nn::Module {
 };
 
 struct ResNet final : TensorModule {
-  ResNet(const ModelSpec& spec, const ModelInput& input)
+  ResNet(const job::ModelSpec& spec, const ModelInput& input)
       : stem_(conv(input.channels, spec.width, 3, 2)), norm_(norm(spec.norm, spec.width)) {
     register_module("stem", stem_);
     register_module("norm", norm_.ptr());
@@ -75,8 +75,8 @@ struct ResNet final : TensorModule {
 
 }  // namespace
 
-std::shared_ptr<TensorModule> make_resnet(const ModelSpec& spec, const ModelInput& input) {
+std::shared_ptr<TensorModule> make_resnet(const job::ModelSpec& spec, const ModelInput& input) {
   return std::make_shared<ResNet>(spec, input);
 }
 
-}  // namespace remuda
+}  // namespace remuda::train

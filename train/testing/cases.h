@@ -9,11 +9,11 @@
 #include "train/model/model.h"
 #include "train/samples.h"
 
-namespace remuda::testing {
+namespace remuda::train::testing {
 
 struct ModelCase {
   std::string name;
-  ModelSpec spec;
+  job::ModelSpec spec;
   ModelInput input;
   int padding = -1;
 };
@@ -80,4 +80,4 @@ inline double relative_error(const std::vector<torch::Tensor>& a, const std::vec
   return std::sqrt(difference / size);
 }
 
-}  // namespace remuda::testing
+}  // namespace remuda::train::testing

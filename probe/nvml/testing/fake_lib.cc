@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <list>
 
-namespace remuda::nvml::fake {
+namespace remuda::probe::nvml::fake {
 namespace {
 
 Gpu& of(Handle handle) { return *reinterpret_cast<Gpu*>(handle); }
@@ -258,4 +258,4 @@ Lib new_driver() {
   return lib;
 }
 
-}  // namespace remuda::nvml::fake
+}  // namespace remuda::probe::nvml::fake

@@ -7,7 +7,7 @@
 
 #include "probe/nvml/lib.h"
 
-namespace remuda::nvml::fake {
+namespace remuda::probe::nvml::fake {
 
 struct NvLink {
   unsigned active = 1;
@@ -53,4 +53,4 @@ Lib new_driver();
 /// Calls of a driver of years ago: about half.
 Lib old_driver();
 
-}  // namespace remuda::nvml::fake
+}  // namespace remuda::probe::nvml::fake
