@@ -4,7 +4,7 @@
 
 #include "base/number.h"
 #include "measure/store.h"
-#include "probe/probe.h"
+#include "probe/live_machine.h"
 #include "recorded/import.h"
 
 namespace remuda::cli {

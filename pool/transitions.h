@@ -18,6 +18,7 @@
 #include "device/inventory.h"
 #include "place/place.h"
 #include "pool/job.h"
+#include "pool/usage.h"
 
 namespace remuda::pool {
 
@@ -25,11 +26,6 @@ namespace remuda::pool {
 /// than 4096 bytes. Refuses (usage) a job that waits `after` one that does not exist or has failed, and a request that
 /// can never be met on this machine (the refusal's sentence), and one of an array that has ended.
 Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s);
-
-struct Policy {
-  double half_life_s = 7 * 86400;  ///< of usage
-  double patience_s = 900;         ///< later jobs may pass a waiting one for so long; then devices are kept for it
-};
 
 /// In the order of their turns: by priority, then by least decayed usage of their user, then by arrival.
 std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& policy, double now_s);
@@ -48,9 +44,6 @@ std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, cons
 
 /// The running jobs' leases, as place() wants to see them, without those of the jobs in `but`.
 std::vector<place::Held> held_by_leases(const PoolState& state, std::span<const int64_t> but = {});
-
-/// Device seconds that the user had, decayed; running jobs count up to now.
-double usage_of(const PoolState& state, const std::string& user, const Policy& policy, double now_s);
 
 /// Exit status of a job that ends without its program's doing.
 inline constexpr int kEndedByRemuda = 125;

@@ -2,6 +2,8 @@
 """Proves the rules of the house in tools/layers.txt: who may include what, where words may stand, how long is too long.
 
 check_layers.py [ROOT]: prints one line per violation, file:line: sentence; exits 1 if there is any.
+check_layers.py --sizes [ROOT]: lists files of product code that are shorter or longer than most should be. A reviewer
+decides: a contract may be short, and one idea may take many lines.
 """
 
 import configparser
@@ -34,10 +36,14 @@ class Rules:
         self.backends = dict(parser["backends"])
         self.libraries = {name: set(folders.split()) for name, folders in parser["libraries"].items()}
         self.calls = {name: set(files.split()) for name, files in parser["calls"].items()}
+        self.plain_namespaces = set(parser["namespaces"]["plain"].split())
+        self.variables_list = parser["variables"]["list"]
+        self.variables_pattern = re.compile(parser["variables"]["pattern"])
         self.vendors = parser["vendors"]["words"].split()
         self.vendors_allowed = tuple(parser["vendors"]["allowed"].split())
         self.file_lines = parser.getint("sizes", "file")
         self.function_lines = parser.getint("sizes", "function")
+        self.usual_lines = range(parser.getint("sizes", "usual_least"), parser.getint("sizes", "usual_most") + 1)
 
 
 def blank(text: str, strings_too: bool) -> str:
@@ -94,6 +100,104 @@ def check_calls(path: str, text: str, rules: Rules) -> Iterator[tuple[int, str]]
             yield line_of(code, match.start()), f"{name} may be called only in {', '.join(sorted(files))}"
 
 
+def namespaces(code: str) -> Iterator[tuple[int, str]]:
+    """Position and name of each named namespace that begins at the start of a line."""
+    for match in re.finditer(r"^namespace ([\w:]+) \{", code, re.MULTILINE):
+        yield match.start(), match.group(1)
+
+
+def check_namespaces(path: str, text: str, rules: Rules) -> Iterator[tuple[int, str]]:
+    folder = path.split("/")[0]
+    expected = "remuda" if folder in rules.plain_namespaces else f"remuda::{folder}"
+    for position, name in namespaces(blank(text, strings_too=True)):
+        if name != expected and not name.startswith(expected + "::"):
+            yield line_of(text, position), f"namespace {name}; what stands in {folder} is in {expected}"
+
+
+DEFINITION = re.compile(r"^(?:struct|class|enum(?: class)?) (\w+)[^;{()<]*\{|^using (\w+) =", re.MULTILINE)
+
+
+def definitions(text: str) -> Iterator[tuple[int, str]]:
+    """Line and qualified name of each type that a header defines outside of other types."""
+    code = blank(text, strings_too=True)
+    starts = [*namespaces(code), (len(code), "")]
+    for (begin, name), (end, _) in zip(starts, starts[1:]):
+        for match in DEFINITION.finditer(code, begin, end):
+            yield line_of(code, match.start()), f"{name}::{match.group(1) or match.group(2)}"
+
+
+def check_names(texts: dict[str, str]) -> Iterator[str]:
+    """Two types of one name in one program are undefined behaviour that no linker reports."""
+    first: dict[str, str] = {}
+    for path, text in texts.items():
+        if not path.endswith(".h"):
+            continue
+        for line, name in definitions(text):
+            place = f"{path}:{line}"
+            if name in first:
+                yield f"{place}: {name} is defined at {first[name]}, too"
+            first.setdefault(name, place)
+
+
+def check_variables(path: str, text: str, rules: Rules, listed: set[str]) -> Iterator[tuple[int, str]]:
+    """A variable of the environment is written by its name in the list, so that the list is all of them."""
+    if path == rules.variables_list or is_test(path):
+        return
+    for match in re.finditer(r'"([A-Z][A-Z0-9_]+)=?"', blank(text, strings_too=False)):
+        name = match.group(1)
+        if ("_" in name and name in listed) or rules.variables_pattern.fullmatch(name):
+            yield line_of(text, match.start()), f"{name} is spelled here; {rules.variables_list} is the list of variables"
+
+
+def is_test(path: str) -> bool:
+    return path.endswith("_test.cc") or path.startswith("tests/") or "/testing/" in path
+
+
+def unit_of(path: str) -> str:
+    """A header and the source of its name are one unit."""
+    return path.rsplit(".", 1)[0]
+
+
+def check_cycles(texts: dict[str, str]) -> Iterator[str]:
+    """Files that include each other in a circle are one idea in several files, or several in one."""
+    includes: dict[str, set[str]] = {}
+    for path, text in texts.items():
+        own = includes.setdefault(unit_of(path), set())
+        for _, target in INCLUDE.findall(blank(text, strings_too=False)):
+            if target in texts and unit_of(target) != unit_of(path):
+                own.add(unit_of(target))
+    for circle in circles(includes):
+        yield f"{circle[0]}: includes itself by way of {', '.join(circle[1:])}"
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The strongly connected parts of more than one node, each sorted; by Tarjan's algorithm."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for target in sorted(graph.get(node, ())):
+            if target not in index:
+                visit(target)
+                low[node] = min(low[node], low[target])
+            elif target in stack:
+                low[node] = min(low[node], index[target])
+        if low[node] == index[node]:
+            part = stack[stack.index(node):]
+            del stack[stack.index(node):]
+            if len(part) > 1:
+                found.append(sorted(part))
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return sorted(found)
+
+
 def vendor_pattern(words: list[str]) -> re.Pattern:
     """Finds a word as such and as part of a name: amd, AMD, amd_probe, AmdProbe; not amdahl."""
     forms = [f"(?<![a-zA-Z]){w}(?![a-z])|(?<![a-zA-Z]){w.upper()}(?![a-zA-Z])|{w.capitalize()}(?![a-z])" for w in words]
@@ -101,8 +205,7 @@ def vendor_pattern(words: list[str]) -> re.Pattern:
 
 
 def check_vendors(path: str, text: str, rules: Rules) -> Iterator[tuple[int, str]]:
-    is_test = path.endswith("_test.cc") or path.startswith("tests/")
-    if is_test or (rules.vendors_allowed and path.startswith(rules.vendors_allowed)):
+    if is_test(path) or (rules.vendors_allowed and path.startswith(rules.vendors_allowed)):
         return
     code = blank(text, strings_too=False)
     for match in vendor_pattern(rules.vendors).finditer(code):
@@ -165,13 +268,9 @@ def files(root: pathlib.Path) -> Iterator[str]:
             yield (pathlib.Path(folder) / name).relative_to(root).as_posix()
 
 
-def check_file(path: str, root: pathlib.Path, rules: Rules) -> Iterator[tuple[int, str]]:
-    suffix = pathlib.PurePath(path).suffix
-    if suffix not in SOURCES | {".py", ".sh"}:
-        return
-    text = (root / path).read_text()
+def check_file(path: str, text: str, root: pathlib.Path, rules: Rules, listed: set[str]) -> Iterator[tuple[int, str]]:
     yield from check_sizes(path, text, rules)
-    if suffix not in SOURCES:
+    if pathlib.PurePath(path).suffix not in SOURCES:
         return
     if path.split("/")[0] not in rules.layers:
         yield 1, "stands in a folder that tools/layers.txt does not list"
@@ -179,20 +278,42 @@ def check_file(path: str, root: pathlib.Path, rules: Rules) -> Iterator[tuple[in
     yield from check_includes(path, text, rules)
     yield from check_calls(path, text, rules)
     yield from check_vendors(path, text, rules)
+    yield from check_namespaces(path, text, rules)
+    yield from check_variables(path, text, rules, listed)
     yield from check_built(path, root)
+
+
+def read(root: pathlib.Path) -> dict[str, str]:
+    return {path: (root / path).read_text() for path in files(root) if pathlib.PurePath(path).suffix in SOURCES | {".py", ".sh"}}
 
 
 def check(root: pathlib.Path) -> list[str]:
     """All violations under `root`, in the order of files and lines."""
     rules = Rules((root / "tools/layers.txt").read_text())
+    texts = read(root)
+    code = {path: text for path, text in texts.items() if pathlib.PurePath(path).suffix in SOURCES}
+    listed = set(re.findall(r'"([A-Z][A-Z0-9_]+)"', texts.get(rules.variables_list, "")))
     found = [f"tools/layers.txt: {sentence}" for sentence in rules.wrong]
-    for path in files(root):
-        found += [f"{path}:{line}: {sentence}" for line, sentence in sorted(check_file(path, root, rules))]
-    return found
+    for path, text in texts.items():
+        found += [f"{path}:{line}: {sentence}" for line, sentence in sorted(check_file(path, text, root, rules, listed))]
+    return [*found, *check_names(code), *check_cycles(code)]
+
+
+def unusual_sizes(root: pathlib.Path) -> list[str]:
+    """Product files that are shorter or longer than most should be."""
+    rules = Rules((root / "tools/layers.txt").read_text())
+    counted = {path: text.count("\n") for path, text in read(root).items() if path.endswith(".cc") and not is_test(path)}
+    return [f"{lines:4} {path}" for path, lines in sorted(counted.items(), key=lambda item: (item[1], item[0]))
+            if lines not in rules.usual_lines]
 
 
 def main() -> int:
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+    arguments = sys.argv[1:]
+    sizes = arguments[:1] == ["--sizes"]
+    root = pathlib.Path(arguments[sizes] if len(arguments) > sizes else pathlib.Path(__file__).parent.parent)
+    if sizes:
+        print("\n".join(unusual_sizes(root)))
+        return 0
     found = check(root)
     print("\n".join(found) or "layers: every rule holds")
     return 1 if found else 0

@@ -7,7 +7,7 @@ import unittest
 
 import check_layers
 
-LAYERS = """
+LAYERS = r"""
 [layers]
 base =
 probe = base
@@ -19,12 +19,19 @@ probe/cpu = probe/cpu/probe.h
 torch = train
 [calls]
 getenv = base/env.cc
+[namespaces]
+plain = base
+[variables]
+list = base/env.h
+pattern = REMUDA_[A-Z_]+|\w+_VISIBLE_DEVICES
 [vendors]
 words = nvidia amd
 allowed = probe/amd
 [sizes]
 file = 20
 function = 5
+usual_least = 3
+usual_most = 10
 """
 
 
@@ -106,7 +113,7 @@ class CheckLayers(unittest.TestCase):
     def test_a_long_function_is_found(self):
         self.expect_clean("base/a.cc", "int f() " + body(5))
         self.expect("base/a.cc", "\n\nint f() " + body(6), "base/a.cc:3", "a function of 6 lines")
-        self.expect("base/a.h", "namespace a {\nclass B : C<int> {\n  int f() const " + body(6) + "};\n}\n", "base/a.h:3", "")
+        self.expect("base/a.h", "namespace remuda {\nclass B : C<int> {\n  int f() const " + body(6) + "};\n}\n", "base/a.h:3", "")
         self.expect("base/a.cc", "template <class T>\nvoid f() " + body(5), "base/a.cc:1", "a function of 6 lines")
 
     def test_braces_in_text_and_long_tables_are_not_functions(self):
@@ -118,6 +125,54 @@ class CheckLayers(unittest.TestCase):
         self.expect("base/unlisted.cc", "", "base/unlisted.cc:1", "no CMakeLists.txt")
         found = self.found({"base/a.cc": "", "base/unlisted.cc": ""})
         self.assertEqual(found, ["base/unlisted.cc:1: is not built: base/CMakeLists.txt does not name it"])
+
+    def test_a_namespace_that_is_not_the_folder_s_is_found(self):
+        self.expect_clean("probe/a.cc", "namespace remuda::probe {\nnamespace {\n}\n}\nnamespace remuda::probe::cpu {\n}\n")
+        self.expect_clean("base/a.cc", "namespace remuda {\n}\n")
+        self.expect("probe/a.cc", "\nnamespace remuda {\n}\n", "probe/a.cc:2", "what stands in probe is in remuda::probe")
+        self.expect("probe/a.cc", "namespace remuda::probes {\n}\n", "probe/a.cc:1", "in remuda::probe")
+
+    def test_a_type_that_two_headers_define_is_found(self):
+        one = "namespace remuda::probe {\nstruct Outcome {\n  struct Inner {};\n};\n}\n"
+        found = self.found({"probe/a.h": one, "probe/b.h": one})
+        self.assertEqual(found, ["probe/b.h:2: remuda::probe::Outcome is defined at probe/a.h:2, too"])
+        using = "namespace remuda::probe {\nusing Outcome = int;\n}\n"
+        self.assertEqual(len(self.found({"probe/a.h": one, "probe/b.h": using})), 1)
+        other = one.replace("remuda::probe", "remuda::train")
+        self.assertEqual(self.found({"probe/a.h": one, "train/a.h": other}), [])
+        declared = "namespace remuda::probe {\nstruct Outcome;\n}\n"
+        self.assertEqual(self.found({"probe/a.h": one, "probe/b.h": declared}), [])
+
+    def test_a_variable_outside_the_list_is_found(self):
+        listed = {"base/env.h": 'auto port = "MASTER_PORT";\n'}
+        wrong = 'auto a = "MASTER_PORT";\nauto b = "REMUDA_NEW";\nauto c = "CUDA_VISIBLE_DEVICES=";\n'
+        found = self.found(listed | {"probe/a.cc": wrong})
+        self.assertEqual([line.split(" ")[:2] for line in found],
+                         [["probe/a.cc:1:", "MASTER_PORT"], ["probe/a.cc:2:", "REMUDA_NEW"],
+                          ["probe/a.cc:3:", "CUDA_VISIBLE_DEVICES"]])
+        fine = 'auto a = "MASTER";\n// "REMUDA_NEW"\nauto b = "use REMUDA_NEW";\n'
+        self.assertEqual(self.found(listed | {"probe/a.cc": fine, "probe/a_test.cc": wrong}), [])
+
+    def test_files_that_include_each_other_are_found(self):
+        a, b, c = '#include "base/b.h"\n', '#include "base/c.h"\n', '#include "base/a.h"\n'
+        found = self.found({"base/a.h": a, "base/b.h": b, "base/c.h": c})
+        self.assertEqual(found, ["base/a: includes itself by way of base/b, base/c"])
+        self.assertEqual(self.found({"base/a.h": a, "base/b.h": b, "base/c.h": ""}), [])
+
+    def test_a_header_and_its_source_are_one_file_for_cycles(self):
+        found = self.found({"base/a.h": "", "base/a.cc": '#include "base/a.h"\n#include "base/b.h"\n',
+                            "base/b.h": '#include "base/a.h"\n'})
+        self.assertEqual(found, ["base/a: includes itself by way of base/b"])
+
+    def test_unusual_sizes_are_listed_and_are_no_violation(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for path, lines in {"base/short.cc": 2, "base/fine.cc": 5, "base/long.cc": 11, "base/a.h": 1, "base/a_test.cc": 1}.items():
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text("\n" * lines)
+            (root / "tools").mkdir()
+            (root / "tools/layers.txt").write_text(LAYERS)
+            self.assertEqual(check_layers.unusual_sizes(root), ["   2 base/short.cc", "  11 base/long.cc"])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "topology/svg_layout.h"
+#include "topology/graph.h"
+#include "topology/svg_parts.h"
 
 namespace remuda::topology::svg {
 

@@ -4,15 +4,9 @@
 #include <vector>
 
 #include "topology/graph.h"
+#include "topology/svg_parts.h"
 
 namespace remuda::topology::svg {
-
-struct Box {
-  double x = 0, y = 0, width = 0, height = 0;
-
-  double center() const { return x + width / 2; }
-  double bottom() const { return y + height; }
-};
 
 struct Curve {
   double from = 0, to = 0;  ///< x of its ends, at the bottom of the cards

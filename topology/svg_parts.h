@@ -5,9 +5,14 @@
 #include <string_view>
 #include <vector>
 
-#include "topology/svg_layout.h"
-
 namespace remuda::topology::svg {
+
+struct Box {
+  double x = 0, y = 0, width = 0, height = 0;
+
+  double center() const { return x + width / 2; }
+  double bottom() const { return y + height; }
+};
 
 /// Colours and type, for light and dark.
 extern const char* const kStyle;

@@ -1,10 +1,9 @@
-#include "train/model/model.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
 #include "base/testing/scratch_folder.h"
+#include "train/model/make_model.h"
 #include "train/testing/cases.h"
 
 namespace remuda::train {

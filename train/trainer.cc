@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "train/evaluate.h"
 #include "train/labels.h"
+#include "train/model/make_model.h"
 #include "train/optimizer.h"
 
 namespace remuda::train {

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "cli/machine.h"
 #include "cli/status_line.h"
-#include "probe/probe.h"
+#include "probe/live_machine.h"
 
 namespace remuda::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "device/inventory.h"
 #include "job/train_job.h"
-#include "probe/probe.h"
+#include "probe/live_machine.h"
 
 namespace remuda::cli {
 

@@ -29,7 +29,7 @@ const std::vector<Visibility>& visibilities() {
       {"nvidia", env::cuda_visible_devices.name, {}},
       {"amd",
        env::rocr_visible_devices.name,
-       {env::hip_visible_devices.name, env::cuda_visible_devices.name, "GPU_DEVICE_ORDINAL"}}};
+       {env::hip_visible_devices.name, env::cuda_visible_devices.name, env::gpu_device_ordinal.name}}};
   return known;
 }
 

@@ -4,8 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/result.h"
-#include "job/train_job.h"
 #include "train/torch_compat.h"
 
 namespace remuda::train {
@@ -29,9 +27,5 @@ class Model {
   virtual void set_training(bool training) = 0;
   virtual void to(torch::ScalarType type) = 0;
 };
-
-/// The model a job names, with parameters drawn from torch's default generator (seed it first). Errors name the file of
-/// a TorchScript model that cannot be loaded, or the key that does not fit the data.
-Result<std::unique_ptr<Model>> make_model(const job::ModelSpec& spec, const ModelInput& input);
 
 }  // namespace remuda::train

@@ -1,6 +1,7 @@
 // The built-in models: torch::nn modules behind the Model interface.
 #pragma once
 
+#include "job/train_job.h"
 #include "train/model/model.h"
 
 namespace remuda::train {

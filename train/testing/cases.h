@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "train/loss.h"
-#include "train/model/model.h"
+#include "train/model/make_model.h"
 #include "train/samples.h"
 
 namespace remuda::train::testing {

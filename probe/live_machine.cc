@@ -1,4 +1,4 @@
-#include "probe/probe.h"
+#include "probe/live_machine.h"
 
 #include <climits>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "train/model/model.h"
+#include "train/model/make_model.h"
 
 #include <fmt/format.h>
 #include <torch/script.h>

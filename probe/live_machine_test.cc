@@ -1,4 +1,4 @@
-#include "probe/probe.h"
+#include "probe/live_machine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,31 @@
+// LiveMachine: the machine this process runs on, as an inventory.
+//
+//   REMUDA_ASSIGN(const Inventory inventory, probe::LiveMachine({}).read());
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "device/inventory.h"
+#include "probe/probe.h"
+
+namespace remuda::probe {
+
+struct ProbeOptions {
+  /// CPU devices to make in all: 0 = one per NUMA node. More than that splits the nodes' cores evenly.
+  int cpu_devices = 0;
+};
+
+/// The machine this process runs on, seen by every probe that is viable. Not for several threads at once.
+class LiveMachine {
+ public:
+  explicit LiveMachine(const ProbeOptions& options);
+  /// What is there now.
+  Result<Inventory> read();
+
+ private:
+  std::vector<std::unique_ptr<Probe>> probes_;
+};
+
+}  // namespace remuda::probe

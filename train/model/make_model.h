@@ -1,0 +1,16 @@
+// Makes the model that a job names, built in or from a TorchScript file.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "job/train_job.h"
+#include "train/model/model.h"
+
+namespace remuda::train {
+
+/// The model a job names, with parameters drawn from torch's default generator (seed it first). Errors name the file of
+/// a TorchScript model that cannot be loaded, or the key that does not fit the data.
+Result<std::unique_ptr<Model>> make_model(const job::ModelSpec& spec, const ModelInput& input);
+
+}  // namespace remuda::train
