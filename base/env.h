@@ -80,6 +80,7 @@ struct Variable {
   X(pmi_local_rank, "PMI_LOCAL_RANK", "rank within the machine, from PMI") \
   X(slurm_local_rank, "SLURM_LOCALID", "rank within the machine, from Slurm") \
   /* What tests read. */ \
+  X(claims, "REMUDA_CLAIMS", "claims on devices are seen only where this has the same value (pool/claim.h)") \
   X(update_golden, "REMUDA_UPDATE_GOLDEN", "1: tests rewrite the files they compare with") \
   /* What the test-only library of tests/nvml reads. */ \
   X(test_nvml, "REMUDA_TEST_NVML", "inventory file of the machine that the test library plays") \

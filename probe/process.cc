@@ -1,16 +1,15 @@
 #include "probe/process.h"
 
-#include <array>
 #include <cmath>
 #include <ctime>
 #include <fmt/format.h>
-#include <pwd.h>
 #include <sstream>
 #include <unistd.h>
 
 #include "base/number.h"
 #include "base/text.h"
 #include "probe/sysfs.h"
+#include "process/user_name.h"
 
 namespace remuda::probe {
 namespace {
@@ -19,14 +18,6 @@ constexpr size_t kMaxCommand = 200;
 
 Missing not_told(const std::string& path, const char* what) {
   return {MissingReason::unsupported, fmt::format("{} tells no {}", path, what)};
-}
-
-std::string user_name(uid_t uid) {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::array<char, 4096> buffer;
-  if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found) return printable(found->pw_name);
-  return std::to_string(uid);
 }
 
 /// The rest of the line of `text` that starts with `key`.
@@ -44,7 +35,7 @@ Reading<std::string> read_user(const std::string& folder) {
   std::istringstream ids(line_after(status.value(), "Uid:").value_or(""));
   uid_t uid = 0;
   if (!(ids >> uid)) return not_told(path, "user");
-  return user_name(uid);
+  return process::user_name(static_cast<int>(uid));
 }
 
 Reading<std::string> read_command(const std::string& folder) {

@@ -120,7 +120,7 @@ void keep_array(const RunSpec& spec, Fd front) {
     const bool is_known = error.kind == ErrorKind::usage || error.kind == ErrorKind::never;
     send(channel, Message{Kind::ended, id, is_known ? exit_status(error.kind) : process::kOwnFailure, error.message});
   };
-  auto caretaker = Caretaker::open(spec.pool, spec.look);
+  auto caretaker = Caretaker::open(spec.pool, spec.look, spec.live);
   if (!caretaker) return refuse(0, caretaker.error());
   const auto lifeline = pool::Lifeline::hold(spec.pool);
   if (!lifeline) return refuse(0, lifeline.error());

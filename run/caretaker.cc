@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "confine/cgroup_place.h"
+#include "pool/claim.h"
 #include "pool/lifeline.h"
 #include "run/orphans.h"
 #include "share/job_sharing.h"
@@ -40,25 +41,34 @@ class PlaceInLine {
 
 }  // namespace
 
-Caretaker::Caretaker(pool::Pool pool, std::string folder, Look look, Inventory inventory)
-    : pool_(std::move(pool)), folder_(std::move(folder)), look_(std::move(look)), inventory_(std::move(inventory)) {}
+Caretaker::Caretaker(pool::Pool pool, std::string folder, Look look, bool live, Inventory inventory)
+    : pool_(std::move(pool)),
+      folder_(std::move(folder)),
+      look_(std::move(look)),
+      live_(live),
+      inventory_(std::move(inventory)) {
+  if (live_) claimed_ = pool::claimed_by_others(folder_, inventory_);
+}
 
-Result<Caretaker> Caretaker::open(const std::string& folder, Look look) {
+Result<Caretaker> Caretaker::open(const std::string& folder, Look look, bool live) {
   REMUDA_ASSIGN(Inventory inventory, look());
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
-  return Caretaker(std::move(pool), folder, std::move(look), std::move(inventory));
+  return Caretaker(std::move(pool), folder, std::move(look), live, std::move(inventory));
 }
 
 Result<void> Caretaker::look_again() {
   REMUDA_ASSIGN(inventory_, look_());
+  if (live_) claimed_ = pool::claimed_by_others(folder_, inventory_);
   return {};
 }
 
 std::vector<place::Held> Caretaker::held_without_lease(const pool::PoolState& state) const {
   std::vector<place::Held> held = place::held_by_processes(inventory_);
   std::erase_if(held, [&](const place::Held& one) {
-    return std::ranges::find(state.leases, one.device, &pool::Lease::device) != state.leases.end();
+    return std::ranges::find(state.leases, one.device, &pool::Lease::device) != state.leases.end() ||
+           std::ranges::find(claimed_, one.device, &place::Held::device) != claimed_.end();
   });
+  std::ranges::copy(claimed_, std::back_inserter(held));
   return held;
 }
 

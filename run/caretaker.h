@@ -17,16 +17,18 @@ class Caretaker {
  public:
   using Look = std::function<Result<Inventory>()>;
 
-  /// `look` reads the machine; it is called once here, and by look_again().
-  static Result<Caretaker> open(const std::string& folder, Look look);
+  /// `look` reads the machine; it is called once here, and by look_again(). `live`: the machine is this one, so that
+  /// jobs of its other pools count.
+  static Result<Caretaker> open(const std::string& folder, Look look, bool live);
 
-  /// What the devices' processes hold now is seen only so.
+  /// What the devices' processes and other pools' jobs hold now is seen only so.
   Result<void> look_again();
   const Inventory& inventory() const { return inventory_; }
   pool::Pool& pool() { return pool_; }
   const std::string& folder() const { return folder_; }
 
-  /// Devices in use by processes that hold no lease. Where a device has one, its processes are taken to be the lease's.
+  /// Devices that jobs of other pools have (pool/claim.h), and those in use by processes that hold no lease. Where a
+  /// device has a lease, its processes are taken to be the lease's.
   std::vector<place::Held> held_without_lease(const pool::PoolState& state) const;
 
   /// The job that this process is a part of, if that one's device filter holds for it too. It sees the machine in part
@@ -47,7 +49,7 @@ class Caretaker {
       });
 
  private:
-  Caretaker(pool::Pool pool, std::string folder, Look look, Inventory inventory);
+  Caretaker(pool::Pool pool, std::string folder, Look look, bool live, Inventory inventory);
   std::vector<process::ProcessId> start_jobs(pool::PoolState& state) const;
   Result<std::vector<int64_t>> reap_once();
   Result<pool::PoolState> tidy_jobs();
@@ -55,7 +57,9 @@ class Caretaker {
   pool::Pool pool_;
   std::string folder_;
   Look look_;
+  bool live_;
   Inventory inventory_;
+  std::vector<place::Held> claimed_;  ///< by other pools
 };
 
 }  // namespace remuda::run

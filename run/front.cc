@@ -44,7 +44,7 @@ std::optional<int> relay(int keeper, HeldSignals& signals, const std::function<v
 int end_without_keeper(const RunSpec& spec, const std::vector<int>& before,
                        const std::function<void(const Message&)>& tell) {
   process::kill_all([&] { return process::descendants(::getpid(), before); }, kKillPatience_s);
-  auto caretaker = Caretaker::open(spec.pool, spec.look);
+  auto caretaker = Caretaker::open(spec.pool, spec.look, spec.live);
   if (caretaker) (void)caretaker->tidy();
   tell({Message::Kind::ended, 0, process::kOwnFailure, "its keeper was killed, and the job with it"});
   return process::kOwnFailure;

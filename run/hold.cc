@@ -105,7 +105,7 @@ class HoldKeeper {
 };
 
 Result<void> keep_within(const RunSpec& spec, const process::ProcessId& shell, const ToWords& words, FrontLink& link) {
-  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look));
+  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look, spec.live));
   REMUDA_ASSIGN(const pool::Lifeline lifeline, pool::Lifeline::hold(spec.pool));
   return HoldKeeper(spec, shell, std::move(caretaker), link).run(words);
 }

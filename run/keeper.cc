@@ -54,6 +54,7 @@ class Keeper {
         link_.tell(Kind::ended, id_, turn.why(), turn.status());
         return {};
       }
+      claims_ = turn.claims();
       const Outcome outcome = spec_.tasks.empty() ? run_with_restarts() : run_tasks();
       sharing_.end();
       if (!(outcome.may_requeue && spec_.can_be_queued_again())) return finish(outcome);
@@ -231,6 +232,7 @@ class Keeper {
                                  .group = inherited_.group,
                                  .inherited = {inherited_.lifeline},
                                  .mask = inherited_.mask};
+    std::ranges::copy(claims_, std::back_inserter(process.inherited));
     std::ranges::move(sharing_.environment(devices), std::back_inserter(process.environment));
     if (spec_.job.array != 0) {
       process.environment.emplace_back(env::job_array.name, std::to_string(spec_.job.array));
@@ -269,6 +271,7 @@ class Keeper {
   FrontLink& link_;
   TaskQueue queue_;  ///< goes on where it was when the job is queued again
   share::JobSharing sharing_;
+  std::vector<int> claims_;  ///< on the devices, which its processes hold too
   int64_t id_ = 0;
 };
 
@@ -291,7 +294,7 @@ Result<void> check_view(Caretaker& caretaker) {
 
 Result<void> keep_within(const RunSpec& spec, FrontLink& link, Inherited inherited) {
   REMUDA_TRY(check_isolation(spec));
-  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look));
+  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look, spec.live));
   REMUDA_TRY(check_view(caretaker));
   REMUDA_ASSIGN(const pool::Lifeline lifeline, pool::Lifeline::hold(spec.pool));
   inherited.lifeline = lifeline.fd();

@@ -56,10 +56,15 @@ Result<bool> Turn::enter() {
 }
 
 Result<bool> Turn::wait() {
+  claim_.reset();
   while (id_ > 0) {
     REMUDA_ASSIGN(const pool::PoolState state, look());
     const pool::Job* job = state.find(id_);
-    if (job && job->state == pool::JobState::running) return true;
+    if (job && job->state == pool::JobState::running) {
+      REMUDA_ASSIGN(const bool is_claimed, claim(state));
+      if (is_claimed || id_ == 0) return is_claimed;
+      continue;
+    }
     if (!job || job->state == pool::JobState::ended) {
       REMUDA_ASSIGN(const auto ended, caretaker_.pool().find(id_));
       return gone_from(ended ? ended->why : "it is not in the pool any more", process::kOwnFailure);
@@ -126,6 +131,47 @@ Result<bool> Turn::gone_from(const std::string& why, int status) {
   why_ = why;
   status_ = status;
   return false;
+}
+
+/// False where a job of another pool was quicker: then the job waits again, or ends if it may not wait.
+Result<bool> Turn::claim(const pool::PoolState& state) {
+  if (!spec_.live) return true;
+  std::vector<std::string> devices;
+  for (const pool::Lease& lease : state.leases)
+    if (lease.job == id_) devices.push_back(lease.device);
+  auto claim = pool::Claim::take(spec_.pool, devices);
+  if (claim) {
+    claim_ = std::move(*claim);
+    return true;
+  }
+  const pool::NotClaimed& refusal = claim.error();
+  if (!refusal.device.empty()) {
+    const Device* device = caretaker_.inventory().find(refusal.device);
+    return give_way(fmt::format("{} is held by {}", device ? device->label() : refusal.device, refusal.why));
+  }
+  link_.tell(Message::Kind::note, id_, "other pools cannot see that it holds its devices: " + refusal.why);
+  return true;
+}
+
+/// The leases end, and the machine is looked at anew before anybody is granted devices: the other pool's claims are
+/// seen then.
+Result<bool> Turn::give_way(const std::string& why) {
+  REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
+    if (!spec_.wait) {
+      end(state, id_, {.exit_status = place::kNotNow, .why = why}, {}, wall_s());
+      return {};
+    }
+    const pool::Job* job = state.find(id_);
+    const int restarts = job ? job->restarts : 0;
+    requeue(state, id_, {}, wall_s());
+    if (pool::Job* queued = state.find(id_)) queued->restarts = restarts;  // it has not started
+    return {};
+  }));
+  REMUDA_TRY(caretaker_.look_again());
+  REMUDA_TRY(caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; }));
+  if (spec_.wait) return false;
+  id_ = 0;
+  return gone_from(why, place::kNotNow);
 }
 
 Result<bool> Turn::leave(int signal) {

@@ -5,8 +5,11 @@
 // may start, and a hundred waiting jobs cost no more than one.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "pool/claim.h"
 #include "run/caretaker.h"
 #include "run/front_link.h"
 #include "run/run_spec.h"
@@ -26,6 +29,9 @@ class Turn {
   /// True once the job runs; false when it never will: its user gave up, somebody cancelled it, one that it waits for
   /// failed. Then status() and why() tell.
   Result<bool> wait();
+  /// Of the devices that the running job was granted, for its processes: held until the next wait(), or this object's
+  /// end (pool/claim.h). Empty where the machine is not this one.
+  std::vector<int> claims() const { return claim_ ? claim_->fds() : std::vector<int>{}; }
   int status() const { return status_; }
   const std::string& why() const { return why_; }
 
@@ -38,10 +44,13 @@ class Turn {
   void tell(const pool::Job& job);
   Result<bool> gone_from(const std::string& why, int status);
   Result<bool> leave(int signal);
+  Result<bool> claim(const pool::PoolState& state);
+  Result<bool> give_way(const std::string& why);
 
   const RunSpec& spec_;
   Caretaker& caretaker_;
   FrontLink& link_;
+  std::optional<pool::Claim> claim_;
   int64_t id_ = 0;
   int status_ = 0;
   std::string why_, told_;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 
+#include "base/env.h"
 #include "base/file.h"
 
 namespace remuda::tests {
@@ -34,7 +35,7 @@ std::vector<std::string> JobTest::machine() const {
 }
 
 process::Environment JobTest::environment() const {
-  return {{"XDG_STATE_HOME", folder_.path("state")}, {"OUT", folder_.path("")}};
+  return {{"XDG_STATE_HOME", folder_.path("state")}, {"OUT", folder_.path("")}, {env::claims.name, folder_.path("")}};
 }
 
 std::vector<std::string> JobTest::line(const std::vector<std::string>& arguments) const {

@@ -19,7 +19,7 @@ class JobTest : public testing::Test {
 
   /// Behind the subcommand's name.
   virtual std::vector<std::string> machine() const;
-  /// XDG_STATE_HOME: the pool's place; OUT: the scratch folder.
+  /// XDG_STATE_HOME: the pool's place; OUT: the scratch folder. Claims on devices are this test's own.
   virtual process::Environment environment() const;
 
   /// `remuda SUBCOMMAND --machine ... ARGUMENTS`.

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
-#include <pwd.h>
 
 namespace remuda::cli {
 
@@ -13,14 +12,9 @@ run::Caretaker::Look look_at(const MachineFlags& flags) {
 
 Result<run::Caretaker> open_pool(const MachineFlags& flags) {
   REMUDA_ASSIGN(const std::string folder, pool::pool_folder(flags.file));
-  REMUDA_ASSIGN(run::Caretaker caretaker, run::Caretaker::open(folder, look_at(flags)));
+  REMUDA_ASSIGN(run::Caretaker caretaker, run::Caretaker::open(folder, look_at(flags), flags.file.empty()));
   REMUDA_TRY(caretaker.tidy());
   return caretaker;
-}
-
-std::string user_name(int uid) {
-  const passwd* entry = ::getpwuid(static_cast<uid_t>(uid));
-  return entry ? entry->pw_name : std::to_string(uid);
 }
 
 std::optional<double> parse_duration(const std::string& text) {

@@ -15,9 +15,6 @@ run::Caretaker::Look look_at(const MachineFlags& flags);
 /// The pool of that machine, tidied up: jobs whose processes are gone have ended.
 Result<run::Caretaker> open_pool(const MachineFlags& flags);
 
-/// Login name, else the number.
-std::string user_name(int uid);
-
 /// "90", "90s", "15m", "2h", "1.5d" in seconds; nothing for anything else, and for what is not above 0.
 std::optional<double> parse_duration(const std::string& text);
 /// 42 -> "42 s", 4000 -> "1 h 6 min".

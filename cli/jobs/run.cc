@@ -19,6 +19,7 @@
 #include "cli/status_line.h"
 #include "confine/confinement.h"
 #include "process/spawn.h"
+#include "process/user_name.h"
 #include "run/array_front.h"
 #include "run/front.h"
 #include "share/job_sharing.h"
@@ -237,7 +238,7 @@ Result<run::RunSpec> for_caller(run::RunSpec spec, const MachineFlags& machine) 
   spec.look = look_at(machine);
   spec.live = machine.file.empty();
   spec.job.uid = static_cast<int>(::getuid());
-  spec.job.user = user_name(spec.job.uid);
+  spec.job.user = process::user_name(spec.job.uid);
   std::error_code error;
   spec.job.folder = std::filesystem::current_path(error).string();
   return spec;

@@ -83,7 +83,8 @@ class Isolation : public testing::Test {
     return {{"LD_LIBRARY_PATH", library_folder("current")},
             {env::test_nvml.name, folder_.path("machine.json")},
             {"XDG_STATE_HOME", folder_.path("state")},
-            {"OUT", folder_.path("")}};
+            {"OUT", folder_.path("")},
+            {env::claims.name, folder_.path("")}};
   }
   /// What stands before `remuda`, and the flags of `remuda run`, which asks for the second GPU.
   Finished run(const std::vector<std::string>& before, const std::vector<std::string>& flags,

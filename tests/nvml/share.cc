@@ -111,6 +111,7 @@ process::Environment Share::environment() const {
           {env::probe_timeout.name, "1"},
           {"XDG_STATE_HOME", folder_.path("state")},
           {"OUT", folder_.path("")},
+          {env::claims.name, folder_.path("")},
           {"PATH", folder_.path("bin") + ":/usr/bin:/bin"}};
 }
 

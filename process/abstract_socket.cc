@@ -1,0 +1,106 @@
+#include "process/abstract_socket.h"
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <fmt/format.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <sstream>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+namespace remuda::process {
+namespace {
+
+constexpr const char* kSocketList = "/proc/self/net/unix";
+constexpr size_t kLargestList = 256 << 20;
+
+/// The question for one socket: the kernel's own message types, one behind the other.
+struct UserQuestion {
+  nlmsghdr header;
+  unix_diag_req request;
+};
+
+UserQuestion question_for(uint32_t inode) {
+  UserQuestion question{};
+  question.header.nlmsg_len = sizeof question;
+  question.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  question.header.nlmsg_flags = NLM_F_REQUEST;
+  question.request.sdiag_family = AF_UNIX;
+  question.request.udiag_states = ~0U;
+  question.request.udiag_ino = inode;
+  question.request.udiag_show = UDIAG_SHOW_UID;
+  question.request.udiag_cookie[0] = question.request.udiag_cookie[1] = ~0U;  // any socket of that inode
+  return question;
+}
+
+/// Of the kernel's answer, whose attributes follow its fixed part, each with its length and type before it.
+std::optional<int> user_in(const char* bytes, size_t size) {
+  nlmsghdr header;
+  if (size < sizeof header) return std::nullopt;
+  std::memcpy(&header, bytes, sizeof header);
+  if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;
+  const size_t end = std::min<size_t>(size, header.nlmsg_len);
+  for (size_t at = NLMSG_LENGTH(sizeof(unix_diag_msg)); at + sizeof(nlattr) <= end;) {
+    nlattr attribute;
+    std::memcpy(&attribute, bytes + at, sizeof attribute);
+    if (attribute.nla_len < sizeof attribute || at + attribute.nla_len > end) return std::nullopt;
+    uint32_t user = 0;
+    if (attribute.nla_type == UNIX_DIAG_UID && attribute.nla_len == sizeof attribute + sizeof user) {
+      std::memcpy(&user, bytes + at + sizeof attribute, sizeof user);
+      return static_cast<int>(user);
+    }
+    at += NLA_ALIGN(attribute.nla_len);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Fd> hold_name(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (name.empty() || name.size() > kLongestSocketName)
+    return failed(fmt::format("a socket cannot be named '{}'", name));
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  Fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) return failed(fmt::format("cannot make a socket: {}", errno_text(errno)));
+  ::shutdown(fd.get(), SHUT_RDWR);  // nobody shall send anything to it
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0)
+    return failed(fmt::format("cannot name a socket '{}': {}", name, errno_text(errno)));
+  return fd;
+}
+
+Result<std::vector<HeldName>> held_names(const std::string& prefix) {
+  REMUDA_ASSIGN(const std::string text, read_text(kSocketList, kLargestList));
+  std::vector<HeldName> names;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    // Num RefCount Protocol Flags Type St Inode Path, where @ begins the name of an abstract one
+    if (line.find(" @" + prefix) == std::string::npos) continue;
+    std::istringstream words(line);
+    std::string skipped, path;
+    uint32_t inode = 0;
+    for (int i = 0; i < 6; ++i) words >> skipped;
+    if (words >> inode >> path && path.starts_with("@" + prefix)) names.push_back({path.substr(1), inode});
+  }
+  return names;
+}
+
+std::optional<int> user_of_socket(uint32_t inode) {
+  const Fd kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (!kernel) return std::nullopt;
+  const timeval patience{1, 0};
+  ::setsockopt(kernel.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  const UserQuestion question = question_for(inode);
+  if (::send(kernel.get(), &question, sizeof question, 0) != sizeof question) return std::nullopt;
+  std::array<char, 8192> answer;
+  const ssize_t got = ::recv(kernel.get(), answer.data(), answer.size(), 0);
+  return got > 0 ? user_in(answer.data(), static_cast<size_t>(got)) : std::nullopt;
+}
+
+}  // namespace remuda::process
