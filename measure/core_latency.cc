@@ -1,4 +1,4 @@
-#include "measure/rally.h"
+#include "measure/core_latency.h"
 
 #include <algorithm>
 #include <limits>
@@ -23,48 +23,50 @@ void relax() {
 }
 
 /// The turn that comes after `last`; nothing when none comes in time.
-Result<uint64_t> next_turn(const Ball& ball, uint64_t last) {
+Result<uint64_t> next_turn(const SharedTurn& shared, uint64_t last) {
   const double deadline_s = monotonic_s() + kPatience_s;
   do {
     for (int spin = 0; spin < kSpinsPerLook; ++spin) {
-      if (const uint64_t turn = ball.turn.load(std::memory_order_acquire); turn != last) return turn;
+      if (const uint64_t turn = shared.turn.load(std::memory_order_acquire); turn != last) return turn;
       relax();
     }
   } while (monotonic_s() < deadline_s);
   return failed("the other side of a latency measurement did not answer");
 }
 
-Result<void> send_and_wait(Ball& ball, uint64_t turn) {
-  ball.turn.store(turn, std::memory_order_release);
-  REMUDA_TRY(next_turn(ball, turn));
+Result<void> send_and_wait(SharedTurn& shared, uint64_t turn) {
+  shared.turn.store(turn, std::memory_order_release);
+  REMUDA_TRY(next_turn(shared, turn));
   return {};
 }
 
-Result<double> serve(Ball& ball, double seconds) {
+Result<double> lead(SharedTurn& shared, double seconds) {
   uint64_t turn = 0;
   std::vector<double> hops;
   const double end_s = monotonic_s() + seconds;
   while (hops.empty() || (monotonic_s() < end_s && hops.size() < kMostRuns)) {
     const double start_s = monotonic_s();
-    for (int round = 0; round < kRoundsPerRun; ++round, turn += 2) REMUDA_TRY(send_and_wait(ball, turn + 1));
+    for (int round = 0; round < kRoundsPerRun; ++round, turn += 2) REMUDA_TRY(send_and_wait(shared, turn + 1));
     hops.push_back((monotonic_s() - start_s) / (2 * kRoundsPerRun));
   }
-  REMUDA_TRY(send_and_wait(ball, kEnd));
+  REMUDA_TRY(send_and_wait(shared, kEnd));
   return median(std::move(hops));
 }
 
-Result<double> answer(Ball& ball) {
+Result<double> respond(SharedTurn& shared) {
   uint64_t turn = 0;
   for (;;) {
-    REMUDA_ASSIGN(const uint64_t received, next_turn(ball, turn));
+    REMUDA_ASSIGN(const uint64_t received, next_turn(shared, turn));
     turn = received == kEnd ? 0 : received + 1;
-    ball.turn.store(turn, std::memory_order_release);
+    shared.turn.store(turn, std::memory_order_release);
     if (received == kEnd) return 0;
   }
 }
 
 }  // namespace
 
-Result<double> rally_s(Ball& ball, int side, double seconds) { return side == 0 ? serve(ball, seconds) : answer(ball); }
+Result<double> core_latency_s(SharedTurn& shared, int side, double seconds) {
+  return side == 0 ? lead(shared, seconds) : respond(shared);
+}
 
 }  // namespace remuda::measure
