@@ -1,16 +1,10 @@
 #include "doctor/question.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
-#include <csignal>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +12,6 @@ namespace remuda::doctor {
 namespace {
 
 constexpr size_t kLongestAnswer = 32 << 20;
-constexpr int kKillWaitMs = 100;
 constexpr char kComplete = '\n';  ///< ends every answer, so that a cut one is known
 
 enum class Chunk { more, end, broken };
@@ -33,15 +26,6 @@ Result<Pipe> make_pipe() {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-[[noreturn]] void answer_and_end(const std::function<std::string()>& work, int fd, pid_t asker) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != asker) ::_exit(1);  // the asker died before the death signal was set
-  ::signal(SIGPIPE, SIG_IGN);
-  const bool told = write_all(fd, work() + kComplete, "an answer").has_value();
-  ::_exit(told ? 0 : 1);
-}
-
 Chunk read_chunk(int fd, std::string& text) {
   std::array<char, 65536> buffer;
   const ssize_t count = ::read(fd, buffer.data(), buffer.size());
@@ -49,14 +33,6 @@ Chunk read_chunk(int fd, std::string& text) {
   text.append(buffer.data(), static_cast<size_t>(count));
   if (text.size() > kLongestAnswer) return Chunk::broken;
   return count == 0 ? Chunk::end : Chunk::more;
-}
-
-/// By system call: glibc 2.36 declares its function without C linkage.
-Fd open_pidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
-
-bool wait_readable(int fd, double seconds) {
-  pollfd wanted{fd, POLLIN, 0};
-  return ::poll(&wanted, 1, static_cast<int>(std::ceil(seconds * 1000))) > 0;
 }
 
 int wait_for(pid_t pid) {
@@ -70,53 +46,27 @@ int wait_for(pid_t pid) {
 
 Result<Question> Question::ask(std::string who, const std::function<std::string()>& work, double limit_s,
                                Clock& clock) {
-  REMUDA_ASSIGN(Pipe pipe, make_pipe());
-  const pid_t asker = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return failed(fmt::format("cannot start a process to ask {}: {}", who, errno_text(errno)));
-  if (pid == 0) answer_and_end(work, pipe.write_end.get(), asker);
-  ::setpgid(pid, pid);  // the child does it too; whichever comes first, the group is there before it is killed
-  return Question(std::move(who), pid, std::move(pipe.read_end), limit_s, clock);
+  auto child =
+      process::GuardedChild::start([&](int socket) { (void)write_all(socket, work() + kComplete, "an answer"); });
+  if (!child) return failed(fmt::format("cannot ask {}: {}", who, child.error().message));
+  return Question(std::move(who), std::move(*child), limit_s, clock);
 }
 
-Question::Question(std::string who, pid_t pid, Fd answer, double limit_s, Clock& clock)
+Question::Question(std::string who, process::GuardedChild child, double limit_s, Clock& clock)
     : who_(std::move(who)),
-      pid_(pid),
-      answer_(std::move(answer)),
+      child_(std::move(child)),
       limit_s_(limit_s),
       end_s_(clock.now_s() + limit_s),
       clock_(&clock) {}
 
-Question::Question(Question&& other) noexcept
-    : who_(std::move(other.who_)),
-      pid_(std::exchange(other.pid_, 0)),
-      answer_(std::move(other.answer_)),
-      limit_s_(other.limit_s_),
-      end_s_(other.end_s_),
-      clock_(other.clock_) {}
-
-Question::~Question() {
-  if (pid_ <= 0) return;
-  ::kill(-pid_, SIGKILL);
-  const Fd pidfd = open_pidfd(pid_);
-  if (pidfd && wait_readable(pidfd.get(), kKillWaitMs / 1000.0)) wait_for(pid_);
-}
-
 Result<std::string> Question::answer() {
+  using Received = process::GuardedChild::Received;
   std::string text;
-  while (true) {
-    const double left_s = end_s_ - clock_->now_s();
-    if (left_s <= 0 || !wait_readable(answer_.get(), left_s)) {
-      if (left_s > 0 && clock_->now_s() < end_s_) continue;  // a signal woke poll
-      return failed(fmt::format("{} did not answer within {:.3g} s", who_, limit_s_));
-    }
-    const Chunk chunk = read_chunk(answer_.get(), text);
-    if (chunk == Chunk::more) continue;
-    if (chunk == Chunk::broken || !text.ends_with(kComplete))
-      return failed(fmt::format("{} ended without an answer", who_));
-    text.pop_back();
-    return text;
-  }
+  if (child_.receive_all(end_s_ - clock_->now_s(), text) == Received::nothing)
+    return failed(fmt::format("{} did not answer within {:.3g} s", who_, limit_s_));
+  if (!text.ends_with(kComplete)) return failed(fmt::format("{} ended without an answer", who_));
+  text.pop_back();
+  return text;
 }
 
 Result<std::string> output_of(const std::vector<std::string>& argv) {

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "process/guarded_child.h"
 #include "process/stat.h"
 
 namespace remuda::process {
@@ -45,9 +46,10 @@ std::vector<ProcessId> descendants(int root, const std::vector<int>& except) {
   std::multimap<int, int> children;
   for (const int pid : all_processes())
     if (const auto stat = process_stat(pid)) children.emplace(stat->parent, pid);
-  std::vector<int> pids;
-  add_children(children, root, except, pids);
-  for (size_t next = 0; next < pids.size(); ++next) add_children(children, pids[next], except, pids);
+  std::vector<int> pids, left_out = guarded_children();
+  left_out.insert(left_out.end(), except.begin(), except.end());
+  add_children(children, root, left_out, pids);
+  for (size_t next = 0; next < pids.size(); ++next) add_children(children, pids[next], left_out, pids);
   std::vector<ProcessId> found;
   for (const int pid : pids)
     if (auto process = process_id(pid); process && !is_daemon(pid)) found.push_back(std::move(*process));

@@ -17,7 +17,7 @@ namespace remuda::process {
 /// All processes that /proc shows.
 std::vector<int> all_processes();
 
-/// Children, their children, and so on, without daemons, those in `except` and what descends from these.
+/// Children, theirs, and so on, without daemons, guarded children, those in `except` and what descends from these.
 std::vector<ProcessId> descendants(int root, const std::vector<int>& except = {});
 
 /// The entries "NAME=VALUE" that the process was started with; nothing where they cannot be seen: of other users'

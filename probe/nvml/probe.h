@@ -1,6 +1,6 @@
 // The NVML probe: NVIDIA's GPUs, their links and processes, by libnvidia-ml.so.1.
 //
-// The library runs in a forked process of its own (child.h), which keeps it open from one find() to the next: a call
+// The library runs in a guarded child, which keeps it open from one find() to the next: a call
 // that hangs or crashes costs that process, never this one. A GPU on which it happens is reported lost and left alone
 // for a while; the others are read as ever. This process never loads the library.
 //

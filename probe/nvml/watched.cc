@@ -10,6 +10,8 @@
 namespace remuda::probe::nvml {
 namespace {
 
+using Received = process::GuardedChild::Received;
+
 constexpr std::string_view kReady = "ready", kUnviable = "unviable ", kOpen = "open ", kProcesses = "processes";
 
 /// The GPU a step is about: 3 of "read 3".
@@ -45,39 +47,39 @@ Watched::Watched(NvmlOptions options, std::function<Result<Lib>()> load, Clock& 
     : options_(std::move(options)), files_{options_.proc, options_.sys}, load_(std::move(load)), clock_(clock) {}
 
 /// Ends the child; what it did wrong.
-std::string Watched::drop(Child::Heard heard, double waited_s) {
+std::string Watched::drop(Received received, double waited_s) {
   const bool gone = child_->end();
   std::string fate = child_->fate();
   if (!gone) dying_.push_back(std::move(*child_));
   child_.reset();
-  if (heard == Child::Heard::silence) return fmt::format("did not answer within {:g} s", waited_s);
+  if (received == Received::nothing) return fmt::format("did not answer within {:g} s", waited_s);
   return fmt::format("made the driver's library fail: its process {}", gone ? fate : "does not answer");
 }
 
 /// Nothing when a child is there that can be asked.
 std::optional<std::string> Watched::start() {
-  std::erase_if(dying_, [](Child& child) { return child.end(); });
-  if (child_ && !child_->is_there()) drop(Child::Heard::end, 0);  // somebody else ended it
+  std::erase_if(dying_, [](process::GuardedChild& child) { return child.end(); });
+  if (child_ && !child_->is_there()) drop(Received::end, 0);  // another process ended it
   if (child_) return std::nullopt;
-  auto started = Child::start([this](int socket) { serve(socket, load_, files_, avoid_); });
+  auto started = process::GuardedChild::start([this](int socket) { serve(socket, load_, files_, avoid_); });
   if (!started) return "NVML has " + started.error().message;
   child_.emplace(std::move(*started));
   std::string line;
-  const auto heard = child_->hear(options_.start_s, line);
-  if (heard == Child::Heard::line && line == kReady) return std::nullopt;
-  const std::string failure = drop(heard, options_.start_s);
-  if (heard == Child::Heard::line && line.starts_with(kUnviable)) return line.substr(kUnviable.size());
+  const auto received = child_->receive(options_.start_s, line);
+  if (received == Received::line && line == kReady) return std::nullopt;
+  const std::string failure = drop(received, options_.start_s);
+  if (received == Received::line && line.starts_with(kUnviable)) return line.substr(kUnviable.size());
   return "NVML " + failure;
 }
 
 Watched::Answer Watched::ask() {
   Answer answer;
-  child_->tell("?");
+  child_->send("?");
   for (std::string line;;) {
     const double patience_s = answer.step.starts_with(kOpen) ? options_.start_s : options_.step_s;
-    const auto heard = child_->hear(patience_s, line);
-    if (heard != Child::Heard::line) {
-      answer.failure = drop(heard, patience_s);
+    const auto received = child_->receive(patience_s, line);
+    if (received != Received::line) {
+      answer.failure = drop(received, patience_s);
       return answer;
     }
     if (!line.starts_with('{')) {
@@ -86,7 +88,7 @@ Watched::Answer Watched::ask() {
     }
     auto found = parse_inventory(line, "the answer of the NVML process");
     if (found) return answer.found = std::move(*found), answer;
-    drop(Child::Heard::end, 0);
+    drop(Received::end, 0);
     return {.failure = fmt::format("gave an answer that is none: {}", found.error().message)};
   }
 }

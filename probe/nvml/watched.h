@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "probe/nvml/child.h"
 #include "probe/nvml/probe.h"
 #include "probe/nvml/session.h"
+#include "process/guarded_child.h"
 
 namespace remuda::probe::nvml {
 
@@ -35,7 +35,7 @@ class Watched final : public Probe {
   std::optional<std::string> start();
   Answer ask();
   bool blame(const Answer& answer);
-  std::string drop(Child::Heard heard, double waited_s);
+  std::string drop(process::GuardedChild::Received received, double waited_s);
   void forgive();
   Finding remember(Inventory found);
   Finding all_lost(const std::string& why) const;
@@ -47,8 +47,8 @@ class Watched final : public Probe {
   Avoid avoid_;
   double forgive_s_ = 0;        ///< when avoid_ is emptied, if it is not empty
   std::map<int, Device> seen_;  ///< GPUs as they were when last read, by index
-  std::optional<Child> child_;
-  std::vector<Child> dying_;  ///< killed and not gone yet
+  std::optional<process::GuardedChild> child_;
+  std::vector<process::GuardedChild> dying_;  ///< killed and not gone yet
 };
 
 }  // namespace remuda::probe::nvml
