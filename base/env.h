@@ -34,6 +34,7 @@ struct Variable {
   X(restart_count, "TORCHELASTIC_RESTART_COUNT", "how often the ranks were started again") \
   X(max_restarts, "TORCHELASTIC_MAX_RESTARTS", "how often they may be") \
   X(use_agent_store, "TORCHELASTIC_USE_AGENT_STORE", "False: rank 0 offers the store") \
+  X(use_libuv, "USE_LIBUV", "0: PyTorch's store is offered without libuv, which not every build has") \
   /* What `remuda train` tells its workers. */ \
   X(secret, "REMUDA_SECRET", "the job's secret; every connection between ranks must prove it") \
   X(listen_fd, "REMUDA_LISTEN_FD", "rank 0's listening socket, inherited and bound already") \

@@ -7,7 +7,7 @@ namespace remuda::workers {
 
 process::Environment torchrun_environment(const TorchrunRank& rank) {
   const std::string own = std::to_string(rank.rank), all = std::to_string(rank.world_size);
-  return {
+  process::Environment environment{
       {env::rank.name, own},
       {env::local_rank.name, own},
       {env::role_rank.name, own},
@@ -24,6 +24,10 @@ process::Environment torchrun_environment(const TorchrunRank& rank) {
       {env::max_restarts.name, std::to_string(rank.max_restarts)},
       {env::use_agent_store.name, "False"},
   };
+  // From 2.4 on PyTorch takes libuv for its store unless told otherwise, and fails where it is built without, as
+  // Debian's is. The store without libuv is in every build, and does as well for the ranks of one machine.
+  if (!env::get(env::use_libuv)) environment.emplace_back(env::use_libuv.name, "0");
+  return environment;
 }
 
 process::Environment rank_environment(const Rendezvous& rendezvous, int rank, size_t cores) {

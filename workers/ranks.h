@@ -19,6 +19,7 @@ struct TorchrunRank {
 };
 
 /// What torchrun sets for each process, so that programs written for it run unchanged: one group of ranks on one host.
+/// And USE_LIBUV=0, unless the user has set it: PyTorch's store then works in every build.
 process::Environment torchrun_environment(const TorchrunRank& rank);
 
 /// What all ranks of a training run on this host share.
