@@ -11,7 +11,7 @@ enum class Verdict {
   pass,  ///< as it should be
   warn,  ///< it works, and costs time or will surprise
   fail,  ///< something does not work
-  skip,  ///< could not be told, or has no meaning here
+  skip,  ///< is not known, or has no meaning here
 };
 
 struct Diagnosis {

@@ -25,6 +25,7 @@ constexpr std::array kChecks{
     Check{"framework", "torch", Needs::host, check_torch},
     Check{"framework", "torch_runtime", Needs::inventory, check_torch_runtime},
     Check{"framework", "torch_targets", Needs::inventory, check_torch_targets},
+    Check{"framework", "torch_store", Needs::host, check_torch_store},
     Check{"framework", "collectives", Needs::inventory, check_collectives},
     Check{"framework", "device_order", Needs::inventory, check_device_order},
     Check{"health", "lost", Needs::inventory, check_lost},
@@ -47,6 +48,7 @@ constexpr std::array kChecks{
     Check{"host", "open_files", Needs::host, check_open_files},
     Check{"host", "pid_namespace", Needs::host, check_pid_namespace},
     Check{"host", "confinement", Needs::inventory, check_confinement},
+    Check{"host", "pool", Needs::host, check_pool},
 };
 
 }  // namespace

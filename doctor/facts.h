@@ -15,7 +15,7 @@ namespace remuda::doctor {
 
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
-/// An installed PyTorch, told from its files; it is never started.
+/// An installed PyTorch, as its files describe it; it is never started.
 struct Torch {
   std::string folder;                         ///< .../site-packages/torch
   std::string version;                        ///< 2.5.1+cu124
@@ -81,6 +81,13 @@ struct JobConfinement {
   std::string obstacle;  ///< a clause: why not all of it
 };
 
+/// Whose jobs are in the pool that this user's jobs are in.
+struct PoolUse {
+  std::string folder;            ///< of that pool
+  std::string obstacle, remedy;  ///< what keeps this user out of the pool for all users; empty: nothing
+  bool is_shared = false;        ///< it is the one for all users
+};
+
 struct HostFacts {
   Software software;
   Reading<std::vector<GpuSlot>> slots;
@@ -94,6 +101,7 @@ struct HostFacts {
   Reading<int64_t> shm_bytes;      ///< size of /dev/shm
   Reading<int64_t> memlock_bytes;  ///< memory this process may lock, or kUnlimited
   Reading<JobConfinement> confinement;
+  Reading<PoolUse> pool;
   Reading<int64_t> open_files;  ///< files this process may have open, or kUnlimited
 };
 

@@ -1,4 +1,4 @@
-// What the files of an installed PyTorch tell. Pure, but for read_torch. Every byte is foreign.
+// What the files of an installed PyTorch say. Pure, except read_torch. Every byte is foreign.
 #pragma once
 
 #include <span>

@@ -11,7 +11,7 @@ namespace remuda::doctor {
 
 struct Xid {
   int code;
-  bool fatal;  ///< the GPU, and not the program that ran on it, wants attention
+  bool fatal;  ///< the GPU must be seen to, and not only the program that ran on it
   const char* meaning;
   const char* remedy;
 };

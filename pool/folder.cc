@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fmt/format.h>
+#include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
@@ -12,6 +13,7 @@
 
 #include "base/state_folder.h"
 #include "pool/pool.h"
+#include "process/user_name.h"
 
 namespace remuda::pool {
 namespace {
@@ -38,6 +40,13 @@ std::string host() {
   return name;
 }
 
+/// The group that may write the folder, where that is one for people; empty otherwise.
+std::string writing_group(const struct stat& info) {
+  if ((info.st_mode & S_IWGRP) == 0 || info.st_gid == 0) return "";
+  const group* entry = ::getgrgid(info.st_gid);
+  return entry ? entry->gr_name : "";
+}
+
 }  // namespace
 
 Result<std::string> pool_folder_beside(const std::string& shared, const std::string& machine_file) {
@@ -51,6 +60,32 @@ Result<std::string> pool_folder_beside(const std::string& shared, const std::str
   const std::string key = host() + '\n' + file.string();
   return fmt::format("{}/pools/{}-{:016x}", *state, as_name(file.stem().string()), XXH3_64bits(key.data(), key.size()));
 }
+
+std::optional<PoolObstacle> shared_pool_obstacle_at(const std::string& shared) {
+  struct stat info{};
+  if (::stat(shared.c_str(), &info) != 0 || is_writable_folder(shared)) return std::nullopt;
+  const std::string user = process::user_name(static_cast<int>(::geteuid()));
+  const std::string group = writing_group(info);
+  PoolObstacle obstacle;
+  obstacle.sentence = fmt::format(
+      "{} may not write {}, the pool for all users: their jobs are in a pool of their own, and wait in a queue of "
+      "their "
+      "own",
+      user, shared);
+  if (!S_ISDIR(info.st_mode))
+    obstacle.remedy = fmt::format("sudo rm {0} && sudo install -d -m 2770 -g GROUP {0}", shared);
+  else if (!group.empty())
+    obstacle.remedy = fmt::format("sudo usermod -aG {} {}, and a new login", group, user);
+  else
+    obstacle.remedy = fmt::format(
+        "sudo groupadd -f remuda && sudo chgrp remuda {0} && sudo chmod 2770 {0} && sudo usermod -aG remuda {1}, and a "
+        "new "
+        "login",
+        shared, user);
+  return obstacle;
+}
+
+std::optional<PoolObstacle> shared_pool_obstacle() { return shared_pool_obstacle_at(kSharedPool); }
 
 Result<std::string> pool_folder(const std::string& machine_file) {
   return pool_folder_beside(kSharedPool, machine_file);

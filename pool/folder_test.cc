@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -15,6 +17,7 @@ namespace remuda::pool {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
@@ -48,6 +51,31 @@ TEST_F(PoolFolder, IsTheUsersOwnWhereTheSharedOneIsNotForThem) {
   });
   if (child.said.starts_with("skip")) GTEST_SKIP() << child.said;
   EXPECT_THAT(child.said, StartsWith(folder.path("state/remuda/pool-")));
+}
+
+TEST_F(PoolFolder, SaysWhatKeepsAUserOutOfTheSharedOne) {
+  const std::string shared = folder.path("shared");
+  EXPECT_FALSE(shared_pool_obstacle_at(shared)) << "there is none";
+  fs::create_directory(shared);
+  EXPECT_FALSE(shared_pool_obstacle_at(shared)) << "this user may write it";
+  fs::permissions(folder.path(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  const auto ask = [&] {
+    return process::in_child([&](const process::Say&) -> std::string {
+             if (::setgroups(0, nullptr) != 0 || ::setgid(12345) != 0 || ::setuid(12345) != 0)
+               return "skip: the user cannot be changed";
+             const auto obstacle = shared_pool_obstacle_at(shared);
+             return obstacle ? obstacle->sentence + " | " + obstacle->remedy : "none";
+           })
+        .said;
+  };
+  const std::string said = ask();
+  if (said.starts_with("skip")) GTEST_SKIP() << said;
+  EXPECT_THAT(said, StartsWith("12345 may not write " + shared + ", the pool for all users: "));
+  EXPECT_THAT(said, HasSubstr("sudo chgrp remuda " + shared));
+  EXPECT_THAT(said, HasSubstr("sudo usermod -aG remuda 12345"));
+  ASSERT_EQ(::chown(shared.c_str(), 0, 4), 0);  // adm
+  ASSERT_EQ(::chmod(shared.c_str(), 02770), 0);
+  EXPECT_THAT(ask(), HasSubstr("| sudo usermod -aG adm 12345, and a new login"));
 }
 
 TEST_F(PoolFolder, OfARecordedMachineIsNamedByItsPath) {

@@ -2,7 +2,10 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <fmt/format.h>
+
+#include "pool/shared_pool.h"
 
 namespace remuda::cli {
 
@@ -15,6 +18,12 @@ Result<run::Caretaker> open_pool(const MachineFlags& flags) {
   REMUDA_ASSIGN(run::Caretaker caretaker, run::Caretaker::open(folder, look_at(flags), flags.file.empty()));
   REMUDA_TRY(caretaker.tidy());
   return caretaker;
+}
+
+void note_pool_obstacle(const MachineFlags& flags) {
+  if (!flags.file.empty()) return;
+  if (const auto obstacle = pool::shared_pool_obstacle())
+    fmt::print(stderr, "remuda: {}; to mend it: {}\n", obstacle->sentence, obstacle->remedy);
 }
 
 std::optional<double> parse_duration(const std::string& text) {

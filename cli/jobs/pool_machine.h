@@ -15,6 +15,10 @@ run::Caretaker::Look look_at(const MachineFlags& flags);
 /// The pool of that machine, tidied up: jobs whose processes are gone have ended.
 Result<run::Caretaker> open_pool(const MachineFlags& flags);
 
+/// Says on stderr what keeps this user out of the pool for all users, and what mends that; nothing on a recorded
+/// machine.
+void note_pool_obstacle(const MachineFlags& flags);
+
 /// "90", "90s", "15m", "2h", "1.5d" in seconds; nothing for anything else, and for what is not above 0.
 std::optional<double> parse_duration(const std::string& text);
 /// 42 -> "42 s", 4000 -> "1 h 6 min".

@@ -63,6 +63,7 @@ std::string devices_text(const pool::PoolState& state, int64_t job, const Invent
 }
 
 Result<int> ps(const QueueFlags& flags) {
+  note_pool_obstacle(flags.machine);
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   const std::vector<place::Held> foreign = caretaker.held_without_lease(state);

@@ -181,6 +181,7 @@ Result<int> run_any_front(const run::RunSpec& spec, const run::Tell& tell) {
 
 Result<int> run(const RunFlags& flags) {
   REMUDA_ASSIGN(run::RunSpec asked, make_spec(flags));
+  if (!flags.quiet) note_pool_obstacle(flags.machine);
   if (flags.dry_run) return try_only(asked, flags.machine);
   if (!flags.detach) return run_job(std::move(asked), flags.machine, flags.quiet);
   REMUDA_ASSIGN(const run::RunSpec spec, for_caller(std::move(asked), flags.machine));

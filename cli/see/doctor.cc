@@ -11,6 +11,8 @@
 #include "doctor/gather.h"
 #include "doctor/question.h"
 #include "doctor/software.h"
+#include "pool/pool.h"
+#include "pool/shared_pool.h"
 
 namespace remuda::cli {
 namespace {
@@ -69,6 +71,13 @@ doctor::JobConfinement confinement_of_jobs() {
   return {how.cgroup, how.devices, how.obstacle};
 }
 
+Reading<doctor::PoolUse> pool_of_jobs() {
+  const auto folder = pool::pool_folder("");
+  if (!folder) return Missing{MissingReason::unsupported, folder.error().message};
+  const auto obstacle = pool::shared_pool_obstacle().value_or(pool::PoolObstacle{});
+  return doctor::PoolUse{*folder, obstacle.sentence, obstacle.remedy, *folder == pool::kSharedPool};
+}
+
 Result<std::vector<doctor::Diagnosis>> examine_live(const MachineFlags& flags) {
   using doctor::Question;
   auto machine = doctor::Question::ask(
@@ -79,6 +88,7 @@ Result<std::vector<doctor::Diagnosis>> examine_live(const MachineFlags& flags) {
   doctor::HostFacts facts = doctor::gather_facts(inventory.value_or(Inventory{}));
   facts.software = software_of(software);
   facts.confinement = confinement_of_jobs();
+  facts.pool = pool_of_jobs();
   return examine(inventory, facts);
 }
 

@@ -19,6 +19,7 @@ Diagnoses check_device_files(const Inventory& inventory, const HostFacts& facts)
 Diagnoses check_torch(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_torch_runtime(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_torch_targets(const Inventory& inventory, const HostFacts& facts);
+Diagnoses check_torch_store(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_collectives(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_device_order(const Inventory& inventory, const HostFacts& facts);
 
@@ -49,5 +50,6 @@ Diagnoses check_locked_memory(const Inventory& inventory, const HostFacts& facts
 Diagnoses check_open_files(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_pid_namespace(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_confinement(const Inventory& inventory, const HostFacts& facts);
+Diagnoses check_pool(const Inventory& inventory, const HostFacts& facts);
 
 }  // namespace remuda::doctor

@@ -173,6 +173,20 @@ Diagnoses check_torch_targets(const Inventory& inventory, const HostFacts& facts
   });
 }
 
+/// Seen with libtorch 2.6 of Debian 13, which is built without libuv. The default has been libuv since PyTorch 2.4.
+Diagnoses check_torch_store(const Inventory&, const HostFacts& facts) {
+  if (!facts.software.torch.has_value()) return {skip_for(facts.software.torch)};
+  const Torch& torch = facts.software.torch.value();
+  const std::vector<int> first{2, 4};
+  if (version_numbers(torch.version) < first) return {pass("PyTorch's store for ranks does without libuv")};
+  const bool is_debians = torch.folder.starts_with("/usr/lib/python3/dist-packages/");
+  if (!is_debians) return {pass("PyTorch's store for ranks is offered by libuv, which its own builds have")};
+  return {warn(fmt::format("PyTorch {} of Debian is built without libuv, and its store for ranks asks for it: torchrun "
+                           "and init_process_group fail (not with remuda run --each)",
+                           torch.version),
+               "export USE_LIBUV=0")};
+}
+
 Diagnoses check_collectives(const Inventory& inventory, const HostFacts& facts) {
   Diagnoses all;
   const Software& software = facts.software;

@@ -152,5 +152,20 @@ TEST(DeviceOrderCheck, WarnsOfUnlikeModelsAlone) {
   EXPECT_EQ(verdicts(check_device_order(made_machine(2, "AMD"), facts)), "SKIP");
 }
 
+TEST(TorchStoreCheck, KnowsTheBuildsWithoutLibuv) {
+  EXPECT_EQ(verdicts(check_torch_store({}, {})), "SKIP");
+  const auto judged = [](const std::string& version, const std::string& folder) {
+    HostFacts facts;
+    facts.software.torch = Torch{.folder = folder, .version = version};
+    return check_torch_store({}, facts);
+  };
+  const std::string debian = "/usr/lib/python3/dist-packages/torch";
+  EXPECT_EQ(verdicts(judged("1.13.1", debian)), "PASS");
+  EXPECT_EQ(verdicts(judged("2.3.0", debian)), "PASS");
+  EXPECT_EQ(verdicts(judged("2.6.0+debian", debian)), "WARN");
+  EXPECT_THAT(words_of(judged("2.6.0+debian", debian)), ::testing::HasSubstr("export USE_LIBUV=0"));
+  EXPECT_EQ(verdicts(judged("2.6.0", "/home/ada/env/lib/python3.12/site-packages/torch")), "PASS");
+}
+
 }  // namespace
 }  // namespace remuda::doctor

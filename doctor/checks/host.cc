@@ -81,4 +81,12 @@ Diagnoses check_confinement(const Inventory& inventory, const HostFacts& facts) 
                                      "has device control, too")};
 }
 
+Diagnoses check_pool(const Inventory&, const HostFacts& facts) {
+  if (!facts.pool.has_value()) return {skip_for(facts.pool)};
+  const PoolUse& pool = facts.pool.value();
+  if (!pool.obstacle.empty()) return {warn(pool.obstacle, pool.remedy)};
+  if (pool.is_shared) return {pass(fmt::format("the jobs of all users are in one pool, {}", pool.folder))};
+  return {pass(fmt::format("each user has a pool, this one {}; no two of them grant one GPU at a time", pool.folder))};
+}
+
 }  // namespace remuda::doctor

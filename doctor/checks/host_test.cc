@@ -99,5 +99,18 @@ TEST(ConfinementCheck, SaysWhatToDo) {
   EXPECT_THAT(words_of(confinement(0, false, 2, true)), HasSubstr("writable cgroups"));
 }
 
+TEST(PoolCheck, WarnsWhereAUserIsKeptOutOfTheSharedOne) {
+  HostFacts facts = host();
+  EXPECT_EQ(verdicts(check_pool({}, facts)), "SKIP");
+  facts.pool = PoolUse{.folder = "/var/lib/remuda", .is_shared = true};
+  EXPECT_EQ(verdicts(check_pool({}, facts)), "PASS");
+  EXPECT_THAT(words_of(check_pool({}, facts)), HasSubstr("the jobs of all users are in one pool, /var/lib/remuda"));
+  facts.pool = PoolUse{.folder = "/home/ada/pool"};
+  EXPECT_EQ(verdicts(check_pool({}, facts)), "PASS");
+  facts.pool = PoolUse{.folder = "/home/ada/pool", .obstacle = "ada may not", .remedy = "sudo usermod"};
+  EXPECT_EQ(verdicts(check_pool({}, facts)), "WARN");
+  EXPECT_THAT(words_of(check_pool({}, facts)), HasSubstr("ada may not | sudo usermod"));
+}
+
 }  // namespace
 }  // namespace remuda::doctor
