@@ -1,17 +1,17 @@
 #include "cli/machine.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/number.h"
 #include "measure/store.h"
-#include "probe/live_machine.h"
 #include "recorded/import.h"
 
 namespace remuda::cli {
 namespace {
 
-Result<Inventory> read_live(int cpu_devices) {
-  REMUDA_ASSIGN(Inventory inventory, probe::LiveMachine({.cpu_devices = cpu_devices}).read());
+Result<Inventory> read_live(probe::LiveMachine& machine) {
+  REMUDA_ASSIGN(Inventory inventory, machine.read());
   if (const auto loaded = measure::load_measured(inventory); !loaded) inventory.notes.push_back(loaded.error().message);
   return inventory;
 }
@@ -32,9 +32,17 @@ void add_machine_options(CLI::App& command, MachineFlags& flags) {
       ->excludes(file);
 }
 
-Result<Inventory> read_machine(const MachineFlags& flags) {
-  return flags.file.empty() ? read_live(flags.cpu_devices) : recorded::read_machine_file(flags.file);
+MachineReader::MachineReader(MachineFlags flags) : flags_(std::move(flags)) {}
+
+Result<Inventory> MachineReader::read() {
+  if (!flags_.file.empty()) return recorded::read_machine_file(flags_.file);
+  if (!live_ || owner_ != ::getpid())
+    live_ = std::make_unique<probe::LiveMachine>(probe::ProbeOptions{.cpu_devices = flags_.cpu_devices});
+  owner_ = ::getpid();
+  return read_live(*live_);
 }
+
+Result<Inventory> read_machine(const MachineFlags& flags) { return MachineReader(flags).read(); }
 
 Result<void> require_live(const MachineFlags& flags, const std::string& what) {
   if (flags.file.empty()) return {};

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 #include "device/inventory.h"
+#include "probe/live_machine.h"
 
 namespace remuda::cli {
 
@@ -24,9 +26,22 @@ std::optional<int> cpu_index(std::string_view id);
 /// Declares --machine FILE and --cpu-devices N. `flags` must live as long as the command's action.
 void add_machine_options(CLI::App& command, MachineFlags& flags);
 
-/// The inventory asked for. A file may be an inventory (`remuda record`, `remuda list --json`) or anything
+/// The inventory asked for, read once. A file may be an inventory (`remuda record`, `remuda list --json`) or anything
 /// `remuda import` understands. The live machine carries what `remuda bench links` measured of it.
 Result<Inventory> read_machine(const MachineFlags& flags);
+
+/// Reads one machine again and again, and keeps what that takes: so an error that a device reports between two readings
+/// is seen in the second one. In a process that was forked it begins anew. One thread.
+class MachineReader {
+ public:
+  explicit MachineReader(MachineFlags flags);
+  Result<Inventory> read();
+
+ private:
+  const MachineFlags flags_;
+  std::unique_ptr<probe::LiveMachine> live_;
+  int owner_ = 0;  ///< the process that has made it
+};
 
 /// Nothing for the live machine; otherwise the sentence that says that `what` ("training") needs the live one.
 Result<void> require_live(const MachineFlags& flags, const std::string& what);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "place/health.h"
 #include "place/place.h"
 #include "pool/lifeline.h"
 #include "pool/logs.h"
@@ -133,12 +134,25 @@ Result<bool> Turn::gone_from(const std::string& why, int status) {
   return false;
 }
 
-/// False where a job of another pool was quicker: then the job waits again, or ends if it may not wait.
+/// Of these devices, one that must not be used, and why. The process that granted them may have looked at the machine
+/// before an error, or begun after it: a driver reports an error only to those that watch at that time.
+std::string Turn::ailment_among(const std::vector<std::string>& devices) const {
+  const Inventory& inventory = caretaker_.inventory();
+  for (const std::string& id : devices)
+    if (const Device* device = inventory.find(id))
+      if (const auto ailment = place::ailment(inventory, *device))
+        return fmt::format("{} {}", device->label(), *ailment);
+  return "";
+}
+
+/// False where a device is unwell, or a job of another pool was quicker: then the job waits again, or ends if it may
+/// not wait.
 Result<bool> Turn::claim(const pool::PoolState& state) {
   if (!spec_.live) return true;
   std::vector<std::string> devices;
   for (const pool::Lease& lease : state.leases)
     if (lease.job == id_) devices.push_back(lease.device);
+  if (const std::string why = ailment_among(devices); !why.empty()) return give_way(why);
   auto claim = pool::Claim::take(spec_.pool, devices);
   if (claim) {
     claim_ = std::move(*claim);

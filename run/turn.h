@@ -45,6 +45,7 @@ class Turn {
   Result<bool> gone_from(const std::string& why, int status);
   Result<bool> leave(int signal);
   Result<bool> claim(const pool::PoolState& state);
+  std::string ailment_among(const std::vector<std::string>& devices) const;
   Result<bool> give_way(const std::string& why);
 
   const RunSpec& spec_;

@@ -4,13 +4,14 @@
 #include <cmath>
 #include <cstdio>
 #include <fmt/format.h>
+#include <memory>
 
 #include "pool/shared_pool.h"
 
 namespace remuda::cli {
 
 run::Caretaker::Look look_at(const MachineFlags& flags) {
-  return [flags] { return read_machine(flags); };
+  return [reader = std::make_shared<MachineReader>(flags)] { return reader->read(); };
 }
 
 Result<run::Caretaker> open_pool(const MachineFlags& flags) {

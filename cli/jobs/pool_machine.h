@@ -9,7 +9,7 @@
 
 namespace remuda::cli {
 
-/// Reads the machine that the flags name, anew at each call.
+/// Reads the machine that the flags name, anew at each call, with one MachineReader.
 run::Caretaker::Look look_at(const MachineFlags& flags);
 
 /// The pool of that machine, tidied up: jobs whose processes are gone have ended.

@@ -36,7 +36,7 @@ const void* all(const First* first, const Rest*... rest) {
 template <typename Body>
 Code ask(Handle handle, const void* out, Body body) {
   if (const Code code = admit(handle); code != kSuccess) return code;
-  return out ? body(*handle) : kInvalidArgument;
+  return out ? body(*Session::instance().newest(handle)) : kInvalidArgument;
 }
 
 /// A reading as a number of the caller's unit, `per_unit` of which make one of the reading's.

@@ -1,9 +1,10 @@
 // Events: sets of GPUs that are watched, and the XID events that wait there.
 //
-// A set delivers one event for each watched GPU that has an XID, recorded or asked for as a fault; after that every
-// wait runs into its timeout.
+// A set delivers one event for each watched GPU that has an XID, recorded or asked for as a fault, and one more when
+// the machine's file says another XID than before; other waits run into their timeout.
 #include <chrono>
 #include <deque>
+#include <map>
 #include <thread>
 
 #include "tests/nvml/answer.h"
@@ -13,6 +14,7 @@ namespace remuda::tests::nvml {
 struct EventSet {
   std::mutex mutex;
   std::deque<EventData> waiting;
+  std::map<Handle, int> watched;  ///< with the XID that was last seen
 };
 
 namespace {
@@ -24,8 +26,20 @@ int xid_of(const Gpu& gpu) {
   return fault == asked_for.end() ? gpu.device.status.xid.value_or(0) : fault->second;
 }
 
+/// The lock is held.
+void look_for_news(EventSet& set) {
+  for (auto& [handle, seen] : set.watched) {
+    const Gpu& gpu = *Session::instance().newest(handle);
+    const int xid = xid_of(gpu);
+    if (xid != seen && xid != 0)
+      set.waiting.push_back({&gpu, kXidEvent, static_cast<unsigned long long>(xid), kNoInstance, kNoInstance});
+    seen = xid;
+  }
+}
+
 bool take(EventSet& set, EventData& data) {
   const std::lock_guard lock(set.mutex);
+  look_for_news(set);
   if (set.waiting.empty()) return false;
   data = set.waiting.front();
   set.waiting.pop_front();
@@ -65,10 +79,10 @@ NVML_EXPORT Code nvmlDeviceGetSupportedEventTypes(Handle handle, unsigned long l
 NVML_EXPORT Code nvmlDeviceRegisterEvents(Handle handle, unsigned long long types, EventSet* set) {
   return ask(handle, set, [&](const Gpu& gpu) {
     if (gpu.parent || (types & ~kXidEvent) != 0) return kNotSupported;
-    const int xid = xid_of(gpu);
-    if ((types & kXidEvent) == 0 || xid == 0) return kSuccess;
+    if ((types & kXidEvent) == 0) return kSuccess;
     const std::lock_guard lock(set->mutex);
-    set->waiting.push_back({&gpu, kXidEvent, static_cast<unsigned long long>(xid), kNoInstance, kNoInstance});
+    set->watched.emplace(handle, 0);
+    look_for_news(*set);
     return kSuccess;
   });
 }

@@ -183,5 +183,39 @@ TEST_F(RunLive, WaitsForADeviceThatMustBeReset) {
   EXPECT_EQ(finished.out, "all\n") << finished;
 }
 
+/// The driver reports an error once, to those who watch at that time.
+TEST_F(RunLive, LeavesOutADeviceThatHadAFatalErrorWhileItWaited) {
+  RunningProgram somebody({"sleep", "1000"});
+  gpu_(3).status.processes = std::vector{process(somebody.pid())};
+  happens();
+  const auto waiter = begin({"run", "-n", "8", "--", "echo", "all"});
+  ASSERT_TRUE(comes_to_wait(1));
+  const auto comes_to_say = [&](const std::string& words, bool said) {
+    return eventually(
+        [&] {
+          const Json waiting = parse_json(ask({"queue", "--json"}).out, "queue").value_or(Json{})["waiting"];
+          return waiting.size() == 1 && (waiting[0].dump().find(words) != std::string::npos) == said;
+        },
+        kPatience_s);
+  };
+  gpu_(5).status.xid = 79;
+  happens();
+  EXPECT_TRUE(comes_to_say("code 79", true));
+  gpu_(5).status.xid = 0;
+  gpu_(3).status.processes = std::vector<Process>{};
+  gpu_(6).status.remapped_rows = 1;
+  gpu_(6).status.remap_pending = true;  // shows that the waiting job has looked again
+  happens();
+  EXPECT_TRUE(comes_to_say("memory row", true));
+  gpu_(6).status.remap_pending = false;
+  happens();
+  EXPECT_TRUE(comes_to_say("memory row", false));
+  EXPECT_TRUE(comes_to_say("code 79", true)) << "it has not forgotten";
+  EXPECT_EQ(ask({"run", "--", "true"}).exit.status, 0);  // its keeper knows of no error, and grants all 8
+  EXPECT_TRUE(comes_to_say("code 79", true)) << "it does not start on a device that it knows to be unwell";
+  waiter->signal(SIGTERM);
+  waiter->finish();
+}
+
 }  // namespace
 }  // namespace remuda::tests::nvml

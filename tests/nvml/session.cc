@@ -1,8 +1,10 @@
 #include "tests/nvml/session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <sys/stat.h>
 #include <thread>
 
 #include "base/env.h"
@@ -11,6 +13,14 @@ namespace remuda::tests::nvml {
 namespace {
 
 constexpr std::chrono::minutes kHang{10};
+
+/// Which file it is; its time tells one from another that has the number of one that was removed. Zeros where there is
+/// none.
+FileId id_of(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return {};
+  return {static_cast<int64_t>(info.st_ino), info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
 
 bool concerns(const std::set<int>& gpus, const Gpu& gpu) {
   return gpus.contains((gpu.parent ? *gpu.parent : gpu).index);
@@ -25,13 +35,26 @@ Session& Session::instance() {
 
 Result<void> Session::load() {
   REMUDA_ASSIGN(faults_, parse_faults(env::get(env::test_nvml_faults).value_or("")));
-  REMUDA_ASSIGN(machine_, Machine::load(env::get(env::test_nvml).value_or("")));
+  const std::string path = env::get(env::test_nvml).value_or("");
+  file_ = id_of(path);
+  REMUDA_ASSIGN(auto machine, Machine::load(path));
+  machines_.push_back(std::move(machine));
   return {};
+}
+
+void Session::load_again() {
+  const std::string path = env::get(env::test_nvml).value_or("");
+  const FileId file = id_of(path);
+  if (file == FileId{} || file == file_) return;
+  auto machine = Machine::load(path);
+  if (!machine) return;  // it is not whole
+  file_ = file;
+  machines_.push_back(std::move(*machine));
 }
 
 Code Session::start() {
   const std::lock_guard lock(mutex_);
-  if (!machine_) {
+  if (machines_.empty()) {
     if (const auto loaded = load(); !loaded) {
       std::fprintf(stderr, "test NVML: %s\n", loaded.error().message.c_str());
       return kUnknown;
@@ -49,17 +72,31 @@ Code Session::stop() {
   return kSuccess;
 }
 
-const Machine* Session::machine() const {
+const Machine* Session::machine() {
   const std::lock_guard lock(mutex_);
-  return starts_ > 0 ? machine_.get() : nullptr;
+  if (starts_ == 0) return nullptr;
+  load_again();
+  return machines_.back().get();
+}
+
+Handle Session::newest(Handle handle) {
+  const std::lock_guard lock(mutex_);
+  const auto owner = std::ranges::find_if(machines_, [&](const auto& machine) { return machine->owns(handle); });
+  if (owner == machines_.end()) return nullptr;
+  const auto& gpus = machines_.back()->gpus();
+  const size_t index = static_cast<size_t>((handle->parent ? handle->parent : handle)->index);
+  if (index >= gpus.size()) return handle;
+  if (!handle->parent) return gpus[index].get();
+  const auto& instances = gpus[index]->instances;
+  const auto instance = static_cast<size_t>(handle->index);
+  return instance < instances.size() ? instances[instance].get() : handle;
 }
 
 Code admit(Handle handle) {
-  const Session& session = Session::instance();
-  const Machine* machine = session.machine();
-  if (!machine) return kUninitialized;
+  Session& session = Session::instance();
+  if (!session.machine()) return kUninitialized;
   if (!handle) return kInvalidArgument;
-  if (!machine->owns(handle) || concerns(session.faults().crash, *handle)) std::raise(SIGSEGV);
+  if (!session.newest(handle) || concerns(session.faults().crash, *handle)) std::raise(SIGSEGV);
   if (concerns(session.faults().hang, *handle)) std::this_thread::sleep_for(kHang);
   return kSuccess;
 }

@@ -1,16 +1,23 @@
 // Session: the library's one state. Started by nvmlInit as often as it is stopped by nvmlShutdown.
 //
-// Any thread may call; a machine once loaded stays for the life of the process, so that a handle in use survives a
-// shutdown by another thread.
+// Any thread may call. When the machine's file is another one than before, as after a rename, it is loaded anew: so
+// things happen to the machine while the library is in use. A machine once loaded stays for the life of the process,
+// and a handle stands for the same GPU of the newest one.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "tests/nvml/faults.h"
 #include "tests/nvml/machine.h"
 
 namespace remuda::tests::nvml {
+
+/// Number and time.
+using FileId = std::array<int64_t, 3>;
 
 class Session {
  public:
@@ -20,16 +27,20 @@ class Session {
   /// error, and the code is kUnknown.
   Code start();
   Code stop();
-  /// The machine; nothing while the library is not started.
-  const Machine* machine() const;
+  /// The newest machine; nothing while the library is not started.
+  const Machine* machine();
+  /// The GPU or instance behind a handle that some machine gave out, as it is now; null for any other handle.
+  Handle newest(Handle handle);
   const Faults& faults() const { return faults_; }
 
  private:
   Result<void> load();
+  void load_again();
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   int starts_ = 0;
-  std::unique_ptr<Machine> machine_;
+  FileId file_{};
+  std::vector<std::unique_ptr<Machine>> machines_;  ///< the last one counts
   Faults faults_;
 };
 
