@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "base/local_time.h"
 #include "base/table.h"
 #include "place/place.h"
 
@@ -65,12 +64,6 @@ std::string rejected_text(const std::vector<Explanation::Rejected>& rejected) {
   return text;
 }
 
-std::string time_text(double time_s) {
-  constexpr double kLatest = 253402300799;  // the year 9999
-  if (!(time_s >= 0 && time_s <= kLatest)) return "an unknown time";
-  return fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(static_cast<std::time_t>(time_s)));
-}
-
 }  // namespace
 
 std::string explanation_text(const Placement& placement) {
@@ -91,13 +84,13 @@ std::string refusal_text(const Refusal& refusal) {
   std::string text;
   for (const Blocker& blocker : refusal.blockers) {
     std::string when;
-    if (blocker.since_s) when += ", since " + time_text(*blocker.since_s);
-    if (blocker.until_s) when += ", until " + time_text(*blocker.until_s);
+    if (blocker.since_s) when += ", since " + local_time_text(*blocker.since_s);
+    if (blocker.until_s) when += ", until " + local_time_text(*blocker.until_s);
     const std::string part = blocker.share < 1 ? fmt::format(" ({:.0f} %)", 100 * blocker.share) : "";
     text +=
         line(text.empty() ? "in the way" : "", fmt::format("{}: {}{}{}", blocker.device, blocker.holder, part, when));
   }
-  if (refusal.earliest_s) text += line("earliest", time_text(*refusal.earliest_s));
+  if (refusal.earliest_s) text += line("earliest", local_time_text(*refusal.earliest_s));
   return text + (refusal.blockers.empty() ? rejected_text(refusal.rejected) : "");
 }
 
