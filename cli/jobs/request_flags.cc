@@ -25,7 +25,10 @@ Result<void> read(const char* flag, const std::string& text, const Parse& parse,
   return {};
 }
 
+/// A bare number is refused: 24 means GiB to one user and MiB to another, and bytes to none.
 Result<double> memory(const std::string& text) {
+  if (text.find_first_not_of("0123456789.") == std::string::npos)
+    return usage_error(fmt::format("'{0}' has no unit; write {0}GiB or {0}MiB", printable(text)));
   if (const auto bytes = place::parse_amount(text)) return *bytes;
   return usage_error(fmt::format("'{}' is no amount of memory; write 24GiB", printable(text)));
 }
@@ -47,7 +50,7 @@ void add_request_options(CLI::App& command, RequestFlags& flags) {
   add("--mem", flags.memory, "AMOUNT", "Memory that is free on each, as in 24GiB");
   add("--model", flags.model, "NAME", "Model, where * is any text: 'A100*'");
   add("--cap", flags.capability, "WHAT", "What each must be able to do: fp16, bf16, fp8, fp4, sm_80, gfx90a");
-  add("--link", flags.link, "", "What must join them in a ring: nvlink (or its like), p2p or any")
+  add("--link", flags.link, "", "What must join them in a ring: nvlink (or xGMI), p2p or any")
       ->check(CLI::IsMember({"any", "p2p", "nvlink"}));
   CLI::Option* same = command.add_flag("--same-model", flags.same_model, "All of one model (the default)");
   command.add_flag("--any-model", flags.any_model, "Unlike devices may be taken together")
@@ -57,7 +60,7 @@ void add_request_options(CLI::App& command, RequestFlags& flags) {
   add("--device", flags.devices, "DEVICE", "Only these: UUID, index or PCI address")
       ->delimiter(',')
       ->allow_extra_args(false);
-  add("--share", flags.share, "PART", "Part of each device, as in 30%; the job is told which of its limits are hard");
+  add("--share", flags.share, "PART", "Part of each device, as in 30%; reports which of its limits are hard");
   add("--where", flags.where, "CONDITION", "As in 'memory >= 40Gi && numaNode == 0'");
   command.add_flag("--cpu", flags.cpu, "CPU devices may be taken too, where GPUs do not suffice")->group(kGroup);
 }

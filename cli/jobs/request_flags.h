@@ -1,4 +1,4 @@
-// The flags by which a subcommand is told what devices a job wants.
+// The flags that say which devices a job wants.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -62,6 +62,17 @@ TEST(RequestFlags, AnErrorNamesTheFlag) {
   EXPECT_EQ(error({"-n", "3", "--device", "0"}), "3 devices are wanted and 1 named");
 }
 
+TEST(RequestFlags, MemoryHasAUnit) {
+  for (const char* bare : {"24", "0", "25769803776", "1.5"}) {
+    const auto request = request_of({"--mem", bare});
+    ASSERT_FALSE(request) << bare;
+    EXPECT_EQ(request.error().message,
+              std::string("--mem: '") + bare + "' has no unit; write " + bare + "GiB or " + bare + "MiB");
+  }
+  EXPECT_EQ(request_of({"--mem", "24g"}).value().memory_bytes, 24'000'000'000);
+  EXPECT_EQ(request_of({"--mem", "24b"}).value().memory_bytes, 24);
+}
+
 TEST(RequestFlags, WhatTheParserItselfRefuses) {
   EXPECT_THROW(request_of({"-n", "0"}), CLI::ParseError);
   EXPECT_THROW(request_of({"--link", "carrier-pigeon"}), CLI::ParseError);
