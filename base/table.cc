@@ -16,12 +16,14 @@ bool is_number(const std::string& cell) {
          cell.find_first_not_of("0123456789.,-+:% x") == std::string::npos;
 }
 
-/// Takes from the widest column until all fit into `width`, as far as that goes.
-void narrow(std::vector<size_t>& widths, size_t width) {
+/// Takes from the column `first`, then from the widest ones, until all fit into `width`, as far as that goes.
+void narrow(std::vector<size_t>& widths, size_t width, size_t first) {
   constexpr size_t kNarrowest = 8;
   const auto total = [&] { return std::accumulate(widths.begin(), widths.end(), kGap * (widths.size() - 1)); };
   for (size_t excess = total() > width ? total() - width : 0; excess > 0; --excess) {
-    const auto widest = std::ranges::max_element(widths);
+    const bool can_take_first = first < widths.size() && widths[first] > kNarrowest;
+    const auto widest =
+        can_take_first ? widths.begin() + static_cast<std::ptrdiff_t>(first) : std::ranges::max_element(widths);
     if (*widest <= kNarrowest) return;
     --*widest;
   }
@@ -45,7 +47,7 @@ std::vector<size_t> Table::widths() const {
 
 std::string Table::text(size_t width) const {
   std::vector<size_t> widths = this->widths();
-  narrow(widths, width);
+  narrow(widths, width, cut_first_);
   std::vector<bool> numeric(widths.size(), rows_.size() > 1);
   for (size_t r = 1; r < rows_.size(); ++r)
     for (size_t c = 0; c < widths.size(); ++c)

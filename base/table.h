@@ -13,6 +13,8 @@ class Table {
   explicit Table(std::vector<std::string> header);
   /// As many cells as the header has.
   void add(std::vector<std::string> row);
+  /// Of columns that are cut, this one is cut before the others.
+  void cut_first(size_t column) { cut_first_ = column; }
   /// All rows, each ending in a newline, no trailing spaces. Where they are longer than `width`, the widest columns are
   /// cut, with "..." where something is left out, but none to less than a few characters.
   std::string text(size_t width = kAnyWidth) const;
@@ -22,6 +24,8 @@ class Table {
  private:
   std::vector<size_t> widths() const;
   std::vector<std::vector<std::string>> rows_;
+  size_t cut_first_ = kNoColumn;
+  static constexpr size_t kNoColumn = static_cast<size_t>(-1);
 };
 
 }  // namespace remuda

@@ -1,7 +1,8 @@
 // Program: the command line of `remuda` and its subcommands.
 //
-// Each subcommand lives in one file that exports one function, `void add_NAME(Program&)`, called by main: it declares
-// the flags and says what to do. Nothing runs while the line is parsed; main runs the action of the chosen subcommand.
+// Each subcommand is in one file that exports one function, `void add_NAME(Program&)`, listed in cli/subcommands.h: it
+// declares the flags and what to do. Nothing runs while the line is parsed; main runs the action of the chosen
+// subcommand.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -3,11 +3,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <fmt/format.h>
+#include <sstream>
 #include <system_error>
 
 #include "base/standard_streams.h"
 #include "base/text.h"
 #include "cli/subcommands.h"
+#include "cli/terminal.h"
 #include "cli/usage.h"
 
 namespace remuda::cli {
@@ -43,14 +45,17 @@ int run_command_line(int argc, char** argv) {
   try {
     program.app.parse(argc, argv);
   } catch (const CLI::Success& wish) {
-    return program.app.exit(wish);
+    std::ostringstream text;
+    const int status = program.app.exit(wish, text, text);
+    print_fitted(text.str());
+    return finish(status);
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "{}", usage_text(program.app, error));
     return exit_status(ErrorKind::usage);
   }
   if (program.chosen) return run(program.chosen);
-  fmt::print("{}", program.app.help());
-  return 0;
+  print_fitted(program.app.help());
+  return finish(0);
 }
 
 }  // namespace remuda::cli

@@ -1,21 +1,53 @@
-#include "cli/completion.h"
-
 #include <fmt/format.h>
 #include <memory>
 
 #include "cli/completion_script.h"
+#include "cli/jobs/job_name.h"
+#include "cli/machine.h"
+#include "cli/subcommands.h"
 
 namespace remuda::cli {
+namespace {
+
+struct CompletionFlags {
+  MachineFlags machine;
+  std::string shell;
+  bool jobs = false;
+};
+
+/// Those that have not ended, then the newest that have; each on a line. The devices are not read: a shell that
+/// completes a word cannot wait for them.
+Result<int> print_jobs(const CompletionFlags& flags) {
+  constexpr int kEnded = 50;
+  REMUDA_ASSIGN(const std::string folder, pool::pool_folder(flags.machine.file));
+  if (!std::filesystem::exists(folder)) return 0;
+  REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
+  REMUDA_ASSIGN(const pool::PoolState state, pool.read());
+  REMUDA_ASSIGN(const std::vector<pool::Job> ended, pool.ended(kEnded));
+  for (const pool::Job& job : state.jobs)
+    if (job.state != pool::JobState::ended) fmt::print("{}\n", name_of(job));
+  for (const pool::Job& job : ended) fmt::print("{}\n", name_of(job));
+  return 0;
+}
+
+Result<int> completion(const CompletionFlags& flags, const Program& program) {
+  if (flags.jobs) return print_jobs(flags);
+  if (flags.shell.empty()) return usage_error("which shell? write remuda completion bash, zsh or fish");
+  fmt::print("{}", completion_script(program.app, flags.shell));
+  return 0;
+}
+
+}  // namespace
 
 void add_completion(Program& program) {
-  auto shell = std::make_shared<std::string>();
-  CLI::App& command = program.add("completion", "Print a completion script for a shell", [shell, &program] {
-    fmt::print("{}", completion_script(program.app, *shell));
-    return 0;
-  });
-  command.add_option("SHELL", *shell, "Your shell")->required()->check(CLI::IsMember(completion_shells()));
+  auto flags = std::make_shared<CompletionFlags>();
+  CLI::App& command = program.add("completion", "Print a completion script for a shell",
+                                  [flags, &program] { return completion(*flags, program); });
+  command.add_option("SHELL", flags->shell, "Your shell")->check(CLI::IsMember(completion_shells()));
+  command.add_flag("--jobs", flags->jobs, "Print the numbers of jobs, for these scripts");
+  add_machine_options(command, flags->machine);
   command.footer(
-      "To use it:\n"
+      "To use it, where it was not installed with remuda:\n"
       "  bash  source <(remuda completion bash)          in ~/.bashrc\n"
       "  zsh   source <(remuda completion zsh)           in ~/.zshrc, after compinit\n"
       "  fish  remuda completion fish > ~/.config/fish/completions/remuda.fish\n");

@@ -17,6 +17,10 @@ struct Argument {
   std::vector<std::string> choices;  ///< the only right values; empty when there are others
 };
 
+/// Prints the jobs that may be named, when the user asks for them.
+constexpr const char* kJobs = "$(remuda completion --jobs 2>/dev/null)";
+bool names_jobs(const Argument& positional) { return positional.label == "JOB"; }
+
 struct Command {
   std::string name, summary;
   std::vector<Argument> flags, positionals;
@@ -90,7 +94,8 @@ std::string bash_cases(const Command& command) {
     for (const std::string& name : flag.names)
       if (flag.takes_value) add(name + " \"*)", joined(flag.choices));
   add("\"*\" -\"*)", names_of(command.flags));
-  for (const Argument& positional : command.positionals) add("\"*)", joined(positional.choices));
+  for (const Argument& positional : command.positionals)
+    add("\"*)", names_jobs(positional) ? kJobs : joined(positional.choices));
   return text;
 }
 
@@ -119,7 +124,7 @@ _remuda() {{
   case ${{words[1]}} in
 {cases}  esac
 }}
-compdef _remuda remuda
+if [[ ${{funcstack[1]}} == _remuda ]]; then _remuda; else compdef _remuda remuda; fi
 )";
 
 std::string zsh_quoted(const std::string& text) {
@@ -139,7 +144,9 @@ std::string zsh_arguments(const Command& command) {
   for (const Argument& flag : command.flags)
     for (const std::string& name : flag.names)
       specs.push_back(zsh_quoted(fmt::format("*{}[{}]{}", name, escaped(flag.summary, "[]\\"), zsh_value(flag))));
-  for (const Argument& positional : command.positionals) specs.push_back(zsh_quoted(zsh_value(positional)));
+  for (const Argument& positional : command.positionals)
+    specs.push_back(
+        zsh_quoted(names_jobs(positional) ? fmt::format("*:JOB:{{compadd -- {}}}", kJobs) : zsh_value(positional)));
   return joined(specs);
 }
 
@@ -177,7 +184,9 @@ std::string fish(const Command& top, const std::vector<Command>& commands) {
     const std::string when = fmt::format("'__fish_seen_subcommand_from {}'", command.name);
     for (const Argument& flag : command.flags) text += fish_flag(when, flag);
     for (const Argument& positional : command.positionals)
-      if (!positional.choices.empty())
+      if (names_jobs(positional))
+        text += fmt::format("complete -c remuda -f -n {} -a '(remuda completion --jobs 2>/dev/null)'\n", when);
+      else if (!positional.choices.empty())
         text += fmt::format("complete -c remuda -f -n {} -a {}\n", when, fish_quoted(joined(positional.choices)));
   }
   return text;

@@ -17,6 +17,7 @@ std::string script(const std::string& shell) {
   list->add_flag("-j,--json", flag, "As JSON");
   list->add_option("--transport", text, "How")->check(CLI::IsMember({"shm", "tcp"}));
   list->add_option("--out", text, "Write here");
+  app.add_subcommand("why", "Ask")->add_option("JOB", text);
   app.add_subcommand("completion", "Print a script")->add_option("SHELL", text)->check(CLI::IsMember({"bash", "zsh"}));
   return completion_script(app, shell);
 }
@@ -24,16 +25,18 @@ std::string script(const std::string& shell) {
 TEST(CompletionShells, AreTheThreeWeKnow) { EXPECT_THAT(completion_shells(), ElementsAre("bash", "zsh", "fish")); }
 
 TEST(CompletionScript, ForBash) {
-  EXPECT_EQ(script("bash"), R"(_remuda() {
+  EXPECT_EQ(script("bash"), R"sh(_remuda() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
   local words=
   if [ "$COMP_CWORD" -eq 1 ]; then
-    words="-h --help list completion"
+    words="-h --help list why completion"
   else
     case "${COMP_WORDS[1]} $before $word" in
       "list --transport "*) words="shm tcp" ;;
       "list --out "*) words="" ;;
       "list "*" -"*) words="-h --help -j --json --transport --out" ;;
+      "why "*" -"*) words="-h --help" ;;
+      "why "*) words="$(remuda completion --jobs 2>/dev/null)" ;;
       "completion "*" -"*) words="-h --help" ;;
       "completion "*) words="bash zsh" ;;
     esac
@@ -41,7 +44,7 @@ TEST(CompletionScript, ForBash) {
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 }
 complete -o bashdefault -o default -F _remuda remuda
-)");
+)sh");
 }
 
 TEST(CompletionScript, ForZshQuotesTwice) {
@@ -52,6 +55,7 @@ TEST(CompletionScript, ForZshQuotesTwice) {
   EXPECT_THAT(text, HasSubstr(R"('*--out[Write here]:value:_files')"));
   EXPECT_THAT(text, HasSubstr(R"(completion) _arguments '*-h[Print)"));
   EXPECT_THAT(text, HasSubstr(R"(':SHELL:(bash zsh)')"));
+  EXPECT_THAT(text, HasSubstr("'*:JOB:{compadd -- $(remuda completion --jobs 2>/dev/null)}'"));
 }
 
 TEST(CompletionScript, ForFishIsALinePerWord) {
@@ -61,6 +65,7 @@ TEST(CompletionScript, ForFishIsALinePerWord) {
   EXPECT_THAT(text, HasSubstr("-l transport -x -a 'shm tcp' -d 'How'\n"));
   EXPECT_THAT(text, HasSubstr("-l out -r -d 'Write here'\n"));
   EXPECT_THAT(text, HasSubstr("-n '__fish_seen_subcommand_from completion' -a 'bash zsh'\n"));
+  EXPECT_THAT(text, HasSubstr("-n '__fish_seen_subcommand_from why' -a '(remuda completion --jobs 2>/dev/null)'\n"));
 }
 
 TEST(CompletionScript, CoversSubcommandsAddedLater) {

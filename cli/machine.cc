@@ -26,8 +26,10 @@ std::optional<int> cpu_index(std::string_view id) {
 }
 
 void add_machine_options(CLI::App& command, MachineFlags& flags) {
-  auto* file = command.add_option("--machine", flags.file, "A recorded machine in place of this one");
+  auto* file =
+      command.add_option("--machine", flags.file, "A recorded machine in place of this one")->type_name("FILE");
   command.add_option("--cpu-devices", flags.cpu_devices, "Split the CPU into this many devices")
+      ->type_name("N")
       ->check(CLI::Range(1, kMostCpuDevices))
       ->excludes(file);
 }
@@ -43,6 +45,11 @@ Result<Inventory> MachineReader::read() {
 }
 
 Result<Inventory> read_machine(const MachineFlags& flags) { return MachineReader(flags).read(); }
+
+std::string model_text(const Device& device) {
+  if (!device.model.empty()) return device.model;
+  return device.vendor.empty() ? "model unknown" : device.vendor + ", model unknown";
+}
 
 Result<void> require_live(const MachineFlags& flags, const std::string& what) {
   if (flags.file.empty()) return {};

@@ -43,6 +43,9 @@ class MachineReader {
   int owner_ = 0;  ///< the process that has made it
 };
 
+/// The model's name; where it is not known, what is: "NVIDIA, model unknown".
+std::string model_text(const Device& device);
+
 /// Nothing for the live machine; otherwise the sentence that says that `what` ("training") needs the live one.
 Result<void> require_live(const MachineFlags& flags, const std::string& what);
 

@@ -5,6 +5,7 @@
 #include "base/env.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "cli/help.h"
 
 namespace remuda::cli {
 namespace {
@@ -38,7 +39,7 @@ std::string names_of(const CLI::Option& option) {
   std::string names = option.get_name(false, true);
   for (size_t comma = names.find(','); comma != std::string::npos; comma = names.find(',', comma + 2))
     names.replace(comma, 1, ", ");
-  return option.get_items_expected_max() > 0 ? names + " " + option.get_type_name() : names;
+  return option.get_items_expected_max() > 0 ? names + " " + value_label(option) : names;
 }
 
 std::string options_of(const CLI::App& command, bool positional) {

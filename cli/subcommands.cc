@@ -1,21 +1,7 @@
 #include "cli/subcommands.h"
 
 #include "base/version.h"
-#include "cli/completion.h"
-#include "cli/jobs/bind.h"
-#include "cli/jobs/hold.h"
-#include "cli/jobs/logs.h"
-#include "cli/jobs/place.h"
-#include "cli/jobs/queue.h"
-#include "cli/jobs/run.h"
-#include "cli/see/bench.h"
-#include "cli/see/doctor.h"
-#include "cli/see/import.h"
-#include "cli/see/list.h"
-#include "cli/see/record.h"
-#include "cli/see/topo.h"
-#include "cli/train/report.h"
-#include "cli/train/train.h"
+#include "cli/help.h"
 
 namespace remuda::cli {
 namespace {
@@ -53,6 +39,7 @@ void add_subcommands(Program& program) {
   add_queue(program);
   add_why(program);
   add_cancel(program);
+  add_rerun(program);
   add_logs(program);
   add_hold(program);
   add_release(program);
@@ -60,6 +47,7 @@ void add_subcommands(Program& program) {
   add_train(program);
   add_report(program);
   add_completion(program);
+  use_short_help(program.app);
 }
 
 }  // namespace remuda::cli

@@ -1,11 +1,38 @@
-// Every subcommand of `remuda`, in the order of --help.
+// Every subcommand of `remuda`: the one list of them. Each is in the file of its name, unless said otherwise.
 #pragma once
 
 #include "cli/command.h"
 
 namespace remuda::cli {
 
-/// Declares them all, with the program's own flags and examples.
+// see: a machine
+void add_bench(Program& program);
+void add_doctor(Program& program);
+void add_import(Program& program);
+void add_list(Program& program);
+void add_record(Program& program);
+void add_topo(Program& program);
+
+// jobs: devices for programs
+void add_bind(Program& program);
+void add_cancel(Program& program);
+void add_hold(Program& program);
+void add_logs(Program& program);
+void add_place(Program& program);
+void add_ps(Program& program);  // queue.cc
+void add_queue(Program& program);
+void add_release(Program& program);  // hold.cc
+void add_rerun(Program& program);
+void add_run(Program& program);
+void add_why(Program& program);
+
+// train: a model on unlike devices
+void add_report(Program& program);
+void add_train(Program& program);
+
+void add_completion(Program& program);
+
+/// Declares them all, in the order of --help, with the program's own flags and examples.
 void add_subcommands(Program& program);
 
 }  // namespace remuda::cli

@@ -1,11 +1,55 @@
 #include "cli/terminal.h"
 
+#include <algorithm>
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/characters.h"
 #include "base/table.h"
 
 namespace remuda::cli {
+namespace {
+
+/// Characters that are seen: those of an escape sequence for a colour are not.
+size_t seen(std::string_view text) {
+  size_t hidden = 0;
+  for (size_t at = text.find('\x1b'); at != std::string_view::npos; at = text.find('\x1b', at + 1))
+    hidden += std::min(text.find('m', at), text.size() - 1) - at + 1;
+  return characters(text) - hidden;
+}
+
+/// Where the text of a line begins: behind the last gap in its first half, else behind its indentation.
+size_t text_begin(std::string_view line, size_t width) {
+  const size_t hidden = characters(line) - seen(line), half = width / 2 + hidden;
+  const size_t gap = line.substr(0, half).rfind("  ");
+  if (gap != std::string_view::npos) return gap + 2;
+  return std::min(line.find_first_not_of(' '), half);
+}
+
+std::string fitted_line(std::string_view line, size_t width) {
+  const size_t first = text_begin(line, width);
+  std::string text, row(line.substr(0, first));
+  const std::string indent(seen(row), ' ');
+  bool has_word = false;
+  for (std::string_view rest = line.substr(first); !rest.empty();) {
+    const size_t begin = rest.find_first_not_of(' '), end = rest.find(' ', begin);
+    if (begin == std::string_view::npos) break;
+    const std::string_view word = rest.substr(0, end);  // with the blanks before it
+    if (has_word && seen(row) + seen(word) > width) {
+      text += row + "\n";
+      row = indent;
+      row += rest.substr(begin, end == std::string_view::npos ? end : end - begin);
+    } else {
+      row += word;
+    }
+    has_word = true;
+    rest = end == std::string_view::npos ? "" : rest.substr(end);
+  }
+  return text + row;
+}
+
+}  // namespace
 
 std::optional<size_t> terminal_width(int fd) {
   winsize size{};
@@ -14,5 +58,20 @@ std::optional<size_t> terminal_width(int fd) {
 }
 
 size_t table_width() { return terminal_width(STDOUT_FILENO).value_or(Table::kAnyWidth); }
+
+std::string fitted(std::string_view text, size_t width) {
+  std::string all;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    all += seen(line) > width ? fitted_line(line, width) : std::string(line);
+    if (end == std::string_view::npos) break;
+    all += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return all;
+}
+
+void print_fitted(std::string_view text) { fmt::print("{}", fitted(text, table_width())); }
 
 }  // namespace remuda::cli

@@ -36,7 +36,7 @@ std::string unknown(const CLI::App& command, const std::string& argument) {
   return fmt::format("unknown subcommand {}{}", argument, did_you_mean(argument, known));
 }
 
-/// CLI11's words, but for those that leave out what would be right.
+/// CLI11's words, except those that leave out what would be right.
 std::string sentence_of(const CLI::ParseError& error) {
   constexpr std::string_view kNoNumber = "Could not convert: ";  // "... JOB = x"; only numbers are converted here
   const std::string what = error.what();

@@ -7,7 +7,8 @@
 namespace remuda::cli {
 
 /// What to print for a line that `app` could not parse: a sentence that names the subcommand, and where to read on.
-/// Subcommands, flags and arguments that do not exist are told first, with the nearest known one; then what `error` is.
+/// Subcommands, flags and arguments that do not exist are reported first, with the nearest known one; then what `error`
+/// is.
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace remuda::cli

@@ -27,6 +27,7 @@ struct Member {
   int index = 0;
   pid_t pid = 0;
   Fd channel;
+  bool has_entered = false;  ///< the pool; so that the indices enter it, and start, in their order
 };
 
 struct Failure {
@@ -79,9 +80,10 @@ class ArrayFront {
     }
   }
 
-  /// The first goes ahead: what is wrong with all of them is said once.
+  /// One after another, so that they start in their order, and what is wrong with all of them is reported once.
   void start_due() {
-    while (!closed_ && !waiting_.empty() && members_.size() < (is_known_ ? static_cast<size_t>(most_) : 1)) {
+    const auto has_entered = [&] { return members_.empty() || members_.back().has_entered; };
+    while (!closed_ && !waiting_.empty() && has_entered() && members_.size() < static_cast<size_t>(most_)) {
       const int index = waiting_.front();
       if (auto member = start(index)) {
         members_.push_back(std::move(*member));
@@ -105,7 +107,7 @@ class ArrayFront {
       if (::getppid() != parent) ::_exit(process::kOwnFailure);
       become(index, std::move(channel.keeper));
     }
-    return Member{index, pid, std::move(channel.front)};
+    return Member{index, pid, std::move(channel.front), false};
   }
 
   [[noreturn]] void become(int index, Fd channel) {
@@ -177,7 +179,7 @@ class ArrayFront {
         end(member, *received.value);
         return true;
       }
-      if (received.value->kind != Kind::note) is_known_ = true;
+      if (received.value->kind != Kind::note) is_known_ = member.has_entered = true;
       if (received.value->kind == Kind::started) has_started_ = true;
     }
   }

@@ -51,6 +51,7 @@ class ArrayKeeper {
     REMUDA_ASSIGN(const pool::PoolState state, caretaker_.tidy());
     sweep_logs(spec_.pool, state);
     pool::Job job = spec_.job;
+    job.command.insert(job.command.begin(), {"--array", spec_.array.text});
     job.keeper = process::own_process_id();
     const auto enter = [&](pool::PoolState& state) -> Result<void> {
       REMUDA_ASSIGN(id_, remuda::pool::submit(state, job, caretaker_.inventory(), wall_s()));

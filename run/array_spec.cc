@@ -42,7 +42,7 @@ Result<ArraySpec> parse_array(const std::string& text) {
     return usage_error(fmt::format("--array: '{}' is no list of indices; write 0-9, 1,3,5 or 0-9%2", printable(text)));
   };
   const size_t percent = text.find('%');
-  ArraySpec spec;
+  ArraySpec spec{.text = text, .indices = {}, .at_once = 0};
   if (percent != std::string::npos) {
     spec.at_once = number(std::string_view(text).substr(percent + 1), ArraySpec::kMostIndices).value_or(0);
     if (spec.at_once == 0) return refuse();

@@ -11,6 +11,7 @@ namespace remuda::run {
 struct ArraySpec {
   static constexpr int kMostIndices = 10'000, kHighestIndex = 999'999'999;
 
+  std::string text;          ///< as it was written
   std::vector<int> indices;  ///< ascending, each once
   int at_once = 0;           ///< at most so many wait or run; 0: as suits the machine, which is the most in any case
 

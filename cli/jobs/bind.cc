@@ -1,5 +1,3 @@
-#include "cli/jobs/bind.h"
-
 #include <cerrno>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -10,6 +8,7 @@
 #include "base/text.h"
 #include "cli/jobs/job_command.h"
 #include "cli/machine.h"
+#include "cli/subcommands.h"
 #include "confine/nearest.h"
 #include "confine/visibility.h"
 #include "process/spawn.h"

@@ -1,15 +1,14 @@
-#include "cli/jobs/hold.h"
-
 #include <csignal>
 #include <fmt/format.h>
 #include <memory>
 
 #include "base/env.h"
+#include "cli/jobs/cancel.h"
 #include "cli/jobs/hold_export.h"
 #include "cli/jobs/job_command.h"
-#include "cli/jobs/queue.h"
 #include "cli/jobs/request_flags.h"
 #include "cli/jobs/run.h"
+#include "cli/subcommands.h"
 #include "run/job_environment.h"
 
 namespace remuda::cli {

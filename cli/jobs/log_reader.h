@@ -1,4 +1,4 @@
-// LogReader: a file that somebody may still write, cut short or remove while it is read.
+// LogReader: a file that others may write, cut short or remove while it is read.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,3 @@
-#include "cli/jobs/logs.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
@@ -7,8 +5,11 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/jobs/array_jobs.h"
+#include "cli/jobs/job_name.h"
 #include "cli/jobs/log_reader.h"
 #include "cli/jobs/pool_machine.h"
+#include "cli/subcommands.h"
 #include "pool/lifeline.h"
 
 namespace remuda::cli {
@@ -21,6 +22,7 @@ constexpr const char* kLogsExamples =
     "line begins with its index.\n\n"
     "Examples:\n"
     "  remuda logs 12          all of it\n"
+    "  remuda logs 5.7         of index 7 of array 5\n"
     "  remuda logs -f 12       and what comes, until the job has ended\n"
     "  remuda logs -n 20 12    the last 20 lines; of an array, those of each of its jobs\n";
 
@@ -28,32 +30,25 @@ constexpr int kAll = -1;
 
 struct LogsFlags {
   MachineFlags machine;
-  int64_t job = 0;
+  std::string job;
   int lines = kAll;
   bool follow = false;
 };
 
 void print(std::string_view text) { (void)write_all(STDOUT_FILENO, text, "the log"); }
 
-Result<pool::Job> find_job(run::Caretaker& caretaker, int64_t id) {
-  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
-  if (const pool::Job* job = state.find(id)) return *job;
-  REMUDA_ASSIGN(const auto ended, caretaker.pool().find(id));
-  if (ended) return *ended;
-  return usage_error(fmt::format("there is no job {}", id));
-}
-
-/// None where the job has not begun to write.
+/// None where the job has not written yet.
 Result<std::optional<LogReader>> open_log_of(const pool::Job& job) {
   if (job.log.empty())
     return usage_error(
-        fmt::format("job {} has no log; start it in the background with -d, or with --log FILE", job.id));
+        fmt::format("job {} has no log; start it in the background with -d, or with --log FILE", name_of(job)));
   if (::access(job.log.c_str(), F_OK) != 0 && errno == ENOENT) {
     if (job.state != pool::JobState::ended || job.started_s == 0) return std::nullopt;
-    return failed(fmt::format("the log of job {}, {}, is not there any more", job.id, printable(job.log)));
+    return failed(fmt::format("the log of job {}, {}, is not there any more", name_of(job), printable(job.log)));
   }
   if (job.uid != static_cast<int>(::geteuid()) && ::access(job.log.c_str(), R_OK) != 0 && errno == EACCES)
-    return usage_error(fmt::format("the log of job {} may be read by {} alone, whose job it is", job.id, job.user));
+    return usage_error(
+        fmt::format("the log of job {} may be read by {} only, whose job it is", name_of(job), job.user));
   REMUDA_ASSIGN(LogReader reader, LogReader::open(job.log));
   return std::optional(std::move(reader));
 }
@@ -74,7 +69,14 @@ Result<void> rest(run::Caretaker& caretaker, const pool::Job& job) {
   return caretaker.pool().wait(keepers, kLook_s);
 }
 
+/// On stderr, as it is no part of the log.
+void report_waiting(const pool::Job& job) {
+  if (job.state != pool::JobState::waiting) return;
+  fmt::print(stderr, "remuda: job {} waits{}{}\n", name_of(job), job.why.empty() ? "" : ": ", job.why);
+}
+
 Result<int> follow(run::Caretaker& caretaker, pool::Job job, int lines) {
+  report_waiting(job);
   std::optional<LogReader> log;
   for (;;) {
     const bool has_ended = job.state == pool::JobState::ended;  // whatever it wrote is there by now
@@ -86,26 +88,15 @@ Result<int> follow(run::Caretaker& caretaker, pool::Job job, int lines) {
     }
     if (has_ended) return 0;
     REMUDA_TRY(rest(caretaker, job));
-    REMUDA_ASSIGN(job, find_job(caretaker, job.id));
+    REMUDA_ASSIGN(job, find_job(caretaker, std::to_string(job.id)));
   }
 }
 
 Result<int> print_log(const pool::Job& job, int lines) {
+  report_waiting(job);
   REMUDA_ASSIGN(auto log, open_log_of(job));
   if (log) REMUDA_TRY(begin(*log, lines));
   return 0;
-}
-
-Result<std::vector<pool::Job>> jobs_of_array(run::Caretaker& caretaker, int64_t array) {
-  constexpr int kAllRemembered = 1 << 20;
-  REMUDA_ASSIGN(std::vector<pool::Job> jobs, caretaker.pool().ended(kAllRemembered));
-  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
-  std::ranges::copy(state.jobs, std::back_inserter(jobs));
-  std::erase_if(jobs, [&](const pool::Job& job) { return job.array != array || is_array(job); });
-  std::ranges::sort(jobs, {}, [](const pool::Job& job) { return std::pair(job.array_index, job.id); });
-  const auto same = std::ranges::unique(jobs, {}, &pool::Job::id);  // one may have ended between the two looks
-  jobs.erase(same.begin(), same.end());
-  return jobs;
 }
 
 /// Each line with the index before it.
@@ -124,7 +115,7 @@ Result<void> print_with_index(LogReader& log, int index, int lines) {
 }
 
 Result<int> print_logs_of_array(run::Caretaker& caretaker, int64_t array, int lines) {
-  REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(caretaker, array));
+  REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(caretaker.pool(), array));
   for (const pool::Job& job : jobs) {
     auto log = open_log_of(job);
     if (!log)
@@ -140,7 +131,7 @@ Result<int> logs(const LogsFlags& flags) {
   REMUDA_ASSIGN(pool::Job job, find_job(caretaker, flags.job));
   if (is_array(job) && flags.follow)
     return usage_error(
-        fmt::format("array {} is no job to follow; follow one of its jobs, as remuda ps names them", job.id));
+        fmt::format("array {0} has a log for each index; follow one, as in remuda logs -f {0}.7", job.id));
   if (is_array(job)) return print_logs_of_array(caretaker, job.id, flags.lines);
   return flags.follow ? follow(caretaker, std::move(job), flags.lines) : print_log(job, flags.lines);
 }
@@ -150,7 +141,7 @@ Result<int> logs(const LogsFlags& flags) {
 void add_logs(Program& program) {
   auto flags = std::make_shared<LogsFlags>();
   CLI::App& command = program.add("logs", "Print what a job wrote", [flags] { return logs(*flags); });
-  command.add_option("JOB", flags->job, "Number of the job")->required();
+  command.add_option("JOB", flags->job, "Number of the job, or 5.7: index 7 of array 5")->required();
   command.add_flag("-f,--follow", flags->follow, "Go on with what it writes, until it has ended");
   command.add_option("-n,--lines", flags->lines, "Only the last ones")
       ->type_name("LINES")

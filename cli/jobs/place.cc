@@ -1,11 +1,12 @@
-#include "cli/jobs/place.h"
+#include "place/place.h"
 
 #include <fmt/format.h>
 #include <memory>
 
 #include "cli/jobs/request_flags.h"
 #include "cli/machine.h"
-#include "place/place.h"
+#include "cli/subcommands.h"
+#include "cli/terminal.h"
 #include "place/where_attributes.h"
 #include "share/job_sharing.h"
 
@@ -59,7 +60,7 @@ Result<int> print(const PlaceFlags& flags, const place::Placement& placement) {
   if (flags.json)
     fmt::print("{}", to_pretty(to_json(placement)));
   else if (flags.explain)
-    fmt::print("{}", explanation_text(placement));
+    print_fitted(explanation_text(placement));
   else
     fmt::print("{}\n", fmt::join(placement.explanation.devices, " "));
   return 0;
@@ -71,7 +72,7 @@ Result<int> print(const PlaceFlags& flags, const place::Refusal& refusal) {
     fmt::print("{}", to_pretty(to_json(refusal)));
     return exit_status(kind);
   }
-  if (flags.explain) fmt::print("{}", refusal_text(refusal));
+  if (flags.explain) print_fitted(refusal_text(refusal));
   return tl::unexpected(Error{kind, refusal.sentence, -1});
 }
 
@@ -94,6 +95,7 @@ void add_place(Program& program) {
   add_request_options(command, flags->request);
   add_machine_options(command, flags->machine);
   command.add_option("--busy", flags->busy, "Count these as taken too")
+      ->type_name("DEVICE")
       ->type_name("DEVICES")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -1,11 +1,10 @@
-#include "cli/jobs/place.h"
-
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/testing/scratch_folder.h"
+#include "cli/subcommands.h"
 #include "device/inventory.h"
 
 namespace remuda::cli {

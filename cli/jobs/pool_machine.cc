@@ -27,6 +27,18 @@ void note_pool_obstacle(const MachineFlags& flags) {
     fmt::print(stderr, "remuda: {}; to mend it: {}\n", obstacle->sentence, obstacle->remedy);
 }
 
+std::string label_of(const Inventory& inventory, const std::string& id) {
+  const Device* device = inventory.find(id);
+  return device ? device->label() : id;
+}
+
+std::string devices_text(const pool::PoolState& state, int64_t job, const Inventory& inventory) {
+  std::string text;
+  for (const pool::Lease& lease : state.leases)
+    if (lease.job == job) text += (text.empty() ? "" : ", ") + label_of(inventory, lease.device);
+  return text;
+}
+
 std::optional<double> parse_duration(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -19,6 +19,11 @@ Result<run::Caretaker> open_pool(const MachineFlags& flags);
 /// machine.
 void note_pool_obstacle(const MachineFlags& flags);
 
+/// "gpu:0"; the id itself of a device that is not there.
+std::string label_of(const Inventory& inventory, const std::string& id);
+/// "gpu:0, gpu:3": what the job holds.
+std::string devices_text(const pool::PoolState& state, int64_t job, const Inventory& inventory);
+
 /// "90", "90s", "15m", "2h", "1.5d" in seconds; nothing for anything else, and for what is not above 0.
 std::optional<double> parse_duration(const std::string& text);
 /// 42 -> "42 s", 4000 -> "1 h 6 min".

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <memory>
-#include <unistd.h>
 
 #include "base/characters.h"
 #include "base/clock.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "cli/jobs/array_jobs.h"
+#include "cli/jobs/job_name.h"
 #include "cli/jobs/pool_machine.h"
+#include "cli/jobs/waiting.h"
+#include "cli/subcommands.h"
 #include "cli/terminal.h"
 #include "device/fields.h"
 #include "share/job_sharing.h"
@@ -22,17 +25,11 @@ struct QueueFlags {
   bool json = false;
 };
 
-std::string label_of(const Inventory& inventory, const std::string& id) {
-  const Device* device = inventory.find(id);
-  return device ? device->label() : id;
-}
-
 std::string what_text(const pool::Job& job) {
   constexpr size_t kLongest = 60;
   std::string text;
   for (const std::string& argument : job.command) text += (text.empty() ? "" : " ") + argument;
   if (!job.name.empty()) text = job.name + ": " + text;
-  if (job.array != 0 && !is_array(job)) text = fmt::format("[{}] {}", job.array_index, text);
   std::ranges::replace(text, '\t', ' ');
   return shortened(printable(text), kLongest);
 }
@@ -55,11 +52,39 @@ std::string share_text(const pool::PoolState& state, const pool::Lease& lease, c
                      how == share::Sharing::whole ? "" : fmt::format(" ({})", to_string(how)));
 }
 
-std::string devices_text(const pool::PoolState& state, int64_t job, const Inventory& inventory) {
-  std::string text;
-  for (const pool::Lease& lease : state.leases)
-    if (lease.job == job) text += (text.empty() ? "" : ", ") + label_of(inventory, lease.device);
-  return text;
+/// What the device does now, as far as it is known.
+void add_load(const Inventory& inventory, const std::string& id, Json& json) {
+  const Device* device = inventory.find(id);
+  if (!device) return;
+  if (device->status.busy.has_value()) json["busy"] = device->status.busy.value();
+  if (device->status.memory_used_bytes.has_value())
+    json["memory_used_bytes"] = device->status.memory_used_bytes.value();
+}
+
+std::string busy_text(const Device& device) {
+  const Reading<double>& busy = device.status.busy;
+  return busy.has_value() ? fmt::format("{:.0f} %", 100 * busy.value()) : "-";
+}
+
+/// "12 of 48 GiB" of the whole device, as far as it is known.
+std::string memory_text(const Device& device) {
+  const Reading<int64_t>&used = device.status.memory_used_bytes, &all = device.memory_bytes;
+  constexpr double kGiB = 1 << 30;
+  const auto gib = [](const Reading<int64_t>& bytes) {
+    return bytes.has_value() ? fmt::format("{:.0f}", static_cast<double>(bytes.value()) / kGiB) : "?";
+  };
+  return used.has_value() || all.has_value() ? fmt::format("{} of {} GiB", gib(used), gib(all)) : "-";
+}
+
+/// What has become of the indices of each array that has not ended, by its job.
+Result<ArrayTexts> array_texts(pool::Pool& pool, const pool::PoolState& state) {
+  ArrayTexts texts;
+  for (const pool::Job& job : state.jobs) {
+    if (!is_array(job) || job.state == pool::JobState::ended) continue;
+    REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(pool, job.id));
+    texts[job.id] = states_text(job, array_states(job, jobs));
+  }
+  return texts;
 }
 
 Result<int> ps(const QueueFlags& flags) {
@@ -84,55 +109,9 @@ Result<int> queue(const QueueFlags& flags) {
     for (const pool::Job* job : waiting_jobs(state, {}, now_s)) list.push_back(to_json(*job));
     fmt::print("{}", to_pretty(Json{{"waiting", std::move(list)}}));
   } else {
-    fmt::print("{}", queue_text(state, now_s, table_width()));
-  }
-  return 0;
-}
-
-Result<std::string> waiting_text(run::Caretaker& caretaker, const pool::PoolState& state, const pool::Job& job) {
-  const std::string so_long = duration_text(wall_s() - job.submitted_s);
-  if (is_array(job)) return fmt::format("Array {} is {} old: {}\n", job.id, so_long, job.why);
-  std::string text = fmt::format("Job {} has waited for {}: {}\n", job.id, so_long, job.why);
-  std::vector<place::Held> held = held_by_leases(state);
-  std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
-  REMUDA_ASSIGN(const place::Answer answer, place(place::Layout(caretaker.inventory()), job.request, held));
-  if (const auto* refusal = std::get_if<place::Refusal>(&answer)) text += refusal_text(*refusal);
-  auto waiting = waiting_jobs(state, {}, wall_s());
-  std::erase_if(waiting, [](const pool::Job* one) { return is_array(*one); });
-  const auto before = std::ranges::find(waiting, job.id, &pool::Job::id) - waiting.begin();
-  if (before == 0) return text + "It is the first in the queue\n";
-  return text + fmt::format("{} waiting job{} before it\n", before, before == 1 ? " goes" : "s go");
-}
-
-std::string running_text(const Inventory& inventory, const pool::PoolState& state, const pool::Job& job) {
-  std::string text = fmt::format(
-      "Job {} has run for {} on {}; {}\n", job.id, duration_text(wall_s() - job.started_s),
-      devices_text(state, job.id, inventory),
-      job.devices_enforced ? "it cannot open other devices" : "other devices are hidden from it by variables only");
-  if (job.preempted_by > 0) text += fmt::format("It makes room for job {}\n", job.preempted_by);
-  return text;
-}
-
-Result<std::string> why_text(run::Caretaker& caretaker, int64_t id) {
-  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
-  const pool::Job* job = state.find(id);
-  if (job && job->state == pool::JobState::waiting) return waiting_text(caretaker, state, *job);
-  if (job && job->state == pool::JobState::running) return running_text(caretaker.inventory(), state, *job);
-  REMUDA_ASSIGN(const auto ended, caretaker.pool().find(id));
-  if (!ended) return usage_error(fmt::format("there is no job {}", id));
-  return fmt::format("Job {} ended {} ago: {}\n", id, duration_text(wall_s() - ended->ended_s), ended->why);
-}
-
-struct JobsFlags {
-  MachineFlags machine;
-  std::vector<int64_t> jobs;
-};
-
-Result<int> why(const JobsFlags& flags) {
-  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
-  for (const int64_t job : flags.jobs) {
-    REMUDA_ASSIGN(const std::string text, why_text(caretaker, job));
-    fmt::print("{}", text);
+    REMUDA_ASSIGN(const ArrayTexts arrays, array_texts(caretaker.pool(), state));
+    fmt::print("{}", queue_text({state, caretaker.inventory(), caretaker.held_without_lease(state), arrays}, now_s,
+                                table_width()));
   }
   return 0;
 }
@@ -154,6 +133,7 @@ Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& for
   for (const pool::Lease& lease : state.leases) {
     Json one = fields::write(lease);
     one["label"] = label_of(inventory, lease.device);
+    add_load(inventory, lease.device, one);
     add_sharing(state, lease, inventory, one);
     if (const pool::Job* job = state.find(lease.job)) {
       one["user"] = job->user;
@@ -170,6 +150,7 @@ Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& for
              {"label", label_of(inventory, held.device)},
              {"holder", held.holder}};
     if (held.since_s) one["since_s"] = *held.since_s;
+    add_load(inventory, held.device, one);
     leases.push_back(std::move(one));
   }
   for (const pool::Job* job : waiting_jobs(state, {}, now_s)) waiting.push_back(to_json(*job));
@@ -179,43 +160,66 @@ Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& for
 std::string leases_text(const pool::PoolState& state, const std::vector<place::Held>& foreign,
                         const Inventory& inventory, double now_s, size_t width) {
   if (state.leases.empty() && foreign.empty()) return "Nobody holds a device\n";
-  Table table({"DEVICE", "SHARE", "USER", "JOB", "FOR", "LEFT", "WHAT"});
+  const auto has_limit = [](const pool::Lease& lease) { return lease.until_s > 0; };
+  const auto has_part = [](const pool::Lease& lease) { return lease.share < 1; };
+  const bool shows_limits = std::ranges::any_of(state.leases, has_limit);
+  const bool shows_shares = std::ranges::any_of(state.leases, has_part);
+  std::vector<std::string> header{"DEVICE", "USER", "JOB", "FOR"};
+  if (shows_limits) header.emplace_back("LEFT");
+  if (shows_shares) header.emplace_back("SHARE");
+  header.insert(header.end(), {"BUSY", "MEMORY", "WHAT"});
+  Table table(header);
+  const auto add = [&](const std::string& device, std::vector<std::string> row, const std::string& left,
+                       const std::string& share, const std::string& what) {
+    row.insert(row.begin(), label_of(inventory, device));
+    if (shows_limits) row.push_back(left);
+    if (shows_shares) row.push_back(share);
+    const Device* now = inventory.find(device);
+    row.insert(row.end(), {now ? busy_text(*now) : "gone", now ? memory_text(*now) : "gone", what});
+    table.add(std::move(row));
+  };
   for (const pool::Lease& lease : state.leases) {
     const pool::Job* job = state.find(lease.job);
-    table.add({label_of(inventory, lease.device), share_text(state, lease, inventory), job ? job->user : "",
-               std::to_string(lease.job), duration_text(now_s - lease.since_s), until_text(lease.until_s, now_s),
-               job ? what_text(*job) : ""});
+    add(lease.device,
+        {job ? job->user : "", job ? name_of(*job) : std::to_string(lease.job), duration_text(now_s - lease.since_s)},
+        until_text(lease.until_s, now_s), share_text(state, lease, inventory), job ? what_text(*job) : "");
   }
   for (const place::Held& held : foreign)
-    table.add({label_of(inventory, held.device), fmt::format("{:.0f} %", held.share * 100), printable(held.holder),
-               "no lease", held.since_s ? duration_text(now_s - *held.since_s) : "-", "-", ""});
+    add(held.device, {printable(held.holder), "no lease", held.since_s ? duration_text(now_s - *held.since_s) : "-"},
+        "-", fmt::format("{:.0f} %", held.share * 100), "");
   return table.text(width);
 }
 
-std::string queue_text(const pool::PoolState& state, double now_s, size_t width) {
-  const auto jobs = waiting_jobs(state, {}, now_s);
+std::string queue_text(const Queue& queue, double now_s, size_t width) {
+  auto jobs = waiting_jobs(queue.state, {}, now_s);
   if (jobs.empty()) return "Nobody waits\n";
-  Table table({"JOB", "USER", "PRIORITY", "DEVICES", "FOR", "WHAT", "WHY"});
-  for (const pool::Job* job : jobs)
-    table.add({std::to_string(job->id), job->user, std::to_string(job->priority), std::to_string(job->request.count),
-               duration_text(now_s - job->submitted_s), what_text(*job), job->why});
+  const bool has_priorities = std::ranges::any_of(jobs, [](const pool::Job* job) { return job->priority != 0; });
+  std::vector<std::string> header{"JOB", "USER", "FOR", "WHAT", "WHY"};
+  if (has_priorities) header.insert(header.begin() + 2, "PRIORITY");
+  Table table(header);
+  table.cut_first(header.size() - 2);
+  WaitingReasons reasons(queue.state, queue.inventory, queue.foreign);
+  const pool::Job* before = nullptr;  // arrays get no devices themselves, and no job waits behind one
+  for (const pool::Job* job : jobs) {
+    const auto array = queue.arrays.find(is_array(*job) ? job->id : job->array);
+    const bool is_in_row_of_array = array != queue.arrays.end() && !is_array(*job);
+    if (!is_in_row_of_array) {
+      const std::string why = array != queue.arrays.end() ? array->second : reasons.text(*job, before);
+      std::vector<std::string> row{name_of(*job), job->user, duration_text(now_s - job->submitted_s), what_text(*job),
+                                   why};
+      if (has_priorities) row.insert(row.begin() + 2, std::to_string(job->priority));
+      table.add(std::move(row));
+    }
+    if (!is_array(*job)) before = job;
+  }
   return table.text(width);
-}
-
-Result<int> cancel_jobs(const MachineFlags& machine, const std::vector<int64_t>& jobs) {
-  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
-  const auto cancel_all = [&](pool::PoolState& state) -> Result<void> {
-    for (const int64_t job : jobs) REMUDA_TRY(cancel(state, job, static_cast<int>(::getuid()), wall_s()));
-    return {};
-  };
-  REMUDA_TRY(caretaker.change(cancel_all, jobs));
-  return 0;
 }
 
 void add_ps(Program& program) {
   add_reader(program, "ps", "Show who holds which device",
-             "Devices that a process uses without a lease are shown too; nobody is given those.\n\n"
-             "Examples:\n  remuda ps         a line for each device that somebody has\n"
+             "BUSY and MEMORY are those of the whole device, now: at 0 % and with no memory in use, it is held for\n"
+             "nothing. Devices that a process uses without a lease are shown too; no job gets those.\n\n"
+             "Examples:\n  remuda ps         a line for each device that is held\n"
              "  remuda ps --json  leases and waiting jobs, for programs\n",
              ps);
 }
@@ -223,30 +227,11 @@ void add_ps(Program& program) {
 void add_queue(Program& program) {
   add_reader(program, "queue", "Show the jobs that wait, and why",
              "In the order of their turns: by priority, then whose user had least lately, then by arrival.\n\n"
-             "On a terminal long texts are cut to its width; `remuda why JOB` says all.\n\n"
+             "An array is one line with the states of its indices. Long texts are cut to the width of the terminal;\n"
+             "`remuda why JOB` says all.\n\n"
              "Examples:\n  remuda queue         a line for each job that waits\n"
              "  remuda queue --json  all that is known of them, for programs\n",
              queue);
-}
-
-void add_why(Program& program) {
-  auto flags = std::make_shared<JobsFlags>();
-  CLI::App& command = program.add("why", "Say why a job waits, or how it ended", [flags] { return why(*flags); });
-  command.add_option("JOB", flags->jobs, "Number of the job")->required();
-  add_machine_options(command, flags->machine);
-  command.footer("Examples:\n  remuda why 12\n");
-}
-
-void add_cancel(Program& program) {
-  auto flags = std::make_shared<JobsFlags>();
-  CLI::App& command = program.add("cancel", "End jobs, waiting or running",
-                                  [flags] { return cancel_jobs(flags->machine, flags->jobs); });
-  command.add_option("JOB", flags->jobs, "Numbers of the jobs")->required();
-  add_machine_options(command, flags->machine);
-  command.footer(
-      "A running job gets its stop signal, and SIGKILL after its grace time. The number of an array ends all its "
-      "jobs.\n\n"
-      "Examples:\n  remuda cancel 12 13\n");
 }
 
 }  // namespace remuda::cli

@@ -1,29 +1,36 @@
-// remuda ps, queue, why, cancel: who holds what, who waits, and why.
+// remuda ps and queue: who holds what, and who waits.
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "base/json.h"
-#include "cli/command.h"
-#include "cli/machine.h"
-#include "run/caretaker.h"
+#include "device/inventory.h"
+#include "place/held.h"
+#include "pool/job.h"
 
 namespace remuda::cli {
-
-void add_ps(Program& program);
-void add_queue(Program& program);
-void add_why(Program& program);
-void add_cancel(Program& program);
 
 /// {"leases": [...], "waiting": [...]}; devices in use without a lease stand among the leases, with "holder" in place
 /// of a job.
 Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& foreign, const Inventory& inventory,
                double now_s);
 
-/// A line for each device that somebody has, and for each job that waits; see Table::text() for `width`.
+/// A line for each device that is held; see Table::text() for `width`.
 std::string leases_text(const pool::PoolState& state, const std::vector<place::Held>& foreign,
                         const Inventory& inventory, double now_s, size_t width);
-std::string queue_text(const pool::PoolState& state, double now_s, size_t width);
 
-/// Cancels jobs for their user or root; `remuda release` is the same.
-Result<int> cancel_jobs(const MachineFlags& machine, const std::vector<int64_t>& jobs);
+/// By the number of the array: what has become of its indices.
+using ArrayTexts = std::map<int64_t, std::string>;
+
+struct Queue {
+  const pool::PoolState& state;
+  const Inventory& inventory;
+  const std::vector<place::Held>& foreign;  ///< devices in use without a lease
+  const ArrayTexts& arrays;                 ///< those that have not ended; their jobs get no lines of their own
+};
+/// A line for each job that waits, in the order of their turns.
+std::string queue_text(const Queue& queue, double now_s, size_t width);
 
 }  // namespace remuda::cli

@@ -43,34 +43,63 @@ pool::PoolState state(const std::string& name = "") {
 const std::vector<place::Held> kForeign{{.device = "GPU-1", .holder = "bob (process 7: a\tb)"}};
 
 TEST(LeasesText, HasALineForEachDevice) {
-  EXPECT_EQ(leases_text(state("one"), {{.device = "GPU-1", .holder = "bob (process 7)"}}, shared_machine(), kNow_s,
-                        Table::kAnyWidth),
-            "DEVICE  SHARE               USER             JOB       FOR  LEFT   WHAT\n"
-            "gpu:0   50 % (time slices)  alice            1         5 s  1 min  one: sleep 100\n"
-            "gpu:1   100 %               bob (process 7)  no lease  -    -\n");
-  EXPECT_EQ(leases_text({}, {}, shared_machine(), kNow_s, 80), "Nobody holds a device\n");
+  Inventory machine = shared_machine();
+  machine.devices[0].memory_bytes = int64_t{48} << 30;
+  machine.devices[0].status.memory_used_bytes = int64_t{12} << 30;
+  machine.devices[0].status.busy = 0.37;
+  const std::vector<place::Held> foreign{{.device = "GPU-1", .holder = "bob (process 7)"}};
+  EXPECT_EQ(leases_text(state("one"), foreign, machine, kNow_s, Table::kAnyWidth),
+            "DEVICE  USER             JOB       FOR  LEFT   SHARE               BUSY  MEMORY        WHAT\n"
+            "gpu:0   alice            1         5 s  1 min  50 % (time slices)  37 %  12 of 48 GiB  one: sleep 100\n"
+            "gpu:1   bob (process 7)  no lease  -    -      100 %               -     -\n");
+  EXPECT_EQ(leases_text({}, {}, machine, kNow_s, 80), "Nobody holds a device\n");
+}
+
+TEST(LeasesText, SaysNothingOfPartsAndLimitsWhereThereAreNone) {
+  pool::PoolState whole = state();
+  whole.leases = {{.job = 1, .device = "GPU-0", .since_s = kNow_s - 5}};
+  EXPECT_EQ(leases_text(whole, {}, shared_machine(), kNow_s, 80),
+            "DEVICE  USER   JOB  FOR  BUSY  MEMORY  WHAT\n"
+            "gpu:0   alice    1  5 s  -     -       sleep 100\n");
 }
 
 TEST(LeasesText, KeepsToTheTerminalWhateverJobsAreCalled) {
   std::string hostile = "\x1b[2J\t";
   for (int i = 0; i < 60; ++i) hostile += "ö";
-  for (const size_t width : {60, 80}) {
+  for (const size_t width : {80, 100}) {
     const std::string text = leases_text(state(hostile), kForeign, shared_machine(), kNow_s, width);
     EXPECT_THAT(text, Not(HasSubstr("\x1b")));
     EXPECT_THAT(text, HasSubstr("?[2J ö"));
     EXPECT_THAT(text, HasSubstr("ö...\n"));
-    EXPECT_THAT(text, StartsWith("DEVICE  SHARE"));
+    EXPECT_THAT(text, StartsWith("DEVICE  USER"));
   }
 }
 
-TEST(QueueText, HasALineForEachJobAndCutsReasonsWhereThereIsNoRoom) {
-  EXPECT_EQ(queue_text({}, kNow_s, 80), "Nobody waits\n");
-  EXPECT_EQ(queue_text(state(), kNow_s, Table::kAnyWidth),
-            "JOB  USER   PRIORITY  DEVICES  FOR    WHAT       WHY\n"
-            "  2  alice         0        1  1 min  sleep 100  1 is wanted, and 0 of the 2 GPUs that suit are free\n");
-  EXPECT_EQ(queue_text(state(), kNow_s, 70),
-            "JOB  USER   PRIORITY  DEVICES  FOR    WHAT       WHY\n"
-            "  2  alice         0        1  1 min  sleep 100  1 is wanted, and 0...\n");
+TEST(QueueText, HasALineForEachJobAndCutsWhatItRunsWhereThereIsNoRoom) {
+  const Inventory machine = shared_machine();
+  pool::PoolState pool = state();
+  EXPECT_EQ(queue_text({{}, machine, {}, {}}, kNow_s, 80), "Nobody waits\n");
+  EXPECT_EQ(queue_text({pool, machine, kForeign, {}}, kNow_s, Table::kAnyWidth),
+            "JOB  USER   FOR    WHAT       WHY\n"
+            "  2  alice  1 min  sleep 100  1 wanted, 0 free\n");
+  pool.jobs.back().priority = 3;
+  pool.jobs.back().command = {"python", "train.py", "--a-flag", "that", "is", "long", "and", "another", "one"};
+  EXPECT_EQ(queue_text({pool, machine, kForeign, {}}, kNow_s, 70),
+            "JOB  USER   PRIORITY  FOR    WHAT                     WHY\n"
+            "  2  alice         3  1 min  python train.py --a-...  1 wanted, 0 free\n");
+}
+
+TEST(QueueText, HasOneLineForAnArray) {
+  const Inventory machine = shared_machine();
+  pool::PoolState pool = state();
+  pool.jobs.back().array = 2;
+  pool.jobs.push_back(job(3, pool::JobState::waiting));
+  pool.jobs.back().array = 2;
+  pool.jobs.push_back(job(4, pool::JobState::waiting));
+  EXPECT_EQ(queue_text({pool, machine, kForeign, {{2, "8 done, 1 waiting"}}}, kNow_s, 80),
+            "JOB  USER   FOR    WHAT       WHY\n"
+            "  2  alice  1 min  sleep 100  8 done, 1 waiting\n"
+            "  4  alice  1 min  sleep 100  1 wanted, 0 free; behind job 2.0\n");
 }
 
 TEST(PoolJson, SaysWhoseWhatIsHeldWithoutALease) {

@@ -11,12 +11,15 @@
 
 #include "base/text.h"
 #include "cli/jobs/job_command.h"
+#include "cli/jobs/kept_line.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/jobs/request_flags.h"
 #include "cli/jobs/run_array.h"
 #include "cli/jobs/run_detached.h"
 #include "cli/jobs/run_tasks.h"
 #include "cli/status_line.h"
+#include "cli/subcommands.h"
+#include "cli/terminal.h"
 #include "confine/confinement.h"
 #include "process/spawn.h"
 #include "process/user_name.h"
@@ -113,12 +116,12 @@ Result<int> try_only(const run::RunSpec& spec, const MachineFlags& machine) {
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   std::vector<place::Held> held = held_by_leases(state);
   std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
-  REMUDA_ASSIGN(place::Answer answer, place(place::Layout(caretaker.inventory()), spec.job.request, held));
+  REMUDA_ASSIGN(place::Answer answer, place::place(place::Layout(caretaker.inventory()), spec.job.request, held));
   if (auto* placement = std::get_if<place::Placement>(&answer)) {
     std::string sharing = share::expected_sharing(caretaker.inventory(), placement->devices, spec.job.request.share,
                                                   spec.parts_devices(), machine.file.empty());
     if (!sharing.empty()) placement->explanation.notes.push_back(std::move(sharing));
-    fmt::print("{}", explanation_text(*placement));
+    print_fitted(explanation_text(*placement));
     if (machine.file.empty()) fmt::print("Isolation: {}\n", confine::try_confinement().sentence());
     return 0;
   }
@@ -183,9 +186,13 @@ Result<int> run(const RunFlags& flags) {
   REMUDA_ASSIGN(run::RunSpec asked, make_spec(flags));
   if (!flags.quiet) note_pool_obstacle(flags.machine);
   if (flags.dry_run) return try_only(asked, flags.machine);
-  if (!flags.detach) return run_job(std::move(asked), flags.machine, flags.quiet);
-  REMUDA_ASSIGN(const run::RunSpec spec, for_caller(std::move(asked), flags.machine));
-  return run_detached([&](const run::Tell& tell) { return run_any_front(spec, tell); });
+  REMUDA_ASSIGN(std::vector<std::string> command, job_command(*flags.app));
+  const KeptLine line = line_of(*flags.app, std::move(command));
+  REMUDA_ASSIGN(run::RunSpec spec, for_caller(std::move(asked), flags.machine));
+  if (flags.detach)
+    return run_detached([&](const run::Tell& tell) { return run_any_front(spec, keeping(line, spec.pool, tell)); });
+  spec.has_bar = StatusLine::mode_of_stderr(flags.quiet) == StatusLine::Mode::bar;
+  return run_any_front(spec, keeping(line, spec.pool, job_progress(flags.quiet)));
 }
 
 void add_options(CLI::App& command, RunFlags& flags) {

@@ -8,8 +8,6 @@
 
 namespace remuda::cli {
 
-void add_run(Program& program);
-
 /// Runs a job as `remuda run` does, with its progress on stderr, and returns the exit code.
 Result<int> run_job(run::RunSpec spec, const MachineFlags& machine, bool quiet);
 

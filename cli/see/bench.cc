@@ -1,9 +1,9 @@
-#include "cli/see/bench.h"
-
 #include <fmt/format.h>
 #include <memory>
 
 #include "cli/see/bench_links.h"
+#include "cli/subcommands.h"
+#include "cli/terminal.h"
 
 namespace remuda::cli {
 namespace {
@@ -33,7 +33,7 @@ struct BenchFlags {
 
 Result<int> bench(const BenchFlags& flags) {
   if (flags.name == kLinks) return bench_links(flags.links);
-  fmt::print("{}", kWhatThereIs);
+  print_fitted(kWhatThereIs);
   return 0;
 }
 
@@ -45,9 +45,11 @@ void add_bench(Program& program) {
   command.add_option("NAME", flags->name, "What to measure; without it, what there is to measure")
       ->check(CLI::IsMember({kLinks}));
   command.add_option("--devices", flags->links.devices, "Devices to measure, such as gpu:0,gpu:1; all unless given")
+      ->type_name("DEVICES")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_option("--seconds", flags->links.seconds, "About how long to measure in all")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
   command.add_flag("--json", flags->links.json, "Print the figures as JSON");

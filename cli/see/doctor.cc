@@ -1,4 +1,4 @@
-#include "cli/see/doctor.h"
+#include "doctor/doctor.h"
 
 #include <fmt/format.h>
 #include <memory>
@@ -6,8 +6,9 @@
 
 #include "base/env.h"
 #include "cli/machine.h"
+#include "cli/subcommands.h"
+#include "cli/terminal.h"
 #include "confine/confinement.h"
-#include "doctor/doctor.h"
 #include "doctor/gather.h"
 #include "doctor/question.h"
 #include "doctor/software.h"
@@ -21,15 +22,16 @@ namespace {
 constexpr double kLimit_s = 2.7;
 
 constexpr const char* kDoctorExamples =
-    "Each check is PASS, WARN (it works, at a cost), FAIL (something does not work) or SKIP (not told, or without "
+    "Each check is PASS, WARN (it works, at a cost), FAIL (something does not work) or SKIP (not known, or without "
     "meaning\n"
     "here); below WARN and FAIL stands what mends it. All is over within 3 seconds, whatever hangs: what did not "
     "answer\n"
-    "in time is SKIP; when the devices do not answer, that is a FAIL too. PyTorch is looked at and never started.\n"
+    "in time is SKIP; when the devices do not answer, that is a FAIL too. PyTorch's files are read; it is never "
+    "started.\n"
     "Exit status: 0 when nothing FAILs, 1 when something does.\n"
     "Examples:\n"
     "  remuda doctor\n"
-    "  remuda doctor --machine node7.json    what a recorded machine tells of itself\n"
+    "  remuda doctor --machine node7.json    what is known of a recorded machine\n"
     "  remuda doctor --json | jq '.checks[] | select(.verdict == \"FAIL\")'";
 
 struct DoctorFlags {
@@ -105,7 +107,10 @@ Result<std::vector<doctor::Diagnosis>> examine_file(const MachineFlags& flags) {
 Result<int> diagnose(const DoctorFlags& flags) {
   REMUDA_ASSIGN(const auto diagnoses,
                 flags.machine.file.empty() ? examine_live(flags.machine) : examine_file(flags.machine));
-  fmt::print("{}", flags.json ? to_pretty(report_json(diagnoses)) : report_text(diagnoses, stdout_has_colour()));
+  if (flags.json)
+    fmt::print("{}", to_pretty(report_json(diagnoses)));
+  else
+    print_fitted(report_text(diagnoses, stdout_has_colour()));
   return tally(diagnoses).failed > 0 ? 1 : 0;
 }
 

@@ -1,4 +1,4 @@
-#include "cli/see/import.h"
+#include "recorded/import.h"
 
 #include <fmt/format.h>
 #include <memory>
@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/read_all.h"
 #include "cli/see/record.h"
-#include "recorded/import.h"
+#include "cli/subcommands.h"
 
 namespace remuda::cli {
 namespace {
@@ -17,7 +17,8 @@ namespace {
 constexpr const char* kImportExamples =
     "Reads what nvidia-smi topo -m, nvidia-smi topo -p2p, nvidia-smi -q -x and rocm-smi --showtopo print, NCCL and "
     "RCCL\n"
-    "topology files (NCCL_TOPO_DUMP_FILE), and inventories. What a file lacks or contradicts is told, never guessed.\n"
+    "topology files (NCCL_TOPO_DUMP_FILE), and inventories. What a file lacks or contradicts is reported, never "
+    "guessed.\n"
     "Examples:\n"
     "  remuda import topo.txt -o machine.json           a file that --machine takes\n"
     "  nvidia-smi topo -m | remuda import -             straight from the program\n"
@@ -63,7 +64,8 @@ void add_import(Program& program) {
   CLI::App& command = program.add("import", "Turn another program's account of a machine into an inventory",
                                   [flags] { return import(*flags); });
   command.add_option("FILE", flags->file, "What to read; - is standard input")->required();
-  command.add_option("-o,--output", flags->output, "Where to write the inventory; standard output unless given");
+  command.add_option("-o,--output", flags->output, "Where to write the inventory; standard output unless given")
+      ->type_name("FILE");
   command.add_flag("--with-serials", flags->privacy.serials, "Keep serial numbers");
   command.add_flag("--with-names", flags->privacy.names, "Keep user names and command lines");
   command.footer(kImportExamples);

@@ -1,10 +1,9 @@
-#include "cli/see/import.h"
-
 #include <algorithm>
 #include <gmock/gmock.h>
 
 #include "base/file.h"
 #include "base/testing/scratch_folder.h"
+#include "cli/subcommands.h"
 #include "device/inventory.h"
 
 namespace remuda::cli {

@@ -8,6 +8,8 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/machine.h"
+#include "cli/subcommands.h"
+#include "cli/terminal.h"
 #include "device/fields.h"
 
 namespace remuda::cli {
@@ -73,8 +75,8 @@ std::string plain_text(const std::string& text) { return text; }
 
 constexpr Column kColumns[] = {
     {"DEVICE", [](const Device& d) { return d.label(); }, [](const Device& d) { return d.label(); }},
-    {"MODEL", [](const Device& d) { return d.profile.has_value() ? d.profile.value() : d.model; },
-     [](const Device& d) { return d.model; }},
+    {"MODEL", [](const Device& d) { return d.profile.has_value() ? d.profile.value() : model_text(d); },
+     [](const Device& d) { return model_text(d); }},
     {"MEMORY", memory_cell, memory_cell},
     {"BUSY", [](const Device& d) { return cell(d.status.busy, percent); }, nothing},
     {"POWER",
@@ -93,7 +95,7 @@ constexpr Column kColumns[] = {
 bool says_nothing(const std::string& text) { return text.empty() || text == "-"; }
 
 /// The table, without columns in which no device has anything to say.
-std::string device_table(const std::vector<Device>& devices) {
+std::string device_table(const std::vector<Device>& devices, size_t width) {
   std::vector<std::vector<std::string>> columns;
   for (const Column& column : kColumns) {
     std::vector<std::string> cells{column.name};
@@ -109,7 +111,8 @@ std::string device_table(const std::vector<Device>& devices) {
   };
   Table table(row(0));
   for (size_t i = 1; i <= devices.size(); ++i) table.add(row(i));
-  return table.text();
+  table.cut_first(1);
+  return table.text(width);
 }
 
 /// Gathers the sentences of missing readings that say more than that a device has no such thing.
@@ -146,7 +149,18 @@ std::string reasons_text(const std::vector<Device>& devices) {
   return text;
 }
 
-/// Why there is no GPU, from the probes that looked for one; empty when there is one, or nobody looked.
+/// Why models are unknown; empty when none is.
+std::string no_model_text(const Inventory& inventory) {
+  std::string labels;
+  for (const Device& device : inventory.devices)
+    if (device.model.empty()) labels += (labels.empty() ? "" : ", ") + device.label();
+  if (labels.empty()) return "";
+  if (inventory.source.empty() || inventory.source == "live")
+    return fmt::format("{}: nothing on this machine names the model\n", labels);
+  return fmt::format("{}: the recording does not name the model ({})\n", labels, inventory.source);
+}
+
+/// Why there is no GPU, from the probes that looked for one; empty when there is one, or no probe did.
 std::string no_gpu_text(const Inventory& inventory) {
   if (std::ranges::any_of(inventory.devices, [](const Device& d) { return d.kind != DeviceKind::cpu; })) return "";
   std::string why;
@@ -190,7 +204,10 @@ struct FieldLines {
 Result<int> list(const ListFlags& flags) {
   REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
   if (flags.device.empty()) {
-    fmt::print("{}", flags.json ? to_pretty(to_json(inventory)) : inventory_text(inventory));
+    if (flags.json)
+      fmt::print("{}", to_pretty(to_json(inventory)));
+    else
+      print_fitted(inventory_text(inventory, table_width()));
     return 0;
   }
   REMUDA_ASSIGN(const Device* device, inventory.resolve(flags.device));
@@ -200,9 +217,9 @@ Result<int> list(const ListFlags& flags) {
 
 }  // namespace
 
-std::string inventory_text(const Inventory& inventory) {
-  return device_table(inventory.devices) + reasons_text(inventory.devices) + no_gpu_text(inventory) +
-         partial_text(inventory);
+std::string inventory_text(const Inventory& inventory, size_t width) {
+  return device_table(inventory.devices, width) + reasons_text(inventory.devices) + no_model_text(inventory) +
+         no_gpu_text(inventory) + partial_text(inventory);
 }
 
 std::string device_text(const Device& device) {

@@ -3,16 +3,14 @@
 
 #include <string>
 
-#include "cli/command.h"
+#include "base/table.h"
 #include "device/inventory.h"
 
 namespace remuda::cli {
 
-void add_list(Program& program);
-
 /// A line per device; below it, each once, the sentences that say why readings are missing, why there is no GPU, and
-/// what else a reader should know.
-std::string inventory_text(const Inventory& inventory);
+/// what else a reader should know. See Table::text() for `width`.
+std::string inventory_text(const Inventory& inventory, size_t width = Table::kAnyWidth);
 
 /// Everything known of one device, a reading per line.
 std::string device_text(const Device& device);

@@ -66,6 +66,20 @@ TEST(InventoryText, SaysOnceWhyReadingsAreMissing) {
   EXPECT_THAT(text, Not(HasSubstr("one node only"))) << "what a device does not have needs no sentence";
 }
 
+TEST(InventoryText, SaysWhyAModelIsBlank) {
+  Inventory inventory{.host = "host1", .source = "a matrix", .devices = {gpu(0), gpu(1), gpu(2)}};
+  inventory.devices[0].model = inventory.devices[2].model = "";
+  inventory.devices[2].vendor = "ACME";
+  const std::string text = inventory_text(inventory);
+  EXPECT_THAT(text, testing::ContainsRegex("gpu:0 +model unknown "));
+  EXPECT_THAT(text, testing::ContainsRegex("gpu:2 +ACME, model unknown "));
+  EXPECT_THAT(text, HasSubstr("gpu:0, gpu:2: the recording does not name the model (a matrix)\n"));
+  inventory.source.clear();
+  EXPECT_THAT(inventory_text(inventory), HasSubstr("gpu:0, gpu:2: nothing on this machine names the model\n"));
+  inventory.devices = {gpu(0)};
+  EXPECT_THAT(inventory_text(inventory), Not(HasSubstr("names the model")));
+}
+
 TEST(InventoryText, SaysWhyThereIsNoGpu) {
   Inventory inventory{.host = "host1", .devices = {cpu(0, {0}, 0, int64_t{1} << 30)}};
   inventory.probes = {

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cli/machine.h"
 #include "cli/status_line.h"
+#include "cli/subcommands.h"
 #include "probe/live_machine.h"
 
 namespace remuda::cli {
@@ -17,7 +18,7 @@ namespace {
 constexpr const char* kRecordExamples =
     "Examples:\n"
     "  remuda record machine.json                       this machine, watched for 5 seconds\n"
-    "  remuda record machine.json --seconds 0           one look\n"
+    "  remuda record machine.json --seconds 0           its state now\n"
     "  remuda list --machine machine.json               the recording in place of the live machine\n"
     "Serial numbers, user names and command lines are left out unless asked for.\n";
 
@@ -107,9 +108,11 @@ void add_record(Program& program) {
                                   [flags] { return record(*flags); });
   command.add_option("FILE", flags->file, "Where to write the recording")->required();
   command.add_option("--seconds", flags->seconds, "Watch for this long")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
-  command.add_option("--interval", flags->interval, "Look again every this many seconds")
+  command.add_option("--interval", flags->interval, "Read the devices again every this many seconds")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();
   command.add_flag("--with-serials", flags->privacy.serials, "Keep serial numbers");

@@ -1,12 +1,9 @@
 // `remuda record`: the live machine as a file, for bug reports, tests, planning and replay.
 #pragma once
 
-#include "cli/command.h"
 #include "device/inventory.h"
 
 namespace remuda::cli {
-
-void add_record(Program& program);
 
 struct Privacy {
   bool serials = false;  ///< serial numbers stay in

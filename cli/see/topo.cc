@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/machine.h"
+#include "cli/subcommands.h"
 #include "topology/graph.h"
 #include "topology/json.h"
 #include "topology/matrix.h"
@@ -58,7 +59,7 @@ Result<int> topo(const TopoFlags& flags) {
 }
 
 constexpr const char* kTopoExamples =
-    "Words such as NV2 or SYS tell what joins a pair; the legend explains those that occur. GB/s are assumed from "
+    "Words such as NV2 or SYS name what joins a pair; the legend explains those that occur. GB/s are assumed from "
     "them,\n"
     "or measured by `remuda bench links`.\n\n"
     "Examples:\n"
@@ -89,9 +90,11 @@ void add_topo(Program& program) {
       program.add("topo", "Show how the devices of this machine are joined", [flags] { return topo(*flags); });
   add_machine_options(command, flags->machine);
   CLI::Option* json = command.add_flag("--json", flags->json, "Print the matrix as JSON");
-  CLI::Option* svg = command.add_option("--svg", flags->svg, "Draw the machine into this file; - is standard output");
+  CLI::Option* svg = command.add_option("--svg", flags->svg, "Draw the machine into this file; - is standard output")
+                         ->type_name("FILE");
   CLI::Option* set =
-      command.add_option("--set", flags->set, "Ring and tree bottleneck of these devices, as in gpu:0,gpu:1");
+      command.add_option("--set", flags->set, "Ring and tree bottleneck of these devices, as in gpu:0,gpu:1")
+          ->type_name("DEVICES");
   svg->type_name("FILE")->excludes(json);
   set->type_name("DEVICES")->delimiter(',')->excludes(json)->excludes(svg);
   command.footer(kTopoExamples);

@@ -5,12 +5,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/command.h"
 #include "device/inventory.h"
 
 namespace remuda::cli {
-
-void add_topo(Program& program);
 
 /// The answer to --set: ring and tree bottleneck of the named devices. A usage error for a name that is no device, or
 /// one that is named twice.

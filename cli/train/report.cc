@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/table.h"
+#include "cli/subcommands.h"
 #include "cli/train/train_progress.h"
 #include "workers/event.h"
 

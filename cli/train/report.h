@@ -5,13 +5,10 @@
 #include <vector>
 
 #include "base/json.h"
-#include "cli/command.h"
 
 namespace remuda::cli {
 
 /// One column per run (headed by its name), one row per figure, with what each figure means at the end of its row.
 std::string comparison_text(const std::vector<std::string>& names, const std::vector<Json>& reports);
-
-void add_report(Program& program);
 
 }  // namespace remuda::cli

@@ -1,5 +1,3 @@
-#include "cli/train/train.h"
-
 #include <cstring>
 #include <fmt/format.h>
 #include <memory>
@@ -9,6 +7,7 @@
 #include "base/file.h"
 #include "cli/machine.h"
 #include "cli/status_line.h"
+#include "cli/subcommands.h"
 #include "cli/train/train_devices.h"
 #include "cli/train/train_inputs.h"
 #include "cli/train/train_progress.h"

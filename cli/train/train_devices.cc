@@ -58,7 +58,7 @@ Result<void> keep_cpus(Inventory& inventory, const std::vector<job::DeviceSpec>&
     const auto device = inventory.resolve(spec.use);
     if (device && (*device)->kind != DeviceKind::cpu)
       return usage_error(
-          fmt::format("device {} is {}; training runs on CPU devices so far", spec.use, (*device)->model));
+          fmt::format("device {} is no CPU ({}); training runs on CPU devices so far", spec.use, model_text(**device)));
   }
   std::erase_if(inventory.devices, [](const Device& device) { return device.kind != DeviceKind::cpu; });
   return {};

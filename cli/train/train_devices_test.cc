@@ -86,7 +86,15 @@ TEST(TrainDevices, AreCpusSoFar) {
   };
   EXPECT_THAT(choose_devices({}, with_gpu)->devices, ElementsAre(used("cpu:0")));
   EXPECT_EQ(choose_devices({.line = {"gpu:0"}}, with_gpu).error().message,
-            "device gpu:0 is A GPU; training runs on CPU devices so far");
+            "device gpu:0 is no CPU (A GPU); training runs on CPU devices so far");
+}
+
+TEST(TrainDevices, MayHaveNoModel) {
+  const auto recorded = [](const probe::ProbeOptions&) -> Result<Inventory> {
+    return Inventory{.host = "lab", .devices = {{.id = "gpu:0", .kind = DeviceKind::gpu, .vendor = "NVIDIA"}}};
+  };
+  EXPECT_EQ(choose_devices({.line = {"gpu:0"}}, recorded).error().message,
+            "device gpu:0 is no CPU (NVIDIA, model unknown); training runs on CPU devices so far");
 }
 
 TEST(TrainDevices, NamedTwiceAreRefused) {

@@ -1,0 +1,16 @@
+// Help: what --help prints, in words and widths that suit a terminal.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace remuda::cli {
+
+/// What stands for the value of an option: "N", "FILE", "{any,p2p,nvlink}". Empty where it takes none.
+std::string value_label(const CLI::Option& option);
+
+/// Has the program and its subcommands print their help with these labels, and without what CLI11 says of checks and
+/// of flags that exclude each other: an error names them when it matters.
+void use_short_help(CLI::App& app);
+
+}  // namespace remuda::cli

@@ -1,0 +1,53 @@
+#include "cli/jobs/job_name.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/jobs/array_jobs.h"
+
+namespace remuda::cli {
+
+std::optional<JobName> parse_job_name(std::string_view text) {
+  const size_t dot = text.find('.');
+  const auto id = parse_number<int64_t>(text.substr(0, dot));
+  if (!id || *id < 0) return std::nullopt;
+  if (dot == std::string_view::npos) return JobName{*id, std::nullopt};
+  const auto index = parse_number<int>(text.substr(dot + 1));
+  if (!index || *index < 0) return std::nullopt;
+  return JobName{*id, *index};
+}
+
+std::string name_of(const pool::Job& job) {
+  if (job.array == 0 || is_array(job)) return std::to_string(job.id);
+  return fmt::format("{}.{}", job.array, job.array_index);
+}
+
+Result<pool::Job> find_job(run::Caretaker& caretaker, const std::string& text) {
+  const auto name = parse_job_name(text);
+  if (!name)
+    return usage_error(fmt::format("'{}' is no job; write its number, or 5.7 for index 7 of array 5", printable(text)));
+  if (name->index) {
+    REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(caretaker.pool(), name->id));
+    const auto job = std::ranges::find(jobs, *name->index, &pool::Job::array_index);
+    if (job != jobs.end()) return *job;
+    return usage_error(fmt::format("there is no job {}, or it is not in the queue yet", printable(text)));
+  }
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
+  if (const pool::Job* job = state.find(name->id)) return *job;
+  REMUDA_ASSIGN(const auto ended, caretaker.pool().find(name->id));
+  if (ended) return *ended;
+  return usage_error(fmt::format("there is no job {}", name->id));
+}
+
+Result<std::vector<pool::Job>> find_jobs(run::Caretaker& caretaker, const std::vector<std::string>& texts) {
+  std::vector<pool::Job> jobs;
+  for (const std::string& text : texts) {
+    REMUDA_ASSIGN(pool::Job job, find_job(caretaker, text));
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+}  // namespace remuda::cli

@@ -1,0 +1,143 @@
+#include "cli/jobs/kept_line.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <string_view>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "base/state_folder.h"
+#include "base/text.h"
+
+namespace remuda::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// They say how this one call was made, not what the job is. The machine is that of the pool.
+constexpr std::array<std::string_view, 5> kOfOneCall{"help", "machine", "detach", "dry-run", "quiet"};
+
+/// A home may be that of many machines, whose pools may have one path.
+Result<std::string> folder_of_lines(const std::string& pool) {
+  const auto state = state_folder();
+  if (!state) return usage_error("neither HOME nor XDG_STATE_HOME names a folder");
+  char host[256] = {};
+  (void)::gethostname(host, sizeof host - 1);
+  const std::string key = std::string(host) + '\n' + pool;
+  return fmt::format("{}/lines/{:016x}", *state, XXH3_64bits(key.data(), key.size()));
+}
+
+std::string path_of_line(const std::string& folder, int64_t job) { return fmt::format("{}/{}.json", folder, job); }
+
+/// As many as a pool remembers jobs, and some.
+void remove_old_lines(const std::string& folder, int64_t newest) {
+  constexpr int64_t kKept = 20'000, kSometimes = 256;
+  if (newest % kSometimes != 0) return;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const auto job = parse_number<int64_t>(entry->path().stem().string());
+    std::error_code ignored;
+    if (job && *job <= newest - kKept) fs::remove(entry->path(), ignored);
+  }
+}
+
+std::string text_of(const KeptLine& line) {
+  return to_line(Json{{"flags", line.flags}, {"command", line.command}, {"folder", line.folder}}) + "\n";
+}
+
+bool is_text_list(const Json& json) {
+  return json.is_array() && std::ranges::all_of(json, [](const Json& word) { return word.is_string(); });
+}
+
+Result<KeptLine> parse_line(const std::string& text, const std::string& path) {
+  REMUDA_ASSIGN(const Json json, parse_json(text, path));
+  const auto part = [&](const char* key) { return json.is_object() ? json.value(key, Json()) : Json(); };
+  if (!is_text_list(part("flags")) || !is_text_list(part("command")) || !part("folder").is_string())
+    return failed(fmt::format("{} is damaged", path));
+  return KeptLine{part("flags").get<std::vector<std::string>>(), part("command").get<std::vector<std::string>>(),
+                  part("folder").get<std::string>()};
+}
+
+/// The words of the command as the pool has them: without what can do harm to a terminal, and cut where they are long.
+bool is_same_command(const std::vector<std::string>& line, const pool::Job& job) {
+  const bool has_flag = !job.command.empty() && (is_array(job) || job.command.front() == "--tasks");
+  const size_t first = has_flag ? 2 : 0;
+  for (size_t i = 0; i < line.size() && first + i < job.command.size(); ++i) {
+    const std::string& known = job.command[first + i];
+    if (known != printable(line[i]) && !known.ends_with("...")) return false;
+  }
+  return job.command.size() >= first + std::min<size_t>(line.size(), 1);
+}
+
+Result<void> keep_line(const KeptLine& line, const std::string& pool, int64_t job) {
+  const std::string text = text_of(line);
+  const auto again = parse_line(text, "");
+  if (!again || *again != line) return usage_error("it is no UTF-8");  // and would come back as something else
+  REMUDA_ASSIGN(const std::string folder, folder_of_lines(pool));
+  REMUDA_TRY(make_folder(folder));
+  const std::string path = path_of_line(folder, job);
+  const Fd file(::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return failed(fmt::format("cannot write {}: {}", path, errno_text(errno)));
+  REMUDA_TRY(write_all(file.get(), text, path));  // not synced: a job must not wait for the disk
+  remove_old_lines(folder, job);
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::string> KeptLine::flag(const std::string& name) const {
+  std::vector<std::string> values;
+  const std::string start = "--" + name + "=";
+  for (const std::string& flag : flags)
+    if (flag.starts_with(start)) values.push_back(flag.substr(start.size()));
+  if (values.empty()) return std::nullopt;
+  return fmt::format("{}", fmt::join(values, ","));
+}
+
+KeptLine line_of(const CLI::App& run, std::vector<std::string> command) {
+  KeptLine line{.flags = {}, .command = std::move(command), .folder = ""};
+  std::error_code error;
+  line.folder = fs::current_path(error).string();
+  for (const CLI::Option* option : run.get_options()) {
+    if (option->count() == 0 || option->get_positional() || option->get_lnames().empty()) continue;
+    const std::string& name = option->get_lnames().front();
+    if (std::ranges::find(kOfOneCall, name) != kOfOneCall.end()) continue;
+    if (option->get_items_expected_max() == 0)
+      line.flags.push_back("--" + name);
+    else
+      for (const std::string& value : option->results()) line.flags.push_back(fmt::format("--{}={}", name, value));
+  }
+  return line;
+}
+
+std::function<void(const run::Message&)> keeping(KeptLine line, std::string pool,
+                                                 std::function<void(const run::Message&)> report) {
+  return [line = std::move(line), pool = std::move(pool), report = std::move(report),
+          is_kept = false](const run::Message& message) mutable {
+    if (message.job > 0 && !is_kept) (void)keep_line(line, pool, message.job);
+    is_kept = is_kept || message.job > 0;
+    report(message);
+  };
+}
+
+Result<KeptLine> read_kept_line(const std::string& pool, const pool::Job& job) {
+  REMUDA_ASSIGN(const std::string folder, folder_of_lines(pool));
+  const std::string path = path_of_line(folder, job.id);
+  const auto text = read_text(path);
+  const auto refuse = [&] { return usage_error(fmt::format("the command line of job {} was not kept", job.id)); };
+  if (!text) return refuse();
+  REMUDA_ASSIGN(KeptLine line, parse_line(*text, path));
+  if (!is_same_command(line.command, job)) return refuse();
+  return line;
+}
+
+}  // namespace remuda::cli

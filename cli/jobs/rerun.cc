@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <cerrno>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <memory>
+#include <unistd.h>
+
+#include "cli/jobs/array_jobs.h"
+#include "cli/jobs/job_name.h"
+#include "cli/jobs/kept_line.h"
+#include "cli/jobs/pool_machine.h"
+#include "cli/subcommands.h"
+
+namespace remuda::cli {
+namespace {
+
+constexpr const char* kRerunFooter =
+    "It starts in the background, with the flags, the command and the folder it was given then, and with the\n"
+    "environment of this shell. Of an array that has ended, those indices start that are not done. Its new number is\n"
+    "printed. `remuda hold` is not run again.\n\n"
+    "Examples:\n"
+    "  remuda rerun 12     the job, which failed or was cancelled\n"
+    "  remuda rerun 5      the indices of array 5 that are not done\n"
+    "  remuda rerun 5.7    index 7 of it\n";
+
+struct RerunFlags {
+  MachineFlags machine;
+  std::string job;
+};
+
+/// Which job has the line, and what of it is to run.
+struct Wanted {
+  int64_t job = 0;
+  std::vector<int> indices;  ///< of an array
+};
+
+Result<void> check_may_run(const pool::Job& job) {
+  if (job.uid != static_cast<int>(::getuid()))
+    return usage_error(fmt::format("job {} belongs to {}, who may run it again", name_of(job), job.user));
+  if (job.state != pool::JobState::ended) return usage_error(fmt::format("job {} has not ended", name_of(job)));
+  if (succeeded(job)) return usage_error(fmt::format("job {} ended well; there is nothing to run again", name_of(job)));
+  return {};
+}
+
+Result<Wanted> wanted_of(run::Caretaker& caretaker, const pool::Job& job) {
+  REMUDA_TRY(check_may_run(job));
+  if (!is_array(job)) {
+    if (job.array != 0) return Wanted{job.array, {job.array_index}};
+    return Wanted{job.id, {}};
+  }
+  REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(caretaker.pool(), job.id));
+  Wanted wanted{job.id, array_states(job, jobs).not_done()};
+  if (wanted.indices.empty()) return usage_error(fmt::format("all of array {} is done", job.id));
+  return wanted;
+}
+
+/// "3,7,9%2": the indices, and as many at once as before.
+std::string array_flag(const std::vector<int>& indices, const std::string& before) {
+  const size_t percent = before.find('%');
+  return fmt::format("--array={}{}", fmt::join(indices, ","),
+                     percent == std::string::npos ? "" : before.substr(percent));
+}
+
+/// What has ended well or was forgotten since need not be waited for again.
+Result<std::vector<int64_t>> still_after(run::Caretaker& caretaker, const pool::Job& job) {
+  std::vector<int64_t> open;
+  for (const int64_t id : job.after) {
+    REMUDA_ASSIGN(const auto before, caretaker.pool().find(id));
+    if (before && !(before->state == pool::JobState::ended && succeeded(*before))) open.push_back(id);
+  }
+  return open;
+}
+
+Result<std::vector<std::string>> command_line(const RerunFlags& flags, std::string& folder) {
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
+  REMUDA_ASSIGN(const pool::Job job, find_job(caretaker, flags.job));
+  REMUDA_ASSIGN(const Wanted wanted, wanted_of(caretaker, job));
+  REMUDA_ASSIGN(const pool::Job first, find_job(caretaker, std::to_string(wanted.job)));
+  REMUDA_ASSIGN(const KeptLine line, read_kept_line(caretaker.folder(), first));
+  if (line.flag("tasks") == "-") return usage_error(fmt::format("the tasks of job {} came from stdin", job.id));
+  folder = line.folder;
+  std::vector<std::string> words{"remuda", "run", "--detach"};
+  if (!flags.machine.file.empty())
+    words.push_back("--machine=" + std::filesystem::absolute(flags.machine.file).string());
+  for (const std::string& flag : line.flags)
+    if (!flag.starts_with("--after=") && !flag.starts_with("--array=")) words.push_back(flag);
+  REMUDA_ASSIGN(const std::vector<int64_t> after, still_after(caretaker, first));
+  for (const int64_t id : after) words.push_back(fmt::format("--after={}", id));
+  if (!wanted.indices.empty()) words.push_back(array_flag(wanted.indices, line.flag("array").value_or("")));
+  if (!line.command.empty()) words.emplace_back("--");
+  words.insert(words.end(), line.command.begin(), line.command.end());
+  return words;
+}
+
+Result<int> rerun(const RerunFlags& flags) {
+  std::string folder;
+  REMUDA_ASSIGN(std::vector<std::string> words, command_line(flags, folder));
+  if (::chdir(folder.c_str()) != 0)
+    return usage_error(fmt::format("cannot go to {}, where it ran: {}", folder, errno_text(errno)));
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv("/proc/self/exe", argv.data());
+  return failed(fmt::format("cannot start remuda run: {}", errno_text(errno)));
+}
+
+}  // namespace
+
+void add_rerun(Program& program) {
+  auto flags = std::make_shared<RerunFlags>();
+  CLI::App& command = program.add("rerun", "Run again what failed or was cancelled", [flags] { return rerun(*flags); });
+  command.add_option("JOB", flags->job, "Number of the job, or 5.7: index 7 of array 5")->required();
+  add_machine_options(command, flags->machine);
+  command.footer(kRerunFooter);
+}
+
+}  // namespace remuda::cli

@@ -1,0 +1,38 @@
+// Why jobs wait, in few words: for a list of them. `remuda why` has the whole sentence.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "device/inventory.h"
+#include "place/place.h"
+#include "pool/job.h"
+
+namespace remuda::cli {
+
+/// Answers for one state of a pool, and must not outlive it.
+class WaitingReasons {
+ public:
+  /// `foreign` are devices in use without a lease.
+  WaitingReasons(const pool::PoolState& state, const Inventory& inventory, const std::vector<place::Held>& foreign);
+
+  /// "2 wanted, 1 free", "after job 4", "2 wanted, 1 free; job 7 makes room". `before` is the waiting job whose turn
+  /// is next before this one's, or null: "1 wanted, 0 free; behind job 4".
+  std::string text(const pool::Job& job, const pool::Job* before);
+
+ private:
+  struct Free {
+    int count = 0;  ///< the most devices that such a request could have now, at most as many as it asks for
+    bool is_known = true;
+  };
+  const Free& free_for(const place::Request& request);
+  bool fits(place::Request request, int count) const;
+
+  const pool::PoolState& state_;
+  const place::Layout layout_;
+  std::vector<place::Held> held_;
+  std::map<std::string, Free> answers_;  ///< by request: many jobs ask for the same
+};
+
+}  // namespace remuda::cli

@@ -1,0 +1,82 @@
+#include "cli/jobs/waiting.h"
+
+#include <gmock/gmock.h>
+
+namespace remuda::cli {
+namespace {
+
+class Waiting : public testing::Test {
+ protected:
+  Waiting() {
+    for (int i = 0; i < 4; ++i)
+      machine_.devices.push_back({.id = "GPU-" + std::to_string(i), .kind = DeviceKind::gpu, .index = i});
+    state_.jobs.push_back(job(1, 0));
+    state_.jobs.back().state = pool::JobState::running;
+    hold("GPU-0");
+  }
+  static pool::Job job(int64_t id, int count) {
+    pool::Job job;
+    job.id = id;
+    job.user = "alice";
+    job.request.count = count;
+    return job;
+  }
+  void hold(const std::string& device) { state_.leases.push_back({.job = 1, .device = device}); }
+  std::string text(const pool::Job& job, const pool::Job* before = nullptr) {
+    return WaitingReasons(state_, machine_, foreign_).text(job, before);
+  }
+
+  Inventory machine_{.host = "box"};
+  pool::PoolState state_;
+  std::vector<place::Held> foreign_;
+};
+
+TEST_F(Waiting, CountsWhatIsFree) {
+  EXPECT_EQ(text(job(2, 4)), "4 wanted, 3 free");
+  hold("GPU-1");
+  foreign_.push_back({.device = "GPU-2", .holder = "bob (process 7)"});
+  EXPECT_EQ(text(job(2, 4)), "4 wanted, 1 free");
+  hold("GPU-3");
+  EXPECT_EQ(text(job(2, 1)), "1 wanted, 0 free");
+}
+
+TEST_F(Waiting, CountsOnlyWhatWouldDo) {
+  pool::Job named = job(2, 2);
+  named.request.devices = {"gpu:0", "gpu:1"};
+  EXPECT_EQ(text(named), "2 wanted, 1 free");
+  machine_.devices[3].model = "another";
+  EXPECT_EQ(text(job(3, 3)), "3 wanted, 2 free") << "those of one model";
+}
+
+TEST_F(Waiting, NamesTheJobThatGoesBefore) {
+  const pool::Job before = job(4, 4), after = job(5, 1);
+  EXPECT_EQ(text(after, &before), "1 wanted, 1 free; behind job 4");
+  pool::Job of_array = job(6, 4);
+  of_array.array = 3;
+  of_array.array_index = 7;
+  EXPECT_EQ(text(after, &of_array), "1 wanted, 1 free; behind job 3.7");
+}
+
+TEST_F(Waiting, NamesWhatMustEndFirst) {
+  pool::Job after = job(5, 1);
+  after.after = {1, 9};
+  state_.jobs.push_back(job(9, 1));
+  EXPECT_EQ(text(after), "after job 1, 9");
+  state_.jobs.back().state = pool::JobState::ended;
+  EXPECT_EQ(text(after), "after job 1");
+}
+
+TEST_F(Waiting, NamesWhatMakesRoom) {
+  const pool::Job urgent = job(5, 4), before = job(4, 1);
+  state_.jobs.front().preempted_by = 5;
+  EXPECT_EQ(text(urgent, &before), "4 wanted, 3 free; job 1 makes room");
+}
+
+TEST_F(Waiting, ReportsDevicesThatAreGone) {
+  pool::Job named = job(2, 1);
+  named.request.devices = {"GPU-77"};
+  EXPECT_EQ(text(named), "no such devices now");
+}
+
+}  // namespace
+}  // namespace remuda::cli

@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/jobs/array_jobs.h"
+#include "cli/jobs/job_name.h"
+#include "cli/jobs/pool_machine.h"
+#include "cli/subcommands.h"
+#include "cli/terminal.h"
+
+namespace remuda::cli {
+namespace {
+
+Result<std::string> waiting_text(run::Caretaker& caretaker, const pool::PoolState& state, const pool::Job& job) {
+  const std::string so_long = duration_text(wall_s() - job.submitted_s);
+  std::string text = fmt::format("Job {} has waited for {}: {}\n", name_of(job), so_long, job.why);
+  std::vector<place::Held> held = held_by_leases(state);
+  std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
+  REMUDA_ASSIGN(const place::Answer answer, place::place(place::Layout(caretaker.inventory()), job.request, held));
+  if (const auto* refusal = std::get_if<place::Refusal>(&answer)) text += refusal_text(*refusal);
+  auto waiting = waiting_jobs(state, {}, wall_s());
+  std::erase_if(waiting, [](const pool::Job* one) { return is_array(*one); });
+  const auto before = std::ranges::find(waiting, job.id, &pool::Job::id) - waiting.begin();
+  if (before == 0) return text + "It is the first in the queue\n";
+  return text + fmt::format("{} waiting job{} before it\n", before, before == 1 ? " goes" : "s go");
+}
+
+std::string running_text(const Inventory& inventory, const pool::PoolState& state, const pool::Job& job) {
+  std::string text = fmt::format(
+      "Job {} has run for {} on {}; {}\n", name_of(job), duration_text(wall_s() - job.started_s),
+      devices_text(state, job.id, inventory),
+      job.devices_enforced ? "it cannot open other devices" : "other devices are hidden from it by variables only");
+  if (job.preempted_by > 0) text += fmt::format("It makes room for job {}\n", job.preempted_by);
+  return text;
+}
+
+std::string ended_text(const pool::Job& job) {
+  return fmt::format("Job {} ended {} ago: {}\n", name_of(job), duration_text(wall_s() - job.ended_s), job.why);
+}
+
+/// "failed      3,7-9" for each list of indices that is not empty.
+std::string indices_text(const ArrayStates& states) {
+  std::string text;
+  const std::pair<const char*, const std::vector<int>*> lists[] = {
+      {"failed", &states.failed}, {"cancelled", &states.cancelled}, {"running", &states.running}};
+  for (const auto& [word, indices] : lists)
+    if (!indices->empty()) text += fmt::format("{:<9}  {}\n", word, index_ranges(*indices));
+  return text;
+}
+
+Result<std::string> array_text(run::Caretaker& caretaker, const pool::Job& array) {
+  REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(caretaker.pool(), array.id));
+  const ArrayStates states = array_states(array, jobs);
+  const bool has_ended = array.state == pool::JobState::ended;
+  const double since_s = has_ended ? array.ended_s : array.submitted_s;
+  std::string text = fmt::format("Array {} {} {} ago: {}\n", array.id, has_ended ? "ended" : "was submitted",
+                                 duration_text(wall_s() - since_s), states_text(array, states));
+  text += indices_text(states);
+  if (has_ended && !states.not_done().empty())
+    text += fmt::format("`remuda rerun {}` runs those again that are not done\n", array.id);
+  return text;
+}
+
+Result<std::string> why_text(run::Caretaker& caretaker, const std::string& name) {
+  REMUDA_ASSIGN(const pool::Job job, find_job(caretaker, name));
+  if (is_array(job)) return array_text(caretaker, job);
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
+  switch (job.state) {
+    case pool::JobState::waiting:
+      return waiting_text(caretaker, state, job);
+    case pool::JobState::running:
+      return running_text(caretaker.inventory(), state, job);
+    case pool::JobState::ended:
+      break;
+  }
+  return ended_text(job);
+}
+
+struct WhyFlags {
+  MachineFlags machine;
+  std::vector<std::string> jobs;
+};
+
+Result<int> why(const WhyFlags& flags) {
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
+  for (const std::string& job : flags.jobs) {
+    REMUDA_ASSIGN(const std::string text, why_text(caretaker, job));
+    print_fitted(text);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_why(Program& program) {
+  auto flags = std::make_shared<WhyFlags>();
+  CLI::App& command = program.add("why", "Say why a job waits, or how it ended", [flags] { return why(*flags); });
+  command.add_option("JOB", flags->jobs, "Number of the job, or 5.7: index 7 of array 5")->required();
+  add_machine_options(command, flags->machine);
+  command.footer(
+      "Examples:\n"
+      "  remuda why 12   why it waits, what it has, or how it ended\n"
+      "  remuda why 5    of an array, how many indices are done, and which failed\n"
+      "  remuda why 5.7  index 7 of it\n");
+}
+
+}  // namespace remuda::cli
