@@ -25,14 +25,18 @@ find_package(GTest REQUIRED)
 find_package(PkgConfig REQUIRED)
 include(GoogleTest)
 
+# Warnings are for our own code: programs that use the installed library have their own (RemudaInstall.cmake).
 add_library(remuda_flags INTERFACE)
-target_compile_options(remuda_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Werror)
+target_compile_options(remuda_flags INTERFACE
+  "$<BUILD_INTERFACE:-Wall;-Wextra;-Wno-missing-field-initializers;-Werror>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 sees overlapping copies in std::string where there are none (GCC bug 105651), and unset variables where it
   # inlines much: when several files are compiled as one, or instrumented.
-  target_compile_options(remuda_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+  target_compile_options(remuda_flags INTERFACE "$<BUILD_INTERFACE:-Wno-restrict;-Wno-maybe-uninitialized>")
 endif()
-target_include_directories(remuda_flags INTERFACE ${REMUDA_ROOT})
+target_include_directories(remuda_flags INTERFACE $<BUILD_INTERFACE:${REMUDA_ROOT}>
+  $<INSTALL_INTERFACE:include/remuda>)
+target_compile_features(remuda_flags INTERFACE $<INSTALL_INTERFACE:cxx_std_20>)
 target_link_libraries(remuda_flags INTERFACE Threads::Threads tl::expected fmt::fmt nlohmann_json::nlohmann_json)
 
 # One code model for all objects: any of them may land in a shared library, and all can share precompiled headers.
@@ -73,7 +77,8 @@ endfunction()
 
 if(REMUDA_PCH)
   # Precompiled, the standard library is no longer a system header to g++ 12: what it inlines is warned about.
-  target_compile_options(remuda_flags INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+  target_compile_options(remuda_flags INTERFACE
+    "$<BUILD_INTERFACE:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>")
   set(common_headers <algorithm> <chrono> <filesystem> <functional> <map> <memory> <optional> <span> <string>
     <string_view> <variant> <vector> <fmt/format.h> <nlohmann/json.hpp> <tl/expected.hpp>)
   remuda_precompile(code HEADERS ${common_headers})
