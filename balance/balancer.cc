@@ -12,14 +12,21 @@
 namespace remuda::balance {
 namespace {
 
-constexpr int kSureTimes = 3;          // times that make a median, which no single spike moves
-constexpr double kPlainGain = 0.3;     // a gain that is taken from a single time of each device, sure or not
-constexpr int kMostGrowth = 3;         // times its present share, unless that is below the even share
-constexpr double kSureness = 1.5;      // standard errors by which a gain must exceed the least one
-constexpr double kTellingShift = 1.1;  // a change of speed that explains a move
-constexpr int kRetrySteps = 200;       // idle steps until a device is tried again; each retry doubles them
+constexpr int kSureTimes = 3;        // times that make a median, which no single spike moves
+constexpr double kPlainGain = 0.3;   // a gain that is taken from a single time of each device, sure or not
+constexpr int kMostGrowth = 3;       // times its present share, unless that is below the even share
+constexpr double kSureness = 1.5;    // standard errors by which a gain must exceed the least one
+constexpr int kHindsightSteps = 8;   // steps that are looked back on at least, and between two searches in them
+constexpr int kRestlessWindow = 40;  // steps that are looked back on whatever the speeds did, where they never rest
+constexpr double kHindsightSureness = 1.0;  // as kSureness, for a gain found in the steps themselves;
+constexpr double kHindsightLeast = 0.5;     // and the part of the least gain that is enough then
+constexpr double kSmallMove = 0.25;         // of a share; steps before a larger move say little of those after it
+constexpr double kTellingShift = 1.1;       // a change of speed that explains a move
+constexpr int kRetrySteps = 200;            // idle steps until a device is tried again; each retry doubles them
 constexpr int kMostRetrySteps = 3200;
-constexpr double kNever = 1e9;  // seconds per sample of a device that was given the weight 0
+constexpr double kRetryCost = 0.01;  // of all time goes at most to such trials
+constexpr double kHopeless = 2;      // times the step of the others: a device that takes this for one sample gets none
+constexpr double kNever = 1e9;       // seconds per sample of a device that was given the weight 0
 
 /// A clock that jumped is no measurement.
 bool usable(double seconds) { return seconds > 1e-9 && seconds < 1e6; }
@@ -33,12 +40,13 @@ std::string no_room(const BalanceOptions& options) {
 
 }  // namespace
 
-Balancer::Balancer(BalanceOptions options) : options_(std::move(options)) {
+Balancer::Balancer(BalanceOptions options) : options_(std::move(options)), unrest_(options_.bounds.size()) {
   const size_t devices = options_.bounds.size();
   REMUDA_CHECK(devices > 0 && options_.global_batch > 0, "there are devices, and samples for them");
   REMUDA_CHECK(options_.policy != BalancePolicy::fixed || options_.weights.size() == devices, "one weight per device");
   models_.resize(devices);
   shifts_.assign(devices, 1);
+  calibrated_.resize(devices);
   idle_steps_.assign(devices, 0);
   retry_after_.assign(devices, kRetrySteps);
 }
@@ -50,6 +58,8 @@ void Balancer::calibrate(int device, int batch, double seconds) {
 Result<BalanceDecision> Balancer::start() {
   shares_ = nominal();
   if (shares_.empty()) return failed(no_room(options_));
+  for (size_t i = 0; i < models_.size(); ++i)
+    if (models_[i].batch_sizes() > 1) calibrated_[i] = models_[i].line();
   std::vector<int> next = split();
   std::string reason = "no speed is known yet: the shares start even";
   if (options_.policy == BalancePolicy::even) reason = "the policy is even: every device takes the same share";
@@ -69,21 +79,47 @@ std::optional<BalanceDecision> Balancer::observe(int step, std::span<const doubl
     --settling_;
     return std::nullopt;
   }
-  for (size_t i = 0; i < shares_.size(); ++i) {
-    idle_steps_[i] = shares_[i] == 0 ? idle_steps_[i] + 1 : 0;
-    if (shares_[i] > 0 && usable(seconds[i])) shifts_[i] *= models_[i].add(shares_[i], seconds[i]).value_or(1);
-  }
+  take_times(seconds);
   if (holding_ > 0) {
     --holding_;
     return std::nullopt;
   }
-  if (!every_device_has(1)) return std::nullopt;
+  if ((!restless() && !every_device_has(1)) || (calibrated() && observed_ < kHindsightSteps)) return std::nullopt;
   if (auto retry = retry_idle(step)) return retry;
   std::vector<int> next = careful_split();
   const double least = every_device_has(kSureTimes) ? options_.least_gain : kPlainGain;
-  if (gain(next) < least + kSureness * gain_error()) return std::nullopt;
-  std::string reason = why(next);
-  return move(step, std::move(next), std::move(reason));
+  const HindsightGain known = known_gain(next);
+  const double enough = restless() ? kHindsightLeast * options_.least_gain + kHindsightSureness * known.error
+                                   : least + kSureness * known.error;
+  if (known.gain < enough) return std::nullopt;
+  std::string reason = why(next, known.gain);
+  BalanceDecision decision = move(step, std::move(next), std::move(reason));
+  decision.predicted_gain = known.gain;
+  if (restless()) holding_ = kHindsightSteps;
+  return decision;
+}
+
+void Balancer::take_times(std::span<const double> seconds) {
+  ++observed_;
+  unrest_.step();
+  bool complete = true;
+  int newest = hindsight_.steps() + 1;
+  for (size_t i = 0; i < shares_.size(); ++i) {
+    idle_steps_[i] = shares_[i] == 0 ? idle_steps_[i] + 1 : 0;
+    if (shares_[i] == 0) continue;
+    if (!usable(seconds[i])) {
+      complete = false;
+      continue;
+    }
+    const auto shift = models_[i].add(shares_[i], seconds[i]);
+    unrest_.scattered(models_[i].noise());
+    if (!shift) continue;
+    shifts_[i] *= *shift;
+    unrest_.shifted(static_cast<int>(i));
+    newest = std::min(newest, models_[i].count(shares_[i]));
+  }
+  if (complete) hindsight_.add(shares_, seconds);
+  hindsight_.keep(restless() ? std::max(newest, kRestlessWindow) : newest);
 }
 
 Result<BalanceDecision> Balancer::limit(int step, int device, int most) {
@@ -137,13 +173,21 @@ std::vector<int> Balancer::nominal() const {
 }
 
 /// The bounds, and: no device loses its last sample before it was measured with one, as a mistake would show no times
-/// to learn from.
+/// to learn from. Unless the calibration left no doubt.
 std::vector<Bounds> Balancer::bounds() const {
   std::vector<Bounds> bounds = options_.bounds;
   for (size_t i = 0; i < bounds.size(); ++i)
-    if (shares_[i] > 0 && models_[i].count(1) < kSureTimes)
+    if (shares_[i] > 0 && models_[i].count(1) < kSureTimes && !hopeless(static_cast<int>(i)))
       bounds[i].low = std::clamp(1, bounds[i].low, bounds[i].high);
   return bounds;
+}
+
+/// By its calibration a single sample takes the device far longer than the others take for the whole batch.
+bool Balancer::hopeless(int device) const {
+  if (calibrated_[device].seconds(1) <= 0) return false;
+  const std::vector<CostLine> known = lines();
+  const std::vector<int> best = solve_min_max(known, options_.global_batch, options_.bounds);
+  return !best.empty() && best[device] == 0 && known[device].seconds(1) > kHopeless * slowest_s(known, best);
 }
 
 std::vector<int> Balancer::split() const {
@@ -151,13 +195,17 @@ std::vector<int> Balancer::split() const {
   return solve_min_max(lines(), options_.global_batch, bounds());
 }
 
-/// The same, but no device grows far beyond what it was seen to do.
+/// The same, but no device grows far beyond what it was seen to do; and by the last steps where medians do not say
+/// enough.
 std::vector<int> Balancer::careful_split() const {
   std::vector<Bounds> careful = bounds();
   const int even = options_.global_batch / static_cast<int>(careful.size()) + 1;
   for (size_t i = 0; i < careful.size(); ++i)
     careful[i].high = std::min(careful[i].high, std::max(kMostGrowth * shares_[i], even));
-  return solve_min_max(lines(), options_.global_batch, careful);
+  std::vector<int> shares = solve_min_max(lines(), options_.global_batch, careful);
+  if (shares.empty() || !restless() || hindsight_.steps() < kHindsightSteps) return shares;
+  if (observed_ % kHindsightSteps != 0) return shares_;
+  return hindsight_.best(shapes(), careful, shares_);
 }
 
 bool Balancer::every_device_has(int times) const {
@@ -171,20 +219,45 @@ double Balancer::gain(std::span<const int> next) const {
   return 1 - slowest_s(known, next) / slowest_s(known, shares_);
 }
 
-/// Relative standard error of the time that is known least.
-double Balancer::gain_error() const {
-  double error = 0;
+/// What the last steps say of the gain; its error is at least that of the time that is known least.
+HindsightGain Balancer::known_gain(std::span<const int> next) const {
+  HindsightGain known{gain(next), 0};
+  if (restless() && hindsight_.steps() >= kHindsightSteps) return hindsight_.gain(shapes(), shares_, next);
   for (size_t i = 0; i < shares_.size(); ++i)
-    if (shares_[i] > 0) error = std::max(error, models_[i].noise() / std::sqrt(models_[i].count(shares_[i])));
-  return error;
+    if (shares_[i] > 0)
+      known.error = std::max(known.error, models_[i].noise() / std::sqrt(models_[i].count(shares_[i])));
+  return known;
 }
+
+/// How each device's time depends on its share. From the calibration where there was one: it saw batch sizes far apart,
+/// while the sizes of training are near each other, so that noise would bend a line through them.
+std::vector<CostLine> Balancer::shapes() const {
+  std::vector<CostLine> shapes = lines();
+  for (size_t i = 0; i < shapes.size(); ++i)
+    if (shares_[i] > 0 && calibrated_[i].seconds(1) > 0) shapes[i] = calibrated_[i];
+  return shapes;
+}
+
+bool Balancer::calibrated() const {
+  for (size_t i = 0; i < shares_.size(); ++i)
+    if (shares_[i] > 0 && calibrated_[i].seconds(1) <= 0) return false;
+  return true;
+}
+
+bool Balancer::restless() const { return unrest_.present() && calibrated(); }
 
 std::string Balancer::name(int device) const {
   return options_.names.empty() ? fmt::format("device {}", device) : options_.names[device];
 }
 
-std::string Balancer::why(std::span<const int> next) const {
+std::string Balancer::why(std::span<const int> next, double gain) const {
   const std::vector<CostLine> known = lines();
+  if (restless()) {
+    int most = 0;
+    for (int i = 1; i < static_cast<int>(shares_.size()); ++i)
+      if (std::abs(next[i] - shares_[i]) > std::abs(next[most] - shares_[most])) most = i;
+    return hindsight_reason({name(most), shares_[most], next[most]}, hindsight_.steps(), gain);
+  }
   int shifted = 0, slowest = 0;
   for (int i = 0; i < static_cast<int>(shares_.size()); ++i) {
     if (std::abs(std::log(shifts_[i])) > std::abs(std::log(shifts_[shifted]))) shifted = i;
@@ -193,14 +266,22 @@ std::string Balancer::why(std::span<const int> next) const {
   }
   const double factor = shifts_[shifted];
   if (std::max(factor, 1 / factor) >= kTellingShift)
-    return speed_reason({name(shifted), shares_[shifted], next[shifted]}, factor, gain(next));
-  return slowest_reason({name(slowest), shares_[slowest], next[slowest]}, gain(next));
+    return speed_reason({name(shifted), shares_[shifted], next[shifted]}, factor, gain);
+  return slowest_reason({name(slowest), shares_[slowest], next[slowest]}, gain);
+}
+
+/// Idle steps after which a trial of the device costs a small part of all time, should it be as slow as it was.
+double Balancer::trial_worth_after(int device) const {
+  const std::vector<CostLine> known = lines();
+  const double longer = known[device].seconds(1) / slowest_s(known, shares_) - 1;
+  return (options_.settle_steps + kSureTimes) * std::max(0.0, longer) / kRetryCost;
 }
 
 /// A device without samples shows no times: now and then it gets one, as it may have become faster.
 std::optional<BalanceDecision> Balancer::retry_idle(int step) {
   for (int i = 0; i < static_cast<int>(shares_.size()); ++i) {
-    if (options_.bounds[i].high == 0 || idle_steps_[i] < retry_after_[i]) continue;
+    if (options_.bounds[i].high == 0 || idle_steps_[i] < std::max<double>(retry_after_[i], trial_worth_after(i)))
+      continue;
     std::string reason = retry_reason({name(i), 0, 1}, idle_steps_[i]);
     retry_after_[i] = std::min(2 * retry_after_[i], kMostRetrySteps);
     std::vector<Bounds> bounds = options_.bounds;
@@ -220,6 +301,8 @@ BalanceDecision Balancer::move(int step, std::vector<int> next, std::string reas
     decision.predicted_gain = gain(next);
   }
   if (next == shares_) return decision;
+  for (size_t i = 0; i < next.size(); ++i)
+    if (std::abs(next[i] - shares_[i]) > kSmallMove * shares_[i]) hindsight_.keep(0);
   shares_ = std::move(next);
   shifts_.assign(shares_.size(), 1);
   settling_ = options_.settle_steps;

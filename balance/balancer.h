@@ -3,9 +3,11 @@
 // Pure: no clock, no IO, no randomness; the same calls give the same decisions. One thread at a time.
 // Law (policy automatic): per device, time = fixed + per_sample * batch is fitted to the medians of recent steps
 // (device_model.h), the min-max problem is solved in integers (solve.h), and the shares move when the predicted gain is
-// above least_gain by more than the standard error of what is known. So a large gain is taken at once, a small one when
-// it is certain, and noise moves nothing. A device whose samples cost more than they bring is left without any, and
-// tried again now and then.
+// above least_gain by more than the standard error of what is known. So a large gain is taken
+// at once, a small one when it is certain, and noise moves nothing. On a machine whose speeds never rest (unrest.h),
+// the shares that would have been best in the last steps are taken instead of those that medians give. A device whose
+// samples cost more than they bring is left without any, and tried again now and then, the more seldom the more a trial
+// costs.
 #pragma once
 
 #include <optional>
@@ -14,8 +16,10 @@
 #include <vector>
 
 #include "balance/device_model.h"
+#include "balance/hindsight.h"
 #include "balance/policy.h"
 #include "balance/solve.h"
+#include "balance/unrest.h"
 #include "base/result.h"
 
 namespace remuda::balance {
@@ -26,11 +30,11 @@ struct BalanceOptions {
   std::vector<double> weights;     ///< for fixed: one per device
   std::vector<Bounds> bounds;      ///< one per device
   std::vector<std::string> names;  ///< one per device, for reasons; empty: "device 0" and so on
-  double least_gain = 0.02;        ///< a move must shorten the predicted step by this fraction
+  double least_gain = 0.02;        ///< a move must shorten the predicted step by this fraction (see kHindsightLeast)
   int settle_steps = 2;            ///< steps not looked at after the shares moved: allocators and caches warm up
 };
 
-/// A decision, told as it will be reported.
+/// A decision, as it will be reported.
 struct BalanceDecision {
   int step = 0;  ///< after this step's times were seen; 0 from start()
   std::vector<int> shares;
@@ -65,22 +69,32 @@ class Balancer {
   std::vector<CostLine> lines() const;
   std::vector<int> nominal() const;
   std::vector<Bounds> bounds() const;
+  bool hopeless(int device) const;
   std::vector<int> split() const;
   std::vector<int> careful_split() const;
   bool every_device_has(int times) const;
   double gain(std::span<const int> next) const;
-  double gain_error() const;
+  std::vector<CostLine> shapes() const;
+  HindsightGain known_gain(std::span<const int> next) const;
+  bool calibrated() const;
+  bool restless() const;
+  void take_times(std::span<const double> seconds);
   std::string name(int device) const;
-  std::string why(std::span<const int> next) const;
+  std::string why(std::span<const int> next, double gain) const;
+  double trial_worth_after(int device) const;
   std::optional<BalanceDecision> retry_idle(int step);
   BalanceDecision move(int step, std::vector<int> next, std::string reason);
 
   BalanceOptions options_;
   std::vector<DeviceModel> models_;
-  std::vector<double> shifts_;    ///< per device: the factor by which its times grew since the last move
-  std::vector<int> idle_steps_;   ///< per device: steps without samples
-  std::vector<int> retry_after_;  ///< per device: idle steps until it is tried again
+  Hindsight hindsight_;  ///< the steps at the present speeds
+  Unrest unrest_;
+  std::vector<CostLine> calibrated_;  ///< per device, from several batch sizes; all zero where there were none
+  std::vector<double> shifts_;        ///< per device: the factor by which its times grew since the last move
+  std::vector<int> idle_steps_;       ///< per device: steps without samples
+  std::vector<int> retry_after_;      ///< per device: idle steps until it is tried again
   std::vector<int> shares_;
+  int observed_ = 0;  ///< steps that were looked at
   int settling_ = 0;  ///< steps that are not looked at
   int holding_ = 0;   ///< steps that are looked at without a decision
   int changes_ = 0;

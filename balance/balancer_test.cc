@@ -229,7 +229,7 @@ TEST(Balancer, DropsAHopelessDeviceByWayOfOneSample) {
 }
 
 TEST(Balancer, TakesBackADroppedDeviceThatRecovered) {
-  Server server({{1e-3, 1e-4}, {1e-3, 1e-4}, {1.0, 1e-3}}, options(BalancePolicy::automatic, 90, {{}, {}, {}}));
+  Server server({{1e-3, 1e-4}, {1e-3, 1e-4}, {7e-3, 1e-4}}, options(BalancePolicy::automatic, 90, {{}, {}, {}}));
   ASSERT_TRUE(server.balancer.start());
   server.run(60);
   ASSERT_EQ(server.balancer.shares()[2], 0);
@@ -248,6 +248,75 @@ TEST(Balancer, RetriesADroppedDeviceEverMoreSeldom) {
   server.run(3000);
   EXPECT_LE(server.decisions.size(), 8u);
   EXPECT_THAT(server.balancer.shares(), ElementsAre(45, 45, 0));
+}
+
+TEST(Balancer, StartsWithoutADeviceThatItsCalibrationShowsToBeHopeless) {
+  Server server({{1e-3, 1e-4}, {0.1, 1e-2}}, options(BalancePolicy::automatic, 8, {{}, {}}));
+  server.calibrate({8, 4, 2});
+  EXPECT_THAT(server.balancer.start()->shares, ElementsAre(8, 0));
+}
+
+TEST(Balancer, MeasuresADeviceThatIsJustTooSlowBeforeItDropsIt) {
+  Server server({{1e-3, 1e-4}, {2.5e-3, 1e-4}}, options(BalancePolicy::automatic, 8, {{}, {}}));
+  server.calibrate({8, 4, 2});
+  EXPECT_THAT(server.balancer.start()->shares, ElementsAre(7, 1));
+  server.run(40);
+  EXPECT_THAT(server.balancer.shares(), ElementsAre(8, 0));
+}
+
+TEST(Balancer, SpendsLittleOnTrialsOfASlowDevice) {
+  Server server({{1e-3, 1e-4}, {0.1, 1e-2}}, options(BalancePolicy::automatic, 8, {{}, {}}));
+  server.calibrate({8, 4, 2});
+  ASSERT_TRUE(server.balancer.start());
+  const double alone_s = server.devices[0].seconds(8);
+  double took_s = 0;
+  const int steps = 60000;
+  for (int step = 0; step < steps; ++step) {
+    took_s += slowest_s(server.devices, server.balancer.shares());
+    server.run(1);
+  }
+  EXPECT_GE(server.decisions.size(), 2u) << "it is tried";
+  EXPECT_LE(took_s, 1.02 * steps * alone_s);
+}
+
+TEST(Balancer, GivesSamplesAgainToADeviceThatWasHopelessAtFirst) {
+  Server server({{1e-3, 1e-4}, {5e-3, 2e-4}}, options(BalancePolicy::automatic, 8, {{}, {}}));
+  server.calibrate({8, 4, 2});
+  ASSERT_THAT(server.balancer.start()->shares, ElementsAre(8, 0));
+  server.devices[1] = server.devices[0];
+  server.run(2000);
+  EXPECT_GE(server.balancer.shares()[1], 1);
+}
+
+/// A machine on which a neighbour slows both devices down, now more and now less.
+TEST(Balancer, StaysWhereItIsWhileAllDevicesAreDisturbedAlike) {
+  Server server = unlike();
+  server.calibrate({80, 40, 20});
+  ASSERT_TRUE(server.balancer.start());
+  for (int step = 0; step < 400; ++step) {
+    std::vector<double> seconds = server.seconds();
+    const double load = 1 + (step / 13 % 3) * 0.5, wobble = 0.2 * ((step * 7) % 5 - 2);
+    for (double& time : seconds) time *= load * (1 + wobble);
+    if (const auto decision = server.balancer.observe(step, seconds)) server.decisions.push_back(*decision);
+  }
+  EXPECT_LE(server.decisions.size(), 2u);
+  EXPECT_NEAR(server.balancer.shares()[0], 60, 3);
+}
+
+TEST(Balancer, FollowsADeviceThatBecomesSlowerOnARestlessMachineToo) {
+  Server server = unlike();
+  server.calibrate({80, 40, 20});
+  ASSERT_TRUE(server.balancer.start());
+  for (int step = 0; step < 300; ++step) {
+    if (step == 150) server.devices[0] = {4e-3, 2e-4};
+    std::vector<double> seconds = server.seconds();
+    for (size_t i = 0; i < 2; ++i) seconds[i] *= 1 + 0.15 * ((step * (i ? 7 : 11)) % 5 - 2);
+    if (const auto decision = server.balancer.observe(step, seconds)) server.decisions.push_back(*decision);
+  }
+  EXPECT_LE(server.decisions.size(), 8u);
+  EXPECT_NEAR(server.balancer.shares()[0], 44, 8);
+  EXPECT_THAT(server.decisions.back().reason, HasSubstr("steps would have been"));
+  EXPECT_GE(server.decisions.back().predicted_gain, 0.02);
 }
 
 TEST(Balancer, TakesMoreDevicesThanSamples) {

@@ -20,6 +20,7 @@ class DeviceModel {
   std::optional<double> add(int batch, double seconds);
 
   bool measured() const { return !levels_.empty(); }
+  int batch_sizes() const { return static_cast<int>(levels_.size()); }
   /// The fitted line; only when measured().
   CostLine line() const;
   /// The newest times look like a change of speed, which the next ones will confirm or not.

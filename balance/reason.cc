@@ -28,6 +28,12 @@ std::string slowest_reason(const ShareMove& move, double gain) {
   return fmt::format("{} is the slowest: {}; {}", move.device, moved(move), gain_text(gain));
 }
 
+std::string hindsight_reason(const ShareMove& move, int steps, double gain) {
+  return fmt::format(
+      "the last {} steps would have been {:.0f} % shorter with other shares: that of {} goes from {} to {}", steps,
+      gain * 100, move.device, move.from, samples(move.to));
+}
+
 std::string retry_reason(const ShareMove& move, int idle_steps) {
   return fmt::format("{} had no samples for {} steps: {} to measure it again", move.device, idle_steps, moved(move));
 }

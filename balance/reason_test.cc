@@ -33,5 +33,11 @@ TEST(Reason, TellsAGain) {
   EXPECT_EQ(gain_text(-0.05), "the step is predicted 5 % longer");
 }
 
+TEST(Reason, HindsightSaysOverHowManySteps) {
+  EXPECT_EQ(
+      hindsight_reason({"cpu:1", 60, 52}, 32, 0.041),
+      "the last 32 steps would have been 4 % shorter with other shares: that of cpu:1 goes from 60 to 52 samples");
+}
+
 }  // namespace
 }  // namespace remuda::balance

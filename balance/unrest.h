@@ -1,0 +1,33 @@
+// Unrest: whether the devices' speeds change all the time, as on a machine that others load.
+//
+// Medians follow one change of speed at a time. Where times scatter widely, or speeds never rest, each device's median
+// is off by something else, and shares that follow medians follow noise.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+namespace remuda::balance {
+
+class Unrest {
+ public:
+  explicit Unrest(size_t devices) : shifts_(devices) {}
+
+  /// The next step was seen.
+  void step();
+  /// In this step: the speed of `device` changed.
+  void shifted(int device);
+  /// In this step: times scatter by this much, a relative standard deviation.
+  void scattered(double noise);
+
+  /// There were signs of it within the last few hundred steps.
+  bool present() const { return left_ > 0; }
+
+ private:
+  std::vector<std::deque<int>> shifts_;  ///< per device: the last steps in which its speed changed
+  int now_ = 0;
+  int left_ = 0;  ///< steps until it counts as calm again
+};
+
+}  // namespace remuda::balance
