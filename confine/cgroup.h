@@ -1,8 +1,8 @@
 // The cgroup of a job: all of its processes, wherever they went, whatever they did to their environment.
 //
 // A process cannot leave its cgroup unless it may write to another one, and its children are born into it. The cgroup
-// outlives every process of remuda, so whoever looks at the pool after a kill -9 finds the job's processes in it: its
-// name is derived from the pool and the job's number. It is gone with the host's restart, as its processes are.
+// outlives every process of remuda, so the next command on the pool after a kill -9 finds the job's processes in it:
+// its name is derived from the pool and the job's number. It is gone with the host's restart, as its processes are.
 #pragma once
 
 #include <string>

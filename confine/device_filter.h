@@ -1,5 +1,5 @@
 // The device filter of a cgroup: its processes cannot open, make or keep the listed character devices; all others are
-// left as they are. Every process below the cgroup is held to it, whoever it is; a process with root's rights over
+// left as they are. It holds for every process below the cgroup, of any user; a process with root's rights over
 // cgroups can take it away again.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Device nodes: the files of /dev through which a device is used, by the numbers the kernel knows them by.
 //
-// What several devices share (/dev/nvidiactl, /dev/nvidia-uvm, /dev/kfd) is not among them, as whoever was granted one
-// device needs it.
+// What several devices share (/dev/nvidiactl, /dev/nvidia-uvm, /dev/kfd) is not among them: a job that was
+// granted one device needs it.
 #pragma once
 
 #include <compare>

@@ -1,4 +1,4 @@
-// Maker: whose runtime drives a device, where that decides what a job has to be told.
+// Maker: whose runtime drives a device, where that decides which variables a job needs.
 #pragma once
 
 #include "device/device.h"

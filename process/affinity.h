@@ -24,7 +24,7 @@ class AffinityPlan {
 
  private:
   void prefer_nodes() const;
-  std::vector<unsigned long> cores_, nodes_;  ///< bit masks, as the kernel wants them
+  std::vector<unsigned long> cores_, nodes_;  ///< bit masks, as the kernel takes them
 };
 
 }  // namespace remuda::process

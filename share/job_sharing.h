@@ -1,8 +1,8 @@
 // JobSharing: how the devices of one job are shared, from before its first process to after its last.
 //
-// A daemon is needed by every lease of a part of its device that its user has, and the pool tells those. A job stands
-// in the pool before it looks for a daemon, and looks once more at the pool, with the daemons' lock held, before it
-// stops one. So none is stopped under a job, whoever starts and ends at the same time.
+// A sharing daemon is in use as long as the pool holds a lease of its user for a part of its device. A job enters the
+// pool before it starts or joins a daemon. Before it stops one, it takes the daemons' lock and reads the pool again. So
+// no daemon is stopped while a job uses it, in whatever order jobs start and end.
 #pragma once
 
 #include <set>
@@ -30,7 +30,7 @@ class JobSharing {
   /// Decides, and starts the daemons that are needed. A line for the user, the first time it says something new: what
   /// is shared how, and which limits are hard. Nothing where all devices are whole.
   std::string begin(const Inventory& inventory, int64_t job, const std::vector<std::string>& devices);
-  /// What a process that sees `devices` finds beside its other variables.
+  /// The variables to add for a process that sees `devices`.
   process::Environment environment(const std::vector<std::string>& devices) const;
   /// The job's last process is gone, and the job still in the pool. Stops the daemons that nobody else uses.
   void end();
@@ -55,13 +55,13 @@ std::string expected_sharing(const Inventory& inventory, const std::vector<std::
 /// How a lease of the pool is shared. Pure.
 Sharing sharing_of(const pool::PoolState& state, const pool::Lease& lease, const Inventory& inventory);
 
-/// The devices of which jobs of the user have a part, but for what the job `except` has. Pure.
+/// The devices of which jobs of the user have a part, those of the job `except` left out. Pure.
 std::set<std::string> devices_shared_by(const pool::PoolState& state, int uid, int64_t except = 0);
 /// The user who had a part of the device before this job and is another one; empty where there is none. Pure.
 std::string other_sharer(const pool::PoolState& state, const std::string& device, int64_t job);
 
-/// Stops the daemons of this user for which there is no job left, where a keeper was killed and could not. Whatever
-/// fails is left to the next.
+/// Stops the daemons of this user that no job uses, as a keeper that was killed could not. A daemon that cannot be
+/// stopped is left for the next call.
 void stop_unused_daemons(const std::string& folder, pool::Pool& pool);
 
 }  // namespace remuda::share

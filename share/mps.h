@@ -4,7 +4,7 @@
 // Each device and user has a daemon of its own, started by the first job that has a part of the device and stopped
 // after the last. It belongs to no job: it carries REMUDA_DAEMON (process/tree.h), so that no keeper waits for it
 // or kills it. Every process that calls these functions may be killed at any point: what is left is taken over by the
-// next, or stopped by whoever tidies the pool next.
+// next, or stopped by the next command that tidies the pool.
 //
 // One thread. Nothing waits longer than a few times REMUDA_PROBE_TIMEOUT.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace remuda::share {
 
-/// Why MPS cannot share the device, as half a sentence; empty where it can, as far as the device tells. Pure.
+/// Why MPS cannot share the device, as half a sentence; empty where it can, as far as its readings say. Pure.
 std::string mps_obstacle(const Device& device);
 
 /// The path of the control program, from PATH.
@@ -27,16 +27,16 @@ std::optional<std::string> find_mps_control();
 /// What to say where there is none.
 std::string no_mps_control();
 
-/// Has this user's daemon for the device run and answer, and gives what a process finds that shall use it.
-/// `has_clients`: others do already, so that a daemon which does not answer must be left alone.
+/// Starts this user's daemon for the device unless it runs, waits until it answers, and gives the variables by which a
+/// process reaches it. `has_clients`: other jobs use it already, so a daemon that does not answer is left alone.
 Result<process::Environment> start_mps(const std::string& pool, const Device& device, const std::string& program,
                                        bool has_clients);
 
 /// The limits of a process with a part of the device: its multiprocessors, and its memory in bytes, whole MiB.
 process::Environment mps_limits(double share, int64_t memory_bytes);
 
-/// Stops this user's daemons for the pool's devices, but for those of `used`, which is called with the daemons' lock
-/// held; its error stops nothing. Waits at most so long for the lock.
+/// Stops this user's daemons for the pool's devices, except those of `used`, which is called with the daemons' lock
+/// held; when it fails, none is stopped. Waits for the lock at most so long.
 Result<void> stop_mps_but(const std::string& pool, const std::function<Result<std::set<std::string>>()>& used,
                           double lock_patience_s);
 

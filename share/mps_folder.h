@@ -1,9 +1,10 @@
 // MpsFolder: where a user's MPS daemons for the devices of one pool have their sockets and logs, and the lock that lets
 // one process at a time start or stop them. It is there only while there are daemons.
 //
-// It is the user's alone (mode 0700), as whoever may write there gets the work of the user's jobs: in the pool's folder
-// where that is this user's and no one else may write it, else in /tmp. Never in a session's runtime folder: that one
-// goes with the session, and differs between sessions. Paths are short enough for the addresses of sockets.
+// It is the user's alone (mode 0700), as any process that may write there can take the work of the user's jobs: in the
+// pool's folder where that is this user's and no one else may write it, else in /tmp. Never in a session's runtime
+// folder: that one goes with the session, and differs between sessions. Paths are short enough for the addresses of
+// sockets.
 #pragma once
 
 #include <optional>
@@ -28,7 +29,7 @@ class MpsFolder {
   std::vector<std::string> devices() const;
 
   /// Waits at most so long for others who have the lock; it ends with the descriptor. No descriptor where the folder
-  /// was removed meanwhile: whoever wants one makes it again.
+  /// was removed meanwhile: make it again.
   Result<Fd> lock(double patience_s) const;
   /// Removes it where it is empty. With the lock.
   void remove_if_empty() const;

@@ -10,7 +10,7 @@
 
 namespace remuda::probe::pci {
 
-/// Bridges of the card itself are not among `bridges`: whoever makes a Place takes them off.
+/// Bridges of the card itself are not among `bridges`: the caller that makes a Place takes them off.
 struct Place {
   std::string root;                  ///< host bridge: pci0000:20
   std::vector<std::string> bridges;  ///< from the host bridge down, without the device itself
