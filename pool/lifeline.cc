@@ -1,6 +1,7 @@
 #include "pool/lifeline.h"
 
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
@@ -9,8 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "pool/fifo.h"
 #include "pool/files.h"
+#include "process/stat.h"
 
 namespace remuda::pool {
 namespace {
@@ -66,6 +69,22 @@ Lifeline::~Lifeline() {
 bool lives(const std::string& folder, const process::ProcessId& process) {
   if (is_visible(process)) return is_alive(process);
   return process.boot_id == process::own_process_id().boot_id && has_reader(path_of(folder, process));
+}
+
+void beat(const std::string& folder) {
+  ::utimensat(AT_FDCWD, path_of(folder, process::own_process_id()).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+}
+
+bool is_working(const std::string& folder, const process::ProcessId& process) {
+  if (!lives(folder, process)) return false;
+  if (is_visible(process)) {
+    const auto stat = process::process_stat(process.pid);
+    if (stat && (stat->state == 'T' || stat->state == 't')) return false;
+  }
+  struct stat info{};
+  if (::lstat(path_of(folder, process).c_str(), &info) != 0) return false;
+  // Where the clock was set, in either direction, nobody seems to work until each has beaten again.
+  return std::abs(wall_s() - static_cast<double>(info.st_mtim.tv_sec)) < kLongestBeat_s;
 }
 
 Fd end_of(const std::string& folder, const process::ProcessId& process) {

@@ -41,6 +41,14 @@ class Lifeline {
 /// counts as alive: better a device held too long than twice.
 bool lives(const std::string& folder, const process::ProcessId& process);
 
+/// A process that waits in the queue beats at least this often; see is_working().
+inline constexpr double kLongestBeat_s = 75;
+/// Shows that this process, which holds its lifeline here, gets to run. Nothing where that cannot be written.
+void beat(const std::string& folder);
+/// Whether a keeper that waits lives and gets to run: false for one that was stopped (SIGSTOP), and for one that has not
+/// beaten for longer than kLongestBeat_s, as its cgroup is frozen or it hangs in a call of the kernel.
+bool is_working(const std::string& folder, const process::ProcessId& process);
+
 /// Ready for poll() when lives() has turned false; empty where it has already, or the kernel tells no ends.
 Fd end_of(const std::string& folder, const process::ProcessId& process);
 

@@ -72,7 +72,10 @@ struct Pool::Impl {
       store.database().abandon();
   }
 
+  /// At the begin of each call.
   Result<void> check_usable() {
+    store.database().begin_call();
+    cannot_hang_bell = false;
     REMUDA_CHECK(process == ::getpid(), "a pool does not cross a fork");
     if (store.database().has_moved())
       return failed(fmt::format("{} is not the file that was opened: somebody moved or removed it", store.path()));
@@ -93,6 +96,7 @@ struct Pool::Impl {
   Store store;
   pid_t process;
   std::optional<Bell> bell;  ///< of those that have waited
+  bool cannot_hang_bell = false;
   int64_t seen = 0;          ///< version that was read last
 };
 
@@ -132,6 +136,8 @@ Result<void> Pool::change(const std::function<Result<void>(PoolState&)>& transit
   return {};
 }
 
+bool Pool::may_try_again() const { return impl_->cannot_hang_bell || impl_->store.database().failure_may_pass(); }
+
 Result<std::optional<Job>> Pool::find(int64_t id) {
   REMUDA_TRY(impl_->check_usable());
   return impl_->store.find(id);
@@ -147,8 +153,10 @@ Result<void> Pool::wait(const std::vector<process::ProcessId>& processes, double
   constexpr double kBlindStep_s = 0.25;  // where the kernel tells no ends
   REMUDA_TRY(impl_->check_usable());
   if (!impl_->bell) {
-    REMUDA_ASSIGN(Bell bell, Bell::hang(impl_->bells));
-    impl_->bell.emplace(std::move(bell));
+    auto bell = Bell::hang(impl_->bells);
+    impl_->cannot_hang_bell = !bell;
+    if (!bell) return tl::unexpected(std::move(bell.error()));
+    impl_->bell.emplace(std::move(*bell));
   }
   const ProcessWatch watch(impl_->folder, processes);
   const double end_s = monotonic_s() + seconds;

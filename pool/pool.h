@@ -38,6 +38,10 @@ class Pool {
   /// `with`: ended jobs that the state shall hold too: for submit() those of Job::after, for cancel() the job itself.
   Result<void> change(const std::function<Result<void>(PoolState&)>& transition, const std::vector<int64_t>& with = {});
 
+  /// Whether the last call, which failed, may succeed later although nobody mends anything in this program: the disk is
+  /// full, others keep the database busy, an input or output error. Who waits in the queue tries again then.
+  bool may_try_again() const;
+
   /// One job, ended ones too; nothing where there is none, or where it ended so long ago that it was forgotten: the
   /// pool remembers the last 10000 ended jobs.
   Result<std::optional<Job>> find(int64_t id);

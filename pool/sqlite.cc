@@ -1,6 +1,7 @@
 #include "pool/sqlite.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <fmt/format.h>
@@ -37,6 +38,12 @@ int wait_for_others(void* since, int tries) {
 std::string cause(sqlite3* handle) {
   const int number = sqlite3_system_errno(handle);
   return number != 0 ? errno_text(number) : printable(sqlite3_errmsg(handle));
+}
+
+bool may_pass(int code) {
+  constexpr std::array kMayPass = {SQLITE_FULL, SQLITE_BUSY,     SQLITE_LOCKED,
+                                   SQLITE_IOERR, SQLITE_PROTOCOL, SQLITE_NOMEM};
+  return std::ranges::find(kMayPass, code & 0xff) != kMayPass.end();
 }
 
 std::string sentence(const std::string& path, sqlite3* handle) {
@@ -155,7 +162,11 @@ bool Database::has_moved() const {
   return moved != 0;
 }
 
-Error Database::error() const { return {ErrorKind::failed, sentence(path_, handle_.get()), -1}; }
+Error Database::error() const {
+  failure_may_pass_ = failure_may_pass_ || may_pass(sqlite3_errcode(handle_.get()));
+  return {ErrorKind::failed, sentence(path_, handle_.get()), -1};
+}
+
 void Database::abandon() { [[maybe_unused]] const sqlite3* left_open = handle_.release(); }
 
 Result<Transaction> Transaction::reading(Database& database) {

@@ -60,8 +60,12 @@ class Database {
   /// Whether another file, or none, stands where this one was opened.
   bool has_moved() const;
 
-  /// What the last call that failed had to say.
+  /// Describes the last call that failed.
   Error error() const;
+  /// Whether one of the calls since begin_call() failed for a cause that may pass: a full disk, a database that others
+  /// keep busy, an input or output error.
+  bool failure_may_pass() const { return failure_may_pass_; }
+  void begin_call() { failure_may_pass_ = false; }
   /// Leaves the handle open for ever: what a forked child must do with that of its parent.
   void abandon();
 
@@ -72,6 +76,7 @@ class Database {
   Database(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
   std::string path_;
   std::chrono::steady_clock::time_point busy_since_;
+  mutable bool failure_may_pass_ = false;  ///< error() sets it
   std::unique_ptr<sqlite3, Close> handle_;
 };
 

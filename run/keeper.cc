@@ -16,6 +16,7 @@
 #include "run/caretaker.h"
 #include "run/job_environment.h"
 #include "run/job_output.h"
+#include "run/pool_retry.h"
 #include "run/task_output.h"
 #include "run/turn.h"
 #include "run/watch.h"
@@ -66,10 +67,16 @@ class Keeper {
   /// Frees the devices before anybody starts on them, as finish() does: who starts is decided by a look of now.
   Result<void> queue_again(const Outcome& outcome) {
     link_.tell(Kind::note, id_, fmt::format("{}; queued again", outcome.why));
-    REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
-      requeue(state, id_, {}, wall_s());
-      return {};
-    }));
+    PoolRetry retry(caretaker_.pool(), link_);
+    for (;;) {
+      const auto requeued = caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
+        requeue(state, id_, {}, wall_s());
+        return {};
+      });
+      if (requeued) break;
+      if (link_.gone() || !retry.rest(id_, requeued.error())) return requeued;
+      (void)link_.news();  // whether the front is there; the job's own end, if anybody asks for it, is in the pool
+    }
     return start_others();
   }
 

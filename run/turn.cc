@@ -15,8 +15,9 @@ namespace {
 
 /// How often the one who looks after all does so unasked: on the live machine others come and go without a word.
 constexpr double kLiveLook_s = 2, kRecordedLook_s = 10;
-/// How long the others trust that somebody does.
-constexpr double kTrust_s = 30;
+/// How long the next in line, and the others, trust that it does.
+constexpr double kNextTrust_s = 5, kTrust_s = 30;
+static_assert(kTrust_s < pool::kLongestBeat_s / 2, "who waits is not taken for one that is stopped");
 
 }  // namespace
 
@@ -59,24 +60,33 @@ Result<bool> Turn::enter() {
 Result<bool> Turn::wait() {
   claim_.reset();
   while (id_ > 0) {
-    REMUDA_ASSIGN(const pool::PoolState state, look());
-    const pool::Job* job = state.find(id_);
-    if (job && job->state == pool::JobState::running) {
-      REMUDA_ASSIGN(const bool is_claimed, claim(state));
-      if (is_claimed || id_ == 0) return is_claimed;
-      continue;
+    const Result<Step> step = wait_once();
+    if (step) {
+      retry_.reset();
+      if (*step != Step::waits) return *step == Step::runs;
+    } else if (!retry_.rest(id_, step.error())) {
+      return tl::unexpected(step.error());
     }
-    if (!job || job->state == pool::JobState::ended) {
-      REMUDA_ASSIGN(const auto ended, caretaker_.pool().find(id_));
-      return gone_from(ended ? ended->why : "it is not in the pool any more", process::kOwnFailure);
-    }
-    tell(*job);
-    REMUDA_TRY(rest(state));
     for (const SignalNews& news : link_.news())
       if (news.number != SIGUSR1 && news.number != SIGUSR2) return leave(news.number);
     if (link_.gone()) return leave(SIGKILL);
   }
   return false;
+}
+
+Result<Turn::Step> Turn::wait_once() {
+  REMUDA_ASSIGN(const pool::PoolState state, look());
+  const pool::Job* job = state.find(id_);
+  if (job && job->state == pool::JobState::running) return claim(state);
+  if (!job || job->state == pool::JobState::ended) {
+    REMUDA_ASSIGN(const auto ended, caretaker_.pool().find(id_));
+    why_ = ended ? ended->why : "it is not in the pool any more";
+    status_ = process::kOwnFailure;
+    return Step::is_over;
+  }
+  tell(*job);
+  REMUDA_TRY(rest(state));
+  return Step::waits;
 }
 
 /// Of many who wait, each looks less often, so that all of them together do not; who is started is woken by a signal.
@@ -86,12 +96,15 @@ Result<void> Turn::rest(const pool::PoolState& state) {
     return caretaker_.pool().wait(whom_to_watch(state), spec_.live ? kLiveLook_s : kRecordedLook_s, link_.readable());
   const auto waiting = std::ranges::count(state.jobs, pool::JobState::waiting, &pool::Job::state);
   if (link_.rest(std::min(kMost_s, kEach_s * static_cast<double>(waiting)))) return {};
-  return caretaker_.pool().wait(whom_to_watch(state), kTrust_s, link_.readable());
+  return caretaker_.pool().wait(whom_to_watch(state), is_next_ ? kNextTrust_s : kTrust_s, link_.readable());
 }
 
 Result<pool::PoolState> Turn::look() {
+  pool::beat(caretaker_.folder());
   REMUDA_ASSIGN(pool::PoolState state, caretaker_.pool().read());
-  const bool was_first = std::exchange(looks_after_all_, is_first(state));
+  const int before = count_before(state);
+  const bool was_first = std::exchange(looks_after_all_, before == 0);
+  is_next_ = before == 1;
   const pool::Job* job = state.find(id_);
   if (!job || job->state != pool::JobState::waiting || !(looks_after_all_ || was_first)) return state;
   REMUDA_TRY(caretaker_.tidy());
@@ -104,11 +117,17 @@ Result<pool::PoolState> Turn::look() {
   return caretaker_.pool().read();
 }
 
-bool Turn::is_first(const pool::PoolState& state) const {
-  const auto first = std::ranges::find_if(state.jobs, [&](const pool::Job& job) {
-    return job.state == pool::JobState::waiting && !is_array(job) && pool::lives(caretaker_.folder(), job.keeper);
-  });
-  return first != state.jobs.end() && first->id == id_;
+/// How many keepers at work wait before this one; what is more than one counts as two, and so does one that is not in
+/// the queue.
+int Turn::count_before(const pool::PoolState& state) const {
+  constexpr int kMost = 2;
+  int before = 0;
+  for (const pool::Job& job : state.jobs) {
+    if (job.state != pool::JobState::waiting || is_array(job)) continue;
+    if (job.id == id_) return before;
+    if (pool::is_working(caretaker_.folder(), job.keeper) && ++before == kMost) break;
+  }
+  return kMost;
 }
 
 std::vector<process::ProcessId> Turn::whom_to_watch(const pool::PoolState& state) const {
@@ -128,12 +147,6 @@ void Turn::tell(const pool::Job& job) {
   link_.tell(Message::Kind::waiting, id_, job.why);
 }
 
-Result<bool> Turn::gone_from(const std::string& why, int status) {
-  why_ = why;
-  status_ = status;
-  return false;
-}
-
 /// Of these devices, one that must not be used, and why. The process that granted them may have looked at the machine
 /// before an error, or begun after it: a driver reports an error only to those that watch at that time.
 std::string Turn::ailment_among(const std::vector<std::string>& devices) const {
@@ -145,10 +158,9 @@ std::string Turn::ailment_among(const std::vector<std::string>& devices) const {
   return "";
 }
 
-/// False where a device is unwell, or a job of another pool was quicker: then the job waits again, or ends if it may
-/// not wait.
-Result<bool> Turn::claim(const pool::PoolState& state) {
-  if (!spec_.live) return true;
+/// Where a device is unwell, or a job of another pool was quicker, this one waits again, or is over if it may not wait.
+Result<Turn::Step> Turn::claim(const pool::PoolState& state) {
+  if (!spec_.live) return Step::runs;
   std::vector<std::string> devices;
   for (const pool::Lease& lease : state.leases)
     if (lease.job == id_) devices.push_back(lease.device);
@@ -156,7 +168,7 @@ Result<bool> Turn::claim(const pool::PoolState& state) {
   auto claim = pool::Claim::take(spec_.pool, devices);
   if (claim) {
     claim_ = std::move(*claim);
-    return true;
+    return Step::runs;
   }
   const pool::NotClaimed& refusal = claim.error();
   if (!refusal.device.empty()) {
@@ -164,12 +176,12 @@ Result<bool> Turn::claim(const pool::PoolState& state) {
     return give_way(fmt::format("{} is held by {}", device ? device->label() : refusal.device, refusal.why));
   }
   link_.tell(Message::Kind::note, id_, "other pools cannot see that it holds its devices: " + refusal.why);
-  return true;
+  return Step::runs;
 }
 
 /// The leases end, and the machine is looked at anew before anybody is granted devices: the other pool's claims are
 /// seen then.
-Result<bool> Turn::give_way(const std::string& why) {
+Result<Turn::Step> Turn::give_way(const std::string& why) {
   REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
     if (!spec_.wait) {
       end(state, id_, {.exit_status = place::kNotNow, .why = why}, {}, wall_s());
@@ -183,9 +195,11 @@ Result<bool> Turn::give_way(const std::string& why) {
   }));
   REMUDA_TRY(caretaker_.look_again());
   REMUDA_TRY(caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; }));
-  if (spec_.wait) return false;
+  if (spec_.wait) return Step::waits;
   id_ = 0;
-  return gone_from(why, place::kNotNow);
+  why_ = why;
+  status_ = place::kNotNow;
+  return Step::is_over;
 }
 
 Result<bool> Turn::leave(int signal) {
@@ -193,7 +207,8 @@ Result<bool> Turn::leave(int signal) {
     end(state, id_, {.signal = signal, .why = "left the queue"}, {}, wall_s());
     return {};
   }));
-  return gone_from("", process::exit_code({0, signal}));
+  status_ = process::exit_code({0, signal});
+  return false;
 }
 
 }  // namespace remuda::run

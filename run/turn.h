@@ -1,8 +1,9 @@
 // Turn: a job's way through the queue, from its submission until it may run.
 //
-// The keeper of the first waiting job looks after the pool for all who wait: it watches every keeper and, on the live
-// machine, who uses the devices without a lease. The others watch it and the pool's changes. So an end wakes whoever
-// may start, and a hundred waiting jobs cost no more than one.
+// The keeper of the first waiting job looks after the pool for all that wait: it watches every keeper and, on the live
+// machine, who uses the devices without a lease. The others watch it and the pool's changes. So an end wakes every
+// keeper that may start its job, and a hundred waiting jobs cost no more than one. A keeper that is stopped, or does not
+// get to run, is passed over: the next in line looks after the pool (pool::is_working()).
 #pragma once
 
 #include <optional>
@@ -12,6 +13,7 @@
 #include "pool/claim.h"
 #include "run/caretaker.h"
 #include "run/front_link.h"
+#include "run/pool_retry.h"
 #include "run/run_spec.h"
 
 namespace remuda::run {
@@ -19,7 +21,8 @@ namespace remuda::run {
 /// One thread; the arguments outlive it.
 class Turn {
  public:
-  Turn(const RunSpec& spec, Caretaker& caretaker, FrontLink& link) : spec_(spec), caretaker_(caretaker), link_(link) {}
+  Turn(const RunSpec& spec, Caretaker& caretaker, FrontLink& link)
+      : spec_(spec), caretaker_(caretaker), link_(link), retry_(caretaker.pool(), link) {}
 
   /// Puts the job into the queue, unless it can never run, or may not wait and would have to: then why() tells, and
   /// wait() gives false at once.
@@ -27,7 +30,7 @@ class Turn {
   int64_t job() const { return id_; }
 
   /// True once the job runs; false when it never will: its user gave up, somebody cancelled it, one that it waits for
-  /// failed. Then status() and why() tell.
+  /// failed. Then status() and why() tell. While the pool cannot be written it keeps its place and tries again.
   Result<bool> wait();
   /// Of the devices that the running job was granted, for its processes: held until the next wait(), or this object's
   /// end (pool/claim.h). Empty where the machine is not this one.
@@ -36,26 +39,28 @@ class Turn {
   const std::string& why() const { return why_; }
 
  private:
+  enum class Step { waits, runs, is_over };
   Result<bool> enter();
+  Result<Step> wait_once();
   Result<pool::PoolState> look();
   Result<void> rest(const pool::PoolState& state);
   std::vector<process::ProcessId> whom_to_watch(const pool::PoolState& state) const;
-  bool is_first(const pool::PoolState& state) const;
+  int count_before(const pool::PoolState& state) const;
   void tell(const pool::Job& job);
-  Result<bool> gone_from(const std::string& why, int status);
   Result<bool> leave(int signal);
-  Result<bool> claim(const pool::PoolState& state);
   std::string ailment_among(const std::vector<std::string>& devices) const;
-  Result<bool> give_way(const std::string& why);
+  Result<Step> claim(const pool::PoolState& state);
+  Result<Step> give_way(const std::string& why);
 
   const RunSpec& spec_;
   Caretaker& caretaker_;
   FrontLink& link_;
   std::optional<pool::Claim> claim_;
+  PoolRetry retry_;
   int64_t id_ = 0;
   int status_ = 0;
   std::string why_, told_;
-  bool is_told_ = false, looks_after_all_ = false;
+  bool is_told_ = false, looks_after_all_ = false, is_next_ = false;
   double looked_at_s_ = 0;  ///< when who uses the devices was looked at, on the steady clock
 };
 

@@ -85,6 +85,20 @@ TEST_F(RunFailure, ADiskThatFillsDoesNotDisturbTheJob) {
   EXPECT_THAT(finished.err, HasSubstr("full")) << "its end could not be written: " << finished;
 }
 
+TEST_F(RunFailure, AJobThatWaitsKeepsItsPlaceWhileTheDiskIsFull) {
+  if (!may_mount()) GTEST_SKIP() << "this process may not mount a small disk";
+  const std::string first = remuda({"run", "-n", "8", "-q", "--", "/bin/sh", "-c", kUntilTold});
+  const std::string second = remuda({"run", "-n", "8", "--", "echo", "mine"});
+  const Finished finished = with_own_mounts(
+      "mount -t tmpfs -o size=512k tmpfs $STATE; " + first + "& until test -s $OUT/job; do sleep 0.05; done; " +
+      second + "2>$OUT/err & second=$!; until test -s $OUT/err; do sleep 0.05; done; " +
+      "cat /dev/zero >$STATE/full 2>/dev/null; echo >$OUT/go; " +
+      "for i in $(seq 600); do grep -q 'tries again' $OUT/err && break; sleep 0.05; done; " +
+      "rm $STATE/full; wait $second; echo $?; cat $OUT/err >&2");
+  EXPECT_EQ(finished.out, "mine\n0\n") << finished;
+  EXPECT_THAT(finished.err, HasSubstr("the disk is full; nothing was changed; tries again")) << finished;
+}
+
 TEST_F(RunFailure, AReadOnlyFolderIsSaid) {
   if (!may_mount()) GTEST_SKIP() << "this process may not mount a folder";
   const Finished finished =

@@ -237,6 +237,28 @@ TEST_F(Run, IsTidiedUpByTheNextWhenFrontAndKeeperAreKilled) {
   EXPECT_EQ(finished.out, "mine\n") << finished;
 }
 
+TEST_F(Run, IsTidiedUpAlthoughTheFirstInLineIsStopped) {
+  const auto holder = begin({"-n", "4"}, "setsid sleep 1000 & echo $$ >\"$OUT/job\"; wait");
+  const auto other = begin({"-n", "4"}, "echo $$ >\"$OUT/other\"; while :; do sleep 0.1; done");
+  pid_in("job");
+  pid_in("other");
+  const auto first = begin({"-n", "8"}, "echo first");
+  ASSERT_TRUE(eventually([&] { return waiting() == 1; }, kPatience_s));
+  const auto second = begin({"-n", "4"}, "echo second");
+  ASSERT_TRUE(eventually([&] { return waiting() == 2; }, kPatience_s));
+  const auto stopped = children_of(first->pid());
+  for (const pid_t keeper : stopped) ::kill(keeper, SIGSTOP);
+  const auto keepers = children_of(holder->pid());
+  ::kill(holder->pid(), SIGSTOP);  // so that it cannot help
+  for (const pid_t keeper : keepers) ::kill(keeper, SIGKILL);
+  ::kill(holder->pid(), SIGKILL);
+  const Finished finished = second->finish(kPatience_s);
+  EXPECT_EQ(finished.out, "second\n") << finished;
+  for (const pid_t keeper : stopped) ::kill(keeper, SIGCONT);
+  other->signal(SIGTERM);
+  EXPECT_EQ(first->finish(kPatience_s).out, "first\n");
+}
+
 TEST_F(Run, EndsWithItsJob) {
   const auto program = begin({}, kForever);
   ::kill(pid_in("job"), SIGKILL);
