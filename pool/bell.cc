@@ -1,9 +1,7 @@
 #include "pool/bell.h"
 
 #include <atomic>
-#include <cerrno>
 #include <fcntl.h>
-#include <filesystem>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,25 +10,15 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "pool/fifo.h"
-#include "pool/files.h"
 #include "process/process_id.h"
 
 namespace remuda::pool {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::vector<std::string> bells_in(const std::string& folder) {
-  std::vector<std::string> paths;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    paths.push_back(entry->path().string());
-  return paths;
-}
+constexpr const char* kBells = "bells";
 
 /// Whether the process that hung a bell, namespace.pid.start_ticks.number, is gone.
-bool is_left(const std::string& path) {
-  const std::string name = fs::path(path).filename().string();
+bool is_left(const Folder& folder, const std::string& name) {
   const auto parts = split(name, '.');
   process::ProcessId owner = process::own_process_id();  // for the boot id
   if (parts.size() != 4) return false;
@@ -41,17 +29,17 @@ bool is_left(const std::string& path) {
   owner.pid_namespace = *pid_namespace;
   owner.pid = *pid;
   owner.start_ticks = *start_ticks;
-  return is_visible(owner) ? !is_alive(owner) : !is_new(path) && !has_reader(path);
+  return is_visible(owner) ? !is_alive(owner) : !is_new(folder, name) && !has_reader(folder, name);
 }
 
-void sweep(const std::string& folder) {
-  for (const std::string& path : bells_in(folder))
-    if (is_left(path)) ::unlink(path.c_str());
+void sweep(const Folder& folder) {
+  for (const std::string& name : names_in(folder))
+    if (is_left(folder, name)) ::unlinkat(folder.fd.get(), name.c_str(), 0);
 }
 
 /// A pipe opened for both directions needs no reader, and a write into it raises no signal.
-Fd open_pipe(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+Fd open_bell(const Folder& folder, const std::string& name) {
+  Fd fd(::openat(folder.fd.get(), name.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   struct stat info{};
   if (fd && (::fstat(fd.get(), &info) != 0 || !S_ISFIFO(info.st_mode))) fd.reset();
   return fd;
@@ -59,34 +47,36 @@ Fd open_pipe(const std::string& path) {
 
 }  // namespace
 
-Result<Bell> Bell::hang(const std::string& folder) {
-  static std::atomic<int> number = 0;
-  REMUDA_TRY(make_like_parent(folder));
-  sweep(folder);
-  const process::ProcessId self = process::own_process_id();
-  std::string path = fmt::format("{}/{}.{}.{}.{}", folder, self.pid_namespace, self.pid, self.start_ticks, ++number);
-  const auto refuse = [&] { return failed(fmt::format("cannot make the pipe {}: {}", path, errno_text(errno))); };
-  ::unlink(path.c_str());  // left by a process of an earlier boot
-  if (::mkfifo(path.c_str(), 0600) != 0) return refuse();
-  Fd fd = open_pipe(path);
-  if (!fd) return refuse();
-  Bell bell(path, std::move(fd));
-  REMUDA_TRY(share_with_group(path, folder));
-  return bell;
+Result<Folder> make_bell_folder(const std::string& pool) {
+  REMUDA_ASSIGN(const Folder above, open_pool_folder(pool));
+  return make_folder_in(above, kBells);
 }
 
-void Bell::ring(const std::string& folder) {
-  for (const std::string& path : bells_in(folder)) {
-    const Fd fd = open_pipe(path);
+Result<Bell> Bell::hang(const std::string& pool) {
+  static std::atomic<int> number = 0;
+  REMUDA_ASSIGN(Folder folder, make_bell_folder(pool));
+  sweep(folder);
+  const process::ProcessId self = process::own_process_id();
+  std::string name = fmt::format("{}.{}.{}.{}", self.pid_namespace, self.pid, self.start_ticks, ++number);
+  REMUDA_ASSIGN(Fd fd, make_pipe(folder, name, O_RDWR));
+  return Bell(std::move(folder), std::move(name), std::move(fd));
+}
+
+void Bell::ring(const std::string& pool) {
+  const auto above = open_pool_folder(pool);
+  const auto folder = above ? open_folder(*above, kBells) : Result<Folder>(tl::unexpected(above.error()));
+  if (!folder) return;
+  for (const std::string& name : names_in(*folder)) {
+    const Fd fd = open_bell(*folder, name);
     if (fd) (void)!::write(fd.get(), "!", 1);  // a full pipe rings already
   }
 }
 
 Bell::~Bell() {
-  if (fd_ && owner_ == ::getpid()) ::unlink(path_.c_str());
+  if (fd_ && owner_ == ::getpid()) ::unlinkat(folder_.fd.get(), name_.c_str(), 0);
 }
 
-void Bell::hush() {
+void Bell::clear() {
   char rings[512];
   while (::read(fd_.get(), rings, sizeof rings) > 0) {
   }

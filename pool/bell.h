@@ -1,9 +1,9 @@
 // Bell: how a process that changed a pool wakes those that wait.
 //
-// Each waiter hangs a named pipe into a folder, and whoever rings writes a byte into every one of them. Not inotify: a
-// user may have 128 of its instances, and more jobs than that may wait. A pipe without a reader costs nothing and stays
-// until somebody hangs the next bell. Rings may be lost when a process dies between its change and the ring; waiters
-// watch processes, too.
+// Each waiter hangs a named pipe into the pool's folder `bells`, and a process that rings writes a byte into every one
+// of them. Not inotify: a user may have 128 of its instances, and more jobs than that may wait. A pipe without a reader
+// costs nothing and stays until the next bell is hung. Rings may be lost when a process dies between its change and the
+// ring; waiters watch processes, too.
 #pragma once
 
 #include <string>
@@ -11,16 +11,17 @@
 
 #include "base/file.h"
 #include "base/result.h"
+#include "pool/files.h"
 
 namespace remuda::pool {
 
 /// One thread.
 class Bell {
  public:
-  /// The folder is made if it is not there, with the group permissions of the one it stands in.
-  static Result<Bell> hang(const std::string& folder);
-  /// Wakes all who wait at this folder. What cannot be rung is passed over.
-  static void ring(const std::string& folder);
+  /// In the folder of a pool, with its group permissions.
+  static Result<Bell> hang(const std::string& pool);
+  /// Wakes all who wait at this pool. What cannot be rung is passed over.
+  static void ring(const std::string& pool);
 
   Bell(Bell&& other) noexcept = default;
   Bell& operator=(Bell&&) = delete;
@@ -29,13 +30,18 @@ class Bell {
   /// Readable once it has been rung.
   int fd() const { return fd_.get(); }
   /// Forgets the rings so far.
-  void hush();
+  void clear();
 
  private:
-  Bell(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)), owner_(::getpid()) {}
-  std::string path_;
+  Bell(Folder folder, std::string name, Fd fd)
+      : folder_(std::move(folder)), name_(std::move(name)), fd_(std::move(fd)), owner_(::getpid()) {}
+  Folder folder_;
+  std::string name_;
   Fd fd_;        ///< empty once moved from
   pid_t owner_;  ///< a forked child leaves the bell alone
 };
+
+/// Makes the folder in which a pool's bells hang, unless it is there.
+Result<Folder> make_bell_folder(const std::string& pool);
 
 }  // namespace remuda::pool

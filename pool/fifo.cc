@@ -1,24 +1,23 @@
 #include "pool/fifo.h"
 
 #include <cerrno>
-#include <chrono>
 #include <fcntl.h>
-#include <filesystem>
+#include <sys/stat.h>
 
-#include "base/file.h"
+#include "base/clock.h"
 
 namespace remuda::pool {
 
-bool has_reader(const std::string& path) {
-  const Fd end(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+bool has_reader(const Folder& folder, const std::string& name) {
+  const Fd end(::openat(folder.fd.get(), name.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   return end || (errno != ENXIO && errno != ENOENT);
 }
 
-bool is_new(const std::string& path) {
-  constexpr auto kNew = std::chrono::minutes(1);
-  std::error_code error;
-  const auto made = std::filesystem::last_write_time(path, error);
-  return !error && std::filesystem::file_time_type::clock::now() - made < kNew;
+bool is_new(const Folder& folder, const std::string& name) {
+  constexpr double kNew_s = 60;
+  struct stat info{};
+  return ::fstatat(folder.fd.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+         wall_s() - static_cast<double>(info.st_mtim.tv_sec) < kNew_s;
 }
 
 }  // namespace remuda::pool

@@ -3,12 +3,14 @@
 
 #include <string>
 
+#include "pool/files.h"
+
 namespace remuda::pool {
 
-/// Whether somebody holds it open for reading; true where that cannot be told.
-bool has_reader(const std::string& path);
+/// Whether a process holds it open for reading; true where that cannot be known.
+bool has_reader(const Folder& folder, const std::string& name);
 
-/// Whether it was made just now: its maker may be about to open it.
-bool is_new(const std::string& path);
+/// Whether it was made just now: the process that made it may be about to open it.
+bool is_new(const Folder& folder, const std::string& name);
 
 }  // namespace remuda::pool

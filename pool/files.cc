@@ -1,14 +1,14 @@
 #include "pool/files.h"
 
 #include <cerrno>
+#include <dirent.h>
 #include <fcntl.h>
-#include <filesystem>
 #include <fmt/format.h>
-#include <random>
+#include <memory>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/new_file.h"
 
 namespace remuda::pool {
 namespace {
@@ -16,62 +16,120 @@ namespace {
 constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kFileMode = 0600;
 
-std::string folder_of(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }
-
-/// A file without a name, or where there can be none, one with a name that nobody else uses; gone when this goes.
-class Draft {
- public:
-  explicit Draft(const std::string& path)
-      : fd_(::open(folder_of(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kFileMode)) {
-    if (fd_) return;
-    std::random_device random;
-    name_ = fmt::format("{}.{:08x}{:08x}", path, random(), random());
-    fd_.reset(::open(name_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kFileMode));
-  }
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
-  ~Draft() {
-    if (!name_.empty()) ::unlink(name_.c_str());
-  }
-
-  int fd() const { return fd_.get(); }
-  std::string path() const { return name_.empty() ? fmt::format("/proc/self/fd/{}", fd_.get()) : name_; }
-
- private:
-  std::string name_;
-  Fd fd_;
-};
-
-}  // namespace
-
-Result<void> make_like_parent(const std::string& path) {
-  if (::mkdir(path.c_str(), kFolderMode) == 0) return share_with_group(path, folder_of(path));
-  if (errno == EEXIST) return {};
-  return failed(fmt::format("cannot make the folder {}: {}", path, errno_text(errno)));
+tl::unexpected<Error> cannot(const char* what, const std::string& path) {
+  return failed(fmt::format("cannot {} {}: {}", what, path, errno_text(errno)));
 }
 
-Result<void> share_with_group(const std::string& path, const std::string& folder) {
+tl::unexpected<Error> is_foreign(const std::string& path) {
+  return failed(
+      fmt::format("cannot use {}: it is a link, has a second name or is of another kind; somebody else may have put it "
+                  "there: remove it",
+                  path));
+}
+
+/// Works for descriptors opened with O_PATH, too. What belongs to others stays as it is: they share it themselves.
+Result<void> share(int fd, const Folder& folder, const std::string& name) {
   struct stat above{}, own{};
   const auto refuse = [&] {
-    return failed(fmt::format("cannot share {} with its group: {}", path, errno_text(errno)));
+    return failed(fmt::format("cannot share {} with its group: {}", folder.path_of(name), errno_text(errno)));
   };
-  if (::stat(folder.c_str(), &above) != 0 || ::stat(path.c_str(), &own) != 0) return refuse();
-  if ((above.st_mode & 0020) == 0 || own.st_uid != ::geteuid()) return {};
-  if (own.st_gid != above.st_gid && ::chown(path.c_str(), static_cast<uid_t>(-1), above.st_gid) != 0) return refuse();
-  const mode_t mode = S_ISDIR(own.st_mode) ? 0770 | S_ISGID : 0660;
-  if (::chmod(path.c_str(), mode) != 0) return refuse();
+  if (::fstat(folder.fd.get(), &above) != 0 || ::fstat(fd, &own) != 0) return refuse();
+  if ((above.st_mode & S_IWGRP) == 0 || own.st_uid != ::geteuid()) return {};
+  const mode_t mode = S_ISDIR(own.st_mode) ? 0770 | S_ISGID | (own.st_mode & S_ISVTX) : 0660;
+  if (own.st_gid == above.st_gid && (own.st_mode & 07777) == mode) return {};
+  if (own.st_gid != above.st_gid &&
+      ::fchownat(fd, "", static_cast<uid_t>(-1), above.st_gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0)
+    return refuse();
+  if (::chmod(fmt::format("/proc/self/fd/{}", fd).c_str(), mode) != 0) return refuse();
   return {};
 }
 
-Result<void> create_file(const std::string& path, const std::string& content) {
-  const auto refuse = [&] { return failed(fmt::format("cannot write {}: {}", path, errno_text(errno))); };
-  const Draft draft(path);
-  if (draft.fd() < 0) return refuse();
-  REMUDA_TRY(write_all(draft.fd(), content, path));
-  if (::fsync(draft.fd()) != 0) return refuse();
-  REMUDA_TRY(share_with_group(draft.path(), folder_of(path)));
-  const bool is_there = ::linkat(AT_FDCWD, draft.path().c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
-  if (!is_there && errno != EEXIST) return refuse();
+Fd open_in(const Folder& folder, const std::string& name, int flags) {
+  return Fd(::openat(folder.fd.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool is_of_kind(int fd, mode_t kind) {
+  struct stat info{};
+  return ::fstat(fd, &info) == 0 && (info.st_mode & S_IFMT) == kind && info.st_nlink == 1;
+}
+
+}  // namespace
+
+Result<Folder> open_pool_folder(const std::string& path) {
+  Folder folder{path, Fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC))};
+  if (!folder.fd) return cannot("open the folder", path);
+  return folder;
+}
+
+Result<Folder> open_folder(const Folder& above, const std::string& name) {
+  Folder folder{above.path_of(name), open_in(above, name, O_PATH | O_DIRECTORY)};
+  if (!folder.fd && errno == ENOTDIR) return is_foreign(folder.path);
+  if (!folder.fd) return cannot("open the folder", folder.path);
+  return folder;
+}
+
+Result<Folder> make_folder_in(const Folder& above, const std::string& name) {
+  if (::mkdirat(above.fd.get(), name.c_str(), kFolderMode) != 0 && errno != EEXIST)
+    return cannot("make the folder", above.path_of(name));
+  REMUDA_ASSIGN(Folder folder, open_folder(above, name));
+  REMUDA_TRY(share(folder.fd.get(), above, name));
+  return folder;
+}
+
+std::vector<std::string> names_in(const Folder& folder) {
+  std::vector<std::string> names;
+  Fd fd = open_in(folder, ".", O_RDONLY | O_DIRECTORY);
+  struct Close {
+    void operator()(DIR* stream) const { ::closedir(stream); }
+  };
+  const std::unique_ptr<DIR, Close> stream(fd ? ::fdopendir(fd.get()) : nullptr);
+  if (!stream) return names;
+  (void)fd.release();  // the stream closes it
+  while (const dirent* entry = ::readdir(stream.get())) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  return names;
+}
+
+Result<Fd> make_pipe(const Folder& folder, const std::string& name, int flags) {
+  ::unlinkat(folder.fd.get(), name.c_str(), 0);  // left by a process of an earlier boot
+  if (::mkfifoat(folder.fd.get(), name.c_str(), kFileMode) != 0) return cannot("make the pipe", folder.path_of(name));
+  Fd fd = open_in(folder, name, flags | O_NONBLOCK);
+  if (!fd && errno == ELOOP) return is_foreign(folder.path_of(name));
+  if (!fd) return cannot("make the pipe", folder.path_of(name));
+  if (!is_of_kind(fd.get(), S_IFIFO)) return is_foreign(folder.path_of(name));
+  REMUDA_TRY(share(fd.get(), folder, name));
+  return fd;
+}
+
+/// It is not opened: SQLite loses its locks on a file when another descriptor of this process for it is closed.
+Result<bool> has_plain_file(const Folder& folder, const std::string& name) {
+  const Fd fd = open_in(folder, name, O_PATH);
+  if (!fd && errno == ENOENT) return false;
+  if (!fd) return cannot("write", folder.path_of(name));
+  if (!is_of_kind(fd.get(), S_IFREG)) return is_foreign(folder.path_of(name));
+  if (::faccessat(folder.fd.get(), name.c_str(), R_OK | W_OK, AT_EACCESS) != 0)
+    return cannot("write", folder.path_of(name));
+  return true;
+}
+
+Result<void> share_with_group(const Folder& folder, const std::string& name) {
+  const Fd fd = open_in(folder, name, O_PATH);  // and not for reading, see has_plain_file()
+  if (!fd && errno == ENOENT) return {};
+  if (!fd) return cannot("write", folder.path_of(name));
+  if (!is_of_kind(fd.get(), S_IFREG)) return is_foreign(folder.path_of(name));
+  return share(fd.get(), folder, name);
+}
+
+Result<void> create_file(const Folder& folder, const std::string& name, const std::string& content) {
+  const std::string path = folder.path_of(name);
+  const NewFile file = NewFile::in(folder.fd.get(), kFileMode);
+  if (!file) return cannot("write", path);
+  REMUDA_TRY(write_all(file.fd(), content, path));
+  if (::fsync(file.fd()) != 0) return cannot("write", path);
+  REMUDA_TRY(share(file.fd(), folder, name));
+  if (!file.link_as(name) && errno != EEXIST) return cannot("write", path);
   return {};
 }
 

@@ -9,8 +9,13 @@
 
 namespace remuda::pool {
 
-/// As pool_folder(), where the pool for all users would stand in `shared`.
-Result<std::string> pool_folder_beside(const std::string& shared, const std::string& machine_file);
+struct PoolPlaces {
+  std::string shared = kSharedPool;            ///< the pool for all users
+  std::string machine_id = "/etc/machine-id";  ///< file that names this machine, whatever its host is called
+};
+
+/// As pool_folder(), with these places.
+Result<std::string> pool_folder_at(const PoolPlaces& places, const std::string& machine_file);
 
 /// As shared_pool_obstacle(), likewise.
 std::optional<PoolObstacle> shared_pool_obstacle_at(const std::string& shared);

@@ -7,10 +7,15 @@
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include "base/env.h"
+#include "pool/lifeline.h"
+#include "pool/pool.h"
 #include "pool/testing/pool.h"
+#include "pool/transitions.h"
 #include "process/testing/in_child.h"
 
 namespace remuda::pool {
@@ -27,12 +32,64 @@ class PoolFolder : public ::testing::Test {
   ~PoolFolder() override { ::unsetenv("XDG_STATE_HOME"); }
 
   std::string at(const std::string& machine_file) {
-    const auto path = pool_folder_beside(folder.path("shared"), machine_file);
+    const auto path = pool_folder_at({folder.path("shared"), folder.path("machine-id")}, machine_file);
     return path ? *path : path.error().message;
+  }
+
+  static std::string host() {
+    char name[256] = {};
+    return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
   }
 
   TestFolder folder;
 };
+
+TEST_F(PoolFolder, IsNamedByTheMachine) {
+  folder.write("machine-id", "0123456789abcdef0123456789abcdef\n");
+  EXPECT_EQ(at(""), folder.path("state/remuda/pool-0123456789abcdef0123456789abcdef"));
+  folder.write("machine-id", "uninitialized\n");
+  EXPECT_EQ(at(""), folder.path("state/remuda/pool-") + host());
+}
+
+TEST_F(PoolFolder, IsMovedWhereItWasNamedByTheHost) {
+  const std::string old_path = at("");
+  {
+    auto pool = Pool::open(old_path);
+    ASSERT_TRUE(pool);
+    ASSERT_TRUE(pool->change([](PoolState& state) -> Result<void> {
+      REMUDA_TRY(submit(state, test_job("ada", 1), test_box(1), 100));
+      return {};
+    }));
+  }
+  folder.write("machine-id", "0123456789abcdef0123456789abcdef\n");
+  {
+    const auto job = Lifeline::hold(old_path);
+    ASSERT_TRUE(job);
+    EXPECT_EQ(at(""), old_path) << "a job is in it";
+  }
+  const std::string path = at("");
+  EXPECT_EQ(path, folder.path("state/remuda/pool-0123456789abcdef0123456789abcdef"));
+  EXPECT_EQ(at(""), path) << "once";
+  for (const std::string& name : {path, old_path}) {
+    auto pool = Pool::open(name);
+    ASSERT_TRUE(pool) << pool.error().message;
+    EXPECT_EQ(pool->read()->jobs.size(), 1U) << name;
+  }
+}
+
+TEST_F(PoolFolder, IsMovedOnceByManyProcesses) {
+  const std::string old_path = at("");
+  ASSERT_TRUE(Pool::open(old_path));
+  folder.write("machine-id", "0123456789abcdef0123456789abcdef\n");
+  fs::create_symlink("left", folder.path("state/remuda/pool-0123456789abcdef0123456789abcdef"));  // by one that died
+  std::vector<std::string> paths(8);
+  std::vector<std::thread> processes;
+  for (std::string& path : paths) processes.emplace_back([&] { path = at(""); });
+  for (std::thread& process : processes) process.join();
+  for (const std::string& path : paths) EXPECT_EQ(path, paths.front());
+  EXPECT_TRUE(fs::exists(paths.front() + "/pool.db"));
+  EXPECT_TRUE(fs::is_symlink(old_path));
+}
 
 TEST_F(PoolFolder, IsTheUsersOwnOnThisHost) {
   EXPECT_THAT(at("").substr(folder.path("state").size()), MatchesRegex("/remuda/pool-[-.A-Za-z0-9_]+"));

@@ -1,10 +1,22 @@
 #include "pool/job.h"
 
 #include <algorithm>
+#include <set>
 
 #include "device/fields.h"
 
 namespace remuda::pool {
+namespace {
+
+struct FieldNames {
+  std::set<std::string> names;
+  template <typename T>
+  void operator()(const char* key, const T&, const char*, bool = false) {
+    names.insert(key);
+  }
+};
+
+}  // namespace
 
 bool succeeded(const Job& job) {
   return job.state == JobState::ended && job.exit_status == 0 && job.signal == 0 && !job.cancelled;
@@ -16,6 +28,23 @@ Json to_json(const Job& job) {
   Json json = fields::write(job);
   json["request"] = to_json(job.request);
   return json;
+}
+
+Json unknown_fields(const Json& job) {
+  static const std::set<std::string> known = [] {
+    FieldNames names{{"request"}};
+    const Job plain;
+    Job::fields(plain, names);
+    return names.names;
+  }();
+  Json unknown = Json::object();
+  for (const auto& [key, value] : job.items())
+    if (!known.contains(key)) unknown[key] = value;
+  const auto request = job.find("request");
+  if (request == job.end() || !request->is_object()) return unknown;
+  for (const auto& [key, value] : request->items())
+    if (!is_request_field(key)) unknown["request"][key] = value;
+  return unknown;
 }
 
 Result<Job> parse_job(const Json& json, const std::string& where) {

@@ -144,6 +144,8 @@ bool succeeded(const Job& job);
 
 /// All fields of the job, and "request".
 Json to_json(const Job& job);
+/// Fields of it that this program does not know, as those of a newer one; an object, mostly empty.
+Json unknown_fields(const Json& job);
 /// Reads what to_json() wrote; a usage error that starts with `where` otherwise.
 Result<Job> parse_job(const Json& json, const std::string& where);
 

@@ -1,10 +1,10 @@
 #include "pool/lifeline.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <fcntl.h>
-#include <filesystem>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,26 +12,22 @@
 
 #include "base/clock.h"
 #include "pool/fifo.h"
-#include "pool/files.h"
 #include "process/stat.h"
 
 namespace remuda::pool {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr const char* kDraft = ".new";
-
-std::string within(const std::string& folder) { return folder + "/lives"; }
+constexpr const char* kLives = "lives";
+constexpr std::string_view kDraft = ".new";
 
 /// Without the boot: what is left of an earlier one has no reader, and the next to be called so replaces it.
-std::string path_of(const std::string& folder, const process::ProcessId& process) {
-  return fmt::format("{}/{}.{}.{}", within(folder), process.pid_namespace, process.pid, process.start_ticks);
+std::string name_of(const process::ProcessId& process) {
+  return fmt::format("{}.{}.{}", process.pid_namespace, process.pid, process.start_ticks);
 }
 
-/// The end for writing, which can be opened only while somebody holds the other.
-Fd open_end(const std::string& path) {
-  return Fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+Result<Folder> open_lives(const std::string& pool) {
+  REMUDA_ASSIGN(const Folder above, open_pool_folder(pool));
+  return open_folder(above, kLives);
 }
 
 Fd above_those_of_scripts(Fd fd) {
@@ -40,62 +36,79 @@ Fd above_those_of_scripts(Fd fd) {
   return above ? std::move(above) : std::move(fd);
 }
 
-bool is_left(const fs::path& path) {
-  return !(path.extension() == kDraft && is_new(path.string())) && !has_reader(path.string());
+bool is_left_behind(const Folder& folder, const std::string& name) {
+  return !(name.ends_with(kDraft) && is_new(folder, name)) && !has_reader(folder, name);
+}
+
+/// By a signal or a debugger; false where /proc does not show it.
+bool is_stopped(const process::ProcessId& process) {
+  if (!is_visible(process)) return false;
+  const auto stat = process::process_stat(process.pid);
+  return stat && (stat->state == 'T' || stat->state == 't');
 }
 
 }  // namespace
 
-Lifeline::Lifeline(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)), owner_(::getpid()) {}
+Lifeline::Lifeline(Folder folder, std::string name, Fd fd)
+    : folder_(std::move(folder)), name_(std::move(name)), fd_(std::move(fd)), owner_(::getpid()) {}
 
 /// It gets its name once it is held, so one that has its name and is not held is left over.
 Result<Lifeline> Lifeline::hold(const std::string& folder, const process::ProcessId& process) {
-  REMUDA_TRY(make_like_parent(within(folder)));
-  const std::string path = path_of(folder, process), draft = path + kDraft;
-  const auto refuse = [&] { return failed(fmt::format("cannot make the pipe {}: {}", path, errno_text(errno))); };
-  ::unlink(draft.c_str());  // left by a process of an earlier boot
-  if (::mkfifo(draft.c_str(), 0600) != 0) return refuse();
-  Fd fd(::open(draft.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) return refuse();
-  REMUDA_TRY(share_with_group(draft, within(folder)));
-  if (std::rename(draft.c_str(), path.c_str()) != 0) return refuse();
-  return Lifeline(path, above_those_of_scripts(std::move(fd)));
+  REMUDA_ASSIGN(const Folder above, open_pool_folder(folder));
+  REMUDA_ASSIGN(Folder lives, make_folder_in(above, kLives));
+  std::string name = name_of(process);
+  const std::string draft = name + std::string(kDraft);
+  REMUDA_ASSIGN(Fd fd, make_pipe(lives, draft, O_RDONLY));
+  if (::renameat(lives.fd.get(), draft.c_str(), lives.fd.get(), name.c_str()) != 0)
+    return failed(fmt::format("cannot make the pipe {}: {}", lives.path_of(name), errno_text(errno)));
+  return Lifeline(std::move(lives), std::move(name), above_those_of_scripts(std::move(fd)));
 }
 
 Lifeline::~Lifeline() {
-  if (fd_ && owner_ == ::getpid()) ::unlink(path_.c_str());
+  if (fd_ && owner_ == ::getpid()) ::unlinkat(folder_.fd.get(), name_.c_str(), 0);
 }
 
 bool lives(const std::string& folder, const process::ProcessId& process) {
   if (is_visible(process)) return is_alive(process);
-  return process.boot_id == process::own_process_id().boot_id && has_reader(path_of(folder, process));
+  if (process.boot_id != process::own_process_id().boot_id) return false;
+  const auto lives = open_lives(folder);
+  if (!lives) return ::access((folder + "/" + kLives).c_str(), F_OK) == 0;
+  return has_reader(*lives, name_of(process));
 }
 
 void beat(const std::string& folder) {
-  ::utimensat(AT_FDCWD, path_of(folder, process::own_process_id()).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  const auto lives = open_lives(folder);
+  if (lives) ::utimensat(lives->fd.get(), name_of(process::own_process_id()).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
 bool is_working(const std::string& folder, const process::ProcessId& process) {
-  if (!lives(folder, process)) return false;
-  if (is_visible(process)) {
-    const auto stat = process::process_stat(process.pid);
-    if (stat && (stat->state == 'T' || stat->state == 't')) return false;
-  }
+  if (!pool::lives(folder, process) || is_stopped(process)) return false;
+  const auto lives = open_lives(folder);
   struct stat info{};
-  if (::lstat(path_of(folder, process).c_str(), &info) != 0) return false;
-  // Where the clock was set, in either direction, nobody seems to work until each has beaten again.
+  if (!lives || ::fstatat(lives->fd.get(), name_of(process).c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  // After the clock was set, in either direction, nobody seems to work until it has beaten again.
   return std::abs(wall_s() - static_cast<double>(info.st_mtim.tv_sec)) < kLongestBeat_s;
 }
 
 Fd end_of(const std::string& folder, const process::ProcessId& process) {
   if (is_visible(process)) return Fd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
-  return open_end(path_of(folder, process));
+  const auto lives = open_lives(folder);
+  if (!lives) return {};
+  // The end for writing can be opened only while a process holds the other.
+  return Fd(::openat(lives->fd.get(), name_of(process).c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool is_in_use(const std::string& folder) {
+  const auto lives = open_lives(folder);
+  return lives &&
+         std::ranges::any_of(names_in(*lives), [&](const std::string& name) { return has_reader(*lives, name); });
 }
 
 void sweep_lifelines(const std::string& folder) {
-  std::error_code error;
-  for (fs::directory_iterator entry(within(folder), error), end; !error && entry != end; entry.increment(error))
-    if (is_left(entry->path())) ::unlink(entry->path().c_str());
+  const auto lives = open_lives(folder);
+  if (!lives) return;
+  for (const std::string& name : names_in(*lives))
+    if (is_left_behind(*lives, name)) ::unlinkat(lives->fd.get(), name.c_str(), 0);
 }
 
 }  // namespace remuda::pool

@@ -2,15 +2,16 @@
 // of its own.
 //
 // A named pipe in the pool's folder, under its keeper's ProcessId. The keeper holds it open for reading, and so do the
-// processes of its job, which inherit it. As soon as the last of them is gone, however it died, the kernel tells
-// whoever holds the other end. Nothing is written into it. Unlike a lock it needs no file system that has locks, and
-// can be waited for without looking again and again.
+// processes of its job, which inherit it. As soon as the last of them is gone, however it died, the kernel reports that
+// to every process that holds the other end. Nothing is written into it. Unlike a lock it needs no file system that has
+// locks, and can be waited for without looking again and again.
 #pragma once
 
 #include <string>
 
 #include "base/file.h"
 #include "base/result.h"
+#include "pool/files.h"
 #include "process/process_id.h"
 
 namespace remuda::pool {
@@ -31,8 +32,9 @@ class Lifeline {
   int fd() const { return fd_.get(); }
 
  private:
-  Lifeline(std::string path, Fd fd);
-  std::string path_;
+  Lifeline(Folder folder, std::string name, Fd fd);
+  Folder folder_;
+  std::string name_;
   Fd fd_;  ///< empty once moved from
   int owner_;
 };
@@ -45,12 +47,15 @@ bool lives(const std::string& folder, const process::ProcessId& process);
 inline constexpr double kLongestBeat_s = 75;
 /// Shows that this process, which holds its lifeline here, gets to run. Nothing where that cannot be written.
 void beat(const std::string& folder);
-/// Whether a keeper that waits lives and gets to run: false for one that was stopped (SIGSTOP), and for one that has not
-/// beaten for longer than kLongestBeat_s, as its cgroup is frozen or it hangs in a call of the kernel.
+/// Whether a keeper that waits lives and gets to run: false for one that was stopped (SIGSTOP), and for one that has
+/// not beaten for longer than kLongestBeat_s, as its cgroup is frozen or it hangs in a call of the kernel.
 bool is_working(const std::string& folder, const process::ProcessId& process);
 
 /// Ready for poll() when lives() has turned false; empty where it has already, or the kernel tells no ends.
 Fd end_of(const std::string& folder, const process::ProcessId& process);
+
+/// Whether a process holds a lifeline in this pool.
+bool is_in_use(const std::string& folder);
 
 /// Removes the lifelines that nobody holds any more.
 void sweep_lifelines(const std::string& folder);

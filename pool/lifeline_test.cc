@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <ctime>
 #include <fcntl.h>
 #include <filesystem>
 #include <gtest/gtest.h>
@@ -161,6 +162,52 @@ TEST(Lifeline, AStrangerOfAnEarlierBootIsGone) {
   process::ProcessId earlier = stranger();
   earlier.boot_id = "00000000-0000-0000-0000-000000000000";
   EXPECT_FALSE(lives(folder.path(), earlier));
+}
+
+TEST(Lifeline, AKeeperWorksWhileItIsNeitherStoppedNorSilent) {
+  const TestFolder folder;
+  const process::ProcessId self = process::own_process_id();
+  EXPECT_FALSE(is_working(folder.path(), self)) << "it holds no lifeline";
+  const auto line = Lifeline::hold(folder.path());
+  ASSERT_TRUE(line);
+  EXPECT_TRUE(is_working(folder.path(), self));
+  const fs::path entry = fs::directory_iterator(folder.path() + "/lives")->path();
+  for (const int64_t away_s : {int64_t{-200}, int64_t{200}}) {  // silent for long, and the clock was set back
+    const timespec then{::time(nullptr) + away_s, 0}, times[2]{then, then};
+    ASSERT_EQ(::utimensat(AT_FDCWD, entry.c_str(), times, 0), 0);
+    EXPECT_FALSE(is_working(folder.path(), self)) << away_s;
+    beat(folder.path());
+    EXPECT_TRUE(is_working(folder.path(), self)) << away_s;
+  }
+}
+
+TEST(Lifeline, AKeeperThatIsStoppedDoesNotWork) {
+  const TestFolder folder;
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const Fd ready(ends[0]), tell(ends[1]);
+  const pid_t keeper = ::fork();
+  if (keeper == 0) {
+    const auto line = Lifeline::hold(folder.path());
+    if (line) (void)!::write(tell.get(), "!", 1);
+    for (;;) ::pause();
+  }
+  char byte;
+  ASSERT_EQ(::read(ready.get(), &byte, 1), 1);
+  const auto process = process::process_id(keeper);
+  ASSERT_TRUE(process);
+  EXPECT_TRUE(is_working(folder.path(), *process));
+  ::kill(keeper, SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(::waitpid(keeper, &status, WUNTRACED), keeper);
+  EXPECT_FALSE(is_working(folder.path(), *process));
+  EXPECT_TRUE(lives(folder.path(), *process));
+  ::kill(keeper, SIGCONT);
+  ASSERT_EQ(::waitpid(keeper, &status, WCONTINUED), keeper);
+  EXPECT_TRUE(is_working(folder.path(), *process));
+  ::kill(keeper, SIGKILL);
+  ::waitpid(keeper, &status, 0);
+  EXPECT_FALSE(is_working(folder.path(), *process));
 }
 
 TEST(Lifeline, WhoCanBeSeenNeedsNone) {

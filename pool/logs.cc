@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
-#include <filesystem>
 #include <fmt/format.h>
 #include <optional>
 #include <sys/stat.h>
@@ -16,34 +15,34 @@
 namespace remuda::pool {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr mode_t kLogMode = 0600;
+constexpr const char* kLogs = "logs";
 constexpr std::string_view kSuffix = ".log";
 
-std::string logs_folder(const std::string& folder) { return folder + "/logs"; }
+std::string name_of(int64_t job) { return fmt::format("{}{}", job, kSuffix); }
+
+std::optional<int64_t> job_of(const std::string& name) {
+  if (!name.ends_with(kSuffix)) return std::nullopt;
+  return parse_number<int64_t>(name.substr(0, name.size() - kSuffix.size()));
+}
 
 /// Where others may make files, nobody may remove those of others.
-Result<void> make_logs_folder(const std::string& folder) {
-  const std::string path = logs_folder(folder);
-  REMUDA_TRY(make_like_parent(path));
+Result<Folder> make_logs_folder(const std::string& pool) {
+  REMUDA_ASSIGN(const Folder above, open_pool_folder(pool));
+  REMUDA_ASSIGN(Folder logs, make_folder_in(above, kLogs));
   struct stat info{};
-  const bool is_own = ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
-  if (is_own && (info.st_mode & S_ISVTX) == 0) ::chmod(path.c_str(), (info.st_mode & 07777) | S_ISVTX);
-  return {};
+  const bool is_own = ::fstat(logs.fd.get(), &info) == 0 && info.st_uid == ::geteuid();
+  if (is_own && (info.st_mode & S_ISVTX) == 0)
+    ::chmod(fmt::format("/proc/self/fd/{}", logs.fd.get()).c_str(), (info.st_mode & 07777) | S_ISVTX);
+  return logs;
 }
 
-std::optional<int64_t> job_of(const fs::path& path) {
-  return path.extension() == kSuffix ? parse_number<int64_t>(path.stem().string()) : std::nullopt;
-}
-
-std::vector<PoolLog> own_logs(const std::string& folder) {
+std::vector<PoolLog> own_logs(const Folder& folder) {
   std::vector<PoolLog> logs;
-  std::error_code error;
-  for (fs::directory_iterator entry(logs_folder(folder), error), end; !error && entry != end; entry.increment(error)) {
-    const auto job = job_of(entry->path());
+  for (const std::string& name : names_in(folder)) {
+    const auto job = job_of(name);
     struct stat info{};
-    if (job && ::lstat(entry->path().c_str(), &info) == 0 && info.st_uid == ::geteuid())
+    if (job && ::fstatat(folder.fd.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_uid == ::geteuid())
       logs.push_back({*job, info.st_size});
   }
   return logs;
@@ -52,13 +51,14 @@ std::vector<PoolLog> own_logs(const std::string& folder) {
 }  // namespace
 
 std::string pool_log_path(const std::string& folder, int64_t job) {
-  return fmt::format("{}/{}{}", logs_folder(folder), job, kSuffix);
+  return fmt::format("{}/{}/{}", folder, kLogs, name_of(job));
 }
 
 Result<Fd> open_pool_log(const std::string& folder, int64_t job) {
-  REMUDA_TRY(make_logs_folder(folder));
+  REMUDA_ASSIGN(const Folder logs, make_logs_folder(folder));
   const std::string path = pool_log_path(folder, job);
-  Fd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, kLogMode));
+  Fd log(::openat(logs.fd.get(), name_of(job).c_str(),
+                  O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, kLogMode));
   if (!log) return failed(fmt::format("cannot write {}: {}", path, errno_text(errno)));
   struct stat info{};
   if (::fstat(log.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != ::geteuid() || info.st_nlink != 1)
@@ -84,8 +84,11 @@ std::vector<int64_t> logs_to_remove(std::vector<PoolLog> logs, const PoolState& 
 }
 
 void sweep_logs(const std::string& folder, const PoolState& state) {
-  for (const int64_t job : logs_to_remove(own_logs(folder), state, kMostLogBytes))
-    ::unlink(pool_log_path(folder, job).c_str());
+  const auto pool = open_pool_folder(folder);
+  const auto logs = pool ? open_folder(*pool, kLogs) : Result<Folder>(tl::unexpected(pool.error()));
+  if (!logs) return;
+  for (const int64_t job : logs_to_remove(own_logs(*logs), state, kMostLogBytes))
+    ::unlinkat(logs->fd.get(), name_of(job).c_str(), 0);
 }
 
 }  // namespace remuda::pool

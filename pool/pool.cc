@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/state_folder.h"
 #include "pool/bell.h"
-#include "pool/files.h"
 #include "pool/lifeline.h"
 #include "pool/store.h"
 #include "pool/transitions.h"
@@ -29,7 +28,14 @@ void count_pool(int more) {
   open_pools += more;
 }
 
-/// Descriptors that tell the end of processes, where the kernel has such.
+void clean_changed(const PoolState& before, PoolState& after) {
+  for (Job& job : after.jobs) {
+    const Job* known = before.find(job.id);
+    if (!known || *known != job) clean_texts(job);
+  }
+}
+
+/// Descriptors by which the kernel reports the end of processes, where it has such.
 class ProcessWatch {
  public:
   ProcessWatch(const std::string& folder, const std::vector<process::ProcessId>& processes)
@@ -59,8 +65,7 @@ int poll_timeout_ms(double seconds) { return static_cast<int>(std::ceil(std::cla
 }  // namespace
 
 struct Pool::Impl {
-  Impl(std::string at, Store opened)
-      : folder(std::move(at)), bells(folder + "/bells"), store(std::move(opened)), process(::getpid()) {
+  Impl(std::string at, Store opened) : folder(std::move(at)), store(std::move(opened)), process(::getpid()) {
     count_pool(1);
   }
   Impl(const Impl&) = delete;
@@ -92,12 +97,12 @@ struct Pool::Impl {
     return version != seen;
   }
 
-  std::string folder, bells;
+  std::string folder;
   Store store;
   pid_t process;
   std::optional<Bell> bell;  ///< of those that have waited
   bool cannot_hang_bell = false;
-  int64_t seen = 0;          ///< version that was read last
+  int64_t seen = 0;  ///< version that was read last
 };
 
 Pool::Pool(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -109,7 +114,7 @@ Result<Pool> Pool::open(const std::string& folder) {
   count_pool(0);
   REMUDA_TRY(make_folder(folder));
   REMUDA_ASSIGN(Store store, Store::open(folder));
-  REMUDA_TRY(make_like_parent(folder + "/bells"));
+  REMUDA_TRY(make_bell_folder(folder));
   auto impl = std::make_unique<Impl>(folder, std::move(store));
   REMUDA_ASSIGN(impl->seen, impl->store.version());
   return Pool(std::move(impl));
@@ -127,12 +132,13 @@ Result<void> Pool::change(const std::function<Result<void>(PoolState&)>& transit
   REMUDA_ASSIGN(const PoolState before, impl_->read_within(with));
   PoolState after = before;
   REMUDA_TRY(transition(after));
+  clean_changed(before, after);
   if (after == before) return {};
   const std::string broken = check(after);
   REMUDA_CHECK(broken.empty(), broken.c_str());
   REMUDA_TRY(impl_->store.write(before, after));
   REMUDA_TRY(transaction.commit());
-  Bell::ring(impl_->bells);
+  Bell::ring(impl_->folder);
   return {};
 }
 
@@ -150,10 +156,10 @@ Result<std::vector<Job>> Pool::ended(int at_most) {
 
 Result<void> Pool::wait(const std::vector<process::ProcessId>& processes, double seconds,
                         const std::vector<int>& readable) {
-  constexpr double kBlindStep_s = 0.25;  // where the kernel tells no ends
+  constexpr double kBlindStep_s = 0.25;  // where the kernel reports no ends
   REMUDA_TRY(impl_->check_usable());
   if (!impl_->bell) {
-    auto bell = Bell::hang(impl_->bells);
+    auto bell = Bell::hang(impl_->folder);
     impl_->cannot_hang_bell = !bell;
     if (!bell) return tl::unexpected(std::move(bell.error()));
     impl_->bell.emplace(std::move(*bell));
@@ -164,7 +170,7 @@ Result<void> Pool::wait(const std::vector<process::ProcessId>& processes, double
   for (const int fd : readable) polled.push_back({fd, POLLIN, 0});
   watch.add_to(polled);
   for (;;) {
-    impl_->bell->hush();
+    impl_->bell->clear();
     REMUDA_ASSIGN(const bool has_news, impl_->has_news());
     const double left_s = end_s - monotonic_s();
     if (has_news || !watch.all_live() || left_s <= 0) return {};

@@ -62,9 +62,10 @@ class Pool {
 };
 
 /// The folder of the pool of the live machine: /var/lib/remuda if that is there and this user may write it (a pool for
-/// all users), else remuda/pool-HOST under XDG_STATE_HOME (~/.local/state unless set). The pool of a recorded machine
-/// is the user's own, in remuda/pools, named by host and the file's path. Each host has its own, as homes may be shared
-/// between hosts and a pool may not.
+/// all users), else remuda/pool-MACHINE under XDG_STATE_HOME (~/.local/state unless set), where MACHINE is the id in
+/// /etc/machine-id, or the host name where there is none. The pool of a recorded machine is the user's own, in
+/// remuda/pools, named by machine and the file's path. Each machine has its own, as homes may be shared between
+/// machines and a pool may not. A pool that an older program named by the host is moved there once no job is in it.
 Result<std::string> pool_folder(const std::string& machine_file);
 
 }  // namespace remuda::pool

@@ -100,6 +100,26 @@ TEST_F(Faults, AFullDiskRefusesAChangeWhole) {
   EXPECT_EQ(pool->read()->jobs.size(), 2U);
 }
 
+TEST_F(Faults, WhatMayPassCanBeTriedAgain) {
+  const TestFolder folder;
+  ASSERT_EQ(change_pool(folder.path()), "");
+  auto pool = Pool::open(folder.path());
+  ASSERT_TRUE(pool);
+  for (const int code : {SQLITE_FULL, SQLITE_IOERR_WRITE}) {
+    fail_from(1, FileCall::write, code);
+    EXPECT_FALSE(pool->change(add_job)) << code;
+    set_on_file_call(nullptr);
+    EXPECT_TRUE(pool->may_try_again()) << code;
+    EXPECT_TRUE(pool->read()) << code;
+    EXPECT_FALSE(pool->may_try_again()) << "the last call went well";
+  }
+  EXPECT_FALSE(pool->change([](PoolState&) -> Result<void> { return failed("no"); }));
+  EXPECT_FALSE(pool->may_try_again()) << "the transition refused";
+  execute(folder.path(), "UPDATE job SET record = '{}'");
+  EXPECT_FALSE(pool->read());
+  EXPECT_FALSE(pool->may_try_again()) << "a damaged record stays so";
+}
+
 TEST_F(Faults, AnUnreliableDiskRefusesAChangeWhole) {
   const TestFolder folder;
   ASSERT_EQ(change_pool(folder.path()), "");
@@ -227,7 +247,7 @@ TEST(PoolFailure, SaysThatAnotherVersionMadeIt) {
   const TestFolder folder;
   make_settled_pool(folder.path());
   execute(folder.path(), "PRAGMA user_version = 7");
-  EXPECT_THAT(change_pool(folder.path()), AllOf(HasSubstr("a pool of format 7"), HasSubstr("knows format 1")));
+  EXPECT_THAT(change_pool(folder.path()), AllOf(HasSubstr("a pool of format 7"), HasSubstr("this remuda is too old")));
   execute(folder.path(), "PRAGMA application_id = 1");
   EXPECT_THAT(change_pool(folder.path()), HasSubstr("no pool of remuda"));
 }

@@ -1,6 +1,7 @@
 #include "pool/pool.h"
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <gmock/gmock.h>
@@ -257,6 +258,56 @@ TEST(PoolWait, EndsWhenADescriptorIsReadable) {
   ASSERT_TRUE(pool.wait({}, kLong_s, {ends[0]}));
   EXPECT_LT(monotonic_s() - start_s, kLong_s / 2);
   ::close(ends[0]);
+}
+
+TEST(Pool, KeepsReasonsReadableHoweverManyHoldADevice) {
+  const TestFolder folder;
+  auto pool = Pool::open(folder.path());
+  ASSERT_TRUE(pool);
+  const Inventory box = test_box(1);
+  const auto changed = pool->change([&](PoolState& state) -> Result<void> {
+    for (int i = 0; i < 400; ++i) REMUDA_TRY(submit(state, test_job("ada", 1, 0.0025), box, 100));
+    REMUDA_TRY(submit(state, test_job("bob", 1), box, 100));
+    schedule(state, box, {}, {}, 100);
+    return {};
+  });
+  ASSERT_TRUE(changed) << changed.error().message;
+  const auto state = pool->read();
+  ASSERT_TRUE(state) << state.error().message;
+  EXPECT_EQ(state->leases.size(), 400U);
+  EXPECT_THAT(state->jobs.back().why, ::testing::HasSubstr("gpu:0 is held by ada (job 1), ada (job 2)"));
+  EXPECT_LE(state->jobs.back().why.size(), 1024U);
+}
+
+/// Whatever a transition leaves behind, what is committed can be read again.
+TEST(Pool, CommitsNothingThatItCouldNotRead) {
+  const TestFolder folder;
+  auto pool = Pool::open(folder.path());
+  ASSERT_TRUE(pool);
+  ASSERT_TRUE(pool->change([](PoolState& state) -> Result<void> {
+    REMUDA_TRY(submit(state, test_job("ada", 1), test_box(1), 100));
+    return {};
+  }));
+  const auto before = pool->read();
+  const std::vector<std::function<void(Job&)>> harms{
+      [](Job& job) { job.cgroup = std::string(5000, 'x'); }, [](Job& job) { job.log = "a\nb"; },
+      [](Job& job) { job.submitted_s = std::nan(""); }, [](Job& job) { job.request.share = 7; },
+      [](Job& job) { job.daemons.assign(70000, "gpu:0"); }};
+  for (size_t i = 0; i < harms.size(); ++i) {
+    const auto changed = pool->change([&](PoolState& state) -> Result<void> {
+      harms[i](state.jobs.front());
+      return {};
+    });
+    ASSERT_FALSE(changed) << i;
+    EXPECT_THAT(changed.error().message, ::testing::EndsWith("nothing was changed")) << i;
+    EXPECT_EQ(*pool->read(), *before) << i;
+  }
+  const auto changed = pool->change([](PoolState& state) -> Result<void> {
+    state.jobs.front().why = std::string(9000, 'w') + "\x1b[31m";
+    return {};
+  });
+  EXPECT_TRUE(changed) << "a text for people is cut: " << changed.error().message;
+  EXPECT_TRUE(pool->read());
 }
 
 TEST(PoolWait, SweepsBellsOfTheDead) {

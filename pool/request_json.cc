@@ -53,6 +53,14 @@ RequestText text_of(const place::Request& request) {
 
 Json to_json(const place::Request& request) { return fields::write(text_of(request)); }
 
+bool is_request_field(const std::string& name) {
+  bool is_known = false;
+  const auto compare = [&](const char* key, const auto&, const char*, bool = false) { is_known |= name == key; };
+  const RequestText text;
+  RequestText::fields(text, compare);
+  return is_known;
+}
+
 Result<place::Request> parse_request(const Json& json, const std::string& where) {
   RequestText text;
   REMUDA_TRY(fields::read(json, where, text));

@@ -11,6 +11,8 @@ namespace remuda::pool {
 
 /// What is asked for, as people write it; what is not asked for is left out.
 Json to_json(const place::Request& request);
+/// Whether to_json() may write a field of that name.
+bool is_request_field(const std::string& name);
 /// Reads what to_json() wrote, or a usage error that starts with `where`.
 Result<place::Request> parse_request(const Json& json, const std::string& where);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <fmt/format.h>
 #include <random>
 #include <sqlite3.h>
@@ -41,7 +42,7 @@ std::string cause(sqlite3* handle) {
 }
 
 bool may_pass(int code) {
-  constexpr std::array kMayPass = {SQLITE_FULL, SQLITE_BUSY,     SQLITE_LOCKED,
+  constexpr std::array kMayPass = {SQLITE_FULL,  SQLITE_BUSY,     SQLITE_LOCKED,
                                    SQLITE_IOERR, SQLITE_PROTOCOL, SQLITE_NOMEM};
   return std::ranges::find(kMayPass, code & 0xff) != kMayPass.end();
 }
@@ -108,7 +109,11 @@ std::string_view Statement::text(int column) const {
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::canonical(std::filesystem::path(path).parent_path(), error);
+  const std::string real = error ? path : (folder / std::filesystem::path(path).filename()).string();
+  const int code = sqlite3_open_v2(real.c_str(), &handle,
+                                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, nullptr);
   std::unique_ptr<Database> database(new Database(path, handle));
   if (code != SQLITE_OK) return tl::unexpected(database->error());
   sqlite3_extended_result_codes(handle, 1);

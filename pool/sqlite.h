@@ -48,7 +48,7 @@ class Statement {
 
 class Database {
  public:
-  /// Opens an existing file for reading and writing.
+  /// Opens an existing file for reading and writing; a link in its place is not followed.
   static Result<std::unique_ptr<Database>> open(const std::string& path);
   /// The bytes of a database file in WAL mode, made by these statements.
   static Result<std::string> image(const char* statements);

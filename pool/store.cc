@@ -1,71 +1,30 @@
 #include "pool/store.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <set>
-#include <unistd.h>
 
 #include "base/check.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "pool/files.h"
+#include "pool/format.h"
 #include "pool/transitions.h"
 
 namespace remuda::pool {
 namespace {
 
-using sqlite::Database;
-using sqlite::Statement;
+constexpr const char *kFile = "pool.db", *kLog = "pool.db-wal", *kIndex = "pool.db-shm";
 
-constexpr int kApplication = 0x52656d75;  // "Remu"
-
-// A job is its JSON; beside it stands what queries ask for. AUTOINCREMENT: no id is ever given twice.
-constexpr const char* kSchema = R"(
-  CREATE TABLE job (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    state TEXT NOT NULL CHECK (state IN ('waiting', 'running', 'ended')),
-    record TEXT NOT NULL
-  ) STRICT;
-  CREATE INDEX job_open ON job (id) WHERE state <> 'ended';
-  CREATE TABLE lease (
-    job INTEGER NOT NULL REFERENCES job (id),
-    device TEXT NOT NULL,
-    share REAL NOT NULL CHECK (share > 0 AND share <= 1),
-    since_s REAL NOT NULL,
-    until_s REAL NOT NULL,
-    PRIMARY KEY (job, device)
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE usage (
-    user TEXT PRIMARY KEY,
-    device_seconds REAL NOT NULL,
-    at_s REAL NOT NULL
-  ) STRICT, WITHOUT ROWID;
-)";
-
-Result<std::string> new_file() {
-  return pool::sqlite::Database::image(
-      fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; {}", kApplication, Store::kFormat, kSchema)
-          .c_str());
+Result<void> create_if_absent(const Folder& folder) {
+  REMUDA_ASSIGN(const bool is_there, has_plain_file(folder, kFile));
+  if (is_there) return {};
+  REMUDA_ASSIGN(const std::string content, sqlite::Database::image(first_format().c_str()));
+  return create_file(folder, kFile, content);
 }
 
-Result<void> create_if_absent(const std::string& path) {
-  if (::access(path.c_str(), F_OK) == 0 || errno != ENOENT) return {};
-  REMUDA_ASSIGN(const std::string content, new_file());
-  return create_file(path, content);
-}
-
-Result<void> check_format(const pool::sqlite::Database& database, const std::string& path) {
-  REMUDA_ASSIGN(const int64_t application, database.integer("PRAGMA application_id"));
-  if (application != kApplication)
-    return failed(fmt::format("{} is no pool of remuda; move it away to begin a new one", path));
-  REMUDA_ASSIGN(const int64_t format, database.integer("PRAGMA user_version"));
-  if (format == Store::kFormat) return {};
-  return failed(
-      fmt::format("{} is a pool of format {}; this remuda knows format {}: use the remuda that made it, or move "
-                  "it away to begin a new one",
-                  path, format, Store::kFormat));
+Result<void> check_files(const Folder& folder) {
+  for (const char* name : {kFile, kLog, kIndex}) REMUDA_TRY(has_plain_file(folder, name));
+  return {};
 }
 
 /// The jobs that waiting ones name.
@@ -78,19 +37,20 @@ std::set<int64_t> named(const std::vector<Job>& jobs) {
 
 }  // namespace
 
-Result<Store> Store::open(const std::string& folder) {
-  const std::string path = folder + "/pool.db";
-  REMUDA_TRY(create_if_absent(path));
-  // SQLite would open what it may not write for reading, and a folder with a sentence of its own.
-  const Fd writable(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!writable) return failed(fmt::format("cannot write {}: {}", path, errno_text(errno)));
-  REMUDA_ASSIGN(auto database, pool::sqlite::Database::open(path));
-  REMUDA_TRY(check_format(*database, path));
-  for (const char* beside : {"-wal", "-shm"}) REMUDA_TRY(share_with_group(path + beside, folder));
-  return Store(path, std::move(database));
+/// SQLite would open what it may not write for reading, and a folder with a sentence of its own.
+Result<Store> Store::open(const std::string& path) {
+  REMUDA_ASSIGN(const Folder folder, open_pool_folder(path));
+  REMUDA_TRY(create_if_absent(folder));
+  REMUDA_TRY(check_files(folder));
+  const std::string file = folder.path_of(kFile);
+  REMUDA_ASSIGN(auto database, sqlite::Database::open(file));
+  REMUDA_TRY(migrate(*database, file, migrations()));
+  for (const char* beside : {kLog, kIndex}) REMUDA_TRY(share_with_group(folder, beside));
+  return Store(file, std::move(database));
 }
 
 Result<PoolState> Store::read(const std::vector<int64_t>& with) {
+  REMUDA_TRY(check_format(*database_, path_, migrations()));
   PoolState state;
   REMUDA_ASSIGN(const int64_t last, database_->integer("SELECT seq FROM sqlite_sequence WHERE name = 'job'"));
   state.next_job = last + 1;
@@ -113,13 +73,17 @@ Result<Job> Store::decode(int64_t id, std::string_view record) {
   auto job = parse_job(*json, where);
   if (!job) return damaged(job.error().message);
   if (job->id != id) return damaged(fmt::format("{} calls itself {}", where, job->id));
+  if (Json unknown = unknown_fields(*json); unknown.empty())
+    unknown_.erase(id);
+  else
+    unknown_.insert_or_assign(id, std::move(unknown));
   return job;
 }
 
 Result<std::vector<Job>> Store::read_open() {
   std::vector<Job> jobs;
   std::map<int64_t, Decoded> decoded;
-  REMUDA_ASSIGN(pool::sqlite::Statement query,
+  REMUDA_ASSIGN(sqlite::Statement query,
                 database_->prepare("SELECT id, record FROM job WHERE state <> 'ended' ORDER BY id"));
   for (;;) {
     REMUDA_ASSIGN(const bool found, query.step());
@@ -154,7 +118,7 @@ Result<void> Store::read_ended(const std::vector<int64_t>& with, std::vector<Job
 
 Result<std::vector<Lease>> Store::read_leases() {
   std::vector<Lease> leases;
-  REMUDA_ASSIGN(pool::sqlite::Statement query,
+  REMUDA_ASSIGN(sqlite::Statement query,
                 database_->prepare("SELECT job, device, share, since_s, until_s FROM lease ORDER BY job, device"));
   for (;;) {
     REMUDA_ASSIGN(const bool found, query.step());
@@ -165,7 +129,7 @@ Result<std::vector<Lease>> Store::read_leases() {
 
 Result<std::vector<Usage>> Store::read_usage() {
   std::vector<Usage> usage;
-  REMUDA_ASSIGN(pool::sqlite::Statement query,
+  REMUDA_ASSIGN(sqlite::Statement query,
                 database_->prepare("SELECT user, device_seconds, at_s FROM usage ORDER BY user"));
   for (;;) {
     REMUDA_ASSIGN(const bool found, query.step());
@@ -175,7 +139,7 @@ Result<std::vector<Usage>> Store::read_usage() {
 }
 
 Result<std::optional<Job>> Store::find(int64_t id) {
-  REMUDA_ASSIGN(pool::sqlite::Statement query, database_->prepare("SELECT record FROM job WHERE id = ?"));
+  REMUDA_ASSIGN(sqlite::Statement query, database_->prepare("SELECT record FROM job WHERE id = ?"));
   query.bind(1, id);
   REMUDA_ASSIGN(const bool found, query.step());
   if (!found) return std::nullopt;
@@ -185,7 +149,7 @@ Result<std::optional<Job>> Store::find(int64_t id) {
 
 Result<std::vector<Job>> Store::ended(int at_most) {
   std::vector<Job> jobs;
-  REMUDA_ASSIGN(pool::sqlite::Statement query,
+  REMUDA_ASSIGN(sqlite::Statement query,
                 database_->prepare("SELECT id, record FROM job WHERE state = 'ended' ORDER BY id DESC LIMIT ?"));
   query.bind(1, static_cast<int64_t>(at_most));
   for (;;) {
@@ -202,15 +166,32 @@ Result<void> Store::write(const PoolState& before, const PoolState& after) {
   return write_usage(before, after);
 }
 
+/// What is written is read by the same rules as ever, before anything is committed.
+Result<std::string> Store::encode(const Job& job) const {
+  Json json = to_json(job);
+  if (const auto unknown = unknown_.find(job.id); unknown != unknown_.end()) json.merge_patch(unknown->second);
+  std::string record = to_line(json);
+  const std::string where = fmt::format("job {}", job.id);
+  const auto refuse = [&](const std::string& why) {
+    return failed(fmt::format("cannot record {}: {}; nothing was changed", where, why));
+  };
+  const auto read = parse_json(record, where);
+  if (!read) return refuse(read.error().message);
+  const auto back = parse_job(*read, where);
+  if (!back) return refuse(back.error().message);
+  if (*back != job) return refuse("it would be read otherwise than it is");
+  return record;
+}
+
 Result<void> Store::write_jobs(const PoolState& before, const PoolState& after) {
-  REMUDA_ASSIGN(pool::sqlite::Statement put,
+  REMUDA_ASSIGN(sqlite::Statement put,
                 database_->prepare("INSERT INTO job (id, state, record) VALUES (?, ?, ?) ON CONFLICT "
                                    "(id) DO UPDATE SET state = excluded.state, record = excluded.record"));
   for (const Job& job : before.jobs) REMUDA_CHECK(after.find(job.id), "no transition loses a job");
   for (const Job& job : after.jobs) {
     const Job* known = before.find(job.id);
     if (known && *known == job) continue;
-    const std::string record = to_line(to_json(job));
+    REMUDA_ASSIGN(const std::string record, encode(job));
     put.bind(1, job.id);
     put.bind(2, std::string_view(to_string(job.state)));
     put.bind(3, std::string_view(record));
@@ -221,8 +202,8 @@ Result<void> Store::write_jobs(const PoolState& before, const PoolState& after) 
 }
 
 Result<void> Store::write_leases(const PoolState& before, const PoolState& after) {
-  REMUDA_ASSIGN(pool::sqlite::Statement drop, database_->prepare("DELETE FROM lease WHERE job = ? AND device = ?"));
-  REMUDA_ASSIGN(pool::sqlite::Statement add,
+  REMUDA_ASSIGN(sqlite::Statement drop, database_->prepare("DELETE FROM lease WHERE job = ? AND device = ?"));
+  REMUDA_ASSIGN(sqlite::Statement add,
                 database_->prepare("INSERT INTO lease (job, device, share, since_s, until_s) VALUES "
                                    "(?, ?, ?, ?, ?)"));
   const auto stands_in = [](const Lease& lease, const std::vector<Lease>& leases) {
@@ -247,7 +228,7 @@ Result<void> Store::write_leases(const PoolState& before, const PoolState& after
 }
 
 Result<void> Store::write_usage(const PoolState& before, const PoolState& after) {
-  REMUDA_ASSIGN(pool::sqlite::Statement put,
+  REMUDA_ASSIGN(sqlite::Statement put,
                 database_->prepare("INSERT OR REPLACE INTO usage (user, device_seconds, at_s) VALUES "
                                    "(?, ?, ?)"));
   for (const Usage& usage : after.usage) {
@@ -261,9 +242,8 @@ Result<void> Store::write_usage(const PoolState& before, const PoolState& after)
 }
 
 Result<void> Store::forget_ended(const PoolState& kept) {
-  REMUDA_ASSIGN(pool::sqlite::Statement query,
-                database_->prepare("SELECT id FROM job WHERE state = 'ended' ORDER BY id DESC "
-                                   "LIMIT -1 OFFSET ?"));
+  REMUDA_ASSIGN(sqlite::Statement query, database_->prepare("SELECT id FROM job WHERE state = 'ended' ORDER BY id DESC "
+                                                            "LIMIT -1 OFFSET ?"));
   query.bind(1, kMostEnded);
   std::vector<int64_t> old;
   for (;;) {
@@ -271,7 +251,7 @@ Result<void> Store::forget_ended(const PoolState& kept) {
     if (!found) break;
     if (!kept.find(query.integer(0))) old.push_back(query.integer(0));
   }
-  REMUDA_ASSIGN(pool::sqlite::Statement drop, database_->prepare("DELETE FROM job WHERE id = ?"));
+  REMUDA_ASSIGN(sqlite::Statement drop, database_->prepare("DELETE FROM job WHERE id = ?"));
   for (const int64_t id : old) {
     drop.bind(1, id);
     REMUDA_TRY(drop.run());

@@ -13,7 +13,6 @@ namespace remuda::pool {
 
 class Store {
  public:
-  static constexpr int kFormat = 1;
   /// So many ended jobs are remembered.
   static constexpr int64_t kMostEnded = 10000;
 
@@ -25,9 +24,11 @@ class Store {
 
   /// Grows with each change that another connection made. To be asked within a transaction.
   Result<int64_t> version() { return database_->integer("PRAGMA data_version"); }
-  /// `with`: ended jobs to read, too. To be called within a transaction. An error where the state breaks an invariant.
+  /// `with`: ended jobs to read, too. To be called within a transaction. An error where the state breaks an invariant,
+  /// or another program has given the file a newer format.
   Result<PoolState> read(const std::vector<int64_t>& with);
-  /// Writes what differs. To be called within a transaction for writing that has read `before`.
+  /// Writes what differs; refuses what read() would not take. To be called within a transaction for writing that has
+  /// read `before`.
   Result<void> write(const PoolState& before, const PoolState& after);
 
   Result<std::optional<Job>> find(int64_t id);
@@ -38,6 +39,7 @@ class Store {
       : path_(std::move(path)), database_(std::move(database)) {}
 
   Result<Job> decode(int64_t id, std::string_view record);
+  Result<std::string> encode(const Job& job) const;
   Result<std::vector<Job>> read_open();
   Result<void> read_ended(const std::vector<int64_t>& with, std::vector<Job>& jobs);
   Result<std::vector<Lease>> read_leases();
@@ -53,6 +55,7 @@ class Store {
   };
   std::string path_;
   std::unique_ptr<sqlite::Database> database_;
+  std::map<int64_t, Json> unknown_;     ///< fields of a newer program in the records that were read; they are kept
   std::map<int64_t, Decoded> decoded_;  ///< open jobs as they were read last: most have not changed since
 };
 

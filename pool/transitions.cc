@@ -13,24 +13,15 @@
 namespace remuda::pool {
 namespace {
 
-/// As much of foreign text as a pool keeps.
-std::string clean(const std::string& text) {
-  constexpr size_t kLongest = 4096;
-  if (text.size() <= kLongest) return printable(text);
+constexpr size_t kLongestText = 4096;
+constexpr size_t kLongestWhy = 1024;  // the queue may hold thousands of them
+
+std::string clean(const std::string& text, size_t longest = kLongestText) {
+  if (text.size() <= longest) return printable(text);
   constexpr std::string_view kCut = "...";
-  std::string cut = printable(std::string_view(text).substr(0, kLongest - kCut.size()));
+  std::string cut = printable(std::string_view(text).substr(0, longest - kCut.size()));
   while (cut.ends_with('?')) cut.pop_back();  // of a letter cut in two
   return cut.append(kCut);
-}
-
-void clean_texts(Job& job) {
-  constexpr size_t kMostArguments = 256;
-  for (std::string* text : {&job.user, &job.name, &job.folder, &job.why}) *text = clean(*text);
-  if (job.command.size() > kMostArguments) {
-    job.command.resize(kMostArguments);
-    job.command.back() = "...";
-  }
-  for (std::string& argument : job.command) argument = clean(argument);
 }
 
 Result<void> check_after(const PoolState& state, const Job& job) {
@@ -67,7 +58,8 @@ void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& pol
   job.ended_s = now_s;
   job.exit_status = ending.exit_status;
   job.signal = ending.signal;
-  job.why = clean(ending.why);
+  job.why = ending.why;
+  clean_texts(job);
 }
 
 std::string check_jobs(const PoolState& state) {
@@ -114,6 +106,17 @@ std::string check_usage(const PoolState& state) {
 }
 
 }  // namespace
+
+void clean_texts(Job& job) {
+  constexpr size_t kMostArguments = 256;
+  for (std::string* text : {&job.user, &job.name, &job.folder}) *text = clean(*text);
+  job.why = clean(job.why, kLongestWhy);
+  if (job.command.size() > kMostArguments) {
+    job.command.resize(kMostArguments);
+    job.command.back() = "...";
+  }
+  for (std::string& argument : job.command) argument = clean(argument);
+}
 
 Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s) {
   REMUDA_CHECK(job.keeper.pid > 0, "every job has a keeper");

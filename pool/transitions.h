@@ -22,9 +22,13 @@
 
 namespace remuda::pool {
 
-/// Adds a waiting job and returns its id. Texts for people (name, command, ...) lose what cannot be shown or is longer
-/// than 4096 bytes. Refuses (usage) a job that waits `after` one that does not exist or has failed, and a request that
-/// can never be met on this machine (the refusal's sentence), and one of an array that has ended.
+/// Shortens a job's texts for people (name, command, why, ...) to what a pool keeps, and takes out what cannot be
+/// shown. Pool::change does that for every job.
+void clean_texts(Job& job);
+
+/// Adds a waiting job and returns its id. Refuses (usage) a job that waits `after` one that does not exist or has
+/// failed, and a request that can never be met on this machine (the refusal's sentence), and one of an array that has
+/// ended.
 Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s);
 
 /// In the order of their turns: by priority, then by least decayed usage of their user, then by arrival.

@@ -1,5 +1,5 @@
-// PoolRetry: what a keeper does while its pool cannot be read or written: it reports that, waits and tries again, so that
-// a disk which is full for a while throws nobody out of the queue.
+// PoolRetry: what a keeper does while its pool cannot be read or written: it reports that, waits and tries again, so
+// that a disk which is full for a while throws nobody out of the queue.
 #pragma once
 
 #include <string>
@@ -14,8 +14,9 @@ class PoolRetry {
  public:
   PoolRetry(pool::Pool& pool, FrontLink& link) : pool_(pool), link_(link) {}
 
-  /// After the pool's last call failed with `error`. False where a new try cannot help. Otherwise the front gets a note,
-  /// one for each cause, and true comes after a rest, longer each time, which ends early when there is news for link.
+  /// After the pool's last call failed with `error`. False where a new try cannot help. Otherwise the front gets a
+  /// note, one for each cause, and true comes after a rest, longer each time, which ends early when there is news for
+  /// link.
   bool rest(int64_t job, const Error& error);
   /// After a call that succeeded.
   void reset();

@@ -2,8 +2,8 @@
 //
 // The keeper of the first waiting job looks after the pool for all that wait: it watches every keeper and, on the live
 // machine, who uses the devices without a lease. The others watch it and the pool's changes. So an end wakes every
-// keeper that may start its job, and a hundred waiting jobs cost no more than one. A keeper that is stopped, or does not
-// get to run, is passed over: the next in line looks after the pool (pool::is_working()).
+// keeper that may start its job, and a hundred waiting jobs cost no more than one. A keeper that is stopped, or does
+// not get to run, is passed over: the next in line looks after the pool (pool::is_working()).
 #pragma once
 
 #include <optional>

@@ -1,0 +1,83 @@
+#include "pool/format.h"
+
+#include <fmt/format.h>
+
+namespace remuda::pool {
+namespace {
+
+constexpr int kApplication = 0x52656d75;  // "Remu"
+
+// A job is its JSON; beside it stands what queries ask for. AUTOINCREMENT: no id is ever given twice.
+constexpr const char* kFirstSchema = R"(
+  CREATE TABLE job (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'running', 'ended')),
+    record TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX job_open ON job (id) WHERE state <> 'ended';
+  CREATE TABLE lease (
+    job INTEGER NOT NULL REFERENCES job (id),
+    device TEXT NOT NULL,
+    share REAL NOT NULL CHECK (share > 0 AND share <= 1),
+    since_s REAL NOT NULL,
+    until_s REAL NOT NULL,
+    PRIMARY KEY (job, device)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE usage (
+    user TEXT PRIMARY KEY,
+    device_seconds REAL NOT NULL,
+    at_s REAL NOT NULL
+  ) STRICT, WITHOUT ROWID;
+)";
+
+Result<int64_t> format_of(const sqlite::Database& database) { return database.integer("PRAGMA user_version"); }
+
+tl::unexpected<Error> is_too_new(const std::string& path, int64_t format, int64_t newest) {
+  return failed(fmt::format(
+      "{} is a pool of format {}, and this remuda knows those up to {}: this remuda is too old; use the one "
+      "that made it, or move it away to begin a new one",
+      path, format, newest));
+}
+
+tl::unexpected<Error> is_too_old(const std::string& path, int64_t format, int64_t newest) {
+  return failed(
+      fmt::format("{} is a pool of format {}, and this remuda needs {}: the pool is too old; move it away to begin a "
+                  "new one",
+                  path, format, newest));
+}
+
+}  // namespace
+
+Migrations migrations() { return {}; }
+
+int64_t newest_format(Migrations migrations) { return static_cast<int64_t>(migrations.size()) + 1; }
+
+std::string first_format() {
+  return fmt::format("PRAGMA application_id = {}; PRAGMA user_version = 1; {}", kApplication, kFirstSchema);
+}
+
+Result<void> migrate(sqlite::Database& database, const std::string& path, Migrations migrations) {
+  REMUDA_ASSIGN(const int64_t application, database.integer("PRAGMA application_id"));
+  if (application != kApplication)
+    return failed(fmt::format("{} is no pool of remuda; move it away to begin a new one", path));
+  REMUDA_ASSIGN(const int64_t seen, format_of(database));
+  if (seen >= newest_format(migrations)) return check_format(database, path, migrations);
+  REMUDA_ASSIGN(auto transaction, sqlite::Transaction::writing(database));
+  REMUDA_ASSIGN(const int64_t format, format_of(database));  // another program may have been quicker
+  if (format < 1) return is_too_old(path, format, newest_format(migrations));
+  for (int64_t next = format; next < newest_format(migrations); ++next)
+    REMUDA_TRY(database.execute(migrations[static_cast<size_t>(next - 1)]));
+  if (format < newest_format(migrations))
+    REMUDA_TRY(database.execute(fmt::format("PRAGMA user_version = {}", newest_format(migrations)).c_str()));
+  return transaction.commit();
+}
+
+Result<void> check_format(const sqlite::Database& database, const std::string& path, Migrations migrations) {
+  REMUDA_ASSIGN(const int64_t format, format_of(database));
+  const int64_t newest = newest_format(migrations);
+  if (format > newest) return is_too_new(path, format, newest);
+  if (format < newest) return is_too_old(path, format, newest);
+  return {};
+}
+
+}  // namespace remuda::pool

@@ -1,0 +1,31 @@
+// The format of a pool's file: its number grows with each change of the tables, and a file of an older format is
+// brought to the newest by the program that opens it first. Internal to pool.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "pool/sqlite.h"
+
+namespace remuda::pool {
+
+/// migrations[i] are the statements that turn format i + 1 into i + 2. One that is released is never changed.
+using Migrations = std::span<const char* const>;
+
+/// The newest format that these lead to.
+int64_t newest_format(Migrations migrations);
+
+/// The tables of the oldest format, as the statements that make a file.
+std::string first_format();
+
+/// Brings an older file to the newest format, in one transaction. Refuses what is no pool, and one of a newer format.
+Result<void> migrate(sqlite::Database& database, const std::string& path, Migrations migrations);
+
+/// Whether the file has the newest format still: another program may have migrated it since it was opened. To be called
+/// within each transaction. The refusal says which side is too old.
+Result<void> check_format(const sqlite::Database& database, const std::string& path, Migrations migrations);
+
+/// Those that this program knows.
+Migrations migrations();
+
+}  // namespace remuda::pool
