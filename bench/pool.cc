@@ -3,6 +3,9 @@
 //   alone     by a process that has the pool open
 //   opening   by one that opens it for that, as `remuda run` does
 //   queue     while 200 jobs of other users wait, which the scheduler looks at each time
+//   submit    of a job that has to wait, while 3,000 of 24 kinds do, for 16 devices; half of them for longer than
+//   others
+//             may pass them. `starts`: of one that starts at once. `schedule`: the part of it that looks at the queue
 //   wake      from the end of a job until a process that waits for the pool has read the new state
 //
 // The limit is the time of two syncs of 4 KiB in the same folder: what a claim and a release would cost at least that
@@ -32,7 +35,7 @@ namespace remuda::bench {
 namespace {
 
 constexpr const char* kMachine = REMUDA_MACHINES "/nv-dgx1-v100-8gpu-4nic.json";
-constexpr int kWaiting = 200;
+constexpr int kWaiting = 200, kManyWaiting = 3000;
 
 struct Setting {
   std::string folder;
@@ -49,7 +52,7 @@ pool::Job job_for(const std::string& user, int count) {
   pool::Job job;
   job.user = user;
   job.request.count = count;
-  job.keeper = own_process_id();
+  job.keeper = process::own_process_id();
   job.command = {"python", "train.py", "--epochs", "90"};
   return job;
 }
@@ -117,6 +120,87 @@ Result<std::vector<double>> time_queue(const Setting& setting) {
   });
 }
 
+/// Sixteen GPUs, joined in pairs.
+Inventory machine_of_16() {
+  Inventory machine;
+  machine.host = "sixteen";
+  for (int i = 0; i < 16; ++i) {
+    Device device;
+    device.id = fmt::format("gpu:{}", i);
+    device.kind = DeviceKind::gpu;
+    device.index = i;
+    device.model = "Test 1000";
+    device.numa_node = i / 8;
+    device.memory_bytes = int64_t{80} << 30;
+    for (int j = 0; j < i; ++j) {
+      Link link{.a = fmt::format("gpu:{}", j), .b = device.id, .path = i / 8 == j / 8 ? Path::phb : Path::sys};
+      if (i / 2 == j / 2) link.fabric = Fabric::nvlink;
+      machine.links.push_back(link);
+    }
+    machine.devices.push_back(device);
+  }
+  return machine;
+}
+
+/// 12 of the 16 devices are held, the last 4 are kept for nobody: no waiting job asks for fewer than 5.
+Result<void> fill_queue(pool::PoolState& state, const Inventory& machine) {
+  REMUDA_TRY(submit(state, job_for("eve", 12), machine, wall_s() - 7200));
+  schedule(state, machine, {}, {}, wall_s() - 7200);
+  for (int i = 0; i < kManyWaiting; ++i) {
+    pool::Job job = job_for(fmt::format("user{}", i % 40), 5 + i % 4);
+    job.request.memory_bytes = (int64_t{8} << 30) * (i % 3);
+    job.request.any_model = i % 2 == 0;
+    REMUDA_TRY(submit(state, std::move(job), machine, wall_s() - (i % 2 == 0 ? 3600 : 0)));
+  }
+  return {};
+}
+
+/// `count` devices for the job that comes; 0: it is only looked at the queue.
+Result<std::vector<double>> time_many(const Setting& setting, const std::string& name, int count, double patience_s) {
+  const Inventory machine = machine_of_16();
+  const pool::Policy policy{.patience_s = patience_s};
+  REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(setting.folder + "/" + name));
+  REMUDA_TRY(pool.change([&](pool::PoolState& state) -> Result<void> {
+    REMUDA_TRY(fill_queue(state, machine));
+    schedule(state, machine, {}, policy, wall_s());
+    return {};
+  }));
+  std::vector<double> seconds;
+  for (int i = 0; i < std::min(setting.rounds, 100); ++i) {
+    int64_t id = 0;
+    double look_s = 0;
+    const double start = now_s();
+    REMUDA_TRY(pool.change([&](pool::PoolState& state) -> Result<void> {
+      if (count > 0) {
+        REMUDA_ASSIGN(id, submit(state, job_for("ada", count), machine, wall_s()));
+      }
+      const double before = now_s();
+      schedule(state, machine, {}, policy, wall_s());
+      look_s = now_s() - before;
+      return {};
+    }));
+    seconds.push_back(count > 0 ? now_s() - start : look_s);
+    if (count == 0) continue;
+    REMUDA_TRY(pool.change([&](pool::PoolState& state) -> Result<void> {
+      end(state, id, {}, policy, wall_s());
+      schedule(state, machine, {}, policy, wall_s());
+      return {};
+    }));
+  }
+  return seconds;
+}
+
+constexpr double kPatience_s = 900, kNever_s = 1e9;
+Result<std::vector<double>> time_many_wait(const Setting& setting) {
+  return time_many(setting, "many-wait", 8, kPatience_s);
+}
+Result<std::vector<double>> time_many_start(const Setting& setting) {
+  return time_many(setting, "many-start", 1, kNever_s);
+}
+Result<std::vector<double>> time_many_look(const Setting& setting) {
+  return time_many(setting, "many-look", 0, kPatience_s);
+}
+
 Result<std::vector<double>> time_wake(const Setting& setting) {
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(setting.folder + "/wake"));
   std::vector<double> seconds;
@@ -164,6 +248,9 @@ Result<std::vector<Figure>> measure(const Setting& setting) {
   for (const auto& [name, measure] : {std::pair<const char*, Measure>{"pool_claim_release", time_alone},
                                       {"pool_claim_release_opening", time_opening},
                                       {"pool_claim_release_queue", time_queue},
+                                      {"pool_submit_3000_wait", time_many_wait},
+                                      {"pool_submit_3000_starts", time_many_start},
+                                      {"pool_schedule_3000", time_many_look},
                                       {"pool_wake", time_wake}}) {
     REMUDA_ASSIGN(const auto seconds, measure(setting));
     for (const auto& [part, word] : {std::pair{0.5, "p50"}, std::pair{0.99, "p99"}})
@@ -178,7 +265,7 @@ Result<std::vector<Figure>> measure(const Setting& setting) {
 
 Result<std::vector<Figure>> run(const std::string& within, int rounds) {
   Setting setting{.rounds = rounds};
-  REMUDA_ASSIGN(setting.machine, read_machine_file(kMachine));
+  REMUDA_ASSIGN(setting.machine, recorded::read_machine_file(kMachine));
   try {
     const ScratchFolder folder(within);
     setting.folder = folder.path();

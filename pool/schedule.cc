@@ -1,16 +1,26 @@
 #include <algorithm>
 #include <fmt/format.h>
-#include <map>
 #include <optional>
+#include <span>
 #include <tuple>
+#include <unordered_map>
 
+#include "pool/refused.h"
 #include "pool/transitions.h"
 #include "pool/usage.h"
 
 namespace remuda::pool {
 namespace {
 
+/// So many jobs at the head of the queue are told what they wait for. Each change of what is free changes those
+/// sentences, and the queue may hold thousands.
+constexpr int kExplained = 32;
+
 /// One look at the queue, from its head to its end.
+///
+/// place() is called once for each kind of request that is refused, not for each job: within a look nothing comes free,
+/// so what is refused once stays refused (pool/refused.h). The sentences are written last, when it is known what is
+/// free.
 class Pass {
  public:
   Pass(PoolState& state, const Inventory& inventory, const std::vector<place::Held>& foreign, const Policy& policy,
@@ -29,10 +39,17 @@ class Pass {
       Job& job = *state_.find(next->id);
       if (!is_array(job) && is_ready(job)) look_at(job);
     }
+    explain();
     return std::move(started_);
   }
 
  private:
+  struct Waiting {
+    Job* job;
+    size_t kept;       ///< so much of kept_ was there when its turn came
+    std::string also;  ///< behind the reason
+  };
+
   /// Ends a job that can never start as one before it failed. Ids ascend from a job to those that wait for it, so a
   /// whole chain falls in one pass.
   void end_with_others(Job& job) {
@@ -60,24 +77,43 @@ class Pass {
   }
 
   void look_at(Job& job) {
-    const Result<place::Answer>& answer = ask_now(job.request);
-    if (!answer) {
-      job.why = answer.error().message;
-    } else if (const auto* placement = std::get_if<place::Placement>(&*answer)) {
-      start(job, *placement);
-    } else {
-      const place::Refusal refusal = std::get<place::Refusal>(*answer);
-      job.why = refusal.sentence;
-      if (refusal.never || make_room_for(job)) return;
-      if (now_s_ - job.submitted_s >= policy_.patience_s) keep_for(job);
+    if (!refused_.covers(job.request)) {
+      if (const auto placement = placement_after(0, job.request)) return start(job, *placement);
+      refused_.add(job.request);
     }
+    Waiting& waiting = waiting_.emplace_back(Waiting{&job, kept_.size(), ""});
+    if (make_room_for(job, waiting)) return;
+    if (now_s_ - job.submitted_s >= policy_.patience_s) keep_for(job, waiting);
   }
 
-  /// Many jobs ask for the same, and the answer holds until somebody gets something.
-  const Result<place::Answer>& ask_now(const place::Request& request) {
-    const std::string asked = to_line(to_json(request));
-    if (!answers_.contains(asked)) answers_.emplace(asked, place::place(layout_, request, held_after(0)));
-    return answers_.at(asked);
+  void explain() {
+    std::vector<Reason> reasons;
+    int explained = 0;
+    for (const Waiting& waiting : waiting_)
+      waiting.job->why =
+          (explained++ < kExplained ? reason_of(waiting, reasons)
+                                    : fmt::format("{} jobs or more are before it in the queue", kExplained)) +
+          waiting.also;
+  }
+
+  /// Why a job waits.
+  struct Reason {
+    const place::Request* request;
+    size_t kept;
+    std::string sentence;
+  };
+
+  std::string reason_of(const Waiting& waiting, std::vector<Reason>& known) const {
+    for (const Reason& reason : known)
+      if (reason.kept == waiting.kept && *reason.request == waiting.job->request) return reason.sentence;
+    std::vector<place::Held> held = with_others(leased_, waiting.kept);
+    const auto answer = place::place(layout_, waiting.job->request, held);
+    const auto* refusal = answer ? std::get_if<place::Refusal>(&*answer) : nullptr;
+    known.push_back({&waiting.job->request, waiting.kept,
+                     refusal  ? refusal->sentence
+                     : answer ? "it can start at the next look"
+                              : answer.error().message});
+    return known.back().sentence;
   }
 
   void start(Job& job, const place::Placement& placement) {
@@ -89,27 +125,38 @@ class Pass {
     job.why.clear();
     started_.push_back(job.id);
     leased_ = held_by_leases(state_);
-    answers_.clear();
   }
 
   /// Has preemptible jobs of lower priority make room, as few as suffice: those that do so for this job already, then
   /// the lowest priority, then those with the least work to lose. False where they cannot.
-  bool make_room_for(Job& job) {
+  bool make_room_for(const Job& job, Waiting& waiting) {
+    if (has_no_room_.covers(job.request)) return false;  // by jobs of a priority as high or higher
     const std::vector<Job*> others = preemptible_for(job);
-    std::vector<int64_t> ids;
-    std::optional<place::Placement> placement;
-    for (const Job* other : others) {
-      ids.push_back(other->id);
-      placement = placement_among(with_others(held_by_leases(state_, ids)), job.request);
-      if (placement) break;
+    const auto placement = placement_without(others, job.request);
+    if (!placement) {
+      has_no_room_.add(job.request);
+      return false;
     }
-    if (!placement) return false;
     for (Job* other : others) {
       if (holds_any(*other, placement->devices)) other->preempted_by = job.id;
-      if (other->preempted_by == job.id) job.why += fmt::format("; job {} makes room for it", other->id);
+      if (other->preempted_by == job.id) waiting.also += fmt::format("; job {} makes room for it", other->id);
     }
     keep(*placement, job);
     return true;
+  }
+
+  /// What there is for a request once the first of these jobs, as few as suffice, are gone.
+  std::optional<place::Placement> placement_without(const std::vector<Job*>& others,
+                                                    const place::Request& request) const {
+    std::vector<int64_t> ids(others.size());
+    std::ranges::transform(others, ids.begin(), &Job::id);
+    const auto without = [&](size_t count) {
+      return placement_among(with_others(held_by_leases(state_, std::span(ids).first(count)), kept_.size()), request);
+    };
+    if (others.empty() || !without(others.size())) return std::nullopt;
+    for (size_t count = 1; count < others.size(); ++count)
+      if (auto placement = without(count)) return placement;
+    return without(others.size());
   }
 
   bool holds_any(const Job& job, const std::vector<std::string>& devices) const {
@@ -133,22 +180,22 @@ class Pass {
   /// Keeps for a job that has waited long enough what it can have first: the devices it would get when, of all that are
   /// held, those had come free that are said to end first, then those held longest, then those held without a lease;
   /// and of these as few as possible. As devices come free they are among them, so in the end the job has them all.
-  void keep_for(Job& job) {
+  void keep_for(const Job& job, Waiting& waiting) {
+    if (cannot_keep_.covers(job.request)) return;
     sort_by_end(leased_);
     std::vector<size_t> counts;
     for (size_t count = 0; count <= leased_.size() + foreign_.size(); ++count) counts.push_back(count);
     const auto suffices = [&](size_t count) { return placement_after(count, job.request).has_value(); };
     const auto fewest = std::ranges::partition_point(counts, [&](size_t count) { return !suffices(count); });
-    if (fewest == counts.end()) return;
+    if (fewest == counts.end()) return cannot_keep_.add(job.request);
     keep(*placement_after(*fewest, job.request), job);
-    job.why += "; what comes free is kept for it";
+    waiting.also += "; what comes free is kept for it";
   }
 
   void keep(const place::Placement& placement, const Job& job) {
     for (const std::string& device : placement.devices)
       kept_.push_back(
           {device, job.request.share, fmt::format("{} (job {}, for which it is kept)", job.user, job.id), {}, {}});
-    answers_.clear();
   }
 
   static void sort_by_end(std::vector<place::Held>& held) {
@@ -178,10 +225,10 @@ class Pass {
     return held;
   }
 
-  /// And all that is held otherwise than by these leases.
-  std::vector<place::Held> with_others(std::vector<place::Held> leased) const {
+  /// These leases, what is held without one, and what was kept first.
+  std::vector<place::Held> with_others(std::vector<place::Held> leased, size_t kept) const {
     leased.insert(leased.end(), foreign_.begin(), foreign_.end());
-    leased.insert(leased.end(), kept_.begin(), kept_.end());
+    leased.insert(leased.end(), kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(kept));
     return leased;
   }
 
@@ -192,21 +239,25 @@ class Pass {
   const double now_s_;
   std::vector<place::Held> leased_;
   std::vector<place::Held> kept_;
-  std::map<std::string, Result<place::Answer>> answers_;
+  RefusedRequests refused_, has_no_room_, cannot_keep_;
+  std::vector<Waiting> waiting_;  ///< those that were refused, in their order
   std::vector<int64_t> started_;
 };
 
 }  // namespace
 
 std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& policy, double now_s) {
-  std::map<std::string, double> usage;
-  std::vector<const Job*> waiting;
+  std::unordered_map<std::string, double> usage;
+  std::vector<std::tuple<int64_t, double, int64_t, const Job*>> turns;
   for (const Job& job : state.jobs) {
     if (job.state != JobState::waiting) continue;
-    waiting.push_back(&job);
-    if (!usage.contains(job.user)) usage[job.user] = usage_of(state, job.user, policy, now_s);
+    const auto [known, is_new] = usage.try_emplace(job.user);
+    if (is_new) known->second = usage_of(state, job.user, policy, now_s);
+    turns.emplace_back(-int64_t{job.priority}, known->second, job.id, &job);
   }
-  std::ranges::sort(waiting, {}, [&](const Job* job) { return std::tuple(-job->priority, usage[job->user], job->id); });
+  std::ranges::sort(turns);
+  std::vector<const Job*> waiting(turns.size());
+  std::ranges::transform(turns, waiting.begin(), [](const auto& turn) { return std::get<const Job*>(turn); });
   return waiting;
 }
 

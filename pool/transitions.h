@@ -36,7 +36,8 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
 
 /// Starts every job whose turn it is, in the order of waiting_jobs(). A job that cannot start yet keeps later ones from
 /// the devices it waits for only once it has waited for `patience_s`. Writes each waiting job's `why`, in words that
-/// change only when something happens: a pass that starts nothing changes nothing. A job that waits `after` one that
+/// change only when something happens: a pass that starts nothing changes nothing. Those behind the first 32 learn only
+/// that. A job that waits `after` one that
 /// failed ends, as cancelled. `held` are devices in use without a lease. Where only running jobs of lower priority that
 /// are preemptible stand in a job's way, the lowest of them are marked (Job::preempted_by), no more than are needed,
 /// and what they give back is kept for it; their keepers stop and requeue() them. Returns the ids of jobs started.
