@@ -120,6 +120,21 @@ TEST_F(Faults, WhatMayPassCanBeTriedAgain) {
   EXPECT_FALSE(pool->may_try_again()) << "a damaged record stays so";
 }
 
+TEST(PoolFailure, AChangeKeepsOthersFromWritingFromItsBegin) {
+  const TestFolder folder;
+  auto pool = Pool::open(folder.path());
+  ASSERT_TRUE(pool);
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(folder.path("pool.db").c_str(), &other), SQLITE_OK);
+  const auto try_to_write = [&] { return sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr); };
+  ASSERT_TRUE(pool->change([&](PoolState& state) -> Result<void> {
+    EXPECT_EQ(try_to_write(), SQLITE_BUSY);
+    return add_job(state);
+  }));
+  EXPECT_EQ(try_to_write(), SQLITE_OK);
+  sqlite3_close(other);
+}
+
 TEST_F(Faults, AnUnreliableDiskRefusesAChangeWhole) {
   const TestFolder folder;
   ASSERT_EQ(change_pool(folder.path()), "");

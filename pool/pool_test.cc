@@ -334,8 +334,10 @@ TEST(PoolWait, IsNotDisturbedByStrangersAmongTheBells) {
   Pool pool = open_pool(folder);
   fs::create_directory(folder.path("pool/bells/folder"));
   fs::create_symlink("/dev/full", folder.path("pool/bells/1.2.3"));
+  folder.write("pool/bells/plain", "as it was");
   EXPECT_TRUE(pool.change(run_job));
   EXPECT_TRUE(pool.wait({}, 0));
+  EXPECT_EQ(folder.read("pool/bells/plain"), "as it was");
 }
 
 using PoolDeathTest = ::testing::Test;

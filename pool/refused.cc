@@ -21,7 +21,7 @@ size_t key_of(const place::Request& request) {
 /// A ring of four may have no ring of three in it, and where devices are named, to name as many as are wanted lifts the
 /// rule that they are alike. So the number counts only where neither matters.
 bool asks_for_as_much(const place::Request& large, const place::Request& small) {
-  if (large == small) return true;
+  if (large.count == small.count && large.memory_bytes == small.memory_bytes) return large == small;
   const bool number_counts = small.link == place::LinkNeed::any;
   if (!small.devices.empty() || large.memory_bytes < small.memory_bytes) return false;
   if (number_counts ? large.count < small.count : large.count != small.count) return false;

@@ -30,7 +30,9 @@ class Pass {
         foreign_(foreign),
         policy_(policy),
         now_s_(now_s),
-        leased_(held_by_leases(state)) {}
+        leased_(held_by_leases(state)),
+        has_preemptible_(std::ranges::any_of(
+            state.jobs, [](const Job& job) { return job.state == JobState::running && job.preemptible; })) {}
 
   std::vector<int64_t> run() {
     for (Job& job : state_.jobs)
@@ -87,13 +89,11 @@ class Pass {
   }
 
   void explain() {
+    const std::string behind = fmt::format("{} jobs or more are before it in the queue", kExplained);
     std::vector<Reason> reasons;
     int explained = 0;
     for (const Waiting& waiting : waiting_)
-      waiting.job->why =
-          (explained++ < kExplained ? reason_of(waiting, reasons)
-                                    : fmt::format("{} jobs or more are before it in the queue", kExplained)) +
-          waiting.also;
+      waiting.job->why = (explained++ < kExplained ? reason_of(waiting, reasons) : behind) + waiting.also;
   }
 
   /// Why a job waits.
@@ -130,7 +130,7 @@ class Pass {
   /// Has preemptible jobs of lower priority make room, as few as suffice: those that do so for this job already, then
   /// the lowest priority, then those with the least work to lose. False where they cannot.
   bool make_room_for(const Job& job, Waiting& waiting) {
-    if (has_no_room_.covers(job.request)) return false;  // by jobs of a priority as high or higher
+    if (!has_preemptible_ || has_no_room_.covers(job.request)) return false;
     const std::vector<Job*> others = preemptible_for(job);
     const auto placement = placement_without(others, job.request);
     if (!placement) {
@@ -238,6 +238,7 @@ class Pass {
   const Policy& policy_;
   const double now_s_;
   std::vector<place::Held> leased_;
+  bool has_preemptible_;
   std::vector<place::Held> kept_;
   RefusedRequests refused_, has_no_room_, cannot_keep_;
   std::vector<Waiting> waiting_;  ///< those that were refused, in their order

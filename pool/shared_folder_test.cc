@@ -84,6 +84,24 @@ TEST_F(SharedFolder, IsUsedByAllOfTheGroup) {
     EXPECT_EQ(owned(pool_ + "/" + name), (Owned{S_IFREG | 0660, kMember})) << name;
 }
 
+TEST_F(SharedFolder, FilesOfOthersStayAsTheyAre) {
+  as_member([&] { return use_pool(pool_).empty() && ::chmod("pool.db-wal", 0600) == 0; });
+  EXPECT_EQ(use_pool(pool_), "");
+  EXPECT_EQ(owned(pool_ + "/pool.db-wal"), (Owned{S_IFREG | 0600, kMember}));
+}
+
+TEST_F(SharedFolder, ALogThatAnotherUserMadeIsNotWritten) {
+  {
+    ASSERT_TRUE(open_pool_log(pool_, 1));
+  }
+  as_member([&] {
+    const Fd log(::open("logs/9.log", O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
+    return static_cast<bool>(log);
+  });
+  EXPECT_FALSE(open_pool_log(pool_, 9));
+  EXPECT_TRUE(open_pool_log(pool_, 2));
+}
+
 /// SQLite itself refuses links, but only where it opens the files beside the database: not in rollback mode.
 TEST_F(SharedFolder, LinksBesideTheDatabaseAreNotFollowed) {
   as_member([&] {

@@ -33,7 +33,7 @@ double usage_of(const PoolState& state, const std::string& user, const Policy& p
   for (const Usage& usage : state.usage)
     if (usage.user == user) seconds += faded(usage, policy, now_s);
   for (const Job& job : state.jobs)
-    if (job.user == user && job.state == JobState::running) seconds += running_seconds(state, job, policy, now_s);
+    if (job.state == JobState::running && job.user == user) seconds += running_seconds(state, job, policy, now_s);
   return seconds;
 }
 
