@@ -56,7 +56,7 @@ TEST(GradientReducer, NobodyCountsSoNothingIsApplied) {
   });
 }
 
-TEST(GradientReducer, UnusedParameterGetsZeroAndDelaysNobody) {
+TEST(GradientReducer, UnusedParameterGetsZero) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto reducer = make_reducer(communicator, weights);
@@ -65,6 +65,26 @@ TEST(GradientReducer, UnusedParameterGetsZeroAndDelaysNobody) {
     ASSERT_TRUE(reducer->finish());
     EXPECT_TRUE(weights[0].grad().eq(0).all().item<bool>());
     EXPECT_TRUE(weights[1].grad().eq(1).all().item<bool>());
+  });
+}
+
+/// The first of three parameters is never used; the buckets of the others leave while backward() runs.
+TEST(GradientReducer, UnusedParameterDelaysNoBucketOfTheOthers) {
+  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+    auto weights = two_weights();
+    weights.push_back(torch::ones({4}, torch::requires_grad()));
+    int left = 0;
+    const auto backward = [&] { (weights[1].sum() + weights[2].sum()).backward(); };
+    const auto reducer = GradientReducer::create(communicator, weights, backward,
+                                                 {.bucket_bytes = 1, .before_launch = [&left] { ++left; }})
+                             .value();
+    ASSERT_EQ(reducer->buckets(), 3u);
+    reducer->begin(tail_of(communicator, 1));
+    backward();
+    EXPECT_EQ(left, 2) << "only the last bucket, that of the unused parameter, waits for finish()";
+    ASSERT_TRUE(reducer->finish());
+    EXPECT_EQ(left, 3);
+    EXPECT_TRUE(weights[0].grad().eq(0).all().item<bool>());
   });
 }
 
