@@ -30,7 +30,7 @@ struct PairFigures {
 /// Where a source names only the direct links, the path beneath is NODE for ends near one another and SYS otherwise;
 /// the same for PCIe of no known class.
 std::optional<PairFigures> pair_figures(const Device& a, const Device& b, const Link& link) {
-  const bool near = are_near(a, b);
+  const bool near = topology::are_near(a, b);
   const bool has_fabric = link.fabric.value_or(Fabric::none) != Fabric::none;
   Path path = link.path.value_or(has_fabric ? Path::pcie : Path::psb);
   if (!link.path.has_value() && !has_fabric) return std::nullopt;

@@ -91,7 +91,7 @@ Mask ask(const ReplayMachine& machine, const place::Layout& layout, Mask free, i
   std::vector<place::Held> held;
   for (size_t i = 0; i < machine.size(); ++i)
     if (!(free >> i & 1)) held.push_back({.device = machine.inventory.devices[machine.gpus[i]].id});
-  const auto answer = place(layout, {.count = count, .any_model = true}, held);
+  const auto answer = place::place(layout, {.count = count, .any_model = true}, held);
   REMUDA_CHECK(answer && std::holds_alternative<place::Placement>(*answer), "enough GPUs are free");
   const auto& devices = std::get<place::Placement>(*answer).devices;
   Mask set = 0;

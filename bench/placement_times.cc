@@ -55,8 +55,9 @@ struct OfSize {
 OfSize time_size(const TimedMachine& machine, const place::Layout& layout, int count, int repeats) {
   const Loads loads = loads_for(machine, count, repeats);
   const place::Request request{.count = count, .any_model = true};
-  return {count, time_of(loads, [&](const auto& held) { return place(layout, request, held); }),
-          time_of(loads, [&](const auto& held) { return place(place::Layout(machine.inventory), request, held); })};
+  return {
+      count, time_of(loads, [&](const auto& held) { return place::place(layout, request, held); }),
+      time_of(loads, [&](const auto& held) { return place::place(place::Layout(machine.inventory), request, held); })};
 }
 
 TimedMachine made_of_16(const std::string& name, const std::function<double(size_t, size_t)>& gbps) {
@@ -114,7 +115,7 @@ void print_answers(const std::vector<TimedMachine>& machines, int repeats) {
   for (const TimedMachine& machine : machines)
     for (int count = 1; count <= static_cast<int>(machine.gpus.size()); ++count)
       for (const auto& held : loads_for(machine, count, repeats)) {
-        const auto answer = place(place::Layout(machine.inventory), {.count = count, .any_model = true}, held);
+        const auto answer = place::place(place::Layout(machine.inventory), {.count = count, .any_model = true}, held);
         const Json json = answer ? std::visit([](const auto& one) { return to_json(one); }, *answer) : Json();
         fmt::print("{} {} {}\n", machine.name, count, to_line(json));
       }
