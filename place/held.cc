@@ -14,8 +14,8 @@ std::string holder_of(const std::vector<const Process*>& processes) {
   return text + ")";
 }
 
-/// The processes of a GPU that is cut are those of its partitions, where these tell them.
-bool is_told_by_partitions(const Inventory& inventory, const Device& gpu) {
+/// Whether the processes of a GPU that is cut are listed with its partitions, all of them.
+bool is_listed_by_partitions(const Inventory& inventory, const Device& gpu) {
   bool any = false, all = true;
   for (const Device& device : inventory.devices) {
     if (device.parent != gpu.id) continue;
@@ -30,7 +30,7 @@ bool is_told_by_partitions(const Inventory& inventory, const Device& gpu) {
 std::vector<Held> held_by_processes(const Inventory& inventory) {
   std::vector<Held> held;
   for (const Device& device : inventory.devices) {
-    if (!device.status.processes.has_value() || is_told_by_partitions(inventory, device)) continue;
+    if (!device.status.processes.has_value() || is_listed_by_partitions(inventory, device)) continue;
     std::vector<const Process*> computing;
     std::optional<double> since_s;
     for (const Process& process : device.status.processes.value()) {

@@ -1,4 +1,4 @@
-// Held: a device, or part of one, that somebody has.
+// Held: a device, or part of one, that is in use.
 #pragma once
 
 #include <optional>

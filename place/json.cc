@@ -1,4 +1,4 @@
-#include "place/place.h"
+#include "place/answer.h"
 
 namespace remuda::place {
 namespace {

@@ -19,6 +19,13 @@ bool serves(const Link& link, LinkNeed need) {
   return need == LinkNeed::p2p && link.peer_access.value_or(PeerAccess::unknown) == PeerAccess::ok;
 }
 
+/// Whether it is recorded if the link serves.
+bool is_known(const Link& link, LinkNeed need) {
+  if (serves(link, need)) return true;
+  const bool is_access_known = link.peer_access.value_or(PeerAccess::unknown) != PeerAccess::unknown;
+  return need == LinkNeed::p2p ? is_access_known : link.fabric.has_value();
+}
+
 }  // namespace
 
 Layout::Layout(const Inventory& inventory)
@@ -33,6 +40,17 @@ void Layout::prepare() {
 const topology::RingTable* Layout::rings(LinkNeed need) const {
   const auto& rings = rings_[static_cast<size_t>(need)];
   return rings ? &*rings : nullptr;
+}
+
+size_t unknown_pairs(const Inventory& inventory, const std::vector<const Device*>& devices, LinkNeed need) {
+  if (need == LinkNeed::any) return 0;
+  size_t unknown = 0;
+  for (size_t a = 0; a < devices.size(); ++a)
+    for (size_t b = a + 1; b < devices.size(); ++b) {
+      const Link* link = inventory.link(devices[a]->id, devices[b]->id);
+      unknown += link && is_known(*link, need) ? 0 : 1;
+    }
+  return unknown;
 }
 
 topology::Speeds speeds_for(const Inventory& inventory, const topology::Matrix& matrix, LinkNeed need) {

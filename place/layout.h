@@ -37,4 +37,7 @@ class Layout {
 /// The speed of each pair of the matrix that `need` lets a ring use; 0 elsewhere.
 topology::Speeds speeds_for(const Inventory& inventory, const topology::Matrix& matrix, LinkNeed need);
 
+/// Pairs of these devices of which it is not recorded whether they are joined as `need` asks.
+size_t unknown_pairs(const Inventory& inventory, const std::vector<const Device*>& devices, LinkNeed need);
+
 }  // namespace remuda::place

@@ -6,98 +6,32 @@
 //   3. fewer models, then fewer classes of computing speed (they differ by 5 % and more)
 //   4. fewer NUMA nodes, then fewer PCIe roots
 //   5. of requests for a share: fewer devices of which nobody held a part, then the tightest fit
-//   6. what stays free is worth more (place/left.h): linked pairs stay whole, one-device jobs take the leftover
+//   6. what stays free is worth more (place/remainder.h): linked pairs stay whole, one-device jobs take the leftover
 //   7. the order of the inventory
 // Guaranteed where at most 16 devices may make a set together: every set is considered, so no set that satisfies the
 // request has fewer CPU devices, or as many and a faster ring; and the order of the devices changes which of equal sets
 // is taken, never how good it is. Of more devices, see Explanation::exhaustive.
+//
+// Example:
+//   const Layout layout(inventory);
+//   const Request two_linked{.count = 2, .link = LinkNeed::nvlink};
+//   const Answer answer = place(layout, two_linked, held_by_processes(inventory)).value();
+//   if (const auto* placement = std::get_if<Placement>(&answer))
+//     devices = placement->devices;
+//   else
+//     reason = std::get<Refusal>(answer).sentence;
 #pragma once
 
 #include <span>
-#include <variant>
 
-#include "base/json.h"
+#include "place/answer.h"
 #include "place/held.h"
 #include "place/layout.h"
 #include "place/request.h"
 
 namespace remuda::place {
 
-/// Devices are named by label (gpu:0) in an explanation: it is for people.
-struct Explanation {
-  struct Pair {
-    std::string a, b, label;  ///< "gpu:0", "gpu:1", "NV4"
-    std::optional<double> gbps;
-    bool measured = false;
-  };
-  struct Ring {
-    double gbps = 0;
-    std::string a, b, label;  ///< its slowest link
-    std::string reason;       ///< where the figure comes from
-  };
-  struct Set {
-    std::vector<std::string> devices;
-    double gbps = 0;  ///< slowest link of its best ring
-  };
-  struct RunnerUp {
-    std::vector<std::string> devices;
-    std::string lost;  ///< why: "a slower ring: 10 GB/s (SYS, gpu:0 to gpu:4) against 300 GB/s"
-  };
-  struct Rejected {
-    std::string device, reason;  ///< "gpu:2", "is held by alice"
-  };
-
-  std::vector<std::string> devices;
-  std::optional<Ring> ring;  ///< nothing for one device and where its links are not known
-  std::vector<Pair> links;   ///< of each pair of the set, for sets of at most 16
-  std::vector<int> numa_nodes;
-  std::vector<std::string> pcie_roots;
-  std::vector<std::string> left;  ///< devices that stay free
-  std::optional<Set> left_pair, left_four;
-  std::vector<RunnerUp> runners_up;  ///< at most 3, the best first
-  std::vector<Rejected> rejected;
-  int64_t considered = 0;  ///< sets that satisfy the request and were looked at
-  bool exhaustive = true;  ///< those are all; otherwise a note says what was looked at
-  std::string shares_basis;
-  std::vector<std::string> notes;
-};
-
-struct Placement {
-  std::vector<std::string> devices;  ///< ids, in inventory order
-  /// Of unlike devices: the part of the work each should get, in the order of devices; empty for like ones.
-  std::vector<double> shares;
-  Explanation explanation;
-};
-
-struct Blocker {
-  std::string device, holder;  ///< label; the holder, or what ails the device
-  double share = 1;
-  std::optional<double> since_s, until_s;  ///< as in Held
-};
-
-/// The exit statuses of commands that are refused a placement.
-inline constexpr int kNever = 3, kNotNow = 4;
-
-struct Refusal {
-  bool never = false;  ///< this machine has no such devices; otherwise it has, and not now
-  std::string sentence;
-  std::vector<Blocker> blockers;     ///< of a "not now"
-  std::optional<double> earliest_s;  ///< when enough comes free, where the holders' ends tell
-  std::vector<Explanation::Rejected> rejected;
-};
-
-using Answer = std::variant<Placement, Refusal>;
-
 /// A usage error for a request that makes no sense or names a device that is not there.
 Result<Answer> place(const Layout& layout, const Request& request, std::span<const Held> held);
-
-/// {devices: [id], shares?: [part], explanation: {...}} or {refused: "never" | "not now", sentence, ...}
-Json to_json(const Placement& placement);
-Json to_json(const Refusal& refusal);
-
-/// Lines for people.
-std::string explanation_text(const Placement& placement);
-/// What follows the sentence: who holds what and since when, and what was rejected.
-std::string refusal_text(const Refusal& refusal);
 
 }  // namespace remuda::place

@@ -46,6 +46,27 @@ Inventory cut_machine() {
   return inventory;
 }
 
+TEST(Place, AsInTheHeader) {
+  Inventory inventory = make_gpus(3);
+  join_by(inventory, 0, 2, Path::sys, 4);
+  std::vector<std::string> devices;
+  std::string reason;
+  const auto ask = [&] {
+    const Layout layout(inventory);
+    const Request two_linked{.count = 2, .link = LinkNeed::nvlink};
+    const Answer answer = place(layout, two_linked, held_by_processes(inventory)).value();
+    if (const auto* placement = std::get_if<Placement>(&answer))
+      devices = placement->devices;
+    else
+      reason = std::get<Refusal>(answer).sentence;
+  };
+  ask();
+  EXPECT_THAT(devices, ElementsAre("gpu:0", "gpu:2"));
+  inventory.devices[2].status.processes = std::vector<Process>{{.pid = 7, .type = "compute"}};
+  ask();
+  EXPECT_THAT(reason, HasSubstr("no 2 of them are joined as asked"));
+}
+
 TEST(Place, TheFastestRingWins) {
   EXPECT_THAT(placed_on(two_pairs(), {.count = 2}), ElementsAre("gpu:0", "gpu:1"));
   EXPECT_THAT(placed_on(two_pairs(), {.count = 2}, busy({0})), ElementsAre("gpu:2", "gpu:3"));

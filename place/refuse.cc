@@ -1,3 +1,5 @@
+#include "place/refuse.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -11,29 +13,29 @@
 namespace remuda::place {
 namespace {
 
-using State = Fit::State;
+using State = Candidate::State;
 
-bool is_anything(const Device&, const Fit&) { return true; }
+bool is_anything(const Candidate&) { return true; }
 
 class Refuser {
  public:
-  Refuser(const Layout& layout, const Request& request, const std::vector<Fit>& fits, const Chooser& chooser,
-          std::span<const Held> held)
-      : inventory_(layout.inventory()), request_(request), fits_(fits), chooser_(chooser), held_(held) {
-    for (size_t i = 0; i < fits.size(); ++i) {
-      const Device& device = inventory_.devices[i];
-      if (fits[i].state == State::not_asked) continue;
-      asked_.push_back(&device);
-      only_gpus_ = only_gpus_ && device.kind == DeviceKind::gpu;
-      if (fits[i].can_come()) come_.push_back(&device);
-      free_ += fits[i].state == State::free;
-      knows_all_ = knows_all_ && !(fits[i].state == State::unwell && is_unknown(device));
+  Refuser(const Inventory& inventory, const Request& request, const std::vector<Candidate>& candidates,
+          const Search& search, std::span<const Held> held)
+      : inventory_(inventory), request_(request), search_(search), held_(held) {
+    for (const Candidate& one : candidates) {
+      if (one.state == State::not_asked) continue;
+      asked_.push_back(&one);
+      only_gpus_ = only_gpus_ && one.device->kind == DeviceKind::gpu;
+      if (one.can_come()) come_.push_back(&one);
+      if (!one.unknown.empty()) ++unknown_;
+      free_ += one.state == State::free;
+      knows_all_ = knows_all_ && !(one.state == State::unwell && is_unknown(*one.device));
     }
   }
 
   Refusal refuse() const {
     const bool can_be = !knows_all_ && come_.size() >= count();
-    Refusal refusal{.never = !can_be && chooser_.choose(request_.count, is_anything).options.empty()};
+    Refusal refusal{.never = !can_be && search_.best_sets(request_.count, is_anything).sets.empty()};
     if (refusal.never) {
       refusal.sentence = never();
     } else {
@@ -57,8 +59,7 @@ class Refuser {
     if (const size_t most = most_of_one_model(); most < count())
       return fmt::format("the {} {} that suit are of unlike models, at most {} of one; {} (--any-model allows a mix)",
                          come_.size(), noun(come_.size()), most, wanted());
-    return fmt::format("no {} of the {} {} that suit are joined by {} in a ring; {}", request_.count, come_.size(),
-                       noun(come_.size()), link_words(), most_linked());
+    return not_linked();
   }
 
   std::string host() const { return inventory_.host.empty() ? "this machine" : printable(inventory_.host); }
@@ -71,22 +72,40 @@ class Refuser {
 
   std::string too_few() const {
     if (asked_.size() == 1 && come_.empty())
-      return fmt::format("the only {}, {}, {}; {}", noun(1), asked_[0]->label(), fit_of(*asked_[0]).reason, wanted());
+      return fmt::format("the only {}, {}, {}; {}", noun(1), asked_[0]->device->label(), asked_[0]->reason, wanted());
     if (come_.size() == asked_.size())
       return fmt::format("there {} {} {} on {}; {}{}", asked_.size() == 1 ? "is" : "are", asked_.size(),
                          noun(asked_.size()), host(), wanted(), cpu_hint());
+    const std::string conditions = conditions_text(request_, come_.size() > 1);
     const std::string how_many = come_.empty() ? "none" : std::to_string(come_.size());
-    return fmt::format("{} of the {} {} {}{}; {}", how_many, asked_.size(), noun(asked_.size()),
-                       conditions_text(request_, come_.size() > 1), nearest_miss(), wanted());
+    if (unknown_ == 0)
+      return fmt::format("{} of the {} {} {}{}; {}", how_many, asked_.size(), noun(asked_.size()), conditions,
+                         nearest_miss(), wanted());
+    const auto things = unknown_things();
+    const std::string list = fmt::format("{}", fmt::join(things, " and "));
+    const char* are = things.size() > 1 ? "are" : "is";
+    if (unknown_ == asked_.size())
+      return fmt::format("the {} of the {} {} {} not recorded, so it is not known whether any {}; {}", list, unknown_,
+                         noun(unknown_), are, conditions, wanted());
+    return fmt::format("{} of the {} {} {}{}, and the {} of {} {} not recorded; {}", how_many, asked_.size() - unknown_,
+                       noun(asked_.size() - unknown_) + " whose " + list + " " + are + " recorded", conditions,
+                       nearest_miss(), list, unknown_, are, wanted());
+  }
+
+  /// What would have to be known of devices: "memory", "numaNode".
+  std::set<std::string> unknown_things() const {
+    std::set<std::string> things;
+    for (const Candidate* one : asked_) things.insert(one->unknown.begin(), one->unknown.end());
+    return things;
   }
 
   /// What the machine has in place of what is asked for.
   std::string nearest_miss() const {
     int64_t largest = 0;
     std::set<std::string> models;
-    for (const Device* device : asked_) {
-      largest = std::max(largest, device->memory_bytes.value_or(0));
-      if (!device->model.empty()) models.insert(printable(device->model));
+    for (const Candidate* one : asked_) {
+      largest = std::max(largest, one->device->memory_bytes.value_or(0));
+      if (!one->device->model.empty()) models.insert(printable(one->device->model));
     }
     if (!request_.model.empty() && come_.empty() && !models.empty())
       return fmt::format(" (there: {})", fmt::join(models, ", "));
@@ -99,10 +118,24 @@ class Refuser {
     if (request_.any_model || request_.is_static()) return come_.size();
     std::map<std::pair<std::string, std::string>, size_t> counts;
     size_t most = 0;
-    for (const Device* device : come_)
-      most = std::max(most, ++counts[{device->vendor + '\n' + device->model,
-                                      std::string(to_string(device->kind)) + device->profile.value_or("")}]);
+    for (const Candidate* one : come_)
+      most = std::max(most, ++counts[{one->device->vendor + '\n' + one->device->model,
+                                      std::string(to_string(one->device->kind)) + one->device->profile.value_or("")}]);
     return most;
+  }
+
+  std::string not_linked() const {
+    std::vector<const Device*> devices;
+    for (const Candidate* one : come_) devices.push_back(one->device);
+    const size_t unknown = unknown_pairs(inventory_, devices, request_.link),
+                 pairs = come_.size() * (come_.size() - 1) / 2;
+    const std::string of = fmt::format("of the {} {} that suit", come_.size(), noun(come_.size()));
+    if (unknown == pairs)
+      return fmt::format("it is not recorded whether any {} are joined by {}; {}", of, link_words(), wanted());
+    const std::string also =
+        unknown == 0 ? "" : fmt::format(", as far as is recorded: of {} of the {} pairs it is not", unknown, pairs);
+    return fmt::format("no {} {} are joined by {} in a ring{}; {}", request_.count, of, link_words(), also,
+                       most_linked());
   }
 
   std::string link_words() const {
@@ -111,7 +144,7 @@ class Refuser {
 
   std::string most_linked() const {
     for (int count = request_.count - 1; count > 1; --count)
-      if (!chooser_.choose(count, is_anything).options.empty()) return fmt::format("at most {} are", count);
+      if (!search_.best_sets(count, is_anything).sets.empty()) return fmt::format("at most {} are", count);
     return "not even 2 are";
   }
 
@@ -123,18 +156,13 @@ class Refuser {
                          request_.link == LinkNeed::any ? "are alike" : "are joined as asked", wanted());
     std::string why;
     size_t named = 0;
-    for (const Device* device : come_) {
-      const Fit& fit = fit_of(*device);
-      if (fit.state == State::free || ++named > kNamed) continue;
-      why += fmt::format("{} {} {}", why.empty() ? ":" : ",", device->label(), fit.reason);
+    for (const Candidate* one : come_) {
+      if (one->state == State::free || ++named > kNamed) continue;
+      why += fmt::format("{} {} {}", why.empty() ? ":" : ",", one->device->label(), one->reason);
     }
     if (named > kNamed) why += fmt::format(", and {} more", named - kNamed);
     return fmt::format("{}, and {} of the {} {} that suit {} free{}", wanted(), free_, come_.size(), noun(come_.size()),
                        free_ == 1 ? "is" : "are", why);
-  }
-
-  const Fit& fit_of(const Device& device) const {
-    return fits_[static_cast<size_t>(&device - inventory_.devices.data())];
   }
 
   static bool concerns(const Held& held, const Device& device) {
@@ -143,26 +171,26 @@ class Refuser {
 
   std::vector<Blocker> blockers() const {
     std::vector<Blocker> blockers;
-    for (const Device* device : come_) {
-      const Fit& fit = fit_of(*device);
-      if (fit.state == State::full || fit.state == State::unwell) blockers.push_back({device->label(), fit.reason});
-      if (fit.state != State::taken) continue;
+    for (const Candidate* one : come_) {
+      const std::string label = one->device->label();
+      if (one->state == State::full || one->state == State::unwell) blockers.push_back({label, one->reason});
+      if (one->state != State::held) continue;
       for (const Held& held : held_)
-        if (concerns(held, *device))
-          blockers.push_back({device->label(), printable(held.holder), held.share, held.since_s, held.until_s});
+        if (concerns(held, *one->device))
+          blockers.push_back({label, printable(held.holder), held.share, held.since_s, held.until_s});
     }
     return blockers;
   }
 
   /// Whether the device can be taken once all that ends by then has ended.
-  bool comes_by(double time_s, const Device& device, const Fit& fit) const {
-    if (fit.state == State::free) return true;
-    if (fit.state != State::taken) return false;
+  bool comes_by(double time_s, const Candidate& one) const {
+    if (one.state == State::free) return true;
+    if (one.state != State::held) return false;
     double share = 0;
     for (const Held& held : held_)
-      if (concerns(held, device) && !(held.until_s && *held.until_s <= time_s)) share += held.share;
+      if (concerns(held, *one.device) && !(held.until_s && *held.until_s <= time_s)) share += held.share;
     constexpr double kRounding = 1e-9;
-    return device.kind == DeviceKind::partition ? share <= 0 : 1 - share >= request_.share - kRounding;
+    return one.device->kind == DeviceKind::partition ? share <= 0 : 1 - share >= request_.share - kRounding;
   }
 
   std::optional<double> earliest() const {
@@ -171,8 +199,8 @@ class Refuser {
       if (held.until_s) ends.push_back(*held.until_s);
     std::ranges::sort(ends);
     const auto enough = [this](double time_s) {
-      const auto comes = [&](const Device& device, const Fit& fit) { return comes_by(time_s, device, fit); };
-      return !chooser_.choose(request_.count, comes).options.empty();
+      const auto comes = [&](const Candidate& one) { return comes_by(time_s, one); };
+      return !search_.best_sets(request_.count, comes).sets.empty();
     };
     const auto first = std::ranges::partition_point(ends, [&](double time_s) { return !enough(time_s); });
     return first == ends.end() ? std::nullopt : std::optional(*first);
@@ -180,21 +208,20 @@ class Refuser {
 
   const Inventory& inventory_;
   const Request& request_;
-  const std::vector<Fit>& fits_;
-  const Chooser& chooser_;
+  const Search& search_;
   const std::span<const Held> held_;
-  std::vector<const Device*> asked_, come_;
-  size_t free_ = 0;
+  std::vector<const Candidate*> asked_, come_;
+  size_t free_ = 0, unknown_ = 0;
   bool only_gpus_ = true;
   bool knows_all_ = true;  ///< what each device is
 };
 
 }  // namespace
 
-Refusal refuse(const Layout& layout, const Request& request, const std::vector<Fit>& fits, const Chooser& chooser,
-               std::span<const Held> held) {
-  Refusal refusal = Refuser(layout, request, fits, chooser, held).refuse();
-  refusal.rejected = rejected(layout, fits);
+Refusal refuse(const Inventory& inventory, const Request& request, const std::vector<Candidate>& candidates,
+               const Search& search, std::span<const Held> held) {
+  Refusal refusal = Refuser(inventory, request, candidates, search, held).refuse();
+  refusal.rejected = rejected(candidates);
   return refusal;
 }
 

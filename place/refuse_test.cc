@@ -53,9 +53,73 @@ TEST(Never, WithoutTheLinks) {
     for (int b = 0; b < a; ++b) join_by(inventory, b, a, Path::sys, a == 1 || (a == 3 && b == 2) ? 4 : 0);
   EXPECT_EQ(never(inventory, {.count = 4, .link = LinkNeed::nvlink}),
             "no 4 of the 4 GPUs that suit are joined by NVLink or its like in a ring; at most 2 are");
+}
+
+TEST(Never, DoesNotTakeWhatIsNotRecordedForNothing) {
+  Inventory inventory = make_gpus(3);
+  for (Device& gpu : inventory.devices) gpu.memory_bytes = Missing{.detail = "not in the recording"};
+  EXPECT_EQ(never(inventory, {.memory_bytes = 24 * kGiB}),
+            "the memory of the 3 GPUs is not recorded, so it is not known whether any has 24 GiB or more; 1 is wanted");
+  inventory.devices[0].memory_bytes = 16 * kGiB;
+  EXPECT_EQ(
+      never(inventory, {.memory_bytes = 24 * kGiB}),
+      "none of the 1 GPU whose memory is recorded has 24 GiB or more (the largest has 16 GiB), and the memory of 2 "
+      "is not recorded; 1 is wanted");
+  inventory.devices[0].memory_bytes = inventory.devices[1].memory_bytes = 24 * kGiB;
+  EXPECT_EQ(never(inventory, {.count = 3, .memory_bytes = 24 * kGiB}),
+            "2 of the 2 GPUs whose memory is recorded have 24 GiB or more, and the memory of 1 is not recorded; 3 are "
+            "wanted");
+  const Refusal refusal = refused(inventory, {.count = 3, .memory_bytes = 24 * kGiB});
+  EXPECT_THAT(refusal_text(refusal), HasSubstr("gpu:2 has no recorded memory size (not in the recording)"));
+  Inventory one = make_gpus(1);
+  one.devices[0].memory_bytes = Missing{.detail = "not in the recording"};
+  EXPECT_EQ(never(one, {.memory_bytes = 24 * kGiB}),
+            "the only GPU, gpu:0, has no recorded memory size (not in the recording); 1 is wanted");
+}
+
+TEST(Never, NamesAllThatIsNotRecorded) {
+  Inventory inventory = make_gpus(2);
+  for (Device& gpu : inventory.devices) {
+    gpu.model = "";
+    gpu.compute_capability = Missing{.detail = "no"};
+    gpu.numa_node = Missing{.detail = "no"};
+  }
+  Request request{.model = "A100*"};
+  request.capability = Capability::parse("bf16").value();
+  EXPECT_EQ(never(inventory, request),
+            "the compute capability and model of the 2 GPUs are not recorded, so it is not known whether any is called "
+            "'A100*' and can do bf16; 1 is wanted");
+  EXPECT_EQ(never(inventory, {.where = Where::parse("!(numaNode == 0)").value()}),
+            "the numaNode of the 2 GPUs is not recorded, so it is not known whether any meets !(numaNode == 0); 1 is "
+            "wanted");
+  inventory.devices[0].memory_bytes = inventory.devices[1].memory_bytes = 1 * kGiB;
+  request.memory_bytes = 2 * kGiB;
+  EXPECT_THAT(never(inventory, request), HasSubstr("the largest has 1 GiB")) << "what is certain decides";
+}
+
+TEST(Never, DoesNotTakeLinksThatAreNotRecordedForNone) {
   EXPECT_EQ(
       never(make_gpus(2), {.count = 2, .link = LinkNeed::p2p}),
-      "no 2 of the 2 GPUs that suit are joined by direct access to each other's memory in a ring; not even 2 are");
+      "it is not recorded whether any of the 2 GPUs that suit are joined by direct access to each other's memory; "
+      "2 are wanted");
+  Inventory inventory = make_gpus(3);
+  for (int a = 0; a < 2; ++a) join_by(inventory, a, 2, Path::sys);
+  EXPECT_EQ(
+      never(inventory, {.count = 2, .link = LinkNeed::nvlink}),
+      "no 2 of the 3 GPUs that suit are joined by NVLink or its like in a ring, as far as is recorded: of 1 of the 3 "
+      "pairs it is not; not even 2 are");
+}
+
+TEST(Never, APartOfUnknownSizeIsNotTakenForAWholeDevice) {
+  Inventory inventory = make_gpus(1);
+  inventory.devices[0].partitioned = true;
+  Device part{.id = "MIG-0", .kind = DeviceKind::partition, .index = 0, .parent = "gpu:0"};
+  part.model = inventory.devices[0].model;
+  inventory.devices.push_back(part);
+  EXPECT_THAT(refusal_text(refused(inventory, {.share = 0.5})),
+              HasSubstr("is a part of its GPU whose size is not recorded"));
+  inventory.devices[1].memory_bytes = 20 * kGiB;
+  EXPECT_THAT(placed_on(inventory, {.share = 0.5}), testing::ElementsAre("MIG-0"));
 }
 
 TEST(Never, WhenCutIntoPartitions) {
@@ -106,6 +170,14 @@ TEST(NotNow, UnwellDevicesMayComeBack) {
   ASSERT_THAT(refusal.blockers, SizeIs(1));
   EXPECT_THAT(refusal.blockers[0].holder, HasSubstr("code 79"));
   EXPECT_EQ(refusal.earliest_s, std::nullopt);
+}
+
+TEST(NotNow, ALostDeviceOfUnknownMemoryMayBeWhatIsWanted) {
+  Inventory inventory = make_gpus(2);
+  inventory.devices[1].memory_bytes = Missing{MissingReason::lost, "fell off the bus"};
+  const Refusal refusal = refused(inventory, {.count = 2, .memory_bytes = 40 * kGiB});
+  EXPECT_FALSE(refusal.never);
+  EXPECT_THAT(refusal.sentence, HasSubstr("is lost: fell off the bus"));
 }
 
 TEST(NotNow, EnoughAreFreeButNotTogether) {

@@ -4,7 +4,7 @@
 
 #include "base/local_time.h"
 #include "base/table.h"
-#include "place/place.h"
+#include "place/answer.h"
 
 namespace remuda::place {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 
 #include "base/text.h"
 #include "place/glob.h"
@@ -47,29 +48,44 @@ bool compare(const WhereNode& node, const WhereNode::Value& has) {
   return ordered(node.op, has, wanted);
 }
 
+/// True, false, or nothing: not known.
+using Truth = std::optional<bool>;
+
 class Test {
  public:
   Test(const Inventory& inventory, const Device& device) : inventory_(inventory), device_(device) {}
 
-  bool holds(const WhereNode& node) {
-    const auto inner = [this](const WhereNode& child) { return holds(child); };
+  Truth holds(const WhereNode& node) {
     switch (node.kind) {
       case Kind::any:
-        return std::ranges::any_of(node.children, inner);
+        return decided_by(true, node.children);
       case Kind::all:
-        return std::ranges::all_of(node.children, inner);
-      case Kind::negation:
-        return !holds(node.children.front());
+        return decided_by(false, node.children);
+      case Kind::negation: {
+        const Truth child = holds(node.children.front());
+        return child ? Truth(!*child) : child;
+      }
       case Kind::comparison:
         return comparison(node);
     }
     return false;
   }
 
-  std::vector<std::string> unknown;
+  std::vector<Where::Unknown> unknown;
 
  private:
-  bool comparison(const WhereNode& node) {
+  /// `decisive` where one of them is; what is not known counts only where none is.
+  Truth decided_by(bool decisive, const std::vector<WhereNode>& nodes) {
+    Truth all = !decisive;
+    for (const WhereNode& node : nodes) {
+      const Truth one = holds(node);
+      if (one == decisive) return decisive;
+      if (!one) all = std::nullopt;
+    }
+    return all;
+  }
+
+  Truth comparison(const WhereNode& node) {
     const Reading<AttributeValue> reading = node.attribute->read(inventory_, device_);
     std::string why = "it is not a version number";
     if (reading.has_value()) {
@@ -77,9 +93,9 @@ class Test {
     } else {
       why = reading.missing().detail;
     }
-    const std::string sentence = fmt::format("{} is not known ({})", node.attribute->name, why);
-    if (std::ranges::find(unknown, sentence) == unknown.end()) unknown.push_back(sentence);
-    return false;
+    if (std::ranges::find(unknown, node.attribute->name, &Where::Unknown::attribute) == unknown.end())
+      unknown.push_back({node.attribute->name, why});
+    return std::nullopt;
   }
 
   const Inventory& inventory_;
@@ -105,8 +121,9 @@ Result<Where> Where::parse(std::string_view text) {
 
 Where::Verdict Where::test(const Inventory& inventory, const Device& device) const {
   Test test(inventory, device);
-  const bool holds = test.holds(*root_);
-  return {holds, std::move(test.unknown)};
+  const Truth holds = test.holds(*root_);
+  if (holds) return {*holds, {}};
+  return {false, std::move(test.unknown)};
 }
 
 bool Where::names(std::string_view attribute) const { return asks_for(*root_, attribute); }

@@ -3,7 +3,11 @@
 //   condition   any of: a || b, a && b, !a, (a), NAME op VALUE, NAME in [VALUE, ...]
 //   op          == != < <= > >= for numbers, amounts and versions; == != =~ for texts, where =~ takes * and ? and no
 //   case VALUE       "text", 'text', 3, 40Gi, 8.0 NAME        one of place/where_attributes.h
-// A subset of CEL, the language of Kubernetes' device selectors, but for =~ and for bare names.
+// A subset of CEL, the language of Kubernetes' device selectors, except for =~ and for names without a prefix.
+//
+// Example:
+//   const Where where = Where::parse("memory >= 40Gi && !(numaNode == 1)").value();
+//   const bool suits = where.test(inventory, inventory.devices[0]).holds;
 #pragma once
 
 #include <memory>
@@ -26,12 +30,15 @@ class Where {
   /// A usage error that names the position of what is wrong, counted from 1.
   static Result<Where> parse(std::string_view text);
 
+  struct Unknown {
+    std::string attribute, why;
+  };
   struct Verdict {
     bool holds = false;
-    std::vector<std::string>
-        unknown;  ///< "numaNode is not known (why)", for each comparison that met a missing reading
+    std::vector<Unknown> unknown;  ///< where it is not known whether it holds: what is missing for that
   };
-  /// A comparison with a missing reading does not hold.
+  /// A comparison with a missing reading is neither true nor false, and neither is what depends on it: `!(memory <
+  /// 40Gi)` does not hold for a device of unknown memory.
   Verdict test(const Inventory& inventory, const Device& device) const;
 
   /// Whether the condition asks for this attribute.

@@ -57,20 +57,38 @@ TEST(Where, BindsAsUsual) {
   EXPECT_TRUE(test("!!(index == 2)").holds);
 }
 
-TEST(Where, AMissingReadingNeverHoldsAndIsTold) {
+MATCHER_P2(IsUnknown, attribute, why, "") { return arg.attribute == attribute && arg.why == why; }
+
+TEST(Where, AMissingReadingNeverHoldsAndIsReported) {
   const auto verdict = test("numaNode == 0 || numaNode != 0");
   EXPECT_FALSE(verdict.holds);
-  EXPECT_THAT(verdict.unknown, ElementsAre("numaNode is not known (not read)"));
+  EXPECT_THAT(verdict.unknown, ElementsAre(IsUnknown("numaNode", "not read")));
   EXPECT_TRUE(test("numaNode == 0 || index == 2").holds);
   EXPECT_THAT(test("index == 2 || numaNode == 0").unknown, IsEmpty());
 }
 
-TEST(Where, AVersionThatIsNoneIsTold) {
+TEST(Where, NotKnownStaysNotKnownWhenNegated) {
+  for (const char* text : {"!(numaNode == 0)", "!(numaNode == 0 && index == 2)", "!!(numaNode in [0, 1])",
+                           "!(numaNode < 4 || index == 5)"}) {
+    EXPECT_FALSE(test(text).holds) << text;
+    EXPECT_THAT(test(text).unknown, ElementsAre(IsUnknown("numaNode", "not read"))) << text;
+  }
+}
+
+TEST(Where, WhatIsKnownDecidesWhereItCan) {
+  for (const char* text : {"numaNode == 0 && index == 5", "!(numaNode == 0 || index == 2)"}) {
+    EXPECT_FALSE(test(text).holds) << text;
+    EXPECT_THAT(test(text).unknown, IsEmpty()) << text;
+  }
+  EXPECT_TRUE(test("!(numaNode == 0 && index == 5)").holds);
+}
+
+TEST(Where, AVersionThatIsNoneIsReported) {
   Inventory inventory = machine();
   inventory.devices.front().compute_capability = "new";
   const auto verdict = Where::parse("cudaComputeCapability > 1").value().test(inventory, inventory.devices.front());
   EXPECT_FALSE(verdict.holds);
-  EXPECT_THAT(verdict.unknown, ElementsAre(HasSubstr("not a version number")));
+  EXPECT_THAT(verdict.unknown, ElementsAre(IsUnknown("cudaComputeCapability", "it is not a version number")));
 }
 
 TEST(Where, NamesThePlaceOfWhatIsWrong) {
@@ -103,6 +121,13 @@ TEST(Where, IsBounded) {
   std::string list = "index in [0";
   for (int i = 0; i < 300; ++i) list += ",1";
   EXPECT_THAT(wrong(list + "]"), HasSubstr("at most 256 values"));
+}
+
+TEST(Where, AsInTheHeader) {
+  Inventory inventory = machine();
+  const Where where = Where::parse("memory >= 40Gi && !(numaNode == 1)").value();
+  const bool suits = where.test(inventory, inventory.devices[0]).holds;
+  EXPECT_FALSE(suits) << "its NUMA node is not known";
 }
 
 TEST(Where, KnowsWhatItAsksFor) {

@@ -87,7 +87,8 @@ void RingTable::fill_first() {
   }
 }
 
-/// The paths to ends in the block were put there by the blocks without them; hands on its own in the same way.
+/// Completes one block. Its paths that end at a device of the block are there already, as each block writes the paths
+/// that go one device further into the larger block; so does this one.
 void RingTable::fill(Mask block) {
   const auto free = static_cast<Rank>(gbps_by_rank_.size() - 1);
   const size_t first = first_of(block);
@@ -107,7 +108,7 @@ void RingTable::fill(Mask block) {
   }
 }
 
-/// Round n makes those right whose last n devices are of the lane.
+/// After round n, the paths are right whose last devices, n at most, are the lane's.
 void RingTable::fill_lane_ends(Rows& paths) const {
   ByteLanes* ends = paths.data() + kInBlock;
   const auto from_block = [&](size_t end) { return reach<kInBlock>(paths.data(), links_[kInBlock + end].data()); };

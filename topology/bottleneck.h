@@ -33,6 +33,11 @@ struct Ring {
 /// Exact. For n devices the constructor takes about n^2 2^n / 4 byte operations, sixteen at once, and 17 2^n bytes: 16
 /// devices 0.3 ms and 1.1 MiB, 8 devices microseconds; after that a subset costs one look-up.
 ///
+/// Example:
+///   const RingTable rings({{0, 50, 10}, {50, 0, 10}, {10, 10, 0}});
+///   const double of_first_two = rings.gbps(0b011);
+///   const double of_all = rings.gbps(0b111);
+///
 /// With path[S][v] = the best bottleneck of a path that begins at the first device of S, visits all of S and ends at v:
 ///   path[S][v] = max over u in S\v of min(path[S\v][u], speed[u][v])
 ///   ring[S] = max over v of min(path[S][v], speed[v][first])

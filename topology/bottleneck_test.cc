@@ -91,6 +91,14 @@ Speeds arbitrary_speeds(size_t n) {
   return speeds;
 }
 
+TEST(RingTable, AsInTheHeader) {
+  const RingTable rings({{0, 50, 10}, {50, 0, 10}, {10, 10, 0}});
+  const double of_first_two = rings.gbps(0b011);
+  const double of_all = rings.gbps(0b111);
+  EXPECT_EQ(of_first_two, 50);
+  EXPECT_EQ(of_all, 10);
+}
+
 TEST(RingTable, ASmallSetHasItsLinkOrNone) {
   Speeds speeds = uniform(3, 25);
   join(speeds, 0, 1, 10);

@@ -36,7 +36,8 @@ inline void join(Inventory& inventory, int a, int b, double gbps) {
 
 inline void join_by(Inventory& inventory, int a, int b, Path path, int nvlinks = 0) {
   Link link{.a = inventory.devices[a].id, .b = inventory.devices[b].id, .path = path};
-  if (nvlinks > 0) link.fabric = Fabric::nvlink, link.fabric_links = nvlinks;
+  link.fabric = nvlinks > 0 ? Fabric::nvlink : Fabric::none;
+  if (nvlinks > 0) link.fabric_links = nvlinks;
   inventory.links.push_back(link);
 }
 

@@ -1,0 +1,37 @@
+// Candidate: a device, and whether it can be taken for a request now, later or never. Internal to place.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "place/held.h"
+#include "place/request.h"
+
+namespace remuda::place {
+
+struct Candidate {
+  enum class State {
+    free,       ///< it can be taken now
+    held,       ///< too much of it is held
+    full,       ///< its memory is in use
+    unwell,     ///< it cannot be used until it is repaired
+    unfit,      ///< it is not what is asked for
+    not_asked,  ///< of a kind the request does not mean, or not among the devices it names
+  };
+  const Device* device = nullptr;
+  State state = State::free;
+  std::string reason;  ///< unless free: half a sentence about the device
+  /// Of an unfit one: what would have to be known of it to say whether it fits ("memory"); empty where it is certain.
+  std::vector<std::string> unknown;
+  double room = 1;        ///< the part of the device that nobody holds; of a partition, at most its part of its GPU
+  bool is_whole = false;  ///< nobody holds any of it, it is well, and it is no partition
+
+  bool can_come() const { return state < State::unfit; }  ///< now or later
+};
+
+/// One for each device of the inventory, which must outlive them; in its order.
+Result<std::vector<Candidate>> find_candidates(const Inventory& inventory, const Request& request,
+                                               std::span<const Held> held);
+
+}  // namespace remuda::place
