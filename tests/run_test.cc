@@ -153,6 +153,37 @@ TEST_F(Run, WaitsForItsTurnAndSaysWhy) {
   EXPECT_THAT(ask("why", {"1"}).out, HasSubstr("was cancelled"));
 }
 
+TEST_F(Run, PlaceCountsWhatIsLeased) {
+  EXPECT_EQ(ask("place", {"-n", "8"}).exit.status, 0);
+  EXPECT_FALSE(folder_.has("state")) << "a question makes no pool";
+  const auto holder = begin({"-n", "7"}, kForever);
+  ASSERT_TRUE(comes("job"));
+  const Finished free = ask("place");
+  EXPECT_EQ(free.exit.status, 0) << free;
+  const Json free_id = parse_json(ask("place", {"--json"}).out, "place").value()["devices"][0];
+  for (const Json& lease : leases()) EXPECT_NE(lease["device"], free_id);
+  const Finished refused = ask("place", {"-n", "2", "--explain"});
+  EXPECT_EQ(refused.exit.status, 4) << refused;
+  EXPECT_THAT(refused.err, HasSubstr("1 of the 8 GPUs that suit is free")) << refused;
+  EXPECT_THAT(refused.out, HasSubstr("(job 1)")) << refused;
+  EXPECT_EQ(ask("place", {"--busy", free.out.substr(0, free.out.find('\n'))}).exit.status, 4);
+  EXPECT_EQ(ask("place", {"-n", "9"}).exit.status, 3);
+  EXPECT_EQ(ask("cancel", {"1"}).exit.status, 0);
+  EXPECT_EQ(holder->finish(kPatience_s).exit.status, 128 + SIGTERM);
+  EXPECT_EQ(ask("place", {"-n", "8"}).exit.status, 0);
+}
+
+TEST_F(Run, PlaceSaysThatThePoolCannotBeRead) {
+  EXPECT_EQ(run({}, "true").exit.status, 0);
+  for (const auto& pool : std::filesystem::directory_iterator(folder_.path("state/remuda/pools")))
+    for (const auto& file : std::filesystem::directory_iterator(pool))
+      if (file.path().extension() == ".db") std::filesystem::resize_file(file, 100);
+  const Finished refused = ask("place");
+  EXPECT_NE(refused.exit.status, 0) << refused;
+  EXPECT_THAT(refused.err, HasSubstr("pool")) << refused;
+  std::filesystem::remove_all(folder_.path("state"));
+}
+
 TEST_F(Run, HandsSignalsOn) {
   const auto program = begin({}, "trap 'echo got; exit 9' USR1; echo $$ >\"$OUT/job\"; while :; do sleep 0.05; done");
   ASSERT_TRUE(comes("job"));

@@ -1,29 +1,35 @@
 #include "place/place.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
+#include <iterator>
 #include <memory>
 
+#include "cli/jobs/pool_machine.h"
 #include "cli/jobs/request_flags.h"
 #include "cli/machine.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
 #include "place/where_attributes.h"
+#include "pool/claim.h"
 #include "share/job_sharing.h"
 
 namespace remuda::cli {
 namespace {
 
 constexpr const char* kPlaceExamples =
-    "Among the sets that will do, the one with the fastest ring is chosen, then like before unlike devices, then one\n"
-    "NUMA node before two, then what keeps linked pairs whole for others. Exit status 3: this machine never can; 4: "
-    "not\n"
-    "now.\n\n"
+    "Free is what no job's lease and no process holds now; nothing is reserved. Of the sets that meet the request, "
+    "the\n"
+    "one with the fastest ring is chosen; of equal ones, the one of like devices, then the one on fewer NUMA nodes, "
+    "then\n"
+    "the one that leaves more linked pairs whole. Exit status 3: this machine never can; 4: not now.\n\n"
     "Examples:\n"
     "  remuda place -n 2                                   the best two GPUs that are free\n"
     "  remuda place -n 4 --mem 24GiB --cap bf16 --explain  and why these\n"
     "  remuda place -n 2 --link nvlink --json              for programs\n"
     "  remuda place --where 'memory >= 40Gi && numaNode == 0'\n"
-    "  remuda place -n 2 --machine saved.json --busy 0,1   on a recorded machine, with two GPUs taken\n"
+    "  remuda place -n 2 --machine saved.json --busy 0,1   on a recorded machine, with two GPUs held\n"
     "A condition compares with == != < <= > >= =~ and in, and joins with && || ! and parentheses. It may ask for:\n";
 
 /// The footer, with the attributes that a condition may ask for.
@@ -41,13 +47,34 @@ struct PlaceFlags {
   bool explain = false, json = false;
 };
 
-Result<std::vector<place::Held>> held(const PlaceFlags& flags, const Inventory& inventory) {
-  std::vector<place::Held> held = place::held_by_processes(inventory);
-  for (const std::string& name : flags.busy) {
-    REMUDA_ASSIGN(const Device* device, inventory.resolve(name));
-    held.push_back({.device = device->id, .holder = "--busy"});
+struct Current {
+  Inventory inventory;
+  std::vector<place::Held> held;
+};
+
+/// The machine, and what leases and processes hold of it. A pool that does not exist yet holds no lease, and is not
+/// made for this.
+Result<Current> read_current(const MachineFlags& machine) {
+  const auto folder = pool::pool_folder(machine.file);
+  std::error_code error;
+  if (!folder || (!std::filesystem::exists(*folder, error) && !error)) {
+    REMUDA_ASSIGN(Inventory inventory, read_machine(machine));
+    std::vector<place::Held> held = place::held_by_processes(inventory);
+    if (machine.file.empty())
+      std::ranges::move(pool::claimed_by_others(folder.value_or(""), inventory), std::back_inserter(held));
+    return Current{std::move(inventory), std::move(held)};
   }
-  return held;
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
+  return Current{caretaker.inventory(), held_now(caretaker, state)};
+}
+
+Result<void> add_busy(const std::vector<std::string>& names, Current& current) {
+  for (const std::string& name : names) {
+    REMUDA_ASSIGN(const Device* device, current.inventory.resolve(name));
+    current.held.push_back({.device = device->id, .holder = "--busy"});
+  }
+  return {};
 }
 
 void add_sharing_note(const Inventory& inventory, const place::Request& request, const MachineFlags& machine,
@@ -78,11 +105,11 @@ Result<int> print(const PlaceFlags& flags, const place::Refusal& refusal) {
 
 Result<int> place(const PlaceFlags& flags) {
   REMUDA_ASSIGN(const place::Request request, make_request(flags.request));
-  REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
-  REMUDA_ASSIGN(const std::vector<place::Held> taken, held(flags, inventory));
-  REMUDA_ASSIGN(place::Answer answer, place(place::Layout(inventory), request, taken));
+  REMUDA_ASSIGN(Current current, read_current(flags.machine));
+  REMUDA_TRY(add_busy(flags.busy, current));
+  REMUDA_ASSIGN(place::Answer answer, place(place::Layout(current.inventory), request, current.held));
   if (auto* placement = std::get_if<place::Placement>(&answer))
-    add_sharing_note(inventory, request, flags.machine, *placement);
+    add_sharing_note(current.inventory, request, flags.machine, *placement);
   return std::visit([&](const auto& outcome) { return print(flags, outcome); }, answer);
 }
 
@@ -94,9 +121,8 @@ void add_place(Program& program) {
       program.add("place", "Show which devices a job would get, and why", [flags] { return place(*flags); });
   add_request_options(command, flags->request);
   add_machine_options(command, flags->machine);
-  command.add_option("--busy", flags->busy, "Count these as taken too")
+  command.add_option("--busy", flags->busy, "Count these as held too")
       ->type_name("DEVICE")
-      ->type_name("DEVICES")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_flag("--json", flags->json, "Print the answer as JSON, which explains itself");

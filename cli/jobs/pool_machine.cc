@@ -1,9 +1,11 @@
 #include "cli/jobs/pool_machine.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <fmt/format.h>
+#include <iterator>
 #include <memory>
 
 #include "pool/shared_pool.h"
@@ -37,6 +39,12 @@ std::string devices_text(const pool::PoolState& state, int64_t job, const Invent
   for (const pool::Lease& lease : state.leases)
     if (lease.job == job) text += (text.empty() ? "" : ", ") + label_of(inventory, lease.device);
   return text;
+}
+
+std::vector<place::Held> held_now(const run::Caretaker& caretaker, const pool::PoolState& state) {
+  std::vector<place::Held> held = held_by_leases(state);
+  std::ranges::move(caretaker.held_without_lease(state), std::back_inserter(held));
+  return held;
 }
 
 std::optional<double> parse_duration(const std::string& text) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/machine.h"
 #include "run/caretaker.h"
@@ -23,6 +24,10 @@ void note_pool_obstacle(const MachineFlags& flags);
 std::string label_of(const Inventory& inventory, const std::string& id);
 /// "gpu:0, gpu:3": what the job holds.
 std::string devices_text(const pool::PoolState& state, int64_t job, const Inventory& inventory);
+
+/// What is held of the machine: by the leases of `state`, by jobs of other pools, and by processes that hold no
+/// lease.
+std::vector<place::Held> held_now(const run::Caretaker& caretaker, const pool::PoolState& state);
 
 /// "90", "90s", "15m", "2h", "1.5d" in seconds; nothing for anything else, and for what is not above 0.
 std::optional<double> parse_duration(const std::string& text);

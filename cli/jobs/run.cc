@@ -114,9 +114,8 @@ Result<run::RunSpec> make_spec(const RunFlags& flags) {
 Result<int> try_only(const run::RunSpec& spec, const MachineFlags& machine) {
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
-  std::vector<place::Held> held = held_by_leases(state);
-  std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
-  REMUDA_ASSIGN(place::Answer answer, place::place(place::Layout(caretaker.inventory()), spec.job.request, held));
+  REMUDA_ASSIGN(place::Answer answer,
+                place::place(place::Layout(caretaker.inventory()), spec.job.request, held_now(caretaker, state)));
   if (auto* placement = std::get_if<place::Placement>(&answer)) {
     std::string sharing = share::expected_sharing(caretaker.inventory(), placement->devices, spec.job.request.share,
                                                   spec.parts_devices(), machine.file.empty());

@@ -16,9 +16,8 @@ namespace {
 Result<std::string> waiting_text(run::Caretaker& caretaker, const pool::PoolState& state, const pool::Job& job) {
   const std::string so_long = duration_text(wall_s() - job.submitted_s);
   std::string text = fmt::format("Job {} has waited for {}: {}\n", name_of(job), so_long, job.why);
-  std::vector<place::Held> held = held_by_leases(state);
-  std::ranges::copy(caretaker.held_without_lease(state), std::back_inserter(held));
-  REMUDA_ASSIGN(const place::Answer answer, place::place(place::Layout(caretaker.inventory()), job.request, held));
+  REMUDA_ASSIGN(const place::Answer answer,
+                place::place(place::Layout(caretaker.inventory()), job.request, held_now(caretaker, state)));
   if (const auto* refusal = std::get_if<place::Refusal>(&answer)) text += refusal_text(*refusal);
   auto waiting = waiting_jobs(state, {}, wall_s());
   std::erase_if(waiting, [](const pool::Job* one) { return is_array(*one); });
