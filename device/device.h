@@ -94,7 +94,7 @@ struct Status {
     visit("ecc_uncorrected", self.ecc_uncorrected, "memory errors not corrected since the driver was loaded");
     visit("remapped_rows", self.remapped_rows, "memory rows replaced by spare ones over the card's life");
     visit("remap_pending", self.remap_pending, "a row is to be replaced at the next reset");
-    visit("remap_failed", self.remap_failed, "a row could not be replaced: the card wants service");
+    visit("remap_failed", self.remap_failed, "a row could not be replaced: the card needs repair");
     visit("pcie_generation", self.pcie_generation, "PCIe generation now; idle GPUs lower it");
     visit("pcie_width", self.pcie_width, "PCIe lanes now");
     visit("xid", self.xid, "the driver's code of the last fatal error seen while watching; 0 = none");
@@ -136,7 +136,7 @@ struct Device {
           "position among the devices of its kind, in the order of PCI addresses; may change with hardware and driver",
           kRequired);
     visit("vendor", self.vendor, "who made it");
-    visit("model", self.model, "its name, as the driver tells it");
+    visit("model", self.model, "its name, as the driver reports it");
     visit("parent", self.parent, "of a partition: the id of its GPU");
     visit("profile", self.profile, "of a partition: its size as the driver names it, 3g.20gb");
     visit("uuid", self.uuid, "the driver's UUID");

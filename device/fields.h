@@ -1,7 +1,7 @@
 // Writing and reading structs as JSON by their field lists: what each fields() of device.h and inventory.h is for.
 //
-// A field that is empty (a reading nobody took, no text, no entries) is left out unless it is required; an absent field
-// keeps its default. Internal to device and to stores of its structs.
+// A field that is empty (a reading that was not taken, no text, no entries) is left out unless it is required; an
+// absent field keeps its default. Internal to device and to stores of its structs.
 #pragma once
 
 #include <cmath>

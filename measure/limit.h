@@ -1,4 +1,4 @@
-// Limit: what a bus can carry at best, beside which a measured figure is told. Pure.
+// Limit: what a bus can carry at best, to compare a measured figure with. Pure.
 #pragma once
 
 #include <optional>

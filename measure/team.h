@@ -28,7 +28,7 @@ class Team {
   std::vector<std::thread> threads_;
 };
 
-/// Where thread `index` of `count` begins in `bytes` bytes; whole cache lines but for the end.
+/// Where thread `index` of `count` begins in `bytes` bytes; whole cache lines, except at the end.
 size_t part_begin(size_t bytes, size_t index, size_t count);
 
 }  // namespace remuda::measure

@@ -47,7 +47,7 @@ std::optional<std::string> own_ailment(const Device& device) {
   const Status& status = device.status;
   if (const int code = status.xid.value_or(0); code != 0 && !is_harmless_error(code))
     return fmt::format("had a fatal error, the driver's code {}", code);
-  if (status.remap_failed.value_or(false)) return "could not replace a faulty memory row and wants service";
+  if (status.remap_failed.value_or(false)) return "could not replace a faulty memory row and needs repair";
   if (status.remap_pending.value_or(false)) return "must be reset to replace a faulty memory row";
   return std::nullopt;
 }

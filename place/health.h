@@ -8,14 +8,14 @@
 
 namespace remuda::place {
 
-/// Why nothing may be placed on `device` until it is mended, as half a sentence ("is lost: ..."); nothing when it is
+/// Why nothing may be placed on `device` until it is repaired, as half a sentence ("is lost: ..."); nothing when it is
 /// well. A partition is as well as its GPU.
 std::optional<std::string> ailment(const Inventory& inventory, const Device& device);
 
 /// Whether it is lost, and not even its model is known: once it is back it may be anything.
 bool is_unknown(const Device& device);
 
-/// Whether a driver's fatal error code tells of the program's fault and leaves the device well.
+/// Whether a driver's fatal error code is the fault of a program and leaves the device usable.
 bool is_harmless_error(int code);
 
 }  // namespace remuda::place

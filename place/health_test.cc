@@ -53,7 +53,7 @@ TEST(Health, ALostDeviceOfNoModelIsUnknown) {
 
 TEST(Health, MemoryThatWaitsForRepairIsOut) {
   EXPECT_THAT(ailment_of([](Device& gpu) { gpu.status.remap_pending = true; }), Optional(HasSubstr("reset")));
-  EXPECT_THAT(ailment_of([](Device& gpu) { gpu.status.remap_failed = true; }), Optional(HasSubstr("service")));
+  EXPECT_THAT(ailment_of([](Device& gpu) { gpu.status.remap_failed = true; }), Optional(HasSubstr("repair")));
 }
 
 TEST(Health, APartitionIsAsWellAsItsGpu) {

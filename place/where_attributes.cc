@@ -50,7 +50,7 @@ using enum AttributeType;
 constexpr Attribute kAttributes[] = {
     {"type", text, "gpu, mig (a partition of a GPU) or cpu", type},
     {"uuid", text, "the driver's UUID", device<&Device::uuid>},
-    {"productName", text, "its name, as the driver tells it", model},
+    {"productName", text, "its name, as the driver reports it", model},
     {"architecture", text, "name of the chip's generation or target", device<&Device::architecture>},
     {"cudaComputeCapability", version, "compute capability, 8.0", device<&Device::compute_capability>},
     {"driverVersion", version, "version of its driver", driver<&Driver::version>},

@@ -24,7 +24,7 @@ Machine machine_of(const Matrix& matrix, const char* vendor);
 /// fabric and weight. False for a word that is none of those, which then is the link's label.
 bool read_link_word(std::string_view word, Link& link);
 
-/// Adds a link for each pair of which the matrix says something, and notes words nobody knows and pairs of which it
+/// Adds a link for each pair of which the matrix says something, and notes unknown words and pairs of which it
 /// says one thing in one direction and another in the other: their path stays missing. `otherwise` is the fabric of two
 /// devices whose word names none: Fabric::none where the source lists all direct links.
 void add_links(const Matrix& matrix, const Reading<Fabric>& otherwise, Machine& machine);

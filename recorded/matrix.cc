@@ -125,7 +125,8 @@ std::vector<std::string> align_tabs(std::vector<std::string> fields, size_t colu
   return fields;
 }
 
-/// Fields between blanks: as many as columns, or each just below its title; otherwise nobody knows which is which.
+/// Fields between blanks: as many as columns, or each just below its title; otherwise it cannot be known which is
+/// which.
 std::vector<std::string> align_blanks(const std::vector<Field>& fields, const std::vector<size_t>& columns_at) {
   std::vector<std::string> aligned(columns_at.size());
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -252,7 +253,7 @@ Result<std::vector<Matrix>> read_matrices(const Text& text) {
   return matrices;
 }
 
-PairWords pair_words(const Matrix& matrix, size_t a, size_t b) {
+Said said(const Matrix& matrix, size_t a, size_t b) {
   const auto cell = [&](size_t row, size_t column) -> std::string {
     const auto& cells = matrix.rows[row].cells;
     if (column >= cells.size()) return "";

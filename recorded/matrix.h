@@ -46,13 +46,13 @@ struct Matrix {
 /// diagonal is not where it must be are not used: their cells have moved.
 Result<std::vector<Matrix>> read_matrices(const Text& text);
 
-/// The words that a matrix has for a pair.
-struct PairWords {
+/// What a matrix says of a pair.
+struct Said {
   std::string word;      ///< empty: nothing
   std::string backward;  ///< the word in the other direction, where that is another one
 };
-/// Looks in both directions: a word that stands in one of the two cells is the pair's. SOC is given as SYS.
-PairWords pair_words(const Matrix& matrix, size_t a, size_t b);
+/// In either direction: a word that stands in one of the two cells is the pair's. SOC is given as SYS.
+Said said(const Matrix& matrix, size_t a, size_t b);
 
 /// GPU0, GPU12.
 bool is_gpu_name(std::string_view name);

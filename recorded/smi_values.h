@@ -1,8 +1,8 @@
 // Values of `nvidia-smi -q -x`: "40960 MiB", "Enabled", "N/A", "[GPU is lost]". Pure.
 //
 // Each function takes the first of several places that is there, as the places moved over the years. An absent place is
-// a reading nobody took; a place without a value says why: lost (GPU is lost, Unknown Error), denied (Insufficient
-// Permissions), else unsupported.
+// a reading that was not taken; a place without a value says why: lost (GPU is lost, Unknown Error), denied
+// (Insufficient Permissions), else unsupported.
 #pragma once
 
 #include <cstdint>

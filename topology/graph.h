@@ -1,8 +1,8 @@
 // The machine as one graph: a tree of NUMA nodes, host bridges and PCIe switches over GPUs, network cards and CPU
 // devices, and the direct links between GPUs across it.
 //
-// Sources tell how near two devices are, not what stands between them; the tree is the smallest that explains it: what
-// is joined by PIX hangs on one switch, by PXB on one switch of switches, by PHB on one host bridge.
+// Sources report how near two devices are, not what stands between them; the tree is the smallest that explains it:
+// what is joined by PIX hangs on one switch, by PXB on one switch of switches, by PHB on one host bridge.
 #pragma once
 
 #include <optional>
