@@ -45,6 +45,7 @@ struct Variable {
   X(connect_timeout, "REMUDA_CONNECT_TIMEOUT", "seconds ranks wait for each other at the start; 60 unless set") \
   X(openblas_num_threads, "OPENBLAS_NUM_THREADS", "threads of OpenBLAS; 1 in workers") \
   X(openblas_coretype, "OPENBLAS_CORETYPE", "OpenBLAS kernels; chosen from the CPU unless set") \
+  X(aten_cpu_capability, "ATEN_CPU_CAPABILITY", "libtorch's CPU kernels: default, avx2 or avx512; the CPU's best unless set") \
   X(home, "HOME", "the user's folder") \
   X(state_home, "XDG_STATE_HOME", "where pools and figures are kept; ~/.local/state unless set") \
   X(tmpdir, "TMPDIR", "where scratch files go; /tmp unless set") \

@@ -6,7 +6,7 @@
 
 #include "bench/pair.h"
 #include "bench/repeat.h"
-#include "measure/ping_pong.h"
+#include "measure/core_latency.h"
 
 #if defined(__x86_64__)
 #define VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
@@ -18,10 +18,10 @@ namespace remuda::bench {
 namespace {
 
 constexpr double kSecondsPerSize = 0.4;
-constexpr double kPingPong_s = 0.02;
+constexpr double kSecondsOfLatency = 0.02;
 
 struct Shared {
-  measure::PingPongMessage message;
+  measure::SharedTurn turn;
   alignas(128) std::atomic<int> came;
   alignas(128) std::atomic<int> times;
 };
@@ -62,7 +62,7 @@ Result<std::vector<Limit>> measure_limits(std::span<const size_t> sizes) {
   auto values = run_pair([&](int rank) -> Result<std::vector<double>> {
     int meetings = 0;
     meet(shared, meetings);
-    REMUDA_ASSIGN(const double hop_s, measure::ping_pong_s(shared.message, rank, kPingPong_s));
+    REMUDA_ASSIGN(const double hop_s, measure::core_latency_s(shared.turn, rank, kSecondsOfLatency));
     std::vector<double> seconds{hop_s};
     for (const size_t bytes : sizes) seconds.push_back(measure_scale(shared, rank, bytes, meetings));
     return seconds;

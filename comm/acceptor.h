@@ -1,7 +1,8 @@
-// Acceptor: lets in those who know the job's secret.
+// Acceptor: lets in the connections whose other end knows the job's secret.
 //
-// Strangers (a port scanner, an HTTP client, half a message and then silence) are dropped and cost nobody else any
-// time: all handshakes go on side by side, each with a deadline of its own.
+// All handshakes go on side by side, each with a deadline of its own. A connection that is not a rank's (a port
+// scanner, an HTTP client, half a message and then silence) is dropped at its first wrong byte, when its time is over,
+// or when its place is needed: idle connections do not hold up the ranks, however many they are.
 #pragma once
 
 #include <optional>
@@ -13,42 +14,59 @@
 
 namespace remuda::comm {
 
-/// One who proved to know the secret and now waits for a verdict.
-struct Visitor {
+/// A connection whose other end has proved to know the secret and waits for a verdict.
+struct Candidate {
   Fd fd;
-  Reception reception;
+  AcceptorHandshake handshake;
   std::string address;
-  const Greeting& greeting() const { return reception.visitor(); }
+  const Greeting& greeting() const { return handshake.connector(); }
+};
+
+struct AcceptorLimits {
+  double handshake_s = 3;  ///< a rank needs milliseconds
+  size_t pending = 1024;   ///< handshakes at a time; fewer where the system grants fewer descriptors
+  double silence_s = 0.2;  ///< when all places are taken: how long one without a hello keeps its own
 };
 
 class Acceptor {
  public:
-  /// `self` outlives the acceptor and its visitors.
-  Acceptor(Fd listener, const Identity& self);
-  /// The next visitor; nothing when none came before the deadline.
-  Result<std::optional<Visitor>> next(double deadline_s);
-  /// Why the last stranger was dropped, with its address; empty when none was.
+  /// `self` outlives the acceptor and its candidates.
+  Acceptor(Fd listener, const Identity& self, AcceptorLimits limits = {});
+  /// The next candidate; nothing when none came before the deadline.
+  Result<std::optional<Candidate>> next(double deadline_s);
+  /// Why a connection was dropped, with its address: the last one that sent a hello, or else the last; empty when none
+  /// was.
   const std::string& last_refusal() const { return last_refusal_; }
 
  private:
   struct Pending {
-    Visitor visitor;
+    Candidate candidate;
+    double since_s = 0;
     Greeting::Bytes bytes{};
     size_t got = 0;
-    bool challenged = false;
-    double deadline_s = 0;
+    bool challenged = false;  // sent a hello and was answered
+    bool readable = false;    // there is something to read
   };
   enum class Progress { waiting, proven, dropped };
 
-  void welcome_waiting();
+  Result<void> accept_all();
+  bool is_full() const { return pending_.size() >= limits_.pending; }
+  std::vector<Pending>::iterator longest_silent();
+  double room_s();
+  bool make_room();
   Progress advance(Pending& pending);
-  Progress hear(Pending& pending);
+  Progress read(Pending& pending);
+  Progress answer(Pending& pending);
   Progress drop(const Pending& pending, const std::string& why);
+  std::optional<Candidate> advance_all();
+  Result<void> wait(double deadline_s);
 
   Fd listener_;
   const Identity* self_;
-  std::vector<Pending> pending_;
+  AcceptorLimits limits_;
+  std::vector<Pending> pending_;  // in the order in which they came
   std::string last_refusal_;
+  bool refused_a_hello_ = false;
 };
 
 }  // namespace remuda::comm

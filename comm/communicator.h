@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/result.h"
+#include "comm/terms.h"
 
 namespace remuda::comm {
 
@@ -55,15 +56,16 @@ struct ConnectOptions {
   std::string bind_address = "127.0.0.1";  ///< where this rank listens for ranks above it
   Fd listener;                             ///< rank 0 only: the master socket, when it is bound already
   std::string secret;                      ///< both ends of each connection prove that they know it (HMAC-SHA256)
+  Terms terms;                             ///< what all ranks must have in common; see terms.h
   enum class Transport { automatic, shared_memory, tcp } transport = Transport::automatic;
   double timeout_s = 300;  ///< longest wait for a peer in one call
   double connect_timeout_s = 60;
 };
 
-/// Meets the other ranks of the job and returns the communicator they share. `automatic` takes shared memory when all
-/// ranks can reach rank 0's memory, TCP otherwise; all ranks must ask for the same. A wrong secret, a rank that is
-/// there twice, and a different world size are errors that name the address and the ranks. One rank alone needs no
-/// secret.
+/// Connects to the other ranks of the job and returns the communicator they share. `automatic` takes shared memory when
+/// all ranks can reach rank 0's memory, TCP otherwise; all ranks must ask for the same. A wrong secret, a rank that is
+/// there twice, a different world size and different terms are errors that name the address and the ranks. One rank
+/// alone needs no secret.
 Result<std::unique_ptr<Communicator>> connect(ConnectOptions options);
 
 }  // namespace remuda::comm

@@ -1,4 +1,5 @@
-// What every transport must do: one suite, run for each transport and 1 to 4 ranks.
+// What every transport must do: one suite, run for each transport and 1 to 4 ranks; the part of it that may depend on
+// the number of ranks also for 8 and 16.
 
 #include "comm/communicator.h"
 
@@ -76,9 +77,9 @@ class CommunicatorSuite : public testing::TestWithParam<Setup> {
     run_ranks(ranks(), GetParam().transport, body, timeout_s);
   }
   template <typename T>
-  void sums_in_rank_order() {
+  void sums_in_rank_order(const std::vector<size_t>& counts = {0, 1, 7, 16, 33, 4097, 100003}) {
     run([&](Communicator& communicator) {
-      for (const size_t count : {0, 1, 7, 16, 33, 4097, 100003}) {
+      for (const size_t count : counts) {
         const std::span<T> values = allocate<T>(communicator, count);
         std::ranges::copy(values_of<T>(communicator.rank(), count), values.begin());
         expect_ok(communicator.all_reduce(values, static_cast<uint32_t>(count)));
@@ -87,10 +88,50 @@ class CommunicatorSuite : public testing::TestWithParam<Setup> {
       }
     });
   }
+  void broadcasts_from_each_root(const std::vector<size_t>& counts) {
+    run([&](Communicator& communicator) {
+      for (const size_t count : counts) {
+        for (int root = 0; root < ranks(); ++root) {
+          std::vector<float> values = values_of<float>(communicator.rank(), count);
+          expect_ok(communicator.broadcast(std::as_writable_bytes(std::span(values)), root, 5));
+          EXPECT_TRUE(same_bits<float>(values, values_of<float>(root, count)));
+        }
+      }
+    });
+  }
+  void gathers_in_rank_order(const std::vector<size_t>& counts) {
+    run([&](Communicator& communicator) {
+      for (const size_t count : counts) {
+        const std::vector<float> mine = values_of<float>(communicator.rank(), count);
+        std::vector<float> all(count * ranks()), expected;
+        for (int rank = 0; rank < ranks(); ++rank)
+          std::ranges::copy(values_of<float>(rank, count), std::back_inserter(expected));
+        expect_ok(communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), 0));
+        EXPECT_TRUE(same_bits<float>(all, expected));
+      }
+    });
+  }
+  void expect_leaver_named();
+  void waits_for_all(int rounds) {
+    std::atomic<int> came = 0;
+    run([&](Communicator& communicator) {
+      for (int round = 1; round <= rounds; ++round) {
+        ++came;
+        expect_ok(communicator.barrier(0));
+        EXPECT_GE(came, round * ranks());
+        expect_ok(communicator.barrier(1));
+        EXPECT_LE(came, (round + 1) * ranks());
+      }
+    });
+  }
 };
 
 // With one rank there is nobody to disagree with or to lose.
 class CompanySuite : public CommunicatorSuite {};
+// More ranks than cores, and more than some chunks have cache lines.
+class ManyRanksSuite : public CommunicatorSuite {};
+// One who fails, one who sees it and one who learns of it.
+class ThreeRanksSuite : public CommunicatorSuite {};
 
 TEST_P(CommunicatorSuite, KnowsItself) {
   run([&](Communicator& communicator) {
@@ -140,42 +181,9 @@ TEST_P(CommunicatorSuite, AllocatesZeroedAlignedMemory) {
   });
 }
 
-TEST_P(CommunicatorSuite, BroadcastsFromEachRoot) {
-  run([&](Communicator& communicator) {
-    for (const size_t count : {0, 1, 1001, 200003}) {
-      for (int root = 0; root < ranks(); ++root) {
-        std::vector<float> values = values_of<float>(communicator.rank(), count);
-        expect_ok(communicator.broadcast(std::as_writable_bytes(std::span(values)), root, 5));
-        EXPECT_TRUE(same_bits<float>(values, values_of<float>(root, count)));
-      }
-    }
-  });
-}
-
-TEST_P(CommunicatorSuite, GathersInRankOrder) {
-  run([&](Communicator& communicator) {
-    for (const size_t count : {0, 1, 1001, 100003}) {
-      const std::vector<float> mine = values_of<float>(communicator.rank(), count);
-      std::vector<float> all(count * ranks()), expected;
-      for (int rank = 0; rank < ranks(); ++rank)
-        std::ranges::copy(values_of<float>(rank, count), std::back_inserter(expected));
-      expect_ok(communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), 0));
-      EXPECT_TRUE(same_bits<float>(all, expected));
-    }
-  });
-}
-
-TEST_P(CommunicatorSuite, BarrierLetsNobodyThroughBeforeAllCame) {
-  std::atomic<int> came = 0;
-  run([&](Communicator& communicator) {
-    for (int round = 1; round <= 100; ++round) {
-      ++came;
-      expect_ok(communicator.barrier(0));
-      EXPECT_GE(came, round * ranks());
-      expect_ok(communicator.barrier(1));
-    }
-  });
-}
+TEST_P(CommunicatorSuite, BroadcastsFromEachRoot) { broadcasts_from_each_root({0, 1, 1001, 200003}); }
+TEST_P(CommunicatorSuite, GathersInRankOrder) { gathers_in_rank_order({0, 1, 1001, 100003}); }
+TEST_P(CommunicatorSuite, BarrierLetsNobodyThroughBeforeAllCame) { waits_for_all(100); }
 
 TEST_P(CommunicatorSuite, SurvivesALongMixOfCalls) {
   run([&](Communicator& communicator) {
@@ -200,6 +208,14 @@ std::vector<Setup> setups(int from) {
     for (int ranks = from; ranks <= 4; ++ranks) all.push_back({transport, ranks});
   return all;
 }
+
+TEST_P(ManyRanksSuite, AllReduceAddsInRankOrder) {
+  sums_in_rank_order<float>({1, 15, 16 * 7, 4097});
+  sums_in_rank_order<double>({1, 8 * 9, 4097});
+}
+TEST_P(ManyRanksSuite, BroadcastsFromEachRoot) { broadcasts_from_each_root({1, 40001}); }
+TEST_P(ManyRanksSuite, GathersInRankOrder) { gathers_in_rank_order({1, 40001}); }
+TEST_P(ManyRanksSuite, BarrierLetsNobodyThroughBeforeAllCame) { waits_for_all(10); }
 
 // Each rank's error, by rank; a rank without one fails the test.
 using Errors = std::map<int, Error>;
@@ -271,7 +287,17 @@ TEST_P(CompanySuite, RanksThatReduceDifferentPlacesAreBothNamed) {
   for (const auto& [rank, error] : collected.errors()) EXPECT_THAT(error.message, HasSubstr("at offset 400"));
 }
 
-TEST_P(CompanySuite, ARankThatLeavesIsNamedByAllOthers) {
+TEST_P(CompanySuite, RanksThatReduceDifferentAllocationsAreBothNamed) {
+  Collected collected;
+  run([&](Communicator& communicator) {
+    const auto first = allocate<float>(communicator, 100), second = allocate<float>(communicator, 100);
+    collected.add(communicator, communicator.all_reduce(communicator.rank() == 0 ? first : second, 0));
+  });
+  ASSERT_EQ(collected.errors().size(), static_cast<size_t>(ranks()));
+  for (const auto& [rank, error] : collected.errors()) EXPECT_THAT(error.message, HasSubstr("400 bytes at offset"));
+}
+
+void CommunicatorSuite::expect_leaver_named() {
   Collected collected;
   const int leaver = ranks() - 1;
   run([&](Communicator& communicator) {
@@ -288,6 +314,9 @@ TEST_P(CompanySuite, ARankThatLeavesIsNamedByAllOthers) {
     EXPECT_THAT(error.message, HasSubstr(fmt::format("rank {} went away", leaver)));
   }
 }
+
+TEST_P(CompanySuite, ARankThatLeavesIsNamedByAllOthers) { expect_leaver_named(); }
+TEST_P(ManyRanksSuite, ARankThatLeavesIsNamedByAllOthers) { expect_leaver_named(); }
 
 TEST_P(CompanySuite, ASilentRankIsNamedWhenTimeIsUp) {
   Collected collected;
@@ -306,10 +335,42 @@ TEST_P(CompanySuite, ASilentRankIsNamedWhenTimeIsUp) {
   for (const auto& [rank, error] : collected.errors()) {
     EXPECT_EQ(error.kind, ErrorKind::lost_peer);
     EXPECT_EQ(error.peer, 0);
-    EXPECT_THAT(error.message, AnyOf(HasSubstr("rank 0 did not"), HasSubstr("rank 0 went away in call #2, says")));
+    EXPECT_THAT(error.message, AnyOf(HasSubstr("rank 0 did not"), HasSubstr("rank 0 went away in call #2, as rank ")));
   }
 }
 
+/// Rank 0 loses its patience with the last rank long before the others would: they learn from it which rank is lost.
+TEST_P(ThreeRanksSuite, TheRankThatGivesUpFirstReportsTheLostOneToAll) {
+  Collected collected;
+  const int silent = ranks() - 1;
+  std::promise<void> over;
+  std::shared_future<void> all_gave_up = over.get_future().share();
+  std::atomic<int> gave_up = 0;
+  const auto body = [&](Communicator& communicator) {
+    expect_ok(communicator.barrier(0));
+    if (communicator.rank() == silent) return all_gave_up.wait();
+    collected.add(communicator, communicator.barrier(1));
+    if (++gave_up == silent) over.set_value();
+  };
+  run_ranks(ranks(), GetParam().transport, body, 600, [](ConnectOptions& options) {
+    if (options.rank == 0) options.timeout_s = 5;
+  });
+  ASSERT_EQ(collected.errors().size(), static_cast<size_t>(silent));
+  for (const auto& [rank, error] : collected.errors()) {
+    EXPECT_EQ(error.kind, ErrorKind::lost_peer);
+    EXPECT_EQ(error.peer, silent) << error.message;
+    if (rank == 0) continue;
+    EXPECT_THAT(error.message, HasSubstr(fmt::format("rank {} went away in call #2, as rank ", silent)));
+  }
+}
+
+const Setup kManyRanks[] = {
+    {Transport::tcp, 8}, {Transport::tcp, 16}, {Transport::shared_memory, 8}, {Transport::shared_memory, 16}};
+
+const Setup kThreeRanks[] = {{Transport::tcp, 3}, {Transport::shared_memory, 3}};
+
+INSTANTIATE_TEST_SUITE_P(Transports, ThreeRanksSuite, testing::ValuesIn(kThreeRanks), setup_name);
+INSTANTIATE_TEST_SUITE_P(Transports, ManyRanksSuite, testing::ValuesIn(kManyRanks), setup_name);
 INSTANTIATE_TEST_SUITE_P(Transports, CommunicatorSuite, testing::ValuesIn(setups(1)), setup_name);
 INSTANTIATE_TEST_SUITE_P(Transports, CompanySuite, testing::ValuesIn(setups(2)), setup_name);
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/env.h"
 #include "comm/communicator.h"
 #include "comm/handshake.h"
 #include "comm/rendezvous.h"
@@ -18,7 +19,8 @@ Result<void> check(const ConnectOptions& options) {
   if (options.rank < 0 || options.rank >= options.size)
     return usage_error(fmt::format("rank {} is not one of a job of {} ranks", options.rank, options.size));
   if (options.size > 1 && options.secret.empty())
-    return usage_error("the job has no secret; set REMUDA_SECRET to the same random text for all ranks");
+    return usage_error(
+        fmt::format("the job has no secret; set {} to the same random text for all ranks", env::secret.name));
   return {};
 }
 
@@ -48,7 +50,7 @@ Result<void> agree_on_transport(const Mesh& mesh, Transport mine, double deadlin
 
 Result<std::unique_ptr<Communicator>> connect(ConnectOptions options) {
   REMUDA_TRY(check(options));
-  REMUDA_ASSIGN(Mesh mesh, options.size == 1 ? Result<Mesh>(alone()) : meet(options));
+  REMUDA_ASSIGN(Mesh mesh, options.size == 1 ? Result<Mesh>(alone()) : connect_mesh(options));
   REMUDA_TRY(agree_on_transport(mesh, options.transport, deadline_after(options.connect_timeout_s)));
   if (options.transport != Transport::tcp) {
     auto shared = shm::make(mesh, options.connect_timeout_s, options.timeout_s);

@@ -1,5 +1,6 @@
 #include "comm/handshake.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
 #include <openssl/crypto.h>
@@ -9,14 +10,16 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/env.h"
 #include "comm/wire.h"
 
 namespace remuda::comm {
 namespace {
 
 constexpr std::string_view kMagic{"remuda\r\n", 8};
-constexpr uint32_t kVersion = 1;
-constexpr size_t kSignedBytes = 64;  // all but the MAC
+constexpr uint32_t kVersion = 2;
+constexpr size_t kSignedBytes = 96;  // all but the MAC
+constexpr double kTermsWaitS = 5;    // for the other end's terms, once they are known to differ
 
 using Mac = std::array<std::byte, 32>;
 
@@ -61,13 +64,31 @@ Result<Greeting> receive(int fd, Greeting::Step step, double deadline_s, const s
   return greeting;
 }
 
-Result<void> obey(const Greeting& verdict, const Identity& self, const Greeting& acceptor, const std::string& address) {
-  if (acceptor.size != static_cast<uint32_t>(self.size) || verdict.verdict == Greeting::Verdict::other_size)
-    return usage_error(fmt::format("rank {} was started for a job of {} ranks, rank {} at {} for {}", self.rank,
-                                   self.size, acceptor.rank, address, acceptor.size));
+Greeting greeting_of(const Identity& self, Greeting::Step step, LinkRole role) {
+  Greeting greeting{.step = step,
+                    .role = role,
+                    .rank = static_cast<uint32_t>(self.rank),
+                    .size = static_cast<uint32_t>(self.size),
+                    .terms = digest_of(self.terms)};
+  fill_random(greeting.nonce);
+  return greeting;
+}
+
+Result<void> check_size(const Greeting& verdict, const Identity& self, const Greeting& acceptor,
+                        const std::string& address) {
+  if (verdict.verdict != Greeting::Verdict::other_size && acceptor.size == static_cast<uint32_t>(self.size)) return {};
+  return usage_error(fmt::format("rank {} was started for a job of {} ranks, rank {} at {} for {}", self.rank,
+                                 self.size, acceptor.rank, address, acceptor.size));
+}
+
+Result<void> check_verdict(int fd, const Greeting& verdict, const Identity& self, const Greeting& acceptor,
+                           const std::string& address) {
+  REMUDA_TRY(check_size(verdict, self, acceptor, address));
   if (verdict.verdict == Greeting::Verdict::duplicate)
-    return usage_error(
-        fmt::format("rank {} is there twice: rank {} at {} knows another one", self.rank, acceptor.rank, address));
+    return usage_error(fmt::format("rank {} is there twice: rank {} at {} is connected to another one", self.rank,
+                                   acceptor.rank, address));
+  if (verdict.verdict == Greeting::Verdict::other_terms || acceptor.terms != digest_of(self.terms))
+    return tl::unexpected(other_terms(fd, self, false, acceptor.rank, address));
   return {};
 }
 
@@ -83,34 +104,42 @@ Greeting::Bytes encode(const Greeting& greeting) {
   put(&bytes[24], greeting.size);
   put(&bytes[28], static_cast<uint32_t>(greeting.verdict));
   std::memcpy(&bytes[32], greeting.nonce.data(), greeting.nonce.size());
-  std::memcpy(&bytes[64], greeting.mac.data(), greeting.mac.size());
+  std::memcpy(&bytes[64], greeting.terms.data(), greeting.terms.size());
+  std::memcpy(&bytes[96], greeting.mac.data(), greeting.mac.size());
   return bytes;
 }
 
-Result<Greeting> parse_greeting(std::span<const std::byte> bytes) {
-  if (bytes.size() != Greeting::kBytes || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
+Result<void> check_beginning(std::span<const std::byte> bytes) {
+  if (std::memcmp(bytes.data(), kMagic.data(), std::min(bytes.size(), kMagic.size())) != 0)
     return failed("the other end does not speak remuda's protocol");
+  if (bytes.size() < 12) return {};
   if (const uint32_t version = get(&bytes[8]); version != kVersion)
     return failed(fmt::format("the other end speaks version {} of the protocol, this one {}", version, kVersion));
+  return {};
+}
+
+Result<Greeting> parse_greeting(std::span<const std::byte> bytes) {
+  if (bytes.size() != Greeting::kBytes) return failed("the other end does not speak remuda's protocol");
+  REMUDA_TRY(check_beginning(bytes));
   const uint32_t step = get(&bytes[12]), role = get(&bytes[16]), rank = get(&bytes[20]), size = get(&bytes[24]);
   const uint32_t verdict = get(&bytes[28]);
-  if (step > 3 || role > 1 || size > kMaxRanks || rank >= size || verdict > 2)
+  if (step > 3 || role > 1 || size > kMaxRanks || rank >= size || verdict > 3)
     return failed("the other end sent a greeting that makes no sense");
   Greeting greeting{static_cast<Greeting::Step>(step), static_cast<LinkRole>(role), rank, size,
                     static_cast<Greeting::Verdict>(verdict)};
   std::memcpy(greeting.nonce.data(), &bytes[32], greeting.nonce.size());
-  std::memcpy(greeting.mac.data(), &bytes[64], greeting.mac.size());
+  std::memcpy(greeting.terms.data(), &bytes[64], greeting.terms.size());
+  std::memcpy(greeting.mac.data(), &bytes[96], greeting.mac.size());
   return greeting;
 }
 
-Result<void> introduce(int fd, const Identity& self, LinkRole role, const std::string& address, double deadline_s) {
-  Greeting hello{Greeting::Step::hello, role, static_cast<uint32_t>(self.rank), static_cast<uint32_t>(self.size)};
-  fill_random(hello.nonce);
+Result<void> authenticate(int fd, const Identity& self, LinkRole role, const std::string& address, double deadline_s) {
+  const Greeting hello = greeting_of(self, Greeting::Step::hello, role);
   REMUDA_TRY(send_all(fd, encode(hello), deadline_s, address));
   REMUDA_ASSIGN(const Greeting challenge, receive(fd, Greeting::Step::challenge, deadline_s, address));
   if (!same(challenge.mac, sign(self.secret, hello, challenge, challenge)))
-    return usage_error(fmt::format(
-        "rank {} and {} do not share one secret; REMUDA_SECRET must be the same for all ranks", self.rank, address));
+    return usage_error(fmt::format("rank {} and {} do not share one secret; {} must be the same for all ranks",
+                                   self.rank, address, env::secret.name));
   Greeting proof = hello;
   proof.step = Greeting::Step::proof;
   proof.mac = sign(self.secret, hello, challenge, proof);
@@ -118,32 +147,39 @@ Result<void> introduce(int fd, const Identity& self, LinkRole role, const std::s
   REMUDA_ASSIGN(const Greeting verdict, receive(fd, Greeting::Step::verdict, deadline_s, address));
   if (!same(verdict.mac, sign(self.secret, hello, challenge, verdict)))
     return failed(fmt::format("{} sent a verdict that it did not sign", address));
-  return obey(verdict, self, challenge, address);
+  return check_verdict(fd, verdict, self, challenge, address);
 }
 
-Result<Greeting::Bytes> Reception::answer(std::span<const std::byte> hello) {
+Result<Greeting::Bytes> AcceptorHandshake::challenge(std::span<const std::byte> hello) {
   REMUDA_ASSIGN(hello_, parse_greeting(hello));
   if (hello_.step != Greeting::Step::hello) return failed("the other end did not begin with a hello");
-  challenge_ = {Greeting::Step::challenge, hello_.role, static_cast<uint32_t>(self_->rank),
-                static_cast<uint32_t>(self_->size)};
-  fill_random(challenge_.nonce);
+  challenge_ = greeting_of(*self_, Greeting::Step::challenge, hello_.role);
   challenge_.mac = sign(self_->secret, hello_, challenge_, challenge_);
   return encode(challenge_);
 }
 
-Result<void> Reception::check(std::span<const std::byte> proof) const {
+Result<void> AcceptorHandshake::check_proof(std::span<const std::byte> proof) const {
   REMUDA_ASSIGN(const Greeting given, parse_greeting(proof));
   if (given.step != Greeting::Step::proof || !same(given.mac, sign(self_->secret, hello_, challenge_, given)))
-    return failed("the other end does not know the job's secret (REMUDA_SECRET)");
+    return failed(fmt::format("the other end does not know the job's secret ({})", env::secret.name));
   return {};
 }
 
-Greeting::Bytes Reception::verdict(Greeting::Verdict verdict) const {
+Greeting::Bytes AcceptorHandshake::verdict(Greeting::Verdict verdict) const {
   Greeting message = challenge_;
   message.step = Greeting::Step::verdict;
   message.verdict = verdict;
   message.mac = sign(self_->secret, hello_, challenge_, message);
   return encode(message);
+}
+
+Error other_terms(int fd, const Identity& self, bool is_acceptor, uint32_t peer, const std::string& address) {
+  const auto theirs = exchange_terms(fd, self.terms, is_acceptor, deadline_after(kTermsWaitS), address);
+  const int other = static_cast<int>(peer);
+  const std::string what = theirs ? differences(self.rank, self.terms, other, *theirs)
+                                  : fmt::format("what differs is not known, as {}", theirs.error().message);
+  return {ErrorKind::usage, fmt::format("rank {} and rank {} at {} must have the same run, job and data: {}", self.rank,
+                                        other, address, what)};
 }
 
 }  // namespace remuda::comm

@@ -1,12 +1,13 @@
-// Handshake: both ends of a connection prove that they know the job's secret, before anything else is said.
+// Handshake: both ends of a connection prove that they know the job's secret and find out whether they belong to one
+// run, before anything else is sent.
 //
-//   connector -> acceptor   hello      who I am, nonce A
-//   acceptor -> connector   challenge  who I am, nonce B, MAC
+//   connector -> acceptor   hello      rank, world size, digest of its terms, nonce A
+//   acceptor -> connector   challenge  the same of the acceptor, nonce B, MAC
 //   connector -> acceptor   proof      MAC
 //   acceptor -> connector   verdict    welcome, or why not, MAC
 //
 // MAC = HMAC-SHA256(secret, hello | challenge | this message), each without its own MAC; a message carries its step, so
-// none can be played back as another. Every message is a Greeting of 96 bytes, little-endian. The handshake
+// none can be played back as another. Every message is a Greeting of 128 bytes, little-endian. The handshake
 // authenticates; it does not encrypt what follows.
 #pragma once
 
@@ -17,18 +18,19 @@
 #include <string>
 
 #include "base/result.h"
+#include "comm/terms.h"
 
 namespace remuda::comm {
 
 constexpr int kMaxRanks = 1024;
 
-/// What a connection is for: control carries set-up, signs of life and goodbyes; data carries messages.
+/// What a connection is for: control carries set-up, signs of life and reports of failure; data carries messages.
 enum class LinkRole : uint32_t { control, data };
 
 struct Greeting {
   enum class Step : uint32_t { hello, challenge, proof, verdict };
-  enum class Verdict : uint32_t { welcome, other_size, duplicate };
-  static constexpr size_t kBytes = 96;
+  enum class Verdict : uint32_t { welcome, other_size, duplicate, other_terms };
+  static constexpr size_t kBytes = 128;
   using Bytes = std::array<std::byte, kBytes>;
 
   Step step = Step::hello;
@@ -37,38 +39,47 @@ struct Greeting {
   uint32_t size = 1;
   Verdict verdict = Verdict::welcome;
   std::array<std::byte, 32> nonce{};
+  TermsDigest terms{};
   std::array<std::byte, 32> mac{};
 };
 
 Greeting::Bytes encode(const Greeting& greeting);
 /// Pure. Refuses anything that is not a greeting of this version with a rank below its world size.
 Result<Greeting> parse_greeting(std::span<const std::byte> bytes);
+/// Pure. Whether `bytes`, the first that came, can become a greeting of this version.
+Result<void> check_beginning(std::span<const std::byte> bytes);
 
 /// A rank of a job.
 struct Identity {
   int rank = 0;
   int size = 1;
   std::string secret;
+  Terms terms;
 };
 
 /// The connector's side, over an open socket. Errors name `address`.
-Result<void> introduce(int fd, const Identity& self, LinkRole role, const std::string& address, double deadline_s);
+Result<void> authenticate(int fd, const Identity& self, LinkRole role, const std::string& address, double deadline_s);
 
-/// The acceptor's side, without IO.
-class Reception {
+/// The acceptor's side, without IO: hello in, challenge out; proof in, verdict out.
+class AcceptorHandshake {
  public:
-  explicit Reception(const Identity& self) : self_(&self) {}
+  explicit AcceptorHandshake(const Identity& self) : self_(&self) {}
   /// The challenge to a hello.
-  Result<Greeting::Bytes> answer(std::span<const std::byte> hello);
-  /// Whether the proof shows that the visitor knows the secret.
-  Result<void> check(std::span<const std::byte> proof) const;
+  Result<Greeting::Bytes> challenge(std::span<const std::byte> hello);
+  /// Whether the proof shows that the connector knows the secret.
+  Result<void> check_proof(std::span<const std::byte> proof) const;
   Greeting::Bytes verdict(Greeting::Verdict verdict) const;
-  const Greeting& visitor() const { return hello_; }
+  /// The connector's hello; once check_proof() has passed, that of a rank that knows the secret.
+  const Greeting& connector() const { return hello_; }
 
  private:
   const Identity* self_;
   Greeting hello_;
   Greeting challenge_;
 };
+
+/// After a verdict of other_terms, on both ends: learns the other end's terms and says what differs. `peer` is the
+/// other end's rank, `address` where it is.
+Error other_terms(int fd, const Identity& self, bool is_acceptor, uint32_t peer, const std::string& address);
 
 }  // namespace remuda::comm

@@ -1,150 +1,297 @@
 #include "comm/handshake.h"
 
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <random>
-#include <sys/socket.h>
 #include <thread>
 
 #include "base/file.h"
+#include "comm/testing/socket_pair.h"
 #include "comm/wire.h"
 
 namespace remuda::comm {
 namespace {
 
 using testing::HasSubstr;
+using Step = Greeting::Step;
 
-const Identity kRank0{0, 2, "secret"};
-const Identity kRank1{1, 2, "secret"};
+const Identity kRank0{0, 2, "secret", {{"train.seed", "7"}}};
+const Identity kRank1{1, 2, "secret", {{"train.seed", "7"}}};
+const char* const kAddress = "127.0.0.1:5";
 
-struct Pair {
-  Pair() {
-    int fds[2];
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    connector.reset(fds[0]);
-    acceptor.reset(fds[1]);
-  }
-  Fd connector, acceptor;
-};
+/// What stands between the two ends: it sees each message and may change it.
+using Wire = std::function<void(Step, Greeting::Bytes&)>;
+const Wire kPlainWire = [](Step, Greeting::Bytes&) {};
 
-// The acceptor's side of a whole handshake.
-Result<Greeting> receive_visitor(int fd, const Identity& self, Greeting::Verdict verdict) {
-  Reception reception(self);
+/// The acceptor's side of a whole handshake, behind `wire`.
+Result<Greeting> accept_one(int fd, const Identity& self, Greeting::Verdict verdict, const Wire& wire) {
+  AcceptorHandshake handshake(self);
   Greeting::Bytes bytes;
-  REMUDA_TRY(recv_all(fd, bytes, deadline_after(5), "visitor"));
-  REMUDA_ASSIGN(const auto challenge, reception.answer(bytes));
-  REMUDA_TRY(send_all(fd, challenge, deadline_after(5), "visitor"));
-  REMUDA_TRY(recv_all(fd, bytes, deadline_after(5), "visitor"));
-  REMUDA_TRY(reception.check(bytes));
-  REMUDA_TRY(send_all(fd, reception.verdict(verdict), deadline_after(5), "visitor"));
-  return reception.visitor();
+  REMUDA_TRY(recv_all(fd, bytes, deadline_after(30), "connector"));
+  wire(Step::hello, bytes);
+  REMUDA_ASSIGN(auto challenge, handshake.challenge(bytes));
+  wire(Step::challenge, challenge);
+  REMUDA_TRY(send_all(fd, challenge, deadline_after(30), "connector"));
+  REMUDA_TRY(recv_all(fd, bytes, deadline_after(30), "connector"));
+  wire(Step::proof, bytes);
+  REMUDA_TRY(handshake.check_proof(bytes));
+  auto answer = handshake.verdict(verdict);
+  wire(Step::verdict, answer);
+  REMUDA_TRY(send_all(fd, answer, deadline_after(30), "connector"));
+  if (verdict == Greeting::Verdict::other_terms)
+    return tl::unexpected(other_terms(fd, self, true, handshake.connector().rank, kAddress));
+  return handshake.connector();
 }
 
-struct Outcome {
+struct BothEnds {
   Result<void> connector;
   Result<Greeting> acceptor;
+  bool both() const { return connector && acceptor; }
 };
 
-Outcome shake(const Identity& connector, const Identity& acceptor,
-              Greeting::Verdict verdict = Greeting::Verdict::welcome) {
-  Pair pair;
-  Outcome outcome;
+BothEnds shake(const Identity& connector, const Identity& acceptor,
+               Greeting::Verdict verdict = Greeting::Verdict::welcome, const Wire& wire = kPlainWire) {
+  SocketPair pair;
+  BothEnds ends;
   std::jthread other([&] {
-    outcome.connector = introduce(pair.connector.get(), connector, LinkRole::data, "127.0.0.1:5", deadline_after(5));
-    pair.connector.reset();
+    ends.connector = authenticate(pair.first.get(), connector, LinkRole::data, kAddress, deadline_after(30));
+    pair.first.reset();
   });
-  outcome.acceptor = receive_visitor(pair.acceptor.get(), acceptor, verdict);
-  pair.acceptor.reset();
-  return outcome;
+  ends.acceptor = accept_one(pair.second.get(), acceptor, verdict, wire);
+  pair.second.reset();
+  other.join();
+  return ends;
 }
 
-TEST(Handshake, BothSidesWhoKnowTheSecretMeet) {
-  const Outcome outcome = shake(kRank1, kRank0);
-  EXPECT_TRUE(outcome.connector);
-  ASSERT_TRUE(outcome.acceptor);
-  EXPECT_EQ(outcome.acceptor->rank, 1u);
-  EXPECT_EQ(outcome.acceptor->role, LinkRole::data);
+TEST(Handshake, BothEndsThatKnowTheSecretAreConnected) {
+  const BothEnds ends = shake(kRank1, kRank0);
+  EXPECT_TRUE(ends.connector);
+  ASSERT_TRUE(ends.acceptor);
+  EXPECT_EQ(ends.acceptor->rank, 1u);
+  EXPECT_EQ(ends.acceptor->role, LinkRole::data);
 }
 
 TEST(Handshake, ConnectorWithAnotherSecretIsTold) {
-  const Outcome outcome = shake({1, 2, "guess"}, kRank0);
-  ASSERT_FALSE(outcome.connector);
-  EXPECT_EQ(outcome.connector.error().kind, ErrorKind::usage);
-  EXPECT_THAT(outcome.connector.error().message, HasSubstr("rank 1 and 127.0.0.1:5 do not share one secret"));
-  EXPECT_FALSE(outcome.acceptor);
+  for (const char* guess : {"guess", "secre", "secret2", "Secret"}) {
+    const BothEnds ends = shake({1, 2, guess, kRank1.terms}, kRank0);
+    ASSERT_FALSE(ends.connector);
+    EXPECT_EQ(ends.connector.error().kind, ErrorKind::usage);
+    EXPECT_THAT(ends.connector.error().message, HasSubstr("rank 1 and 127.0.0.1:5 do not share one secret"));
+    EXPECT_FALSE(ends.acceptor);
+  }
 }
 
 TEST(Handshake, OtherWorldSizeNamesBothRanks) {
-  const Outcome outcome = shake({1, 3, "secret"}, kRank0, Greeting::Verdict::other_size);
-  ASSERT_FALSE(outcome.connector);
-  EXPECT_THAT(outcome.connector.error().message,
+  const BothEnds ends = shake({1, 3, "secret", kRank1.terms}, kRank0, Greeting::Verdict::other_size);
+  ASSERT_FALSE(ends.connector);
+  EXPECT_THAT(ends.connector.error().message,
               HasSubstr("rank 1 was started for a job of 3 ranks, rank 0 at 127.0.0.1:5 for 2"));
 }
 
-TEST(Handshake, DuplicateIsTold) {
-  const Outcome outcome = shake(kRank1, kRank0, Greeting::Verdict::duplicate);
-  ASSERT_FALSE(outcome.connector);
-  EXPECT_THAT(outcome.connector.error().message, HasSubstr("rank 1 is there twice"));
+TEST(Handshake, ConnectorRefusesAWelcomeOfAnotherWorldSize) {
+  EXPECT_FALSE(shake({1, 3, "secret", kRank1.terms}, kRank0).connector);
 }
 
-Greeting::Bytes hello_bytes() { return encode({Greeting::Step::hello, LinkRole::control, 1, 2}); }
+TEST(Handshake, DuplicateIsTold) {
+  const BothEnds ends = shake(kRank1, kRank0, Greeting::Verdict::duplicate);
+  ASSERT_FALSE(ends.connector);
+  EXPECT_THAT(ends.connector.error().message, HasSubstr("rank 1 is there twice"));
+}
+
+TEST(Handshake, BothEndsOfDifferentJobsSayWhatDiffers) {
+  const BothEnds ends = shake({1, 2, "secret", {{"train.seed", "8"}}}, kRank0, Greeting::Verdict::other_terms);
+  ASSERT_FALSE(ends.connector);
+  ASSERT_FALSE(ends.acceptor);
+  EXPECT_EQ(ends.connector.error().kind, ErrorKind::usage);
+  EXPECT_EQ(ends.acceptor.error().kind, ErrorKind::usage);
+  EXPECT_THAT(ends.connector.error().message, HasSubstr("rank 1 and rank 0 at 127.0.0.1:5"));
+  EXPECT_THAT(ends.connector.error().message, HasSubstr("train.seed is 8 for rank 1 and 7 for rank 0"));
+  EXPECT_THAT(ends.acceptor.error().message, HasSubstr("train.seed is 7 for rank 0 and 8 for rank 1"));
+}
+
+TEST(Handshake, ConnectorRefusesAWelcomeToAnotherJob) {
+  const BothEnds ends = shake({1, 2, "secret", {{"train.seed", "8"}}}, kRank0);
+  ASSERT_FALSE(ends.connector);
+  EXPECT_THAT(ends.connector.error().message, HasSubstr("what differs is not known"));
+}
+
+TEST(Handshake, AnyByteThatIsChangedOnTheWayEndsIt) {
+  for (const Step step : {Step::hello, Step::challenge, Step::proof, Step::verdict})
+    for (size_t at = 0; at < Greeting::kBytes; ++at) {
+      const bool is_free = step == Step::hello && at >= Greeting::kBytes - 32;  // a hello has no MAC yet
+      if (is_free) continue;
+      const BothEnds ends = shake(kRank1, kRank0, Greeting::Verdict::welcome, [&](Step seen, Greeting::Bytes& bytes) {
+        if (seen == step) bytes[at] ^= std::byte{1};
+      });
+      EXPECT_FALSE(ends.both()) << "step " << static_cast<int>(step) << ", byte " << at;
+      const bool the_connector_sees_it = step == Step::challenge || step == Step::verdict;
+      EXPECT_FALSE(the_connector_sees_it && ends.connector) << "byte " << at;
+      EXPECT_FALSE(step == Step::proof && ends.acceptor) << "byte " << at;
+    }
+}
+
+TEST(Handshake, AMessageOutOfOrderIsNamed) {
+  const BothEnds ends = shake(kRank1, kRank0, Greeting::Verdict::welcome, [](Step step, Greeting::Bytes& bytes) {
+    if (step == Step::challenge) bytes[12] = static_cast<std::byte>(Step::verdict);
+  });
+  ASSERT_FALSE(ends.connector);
+  EXPECT_THAT(ends.connector.error().message, HasSubstr("127.0.0.1:5 breaks the order of the handshake"));
+}
+
+/// A handshake that went well, as somebody saw it who does not know the secret.
+struct Recording {
+  Recording() {
+    const BothEnds ends = shake(kRank1, kRank0, Greeting::Verdict::welcome,
+                                [this](Step step, Greeting::Bytes& bytes) { at(step) = bytes; });
+    EXPECT_TRUE(ends.both());
+  }
+  Greeting::Bytes& at(Step step) { return messages[static_cast<size_t>(step)]; }
+  std::array<Greeting::Bytes, 4> messages{};
+};
+
+TEST(Handshake, AConnectorPlayedBackIsRefused) {
+  Recording recording;
+  AcceptorHandshake handshake(kRank0);
+  ASSERT_TRUE(handshake.challenge(recording.at(Step::hello)));
+  EXPECT_FALSE(handshake.check_proof(recording.at(Step::proof)));
+}
+
+TEST(Handshake, AnAcceptorPlayedBackIsRefused) {
+  Recording recording;
+  const BothEnds ends = shake(kRank1, kRank0, Greeting::Verdict::welcome, [&](Step step, Greeting::Bytes& bytes) {
+    if (step == Step::challenge || step == Step::verdict) bytes = recording.at(step);
+  });
+  ASSERT_FALSE(ends.connector);
+  EXPECT_THAT(ends.connector.error().message, HasSubstr("do not share one secret"));
+}
+
+TEST(Handshake, AVerdictOfAnotherConnectionIsRefused) {
+  Recording recording;
+  const BothEnds ends = shake(kRank1, kRank0, Greeting::Verdict::welcome, [&](Step step, Greeting::Bytes& bytes) {
+    if (step == Step::verdict) bytes = recording.at(step);
+  });
+  ASSERT_FALSE(ends.connector);
+  EXPECT_THAT(ends.connector.error().message, HasSubstr("did not sign"));
+}
+
+Greeting hello() { return {.step = Step::hello, .rank = 1, .size = 2, .terms = digest_of(kRank1.terms)}; }
 
 TEST(Handshake, AcceptorRefusesAProofWithoutTheSecret) {
-  Reception reception(kRank0);
-  const auto challenge = reception.answer(hello_bytes());
+  AcceptorHandshake handshake(kRank0);
+  const auto challenge = handshake.challenge(encode(hello()));
   ASSERT_TRUE(challenge);
-  EXPECT_FALSE(reception.check(encode({Greeting::Step::proof, LinkRole::control, 1, 2})));
-  EXPECT_FALSE(reception.check(*challenge)) << "its own challenge, played back";
+  Greeting proof = hello();
+  proof.step = Step::proof;
+  EXPECT_FALSE(handshake.check_proof(encode(proof)));
+  EXPECT_FALSE(handshake.check_proof(*challenge)) << "its own challenge, played back";
+  EXPECT_FALSE(handshake.check_proof(handshake.verdict(Greeting::Verdict::welcome))) << "its own verdict";
+  for (auto reflected : {*challenge, handshake.verdict(Greeting::Verdict::welcome)}) {
+    reflected[12] = static_cast<std::byte>(Step::proof);
+    EXPECT_FALSE(handshake.check_proof(reflected)) << "its own message, called a proof";
+  }
 }
 
-TEST(Handshake, AProofIsGoodForOneConnectionOnly) {
-  Reception first(kRank0), second(kRank0);
-  const auto a = first.answer(hello_bytes()), b = second.answer(hello_bytes());
-  ASSERT_TRUE(a && b);
-  EXPECT_NE(parse_greeting(*a)->nonce, parse_greeting(*b)->nonce);
-  EXPECT_FALSE(second.check(first.verdict(Greeting::Verdict::welcome)));
+TEST(Handshake, AcceptorBeginsWithAHelloOnly) {
+  for (const Step step : {Step::challenge, Step::proof, Step::verdict}) {
+    Greeting greeting = hello();
+    greeting.step = step;
+    EXPECT_FALSE(AcceptorHandshake(kRank0).challenge(encode(greeting)));
+  }
 }
 
 TEST(ParseGreeting, TakesBackWhatEncodeWrote) {
-  Greeting greeting{Greeting::Step::verdict, LinkRole::data, 3, 4, Greeting::Verdict::duplicate};
+  Greeting greeting{Step::verdict, LinkRole::data, 3, 4, Greeting::Verdict::duplicate};
   greeting.nonce[5] = std::byte{7};
+  greeting.terms[6] = std::byte{8};
   greeting.mac[31] = std::byte{9};
   const auto parsed = parse_greeting(encode(greeting));
   ASSERT_TRUE(parsed);
   EXPECT_EQ(encode(*parsed), encode(greeting));
+  EXPECT_EQ(parsed->step, greeting.step);
+  EXPECT_EQ(parsed->role, greeting.role);
+  EXPECT_EQ(parsed->rank, greeting.rank);
+  EXPECT_EQ(parsed->size, greeting.size);
+  EXPECT_EQ(parsed->verdict, greeting.verdict);
+  EXPECT_EQ(parsed->nonce, greeting.nonce);
+  EXPECT_EQ(parsed->terms, greeting.terms);
+  EXPECT_EQ(parsed->mac, greeting.mac);
+}
+
+TEST(ParseGreeting, NumbersAreLittleEndianAtTheirPlaces) {
+  const auto bytes = encode({Step::proof, LinkRole::data, 0x0102, 0x0304});
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), 32);
+  EXPECT_EQ(text, std::string_view("remuda\r\n\2\0\0\0\2\0\0\0\1\0\0\0\2\1\0\0\4\3\0\0\0\0\0\0", 32));
 }
 
 TEST(ParseGreeting, RefusesWhatIsForeign) {
   const std::string_view http = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
   EXPECT_FALSE(parse_greeting(std::as_bytes(std::span(http))));
   EXPECT_FALSE(parse_greeting({}));
-  const auto bytes = hello_bytes();
-  EXPECT_FALSE(parse_greeting(std::span(bytes).first(95)));
+  const auto bytes = encode(hello());
+  EXPECT_FALSE(parse_greeting(std::span(bytes).first(bytes.size() - 1)));
+  std::vector<std::byte> longer(bytes.begin(), bytes.end());
+  longer.emplace_back();
+  EXPECT_FALSE(parse_greeting(longer));
 }
 
 TEST(ParseGreeting, NamesAnotherVersion) {
-  auto bytes = hello_bytes();
-  bytes[8] = std::byte{2};
+  auto bytes = encode(hello());
+  bytes[8] = std::byte{1};
   const auto parsed = parse_greeting(bytes);
   ASSERT_FALSE(parsed);
-  EXPECT_THAT(parsed.error().message, HasSubstr("speaks version 2"));
+  EXPECT_THAT(parsed.error().message, HasSubstr("speaks version 1"));
+}
+
+TEST(ParseGreeting, ForeignBytesAreSeenAtOnce) {
+  const auto bytes = encode(hello());
+  for (size_t length = 0; length <= bytes.size(); ++length)
+    EXPECT_TRUE(check_beginning(std::span(bytes).first(length))) << length;
+  for (size_t at = 0; at < 12; ++at) {
+    auto other = bytes;
+    other[at] ^= std::byte{1};
+    EXPECT_FALSE(check_beginning(std::span(other).first(at < 8 ? at + 1 : 12))) << at;
+  }
 }
 
 TEST(ParseGreeting, RefusesNumbersOutOfRange) {
-  for (const size_t field : {12, 16, 20, 24, 28}) {
-    auto bytes = hello_bytes();
-    bytes[field + 3] = std::byte{0xff};
-    EXPECT_FALSE(parse_greeting(bytes)) << "field at " << field;
+  struct Case {
+    size_t place;
+    uint32_t largest;
+  };
+  const Greeting greeting{.rank = kMaxRanks - 1, .size = kMaxRanks};
+  for (const Case& field : {Case{12, 3}, {16, 1}, {20, kMaxRanks - 1}, {24, kMaxRanks}, {28, 3}}) {
+    for (const bool too_large : {false, true}) {
+      auto bytes = encode(greeting);
+      const uint32_t value = field.largest + (too_large ? 1 : 0);
+      for (int i = 0; i < 4; ++i) bytes[field.place + i] = static_cast<std::byte>(value >> (8 * i));
+      EXPECT_EQ(parse_greeting(bytes).has_value(), !too_large) << "field at " << field.place;
+    }
+    auto bytes = encode(greeting);
+    bytes[field.place + 3] = std::byte{0xff};
+    EXPECT_FALSE(parse_greeting(bytes)) << "field at " << field.place;
   }
+  EXPECT_FALSE(parse_greeting(encode({.rank = 0, .size = 0})));
+  EXPECT_FALSE(parse_greeting(encode({.rank = 5, .size = 5})));
 }
 
-TEST(ParseGreeting, RefusesRandomBytes) {
+TEST(ParseGreeting, TakesOrRefusesRandomNumbersAsWritten) {
   std::mt19937 random(1);
-  Greeting::Bytes bytes;
-  for (int round = 0; round < 1000; ++round) {
-    for (auto& byte : bytes) byte = static_cast<std::byte>(random());
-    EXPECT_FALSE(parse_greeting(bytes));
+  int taken = 0, refused = 0;
+  for (int round = 0; round < 5000; ++round) {
+    auto bytes = encode(hello());
+    for (size_t at = 12; at < bytes.size(); ++at) bytes[at] = static_cast<std::byte>(random());
+    for (size_t field = 12; field < 32; field += 4)  // small, so that some are right
+      for (size_t i = 0; i < 4; ++i) bytes[field + i] = i == 0 ? static_cast<std::byte>(random() % 6) : std::byte{0};
+    const auto parsed = parse_greeting(bytes);
+    ++(parsed ? taken : refused);
+    if (!parsed) continue;
+    EXPECT_EQ(encode(*parsed), bytes);
+    EXPECT_LT(parsed->rank, parsed->size);
+    EXPECT_LE(parsed->verdict, Greeting::Verdict::other_terms);
   }
+  EXPECT_GT(taken, 50);
+  EXPECT_GT(refused, 50);
 }
 
 }  // namespace

@@ -7,52 +7,49 @@
 
 namespace remuda::comm {
 namespace {
-constexpr double kLastWordsS = 1;
+constexpr double kReportWaitS = 1;
 
-struct Goodbye {
+struct FailureReport {
   uint64_t sequence = 0;
   int32_t culprit = 0;
   uint32_t reserved = 0;
 };
 }  // namespace
 
-Error lost_rank(int peer, std::string_view what, const Message& message) {
-  return {ErrorKind::lost_peer, fmt::format("rank {} {} during {}", peer, what, describe(message)), peer};
-}
-
 Peers::Peers(int rank, std::vector<Fd> control)
     : rank_(rank), control_(std::move(control)), gone_(control_.size(), false) {}
 
-void Peers::listen_to(int peer) {
-  Goodbye last;
-  const ptrdiff_t got = recv_some(control_[peer].get(), std::as_writable_bytes(std::span(&last, 1)));
+void Peers::read_from(int peer) {
+  FailureReport report;
+  const ptrdiff_t got = recv_some(control_[peer].get(), std::as_writable_bytes(std::span(&report, 1)));
   if (got == 0) return;
   gone_[peer] = true;
-  if (told_ || got != sizeof last || last.culprit == peer) return;
-  const bool me = last.culprit == rank_;
-  told_ = {last.sequence,
-           {ErrorKind::lost_peer,
-            me ? fmt::format("rank {} gave up waiting for this rank, {}, in call #{}", peer, rank_, last.sequence)
-               : fmt::format("rank {} went away in call #{}, says rank {}", last.culprit, last.sequence, peer),
-            me ? peer : last.culprit}};
+  if (reported_ || got != sizeof report || report.culprit == peer) return;
+  const bool me = report.culprit == rank_;
+  reported_ = {
+      report.sequence,
+      {ErrorKind::lost_peer,
+       me ? fmt::format("rank {} gave up waiting for this rank, {}, in call #{}", peer, rank_, report.sequence)
+          : fmt::format("rank {} went away in call #{}, as rank {} reports", report.culprit, report.sequence, peer),
+       me ? peer : report.culprit}};
 }
 
-Result<void> Peers::listen(uint64_t sequence) {
+Result<void> Peers::check(uint64_t sequence) {
   for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank_ && !gone_[peer]) listen_to(peer);
-  if (told_ && told_->sequence <= sequence) return tl::unexpected(told_->error);
+    if (peer != rank_ && !gone_[peer]) read_from(peer);
+  if (reported_ && reported_->sequence <= sequence) return tl::unexpected(reported_->error);
   return {};
 }
 
-Error Peers::cause(int peer, const Message& message) {
-  if (!gone_[peer] && wait_ready(control_[peer].get(), POLLIN, deadline_after(kLastWordsS))) listen_to(peer);
-  return told_ ? told_->error : lost_rank(peer, "went away", message);
+Error Peers::cause(int peer, const Call& call) {
+  if (!gone_[peer] && wait_ready(control_[peer].get(), POLLIN, deadline_after(kReportWaitS))) read_from(peer);
+  return reported_ ? reported_->error : lost_rank(peer, "went away", call);
 }
 
-void Peers::goodbye(int culprit, uint64_t sequence) {
-  const Goodbye last{sequence, culprit};
+void Peers::report_failure(int culprit, uint64_t sequence) {
+  const FailureReport report{sequence, culprit};
   for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank_ && !gone_[peer]) send_some(control_[peer].get(), std::as_bytes(std::span(&last, 1)));
+    if (peer != rank_ && !gone_[peer]) send_some(control_[peer].get(), std::as_bytes(std::span(&report, 1)));
 }
 
 void Peers::watch(std::vector<pollfd>& polled) const {

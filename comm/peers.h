@@ -1,18 +1,17 @@
-// Peers: signs of life over the control connections.
+// Peers: which of the other ranks are still there, as seen over the control connections.
 //
-// A rank that meets an error says goodbye and names the rank it lost, so that all ranks name the rank that died and not
-// the one that told them. A connection that ends without a goodbye is a rank that died or left.
+// A rank that meets an error reports to all others which rank it lost, so that all name the rank that died and not the
+// one that reported it. A connection that ends without a report is a rank that died or left.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <poll.h>
-#include <string_view>
 #include <vector>
 
 #include "base/file.h"
 #include "base/result.h"
-#include "comm/message.h"
+#include "comm/call.h"
 
 namespace remuda::comm {
 
@@ -23,36 +22,33 @@ class Peers {
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(control_.size()); }
 
-  /// Reads what has come, without waiting. An error when a peer gave up in call `sequence` or before because of a lost
-  /// rank. (One that gave up in a later call has done its part in this one.)
-  Result<void> listen(uint64_t sequence);
+  /// Reads the reports that have come, without waiting. An error when a peer gave up in call `sequence` or before
+  /// because of a lost rank. (One that gave up in a later call has done its part in this one.)
+  Result<void> check(uint64_t sequence);
   /// Whether the peer will take part no more; what it did before may still be on its way.
   bool gone(int peer) const { return gone_[peer]; }
 
-  /// The cause behind `peer`'s end of connection: waits a moment for its last words.
-  Error cause(int peer, const Message& message);
+  /// Why `peer`'s connection has ended: waits a moment for its report.
+  Error cause(int peer, const Call& call);
 
-  /// Tells all peers that this rank gave up in call `sequence` because of `culprit` (its own rank: for a reason of its
-  /// own).
-  void goodbye(int culprit, uint64_t sequence);
+  /// Reports to all peers that this rank gave up in call `sequence` because of rank `culprit` (its own rank: for a
+  /// reason of its own).
+  void report_failure(int culprit, uint64_t sequence);
 
   /// Adds the connections of those not gone, to be polled for anything to read.
   void watch(std::vector<pollfd>& polled) const;
 
  private:
-  struct Told {
+  struct Reported {
     uint64_t sequence;
     Error error;
   };
-  void listen_to(int peer);
+  void read_from(int peer);
 
   int rank_;
   std::vector<Fd> control_;
   std::vector<bool> gone_;
-  std::optional<Told> told_;  ///< the first goodbye that named a lost rank
+  std::optional<Reported> reported_;  ///< the first report that named a lost rank
 };
-
-/// "rank 2 went away during barrier #3 (...)".
-Error lost_rank(int peer, std::string_view what, const Message& message);
 
 }  // namespace remuda::comm

@@ -25,7 +25,7 @@ struct Entry {
 class Rendezvous {
  public:
   Rendezvous(const ConnectOptions& options, double deadline_s)
-      : self_{options.rank, options.size, options.secret},
+      : self_{options.rank, options.size, options.secret, options.terms},
         master_{options.master_address, options.master_port},
         timeout_s_(options.connect_timeout_s),
         deadline_s_(deadline_s) {
@@ -39,12 +39,11 @@ class Rendezvous {
   Fd& link(int rank, LinkRole role) { return role == LinkRole::control ? mesh_.control[rank] : mesh_.data[rank]; }
   Result<void> connect_to(int rank, const Endpoint& endpoint, LinkRole role);
   Result<void> accept_from_above(Acceptor& acceptor, std::span<const LinkRole> roles);
-  Result<void> admit(Visitor visitor);
+  Result<void> admit(Candidate candidate);
   Result<void> missing(const Acceptor& acceptor, std::span<const LinkRole> roles);
   bool complete(std::span<const LinkRole> roles);
   Result<std::vector<Entry>> gather_entries();
-  template <typename Bytes>
-  Result<void> hear(int rank, Bytes bytes);
+  Result<void> receive_from(int rank, std::span<std::byte> bytes);
 
   Identity self_;
   Endpoint master_;
@@ -65,7 +64,7 @@ Result<void> Rendezvous::connect_to(int rank, const Endpoint& endpoint, LinkRole
     fd.error().peer = rank;
     return tl::unexpected(fd.error());
   }
-  auto welcome = introduce(fd->get(), self_, role, endpoint.text(), deadline_s_);
+  auto welcome = authenticate(fd->get(), self_, role, endpoint.text(), deadline_s_);
   if (!welcome) {
     if (welcome.error().kind == ErrorKind::lost_peer) welcome.error().peer = rank;
     return welcome;
@@ -74,25 +73,29 @@ Result<void> Rendezvous::connect_to(int rank, const Endpoint& endpoint, LinkRole
   return {};
 }
 
-Result<void> Rendezvous::admit(Visitor visitor) {
-  const auto& greeting = visitor.greeting();
+Result<void> Rendezvous::admit(Candidate candidate) {
+  const auto& greeting = candidate.greeting();
   const int rank = static_cast<int>(greeting.rank);
   const auto answer = [&](Greeting::Verdict verdict) {
-    return send_all(visitor.fd.get(), visitor.reception.verdict(verdict), deadline_s_, visitor.address);
+    return send_all(candidate.fd.get(), candidate.handshake.verdict(verdict), deadline_s_, candidate.address);
   };
   if (greeting.size != static_cast<uint32_t>(self_.size)) {
     static_cast<void>(answer(Greeting::Verdict::other_size));
     return usage_error(fmt::format("rank {} at {} was started for a job of {} ranks, rank {} for {}", rank,
-                                   visitor.address, greeting.size, self_.rank, self_.size));
+                                   candidate.address, greeting.size, self_.rank, self_.size));
+  }
+  if (greeting.terms != digest_of(self_.terms)) {
+    static_cast<void>(answer(Greeting::Verdict::other_terms));
+    return tl::unexpected(other_terms(candidate.fd.get(), self_, true, greeting.rank, candidate.address));
   }
   if (rank <= self_.rank || link(rank, greeting.role)) {
     static_cast<void>(answer(Greeting::Verdict::duplicate));
     const Fd& first = link(rank, greeting.role);
-    return usage_error(fmt::format("rank {} is there twice: at {} and {}", rank, visitor.address,
+    return usage_error(fmt::format("rank {} is there twice: at {} and {}", rank, candidate.address,
                                    first ? "at " + remote_endpoint(first.get()).text() : "here"));
   }
   REMUDA_TRY(answer(Greeting::Verdict::welcome));
-  link(rank, greeting.role) = std::move(visitor.fd);
+  link(rank, greeting.role) = std::move(candidate.fd);
   return {};
 }
 
@@ -116,28 +119,27 @@ Result<void> Rendezvous::missing(const Acceptor& acceptor, std::span<const LinkR
 
 Result<void> Rendezvous::accept_from_above(Acceptor& acceptor, std::span<const LinkRole> roles) {
   while (!complete(roles)) {
-    REMUDA_ASSIGN(auto visitor, acceptor.next(deadline_s_));
-    if (!visitor) return missing(acceptor, roles);
-    REMUDA_TRY(admit(std::move(*visitor)));
+    REMUDA_ASSIGN(auto candidate, acceptor.next(deadline_s_));
+    if (!candidate) return missing(acceptor, roles);
+    REMUDA_TRY(admit(std::move(*candidate)));
   }
   return {};
 }
 
-template <typename Bytes>
-Result<void> Rendezvous::hear(int rank, Bytes bytes) {
-  auto heard = recv_all(mesh_.control[rank].get(), bytes, deadline_s_, fmt::format("rank {}", rank));
-  if (!heard) {
-    heard.error().message += " while the ranks of the job were meeting";
-    heard.error().peer = rank;
+Result<void> Rendezvous::receive_from(int rank, std::span<std::byte> bytes) {
+  auto received = recv_all(mesh_.control[rank].get(), bytes, deadline_s_, fmt::format("rank {}", rank));
+  if (!received) {
+    received.error().message += " while the ranks of the job were connecting";
+    received.error().peer = rank;
   }
-  return heard;
+  return received;
 }
 
 Result<std::vector<Entry>> Rendezvous::gather_entries() {
   std::vector<Entry> entries(self_.size);
   for (int rank = 1; rank < self_.size; ++rank) {
     Entry& entry = entries[rank];
-    REMUDA_TRY(hear(rank, std::as_writable_bytes(std::span(&entry, 1))));
+    REMUDA_TRY(receive_from(rank, std::as_writable_bytes(std::span(&entry, 1))));
     entry.address[sizeof entry.address - 1] = '\0';
     const std::string_view address = entry.address;
     if (address == "0.0.0.0" || address == "::") {
@@ -169,7 +171,7 @@ Result<Mesh> Rendezvous::follow(Fd listener) {
   entry.port = static_cast<uint32_t>(mine.port);
   REMUDA_TRY(send_all(mesh_.control[0].get(), std::as_bytes(std::span(&entry, 1)), deadline_s_, "rank 0"));
   std::vector<Entry> entries(self_.size);
-  REMUDA_TRY(hear(0, std::as_writable_bytes(std::span(entries))));
+  REMUDA_TRY(receive_from(0, std::as_writable_bytes(std::span(entries))));
   REMUDA_TRY(connect_to(0, master_, LinkRole::data));
   for (int rank = 1; rank < self_.rank; ++rank)
     for (const LinkRole role : kBoth)
@@ -180,7 +182,7 @@ Result<Mesh> Rendezvous::follow(Fd listener) {
 
 }  // namespace
 
-Result<Mesh> meet(ConnectOptions& options) {
+Result<Mesh> connect_mesh(ConnectOptions& options) {
   Rendezvous rendezvous(options, deadline_after(options.connect_timeout_s));
   if (options.rank != 0) {
     REMUDA_ASSIGN(Fd listener, listen_on({options.bind_address, 0}));

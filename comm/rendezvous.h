@@ -1,8 +1,8 @@
 // Rendezvous: how the ranks of a job find each other.
 //
-// Rank 0 listens at the master address. Every other rank listens at an address of its own, dials rank 0 and says where
-// it listens; once all are there rank 0 sends the list to all, and each rank dials those below it. Every connection
-// passes the handshake first.
+// Rank 0 listens at the master address. Every other rank listens at an address of its own, connects to rank 0 and sends
+// this address; once all are there rank 0 sends the list to all, and each rank connects to those below it. Every
+// connection passes the handshake first.
 #pragma once
 
 #include <vector>
@@ -20,8 +20,9 @@ struct Mesh {
   std::vector<Fd> data;
 };
 
-/// Ends within connect_timeout_s. Errors: a master port in use (usage); ranks that never came, by number; another
-/// secret, another world size, or a rank that is there twice (usage), with address and rank. Takes options.listener.
-Result<Mesh> meet(ConnectOptions& options);
+/// Ends within connect_timeout_s, or some seconds later where two ranks differ in their terms and have to say in what.
+/// Errors: a master port in use (usage); ranks that never came, by number; another secret, another world size, other
+/// terms, or a rank that is there twice (usage), with address and rank. Takes options.listener.
+Result<Mesh> connect_mesh(ConnectOptions& options);
 
 }  // namespace remuda::comm

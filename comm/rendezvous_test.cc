@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+#include "comm/handshake.h"
 #include "comm/wire.h"
 
 namespace remuda::comm {
@@ -25,11 +26,11 @@ class RendezvousTest : public testing::Test {
             .connect_timeout_s = connect_timeout_s};
   }
   // All ranks at once; the result of each.
-  static std::vector<Result<void>> meet_all(std::vector<ConnectOptions> all) {
+  static std::vector<Result<void>> connect_all(std::vector<ConnectOptions> all) {
     std::vector<Result<void>> results(all.size());
     std::vector<std::jthread> threads;
     for (size_t i = 0; i < all.size(); ++i)
-      threads.emplace_back([&, i] { results[i] = meet(all[i]).map([](const Mesh&) {}); });
+      threads.emplace_back([&, i] { results[i] = connect_mesh(all[i]).map([](const Mesh&) {}); });
     threads.clear();
     return results;
   }
@@ -48,9 +49,51 @@ class RendezvousTest : public testing::Test {
   int port_;
 };
 
-TEST_F(RendezvousTest, EachPairOfRanksIsConnected) {
-  auto all = everyone(4);
-  for (const auto& result : meet_all(std::move(all))) EXPECT_TRUE(result) << result.error().message;
+/// Each rank sends "rank, role" to each other one; whether all of them arrive where they belong.
+void expect_joined(const std::vector<Mesh>& meshes) {
+  struct Word {
+    int from, to, role;
+    bool operator==(const Word&) const = default;
+  };
+  const int size = static_cast<int>(meshes.size());
+  const auto fd = [&](const Word& word) {
+    const Mesh& mesh = meshes[word.from];
+    return (word.role == 0 ? mesh.control : mesh.data)[word.to].get();
+  };
+  std::vector<Word> words;
+  for (int from = 0; from < size; ++from)
+    for (int to = 0; to < size; ++to)
+      for (int role = 0; role < 2 && from != to; ++role) words.push_back({from, to, role});
+  for (const Word& word : words)
+    ASSERT_TRUE(send_all(fd(word), std::as_bytes(std::span(&word, 1)), deadline_after(10), "peer"));
+  for (const Word& word : words) {
+    Word got{};
+    const Word reverse{word.to, word.from, word.role};
+    ASSERT_TRUE(recv_all(fd(reverse), std::as_writable_bytes(std::span(&got, 1)), deadline_after(10), "peer"));
+    EXPECT_EQ(got, word);
+  }
+}
+
+TEST_F(RendezvousTest, EachPairOfRanksIsConnectedForControlAndForData) {
+  for (const int size : {2, 4, 16}) {
+    std::vector<Result<Mesh>> results(size);
+    std::vector<std::jthread> threads;
+    auto all = everyone(size, 60);
+    for (int i = 0; i < size; ++i) threads.emplace_back([&, i] { results[i] = connect_mesh(all[i]); });
+    threads.clear();
+    std::vector<Mesh> meshes;
+    for (auto& result : results) {
+      ASSERT_TRUE(result) << result.error().message;
+      meshes.push_back(std::move(*result));
+    }
+    for (int i = 0; i < size; ++i) {
+      EXPECT_EQ(meshes[i].rank, i);
+      EXPECT_EQ(meshes[i].size, size);
+    }
+    expect_joined(meshes);
+    listener_ = *listen_on({"127.0.0.1", 0});
+    port_ = local_endpoint(listener_.get()).port;
+  }
 }
 
 TEST_F(RendezvousTest, StrangersDoNoHarm) {
@@ -61,13 +104,13 @@ TEST_F(RendezvousTest, StrangersDoNoHarm) {
   strangers.push_back(stranger_says(""));
   strangers.push_back(stranger_says(std::string(5000, '\xff')));
   for (int i = 0; i < 30; ++i) strangers.push_back(stranger_says("half"));
-  for (const auto& result : meet_all(everyone(3))) EXPECT_TRUE(result) << result.error().message;
+  for (const auto& result : connect_all(everyone(3))) EXPECT_TRUE(result) << result.error().message;
 }
 
 TEST_F(RendezvousTest, WrongSecretIsToldToTheRankThatHasItAndNotedByRank0) {
   auto all = everyone(2, 0.3);
   all[1].secret = "guess";
-  const auto results = meet_all(std::move(all));
+  const auto results = connect_all(std::move(all));
   ASSERT_FALSE(results[1]);
   EXPECT_EQ(results[1].error().kind, ErrorKind::usage);
   EXPECT_THAT(results[1].error().message, HasSubstr(fmt::format("rank 1 and 127.0.0.1:{} do not share", port_)));
@@ -79,7 +122,7 @@ TEST_F(RendezvousTest, MissingRanksAreNamed) {
   auto all = everyone(4, 0.4);
   all.erase(all.begin() + 3);
   all.erase(all.begin() + 1);
-  const auto results = meet_all(std::move(all));
+  const auto results = connect_all(std::move(all));
   ASSERT_FALSE(results[0]);
   EXPECT_EQ(results[0].error().kind, ErrorKind::lost_peer);
   EXPECT_EQ(results[0].error().peer, 1);
@@ -90,7 +133,7 @@ TEST_F(RendezvousTest, MissingRanksAreNamed) {
 TEST_F(RendezvousTest, DuplicateRankIsNamedWithBothAddresses) {
   std::vector<ConnectOptions> all;
   for (const int rank : {0, 1, 1}) all.push_back(options(rank, 3));
-  const auto results = meet_all(std::move(all));
+  const auto results = connect_all(std::move(all));
   ASSERT_FALSE(results[0]);
   EXPECT_EQ(results[0].error().kind, ErrorKind::usage);
   EXPECT_THAT(results[0].error().message, testing::ContainsRegex("rank 1 is there twice: at 127.*and at 127"));
@@ -98,10 +141,23 @@ TEST_F(RendezvousTest, DuplicateRankIsNamedWithBothAddresses) {
   EXPECT_FALSE(results[2]);
 }
 
+TEST_F(RendezvousTest, ASecondRank0IsNotLetIn) {
+  Result<Mesh> first;
+  std::jthread leader([&first, mine = options(0, 2)]() mutable { first = connect_mesh(mine); });
+  const Fd fd = *dial({"127.0.0.1", port_}, deadline_after(10));
+  const Identity second{0, 2, "secret", {}};
+  const auto welcome = authenticate(fd.get(), second, LinkRole::control, "rank 0", deadline_after(10));
+  leader.join();
+  ASSERT_FALSE(welcome);
+  EXPECT_THAT(welcome.error().message, HasSubstr("rank 0 is there twice"));
+  ASSERT_FALSE(first);
+  EXPECT_THAT(first.error().message, testing::ContainsRegex("rank 0 is there twice: at 127.* and here"));
+}
+
 TEST_F(RendezvousTest, OtherWorldSizeIsNamedOnBothSides) {
   auto all = everyone(2);
   all[1].size = 3;
-  const auto results = meet_all(std::move(all));
+  const auto results = connect_all(std::move(all));
   ASSERT_FALSE(results[0]);
   EXPECT_THAT(results[0].error().message,
               testing::ContainsRegex("rank 1 at 127.*was started for a job of 3 ranks, rank 0 for 2"));
@@ -109,9 +165,24 @@ TEST_F(RendezvousTest, OtherWorldSizeIsNamedOnBothSides) {
   EXPECT_THAT(results[1].error().message, HasSubstr("rank 1 was started for a job of 3 ranks"));
 }
 
+TEST_F(RendezvousTest, RanksOfOtherJobsAreToldOnBothSides) {
+  auto all = everyone(2);
+  all[0].terms = {{"run", "a"}, {"train.seed", "7"}};
+  all[1].terms = {{"run", "a"}, {"train.seed", "8"}};
+  const auto results = connect_all(std::move(all));
+  ASSERT_FALSE(results[0]);
+  EXPECT_EQ(results[0].error().kind, ErrorKind::usage);
+  EXPECT_THAT(results[0].error().message,
+              testing::ContainsRegex("rank 0 and rank 1 at 127.*must have the same run, job and data: train.seed is 7 "
+                                     "for rank 0 and 8 for rank 1"));
+  ASSERT_FALSE(results[1]);
+  EXPECT_EQ(results[1].error().kind, ErrorKind::usage);
+  EXPECT_THAT(results[1].error().message, HasSubstr("train.seed is 8 for rank 1 and 7 for rank 0"));
+}
+
 TEST_F(RendezvousTest, PortInUseIsNamed) {
   ConnectOptions second{.rank = 0, .size = 2, .master_port = port_, .secret = "secret"};
-  const auto result = meet(second);
+  const auto result = connect_mesh(second);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::usage);
   EXPECT_THAT(result.error().message,
@@ -124,10 +195,10 @@ TEST_F(RendezvousTest, RanksMayComeBeforeRank0) {
   Result<void> early;
   std::jthread other([&] {
     auto mine = options(1, 2);
-    early = meet(mine).map([](const Mesh&) {});
+    early = connect_mesh(mine).map([](const Mesh&) {});
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_TRUE(meet(late));
+  EXPECT_TRUE(connect_mesh(late));
   other.join();
   EXPECT_TRUE(early);
 }
@@ -135,7 +206,7 @@ TEST_F(RendezvousTest, RanksMayComeBeforeRank0) {
 TEST_F(RendezvousTest, NobodyAtTheMasterAddressIsAnErrorThatNamesIt) {
   listener_.reset();
   auto mine = options(1, 2, 0.2);
-  const auto result = meet(mine);
+  const auto result = connect_mesh(mine);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::lost_peer);
   EXPECT_EQ(result.error().peer, 0);
@@ -144,7 +215,7 @@ TEST_F(RendezvousTest, NobodyAtTheMasterAddressIsAnErrorThatNamesIt) {
 
 TEST_F(RendezvousTest, RefusesADescriptorThatDoesNotListen) {
   ConnectOptions odd{.rank = 0, .size = 2, .listener = Fd(::dup(0)), .secret = "secret"};
-  const auto result = meet(odd);
+  const auto result = connect_mesh(odd);
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().message, HasSubstr("is not a listening socket"));
 }

@@ -1,11 +1,11 @@
 // TransportCommunicator: what all transports share. Numbers and describes the calls, remembers the first error, and
-// tells the peers about it. A transport fills in how ranks meet and how data moves.
+// reports it to the peers. A transport fills in how ranks wait for each other and how data moves.
 #pragma once
 
 #include <optional>
 
+#include "comm/call.h"
 #include "comm/communicator.h"
-#include "comm/message.h"
 #include "comm/peers.h"
 
 namespace remuda::comm {
@@ -24,13 +24,12 @@ class TransportCommunicator : public Communicator {
   Result<void> barrier(uint32_t label) final;
 
  protected:
-  virtual Result<std::span<std::byte>> do_allocate(const Message& message) = 0;
-  virtual Result<void> do_all_reduce(const Message& message, std::span<float> values) = 0;
-  virtual Result<void> do_all_reduce(const Message& message, std::span<double> values) = 0;
-  virtual Result<void> do_broadcast(const Message& message, std::span<std::byte> bytes) = 0;
-  virtual Result<void> do_all_gather(const Message& message, std::span<const std::byte> mine,
-                                     std::span<std::byte> all) = 0;
-  virtual Result<void> do_barrier(const Message& message) = 0;
+  virtual Result<std::span<std::byte>> do_allocate(const Call& call) = 0;
+  virtual Result<void> do_all_reduce(const Call& call, std::span<float> values) = 0;
+  virtual Result<void> do_all_reduce(const Call& call, std::span<double> values) = 0;
+  virtual Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes) = 0;
+  virtual Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  virtual Result<void> do_barrier(const Call& call) = 0;
   /// Where `values` lie in allocate()d memory.
   virtual uint64_t offset_of(const void* values) const = 0;
   /// After the first error: nothing more will be sent.
@@ -42,7 +41,7 @@ class TransportCommunicator : public Communicator {
 
  private:
   template <typename Body>
-  auto collective(Message message, Body body) -> decltype(body(message));
+  auto collective(Call call, Body body) -> decltype(body(call));
 
   Peers peers_;
   double timeout_s_;

@@ -66,8 +66,8 @@ Endpoint ask_endpoint(Call call, int fd) {
   return endpoint_of(storage);
 }
 
-// On loopback a socket that dials a free port of the ephemeral range can meet itself.
-bool met_itself(int fd) { return local_endpoint(fd).text() == remote_endpoint(fd).text(); }
+// On loopback a socket that dials a free port of the ephemeral range can be connected to itself.
+bool is_connected_to_itself(int fd) { return local_endpoint(fd).text() == remote_endpoint(fd).text(); }
 
 // 0, or the errno that ended the attempt.
 int try_connect(const addrinfo& address, double deadline_s, Fd& connected) {
@@ -81,7 +81,7 @@ int try_connect(const addrinfo& address, double deadline_s, Fd& connected) {
     ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) return error;
   }
-  if (met_itself(fd.get())) return ECONNREFUSED;
+  if (is_connected_to_itself(fd.get())) return ECONNREFUSED;
   without_delay(fd.get());
   connected = std::move(fd);
   return 0;

@@ -109,6 +109,19 @@ struct ParsedJob {
 /// chooses them parses again with them as overrides, which checks the global batch and the shares against their number.
 Result<ParsedJob> parse_job(const std::string& text, const std::string& name, const JobOverrides& overrides = {});
 
+/// A key and its value, as it is written in a job file.
+struct Setting {
+  std::string key, value;
+
+  bool operator==(const Setting&) const = default;
+};
+
+/// All keys but paths: what must be the same on all ranks of a run. A path may be another on each machine.
+std::vector<Setting> settings_of(const TrainJob& job);
+
+/// The files that the job reads: the keys of paths that are given.
+std::vector<Setting> files_of(const TrainJob& job);
+
 /// Every key with its type, range, default and meaning, as text for a terminal.
 std::string job_reference();
 

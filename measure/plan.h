@@ -87,7 +87,7 @@ bool takes_part(const Plan& plan, const Phase& phase, int rank);
 /// "cpu:0", "cpu:0 from cpu:1", "cpu:0 and cpu:1".
 std::string name_of(const Plan& plan, const Phase& phase);
 
-/// The shared memory: a page for the message of ping_pong.h, then a buffer of the host, then one for each device.
+/// The shared memory: a page for the turn of core_latency.h, then a buffer of the host, then one for each device.
 size_t shared_bytes(const Plan& plan);
 size_t host_offset();
 size_t buffer_offset(const Plan& plan, size_t device);

@@ -58,7 +58,7 @@ bool read_weighted(std::string_view word, Link& link) {
   return true;
 }
 
-Missing contradiction(const Said& pair) {
+Missing contradiction(const PairWords& pair) {
   return {MissingReason::unsupported,
           fmt::format("the source says {} in one direction and {} in the other", brief(pair.word, kLongestLabel),
                       brief(pair.backward, kLongestLabel))};
@@ -131,7 +131,7 @@ void add_links(const Matrix& matrix, const Reading<Fabric>& otherwise, Machine& 
   std::set<std::string> unknown;
   for (size_t a = 0; a < matrix.names.size(); ++a)
     for (size_t b = a + 1; b < matrix.names.size(); ++b) {
-      const Said pair = said(matrix, a, b);
+      const PairWords pair = pair_words(matrix, a, b);
       if (pair.word.empty() || is_number_like(pair.word)) continue;
       Link link{.a = machine.ids[a], .b = machine.ids[b]};
       if (!pair.backward.empty()) {

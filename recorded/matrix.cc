@@ -253,7 +253,7 @@ Result<std::vector<Matrix>> read_matrices(const Text& text) {
   return matrices;
 }
 
-Said said(const Matrix& matrix, size_t a, size_t b) {
+PairWords pair_words(const Matrix& matrix, size_t a, size_t b) {
   const auto cell = [&](size_t row, size_t column) -> std::string {
     const auto& cells = matrix.rows[row].cells;
     if (column >= cells.size()) return "";

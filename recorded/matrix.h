@@ -47,12 +47,12 @@ struct Matrix {
 Result<std::vector<Matrix>> read_matrices(const Text& text);
 
 /// What a matrix says of a pair.
-struct Said {
+struct PairWords {
   std::string word;      ///< empty: nothing
   std::string backward;  ///< the word in the other direction, where that is another one
 };
 /// In either direction: a word that stands in one of the two cells is the pair's. SOC is given as SYS.
-Said said(const Matrix& matrix, size_t a, size_t b);
+PairWords pair_words(const Matrix& matrix, size_t a, size_t b);
 
 /// GPU0, GPU12.
 bool is_gpu_name(std::string_view name);

@@ -60,7 +60,7 @@ Matrix devices_of(const std::vector<Matrix>& matrices, const std::vector<NumaLin
   return matrix;
 }
 
-void read_numbers(const Said& pair, Reading<int>& reading) {
+void read_numbers(const PairWords& pair, Reading<int>& reading) {
   const auto number = whole_number(pair.word);
   if (!pair.backward.empty())
     reading = Missing{MissingReason::unsupported, "the source says one thing in each direction"};
@@ -68,7 +68,7 @@ void read_numbers(const Said& pair, Reading<int>& reading) {
     reading = *number;
 }
 
-void read_cell(Block block, const Said& pair, Link& link, Inventory& inventory) {
+void read_cell(Block block, const PairWords& pair, Link& link, Inventory& inventory) {
   if (block == Block::weight) return read_numbers(pair, link.weight);
   if (block == Block::hops) return read_numbers(pair, link.hops);
   if (block == Block::access) {
@@ -95,7 +95,7 @@ void add_pairs(const Matrix& devices, const std::vector<Matrix>& matrices, Machi
       for (const Matrix& matrix : matrices) {
         const auto row = matrix.find(devices.names[a]), column = matrix.find(devices.names[b]);
         const auto block = block_of(matrix);
-        const Said pair = block && row && column ? said(matrix, *row, *column) : Said{};
+        const PairWords pair = block && row && column ? pair_words(matrix, *row, *column) : PairWords{};
         if (!pair.word.empty()) read_cell(*block, pair, link, machine.inventory);
       }
       if (link != nothing) machine.inventory.links.push_back(std::move(link));

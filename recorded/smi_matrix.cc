@@ -33,12 +33,12 @@ template <typename Predicate>
 bool any_pair(const Matrix& matrix, Predicate predicate) {
   for (size_t a = 0; a < matrix.names.size(); ++a)
     for (size_t b = a + 1; b < matrix.names.size(); ++b)
-      if (predicate(said(matrix, a, b))) return true;
+      if (predicate(pair_words(matrix, a, b))) return true;
   return false;
 }
 
 bool is_peer_matrix(const Matrix& matrix) {
-  return any_pair(matrix, [](const Said& pair) { return peer_access(pair.word).has_value(); });
+  return any_pair(matrix, [](const PairWords& pair) { return peer_access(pair.word).has_value(); });
 }
 
 /// Whether the block is about reading or writing ("-p2p r", "-p2p rw"), not about atomics, NVLink or properties.
@@ -66,7 +66,7 @@ bool has_line(const Text& text, std::string_view first_word) {
 
 /// What a pair's PCIe class says of NVLink: there is none, if this matrix reports NVLink at all.
 Reading<Fabric> fabric_beside_paths(const Text& text, const Matrix& matrix) {
-  const bool reports_nvlink = any_pair(matrix, [](const Said& pair) { return pair.word.starts_with("NV"); });
+  const bool reports_nvlink = any_pair(matrix, [](const PairWords& pair) { return pair.word.starts_with("NV"); });
   if (reports_nvlink || has_line(text, "NV#")) return Fabric::none;
   if (has_line(text, "Legend:")) return Missing{MissingReason::unsupported, "nvidia-smi topo -mp hides NVLink"};
   return {};
@@ -119,7 +119,7 @@ void add_peer_access(const Matrix& matrix, const std::vector<std::string>& ids, 
   LinkIndex links(inventory.links);
   for (size_t a = 0; a < ids.size(); ++a)
     for (size_t b = a + 1; b < ids.size(); ++b) {
-      const Said pair = said(matrix, a, b);
+      const PairWords pair = pair_words(matrix, a, b);
       const auto access = peer_access(pair.word);
       if (!access || ids[a].empty() || ids[b].empty()) continue;
       Reading<PeerAccess>& reading = links.get(ids[a], ids[b]).peer_access;

@@ -1,5 +1,6 @@
 #include "train/gradient_reducer.h"
 
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <numeric>
@@ -7,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/env.h"
 #include "train/labels.h"
 
 namespace remuda::train {
@@ -28,14 +30,43 @@ uint64_t structure_hash(const std::vector<torch::Tensor>& parameters) {
   return XXH3_64bits(words.data(), words.size() * sizeof(int64_t));
 }
 
-Result<void> require_equal(comm::Communicator& communicator, uint64_t mine, uint32_t label, const std::string& what) {
-  std::vector<uint64_t> all(communicator.size());
+/// Every rank's `mine`, in rank order.
+template <typename T>
+Result<std::vector<T>> gather(comm::Communicator& communicator, const T& mine, uint32_t label) {
+  std::vector<T> all(communicator.size());
   REMUDA_TRY(
       communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), label));
-  for (int rank = 1; rank < communicator.size(); ++rank)
-    if (all[rank] != all[0])
-      return failed(fmt::format("{} of rank {} and rank 0 differ ({:016x}, {:016x})", what, rank, all[rank], all[0]));
+  return all;
+}
+
+/// The first rank whose hash is not rank 0's; 0 when all are the same.
+size_t first_that_differs(const std::vector<uint64_t>& hashes) {
+  for (size_t rank = 1; rank < hashes.size(); ++rank)
+    if (hashes[rank] != hashes[0]) return rank;
+  return 0;
+}
+
+std::string difference(const std::string& what, const std::vector<uint64_t>& hashes, size_t rank) {
+  return fmt::format("{} of rank {} and rank 0 differ ({:016x}, {:016x})", what, rank, hashes[rank], hashes[0]);
+}
+
+Result<void> require_equal(comm::Communicator& communicator, uint64_t mine, uint32_t label, const std::string& what) {
+  REMUDA_ASSIGN(const std::vector<uint64_t> hashes, gather(communicator, mine, label));
+  if (const size_t rank = first_that_differs(hashes)) return failed(difference(what, hashes, rank));
   return {};
+}
+
+/// Why the parameters of `rank` may be other than those of rank 0. Collective.
+Result<std::string> cause_in_kernels(comm::Communicator& communicator, torch::DeviceType device, size_t rank) {
+  std::array<char, 96> mine{};
+  kernels_of(device).copy(mine.data(), mine.size() - 1);
+  REMUDA_ASSIGN(const auto all, gather(communicator, mine, label::kKernels));
+  const std::string theirs = all[rank].data(), first = all[0].data();
+  if (theirs == first) return fmt::format("both compute with the same kernels ({})", first);
+  return fmt::format(
+      "rank {} computes with other kernels ({}) than rank 0 ({}), which round differently; all ranks need the same "
+      "libtorch and the same CPU kernels: set {} to the least of theirs (default, avx2 or avx512) for all",
+      rank, theirs, first, env::aten_cpu_capability.name);
 }
 
 /// Parameter numbers in the order in which one backward pass finishes their gradients; unused ones come last.
@@ -198,8 +229,12 @@ StepTail GradientReducer::read_tail() const {
 
 Result<void> GradientReducer::check_parameters(int step) {
   const auto bytes = flat_.value_bytes();
-  return require_equal(communicator_, XXH3_64bits(bytes.data(), bytes.size()), label::kHash,
-                       fmt::format("after step {} the parameters", step));
+  REMUDA_ASSIGN(const std::vector<uint64_t> hashes,
+                gather(communicator_, XXH3_64bits(bytes.data(), bytes.size()), label::kHash));
+  const size_t rank = first_that_differs(hashes);
+  if (rank == 0) return {};
+  REMUDA_ASSIGN(const std::string cause, cause_in_kernels(communicator_, arena_.device().type(), rank));
+  return failed(difference(fmt::format("after step {} the parameters", step), hashes, rank) + ": " + cause);
 }
 
 }  // namespace remuda::train

@@ -60,7 +60,7 @@ class GradientReducer {
   double wait_s() const { return wait_s_; }
 
   /// Collective: compares all ranks' parameters bit by bit (a 64-bit hash of them). The error names two ranks that
-  /// differ.
+  /// differ and the kernels of both: ranks stay equal only as long as their kernels round alike.
   Result<void> check_parameters(int step);
 
   /// Detaches the hooks: gradients stay where they are, nothing leaves any more.

@@ -143,6 +143,7 @@ TEST(GradientReducer, ParametersThatDriftApartAreFound) {
     const auto checked = reducer->check_parameters(40);
     ASSERT_FALSE(checked);
     EXPECT_THAT(checked.error().message, HasSubstr("after step 40 the parameters of rank 1 and rank 0 differ"));
+    EXPECT_THAT(checked.error().message, HasSubstr("both compute with the same kernels (cpu, "));
   });
 }
 

@@ -39,4 +39,8 @@ std::string first_line(const c10::Error& error);
 /// names its allocator.
 bool is_out_of_memory(const c10::Error& error);
 
+/// What computes a rank's update, as in "cpu, AVX512, libtorch 1.13.0": the type of device, the variant of libtorch's
+/// CPU kernels, and the version. Ranks that differ in it round differently.
+std::string kernels_of(torch::DeviceType device);
+
 }  // namespace remuda::train

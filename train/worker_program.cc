@@ -11,6 +11,7 @@
 #include "base/version.h"
 #include "measure/plan.h"
 #include "train/measure/rank.h"
+#include "train/run_terms.h"
 #include "train/trainer.h"
 
 namespace remuda::train {
@@ -78,6 +79,7 @@ Result<void> measure_plan(const Events& events) {
   REMUDA_ASSIGN(const measure::Plan plan, measure::parse_plan(read_input()));
   REMUDA_ASSIGN(comm::ConnectOptions options, connect_options(measure::rank_count(plan)));
   const int rank = options.rank;
+  if (options.size > 1) options.terms = terms_of(plan);
   options.timeout_s += 2 * measure::longest_phase_s(plan);  // ranks wait for each other's phases
   REMUDA_ASSIGN(const std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
   REMUDA_TRY(measure_rank(plan, *communicator, events));
@@ -90,6 +92,7 @@ Result<void> train_job(const std::string& file, const Events& events) {
   if (job.devices.empty())
     return usage_error("the job names no [[device]]; a worker needs to know which one is its own");
   REMUDA_ASSIGN(comm::ConnectOptions options, connect_options(static_cast<int>(job.devices.size())));
+  if (options.size > 1) options.terms = terms_of(job);
   const int rank = options.rank;
   REMUDA_ASSIGN(const std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
   leave_on_signals();
@@ -150,6 +153,8 @@ int run_worker(int argc, char** argv) {
     (argument.empty() ? std::cerr : std::cout)
         << "usage: remuda-train FILE.toml\n"
            "One rank of a training run; RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and REMUDA_SECRET say which.\n"
+           "All ranks need the same job, the same data (the files may lie elsewhere) and the same "
+           "TORCHELASTIC_RUN_ID.\n"
            "`remuda train FILE.toml` starts one per device.\n";
     return argument.empty() ? 2 : 0;
   }

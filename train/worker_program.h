@@ -5,7 +5,8 @@
 //   remuda-train -            the job's text on standard input: how `remuda train` starts it
 //   remuda-train --measure    a plan (measure/plan.h) on standard input: how `remuda bench links` starts it
 //
-// Rank r works on the job's r-th [[device]]. Exit status: 0 done, 1 failed, 2 wrong input.
+// Rank r works on the job's r-th [[device]]. Ranks whose job, data or run id differ refuse each other. Exit status: 0
+// done, 1 failed, 2 wrong input.
 #pragma once
 
 namespace remuda::train {

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "comm/reduce.h"
 #include "comm/shm/factory.h"
-#include "comm/shm/join.h"
+#include "comm/shm/memory.h"
 #include "comm/shm/slots.h"
 #include "comm/transport.h"
 
@@ -51,24 +51,24 @@ class ShmCommunicator final : public TransportCommunicator {
   std::string transport() const override { return "shared memory"; }
 
  protected:
-  Result<std::span<std::byte>> do_allocate(const Message& message) override;
-  Result<void> do_all_reduce(const Message& m, std::span<float> values) override { return reduce(m, values); }
-  Result<void> do_all_reduce(const Message& m, std::span<double> values) override { return reduce(m, values); }
-  Result<void> do_broadcast(const Message& message, std::span<std::byte> bytes) override;
-  Result<void> do_all_gather(const Message& message, std::span<const std::byte> mine,
-                             std::span<std::byte> all) override;
-  Result<void> do_barrier(const Message& message) override { return meet(message); }
+  Result<std::span<std::byte>> do_allocate(const Call& call) override;
+  Result<void> do_all_reduce(const Call& call, std::span<float> v) override { return reduce(call, v); }
+  Result<void> do_all_reduce(const Call& call, std::span<double> v) override { return reduce(call, v); }
+  Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes) override;
+  Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
+  Result<void> do_barrier(const Call& call) override { return agree_on(call); }
   uint64_t offset_of(const void* values) const override;
 
  private:
-  Result<void> meet(const Message& message);
-  Result<void> step(const Message& message);
+  /// Waits for all ranks, and checks that all make the same call.
+  Result<void> agree_on(const Call& call);
+  Result<void> step(const Call& call);
   const Arena* arena_of(const void* values) const;
   template <typename T>
-  Result<void> reduce(const Message& message, std::span<T> values);
+  Result<void> reduce(const Call& call, std::span<T> values);
   /// Hands `bytes` on in pieces: `fill(bounce, piece)` before the others may read, `drain(piece)` after.
   template <typename Fill, typename Drain>
-  Result<void> in_pieces(const Message& message, Fill fill, Drain drain);
+  Result<void> in_pieces(const Call& call, Fill fill, Drain drain);
   std::byte* bounce(int peer) const { return head_ + layout_.bounce + (2 * peer + half_) * kPieceBytes; }
 
   std::shared_ptr<Memory> memory_;
@@ -81,7 +81,7 @@ class ShmCommunicator final : public TransportCommunicator {
 };
 
 Result<std::unique_ptr<Communicator>> ShmCommunicator::make(Mesh& mesh, double connect_timeout_s, double timeout_s) {
-  REMUDA_ASSIGN(std::shared_ptr<Memory> memory, join(mesh, connect_timeout_s));
+  REMUDA_ASSIGN(std::shared_ptr<Memory> memory, share_memory(mesh, connect_timeout_s));
   auto head = memory->map(0, Layout(mesh.size).arenas);
   if (!head)  // the others believe that all have it
     return tl::unexpected(Error{ErrorKind::lost_peer, head.error().message, mesh.rank});
@@ -89,25 +89,25 @@ Result<std::unique_ptr<Communicator>> ShmCommunicator::make(Mesh& mesh, double c
                                            *head);
 }
 
-Result<void> ShmCommunicator::step(const Message& message) {
+Result<void> ShmCommunicator::step(const Call& call) {
   slots_.step();
-  return slots_.wait(message, peers(), deadline_s());
+  return slots_.wait(call, peers(), deadline_s());
 }
 
-Result<void> ShmCommunicator::meet(const Message& message) {
-  slots_.announce(message);
-  REMUDA_TRY(step(message));
-  return slots_.agree(message);
+Result<void> ShmCommunicator::agree_on(const Call& call) {
+  slots_.announce(call);
+  REMUDA_TRY(step(call));
+  return slots_.check_same(call);
 }
 
-Result<std::span<std::byte>> ShmCommunicator::do_allocate(const Message& message) {
-  REMUDA_TRY(meet(message));
-  const size_t stride = std::max(kPage, whole_pages(message.bytes));
+Result<std::span<std::byte>> ShmCommunicator::do_allocate(const Call& call) {
+  REMUDA_TRY(agree_on(call));
+  const size_t stride = std::max(kPage, whole_pages(call.bytes));
   REMUDA_ASSIGN(std::byte* const base, memory_->map(end_, stride * size()));
   arenas_.push_back({base, stride, end_});
   end_ += stride * size();
-  REMUDA_TRY(step(message));
-  return std::span(base + rank() * stride, message.bytes);
+  REMUDA_TRY(step(call));  // where one rank could not map it, none goes on
+  return std::span(base + rank() * stride, call.bytes);
 }
 
 const Arena* ShmCommunicator::arena_of(const void* values) const {
@@ -127,10 +127,10 @@ uint64_t ShmCommunicator::offset_of(const void* values) const {
 }
 
 template <typename T>
-Result<void> ShmCommunicator::reduce(const Message& message, std::span<T> values) {
+Result<void> ShmCommunicator::reduce(const Call& call, std::span<T> values) {
   const Arena* arena = arena_of(values.data());
   REMUDA_CHECK(arena || values.empty(), "all_reduce is for allocate()d memory");
-  REMUDA_TRY(meet(message));
+  REMUDA_TRY(agree_on(call));
   if (values.empty()) return {};
   const Chunk own = chunk_of(values.size(), sizeof(T), rank(), size());
   const auto own_bytes = reinterpret_cast<std::byte*>(values.data() + own.begin);
@@ -139,44 +139,44 @@ Result<void> ShmCommunicator::reduce(const Message& message, std::span<T> values
     buffers[peer] = reinterpret_cast<T*>(own_bytes + (peer - rank()) * static_cast<ptrdiff_t>(arena->stride));
   const std::vector<const T*> in(buffers.begin(), buffers.end());
   sum_in_rank_order<T>(in, buffers, own.size());
-  return step(message);
+  return step(call);
 }
 
 // Double-buffered: a half is filled again only after all ranks have passed the step of the other half, and so have
 // drained this one.
 template <typename Fill, typename Drain>
-Result<void> ShmCommunicator::in_pieces(const Message& message, Fill fill, Drain drain) {
-  slots_.announce(message);
+Result<void> ShmCommunicator::in_pieces(const Call& call, Fill fill, Drain drain) {
+  slots_.announce(call);
   size_t at = 0;
   do {
     half_ ^= 1;
-    const size_t length = std::min(kPieceBytes, message.bytes - at);
+    const size_t length = std::min(kPieceBytes, call.bytes - at);
     fill(at, length);
-    REMUDA_TRY(step(message));
-    if (at == 0) REMUDA_TRY(slots_.agree(message));
+    REMUDA_TRY(step(call));
+    if (at == 0) REMUDA_TRY(slots_.check_same(call));
     drain(at, length);
     at += length;
-  } while (at < message.bytes);
+  } while (at < call.bytes);
   return {};
 }
 
-Result<void> ShmCommunicator::do_broadcast(const Message& message, std::span<std::byte> bytes) {
+Result<void> ShmCommunicator::do_broadcast(const Call& call, std::span<std::byte> bytes) {
   const auto fill = [&](size_t at, size_t length) {
-    if (rank() == message.root) std::copy_n(bytes.data() + at, length, bounce(rank()));
+    if (rank() == call.root) std::copy_n(bytes.data() + at, length, bounce(rank()));
   };
   const auto drain = [&](size_t at, size_t length) {
-    if (rank() != message.root) std::copy_n(bounce(message.root), length, bytes.data() + at);
+    if (rank() != call.root) std::copy_n(bounce(call.root), length, bytes.data() + at);
   };
-  return in_pieces(message, fill, drain);
+  return in_pieces(call, fill, drain);
 }
 
-Result<void> ShmCommunicator::do_all_gather(const Message& message, std::span<const std::byte> mine,
+Result<void> ShmCommunicator::do_all_gather(const Call& call, std::span<const std::byte> mine,
                                             std::span<std::byte> all) {
   const auto fill = [&](size_t at, size_t length) { std::copy_n(mine.data() + at, length, bounce(rank())); };
   const auto drain = [&](size_t at, size_t length) {
     for (int peer = 0; peer < size(); ++peer) std::copy_n(bounce(peer), length, all.data() + peer * mine.size() + at);
   };
-  return in_pieces(message, fill, drain);
+  return in_pieces(call, fill, drain);
 }
 
 }  // namespace

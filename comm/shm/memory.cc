@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "comm/wire.h"
+
 namespace remuda::comm::shm {
 namespace {
 
@@ -40,6 +42,79 @@ bool names_memory(const std::string& path) {
 bool begins_with(int fd, const std::array<std::byte, 16>& token) {
   std::array<std::byte, 16> found{};
   return ::pread(fd, found.data(), found.size(), 0) == static_cast<ssize_t>(found.size()) && found == token;
+}
+
+// Whether a rank has the memory.
+struct Answer {
+  int32_t rank = 0;
+  int32_t refused = 0;
+  char reason[200] = {};
+};
+
+// The control connections of a rank.
+class ControlLinks {
+ public:
+  ControlLinks(const Mesh& mesh, double deadline_s) : mesh_(mesh), deadline_s_(deadline_s) {}
+
+  template <typename T>
+  Result<void> send(int peer, const T& value) {
+    return named(peer, send_all(fd(peer), std::as_bytes(std::span(&value, 1)), deadline_s_, text(peer)));
+  }
+  template <typename T>
+  Result<void> receive(int peer, T& value) {
+    return named(peer, recv_all(fd(peer), std::as_writable_bytes(std::span(&value, 1)), deadline_s_, text(peer)));
+  }
+  template <typename T>
+  Result<void> send_to_all(const T& value) {
+    for (int peer = 0; peer < mesh_.size; ++peer)
+      if (peer != mesh_.rank) REMUDA_TRY(send(peer, value));
+    return {};
+  }
+
+ private:
+  int fd(int peer) const { return mesh_.control[peer].get(); }
+  static std::string text(int peer) { return fmt::format("rank {}", peer); }
+  static Result<void> named(int peer, Result<void> result) {
+    if (!result) {
+      result.error().peer = peer;
+      result.error().message += " while the ranks were sharing memory";
+    }
+    return result;
+  }
+
+  const Mesh& mesh_;
+  double deadline_s_;
+};
+
+Answer answer_of(int rank, const Result<std::shared_ptr<Memory>>& memory) {
+  Answer answer{rank};
+  if (memory) return answer;
+  answer.refused = 1;
+  memory.error().message.copy(answer.reason, sizeof answer.reason - 1);
+  return answer;
+}
+
+Result<Answer> lead(const Mesh& mesh, ControlLinks& links, const Result<std::shared_ptr<Memory>>& memory) {
+  Answer outcome = answer_of(0, memory);
+  REMUDA_TRY(links.send_to_all(memory ? (*memory)->offer() : Offer{}));
+  for (int peer = 1; peer < mesh.size; ++peer) {
+    Answer answer;
+    REMUDA_TRY(links.receive(peer, answer));
+    if (answer.refused && !outcome.refused) outcome = answer;
+  }
+  REMUDA_TRY(links.send_to_all(outcome));
+  return outcome;
+}
+
+Result<Answer> follow(const Mesh& mesh, ControlLinks& links, Result<std::shared_ptr<Memory>>& memory) {
+  Offer offer;
+  REMUDA_TRY(links.receive(0, offer));
+  memory = Memory::open(offer);
+  REMUDA_TRY(links.send(0, answer_of(mesh.rank, memory)));
+  Answer outcome;
+  REMUDA_TRY(links.receive(0, outcome));
+  outcome.reason[sizeof outcome.reason - 1] = '\0';
+  return outcome;
 }
 
 }  // namespace
@@ -94,6 +169,16 @@ Result<std::byte*> Memory::map(size_t offset, size_t bytes) {
   ::madvise(at, bytes, MADV_HUGEPAGE);
   regions_.push_back({offset, {static_cast<std::byte*>(at), bytes}});
   return static_cast<std::byte*>(at);
+}
+
+Result<std::shared_ptr<Memory>> share_memory(const Mesh& mesh, double timeout_s) {
+  ControlLinks links(mesh, deadline_after(timeout_s));
+  Result<std::shared_ptr<Memory>> memory;
+  if (mesh.rank == 0) memory = Memory::create();
+  REMUDA_ASSIGN(const Answer outcome, mesh.rank == 0 ? lead(mesh, links, memory) : follow(mesh, links, memory));
+  if (outcome.refused)
+    return failed(fmt::format("rank {} cannot share memory with rank 0: {}", outcome.rank, outcome.reason));
+  return memory;
 }
 
 }  // namespace remuda::comm::shm

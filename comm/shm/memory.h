@@ -2,7 +2,7 @@
 //
 // It grows as it is asked for, takes room only where it is written, and is gone with the last process that maps it,
 // however that ends: nothing stays in /dev/shm, and the limit of /dev/shm does not apply. Ranks that are threads of one
-// process share one Memory.
+// process share one Memory. share_memory() is how the ranks agree on it.
 #pragma once
 
 #include <array>
@@ -15,10 +15,11 @@
 
 #include "base/file.h"
 #include "base/result.h"
+#include "comm/rendezvous.h"
 
 namespace remuda::comm::shm {
 
-/// Where the memory is found, as rank 0 tells the others.
+/// Where the memory is found, as rank 0 sends it to the others.
 struct Offer {
   int32_t pid = 0;
   int32_t fd = -1;
@@ -54,5 +55,9 @@ class Memory {
   std::mutex mutex_;
   std::vector<Region> regions_;  // guarded by mutex_
 };
+
+/// The ranks agree, over the control connections, whether all can reach rank 0's memory. ErrorKind::failed on all ranks
+/// alike, naming the first rank that cannot.
+Result<std::shared_ptr<Memory>> share_memory(const Mesh& mesh, double timeout_s);
 
 }  // namespace remuda::comm::shm

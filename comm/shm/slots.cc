@@ -33,12 +33,12 @@ bool reached(uint32_t steps, uint32_t wanted) { return static_cast<int32_t>(step
 }  // namespace
 
 // With fewer cores than ranks, spinning would only keep the awaited rank from running.
-Slots::Slots(Slot* slots, int rank, int size)
-    : slots_(slots), rank_(rank), size_(size), may_spin_(::sysconf(_SC_NPROCESSORS_ONLN) >= size) {}
+Slots::Slots(Slot* slots, int rank, int size, uint32_t steps)
+    : slots_(slots), rank_(rank), size_(size), step_(steps), may_spin_(::sysconf(_SC_NPROCESSORS_ONLN) >= size) {}
 
-void Slots::announce(const Message& message) {
+void Slots::announce(const Call& call) {
   parity_ ^= 1;
-  slots_[rank_].messages[parity_] = message;
+  slots_[rank_].calls[parity_] = call;
 }
 
 // The order of all (store steps, read sleepers) here against (count as sleeper, read steps) in the kernel's wait below
@@ -62,15 +62,14 @@ bool Slots::spin(int peer) const {
   return false;
 }
 
-Result<void> Slots::look_for_the_dead(const Message& message, Peers& peers) {
-  REMUDA_TRY(peers.listen(message.sequence));
+Result<void> Slots::check_for_dead_peers(const Call& call, Peers& peers) {
+  REMUDA_TRY(peers.check(call.sequence));
   for (int peer = 0; peer < size_; ++peer)
-    if (peer != rank_ && peers.gone(peer) && !arrived(peer))
-      return tl::unexpected(lost_rank(peer, "went away", message));
+    if (peer != rank_ && peers.gone(peer) && !arrived(peer)) return tl::unexpected(lost_rank(peer, "went away", call));
   return {};
 }
 
-Result<void> Slots::sleep_until_arrived(int peer, const Message& message, Peers& peers, double deadline_s) {
+Result<void> Slots::sleep_until_arrived(int peer, const Call& call, Peers& peers, double deadline_s) {
   Slot& slot = slots_[peer];
   for (;;) {
     slot.sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -78,20 +77,20 @@ Result<void> Slots::sleep_until_arrived(int peer, const Message& message, Peers&
     if (!reached(steps, step_)) futex_wait(slot.steps, steps);
     slot.sleepers.fetch_sub(1, std::memory_order_seq_cst);
     if (arrived(peer)) return {};
-    REMUDA_TRY(look_for_the_dead(message, peers));
-    if (monotonic_s() >= deadline_s) return tl::unexpected(lost_rank(peer, "did not come in time", message));
+    REMUDA_TRY(check_for_dead_peers(call, peers));
+    if (monotonic_s() >= deadline_s) return tl::unexpected(lost_rank(peer, "did not come in time", call));
   }
 }
 
-Result<void> Slots::wait(const Message& message, Peers& peers, double deadline_s) {
+Result<void> Slots::wait(const Call& call, Peers& peers, double deadline_s) {
   for (int peer = 0; peer < size_; ++peer)
-    if (peer != rank_ && !spin(peer)) REMUDA_TRY(sleep_until_arrived(peer, message, peers, deadline_s));
+    if (peer != rank_ && !spin(peer)) REMUDA_TRY(sleep_until_arrived(peer, call, peers, deadline_s));
   return {};
 }
 
-Result<void> Slots::agree(const Message& message) const {
+Result<void> Slots::check_same(const Call& call) const {
   for (int peer = 0; peer < size_; ++peer)
-    if (peer != rank_) REMUDA_TRY(comm::agree(rank_, message, peer, slots_[peer].messages[parity_]));
+    if (peer != rank_) REMUDA_TRY(comm::check_same(rank_, call, peer, slots_[peer].calls[parity_]));
   return {};
 }
 

@@ -3,15 +3,77 @@
 
 #include <algorithm>
 #include <cstring>
+#include <poll.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "comm/reduce.h"
-#include "comm/tcp/exchange.h"
 #include "comm/tcp/factory.h"
 #include "comm/transport.h"
+#include "comm/wire.h"
 
 namespace remuda::comm::tcp {
 namespace {
+
+// What goes to and comes from one peer; either may be empty.
+struct Transfer {
+  std::span<const std::byte> out;
+  std::span<std::byte> in;
+};
+
+constexpr size_t kTurnBytes = 256 << 10;
+
+bool done(const Transfer& transfer) { return transfer.out.empty() && transfer.in.empty(); }
+
+// One turn each way, so that data is taken out of the socket's buffer while it is still in the cache. Returns the bytes
+// moved, or -1 when the peer's connection has ended before all was received.
+ptrdiff_t take_turn(int fd, Transfer& transfer) {
+  ptrdiff_t got = 0, sent = 0;
+  if (!transfer.in.empty()) got = recv_some(fd, transfer.in.first(std::min(kTurnBytes, transfer.in.size())));
+  if (got < 0) return -1;
+  transfer.in = transfer.in.subspan(got);
+  if (!transfer.out.empty()) sent = send_some(fd, transfer.out.first(std::min(kTurnBytes, transfer.out.size())));
+  if (sent < 0) return -1;
+  transfer.out = transfer.out.subspan(sent);
+  return got + sent;
+}
+
+// Moves as much as goes without waiting; false when the peer's connection has ended.
+bool advance(int fd, Transfer& transfer) {
+  while (!done(transfer)) {
+    const ptrdiff_t moved = take_turn(fd, transfer);
+    if (moved <= 0) return moved == 0;
+  }
+  return true;
+}
+
+short events_for(const Transfer& transfer) {
+  return static_cast<short>((transfer.out.empty() ? 0 : POLLOUT) | (transfer.in.empty() ? 0 : POLLIN));
+}
+
+// Sends to and receives from all peers at once, so that no two ranks can wait for each other's buffers: one transfer
+// per rank (the own one is empty), all of them part of `call`. Errors: a peer that is gone, or did not answer before
+// the deadline.
+Result<void> exchange(std::span<const Fd> data, std::vector<Transfer> transfers, Peers& peers, double deadline_s,
+                      const Call& call) {
+  for (;;) {
+    std::vector<pollfd> polled;
+    int waiting_for = -1;
+    for (int peer = 0; peer < peers.size(); ++peer) {
+      Transfer& transfer = transfers[peer];
+      if (done(transfer)) continue;
+      if (!advance(data[peer].get(), transfer)) return tl::unexpected(peers.cause(peer, call));
+      if (done(transfer)) continue;
+      polled.push_back({data[peer].get(), events_for(transfer), 0});
+      if (waiting_for < 0) waiting_for = peer;
+    }
+    if (waiting_for < 0) return {};
+    if (monotonic_s() >= deadline_s) return tl::unexpected(lost_rank(waiting_for, "did not answer in time", call));
+    peers.watch(polled);
+    ::poll(polled.data(), polled.size(), poll_ms(deadline_s));
+    REMUDA_TRY(peers.check(call.sequence));
+  }
+}
 
 struct alignas(kCacheLine) Line {
   std::byte bytes[kCacheLine];
@@ -25,29 +87,29 @@ class TcpCommunicator final : public TransportCommunicator {
   std::string transport() const override { return "tcp"; }
 
  protected:
-  Result<std::span<std::byte>> do_allocate(const Message& message) override;
-  Result<void> do_all_reduce(const Message& m, std::span<float> values) override { return reduce(m, values); }
-  Result<void> do_all_reduce(const Message& m, std::span<double> values) override { return reduce(m, values); }
-  Result<void> do_broadcast(const Message& message, std::span<std::byte> bytes) override;
-  Result<void> do_all_gather(const Message& message, std::span<const std::byte> mine,
-                             std::span<std::byte> all) override;
-  Result<void> do_barrier(const Message& message) override { return meet(message); }
+  Result<std::span<std::byte>> do_allocate(const Call& call) override;
+  Result<void> do_all_reduce(const Call& call, std::span<float> v) override { return reduce(call, v); }
+  Result<void> do_all_reduce(const Call& call, std::span<double> v) override { return reduce(call, v); }
+  Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes) override;
+  Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
+  Result<void> do_barrier(const Call& call) override { return agree_on(call); }
   uint64_t offset_of(const void* values) const override;
   void hang_up() override;
 
  private:
-  Result<void> meet(const Message& message);
+  /// Waits for all ranks, and checks that all make the same call.
+  Result<void> agree_on(const Call& call);
   template <typename T>
-  Result<void> reduce(const Message& message, std::span<T> values);
+  Result<void> reduce(const Call& call, std::span<T> values);
   template <typename T>
-  Result<void> scatter(const Message& message, std::span<T> values);
+  Result<void> scatter(const Call& call, std::span<T> values);
   template <typename T>
-  Result<void> gather(const Message& message, std::span<T> values);
+  Result<void> gather(const Call& call, std::span<T> values);
   template <typename T>
   T* scratch(size_t bytes);
   /// One transfer per peer, made by `transfer_with(peer)`.
   template <typename Make>
-  Result<void> with_peers(const Message& message, Make transfer_with);
+  Result<void> with_peers(const Call& call, Make transfer_with);
 
   std::vector<Fd> data_;
   std::vector<std::vector<Line>> arenas_;
@@ -55,28 +117,28 @@ class TcpCommunicator final : public TransportCommunicator {
 };
 
 template <typename Make>
-Result<void> TcpCommunicator::with_peers(const Message& message, Make transfer_with) {
+Result<void> TcpCommunicator::with_peers(const Call& call, Make transfer_with) {
   std::vector<Transfer> transfers(size());
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank()) transfers[peer] = transfer_with(peer);
-  return exchange(data_, std::move(transfers), peers(), deadline_s(), message);
+  return exchange(data_, std::move(transfers), peers(), deadline_s(), call);
 }
 
-// All messages are read before any data is sent: ranks that disagree all find out.
-Result<void> TcpCommunicator::meet(const Message& message) {
-  std::vector<Message> theirs(size());
-  REMUDA_TRY(with_peers(message, [&](int peer) {
-    return Transfer{std::as_bytes(std::span(&message, 1)), std::as_writable_bytes(std::span(&theirs[peer], 1))};
+// All calls are compared before any data is sent: ranks that disagree all find out.
+Result<void> TcpCommunicator::agree_on(const Call& call) {
+  std::vector<Call> theirs(size());
+  REMUDA_TRY(with_peers(call, [&](int peer) {
+    return Transfer{std::as_bytes(std::span(&call, 1)), std::as_writable_bytes(std::span(&theirs[peer], 1))};
   }));
   for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank()) REMUDA_TRY(agree(rank(), message, peer, theirs[peer]));
+    if (peer != rank()) REMUDA_TRY(check_same(rank(), call, peer, theirs[peer]));
   return {};
 }
 
-Result<std::span<std::byte>> TcpCommunicator::do_allocate(const Message& message) {
-  REMUDA_TRY(meet(message));
-  auto& arena = arenas_.emplace_back((message.bytes + kCacheLine - 1) / kCacheLine);
-  return std::as_writable_bytes(std::span(arena)).first(message.bytes);
+Result<std::span<std::byte>> TcpCommunicator::do_allocate(const Call& call) {
+  REMUDA_TRY(agree_on(call));
+  auto& arena = arenas_.emplace_back((call.bytes + kCacheLine - 1) / kCacheLine);
+  return std::as_writable_bytes(std::span(arena)).first(call.bytes);
 }
 
 uint64_t TcpCommunicator::offset_of(const void* values) const {
@@ -99,18 +161,18 @@ T* TcpCommunicator::scratch(size_t bytes) {
 }
 
 template <typename T>
-Result<void> TcpCommunicator::reduce(const Message& message, std::span<T> values) {
-  REMUDA_TRY(meet(message));
-  REMUDA_TRY(scatter(message, values));
-  return gather(message, values);
+Result<void> TcpCommunicator::reduce(const Call& call, std::span<T> values) {
+  REMUDA_TRY(agree_on(call));
+  REMUDA_TRY(scatter(call, values));
+  return gather(call, values);
 }
 
 template <typename T>
-Result<void> TcpCommunicator::scatter(const Message& message, std::span<T> values) {
+Result<void> TcpCommunicator::scatter(const Call& call, std::span<T> values) {
   const Chunk own = chunk_of(values.size(), sizeof(T), rank(), size());
   T* received = scratch<T>(own.size() * sizeof(T) * size());
   const auto part_from = [&](int peer) { return received + own.size() * peer; };
-  REMUDA_TRY(with_peers(message, [&](int peer) {
+  REMUDA_TRY(with_peers(call, [&](int peer) {
     const Chunk theirs = chunk_of(values.size(), sizeof(T), peer, size());
     return Transfer{std::as_bytes(values.subspan(theirs.begin, theirs.size())),
                     std::as_writable_bytes(std::span(part_from(peer), own.size()))};
@@ -123,28 +185,28 @@ Result<void> TcpCommunicator::scatter(const Message& message, std::span<T> value
 }
 
 template <typename T>
-Result<void> TcpCommunicator::gather(const Message& message, std::span<T> values) {
+Result<void> TcpCommunicator::gather(const Call& call, std::span<T> values) {
   const Chunk own = chunk_of(values.size(), sizeof(T), rank(), size());
-  return with_peers(message, [&](int peer) {
+  return with_peers(call, [&](int peer) {
     const Chunk theirs = chunk_of(values.size(), sizeof(T), peer, size());
     return Transfer{std::as_bytes(values.subspan(own.begin, own.size())),
                     std::as_writable_bytes(values.subspan(theirs.begin, theirs.size()))};
   });
 }
 
-Result<void> TcpCommunicator::do_broadcast(const Message& message, std::span<std::byte> bytes) {
-  REMUDA_TRY(meet(message));
-  return with_peers(message, [&](int peer) {
-    if (rank() == message.root) return Transfer{bytes, {}};
-    return peer == message.root ? Transfer{{}, bytes} : Transfer{};
+Result<void> TcpCommunicator::do_broadcast(const Call& call, std::span<std::byte> bytes) {
+  REMUDA_TRY(agree_on(call));
+  return with_peers(call, [&](int peer) {
+    if (rank() == call.root) return Transfer{bytes, {}};
+    return peer == call.root ? Transfer{{}, bytes} : Transfer{};
   });
 }
 
-Result<void> TcpCommunicator::do_all_gather(const Message& message, std::span<const std::byte> mine,
+Result<void> TcpCommunicator::do_all_gather(const Call& call, std::span<const std::byte> mine,
                                             std::span<std::byte> all) {
-  REMUDA_TRY(meet(message));
+  REMUDA_TRY(agree_on(call));
   std::copy(mine.begin(), mine.end(), all.begin() + rank() * mine.size());
-  return with_peers(message, [&](int peer) { return Transfer{mine, all.subspan(peer * mine.size(), mine.size())}; });
+  return with_peers(call, [&](int peer) { return Transfer{mine, all.subspan(peer * mine.size(), mine.size())}; });
 }
 
 void TcpCommunicator::hang_up() {

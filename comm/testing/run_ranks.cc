@@ -35,19 +35,21 @@ T value_or_throw(Result<T> result) {
 }  // namespace
 
 void run_ranks(int size, ConnectOptions::Transport transport, const std::function<void(Communicator&)>& body,
-               double timeout_s) {
+               double timeout_s, const std::function<void(ConnectOptions&)>& adjust) {
   Fd listener = value_or_throw(listen_on({"127.0.0.1", 0}));
   const int port = local_endpoint(listener.get()).port;
   FirstException failure;
   const auto run_rank = [&](int rank, Fd inherited) {
     try {
-      const auto communicator = value_or_throw(connect({.rank = rank,
-                                                        .size = size,
-                                                        .master_port = port,
-                                                        .listener = std::move(inherited),
-                                                        .secret = "a test's secret",
-                                                        .transport = transport,
-                                                        .timeout_s = timeout_s}));
+      ConnectOptions options{.rank = rank,
+                             .size = size,
+                             .master_port = port,
+                             .listener = std::move(inherited),
+                             .secret = "a test's secret",
+                             .transport = transport,
+                             .timeout_s = timeout_s};
+      adjust(options);
+      const auto communicator = value_or_throw(connect(std::move(options)));
       body(*communicator);
     } catch (...) {
       failure.keep(std::current_exception());

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "measure/core_latency.h"
 #include "measure/memory.h"
-#include "measure/ping_pong.h"
 #include "measure/shared_memory.h"
 #include "train/measure/gemm.h"
 #include "train/measure/target.h"
@@ -52,8 +52,8 @@ class CpuTarget final : public Target {
   }
 
   Result<double> latency_us(size_t device, size_t) override {
-    auto& message = *reinterpret_cast<measure::PingPongMessage*>(shared_.bytes().data());
-    REMUDA_ASSIGN(const double hop_s, measure::ping_pong_s(message, device == own_ ? 0 : 1, plan_.figure_s));
+    auto& turn = *reinterpret_cast<measure::SharedTurn*>(shared_.bytes().data());
+    REMUDA_ASSIGN(const double hop_s, measure::core_latency_s(turn, device == own_ ? 0 : 1, plan_.figure_s));
     return hop_s * 1e6;
   }
 

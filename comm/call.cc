@@ -1,0 +1,51 @@
+#include "comm/call.h"
+
+#include <fmt/format.h>
+
+namespace remuda::comm {
+namespace {
+
+const char* name_of(Call::Kind kind) {
+  switch (kind) {
+    case Call::Kind::allocate:
+      return "allocate";
+    case Call::Kind::all_reduce_float:
+    case Call::Kind::all_reduce_double:
+      return "all_reduce";
+    case Call::Kind::broadcast:
+      return "broadcast";
+    case Call::Kind::all_gather:
+      return "all_gather";
+    case Call::Kind::barrier:
+      return "barrier";
+  }
+  return "an unknown call";
+}
+
+const char* type_of(Call::Kind kind) {
+  if (kind == Call::Kind::all_reduce_float) return " of float";
+  return kind == Call::Kind::all_reduce_double ? " of double" : "";
+}
+
+}  // namespace
+
+std::string describe(const Call& call) {
+  std::string text = fmt::format("{} #{}{} (label {}, {} bytes", name_of(call.kind), call.sequence, type_of(call.kind),
+                                 call.label, call.bytes);
+  if (call.kind == Call::Kind::broadcast) text += fmt::format(" from rank {}", call.root);
+  if (call.offset != 0) text += fmt::format(" at offset {}", call.offset);
+  return text + ")";
+}
+
+Error lost_rank(int peer, std::string_view what, const Call& call) {
+  return {ErrorKind::lost_peer, fmt::format("rank {} {} during {}", peer, what, describe(call)), peer};
+}
+
+Result<void> check_same(int rank, const Call& mine, int peer, const Call& theirs) {
+  if (mine == theirs) return {};
+  return failed(
+      fmt::format("rank {} is at {} while rank {} is at {}; all ranks must make the same calls in the same order", rank,
+                  describe(mine), peer, describe(theirs)));
+}
+
+}  // namespace remuda::comm

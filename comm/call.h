@@ -1,0 +1,36 @@
+// Call: what a rank tells the others about its collective call, so that ranks that disagree find out before data moves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace remuda::comm {
+
+/// Goes over sockets and through shared memory as it is.
+struct Call {
+  enum class Kind : uint32_t { allocate, all_reduce_float, all_reduce_double, broadcast, all_gather, barrier };
+
+  Kind kind = Kind::barrier;
+  uint32_t label = 0;
+  uint64_t sequence = 0;  ///< the number of this call, counted from 1 by each communicator
+  uint64_t bytes = 0;
+  uint64_t offset = 0;  ///< all_reduce: where the values lie in allocate()d memory
+  int32_t root = 0;
+  uint32_t reserved = 0;
+
+  bool operator==(const Call&) const = default;
+};
+
+/// "all_reduce #12 of float (label 3, 4096 bytes)".
+std::string describe(const Call& call);
+
+/// "rank 2 went away during barrier #3 (...)".
+Error lost_rank(int peer, std::string_view what, const Call& call);
+
+/// An error that names both ranks and what each is doing, unless both calls are the same.
+Result<void> check_same(int rank, const Call& mine, int peer, const Call& theirs);
+
+}  // namespace remuda::comm

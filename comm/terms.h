@@ -1,0 +1,37 @@
+// Terms: what all ranks of a run must have in common, as names and values: its id, the job's settings, the data.
+//
+// Both ends of a connection compare a digest of their terms in the handshake. Where it differs they exchange the terms
+// themselves, so that both can say what is not the same.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace remuda::comm {
+
+struct Term {
+  std::string name;  ///< "train.seed"
+  std::string value;
+  bool operator==(const Term&) const = default;
+};
+
+using Terms = std::vector<Term>;
+using TermsDigest = std::array<std::byte, 32>;
+
+/// SHA-256. Terms in another order are other terms.
+TermsDigest digest_of(const Terms& terms);
+
+/// "train.seed is 8 for rank 1 and 7 for rank 0": what differs, the first few of it, fit for a terminal whatever the
+/// terms hold.
+std::string differences(int a, const Terms& terms_of_a, int b, const Terms& terms_of_b);
+
+/// Over an authenticated connection, once both ends know that their terms differ: sends `mine` and returns the other
+/// end's. Exactly one end must have `send_first`, so that neither waits with its socket's buffer full.
+Result<Terms> exchange_terms(int fd, const Terms& mine, bool send_first, double deadline_s, const std::string& peer);
+
+}  // namespace remuda::comm

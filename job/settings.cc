@@ -1,0 +1,43 @@
+#include <fmt/format.h>
+
+#include "job/schema.h"
+#include "job/train_job.h"
+
+namespace remuda::job {
+namespace {
+
+bool is_path(const Key& key) { return std::holds_alternative<PathField>(key.field); }
+bool is_of_device(const Key& key) { return key.name.starts_with("device."); }
+
+/// Keys of a [[device]] are those of the last device, so each device is asked in a job of its own.
+void add_device(int number, const DeviceSpec& device, std::vector<Setting>& settings) {
+  TrainJob alone;
+  alone.devices = {device};
+  for (const Key& key : job_keys())
+    if (is_of_device(key))
+      settings.push_back({fmt::format("{} of device {}", key.name, number), stored(key.field, alone)});
+}
+
+}  // namespace
+
+std::vector<Setting> settings_of(const TrainJob& job) {
+  TrainJob copy = job;  // looking at a key of a table that is not there adds it
+  std::vector<Setting> settings;
+  for (const Key& key : job_keys())
+    if (!is_path(key) && !is_of_device(key)) settings.push_back({key.name, stored(key.field, copy)});
+  for (size_t i = 0; i < job.devices.size(); ++i) add_device(static_cast<int>(i), job.devices[i], settings);
+  return settings;
+}
+
+std::vector<Setting> files_of(const TrainJob& job) {
+  TrainJob copy = job;
+  std::vector<Setting> files;
+  for (const Key& key : job_keys()) {
+    if (!is_path(key)) continue;
+    const std::string& path = std::get<PathField>(key.field).member(copy);
+    if (!path.empty()) files.push_back({key.name, path});
+  }
+  return files;
+}
+
+}  // namespace remuda::job

@@ -1,0 +1,47 @@
+#include <gmock/gmock.h>
+
+#include "job/testing/job.h"
+
+namespace remuda::job {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Not;
+
+Setting setting(const std::string& key, const std::string& value) { return {key, value}; }
+
+TEST(JobSettings, AreAllKeysButPathsWithTheirValues) {
+  const auto parsed = parse(kMlpJob, {"train.seed=7"}, {{"cpu:0", 1}, {"cpu:1", 2.5}});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  const auto settings = settings_of(parsed->job);
+  EXPECT_THAT(settings, Contains(setting("train.seed", "7")));
+  EXPECT_THAT(settings, Contains(setting("device.use of device 0", "cpu:0")));
+  EXPECT_THAT(settings, Contains(setting("device.slowdown of device 1", "2.5")));
+  for (const Setting& one : settings) EXPECT_EQ(one.key.find("images"), std::string::npos);
+}
+
+TEST(JobSettings, AnyChangedValueChangesThem) {
+  const auto first = parse(kMlpJob), same = parse(kMlpJob);
+  ASSERT_TRUE(first && same);
+  EXPECT_EQ(settings_of(first->job), settings_of(same->job));
+  for (const char* change : {"train.seed=99", "train.learning_rate=0.123456789012345", "train.epochs=77",
+                             "model.hidden=[3,4]", "balance.policy=even", "train.optimizer=adamw"}) {
+    const auto other = parse(kMlpJob, {change});
+    ASSERT_TRUE(other) << other.error().message;
+    EXPECT_NE(settings_of(other->job), settings_of(first->job)) << change;
+  }
+}
+
+TEST(JobFiles, AreThePathsThatAreGiven) {
+  TrainJob job;
+  job.data.train.images = "/a";
+  job.data.train.labels = "/b";
+  EXPECT_THAT(files_of(job), ElementsAre(setting("data.train.images", "/a"), setting("data.train.labels", "/b")));
+  EXPECT_FALSE(job.data.test);
+  job.model.path = "/m";
+  EXPECT_THAT(files_of(job), Contains(setting("model.path", "/m")));
+}
+
+}  // namespace
+}  // namespace remuda::job

@@ -1,0 +1,110 @@
+// Ranks started by hand, as between machines: what they must have in common, and what they are told when they do not.
+#include <gmock/gmock.h>
+
+#include "base/env.h"
+#include "tests/train_job_files.h"
+
+namespace remuda::tests {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+/// Two ranks of a job; each may have a folder (job and data) and more variables of its own.
+class TwoRanks {
+ public:
+  void start(int rank, const ScratchFolder& folder, const process::Environment& more = {}) {
+    process::Environment environment = HandStarted{.rank = rank, .size = 2, .port = port_}.environment();
+    environment.insert(environment.end(), more.begin(), more.end());
+    ranks_.emplace_back(worker_command(folder), environment);
+  }
+  /// How each ended, in the order of the starts.
+  std::vector<Finished> finish() {
+    std::vector<Finished> all;
+    for (auto& rank : ranks_) all.push_back(rank.finish());
+    return all;
+  }
+
+ private:
+  int port_ = free_port();
+  std::vector<RunningProgram> ranks_;
+};
+
+constexpr const char* kMustBeTheSame = "must have the same run, job and data: ";
+
+/// Both ranks end with the status of wrong input, and each names both ranks and what differs.
+void expect_both_refuse(TwoRanks& ranks, const std::string& difference_regex) {
+  for (const Finished& finished : ranks.finish()) {
+    EXPECT_EQ(finished.exit.status, 2) << finished;
+    EXPECT_THAT(finished.err, HasSubstr(kMustBeTheSame));
+    EXPECT_THAT(finished.err, ContainsRegex(difference_regex));
+  }
+}
+
+TEST(TrainRanks, RanksWithOtherSeedsNameBoth) {
+  JobText job;
+  job.train += "seed = 7\n";
+  const ScratchFolder first = job_folder(job);
+  job.train = JobText{}.train + "seed = 8\n";
+  const ScratchFolder second = job_folder(job);
+  TwoRanks ranks;
+  ranks.start(0, first);
+  ranks.start(1, second);
+  expect_both_refuse(ranks, "train.seed is (7 for rank 0 and 8 for rank 1|8 for rank 1 and 7 for rank 0)");
+}
+
+TEST(TrainRanks, RanksWithOtherDataNameTheFile) {
+  const ScratchFolder first = job_folder(), second = job_folder();
+  std::string labels = second.read("train.labels");
+  labels.back() ^= 1;
+  second.write("train.labels", labels);
+  TwoRanks ranks;
+  ranks.start(0, first);
+  ranks.start(1, second);
+  expect_both_refuse(ranks, "the content of data.train.labels is 258 bytes, hash .* for rank . and 258 bytes, hash ");
+}
+
+TEST(TrainRanks, RanksOfOtherRunsNameBoth) {
+  const ScratchFolder folder = job_folder();
+  TwoRanks ranks;
+  ranks.start(0, folder, {{env::run_id.name, "monday"}});
+  ranks.start(1, folder, {{env::run_id.name, "tuesday"}});
+  expect_both_refuse(ranks, "TORCHELASTIC_RUN_ID is (monday for rank 0 and tuesday|tuesday for rank 1 and monday)");
+}
+
+TEST(TrainRanks, FilesMayLieElsewhereOnEachMachine) {
+  const ScratchFolder first = job_folder(), second = job_folder();
+  TwoRanks ranks;
+  ranks.start(0, first);
+  ranks.start(1, second);
+  for (const Finished& finished : ranks.finish()) EXPECT_TRUE(finished.exit.ok()) << finished;
+}
+
+bool has_more_than_default_kernels() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") != 0;
+#else
+  return false;
+#endif
+}
+
+TEST(TrainRanks, RanksWithOtherKernelsNameBoth) {
+  if (!has_more_than_default_kernels())
+    GTEST_SKIP() << "needs a CPU for which libtorch has more than one kind of kernel";
+  JobText job;
+  job.train += "check_every = 1\n";
+  const ScratchFolder folder = job_folder(job);
+  TwoRanks ranks;
+  ranks.start(0, folder);
+  ranks.start(1, folder, {{env::aten_cpu_capability.name, "default"}});
+  for (const Finished& finished : ranks.finish()) {
+    EXPECT_EQ(finished.exit.status, 1) << finished;
+    EXPECT_THAT(finished.err, HasSubstr("the parameters of rank 1 and rank 0 differ"));
+    EXPECT_THAT(finished.err, ContainsRegex("rank 1 computes with other kernels \\(cpu, (DEFAULT|NO AVX), libtorch "));
+    EXPECT_THAT(finished.err, ContainsRegex("than rank 0 \\(cpu, AVX(2|512), libtorch "));
+    EXPECT_THAT(finished.err, HasSubstr("set ATEN_CPU_CAPABILITY"));
+  }
+}
+
+}  // namespace
+}  // namespace remuda::tests

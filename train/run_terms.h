@@ -1,0 +1,15 @@
+// What the ranks of one run must have in common, for the handshake (comm/terms.h).
+#pragma once
+
+#include "comm/terms.h"
+#include "job/train_job.h"
+#include "measure/plan.h"
+
+namespace remuda::train {
+
+/// The run's id from the environment, the job's settings, and what is in its files. Ranks on other machines may have
+/// their files elsewhere. A file that cannot be read counts as such: opening it later gives the error.
+comm::Terms terms_of(const job::TrainJob& job);
+comm::Terms terms_of(const measure::Plan& plan);
+
+}  // namespace remuda::train
