@@ -7,11 +7,31 @@
 
 namespace remuda::process {
 
-Result<StopSignals> StopSignals::hold() {
-  sigset_t stop, before;
+namespace {
+
+sigset_t interrupt_and_end() {
+  sigset_t stop;
   ::sigemptyset(&stop);
   ::sigaddset(&stop, SIGINT);
   ::sigaddset(&stop, SIGTERM);
+  return stop;
+}
+
+}  // namespace
+
+Result<StopSignals> StopSignals::hold() { return hold(interrupt_and_end()); }
+
+Result<StopSignals> StopSignals::hold_with_hang_up() {
+  sigset_t stop = interrupt_and_end();
+  struct sigaction action{};
+  ::sigaction(SIGHUP, nullptr, &action);
+  // The kernel keeps a signal that is ignored if it is held back too.
+  if (action.sa_handler != SIG_IGN) ::sigaddset(&stop, SIGHUP);
+  return hold(stop);
+}
+
+Result<StopSignals> StopSignals::hold(const sigset_t& stop) {
+  sigset_t before;
   Fd fd(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd) return failed(fmt::format("cannot wait for signals: {}", errno_text(errno)));
   ::pthread_sigmask(SIG_BLOCK, &stop, &before);

@@ -1,4 +1,4 @@
-// StopSignals: SIGINT and SIGTERM as something to wait for, in place of sudden death.
+// StopSignals: SIGINT, SIGTERM and where wanted SIGHUP as something to wait for, in place of sudden death.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,14 @@
 
 namespace remuda::process {
 
-/// While it lives, both signals are held back from the calling thread and can be read here. Afterwards they act as
+/// While it lives, these signals are held back from the calling thread and can be read here. Afterwards they act as
 /// before. Programs with more threads make it before they start them.
 class StopSignals {
  public:
+  /// SIGINT and SIGTERM.
   static Result<StopSignals> hold();
+  /// SIGHUP too, which comes when the terminal is closed; not where the process was told to ignore it (nohup).
+  static Result<StopSignals> hold_with_hang_up();
   StopSignals(StopSignals&& other) noexcept = default;
   StopSignals& operator=(StopSignals&&) = delete;
   ~StopSignals();
@@ -24,6 +27,7 @@ class StopSignals {
   std::optional<int> next();
 
  private:
+  static Result<StopSignals> hold(const sigset_t& stop);
   StopSignals(Fd fd, const sigset_t& before) : fd_(std::move(fd)), before_(before) {}
   Fd fd_;
   sigset_t before_;

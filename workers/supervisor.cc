@@ -15,8 +15,9 @@ constexpr double kKillWait_s = 5;  // a process in an uninterruptible call outla
 
 class Supervision {
  public:
-  Supervision(std::vector<WatchedRank> ranks, process::StopSignals signals, const Patience& patience)
-      : ranks_(std::move(ranks)), signals_(std::move(signals)), patience_(patience) {}
+  Supervision(std::vector<WatchedRank> ranks, process::StopSignals signals, const RankListener& listener,
+              const Patience& patience)
+      : ranks_(std::move(ranks)), signals_(std::move(signals)), listener_(listener), patience_(patience) {}
 
   Outcome run() {
     while (running() && !given_up()) {
@@ -54,7 +55,8 @@ class Supervision {
   void take_signals() {
     while (const auto signal = signals_.next()) {
       if (phase_ != Phase::working) {
-        enter(Phase::killing);
+        // A terminal that goes sends it after a Ctrl-C as well: the ranks are stopping already.
+        if (*signal != SIGHUP) enter(Phase::killing);
         continue;
       }
       signal_ = *signal;
@@ -93,12 +95,18 @@ class Supervision {
       case Phase::reporting:
         return wait_for(patience_.report_s);
       case Phase::stopping:
-        return signal_all(SIGTERM, patience_.stop_s);
+        return stop_all();
       case Phase::ending:
         return signal_all(SIGTERM, patience_.end_s);
       case Phase::killing:
         return signal_all(SIGKILL, kKillWait_s);
     }
+  }
+
+  void stop_all() {
+    const double within_s = listener_.step_s() + patience_.stop_s;
+    signal_all(SIGTERM, within_s);
+    listener_.on_stop(signal_, within_s);
   }
 
   void wait_for(double seconds) { deadline_s_ = now_s_ + seconds; }
@@ -141,6 +149,7 @@ class Supervision {
 
   std::vector<WatchedRank> ranks_;
   process::StopSignals signals_;
+  const RankListener& listener_;
   const Patience patience_;
   Phase phase_ = Phase::working;
   int signal_ = 0;
@@ -151,14 +160,14 @@ class Supervision {
 }  // namespace
 
 Result<Outcome> supervise(std::vector<RankSpec> specs, const RankListener& listener, const Patience& patience) {
-  REMUDA_ASSIGN(process::StopSignals signals, process::StopSignals::hold());
+  REMUDA_ASSIGN(process::StopSignals signals, process::StopSignals::hold_with_hang_up());
   std::vector<WatchedRank> ranks;
   ranks.reserve(specs.size());
   for (auto& spec : specs) {
     REMUDA_ASSIGN(WatchedRank rank, WatchedRank::start(static_cast<int>(ranks.size()), std::move(spec), listener));
     ranks.push_back(std::move(rank));
   }
-  return Supervision(std::move(ranks), std::move(signals), patience).run();
+  return Supervision(std::move(ranks), std::move(signals), listener, patience).run();
 }
 
 }  // namespace remuda::workers

@@ -22,16 +22,18 @@ using testing::SizeIs;
 constexpr auto kLost1 = R"({"event":"error","kind":"lost_peer","message":"rank 1 went away","peer":1})";
 constexpr Patience kShort{.report_s = 0.05, .end_s = 0.05, .stop_s = 0.05, .silence_s = 0.05};
 
-/// What a listener was told, per rank.
+/// What a listener heard, per rank.
 struct Heard {
   std::map<int, std::vector<std::string>> events, lines;
   std::function<void(const Json&)> then = [](const Json&) {};
+  double step_s = 0, stop_within_s = -1;
   RankListener listener() {
     return {[this](int rank, const Json& event) {
               events[rank].push_back(text_field(event, "event"));
               then(event);
             },
-            [this](int rank, const std::string& line) { lines[rank].push_back(line); }};
+            [this](int rank, const std::string& line) { lines[rank].push_back(line); }, [this] { return step_s; },
+            [this](int, double within_s) { stop_within_s = within_s; }};
   }
 };
 
@@ -148,11 +150,14 @@ TEST(Supervisor, ARankThatCannotStartIsAnErrorAndTakesTheOthersAlong) {
 }
 
 /// Runs the ranks in a process of its own that gets `signals`, one per "ready" event it hears. Its exit status: the
-/// signal the outcome tells, plus 100 if it tells of a failure, plus 50 if rank 0 was done.
-int status_after(const std::vector<int>& signals, const std::vector<Script>& scripts, const Patience& patience) {
+/// signal in the outcome, plus 100 if it has a failure, plus 50 if rank 0 was done.
+int status_after(const std::vector<int>& signals, const std::vector<Script>& scripts, const Patience& patience,
+                 double step_s = 0, bool ignores_hang_up = false) {
   const pid_t pid = ::fork();
   if (pid == 0) {
+    ::signal(SIGHUP, ignores_hang_up ? SIG_IGN : SIG_DFL);
     Heard heard;
+    heard.step_s = step_s;
     size_t sent = 0;
     heard.then = [&](const Json& event) {
       if (text_field(event, "event") == "ready" && sent < signals.size()) ::kill(::getpid(), signals[sent++]);
@@ -172,6 +177,22 @@ TEST(Supervisor, CtrlCLetsTheRanksStopTogether) {
   const Script polite{"polite", "event", kReady, "wait"};
   EXPECT_EQ(status_after({SIGINT}, {polite}, {}), SIGINT + 50);
   EXPECT_EQ(status_after({SIGTERM}, {polite}, {}), SIGTERM + 50);
+}
+
+TEST(Supervisor, AClosedTerminalStopsTheRanksAsCtrlCDoes) {
+  EXPECT_EQ(status_after({SIGHUP}, {{"polite", "event", kReady, "wait"}}, {}), SIGHUP + 50);
+  const Script late{"deaf", "event", kReady, "pause", "50", "event", kReady, "pause", "500", "done"};
+  EXPECT_EQ(status_after({SIGHUP, SIGHUP}, {late}, {}), SIGHUP + 50) << "the kernel and the shell both send it";
+  EXPECT_EQ(status_after({SIGINT, SIGHUP}, {late}, {}), SIGINT + 50);
+}
+
+TEST(Supervisor, UnderNohupAClosedTerminalStopsNothing) {
+  EXPECT_EQ(status_after({SIGHUP}, {{"polite", "event", kReady, "pause", "300", "done"}}, {}, 0, true), 50);
+}
+
+TEST(Supervisor, AStepUnderWayMayEndBeforeTheGraceBegins) {
+  const Script slow{"deaf", "event", kReady, "pause", "1000", "done"};
+  EXPECT_EQ(status_after({SIGINT}, {slow}, kShort, 1000), SIGINT + 50);
 }
 
 TEST(Supervisor, RanksThatDieOfTheStopAreNoFailure) {

@@ -25,6 +25,10 @@ struct RankListener {
   std::function<void(int rank, const Json& event)> on_event;
   /// A line, not empty, that the rank wrote on stdout or stderr, or a note about what it sent; fit for a terminal.
   std::function<void(int rank, const std::string& line)> on_line;
+  /// How long the ranks' step under way may take: after a signal they get this time to end it, before `stop_s` begins.
+  std::function<double()> step_s = [] { return 0.0; };
+  /// A signal was handed on: the ranks have this long to stop together.
+  std::function<void(int signal, double within_s)> on_stop = [](int, double) {};
 };
 
 class WatchedRank {
