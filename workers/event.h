@@ -1,10 +1,11 @@
-// Event: what a worker tells the process that launched it, one line of JSON each, on the descriptor REMUDA_EVENTS_FD.
+// Event: what a worker reports to the process that launched it, one line of JSON each, on the descriptor
+// REMUDA_EVENTS_FD.
 //
 // The field "event" says which it is:
 //   ready    rank, pid, torch                     the worker runs
 //   alone    rank, samples_per_s                  its device was measured alone
 //   step     step, steps, epoch, loss, samples_per_s, shares[], compute_s[], wait_s[]       from rank 0, per rank
-//   balance  step, shares[], predicted_gain, reason                                         from rank 0
+//   balance  step, shares[], predicted_step_s, predicted_gain, reason                       from rank 0
 //   epoch    epoch, epochs, train_loss, and with test data test_loss, test_accuracy         from rank 0
 //   error    kind (usage, failed, lost_peer), message, peer, step      the worker ends next, with a status other than 0
 //   done     rank; from rank 0 also report        the worker ends next, with status 0

@@ -11,7 +11,7 @@ Weight weigh(const RankFacts& rank, bool stopping) {
   if (rank.error && rank.error->kind != ErrorKind::lost_peer) return Weight::own;
   if (stopping || !rank.has_failed()) return Weight::none;
   if (rank.error) return Weight::lost_peer;
-  return rank.told_to_end ? Weight::none : Weight::own;
+  return rank.signalled ? Weight::none : Weight::own;
 }
 
 std::string cause_of(const RankFacts& rank) {
@@ -25,7 +25,7 @@ Failure blame(const RankFacts& rank, std::string cause) {
           rank.last_output};
 }
 
-/// All that is known is that `witness` lost a peer. The peer itself is to blame if it has told nothing.
+/// All that is known is that `witness` lost a peer. The peer itself is to blame if it has reported nothing.
 Failure blame_peer(std::span<const RankFacts> ranks, const RankFacts& witness) {
   for (const auto& rank : ranks)
     if (rank.rank == witness.error->peer && !rank.error)

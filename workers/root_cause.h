@@ -15,10 +15,10 @@ namespace remuda::workers {
 struct RankFacts {
   int rank = 0;
   std::string device;
-  bool done = false;           ///< it said that its work is done
+  bool done = false;           ///< it reported that its work is done
   std::optional<Error> error;  ///< what it reported
   std::optional<process::ExitState> exit;
-  bool told_to_end = false;             ///< it was sent a signal before it ended
+  bool signalled = false;               ///< it was sent a signal before it ended
   double failed_at_s = 0;               ///< when the failure, if it is one, was first seen
   std::deque<std::string> last_output;  ///< its last lines of output
 

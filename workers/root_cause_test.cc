@@ -65,7 +65,7 @@ TEST(RootCause, AmongEqualsTheEarliest) {
 
 TEST(RootCause, ThePeerThatWentSilentIsToBlame) {
   RankFacts frozen = ended(1, kTerminated, 5.0);
-  frozen.told_to_end = true;
+  frozen.signalled = true;
   const auto lost = reported(0, ErrorKind::lost_peer, "no word from rank 1 for 300 s", 1.0, 1);
   const auto failure = root_cause(std::vector{lost, frozen}, false);
   ASSERT_TRUE(failure);

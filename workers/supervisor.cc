@@ -33,7 +33,7 @@ class Supervision {
  private:
   enum class Phase {
     working,    ///< all is well
-    reporting,  ///< a rank has failed; the others may say what they saw
+    reporting,  ///< a rank has failed; the others may report what they saw
     stopping,   ///< the user's signal was handed on
     ending,     ///< SIGTERM was sent after a failure
     killing,    ///< SIGKILL was sent
@@ -76,7 +76,7 @@ class Supervision {
         if (late) enter(Phase::killing);
         break;
       case Phase::reporting:
-        if (late || all_told()) enter(Phase::ending);
+        if (late || all_reported()) enter(Phase::ending);
         break;
       case Phase::ending:
         if (late) enter(Phase::killing);
@@ -112,14 +112,14 @@ class Supervision {
   void wait_for(double seconds) { deadline_s_ = now_s_ + seconds; }
 
   void signal_all(int signal, double then_wait_s) {
-    for (auto& rank : ranks_) rank.tell_to_end(signal);
+    for (auto& rank : ranks_) rank.signal(signal);
     wait_for(then_wait_s);
   }
 
   bool any_failed() const {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank.facts().has_failed(); });
   }
-  bool all_told() const {
+  bool all_reported() const {
     return std::all_of(ranks_.begin(), ranks_.end(),
                        [](const auto& rank) { return rank.facts().has_failed() || !rank.running(); });
   }
@@ -137,7 +137,8 @@ class Supervision {
     }
     const bool job_ends = at_work == 0 || (at_work == 1 && ranks_.size() > 1);
     if (!job_ends || !last || now_s_ < heard_at_s + patience_.silence_s) return;
-    const auto cause = fmt::format("neither spoke nor ended for {:g} s at the end of the job", patience_.silence_s);
+    const auto cause =
+        fmt::format("sent no event for {:g} s and did not end, while the other ranks are done", patience_.silence_s);
     last->blame({ErrorKind::failed, cause}, now_s_);
   }
 

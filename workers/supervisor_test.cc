@@ -130,7 +130,7 @@ TEST(Supervisor, EndsARankThatHangsAfterAllAreDone) {
   const Outcome outcome = run({{"done"}, {"deaf", "wait"}}, kShort);
   ASSERT_TRUE(outcome.failure);
   EXPECT_EQ(outcome.failure->rank, 1);
-  EXPECT_THAT(outcome.failure->cause, HasSubstr("neither spoke nor ended"));
+  EXPECT_THAT(outcome.failure->cause, HasSubstr("and did not end, while the other ranks are done"));
 }
 
 TEST(Supervisor, EndsTheOnlyRankWhenItIsDoneAndDoesNotExit) {

@@ -81,10 +81,10 @@ void WatchedRank::read(double now_s) {
   facts_.exit = exit;
 }
 
-void WatchedRank::tell_to_end(int signal) {
+void WatchedRank::signal(int number) {
   if (!running()) return;
-  process_.signal(signal);
-  facts_.told_to_end = true;
+  process_.signal(number);
+  facts_.signalled = true;
 }
 
 void WatchedRank::blame(Error error, double now_s) {
@@ -114,7 +114,7 @@ void WatchedRank::take_output(std::string_view line, bool dropped) {
 
 void WatchedRank::complain(const std::string& what) {
   if (std::exchange(complained_, true)) return;
-  listener_->on_line(facts_.rank, what + " (said once)");
+  listener_->on_line(facts_.rank, what + " (reported once)");
 }
 
 }  // namespace remuda::workers

@@ -46,9 +46,9 @@ class WatchedRank {
   /// Reads whatever has come and notes the end, if it has come. Never blocks.
   void read(double now_s);
 
-  /// Sends a signal; from then on the rank's end is not counted as its own doing.
-  void tell_to_end(int signal);
-  /// Puts an error in the rank's mouth that it cannot report itself.
+  /// Sends a signal; from then on the rank's death is not counted as a failure of its own.
+  void signal(int number);
+  /// Notes an error that the rank cannot report itself; not where it has one already.
   void blame(Error error, double now_s);
 
  private:
