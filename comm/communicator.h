@@ -46,6 +46,10 @@ class Communicator {
 
   /// Returns when every rank has called it.
   virtual Result<void> barrier(uint32_t label) = 0;
+
+  /// From the next call on: the longest wait for a peer in one call, in place of ConnectOptions::timeout_s. Not
+  /// collective, but a rank with a shorter one gives the others up early: set the same everywhere.
+  virtual void set_timeout(double seconds) = 0;
 };
 
 struct ConnectOptions {

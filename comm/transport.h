@@ -22,6 +22,7 @@ class TransportCommunicator : public Communicator {
   Result<void> broadcast(std::span<std::byte> bytes, int root, uint32_t label) final;
   Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all, uint32_t label) final;
   Result<void> barrier(uint32_t label) final;
+  void set_timeout(double seconds) final { timeout_s_ = seconds; }
 
  protected:
   virtual Result<std::span<std::byte>> do_allocate(const Call& call) = 0;

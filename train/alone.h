@@ -10,18 +10,42 @@
 
 namespace remuda::train {
 
-/// The sizes that are measured: the whole global batch, as one device would train it, and two smaller ones, so that
-/// fixed cost and cost per sample can be told apart.
+/// What one rank brings to the measuring.
+struct AloneWork {
+  /// Runs one whole step (optimizer too, nothing of it kept) of `batch` samples and gives its seconds, infinite where
+  /// the batch does not fit in the device's memory.
+  std::function<double(int batch)> trial;
+  /// Called on each rank with its own times when they are known.
+  std::function<void(const std::vector<balance::BatchTime>&)> measured = [](const auto&) {};
+  /// Whether the run was asked to stop.
+  std::function<bool()> leave = [] { return false; };
+  /// Time of one device: no trial begins that is expected to end later. The first one, of a single sample, always runs.
+  double limit_s = 20;
+  /// How often the other ranks get a sign that the device is still at work; they wait this long and one trial at most.
+  double sign_every_s = 5;
+};
+
+/// The sizes to measure: the whole global batch, as one device would train it, and two smaller ones, so that fixed cost
+/// and cost per sample can be told apart.
 std::vector<int> trial_batches(int global_batch);
 
-/// Collective. While one rank measures, the others sleep. `trial(batch)` runs one whole step (optimizer too, nothing of
-/// it kept) and gives its seconds, infinite where the batch does not fit in the device's memory. `measured` is called
-/// on each rank with its own times when they are known. Returns each rank's times, the same list on every rank.
-Result<std::vector<std::vector<balance::BatchTime>>> measure_alone(
-    comm::Communicator& communicator, int global_batch, const std::function<double(int batch)>& trial,
-    const std::function<void(std::vector<balance::BatchTime>)>& measured);
+/// Measures this device: the sizes of trial_batches(), largest first, as many as the time permits and up to the first
+/// that does not fit in memory; 7 trials of each, or fewer where they are long. A device too slow for the smallest of
+/// these gives the times of the largest batches that it could try. `sign` is called after each trial with its seconds;
+/// false ends the measuring.
+Result<std::vector<balance::BatchTime>> measure_device(int global_batch, const AloneWork& work,
+                                                       const std::function<Result<bool>(double took_s)>& sign);
 
-/// Samples/s at the largest batch that fits.
+/// The times of each rank's device, the same on every rank.
+struct AloneTimes {
+  std::vector<std::vector<balance::BatchTime>> by_rank;
+  bool leaving = false;  ///< a rank was asked to stop: the devices after it are not measured
+};
+
+/// Collective. While one rank measures, the others sleep.
+Result<AloneTimes> measure_alone(comm::Communicator& communicator, int global_batch, const AloneWork& work);
+
+/// Samples/s at the largest batch that was measured and fits; 0 when there is none.
 double alone_samples_per_s(const std::vector<balance::BatchTime>& times);
 
 }  // namespace remuda::train

@@ -9,49 +9,110 @@
 namespace remuda::train {
 namespace {
 
-constexpr int64_t kBatch = 256;
+/// Batches between two meetings of the ranks: none waits much longer than that for the slowest.
+constexpr uint64_t kMeetEvery = 16;
 
 struct Sums {
   double loss = 0, weight = 0, correct = 0;
+  double leaving = 0;
+
+  Sums& operator+=(const Sums& other) {
+    loss += other.loss;
+    weight += other.weight;
+    correct += other.correct;
+    leaving += other.leaving;
+    return *this;
+  }
 };
 
 std::span<std::byte> bytes_of(torch::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
-}  // namespace
+/// One rank's part.
+class OwnEvaluation {
+ public:
+  OwnEvaluation(Model& model, const Samples& samples, const EvaluationPlan& plan, Pace& pace, uint64_t at_once)
+      : model_(model), samples_(samples), plan_(plan), pace_(pace), at_once_(std::max<uint64_t>(1, at_once)) {}
 
-Result<Evaluation> evaluate(comm::Communicator& communicator, Model& model, const Samples& samples,
-                            const job::ModelSpec& spec, int padding, std::span<const int> shares, Pace& pace) {
-  torch::NoGradGuard no_grad;
-  model.set_training(false);
-  const auto parts = balance::apportion(int(samples.size()), shares);
-  const int rank = communicator.rank();
-  uint64_t next = uint64_t(std::accumulate(parts.begin(), parts.begin() + rank, int64_t{0}));
-  const uint64_t end = next + uint64_t(parts[rank]);
-  Sums mine;
-  while (next < end) {
-    std::vector<uint64_t> indices(std::min<uint64_t>(kBatch, end - next));
-    std::iota(indices.begin(), indices.end(), next);
-    next += indices.size();
-    pace.start();
-    const Batch batch = samples.gather(indices, torch::kFloat);
-    const auto loss = loss_sum(spec.loss, model.forward(batch.input), batch.target, padding, true);
-    mine.loss += loss.sum.item<double>();
-    mine.weight += loss.weight;
-    mine.correct += double(loss.correct);
-    pace.stop();
+  Sums sums;
+
+  /// Adds the samples in [next, end), at most `at_once_` of them at a time.
+  Result<void> add(uint64_t next, uint64_t end) {
+    while (next < end) {
+      const uint64_t count = std::min(at_once_, end - next);
+      if (try_batch(next, count)) {
+        next += count;
+        continue;
+      }
+      if (count == 1) return failed("evaluation ran out of memory with a single sample; use a smaller model");
+      at_once_ = count / 2;
+    }
+    return {};
   }
-  model.set_training(true);
 
+ private:
+  bool try_batch(uint64_t first, uint64_t count) {
+    std::vector<uint64_t> indices(count);
+    std::iota(indices.begin(), indices.end(), first);
+    pace_.start();
+    try {
+      const Batch batch = samples_.gather(indices, torch::kFloat);
+      const auto loss = loss_sum(plan_.spec.loss, model_.forward(batch.input), batch.target, plan_.padding, true);
+      sums += {loss.sum.item<double>(), loss.weight, double(loss.correct)};
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error)) throw;
+      return false;
+    }
+    pace_.stop();
+    return true;
+  }
+
+  Model& model_;
+  const Samples& samples_;
+  const EvaluationPlan& plan_;
+  Pace& pace_;
+  uint64_t at_once_;
+};
+
+Result<Sums> add_up(comm::Communicator& communicator, const Sums& mine) {
   std::vector<Sums> all(communicator.size());
   REMUDA_TRY(communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
                                      label::kEvaluation));
+  return std::accumulate(all.begin(), all.end(), Sums{}, [](Sums total, const Sums& sums) { return total += sums; });
+}
+
+/// Evaluation mode without gradients while it lives.
+class Evaluating {
+ public:
+  explicit Evaluating(Model& model) : model_(model) { model_.set_training(false); }
+  ~Evaluating() { model_.set_training(true); }
+
+ private:
+  torch::NoGradGuard no_grad_;
+  Model& model_;
+};
+
+}  // namespace
+
+Result<std::optional<Evaluation>> evaluate(comm::Communicator& communicator, Model& model, const Samples& samples,
+                                           const EvaluationPlan& plan, Pace& pace) {
+  const Evaluating evaluating(model);
+  const int rank = communicator.rank();
+  const auto batch = std::accumulate(plan.shares.begin(), plan.shares.end(), uint64_t{0});
+  OwnEvaluation own(model, samples, plan, pace, uint64_t(plan.shares[rank]));
   Sums total;
-  for (const auto& sums : all) {
-    total.loss += sums.loss;
-    total.weight += sums.weight;
-    total.correct += sums.correct;
+  uint64_t batches = 0;
+  for (uint64_t first = 0; first < samples.size(); first += batch) {
+    const uint64_t size = std::min<uint64_t>(batch, samples.size() - first);
+    const auto parts = balance::apportion(int(size), plan.shares);
+    const uint64_t begin = first + uint64_t(std::accumulate(parts.begin(), parts.begin() + rank, int64_t{0}));
+    REMUDA_TRY(own.add(begin, begin + uint64_t(parts[rank])));
+    const bool last = first + batch >= samples.size();
+    if (!last && ++batches % kMeetEvery != 0) continue;
+    own.sums.leaving = plan.leave() ? 1 : 0;
+    REMUDA_ASSIGN(total, add_up(communicator, own.sums));
+    if (!last && total.leaving > 0) return std::nullopt;
   }
   return Evaluation{total.loss / total.weight, total.correct / total.weight};
 }

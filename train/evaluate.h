@@ -1,6 +1,8 @@
 // Evaluation on held-out data, split over the ranks by their shares.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <span>
 
 #include "base/result.h"
@@ -17,9 +19,18 @@ struct Evaluation {
   double accuracy = 0;  ///< fraction of loss units predicted right
 };
 
-/// Collective. The same result on every rank; it depends on the split only by rounding.
-Result<Evaluation> evaluate(comm::Communicator& communicator, Model& model, const Samples& samples,
-                            const job::ModelSpec& spec, int padding, std::span<const int> shares, Pace& pace);
+/// How the ranks go through the held-out samples.
+struct EvaluationPlan {
+  const job::ModelSpec& spec;
+  int padding = -1;
+  std::span<const int> shares;  ///< of a batch, per rank: as many as each can train on, so that they fit in its memory
+  std::function<bool()> leave = [] { return false; };  ///< whether the run was asked to stop
+};
+
+/// Collective. The same result on every rank; it depends on the split only by rounding. A rank that runs out of memory
+/// goes on with smaller batches. Nothing when a rank was asked to stop before the end.
+Result<std::optional<Evaluation>> evaluate(comm::Communicator& communicator, Model& model, const Samples& samples,
+                                           const EvaluationPlan& plan, Pace& pace);
 
 /// Collective. Batch norm's running statistics are each rank's own: replaces them by their mean, weighted by the
 /// samples each rank has seen (`weight`). Integer buffers become rank 0's.

@@ -1,6 +1,7 @@
-// Events: what a worker tells the process that launched it, a line of JSON each. See docs/run-report.md.
+// Events: what a worker reports to the process that launched it, a line of JSON each. See docs/run-report.md.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 
@@ -9,14 +10,21 @@
 
 namespace remuda::train {
 
+/// Training never waits for the launcher, which may be stopped or blocked by its own output: a thread writes the
+/// events. While they cannot be written, only the newest step is kept of all steps; every other event is kept, in
+/// order.
 class Events {
  public:
-  /// Writes to `fd`; -1 drops everything.
-  explicit Events(int fd) : fd_(fd) {}
+  /// Writes to `fd`, which must stay open as long as this lives; -1 drops everything.
+  explicit Events(int fd);
+  /// Waits until all is written, or the reader is gone.
+  ~Events();
+  /// Never blocks. Any thread.
   void send(const Json& event) const;
 
  private:
-  int fd_;
+  class Writer;
+  std::unique_ptr<Writer> writer_;
 };
 
 Json to_json(const balance::BalanceDecision& decision);

@@ -32,11 +32,13 @@ std::span<std::byte> FlatParameters::value_bytes() {
   return {static_cast<std::byte*>(values_.data_ptr()), values_.nbytes()};
 }
 
+bool FlatParameters::gradient_in_place(size_t i) const { return parameters_[i].grad().is_same(gradients_[i]); }
+
 void FlatParameters::zero_gradient() {
   torch::NoGradGuard no_grad;
   values_.mutable_grad().zero_();
   for (size_t i = 0; i < parameters_.size(); ++i)
-    if (!parameters_[i].grad().is_same(gradients_[i])) parameters_[i].mutable_grad() = gradients_[i];
+    if (!gradient_in_place(i)) parameters_[i].mutable_grad() = gradients_[i];
 }
 
 }  // namespace remuda::train

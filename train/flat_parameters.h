@@ -29,6 +29,8 @@ class FlatParameters {
   std::span<std::byte> value_bytes();
   /// Sets the gradient to zero and makes sure that every parameter still accumulates into it.
   void zero_gradient();
+  /// Whether parameter i's gradient is its view of the flat one, so that what it accumulates lands there.
+  bool gradient_in_place(size_t i) const;
 
  private:
   std::vector<torch::Tensor> parameters_;

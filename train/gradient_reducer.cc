@@ -14,6 +14,10 @@
 namespace remuda::train {
 namespace {
 
+constexpr const char* kTwice =
+    "the gradient of a parameter became ready twice: backward() ran twice, or the parameter is in parts of the graph "
+    "that run backward separately (checkpointing does so); run one backward() per step, on the sum of all losses";
+
 torch::Tensor as_tensor(std::span<std::byte> memory, torch::ScalarType type) {
   const int64_t size = int64_t(memory.size() / c10::elementSize(type));
   return torch::from_blob(memory.data(), {size}, torch::TensorOptions().dtype(type));
@@ -70,7 +74,8 @@ Result<std::string> cause_in_kernels(comm::Communicator& communicator, torch::De
 }
 
 /// Parameter numbers in the order in which one backward pass finishes their gradients; unused ones come last.
-std::vector<int64_t> ready_order(const std::vector<torch::Tensor>& parameters, const std::function<void()>& backward) {
+Result<std::vector<int64_t>> ready_order(const std::vector<torch::Tensor>& parameters,
+                                         const std::function<void()>& backward) {
   auto order = std::make_shared<std::vector<int64_t>>();
   std::vector<GradAccumulator> accumulators;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -81,10 +86,25 @@ std::vector<int64_t> ready_order(const std::vector<torch::Tensor>& parameters, c
   }
   backward();
   std::vector<bool> used(parameters.size());
-  for (const int64_t i : *order) used[i] = true;
+  for (const int64_t i : *order) {
+    if (used[i]) return usage_error(std::string("in the trial step ") + kTwice);
+    used[i] = true;
+  }
   for (size_t i = 0; i < parameters.size(); ++i)
     if (!used[i]) order->push_back(int64_t(i));
   return *order;
+}
+
+/// A mistake of the user that makes a step's sums wrong, on any rank; the error is the same on all.
+Result<void> refuse_misuse(const StepTail& totals) {
+  if (const int rank = totals.first_with(kReadyTwice); rank >= 0)
+    return usage_error(fmt::format("on rank {} {}", rank, kTwice));
+  if (const int rank = totals.first_with(kGradientMoved); rank >= 0)
+    return usage_error(fmt::format(
+        "on rank {} a gradient was reset or replaced between begin() and finish(), as zero_grad() does when "
+        "it sets gradients to none; leave them in place, begin() zeroes them",
+        rank));
+  return {};
 }
 
 }  // namespace
@@ -104,8 +124,7 @@ Result<std::unique_ptr<GradientReducer>> GradientReducer::create(comm::Communica
   REMUDA_TRY(
       require_equal(communicator, structure_hash(parameters), label::kStructure, "the models (shapes and types)"));
 
-  auto order = ready_order(parameters, trial_backward);
-  REMUDA_CHECK(order.size() == parameters.size(), "a gradient becomes ready once per backward");
+  REMUDA_ASSIGN(auto order, ready_order(parameters, trial_backward));
   REMUDA_TRY(communicator.broadcast(std::as_writable_bytes(std::span(order)), 0, label::kOrder));
   std::vector<torch::Tensor> ordered;
   for (const int64_t i : order) ordered.push_back(parameters[i]);
@@ -162,12 +181,16 @@ void GradientReducer::begin(StepTail tail) {
   flat_.zero_gradient();
   tail_ = std::move(tail);
   bucket_missing_ = bucket_size_;
+  ready_.assign(bucket_of_.size(), false);
   next_bucket_ = 0;
   armed_ = true;
 }
 
 void GradientReducer::on_ready(size_t parameter) {
   if (!armed_) return;
+  if (!flat_.gradient_in_place(parameter)) add_status(kGradientMoved);
+  if (ready_[parameter]) return add_status(kReadyTwice);
+  ready_[parameter] = true;
   --bucket_missing_[bucket_of_[parameter]];
   while (next_bucket_ + 1 < buckets() && bucket_missing_[next_bucket_] == 0) launch_next();
 }
@@ -187,13 +210,15 @@ void GradientReducer::give_up(StepStatus why) {
   REMUDA_CHECK(armed_, "a step is under way");
   armed_ = false;
   tail_.weight = tail_.loss_sum = 0;
-  tail_.status[communicator_.rank()] |= why;
+  add_status(why);
   const int64_t sent = next_bucket_ == 0 ? 0 : bucket_ends_[next_bucket_ - 1];
   arena_.narrow(0, sent, arena_.numel() - sent).zero_();
 }
 
 Result<ReducedStep> GradientReducer::finish() {
   armed_ = false;
+  for (size_t i = 0; i < ready_.size(); ++i)
+    if (!flat_.gradient_in_place(i)) add_status(kGradientMoved);
   while (next_bucket_ + 1 < buckets()) launch_next();
   write_tail();
   launch_next();
@@ -202,6 +227,7 @@ Result<ReducedStep> GradientReducer::finish() {
   wait_s_ = monotonic_s() - start;
 
   ReducedStep step{read_tail()};
+  REMUDA_TRY(refuse_misuse(step.totals));
   auto gradient = flat_.values().grad();
   step.finite = std::isfinite(step.totals.loss_sum) && std::isfinite(gradient.sum().item<double>()) &&
                 !(step.totals.any_status() & kOverflow);

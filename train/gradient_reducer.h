@@ -10,8 +10,12 @@
 //   auto step = reducer->finish();             // every parameter's grad is now the global one
 //   if (step && step->stands) optimizer.step();
 //
-// One thread at a time. All ranks call the same functions in the same order; ranks whose models differ in shapes or
-// types are told so by create().
+// One backward() per step: gradients that come twice between begin() and finish(), or that were reset or replaced in
+// between (zero_grad() with set_to_none), would leave with half of what belongs to them. finish() finds both, on any
+// rank, and is an error on all of them.
+//
+// One thread at a time. All ranks call the same functions in the same order; create() refuses ranks whose models differ
+// in shapes or types.
 #pragma once
 
 #include <functional>
@@ -50,10 +54,12 @@ class GradientReducer {
   FlatParameters& flat() { return flat_; }
   size_t buckets() const { return bucket_ends_.size(); }
 
-  /// Zeroes the gradients and arms the buckets. `tail` is what this rank has to say: weight, loss sum, its own slots.
+  /// Zeroes the gradients and arms the buckets. `tail` is what this rank reports: weight, loss sum, its own slots.
   void begin(StepTail tail);
   /// This rank's part of the step failed (at any moment since begin()): what has not left yet is sent as zeros.
   void give_up(StepStatus why);
+  /// Adds to what this rank reports of the step; from begin() until finish().
+  void add_status(StepStatus bit) { tail_.status[communicator_.rank()] |= bit; }
   /// Sends what is left, waits for all ranks, divides by the total weight.
   Result<ReducedStep> finish();
   /// Seconds the last finish() was blocked waiting for other ranks and for buckets under way.
@@ -84,6 +90,7 @@ class GradientReducer {
   std::vector<size_t> bucket_of_;     ///< of each parameter
   std::vector<int> bucket_size_;      ///< parameters in each bucket
   std::vector<int> bucket_missing_;   ///< parameters not ready yet in this step
+  std::vector<bool> ready_;           ///< of each parameter, in this step
   size_t next_bucket_ = 0;
   bool armed_ = false;
   StepTail tail_;

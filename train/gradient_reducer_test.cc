@@ -111,6 +111,91 @@ TEST(GradientReducer, RankThatGivesUpHalfWayDiscardsTheStepForAll) {
   });
 }
 
+/// What finish() says on each of two ranks, after a step in which `misuse` happened between begin() and finish() of
+/// rank 1 alone.
+void expect_refused(const std::string& sentence, const std::function<void(const std::vector<torch::Tensor>&)>& misuse) {
+  run_ranks(2, kShm, [&](comm::Communicator& communicator) {
+    const auto weights = two_weights();
+    const auto reducer = make_reducer(communicator, weights);
+    reducer->begin(tail_of(communicator, 1));
+    if (communicator.rank() == 1)
+      misuse(weights);
+    else
+      (weights[0].sum() + weights[1].sum()).backward();
+    const auto step = reducer->finish();
+    ASSERT_FALSE(step) << "rank " << communicator.rank();
+    EXPECT_EQ(step.error().kind, ErrorKind::usage);
+    EXPECT_THAT(step.error().message, HasSubstr("on rank 1 "));
+    EXPECT_THAT(step.error().message, HasSubstr(sentence));
+  });
+}
+
+TEST(GradientReducer, TwoBackwardsInOneStepAreRefusedOnAllRanks) {
+  expect_refused("backward() ran twice", [](const auto& weights) {
+    (weights[0].sum() + weights[1].sum()).backward();
+    (weights[0].sum() + weights[1].sum()).backward();
+  });
+}
+
+TEST(GradientReducer, ParameterThatBecomesReadyTwiceIsRefusedThoughItsBucketHasNotLeft) {
+  expect_refused("became ready twice", [](const auto& weights) {
+    const auto last = weights[1];  // in the last bucket, which waits for finish()
+    last.sum().backward();
+    last.sum().backward();
+  });
+}
+
+TEST(GradientReducer, SharedWeightInOneGraphIsReadyOnce) {
+  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+    const auto weights = two_weights();
+    const auto reducer = make_reducer(communicator, weights);
+    reducer->begin(tail_of(communicator, 1));
+    (weights[0].sum() + (weights[0] * 2).sum() + weights[1].sum()).backward();
+    const auto step = reducer->finish();
+    ASSERT_TRUE(step) << step.error().message;
+    EXPECT_TRUE(weights[0].grad().eq(3).all().item<bool>());
+  });
+}
+
+TEST(GradientReducer, GradientsThatWereResetInTheStepAreRefusedOnAllRanks) {
+  const auto reset = [](const std::vector<torch::Tensor>& weights) {
+    for (auto weight : weights) weight.mutable_grad() = torch::Tensor();
+  };
+  expect_refused("reset or replaced between begin() and finish()", [&](const auto& weights) {
+    reset(weights);
+    (weights[0].sum() + weights[1].sum()).backward();
+  });
+  expect_refused("reset or replaced between begin() and finish()", [&](const auto& weights) {
+    (weights[0].sum() + weights[1].sum()).backward();
+    reset(weights);
+  });
+}
+
+TEST(GradientReducer, GradientsThatWereResetBetweenStepsAreInPlaceAgain) {
+  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+    const auto weights = two_weights();
+    const auto reducer = make_reducer(communicator, weights);
+    for (auto weight : weights) weight.mutable_grad() = torch::Tensor();
+    reducer->begin(tail_of(communicator, 1));
+    (weights[0].sum() + weights[1].sum()).backward();
+    const auto step = reducer->finish();
+    ASSERT_TRUE(step) << step.error().message;
+    EXPECT_TRUE(weights[0].grad().eq(1).all().item<bool>());
+  });
+}
+
+TEST(GradientReducer, TrialStepWithTwoBackwardsIsRefused) {
+  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+    const auto weights = two_weights();
+    const auto reducer = GradientReducer::create(communicator, weights, [&] {
+      weights[0].sum().backward();
+      weights[0].sum().backward();
+    });
+    ASSERT_FALSE(reducer);
+    EXPECT_THAT(reducer.error().message, HasSubstr("in the trial step the gradient of a parameter became ready twice"));
+  });
+}
+
 TEST(GradientReducer, GradientThatIsNotFiniteStopsTheStepEverywhere) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
@@ -139,7 +224,7 @@ TEST(GradientReducer, ParametersThatDriftApartAreFound) {
     const auto weights = two_weights();
     const auto reducer = make_reducer(communicator, weights);
     torch::NoGradGuard no_grad;
-    if (communicator.rank() == 1) reducer->flat().values()[2] += 1e-6;
+    if (communicator.rank() == 1) reducer->flat().values()[-1] += 1e-6;
     const auto checked = reducer->check_parameters(40);
     ASSERT_FALSE(checked);
     EXPECT_THAT(checked.error().message, HasSubstr("after step 40 the parameters of rank 1 and rank 0 differ"));

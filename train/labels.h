@@ -1,5 +1,5 @@
-// Labels of the collectives of a training run, so that ranks which go different ways are told where. Buckets have the
-// labels 0, 1, 2, ...
+// Labels of the collectives of a training run: ranks that make different calls get an error with both labels. Buckets
+// have the labels 0, 1, 2, ...
 #pragma once
 
 #include <cstdint>

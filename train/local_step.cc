@@ -1,6 +1,46 @@
 #include "train/local_step.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 namespace remuda::train {
+namespace {
+
+std::string shape_text(const torch::Tensor& tensor) {
+  return fmt::format("{} of shape [{}]", toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
+}
+
+/// What scores for one sample look like, in words; empty when these are.
+std::string shape_missed(const torch::Tensor& scores, const torch::Tensor& target, int classes) {
+  const bool tokens = target.dim() == 2;
+  const bool fits = scores.is_floating_point() && scores.dim() == target.dim() + 1 && scores.size(0) == 1 &&
+                    (tokens ? scores.size(1) == target.size(1) : scores.size(1) >= classes);
+  if (fits) return "";
+  return tokens ? fmt::format("scores of shape [1, {}, vocabulary]", target.size(1))
+                : fmt::format("scores of shape [1, classes], with {} classes", classes);
+}
+
+}  // namespace
+
+Result<void> LocalStep::check_model(const std::string& name) {
+  const torch::NoGradGuard no_grad;
+  const std::vector<uint64_t> one{0};
+  const Batch batch = samples_.gather(one, torch::kFloat);
+  model_.set_training(false);
+  Result<void> result;
+  try {
+    const auto scores = model_.forward(batch.input);
+    const std::string missed = shape_missed(scores, batch.target, samples_.model_input().classes);
+    if (!missed.empty())
+      result = usage_error(
+          fmt::format("the model {} gives {} for one sample; it must give {}", name, shape_text(scores), missed));
+  } catch (const std::exception& error) {
+    result = usage_error(
+        fmt::format("the model {} cannot take one sample, {}: {}", name, shape_text(batch.input), first_line(error)));
+  }
+  model_.set_training(true);
+  return result;
+}
 
 LossSum LocalStep::forward(std::span<const uint64_t> indices) {
   const Batch batch = samples_.gather(indices, torch::kFloat);
@@ -20,7 +60,7 @@ double LocalStep::run(std::span<const uint64_t> indices, StepTail tail, Gradient
     reducer.begin(tail);
     begun = true;
     if (loss.sum.defined()) loss.sum.backward();
-  } catch (const c10::Error& error) {
+  } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     if (!begun) reducer.begin(tail);
     reducer.give_up(kOutOfMemory);
@@ -33,7 +73,7 @@ bool LocalStep::run_alone(std::span<const uint64_t> indices) {
   try {
     forward(indices).sum.backward();
     return true;
-  } catch (const c10::Error& error) {
+  } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     failed_.clear();
     return false;

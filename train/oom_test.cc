@@ -1,139 +1,29 @@
 // A rank whose memory is used up in the middle of backward: nobody hangs, nothing of the step is kept, and the repeated
 // step, with a smaller part for that rank, is that of one device.
-#include <algorithm>
-#include <atomic>
-#include <c10/core/Allocator.h>
-#include <c10/core/CPUAllocator.h>
-#include <cstdlib>
-#include <cstring>
 #include <gtest/gtest.h>
 #include <numeric>
-#include <random>
 
 #include "base/clock.h"
-#include "base/testing/scratch_folder.h"
 #include "comm/testing/run_ranks.h"
 #include "train/gradient_reducer.h"
 #include "train/local_step.h"
+#include "train/testing/capped_memory.h"
 #include "train/testing/cases.h"
+#include "train/testing/data_files.h"
 
 namespace remuda::train {
 namespace {
 
+using testing::Budget;
+using testing::CappedMemory;
 using testing::case_loss;
 using testing::make_seeded;
 using testing::model_cases;
 using testing::ModelCase;
-
-/// What one device, that is one thread here, has in tensors.
-struct Budget {
-  size_t cap = SIZE_MAX;
-  std::atomic<size_t> used = 0;  ///< other threads may free what this one took
-  size_t peak = 0;
-};
-thread_local Budget* t_budget = nullptr;  ///< nothing is counted while it is null
-
-/// The bytes before each block.
-struct Header {
-  Budget* budget;
-  size_t size;
-  void* start;
-};
-constexpr size_t kHeader = 64;
-static_assert(sizeof(Header) <= kHeader);
-
-void give_back(void* block) {
-  if (!block) return;
-  Header header;
-  std::memcpy(&header, static_cast<char*>(block) - kHeader, sizeof header);
-  if (header.budget) header.budget->used -= header.size;
-  std::free(header.start);
-}
-
-void* take(size_t size) {
-  if (Budget* budget = t_budget) {
-    if (budget->used + size > budget->cap) C10_THROW_ERROR(OutOfMemoryError, "the device's memory is used up");
-    budget->used += size;
-    budget->peak = std::max<size_t>(budget->peak, budget->used);
-  }
-  void* start = std::aligned_alloc(kHeader, (size + 2 * kHeader - 1) / kHeader * kHeader);
-  const Header header{t_budget, size, start};
-  std::memcpy(start, &header, sizeof header);
-  return static_cast<char*>(start) + kHeader;
-}
-
-class CappedAllocator final : public c10::Allocator {
- public:
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 3)
-  c10::DataPtr allocate(size_t size) override { return make(size); }
-  void copy_data(void* to, const void* from, size_t size) const override { default_copy_data(to, from, size); }
-#else
-  c10::DataPtr allocate(size_t size) const override { return make(size); }
-#endif
-  c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
-
- private:
-  static c10::DataPtr make(size_t size) {
-    void* block = size == 0 ? nullptr : take(size);
-    return {block, block, &give_back, c10::Device(c10::kCPU)};
-  }
-};
-
-/// All ranks' tensors come from the capped allocator as long as this lives; its blocks may outlive it.
-class CappedMemory {
- public:
-  CappedMemory() : before_(c10::GetCPUAllocator()) { c10::SetCPUAllocator(&allocator(), kPriority); }
-  ~CappedMemory() { c10::SetCPUAllocator(before_, kPriority); }
-
- private:
-  static constexpr uint8_t kPriority = 200;
-  static CappedAllocator& allocator() {
-    static CappedAllocator allocator;
-    return allocator;
-  }
-  c10::Allocator* before_;
-};
-
-/// Counts, and caps, what this thread takes while it lives.
-class OnDevice {
- public:
-  explicit OnDevice(Budget& budget) { t_budget = &budget; }
-  ~OnDevice() { t_budget = nullptr; }
-};
+using testing::OnDevice;
 
 constexpr int kRanks = 3, kStarved = 1, kSamples = 360;
 const std::vector<int> kTooMuch{120, 120, 120}, kLess{170, 20, 170};  // samples of each rank
-
-std::string big_endian(uint32_t value) {
-  std::string bytes;
-  for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(value >> shift);
-  return bytes;
-}
-
-Samples make_samples(const train::testing::ModelCase& model_case) {
-  std::mt19937 random(3);
-  const auto draw = [&](size_t count, uint32_t below) {
-    std::string values;
-    for (size_t i = 0; i < count; ++i) values += static_cast<char>(random() % below);
-    return values;
-  };
-  const auto& input = model_case.input;
-  const ScratchFolder folder;
-  if (input.context > 0) {
-    std::string bytes;
-    for (const char token : draw(size_t(kSamples * input.context + 1), uint32_t(model_case.spec.vocabulary)))
-      bytes += {token, '\0'};
-    const job::DataSpec data{.format = job::DataFormat::tokens, .context = int(input.context)};
-    return Samples::open(data, {.tokens = folder.write("tokens", bytes)}, model_case.spec).value();
-  }
-  const auto height = uint32_t(input.height), width = uint32_t(input.width);
-  const std::string images =
-      folder.write("images", std::string("\0\0\x08\x03", 4) + big_endian(kSamples) + big_endian(height) +
-                                 big_endian(width) + draw(kSamples * height * width, 256));
-  const std::string labels =
-      folder.write("labels", std::string("\0\0\x08\x01", 4) + big_endian(kSamples) + draw(kSamples, 5));
-  return Samples::open({}, {.images = images, .labels = labels}, model_case.spec).value();
-}
 
 std::vector<uint64_t> part_of(const std::vector<int>& split, int rank) {
   std::vector<uint64_t> indices(split[rank]);
@@ -200,7 +90,7 @@ class OutOfMemory : public ::testing::TestWithParam<train::testing::ModelCase> {
     });
   }
 
-  const Samples samples_ = make_samples(GetParam());
+  const Samples samples_ = testing::make_samples(GetParam(), kSamples);
 };
 
 INSTANTIATE_TEST_SUITE_P(Models, OutOfMemory, ::testing::ValuesIn(model_cases()),

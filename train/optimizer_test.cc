@@ -32,5 +32,26 @@ TEST(Optimizers, TakeTheRateTheyAreGiven) {
   }
 }
 
+// PyTorch's documented rules: SGD adds weight_decay * value to the gradient; AdamW (Loshchilov and Hutter 2019) takes
+// rate * weight_decay * value off the value by itself.
+TEST(Optimizers, DecayWeightsAndKeepMomentum) {
+  const auto after = [](const job::TrainSpec& spec, int steps) {
+    auto values = torch::full({1}, 2.0, torch::dtype(torch::kDouble).requires_grad(true));
+    values.mutable_grad() = torch::ones({1}, torch::kDouble);
+    const auto optimizer = make_optimizer(spec, values);
+    for (int i = 0; i < steps; ++i) optimizer->step();
+    return values.item<double>();
+  };
+  job::TrainSpec sgd{.learning_rate = 0.2, .momentum = 0};
+  EXPECT_NEAR(after(sgd, 2), 2 - 2 * 0.2, 1e-12);
+  sgd.learning_rate = 0.1;
+  sgd.momentum = 0.5;
+  EXPECT_NEAR(after(sgd, 2), 2 - 0.1 - 0.1 * 1.5, 1e-12);
+  sgd = {.learning_rate = 0.1, .momentum = 0, .weight_decay = 0.25};
+  EXPECT_NEAR(after(sgd, 1), 2 - 0.1 * (1 + 0.25 * 2), 1e-12);
+  const job::TrainSpec adamw{.optimizer = job::Optimizer::adamw, .learning_rate = 0.1, .weight_decay = 0.25};
+  EXPECT_NEAR(after(adamw, 1), 2 - 0.1 * 0.25 * 2 - 0.1, 1e-6);
+}
+
 }  // namespace
 }  // namespace remuda::train

@@ -1,4 +1,4 @@
-// StepTail: what ranks tell each other about a step, beside its gradients.
+// StepTail: what ranks report to each other about a step, beside its gradients.
 //
 // It stands behind the gradients of the step's last bucket and is reduced with them, so that an uneven batch, a failed
 // rank, a leaving one, the times and new shares cost no round of their own, and every rank takes the same decision from
@@ -18,9 +18,11 @@ namespace remuda::train {
 
 /// Why a step may not stand, or the run may not go on. Bits.
 enum StepStatus : unsigned {
-  kOverflow = 1,     ///< a loss or gradient is not finite: nobody applies the step
-  kOutOfMemory = 2,  ///< the step is repeated with new shares
-  kLeaving = 4,      ///< the step stands, and is the last
+  kOverflow = 1,        ///< a loss or gradient is not finite: no rank applies the step
+  kOutOfMemory = 2,     ///< the step is repeated with new shares
+  kLeaving = 4,         ///< the step stands, and is the last
+  kReadyTwice = 8,      ///< gradients came twice in one step: the sums are wrong, and the run ends
+  kGradientMoved = 16,  ///< a gradient is no longer where the buckets are: the same
 };
 
 struct StepTail {

@@ -19,14 +19,22 @@ std::string cpu_capability() {
 
 }  // namespace
 
-std::string first_line(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
+std::string first_line(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
+  // TorchScript's interpreter begins with a traceback, and ends with what happened.
+  if (text.starts_with("The following operation failed")) {
+    text.erase(text.find_last_not_of(" \n") + 1);
+    text.erase(0, text.rfind('\n') + 1);
+  }
   return text.substr(0, text.find('\n'));
 }
 
-bool is_out_of_memory(const c10::Error& error) {
+bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
-  return std::string(error.what_without_backtrace()).find("DefaultCPUAllocator") != std::string::npos;
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
+  return text.find("DefaultCPUAllocator") != std::string::npos || text.find("out of memory") != std::string::npos;
 }
 
 std::string kernels_of(torch::DeviceType device) {

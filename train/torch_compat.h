@@ -33,11 +33,11 @@ inline void add_post_accumulate_hook(const GradAccumulator& accumulator, std::fu
 }
 
 /// A library exception's message without its backtrace, on one line.
-std::string first_line(const c10::Error& error);
+std::string first_line(const std::exception& error);
 
 /// Did an allocation fail? CUDA throws c10::OutOfMemoryError; a CPU allocation that fails is a plain c10::Error that
-/// names its allocator.
-bool is_out_of_memory(const c10::Error& error);
+/// names its allocator. Of either TorchScript's interpreter makes a std::runtime_error, which keeps the text.
+bool is_out_of_memory(const std::exception& error);
 
 /// What computes a rank's update, as in "cpu, AVX512, libtorch 1.13.0": the type of device, the variant of libtorch's
 /// CPU kernels, and the version. Ranks that differ in it round differently.

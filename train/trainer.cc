@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
 #include <numeric>
 
 #include "balance/shares.h"
@@ -18,7 +19,12 @@ namespace {
 
 constexpr int kUntimedSteps = 3;        ///< caches and allocator settle
 constexpr int kMostSkippedInARow = 10;  ///< then the run is beyond recovery
-constexpr double kTellEvery_s = 0.25;
+constexpr double kReportEvery_s = 0.25;
+
+// A rank that does not come to a collective call is given up after so many steps of the slowest device, and not before
+// the communicator's usual time.
+constexpr double kPatienceSteps = 20;
+const double kLeastPatience_s = comm::ConnectOptions().timeout_s;
 
 balance::BalanceOptions balance_options(const job::TrainJob& job) {
   balance::BalanceOptions options;
@@ -77,6 +83,7 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
 }
 
 Result<void> Trainer::prepare() {
+  REMUDA_TRY(local_.check_model(job_.model.path.empty() ? job_.model.name : job_.model.path));
   ReducerOptions options;
   options.bucket_bytes = job_.train.bucket_mib * (1 << 20);
   options.before_launch = [this] { pace_.stretch(); };
@@ -95,13 +102,16 @@ Result<void> Trainer::measure_devices() {
   for (const auto& buffer : model_->buffers()) kept_buffers.push_back(buffer.clone());
 
   const int largest = int(std::min<uint64_t>(job_.train.global_batch, train_.size()));
-  REMUDA_ASSIGN(const auto times, measure_alone(
-                                      communicator_, largest, [this](int batch) { return trial_step(batch); },
-                                      [this](const auto& mine) {
-                                        events_.send({{"event", "alone"},
-                                                      {"rank", communicator_.rank()},
-                                                      {"samples_per_s", alone_samples_per_s(mine)}});
-                                      }));
+  const AloneWork work{
+      .trial = [this](int batch) { return trial_step(batch); },
+      .measured =
+          [this](const auto& mine) {
+            events_.send(
+                {{"event", "alone"}, {"rank", communicator_.rank()}, {"samples_per_s", alone_samples_per_s(mine)}});
+          },
+      .leave = [this] { return leave_.load(); }};
+  REMUDA_ASSIGN(const AloneTimes times, measure_alone(communicator_, largest, work));
+  report_.stopped = times.leaving;
 
   values.copy_(kept_values);
   const auto buffers = model_->buffers();
@@ -109,15 +119,21 @@ Result<void> Trainer::measure_devices() {
   optimizer_ = make_optimizer(job_.train, values);
 
   for (int rank = 0; rank < communicator_.size(); ++rank) {
-    for (const auto& time : times[rank])
+    for (const auto& time : times.by_rank[rank])
       if (std::isfinite(time.seconds)) balancer_.calibrate(rank, time.batch, time.seconds);
-    report_.devices.push_back({job_.devices[rank], alone_samples_per_s(times[rank])});
+    report_.devices.push_back({job_.devices[rank], alone_samples_per_s(times.by_rank[rank])});
   }
   REMUDA_ASSIGN(const balance::BalanceDecision first, balancer_.start());
   record(first);
   shares_ = balancer_.shares();
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares));
+  wait_for_steps_of(first.predicted_step_s);
   return {};
+}
+
+/// All ranks know the same times, and so wait equally long.
+void Trainer::wait_for_steps_of(double seconds) {
+  communicator_.set_timeout(std::max(kLeastPatience_s, kPatienceSteps * seconds));
 }
 
 /// A whole step by this device alone: what is measured before training starts.
@@ -133,14 +149,13 @@ double Trainer::trial_step(int batch) {
   return pace_.stop();
 }
 
-int Trainer::steps_per_epoch() const {
-  const uint64_t batch = uint64_t(job_.train.global_batch);
-  return int((train_.size() + batch - 1) / batch);
-}
-
+/// As many as an int counts, at most: a run that shall go on until it is stopped may ask for any number of epochs.
 int Trainer::steps_in_all() const {
-  const int all = steps_per_epoch() * job_.train.epochs;
-  return job_.train.max_steps > 0 ? std::min(all, job_.train.max_steps) : all;
+  constexpr uint64_t kMost = std::numeric_limits<int>::max();
+  const auto batch = uint64_t(job_.train.global_batch);
+  const uint64_t per_epoch = std::min(kMost, (train_.size() + batch - 1) / batch);
+  const uint64_t all = std::min(kMost, per_epoch * uint64_t(job_.train.epochs));
+  return job_.train.max_steps > 0 ? std::min(int(all), job_.train.max_steps) : int(all);
 }
 
 Result<RunReport> Trainer::run() {
@@ -200,9 +215,9 @@ Result<ReducedStep> Trainer::attempt_step(const data::Shuffle& order, uint64_t f
   StepTail tail(communicator_.size());
   tail.compute_s[rank] = last_compute_s_;
   tail.wait_s[rank] = last_wait_s_;
-  if (leave_) tail.status[rank] |= kLeaving;
   if (is_first()) tail.next_shares = balancer_.shares();
   last_compute_s_ = local_.run(indices, std::move(tail), *reducer_);
+  if (leave_) reducer_->add_status(kLeaving);
   auto step = reducer_->finish();
   last_wait_s_ = reducer_->wait_s();
   mine_.compute_s += last_compute_s_;
@@ -244,8 +259,9 @@ Result<void> Trainer::apply(const ReducedStep& step) {
                       skipped_in_a_row_, report_.steps, job_.train.learning_rate));
   }
   if (totals.any_status() & kLeaving) report_.stopped = true;
+  wait_for_steps_of(std::ranges::max(totals.compute_s));
   if (report_.steps % job_.train.check_every == 0) REMUDA_TRY(reducer_->check_parameters(report_.steps));
-  if (is_first()) tell_step(totals);
+  if (is_first()) report_step(totals);
   return {};
 }
 
@@ -262,10 +278,10 @@ void Trainer::record(const balance::BalanceDecision& decision) {
   events_.send(event);
 }
 
-void Trainer::tell_step(const StepTail& totals) {
+void Trainer::report_step(const StepTail& totals) {
   const double now = monotonic_s();
-  if (now - told_s_ < kTellEvery_s && !done()) return;
-  told_s_ = now;
+  if (now - reported_s_ < kReportEvery_s && !done()) return;
+  reported_s_ = now;
   events_.send({{"event", "step"},
                 {"step", report_.steps},
                 {"steps", steps_in_all()},
@@ -287,10 +303,14 @@ Result<void> Trainer::end_epoch(int epoch) {
   if (test_) {
     REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
     samples_since_average_ = 0;
-    REMUDA_ASSIGN(report_.test,
-                  evaluate(communicator_, *model_, *test_, job_.model, job_.data.padding, shares_, pace_));
-    event["test_loss"] = report_.test->loss;
-    event["test_accuracy"] = report_.test->accuracy;
+    const EvaluationPlan plan{job_.model, job_.data.padding, shares_, [this] { return leave_.load(); }};
+    REMUDA_ASSIGN(const auto test, evaluate(communicator_, *model_, *test_, plan, pace_));
+    report_.stopped = !test;
+    if (test) {
+      report_.test = test;
+      event["test_loss"] = test->loss;
+      event["test_accuracy"] = test->accuracy;
+    }
   }
   if (is_first()) events_.send(event);
   return {};

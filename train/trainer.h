@@ -1,7 +1,7 @@
 // Trainer: one rank's side of a whole training run.
 //
-// All ranks run the same code on the same job. Rank 0 also decides the balance, and tells the story: events while it
-// goes on, a RunReport at the end.
+// All ranks run the same code on the same job. Rank 0 also decides the balance, and reports: events while the run goes
+// on, a RunReport at the end.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,9 @@ namespace remuda::train {
 
 class Trainer {
  public:
-  /// Collective. Opens the data, builds the model, meets the other ranks' models, measures each device alone.
-  /// `leave` may be set at any time, by a signal handler say: all ranks stop together after the step that is under way.
+  /// Collective. Opens the data, builds the model, compares it with the other ranks', measures each device alone.
+  /// `leave` may be set at any time, by a signal handler say: all ranks stop together after the step that is under way,
+  /// or in the middle of the measuring or of an evaluation.
   static Result<std::unique_ptr<Trainer>> create(const job::TrainJob& job, comm::Communicator& communicator,
                                                  const Events& events, const std::atomic<bool>& leave);
 
@@ -46,12 +47,12 @@ class Trainer {
   Result<void> apply(const ReducedStep& step);
   void observe(const StepTail& totals);
   void record(const balance::BalanceDecision& decision);
-  void tell_step(const StepTail& totals);
+  void report_step(const StepTail& totals);
+  void wait_for_steps_of(double seconds);
   Result<void> end_epoch(int epoch);
   Result<void> collect_totals();
 
   bool is_first() const { return communicator_.rank() == 0; }
-  int steps_per_epoch() const;
   int steps_in_all() const;
   bool done() const { return report_.stopped || report_.steps >= steps_in_all(); }
 
@@ -77,7 +78,7 @@ class Trainer {
   double samples_since_average_ = 0;
   int epoch_ = 0;
   int skipped_in_a_row_ = 0;
-  double told_s_ = 0;
+  double reported_s_ = 0;
   RunReport report_;
 };
 

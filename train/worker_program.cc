@@ -23,20 +23,24 @@ std::atomic<bool> g_leave = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
 
 /// Large tensors come and go in every step. glibc would give their pages back and fault them in again each time, which
-/// made training up to three times slower; so it is told to keep them.
+/// made training up to three times slower; so it is set to keep them.
 void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
-/// To be called once the ranks have met: until then a signal ends the process at once, as there is no one to tell.
+/// To be called once the ranks are connected: until then a signal ends the process at once, as there is nothing to
+/// report yet. A terminal that is closed sends SIGHUP to all processes of its foreground group, workers too.
 void leave_on_signals() {
   struct sigaction action{};
   action.sa_handler = [](int) { g_leave = true; };
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hang_up{};
+  sigaction(SIGHUP, nullptr, &hang_up);
+  if (hang_up.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup's wish stands
 }
 
 std::string read_input() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
@@ -52,11 +56,21 @@ Result<job::TrainJob> read_job(const std::string& file) {
   return std::move(parsed.job);
 }
 
-/// For one of `ranks` ranks; which one, and where the others are, the environment tells.
+Result<comm::ConnectOptions::Transport> transport_named(const std::string& name) {
+  using Transport = comm::ConnectOptions::Transport;
+  if (name == "auto") return Transport::automatic;
+  if (name == "shm") return Transport::shared_memory;
+  if (name == "tcp") return Transport::tcp;
+  return usage_error(
+      fmt::format("{} is '{}'; it must be auto, shm or tcp ({})", env::transport.name, name, env::transport.meaning));
+}
+
+/// For one of `ranks` ranks; which one, and where the others are, stands in the environment.
 Result<comm::ConnectOptions> connect_options(int ranks) {
   comm::ConnectOptions options;
   REMUDA_ASSIGN(options.size, env::get_int(env::world_size, ranks, ranks));
   REMUDA_ASSIGN(options.rank, env::get_int(env::rank, 0, options.size - 1));
+  REMUDA_ASSIGN(options.transport, transport_named(env::get(env::transport).value_or("auto")));
   if (options.size == 1) return options;
   options.master_address = env::get(env::master_addr).value_or(options.master_address);
   REMUDA_ASSIGN(options.master_port, env::get_int(env::master_port, 1, 65535));
@@ -69,9 +83,6 @@ Result<comm::ConnectOptions> connect_options(int ranks) {
     REMUDA_ASSIGN(const int fd, env::get_int(env::listen_fd, 0, 1 << 20));
     options.listener = Fd(fd);
   }
-  const std::string transport = env::get(env::transport).value_or("auto");
-  if (transport == "shm") options.transport = comm::ConnectOptions::Transport::shared_memory;
-  if (transport == "tcp") options.transport = comm::ConnectOptions::Transport::tcp;
   return options;
 }
 
@@ -112,7 +123,7 @@ Result<void> work(const std::string& argument, const Events& events) {
   } catch (const c10::Error& error) {
     return failed("libtorch: " + first_line(error));
   } catch (const std::exception& error) {
-    return failed(error.what());
+    return failed(first_line(error));
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kWord = 8;
 constexpr int64_t kLargestMatrix = 16384;
 
-/// By which variable a vendor's driver is told which GPUs to show, and those that would confuse it.
+/// The variable by which a vendor's driver learns which GPUs to show, and those that would confuse it.
 struct Visibility {
   const char* vendor;
   const char* variable;

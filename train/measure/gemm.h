@@ -13,7 +13,7 @@ struct GemmOptions {
   double seconds = 0;          ///< for each precision
   double shortest_s = 0.005;   ///< one product takes this long at least, where `largest` allows it
   int64_t largest = 8192;      ///< most rows of a matrix
-  std::function<void()> wait;  ///< returns when the device has done all it was told
+  std::function<void()> wait;  ///< returns when the device has finished all its work
 };
 
 /// Products of two square matrices, 2 n^3 operations each: n is doubled until one takes long enough, then the median of

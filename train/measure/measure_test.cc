@@ -93,12 +93,14 @@ std::vector<Json> events_of_a_run() {
   const auto shared = measure::SharedMemory::create(shared_bytes(plan));
   const auto file = scratch_file();
   EXPECT_TRUE(shared && file);
+  auto written = std::make_unique<Events>(file->get());
   run_ranks(2, comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
     measure::Plan own = plan;
     own.memory_fd = ::dup(shared->fd());
-    const auto outcome = measure_rank(own, communicator, Events(file->get()));
+    const auto outcome = measure_rank(own, communicator, *written);
     EXPECT_TRUE(outcome) << outcome.error().message;
   });
+  written.reset();
   ::lseek(file->get(), 0, SEEK_SET);
   std::vector<Json> events;
   const auto text = read_text("/proc/self/fd/" + std::to_string(file->get()));
