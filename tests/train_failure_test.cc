@@ -82,6 +82,22 @@ TEST(TrainFailure, CtrlCEndsTheRunWithItsReport) {
   EXPECT_GT((*report)["steps"], 0);
 }
 
+// The kernel sends it to all processes of the terminal's foreground group, and the shell once more.
+TEST(TrainFailure, TerminalThatIsClosedLeavesTheReport) {
+  REMUDA_NEEDS_TWO_CORES();
+  LongRun run;
+  for (const size_t rank : {0, 1}) ::kill(run.worker(rank), SIGHUP);
+  run.program().signal(SIGHUP);
+  run.program().signal(SIGHUP);
+  const Finished finished = run.program().finish(kSoon_s);
+  EXPECT_EQ(finished.exit.status, 128 + SIGHUP) << finished;
+  EXPECT_TRUE(run.no_worker_within(0));
+  const auto report = parse_json(run.folder().read("report.json"), "report.json");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ((*report)["stopped"], true);
+  EXPECT_GT((*report)["steps"], 0);
+}
+
 TEST(TrainFailure, WorkerThatHangsIsKilledOnceThePatienceIsOver) {
   REMUDA_NEEDS_TWO_CORES();
   LongRun run;
