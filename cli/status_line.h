@@ -23,13 +23,18 @@ class StatusLine {
   ~StatusLine();
   StatusLine(const StatusLine&) = delete;
 
-  /// A line that stays.
+  /// A line that stays; on a terminal folded to its width.
   void print(const std::string& line);
-  /// What is going on now, and how far it has come (0 to 1; less than 0 where that has no meaning).
+  /// The current state, and how far the work has come (0 to 1; less than 0 where that has no meaning). Dropped, and not
+  /// waited for, while the reader takes nothing: a pager, or a terminal that is held with Ctrl-S.
   void update(const std::string& status, double progress);
+  /// Characters that update() has room for, without a bar; without limit where it is not on a terminal.
+  size_t room() const;
 
  private:
   void write(const std::string& text);
+  bool would_block() const;
+  size_t width() const;
   const Mode mode_;
   const int fd_;
   Clock& clock_;
@@ -37,7 +42,11 @@ class StatusLine {
   double next_line_s_;  ///< mode lines: when the status may be printed again
 };
 
-/// "[=====>    ] status", cut to `width` characters; without the bar when that would not fit. Pure.
+/// "[=====     ] status", cut to `width` characters; without the bar when that would not fit. Pure.
 std::string bar_text(const std::string& status, double progress, size_t width);
+
+/// The text in lines of at most `width` characters, broken at a space where there is one; all lines except the first
+/// are indented. Without a line end after the last. Pure.
+std::string folded(const std::string& text, size_t width);
 
 }  // namespace remuda::cli

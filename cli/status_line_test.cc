@@ -32,6 +32,11 @@ class StatusLineTest : public testing::Test {
     return std::string(buffer, std::max<ssize_t>(got, 0));
   }
   int fd() const { return write_end_.get(); }
+  void fill() {
+    const std::string block(4096, 'x');
+    while (::write(fd(), block.data(), block.size()) > 0) continue;
+  }
+  void make_blocking() { ::fcntl(fd(), F_SETFL, 0); }
 
   TestClock clock_;
 
@@ -68,6 +73,35 @@ TEST_F(StatusLineTest, OnATerminalLinesScrollAboveTheBarAndTheBarGoesAway) {
     EXPECT_EQ(written(), "\r\x1b[Kepoch 1\n[==========          ] step 1");
   }
   EXPECT_EQ(written(), "\r\x1b[K");
+}
+
+TEST_F(StatusLineTest, AReaderThatTakesNothingIsNotWaitedForByAStatus) {
+  for (const auto mode : {StatusLine::Mode::bar, StatusLine::Mode::lines}) {
+    StatusLine line(mode, fd(), clock_);
+    fill();
+    make_blocking();
+    line.update("step 1", 0.5);  // would never return
+    ::fcntl(fd(), F_SETFL, O_NONBLOCK);
+    while (written().starts_with("x")) continue;
+  }
+}
+
+TEST_F(StatusLineTest, OnATerminalLongLinesAreFoldedAndElsewhereNot) {
+  const std::string line(50, 'a'), lines = line + " " + line;
+  StatusLine(StatusLine::Mode::bar, fd(), clock_).print(lines);
+  EXPECT_EQ(written(), line + "\n    " + line + "\n");
+  StatusLine(StatusLine::Mode::lines, fd(), clock_).print(lines);
+  EXPECT_EQ(written(), lines + "\n");
+}
+
+TEST(Folded, BreaksAtSpacesAndIndentsWhatFollows) {
+  EXPECT_EQ(folded("step 16: shares 195, 61: slower", 31), "step 16: shares 195, 61: slower");
+  EXPECT_EQ(folded("step 16: shares 195, 61: slower", 30), "step 16: shares 195, 61:\n    slower");
+  EXPECT_EQ(folded("step 16: shares 195, 61: slower", 16), "step 16: shares\n    195, 61:\n    slower");
+  EXPECT_EQ(folded("größere größere", 10), "größere\n    größer\n    e") << "characters are not bytes";
+  EXPECT_EQ(folded("0123456789abcdef", 10), "0123456789\n    abcdef");
+  EXPECT_EQ(folded("narrow", 3), "narrow") << "no terminal is this narrow";
+  EXPECT_EQ(folded("", 80), "");
 }
 
 TEST(BarText, LeavesTheBarOutAndCutsWhereItDoesNotFit) {

@@ -47,7 +47,11 @@ std::vector<Key> model_keys() {
   const Need required = Need::required, optional = Need::optional;
   return {
       {"model.name", model_name(), optional, {}, "a built-in model; or give model.path"},
-      {"model.path", PathField{MEMBER(model.path)}, optional, {}, "a TorchScript file"},
+      {"model.path",
+       PathField{MEMBER(model.path)},
+       optional,
+       {},
+       "a TorchScript file; docs/train.md says what it takes and gives"},
       {"model.loss", choice<Loss>({"cross_entropy", "nll", "mse"}, MEMBER(model.loss)), optional,
        Condition{"model.path", {}}, "what the model's output is compared by"},
       {"model.hidden", IntegersField{MEMBER(model.hidden), kWidth}, optional, for_model({"mlp"}),

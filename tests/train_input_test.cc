@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "base/env.h"
 #include "tests/train_job_files.h"
 #include "workers/rendezvous.h"
 
@@ -41,7 +42,7 @@ TEST(TrainInput, DataFileThatIsCutOff) {
 TEST(TrainInput, DataFileOfAnotherKind) {
   const ScratchFolder folder = job_folder();
   folder.write("train.images", "\x89PNG\r\n\x1a\n and so on");
-  EXPECT_THAT(refusal(folder), HasSubstr(folder.path("train.images") + " is not an IDX file: it begins with 89 50"));
+  EXPECT_THAT(refusal(folder), HasSubstr(folder.path("train.images") + " is a PNG image; training reads IDX files"));
 }
 
 TEST(TrainInput, AsManyLabelsAsImages) {
@@ -107,6 +108,32 @@ TEST(TrainInput, SharesAreForTheDevicesOfTheCommandLine) {
   EXPECT_THAT(refusal(folder, with("[1, 1]")), HasSubstr("has 2 for 1 device"));
 }
 
+TEST(TrainInput, UnknownTransportOfTheEnvironment) {
+  for (const int size : {1, 2}) {
+    JobText job;
+    if (size == 1) job.devices = "[[device]]\nuse = 'cpu:0'\n";
+    const ScratchFolder folder = job_folder(job);
+    process::Environment environment = HandStarted{.size = size, .port = free_port()}.environment();
+    environment.emplace_back(env::transport.name, "TCP");
+    const Finished finished = run(worker_command(folder), environment);
+    EXPECT_EQ(finished.exit.status, 2) << finished;
+    EXPECT_THAT(finished.err, HasSubstr("REMUDA_TRANSPORT is 'TCP'; it must be auto, shm or tcp"));
+  }
+}
+
+TEST(TrainInput, InitWritesAJobThatTrains) {
+  const ScratchFolder folder;
+  write_images(folder, "train", kTrainImages);
+  write_images(folder, "test", kTestImages);
+  const std::vector<std::string> init{REMUDA_PROGRAM, "train", "--init", folder.path("")};
+  const Finished written = run(init);
+  EXPECT_EQ(written.exit.status, 0) << written;
+  EXPECT_THAT(written.out, HasSubstr("resnet on 250 images of 1x12x12 in 5 classes, tested on 60"));
+  const Json report = train_report(folder, {"--devices", "cpu:0", "--set", "train.epochs=1"});
+  EXPECT_TRUE(report.contains("test_accuracy"));
+  EXPECT_EQ(run(init).exit.status, 2) << "it is there already";
+}
+
 TEST(TrainInput, PortInUse) {
   const ScratchFolder folder = job_folder();
   const workers::Listener taken = workers::listen_on_loopback(0).value();
@@ -134,12 +161,20 @@ TEST(TrainInput, ModelFileThatIsMissing) {
   EXPECT_THAT(refusal(folder, {"--devices", "cpu:0"}), HasSubstr(folder.path("model.pt") + ": No such file"));
 }
 
-// Only a worker can read it, so this one is refused after the start.
 TEST(TrainInput, ModelFileThatIsNoTorchScript) {
   JobText job;
   job.model = "path = 'model.pt'\n";
   const ScratchFolder folder = job_folder(job);
   folder.write("model.pt", "hello");
+  EXPECT_THAT(refusal(folder, {"--devices", "cpu:0"}), HasSubstr("model.pt is no TorchScript file; in Python, "));
+}
+
+// Only a worker can read it, so this one is refused after the start.
+TEST(TrainInput, ModelFileThatIsDamaged) {
+  JobText job;
+  job.model = "path = 'model.pt'\n";
+  const ScratchFolder folder = job_folder(job);
+  folder.write("model.pt", "PK\x03\x04 constants.pkl");
   const Finished finished =
       run(train_command(folder, {"--quiet", "--devices", "cpu:0", "--json", folder.path("report.json")}));
   EXPECT_EQ(finished.exit.status, 2) << finished;

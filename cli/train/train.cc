@@ -1,4 +1,6 @@
+#include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
@@ -9,6 +11,7 @@
 #include "cli/status_line.h"
 #include "cli/subcommands.h"
 #include "cli/train/train_devices.h"
+#include "cli/train/train_init.h"
 #include "cli/train/train_inputs.h"
 #include "cli/train/train_progress.h"
 #include "cli/train/train_summary.h"
@@ -20,18 +23,22 @@ namespace remuda::cli {
 namespace {
 
 constexpr int kSignalStatus = 128;
+constexpr double kStepsToEnd = 2;  // after Ctrl-C: the one under way, which may be slower than the last
 
 constexpr const char* kTrainExamples =
     "Examples:\n"
+    "  remuda train --init data                          write data/job.toml for the files in the folder data\n"
     "  remuda train job.toml                             train as the file says\n"
     "  remuda train job.toml --devices cpu:0,cpu:1       on these devices\n"
     "  remuda train job.toml --set balance.policy=even   with one value changed\n"
     "  remuda train job.toml --json report.json          and keep the report\n"
     "  remuda train job.toml --machine recorded.json     rehearse: check it against a recorded machine\n"
-    "Exit status: 0 done, 1 the run failed, 2 wrong input, 130 after Ctrl-C, 143 after SIGTERM.\n";
+    "Exit status: 0 done, 1 the run failed, 2 wrong input, 130 after Ctrl-C, 143 after SIGTERM, 129 after its terminal "
+    "was\n"
+    "closed; also then the report is written.\n";
 
 struct TrainFlags {
-  std::string file;
+  std::string file, init;
   std::vector<std::string> devices, settings;
   std::string json;
   std::string transport = "auto";
@@ -112,17 +119,23 @@ Result<FinishedRun> follow(PreparedRun& run, StatusLine& status) {
       .on_event =
           [&](int rank, const Json& event) {
             if (const std::string line = progress.take(rank, event); !line.empty()) status.print(line);
-            status.update(progress.status(), progress.done());
+            status.update(progress.status(status.room()), progress.done());
             if (rank == 0 && event.contains("report")) finished.report = event["report"];
           },
       .on_line = [&](int rank,
-                     const std::string& line) { status.print(fmt::format("[{}] {}", rank_label(rank, job), line)); }};
+                     const std::string& line) { status.print(fmt::format("[{}] {}", rank_label(rank, job), line)); },
+      .step_s = [&] { return kStepsToEnd * progress.step_s(); },
+      .on_stop =
+          [&](int, double within_s) {
+            status.print(fmt::format(
+                "stopping after the step under way, within {:.0f} s; Ctrl-C again ends the run at once", within_s));
+          }};
   REMUDA_ASSIGN(finished.outcome, supervise(std::move(run.ranks), listener));
   return finished;
 }
 
 /// The failure as one error. The rank's last lines come before it when they have not been seen yet.
-tl::unexpected<Error> tell(const workers::Failure& failure, bool output_was_shown) {
+tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_shown) {
   if (!output_was_shown)
     for (const auto& line : failure.last_output)
       fmt::print(stderr, "[rank {} {}] {}\n", failure.rank, failure.device, line);
@@ -130,16 +143,24 @@ tl::unexpected<Error> tell(const workers::Failure& failure, bool output_was_show
       Error{failure.kind, fmt::format("rank {} ({}): {}", failure.rank, failure.device, failure.cause)});
 }
 
-/// The file first: a reader of stdout may be gone.
-Result<void> publish(PreparedRun& run, Json report) {
+/// The file first: a reader of stdout may be gone. With the terminal `closed`, the file is all.
+Result<void> publish(PreparedRun& run, Json report, bool closed) {
   REMUDA_ASSIGN(report, complete_report(std::move(report), run.inventory));
   Result<void> written;
   if (run.report_file) written = run.report_file->commit(to_pretty(report));
-  fmt::print("{}", summary_text(report));
+  if (!closed) fmt::print("{}", summary_text(report));
   return written;
 }
 
+/// A first job file, in place of a run.
+Result<int> init(const std::string& folder) {
+  REMUDA_ASSIGN(const std::string written, write_first_job(folder));
+  fmt::print("{}\nTrain it with: remuda train {}\n", written, (std::filesystem::path(folder) / "job.toml").string());
+  return 0;
+}
+
 Result<int> train(const TrainFlags& flags) {
+  if (!flags.init.empty()) return init(flags.init);
   if (!flags.machine.file.empty()) return rehearse(flags);
   REMUDA_ASSIGN(PreparedRun run, prepare(flags));
   if (!run.note.empty()) fmt::print(stderr, "{}\n", run.note);
@@ -150,10 +171,11 @@ Result<int> train(const TrainFlags& flags) {
   }
   if (!finished) return tl::unexpected(std::move(finished.error()));
   const workers::Outcome& outcome = finished->outcome;
-  if (outcome.failure) return tell(*outcome.failure, !flags.quiet);
-  if (!outcome.stopped() || !finished->report.is_null()) REMUDA_TRY(publish(run, std::move(finished->report)));
+  if (outcome.failure) return as_error(*outcome.failure, !flags.quiet);
+  const bool closed = outcome.signal == SIGHUP;
+  if (!outcome.stopped() || !finished->report.is_null()) REMUDA_TRY(publish(run, std::move(finished->report), closed));
   if (!outcome.stopped()) return 0;
-  fmt::print(stderr, "stopped by signal {} ({})\n", outcome.signal, ::strsignal(outcome.signal));
+  if (!closed) fmt::print(stderr, "stopped by signal {} ({})\n", outcome.signal, ::strsignal(outcome.signal));
   return kSignalStatus + outcome.signal;
 }
 
@@ -162,7 +184,9 @@ Result<int> train(const TrainFlags& flags) {
 void add_train(Program& program) {
   auto flags = std::make_shared<TrainFlags>();
   CLI::App& command = program.add("train", "Train a model across devices", [flags] { return train(*flags); });
-  command.add_option("FILE", flags->file, "The job, a TOML file")->required();
+  command.add_option("FILE", flags->file, "The job, a TOML file");
+  command.add_option("--init", flags->init,
+                     "Write FOLDER/job.toml, for the data and the model that lie in this folder");
   command.add_option("--devices", flags->devices, "Devices in place of the file's, such as cpu:0,cpu:1")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -170,7 +194,7 @@ void add_train(Program& program) {
       ->allow_extra_args(false);
   command.add_option("--json", flags->json, "Write the report of the run to this file");
   add_machine_options(command, flags->machine);
-  command.add_option("--port", flags->port, "Port of 127.0.0.1 for the ranks to meet on; a free one unless given")
+  command.add_option("--port", flags->port, "Port of 127.0.0.1 where the ranks connect; a free one unless given")
       ->check(CLI::Range(0, 65535));
   command.add_option("--transport", flags->transport, "How ranks exchange data")
       ->check(CLI::IsMember({"auto", "shm", "tcp"}))
@@ -185,6 +209,10 @@ void add_train(Program& program) {
           },
           "Explain every key of the job file")
       ->trigger_on_parse();
+  command.parse_complete_callback([flags] {
+    if (flags->file.empty() == flags->init.empty())
+      throw CLI::ValidationError("give the job's FILE, or --init FOLDER to have one written");
+  });
   command.footer(kTrainExamples);
 }
 

@@ -1,8 +1,11 @@
 #include "cli/train/train_inputs.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/file.h"
+#include "data/foreign.h"
 #include "data/image_set.h"
 #include "data/token_set.h"
 
@@ -18,6 +21,24 @@ Result<void> check_batch(const job::TrainJob& job) {
   if (static_cast<size_t>(job.train.global_batch) >= devices) return {};
   return usage_error(fmt::format("train.global_batch is {}; it must be at least {}, a sample for each device",
                                  job.train.global_batch, devices));
+}
+
+Result<void> check_files(const job::DataFiles& files) {
+  for (const std::string& file : {files.images, files.labels, files.tokens})
+    if (!file.empty()) REMUDA_TRY(data::refuse_foreign(file));
+  return {};
+}
+
+/// The end of a file, where a ZIP archive has its list of names.
+Result<std::string> tail_of(const std::string& path) {
+  constexpr off_t kTail = 4 << 20;
+  REMUDA_ASSIGN(const Fd fd, open_for_reading(path));
+  const off_t size = ::lseek(fd.get(), 0, SEEK_END);
+  std::string tail(static_cast<size_t>(std::min(size, kTail)), '\0');
+  const ssize_t got = ::pread(fd.get(), tail.data(), tail.size(), size - static_cast<off_t>(tail.size()));
+  if (got != static_cast<ssize_t>(tail.size()))
+    return failed(fmt::format("cannot read {}: {}", path, errno_text(errno)));
+  return tail;
 }
 
 Result<void> check_images(const job::DataSpec& data) {
@@ -43,9 +64,27 @@ Result<void> check_tokens(const job::TrainJob& job) {
 
 }  // namespace
 
+/// TorchScript is a ZIP archive with constants.pkl in it; torch.save() writes one without.
+Result<void> check_model_file(const std::string& path) {
+  constexpr const char* kWay =
+      "in Python, torch.jit.script(model).save(FILE) writes one (docs/train.md says what the model must take and give)";
+  REMUDA_ASSIGN(const std::string tail, tail_of(path));
+  if (tail.find("constants.pkl") != std::string::npos) return {};
+  const bool saved =
+      tail.find("data.pkl") != std::string::npos || data::foreign_kind(path).find("torch.save()") != std::string::npos;
+  if (saved)
+    return usage_error(
+        fmt::format("{} is a file of torch.save(), which holds values but no program; model.path is a "
+                    "TorchScript file: {}",
+                    path, kWay));
+  return usage_error(fmt::format("{} is no TorchScript file; {}", path, kWay));
+}
+
 Result<void> check_inputs(const job::TrainJob& job) {
   REMUDA_TRY(check_batch(job));
-  if (!job.model.path.empty()) REMUDA_TRY(open_for_reading(job.model.path));
+  if (!job.model.path.empty()) REMUDA_TRY(check_model_file(job.model.path));
+  REMUDA_TRY(check_files(job.data.train));
+  if (job.data.test) REMUDA_TRY(check_files(*job.data.test));
   return job.data.format == job::DataFormat::idx ? check_images(job.data) : check_tokens(job);
 }
 

@@ -1,13 +1,19 @@
-// What a training job reads, looked at before any worker starts.
+// What a training job reads, checked before any worker starts.
 #pragma once
+
+#include <string>
 
 #include "base/result.h"
 #include "job/train_job.h"
 
 namespace remuda::cli {
 
-/// Opens the data and the model's file once: usage errors name the file. Also refuses test images of another shape or
-/// with more classes than the training images, and a global batch of less than one sample for each device.
+/// Opens the data and the model's file once: usage errors name the file, and where it is of another kind (CSV, images,
+/// a file of torch.save()) the formats that can be read. Also refuses test images of another shape or with more classes
+/// than the training images, and a global batch of less than one sample for each device.
 Result<void> check_inputs(const job::TrainJob& job);
+
+/// Refuses a model's file that is no TorchScript.
+Result<void> check_model_file(const std::string& path);
 
 }  // namespace remuda::cli

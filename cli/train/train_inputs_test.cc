@@ -58,6 +58,26 @@ TEST_F(TrainInputs, AMissingModelFileIsNamed) {
   EXPECT_THAT(refusal(), HasSubstr(folder_.path("model.pt") + ": No such file or directory"));
 }
 
+TEST_F(TrainInputs, AFileOfTorchSaveIsRefusedWithTheWayToTorchScript) {
+  const std::string names = std::string("PK\x03\x04") + "model/data.pkl ... PK\x01\x02 model/data.pkl model/version ";
+  job_.model.path = folder_.write("model.pt", names);
+  EXPECT_THAT(refusal(), HasSubstr(folder_.path("model.pt") + " is a file of torch.save()"));
+  EXPECT_THAT(refusal(), HasSubstr("torch.jit.script(model).save(FILE)"));
+  job_.model.path = folder_.write("model.pt", names + "model/constants.pkl model/code/");
+  EXPECT_EQ(refusal(), "none") << "TorchScript";
+  job_.model.path = folder_.write("model.pt", "hello");
+  EXPECT_THAT(refusal(), HasSubstr("model.pt is no TorchScript file; in Python, torch.jit.script(model)"));
+}
+
+TEST_F(TrainInputs, DataOfOtherKindsIsRefusedWithTheFormats) {
+  for (const char* bytes : {"label,pixel0,pixel1\n3,0,255\n", "\x89PNG\r\n\x1a\n"}) {
+    job_.data.train.images = folder_.write("data", bytes);
+    EXPECT_THAT(refusal(), HasSubstr("training reads IDX files"));
+  }
+  job_.data.train.images = folder_.path("");
+  EXPECT_THAT(refusal(), HasSubstr(" is a folder; training reads IDX files"));
+}
+
 TEST_F(TrainInputs, TestImagesMustHaveTheShapeOfTheTrainingImages) {
   job_.data.test->images = images("wide", 3, 2);
   EXPECT_EQ(refusal(), folder_.path("wide-images") +

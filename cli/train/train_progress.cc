@@ -1,10 +1,13 @@
 #include "cli/train/train_progress.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
 #include <numeric>
 
+#include "base/characters.h"
 #include "workers/event.h"
 
 namespace remuda::cli {
@@ -14,6 +17,11 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 /// The quotient in percent; 0 where there is nothing to divide.
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+/// What the list says of a rank; 0 where it says nothing usable.
+double at(const std::vector<double>& list, size_t rank) {
+  return rank < list.size() && std::isfinite(list[rank]) ? list[rank] : 0;
+}
 
 }  // namespace
 
@@ -48,7 +56,8 @@ std::string TrainProgress::take_alone(int rank, const Json& event) {
                      rate_text(workers::number_field(event, "samples_per_s", kUnknown)));
 }
 
-std::string TrainProgress::take_balance(const Json& event) const {
+std::string TrainProgress::take_balance(const Json& event) {
+  predicted_step_s_ = workers::number_field(event, "predicted_step_s");
   std::vector<std::string> shares;
   const std::vector<double> counts = workers::numbers_field(event, "shares");
   for (size_t i = 0; i < counts.size() && i < devices_.size(); ++i)
@@ -79,25 +88,44 @@ void TrainProgress::take_step(const Json& event) {
   wait_s_ = workers::numbers_field(event, "wait_s");
 }
 
-std::string TrainProgress::status() const {
-  if (steps_ > 0)
-    return fmt::format("epoch {:.0f}/{}, {:.0f} %, loss {:.4f}, {} samples/s, {}", epoch_, epochs_,
-                       percent(step_, steps_), loss_, rate_text(samples_per_s_), per_device());
+std::string TrainProgress::status(size_t width) const {
+  if (steps_ > 0) {
+    const std::string whole = fmt::format("epoch {:.0f}/{}, {:.0f} %, loss {:.4f}, {} samples/s, ", epoch_, epochs_,
+                                          percent(step_, steps_), loss_, rate_text(samples_per_s_));
+    const std::string devices = per_device();
+    return whole + (characters(whole + devices) <= width ? devices : devices_in_sum());
+  }
   if (ready_ < devices_.size()) return fmt::format("starting {} workers, {} ready", devices_.size(), ready_);
   if (measured_ < devices_.size()) return fmt::format("measuring {} alone", devices_[measured_].use);
   return "all devices measured";
 }
 
+double TrainProgress::step_s() const {
+  double longest_s = predicted_step_s_;
+  for (size_t i = 0; i < devices_.size(); ++i) longest_s = std::max(longest_s, at(compute_s_, i) + at(wait_s_, i));
+  return longest_s;
+}
+
+double TrainProgress::part_waited(size_t rank) const {
+  return percent(at(wait_s_, rank), at(compute_s_, rank) + at(wait_s_, rank));
+}
+
 std::string TrainProgress::per_device() const {
   const double batch = std::accumulate(shares_.begin(), shares_.end(), 0.0);
   std::vector<std::string> parts;
-  for (size_t i = 0; i < devices_.size(); ++i) {
-    const auto of = [i](const std::vector<double>& list) { return i < list.size() ? list[i] : 0.0; };
-    const double step_s = of(compute_s_) + of(wait_s_);
-    parts.push_back(fmt::format("{} {:.0f} % wait {:.0f} %", devices_[i].use, percent(of(shares_), batch),
-                                percent(of(wait_s_), step_s)));
-  }
+  for (size_t i = 0; i < devices_.size(); ++i)
+    parts.push_back(
+        fmt::format("{} {:.0f} % wait {:.0f} %", devices_[i].use, percent(at(shares_, i), batch), part_waited(i)));
   return fmt::format("{}", fmt::join(parts, " · "));
+}
+
+std::string TrainProgress::devices_in_sum() const {
+  double least = 100, most = 0;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    least = std::min(least, part_waited(i));
+    most = std::max(most, part_waited(i));
+  }
+  return fmt::format("{} devices wait {:.0f} to {:.0f} %", devices_.size(), least, most);
 }
 
 }  // namespace remuda::cli

@@ -1,4 +1,4 @@
-// TrainProgress: the events of a running job, told as text.
+// TrainProgress: the events of a running job as text for people.
 #pragma once
 
 #include <string>
@@ -21,26 +21,31 @@ class TrainProgress {
 
   /// The first line: what is trained on what.
   std::string opening() const;
-  /// Takes an event of a rank in. Returns a line worth keeping (a device's own speed, new shares, the end of an epoch),
-  /// or nothing.
+  /// Takes in an event of a rank. Returns a line to keep (a device's own speed, new shares, the end of an epoch), or
+  /// nothing.
   std::string take(int rank, const Json& event);
-  /// What goes on now: "epoch 1/5, 10 %, loss 0.5310, 5301 samples/s, cpu:0 76 % wait 1 % · cpu:1 24 % wait 0 %".
-  std::string status() const;
+  /// The current state: "epoch 1/5, 10 %, loss 0.5310, 5301 samples/s, cpu:0 76 % wait 1 % · cpu:1 24 % wait 0 %". The
+  /// devices are summed up, "8 devices wait 0 to 12 %", where all that would have more than `width` characters.
+  std::string status(size_t width = std::string::npos) const;
   /// Part of all steps that is done; less than 0 before the first.
   double done() const { return steps_ > 0 ? step_ / steps_ : -1; }
-  double step() const { return step_; }
+  /// About how long a step takes, waits included; 0 while nothing is known.
+  double step_s() const;
 
  private:
   std::string take_alone(int rank, const Json& event);
-  std::string take_balance(const Json& event) const;
+  std::string take_balance(const Json& event);
   std::string take_epoch(const Json& event) const;
   void take_step(const Json& event);
+  double part_waited(size_t rank) const;
   std::string per_device() const;
+  std::string devices_in_sum() const;
 
   std::vector<job::DeviceSpec> devices_;
   int epochs_;
   size_t ready_ = 0, measured_ = 0;
   double step_ = 0, steps_ = 0, epoch_ = 0, loss_ = 0, samples_per_s_ = 0;
+  double predicted_step_s_ = 0;
   std::vector<double> shares_, compute_s_, wait_s_;
 };
 

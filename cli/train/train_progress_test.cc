@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/characters.h"
+
 namespace remuda::cli {
 namespace {
 
@@ -44,6 +46,24 @@ TEST(TrainProgress, TellsTheStepInOneLine) {
   EXPECT_EQ(progress.status(),
             "epoch 1/5, 10 %, loss 0.5312, 5301 samples/s, cpu:0 76 % wait 1 % · cpu:1 24 % wait 0 %");
   EXPECT_NEAR(progress.done(), 120.0 / 1175, 1e-9);
+}
+
+TEST(TrainProgress, SumsTheDevicesUpWhereTheyDoNotFit) {
+  TrainProgress progress(job());
+  progress.take(0, kStep);
+  const std::string whole = progress.status();
+  EXPECT_EQ(progress.status(characters(whole)), whole);
+  EXPECT_EQ(progress.status(characters(whole) - 1),
+            "epoch 1/5, 10 %, loss 0.5312, 5301 samples/s, 2 devices wait 0 to 1 %");
+}
+
+TEST(TrainProgress, KnowsHowLongAStepTakes) {
+  TrainProgress progress(job());
+  EXPECT_EQ(progress.step_s(), 0);
+  progress.take(0, {{"event", "balance"}, {"predicted_step_s", 20}});
+  EXPECT_EQ(progress.step_s(), 20) << "before the first step";
+  progress.take(0, {{"event", "step"}, {"compute_s", {24, 8}}, {"wait_s", {1, nullptr}}});
+  EXPECT_EQ(progress.step_s(), 25);
 }
 
 TEST(TrainProgress, KeepsALinePerDecision) {

@@ -1,0 +1,240 @@
+#include "cli/train/train_init.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/train/train_inputs.h"
+#include "data/foreign.h"
+#include "data/idx.h"
+#include "data/image_set.h"
+#include "data/token_set.h"
+
+namespace remuda::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostContext = 128;
+constexpr int kAnyToken = 1 << 16;
+constexpr uint64_t kMostBatch = 256, kLeastBatch = 8;
+
+/// An IDX file by its name in the folder.
+struct Array {
+  std::string name;
+  data::IdxHeader header;
+  uint32_t count() const { return header.dimensions[0]; }
+};
+
+struct Pair {
+  std::string images, labels;
+  uint64_t count = 0;
+};
+
+enum class Use { unknown, train, test };
+
+Use use_of(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (name.find("train") != std::string::npos) return Use::train;
+  for (const char* word : {"test", "t10k", "val", "eval", "dev"})
+    if (name.find(word) != std::string::npos) return Use::test;
+  return Use::unknown;
+}
+
+size_t common_prefix(const std::string& a, const std::string& b) {
+  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+/// The first to train on, the second, if there is one, to test with: by use, then by size.
+template <typename T, typename Name, typename Size>
+void sort_by_use(std::vector<T>& all, Name name, Size size) {
+  const auto rank = [&](const T& one) {
+    const Use use = use_of(name(one));
+    return use == Use::train ? 0 : use == Use::unknown ? 1 : 2;
+  };
+  std::ranges::stable_sort(
+      all, [&](const T& a, const T& b) { return rank(a) != rank(b) ? rank(a) < rank(b) : size(a) > size(b); });
+}
+
+std::string quoted(const std::string& name) {
+  std::string text = "\"";
+  for (const char c : name) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text + "\"";
+}
+
+class Folder {
+ public:
+  static Result<Folder> open(const std::string& path) {
+    Folder folder;
+    folder.path_ = path;
+    std::error_code error;
+    for (auto entry = fs::directory_iterator(path, error); !error && entry != fs::directory_iterator();
+         entry.increment(error)) {
+      std::error_code ignored;
+      const std::string name = entry->path().filename().string();
+      if (entry->is_regular_file(ignored) && printable(name) == name) folder.names_.push_back(name);
+    }
+    if (error) return usage_error(fmt::format("cannot read the folder {}: {}", path, error.message()));
+    std::ranges::sort(folder.names_);
+    return folder;
+  }
+
+  std::string full(const std::string& name) const { return (fs::path(path_) / name).string(); }
+
+  std::vector<std::string> ending_in(std::initializer_list<const char*> endings) const {
+    std::vector<std::string> found;
+    for (const auto& name : names_)
+      if (std::ranges::any_of(endings, [&](const char* ending) { return name.ends_with(ending); }))
+        found.push_back(name);
+    return found;
+  }
+
+  /// Each array of images with the labels that are as many and whose name is most like its own.
+  std::vector<Pair> pairs() const {
+    std::vector<Array> images, labels;
+    for (const auto& name : names_) {
+      const auto file = data::open_idx(full(name));
+      if (!file) continue;
+      (file->header.dimensions.size() == 1 ? labels : images).push_back({name, file->header});
+    }
+    std::vector<Pair> pairs;
+    for (const Array& image : images) {
+      if (image.header.dimensions.size() < 3) continue;
+      const Array* best = nullptr;
+      for (const Array& label : labels) {
+        if (label.count() != image.count()) continue;
+        if (!best || common_prefix(image.name, label.name) > common_prefix(image.name, best->name)) best = &label;
+      }
+      if (best) pairs.push_back({image.name, best->name, image.count()});
+    }
+    sort_by_use(pairs, [](const Pair& pair) { return pair.images; }, [](const Pair& pair) { return pair.count; });
+    return pairs;
+  }
+
+  std::vector<std::string> tokens() const {
+    std::vector<std::string> files;
+    for (const auto& name : ending_in({".bin", ".tokens"}))
+      if (data::foreign_kind(full(name)).empty() && data::TokenSet::open(full(name), 1, kAnyToken))
+        files.push_back(name);
+    sort_by_use(
+        files, [](const std::string& name) { return name; },
+        [&](const std::string& name) { return fs::file_size(full(name)); });
+    return files;
+  }
+
+  /// The only TorchScript file; none where there are several.
+  std::string model() const {
+    std::vector<std::string> models;
+    for (const auto& name : ending_in({".pt", ".pth", ".ts"}))
+      if (check_model_file(full(name))) models.push_back(name);
+    return models.size() == 1 ? models[0] : "";
+  }
+
+  /// "3 files, one of them a.csv: text (CSV, JSON or the like)".
+  std::string content() const {
+    if (names_.empty()) return "no files";
+    std::string text = fmt::format("{} file{}", names_.size(), names_.size() == 1 ? "" : "s");
+    for (const auto& name : names_)
+      if (const std::string kind = data::foreign_kind(full(name)); !kind.empty())
+        return text + fmt::format(", one of them {}: {}", name, kind);
+    return text;
+  }
+
+ private:
+  std::string path_;
+  std::vector<std::string> names_;
+};
+
+std::string train_table(uint64_t samples, const char* rates) {
+  const uint64_t batch = std::clamp(samples / 20, kLeastBatch, kMostBatch);
+  return fmt::format("[train]\nepochs = 5\nglobal_batch = {}\n{}\n", batch, rates);
+}
+
+constexpr const char* kHead =
+    "# Written by `remuda train --init`. Every key is explained by `remuda train --help-keys`.\n"
+    "# All devices of the machine are used, unless [[device]] entries name some.\n\n";
+
+std::string model_table(const std::string& path, const std::string& built_in) {
+  return "[model]\n" + (path.empty() ? built_in : "path = " + quoted(path) + "\n") + "\n";
+}
+
+Result<FirstJob> image_job(const Folder& folder, const std::vector<Pair>& pairs) {
+  const auto open = [&](const Pair& pair) {
+    return data::ImageSet::open(folder.full(pair.images), folder.full(pair.labels));
+  };
+  REMUDA_ASSIGN(const data::ImageSet train, open(pairs[0]));
+  const Pair* test = nullptr;
+  for (size_t i = 1; i < pairs.size() && !test; ++i)
+    if (const auto set = open(pairs[i]); set && set->shape() == train.shape() && set->classes() <= train.classes())
+      test = &pairs[i];
+  const auto files = [](const char* table, const Pair& pair) {
+    return fmt::format("[data.{}]\nimages = {}\nlabels = {}\n\n", table, quoted(pair.images), quoted(pair.labels));
+  };
+  const std::string model = folder.model();
+  const auto& shape = train.shape();
+  FirstJob job;
+  job.text = kHead + model_table(model, "name = \"resnet\"\n") + "[data]\nformat = \"idx\"\n\n" +
+             files("train", pairs[0]) + (test ? files("test", *test) : "") +
+             train_table(train.size(), "optimizer = \"adamw\"\nlearning_rate = 0.003\nschedule = \"cosine\"");
+  job.summary = fmt::format("{} on {} images of {}x{}x{} in {} classes", model.empty() ? "resnet" : model, train.size(),
+                            shape.channels, shape.height, shape.width, train.classes());
+  if (test) job.summary += fmt::format(", tested on {}", test->count);
+  return job;
+}
+
+Result<FirstJob> token_job(const Folder& folder, const std::vector<std::string>& files) {
+  const auto size = [&](const std::string& name) { return fs::file_size(folder.full(name)) / 2; };
+  const bool has_test = files.size() > 1;
+  const uint64_t smallest = has_test ? std::min(size(files[0]), size(files[1])) : size(files[0]);
+  const int context = int(std::clamp<uint64_t>(smallest / 2, 1, kMostContext));
+  int vocabulary = 1;
+  for (size_t i = 0; i < (has_test ? 2u : 1u); ++i) {
+    REMUDA_ASSIGN(const data::TokenSet all, data::TokenSet::open(folder.full(files[i]), 1, kAnyToken));
+    for (size_t window = 0; window < all.size(); ++window)
+      for (const uint16_t token : all.window(window)) vocabulary = std::max(vocabulary, token + 1);
+  }
+  const std::string model = folder.model();
+  FirstJob job;
+  job.text = kHead +
+             model_table(model, fmt::format("name = \"gpt\"\nwidth = 64\ndepth = 2\nheads = 4\nvocabulary = {}\n",
+                                            vocabulary)) +
+             fmt::format("[data]\nformat = \"tokens\"\ncontext = {}\ntrain = {}\n", context, quoted(files[0])) +
+             (has_test ? fmt::format("test = {}\n", quoted(files[1])) : "") + "\n" +
+             train_table(size(files[0]) / uint64_t(context),
+                         "optimizer = \"adamw\"\nlearning_rate = 0.001\nschedule = \"cosine\"");
+  job.summary = fmt::format("{} on {} tokens", model.empty() ? "gpt" : model, size(files[0]));
+  if (has_test) job.summary += fmt::format(", tested on {}", size(files[1]));
+  return job;
+}
+
+}  // namespace
+
+Result<FirstJob> first_job(const std::string& path) {
+  REMUDA_ASSIGN(const Folder folder, Folder::open(path));
+  if (const auto pairs = folder.pairs(); !pairs.empty()) return image_job(folder, pairs);
+  if (const auto files = folder.tokens(); !files.empty()) return token_job(folder, files);
+  return usage_error(fmt::format(
+      "{} has no data to train on, but {}; looked for are IDX files of images with their labels, as MNIST's, "
+      "and files of uint16 tokens (*.bin, *.tokens); docs/train.md shows how to write both from Python",
+      path, folder.content()));
+}
+
+Result<std::string> write_first_job(const std::string& folder) {
+  REMUDA_ASSIGN(const FirstJob job, first_job(folder));
+  const std::string path = (fs::path(folder) / "job.toml").string();
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(path, error)))
+    return usage_error(fmt::format("{} is there already; move it away to have another one written", path));
+  REMUDA_ASSIGN(PendingFile file, PendingFile::create(path));
+  REMUDA_TRY(file.commit(job.text));
+  return fmt::format("wrote {}: {}", path, job.summary);
+}
+
+}  // namespace remuda::cli

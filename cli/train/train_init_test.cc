@@ -1,0 +1,124 @@
+#include "cli/train/train_init.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/scratch_folder.h"
+#include "cli/train/train_inputs.h"
+#include "job/train_job.h"
+
+namespace remuda::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// An IDX file of square images, or of labels 0, 1, 2, 0, 1, ...
+void write_idx_images(const ScratchFolder& folder, const std::string& name, char count, char side) {
+  const char header[]{0, 0, 8, 3, 0, 0, 0, count, 0, 0, 0, side, 0, 0, 0, side};
+  folder.write(name, std::string(header, sizeof header) + std::string(size_t(count * side * side), 'p'));
+}
+
+void write_idx_labels(const ScratchFolder& folder, const std::string& name, char count) {
+  std::string bytes{0, 0, 8, 1, 0, 0, 0, count};
+  for (char i = 0; i < count; ++i) bytes += static_cast<char>(i % 3);
+  folder.write(name, bytes);
+}
+
+void write_token_file(const ScratchFolder& folder, const std::string& name, int count, int below) {
+  std::string bytes;
+  for (int i = 0; i < count; ++i) bytes += {static_cast<char>(i % below), static_cast<char>(i % below >> 8)};
+  folder.write(name, bytes);
+}
+
+/// The job as training would read it; everything about it is right.
+job::TrainJob written_job(const ScratchFolder& folder) {
+  const auto written = write_first_job(folder.path());
+  EXPECT_TRUE(written) << written.error().message;
+  const std::string text = folder.read("job.toml");
+  auto parsed = job::parse_job(text, folder.path("job.toml"));
+  EXPECT_TRUE(parsed) << parsed.error().message << "\n" << text;
+  const auto checked = check_inputs(parsed->job);
+  EXPECT_TRUE(checked) << checked.error().message;
+  return parsed->job;
+}
+
+TEST(TrainInit, PairsImagesWithTheirLabelsByCountAndName) {
+  const ScratchFolder folder;
+  write_idx_images(folder, "t10k-images", 60, 4);
+  write_idx_labels(folder, "t10k-labels", 60);
+  write_idx_images(folder, "train-images", 60, 4);
+  write_idx_labels(folder, "train-labels", 60);
+  folder.write("README.md", "Images of the letter p, sixty of them.");
+  const job::TrainJob job = written_job(folder);
+  EXPECT_EQ(job.model.name, "resnet");
+  EXPECT_EQ(job.data.train.images, folder.path("train-images"));
+  EXPECT_EQ(job.data.train.labels, folder.path("train-labels"));
+  ASSERT_TRUE(job.data.test);
+  EXPECT_EQ(job.data.test->images, folder.path("t10k-images"));
+  EXPECT_EQ(job.data.test->labels, folder.path("t10k-labels"));
+}
+
+TEST(TrainInit, TakesTheLargerSetWhereNamesSayNothing) {
+  const ScratchFolder folder;
+  write_idx_images(folder, "a", 20, 4);
+  write_idx_labels(folder, "a.labels", 20);
+  write_idx_images(folder, "b", 90, 4);
+  write_idx_labels(folder, "b.labels", 90);
+  write_idx_images(folder, "wide", 10, 5);  // of another shape: not for testing
+  write_idx_labels(folder, "wide.labels", 10);
+  const job::TrainJob job = written_job(folder);
+  EXPECT_EQ(job.data.train.images, folder.path("b"));
+  ASSERT_TRUE(job.data.test);
+  EXPECT_EQ(job.data.test->images, folder.path("a"));
+  EXPECT_THAT(first_job(folder.path())->summary, HasSubstr("resnet on 90 images of 1x4x4 in 3 classes, tested on 20"));
+}
+
+TEST(TrainInit, TokensTrainAGptOfTheirVocabulary) {
+  const ScratchFolder folder;
+  write_token_file(folder, "train.bin", 1000, 300);
+  write_token_file(folder, "val.bin", 100, 310);
+  const job::TrainJob job = written_job(folder);
+  EXPECT_EQ(job.model.name, "gpt");
+  EXPECT_EQ(job.model.vocabulary, 300) << "val.bin ends at 99";
+  EXPECT_EQ(job.data.train.tokens, folder.path("train.bin"));
+  ASSERT_TRUE(job.data.test);
+  EXPECT_EQ(job.data.test->tokens, folder.path("val.bin"));
+  EXPECT_EQ(job.data.context, 50) << "the smaller file has two windows";
+}
+
+TEST(TrainInit, TakesTheTorchScriptModelThatLiesThere) {
+  const ScratchFolder folder;
+  write_idx_images(folder, "images", 30, 4);
+  write_idx_labels(folder, "labels", 30);
+  folder.write("my \"best\" model.pt", "PK\x03\x04 model/constants.pkl model/data.pkl");
+  folder.write("weights.pt", "PK\x03\x04 weights/data.pkl");
+  EXPECT_EQ(written_job(folder).model.path, folder.path("my \"best\" model.pt"));
+}
+
+TEST(TrainInit, FolderWithoutDataIsRefusedWithWhatIsThereAndWhatIsLookedFor) {
+  const ScratchFolder folder;
+  const auto refusal = [&] { return write_first_job(folder.path()).error().message; };
+  EXPECT_THAT(refusal(), HasSubstr("has no data to train on, but no files; looked for are IDX files"));
+  folder.write("digits.csv", "label,pixel0,pixel1\n3,0,255\n");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("but 1 file, one of them digits.csv: text"), HasSubstr("docs/train.md")));
+  write_idx_images(folder, "images", 30, 4);
+  EXPECT_THAT(refusal(), HasSubstr("but 2 files")) << "images without labels";
+  EXPECT_FALSE(folder.has("job.toml"));
+  EXPECT_THAT(write_first_job(folder.path("absent")).error().message, HasSubstr("cannot read the folder"));
+}
+
+TEST(TrainInit, AJobFileThatIsThereStays) {
+  const ScratchFolder folder;
+  write_idx_images(folder, "images", 30, 4);
+  write_idx_labels(folder, "labels", 30);
+  folder.write("job.toml", "mine");
+  const auto refused = write_first_job(folder.path());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::usage);
+  EXPECT_THAT(refused.error().message, HasSubstr("job.toml is there already"));
+  EXPECT_EQ(folder.read("job.toml"), "mine");
+}
+
+}  // namespace
+}  // namespace remuda::cli
