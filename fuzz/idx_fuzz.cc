@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 2, size - 2);
   const size_t cut = std::min<size_t>(data[0] * 256 + data[1], bytes.size());
   const MemoryFile images(bytes.substr(0, cut)), labels(bytes.substr(cut));
-  const auto set = remuda::ImageSet::open(images.path(), labels.path());
+  const auto set = remuda::data::ImageSet::open(images.path(), labels.path());
   if (!set) {
     const std::string& message = set.error().message;
     REMUDA_CHECK(set.error().kind == remuda::ErrorKind::usage, "a wrong file is the user's error");

@@ -23,7 +23,7 @@ remuda::Inventory machine() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const remuda::Inventory inventory = machine();
-  const auto where = remuda::Where::parse({reinterpret_cast<const char*>(data), size});
+  const auto where = remuda::place::Where::parse({reinterpret_cast<const char*>(data), size});
   if (!where) {
     const std::string& message = where.error().message;
     REMUDA_CHECK(where.error().kind == remuda::ErrorKind::usage, "a wrong condition is the user's error");

@@ -32,6 +32,7 @@ class Where {
 
   struct Unknown {
     std::string attribute, why;
+    bool operator==(const Unknown&) const = default;
   };
   struct Verdict {
     bool holds = false;
