@@ -1,6 +1,7 @@
 #include "cli/usage.h"
 
 #include <fmt/format.h>
+#include <optional>
 #include <vector>
 
 #include "base/text.h"
@@ -24,6 +25,14 @@ std::vector<std::string> subcommand_names(const CLI::App& app) {
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
   const std::string meant = nearest(word, known);
   return meant.empty() ? "" : fmt::format("; did you mean {}?", meant);
+}
+
+/// What no option took. Where a command of its own stands behind the flags, all from -- on is no flag of ours.
+std::optional<std::string> not_taken(const CLI::App& command) {
+  const auto rest = command.remaining();
+  if (rest.empty() || rest.front() == "--") return std::nullopt;
+  if (command.get_prefix_command() && !rest.front().starts_with("-")) return std::nullopt;
+  return rest.front();
 }
 
 std::string unknown(const CLI::App& command, const std::string& argument) {
@@ -55,7 +64,7 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
   const CLI::App& command = chosen.empty() ? app : *chosen.front();
   for (const CLI::App* at : {&app, &command})
-    if (const auto rest = at->remaining(); !rest.empty()) return text(*at, unknown(*at, rest.front()));
+    if (const auto argument = not_taken(*at)) return text(*at, unknown(*at, *argument));
   return text(command, sentence_of(error));
 }
 

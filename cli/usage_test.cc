@@ -1,7 +1,10 @@
 #include "cli/usage.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <vector>
+
+#include "cli/jobs/job_command.h"
 
 namespace remuda::cli {
 namespace {
@@ -14,6 +17,10 @@ struct ProgramSample {
     list->add_flag("--json", json);
     list->add_option("--cpu-devices", cpu_devices)->check(CLI::Range(1, 64));
     app.add_subcommand("train", "")->add_option("FILE", file)->required();
+    CLI::App* run = app.add_subcommand("run", "");
+    add_job_command(*run, "COMMAND", "");
+    run->add_option("-n,--gpus", gpus)->check(CLI::Range(1, 64));
+    run->add_option("--link", link)->check(CLI::IsMember({"any", "p2p"}));
   }
 
   /// What is wrong with this line; empty when nothing is.
@@ -28,8 +35,8 @@ struct ProgramSample {
 
   CLI::App app{"A sample", "remuda"};
   bool json = false;
-  int cpu_devices = 0;
-  std::string file;
+  int cpu_devices = 0, gpus = 0;
+  std::string file, link;
 };
 
 std::string wrong(const std::string& line) { return ProgramSample().wrong(line); }
@@ -51,6 +58,15 @@ TEST(UsageText, NamesAnUnknownFlag) {
   EXPECT_EQ(wrong("list --jsn"), in_list("unknown flag --jsn; did you mean --json?"));
   EXPECT_EQ(wrong("list --cpu-device=3"), in_list("unknown flag --cpu-device; did you mean --cpu-devices?"));
   EXPECT_EQ(wrong("list -x"), in_list("unknown flag -x"));
+}
+
+TEST(UsageText, NamesTheFlagThatIsWrongBeforeACommand) {
+  const auto in_run = [](const std::string& sentence) { return testing::StartsWith("remuda run: " + sentence); };
+  EXPECT_THAT(wrong("run -n 0 -- true"), in_run("--gpus: Value 0 not in range"));
+  EXPECT_THAT(wrong("run -n x -- true"), in_run("--gpus: Value x not in range"));
+  EXPECT_THAT(wrong("run --link foo -- sh -c x"), in_run("--link: foo not in {any,p2p}"));
+  EXPECT_THAT(wrong("run --link foo sh -c x"), in_run("--link: foo not in {any,p2p}"));
+  EXPECT_THAT(wrong("run -n 0 --lnk any -- true"), in_run("unknown flag --lnk; did you mean --link?"));
 }
 
 TEST(UsageText, PrefersTheUnknownFlagToWhatIsMissing) {
