@@ -59,6 +59,7 @@ struct Variable {
   /* What `remuda run` tells a job; `remuda bind` and `remuda release` read it. */ \
   X(job, "REMUDA_JOB", "number of the job that this process belongs to") \
   X(job_pool, "REMUDA_POOL", "folder of the pool that the job is in") \
+  X(job_pool_id, "REMUDA_POOL_ID", "identity of that pool: another one under the same path has another") \
   X(job_devices, "REMUDA_DEVICES", "ids of the devices a job was granted") \
   X(job_shares, "REMUDA_SHARES", "the part of the work that each of these devices should get") \
   X(job_task, "REMUDA_TASK", "number of the task's line, with `remuda run --tasks`") \

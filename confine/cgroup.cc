@@ -102,11 +102,19 @@ bool remove_tree(const std::string& folder, int depth = 0) {
 
 }  // namespace
 
+std::string pool_identity(const std::string& pool) {
+  struct statx info{};
+  if (::statx(AT_FDCWD, pool.c_str(), 0, STATX_INO | STATX_BTIME, &info) != 0) return "";
+  const bool has_birth = (info.stx_mask & STATX_BTIME) != 0;
+  const std::string key =
+      fmt::format("{}\n{}:{}\n{}\n{}.{}", pool, info.stx_dev_major, info.stx_dev_minor, info.stx_ino,
+                  has_birth ? info.stx_btime.tv_sec : 0, has_birth ? info.stx_btime.tv_nsec : 0);
+  return fmt::format("{:016x}", XXH3_64bits(key.data(), key.size()));
+}
+
 std::string cgroup_name(const std::string& pool, int64_t job) {
-  struct stat info{};
-  if (::stat(pool.c_str(), &info) != 0) return "";
-  const std::string key = fmt::format("{}\n{}\n{}", pool, info.st_dev, info.st_ino);
-  return fmt::format("remuda-{:016x}-{}", XXH3_64bits(key.data(), key.size()), job);
+  const std::string identity = pool_identity(pool);
+  return identity.empty() ? "" : fmt::format("remuda-{}-{}", identity, job);
 }
 
 Result<JobCgroup> JobCgroup::make(const CgroupPlace& place, const std::string& name) {

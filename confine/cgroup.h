@@ -16,8 +16,12 @@
 
 namespace remuda::confine {
 
-/// "remuda-POOL-JOB", where POOL is a hash of the pool's path, device and inode number: other pools under the same
-/// path, as in containers, have other names. Empty where there is no such folder.
+/// Tells a pool from every other one, also from those under the same path, as in containers, or made anew after this
+/// one was removed: a hash of its folder's path, device, inode number and time of birth. Empty where there is no such
+/// folder.
+std::string pool_identity(const std::string& pool);
+
+/// "remuda-POOL-JOB", where POOL is the pool's identity. Empty where there is no such folder.
 std::string cgroup_name(const std::string& pool, int64_t job);
 
 /// A cgroup that this process made, and that goes with this object and its last process.

@@ -61,4 +61,11 @@ Visibility visibility(const Inventory& inventory, const std::vector<std::string>
   return result;
 }
 
+std::optional<VisibleToCaller> visible_to_caller() {
+  for (const env::Variable& variable : {env::cuda_visible_devices, env::rocr_visible_devices, env::hip_visible_devices})
+    if (const std::string devices = env::get(variable).value_or(""); !devices.empty())
+      return VisibleToCaller{fmt::format("{}={}", variable.name, devices), devices};
+  return std::nullopt;
+}
+
 }  // namespace remuda::confine

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace remuda::process {
 
 struct ProcessStat {
+  std::string name;         ///< any bytes, 15 at the most
   char state = '?';         ///< R, S, D, Z, ...
   int parent = 0;           ///< 0: none that can be seen
   unsigned flags = 0;       ///< PF_* of linux/sched.h

@@ -24,6 +24,7 @@ TEST(ProcessStat, IsNotMisledByAName) {
   const auto stat = process_stat(::getpid());
   ::prctl(PR_SET_NAME, before);
   ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->name, "a) Z 1 (b) Z 1");
   EXPECT_EQ(stat->state, 'R');
   EXPECT_EQ(stat->parent, ::getppid());
 }

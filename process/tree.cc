@@ -62,19 +62,22 @@ std::optional<std::vector<std::string>> environ_of(int pid) {
   return split(*environment, '\0');
 }
 
-std::vector<ProcessId> processes_with(const std::vector<std::string>& entries) {
+std::vector<ProcessId> processes_with(const std::function<bool(const std::vector<std::string>&)>& matches) {
   std::vector<ProcessId> found;
   for (const int pid : all_processes()) {
     if (pid == ::getpid()) continue;
     const auto carried = environ_of(pid);
-    if (!carried) continue;
-    const auto is_carried = [&](const std::string& entry) {
-      return std::ranges::find(*carried, entry) != carried->end();
-    };
-    if (!std::ranges::all_of(entries, is_carried)) continue;
+    if (!carried || !matches(*carried)) continue;
     if (auto process = process_id(pid)) found.push_back(std::move(*process));
   }
   return found;
+}
+
+std::vector<ProcessId> processes_with(const std::vector<std::string>& entries) {
+  return processes_with([&](const std::vector<std::string>& carried) {
+    return std::ranges::all_of(
+        entries, [&](const std::string& entry) { return std::ranges::find(carried, entry) != carried.end(); });
+  });
 }
 
 bool send_signal(const ProcessId& process, int number) {

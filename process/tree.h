@@ -26,6 +26,8 @@ std::optional<std::vector<std::string>> environ_of(int pid);
 
 /// The processes, this one excepted, whose environment has all of these entries.
 std::vector<ProcessId> processes_with(const std::vector<std::string>& entries);
+/// The processes, this one excepted, whose entries of the environment `matches`.
+std::vector<ProcessId> processes_with(const std::function<bool(const std::vector<std::string>&)>& matches);
 
 /// Sends it to exactly that process, never to another one under the same number. False when it is gone or not ours.
 bool send_signal(const ProcessId& process, int number);

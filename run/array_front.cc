@@ -1,7 +1,6 @@
 #include "run/array_front.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <deque>
 #include <fcntl.h>
@@ -15,7 +14,7 @@
 #include "process/spawn.h"
 #include "run/array_keeper.h"
 #include "run/front.h"
-#include "run/held_signals.h"
+#include "run/relay.h"
 
 namespace remuda::run {
 namespace {
@@ -25,8 +24,7 @@ using Kind = Message::Kind;
 /// The front of one index.
 struct Member {
   int index = 0;
-  pid_t pid = 0;
-  Fd channel;
+  Worker front;
   bool has_entered = false;  ///< the pool; so that the indices enter it, and start, in their order
 };
 
@@ -37,47 +35,30 @@ struct Failure {
 
 class ArrayFront {
  public:
-  ArrayFront(const RunSpec& spec, const std::function<void(const Message&)>& tell)
-      : spec_(spec), tell_(tell), waiting_(spec.array.indices.begin(), spec.array.indices.end()) {}
+  ArrayFront(const RunSpec& spec, const Look& look, const Report& report)
+      : spec_(spec), look_(look), report_(report), waiting_(spec.array.indices.begin(), spec.array.indices.end()) {}
 
   Result<int> run() {
-    REMUDA_TRY(start_keeper());
+    REMUDA_ASSIGN(keeper_, fork_worker([this](Fd front) { keep_array(spec_, look_, std::move(front)); }));
     const Message entered = first_word();
     if (entered.kind == Kind::ended) {
-      tell_(entered);
+      report_(entered);
       return entered.status;
     }
     id_ = entered.job;
     most_ = spec_.array.at_once > 0 ? std::min(spec_.array.at_once, entered.status) : entered.status;
-    tell_(Message{Kind::started, id_, 0, ""});
-    tell_(Message{Kind::note, id_, 0,
-                  fmt::format("an array of {} indices; remuda logs {} prints what they write", waiting_.size(), id_)});
+    report_(Message{Kind::started, id_, 0, ""});
+    report_(
+        Message{Kind::note, id_, 0,
+                fmt::format("an array of {} indices; remuda logs {} prints what they write", waiting_.size(), id_)});
     while (start_due(), !members_.empty()) listen();
     return finish();
   }
 
  private:
-  Result<void> start_keeper() {
-    REMUDA_ASSIGN(Channel channel, make_channel());
-    keeper_pid_ = ::fork();
-    if (keeper_pid_ < 0) return failed(fmt::format("cannot start a process: {}", errno_text(errno)));
-    if (keeper_pid_ == 0) {
-      channel.front.reset();
-      keep_array(spec_, std::move(channel.keeper));
-      ::_exit(0);
-    }
-    keeper_ = std::move(channel.front);
-    return {};
-  }
-
-  Message first_word() {
-    for (;;) {
-      pollfd polled{keeper_.get(), POLLIN, 0};
-      ::poll(&polled, 1, -1);
-      const Received<Message> received = receive_message(keeper_.get());
-      if (received.value) return *received.value;
-      if (received.gone) return {Kind::ended, 0, process::kOwnFailure, "its keeper was killed"};
-    }
+  Message first_word() const {
+    const auto first = relay(keeper_.channel.get(), nullptr, [](const Message&) { return true; });
+    return first.value_or(Message{Kind::ended, 0, process::kOwnFailure, "its keeper was killed"});
   }
 
   /// One after another, so that they start in their order, and what is wrong with all of them is reported once.
@@ -89,7 +70,7 @@ class ArrayFront {
         members_.push_back(std::move(*member));
         waiting_.pop_front();
       } else {
-        tell_({Kind::note, id_, 0, member.error().message});
+        report_({Kind::note, id_, 0, member.error().message});
         if (members_.empty())
           fail(index, process::kOwnFailure);  // otherwise it is tried again when one of them has ended
         closed_ = members_.empty();
@@ -99,27 +80,23 @@ class ArrayFront {
   }
 
   Result<Member> start(int index) {
-    REMUDA_ASSIGN(Channel channel, make_channel());
-    const pid_t parent = ::getpid(), pid = ::fork();
-    if (pid < 0) return failed(fmt::format("cannot start a process: {}", errno_text(errno)));
-    if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::getppid() != parent) ::_exit(process::kOwnFailure);
-      become(index, std::move(channel.keeper));
-    }
-    return Member{index, pid, std::move(channel.front), false};
+    const pid_t parent = ::getpid();
+    REMUDA_ASSIGN(Worker front, fork_worker([&](Fd channel) {
+                    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+                    if (::getppid() == parent) become(index, std::move(channel));
+                  }));
+    return Member{index, std::move(front), false};
   }
 
-  [[noreturn]] void become(int index, Fd channel) {
+  void become(int index, Fd channel) {
     members_.clear();
-    keeper_.reset();
+    keeper_.channel.reset();
     ::pthread_sigmask(SIG_SETMASK, &signals_.before(), nullptr);
     const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     ::dup2(nothing.get(), STDIN_FILENO);
-    const auto tell = [&](const Message& message) { send(channel.get(), message); };
-    const Result<int> status = run_front(spec_of(index), tell);
-    if (!status) tell({Kind::ended, 0, process::kOwnFailure, status.error().message});
-    ::_exit(0);
+    const Report report = [&](const Message& message) { send(channel.get(), message); };
+    const Result<int> status = run_front(spec_of(index), look_, report);
+    if (!status) report({Kind::ended, 0, process::kOwnFailure, status.error().message});
   }
 
   RunSpec spec_of(int index) const {
@@ -135,8 +112,8 @@ class ArrayFront {
   }
 
   void listen() {
-    std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}, {keeper_.get(), POLLIN, 0}};
-    for (const Member& member : members_) polled.push_back({member.channel.get(), POLLIN, 0});
+    std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}, {keeper_.channel.get(), POLLIN, 0}};
+    for (const Member& member : members_) polled.push_back({member.front.channel.get(), POLLIN, 0});
     ::poll(polled.data(), polled.size(), -1);
     while (const auto news = signals_.next()) take(*news);
     listen_to_keeper();
@@ -147,7 +124,7 @@ class ArrayFront {
     const bool is_for_jobs = news.number == SIGUSR1 || news.number == SIGUSR2;
     if (!is_for_jobs && !(spec_.requeue && news.number == SIGTERM)) stop(news.number);
     if (news.from_terminal) return;  // they have had it
-    for (const Member& member : members_) ::kill(member.pid, news.number);
+    for (const Member& member : members_) ::kill(member.front.pid, news.number);
   }
 
   void stop(int signal) {
@@ -157,19 +134,19 @@ class ArrayFront {
 
   /// It ends by itself when somebody has cancelled the array; the jobs in the pool are cancelled then, too.
   void listen_to_keeper() {
-    if (!keeper_) return;
-    const Received<Message> received = receive_message(keeper_.get());
+    if (!keeper_.channel) return;
+    const Received<Message> received = receive_message(keeper_.channel.get());
     if (!received.gone && !received.value) return;
-    keeper_.reset();
+    keeper_.channel.reset();
     closed_ = true;
     end_text_ = received.value ? received.value->text : "its keeper was killed";
     if (received.gone)
-      for (const Member& member : members_) ::kill(member.pid, SIGTERM);
+      for (const Member& member : members_) ::kill(member.front.pid, SIGTERM);
   }
 
   bool has_ended(Member& member) {
     for (;;) {
-      const Received<Message> received = receive_message(member.channel.get());
+      const Received<Message> received = receive_message(member.front.channel.get());
       if (received.gone) {
         end(member, {Kind::ended, id_, process::kOwnFailure, "its front was killed"});
         return true;
@@ -185,19 +162,19 @@ class ArrayFront {
   }
 
   void end(const Member& member, const Message& message) {
-    ::waitpid(member.pid, nullptr, 0);
+    ::waitpid(member.front.pid, nullptr, 0);
     is_known_ = true;
     if (message.job == 0) closed_ = true;  // it never was in the pool, and others would not be either
     if (message.status != 0) {
       fail(member.index, message.status);
-      if (!message.text.empty()) tell_({Kind::note, id_, 0, fmt::format("index {}: {}", member.index, message.text)});
+      if (!message.text.empty()) report_({Kind::note, id_, 0, fmt::format("index {}: {}", member.index, message.text)});
     } else {
       ++done_;
     }
     const std::string text = progress_text();
-    if (keeper_) send(keeper_.get(), Message{Kind::progress, id_, 0, text});
+    if (keeper_.channel) send(keeper_.channel.get(), Message{Kind::progress, id_, 0, text});
     const size_t ended = done_ + failures_.size();
-    tell_({Kind::progress, id_, static_cast<int>(ended * 100 / spec_.array.indices.size()), text});
+    report_({Kind::progress, id_, static_cast<int>(ended * 100 / spec_.array.indices.size()), text});
   }
 
   void fail(int index, int status) { failures_.push_back({index, status}); }
@@ -220,22 +197,22 @@ class ArrayFront {
     int status = failures_.empty() ? 0 : failures_.front().status;
     if (status == 0 && !waiting_.empty()) status = stop_signal_ > 0 ? 128 + stop_signal_ : process::kOwnFailure;
     const Message last{Kind::ended, id_, status, summary()};
-    if (keeper_) send(keeper_.get(), last);
-    keeper_.reset();
-    ::waitpid(keeper_pid_, nullptr, 0);
-    tell_(last);
+    if (keeper_.channel) send(keeper_.channel.get(), last);
+    keeper_.channel.reset();
+    ::waitpid(keeper_.pid, nullptr, 0);
+    report_(last);
     return status;
   }
 
   const RunSpec& spec_;
-  const std::function<void(const Message&)>& tell_;
+  const Look& look_;
+  const Report& report_;
   HeldSignals signals_;
   std::deque<int> waiting_;  ///< indices
   std::vector<Member> members_;
   std::vector<Failure> failures_;
   size_t done_ = 0;
-  pid_t keeper_pid_ = 0;
-  Fd keeper_;  ///< empty once it has nothing more to say
+  Worker keeper_;  ///< its channel is empty once it has nothing more to say
   int64_t id_ = 0;
   int most_ = 1, stop_signal_ = 0;
   bool is_known_ = false;     ///< that the first could enter the pool
@@ -246,8 +223,8 @@ class ArrayFront {
 
 }  // namespace
 
-Result<int> run_array_front(const RunSpec& spec, const std::function<void(const Message&)>& tell) {
-  return ArrayFront(spec, tell).run();
+Result<int> run_array_front(const RunSpec& spec, const Look& look, const Report& report) {
+  return ArrayFront(spec, look, report).run();
 }
 
 }  // namespace remuda::run

@@ -1,16 +1,15 @@
 // The front of an array: many jobs of one command, an index each, for the one `remuda run` that asked for them.
 //
-// The array is a job itself: one that gets no devices, and waits in the pool until its last index has ended. So whoever
-// names its number means all of them: `remuda cancel`, --after, `remuda logs`. Its keeper (run/array_keeper.h) looks
-// after that job; each index has a front and a keeper of its own, made only when its turn is near.
+// The array is a job itself: one that gets no devices, and waits in the pool until its last index has ended. Its number
+// stands for all of them in `remuda cancel`, --after and `remuda logs`. Its keeper (run/array_keeper.h) looks after
+// that job; each index has a front and a keeper of its own, made only when its turn is near.
 //   this front is killed:      the kernel kills those of the indices, and their keepers their jobs
 //   the array's keeper is:     this front ends the indices
 //   the front of an index is:  that index counts as failed
 #pragma once
 
-#include <functional>
-
-#include "run/message.h"
+#include "run/caretaker.h"
+#include "run/relay.h"
 #include "run/run_spec.h"
 
 namespace remuda::run {
@@ -18,6 +17,6 @@ namespace remuda::run {
 /// Runs `spec` once for each index of its array, and returns the exit code of the first that failed, in order of time,
 /// else 0. As run_front(), and the caller has no children yet. Where spec.wait is false, the first index starts now or
 /// none does.
-Result<int> run_array_front(const RunSpec& spec, const std::function<void(const Message&)>& tell);
+Result<int> run_array_front(const RunSpec& spec, const Look& look, const Report& report);
 
 }  // namespace remuda::run

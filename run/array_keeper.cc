@@ -114,14 +114,14 @@ class ArrayKeeper {
 
 }  // namespace
 
-void keep_array(const RunSpec& spec, Fd front) {
+void keep_array(const RunSpec& spec, const Look& look, Fd front) {
   ::setpgid(0, 0);  // what a terminal sends reaches the front alone
   const int channel = front.get();
   const auto refuse = [&](int64_t id, const Error& error) {
     const bool is_known = error.kind == ErrorKind::usage || error.kind == ErrorKind::never;
     send(channel, Message{Kind::ended, id, is_known ? exit_status(error.kind) : process::kOwnFailure, error.message});
   };
-  auto caretaker = Caretaker::open(spec.pool, spec.look, spec.live);
+  auto caretaker = Caretaker::open(spec.pool, look, spec.live);
   if (!caretaker) return refuse(0, caretaker.error());
   const auto lifeline = pool::Lifeline::hold(spec.pool);
   if (!lifeline) return refuse(0, lifeline.error());

@@ -1,6 +1,7 @@
 // The keeper of an array: the process that holds the array's own job in the pool, for its front.
 #pragma once
 
+#include "run/caretaker.h"
 #include "run/front_link.h"
 #include "run/run_spec.h"
 
@@ -10,6 +11,6 @@ namespace remuda::run {
 /// many indices may wait or run at once; Kind::ended once somebody has cancelled it, or where it cannot be. Hears
 /// Kind::progress (text for `remuda why`) and Kind::ended (how the array ended); when the front is gone, the array has
 /// ended.
-void keep_array(const RunSpec& spec, Fd front);
+void keep_array(const RunSpec& spec, const Look& look, Fd front);
 
 }  // namespace remuda::run

@@ -1,10 +1,13 @@
 #include "run/caretaker.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <fcntl.h>
+#include <future>
 #include <sys/file.h>
-#include <sys/time.h>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -19,25 +22,24 @@ namespace {
 
 constexpr double kOrphanPatience_s = 2;
 
-/// The lock of the pool's folder, first come, first served: SQLite lets many writers race for each turn, and the
-/// unlucky ones starve. A courtesy: without it, after `kPatience_s` at the latest, they race as before.
-class PlaceInLine {
- public:
-  explicit PlaceInLine(const std::string& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    constexpr long kPatience_s = 60;
-    struct sigaction wake{}, before{};
-    wake.sa_handler = [](int) {};  // only interrupts
-    const itimerval patience{{1, 0}, {kPatience_s, 0}}, none{};
-    ::sigaction(SIGALRM, &wake, &before);
-    ::setitimer(ITIMER_REAL, &patience, nullptr);
-    if (fd_) ::flock(fd_.get(), LOCK_EX);
-    ::setitimer(ITIMER_REAL, &none, nullptr);
-    ::sigaction(SIGALRM, &before, nullptr);
-  }
+constexpr double kOld_s = 2;
 
- private:
-  Fd fd_;
-};
+/// The lock of the pool's folder, which processes get in the order in which they came: SQLite lets many writers race
+/// for each turn, and the unlucky ones starve. After 60 seconds it is given up, and this process races as well: then
+/// nothing is returned. A thread waits in place of the caller, as flock() has no time limit.
+Fd wait_in_line(const std::string& folder) {
+  constexpr auto kPatience = std::chrono::seconds(60);
+  Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  std::promise<Fd> locked;
+  std::future<Fd> lock = locked.get_future();
+  std::thread([fd = std::move(fd), locked = std::move(locked)]() mutable {
+    while (::flock(fd.get(), LOCK_EX) != 0 && errno == EINTR) {
+    }
+    locked.set_value(std::move(fd));  // where nobody waits for it any more, this closes it
+  }).detach();
+  return lock.wait_for(kPatience) == std::future_status::ready ? lock.get() : Fd();
+}
 
 }  // namespace
 
@@ -46,7 +48,8 @@ Caretaker::Caretaker(pool::Pool pool, std::string folder, Look look, bool live, 
       folder_(std::move(folder)),
       look_(std::move(look)),
       live_(live),
-      inventory_(std::move(inventory)) {
+      inventory_(std::move(inventory)),
+      looked_at_s_(monotonic_s()) {
   if (live_) claimed_ = pool::claimed_by_others(folder_, inventory_);
 }
 
@@ -59,8 +62,11 @@ Result<Caretaker> Caretaker::open(const std::string& folder, Look look, bool liv
 Result<void> Caretaker::look_again() {
   REMUDA_ASSIGN(inventory_, look_());
   if (live_) claimed_ = pool::claimed_by_others(folder_, inventory_);
+  looked_at_s_ = monotonic_s();
   return {};
 }
+
+Result<void> Caretaker::look_if_old() { return monotonic_s() - looked_at_s_ < kOld_s ? Result<void>{} : look_again(); }
 
 std::vector<place::Held> Caretaker::held_without_lease(const pool::PoolState& state) const {
   std::vector<place::Held> held = place::held_by_processes(inventory_);
@@ -133,14 +139,15 @@ Result<pool::PoolState> Caretaker::tidy_jobs() {
 Result<void> Caretaker::change(const std::function<Result<void>(pool::PoolState&)>& transition,
                                const std::vector<int64_t>& with,
                                const std::function<Result<void>(const pool::PoolState&)>& accept) {
+  const bool sees_machine = look_if_old().has_value();
   std::vector<process::ProcessId> started;
   const auto change_and_start = [&](pool::PoolState& state) -> Result<void> {
     REMUDA_TRY(transition(state));
-    started = start_jobs(state);
+    if (sees_machine) started = start_jobs(state);
     return accept(state);
   };
   {
-    const PlaceInLine place(folder_);
+    const Fd place = wait_in_line(folder_);
     REMUDA_TRY(pool_.change(change_and_start, with));
   }
   for (const process::ProcessId& keeper : started) send_signal(keeper, SIGCHLD);

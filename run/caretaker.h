@@ -12,17 +12,21 @@
 
 namespace remuda::run {
 
+/// Reads the machine.
+using Look = std::function<Result<Inventory>()>;
+
 /// One thread; as with Pool, none may be open when a process forks others that open one.
 class Caretaker {
  public:
-  using Look = std::function<Result<Inventory>()>;
-
-  /// `look` reads the machine; it is called once here, and by look_again(). `live`: the machine is this one, so that
-  /// jobs of its other pools count.
+  /// `look` reads the machine; it is called once here, by look_again(), and before each decision that the last reading
+  /// is too old for. `live`: the machine is this one, so that jobs of its other pools count.
   static Result<Caretaker> open(const std::string& folder, Look look, bool live);
 
-  /// What the devices' processes and other pools' jobs hold now is seen only so.
+  /// Reads the machine: what the devices' processes and other pools' jobs hold now is seen only so.
   Result<void> look_again();
+  /// The same, unless it was read less than 2 seconds ago.
+  Result<void> look_if_old();
+  /// As it was read last. References into it end with the next reading.
   const Inventory& inventory() const { return inventory_; }
   pool::Pool& pool() { return pool_; }
   const std::string& folder() const { return folder_; }
@@ -41,7 +45,8 @@ class Caretaker {
   Result<pool::PoolState> tidy();
 
   /// `transition`, and then starts whose turn it is, in one change, which `accept` may refuse when it sees what came of
-  /// it. The keepers of started jobs are woken by SIGCHLD, those of other users by the pool's bell.
+  /// it. The keepers of started jobs are woken by SIGCHLD, those of other users by the pool's bell. Reads the machine
+  /// before where the last reading is old; where it cannot be read, `transition` happens and nothing is started.
   Result<void> change(
       const std::function<Result<void>(pool::PoolState&)>& transition, const std::vector<int64_t>& with = {},
       const std::function<Result<void>(const pool::PoolState&)>& accept = [](const pool::PoolState&) {
@@ -60,6 +65,7 @@ class Caretaker {
   bool live_;
   Inventory inventory_;
   std::vector<place::Held> claimed_;  ///< by other pools
+  double looked_at_s_;                ///< on the steady clock
 };
 
 }  // namespace remuda::run

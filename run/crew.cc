@@ -1,6 +1,7 @@
 #include "run/crew.h"
 
 #include <algorithm>
+#include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -16,7 +17,7 @@ tl::expected<void, process::StartFailure> Crew::add(const process::ProcessSpec& 
   id.start_ticks = 0;
   id.pid = *pid;
   processes_.push_back(process::process_id(*pid).value_or(id));  // it may have ended already
-  if (group_ == 0) group_ = ::getpgid(*pid);
+  if (group_ == 0) group_ = process.group > 0 && ::kill(-process.group, 0) == 0 ? process.group : *pid;
   all_gone_ = false;
   return {};
 }
@@ -58,7 +59,12 @@ std::vector<Crew::End> Crew::take_ended() {
 
 void Crew::signal(int number) const {
   for (const process::ProcessId& process : process::descendants(::getpid()))
-    if (::getpgid(process.pid) == group_) send_signal(process, number);
+    if (::getpgid(process.pid) == group_ || std::ranges::find(processes_, process) != processes_.end())
+      send_signal(process, number);
+}
+
+void Crew::signal_all(int number) const {
+  for (const process::ProcessId& process : process::descendants(::getpid())) send_signal(process, number);
 }
 
 std::vector<process::ProcessId> Crew::kill(double patience_s) {

@@ -35,8 +35,11 @@ class Crew {
   /// How the job ended, as far as its members have: the first that ended badly says it, else the last one.
   std::optional<process::ExitState> result() const;
 
-  /// Sends it to those descendants that are in the members' process group, as a terminal would.
+  /// Sends it to the members, whatever process group they have made for themselves, and to all that is in the group
+  /// they were started in, as a terminal would.
   void signal(int number) const;
+  /// Sends it to every process of the job, those in groups of their own too.
+  void signal_all(int number) const;
   /// SIGKILL for all descendants; who is left after `patience_s`, which only the kernel can help.
   std::vector<process::ProcessId> kill(double patience_s);
 

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include "process/spawn.h"
@@ -19,36 +18,28 @@ bool leave_terminal() {
   return true;
 }
 
-[[noreturn]] void go_on(int caller, const std::function<Result<int>(const Tell&)>& front) {
-  const auto tell = [&](const Message& message) { send(caller, message); };
+[[noreturn]] void go_on(const Fd& channel, const std::function<Result<int>(const Report&)>& front) {
+  const int caller = channel.get();
+  const Report report = [&](const Message& message) { send(caller, message); };
+  close_all_but(caller);
   if (!leave_terminal()) {
-    tell({Message::Kind::ended, 0, process::kOwnFailure,
-          fmt::format("cannot go to the background: {}", errno_text(errno))});
+    report({Message::Kind::ended, 0, process::kOwnFailure,
+            fmt::format("cannot go to the background: {}", errno_text(errno))});
     ::_exit(process::kOwnFailure);
   }
-  const Result<int> status = front(tell);
-  if (!status) tell({Message::Kind::ended, 0, process::kOwnFailure, status.error().message});
+  const Result<int> status = front(report);
+  if (!status) report({Message::Kind::ended, 0, process::kOwnFailure, status.error().message});
   ::_exit(status.value_or(process::kOwnFailure));
 }
 
 }  // namespace
 
-Result<Message> detach(const std::function<Result<int>(const Tell&)>& front) {
-  REMUDA_ASSIGN(Channel channel, make_channel());
-  const pid_t child = ::fork();
-  if (child < 0) return failed(fmt::format("cannot start a process: {}", errno_text(errno)));
-  if (child == 0) {
-    channel.front.reset();
-    go_on(channel.keeper.get(), front);
-  }
-  channel.keeper.reset();
-  for (;;) {
-    pollfd polled{channel.front.get(), POLLIN, 0};
-    ::poll(&polled, 1, -1);
-    const Received<Message> received = receive_message(channel.front.get());
-    if (received.gone) return failed("the process that should have gone to the background was killed");
-    if (received.value && received.value->kind != Message::Kind::note) return *received.value;
-  }
+Result<Message> detach(const std::function<Result<int>(const Report&)>& front) {
+  REMUDA_ASSIGN(const Worker background, fork_worker([&](const Fd& caller) { go_on(caller, front); }));
+  auto first = relay(background.channel.get(), nullptr,
+                     [](const Message& message) { return message.kind != Message::Kind::note; });
+  if (first) return std::move(*first);
+  return failed("the process that should have gone to the background was killed");
 }
 
 }  // namespace remuda::run

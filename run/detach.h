@@ -3,15 +3,14 @@
 
 #include <functional>
 
-#include "run/message.h"
+#include "run/relay.h"
 
 namespace remuda::run {
 
-using Tell = std::function<void(const Message&)>;
-
 /// Runs `front` (run/front.h) in a process and a session of its own, with /dev/null in place of stdin, stdout and
-/// stderr. Returns the first that it tells: Kind::waiting or Kind::started once the job is in the pool, from when on it
+/// stderr, and without the caller's other descriptors: one may be a lock, or a pipe that somebody reads to its end.
+/// Returns the first that it reports: Kind::waiting or Kind::started once the job is in the pool, from when on it
 /// needs its caller no more; Kind::ended where it is not. The caller has no pool open and one thread.
-Result<Message> detach(const std::function<Result<int>(const Tell&)>& front);
+Result<Message> detach(const std::function<Result<int>(const Report&)>& front);
 
 }  // namespace remuda::run

@@ -1,17 +1,16 @@
 // The front: `remuda run` as its caller sees it. It starts a keeper, hands on signals, and ends as the job does.
 #pragma once
 
-#include <functional>
-
-#include "run/message.h"
+#include "run/caretaker.h"
+#include "run/relay.h"
 #include "run/run_spec.h"
 
 namespace remuda::run {
 
 /// Runs a job from its submission to its end and returns the exit code: the job's own, 128 and the signal's number
 /// where one ended it, or kNever, kNotNow (place/place.h), kOwnFailure, kCannotExecute, kNotFound (process/spawn.h).
-/// `tell` hears what happens, last Kind::ended. The caller has no pool open, one thread, and makes no other children
+/// `report` takes what happens, last Kind::ended. The caller has no pool open, one thread, and makes no other children
 /// until this returns; those it has already are left alone.
-Result<int> run_front(const RunSpec& spec, const std::function<void(const Message&)>& tell);
+Result<int> run_front(const RunSpec& spec, const Look& look, const Report& report);
 
 }  // namespace remuda::run

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,7 +12,6 @@
 #include "process/spawn.h"
 #include "run/caretaker.h"
 #include "run/front_link.h"
-#include "run/held_signals.h"
 #include "run/job_environment.h"
 #include "run/turn.h"
 #include "share/job_sharing.h"
@@ -43,9 +41,10 @@ class HoldKeeper {
       return {};
     }
     auto handed_over = hand_over(words);
-    const std::string why = handed_over ? stay() : "could not tell its shell";
+    const std::string why = handed_over ? stay() : handed_over.error().message;
     sharing_.end();
     REMUDA_TRY(give_back(why));
+    sharing_.end();  // of two that ended at once, each may have left a daemon to the other
     return handed_over;
   }
 
@@ -53,6 +52,7 @@ class HoldKeeper {
   Result<void> hand_over(const ToWords& words) {
     REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
     const Inventory& inventory = caretaker_.inventory();
+    if (const std::string why = missing_device(state, id_, inventory); !why.empty()) return failed(why);
     const std::vector<std::string> devices = devices_of(state, id_, inventory);
     if (const std::string text = sharing_.begin(inventory, id_, devices); !text.empty())
       link_.tell(Kind::note, id_, text);
@@ -60,7 +60,7 @@ class HoldKeeper {
     std::ranges::move(sharing_.environment(devices), std::back_inserter(environment.set));
     REMUDA_TRY(write_all(STDOUT_FILENO, words(environment), "stdout"));
     REMUDA_TRY(leave_streams());
-    link_.tell(Kind::started, id_, labels_text(inventory, devices));
+    link_.tell(Kind::started, id_, joined_devices_text(inventory, devices));
     return {};
   }
 
@@ -104,66 +104,40 @@ class HoldKeeper {
   int64_t id_ = 0;
 };
 
-Result<void> keep_within(const RunSpec& spec, const process::ProcessId& shell, const ToWords& words, FrontLink& link) {
-  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look, spec.live));
+Result<void> keep_within(const RunSpec& spec, const Look& look, const process::ProcessId& shell, const ToWords& words,
+                         FrontLink& link) {
+  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, look, spec.live));
   REMUDA_ASSIGN(const pool::Lifeline lifeline, pool::Lifeline::hold(spec.pool));
   return HoldKeeper(spec, shell, std::move(caretaker), link).run(words);
 }
 
-/// What the shell has open may be a lock, or a pipe that somebody waits for.
-void close_all_but(unsigned kept) {
-  constexpr unsigned kFirst = STDERR_FILENO + 1;
-  if (kept > kFirst) ::syscall(SYS_close_range, kFirst, kept - 1, 0);
-  ::syscall(SYS_close_range, kept + 1, ~0U, 0);
-}
-
-void keep(const RunSpec& spec, const process::ProcessId& shell, const ToWords& words, Fd front) {
+void keep(const RunSpec& spec, const Look& look, const process::ProcessId& shell, const ToWords& words, Fd front) {
   ::setsid();
-  close_all_but(static_cast<unsigned>(front.get()));
+  close_all_but(front.get());  // a lock of the shell's, or a pipe that somebody reads to its end
   (void)!::chdir("/");
   auto link = FrontLink::open(std::move(front));
   if (!link) return;
-  const auto kept = keep_within(spec, shell, words, *link);
+  const auto kept = keep_within(spec, look, shell, words, *link);
   if (!kept)
     link->tell(Kind::ended, 0, kept.error().message,
                kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : process::kOwnFailure);
 }
 
-/// Until the keeper has the devices, or has said its last; nothing when it died, or the shell did.
-std::optional<int> follow(int keeper, const Fd& shell, HeldSignals& signals,
-                          const std::function<void(const Message&)>& tell) {
-  for (;;) {
-    pollfd polled[] = {{keeper, POLLIN, 0}, {signals.fd(), POLLIN, 0}, {shell.get(), POLLIN, 0}};
-    ::poll(polled, 3, -1);
-    if (polled[2].revents != 0) return std::nullopt;
-    while (const auto news = signals.next()) send(keeper, *news);
-    const Received<Message> received = receive_message(keeper);
-    if (received.gone) return std::nullopt;
-    if (!received.value) continue;
-    tell(*received.value);
-    if (received.value->kind == Kind::started) return 0;
-    if (received.value->kind == Kind::ended) return received.value->status;
-  }
-}
-
 }  // namespace
 
-Result<int> hold_for(const RunSpec& spec, const process::ProcessId& shell, const ToWords& words,
-                     const std::function<void(const Message&)>& tell) {
+Result<int> hold_for(const RunSpec& spec, const Look& look, const process::ProcessId& shell, const ToWords& words,
+                     const Report& report) {
   const Fd shell_end(static_cast<int>(::syscall(SYS_pidfd_open, shell.pid, 0)));
   if (!is_alive(shell)) return usage_error(fmt::format("process {}, to hold devices for, has ended", shell.pid));
-  REMUDA_ASSIGN(Channel channel, make_channel());
   HeldSignals signals;
-  const pid_t keeper = ::fork();
-  if (keeper < 0) return failed(fmt::format("cannot start a process: {}", errno_text(errno)));
-  if (keeper == 0) {
-    channel.front.reset();
-    keep(spec, shell, words, std::move(channel.keeper));
-    ::_exit(0);
-  }
-  channel.keeper.reset();
-  if (const auto status = follow(channel.front.get(), shell_end, signals, tell)) return *status;
-  tell({Kind::ended, 0, process::kOwnFailure, is_alive(shell) ? "its keeper was killed" : "its shell has ended"});
+  REMUDA_ASSIGN(const Worker keeper, fork_worker([&](Fd front) { keep(spec, look, shell, words, std::move(front)); }));
+  const auto is_last = [&](const Message& message) {
+    report(message);
+    return message.kind == Kind::started || message.kind == Kind::ended;
+  };
+  if (const auto last = relay(keeper.channel.get(), &signals, is_last, shell_end.get()))
+    return last->kind == Kind::started ? 0 : last->status;
+  report({Kind::ended, 0, process::kOwnFailure, is_alive(shell) ? "its keeper was killed" : "its shell has ended"});
   return process::kOwnFailure;
 }
 

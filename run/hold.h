@@ -11,16 +11,16 @@
 #include <string>
 
 #include "confine/visibility.h"
-#include "run/message.h"
+#include "run/caretaker.h"
+#include "run/relay.h"
 #include "run/run_spec.h"
 
 namespace remuda::run {
 
 /// Waits until `shell` has its devices, and then writes to stdout what `words` makes of the job's environment. Returns
-/// 0 then, else the exit code of run_front(). `tell` hears what happens until then, last Kind::started or Kind::ended.
-/// The caller has no pool open and one thread.
-Result<int> hold_for(const RunSpec& spec, const process::ProcessId& shell,
-                     const std::function<std::string(const confine::Visibility&)>& words,
-                     const std::function<void(const Message&)>& tell);
+/// 0 then, else the exit code of run_front(). `report` takes what happens until then, last Kind::started or
+/// Kind::ended. The caller has no pool open and one thread.
+Result<int> hold_for(const RunSpec& spec, const Look& look, const process::ProcessId& shell,
+                     const std::function<std::string(const confine::Visibility&)>& words, const Report& report);
 
 }  // namespace remuda::run

@@ -5,20 +5,27 @@
 #include <fmt/ranges.h>
 
 #include "base/env.h"
+#include "base/text.h"
+#include "confine/cgroup.h"
 #include "place/place.h"
 #include "workers/ranks.h"
 
 namespace remuda::run {
 namespace {
 
-std::vector<double> work_shares(const Inventory& inventory, const std::vector<std::string>& devices) {
-  std::vector<double> even(devices.size(), 1.0 / static_cast<double>(std::max<size_t>(1, devices.size())));
+/// As `place` sees these devices together; nothing where it does not.
+std::optional<place::Placement> placement_of(const Inventory& inventory, const std::vector<std::string>& devices) {
   const place::Request request{
       .count = static_cast<int>(devices.size()), .any_model = true, .devices = devices, .cpu = true};
   const auto answer = place::place(place::Layout(inventory), request, {});
-  if (!answer) return even;
-  const auto* placement = std::get_if<place::Placement>(&*answer);
-  return placement && placement->shares.size() == devices.size() ? placement->shares : even;
+  const auto* placement = answer ? std::get_if<place::Placement>(&*answer) : nullptr;
+  return placement ? std::optional(*placement) : std::nullopt;
+}
+
+std::vector<double> work_shares(const Inventory& inventory, const std::vector<std::string>& devices) {
+  const auto placement = placement_of(inventory, devices);
+  if (placement && placement->shares.size() == devices.size()) return placement->shares;
+  return std::vector<double>(devices.size(), 1.0 / static_cast<double>(std::max<size_t>(1, devices.size())));
 }
 
 }  // namespace
@@ -34,6 +41,13 @@ std::vector<std::string> devices_of(const pool::PoolState& state, int64_t job, c
   return devices;
 }
 
+std::string missing_device(const pool::PoolState& state, int64_t job, const Inventory& inventory) {
+  for (const pool::Lease& lease : state.leases)
+    if (lease.job == job && !inventory.find(lease.device))
+      return fmt::format("it was granted {}, which is not there any more: see remuda list", printable(lease.device));
+  return "";
+}
+
 std::vector<std::string> labels_of(const Inventory& inventory, const std::vector<std::string>& devices) {
   std::vector<std::string> labels;
   for (const std::string& id : devices)
@@ -45,12 +59,21 @@ std::string labels_text(const Inventory& inventory, const std::vector<std::strin
   return fmt::format("{}", fmt::join(labels_of(inventory, devices), ", "));
 }
 
+std::string joined_devices_text(const Inventory& inventory, const std::vector<std::string>& devices) {
+  std::string text = labels_text(inventory, devices);
+  const auto placement = devices.size() > 1 ? placement_of(inventory, devices) : std::nullopt;
+  if (!placement || !placement->explanation.ring) return text;
+  const auto& ring = *placement->explanation.ring;
+  return text + fmt::format(" ({}, {:.4g} GB/s)", ring.label, ring.gbps);
+}
+
 confine::Visibility job_environment(const Inventory& inventory, const std::string& pool, int64_t job,
                                     const std::vector<std::string>& devices) {
   confine::Visibility result = confine::visibility(inventory, devices);
   result.unset.emplace_back(env::daemon.name);
   result.set.emplace_back(env::job.name, std::to_string(job));
   result.set.emplace_back(env::job_pool.name, pool);
+  result.set.emplace_back(env::job_pool_id.name, confine::pool_identity(pool));
   result.set.emplace_back(env::job_devices.name, fmt::format("{}", fmt::join(devices, ",")));
   result.set.emplace_back(env::job_shares.name, fmt::format("{:.6g}", fmt::join(work_shares(inventory, devices), ",")));
   return result;

@@ -1,4 +1,4 @@
-// What a job finds in its environment, rank by rank. Pure.
+// What a job finds in its environment, rank by rank.
 #pragma once
 
 #include <string>
@@ -12,14 +12,20 @@ namespace remuda::run {
 /// The devices that the job holds, in inventory order.
 std::vector<std::string> devices_of(const pool::PoolState& state, int64_t job, const Inventory& inventory);
 
-/// For a job that runs as one process: its devices, REMUDA_JOB, REMUDA_POOL, REMUDA_DEVICES (their ids) and
-/// REMUDA_SHARES (the part of the work each should get, which for like devices is the same).
+/// A sentence that names a device which the job was granted and the machine does not have, such as one that has failed
+/// since; empty where all are there.
+std::string missing_device(const pool::PoolState& state, int64_t job, const Inventory& inventory);
+
+/// For a job that runs as one process: its devices, REMUDA_JOB, REMUDA_POOL, REMUDA_POOL_ID, REMUDA_DEVICES (their ids)
+/// and REMUDA_SHARES (the part of the work each should get, which for like devices is the same).
 confine::Visibility job_environment(const Inventory& inventory, const std::string& pool, int64_t job,
                                     const std::vector<std::string>& devices);
 
 /// For people: "gpu:0", "gpu:2"; and "gpu:0, gpu:2".
 std::vector<std::string> labels_of(const Inventory& inventory, const std::vector<std::string>& devices);
 std::string labels_text(const Inventory& inventory, const std::vector<std::string>& devices);
+/// And with the slowest link of their best ring: "gpu:0, gpu:2 (NV2, 50 GB/s)".
+std::string joined_devices_text(const Inventory& inventory, const std::vector<std::string>& devices);
 
 struct Ranks {
   int port = 0;          ///< free, on this machine

@@ -1,13 +1,158 @@
 #include "run/job_output.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "pool/logs.h"
 
 namespace remuda::run {
+namespace {
+
+constexpr size_t kLongestLine = 64 << 10, kMostPending = 64 << 10;
+constexpr std::string_view kEraseLine = "\r\x1b[K";
+
+struct OutputPipe {
+  Fd read_end, write_end;
+};
+
+Result<OutputPipe> make_output_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return failed(fmt::format("cannot make a pipe: {}", errno_text(errno)));
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return OutputPipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+/// One of our own streams, and what its reader has not taken yet.
+class Target {
+ public:
+  Target(int fd, bool erase) : fd_(fd), erases_(erase && ::isatty(fd) == 1) {
+    struct stat info{};
+    is_file_ = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  }
+  void take(std::string_view text) {
+    if (!is_open_) return;
+    if (erases_) pending_ += kEraseLine;
+    pending_ += text;
+  }
+  bool is_full() const { return pending_.size() >= kMostPending; }
+  bool is_empty() const { return pending_.empty(); }
+  /// For poll(); -1: nothing to write.
+  int waiting() const { return pending_.empty() ? -1 : fd_; }
+
+  /// After poll(). A pipe that is ready takes PIPE_BUF bytes without blocking; more might block.
+  void write() {
+    const ssize_t put =
+        ::write(fd_, pending_.data(), is_file_ ? pending_.size() : std::min<size_t>(pending_.size(), PIPE_BUF));
+    if (put >= 0) {
+      pending_.erase(0, static_cast<size_t>(put));
+    } else if (errno != EINTR && errno != EAGAIN) {
+      is_open_ = false;
+      pending_.clear();
+    }
+  }
+
+ private:
+  int fd_;
+  bool erases_, is_file_ = false, is_open_ = true;
+  std::string pending_;
+};
+
+/// What is read at one end.
+struct Source {
+  Fd from;
+  size_t target;
+  std::string rest;  ///< of a line whose end has not come yet
+};
+
+struct CopierEnds {
+  Fd stop, abort, done, log;
+};
+
+class Copier {
+ public:
+  Copier(std::vector<Source> sources, CopierEnds ends, const JobOutput::Options& options)
+      : sources_(std::move(sources)),
+        ends_(std::move(ends)),
+        whole_lines_(options.whole_lines),
+        targets_{Target(STDOUT_FILENO, options.erase), Target(STDERR_FILENO, options.erase)} {}
+
+  void run() {
+    while (step()) {
+    }
+    sources_.clear();
+    ends_.done.reset();
+  }
+
+ private:
+  /// False at the end.
+  bool step() {
+    if (stopping_ && std::ranges::all_of(targets_, &Target::is_empty)) return false;
+    constexpr size_t kFirstTarget = 2, kFirstSource = 4;
+    std::vector<pollfd> polled{{stopping_ ? -1 : ends_.stop.get(), POLLIN, 0}, {ends_.abort.get(), POLLIN, 0}};
+    for (const Target& target : targets_) polled.push_back({target.waiting(), POLLOUT, 0});
+    for (const Source& source : sources_)
+      polled.push_back({targets_[source.target].is_full() ? -1 : source.from.get(), POLLIN, 0});
+    if (::poll(polled.data(), polled.size(), -1) < 0) return errno == EINTR;
+    if (polled[1].revents != 0) return false;
+    for (size_t i = 0; i < targets_.size(); ++i)
+      if (polled[kFirstTarget + i].revents != 0) targets_[i].write();
+    for (size_t i = 0; i < sources_.size(); ++i)
+      if (polled[kFirstSource + i].revents != 0) read(sources_[i]);
+    if (polled[0].revents != 0) stop();
+    return true;
+  }
+
+  /// Nobody writes any more: what is in the pipes is little, and read whole.
+  void stop() {
+    stopping_ = true;
+    for (Source& source : sources_) {
+      while (read(source)) {
+      }
+      hand_on(source, source.rest.size());
+      source.from.reset();
+    }
+  }
+
+  /// False when nothing came.
+  bool read(Source& source) {
+    std::array<char, 16384> bytes;
+    const ssize_t got = ::read(source.from.get(), bytes.data(), bytes.size());
+    if (got == 0) source.from.reset();
+    if (got <= 0) return false;
+    source.rest.append(bytes.data(), static_cast<size_t>(got));
+    const size_t end = source.rest.rfind('\n');
+    if (!whole_lines_ || source.rest.size() > kLongestLine)
+      hand_on(source, source.rest.size());
+    else if (end != std::string::npos)
+      hand_on(source, end + 1);
+    return true;
+  }
+
+  void hand_on(Source& source, size_t size) {
+    if (size == 0) return;
+    const std::string_view text = std::string_view(source.rest).substr(0, size);
+    if (ends_.log) (void)write_all(ends_.log.get(), text, "the log");
+    targets_[source.target].take(text);
+    source.rest.erase(0, size);
+  }
+
+  std::vector<Source> sources_;
+  CopierEnds ends_;
+  const bool whole_lines_;
+  std::array<Target, 2> targets_;
+  bool stopping_ = false;
+};
+
+}  // namespace
 
 Result<Fd> open_log(const RunSpec& spec, int64_t job) {
   const std::string& path = spec.job.log;
@@ -19,13 +164,71 @@ Result<Fd> open_log(const RunSpec& spec, int64_t job) {
   return log;
 }
 
-Result<JobOutput> JobOutput::open(const RunSpec& spec, int64_t job) {
+Result<JobOutput> JobOutput::copy(size_t lanes, Options options) {
   JobOutput output;
-  REMUDA_ASSIGN(output.log_, open_log(spec, job));
-  if (!output.log_ || spec.log_only) return output;
-  REMUDA_ASSIGN(Tee tee, Tee::open(std::move(output.log_)));
-  output.tee_.emplace(std::move(tee));
+  std::vector<Source> sources;
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    REMUDA_ASSIGN(OutputPipe out, make_output_pipe());
+    REMUDA_ASSIGN(OutputPipe err, make_output_pipe());
+    sources.push_back({std::move(out.read_end), 0, {}});
+    sources.push_back({std::move(err.read_end), 1, {}});
+    output.lanes_.push_back({std::move(out.write_end), std::move(err.write_end)});
+  }
+  REMUDA_ASSIGN(OutputPipe stop, make_output_pipe());
+  REMUDA_ASSIGN(OutputPipe abort, make_output_pipe());
+  REMUDA_ASSIGN(OutputPipe done, make_output_pipe());
+  output.stop_ = std::move(stop.write_end);
+  output.abort_ = std::move(abort.write_end);
+  output.done_ = std::move(done.read_end);
+  CopierEnds ends{std::move(stop.read_end), std::move(abort.read_end), std::move(done.write_end),
+                  std::move(options.log)};
+  output.copier_ =
+      std::thread([copier = Copier(std::move(sources), std::move(ends), options)]() mutable { copier.run(); });
   return output;
+}
+
+Result<JobOutput> JobOutput::open(const RunSpec& spec, int64_t job, size_t lanes) {
+  REMUDA_ASSIGN(Fd log, open_log(spec, job));
+  const bool has_tasks = !spec.tasks.empty();
+  if (has_tasks || (log && !spec.log_only))
+    return copy(lanes, {.log = std::move(log), .whole_lines = has_tasks, .erase = has_tasks && spec.has_bar});
+  JobOutput output;
+  output.log_ = std::move(log);
+  return output;
+}
+
+JobOutput& JobOutput::operator=(JobOutput&& other) noexcept {
+  give_up();
+  lanes_ = std::move(other.lanes_);
+  log_ = std::move(other.log_);
+  stop_ = std::move(other.stop_);
+  abort_ = std::move(other.abort_);
+  done_ = std::move(other.done_);
+  copier_ = std::move(other.copier_);
+  return *this;
+}
+
+JobOutput::~JobOutput() { give_up(); }
+
+bool JobOutput::finish(double seconds, const std::vector<int>& wakers) {
+  lanes_.clear();
+  stop_.reset();
+  if (!copier_.joinable()) return true;
+  std::vector<pollfd> polled{{done_.get(), POLLIN, 0}};
+  for (const int waker : wakers) polled.push_back({waker, POLLIN, 0});
+  const double most_s = std::min(seconds, 86400.0);
+  ::poll(polled.data(), polled.size(), static_cast<int>(most_s * 1000));
+  if (polled[0].revents == 0) return false;
+  copier_.join();
+  return true;
+}
+
+/// A thread that is blocked in a write, which poll() had called possible, goes with the process.
+void JobOutput::give_up() {
+  constexpr double kMoment_s = 0.1;
+  if (!copier_.joinable()) return;
+  abort_.reset();
+  if (!finish(kMoment_s)) copier_.detach();
 }
 
 }  // namespace remuda::run

@@ -1,10 +1,13 @@
-// JobOutput: where a job writes: to its caller's terminal, to a log, or to both.
+// JobOutput: where a job writes: to its caller's stdout and stderr, to a log, or to both.
 #pragma once
 
-#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
 
+#include "base/file.h"
+#include "base/result.h"
 #include "run/run_spec.h"
-#include "run/tee.h"
 
 namespace remuda::run {
 
@@ -12,18 +15,51 @@ namespace remuda::run {
 /// None for the others.
 Result<Fd> open_log(const RunSpec& spec, int64_t job);
 
-/// One thread; outlives the job's processes.
+/// Outlives the job's processes. A job with one command writes into one lane, each task into a lane of its own.
+///
+/// Where there is something to copy, a thread reads the lanes and hands on stdout to stdout, stderr to stderr, and both
+/// to the log. A reader that takes nothing stops the writers of its stream, as a pipe does, and nothing else: what is
+/// left when the job ends is logged, and waits for that reader until this object goes. Where a reader is gone, the
+/// others go on, and no job hears of it.
 class JobOutput {
  public:
-  static Result<JobOutput> open(const RunSpec& spec, int64_t job);
+  struct Options {
+    Fd log;                    ///< gets everything, too; none: no log
+    bool whole_lines = false;  ///< a line without an end goes on in parts, once it is long
+    bool erase = false;        ///< a line of progress may stand on the terminal: what goes there takes its place
+  };
+  /// Copies; a lane and more.
+  static Result<JobOutput> copy(size_t lanes, Options options);
+  /// What `spec` needs: nothing between the job and its caller's streams or its log where it writes to one of them
+  /// only.
+  static Result<JobOutput> open(const RunSpec& spec, int64_t job, size_t lanes);
 
-  /// For the job, in place of its stdout and stderr; -1: as they are.
-  int out() const { return tee_ ? tee_->out() : log_ ? log_.get() : -1; }
-  int err() const { return tee_ ? tee_->err() : log_ ? log_.get() : -1; }
+  JobOutput(JobOutput&& other) noexcept = default;
+  JobOutput& operator=(JobOutput&& other) noexcept;
+  /// Gives up what no reader has taken. Waits for none of them.
+  ~JobOutput();
+
+  /// In place of stdout and stderr of what writes into the lane; -1: as they are.
+  int out(size_t lane = 0) const { return lanes_.empty() ? log_.get() : lanes_.at(lane).out.get(); }
+  int err(size_t lane = 0) const { return lanes_.empty() ? log_.get() : lanes_.at(lane).err.get(); }
+  bool copies() const { return copier_.joinable(); }
+
+  /// The writers have ended. Waits until all is handed on, one of `wakers` is readable, or `seconds` have passed; true
+  /// when all is.
+  bool finish(double seconds, const std::vector<int>& wakers = {});
 
  private:
-  std::optional<Tee> tee_;
-  Fd log_;
+  struct Lane {
+    Fd out, err;
+  };
+  JobOutput() = default;
+  void give_up();
+
+  std::vector<Lane> lanes_;
+  Fd log_;           ///< where nothing is copied
+  Fd stop_, abort_;  ///< the thread ends, once all is handed on, when the first is closed; at once with the second
+  Fd done_;          ///< at its end when the thread has ended
+  std::thread copier_;
 };
 
 }  // namespace remuda::run

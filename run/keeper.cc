@@ -12,12 +12,10 @@
 #include "confine/confinement.h"
 #include "confine/nearest.h"
 #include "pool/lifeline.h"
-#include "run/array_front.h"
 #include "run/caretaker.h"
 #include "run/job_environment.h"
 #include "run/job_output.h"
 #include "run/pool_retry.h"
-#include "run/task_output.h"
 #include "run/turn.h"
 #include "run/watch.h"
 #include "share/job_sharing.h"
@@ -35,6 +33,9 @@ std::string cannot_isolate(const confine::Confined& how) {
   return fmt::format("the job cannot be kept from devices that it is not granted: {}", how.obstacle);
 }
 
+/// How long the end of a job waits for those who read its output, before others start on its devices.
+constexpr double kMoment_s = 0.2;
+
 class Keeper {
  public:
   Keeper(const RunSpec& spec, const Inherited& inherited, Caretaker caretaker, FrontLink& link)
@@ -42,20 +43,21 @@ class Keeper {
         inherited_(inherited),
         caretaker_(std::move(caretaker)),
         link_(link),
+        turn_(spec_, caretaker_, link_),
         queue_(spec.tasks.tasks.size(), {spec.restarts, spec.restart_on, spec.fail_fast}),
         sharing_(caretaker_.pool(), sharing_options(spec)) {}
 
   Result<void> run() {
-    Turn turn(spec_, caretaker_, link_);
-    REMUDA_TRY(turn.submit());
-    id_ = turn.job();
+    REMUDA_TRY(turn_.submit());
+    id_ = turn_.job();
     for (;;) {
-      REMUDA_ASSIGN(const bool is_running, turn.wait());
+      REMUDA_ASSIGN(const bool is_running, turn_.wait());
       if (!is_running) {
-        link_.tell(Kind::ended, id_, turn.why(), turn.status());
+        link_.tell(Kind::ended, id_, turn_.why(), turn_.status());
         return {};
       }
-      claims_ = turn.claims();
+      claims_ = turn_.claims();
+      limit_at_s_ = spec_.job.time_limit_s > 0 ? monotonic_s() + spec_.job.time_limit_s : kNever_s;
       const Outcome outcome = spec_.tasks.empty() ? run_with_restarts() : run_tasks();
       sharing_.end();
       if (!(outcome.may_requeue && spec_.can_be_queued_again())) return finish(outcome);
@@ -77,6 +79,7 @@ class Keeper {
       if (link_.gone() || !retry.rest(id_, requeued.error())) return requeued;
       (void)link_.news();  // whether the front is there; the job's own end, if anybody asks for it, is in the pool
     }
+    sharing_.end();
     return start_others();
   }
 
@@ -105,9 +108,13 @@ class Keeper {
     const double end_s = monotonic_s() + std::min(kLongest_s, kFirst_s * std::exp2(std::min(restarts, 10)));
     for (;;) {
       if (is_called_off(outcome)) return false;
+      if (monotonic_s() >= limit_at_s_) {
+        queue_again_as(outcome, time_limit_text(spec_));
+        return false;
+      }
       const double left_s = end_s - monotonic_s();
       if (left_s <= 0) return true;
-      if (!caretaker_.pool().wait({}, left_s, link_.readable())) return false;
+      if (!caretaker_.pool().wait({}, std::min(left_s, limit_at_s_ - monotonic_s()), link_.readable())) return false;
     }
   }
 
@@ -134,15 +141,27 @@ class Keeper {
   }
 
   Outcome run_once(int restarts) {
-    const auto output = JobOutput::open(spec_, id_);
-    if (!output) return {{process::kOwnFailure, 0}, output.error().message, false};
+    const auto cannot = [](const Error& error) { return Outcome{{process::kOwnFailure, 0}, error.message, false}; };
+    if (const auto opened = open_output(1); !opened) return cannot(opened.error());
+    const auto devices = held_devices();
+    if (!devices) return cannot(devices.error());
     const auto confinement = confine();
-    if (!confinement) return {{process::kOwnFailure, 0}, confinement.error().message, false};
-    auto processes = plan(restarts, *output);
-    if (!processes) return {{process::kOwnFailure, 0}, processes.error().message, false};
+    if (!confinement) return cannot(confinement.error());
+    auto processes = plan(*devices, restarts);
+    if (!processes) return cannot(processes.error());
     for (process::ProcessSpec& process : *processes) process.cgroup = confinement->cgroup();
-    const bool restart = restarts < spec_.restarts;
-    return Watch(spec_, id_, caretaker_.pool(), link_, *confinement, restart).run(*processes);
+    return Watch(spec_, watched(restarts < spec_.restarts), caretaker_.pool(), link_, *confinement).run(*processes);
+  }
+
+  Watch::Job watched(bool restart) const { return {id_, devices_text_, inherited_.group, limit_at_s_, restart}; }
+
+  /// What is copied goes on from run to run.
+  Result<void> open_output(size_t lanes) {
+    if (output_ && output_->copies()) return {};
+    output_.reset();
+    REMUDA_ASSIGN(JobOutput opened, JobOutput::open(spec_, id_, lanes));
+    output_.emplace(std::move(opened));
+    return {};
   }
 
   /// What is in force is recorded before a process of the job can look (Caretaker::confining_job()).
@@ -175,8 +194,7 @@ class Keeper {
 
   Result<Outcome> try_tasks() {
     REMUDA_ASSIGN(const std::vector<std::string> devices, held_devices());
-    REMUDA_ASSIGN(Fd log, open_log(spec_, id_));
-    REMUDA_ASSIGN(const TaskOutput output, TaskOutput::open(devices.size(), {std::move(log), spec_.has_bar}));
+    REMUDA_TRY(open_output(devices.size()));
     REMUDA_ASSIGN(const confine::Confinement confinement, confine());
     const Fd no_input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     std::vector<process::ProcessSpec> slots;
@@ -184,8 +202,8 @@ class Keeper {
       const size_t lane = slots.size();
       slots.push_back(process(job_environment(caretaker_.inventory(), spec_.pool, id_, {device}), {device}));
       slots.back().in = no_input.get();
-      slots.back().out = output.out(lane);
-      slots.back().err = output.err(lane);
+      slots.back().out = output_->out(lane);
+      slots.back().err = output_->err(lane);
       slots.back().cgroup = confinement.cgroup();
     }
     const auto tell = [this](const std::string& text, double progress) {
@@ -195,22 +213,24 @@ class Keeper {
         link_.tell(Kind::progress, id_, text, static_cast<int>(progress * 100));
     };
     TaskRun tasks(spec_.tasks, queue_, std::move(slots), labels_of(caretaker_.inventory(), devices), tell);
-    return Watch(spec_, id_, caretaker_.pool(), link_, confinement, false).run(tasks);
+    return Watch(spec_, watched(false), caretaker_.pool(), link_, confinement).run(tasks);
   }
 
   /// Says which they are, too.
   Result<std::vector<std::string>> held_devices() {
+    if (const auto looked = caretaker_.look_if_old(); !looked) link_.tell(Kind::note, id_, looked.error().message);
     REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
+    if (const std::string why = missing_device(state, id_, caretaker_.inventory()); !why.empty()) return failed(why);
     const Inventory& inventory = caretaker_.inventory();
     std::vector<std::string> devices = devices_of(state, id_, inventory);
-    link_.tell(Kind::started, id_, labels_text(inventory, devices));
+    devices_text_ = labels_text(inventory, devices);
+    link_.tell(Kind::started, id_, joined_devices_text(inventory, devices));
     if (const std::string text = sharing_.begin(inventory, id_, devices); !text.empty())
       link_.tell(Kind::note, id_, text);
     return devices;
   }
 
-  Result<std::vector<process::ProcessSpec>> plan(int restarts, const JobOutput& output) {
-    REMUDA_ASSIGN(const std::vector<std::string> devices, held_devices());
+  Result<std::vector<process::ProcessSpec>> plan(const std::vector<std::string>& devices, int restarts) {
     const Inventory& inventory = caretaker_.inventory();
     std::vector<process::ProcessSpec> processes;
     if (spec_.each) {
@@ -224,8 +244,8 @@ class Keeper {
       processes.push_back(process(job_environment(inventory, spec_.pool, id_, devices), devices));
     }
     for (process::ProcessSpec& process : processes) {
-      process.out = output.out();
-      process.err = output.err();
+      process.out = output_->out();
+      process.err = output_->err();
     }
     return processes;
   }
@@ -261,8 +281,29 @@ class Keeper {
       return {};
     });
     if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);
+    sharing_.end();  // of two that ended at once, each may have left a daemon to the other
+    const bool is_read = !output_ || output_->finish(kMoment_s);
+    Result<void> started;
+    if (!is_read && recorded) {
+      turn_.release_claims();
+      started = start_others();
+      await_readers();
+    }
     link_.tell(Kind::ended, id_, outcome.why, exit_code(outcome.state));
-    return start_others();
+    return is_read ? start_others() : started;
+  }
+
+  /// The job is over and its devices are free; what it wrote last has not been read.
+  void await_readers() {
+    constexpr double kNoteAfter_s = 2;
+    double patience_s = kNoteAfter_s;
+    while (!output_->finish(patience_s, link_.readable())) {
+      for (const SignalNews& news : link_.news())
+        if (news.number != SIGUSR1 && news.number != SIGUSR2) return;
+      if (link_.gone()) return;
+      if (std::exchange(patience_s, kNever_s) == kNoteAfter_s)
+        link_.tell(Kind::note, id_, "it has ended, and its devices are free; what it wrote last waits to be read");
+    }
   }
 
   Result<void> start_others() {
@@ -276,9 +317,13 @@ class Keeper {
   const Inherited inherited_;
   Caretaker caretaker_;
   FrontLink& link_;
+  Turn turn_;
   TaskQueue queue_;  ///< goes on where it was when the job is queued again
   share::JobSharing sharing_;
   std::vector<int> claims_;  ///< on the devices, which its processes hold too
+  std::optional<JobOutput> output_;
+  std::string devices_text_;      ///< for people
+  double limit_at_s_ = kNever_s;  ///< of this turn, restarts included; on the steady clock
   int64_t id_ = 0;
 };
 
@@ -299,9 +344,9 @@ Result<void> check_view(Caretaker& caretaker) {
       *job));
 }
 
-Result<void> keep_within(const RunSpec& spec, FrontLink& link, Inherited inherited) {
+Result<void> keep_within(const RunSpec& spec, const Look& look, FrontLink& link, Inherited inherited) {
   REMUDA_TRY(check_isolation(spec));
-  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, spec.look, spec.live));
+  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, look, spec.live));
   REMUDA_TRY(check_view(caretaker));
   REMUDA_ASSIGN(const pool::Lifeline lifeline, pool::Lifeline::hold(spec.pool));
   inherited.lifeline = lifeline.fd();
@@ -310,12 +355,12 @@ Result<void> keep_within(const RunSpec& spec, FrontLink& link, Inherited inherit
 
 }  // namespace
 
-void keep(const RunSpec& spec, Fd front, const Inherited& inherited) {
+void keep(const RunSpec& spec, const Look& look, Fd front, const Inherited& inherited) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   auto link = FrontLink::open(std::move(front));
   if (!link) return;
-  const auto kept = keep_within(spec, *link, inherited);
+  const auto kept = keep_within(spec, look, *link, inherited);
   if (!kept)
     link->tell(Kind::ended, 0, kept.error().message,
                kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : process::kOwnFailure);

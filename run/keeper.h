@@ -7,6 +7,7 @@
 //   both are killed:  whoever looks at the pool next does that (run/caretaker.h)
 #pragma once
 
+#include "run/caretaker.h"
 #include "run/front_link.h"
 #include "run/run_spec.h"
 
@@ -20,6 +21,6 @@ struct Inherited {
 };
 
 /// Runs in the keeper's process, to its end. Tells the front everything, last Message::Kind::ended.
-void keep(const RunSpec& spec, Fd front, const Inherited& inherited);
+void keep(const RunSpec& spec, const Look& look, Fd front, const Inherited& inherited);
 
 }  // namespace remuda::run

@@ -1,9 +1,12 @@
 #include "run/message.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace remuda::run {
 namespace {
@@ -37,6 +40,12 @@ Result<Channel> make_channel() {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return failed(fmt::format("cannot make a channel: {}", errno_text(errno)));
   return Channel{Fd(ends[0]), Fd(ends[1])};
+}
+
+void close_all_but(int kept) {
+  constexpr int kFirst = STDERR_FILENO + 1;
+  if (kept > kFirst) ::syscall(SYS_close_range, kFirst, kept - 1, 0);
+  ::syscall(SYS_close_range, std::max(kept + 1, kFirst), ~0U, 0);
 }
 
 bool send(int fd, const Message& message) {

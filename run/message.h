@@ -48,6 +48,9 @@ struct Channel {
 /// Both ends keep message boundaries, never block, and are closed by exec.
 Result<Channel> make_channel();
 
+/// Closes every descriptor except stdin, stdout, stderr and `kept`.
+void close_all_but(int kept);
+
 /// False when the other side is gone, or has not read for so long that nothing more fits.
 bool send(int fd, const Message& message);
 bool send(int fd, const SignalNews& news);

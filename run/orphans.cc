@@ -11,9 +11,26 @@
 namespace remuda::run {
 namespace {
 
-std::vector<std::string> carried_by(const std::string& pool, int64_t job) {
-  return {fmt::format("{}={}", env::job.name, job), fmt::format("{}={}", env::job_pool.name, pool)};
-}
+/// By what the processes of a job are known.
+struct JobMark {
+  JobMark(const std::string& pool, int64_t job)
+      : number(fmt::format("{}={}", env::job.name, job)),
+        path(fmt::format("{}={}", env::job_pool.name, pool)),
+        identity(fmt::format("{}={}", env::job_pool_id.name, confine::pool_identity(pool))) {}
+
+  /// What a remuda that did not write the identity has started is known by the pool's path.
+  bool is_on(const std::vector<std::string>& environment) const {
+    const auto has = [&](const std::string& entry) {
+      return std::ranges::find(environment, entry) != environment.end();
+    };
+    const std::string start = fmt::format("{}=", env::job_pool_id.name);
+    const bool has_identity =
+        std::ranges::any_of(environment, [&](const std::string& entry) { return entry.starts_with(start); });
+    return has(number) && has(has_identity ? identity : path);
+  }
+
+  std::string number, path, identity;
+};
 
 bool belongs_to(int pid, int uid) {
   struct stat info{};
@@ -21,10 +38,8 @@ bool belongs_to(int pid, int uid) {
 }
 
 /// A hidden process may be one of the job's: its user's, and not older than the job.
-bool may_be_of(const pool::Job& job, int pid, const std::vector<std::string>& marks) {
-  if (const auto carried = process::environ_of(pid))
-    return std::ranges::all_of(
-        marks, [&](const std::string& mark) { return std::ranges::find(*carried, mark) != carried->end(); });
+bool may_be_of(const pool::Job& job, int pid, const JobMark& mark) {
+  if (const auto carried = process::environ_of(pid)) return mark.is_on(*carried);
   if (job.uid == static_cast<int>(::getuid()) || !belongs_to(pid, job.uid)) return false;
   const auto process = process::process_id(pid);
   return process && (job.processes.empty() || process->start_ticks >= job.processes.front().start_ticks);
@@ -33,13 +48,14 @@ bool may_be_of(const pool::Job& job, int pid, const std::vector<std::string>& ma
 }  // namespace
 
 std::vector<process::ProcessId> carriers(const std::string& pool, int64_t job) {
-  return process::processes_with(carried_by(pool, job));
+  const JobMark mark(pool, job);
+  return process::processes_with([&](const std::vector<std::string>& carried) { return mark.is_on(carried); });
 }
 
 bool has_orphans(const std::string& pool, const pool::Job& job) {
-  const std::vector<std::string> marks = carried_by(pool, job.id);
+  const JobMark mark(pool, job.id);
   return std::ranges::any_of(process::all_processes(),
-                             [&](int pid) { return process::process_id(pid) && may_be_of(job, pid, marks); });
+                             [&](int pid) { return process::process_id(pid) && may_be_of(job, pid, mark); });
 }
 
 std::vector<process::ProcessId> kill_orphans(const std::string& pool, int64_t job, double patience_s) {

@@ -2,7 +2,8 @@
 //
 // A job's processes are those that descend from its keeper, which is their subreaper: what loses its parent becomes the
 // keeper's own child. When the keeper is gone, its processes are known by their environment, which children inherit:
-// REMUDA_JOB names the job and REMUDA_POOL the pool it is of; and by their cgroup, where the job has one.
+// REMUDA_JOB names the job, and REMUDA_POOL_ID the pool it is of, which is not any other one under the same path; and
+// by their cgroup, where the job has one.
 #pragma once
 
 #include <string>

@@ -1,11 +1,14 @@
 #include "run/orphans.h"
 
 #include <csignal>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/testing/scratch_folder.h"
+#include "confine/cgroup.h"
 #include "process/testing/child_output.h"
 
 namespace remuda::run {
@@ -21,6 +24,29 @@ TEST(Orphans, TellsTheProcessesOfAJobByPoolAndNumber) {
   EXPECT_THAT(carriers("/a/pool", 12), SizeIs(3));
   EXPECT_THAT(carriers("/a/pool", 1), IsEmpty());
   EXPECT_THAT(carriers("/another/pool", 12), IsEmpty());
+}
+
+TEST(Orphans, AreNotThoseOfAnotherPoolUnderTheSamePath) {
+  const ScratchFolder folder;
+  const std::string pool = folder.path("pool");
+  std::filesystem::create_directory(pool);
+  const auto environment = [&] {
+    return process::Environment{
+        {env::job.name, "12"}, {env::job_pool.name, pool}, {env::job_pool_id.name, confine::pool_identity(pool)}};
+  };
+  const process::ChildProcess earlier = process::family(environment());
+  EXPECT_THAT(carriers(pool, 12), SizeIs(3));
+  std::filesystem::rename(pool, folder.path("removed"));  // made anew, the numbers of its jobs start at 1 again
+  std::filesystem::create_directory(pool);
+  EXPECT_THAT(carriers(pool, 12), IsEmpty());
+  pool::Job job;
+  job.id = 12;
+  job.uid = static_cast<int>(::getuid());
+  EXPECT_FALSE(has_orphans(pool, job));
+  const process::ChildProcess own = process::family(environment());
+  EXPECT_THAT(carriers(pool, 12), SizeIs(3));
+  EXPECT_TRUE(kill_orphans(pool, 12, kCarrierPatience_s).size() <= 1) << "a zombie, which this test reaps, may be left";
+  EXPECT_TRUE(process::process_id(earlier.pid())) << "it is a job's of the earlier pool";
 }
 
 TEST(Orphans, KnowsWhetherAJobHasSome) {

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <csignal>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "device/inventory.h"
 #include "pool/job.h"
 #include "run/array_spec.h"
 #include "run/task_list.h"
@@ -15,9 +13,8 @@
 namespace remuda::run {
 
 struct RunSpec {
-  pool::Job job;                            ///< as to be submitted, without id and keeper
-  std::string pool;                         ///< the pool's folder
-  std::function<Result<Inventory>()> look;  ///< reads the machine
+  pool::Job job;      ///< as to be submitted, without id and keeper
+  std::string pool;   ///< the pool's folder
   bool live = true;   ///< the machine is this one: jobs are bound to CPUs, and others may use devices without a lease
   bool wait = true;   ///< otherwise the job ends where it cannot start at once
   bool each = false;  ///< a process for each device in place of one for all

@@ -59,6 +59,7 @@ Result<bool> Turn::enter() {
 
 Result<bool> Turn::wait() {
   claim_.reset();
+  has_waited_ = false;
   while (id_ > 0) {
     const Result<Step> step = wait_once();
     if (step) {
@@ -85,6 +86,7 @@ Result<Turn::Step> Turn::wait_once() {
     return Step::is_over;
   }
   tell(*job);
+  has_waited_ = true;
   REMUDA_TRY(rest(state));
   return Step::waits;
 }
@@ -160,6 +162,9 @@ std::string Turn::ailment_among(const std::vector<std::string>& devices) const {
 
 /// Where a device is unwell, or a job of another pool was quicker, this one waits again, or is over if it may not wait.
 Result<Turn::Step> Turn::claim(const pool::PoolState& state) {
+  // Another keeper may have granted the devices, by a newer reading of the machine than this one's.
+  if (const auto looked = has_waited_ ? caretaker_.look_again() : caretaker_.look_if_old(); !looked)
+    link_.tell(Message::Kind::note, id_, looked.error().message);
   if (!spec_.live) return Step::runs;
   std::vector<std::string> devices;
   for (const pool::Lease& lease : state.leases)

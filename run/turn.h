@@ -35,6 +35,8 @@ class Turn {
   /// Of the devices that the running job was granted, for its processes: held until the next wait(), or this object's
   /// end (pool/claim.h). Empty where the machine is not this one.
   std::vector<int> claims() const { return claim_ ? claim_->fds() : std::vector<int>{}; }
+  /// The job's processes are gone.
+  void release_claims() { claim_.reset(); }
   int status() const { return status_; }
   const std::string& why() const { return why_; }
 
@@ -60,7 +62,7 @@ class Turn {
   int64_t id_ = 0;
   int status_ = 0;
   std::string why_, told_;
-  bool is_told_ = false, looks_after_all_ = false, is_next_ = false;
+  bool is_told_ = false, looks_after_all_ = false, is_next_ = false, has_waited_ = false;
   double looked_at_s_ = 0;  ///< when who uses the devices was looked at, on the steady clock
 };
 

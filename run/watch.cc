@@ -1,9 +1,15 @@
 #include "run/watch.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
+#include "process/stat.h"
+#include "process/tree.h"
 
 namespace remuda::run {
 namespace {
@@ -22,15 +28,19 @@ std::string pids_text(const std::vector<process::ProcessId>& processes) {
 
 }  // namespace
 
-Watch::Watch(const RunSpec& spec, int64_t job, pool::Pool& pool, FrontLink& link,
-             const confine::Confinement& confinement, bool restart)
+std::string time_limit_text(const RunSpec& spec) {
+  return fmt::format("reached its time limit of {:g} s", spec.job.time_limit_s);
+}
+
+Watch::Watch(const RunSpec& spec, Job job, pool::Pool& pool, FrontLink& link, const confine::Confinement& confinement)
     : spec_(spec),
-      job_(job),
+      job_(std::move(job)),
+      terminal_(process::Terminal::of_caller()),
       pool_(pool),
       link_(link),
       confinement_(confinement),
-      restart_(restart),
-      limit_at_s_(spec.job.time_limit_s > 0 ? monotonic_s() + spec.job.time_limit_s : kNever_s),
+      limit_at_s_(job_.limit_at_s),
+      signal_all_at_s_(kNever_s),
       kill_at_s_(kNever_s),
       note_at_s_(kNever_s) {}
 
@@ -82,14 +92,16 @@ bool Watch::start(const std::vector<process::ProcessSpec>& processes) {
 
 void Watch::record_processes() {
   const auto recorded = pool_.change([&](pool::PoolState& state) -> Result<void> {
-    if (pool::Job* job = state.find(job_)) job->processes = crew_.processes();
+    if (pool::Job* job = state.find(job_.id)) job->processes = crew_.processes();
     return {};
   });
-  if (!recorded) link_.tell(Message::Kind::note, job_, recorded.error().message);
+  if (!recorded) link_.tell(Message::Kind::note, job_.id, recorded.error().message);
 }
 
 void Watch::take(const SignalNews& news) {
-  const bool ends_all = tasks_ && (news.number == SIGINT || news.number == SIGHUP || news.number == SIGQUIT);
+  if (news.number == SIGHUP && news.from_terminal) hung_up_ = true;
+  const bool ends_all =
+      (tasks_ || command_has_ended()) && (news.number == SIGINT || news.number == SIGHUP || news.number == SIGQUIT);
   if (news.number != SIGTERM && !ends_all) {
     if (!news.from_terminal) crew_.signal(news.number);
   } else if (outcome_.stopped) {
@@ -98,7 +110,10 @@ void Watch::take(const SignalNews& news) {
     kill_at_s_ = monotonic_s();
   } else {
     told_at_s_ = monotonic_s();
-    stop("was told to stop", news.number == SIGTERM, spec_.grace_s);
+    const bool has_left_some = command_has_ended() && !crew_.all_gone() && !tasks_;
+    const bool is_done = has_left_some && result()->ok();
+    stop(has_left_some ? "what it left behind was ended" : "was told to stop", news.number == SIGTERM && !is_done,
+         spec_.grace_s);
   }
 }
 
@@ -109,7 +124,7 @@ void Watch::look_at_pool() {
   }
   const auto state = pool_.read();
   if (!state || outcome_.stopped) return;
-  const pool::Job* job = state->find(job_);
+  const pool::Job* job = state->find(job_.id);
   if (!job || job->cancelled)
     stop("was cancelled", false, spec_.grace_s);
   else if (job->preempted_by != 0)
@@ -126,7 +141,8 @@ void Watch::look_at_members() {
     }
     return;
   }
-  if (restart_ && !result->ok() && !outcome_.stopped) kill_at_s_ = std::min(kill_at_s_, monotonic_s());
+  if (job_.restart && !result->ok() && !outcome_.stopped) kill_at_s_ = std::min(kill_at_s_, monotonic_s());
+  if ((hung_up_ || terminal_.is_closed()) && !outcome_.stopped) take({SIGHUP});
   if (note_at_s_ == kNever_s) note_at_s_ = monotonic_s() + kNoteAfter_s;
 }
 
@@ -134,14 +150,31 @@ void Watch::look_at_clock() {
   const double now = monotonic_s();
   if (now >= limit_at_s_) {
     limit_at_s_ = kNever_s;
-    if (!outcome_.stopped)
-      stop(fmt::format("reached its time limit of {:g} s", spec_.job.time_limit_s), true, spec_.grace_s);
+    if (!outcome_.stopped) stop(time_limit_text(spec_), true, spec_.grace_s);
+  }
+  if (now >= signal_all_at_s_) {
+    signal_all_at_s_ = kNever_s;
+    crew_.signal_all(spec_.stop_signal);
+    crew_.signal_all(SIGCONT);
   }
   if (monotonic_s() >= kill_at_s_) kill();
   if (now >= note_at_s_) {
     note_at_s_ = std::numeric_limits<double>::max();
-    link_.tell(Message::Kind::note, job_, "its command has ended; waiting for the processes that it left behind");
+    if (!outcome_.stopped) name_those_left();
   }
+}
+
+void Watch::name_those_left() const {
+  const auto left = process::descendants(::getpid());
+  if (left.empty()) return;
+  terminal_.give_to(job_.group, left);  // so that Ctrl-C comes here again
+  const auto first = process::process_stat(left.front().pid);
+  const std::string who = fmt::format("{} (pid {})", first ? printable(first->name) : "a process", left.front().pid);
+  const std::string others =
+      left.size() == 1 ? " still holds" : fmt::format(" and {} more still hold", left.size() - 1);
+  const std::string end = terminal_.closing() >= 0 ? "Ctrl-C" : fmt::format("remuda cancel {}", job_.id);
+  link_.tell(Message::Kind::note, job_.id,
+             fmt::format("{}{} {}; {} ends {}", who, others, job_.devices, end, left.size() == 1 ? "it" : "them"));
 }
 
 void Watch::stop(const std::string& why, bool may_requeue, double grace_s) {
@@ -149,8 +182,11 @@ void Watch::stop(const std::string& why, bool may_requeue, double grace_s) {
   outcome_.may_requeue = may_requeue;
   outcome_.why = why;
   if (tasks_) tasks_->close();
-  kill_at_s_ = std::min(kill_at_s_, monotonic_s() + grace_s);
+  const double now_s = monotonic_s();
+  kill_at_s_ = std::min(kill_at_s_, now_s + grace_s);
   if (grace_s <= 0) return;
+  if (command_has_ended()) crew_.signal_all(SIGTERM);  // there is no checkpoint to wait for
+  signal_all_at_s_ = now_s + grace_s / 2;
   crew_.signal(spec_.stop_signal);
   crew_.signal(SIGCONT);  // a stopped job could not hear it
 }
@@ -160,19 +196,20 @@ void Watch::kill() {
   confinement_.kill();
   const auto left = crew_.kill(kKillPatience_s);
   if (!left.empty())
-    link_.tell(Message::Kind::note, job_, fmt::format("the kernel does not let go of process {}", pids_text(left)));
+    link_.tell(Message::Kind::note, job_.id, fmt::format("the kernel does not let go of process {}", pids_text(left)));
 }
 
 void Watch::pause() {
   if (crew_.all_gone()) return;
-  const double until_s = std::min(
-      {limit_at_s_, kill_at_s_, note_at_s_, monotonic_s() + kLongestPause_s, tasks_ ? tasks_->wake_at_s() : kNever_s});
+  const double until_s = std::min({limit_at_s_, signal_all_at_s_, kill_at_s_, note_at_s_,
+                                   monotonic_s() + kLongestPause_s, tasks_ ? tasks_->wake_at_s() : kNever_s});
   const double seconds = std::max(0.0, until_s - monotonic_s());
+  std::vector<int> wakers = link_.readable();
+  if (terminal_.closing() >= 0 && command_has_ended() && !outcome_.stopped) wakers.push_back(terminal_.closing());
   // The pool is read after each of its changes, so rather not after each one; and where it cannot be read, the job goes
   // on.
   if (link_.rest(std::min(seconds, kRest_s))) return;
-  if (!pool_.wait({}, std::max(0.0, seconds - kRest_s), link_.readable()))
-    link_.rest(std::min(seconds, kLongestBlind_s));
+  if (!pool_.wait({}, std::max(0.0, seconds - kRest_s), wakers)) link_.rest(std::min(seconds, kLongestBlind_s));
 }
 
 }  // namespace remuda::run

@@ -1,9 +1,13 @@
 // Watch: a job from the start of its processes to the end of the last one.
 //
-//   asked to end (SIGTERM, time limit, cancelled, preempted, a rank that failed): the stop signal, SIGKILL after the
-//   grace time
+//   asked to end (SIGTERM, time limit, cancelled, preempted, a rank that failed): the stop signal for what was started
+//   and its process group; at half the grace time for every process that is left, also in other groups: not at once, as
+//   that would end data loaders before the checkpoint is written; SIGKILL after the grace time
 //   asked again (SIGTERM), or its front has died: SIGKILL at once, and not queued again
 //   other signals: handed on
+//
+// When the command has ended and processes that it left behind have not, they are named to the user; then SIGINT,
+// SIGHUP and SIGQUIT, and the closing of the terminal, ask them to end, too.
 #pragma once
 
 #include <string>
@@ -11,6 +15,7 @@
 
 #include "confine/confinement.h"
 #include "pool/pool.h"
+#include "process/terminal.h"
 #include "run/crew.h"
 #include "run/front_link.h"
 #include "run/run_spec.h"
@@ -26,12 +31,20 @@ struct Outcome {
   bool may_requeue = false;  ///< and not for good
 };
 
+/// "reached its time limit of 60 s".
+std::string time_limit_text(const RunSpec& spec);
+
 /// One run of it; one thread.
 class Watch {
  public:
-  /// `restart`: whether a failed run will be followed by another, so that what it leaves behind is killed.
-  Watch(const RunSpec& spec, int64_t job, pool::Pool& pool, FrontLink& link, const confine::Confinement& confinement,
-        bool restart);
+  struct Job {
+    int64_t id = 0;
+    std::string devices;   ///< for people
+    int group = 0;         ///< process group of its front
+    double limit_at_s;     ///< its time limit, on the steady clock; infinite: none
+    bool restart = false;  ///< a failed run will be followed by another, so that what it leaves behind is killed
+  };
+  Watch(const RunSpec& spec, Job job, pool::Pool& pool, FrontLink& link, const confine::Confinement& confinement);
   Outcome run(const std::vector<process::ProcessSpec>& processes);
   /// With members that follow each other.
   Outcome run(TaskRun& tasks);
@@ -43,7 +56,10 @@ class Watch {
   void hear_what_ended_it();
   Outcome watch();
   std::optional<process::ExitState> result() const { return tasks_ ? tasks_->result() : crew_.result(); }
+  /// All that was started for it has ended.
+  bool command_has_ended() const { return crew_.running() == 0 && result().has_value(); }
   void take(const SignalNews& news);
+  void name_those_left() const;
   void look_at_pool();
   void look_at_members();
   void look_at_clock();
@@ -52,17 +68,19 @@ class Watch {
   void pause();
 
   const RunSpec& spec_;
-  const int64_t job_;
+  const Job job_;
+  const process::Terminal terminal_;
   pool::Pool& pool_;
   FrontLink& link_;
   const confine::Confinement& confinement_;
-  const bool restart_;
   TaskRun* tasks_ = nullptr;
   Crew crew_;
   Outcome outcome_;
-  bool abandoned_ = false;                     ///< the front is gone, and that was seen to
-  double told_at_s_ = 0;                       ///< to stop, by SIGTERM; on the steady clock, as
-  double limit_at_s_, kill_at_s_, note_at_s_;  ///< on the steady clock; infinite: never
+  bool abandoned_ = false;  ///< the front is gone, and that was seen to
+  bool hung_up_ = false;    ///< the terminal was closed
+  double told_at_s_ = 0;    ///< to stop, by a signal; on the steady clock
+  /// On the steady clock; infinite: never.
+  double limit_at_s_, signal_all_at_s_, kill_at_s_, note_at_s_;
 };
 
 }  // namespace remuda::run

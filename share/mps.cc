@@ -24,7 +24,7 @@ constexpr double kDaemonPatience_s = 2;
 
 /// What the daemon starts with beside its environment: nothing of a job that happens to start it, or of its folder.
 constexpr const char* kStartScript =
-    "unset REMUDA_JOB REMUDA_POOL CUDA_MPS_ACTIVE_THREAD_PERCENTAGE CUDA_MPS_PINNED_DEVICE_MEM_LIMIT;"
+    "unset REMUDA_JOB REMUDA_POOL REMUDA_POOL_ID CUDA_MPS_ACTIVE_THREAD_PERCENTAGE CUDA_MPS_PINNED_DEVICE_MEM_LIMIT;"
     "cd / && exec \"$0\" -d </dev/null >>\"$CUDA_MPS_LOG_DIRECTORY/start.log\" 2>&1";
 
 double patience_s() {

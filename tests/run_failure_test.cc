@@ -161,5 +161,54 @@ TEST_F(RunFailure, AProcessIdUsedAgainHoldsNothingAndIsLeftAlone) {
   EXPECT_TRUE(is_running(innocent.pid()));
 }
 
+/// A machine that is described by a file of the test, and so may change while jobs wait and run.
+class MachineThatChanges : public RunFailure {
+ protected:
+  std::vector<std::string> machine() const override { return {"--machine", folder_.path("machine.json")}; }
+  void set_gpus(size_t count) const {
+    Json machine = parse_json(*read_text(REMUDA_MACHINES "/nv-dgx1-v100-8gpu-4nic.json"), "machine").value();
+    while (machine["devices"].size() > count) machine["devices"].erase(machine["devices"].size() - 1);
+    machine["links"] = Json::array();
+    machine["nics"] = Json::array();
+    folder_.write("new.json", machine.dump());
+    std::filesystem::rename(folder_.path("new.json"), folder_.path("machine.json"));
+  }
+};
+
+TEST_F(MachineThatChanges, AJobThatWaitedSeesADeviceThatHasComeSince) {
+  set_gpus(1);
+  const auto first = begin({"run", "--", "/bin/sh", "-c", kUntilTold});
+  pid_in("job");
+  const auto waiter = begin({"run", "--", "/bin/sh", "-c", "echo [$REMUDA_DEVICES] $CUDA_VISIBLE_DEVICES"});
+  ASSERT_TRUE(comes_to_wait(1));
+  set_gpus(2);
+  const auto third = begin({"run", "-n", "2", "--", "true"});  // its keeper has seen both, and starts the second job
+  EXPECT_EQ(waiter->finish(kPatience_s).out, "[gpu:1] 1\n");
+  folder_.write("go", "");
+  EXPECT_EQ(first->finish(kPatience_s).exit.status, 7);
+  EXPECT_EQ(third->finish(kPatience_s).exit.status, 0);
+}
+
+TEST_F(MachineThatChanges, AJobIsRefusedADeviceThatHasGoneSince) {
+  set_gpus(2);
+  const auto first = begin({"run", "-n", "2", "--", "/bin/sh", "-c", kUntilTold});
+  pid_in("job");
+  const auto waiter = begin({"run", "--device", "gpu:1", "--", "echo", "ran"});
+  ASSERT_TRUE(comes_to_wait(1));
+  set_gpus(1);
+  change_pool([](pool::PoolState& state) {  // as the keeper of the first does that has not seen it go
+    pool::Job& waiting = *state.find(2);
+    std::erase_if(state.leases, [](const pool::Lease& lease) { return lease.device == "gpu:1"; });
+    state.find(1)->request.count = 1;
+    waiting.state = pool::JobState::running;
+    state.leases.push_back({waiting.id, "gpu:1", 1, 1, 0});
+  });
+  const Finished refused = waiter->finish(kPatience_s);
+  EXPECT_EQ(refused.exit.status, 125) << refused;
+  EXPECT_THAT(refused.err, HasSubstr("it was granted gpu:1, which is not there any more")) << refused;
+  folder_.write("go", "");
+  EXPECT_EQ(first->finish(kPatience_s).exit.status, 7);
+}
+
 }  // namespace
 }  // namespace remuda::tests

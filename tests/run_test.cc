@@ -229,7 +229,9 @@ TEST_F(Run, MakesRoomForAHigherPriorityAndRunsAgain) {
 TEST_F(Run, KeepsTheLeaseForProcessesInTheBackground) {
   const auto program = begin({}, "(setsid sleep 1000 & echo $! >\"$OUT/back\"); exit 3");
   const pid_t background = pid_in("back");
-  EXPECT_TRUE(eventually([&] { return program->err().find("left behind") != std::string::npos; }, kPatience_s));
+  const std::string holder = fmt::format("sleep (pid {}) still holds gpu:", background);
+  EXPECT_TRUE(eventually([&] { return program->err().find(holder) != std::string::npos; }, kPatience_s))
+      << program->err();
   EXPECT_THAT(leases(), SizeIs(1));
   ::kill(background, SIGKILL);
   EXPECT_EQ(program->finish(kPatience_s).exit.status, 3);

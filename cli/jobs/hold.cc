@@ -48,7 +48,7 @@ Result<int> hold(const HoldFlags& flags) {
   if (spec.job.command.empty()) spec.job.command = {env::get(env::shell).value_or("/bin/sh")};
   spec.stop_signal = SIGHUP;  // a shell at a terminal does not hear SIGTERM
   spec.grace_s = kGrace_s;
-  return run_job(std::move(spec), flags.machine, false);
+  return run_job(std::move(spec), flags.machine, false, "the end of this shell gives back what it holds");
 }
 
 struct ReleaseFlags {

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/jobs/calling_shell.h"
+#include "cli/jobs/pool_machine.h"
 #include "cli/jobs/run.h"
 #include "pool/pool.h"
 #include "run/hold.h"
@@ -39,7 +40,9 @@ Result<int> hold(run::RunSpec spec, const MachineFlags& machine, int pid) {
   if (!machine.file.empty()) anywhere.file = std::filesystem::absolute(machine.file).string();
   spec.job.command = {fmt::format("(process {})", shell.pid)};
   REMUDA_ASSIGN(const run::RunSpec complete, for_caller(std::move(spec), anywhere));
-  return hold_for(complete, shell, export_text, job_progress(false));
+  note_ignored_variable(complete);
+  return hold_for(complete, look_at(anywhere), shell, export_text,
+                  job_progress(false, "remuda release gives back what this shell holds"));
 }
 
 }  // namespace

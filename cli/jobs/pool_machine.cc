@@ -12,7 +12,7 @@
 
 namespace remuda::cli {
 
-run::Caretaker::Look look_at(const MachineFlags& flags) {
+run::Look look_at(const MachineFlags& flags) {
   return [reader = std::make_shared<MachineReader>(flags)] { return reader->read(); };
 }
 

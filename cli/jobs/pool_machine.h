@@ -11,7 +11,7 @@
 namespace remuda::cli {
 
 /// Reads the machine that the flags name, anew at each call, with one MachineReader.
-run::Caretaker::Look look_at(const MachineFlags& flags);
+run::Look look_at(const MachineFlags& flags);
 
 /// The pool of that machine, tidied up: jobs whose processes are gone have ended.
 Result<run::Caretaker> open_pool(const MachineFlags& flags);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/text.h"
 #include "cli/jobs/job_command.h"
 #include "cli/jobs/kept_line.h"
@@ -21,6 +22,7 @@
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
 #include "confine/confinement.h"
+#include "confine/visibility.h"
 #include "process/spawn.h"
 #include "process/user_name.h"
 #include "run/array_front.h"
@@ -129,11 +131,12 @@ Result<int> try_only(const run::RunSpec& spec, const MachineFlags& machine) {
   return refusal.never ? place::kNever : place::kNotNow;
 }
 
-/// What a user sees of a job on stderr: nothing, where all goes well at once.
+/// What a user sees of a job on stderr: where all goes well at once, at a terminal its devices, elsewhere nothing.
 class Progress {
  public:
-  explicit Progress(bool quiet)
+  Progress(bool quiet, std::string how_to_end)
       : quiet_(quiet),
+        how_to_end_(std::move(how_to_end)),
         mode_(StatusLine::mode_of_stderr(quiet)),
         line_(std::make_unique<StatusLine>(mode_, STDERR_FILENO, steady_clock())) {}
 
@@ -144,7 +147,7 @@ class Progress {
         line_->update(fmt::format("job {} waits: {}", message.job, message.text), -1);
         break;
       case run::Message::Kind::started:
-        if (waited_) line_->print(fmt::format("remuda: job {} starts on {}", message.job, message.text));
+        print_start(message);
         clear();
         break;
       case run::Message::Kind::progress:
@@ -161,6 +164,14 @@ class Progress {
   }
 
  private:
+  void print_start(const run::Message& message) {
+    const std::string end = how_to_end_.empty() ? "" : "; " + how_to_end_;
+    if (waited_)
+      line_->print(fmt::format("remuda: job {} starts on {}{}", message.job, message.text, end));
+    else if (mode_ == StatusLine::Mode::bar && !message.text.empty() && message.text != started_)
+      line_->print(fmt::format("remuda: job {}: {}{}", message.job, message.text, end));
+    started_ = message.text;
+  }
   /// The terminal is the job's from here on.
   void clear() {
     waited_ = false;
@@ -172,26 +183,32 @@ class Progress {
   }
 
   const bool quiet_;
+  const std::string how_to_end_;  ///< for people
+  std::string started_;           ///< the devices that were printed last
   const StatusLine::Mode mode_;
   std::unique_ptr<StatusLine> line_;
   bool waited_ = false;
 };
 
-Result<int> run_any_front(const run::RunSpec& spec, const run::Tell& tell) {
-  return spec.array.indices.empty() ? run_front(spec, tell) : run_array_front(spec, tell);
+Result<int> run_any_front(const run::RunSpec& spec, const MachineFlags& machine, const run::Report& report) {
+  const run::Look look = look_at(machine);
+  return spec.array.indices.empty() ? run_front(spec, look, report) : run_array_front(spec, look, report);
 }
 
 Result<int> run(const RunFlags& flags) {
   REMUDA_ASSIGN(run::RunSpec asked, make_spec(flags));
   if (!flags.quiet) note_pool_obstacle(flags.machine);
   if (flags.dry_run) return try_only(asked, flags.machine);
+  if (!flags.quiet) note_ignored_variable(asked);
   REMUDA_ASSIGN(std::vector<std::string> command, job_command(*flags.app));
   const KeptLine line = line_of(*flags.app, std::move(command));
   REMUDA_ASSIGN(run::RunSpec spec, for_caller(std::move(asked), flags.machine));
-  if (flags.detach)
-    return run_detached([&](const run::Tell& tell) { return run_any_front(spec, keeping(line, spec.pool, tell)); });
+  const auto run_kept = [&](const run::Report& report) {
+    return run_any_front(spec, flags.machine, keeping(line, spec.pool, report));
+  };
+  if (flags.detach) return run_detached(run_kept);
   spec.has_bar = StatusLine::mode_of_stderr(flags.quiet) == StatusLine::Mode::bar;
-  return run_any_front(spec, keeping(line, spec.pool, job_progress(flags.quiet)));
+  return run_kept(job_progress(flags.quiet));
 }
 
 void add_options(CLI::App& command, RunFlags& flags) {
@@ -204,7 +221,8 @@ void add_options(CLI::App& command, RunFlags& flags) {
   add("--time-limit", flags.time_limit, "TIME", "End it after so long: 90s, 15m, 2h");
   add("--after", flags.after, "JOB", "Start only when these have ended well")->delimiter(',')->allow_extra_args(false);
   add("--signal", flags.stop_signal, "SIGNAL", "What it gets when it is to end; TERM unless given");
-  add("--grace", flags.grace, "TIME", "And how long it has then, before SIGKILL; 30s unless given");
+  add("--grace", flags.grace, "TIME",
+      "How long it has then, before SIGKILL; 30s unless given. At half of it all its processes get the signal");
   add("--restart", flags.restarts, "N", "Start it again when it failed, at most so often")
       ->check(CLI::Range(0, 100000));
   add("--restart-on", flags.restart_on, "CODES", "Only after these exit codes")
@@ -240,9 +258,15 @@ std::optional<int> parse_signal(const std::string& text) {
   return std::nullopt;
 }
 
+void note_ignored_variable(const run::RunSpec& spec) {
+  const auto visible = confine::visible_to_caller();
+  if (!visible || env::get(env::job) || !spec.job.request.devices.empty()) return;
+  fmt::print(stderr, "remuda: {} is ignored; use --device {}\n", printable(visible->entry),
+             printable(visible->devices));
+}
+
 Result<run::RunSpec> for_caller(run::RunSpec spec, const MachineFlags& machine) {
   REMUDA_ASSIGN(spec.pool, pool::pool_folder(machine.file));
-  spec.look = look_at(machine);
   spec.live = machine.file.empty();
   spec.job.uid = static_cast<int>(::getuid());
   spec.job.user = process::user_name(spec.job.uid);
@@ -251,14 +275,16 @@ Result<run::RunSpec> for_caller(run::RunSpec spec, const MachineFlags& machine) 
   return spec;
 }
 
-std::function<void(const run::Message&)> job_progress(bool quiet) {
-  return [progress = std::make_shared<Progress>(quiet)](const run::Message& message) { (*progress)(message); };
+run::Report job_progress(bool quiet, const std::string& how_to_end) {
+  return
+      [progress = std::make_shared<Progress>(quiet, how_to_end)](const run::Message& message) { (*progress)(message); };
 }
 
-Result<int> run_job(run::RunSpec spec, const MachineFlags& machine, bool quiet) {
+Result<int> run_job(run::RunSpec spec, const MachineFlags& machine, bool quiet, const std::string& how_to_end) {
+  if (!quiet) note_ignored_variable(spec);
   REMUDA_ASSIGN(run::RunSpec complete, for_caller(std::move(spec), machine));
   complete.has_bar = StatusLine::mode_of_stderr(quiet) == StatusLine::Mode::bar;
-  return run_any_front(complete, job_progress(quiet));
+  return run_any_front(complete, machine, job_progress(quiet, how_to_end));
 }
 
 void add_run(Program& program) {

@@ -1,13 +1,16 @@
 #include "cli/jobs/run_detached.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace remuda::cli {
 
-Result<int> run_detached(const std::function<Result<int>(const run::Tell&)>& front) {
+Result<int> run_detached(const std::function<Result<int>(const run::Report&)>& front) {
   REMUDA_ASSIGN(const run::Message first, detach(front));
   if (first.kind != run::Message::Kind::ended) {
     fmt::print("{}\n", first.job);
+    if (::isatty(STDOUT_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1)
+      fmt::print(stderr, "remuda logs -f {} shows what it writes\n", first.job);
     return 0;
   }
   if (!first.text.empty()) fmt::print(stderr, "remuda: {}\n", first.text);

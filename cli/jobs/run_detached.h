@@ -5,7 +5,8 @@
 
 namespace remuda::cli {
 
-/// Starts what `front` runs and prints its number on stdout; returns the exit code. As detach().
-Result<int> run_detached(const std::function<Result<int>(const run::Tell&)>& front);
+/// Starts what `front` runs and prints its number on stdout; at a terminal also how to see what it writes. Returns the
+/// exit code. As detach().
+Result<int> run_detached(const std::function<Result<int>(const run::Report&)>& front);
 
 }  // namespace remuda::cli

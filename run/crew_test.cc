@@ -1,0 +1,74 @@
+#include "run/crew.h"
+
+#include <csignal>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+#include "base/testing/scratch_folder.h"
+#include "process/testing/in_child.h"
+
+namespace remuda::run {
+namespace {
+
+constexpr double kCrewPatience_s = 30;
+
+/// Notes each signal that it hears in the file FILE, and ends at SIGWINCH. Of two that have come a shell takes the
+/// lower number first, and SIGWINCH has a higher one than SIGTERM.
+std::string listener(const std::string& file) {
+  return "trap 'echo term >>" + file + "' TERM; trap 'echo winch >>" + file + "; exit' WINCH; echo ready >>" + file +
+         "; while :; do sleep 0.05; done";
+}
+
+class CrewTest : public testing::Test {
+ protected:
+  bool comes(const std::string& file, const std::string& text) const {
+    const double end_s = monotonic_s() + kCrewPatience_s;
+    while (!folder_.has(file) || folder_.read(file) != text) {
+      if (monotonic_s() > end_s) return false;
+      steady_clock().sleep_s(0.01);
+    }
+    return true;
+  }
+  /// In a process that has no other children; "" where all went as it should.
+  std::string in_subreaper(const std::function<std::string(Crew&)>& work) const {
+    const auto end = process::in_child([&](const process::Say&) {
+      ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+      Crew crew;
+      std::string said = work(crew);
+      crew.kill(kCrewPatience_s);
+      return said;
+    });
+    return end.said;
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(CrewTest, AMemberHearsASignalInAGroupOfItsOwn) {
+  EXPECT_EQ(in_subreaper([&](Crew& crew) {
+              const process::ProcessSpec spec{.argv = {"setsid", "/bin/sh", "-c", listener(folder_.path("member"))},
+                                              .group = ::getpgrp()};
+              if (!crew.add(spec) || !comes("member", "ready\n")) return "it does not start";
+              crew.signal(SIGTERM);
+              return comes("member", "ready\nterm\n") ? "" : "it does not hear";
+            }),
+            "");
+}
+
+TEST_F(CrewTest, OthersInAGroupOfTheirOwnHearOnlyWhatIsForAll) {
+  const std::string other = folder_.path("other");
+  const std::string script = "setsid /bin/sh -c \"" + listener(other) + "\" & " + listener(folder_.path("member"));
+  EXPECT_EQ(in_subreaper([&](Crew& crew) {
+              if (!crew.add({.argv = {"/bin/sh", "-c", script}})) return "it does not start";
+              if (!comes("member", "ready\n") || !comes("other", "ready\n")) return "it does not run";
+              crew.signal(SIGTERM);
+              if (!comes("member", "ready\nterm\n")) return "the member does not hear";
+              crew.signal_all(SIGWINCH);
+              return comes("member", "ready\nterm\nwinch\n") && comes("other", "ready\nwinch\n") ? "" : "others";
+            }),
+            "");
+}
+
+}  // namespace
+}  // namespace remuda::run
