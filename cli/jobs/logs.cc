@@ -35,7 +35,7 @@ struct LogsFlags {
   bool follow = false;
 };
 
-void print(std::string_view text) { (void)write_all(STDOUT_FILENO, text, "the log"); }
+void print_bytes(std::string_view text) { (void)write_all(STDOUT_FILENO, text, "the log"); }
 
 /// None where the job has not written yet.
 Result<std::optional<LogReader>> open_log_of(const pool::Job& job) {
@@ -55,7 +55,7 @@ Result<std::optional<LogReader>> open_log_of(const pool::Job& job) {
 
 Result<void> begin(LogReader& log, int lines) {
   if (lines != kAll) REMUDA_TRY(log.go_to_last(lines));
-  return log.read(print);
+  return log.read(print_bytes);
 }
 
 /// Looks often enough for a reader's eye; woken at once when the job ends.
@@ -84,7 +84,7 @@ Result<int> follow(run::Caretaker& caretaker, pool::Job job, int lines) {
       REMUDA_ASSIGN(log, open_log_of(job));
       if (log) REMUDA_TRY(begin(*log, lines));
     } else {
-      REMUDA_TRY(log->read(print));
+      REMUDA_TRY(log->read(print_bytes));
     }
     if (has_ended) return 0;
     REMUDA_TRY(rest(caretaker, job));
@@ -107,10 +107,10 @@ Result<void> print_with_index(LogReader& log, int index, int lines) {
     rest += bytes;
     size_t begin = 0;
     for (size_t end; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1)
-      print(fmt::format("[{}] {}\n", index, std::string_view(rest).substr(begin, end - begin)));
+      print_bytes(fmt::format("[{}] {}\n", index, std::string_view(rest).substr(begin, end - begin)));
     rest.erase(0, begin);
   }));
-  if (!rest.empty()) print(fmt::format("[{}] {}\n", index, rest));
+  if (!rest.empty()) print_bytes(fmt::format("[{}] {}\n", index, rest));
   return {};
 }
 
