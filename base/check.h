@@ -7,7 +7,7 @@
 #define REMUDA_CHECK(condition, why)                                                                \
   do {                                                                                              \
     if (!(condition)) {                                                                             \
-      std::fprintf(stderr, "%s:%d: bug in remuda: %s (%s)\n", __FILE__, __LINE__, why, #condition); \
+      std::fprintf(stderr, "%s:%d: bug in remuda: %s (%s)\n", __FILE_NAME__, __LINE__, why, #condition); \
       std::abort();                                                                                 \
     }                                                                                               \
   } while (false)

@@ -13,8 +13,7 @@ set(REMUDA_BIN ${CMAKE_BINARY_DIR}/bin CACHE PATH "Where programs land")
 find_program(CCACHE ccache)
 if(CCACHE)
   # Paths count from the checkout, so that what one checkout has compiled is there for all others.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-    CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
 
 find_package(Threads REQUIRED)
@@ -39,7 +38,7 @@ target_include_directories(remuda_flags INTERFACE $<BUILD_INTERFACE:${REMUDA_ROO
 target_compile_features(remuda_flags INTERFACE $<INSTALL_INTERFACE:cxx_std_20>)
 target_link_libraries(remuda_flags INTERFACE Threads::Threads tl::expected fmt::fmt nlohmann_json::nlohmann_json)
 
-# One code model for all objects: any of them may land in a shared library, and all can share precompiled headers.
+# One code model for all objects: any of them may land in a shared library.
 add_compile_options(-fPIC)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-fno-semantic-interposition)
@@ -54,53 +53,11 @@ endif()
 configure_file(${REMUDA_ROOT}/cmake/test_environment.cmake.in ${CMAKE_BINARY_DIR}/test_environment.cmake @ONLY)
 set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_BINARY_DIR}/test_environment.cmake)
 
-# Reading headers is most of what compiling takes here. Two means against it:
-# - Unity builds, in all presets but `dev` and `lint`: the files of a target are compiled a batch at a time, as if they were
-#   one. Two files of a folder must not use one name for two things, in an anonymous namespace either.
-# - Two sets of headers are precompiled, once each: `code` for all targets, `test` for those with GoogleTest. Where libtorch
-#   is read, a set of its own pays only without unity builds (RemudaTorch.cmake): making it takes longer than reading it for
-#   the few batches there are.
-set(precompile OFF)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  set(precompile ON)
-endif()
-option(REMUDA_PCH "Precompile the headers that many files share" ${precompile})
-
-# remuda_precompile(NAME DEPS other ... HEADERS <a> ...): what remuda_link takes by that name.
-function(remuda_precompile name)
-  cmake_parse_arguments(ARG "" "" "DEPS;HEADERS" ${ARGN})
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/pch_${name}.cc CONTENT "")
-  add_library(remuda_pch_${name} OBJECT ${CMAKE_BINARY_DIR}/pch_${name}.cc)
-  target_link_libraries(remuda_pch_${name} PRIVATE remuda_flags ${ARG_DEPS})
-  target_precompile_headers(remuda_pch_${name} PRIVATE ${ARG_HEADERS})
-endfunction()
-
-if(REMUDA_PCH)
-  # Precompiled, the standard library is no longer a system header to g++ 12: what it inlines is warned about.
-  target_compile_options(remuda_flags INTERFACE
-    "$<BUILD_INTERFACE:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>")
-  set(common_headers <algorithm> <chrono> <filesystem> <functional> <map> <memory> <optional> <span> <string>
-    <string_view> <variant> <vector> <fmt/format.h> <nlohmann/json.hpp> <tl/expected.hpp>)
-  remuda_precompile(code HEADERS ${common_headers})
-  remuda_precompile(test DEPS GTest::gtest GTest::gmock HEADERS ${common_headers} <gmock/gmock.h> <gtest/gtest.h>)
-endif()
-
-# Links ARGN, and takes the richest set of precompiled headers that fits them.
+# Reading headers is most of what compiling takes here. So in all presets but `dev` and `lint` the files of a target are
+# compiled a batch at a time, as if they were one (unity builds): two files of a folder must not use one name for two things,
+# in an anonymous namespace either. Precompiled headers gain nothing beside that, and keep checkouts from sharing a cache.
 function(remuda_link target scope)
   target_link_libraries(${target} ${scope} remuda_flags ${ARGN})
-  if(NOT REMUDA_PCH)
-    return()
-  elseif("remuda_torch" IN_LIST ARGN)
-    if(NOT TARGET remuda_pch_torch)
-      return()
-    endif()
-    set(headers torch)
-  elseif("GTest::gmock" IN_LIST ARGN)
-    set(headers test)
-  else()
-    set(headers code)
-  endif()
-  target_precompile_headers(${target} REUSE_FROM remuda_pch_${headers})
 endfunction()
 
 # remuda_library(NAME SOURCES a.cc ... DEPS other ...): the library remuda_NAME of one folder.
@@ -138,7 +95,6 @@ function(remuda_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   remuda_link(${name} PRIVATE GTest::gtest_main GTest::gmock remuda_testing ${ARG_DEPS})
-  target_compile_definitions(${name} PRIVATE REMUDA_MACHINES="${REMUDA_ROOT}/testdata/machines")
   set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)  # a test is changed and run again many times
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS ${name})
   remuda_list_tests(${name})

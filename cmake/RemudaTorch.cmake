@@ -73,7 +73,3 @@ execute_process(COMMAND ${CMAKE_CXX_COMPILER} -E -P -I ${torch_include} -I ${tor
   OUTPUT_VARIABLE torch_version OUTPUT_STRIP_TRAILING_WHITESPACE)
 string(REGEX REPLACE ".*\"([^\"]+)\"$" "\\1" torch_version "${torch_version}")
 message(STATUS "libtorch ${torch_version} from ${torch_origin}")
-
-if(REMUDA_PCH AND NOT CMAKE_UNITY_BUILD)
-  remuda_precompile(torch DEPS remuda_torch HEADERS <torch/torch.h>)
-endif()

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/machine_file.h"
 #include "place/place.h"
 
 namespace remuda::place {
@@ -42,7 +43,7 @@ inline void join_by(Inventory& inventory, int a, int b, Path path, int nvlinks =
 }
 
 inline Inventory recorded_machine(const std::string& name) {
-  const std::string path = std::string(REMUDA_MACHINES) + "/" + name + ".json";
+  const std::string path = machine_file(name);
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   auto inventory = parse_inventory(text.str(), path);
