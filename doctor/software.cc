@@ -10,10 +10,10 @@
 #include "base/env.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/version_number.h"
 #include "device/fields.h"
 #include "doctor/question.h"
 #include "doctor/torch_files.h"
-#include "doctor/version.h"
 
 namespace remuda::doctor {
 namespace {
@@ -54,7 +54,7 @@ Reading<std::string> version_by_name(const std::string& path) {
   std::error_code error;
   const std::string name = fs::canonical(path, error).filename();
   const size_t at = name.find(".so.");
-  if (error || at == std::string::npos || version_numbers(name.substr(at + 4)).size() < 2)
+  if (error || at == std::string::npos || leading_numbers(name.substr(at + 4)).size() < 2)
     return Missing{MissingReason::unsupported, "its file's name does not tell the version"};
   return printable(name.substr(at + 4));
 }

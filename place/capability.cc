@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "place/version_number.h"
+#include "base/version_number.h"
 
 namespace remuda::place {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "place/version_number.h"
+#include "base/version_number.h"
 #include "place/where_attributes.h"
 
 namespace remuda::place {

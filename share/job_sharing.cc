@@ -110,7 +110,7 @@ process::Environment JobSharing::environment(const std::vector<std::string>& dev
 void JobSharing::end() {
   constexpr double kLockPatience_s = 20;
   if (shared_.empty() || !options_.live) return;
-  (void)stop_mps_but(
+  (void)stop_mps_except(
       options_.folder,
       [&]() -> Result<std::set<std::string>> {
         REMUDA_ASSIGN(const pool::PoolState state, pool_.read());
@@ -120,7 +120,7 @@ void JobSharing::end() {
 }
 
 void stop_unused_daemons(const std::string& folder, pool::Pool& pool) {
-  (void)stop_mps_but(
+  (void)stop_mps_except(
       folder,
       [&]() -> Result<std::set<std::string>> {
         REMUDA_ASSIGN(const pool::PoolState state, pool.read());

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/text.h"
+#include "base/version_number.h"
 #include "confine/maker.h"
-#include "place/version_number.h"
 #include "process/tree.h"
 #include "share/mps_folder.h"
 
@@ -145,10 +145,10 @@ void stop_daemon(const std::string& folder) {
 }  // namespace
 
 std::string mps_obstacle(const Device& device) {
-  static const place::VersionNumber kFirst{{7}};  // Volta: before it, MPS limits nothing
+  static const VersionNumber kFirst{{7}};  // Volta: before it, MPS limits nothing
   if (device.kind != DeviceKind::gpu || confine::maker_of(device) != confine::Maker::nvidia)
     return "MPS is for NVIDIA's GPUs";
-  const auto capability = place::VersionNumber::parse(device.compute_capability.value_or(""));
+  const auto capability = VersionNumber::parse(device.compute_capability.value_or(""));
   if (!capability) return "MPS needs compute capability 7.0, and that of this GPU is not known";
   if (*capability < kFirst)
     return fmt::format("MPS limits memory from compute capability 7.0 on, and this GPU has {}",
@@ -194,8 +194,8 @@ process::Environment mps_limits(double share, int64_t memory_bytes) {
           {env::mps_memory.name, fmt::format("0={}M", memory_bytes >> 20)}};
 }
 
-Result<void> stop_mps_but(const std::string& pool, const std::function<Result<std::set<std::string>>()>& used,
-                          double lock_patience_s) {
+Result<void> stop_mps_except(const std::string& pool, const std::function<Result<std::set<std::string>>()>& used,
+                             double lock_patience_s) {
   const auto folder = MpsFolder::find(pool);
   if (!folder || folder->devices().empty()) return {};
   REMUDA_ASSIGN(const auto used_before, used());

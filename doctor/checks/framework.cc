@@ -3,9 +3,9 @@
 #include <optional>
 #include <set>
 
+#include "base/version_number.h"
 #include "doctor/checks/checks.h"
 #include "doctor/cuda_drivers.h"
-#include "doctor/version.h"
 
 namespace remuda::doctor {
 namespace {
@@ -26,7 +26,7 @@ const Driver* cuda_driver(const Inventory& inventory) {
 /// The row for a runtime: that of its minor version, else that of its major one.
 const CudaDriver* row_for(const std::vector<int>& runtime) {
   const auto found = std::ranges::find_if(kCudaDrivers, [&](const CudaDriver& row) {
-    const auto version = version_numbers(row.runtime);
+    const auto version = leading_numbers(row.runtime);
     return version.size() <= runtime.size() && std::equal(version.begin(), version.end(), runtime.begin());
   });
   return found == kCudaDrivers.end() ? nullptr : &*found;
@@ -35,7 +35,7 @@ const CudaDriver* row_for(const std::vector<int>& runtime) {
 /// Whether the driver serves the runtime without the limits of minor-version compatibility.
 bool serves_fully(const Driver& driver, const std::string& runtime) {
   return driver.runtime_version.has_value() &&
-         version_numbers(driver.runtime_version.value()) >= version_numbers(runtime);
+         leading_numbers(driver.runtime_version.value()) >= leading_numbers(runtime);
 }
 
 Diagnosis judge_runtime(const std::string& runtime, const Driver& driver) {
@@ -43,11 +43,11 @@ Diagnosis judge_runtime(const std::string& runtime, const Driver& driver) {
     return pass(fmt::format("PyTorch's CUDA {} is served by the driver, which goes up to {}", runtime,
                             driver.runtime_version.value()));
   if (!driver.version.has_value()) return skip_for(driver.version);
-  const std::vector<int> wanted = version_numbers(runtime);
+  const std::vector<int> wanted = leading_numbers(runtime);
   const CudaDriver* row = row_for(wanted);
   if (!row) return skip(fmt::format("remuda does not know which driver serves CUDA {}", runtime));
   const std::string& version = driver.version.value();
-  if (version_numbers(version) < version_numbers(row->driver))
+  if (leading_numbers(version) < leading_numbers(row->driver))
     return fail(
         fmt::format("PyTorch's CUDA {} needs driver {} or newer; this one is {}", runtime, row->driver, version),
         kUpdateDriver);
@@ -60,7 +60,7 @@ struct Capability {
 
 /// "8.6" of a device.
 std::optional<Capability> capability_of(const Device& device) {
-  const auto numbers = version_numbers(device.compute_capability.value_or(""));
+  const auto numbers = leading_numbers(device.compute_capability.value_or(""));
   if (numbers.size() != 2) return std::nullopt;
   return Capability{numbers[0], numbers[1]};
 }
@@ -74,7 +74,7 @@ Fit fit_of(std::string_view target, Capability wanted) {
   if (!is_binary && !target.starts_with("compute_")) return Fit::none;
   target.remove_prefix(target.find('_') + 1);
   const bool exact = target.ends_with('a');
-  const auto number = version_numbers(target);
+  const auto number = leading_numbers(target);
   if (number.empty()) return Fit::none;
   const Capability has{number[0] / 10, number[0] % 10};
   const bool same = has.major == wanted.major && has.minor == wanted.minor;
@@ -178,7 +178,7 @@ Diagnoses check_torch_store(const Inventory&, const HostFacts& facts) {
   if (!facts.software.torch.has_value()) return {skip_for(facts.software.torch)};
   const Torch& torch = facts.software.torch.value();
   const std::vector<int> first{2, 4};
-  if (version_numbers(torch.version) < first) return {pass("PyTorch's store for ranks does without libuv")};
+  if (leading_numbers(torch.version) < first) return {pass("PyTorch's store for ranks does without libuv")};
   const bool is_debians = torch.folder.starts_with("/usr/lib/python3/dist-packages/");
   if (!is_debians) return {pass("PyTorch's store for ranks is offered by libuv, which its own builds have")};
   return {warn(fmt::format("PyTorch {} of Debian is built without libuv, and its store for ranks asks for it: torchrun "

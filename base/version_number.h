@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace remuda::place {
+namespace remuda {
 
 /// Numbers between dots. 8 and 8.0 are equal, 12.10 is newer than 12.9.
 struct VersionNumber {
@@ -17,4 +17,8 @@ struct VersionNumber {
   auto operator<=>(const VersionNumber&) const = default;
 };
 
-}  // namespace remuda::place
+/// The numbers that a text begins with: "535.161.08" -> {535, 161, 8}, "2.5.1+cu124" -> {2, 5, 1}. Compare with the
+/// operators of vector: {12} < {12, 2} < {13}.
+std::vector<int> leading_numbers(std::string_view text);
+
+}  // namespace remuda
