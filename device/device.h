@@ -32,6 +32,25 @@ struct Words<ComputeMode> {
                                     std::pair{ComputeMode::prohibited, "prohibited"}};
 };
 
+/// What the driver asks for, so that a device works as it should again.
+enum class RecoveryAction {
+  none,
+  reset,            ///< end what runs there and reset the device
+  reboot,           ///< restart the machine
+  drain_peers,      ///< end all traffic between devices first; then it asks for another one
+  drain_and_reset,  ///< what runs may go on, nothing new may start, then reset the device
+  other,            ///< something that remuda does not know
+};
+template <>
+struct Words<RecoveryAction> {
+  static constexpr std::array table{std::pair{RecoveryAction::none, "none"},
+                                    std::pair{RecoveryAction::reset, "reset"},
+                                    std::pair{RecoveryAction::reboot, "reboot"},
+                                    std::pair{RecoveryAction::drain_peers, "drain_peers"},
+                                    std::pair{RecoveryAction::drain_and_reset, "drain_and_reset"},
+                                    std::pair{RecoveryAction::other, "other"}};
+};
+
 inline constexpr bool kRequired = true;  ///< last argument of a field that must be there
 
 /// A process that uses a device.
@@ -69,6 +88,7 @@ struct Status {
   Reading<bool> remap_pending, remap_failed;
   Reading<int> pcie_generation, pcie_width;
   Reading<int> xid;
+  Reading<RecoveryAction> recovery_action;
   Reading<std::vector<Process>> processes;
 
   static constexpr const char* kName = "status";
@@ -98,6 +118,8 @@ struct Status {
     visit("pcie_generation", self.pcie_generation, "PCIe generation now; idle GPUs lower it");
     visit("pcie_width", self.pcie_width, "PCIe lanes now");
     visit("xid", self.xid, "the driver's code of the last fatal error seen while watching; 0 = none");
+    visit("recovery_action", self.recovery_action,
+          "what the driver asks for after an error: none, reset, reboot, drain_peers, drain_and_reset or other");
     visit("processes", self.processes, "processes that use the device");
   }
   bool operator==(const Status&) const = default;

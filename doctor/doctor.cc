@@ -32,6 +32,7 @@ constexpr std::array kChecks{
     Check{"health", "ecc", Needs::inventory, check_ecc},
     Check{"health", "row_remapping", Needs::inventory, check_row_remapping},
     Check{"health", "xid", Needs::inventory, check_xid},
+    Check{"health", "recovery", Needs::inventory, check_recovery},
     Check{"health", "throttling", Needs::inventory, check_throttling},
     Check{"modes", "persistence", Needs::inventory, check_persistence},
     Check{"modes", "compute_mode", Needs::inventory, check_compute_mode},

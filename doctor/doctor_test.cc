@@ -26,7 +26,7 @@ TEST(Examine, RunsEveryCheckAndNamesIt) {
     const bool is_bad = diagnosis.verdict == Verdict::warn || diagnosis.verdict == Verdict::fail;
     EXPECT_EQ(diagnosis.remedy.empty(), !is_bad) << diagnosis.name;
   }
-  EXPECT_EQ(names.size(), 32u);
+  EXPECT_EQ(names.size(), 33u);
 }
 
 TEST(Examine, FindsNothingWrongWithAMachineThatTellsNothing) {

@@ -41,11 +41,34 @@ std::optional<Missing> absence_of(const Device& device) {
   return absence.found;
 }
 
+const char* recovery_text(RecoveryAction action) {
+  switch (action) {
+    case RecoveryAction::none:
+      break;
+    case RecoveryAction::reset:
+      return "must be reset, as its driver says";
+    case RecoveryAction::reboot:
+      return "needs a restart of the machine, as its driver says";
+    case RecoveryAction::drain_peers:
+      return "needs all traffic between devices to end, as its driver says";
+    case RecoveryAction::drain_and_reset:
+      return "works in part only and must be reset, as its driver says";
+    case RecoveryAction::other:
+      return "must be repaired in a way that its driver names and remuda does not know";
+  }
+  return "is well";
+}
+
+/// A driver that says which action it needs knows more than the code of its last error does.
 std::optional<std::string> own_ailment(const Device& device) {
   if (const auto absence = absence_of(device))
     return fmt::format("{}: {}", absence->reason == MissingReason::lost ? "is lost" : "has no driver", absence->detail);
   const Status& status = device.status;
-  if (const int code = status.xid.value_or(0); code != 0 && !is_harmless_error(code))
+  if (const RecoveryAction action = status.recovery_action.value_or(RecoveryAction::none);
+      action != RecoveryAction::none)
+    return recovery_text(action);
+  const bool driver_asks_for_nothing = status.recovery_action.has_value();
+  if (const int code = status.xid.value_or(0); code != 0 && !driver_asks_for_nothing && !is_harmless_error(code))
     return fmt::format("had a fatal error, the driver's code {}", code);
   if (status.remap_failed.value_or(false)) return "could not replace a faulty memory row and needs repair";
   if (status.remap_pending.value_or(false)) return "must be reset to replace a faulty memory row";

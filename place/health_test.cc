@@ -31,6 +31,18 @@ TEST(Health, OnlyFatalErrorsCount) {
     EXPECT_THAT(ailment_of([&](Device& gpu) { gpu.status.xid = code; }), Optional(HasSubstr(std::to_string(code))));
 }
 
+TEST(Health, WhatTheDriverAsksForCountsMoreThanItsLastError) {
+  for (const RecoveryAction action : {RecoveryAction::reset, RecoveryAction::reboot, RecoveryAction::drain_peers,
+                                      RecoveryAction::drain_and_reset, RecoveryAction::other})
+    EXPECT_THAT(ailment_of([&](Device& gpu) { gpu.status.recovery_action = action; }), Optional(HasSubstr("driver")));
+  EXPECT_EQ(ailment_of([](Device& gpu) {
+              gpu.status.recovery_action = RecoveryAction::none;
+              gpu.status.xid = 79;
+            }),
+            std::nullopt)
+      << "it was mended since";
+}
+
 TEST(Health, LostAndDriverlessDevicesAreOut) {
   EXPECT_THAT(
       ailment_of([](Device& gpu) { gpu.status.temperature_c = Missing{MissingReason::lost, "fell off the bus"}; }),

@@ -28,6 +28,7 @@ Diagnoses check_lost(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_ecc(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_row_remapping(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_xid(const Inventory& inventory, const HostFacts& facts);
+Diagnoses check_recovery(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_throttling(const Inventory& inventory, const HostFacts& facts);
 
 // modes.cc: is each GPU set up to be used

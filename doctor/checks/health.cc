@@ -43,6 +43,29 @@ Diagnosis judge_xid(const Device& device) {
   return known->fatal ? fail(sentence, known->remedy) : warn(sentence, known->remedy);
 }
 
+Diagnosis judge_recovery(const Device& device) {
+  const auto& action = device.status.recovery_action;
+  if (!action.has_value()) return skip_for(action);
+  switch (action.value()) {
+    case RecoveryAction::none:
+      return pass("");
+    case RecoveryAction::reset:
+      return fail(called(device) + " must be reset, as its driver says", reset(device));
+    case RecoveryAction::reboot:
+      return fail(called(device) + " needs a restart of the machine, as its driver says", "sudo reboot");
+    case RecoveryAction::drain_peers:
+      return fail(called(device) + " needs all traffic between GPUs to end, as its driver says",
+                  "end what runs on all GPUs, then look again: remuda doctor");
+    case RecoveryAction::drain_and_reset:
+      return warn(called(device) + " works in part only, as its driver says",
+                  "let what runs there end; then: sudo nvidia-smi --gpu-reset -i " + address(device));
+    case RecoveryAction::other:
+      break;
+  }
+  return fail(called(device) + " must be repaired in a way that its driver names and remuda does not know",
+              "nvidia-smi -q -i " + address(device) + " | grep -i recovery");
+}
+
 Diagnosis judge_throttling(const Device& device) {
   if (!device.status.throttle.has_value()) return skip_for(device.status.throttle);
   const auto& reasons = device.status.throttle.value();
@@ -95,6 +118,10 @@ Diagnoses check_row_remapping(const Inventory& inventory, const HostFacts&) {
 
 Diagnoses check_xid(const Inventory& inventory, const HostFacts&) {
   return over_gpus(inventory, "no fatal error while watching", judge_xid);
+}
+
+Diagnoses check_recovery(const Inventory& inventory, const HostFacts&) {
+  return over_gpus(inventory, "no driver asks for a reset", judge_recovery);
 }
 
 Diagnoses check_throttling(const Inventory& inventory, const HostFacts&) {

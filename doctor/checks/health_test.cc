@@ -87,5 +87,21 @@ TEST(ThrottlingCheck, WarnsOfHeatAndPowerSupply) {
   EXPECT_EQ(verdicts(check_throttling(made_machine(1), {})), "SKIP");
 }
 
+TEST(RecoveryCheck, SaysWhatTheDriverAsksFor) {
+  Inventory machine = made_machine(1);
+  EXPECT_EQ(verdicts(check_recovery(machine, {})), "SKIP");
+  const auto asked = [&](RecoveryAction action) {
+    machine.devices[0].status.recovery_action = action;
+    return check_recovery(machine, {});
+  };
+  EXPECT_EQ(verdicts(asked(RecoveryAction::none)), "PASS");
+  EXPECT_EQ(verdicts(asked(RecoveryAction::reset)), "FAIL");
+  EXPECT_THAT(words_of(asked(RecoveryAction::reset)), ::testing::HasSubstr("sudo nvidia-smi --gpu-reset"));
+  EXPECT_EQ(verdicts(asked(RecoveryAction::reboot)), "FAIL");
+  EXPECT_EQ(verdicts(asked(RecoveryAction::drain_peers)), "FAIL");
+  EXPECT_EQ(verdicts(asked(RecoveryAction::drain_and_reset)), "WARN");
+  EXPECT_EQ(verdicts(asked(RecoveryAction::other)), "FAIL");
+}
+
 }  // namespace
 }  // namespace remuda::doctor

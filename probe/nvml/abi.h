@@ -134,6 +134,17 @@ struct GpmRequest {
 };
 static_assert(offsetof(GpmRequest, earlier) == 8 && offsetof(GpmRequest, metrics) == 24);
 
+/// One of the values that have numbers in place of calls. The caller writes `id` and `scope`.
+struct FieldValue {
+  unsigned id, scope;
+  int64_t timestamp_us, latency_us;
+  unsigned type;  ///< of the value; one of 32 bits is in its first four bytes
+  Code code;
+  unsigned value, value_high;
+};
+static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, code) == 28 && offsetof(FieldValue, value) == 32);
+
+inline constexpr unsigned kFieldRecoveryAction = 230, kFieldTypeUnsigned = 1;
 inline constexpr unsigned kWholeGpu = 0xFFFFFFFF;  ///< in place of an instance's id
 inline constexpr unsigned kChipSensor = 0, kClockSm = 1, kClockMemory = 2;
 inline constexpr unsigned kEccCorrected = 0, kEccUncorrected = 1, kEccSinceLoad = 0;

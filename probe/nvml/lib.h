@@ -41,6 +41,7 @@ namespace remuda::probe::nvml {
   X(ecc_mode, Code(Handle, unsigned*, unsigned*), "nvmlDeviceGetEccMode")                                           \
   X(ecc_errors, Code(Handle, unsigned, unsigned, uint64_t*), "nvmlDeviceGetTotalEccErrors")                         \
   X(remapped_rows, Code(Handle, unsigned*, unsigned*, unsigned*, unsigned*), "nvmlDeviceGetRemappedRows")           \
+  X(field_values, Code(Handle, int, FieldValue*), "nvmlDeviceGetFieldValues")                                       \
   X(pcie_generation, Code(Handle, unsigned*), "nvmlDeviceGetCurrPcieLinkGeneration")                                \
   X(pcie_width, Code(Handle, unsigned*), "nvmlDeviceGetCurrPcieLinkWidth")                                          \
   X(pcie_generation_max, Code(Handle, unsigned*), "nvmlDeviceGetMaxPcieLinkGeneration")                             \

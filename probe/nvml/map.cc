@@ -128,6 +128,13 @@ Reading<ComputeMode> compute_mode_of(unsigned mode) {
   return odd("compute mode", mode);
 }
 
+RecoveryAction recovery_action_of(unsigned action) {
+  // nvmlDeviceGpuRecoveryAction_t, from 0 on
+  constexpr std::array kActions{RecoveryAction::none, RecoveryAction::reset, RecoveryAction::reboot,
+                                RecoveryAction::drain_peers, RecoveryAction::drain_and_reset};
+  return action < kActions.size() ? kActions[action] : RecoveryAction::other;
+}
+
 std::vector<std::string> throttle_words(uint64_t bits) {
   std::vector<std::string> words;
   for (const auto& [bit, word] : kThrottle) {

@@ -28,6 +28,9 @@ Reading<Path> path_of(unsigned level);
 PeerAccess peer_access_of(unsigned status);
 /// Of nvmlDeviceGetComputeMode.
 Reading<ComputeMode> compute_mode_of(unsigned mode);
+/// Of the field NVML_FI_DEV_GET_GPU_RECOVERY_ACTION.
+RecoveryAction recovery_action_of(unsigned action);
+
 /// Of nvmlDeviceGetCurrentClocksEventReasons: the words of Status::throttle.
 std::vector<std::string> throttle_words(uint64_t bits);
 /// Of nvmlSystemGetCudaDriverVersion: 12040 -> "12.4".

@@ -146,5 +146,12 @@ TEST(Profile, IsNothingWithoutSizes) {
   EXPECT_EQ(profile(1, 1, 4864, 0), std::nullopt);
 }
 
+TEST(Map, ActionsToRecoverThatAreNotKnownAreActionsStill) {
+  EXPECT_EQ(recovery_action_of(0), RecoveryAction::none);
+  EXPECT_EQ(recovery_action_of(1), RecoveryAction::reset);
+  EXPECT_EQ(recovery_action_of(4), RecoveryAction::drain_and_reset);
+  EXPECT_EQ(recovery_action_of(5), RecoveryAction::other);
+}
+
 }  // namespace
 }  // namespace remuda::probe::nvml

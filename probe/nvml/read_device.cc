@@ -125,6 +125,16 @@ void read_errors(const Lib& lib, Handle handle, Status& status) {
   status.remap_failed = truth(failed);
 }
 
+Reading<RecoveryAction> read_recovery_action(const Lib& lib, Handle handle) {
+  constexpr const char* kWhat = "action to recover";
+  if (!lib.field_values) return no_call(kWhat);
+  FieldValue field{.id = kFieldRecoveryAction};
+  const Code asked = lib.field_values(handle, 1, &field);
+  if (const Code code = asked == kSuccess ? field.code : asked; code != kSuccess) return why(code, kWhat);
+  if (field.type != kFieldTypeUnsigned) return no_sense(kWhat);
+  return recovery_action_of(field.value);
+}
+
 void read_status(const Lib& lib, Handle handle, Status& status) {
   const auto use = ask<Utilization>("use", lib.utilization, handle);
   status.busy = then(use, [](const Utilization& percent) { return share("use", percent.gpu); });
@@ -142,6 +152,7 @@ void read_status(const Lib& lib, Handle handle, Status& status) {
   status.pcie_generation = positive("PCIe generation", ask<unsigned>("PCIe generation", lib.pcie_generation, handle));
   status.pcie_width = positive("PCIe lanes", ask<unsigned>("PCIe lanes", lib.pcie_width, handle));
   read_errors(lib, handle, status);
+  status.recovery_action = read_recovery_action(lib, handle);
   status.processes = read_processes(lib, handle);
   if (auto processes = status.processes.value_or({}); !processes.empty()) {
     add_busy(lib, handle, processes);

@@ -150,6 +150,21 @@ struct EventData {
 static_assert(sizeof(EventData) == 32);
 inline constexpr unsigned long long kXidEvent = 8;
 
+/// nvmlFieldValue_t.
+struct FieldValue {
+  unsigned field, scope;
+  long long timestamp_us, latency_us;
+  unsigned value_type;
+  Code code;
+  union {
+    double real;
+    unsigned number;
+    unsigned long long long_number;
+  } value;
+};
+static_assert(sizeof(FieldValue) == 40);
+inline constexpr unsigned kRecoveryActionField = 230, kUnsignedValue = 1;
+
 struct GpmSample;
 struct GpmMetric {
   unsigned id;

@@ -183,6 +183,19 @@ TEST_F(RunLive, WaitsForADeviceThatMustBeReset) {
   EXPECT_EQ(finished.out, "all\n") << finished;
 }
 
+TEST_F(RunLive, LeavesOutADeviceThatItsDriverWantsReset) {
+  gpu_(5).status.recovery_action = RecoveryAction::reset;
+  happens();
+  const Finished others = ask({"run", "-n", "7", "--no-wait", "--", NVML_VISIBLE_PROGRAM});
+  EXPECT_THAT(others.out, testing::Not(HasSubstr(gpu_(5).uuid.value()))) << others;
+  const Finished refused = ask({"run", "-n", "8", "--no-wait", "--", "true"});
+  EXPECT_EQ(refused.exit.status, 4) << refused;
+  EXPECT_THAT(refused.err, HasSubstr("must be reset, as its driver says"));
+  gpu_(5).status.recovery_action = RecoveryAction::none;
+  happens();
+  EXPECT_EQ(ask({"run", "-n", "8", "--no-wait", "--", "true"}).exit.status, 0);
+}
+
 /// The driver reports an error once, to those who watch at that time.
 TEST_F(RunLive, LeavesOutADeviceThatHadAFatalErrorWhileItWaited) {
   RunningProgram somebody({"sleep", "1000"});

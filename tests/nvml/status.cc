@@ -207,6 +207,25 @@ NVML_EXPORT Code nvmlDeviceGetTotalEccErrors(Handle handle, unsigned type, unsig
   });
 }
 
+/// Knows one field: what must be done so that the GPU works again.
+NVML_EXPORT Code nvmlDeviceGetFieldValues(Handle handle, int count, FieldValue* values) {
+  constexpr std::array actions{RecoveryAction::none,        RecoveryAction::reset,           RecoveryAction::reboot,
+                               RecoveryAction::drain_peers, RecoveryAction::drain_and_reset, RecoveryAction::other};
+  return ask(handle, values, [&](const Gpu& gpu) {
+    const Reading<RecoveryAction>& action = gpu.device.status.recovery_action;
+    for (int i = 0; i < count; ++i) {
+      FieldValue& value = values[i];
+      value.code = value.field != kRecoveryActionField ? kNotSupported
+                   : !action.has_value()               ? code_of(action.missing())
+                                                       : kSuccess;
+      if (value.code != kSuccess) continue;
+      value.value_type = kUnsignedValue;
+      value.value.number = static_cast<unsigned>(std::ranges::find(actions, action.value()) - actions.begin());
+    }
+    return kSuccess;
+  });
+}
+
 NVML_EXPORT Code nvmlDeviceGetRemappedRows_v2(Handle handle, RemappedRowsV2* rows) {
   return ask(handle, rows, [&](const Gpu& gpu) { return give_rows(gpu.device.status, *rows); });
 }

@@ -240,6 +240,14 @@ Lib new_driver() {
   lib.remapped_rows = [](Handle h, unsigned* corrected, unsigned* uncorrected, unsigned* pending, unsigned* failed) {
     return *corrected = 1, *uncorrected = 2, *pending = 1, *failed = 0, asked(h);
   };
+  lib.field_values = [](Handle h, int count, FieldValue* out) {
+    for (int i = 0; i < count; ++i) {
+      const unsigned id = out[i].id;
+      out[i] = id == kFieldRecoveryAction ? of(h).recovery : FieldValue{.code = kNotSupported};
+      out[i].id = id;
+    }
+    return asked(h);
+  };
   lib.pcie_generation_card = constant<4>;
   lib.cpu_affinity = [](Handle h, unsigned size, unsigned long* out) {
     std::copy_n(of(h).cores.begin(), std::min<size_t>(size, of(h).cores.size()), out);

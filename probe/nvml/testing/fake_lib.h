@@ -30,6 +30,7 @@ struct Gpu {
   std::vector<ProcessInfo> compute, graphics, mps;
   std::vector<ProcessSample> samples;
   std::vector<EventData> events;
+  FieldValue recovery{.type = kFieldTypeUnsigned};  ///< what the question for the action to recover answers
   bool mig = false;
   std::vector<Gpu> partitions;
   unsigned instance = kWholeGpu, slices = 0;
