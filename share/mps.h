@@ -37,12 +37,7 @@ process::Environment mps_limits(double share, int64_t memory_bytes);
 
 /// Stops this user's daemons for the pool's devices, except those of `used`, which is called with the daemons' lock
 /// held; when it fails, none is stopped. Waits for the lock at most so long.
-<<<<<<< HEAD
-Result<void> stop_mps_but(const std::string& pool, const std::function<Result<std::set<std::string>>()>& used,
-                          double lock_patience_s);
-=======
 Result<void> stop_mps_except(const std::string& pool, const std::function<Result<std::set<std::string>>()>& used,
                              double lock_patience_s);
->>>>>>> fe468d4 (WIP rest)
 
 }  // namespace remuda::share
