@@ -86,6 +86,7 @@ std::optional<BalanceDecision> Balancer::observe(int step, std::span<const doubl
   }
   if ((!restless() && !every_device_has(1)) || (calibrated() && observed_ < kHindsightSteps)) return std::nullopt;
   if (auto retry = retry_idle(step)) return retry;
+  if (restless() && hindsight_.steps() < kHindsightSteps) return std::nullopt;
   std::vector<int> next = careful_split();
   const double least = every_device_has(kSureTimes) ? options_.least_gain : kPlainGain;
   const HindsightGain known = known_gain(next);
@@ -203,7 +204,7 @@ std::vector<int> Balancer::careful_split() const {
   for (size_t i = 0; i < careful.size(); ++i)
     careful[i].high = std::min(careful[i].high, std::max(kMostGrowth * shares_[i], even));
   std::vector<int> shares = solve_min_max(lines(), options_.global_batch, careful);
-  if (shares.empty() || !restless() || hindsight_.steps() < kHindsightSteps) return shares;
+  if (shares.empty() || !restless()) return shares;
   if (observed_ % kHindsightSteps != 0) return shares_;
   return hindsight_.best(shapes(), careful, shares_);
 }
@@ -222,7 +223,7 @@ double Balancer::gain(std::span<const int> next) const {
 /// What the last steps say of the gain; its error is at least that of the time that is known least.
 HindsightGain Balancer::known_gain(std::span<const int> next) const {
   HindsightGain known{gain(next), 0};
-  if (restless() && hindsight_.steps() >= kHindsightSteps) return hindsight_.gain(shapes(), shares_, next);
+  if (restless()) return hindsight_.gain(shapes(), shares_, next);
   for (size_t i = 0; i < shares_.size(); ++i)
     if (shares_[i] > 0)
       known.error = std::max(known.error, models_[i].noise() / std::sqrt(models_[i].count(shares_[i])));

@@ -21,13 +21,14 @@ class Unrest {
   /// In this step: times scatter by this much, a relative standard deviation.
   void scattered(double noise);
 
-  /// There were signs of it within the last few hundred steps.
+  /// There were signs of it within the last few hundred steps, or too few steps were seen to know.
   bool present() const { return left_ > 0; }
 
  private:
+  static constexpr int kUnknown = 40;
   std::vector<std::deque<int>> shifts_;  ///< per device: the last steps in which its speed changed
   int now_ = 0;
-  int left_ = 0;  ///< steps until it counts as calm again
+  int left_ = kUnknown;  ///< steps until it counts as calm
 };
 
 }  // namespace remuda::balance
