@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "balance/trace.h"
 #include "tests/train_job_files.h"
 
 namespace remuda::tests {
@@ -15,13 +16,17 @@ constexpr int kStepsPerEpoch = 6;  // 250 images, 48 at a time
 
 void expect_device_fields(const Json& device) {
   for (const char* key : {"id", "model"}) EXPECT_TRUE(device.contains(key) && device[key].is_string()) << key;
-  for (const char* key : {"slowdown", "alone_samples_per_s", "share", "samples"})
+  for (const char* key : {"slowdown", "alone_samples_per_s"})
     EXPECT_TRUE(device.contains(key) && device[key] > 0) << key;
-  for (const char* key : {"compute_s", "wait_s"}) EXPECT_TRUE(device.contains(key) && device[key] >= 0) << key;
+  EXPECT_EQ(device["alone_measurements"].size(), 1u) << "the run is short";
+  // On a noisy machine one of two may do better without samples.
+  for (const char* key : {"share", "samples", "compute_s", "wait_s"}) EXPECT_TRUE(device.contains(key) && device[key] >= 0) << key;
 }
 
 void expect_run_fields(const Json& report) {
-  for (const char* key : {"samples_per_s", "ideal_samples_per_s", "efficiency", "seconds", "test_loss"})
+  EXPECT_EQ(report["job"]["train.global_batch"], "48");
+  for (const char* key :
+       {"samples_per_s", "ideal_samples_per_s", "efficiency", "balance_efficiency", "seconds", "test_loss"})
     EXPECT_TRUE(report.contains(key) && report[key] > 0) << key;
   EXPECT_TRUE(report.contains("share_changes") && report["share_changes"].is_number_integer());
   EXPECT_TRUE(report.contains("host") && report["host"].is_string());
@@ -58,6 +63,55 @@ TEST(TrainReport, HasEveryFieldAndItsFiguresAddUp) {
   EXPECT_LT(report["loss_per_epoch"][kEpochs - 1], report["loss_per_epoch"][0]);
 }
 
+TEST(TrainReport, TraceHoldsTheTimesOfEachStep) {
+  REMUDA_NEEDS_TWO_CORES();
+  const ScratchFolder folder = job_folder();
+  train_report(folder, {"--trace", folder.path("trace.jsonl")});
+  const auto trace = balance::parse_trace(folder.read("trace.jsonl"), "trace.jsonl");
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->head.global_batch, 48);
+  ASSERT_EQ(trace->head.devices.size(), 2u);
+  EXPECT_EQ(trace->head.devices[1].id, "cpu:1");
+  EXPECT_EQ(trace->head.devices[0].alone.size(), 3u);
+  EXPECT_EQ(trace->steps.size(), size_t{kEpochs * kStepsPerEpoch - 1}) << "the last step's times come with no other";
+  for (const auto& step : trace->steps) {
+    EXPECT_EQ(step.step, 1 + (&step - trace->steps.data()));
+    EXPECT_EQ(step.shares[0] + step.shares[1], step.step % kStepsPerEpoch == 0 ? 10 : 48);
+    EXPECT_GT(step.compute_s[0], 0);
+  }
+}
+
+TEST(TrainReport, RefusesATraceThatIsNoRegularFile) {
+  REMUDA_NEEDS_TWO_CORES();
+  const ScratchFolder folder = job_folder();
+  const Finished finished = run(train_command(folder, {"--trace", "/dev/null"}));
+  EXPECT_EQ(finished.exit.status, 2);
+  EXPECT_THAT(finished.err, HasSubstr("cannot write /dev/null: it is not a regular file"));
+}
+
+TEST(TrainReport, ADeviceThatWouldDelayAllTakesNoSamples) {
+  REMUDA_NEEDS_TWO_CORES();
+  JobText job;
+  job.devices += "slowdown = 100.0\n";
+  const ScratchFolder folder = job_folder(job);
+  const Json report = train_report(folder);
+  EXPECT_EQ(report["devices"][0]["share"], 1);
+  EXPECT_EQ(report["devices"][1]["share"], 0);
+  EXPECT_GT(report["test_accuracy"], 0.5);
+}
+
+TEST(TrainReport, AFewStepsMeasureNothing) {
+  REMUDA_NEEDS_TWO_CORES();
+  const ScratchFolder folder = job_folder();
+  const Finished finished = run(train_command(folder, {"--set", "train.max_steps=3", "--json", folder.path("r.json")}));
+  ASSERT_TRUE(finished.exit.ok()) << finished;
+  EXPECT_THAT(finished.out, HasSubstr("too few steps to measure"));
+  const auto report = parse_json(folder.read("r.json"), "r.json");
+  ASSERT_TRUE(report);
+  EXPECT_FALSE(report->contains("samples_per_s"));
+  EXPECT_FALSE(report->contains("efficiency"));
+}
+
 TEST(TrainReport, SlowdownIsToldWhereverTheDeviceIs) {
   REMUDA_NEEDS_TWO_CORES();
   JobText job;
@@ -65,7 +119,7 @@ TEST(TrainReport, SlowdownIsToldWhereverTheDeviceIs) {
   const ScratchFolder folder = job_folder(job);
   const Finished finished = run(train_command(folder, {"--json", folder.path("report.json")}));
   ASSERT_TRUE(finished.exit.ok()) << finished;
-  EXPECT_THAT(finished.out, HasSubstr("slowed 3.0x"));
+  EXPECT_THAT(finished.out, HasSubstr("  3.0x  "));
   EXPECT_THAT(finished.out, HasSubstr("samples/s"));
   EXPECT_THAT(finished.err, HasSubstr("cpu:1 (slowed 3.0x) alone: "));
   const auto report = parse_json(folder.read("report.json"), "report.json");

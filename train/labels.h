@@ -19,7 +19,8 @@ enum : uint32_t {
   kEvaluation,
   kBufferWeights,
   kBuffers,
-  kTotals,  ///< each rank's sums at the end
+  kMeasureAgain,  ///< whether devices are measured alone once more
+  kTotals,        ///< each rank's sums at the end
 };
 
 }  // namespace remuda::train::label

@@ -1,20 +1,37 @@
 #include "train/run_report.h"
 
+#include <numeric>
+
 #include "base/version.h"
 #include "train/events.h"
 #include "train/torch_compat.h"
 
 namespace remuda::train {
 
+double DeviceReport::alone_samples_per_s() const {
+  if (alone_measurements.empty()) return 0;
+  return std::accumulate(alone_measurements.begin(), alone_measurements.end(), 0.0) /
+         static_cast<double>(alone_measurements.size());
+}
+
 double RunReport::ideal_samples_per_s() const {
   double sum = 0;
-  for (const auto& device : devices) sum += device.alone_samples_per_s;
+  for (const auto& device : devices) sum += device.alone_samples_per_s();
   return sum;
 }
 
 double RunReport::efficiency() const {
   const double ideal = ideal_samples_per_s();
   return ideal > 0 ? samples_per_s() / ideal : 0;
+}
+
+double RunReport::balance_efficiency() const {
+  double compute_s = 0, wait_s = 0;
+  for (const auto& device : devices) {
+    compute_s += device.compute_s;
+    wait_s += device.wait_s;
+  }
+  return compute_s + wait_s > 0 ? compute_s / (compute_s + wait_s) : 0;
 }
 
 const char* to_string(balance::BalancePolicy policy) {
@@ -34,7 +51,8 @@ Json to_json(const RunReport& report) {
   for (const auto& device : report.devices)
     devices.push_back({{"id", device.device.use},
                        {"slowdown", device.device.slowdown},
-                       {"alone_samples_per_s", device.alone_samples_per_s},
+                       {"alone_samples_per_s", device.alone_samples_per_s()},
+                       {"alone_measurements", device.alone_measurements},
                        {"share", device.share},
                        {"samples", int64_t(device.samples)},
                        {"compute_s", device.compute_s},
@@ -42,12 +60,15 @@ Json to_json(const RunReport& report) {
   Json decisions = Json::array();
   for (const auto& decision : report.decisions) decisions.push_back(to_json(decision));
   Json json{{"devices", devices},
-            {"samples_per_s", report.samples_per_s()},
             {"ideal_samples_per_s", report.ideal_samples_per_s()},
-            {"efficiency", report.efficiency()},
+            {"balance_efficiency", report.balance_efficiency()},
             {"share_changes", report.share_changes},
             {"balance", {{"policy", to_string(report.policy)}, {"decisions", decisions}}},
             {"loss_per_epoch", report.loss_per_epoch}};
+  if (report.timed_s > 0) {  // not known is not 0
+    json["samples_per_s"] = report.samples_per_s();
+    json["efficiency"] = report.efficiency();
+  }
   if (report.test) {
     json["test_loss"] = report.test->loss;
     json["test_accuracy"] = report.test->accuracy;

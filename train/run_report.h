@@ -1,4 +1,4 @@
-// RunReport: what a run did, as rank 0 tells it at the end. docs/run-report.md explains each field.
+// RunReport: what a run did, as rank 0 reports it at the end. docs/run-report.md explains each field.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,13 @@ namespace remuda::train {
 
 struct DeviceReport {
   job::DeviceSpec device;
-  double alone_samples_per_s = 0;  ///< measured before training, with no other device at work
-  double share = 0;                ///< of the global batch, at the end
-  double samples = 0;              ///< trained on in all
-  double compute_s = 0;            ///< in forward, backward and optimizer; a slowdown's sleep included
-  double wait_s = 0;               ///< blocked, waiting for other devices
+  std::vector<double> alone_measurements;  ///< samples/s with no other device at work: before training, and after it
+  double share = 0;                        ///< of the global batch, at the end
+  double samples = 0;                      ///< trained on in all
+  double compute_s = 0;                    ///< in forward, backward and optimizer; a slowdown's sleep included
+  double wait_s = 0;                       ///< blocked, waiting for other devices
+
+  double alone_samples_per_s() const;  ///< the mean of the measurements
 };
 
 struct RunReport {
@@ -40,6 +42,8 @@ struct RunReport {
   /// What the devices do alone, added up.
   double ideal_samples_per_s() const;
   double efficiency() const;
+  /// Computing time over all time, of all devices: what the balance is worth, whatever else slows the machine down.
+  double balance_efficiency() const;
 };
 
 const char* to_string(balance::BalancePolicy policy);

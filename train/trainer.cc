@@ -32,7 +32,7 @@ balance::BalanceOptions balance_options(const job::TrainJob& job) {
   options.global_batch = job.train.global_batch;
   options.weights = job.balance.shares;
   for (const auto& device : job.devices) options.names.push_back(device.use);
-  options.bounds.assign(job.devices.size(), balance::Bounds{1, job.train.global_batch});
+  options.bounds.assign(job.devices.size(), balance::Bounds{0, job.train.global_batch});
   return options;
 }
 
@@ -47,7 +47,8 @@ void set_generator_state(const torch::Tensor& state) {
 }  // namespace
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm::Communicator& communicator,
-                                                 const Events& events, const std::atomic<bool>& leave) {
+                                                 const Events& events, const std::atomic<bool>& leave,
+                                                 TrainerOptions options) {
   REMUDA_ASSIGN(Samples train, Samples::open(job.data, job.data.train, job.model));
   std::optional<Samples> test;
   if (job.data.test) {
@@ -56,26 +57,28 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   torch::manual_seed(job.train.seed);
   REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input()));
   std::unique_ptr<Trainer> trainer(
-      new Trainer(job, communicator, events, leave, std::move(train), std::move(test), std::move(model)));
+      new Trainer(job, communicator, events, leave, options, std::move(train), std::move(test), std::move(model)));
   REMUDA_TRY(trainer->prepare());
-  REMUDA_TRY(trainer->measure_devices());
+  REMUDA_TRY(trainer->start_balance());
   torch::manual_seed(job.train.seed + 1 + uint64_t(communicator.rank()));
   return trainer;
 }
 
 Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
-                 const std::atomic<bool>& leave, Samples train, std::optional<Samples> test,
+                 const std::atomic<bool>& leave, TrainerOptions options, Samples train, std::optional<Samples> test,
                  std::unique_ptr<Model> model)
     : job_(job),
       communicator_(communicator),
       events_(events),
       leave_(leave),
+      options_(options),
       train_(std::move(train)),
       test_(std::move(test)),
       model_(std::move(model)),
       pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
       local_(*model_, train_, job.model, job.data.padding, pace_),
-      balancer_(balance_options(job)) {
+      balancer_(balance_options(job)),
+      trace_(communicator.rank() == 0 ? options.trace_fd : -1) {
   model_->set_training(true);
   report_.policy = job.balance.policy;
   report_.seed = job.train.seed;
@@ -94,7 +97,8 @@ Result<void> Trainer::prepare() {
   return {};
 }
 
-Result<void> Trainer::measure_devices() {
+/// Collective. What each device does alone. Parameters and buffers stay as they are; the optimizer starts anew.
+Result<AloneTimes> Trainer::measure_devices() {
   torch::NoGradGuard no_grad;
   auto& values = reducer_->flat().values();
   const auto kept_values = values.clone();
@@ -111,18 +115,23 @@ Result<void> Trainer::measure_devices() {
           },
       .leave = [this] { return leave_.load(); }};
   REMUDA_ASSIGN(const AloneTimes times, measure_alone(communicator_, largest, work));
-  report_.stopped = times.leaving;
 
   values.copy_(kept_values);
   const auto buffers = model_->buffers();
   for (size_t i = 0; i < buffers.size(); ++i) torch::Tensor(buffers[i]).copy_(kept_buffers[i]);
   optimizer_ = make_optimizer(job_.train, values);
+  return times;
+}
 
+Result<void> Trainer::start_balance() {
+  REMUDA_ASSIGN(const AloneTimes times, measure_devices());
+  report_.stopped = times.leaving;
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     for (const auto& time : times.by_rank[rank])
       if (std::isfinite(time.seconds)) balancer_.calibrate(rank, time.batch, time.seconds);
-    report_.devices.push_back({job_.devices[rank], alone_samples_per_s(times.by_rank[rank])});
+    report_.devices.push_back({job_.devices[rank], {alone_samples_per_s(times.by_rank[rank])}});
   }
+  begin_trace(times.by_rank);
   REMUDA_ASSIGN(const balance::BalanceDecision first, balancer_.start());
   record(first);
   shares_ = balancer_.shares();
@@ -134,6 +143,30 @@ Result<void> Trainer::measure_devices() {
 /// All ranks know the same times, and so wait equally long.
 void Trainer::wait_for_steps_of(double seconds) {
   communicator_.set_timeout(std::max(kLeastPatience_s, kPatienceSteps * seconds));
+}
+
+/// Collective. At the end of a run that was long enough for the devices to have changed since its start, warmed up for
+/// example: what they do alone is the mean of both times.
+Result<void> Trainer::measure_again(double run_s) {
+  bool again = is_first() && !report_.stopped && run_s > options_.measure_again_after_s;
+  REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&again, 1)), 0, label::kMeasureAgain));
+  if (!again) return {};
+  REMUDA_ASSIGN(const AloneTimes times, measure_devices());
+  if (times.leaving) return {};  // the user is in a hurry, and the run is complete
+  for (int rank = 0; rank < communicator_.size(); ++rank)
+    report_.devices[rank].alone_measurements.push_back(alone_samples_per_s(times.by_rank[rank]));
+  return {};
+}
+
+void Trainer::begin_trace(const std::vector<std::vector<balance::BatchTime>>& alone) {
+  if (!trace_.active()) return;
+  balance::TraceHead head{job_.train.global_batch, {}};
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    auto& device = head.devices.emplace_back(balance::TraceDevice{job_.devices[rank].use, job_.devices[rank].slowdown});
+    for (const auto& time : alone[rank])
+      if (std::isfinite(time.seconds)) device.alone.push_back(time);
+  }
+  trace_.begin(head);
 }
 
 /// A whole step by this device alone: what is measured before training starts.
@@ -168,6 +201,7 @@ Result<RunReport> Trainer::run() {
   REMUDA_TRY(collect_totals());
   report_.share_changes = balancer_.changes();
   report_.seconds = monotonic_s() - start;
+  REMUDA_TRY(measure_again(report_.seconds));
   return report_;
 }
 
@@ -195,8 +229,10 @@ Result<void> Trainer::run_step(const data::Shuffle& order, uint64_t first, int s
     if (starved >= 0) {
       REMUDA_TRY(shrink_share(starved));
       set_generator_state(state);
+      last_parts_.clear();
       continue;
     }
+    trace(step.totals);
     if (is_first() && last_parts_ == balancer_.shares()) observe(step.totals);
     last_parts_ = parts;
     shares_ = step.totals.next_shares;
@@ -268,6 +304,12 @@ Result<void> Trainer::apply(const ReducedStep& step) {
 /// Rank 0: the times of the last step, which had the shares the balancer knows.
 void Trainer::observe(const StepTail& totals) {
   if (const auto decision = balancer_.observe(report_.steps, totals.compute_s)) record(*decision);
+}
+
+/// The times of the last step, whatever its shares were.
+void Trainer::trace(const StepTail& totals) {
+  if (trace_.active() && !last_parts_.empty())
+    trace_.add({report_.steps, last_parts_, totals.compute_s, totals.wait_s});
 }
 
 void Trainer::record(const balance::BalanceDecision& decision) {

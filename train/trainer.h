@@ -17,8 +17,14 @@
 #include "train/gradient_reducer.h"
 #include "train/local_step.h"
 #include "train/run_report.h"
+#include "train/step_trace.h"
 
 namespace remuda::train {
+
+struct TrainerOptions {
+  int trace_fd = -1;                  ///< rank 0 writes the times of each step there; see step_trace.h
+  double measure_again_after_s = 60;  ///< a run that took longer measures each device alone again at its end
+};
 
 class Trainer {
  public:
@@ -26,7 +32,8 @@ class Trainer {
   /// `leave` may be set at any time, by a signal handler say: all ranks stop together after the step that is under way,
   /// or in the middle of the measuring or of an evaluation.
   static Result<std::unique_ptr<Trainer>> create(const job::TrainJob& job, comm::Communicator& communicator,
-                                                 const Events& events, const std::atomic<bool>& leave);
+                                                 const Events& events, const std::atomic<bool>& leave,
+                                                 TrainerOptions options = {});
 
   /// Collective. All epochs. The report is complete on rank 0.
   Result<RunReport> run();
@@ -35,9 +42,13 @@ class Trainer {
 
  private:
   Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
-          const std::atomic<bool>& leave, Samples train, std::optional<Samples> test, std::unique_ptr<Model> model);
+          const std::atomic<bool>& leave, TrainerOptions options, Samples train, std::optional<Samples> test,
+          std::unique_ptr<Model> model);
   Result<void> prepare();
-  Result<void> measure_devices();
+  Result<AloneTimes> measure_devices();
+  Result<void> start_balance();
+  Result<void> measure_again(double run_s);
+  void begin_trace(const std::vector<std::vector<balance::BatchTime>>& alone);
   double trial_step(int batch);
 
   Result<void> run_epoch(int epoch);
@@ -46,6 +57,7 @@ class Trainer {
   Result<void> shrink_share(int rank);
   Result<void> apply(const ReducedStep& step);
   void observe(const StepTail& totals);
+  void trace(const StepTail& totals);
   void record(const balance::BalanceDecision& decision);
   void report_step(const StepTail& totals);
   void wait_for_steps_of(double seconds);
@@ -60,6 +72,7 @@ class Trainer {
   comm::Communicator& communicator_;
   const Events& events_;
   const std::atomic<bool>& leave_;
+  const TrainerOptions options_;
 
   Samples train_;
   std::optional<Samples> test_;
@@ -70,7 +83,8 @@ class Trainer {
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   balance::Balancer balancer_;   ///< decides on rank 0, idle elsewhere
   std::vector<int> shares_;      ///< in force for the next step, the same on every rank
-  std::vector<int> last_parts_;  ///< of the last step, whose times the next tail brings
+  std::vector<int> last_parts_;  ///< of the last step, whose times the next tail brings; empty when it was repeated
+  StepTrace trace_;
 
   DeviceReport mine_;  ///< this rank's sums
   double last_compute_s_ = 0, last_wait_s_ = 0;

@@ -4,19 +4,31 @@
 #include <cmath>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "base/file.h"
 #include "base/table.h"
 #include "cli/subcommands.h"
+#include "cli/train/report_words.h"
 #include "cli/train/train_progress.h"
 #include "workers/event.h"
 
 namespace remuda::cli {
 namespace {
 
+constexpr size_t kReportWidth = 80;
+
 using Show = std::function<std::string(const Json& report)>;
+
+/// One figure of every run.
+struct Row {
+  std::string name;
+  std::vector<std::string> cells;  ///< one per run
+  const char* meaning;
+};
 
 Show number(const char* key, std::string (*format)(double)) {
   return [key, format](const Json& report) {
@@ -45,26 +57,119 @@ const Json& devices(const Json& report) {
   return report.contains("devices") && report["devices"].is_array() ? report["devices"] : none;
 }
 
-/// Two rows for the device in that position: its share, and how long it waited for the others.
-void add_device(const std::vector<Json>& reports, size_t position,
-                const std::function<void(std::string, Show, const char*)>& add) {
-  const Json& device = devices(reports[0])[position];
-  const std::string label =
-      device_label({workers::text_field(device, "id", "?"), workers::number_field(device, "slowdown", 1)});
-  const auto of_device = [position](const Json& report) {
-    return position < devices(report).size() ? devices(report)[position] : Json::object();
+std::string id_of(const Json& device) { return workers::text_field(device, "id", "?"); }
+
+/// The ids of all runs' devices, each once, in the order in which the runs name them.
+std::vector<std::string> device_ids(const std::vector<Json>& reports) {
+  std::vector<std::string> ids;
+  for (const Json& report : reports)
+    for (const Json& device : devices(report))
+      if (std::find(ids.begin(), ids.end(), id_of(device)) == ids.end()) ids.push_back(id_of(device));
+  return ids;
+}
+
+/// What the run says of the device with that id; empty where it did not take part.
+Json device_of(const Json& report, const std::string& id) {
+  for (const Json& device : devices(report))
+    if (id_of(device) == id) return device;
+  return Json::object();
+}
+
+/// The device with its slowdown, where that is the same in all runs that it took part in.
+std::string label_of(const std::vector<Json>& reports, const std::string& id) {
+  std::set<double> slowdowns;
+  for (const Json& report : reports)
+    if (const Json device = device_of(report, id); !device.empty())
+      slowdowns.insert(workers::number_field(device, "slowdown", 1));
+  return slowdowns.size() == 1 ? device_label({id, *slowdowns.begin()}) : id;
+}
+
+class Rows {
+ public:
+  explicit Rows(const std::vector<Json>& reports) : reports_(reports) {}
+  /// Leaves out what no run has.
+  void add(std::string name, const Show& show, const char* meaning) {
+    Row row{std::move(name), {}, meaning};
+    for (const auto& one : reports_) row.cells.push_back(show(one));
+    if (std::any_of(row.cells.begin(), row.cells.end(), [](const auto& cell) { return cell != "-"; }))
+      rows_.push_back(std::move(row));
+  }
+  std::vector<Row> take() { return std::move(rows_); }
+
+ private:
+  const std::vector<Json>& reports_;
+  std::vector<Row> rows_;
+};
+
+/// The device's share, how long it waited for the others, and its slowdown where the runs differ in it.
+void add_device(const std::vector<Json>& reports, const std::string& id, Rows& rows) {
+  const std::string label = label_of(reports, id);
+  const auto of_device = [id](const Show& show) {
+    return [id, show](const Json& report) { return show(device_of(report, id)); };
   };
-  add(
-      "share of " + label, [=](const Json& report) { return number("share", one_digit_percent)(of_device(report)); },
-      "of every batch");
-  add(
-      "waiting, " + label,
-      [=](const Json& report) {
-        const Json entry = of_device(report);
-        const double wait = workers::number_field(entry, "wait_s"), compute = workers::number_field(entry, "compute_s");
-        return wait + compute > 0 ? one_digit_percent(wait / (wait + compute)) : "-";
-      },
-      "of its time, idle until the others are ready");
+  if (std::any_of(reports.begin(), reports.end(), [&](const Json& report) {
+        return label == id && workers::number_field(device_of(report, id), "slowdown", 1) != 1;
+      }))
+    rows.add("slowdown of " + id, of_device(number("slowdown", one_digit)), "times slower");
+  rows.add("share of " + label, of_device(number("share", one_digit_percent)), "of every batch");
+  rows.add("waiting, " + label, of_device([](const Json& device) {
+             const double wait = workers::number_field(device, "wait_s"),
+                          compute = workers::number_field(device, "compute_s");
+             return wait + compute > 0 ? one_digit_percent(wait / (wait + compute)) : "-";
+           }),
+           "of its time");
+}
+
+std::vector<Row> rows_of(const std::vector<Json>& reports) {
+  Rows rows(reports);
+  rows.add("balance", policy, "how the batch is split");
+  for (const std::string& id : device_ids(reports)) add_device(reports, id, rows);
+  rows.add("samples/s", number("samples_per_s", rate_text), "all devices together");
+  rows.add("ideal samples/s", number("ideal_samples_per_s", rate_text), "alone, added up");
+  rows.add("efficiency", number("efficiency", ratio), "samples/s over ideal");
+  rows.add("balance efficiency", number("balance_efficiency", ratio), "computing, of all time");
+  rows.add("share changes", number("share_changes", whole), "after the first split");
+  rows.add("steps", number("steps", whole), "");
+  rows.add("training seconds", number("seconds", one_digit), "with evaluation");
+  rows.add("last training loss", last_loss, "");
+  rows.add("test accuracy", number("test_accuracy", four_digits), "");
+  return rows.take();
+}
+
+/// The table of runs first..first + count.
+std::string table_of(const std::vector<std::string>& names, const std::vector<Row>& rows, size_t first, size_t count,
+                     bool meanings) {
+  std::vector<std::string> header{""};
+  header.insert(header.end(), names.begin() + first, names.begin() + first + count);
+  if (meanings) header.emplace_back("");
+  Table table(std::move(header));
+  for (const Row& row : rows) {
+    std::vector<std::string> cells{row.name};
+    cells.insert(cells.end(), row.cells.begin() + first, row.cells.begin() + first + count);
+    if (meanings) cells.emplace_back(row.meaning);
+    table.add(std::move(cells));
+  }
+  return table.text();
+}
+
+bool fits(const std::string& text) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    if (end - begin > kReportWidth) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+/// Within 80 columns: with what each row means, or else without, or else in several tables below each other.
+std::string tables_of(const std::vector<std::string>& names, const std::vector<Row>& rows) {
+  if (const std::string whole = table_of(names, rows, 0, names.size(), true); fits(whole)) return whole;
+  for (size_t most = names.size();; --most) {
+    std::string text;
+    for (size_t first = 0; first < names.size(); first += most)
+      text += (first > 0 ? "\n" : "") + table_of(names, rows, first, std::min(most, names.size() - first), false);
+    if (most == 1 || fits(text)) return text;
+  }
 }
 
 Result<Json> read_report(const std::string& path) {
@@ -77,41 +182,46 @@ Result<Json> read_report(const std::string& path) {
 }
 
 Result<int> report(const std::vector<std::string>& files) {
-  std::vector<std::string> names;
   std::vector<Json> reports;
   for (const auto& file : files) {
     REMUDA_ASSIGN(Json read, read_report(file));
-    names.push_back(std::filesystem::path(file).stem().string());
     reports.push_back(std::move(read));
   }
-  fmt::print("{}", comparison_text(names, reports));
+  fmt::print("{}", comparison_text(short_names(files), reports));
   return 0;
 }
 
 }  // namespace
 
+std::vector<std::string> short_names(const std::vector<std::string>& paths) {
+  // As many of each path's last parts as are needed for all of them to differ.
+  std::vector<std::vector<std::string>> parts;
+  size_t deepest = 1;
+  for (const std::string& path : paths) {
+    auto& mine = parts.emplace_back();
+    for (const auto& part : std::filesystem::path(path).lexically_normal()) mine.push_back(part.string());
+    if (!mine.empty()) mine.back() = std::filesystem::path(mine.back()).stem().string();
+    deepest = std::max(deepest, mine.size());
+  }
+  std::vector<std::string> names;
+  for (size_t depth = 1; depth <= deepest; ++depth) {
+    names.clear();
+    for (const auto& mine : parts)
+      names.push_back(
+          fmt::format("{}", fmt::join(mine.end() - static_cast<long>(std::min(depth, mine.size())), mine.end(), "/")));
+    if (std::set(names.begin(), names.end()).size() == names.size()) return names;
+  }
+  return paths;  // one file twice, or two that differ in their extension only
+}
+
 std::string comparison_text(const std::vector<std::string>& names, const std::vector<Json>& reports) {
-  std::vector<std::string> header{""};
-  header.insert(header.end(), names.begin(), names.end());
-  header.emplace_back("");
-  Table table(header);
-  const auto add = [&](std::string name, const Show& show, const char* meaning) {
-    std::vector<std::string> row{std::move(name)};
-    for (const auto& one : reports) row.push_back(show(one));
-    if (std::all_of(row.begin() + 1, row.end(), [](const auto& cell) { return cell == "-"; })) return;
-    row.emplace_back(meaning);
-    table.add(std::move(row));
-  };
-  add("balance", policy, "how the batch is split");
-  for (size_t i = 0; i < devices(reports[0]).size(); ++i) add_device(reports, i, add);
-  add("samples/s", number("samples_per_s", rate_text), "all devices together");
-  add("ideal samples/s", number("ideal_samples_per_s", rate_text), "what the devices do alone, added up");
-  add("efficiency", number("efficiency", ratio), "samples/s over ideal; 1 is perfect");
-  add("share changes", number("share_changes", whole), "after the first split");
-  add("training seconds", number("seconds", one_digit), "with evaluation");
-  add("last training loss", last_loss, "the split does not change what is learned");
-  add("test accuracy", number("test_accuracy", four_digits), "");
-  return table.text();
+  std::string text = tables_of(names, rows_of(reports));
+  std::string notes;
+  for (size_t run = 0; run < reports.size(); ++run)
+    if (const std::string why = efficiency_text(reports[run]); !why.empty())
+      notes += wrapped((reports.size() > 1 ? names[run] + ": " : "") + why, kReportWidth);
+  for (const std::string& difference : differences(names, reports)) notes += wrapped(difference, kReportWidth);
+  return notes.empty() ? text : text + "\n" + notes;
 }
 
 void add_report(Program& program) {

@@ -1,11 +1,17 @@
 #include "cli/train/report.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/text.h"
 
 namespace remuda::cli {
 namespace {
 
+using ::testing::ContainsRegex;
+using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -15,16 +21,23 @@ Json run(double share, double efficiency) {
             {{"id", "cpu:1"}, {"slowdown", 3.0}, {"share", 1 - share}, {"compute_s", 0.0}, {"wait_s", 0.0}}}},
           {"efficiency", efficiency},
           {"balance", {{"policy", "auto"}}},
-          {"loss_per_epoch", {0.5, 0.25}}};
+          {"loss_per_epoch", {0.5, 0.25}},
+          {"steps", 20}};
+}
+
+std::vector<size_t> line_lengths(const std::string& text) {
+  std::vector<size_t> lengths;
+  for (const std::string& line : split(text, '\n')) lengths.push_back(line.size());
+  return lengths;
 }
 
 TEST(Report, ComparesRunsRowByRow) {
   const std::string text = comparison_text({"one", "two"}, {run(0.75, 0.971), run(0.5, 0.49)});
   EXPECT_THAT(text, HasSubstr("one"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("share of cpu:0 +75.0 % +50.0 %"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("waiting, cpu:0 +10.0 % +10.0 %"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("efficiency +0.971 +0.490"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("last training loss +0.2500 +0.2500"));
+  EXPECT_THAT(text, ContainsRegex("share of cpu:0 +75.0 % +50.0 %"));
+  EXPECT_THAT(text, ContainsRegex("waiting, cpu:0 +10.0 % +10.0 %"));
+  EXPECT_THAT(text, ContainsRegex("efficiency +0.971 +0.490"));
+  EXPECT_THAT(text, ContainsRegex("last training loss +0.2500 +0.2500"));
 }
 
 TEST(Report, LeavesOutWhatNoRunHas) {
@@ -37,7 +50,96 @@ TEST(Report, RunsOfUnlikeSizeStandTogether) {
   Json small = run(1, 1);
   small["devices"].erase(1);
   const std::string text = comparison_text({"two devices", "one"}, {run(0.75, 0.9), small});
-  EXPECT_THAT(text, ::testing::ContainsRegex("share of cpu:1.* +25.0 % +-"));
+  EXPECT_THAT(text, ContainsRegex("share of cpu:1.* +25.0 % +-"));
+}
+
+TEST(Report, MatchesDevicesByIdAndNotByPosition) {
+  Json turned = run(0.6, 0.9);
+  std::swap(turned["devices"][0], turned["devices"][1]);
+  Json other = run(0.5, 0.9);
+  other["devices"][0]["id"] = "cpu:7";
+  const std::string text = comparison_text({"one", "turned", "other"}, {run(0.75, 0.9), turned, other});
+  EXPECT_THAT(text, ContainsRegex("share of cpu:0 +75.0 % +60.0 % +-"));
+  EXPECT_THAT(text, ContainsRegex("share of cpu:1 .slowed 3.0x. +25.0 % +40.0 % +50.0 %"));
+  EXPECT_THAT(text, ContainsRegex("share of cpu:7 +- +- +50.0 %"));
+}
+
+TEST(Report, ShowsASlowdownThatDiffersInARowOfItsOwn) {
+  Json quick = run(0.5, 0.9);
+  quick["devices"][1]["slowdown"] = 1.0;
+  const std::string text = comparison_text({"one", "two"}, {run(0.75, 0.9), quick});
+  EXPECT_THAT(text, ContainsRegex("slowdown of cpu:1 +3.0 +1.0"));
+  EXPECT_THAT(text, ContainsRegex("share of cpu:1 +25.0 % +50.0 %"));
+}
+
+TEST(Report, SaysWhichKeysDifferOtherThanTheDevices) {
+  Json one = run(0.75, 0.9), two = run(0.5, 0.9);
+  one["job"] = {{"train.global_batch", "96"}, {"train.seed", "1"}, {"balance.policy", "auto"}};
+  two["job"] = {{"train.global_batch", "48"}, {"balance.policy", "auto"}};
+  const std::string text = comparison_text({"a", "b"}, {one, two});
+  EXPECT_THAT(text, HasSubstr("\ntrain.global_batch: a 96, b 48\ntrain.seed: a 1, b not set\n"));
+  EXPECT_THAT(text, Not(HasSubstr("policy:")));
+  EXPECT_THAT(text, Not(HasSubstr("device")));
+  EXPECT_THAT(text, HasSubstr("do not compare"));
+}
+
+TEST(Report, ComparesLossesOfRunsThatDifferInTheirSplitOnly) {
+  Json one = run(0.75, 0.9), two = run(0.5, 0.9);
+  one["job"] = {{"train.seed", "1"}, {"balance.policy", "auto"}};
+  two["job"] = {{"train.seed", "1"}, {"balance.policy", "even"}};
+  const std::string text = comparison_text({"a", "b"}, {one, two});
+  EXPECT_THAT(text, HasSubstr("\nbalance.policy: a auto, b even\n"));
+  EXPECT_THAT(text, Not(HasSubstr("do not compare")));
+}
+
+TEST(Report, DoesNotCompareWhatRunsOfUnlikeLengthLearned) {
+  Json shorter = run(0.5, 0.9);
+  shorter["steps"] = 8;
+  shorter["stopped"] = true;
+  const std::string text = comparison_text({"a", "b"}, {run(0.75, 0.9), shorter});
+  EXPECT_THAT(text, Not(HasSubstr("does not change what is learned")));
+  EXPECT_THAT(text, HasSubstr("steps: a 20, b 8\n"));
+  EXPECT_THAT(text, HasSubstr("b was stopped early, after step 8\n"));
+  EXPECT_THAT(text, HasSubstr("Losses and accuracies of these runs do not compare"));
+}
+
+TEST(Report, ExplainsALowEfficiency) {
+  Json loaded = run(0.75, 0.6), uneven = run(0.5, 0.5), good = run(0.75, 0.95);
+  loaded["balance_efficiency"] = 0.97;
+  uneven["balance_efficiency"] = 0.62;
+  uneven["balance"]["policy"] = "even";
+  good["balance_efficiency"] = 0.97;
+  EXPECT_THAT(comparison_text({"a"}, {loaded}), HasSubstr("\nslower together than alone (60 % of it)"));
+  const std::string text = comparison_text({"a", "b"}, {loaded, uneven});
+  EXPECT_THAT(text, HasSubstr("\na: slower together than alone (60 % of it)"));
+  EXPECT_THAT(text, HasSubstr("\nb: the devices wait for each other 38 % of their time: the split is even;"));
+  EXPECT_THAT(comparison_text({"a"}, {good}), Not(HasSubstr("together than alone")));
+}
+
+TEST(Report, FitsIn80ColumnsWithAnyNumberOfRuns) {
+  for (size_t runs = 1; runs <= 9; ++runs) {
+    const std::vector<std::string> names(runs, "nightly/balanced");
+    const std::string text = comparison_text(names, std::vector(runs, run(0.75, 0.9)));
+    EXPECT_THAT(line_lengths(text), Each(testing::Le(80u))) << text;
+    size_t shown = 0;
+    for (size_t at = text.find("75.0 %"); at != std::string::npos; at = text.find("75.0 %", at + 1)) ++shown;
+    EXPECT_EQ(shown, runs) << text;
+  }
+}
+
+TEST(Report, SaysWhatRowsMeanWhereThereIsRoom) {
+  EXPECT_THAT(comparison_text({"balanced", "even"}, {run(0.75, 0.9), run(0.5, 0.9)}),
+              HasSubstr("samples/s over ideal"));
+}
+
+TEST(ShortNames, HaveAsMuchOfThePathAsTellsThemApart) {
+  EXPECT_THAT(short_names({"out/a.json", "out/b.json"}), ElementsAre("a", "b"));
+  EXPECT_THAT(short_names({"mon/report.json", "tue/report.json"}), ElementsAre("mon/report", "tue/report"));
+  EXPECT_THAT(short_names({"mon/x/report.json", "tue/x/report.json"}), ElementsAre("mon/x/report", "tue/x/report"));
+  EXPECT_THAT(short_names({"report.json", "tue/report.json"}), ElementsAre("report", "tue/report"));
+  EXPECT_THAT(short_names({"./report.json"}), ElementsAre("report"));
+  EXPECT_THAT(short_names({"a.json", "a.json"}), ElementsAre("a.json", "a.json"));
+  EXPECT_THAT(short_names({"a.old", "a.new"}), ElementsAre("a.old", "a.new"));
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -40,7 +42,7 @@ constexpr const char* kTrainExamples =
 struct TrainFlags {
   std::string file, init;
   std::vector<std::string> devices, settings;
-  std::string json;
+  std::string json, trace;
   std::string transport = "auto";
   MachineFlags machine;
   int port = 0;
@@ -58,6 +60,7 @@ struct CheckedRun {
 struct PreparedRun : CheckedRun {
   workers::Listener listener;
   std::optional<PendingFile> report_file;
+  Fd trace;
   std::vector<workers::RankSpec> ranks;
 };
 
@@ -84,6 +87,17 @@ Result<CheckedRun> check(const TrainFlags& flags) {
   return run;
 }
 
+/// An empty file to be written while the run goes on. Only a regular file, as a pipe could block a rank.
+Result<Fd> create_trace(const std::string& path) {
+  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666));
+  struct stat info = {};
+  if (!file || ::fstat(file.get(), &info) != 0)
+    return usage_error(fmt::format("cannot write {}: {}", path, errno_text(errno)));
+  if (!S_ISREG(info.st_mode)) return usage_error(fmt::format("cannot write {}: it is not a regular file", path));
+  if (::ftruncate(file.get(), 0) != 0) return failed(fmt::format("cannot write {}: {}", path, errno_text(errno)));
+  return file;
+}
+
 Result<PreparedRun> prepare(const TrainFlags& flags) {
   PreparedRun run;
   REMUDA_ASSIGN(static_cast<CheckedRun&>(run), check(flags));
@@ -91,9 +105,13 @@ Result<PreparedRun> prepare(const TrainFlags& flags) {
     REMUDA_ASSIGN(PendingFile file, PendingFile::create(flags.json));
     run.report_file.emplace(std::move(file));
   }
+  if (!flags.trace.empty()) {
+    REMUDA_ASSIGN(run.trace, create_trace(flags.trace));
+  }
   REMUDA_ASSIGN(run.listener, workers::listen_on_loopback(flags.port));
   REMUDA_ASSIGN(const std::string program, worker_program());
-  REMUDA_ASSIGN(run.ranks, worker_ranks(program, run.job, run.inventory, run.listener, flags.transport));
+  REMUDA_ASSIGN(run.ranks,
+                worker_ranks(program, run.job, run.inventory, run.listener, flags.transport, run.trace.get()));
   return run;
 }
 
@@ -143,9 +161,18 @@ tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_
       Error{failure.kind, fmt::format("rank {} ({}): {}", failure.rank, failure.device, failure.cause)});
 }
 
+/// The keys of the job with their values, as a job file has them; the devices have a list of their own.
+Json keys_of(const job::TrainJob& job) {
+  Json keys = Json::object();
+  for (const auto& settings : {job::settings_of(job), job::files_of(job)})
+    for (const job::Setting& setting : settings)
+      if (!setting.key.starts_with("device")) keys[setting.key] = setting.value;
+  return keys;
+}
+
 /// The file first: a reader of stdout may be gone. With the terminal `closed`, the file is all.
 Result<void> publish(PreparedRun& run, Json report, bool closed) {
-  REMUDA_ASSIGN(report, complete_report(std::move(report), run.inventory));
+  REMUDA_ASSIGN(report, complete_report(std::move(report), run.inventory, keys_of(run.job.job)));
   Result<void> written;
   if (run.report_file) written = run.report_file->commit(to_pretty(report));
   if (!closed) fmt::print("{}", summary_text(report));
@@ -193,6 +220,7 @@ void add_train(Program& program) {
   command.add_option("--set", flags->settings, "KEY=VALUE in place of the file's, such as train.epochs=2")
       ->allow_extra_args(false);
   command.add_option("--json", flags->json, "Write the report of the run to this file");
+  command.add_option("--trace", flags->trace, "Write the times of each step of each device to this file, JSON lines");
   add_machine_options(command, flags->machine);
   command.add_option("--port", flags->port, "Port of 127.0.0.1 where the ranks connect; a free one unless given")
       ->check(CLI::Range(0, 65535));

@@ -7,11 +7,14 @@
 
 #include "base/table.h"
 #include "base/version.h"
+#include "cli/train/report_words.h"
 #include "cli/train/train_progress.h"
 #include "workers/event.h"
 
 namespace remuda::cli {
 namespace {
+
+constexpr size_t kSummaryWidth = 80;
 
 using Format = std::function<std::string(double)>;
 
@@ -19,7 +22,7 @@ std::string seconds(double value) { return fmt::format("{:.2f}", value); }
 std::string percents(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
 std::string count(double value) { return fmt::format("{:.0f}", value); }
 std::string loss(double value) { return fmt::format("{:.4f}", value); }
-std::string slowed(double slowdown) { return slowdown == 1 ? "none" : fmt::format("slowed {:.1f}x", slowdown); }
+std::string slowed(double slowdown) { return slowdown == 1 ? "no" : fmt::format("{:.1f}x", slowdown); }
 
 /// The number as `show` writes it, or "-" where there is none.
 std::string cell(const Json& object, const char* key, const Format& show) {
@@ -28,29 +31,33 @@ std::string cell(const Json& object, const char* key, const Format& show) {
 }
 
 std::string device_table(const Json& report) {
-  Table table({"device", "model", "slowdown", "alone samples/s", "share", "samples", "compute s", "wait s"});
+  Table table({"device", "model", "slowed", "alone/s", "share", "samples", "compute s", "wait s"});
   for (const auto& device : report.at("devices"))
     table.add({workers::text_field(device, "id", "-"), workers::text_field(device, "model", "-"),
                cell(device, "slowdown", slowed), cell(device, "alone_samples_per_s", rate_text),
                cell(device, "share", percents), cell(device, "samples", count), cell(device, "compute_s", seconds),
                cell(device, "wait_s", seconds)});
-  return table.text();
+  return table.text(kSummaryWidth);
 }
 
 std::string line(const char* name, const std::string& value) { return fmt::format("{:<14}  {}\n", name, value); }
 
 std::string losses(const Json& report) {
+  constexpr size_t kShown = 8;  // the last ones, as many as fit in a line
   std::vector<std::string> texts;
   for (const double value : workers::numbers_field(report, "loss_per_epoch")) texts.push_back(loss(value));
-  return fmt::format("{}", fmt::join(texts, " "));
+  const size_t first = texts.size() > kShown ? texts.size() - kShown : 0;
+  return fmt::format("{}{}", first > 0 ? "... " : "",
+                     fmt::join(texts.begin() + static_cast<long>(first), texts.end(), " "));
 }
 
 }  // namespace
 
-Result<Json> complete_report(Json report, const Inventory& inventory) {
+Result<Json> complete_report(Json report, const Inventory& inventory, const Json& job) {
   if (!report.is_object() || !report.contains("devices") || !report["devices"].is_array())
     return failed("rank 0 ended without a report of the run");
   report["host"] = inventory.host;
+  report["job"] = job;
   if (!report["versions"].is_object()) report["versions"] = Json::object();
   report["versions"]["remuda"] = version();
   for (auto& device : report["devices"])
@@ -63,15 +70,19 @@ std::string summary_text(const Json& report) {
   const auto add = [&](const char* name, const char* key, const Format& show) {
     if (const std::string value = cell(report, key, show); value != "-") text += line(name, value);
   };
+  if (report.contains("steps") && !report.contains("samples_per_s"))
+    text += line("samples/s", "too few steps to measure");
   add("samples/s", "samples_per_s", rate_text);
   add("ideal", "ideal_samples_per_s", rate_text);
   add("efficiency", "efficiency", percents);
+  add("balance", "balance_efficiency", [](double part) { return percents(part) + " of all time was computing"; });
   add("share changes", "share_changes", count);
   if (const std::string all = losses(report); !all.empty()) text += line("loss per epoch", all);
   add("test loss", "test_loss", loss);
   add("test accuracy", "test_accuracy", [](double value) { return fmt::format("{:.2f} %", 100 * value); });
   if (report.value("stopped", Json(false)) == Json(true))
     text += line("stopped", "after step " + cell(report, "steps", count));
+  if (const std::string why = efficiency_text(report); !why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
   return text;
 }
 

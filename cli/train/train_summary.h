@@ -1,4 +1,4 @@
-// The end of a training run: rank 0's report, made complete, and told as text.
+// The end of a training run: rank 0's report, made complete, and as text.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace remuda::cli {
 
-/// Adds what only the launcher knows: the host, each device's model, and remuda's version. An error when `report` has
-/// no list of devices.
-Result<Json> complete_report(Json report, const Inventory& inventory);
+/// Adds what only the launcher knows: the host, each device's model, the keys of the job, and remuda's version. An
+/// error when `report` has no list of devices.
+Result<Json> complete_report(Json report, const Inventory& inventory, const Json& job);
 
-/// A table of the devices and a line for each result. A field the report lacks is left out, or "-" in the table.
+/// A table of the devices and a line for each result. A field the report lacks is left out, or "-" in the table. No
+/// line is longer than 80 characters.
 std::string summary_text(const Json& report);
 
 }  // namespace remuda::cli

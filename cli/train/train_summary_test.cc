@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "base/version.h"
 
 namespace remuda::cli {
@@ -20,20 +21,21 @@ Json report() {
        "compute_s": 45.1, "wait_s": 0.42},
       {"id": "cpu:1", "slowdown": 3.0, "alone_samples_per_s": 1366, "share": 0.2383, "samples": 61000,
        "compute_s": 45.304, "wait_s": 0.1}],
-    "samples_per_s": 5300.2, "ideal_samples_per_s": 5466.4, "efficiency": 0.9696, "share_changes": 2,
+    "samples_per_s": 5300.2, "ideal_samples_per_s": 5466.4, "efficiency": 0.9696, "balance_efficiency": 0.9943, "share_changes": 2,
     "loss_per_epoch": [0.5312, 0.42105], "test_loss": 0.4, "test_accuracy": 0.8612, "steps": 1175,
     "versions": {"remuda": "?", "torch": "1.13.0"}, "stopped": false})");
 }
 
 TEST(TrainSummary, IsATableAndALinePerResult) {
-  EXPECT_EQ(summary_text(complete_report(report(), kMachine).value()),
-            "device  model      slowdown     alone samples/s   share  samples  compute s  wait s\n"
-            "cpu:0   EPYC 9654  none                    4100  76.2 %   195000      45.10    0.42\n"
-            "cpu:1   EPYC 9654  slowed 3.0x             1366  23.8 %    61000      45.30    0.10\n"
+  EXPECT_EQ(summary_text(complete_report(report(), kMachine, {}).value()),
+            "device  model      slowed  alone/s   share  samples  compute s  wait s\n"
+            "cpu:0   EPYC 9654  no         4100  76.2 %   195000      45.10    0.42\n"
+            "cpu:1   EPYC 9654  3.0x       1366  23.8 %    61000      45.30    0.10\n"
             "\n"
             "samples/s       5300\n"
             "ideal           5466\n"
             "efficiency      97.0 %\n"
+            "balance         99.4 % of all time was computing\n"
             "share changes   2\n"
             "loss per epoch  0.5312 0.4210\n"
             "test loss       0.4000\n"
@@ -44,11 +46,39 @@ TEST(TrainSummary, LeavesOutWhatTheReportLacks) {
   const Json little = Json::parse(R"({"devices": [{"id": "cpu:0"}, 7], "efficiency": "good", "stopped": true,
                                       "steps": 12})");
   EXPECT_EQ(summary_text(little),
-            "device  model  slowdown  alone samples/s  share  samples  compute s  wait s\n"
-            "cpu:0   -      -         -                -      -        -          -\n"
-            "-       -      -         -                -      -        -          -\n"
+            "device  model  slowed  alone/s  share  samples  compute s  wait s\n"
+            "cpu:0   -      -       -        -      -        -          -\n"
+            "-       -      -       -        -      -        -          -\n"
             "\n"
+            "samples/s       too few steps to measure\n"
             "stopped         after step 12\n");
+}
+
+TEST(TrainSummary, SaysThatAFewStepsMeasureNothing) {
+  Json few = report();
+  few.erase("samples_per_s");
+  few.erase("efficiency");
+  const std::string text = summary_text(few);
+  EXPECT_THAT(text, HasSubstr("samples/s       too few steps to measure\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("efficiency")));
+}
+
+TEST(TrainSummary, ExplainsALowEfficiency) {
+  Json slow = report();
+  slow["efficiency"] = 0.71;
+  EXPECT_THAT(summary_text(slow),
+              HasSubstr("\n\nslower together than alone (71 % of it), though the devices hardly wait"));
+}
+
+TEST(TrainSummary, FitsIn80Columns) {
+  Inventory machine = kMachine;
+  machine.devices[0].model = "NVIDIA RTX 6000 Ada Generation Workstation Edition";
+  Json long_run = report();
+  long_run["efficiency"] = 0.5;
+  for (int epoch = 0; epoch < 90; ++epoch) long_run["loss_per_epoch"].push_back(0.25);
+  const std::string text = summary_text(complete_report(long_run, machine, {}).value());
+  for (const std::string& line : split(text, '\n')) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_THAT(text, HasSubstr("cpu:0   NVIDIA"));
 }
 
 TEST(TrainSummary, ShowsALossThatIsNoNumber) {
@@ -57,7 +87,7 @@ TEST(TrainSummary, ShowsALossThatIsNoNumber) {
 }
 
 TEST(TrainSummary, CompletesTheReport) {
-  const auto complete = complete_report(report(), kMachine);
+  const auto complete = complete_report(report(), kMachine, {});
   ASSERT_TRUE(complete);
   EXPECT_EQ(complete->at("host"), "lab");
   EXPECT_EQ(complete->at("devices")[1].at("model"), "EPYC 9654");
@@ -67,7 +97,7 @@ TEST(TrainSummary, CompletesTheReport) {
 
 TEST(TrainSummary, RefusesWhatIsNoReport) {
   for (const char* text : {"null", "[]", "{}", R"({"devices": 3})"}) {
-    const auto complete = complete_report(Json::parse(text), kMachine);
+    const auto complete = complete_report(Json::parse(text), kMachine, {});
     ASSERT_FALSE(complete) << text;
     EXPECT_THAT(complete.error().message, HasSubstr("without a report"));
   }

@@ -26,7 +26,7 @@ Result<std::string> worker_program() {
 
 Result<std::vector<workers::RankSpec>> worker_ranks(const std::string& program, const job::ParsedJob& job,
                                                     const Inventory& inventory, const workers::Listener& listener,
-                                                    const std::string& transport) {
+                                                    const std::string& transport, int trace_fd) {
   workers::Rendezvous rendezvous{.world_size = static_cast<int>(job.job.devices.size()),
                                  .port = listener.port,
                                  .run_id = fmt::format("remuda-{}-{}", inventory.host, ::getpid()),
@@ -44,6 +44,10 @@ Result<std::vector<workers::RankSpec>> worker_ranks(const std::string& program, 
     if (rank == 0) {
       process.inherited = {listener.socket.get()};
       process.environment.emplace_back(env::listen_fd.name, std::to_string(listener.socket.get()));
+      if (trace_fd >= 0) {
+        process.inherited.push_back(trace_fd);
+        process.environment.emplace_back(env::trace_fd.name, std::to_string(trace_fd));
+      }
     }
     ranks.push_back({spec.use, std::move(process), job.text});
   }

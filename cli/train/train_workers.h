@@ -17,9 +17,10 @@ namespace remuda::cli {
 Result<std::string> worker_program();
 
 /// One rank per device of the job, on that device's cores; each reads the job's text. Rank 0 inherits the listener's
-/// socket, which must stay open until the ranks have started.
+/// socket and, unless -1, `trace_fd`, where it writes the times of each step; both must stay open until the ranks have
+/// started.
 Result<std::vector<workers::RankSpec>> worker_ranks(const std::string& program, const job::ParsedJob& job,
                                                     const Inventory& inventory, const workers::Listener& listener,
-                                                    const std::string& transport);
+                                                    const std::string& transport, int trace_fd = -1);
 
 }  // namespace remuda::cli

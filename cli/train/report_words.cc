@@ -1,0 +1,131 @@
+#include "cli/train/report_words.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <set>
+
+#include "base/characters.h"
+#include "base/text.h"
+#include "workers/event.h"
+
+namespace remuda::cli {
+namespace {
+
+constexpr double kGood = 0.9;  // an efficiency that needs no explanation
+
+/// The keys of the job; the devices stand in the table.
+std::map<std::string, std::string> job_keys_of(const Json& report) {
+  std::map<std::string, std::string> keys;
+  if (!report.contains("job") || !report["job"].is_object()) return keys;
+  for (const auto& [key, value] : report["job"].items())
+    keys[key] = value.is_string() ? value.get<std::string>() : to_line(value);
+  return keys;
+}
+
+/// "NAME TEXT, NAME TEXT" for all runs.
+template <typename Text>
+std::string per_run(const std::vector<std::string>& names, const Text& text_of) {
+  std::vector<std::string> texts;
+  for (size_t run = 0; run < names.size(); ++run) texts.push_back(fmt::format("{} {}", names[run], text_of(run)));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+/// What the sentence "KEY: one 1, two 2" says of each key that is not the same in all runs which have their keys.
+std::vector<std::string> different_keys(const std::vector<std::string>& names, const std::vector<Json>& reports,
+                                        bool& beyond_balance) {
+  std::vector<std::map<std::string, std::string>> keys;
+  std::set<std::string> all;
+  for (const Json& report : reports) {
+    keys.push_back(job_keys_of(report));
+    if (keys.back().empty()) return {};  // written before reports had keys
+    for (const auto& [key, value] : keys.back()) all.insert(key);
+  }
+  std::vector<std::string> texts;
+  for (const std::string& key : all) {
+    const auto value_of = [&](size_t run) {
+      const auto found = keys[run].find(key);
+      return found == keys[run].end() ? std::string("not set") : found->second;
+    };
+    bool same = true;
+    for (size_t run = 1; run < keys.size(); ++run) same = same && value_of(run) == value_of(0);
+    if (same) continue;
+    beyond_balance = beyond_balance || !key.starts_with("balance.");
+    texts.push_back(fmt::format("{}: {}", key, per_run(names, value_of)));
+  }
+  return texts;
+}
+
+bool stopped(const Json& report) { return report.value("stopped", Json(false)) == Json(true); }
+
+double steps_of(const Json& report) { return workers::number_field(report, "steps", NAN); }
+
+bool same_steps(const std::vector<Json>& reports) {
+  return std::all_of(reports.begin(), reports.end(), [&](const Json& report) {
+    return steps_of(report) == steps_of(reports[0]) ||
+           (std::isnan(steps_of(report)) && std::isnan(steps_of(reports[0])));
+  });
+}
+
+}  // namespace
+
+std::string efficiency_text(const Json& report) {
+  const double efficiency = workers::number_field(report, "efficiency", NAN);
+  const double balance = workers::number_field(report, "balance_efficiency", NAN);
+  if (!(efficiency < kGood) || std::isnan(balance)) return "";
+  if (balance >= kGood)
+    return fmt::format(
+        "slower together than alone ({:.0f} % of it), though the devices hardly wait for each other: another load on "
+        "this machine, or memory and cores that they share?",
+        100 * efficiency);
+  for (const Json& device : report.value("devices", Json::array()))
+    if (workers::number_field(device, "share", 1) == 0)
+      return fmt::format("{} takes no samples: even one would delay the other devices",
+                         workers::text_field(device, "id", "?"));
+  const Json split = report.value("balance", Json::object());
+  const std::string policy = workers::text_field(split, "policy");
+  const std::string waiting =
+      fmt::format("the devices wait for each other {:.0f} % of their time", 100 * (1 - balance));
+  if (policy == "even" || policy == "fixed")
+    return fmt::format("{}: the split is {}; balance.policy = \"auto\" follows their speeds", waiting, policy);
+  return waiting +
+         ": a run too short to find the split, a load that changes too often to follow, or small batches, of which the "
+         "exchange of gradients takes a large part?";
+}
+
+std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports) {
+  bool beyond_balance = false;
+  std::vector<std::string> texts = different_keys(names, reports, beyond_balance);
+  bool comparable = !beyond_balance;
+  if (!same_steps(reports)) {
+    comparable = false;
+    texts.push_back(fmt::format("steps: {}", per_run(names, [&](size_t run) {
+                                  const double steps = steps_of(reports[run]);
+                                  return std::isnan(steps) ? std::string("unknown") : fmt::format("{:.0f}", steps);
+                                })));
+  }
+  for (size_t run = 0; run < reports.size(); ++run)
+    if (stopped(reports[run])) {
+      comparable = comparable && reports.size() == 1;
+      texts.push_back(fmt::format("{} was stopped early, after step {:.0f}", names[run], steps_of(reports[run])));
+    }
+  if (!comparable && reports.size() > 1)
+    texts.emplace_back("Losses and accuracies of these runs do not compare: they did not train the same.");
+  return texts;
+}
+
+std::string wrapped(const std::string& text, size_t width) {
+  std::string lines, line;
+  for (const std::string& word : split(text, ' ')) {
+    if (!line.empty() && characters(line) + 1 + characters(word) > width) {
+      lines += line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return lines + line + "\n";
+}
+
+}  // namespace remuda::cli
