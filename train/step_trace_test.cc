@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "base/file.h"
-#include "base/scratch_folder.h"
+#include "base/testing/scratch_folder.h"
 
 namespace remuda::train {
 namespace {
