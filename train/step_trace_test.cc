@@ -24,20 +24,20 @@ TEST(StepTrace, WritesALineAtOnceForTheHeadAndEachStep) {
 TEST(StepTrace, ReportsAFullDiskOnceAndGoesOn) {
   const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   StepTrace trace(full.get());
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   trace.begin(kHead);
   trace.add(kStep);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              testing::MatchesRegex("the trace ends here: [^\n]*No space left on device[^\n]*\n"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::MatchesRegex("the trace ends here: [^\n]*No space left on device[^\n]*\n"));
   EXPECT_FALSE(trace.active());
 }
 
 TEST(StepTrace, WritesNothingWhenNotAskedFor) {
   StepTrace trace(-1);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   trace.begin(kHead);
   trace.add(kStep);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 }  // namespace
