@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define REMUDA_CHECK(condition, why)                                                                \
-  do {                                                                                              \
-    if (!(condition)) {                                                                             \
+#define REMUDA_CHECK(condition, why)                                                                     \
+  do {                                                                                                   \
+    if (!(condition)) {                                                                                  \
       std::fprintf(stderr, "%s:%d: bug in remuda: %s (%s)\n", __FILE_NAME__, __LINE__, why, #condition); \
-      std::abort();                                                                                 \
-    }                                                                                               \
+      std::abort();                                                                                      \
+    }                                                                                                    \
   } while (false)

@@ -16,7 +16,7 @@ std::string user_name(int uid) {
   while (::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer.data(), buffer.size(), &found) == ERANGE &&
          buffer.size() < kLargest)
     buffer.resize(buffer.size() * 2);
-  return found ? printable(found->pw_name) : std::to_string(uid);
+  return found ? printable(found->pw_name) : std::to_string(static_cast<uid_t>(uid));
 }
 
 }  // namespace remuda::process

@@ -20,7 +20,8 @@ void expect_device_fields(const Json& device) {
     EXPECT_TRUE(device.contains(key) && device[key] > 0) << key;
   EXPECT_EQ(device["alone_measurements"].size(), 1u) << "the run is short";
   // On a noisy machine one of two may do better without samples.
-  for (const char* key : {"share", "samples", "compute_s", "wait_s"}) EXPECT_TRUE(device.contains(key) && device[key] >= 0) << key;
+  for (const char* key : {"share", "samples", "compute_s", "wait_s"})
+    EXPECT_TRUE(device.contains(key) && device[key] >= 0) << key;
 }
 
 void expect_run_fields(const Json& report) {
