@@ -58,12 +58,26 @@ Result<Fd> open_pool_log(const std::string& folder, int64_t job) {
   REMUDA_ASSIGN(const Folder logs, make_logs_folder(folder));
   const std::string path = pool_log_path(folder, job);
   Fd log(::openat(logs.fd.get(), name_of(job).c_str(),
-                  O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, kLogMode));
+                  O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, kLogMode));
   if (!log) return failed(fmt::format("cannot write {}: {}", path, errno_text(errno)));
   struct stat info{};
   if (::fstat(log.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != ::geteuid() || info.st_nlink != 1)
     return failed(fmt::format("cannot write {}: somebody else has put a file there", path));
   return log;
+}
+
+Result<void> cut_log(int log, int64_t most_bytes, int64_t kept_bytes) {
+  struct stat info{};
+  if (::fstat(log, &info) != 0 || info.st_size <= most_bytes) return {};
+  std::string kept(static_cast<size_t>(std::min<int64_t>(kept_bytes, info.st_size)), '\0');
+  const ssize_t got = ::pread(log, kept.data(), kept.size(), info.st_size - static_cast<off_t>(kept.size()));
+  kept.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  kept.erase(0, std::min(kept.find('\n'), kept.size() - 1) + 1);
+  if (::ftruncate(log, 0) != 0) return failed(fmt::format("cannot cut the log: {}", errno_text(errno)));
+  const int64_t removed = info.st_size - static_cast<int64_t>(kept.size());
+  return write_all(log,
+                   fmt::format("remuda: the log became too large; its first {} bytes were removed\n", removed) + kept,
+                   "the log");
 }
 
 std::vector<int64_t> logs_to_remove(std::vector<PoolLog> logs, const PoolState& state, int64_t most_bytes) {

@@ -1,7 +1,7 @@
 // Logs: what jobs wrote that had nobody to write to, in the pool's folder: logs/JOB.log.
 //
 // Each belongs to its job's user alone (mode 0600), in a pool for all users, too. So nobody removes those of others:
-// every user's own are swept when they start the next job of this kind.
+// every user's own are swept when a job of this kind starts or ends.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,14 @@ namespace remuda::pool {
 std::string pool_log_path(const std::string& folder, int64_t job);
 
 /// Opens it to append to, and makes it where it is not there. Refuses what is no regular file of this user, or has a
-/// second name: in a pool for all users others can put one there.
+/// second name: in a pool for all users others can put one there. To be read, too, so that it can be cut.
 Result<Fd> open_pool_log(const std::string& folder, int64_t job);
+
+/// How large the log of a running job may become, and what stays of it then.
+inline constexpr int64_t kMostRunningLogBytes = int64_t{1} << 30, kKeptLogBytes = 16 << 20;
+/// Where the log is larger than `most_bytes`, its last `kept_bytes` stay, from the beginning of a line, below a line
+/// that says so. What is written to it at this very moment may be lost. `log` is one of open_pool_log().
+Result<void> cut_log(int log, int64_t most_bytes, int64_t kept_bytes);
 
 struct PoolLog {
   int64_t job = 0;

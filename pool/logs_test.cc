@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <filesystem>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -69,6 +70,29 @@ TEST_F(PoolLogFiles, AreNotWrittenWhereSomethingElseStands) {
   ASSERT_EQ(::mkfifo(pool_log_path(folder_, 4).c_str(), 0600), 0);
   std::filesystem::create_directory(pool_log_path(folder_, 5));
   for (int64_t job = 2; job <= 5; ++job) EXPECT_THAT(refusal(job), HasSubstr("cannot write")) << job;
+}
+
+TEST_F(PoolLogFiles, LoseTheirBeginningWhereTheyGrowTooLarge) {
+  const auto log = open_pool_log(folder_, 7);
+  ASSERT_TRUE(log) << log.error().message;
+  std::string lines;
+  for (int i = 100; i < 200; ++i) lines += fmt::format("line {}\n", i);  // 9 bytes each
+  ASSERT_TRUE(write_all(log->get(), lines, "the log"));
+  ASSERT_TRUE(cut_log(log->get(), 900, 30));
+  EXPECT_EQ(scratch_.read("logs/7.log"), lines) << "900 bytes are not more than 900";
+  ASSERT_TRUE(cut_log(log->get(), 899, 30));
+  ASSERT_TRUE(write_all(log->get(), "line 200\n", "the log"));
+  EXPECT_EQ(
+      scratch_.read("logs/7.log"),
+      "remuda: the log became too large; its first 873 bytes were removed\nline 197\nline 198\nline 199\nline 200\n");
+}
+
+TEST_F(PoolLogFiles, OfOneLongLineAreCutToNothing) {
+  const auto log = open_pool_log(folder_, 7);
+  ASSERT_TRUE(log) << log.error().message;
+  ASSERT_TRUE(write_all(log->get(), std::string(1000, 'x'), "the log"));
+  ASSERT_TRUE(cut_log(log->get(), 100, 30));
+  EXPECT_EQ(scratch_.read("logs/7.log"), "remuda: the log became too large; its first 1000 bytes were removed\n");
 }
 
 TEST_F(PoolLogFiles, AreSwept) {

@@ -190,10 +190,15 @@ Result<JobOutput> JobOutput::copy(size_t lanes, Options options) {
 Result<JobOutput> JobOutput::open(const RunSpec& spec, int64_t job, size_t lanes) {
   REMUDA_ASSIGN(Fd log, open_log(spec, job));
   const bool has_tasks = !spec.tasks.empty();
-  if (has_tasks || (log && !spec.log_only))
-    return copy(lanes, {.log = std::move(log), .whole_lines = has_tasks, .erase = has_tasks && spec.has_bar});
+  Fd pool_log(log && spec.job.log.empty() ? ::fcntl(log.get(), F_DUPFD_CLOEXEC, 0) : -1);
   JobOutput output;
-  output.log_ = std::move(log);
+  if (has_tasks || (log && !spec.log_only)) {
+    REMUDA_ASSIGN(output,
+                  copy(lanes, {.log = std::move(log), .whole_lines = has_tasks, .erase = has_tasks && spec.has_bar}));
+  } else {
+    output.log_ = std::move(log);
+  }
+  output.pool_log_ = std::move(pool_log);
   return output;
 }
 
@@ -201,11 +206,16 @@ JobOutput& JobOutput::operator=(JobOutput&& other) noexcept {
   give_up();
   lanes_ = std::move(other.lanes_);
   log_ = std::move(other.log_);
+  pool_log_ = std::move(other.pool_log_);
   stop_ = std::move(other.stop_);
   abort_ = std::move(other.abort_);
   done_ = std::move(other.done_);
   copier_ = std::move(other.copier_);
   return *this;
+}
+
+void JobOutput::bound_log() const {
+  if (pool_log_) (void)pool::cut_log(pool_log_.get(), pool::kMostRunningLogBytes, pool::kKeptLogBytes);
 }
 
 JobOutput::~JobOutput() { give_up(); }

@@ -44,6 +44,11 @@ class JobOutput {
   int err(size_t lane = 0) const { return lanes_.empty() ? log_.get() : lanes_.at(lane).err.get(); }
   bool copies() const { return copier_.joinable(); }
 
+  /// Cuts a log in the pool that has become too large (pool/logs.h).
+  void bound_log() const;
+  /// Whether there is such a log.
+  bool has_pool_log() const { return static_cast<bool>(pool_log_); }
+
   /// The writers have ended. Waits until all is handed on, one of `wakers` is readable, or `seconds` have passed; true
   /// when all is.
   bool finish(double seconds, const std::vector<int>& wakers = {});
@@ -57,6 +62,7 @@ class JobOutput {
 
   std::vector<Lane> lanes_;
   Fd log_;           ///< where nothing is copied
+  Fd pool_log_;      ///< the same file, or the one that is copied to, where it is the pool's
   Fd stop_, abort_;  ///< the thread ends, once all is handed on, when the first is closed; at once with the second
   Fd done_;          ///< at its end when the thread has ended
   std::thread copier_;

@@ -12,6 +12,7 @@
 #include "confine/confinement.h"
 #include "confine/nearest.h"
 #include "pool/lifeline.h"
+#include "pool/logs.h"
 #include "run/caretaker.h"
 #include "run/job_environment.h"
 #include "run/job_output.h"
@@ -66,7 +67,7 @@ class Keeper {
   }
 
  private:
-  /// Frees the devices before anybody starts on them, as finish() does: who starts is decided by a look of now.
+  /// Frees the devices before anybody starts on them, as finish() does: who starts is decided by their current state.
   Result<void> queue_again(const Outcome& outcome) {
     link_.tell(Kind::note, id_, fmt::format("{}; queued again", outcome.why));
     PoolRetry retry(caretaker_.pool(), link_);
@@ -153,7 +154,9 @@ class Keeper {
     return Watch(spec_, watched(restarts < spec_.restarts), caretaker_.pool(), link_, *confinement).run(*processes);
   }
 
-  Watch::Job watched(bool restart) const { return {id_, devices_text_, inherited_.group, limit_at_s_, restart}; }
+  Watch::Job watched(bool restart) const {
+    return {id_, devices_text_, inherited_.group, limit_at_s_, restart, output_ ? &*output_ : nullptr};
+  }
 
   /// What is copied goes on from run to run.
   Result<void> open_output(size_t lanes) {
@@ -282,6 +285,7 @@ class Keeper {
     });
     if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);
     sharing_.end();  // of two that ended at once, each may have left a daemon to the other
+    sweep_own_logs();
     const bool is_read = !output_ || output_->finish(kMoment_s);
     Result<void> started;
     if (!is_read && recorded) {
@@ -291,6 +295,11 @@ class Keeper {
     }
     link_.tell(Kind::ended, id_, outcome.why, exit_code(outcome.state));
     return is_read ? start_others() : started;
+  }
+
+  void sweep_own_logs() {
+    if (!output_ || !output_->has_pool_log()) return;
+    if (const auto state = caretaker_.pool().read()) pool::sweep_logs(spec_.pool, *state);
   }
 
   /// The job is over and its devices are free; what it wrote last has not been read.

@@ -14,8 +14,8 @@
 namespace remuda::run {
 namespace {
 
-constexpr double kKillPatience_s = 5, kKillAgain_s = 1, kNoteAfter_s = 1, kLongestPause_s = 3600, kRest_s = 0.1,
-                 kLongestBlind_s = 1;
+constexpr double kKillPatience_s = 5, kKillAgain_s = 1, kNoteAfter_s = 1, kLongestPause_s = 3600, kLogPause_s = 10,
+                 kRest_s = 0.1, kLongestBlind_s = 1;
 /// Who tells a whole cgroup to stop tells the front and the keeper: one word, come two ways.
 constexpr double kSameWord_s = 1;
 
@@ -148,6 +148,7 @@ void Watch::look_at_members() {
 
 void Watch::look_at_clock() {
   const double now = monotonic_s();
+  if (job_.output) job_.output->bound_log();
   if (now >= limit_at_s_) {
     limit_at_s_ = kNever_s;
     if (!outcome_.stopped) stop(time_limit_text(spec_), true, spec_.grace_s);
@@ -201,8 +202,9 @@ void Watch::kill() {
 
 void Watch::pause() {
   if (crew_.all_gone()) return;
-  const double until_s = std::min({limit_at_s_, signal_all_at_s_, kill_at_s_, note_at_s_,
-                                   monotonic_s() + kLongestPause_s, tasks_ ? tasks_->wake_at_s() : kNever_s});
+  const double longest_s = job_.output && job_.output->has_pool_log() ? kLogPause_s : kLongestPause_s;
+  const double until_s = std::min({limit_at_s_, signal_all_at_s_, kill_at_s_, note_at_s_, monotonic_s() + longest_s,
+                                   tasks_ ? tasks_->wake_at_s() : kNever_s});
   const double seconds = std::max(0.0, until_s - monotonic_s());
   std::vector<int> wakers = link_.readable();
   if (terminal_.closing() >= 0 && command_has_ended() && !outcome_.stopped) wakers.push_back(terminal_.closing());

@@ -18,6 +18,7 @@
 #include "process/terminal.h"
 #include "run/crew.h"
 #include "run/front_link.h"
+#include "run/job_output.h"
 #include "run/run_spec.h"
 #include "run/task_run.h"
 
@@ -43,6 +44,7 @@ class Watch {
     int group = 0;         ///< process group of its front
     double limit_at_s;     ///< its time limit, on the steady clock; infinite: none
     bool restart = false;  ///< a failed run will be followed by another, so that what it leaves behind is killed
+    const JobOutput* output = nullptr;  ///< whose log is kept from growing without end; outlives the run
   };
   Watch(const RunSpec& spec, Job job, pool::Pool& pool, FrontLink& link, const confine::Confinement& confinement);
   Outcome run(const std::vector<process::ProcessSpec>& processes);
