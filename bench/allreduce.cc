@@ -51,14 +51,14 @@ Result<double> time_size(comm::Communicator& communicator, size_t bytes) {
 }
 
 Result<std::vector<double>> time_transport(Transport transport) {
-  REMUDA_ASSIGN(Fd listener, listen_on({"127.0.0.1", 0}));
+  REMUDA_ASSIGN(Fd listener, comm::listen_on({"127.0.0.1", 0}));
   return run_pair([&](int rank) -> Result<std::vector<double>> {
-    REMUDA_ASSIGN(const auto communicator, connect({.rank = rank,
-                                                    .size = 2,
-                                                    .master_port = local_endpoint(listener.get()).port,
-                                                    .listener = rank == 0 ? std::move(listener) : Fd(),
-                                                    .secret = "bench",
-                                                    .transport = transport}));
+    REMUDA_ASSIGN(const auto communicator, comm::connect({.rank = rank,
+                                                          .size = 2,
+                                                          .master_port = comm::local_endpoint(listener.get()).port,
+                                                          .listener = rank == 0 ? std::move(listener) : Fd(),
+                                                          .secret = "bench",
+                                                          .transport = transport}));
     std::vector<double> all;
     for (const size_t bytes : kSizes) {
       REMUDA_ASSIGN(const double seconds, time_size(*communicator, bytes));

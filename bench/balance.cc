@@ -14,7 +14,8 @@ namespace {
 
 enum LawIndex { kEven, kProportional, kRemuda, kOracle };
 constexpr std::array<const char*, 4> kNames{"even", "proportional", "remuda", "oracle"};
-constexpr std::array<balance::MakeLaw, 4> kLaws{even_law, proportional_law, balancer_law, oracle_law};
+constexpr std::array<balance::MakeLaw, 4> kLaws{balance::even_law, balance::proportional_law, balance::balancer_law,
+                                                balance::oracle_law};
 
 struct Case {
   balance::Scenario scenario;
@@ -23,7 +24,7 @@ struct Case {
 
 std::vector<Case> judge_all(int seeds) {
   std::vector<Case> cases;
-  for (const balance::Scenario& scenario : standard_scenarios()) {
+  for (const balance::Scenario& scenario : balance::standard_scenarios()) {
     Case& judged = cases.emplace_back(scenario);
     for (size_t law = 0; law < kLaws.size(); ++law) judged.verdicts[law] = judge(scenario, kLaws[law], seeds);
   }

@@ -109,7 +109,7 @@ Result<bool> has_plain_file(const Folder& folder, const std::string& name) {
   if (!fd && errno == ENOENT) return false;
   if (!fd) return cannot("write", folder.path_of(name));
   if (!is_of_kind(fd.get(), S_IFREG)) return is_foreign(folder.path_of(name));
-  if (::faccessat(folder.fd.get(), name.c_str(), R_OK | W_OK, AT_EACCESS) != 0)
+  if (::faccessat(folder.fd.get(), name.c_str(), R_OK | W_OK, AT_EACCESS) != 0 && errno != ENOENT)  // it may be gone
     return cannot("write", folder.path_of(name));
   return true;
 }

@@ -90,7 +90,7 @@ bool move_pool(const std::string& old_path, const std::string& path) {
 
 /// The folder `name`, or `old_name` as long as the pool that has this name cannot be moved.
 std::string moved(const std::string& state, const std::string& name, const std::string& old_name) {
-  const std::string path = state + "/" + name, old_path = state + "/" + old_name;
+  std::string path = state + "/" + name, old_path = state + "/" + old_name;
   if (name == old_name || !is_folder(old_path)) return path;
   const Fd lock(::open(state.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (lock) ::flock(lock.get(), LOCK_EX);

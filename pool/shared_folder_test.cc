@@ -136,6 +136,11 @@ TEST_F(SharedFolder, ALinkInPlaceOfTheDatabaseIsNotFollowed) {
   EXPECT_TRUE(fs::is_empty(folder_.path("private")));
 }
 
+TEST_F(SharedFolder, APipeInPlaceOfTheJournalHangsNobody) {
+  as_member([] { return ::mkfifo("pool.db-journal", 0666) == 0; });
+  EXPECT_THAT(use_pool(pool_), HasSubstr("pool.db-journal"));
+}
+
 TEST_F(SharedFolder, LinksInPlaceOfItsFoldersAreNotFollowed) {
   const std::string elsewhere = folder_.path("private");
   const std::string unread = elsewhere + "/1.2.3";

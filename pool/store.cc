@@ -13,7 +13,7 @@
 namespace remuda::pool {
 namespace {
 
-constexpr const char *kFile = "pool.db", *kLog = "pool.db-wal", *kIndex = "pool.db-shm";
+constexpr const char *kFile = "pool.db", *kLog = "pool.db-wal", *kIndex = "pool.db-shm", *kJournal = "pool.db-journal";
 
 Result<void> create_if_absent(const Folder& folder) {
   REMUDA_ASSIGN(const bool is_there, has_plain_file(folder, kFile));
@@ -23,7 +23,7 @@ Result<void> create_if_absent(const Folder& folder) {
 }
 
 Result<void> check_files(const Folder& folder) {
-  for (const char* name : {kFile, kLog, kIndex}) REMUDA_TRY(has_plain_file(folder, name));
+  for (const char* name : {kFile, kLog, kIndex, kJournal}) REMUDA_TRY(has_plain_file(folder, name));
   return {};
 }
 

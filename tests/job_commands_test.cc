@@ -56,6 +56,16 @@ TEST_F(JobCommands, CancelTakesAnArrayAndItsJobsAtOnce) {
   EXPECT_TRUE(ends(array));
 }
 
+TEST_F(JobCommands, AnArrayRunsAgainOnlyWhenAllOfItHasEnded) {
+  const std::string array = detach("trap '' TERM; sleep 600", {"--array", "0-1", "--grace", "5s"});
+  ASSERT_TRUE(eventually([&] { return why(array).find("2 running") != std::string::npos; }, kPatience_s));
+  EXPECT_EQ(ask({"cancel", array}).exit.status, 0);
+  const Finished again = ask({"rerun", array});  // within their grace time
+  EXPECT_EQ(again.exit.status, 2) << again;
+  EXPECT_THAT(again.err, HasSubstr("has not ended: 2 running"));
+  EXPECT_TRUE(ends(array));
+}
+
 TEST_F(JobCommands, QueueSaysLittleInEightyColumns) {
   fill();
   detach("sleep 1; echo this is a command that is a good deal longer than what fits beside the others", {"-n", "2"});

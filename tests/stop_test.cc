@@ -85,9 +85,9 @@ TEST_F(Stop, EndsWhatACommandLeftBehindAtCtrlC) {
 }
 
 TEST_F(Stop, KillsWhatIsLeftAndDeafAtTheSecondCtrlC) {
-  const auto job = begin({"run", "--grace", "1h", "--", "/bin/sh", "-c",
-                          "(setsid /bin/sh -c 'trap : TERM; echo $$ >\"$OUT/left\"; while :; do sleep 0.05; done' &); "
-                          "until test -e \"$OUT/left\"; do sleep 0.05; done"});
+  const std::string deaf = "(setsid /bin/sh -c 'trap : TERM; echo $$ >\"$OUT/left\"; while :; do sleep 0.05; done' &)";
+  const std::string command = deaf + "; until test -e \"$OUT/left\"; do sleep 0.05; done";
+  const auto job = begin({"run", "--grace", "1h", "--", "/bin/sh", "-c", command});
   const pid_t left = pid_in("left");
   ASSERT_TRUE(eventually([&] { return job->err().find("still hold") != std::string::npos; }, kPatience_s));
   ::kill(job->pid(), SIGINT);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "topology/svg_layout.h"
 #include "topology/svg_parts.h"
 
 namespace remuda::topology::svg {

@@ -141,7 +141,7 @@ TEST(AverageBuffers, CountsEachRankByItsSamplesAndTakesIntegersFromRankZero) {
   run_ranks(2, kSharedMemory, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     const torch::NoGradGuard no_grad;
-    for (auto buffer : models[size_t(rank)]->buffers()) buffer.fill_(rank == 0 ? 1 : 5);
+    for (const auto& buffer : models[size_t(rank)]->buffers()) buffer.fill_(rank == 0 ? 1 : 5);
     ASSERT_TRUE(average_buffers(communicator, *models[size_t(rank)], rank == 0 ? 3 : 1));
     for (const auto& buffer : models[size_t(rank)]->buffers())
       EXPECT_TRUE(buffer.eq(buffer.is_floating_point() ? 2 : 1).all().item<bool>()) << buffer;

@@ -139,7 +139,7 @@ TEST(GradientReducer, TwoBackwardsInOneStepAreRefusedOnAllRanks) {
 
 TEST(GradientReducer, ParameterThatBecomesReadyTwiceIsRefusedThoughItsBucketHasNotLeft) {
   expect_refused("became ready twice", [](const auto& weights) {
-    const auto last = weights[1];  // in the last bucket, which waits for finish()
+    const auto& last = weights[1];  // in the last bucket, which waits for finish()
     last.sum().backward();
     last.sum().backward();
   });
@@ -159,7 +159,7 @@ TEST(GradientReducer, SharedWeightInOneGraphIsReadyOnce) {
 
 TEST(GradientReducer, GradientsThatWereResetInTheStepAreRefusedOnAllRanks) {
   const auto reset = [](const std::vector<torch::Tensor>& weights) {
-    for (auto weight : weights) weight.mutable_grad() = torch::Tensor();
+    for (const auto& weight : weights) weight.mutable_grad() = torch::Tensor();
   };
   expect_refused("reset or replaced between begin() and finish()", [&](const auto& weights) {
     reset(weights);
@@ -175,7 +175,7 @@ TEST(GradientReducer, GradientsThatWereResetBetweenStepsAreInPlaceAgain) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto reducer = make_reducer(communicator, weights);
-    for (auto weight : weights) weight.mutable_grad() = torch::Tensor();
+    for (const auto& weight : weights) weight.mutable_grad() = torch::Tensor();
     reducer->begin(tail_of(communicator, 1));
     (weights[0].sum() + weights[1].sum()).backward();
     const auto step = reducer->finish();

@@ -114,7 +114,7 @@ Result<AloneTimes> Trainer::measure_devices() {
                 {{"event", "alone"}, {"rank", communicator_.rank()}, {"samples_per_s", alone_samples_per_s(mine)}});
           },
       .leave = [this] { return leave_.load(); }};
-  REMUDA_ASSIGN(const AloneTimes times, measure_alone(communicator_, largest, work));
+  REMUDA_ASSIGN(AloneTimes times, measure_alone(communicator_, largest, work));
 
   values.copy_(kept_values);
   const auto buffers = model_->buffers();
@@ -124,7 +124,7 @@ Result<AloneTimes> Trainer::measure_devices() {
 }
 
 Result<void> Trainer::start_balance() {
-  REMUDA_ASSIGN(const AloneTimes times, measure_devices());
+  REMUDA_ASSIGN(AloneTimes times, measure_devices());
   report_.stopped = times.leaving;
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     for (const auto& time : times.by_rank[rank])
@@ -151,7 +151,7 @@ Result<void> Trainer::measure_again(double run_s) {
   bool again = is_first() && !report_.stopped && run_s > options_.measure_again_after_s;
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&again, 1)), 0, label::kMeasureAgain));
   if (!again) return {};
-  REMUDA_ASSIGN(const AloneTimes times, measure_devices());
+  REMUDA_ASSIGN(AloneTimes times, measure_devices());
   if (times.leaving) return {};  // the user is in a hurry, and the run is complete
   for (int rank = 0; rank < communicator_.size(); ++rank)
     report_.devices[rank].alone_measurements.push_back(alone_samples_per_s(times.by_rank[rank]));

@@ -16,7 +16,7 @@ std::optional<JobName> parse_job_name(std::string_view text) {
   if (dot == std::string_view::npos) return JobName{*id, std::nullopt};
   const auto index = parse_number<int>(text.substr(dot + 1));
   if (!index || *index < 0) return std::nullopt;
-  return JobName{*id, *index};
+  return JobName{*id, index};
 }
 
 std::string name_of(const pool::Job& job) {

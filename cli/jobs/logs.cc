@@ -130,8 +130,7 @@ Result<int> logs(const LogsFlags& flags) {
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
   REMUDA_ASSIGN(pool::Job job, find_job(caretaker, flags.job));
   if (is_array(job) && flags.follow)
-    return usage_error(
-        fmt::format("array {0} has a log for each index; follow one, as in remuda logs -f {0}.7", job.id));
+    return usage_error(fmt::format("array {0} has a log for each index; follow one: remuda logs -f {0}.INDEX", job.id));
   if (is_array(job)) return print_logs_of_array(caretaker, job.id, flags.lines);
   return flags.follow ? follow(caretaker, std::move(job), flags.lines) : print_log(job, flags.lines);
 }

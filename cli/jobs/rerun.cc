@@ -49,7 +49,10 @@ Result<Wanted> wanted_of(run::Caretaker& caretaker, const pool::Job& job) {
     return Wanted{job.id, {}};
   }
   REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(caretaker.pool(), job.id));
-  Wanted wanted{job.id, array_states(job, jobs).not_done()};
+  const ArrayStates states = array_states(job, jobs);
+  if (!states.running.empty())  // a cancelled one may still have its grace time
+    return usage_error(fmt::format("array {} has not ended: {}", job.id, states_text(job, states)));
+  Wanted wanted{job.id, states.not_done()};
   if (wanted.indices.empty()) return usage_error(fmt::format("all of array {} is done", job.id));
   return wanted;
 }

@@ -206,7 +206,7 @@ Result<int> run(const RunFlags& flags) {
   const auto run_kept = [&](const run::Report& report) {
     return run_any_front(spec, flags.machine, keeping(line, spec.pool, report));
   };
-  if (flags.detach) return run_detached(run_kept);
+  if (flags.detach) return run_detached(run_kept, !spec.array.indices.empty());
   spec.has_bar = StatusLine::mode_of_stderr(flags.quiet) == StatusLine::Mode::bar;
   return run_kept(job_progress(flags.quiet));
 }

@@ -7,6 +7,6 @@ namespace remuda::cli {
 
 /// Starts what `front` runs and prints its number on stdout; at a terminal also how to see what it writes. Returns the
 /// exit code. As detach().
-Result<int> run_detached(const std::function<Result<int>(const run::Report&)>& front);
+Result<int> run_detached(const std::function<Result<int>(const run::Report&)>& front, bool is_array);
 
 }  // namespace remuda::cli

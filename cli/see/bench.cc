@@ -12,8 +12,8 @@ constexpr const char* kLinks = "links";
 
 constexpr const char* kWhatThereIs =
     "What can be measured:\n"
-    "  links  host to device, device to host, pair by pair: bandwidth and latency; and each device's rate of matrix\n"
-    "         products by precision\n"
+    "  links  bandwidth and latency between host and devices, and pair by pair;\n"
+    "         and each device's rate of matrix products by precision\n"
     "Measure it with `remuda bench NAME`.\n";
 
 constexpr const char* kBenchExamples =

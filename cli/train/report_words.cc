@@ -74,7 +74,7 @@ bool same_steps(const std::vector<Json>& reports) {
 std::string efficiency_text(const Json& report) {
   const double efficiency = workers::number_field(report, "efficiency", NAN);
   const double balance = workers::number_field(report, "balance_efficiency", NAN);
-  if (!(efficiency < kGood) || std::isnan(balance)) return "";
+  if (!(efficiency < kGood) || std::isnan(balance) || report.value("devices", Json::array()).size() < 2) return "";
   if (balance >= kGood)
     return fmt::format(
         "slower together than alone ({:.0f} % of it), though the devices hardly wait for each other: another load on "

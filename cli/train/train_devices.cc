@@ -67,6 +67,9 @@ Result<void> keep_cpus(Inventory& inventory, const std::vector<job::DeviceSpec>&
 tl::unexpected<Error> unknown_device(const std::string& id, const Inventory& inventory, const std::string& more = "") {
   std::vector<std::string> known;
   for (const auto& device : inventory.devices) known.push_back(device.id);
+  if (known.empty())
+    return usage_error(fmt::format("device {} is not there: {} has no CPU devices, on which training runs so far", id,
+                                   inventory.host.empty() ? "this machine" : inventory.host));
   return usage_error(fmt::format("device {} is not on this machine, which has {}{}", id, fmt::join(known, ", "), more));
 }
 

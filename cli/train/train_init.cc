@@ -139,7 +139,7 @@ class Folder {
 
   /// "3 files, one of them a.csv: text (CSV, JSON or the like)".
   std::string content() const {
-    if (names_.empty()) return "no files";
+    if (names_.empty()) return "no files at all";
     std::string text = fmt::format("{} file{}", names_.size(), names_.size() == 1 ? "" : "s");
     for (const auto& name : names_)
       if (const std::string kind = data::foreign_kind(full(name)); !kind.empty())
@@ -220,10 +220,10 @@ Result<FirstJob> first_job(const std::string& path) {
   REMUDA_ASSIGN(const Folder folder, Folder::open(path));
   if (const auto pairs = folder.pairs(); !pairs.empty()) return image_job(folder, pairs);
   if (const auto files = folder.tokens(); !files.empty()) return token_job(folder, files);
-  return usage_error(fmt::format(
-      "{} has no data to train on, but {}; looked for are IDX files of images with their labels, as MNIST's, "
-      "and files of uint16 tokens (*.bin, *.tokens); docs/train.md shows how to write both from Python",
-      path, folder.content()));
+  return usage_error(
+      fmt::format("{} has no data to train on ({}); looked for are IDX files of images with their labels, as MNIST's, "
+                  "and files of uint16 tokens (*.bin, *.tokens); docs/train.md shows how to write both from Python",
+                  path, folder.content()));
 }
 
 Result<std::string> write_first_job(const std::string& folder) {

@@ -99,7 +99,7 @@ TEST(TrainInit, TakesTheTorchScriptModelThatLiesThere) {
 TEST(TrainInit, FolderWithoutDataIsRefusedWithWhatIsThereAndWhatIsLookedFor) {
   const ScratchFolder folder;
   const auto refusal = [&] { return write_first_job(folder.path()).error().message; };
-  EXPECT_THAT(refusal(), HasSubstr("has no data to train on, but no files; looked for are IDX files"));
+  EXPECT_THAT(refusal(), HasSubstr("has no data to train on (no files at all); looked for are IDX files"));
   folder.write("digits.csv", "label,pixel0,pixel1\n3,0,255\n");
   EXPECT_THAT(refusal(), AllOf(HasSubstr("but 1 file, one of them digits.csv: text"), HasSubstr("docs/train.md")));
   write_idx_images(folder, "images", 30, 4);
