@@ -101,9 +101,9 @@ TEST(TrainInit, FolderWithoutDataIsRefusedWithWhatIsThereAndWhatIsLookedFor) {
   const auto refusal = [&] { return write_first_job(folder.path()).error().message; };
   EXPECT_THAT(refusal(), HasSubstr("has no data to train on (no files at all); looked for are IDX files"));
   folder.write("digits.csv", "label,pixel0,pixel1\n3,0,255\n");
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("but 1 file, one of them digits.csv: text"), HasSubstr("docs/train.md")));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("(1 file, one of them digits.csv: text"), HasSubstr("docs/train.md")));
   write_idx_images(folder, "images", 30, 4);
-  EXPECT_THAT(refusal(), HasSubstr("but 2 files")) << "images without labels";
+  EXPECT_THAT(refusal(), HasSubstr("(2 files")) << "images without labels";
   EXPECT_FALSE(folder.has("job.toml"));
   EXPECT_THAT(write_first_job(folder.path("absent")).error().message, HasSubstr("cannot read the folder"));
 }
