@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
@@ -30,9 +31,9 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder.string();
 }
 
-std::string unique_name(const std::string& folder) {
+std::string unused_name() {
   std::random_device random;
-  return fmt::format("{}/.remuda-{:08x}{:08x}", folder, random(), random());
+  return fmt::format(".remuda-{:08x}{:08x}", random(), random());
 }
 
 /// Where a write to a path ends up, once symbolic links are followed.
@@ -124,44 +125,60 @@ Result<void> write_all(int fd, std::string_view bytes, std::string_view name) {
   return {};
 }
 
-PendingFile::PendingFile(std::string path, std::string temporary, Fd fd)
-    : path_(std::move(path)), temporary_(std::move(temporary)), fd_(std::move(fd)) {}
-
-PendingFile::PendingFile(PendingFile&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})), fd_(std::move(other.fd_)) {}
-
-PendingFile::~PendingFile() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+NewFile NewFile::in(int folder, mode_t mode) {
+  NewFile file(folder);
+  file.fd_.reset(::openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
+  if (file.fd_) return file;
+  std::string name = unused_name();
+  file.fd_.reset(::openat(folder, name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode));
+  if (file.fd_) file.name_ = std::move(name);
+  return file;
 }
+
+NewFile::NewFile(NewFile&& other) noexcept
+    : folder_(other.folder_), name_(std::exchange(other.name_, {})), fd_(std::move(other.fd_)) {}
+
+NewFile::~NewFile() {
+  if (!name_.empty()) ::unlinkat(folder_, name_.c_str(), 0);
+}
+
+bool NewFile::link_as(const std::string& name) const {
+  if (!name_.empty()) return ::linkat(folder_, name_.c_str(), folder_, name.c_str(), 0) == 0;
+  const std::string self = fmt::format("/proc/self/fd/{}", fd_.get());
+  return ::linkat(AT_FDCWD, self.c_str(), folder_, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
+bool NewFile::rename_to(const std::string& name) {
+  if (name_.empty()) {
+    std::string own = unused_name();
+    if (!link_as(own)) return false;
+    name_ = std::move(own);
+  }
+  if (::renameat(folder_, name_.c_str(), folder_, name.c_str()) != 0) return false;
+  name_.clear();
+  return true;
+}
+
+PendingFile::PendingFile(std::string path, Fd folder, NewFile file)
+    : path_(std::move(path)), folder_(std::move(folder)), file_(std::move(file)) {}
 
 Result<PendingFile> PendingFile::create(const std::string& path) {
   REMUDA_ASSIGN(const Target target, find_target(path));
-  Fd fd(::open(target.folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kNewFileMode));
-  std::string temporary;
-  if (!fd) {
-    temporary = unique_name(target.folder);
-    fd.reset(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kNewFileMode));
-  }
-  if (!fd) return unwritable(path, errno);
-  if (target.mode) ::fchmod(fd.get(), *target.mode);
-  return PendingFile(target.path, std::move(temporary), std::move(fd));
+  Fd folder(::open(target.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return unwritable(path, errno);
+  NewFile file = NewFile::in(folder.get(), kNewFileMode);
+  if (!file) return unwritable(path, errno);
+  if (target.mode) ::fchmod(file.fd(), *target.mode);
+  return PendingFile(target.path, std::move(folder), std::move(file));
 }
 
 Result<void> PendingFile::commit(std::string_view content) {
-  REMUDA_CHECK(fd_, "commit() is called once");
-  const Fd fd = std::move(fd_);
-  const auto refuse = [&] { return failed(fmt::format("cannot write {}: {}", path_, errno_text(errno))); };
-  REMUDA_TRY(write_all(fd.get(), content, path_));
-  if (::fsync(fd.get()) != 0) return refuse();
-  if (temporary_.empty()) {
-    const std::string self = fmt::format("/proc/self/fd/{}", fd.get());
-    std::string name = unique_name(folder_of(path_));
-    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) return refuse();
-    temporary_ = std::move(name);
-  }
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return refuse();
-  temporary_.clear();
-  const Fd folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  REMUDA_CHECK(!committed_, "commit() is called once");
+  committed_ = true;
+  REMUDA_TRY(write_all(file_.fd(), content, path_));
+  if (::fsync(file_.fd()) != 0 || !file_.rename_to(fs::path(path_).filename()))
+    return failed(fmt::format("cannot write {}: {}", path_, errno_text(errno)));
+  const Fd folder(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder) ::fsync(folder.get());
   return {};
 }

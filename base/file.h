@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 #include <utility>
 
 #include "base/result.h"
@@ -61,6 +62,32 @@ Result<std::string> read_text(const std::string& path, size_t limit = 16 << 20);
 /// Writes all bytes to a descriptor, over short writes and EINTR.
 Result<void> write_all(int fd, std::string_view bytes, std::string_view name);
 
+/// A file that nobody sees until it is whole, open for writing. It has no name, or, where the file system has no such
+/// files (O_TMPFILE), one that nobody else uses; gone when this goes. With names, kill -9 leaves it behind.
+class NewFile {
+ public:
+  /// In an open folder, which outlives it. Where it cannot be made, false, and errno tells why.
+  static NewFile in(int folder, mode_t mode);
+
+  NewFile(NewFile&& other) noexcept;
+  NewFile& operator=(NewFile&&) = delete;
+  ~NewFile();
+
+  explicit operator bool() const { return static_cast<bool>(fd_); }
+  int fd() const { return fd_.get(); }
+
+  /// Gives it this name in its folder too; false, and errno tells why, where something has that name already.
+  bool link_as(const std::string& name) const;
+  /// Replaces what has this name in its folder; false, and errno tells why, where that fails.
+  bool rename_to(const std::string& name);
+
+ private:
+  explicit NewFile(int folder) : folder_(folder) {}
+  int folder_;
+  std::string name_;  ///< empty: none
+  Fd fd_;
+};
+
 /// A file that appears under its name only when commit() has put it there whole: written beside it, synced, renamed.
 /// Without commit() nothing stays behind; neither after kill -9, where the file system supports O_TMPFILE.
 /// A symbolic link stays one and its target is written; a file that is replaced hands on its permissions.
@@ -72,15 +99,12 @@ class PendingFile {
   /// To be called once. On failure what was there before is untouched.
   Result<void> commit(std::string_view content);
 
-  PendingFile(PendingFile&& other) noexcept;
-  PendingFile& operator=(PendingFile&&) = delete;
-  ~PendingFile();
-
  private:
-  PendingFile(std::string path, std::string temporary, Fd fd);
+  PendingFile(std::string path, Fd folder, NewFile file);
   std::string path_;
-  std::string temporary_;  ///< empty while the file has no name
-  Fd fd_;
+  Fd folder_;
+  NewFile file_;
+  bool committed_ = false;
 };
 
 /// A scratch file in TMPDIR that has no name and is gone with its descriptor.

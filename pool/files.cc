@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/new_file.h"
-
 namespace remuda::pool {
 namespace {
 

@@ -57,7 +57,7 @@ class ArrayFront {
 
  private:
   Message first_word() const {
-    const auto first = relay(keeper_.channel.get(), nullptr, [](const Message&) { return true; });
+    const auto first = relay(keeper_, nullptr, [](const Message&) { return true; });
     return first.value_or(Message{Kind::ended, 0, process::kOwnFailure, "its keeper was killed"});
   }
 

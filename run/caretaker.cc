@@ -21,8 +21,7 @@ namespace remuda::run {
 namespace {
 
 constexpr double kOrphanPatience_s = 2;
-
-constexpr double kOld_s = 2;
+constexpr double kOld_s = 2;  // a reading of the machine after which it is read again before devices are granted
 
 /// The lock of the pool's folder, which processes get in the order in which they came: SQLite lets many writers race
 /// for each turn, and the unlucky ones starve. After 60 seconds it is given up, and this process races as well: then

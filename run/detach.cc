@@ -36,8 +36,7 @@ bool leave_terminal() {
 
 Result<Message> detach(const std::function<Result<int>(const Report&)>& front) {
   REMUDA_ASSIGN(const Worker background, fork_worker([&](const Fd& caller) { go_on(caller, front); }));
-  auto first = relay(background.channel.get(), nullptr,
-                     [](const Message& message) { return message.kind != Message::Kind::note; });
+  auto first = relay(background, nullptr, [](const Message& message) { return message.kind != Message::Kind::note; });
   if (first) return std::move(*first);
   return failed("the process that should have gone to the background was killed");
 }

@@ -39,7 +39,7 @@ Result<int> run_front(const RunSpec& spec, const Look& look, const Report& repor
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const Inherited inherited{::getpgrp(), signals.before()};
   REMUDA_ASSIGN(const Worker keeper, fork_worker([&](Fd front) { keep(spec, look, std::move(front), inherited); }));
-  const auto last = relay(keeper.channel.get(), &signals, [&](const Message& message) {
+  const auto last = relay(keeper, &signals, [&](const Message& message) {
     report(message);
     return message.kind == Message::Kind::ended;
   });

@@ -135,7 +135,7 @@ Result<int> hold_for(const RunSpec& spec, const Look& look, const process::Proce
     report(message);
     return message.kind == Kind::started || message.kind == Kind::ended;
   };
-  if (const auto last = relay(keeper.channel.get(), &signals, is_last, shell_end.get()))
+  if (const auto last = relay(keeper, &signals, is_last, shell_end.get()))
     return last->kind == Kind::started ? 0 : last->status;
   report({Kind::ended, 0, process::kOwnFailure, is_alive(shell) ? "its keeper was killed" : "its shell has ended"});
   return process::kOwnFailure;

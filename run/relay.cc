@@ -42,8 +42,9 @@ std::optional<SignalNews> HeldSignals::next() {
   return std::nullopt;
 }
 
-std::optional<Message> relay(int channel, HeldSignals* signals, const std::function<bool(const Message&)>& take,
-                             int end) {
+std::optional<Message> relay(const Worker& worker, HeldSignals* signals,
+                             const std::function<bool(const Message&)>& take, int end) {
+  const int channel = worker.channel.get();
   for (;;) {
     pollfd polled[] = {{channel, POLLIN, 0}, {signals ? signals->fd() : -1, POLLIN, 0}, {end, POLLIN, 0}};
     ::poll(polled, 3, -1);
@@ -52,6 +53,7 @@ std::optional<Message> relay(int channel, HeldSignals* signals, const std::funct
       const auto news = signals->next();
       if (!news) break;
       send(channel, *news);
+      ::kill(worker.pid, SIGCONT);  // one that was stopped could not hear it
     }
     Received<Message> received = receive_message(channel);
     if (received.gone) return std::nullopt;

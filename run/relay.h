@@ -45,9 +45,9 @@ class HeldSignals {
   bool ignores_hangup_ = false;
 };
 
-/// Hands `signals`, where there are any, on to the process behind `channel`, until `take` says of one of its messages
-/// that it is the last, which is returned. Nothing when the process is gone, or `end` is readable.
-std::optional<Message> relay(int channel, HeldSignals* signals, const std::function<bool(const Message&)>& take,
-                             int end = -1);
+/// Hands `signals`, where there are any, on to the worker, which goes on if it was stopped, until `take` says of one of
+/// its messages that it is the last, which is returned. Nothing when the worker is gone, or `end` is readable.
+std::optional<Message> relay(const Worker& worker, HeldSignals* signals,
+                             const std::function<bool(const Message&)>& take, int end = -1);
 
 }  // namespace remuda::run

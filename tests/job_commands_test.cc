@@ -14,14 +14,6 @@ using testing::Not;
 
 class JobCommands : public JobTest {
  protected:
-  /// Starts it in the background; its number.
-  std::string detach(const std::string& script, std::vector<std::string> flags = {}) const {
-    flags.insert(flags.begin(), {"run", "-d"});
-    flags.insert(flags.end(), {"--", "/bin/sh", "-c", script});
-    const Finished finished = ask(flags);
-    EXPECT_EQ(finished.exit.status, 0) << finished;
-    return finished.out.substr(0, finished.out.find('\n'));
-  }
   std::string why(const std::string& job) const { return ask({"why", job}).out; }
   bool ends(const std::string& job) const {
     return eventually([&] { return why(job).find(" ended ") != std::string::npos; }, kPatience_s);

@@ -51,6 +51,16 @@ std::unique_ptr<RunningProgram> JobTest::begin(const std::vector<std::string>& a
   return std::make_unique<RunningProgram>(line(arguments), environment());
 }
 
+std::string JobTest::detach(const std::string& script, std::vector<std::string> flags) const {
+  flags.insert(flags.begin(), {"run", "-d"});
+  flags.insert(flags.end(), {"--", "/bin/sh", "-c", script});
+  const Finished finished = ask(flags);
+  EXPECT_EQ(finished.exit.status, 0) << finished;
+  EXPECT_EQ(finished.err, "") << finished;
+  EXPECT_TRUE(finished.out.ends_with('\n')) << finished;
+  return finished.out.substr(0, finished.out.find('\n'));
+}
+
 Json JobTest::pool() const { return parse_json(ask({"ps", "--json"}).out, "ps").value_or(Json{}); }
 
 bool JobTest::comes_free() const {

@@ -27,6 +27,9 @@ class JobTest : public testing::Test {
   Finished ask(const std::vector<std::string>& arguments) const;
   std::unique_ptr<RunningProgram> begin(const std::vector<std::string>& arguments) const;
 
+  /// Starts a script in the background; the job's number, which is all that `remuda run -d` writes.
+  std::string detach(const std::string& script, std::vector<std::string> flags = {}) const;
+
   Json pool() const;
   Json leases() const { return pool()["leases"]; }
   size_t waiting() const { return pool()["waiting"].size(); }

@@ -18,16 +18,6 @@ using testing::HasSubstr;
 
 class Logs : public JobTest {
  protected:
-  /// Starts it in the background; its number.
-  std::string detach(const std::string& script, std::vector<std::string> flags = {}) const {
-    flags.insert(flags.begin(), {"run", "-d"});
-    flags.insert(flags.end(), {"--", "/bin/sh", "-c", script});
-    const Finished finished = ask(flags);
-    EXPECT_EQ(finished.exit.status, 0) << finished;
-    EXPECT_EQ(finished.err, "") << finished;
-    EXPECT_TRUE(finished.out.ends_with('\n')) << finished;
-    return finished.out.substr(0, finished.out.size() - 1);
-  }
   std::string log(const std::string& job, std::vector<std::string> flags = {}) const {
     flags.insert(flags.begin(), "logs");
     flags.push_back(job);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "process/stat.h"
 #include "tests/job_fixture.h"
 
 namespace remuda::tests {
@@ -51,6 +52,26 @@ TEST_F(Stop, ReachesAShellThatIsItsOwnGroupAsAnInteractiveOneIs) {
   const Finished finished = job->finish(kPatience_s);
   EXPECT_EQ(finished.exit.status, 75) << finished;
   EXPECT_TRUE(folder_.has("shell-heard"));
+}
+
+TEST_F(Stop, ReachesAKeeperThatWasStopped) {
+  const auto job = begin({"run", "--", "/bin/sh", "-c", listener("job")});
+  const auto keeper = process::process_stat(pid_in("job"));
+  ASSERT_TRUE(keeper);
+  ::kill(keeper->parent, SIGSTOP);
+  job->signal(SIGTERM);
+  EXPECT_FALSE(job->finish(kPatience_s).timed_out);
+  EXPECT_TRUE(folder_.has("job-heard"));
+}
+
+TEST_F(Stop, CancelReachesAKeeperThatWasStopped) {
+  const auto job = begin({"run", "--", "/bin/sh", "-c", listener("job")});
+  const auto keeper = process::process_stat(pid_in("job"));
+  ASSERT_TRUE(keeper);
+  ::kill(keeper->parent, SIGSTOP);
+  EXPECT_EQ(ask({"cancel", "1"}).exit.status, 0);
+  EXPECT_FALSE(job->finish(kPatience_s).timed_out);
+  EXPECT_TRUE(folder_.has("job-heard"));
 }
 
 TEST_F(Stop, CountsRestartsWithinOneTimeLimit) {

@@ -1,6 +1,7 @@
 #include "cli/jobs/cancel.h"
 
 #include <algorithm>
+#include <csignal>
 #include <fmt/format.h>
 #include <iterator>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "cli/jobs/job_name.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
+#include "process/tree.h"
 
 namespace remuda::cli {
 namespace {
@@ -42,6 +44,7 @@ Result<int> cancel_jobs(const MachineFlags& machine, const std::vector<std::stri
       refused.push_back(job.error());
   }
   std::vector<Error> not_ended;
+  std::vector<process::ProcessId> keepers;
   const auto cancel_all = [&](pool::PoolState& state) -> Result<void> {
     not_ended.clear();
     const pool::PoolState before = state;
@@ -49,9 +52,13 @@ Result<int> cancel_jobs(const MachineFlags& machine, const std::vector<std::stri
       const auto cancelled = cancel(state, id, static_cast<int>(::getuid()), wall_s());
       if (!cancelled && !ended_since(before, state, id)) not_ended.push_back(cancelled.error());
     }
+    keepers.clear();
+    for (const pool::Job& job : state.jobs)
+      if (job.cancelled && job.state == pool::JobState::running) keepers.push_back(job.keeper);
     return {};
   };
   REMUDA_TRY(caretaker.change(cancel_all, jobs));
+  for (const process::ProcessId& keeper : keepers) process::send_signal(keeper, SIGCONT);  // a stopped one sees it, too
   std::ranges::move(not_ended, std::back_inserter(refused));
   if (refused.empty()) return 0;
   for (size_t i = 0; i + 1 < refused.size(); ++i) fmt::print(stderr, "remuda: {}\n", refused[i].message);

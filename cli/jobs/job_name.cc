@@ -41,13 +41,4 @@ Result<pool::Job> find_job(run::Caretaker& caretaker, const std::string& text) {
   return usage_error(fmt::format("there is no job {}", name->id));
 }
 
-Result<std::vector<pool::Job>> find_jobs(run::Caretaker& caretaker, const std::vector<std::string>& texts) {
-  std::vector<pool::Job> jobs;
-  for (const std::string& text : texts) {
-    REMUDA_ASSIGN(pool::Job job, find_job(caretaker, text));
-    jobs.push_back(std::move(job));
-  }
-  return jobs;
-}
-
 }  // namespace remuda::cli

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "run/caretaker.h"
 
@@ -25,8 +24,5 @@ std::string name_of(const pool::Job& job);
 
 /// The job of that name, one that has ended too. A usage error where `text` is no name, or there is no such job.
 Result<pool::Job> find_job(run::Caretaker& caretaker, const std::string& text);
-
-/// find_job() for each, in their order.
-Result<std::vector<pool::Job>> find_jobs(run::Caretaker& caretaker, const std::vector<std::string>& texts);
 
 }  // namespace remuda::cli

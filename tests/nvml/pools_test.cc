@@ -1,17 +1,12 @@
 // Two pools of one live machine, as two users have who share none: a card is granted in one of them at a time.
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/file.h"
-#include "pool/pool.h"
 #include "process/user_name.h"
-#include "tests/job_fixture.h"
-#include "tests/nvml/library.h"
+#include "tests/nvml/live_job.h"
 
 namespace remuda::tests::nvml {
 namespace {
@@ -21,44 +16,21 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
 
-constexpr size_t kGpusShared = 8;
-
-class TwoPools : public JobTest {
+class TwoPools : public LiveJobTest {
  protected:
-  void SetUp() override {
-    const auto folder = pool::pool_folder("");
-    if (folder && folder->starts_with("/var/"))
-      GTEST_SKIP() << "this machine has a pool for all its users: " << *folder;
-    const std::string file = REMUDA_MACHINES "/nv-hgxh100-8gpu-8nic.json";
-    const auto text = read_text(file);
-    ASSERT_TRUE(text);
-    auto machine = parse_inventory(*text, file);
-    ASSERT_TRUE(machine);
-    for (size_t gpu = 0; gpu < kGpusShared; ++gpu) {
-      machine->devices.at(gpu).status.processes = std::vector<Process>{};
-      machine->devices.at(gpu).uuid = fmt::format("GPU-{:08x}-0000-0000-0000-000000000000", gpu);
-    }
-    folder_.write("machine.json", to_pretty(to_json(*machine)));
-  }
-
-  std::vector<std::string> machine() const override { return {}; }
-  process::Environment environment() const override { return environment_in("state"); }
-  process::Environment environment_in(const std::string& pool) const {
-    process::Environment environment = JobTest::environment();
+  process::Environment others_environment() const {
+    process::Environment environment = this->environment();
     std::erase_if(environment, [](const auto& one) { return one.first == "XDG_STATE_HOME"; });
-    environment.insert(environment.end(), {{"XDG_STATE_HOME", folder_.path(pool)},
-                                           {"LD_LIBRARY_PATH", library_folder("current")},
-                                           {env::test_nvml.name, folder_.path("machine.json")},
-                                           {env::probe_timeout.name, "5"}});
+    environment.emplace_back("XDG_STATE_HOME", folder_.path("other"));
     return environment;
   }
 
   /// In the pool of another user.
   Finished ask_other(const std::vector<std::string>& arguments) const {
-    return tests::run(line(arguments), environment_in("other"));
+    return tests::run(line(arguments), others_environment());
   }
   std::unique_ptr<RunningProgram> begin_other(const std::vector<std::string>& arguments) const {
-    return std::make_unique<RunningProgram>(line(arguments), environment_in("other"));
+    return std::make_unique<RunningProgram>(line(arguments), others_environment());
   }
   /// Whether a job that may not wait gets so many devices there.
   int other_gets(int devices) const {

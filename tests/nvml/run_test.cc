@@ -2,17 +2,12 @@
 // left out while it is not well.
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sstream>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/file.h"
-#include "pool/pool.h"
-#include "tests/job_fixture.h"
-#include "tests/nvml/library.h"
+#include "tests/nvml/live_job.h"
 
 namespace remuda::tests::nvml {
 namespace {
@@ -22,8 +17,6 @@ using testing::ElementsAreArray;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr size_t kGpus = 8;
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> lines;
@@ -31,42 +24,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The machine's file is read anew at each look, so what is written there happens to the machine.
-class RunLive : public JobTest {
+class RunLive : public LiveJobTest {
  protected:
-  void SetUp() override {
-    const auto folder = pool::pool_folder("");
-    if (folder && folder->starts_with("/var/"))
-      GTEST_SKIP() << "this machine has a pool for all its users: " << *folder;
-    const std::string file = REMUDA_MACHINES "/nv-hgxh100-8gpu-8nic.json";
-    const auto text = read_text(file);
-    ASSERT_TRUE(text);
-    auto machine = parse_inventory(*text, file);
-    ASSERT_TRUE(machine);
-    machine_ = std::move(*machine);
-    for (size_t gpu = 0; gpu < kGpus; ++gpu) {
-      gpu_(gpu).status.processes = std::vector<Process>{};
-      gpu_(gpu).uuid = fmt::format("GPU-{:08x}-0000-0000-0000-000000000000", 0x10 - gpu);  // not in PCI order
-    }
-    happens();
-  }
-
-  std::vector<std::string> machine() const override { return {}; }
-  process::Environment environment() const override {
-    process::Environment environment = JobTest::environment();
-    environment.insert(environment.end(), {{"LD_LIBRARY_PATH", library_folder("current")},
-                                           {env::test_nvml.name, folder_.path("machine.json")},
-                                           {env::test_nvml_faults.name, faults_},
-                                           {env::probe_timeout.name, "5"}});
-    return environment;
-  }
-
-  Device& gpu_(size_t gpu) { return machine_.devices.at(gpu); }
-  /// What the machine is from now on.
-  void happens() {
-    folder_.write("next.json", to_pretty(to_json(machine_)));
-    std::filesystem::rename(folder_.path("next.json"), folder_.path("machine.json"));
-  }
   /// In PCI order.
   std::vector<std::string> uuids_of(const Json& leases) const {
     std::vector<std::string> uuids;
@@ -81,9 +40,6 @@ class RunLive : public JobTest {
     process.memory_bytes = int64_t{1} << 30;
     return process;
   }
-
-  Inventory machine_;
-  std::string faults_;
 };
 
 TEST_F(RunLive, ShowsAProgramTheDevicesOfItsLeaseAndNoOthers) {
