@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kSocketList = "/proc/self/net/unix";
 constexpr size_t kLargestList = 256 << 20;
 
-/// The question for one socket: the kernel's own message types, one behind the other.
+/// The request for one socket: the kernel's own message types, one after the other.
 struct UserQuestion {
   nlmsghdr header;
   unix_diag_req request;
@@ -37,7 +37,7 @@ UserQuestion question_for(uint32_t inode) {
   return question;
 }
 
-/// Of the kernel's answer, whose attributes follow its fixed part, each with its length and type before it.
+/// The user in the kernel's answer, whose attributes follow its fixed part, each preceded by its length and type.
 std::optional<int> user_in(const char* bytes, size_t size) {
   nlmsghdr header;
   if (size < sizeof header) return std::nullopt;
@@ -69,7 +69,7 @@ Result<Fd> hold_name(const std::string& name) {
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   Fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) return failed(fmt::format("cannot make a socket: {}", errno_text(errno)));
-  ::shutdown(fd.get(), SHUT_RDWR);  // nobody shall send anything to it
+  ::shutdown(fd.get(), SHUT_RDWR);  // so that no process can send anything to it
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0)
     return failed(fmt::format("cannot name a socket '{}': {}", name, errno_text(errno)));
   return fd;

@@ -1,5 +1,5 @@
-// Abstract Unix sockets: names that exist as long as a process holds them, however it ends, and that all processes of
-// the machine can see; those in another network namespace excepted, each of which has names of its own. See unix(7).
+// Abstract Unix sockets: names that exist as long as a process holds them, however it ends, and that all processes in
+// the same network namespace can see; each namespace has its own names. See unix(7).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace remuda::process {
 /// The longest name of one.
 inline constexpr size_t kLongestSocketName = 107;
 
-/// Holds the name until the descriptor and all its copies are closed. An error where somebody holds it already.
+/// Holds the name until the descriptor and all its copies are closed. An error where another process holds it.
 Result<Fd> hold_name(const std::string& name);
 
 struct HeldName {
@@ -24,8 +24,8 @@ struct HeldName {
 /// The names that start with `prefix`, of all users. An error where /proc does not show them.
 Result<std::vector<HeldName>> held_names(const std::string& prefix);
 
-/// The user who made the socket, as the kernel tells it: nobody can pass for another. Nothing where the socket is gone,
-/// or the kernel does not answer (before Linux 5.3, or without its module unix_diag).
+/// The user who made the socket, as the kernel reports it, so it cannot be forged. Nothing where the socket is gone, or
+/// the kernel does not answer (before Linux 5.3, or without its module unix_diag).
 std::optional<int> user_of_socket(uint32_t inode);
 
 }  // namespace remuda::process

@@ -47,7 +47,7 @@ bool AffinityPlan::apply() const {
 }
 
 void AffinityPlan::prefer_nodes() const {
-  // The kernel takes one bit less than it is told. MPOL_PREFERRED alone, before Linux 5.15, means the first node.
+  // The kernel uses one bit less than the given number. MPOL_PREFERRED alone, before Linux 5.15, means the first node.
   const unsigned long bits = nodes_.size() * kWordBits + 1;
   if (::syscall(SYS_set_mempolicy, MPOL_PREFERRED_MANY, nodes_.data(), bits) != 0)
     ::syscall(SYS_set_mempolicy, MPOL_PREFERRED, nodes_.data(), bits);

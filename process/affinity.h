@@ -14,17 +14,17 @@ struct Affinity {
 /// The logical CPUs this thread may run on.
 std::vector<int> allowed_cores();
 
-/// An Affinity made ready before a fork: apply() calls nothing but the kernel.
+/// An Affinity prepared before a fork: apply() makes only system calls.
 class AffinityPlan {
  public:
   explicit AffinityPlan(const Affinity& affinity);
-  /// For the calling thread and what it becomes; new memory comes from the nodes while they have any. False, with
-  /// errno, where it may use none of the CPUs.
+  /// Applies to the calling thread, its children and the program it executes; new memory is taken from the nodes while
+  /// they have free memory. False, with errno, where it may use none of the CPUs.
   bool apply() const;
 
  private:
   void prefer_nodes() const;
-  std::vector<unsigned long> cores_, nodes_;  ///< bit masks, as the kernel takes them
+  std::vector<unsigned long> cores_, nodes_;  ///< bit masks, in the kernel's format
 };
 
 }  // namespace remuda::process

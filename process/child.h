@@ -1,4 +1,4 @@
-// ChildProcess: one program, from its start to its end. It never outlives its owner, however the owner ends.
+// ChildProcess: one program, from its start to its end. It never outlives the process that owns it, however that ends.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace remuda::process {
 
-/// A process group of its own, so that a terminal's Ctrl-C reaches the owner alone. One thread at a time.
+/// It has a process group of its own, so that a terminal's Ctrl-C reaches only the owner. One thread at a time.
 class ChildProcess {
  public:
-  /// Returns once the program runs; an error says which program and what stood in its way. It reads `input` on stdin,
-  /// and its stdout and stderr are output(). The rest is as in process/spawn.h.
+  /// Returns once the program runs; an error names the program and the cause. It reads `input` on stdin, and its stdout
+  /// and stderr are output(). The rest is as in process/spawn.h.
   static Result<ChildProcess> spawn(ProcessSpec spec, const std::string& input = "");
 
   ChildProcess(ChildProcess&& other) noexcept;
@@ -29,7 +29,7 @@ class ChildProcess {
   /// What the process writes on stdout and stderr, one stream; does not block.
   int output() const { return output_.get(); }
 
-  /// Sends a signal to the process group; nothing if the process has been reaped.
+  /// Sends a signal to the process group; does nothing if the process has been reaped.
   void signal(int number);
   /// How it ended; nothing while it runs.
   std::optional<ExitState> exit_state();

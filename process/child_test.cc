@@ -21,7 +21,7 @@ ProcessSpec worker(std::vector<std::string> arguments) {
   return {.argv = std::move(arguments)};
 }
 
-/// Runs it to its end; what it wrote.
+/// Runs it to its end; returns its output.
 std::string output_of(const ProcessSpec& spec, const std::string& input = "") {
   auto process = ChildProcess::spawn(spec, input);
   if (!process) return "cannot start: " + process.error().message;
@@ -66,7 +66,7 @@ TEST(Process, AddsToAndReplacesTheEnvironment) {
   EXPECT_EQ(output_of(spec), "REMUDA_TEST_KEPT=kept\nREMUDA_TEST_REPLACED=new=er\nREMUDA_TEST_ADDED=added\n");
 }
 
-/// A descriptor with a number that no program opens by itself.
+/// A descriptor with a number that no program opens by default.
 Fd numbered(int least) { return Fd(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, least)); }
 
 TEST(Process, KeepsOnlyTheDescriptorsItIsGiven) {
@@ -114,7 +114,7 @@ TEST(Process, IsGoneWithItsOwner) {
   EXPECT_EQ(::poll(&polled, 1, 0), 1);
 }
 
-/// A process that owns a child, tells its id on `told`, and waits.
+/// A process that owns a child, writes its id to `told`, and waits.
 [[noreturn]] void own_a_child(int told) {
   auto child = ChildProcess::spawn(worker({"deaf", "wait"}));
   const pid_t pid = child ? child->pid() : -1;

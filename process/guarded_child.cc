@@ -26,13 +26,13 @@ struct Registered {
   pid_t owner, child;
 };
 
-/// A forked process inherits the list, so each entry says whose child it is.
+/// A forked process inherits the list, so each entry names the parent.
 struct Registry {
   std::mutex mutex;
   std::vector<Registered> children;
 };
 
-/// Never destroyed: a child that is ended at the exit of the process is taken out of it.
+/// Never destroyed: a child that is ended at the exit of the process is still removed from it.
 Registry& registry() {
   static Registry& all = *new Registry;
   return all;
@@ -55,7 +55,8 @@ void set_default_signals() {
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
 }
 
-/// Leaves the socket, as descriptor 3, and /dev/null as 0, 1 and 2: a child that cannot die holds no one's terminal.
+/// Keeps only the socket, as descriptor 3, and /dev/null as 0, 1 and 2: a child that cannot be killed must not hold a
+/// terminal.
 void close_all_but_socket(int socket) {
   ::dup2(socket, kSocket);
   const int nowhere = ::open("/dev/null", O_RDWR);
@@ -84,7 +85,7 @@ std::string fate_text(int status) {
   return fmt::format("crashed (signal {}, {})", signal, name ? name : "unknown");
 }
 
-/// Its number is still its own: it runs, or nobody has collected its status yet.
+/// Whether its number is still its own: it runs, or its status has not been collected yet.
 bool is_own_child(pid_t pid) {
   siginfo_t info{};
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
@@ -106,7 +107,7 @@ Result<GuardedChild> GuardedChild::start(const std::function<void(int)>& work) {
   const pid_t pid = ::fork();
   if (pid < 0) return failed(fmt::format("no process of its own: {}", errno_text(errno)));
   if (pid == 0) work_and_exit(its.get(), parent, work);
-  ::setpgid(pid, pid);  // the child does it too; whichever comes first, the group is there before it is killed
+  ::setpgid(pid, pid);  // the child does the same; whichever is first, the group exists before it is killed
   return GuardedChild(pid, std::move(ours));
 }
 
@@ -126,7 +127,7 @@ GuardedChild& GuardedChild::operator=(GuardedChild&& other) noexcept {
   return *this;
 }
 
-/// `line` when something came.
+/// Returns `line` when something was received.
 GuardedChild::Received GuardedChild::receive_some(double deadline_s) {
   for (;;) {
     const double left_s = deadline_s - monotonic_s();
@@ -170,10 +171,10 @@ bool GuardedChild::send(std::string_view bytes) {
 
 bool GuardedChild::is_there() const {
   pollfd hang_up{socket_.get(), 0, 0};
-  return ::poll(&hang_up, 1, 0) == 0;  // the other side's end is reported without being asked for
+  return ::poll(&hang_up, 1, 0) == 0;  // POLLHUP is reported without being requested
 }
 
-/// Where the process collects all its children (run/crew.h), the status of this one may be gone.
+/// Where the process reaps all its children (run/crew.h), the status of this one may be lost.
 bool GuardedChild::reap() {
   int status = 0;
   const pid_t gone = ::waitpid(pid_, &status, WNOHANG);
@@ -189,7 +190,7 @@ bool GuardedChild::end() {
   socket_.reset();
   if (owner_ != ::getpid()) return pid_ = -1, true;
   if (is_own_child(pid_)) {
-    ::kill(-pid_, SIGKILL);  // what it started and left behind, too
+    ::kill(-pid_, SIGKILL);  // also the processes that it started and left behind
     ::kill(pid_, SIGKILL);   // one that has ended by itself keeps its status
   }
   const double deadline_s = monotonic_s() + kMoment;

@@ -1,9 +1,9 @@
 // GuardedChild: a forked process for work that may hang or crash, which can be killed without waiting for it.
 //
-// Both sides have one socket. The child has that and nothing else of its parent's: other descriptors are closed,
-// standard input and output lead nowhere, signal handlers are the default ones, no core is written. It has a process
-// group of its own, and dies with the thread that made it (PR_SET_PDEATHSIG). Make it before the process has threads,
-// or from the one that lives longest.
+// Both sides have one socket. The child keeps only that of its parent's descriptors; standard input and output are
+// /dev/null, signal handlers are the default ones, no core is written. It has a process group of its own, and dies with
+// the thread that made it (PR_SET_PDEATHSIG). Make it before the process has threads, or from the thread that lives
+// longest.
 //
 //   REMUDA_ASSIGN(GuardedChild child, GuardedChild::start([](int socket) { serve(socket); }));
 //   child.send("?");
@@ -22,7 +22,7 @@
 
 namespace remuda::process {
 
-/// One thread. In a process that was forked from its owner's it does nothing.
+/// One thread. In a process forked from its owner it does nothing.
 class GuardedChild {
  public:
   /// `work` runs in the child with its end of the socket; the child ends when it returns.
@@ -39,9 +39,9 @@ class GuardedChild {
     nothing,  ///< within the time given
     end,      ///< the child has ended, or sent more than kLongestText
   };
-  /// The child's next line, without its end, waiting at most so long.
+  /// The child's next line, without its newline; waits at most `seconds`.
   Received receive(double seconds, std::string& line);
-  /// All that the child sends until its end, waiting at most so long: `end` when it is complete.
+  /// All that the child sends until its end; waits at most `seconds`. Returns `end` when it is complete.
   Received receive_all(double seconds, std::string& text);
   /// False when the child has ended.
   bool send(std::string_view bytes);
@@ -49,10 +49,10 @@ class GuardedChild {
   /// Whether it still holds its end of the socket.
   bool is_there() const;
 
-  /// Kills the child and its process group, and waits for at most kMoment seconds: one that sits in a driver's call may
-  /// take long to die. False when it has not ended yet; to be called again. Leaves no zombie once it returned true.
+  /// Kills the child and its process group, and waits for at most kMoment seconds: one that is in a driver's call may
+  /// take long to die. False when it has not ended yet; then call it again. Leaves no zombie once it has returned true.
   bool end();
-  /// After end(): what became of a child that ended by itself: "crashed (signal 11, Segmentation fault)".
+  /// After end(): how a child ended that ended by itself: "crashed (signal 11, Segmentation fault)".
   const std::string& fate() const { return fate_; }
 
   static constexpr double kMoment = 0.25;
@@ -69,7 +69,7 @@ class GuardedChild {
   std::string received_, fate_;
 };
 
-/// The children of this process that are guarded: helpers of its own, which belong to no job.
+/// The guarded children of this process: its own helpers, which belong to no job.
 std::vector<int> guarded_children();
 
 }  // namespace remuda::process

@@ -153,7 +153,7 @@ TEST(GuardedChild, IsNotKilledByAProcessThatWasForkedWithIt) {
   EXPECT_EQ(line, "still here");
 }
 
-/// As the keeper of a job does, which collects all its children.
+/// As in the keeper of a job, which reaps all its children.
 TEST(GuardedChild, MayBeCollectedByItsProcess) {
   auto child = GuardedChild::start([](int) {});
   ASSERT_TRUE(child);

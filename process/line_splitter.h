@@ -7,15 +7,15 @@
 
 namespace remuda::process {
 
-/// A line longer than `limit` bytes is dropped as a whole, and said to have been. One thread at a time.
+/// A line longer than `limit` bytes is dropped as a whole, and reported as dropped. One thread at a time.
 class LineSplitter {
  public:
-  /// Takes each line without its newline; `dropped` is true, and the line its first bytes, when it was too long.
+  /// Receives each line without its newline. When it was too long, `dropped` is true, and `line` has its first bytes.
   using OnLine = std::function<void(std::string_view line, bool dropped)>;
 
   explicit LineSplitter(size_t limit) : limit_(limit) {}
   void feed(std::string_view bytes, const OnLine& on_line);
-  /// The stream has ended: what is left is a line too, if there is anything.
+  /// To be called when the stream has ended: bytes that are left are the last line.
   void finish(const OnLine& on_line);
 
  private:

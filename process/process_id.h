@@ -1,4 +1,5 @@
-// ProcessId: one process for ever: a pid alone is used again, after a reboot all are, and containers have their own.
+// ProcessId: identifies one process for ever. A pid alone does not: it is reused, after a reboot in any case, and
+// containers have pids of their own.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +28,12 @@ struct ProcessId {
 /// Nothing when no such process runs, or it is a zombie.
 std::optional<ProcessId> process_id(int pid);
 ProcessId own_process_id();
-/// Of this process's pid namespace. Of another one's nothing can be told by its number (see pool/lifeline.h).
+/// Whether it is in this process's pid namespace. For processes of another namespace the number says nothing (see
+/// pool/lifeline.h).
 bool is_visible(const ProcessId& process);
-/// Visible, and neither gone, nor a zombie, nor another process under the same number. Where /proc hides the processes
-/// of others (hidepid), a process of theirs counts as alive while its number is in use: better a device held too long
-/// than twice.
+/// Whether it is visible, and neither gone, nor a zombie, nor another process with the same number. Where /proc hides
+/// the processes of others (hidepid), a process of theirs counts as alive while its number is in use: better a device
+/// held too long than twice.
 bool is_alive(const ProcessId& process);
 
 }  // namespace remuda::process

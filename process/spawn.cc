@@ -45,8 +45,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-/// fork(), with the child born in that cgroup where the kernel can do that; then `inside` is true, otherwise the child
-/// has to join(). Nothing but system calls is allowed in the child.
+/// fork(), with the child started in that cgroup where the kernel supports it; then `inside` is true, otherwise the
+/// child has to join(). Only system calls are allowed in the child.
 struct Forked {
   pid_t pid = -1;  ///< as fork() gives it
   bool inside = false;
@@ -64,7 +64,7 @@ Forked fork_into(int cgroup) {
   return {::fork(), cgroup < 0};
 }
 
-/// Moves the calling process there; false, with errno, when it may not.
+/// Moves the calling process into the cgroup; false, with errno, when it may not.
 bool join(int cgroup) {
   const int file = ::openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
   const bool joined = file >= 0 && ::write(file, "0", 1) == 1;  // 0: the process that writes it
@@ -74,7 +74,7 @@ bool join(int cgroup) {
   return joined;
 }
 
-/// What the child needs, made before the fork: after it only async-signal-safe calls are allowed.
+/// The data that the child needs, prepared before the fork: after it only async-signal-safe calls are allowed.
 struct Plan {
   const ProcessSpec& spec;
   const AffinityPlan& affinity;

@@ -1,4 +1,4 @@
-// ProcessStat: what the kernel tells of a process in /proc/PID/stat; see proc(5).
+// ProcessStat: the fields of a process's /proc/PID/stat; see proc(5).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct ProcessStat {
   int64_t start_ticks = 0;  ///< clock ticks after boot
 };
 
-/// Nothing where there is no such process, or /proc does not show it. The process's own name, which may hold anything,
-/// cannot shift the fields.
+/// Nothing where there is no such process, or /proc does not show it. The process's name may contain any characters,
+/// and cannot shift the fields.
 std::optional<ProcessStat> process_stat(int pid);
 
 }  // namespace remuda::process

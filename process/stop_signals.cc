@@ -25,7 +25,7 @@ Result<StopSignals> StopSignals::hold_with_hang_up() {
   sigset_t stop = interrupt_and_end();
   struct sigaction action{};
   ::sigaction(SIGHUP, nullptr, &action);
-  // The kernel keeps a signal that is ignored if it is held back too.
+  // The kernel keeps an ignored signal pending if it is also blocked.
   if (action.sa_handler != SIG_IGN) ::sigaddset(&stop, SIGHUP);
   return hold(stop);
 }

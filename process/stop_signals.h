@@ -1,4 +1,4 @@
-// StopSignals: SIGINT, SIGTERM and where wanted SIGHUP as something to wait for, in place of sudden death.
+// StopSignals: makes SIGINT, SIGTERM and, where wanted, SIGHUP events to wait for, in place of the default action.
 #pragma once
 
 #include <optional>
@@ -9,21 +9,21 @@
 
 namespace remuda::process {
 
-/// While it lives, these signals are held back from the calling thread and can be read here. Afterwards they act as
-/// before. Programs with more threads make it before they start them.
+/// While it lives, these signals are blocked in the calling thread and can be read here. Afterwards they act as before.
+/// Programs with more threads make it before they start them.
 class StopSignals {
  public:
   /// SIGINT and SIGTERM.
   static Result<StopSignals> hold();
-  /// SIGHUP too, which comes when the terminal is closed; not where the process was told to ignore it (nohup).
+  /// SIGHUP too, which comes when the terminal is closed; not where the process was started to ignore it (nohup).
   static Result<StopSignals> hold_with_hang_up();
   StopSignals(StopSignals&& other) noexcept = default;
   StopSignals& operator=(StopSignals&&) = delete;
   ~StopSignals();
 
-  /// Readable, in the sense of poll, once a signal has come.
+  /// Readable, in the sense of poll, once a signal is pending.
   int fd() const { return fd_.get(); }
-  /// The next signal that has come; nothing if none has.
+  /// The next pending signal; nothing if there is none.
   std::optional<int> next();
 
  private:

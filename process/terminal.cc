@@ -16,7 +16,7 @@ Terminal Terminal::of_caller() {
   if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler == SIG_IGN) return terminal;
   terminal.terminal_.reset(::open("/dev/tty", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!terminal.terminal_) return terminal;
-  // What is typed is not for us: an epoll that asks for no event reports the end, and nothing else.
+  // Input is not read here: an epoll that requests no event reports only the hang-up.
   terminal.closing_.reset(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event nothing{};
   if (!terminal.closing_ ||

@@ -1,4 +1,5 @@
-// Terminal: the one that a process was started at: whether it is open, and who is in its foreground.
+// Terminal: the terminal on which a process was started: whether it is open, and which process group is in its
+// foreground.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,7 @@
 
 namespace remuda::process {
 
-/// Empty for a process that has none, and for one that does not hear of its end (nohup).
+/// Empty for a process that has none, and for one that ignores its end (nohup).
 class Terminal {
  public:
   static Terminal of_caller();
@@ -17,8 +18,8 @@ class Terminal {
   int closing() const { return closing_.get(); }
   bool is_closed() const;
 
-  /// Makes `group` its foreground, so that Ctrl-C reaches that group, where the foreground is a group that is gone or
-  /// that of one of `processes`.
+  /// Makes `group` its foreground process group, so that Ctrl-C reaches it, where the current one is gone or is that of
+  /// one of `processes`.
   void give_to(int group, const std::vector<ProcessId>& processes) const;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kTerminalPatience_ms = 30'000;
 
-/// How `work` ends at a terminal of its own, which is closed once it has said "r".
+/// How `work` ends on a terminal of its own, which is closed once it has written "r".
 int status_at_terminal(const std::function<int()>& work, bool hears_hangup = true) {
   int terminal = -1;
   const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);

@@ -1,8 +1,8 @@
 // The processes of this machine as a tree, and how to reach some of them: by descent, or by what they carry in their
 // environment, which children inherit.
 //
-// A daemon that serves several jobs is of none of them, though one of them has started it: it carries REMUDA_DAEMON.
-// Zombies do not count: they hold nothing. Nothing here blocks for longer than it is told.
+// A daemon that serves several jobs belongs to none of them, though one of them has started it: it carries
+// REMUDA_DAEMON. Zombies do not count: they hold nothing. Nothing here blocks for longer than its time limit.
 #pragma once
 
 #include <functional>
@@ -20,20 +20,21 @@ std::vector<int> all_processes();
 /// Children, theirs, and so on, without daemons, guarded children, those in `except` and what descends from these.
 std::vector<ProcessId> descendants(int root, const std::vector<int>& except = {});
 
-/// The entries "NAME=VALUE" that the process was started with; nothing where they cannot be seen: of other users'
-/// processes only root sees them.
+/// The entries "NAME=VALUE" that the process was started with; nothing where they cannot be read: only root can read
+/// those of other users' processes.
 std::optional<std::vector<std::string>> environ_of(int pid);
 
-/// The processes, this one excepted, whose environment has all of these entries.
+/// The processes, except this one, whose environment has all of these entries.
 std::vector<ProcessId> processes_with(const std::vector<std::string>& entries);
-/// The processes, this one excepted, whose entries of the environment `matches`.
+/// The processes, except this one, for whose entries of the environment `matches` is true.
 std::vector<ProcessId> processes_with(const std::function<bool(const std::vector<std::string>&)>& matches);
 
-/// Sends it to exactly that process, never to another one under the same number. False when it is gone or not ours.
+/// Sends a signal to exactly that process, never to another one with the same number. False when it is gone or belongs
+/// to another user.
 bool send_signal(const ProcessId& process, int number);
 
 /// Kills (SIGKILL) all that `find` gives, again and again, until it gives none; calls `between` after each round, which
-/// may reap. What is left after `patience_s`: processes that the kernel does not let go (state D) or that are not ours.
+/// may reap. Returns those left after `patience_s`: processes in an uninterruptible call (state D), or of other users.
 std::vector<ProcessId> kill_all(
     const std::function<std::vector<ProcessId>()>& find, double patience_s,
     const std::function<void()>& between = [] {});

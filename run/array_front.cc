@@ -25,7 +25,7 @@ using Kind = Message::Kind;
 struct Member {
   int index = 0;
   Worker front;
-  bool has_entered = false;  ///< the pool; so that the indices enter it, and start, in their order
+  bool has_entered = false;  ///< it has entered the pool; keeps the indices in order when they enter and start
 };
 
 struct Failure {
@@ -61,7 +61,7 @@ class ArrayFront {
     return first.value_or(Message{Kind::ended, 0, process::kOwnFailure, "its keeper was killed"});
   }
 
-  /// One after another, so that they start in their order, and what is wrong with all of them is reported once.
+  /// One after another, so that they start in order, and an error that all of them share is reported once.
   void start_due() {
     const auto has_entered = [&] { return members_.empty() || members_.back().has_entered; };
     while (!closed_ && !waiting_.empty() && has_entered() && members_.size() < static_cast<size_t>(most_)) {
@@ -72,7 +72,7 @@ class ArrayFront {
       } else {
         report_({Kind::note, id_, 0, member.error().message});
         if (members_.empty())
-          fail(index, process::kOwnFailure);  // otherwise it is tried again when one of them has ended
+          fail(index, process::kOwnFailure);  // otherwise it is tried again when another index has ended
         closed_ = members_.empty();
         return;
       }
@@ -107,7 +107,7 @@ class ArrayFront {
     spec.has_bar = false;
     if (!spec.job.log.empty()) spec.job.log += fmt::format(".{}", index);
     if (is_known_) spec.wait = true;
-    if (has_started_) spec.job.after.clear();  // they have ended well, and may be forgotten by now
+    if (has_started_) spec.job.after.clear();  // they have ended well, and may be out of the pool's records by now
     return spec;
   }
 
@@ -123,7 +123,7 @@ class ArrayFront {
   void take(const SignalNews& news) {
     const bool is_for_jobs = news.number == SIGUSR1 || news.number == SIGUSR2;
     if (!is_for_jobs && !(spec_.requeue && news.number == SIGTERM)) stop(news.number);
-    if (news.from_terminal) return;  // they have had it
+    if (news.from_terminal) return;  // the indices have received it, too
     for (const Member& member : members_) ::kill(member.front.pid, news.number);
   }
 
@@ -132,7 +132,7 @@ class ArrayFront {
     if (stop_signal_ == 0) stop_signal_ = signal;
   }
 
-  /// It ends by itself when somebody has cancelled the array; the jobs in the pool are cancelled then, too.
+  /// It ends by itself when a user has cancelled the array; the jobs in the pool are cancelled then, too.
   void listen_to_keeper() {
     if (!keeper_.channel) return;
     const Received<Message> received = receive_message(keeper_.channel.get());
@@ -164,7 +164,7 @@ class ArrayFront {
   void end(const Member& member, const Message& message) {
     ::waitpid(member.front.pid, nullptr, 0);
     is_known_ = true;
-    if (message.job == 0) closed_ = true;  // it never was in the pool, and others would not be either
+    if (message.job == 0) closed_ = true;  // it did not enter the pool, and the other indices would not either
     if (message.status != 0) {
       fail(member.index, message.status);
       if (!message.text.empty()) report_({Kind::note, id_, 0, fmt::format("index {}: {}", member.index, message.text)});
@@ -212,7 +212,7 @@ class ArrayFront {
   std::vector<Member> members_;
   std::vector<Failure> failures_;
   size_t done_ = 0;
-  Worker keeper_;  ///< its channel is empty once it has nothing more to say
+  Worker keeper_;  ///< its channel is empty once it has no more messages
   int64_t id_ = 0;
   int most_ = 1, stop_signal_ = 0;
   bool is_known_ = false;     ///< that the first could enter the pool

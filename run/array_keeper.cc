@@ -63,7 +63,7 @@ class ArrayKeeper {
     return caretaker_.change(enter, job.after);
   }
 
-  /// As many as can run on the machine, and one to follow.
+  /// As many as can run on the machine at once, and one more that is ready to follow.
   int most_at_once() const {
     constexpr double kMost = 64;
     const double devices = static_cast<double>(caretaker_.inventory().devices.size());
@@ -84,7 +84,7 @@ class ArrayKeeper {
     }
   }
 
-  /// An array that is not open any more was cancelled, or one that it had to wait for failed.
+  /// An array that has ended in the pool was cancelled, or a job that it had to wait for failed.
   Result<void> look() {
     REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
     const pool::Job* array = state.find(id_);
@@ -115,7 +115,7 @@ class ArrayKeeper {
 }  // namespace
 
 void keep_array(const RunSpec& spec, const Look& look, Fd front) {
-  ::setpgid(0, 0);  // what a terminal sends reaches the front alone
+  ::setpgid(0, 0);  // signals from a terminal reach only the front
   const int channel = front.get();
   const auto refuse = [&](int64_t id, const Error& error) {
     const bool is_known = error.kind == ErrorKind::usage || error.kind == ErrorKind::never;

@@ -7,10 +7,10 @@
 
 namespace remuda::run {
 
-/// Runs in the keeper's process, to its end. Tells the front Kind::started with the array's number, and as status how
-/// many indices may wait or run at once; Kind::ended once somebody has cancelled it, or where it cannot be. Hears
-/// Kind::progress (text for `remuda why`) and Kind::ended (how the array ended); when the front is gone, the array has
-/// ended.
+/// Runs in the keeper's process, to its end. Sends the front Kind::started with the array's number, and as status how
+/// many indices may wait or run at once; Kind::ended once a user has cancelled the array, or where it cannot enter the
+/// pool. Receives Kind::progress (text for `remuda why`) and Kind::ended (how the array ended); when the front is gone,
+/// the array has ended.
 void keep_array(const RunSpec& spec, const Look& look, Fd front);
 
 }  // namespace remuda::run

@@ -21,10 +21,10 @@ namespace remuda::run {
 namespace {
 
 constexpr double kOrphanPatience_s = 2;
-constexpr double kOld_s = 2;  // a reading of the machine after which it is read again before devices are granted
+constexpr double kOld_s = 2;  // age of a reading of the machine from which it is read again before devices are granted
 
 /// The lock of the pool's folder, which processes get in the order in which they came: SQLite lets many writers race
-/// for each turn, and the unlucky ones starve. After 60 seconds it is given up, and this process races as well: then
+/// for each turn, and the unlucky ones starve. After 60 seconds this process stops waiting and races as well: then
 /// nothing is returned. A thread waits in place of the caller, as flock() has no time limit.
 Fd wait_in_line(const std::string& folder) {
   constexpr auto kPatience = std::chrono::seconds(60);
@@ -35,7 +35,7 @@ Fd wait_in_line(const std::string& folder) {
   std::thread([fd = std::move(fd), locked = std::move(locked)]() mutable {
     while (::flock(fd.get(), LOCK_EX) != 0 && errno == EINTR) {
     }
-    locked.set_value(std::move(fd));  // where nobody waits for it any more, this closes it
+    locked.set_value(std::move(fd));  // where the caller has stopped waiting, this closes it
   }).detach();
   return lock.wait_for(kPatience) == std::future_status::ready ? lock.get() : Fd();
 }
@@ -94,7 +94,7 @@ std::optional<int64_t> Caretaker::confining_job(const pool::PoolState& state) {
   return std::nullopt;
 }
 
-/// The keepers of what was started.
+/// Starts the jobs whose turn it is, and returns their keepers.
 std::vector<process::ProcessId> Caretaker::start_jobs(pool::PoolState& state) const {
   std::vector<process::ProcessId> keepers;
   if (confining_job(state)) return keepers;

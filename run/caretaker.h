@@ -1,5 +1,5 @@
-// Caretaker: a pool and its machine, looked at together. Every look at a pool begins here, so that what died is tidied
-// up by whoever comes by.
+// Caretaker: a pool together with the state of its machine. Every access to a pool goes through it, so that jobs whose
+// keepers died are cleaned up by the next process that uses the pool.
 #pragma once
 
 #include <functional>
@@ -15,18 +15,18 @@ namespace remuda::run {
 /// Reads the machine.
 using Look = std::function<Result<Inventory>()>;
 
-/// One thread; as with Pool, none may be open when a process forks others that open one.
+/// One thread. As with Pool, none may be open when a process forks children that open one.
 class Caretaker {
  public:
-  /// `look` reads the machine; it is called once here, by look_again(), and before each decision that the last reading
-  /// is too old for. `live`: the machine is this one, so that jobs of its other pools count.
+  /// `look` reads the machine; it is called once here, by look_again(), and before each decision for which the last
+  /// reading is too old. `live`: the machine is this one, so that jobs of its other pools count.
   static Result<Caretaker> open(const std::string& folder, Look look, bool live);
 
-  /// Reads the machine: what the devices' processes and other pools' jobs hold now is seen only so.
+  /// Reads the machine. Only this shows which devices other processes and jobs of other pools use now.
   Result<void> look_again();
   /// The same, unless it was read less than 2 seconds ago.
   Result<void> look_if_old();
-  /// As it was read last. References into it end with the next reading.
+  /// The last reading. References into it are invalid after the next one.
   const Inventory& inventory() const { return inventory_; }
   pool::Pool& pool() { return pool_; }
   const std::string& folder() const { return folder_; }
@@ -35,18 +35,19 @@ class Caretaker {
   /// device has a lease, its processes are taken to be the lease's.
   std::vector<place::Held> held_without_lease(const pool::PoolState& state) const;
 
-  /// The job that this process is a part of, if that one's device filter holds for it too. It sees the machine in part
-  /// only, and change() starts no jobs then: somebody else will, who sees the whole.
+  /// The job that this process is a part of, if that job's device filter applies to this process too. This process then
+  /// sees only a part of the machine, and change() starts no jobs: a process that sees the whole machine starts them.
   static std::optional<int64_t> confining_job(const pool::PoolState& state);
 
-  /// Ends the jobs whose keepers are gone, kills the processes they left, and starts whose turn it is then. Changes
-  /// nothing where every keeper lives. Stops this user's sharing daemons that serve nobody any more. The state
-  /// afterwards.
+  /// Ends the jobs whose keepers are gone, kills the processes they left, and starts the jobs whose turn it is then.
+  /// Leaves the jobs as they are where every keeper lives. Stops this user's sharing daemons that no job uses any more.
+  /// Returns the state afterwards.
   Result<pool::PoolState> tidy();
 
-  /// `transition`, and then starts whose turn it is, in one change, which `accept` may refuse when it sees what came of
-  /// it. The keepers of started jobs are woken by SIGCHLD, those of other users by the pool's bell. Reads the machine
-  /// before where the last reading is old; where it cannot be read, `transition` happens and nothing is started.
+  /// Applies `transition` and then starts the jobs whose turn it is, in one change, which `accept` may refuse when it
+  /// sees the result. The keepers of started jobs are woken by SIGCHLD, those of other users by the pool's bell. Reads
+  /// the machine first where the last reading is old; where it cannot be read, `transition` is applied and nothing is
+  /// started.
   Result<void> change(
       const std::function<Result<void>(pool::PoolState&)>& transition, const std::vector<int64_t>& with = {},
       const std::function<Result<void>(const pool::PoolState&)>& accept = [](const pool::PoolState&) {

@@ -35,8 +35,8 @@ bool Crew::collect() {
   }
 }
 
-/// A list of processes is not taken in one instant: one that ends while it is taken may have handed down a child that
-/// is not on it. But then there is somebody to collect, and the list is taken anew.
+/// A list of processes is not read in one instant: one that ends meanwhile may leave a child that is not on the list.
+/// But then there is an ended process to collect, and the list is read again.
 void Crew::reap() {
   all_gone_ = false;
   collect();

@@ -1,4 +1,4 @@
-// Crew: the processes of a running job: its members, which were started for it, and all that descends from them.
+// Crew: the processes of a running job: its members, which were started for it, and all their descendants.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace remuda::run {
 
-/// Belongs to a process that is a subreaper and has no children but the crew's, and daemons (run/orphans.h): then no
-/// other child left means that no process of the job is left. One thread.
+/// Belongs to a process that is a subreaper and has no children except the crew's processes and daemons
+/// (run/orphans.h). So when no child except daemons is left, no process of the job is left. One thread.
 class Crew {
  public:
   /// Starts one more member.
   tl::expected<void, process::StartFailure> add(const process::ProcessSpec& process);
 
-  /// Collects those that have ended. To be called after each SIGCHLD.
+  /// Reaps the processes that have ended. To be called after each SIGCHLD.
   void reap();
   /// No process of the job is left; known after reap().
   bool all_gone() const { return all_gone_; }
@@ -28,19 +28,20 @@ class Crew {
     int pid = 0;
     process::ExitState state;
   };
-  /// The members that have ended, in order of time; from here on they count as none.
+  /// The members that have ended, in order of time; from this call on they no longer count as running.
   std::vector<End> take_ended();
 
   size_t running() const { return processes_.size() - ended_.size(); }
-  /// How the job ended, as far as its members have: the first that ended badly says it, else the last one.
+  /// How the job ended, as far as its members have ended: as the first member that failed, else as the last one.
   std::optional<process::ExitState> result() const;
 
-  /// Sends it to the members, whatever process group they have made for themselves, and to all that is in the group
-  /// they were started in, as a terminal would.
+  /// Sends the signal to the members, whatever process group they have made for themselves, and to all processes in the
+  /// group they were started in, as a terminal would.
   void signal(int number) const;
-  /// Sends it to every process of the job, those in groups of their own too.
+  /// Sends the signal to every process of the job, also to those in groups of their own.
   void signal_all(int number) const;
-  /// SIGKILL for all descendants; who is left after `patience_s`, which only the kernel can help.
+  /// Sends SIGKILL to all descendants. Returns those left after `patience_s`: processes that the kernel has not ended
+  /// yet.
   std::vector<process::ProcessId> kill(double patience_s);
 
  private:

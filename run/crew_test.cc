@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kCrewPatience_s = 30;
 
-/// Notes each signal that it hears in the file FILE, and ends at SIGWINCH. Of two that have come a shell takes the
-/// lower number first, and SIGWINCH has a higher one than SIGTERM.
+/// Writes each signal that it receives into the file FILE, and ends at SIGWINCH. Of two pending signals a shell handles
+/// the one with the lower number first, and SIGWINCH has a higher number than SIGTERM.
 std::string listener(const std::string& file) {
   return "trap 'echo term >>" + file + "' TERM; trap 'echo winch >>" + file + "; exit' WINCH; echo ready >>" + file +
          "; while :; do sleep 0.05; done";
@@ -51,7 +51,7 @@ TEST_F(CrewTest, AMemberHearsASignalInAGroupOfItsOwn) {
                                               .group = ::getpgrp()};
               if (!crew.add(spec) || !comes("member", "ready\n")) return "it does not start";
               crew.signal(SIGTERM);
-              return comes("member", "ready\nterm\n") ? "" : "it does not hear";
+              return comes("member", "ready\nterm\n") ? "" : "it does not receive the signal";
             }),
             "");
 }
@@ -63,7 +63,7 @@ TEST_F(CrewTest, OthersInAGroupOfTheirOwnHearOnlyWhatIsForAll) {
               if (!crew.add({.argv = {"/bin/sh", "-c", script}})) return "it does not start";
               if (!comes("member", "ready\n") || !comes("other", "ready\n")) return "it does not run";
               crew.signal(SIGTERM);
-              if (!comes("member", "ready\nterm\n")) return "the member does not hear";
+              if (!comes("member", "ready\nterm\n")) return "the member does not receive the signal";
               crew.signal_all(SIGWINCH);
               return comes("member", "ready\nterm\nwinch\n") && comes("other", "ready\nwinch\n") ? "" : "others";
             }),

@@ -17,12 +17,12 @@ constexpr double kKillPatience_s = 10;
 std::vector<int> own_children() {
   std::vector<int> children;
   siginfo_t info;
-  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return children;  // none, as nearly always
+  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return children;  // no children, the usual case
   for (const process::ProcessId& process : process::descendants(::getpid())) children.push_back(process.pid);
   return children;
 }
 
-/// The keeper is gone before its time: what it kept has fallen to this process.
+/// The keeper was killed: this process, a subreaper, has inherited the job's processes.
 int end_without_keeper(const RunSpec& spec, const Look& look, const std::vector<int>& before, const Report& report) {
   process::kill_all([&] { return process::descendants(::getpid(), before); }, kKillPatience_s);
   auto caretaker = Caretaker::open(spec.pool, look, spec.live);

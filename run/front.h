@@ -1,4 +1,4 @@
-// The front: `remuda run` as its caller sees it. It starts a keeper, hands on signals, and ends as the job does.
+// The front: `remuda run` as its caller sees it. It starts a keeper, forwards signals, and ends as the job does.
 #pragma once
 
 #include "run/caretaker.h"
@@ -7,10 +7,10 @@
 
 namespace remuda::run {
 
-/// Runs a job from its submission to its end and returns the exit code: the job's own, 128 and the signal's number
-/// where one ended it, or kNever, kNotNow (place/place.h), kOwnFailure, kCannotExecute, kNotFound (process/spawn.h).
-/// `report` takes what happens, last Kind::ended. The caller has no pool open, one thread, and makes no other children
-/// until this returns; those it has already are left alone.
+/// Runs a job from its submission to its end and returns the exit code: the job's own, 128 plus the signal's number
+/// where a signal ended it, or kNever, kNotNow (place/place.h), kOwnFailure, kCannotExecute, kNotFound
+/// (process/spawn.h). `report` receives every message, last Kind::ended. The caller has no pool open, one thread, and
+/// makes no other children until this returns; those it has already are left alone.
 Result<int> run_front(const RunSpec& spec, const Look& look, const Report& report);
 
 }  // namespace remuda::run

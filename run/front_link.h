@@ -1,4 +1,5 @@
-// FrontLink: the keeper's ears: what its front tells it, and the signals it gets itself.
+// FrontLink: the keeper's input: the signals that its front forwards, and those it receives itself; and its messages to
+// the front.
 #pragma once
 
 #include <signal.h>
@@ -8,22 +9,22 @@
 
 namespace remuda::run {
 
-/// One thread, that of the process which holds these signals back: SIGCHLD and all that ask a program to end.
+/// One thread, that of the process which blocks these signals: SIGCHLD and all that ask a program to end.
 class FrontLink {
  public:
-  /// Holds the signals back from here on.
+  /// Blocks the signals from here on.
   static Result<FrontLink> open(Fd front);
 
   void tell(Message::Kind kind, int64_t job, const std::string& text, int status = 0);
-  /// The front has read all that it was told: it can hear of what is not worth keeping.
+  /// Whether the front has read all messages so far; progress, which may be dropped, is sent only then.
   bool is_heard() const;
-  /// What came since, each once. SIGCHLD is not news, but its coming ends a wait for readable().
+  /// The signals received since the last call, each once. SIGCHLD is not among them, but it ends a wait for readable().
   std::vector<SignalNews> news();
   /// The front has died; known after news().
   bool gone() const { return !front_; }
-  /// To wait for.
+  /// The descriptors to wait for.
   std::vector<int> readable() const;
-  /// Waits until something came; false when nothing did for so long.
+  /// Waits until a signal or message arrives; false when none did within `seconds`.
   bool rest(double seconds) const;
 
  private:
@@ -31,7 +32,7 @@ class FrontLink {
   Fd front_, signals_;
 };
 
-/// SIGINT, SIGTERM and their like, and SIGUSR1 and 2: what a front hands on.
+/// SIGINT, SIGTERM and the other signals that ask a program to end, and SIGUSR1 and 2: those that a front forwards.
 sigset_t relayed_signals();
 
 }  // namespace remuda::run

@@ -44,7 +44,7 @@ class HoldKeeper {
     const std::string why = handed_over ? stay() : handed_over.error().message;
     sharing_.end();
     REMUDA_TRY(give_back(why));
-    sharing_.end();  // of two that ended at once, each may have left a daemon to the other
+    sharing_.end();  // of two jobs that end at once, each may have left a daemon for the other to stop
     return handed_over;
   }
 
@@ -64,7 +64,7 @@ class HoldKeeper {
     return {};
   }
 
-  /// A shell that reads our stdout waits for its end.
+  /// A shell that reads our stdout waits until it is closed.
   static Result<void> leave_streams() {
     const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -72,7 +72,7 @@ class HoldKeeper {
     return {};
   }
 
-  /// Until the devices are to be given back; why.
+  /// Waits until the devices are to be given back; returns why.
   std::string stay() {
     constexpr double kLongest_s = 3600, kBlind_s = 1;
     for (;;) {
@@ -86,7 +86,7 @@ class HoldKeeper {
     }
   }
 
-  /// The devices first; then the machine is looked at anew, as somebody may use them still, and others start.
+  /// Frees the devices first; then reads the machine again, as a process may still use them, and starts other jobs.
   Result<void> give_back(const std::string& why) {
     REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
       end(state, id_, {.why = why}, {}, wall_s());
@@ -113,7 +113,7 @@ Result<void> keep_within(const RunSpec& spec, const Look& look, const process::P
 
 void keep(const RunSpec& spec, const Look& look, const process::ProcessId& shell, const ToWords& words, Fd front) {
   ::setsid();
-  close_all_but(front.get());  // a lock of the shell's, or a pipe that somebody reads to its end
+  close_all_but(front.get());  // a lock of the shell's, or a pipe that another process reads to its end
   (void)!::chdir("/");
   auto link = FrontLink::open(std::move(front));
   if (!link) return;

@@ -13,7 +13,7 @@
 namespace remuda::run {
 namespace {
 
-/// As `place` sees these devices together; nothing where it does not.
+/// The placement that `place` gives for exactly these devices; nothing where it gives none.
 std::optional<place::Placement> placement_of(const Inventory& inventory, const std::vector<std::string>& devices) {
   const place::Request request{
       .count = static_cast<int>(devices.size()), .any_model = true, .devices = devices, .cpu = true};

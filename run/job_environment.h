@@ -12,8 +12,8 @@ namespace remuda::run {
 /// The devices that the job holds, in inventory order.
 std::vector<std::string> devices_of(const pool::PoolState& state, int64_t job, const Inventory& inventory);
 
-/// A sentence that names a device which the job was granted and the machine does not have, such as one that has failed
-/// since; empty where all are there.
+/// A sentence that names a device that was granted to the job but is missing from the machine, such as one that has
+/// failed since; empty where all are present.
 std::string missing_device(const pool::PoolState& state, int64_t job, const Inventory& inventory);
 
 /// For a job that runs as one process: its devices, REMUDA_JOB, REMUDA_POOL, REMUDA_POOL_ID, REMUDA_DEVICES (their ids)
@@ -24,7 +24,7 @@ confine::Visibility job_environment(const Inventory& inventory, const std::strin
 /// For people: "gpu:0", "gpu:2"; and "gpu:0, gpu:2".
 std::vector<std::string> labels_of(const Inventory& inventory, const std::vector<std::string>& devices);
 std::string labels_text(const Inventory& inventory, const std::vector<std::string>& devices);
-/// And with the slowest link of their best ring: "gpu:0, gpu:2 (NV2, 50 GB/s)".
+/// The same with the slowest link of their best ring: "gpu:0, gpu:2 (NV2, 50 GB/s)".
 std::string joined_devices_text(const Inventory& inventory, const std::vector<std::string>& devices);
 
 struct Ranks {
@@ -33,8 +33,8 @@ struct Ranks {
   int max_restarts = 0;  ///< at most
   int threads = 0;       ///< of each rank; 0: as the user has set it
 };
-/// The same for rank `rank` of as many as there are devices: it sees its own one, and finds the variables that torchrun
-/// sets.
+/// The environment of rank `rank`, one rank for each device: it sees only its own device, and has the variables that
+/// torchrun sets.
 confine::Visibility rank_environment(const Inventory& inventory, const std::string& pool, int64_t job,
                                      const std::vector<std::string>& devices, int rank, const Ranks& ranks);
 

@@ -111,7 +111,7 @@ class Copier {
     return true;
   }
 
-  /// Nobody writes any more: what is in the pipes is little, and read whole.
+  /// No writer is left: the rest in the pipes is small, and is read to its end.
   void stop() {
     stopping_ = true;
     for (Source& source : sources_) {
@@ -233,7 +233,7 @@ bool JobOutput::finish(double seconds, const std::vector<int>& wakers) {
   return true;
 }
 
-/// A thread that is blocked in a write, which poll() had called possible, goes with the process.
+/// A thread that is blocked in a write, though poll() reported the descriptor as writable, ends with the process.
 void JobOutput::give_up() {
   constexpr double kMoment_s = 0.1;
   if (!copier_.joinable()) return;

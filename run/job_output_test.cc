@@ -1,4 +1,4 @@
-// What goes where is seen in a child, whose stdout and stderr are files.
+// The tests run in a child whose stdout and stderr are files, so that they can see what goes where.
 #include "run/job_output.h"
 
 #include <array>
@@ -47,7 +47,7 @@ TEST_F(JobOutputTest, MixesWholeLines) {
   run([](JobOutput& output) {
     put(output.out(0), "one ");
     put(output.out(1), "two\n");
-    ::usleep(50'000);  // the outcome is the same without
+    ::usleep(50'000);  // the result is the same without it
     put(output.out(0), "line\n");
   });
   const std::string out = folder_.read("out");
@@ -95,7 +95,7 @@ struct OutputReader {
 };
 
 TEST_F(JobOutputTest, LogsAllAndEndsWhereNobodyReads) {
-  const std::string much(200'000, 'x');  // more than fits into a pipe, in bytes that are not read
+  const std::string much(200'000, 'x');  // more than fits into a pipe that is not read
   const OutputReader pipe;
   const auto write = [&](JobOutput& output) {
     const pid_t writer = ::fork();

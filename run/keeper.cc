@@ -27,7 +27,7 @@ namespace {
 
 using Kind = Message::Kind;
 
-/// As many threads in all ranks together as there are CPUs for them.
+/// So that all ranks together have as many threads as there are CPUs for them.
 int threads_of_each(size_t ranks) { return std::max(1, static_cast<int>(process::allowed_cores().size() / ranks)); }
 
 std::string cannot_isolate(const confine::Confined& how) {
@@ -67,7 +67,7 @@ class Keeper {
   }
 
  private:
-  /// Frees the devices before anybody starts on them, as finish() does: who starts is decided by their current state.
+  /// Frees the devices before other jobs are started, as finish() does: the scheduler decides by their current state.
   Result<void> queue_again(const Outcome& outcome) {
     link_.tell(Kind::note, id_, fmt::format("{}; queued again", outcome.why));
     PoolRetry retry(caretaker_.pool(), link_);
@@ -78,7 +78,7 @@ class Keeper {
       });
       if (requeued) break;
       if (link_.gone() || !retry.rest(id_, requeued.error())) return requeued;
-      (void)link_.news();  // whether the front is there; the job's own end, if anybody asks for it, is in the pool
+      (void)link_.news();  // to learn whether the front is still there; a request to end the job itself is in the pool
     }
     sharing_.end();
     return start_others();
@@ -119,7 +119,7 @@ class Keeper {
     }
   }
 
-  /// What came since says that it is to end, or to be queued again.
+  /// Whether a signal or a change of the pool since then asks the job to end, or to be queued again.
   bool is_called_off(Outcome& outcome) {
     bool is_told = link_.gone();
     const auto news = link_.news();
@@ -127,7 +127,7 @@ class Keeper {
     const pool::Job* job = state ? state->find(id_) : nullptr;
     if (!job || job->cancelled) return true;
     for (const SignalNews& one : news) {
-      if (one.number == SIGUSR1 || one.number == SIGUSR2) continue;  // there is no process to hear it
+      if (one.number == SIGUSR1 || one.number == SIGUSR2) continue;  // there is no process to send it to
       is_told = true;
       if (one.number == SIGTERM) queue_again_as(outcome, "was told to stop");
     }
@@ -158,7 +158,7 @@ class Keeper {
     return {id_, devices_text_, inherited_.group, limit_at_s_, restart, output_ ? &*output_ : nullptr};
   }
 
-  /// What is copied goes on from run to run.
+  /// An output that copies stays open from run to run.
   Result<void> open_output(size_t lanes) {
     if (output_ && output_->copies()) return {};
     output_.reset();
@@ -167,7 +167,7 @@ class Keeper {
     return {};
   }
 
-  /// What is in force is recorded before a process of the job can look (Caretaker::confining_job()).
+  /// The confinement in force is recorded before a process of the job can ask for it (Caretaker::confining_job()).
   Result<confine::Confinement> confine() {
     REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
     const Inventory& inventory = caretaker_.inventory();
@@ -219,7 +219,7 @@ class Keeper {
     return Watch(spec_, watched(false), caretaker_.pool(), link_, confinement).run(tasks);
   }
 
-  /// Says which they are, too.
+  /// The job's devices; also reports them to the front.
   Result<std::vector<std::string>> held_devices() {
     if (const auto looked = caretaker_.look_if_old(); !looked) link_.tell(Kind::note, id_, looked.error().message);
     REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
@@ -273,9 +273,9 @@ class Keeper {
     return process;
   }
 
-  /// Records the end and frees the devices before anybody hears of it, and before all who wait in line for a change.
-  /// Where the machine is this one, it is looked at anew before others start: the job's processes have just left its
-  /// devices.
+  /// Records the end and frees the devices before the front is notified, and ahead of all processes that wait in line
+  /// for a change. Where the machine is this one, it is read again before other jobs start: the job's processes have
+  /// just left its devices.
   Result<void> finish(const Outcome& outcome) {
     const pool::Ending ending{outcome.state.status, outcome.state.signal,
                               outcome.why.empty() ? to_string(outcome.state) : outcome.why};
@@ -284,7 +284,7 @@ class Keeper {
       return {};
     });
     if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);
-    sharing_.end();  // of two that ended at once, each may have left a daemon to the other
+    sharing_.end();  // of two jobs that end at once, each may have left a daemon for the other to stop
     sweep_own_logs();
     const bool is_read = !output_ || output_->finish(kMoment_s);
     Result<void> started;
@@ -302,7 +302,7 @@ class Keeper {
     if (const auto state = caretaker_.pool().read()) pool::sweep_logs(spec_.pool, *state);
   }
 
-  /// The job is over and its devices are free; what it wrote last has not been read.
+  /// The job is over and its devices are free; its last output has not been read yet.
   void await_readers() {
     constexpr double kNoteAfter_s = 2;
     double patience_s = kNoteAfter_s;
@@ -327,23 +327,23 @@ class Keeper {
   Caretaker caretaker_;
   FrontLink& link_;
   Turn turn_;
-  TaskQueue queue_;  ///< goes on where it was when the job is queued again
+  TaskQueue queue_;  ///< continues where it was when the job is queued again
   share::JobSharing sharing_;
-  std::vector<int> claims_;  ///< on the devices, which its processes hold too
+  std::vector<int> claims_;  ///< on the devices; the job's processes inherit them
   std::optional<JobOutput> output_;
   std::string devices_text_;      ///< for people
   double limit_at_s_ = kNever_s;  ///< of this turn, restarts included; on the steady clock
   int64_t id_ = 0;
 };
 
-/// What can be told before the job waits for its turn.
+/// Finds what would make the job fail before it waits for its turn.
 Result<void> check_isolation(const RunSpec& spec) {
   if (!spec.isolate) return {};
   const confine::Confined possible = confine::try_confinement();
   return possible.devices ? Result<void>{} : failed(cannot_isolate(possible));
 }
 
-/// A job that is kept from devices cannot give them to others.
+/// A job that has no access to a device cannot pass it on to another job.
 Result<void> check_view(Caretaker& caretaker) {
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   const auto job = Caretaker::confining_job(state);

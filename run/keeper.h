@@ -1,10 +1,10 @@
 // The keeper: the process of `remuda run` that waits for the job's turn, starts it, and ends with it.
 //
-// It is a child of the front (run/front.h), in a process group of its own, so that what a terminal sends reaches
-// front and job alone. It holds the job's place in the pool: while it lives, nobody else ends the job.
-//   it is killed:     the kernel kills the job's first processes; the front, a subreaper, kills the rest and tidies up
+// It is a child of the front (run/front.h), in a process group of its own, so that signals from a terminal reach only
+// the front and the job. It owns the job in the pool: while it lives, no other process ends the job.
+//   it is killed:     the kernel kills the job's first processes; the front, a subreaper, kills the rest and cleans up
 //   front is killed:  it kills the job and records the end
-//   both are killed:  whoever looks at the pool next does that (run/caretaker.h)
+//   both are killed:  the next process that uses the pool does that (run/caretaker.h)
 #pragma once
 
 #include "run/caretaker.h"
@@ -13,14 +13,14 @@
 
 namespace remuda::run {
 
-/// What the keeper has from its front.
+/// What the keeper inherits from its front.
 struct Inherited {
   int group = 0;      ///< the front's process group
-  sigset_t mask{};    ///< signals that were held back before the front held back its own
+  sigset_t mask{};    ///< signals that were blocked before the front blocked its own
   int lifeline = -1;  ///< the keeper's own, for the job's processes
 };
 
-/// Runs in the keeper's process, to its end. Tells the front everything, last Message::Kind::ended.
+/// Runs in the keeper's process, to its end. Sends the front a message for each event, last Message::Kind::ended.
 void keep(const RunSpec& spec, const Look& look, Fd front, const Inherited& inherited);
 
 }  // namespace remuda::run

@@ -17,7 +17,7 @@ bool send_bytes(int fd, const void* bytes, size_t size) {
   return ::send(fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(size);
 }
 
-/// The size of what came; 0: the other side is gone; -1: nothing yet.
+/// The size of the datagram received; 0: the other side is gone; -1: none yet.
 ssize_t receive_bytes(int fd, void* bytes, size_t size) {
   const ssize_t got = ::recv(fd, bytes, size, MSG_DONTWAIT);
   if (got >= 0) return got;

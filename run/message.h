@@ -1,4 +1,4 @@
-// Message: what the two processes of `remuda run` tell each other, one datagram each.
+// Message: what the two processes of `remuda run` send each other, one datagram each.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct Message {
     started,   ///< text: the devices, for people
     progress,  ///< text: how far it has come; status: in percent
     note,      ///< text: something the user should know
-    ended,     ///< the last one; status: for exit(); text: a sentence, empty when there is nothing to say
+    ended,     ///< the last one; status: for exit(); text: a sentence, empty when there is nothing to add
   };
   Kind kind = Kind::note;
   int64_t job = 0;  ///< 0: none yet
@@ -36,10 +36,10 @@ struct remuda::Words<remuda::run::Message::Kind> {
 
 namespace remuda::run {
 
-/// From the front to the keeper: a signal came.
+/// From the front to the keeper: a signal was received.
 struct SignalNews {
   int number = 0;
-  bool from_terminal = false;  ///< then the job, of the same process group, has had it too
+  bool from_terminal = false;  ///< then the job, in the same process group, has received it too
 };
 
 struct Channel {
@@ -55,7 +55,7 @@ void close_all_but(int kept);
 bool send(int fd, const Message& message);
 bool send(int fd, const SignalNews& news);
 
-/// What came; nothing when there is nothing now (`gone` false) or ever again (`gone` true).
+/// The next message; nothing when there is none now (`gone` false) or ever again (`gone` true).
 template <typename T>
 struct Received {
   std::optional<T> value;

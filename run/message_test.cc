@@ -26,7 +26,7 @@ TEST(Message, NothingNowIsNotNothingEver) {
   EXPECT_FALSE(receive_message(ends.front.get()).gone);
   send(ends.keeper.get(), Message{});
   ends.keeper.reset();
-  EXPECT_TRUE(receive_message(ends.front.get()).value) << "what was said before the end is heard";
+  EXPECT_TRUE(receive_message(ends.front.get()).value) << "messages sent before the end are received";
   EXPECT_TRUE(receive_message(ends.front.get()).gone);
   EXPECT_FALSE(send(ends.front.get(), SignalNews{SIGTERM, false}));
 }

@@ -11,14 +11,14 @@
 namespace remuda::run {
 namespace {
 
-/// By what the processes of a job are known.
+/// The entries of the environment that identify the processes of a job.
 struct JobMark {
   JobMark(const std::string& pool, int64_t job)
       : number(fmt::format("{}={}", env::job.name, job)),
         path(fmt::format("{}={}", env::job_pool.name, pool)),
         identity(fmt::format("{}={}", env::job_pool_id.name, confine::pool_identity(pool))) {}
 
-  /// What a remuda that did not write the identity has started is known by the pool's path.
+  /// A process started by an older remuda, which did not set the identity, is recognised by the pool's path.
   bool is_on(const std::vector<std::string>& environment) const {
     const auto has = [&](const std::string& entry) {
       return std::ranges::find(environment, entry) != environment.end();
@@ -37,7 +37,7 @@ bool belongs_to(int pid, int uid) {
   return ::stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0 && static_cast<int>(info.st_uid) == uid;
 }
 
-/// A hidden process may be one of the job's: its user's, and not older than the job.
+/// A process whose environment is hidden may be one of the job's if it is its user's, and not older than the job.
 bool may_be_of(const pool::Job& job, int pid, const JobMark& mark) {
   if (const auto carried = process::environ_of(pid)) return mark.is_on(*carried);
   if (job.uid == static_cast<int>(::getuid()) || !belongs_to(pid, job.uid)) return false;

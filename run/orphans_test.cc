@@ -36,7 +36,7 @@ TEST(Orphans, AreNotThoseOfAnotherPoolUnderTheSamePath) {
   };
   const process::ChildProcess earlier = process::family(environment());
   EXPECT_THAT(carriers(pool, 12), SizeIs(3));
-  std::filesystem::rename(pool, folder.path("removed"));  // made anew, the numbers of its jobs start at 1 again
+  std::filesystem::rename(pool, folder.path("removed"));  // in a new pool, the numbers of jobs start at 1 again
   std::filesystem::create_directory(pool);
   EXPECT_THAT(carriers(pool, 12), IsEmpty());
   pool::Job job;
@@ -46,7 +46,7 @@ TEST(Orphans, AreNotThoseOfAnotherPoolUnderTheSamePath) {
   const process::ChildProcess own = process::family(environment());
   EXPECT_THAT(carriers(pool, 12), SizeIs(3));
   EXPECT_TRUE(kill_orphans(pool, 12, kCarrierPatience_s).size() <= 1) << "a zombie, which this test reaps, may be left";
-  EXPECT_TRUE(process::process_id(earlier.pid())) << "it is a job's of the earlier pool";
+  EXPECT_TRUE(process::process_id(earlier.pid())) << "it belongs to a job of the earlier pool";
 }
 
 TEST(Orphans, KnowsWhetherAJobHasSome) {

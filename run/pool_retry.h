@@ -1,5 +1,5 @@
 // PoolRetry: what a keeper does while its pool cannot be read or written: it reports that, waits and tries again, so
-// that a disk which is full for a while throws nobody out of the queue.
+// that a disk that is full for a while does not remove a job from the queue.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ class PoolRetry {
  public:
   PoolRetry(pool::Pool& pool, FrontLink& link) : pool_(pool), link_(link) {}
 
-  /// After the pool's last call failed with `error`. False where a new try cannot help. Otherwise the front gets a
-  /// note, one for each cause, and true comes after a rest, longer each time, which ends early when there is news for
-  /// link.
+  /// After the pool's last call failed with `error`. Returns false where a new try cannot help. Otherwise the front
+  /// gets a note, one for each cause, and true is returned after a pause, longer each time, which ends early when
+  /// `link` receives something.
   bool rest(int64_t job, const Error& error);
   /// After a call that succeeded.
   void reset();

@@ -53,7 +53,7 @@ std::optional<Message> relay(const Worker& worker, HeldSignals* signals,
       const auto news = signals->next();
       if (!news) break;
       send(channel, *news);
-      ::kill(worker.pid, SIGCONT);  // one that was stopped could not hear it
+      ::kill(worker.pid, SIGCONT);  // a stopped process could not handle the signal
     }
     Received<Message> received = receive_message(channel);
     if (received.gone) return std::nullopt;

@@ -1,5 +1,5 @@
-// Relay: between a program that its user started and the process that does the work for it: signals there, messages
-// back.
+// Relay: between a program that its user started and the process that does the work for it: signals go to that process,
+// messages come back.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace remuda::run {
 
-/// Takes what is reported of a job.
+/// Receives the messages about a job.
 using Report = std::function<void(const Message&)>;
 
 /// A process that was forked to do the work, and the end of the channel to it; a child of this one.
@@ -21,22 +21,23 @@ struct Worker {
   pid_t pid = 0;
   Fd channel;
 };
-/// `work` runs in a child, with the other end, and then the child ends. The caller has one thread and no pool open.
+/// `work` runs in a child, with the child's end of the channel, and then the child ends. The caller has one thread and
+/// no pool open.
 Result<Worker> fork_worker(const std::function<void(Fd)>& work);
 
-/// What asks a program to end, held back for as long as this lives, so that it can be handed on. Belongs to a process
-/// of one thread.
+/// Blocks relayed_signals() for as long as this object lives, so that they can be forwarded. For a process with one
+/// thread.
 class HeldSignals {
  public:
   HeldSignals();
   HeldSignals(const HeldSignals&) = delete;
   ~HeldSignals();
 
-  /// Readable once a signal came.
+  /// Readable once a signal is pending.
   int fd() const { return fd_.get(); }
-  /// Without SIGHUP where the program was started to ignore it (nohup).
+  /// The next pending signal. Without SIGHUP where the program was started to ignore it (nohup).
   std::optional<SignalNews> next();
-  /// The signals that were held back before.
+  /// The signals that were blocked before.
   const sigset_t& before() const { return before_; }
 
  private:
@@ -45,8 +46,8 @@ class HeldSignals {
   bool ignores_hangup_ = false;
 };
 
-/// Hands `signals`, where there are any, on to the worker, which goes on if it was stopped, until `take` says of one of
-/// its messages that it is the last, which is returned. Nothing when the worker is gone, or `end` is readable.
+/// Forwards `signals`, where given, to the worker, and continues it if it was stopped, until `take` returns true for
+/// one of its messages, the last one, which is returned. Nothing when the worker is gone, or `end` is readable.
 std::optional<Message> relay(const Worker& worker, HeldSignals* signals,
                              const std::function<bool(const Message&)>& take, int end = -1);
 

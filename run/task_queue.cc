@@ -14,7 +14,7 @@ std::string state_text(const process::ExitState& state) {
   return state.signal > 0 ? fmt::format("signal {}", state.signal) : fmt::format("status {}", state.status);
 }
 
-/// Of each of its tasks.
+/// The mean time of each of the device's tasks.
 std::string time_text(const TaskQueue::Tally& tally) {
   constexpr double kFine_s = 10;
   const double seconds = tally.seconds / tally.tasks;

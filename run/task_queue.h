@@ -1,7 +1,7 @@
 // TaskQueue: which task runs next, and on which device. Pure: it starts nothing and reads no clock.
 //
-// A device that is done takes the next task, so faster devices take more. A task that failed and may be tried again
-// goes behind all others, on whichever device comes free then.
+// A device that has finished a task takes the next one, so faster devices take more. A task that failed and may be
+// tried again goes to the end of the queue, and runs on the device that is free then.
 #pragma once
 
 #include <deque>
@@ -15,7 +15,7 @@
 
 namespace remuda::run {
 
-/// Tasks and devices go by their place in their lists.
+/// Tasks and devices are identified by their index in their lists.
 class TaskQueue {
  public:
   struct Rules {
@@ -39,21 +39,23 @@ class TaskQueue {
 
   TaskQueue(size_t tasks, Rules rules);
 
-  /// From here on these devices work, all idle. What was stopped by close() comes first again.
+  /// From here on these devices are used, all idle at first. Tasks that were stopped by close() come first again.
   void open(const std::vector<std::string>& devices);
-  /// What to start now, on the first idle device; nothing where none is idle, no task is left, or the queue is closed.
+  /// The task to start now, on the first idle device; nothing where no device is idle, no task is left, or the queue is
+  /// closed.
   std::optional<Assignment> next();
-  /// The task on that device has ended. One that ends badly after close() counts as stopped, not as failed.
+  /// To be called when the task on that device has ended. One that fails after close() counts as stopped, not as
+  /// failed.
   void ended(size_t device, const process::ExitState& state, double seconds);
-  /// Gives nothing out any more.
+  /// Starts no more tasks.
   void close() { closed_ = true; }
 
   /// No task runs, and none will.
   bool over() const { return running_ == 0 && (closed_ || waiting_.empty()); }
-  /// A task has failed, and by the rules the others shall not go on.
+  /// A task has failed, and Rules::fail_fast ends the others.
   bool is_failing() const { return rules_.fail_fast && !failures_.empty(); }
-  /// Nothing while all went well; then how the first task that failed ended, in order of time, else the first that was
-  /// stopped, else, where some were never started, SIGTERM.
+  /// Nothing where all tasks succeeded; otherwise how the first task that failed ended, in order of time; else the
+  /// first that was stopped; else, where some were never started, SIGTERM.
   std::optional<process::ExitState> trouble() const;
 
   size_t total() const { return total_; }

@@ -28,7 +28,7 @@ void TaskRun::step(Crew& crew) {
     const auto slot = std::ranges::find(slots_, end.pid, &Slot::pid);
     if (slot == slots_.end()) continue;
     slot->pid = 0;
-    if (end.state.signal == SIGINT) queue_.close();  // as a shell ends its loop: the user's Ctrl-C came here first
+    if (end.state.signal == SIGINT) queue_.close();  // as a shell ends its loop: the user pressed Ctrl-C
     queue_.ended(static_cast<size_t>(slot - slots_.begin()), end.state, monotonic_s() - slot->started_s);
     has_changed = true;
   }
@@ -49,7 +49,7 @@ void TaskRun::start(Crew& crew, const TaskQueue::Assignment& assignment) {
   if (const auto started = crew.add(process)) {
     slot.pid = crew.processes().back().pid;
   } else {
-    // What keeps one process from being made will keep others, too; a command that is not there is its task's fault.
+    // If one process cannot be created, the next ones cannot either; a missing command is an error of its task only.
     if (started.error().status == process::kOwnFailure) queue_.close();
     queue_.ended(assignment.device, {started.error().status, 0}, 0);
     if (!std::exchange(has_complained_, true))

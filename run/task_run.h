@@ -1,4 +1,4 @@
-// TaskRun: the tasks of a job under way on its devices: starts what is next, and takes note of how it ended.
+// TaskRun: runs the tasks of a job on its devices: starts the next one, and records how each ended.
 #pragma once
 
 #include <functional>
@@ -14,21 +14,21 @@ namespace remuda::run {
 /// For one run of the job; one thread. What is passed by reference outlives it.
 class TaskRun {
  public:
-  /// Hears how far it has come (0 to 1), and with less than 0 what the user should know.
+  /// Receives the progress (0 to 1) as text; with `progress` below 0 a note to the user.
   using Tell = std::function<void(const std::string& text, double progress)>;
 
-  /// `slots`: for each device what its tasks have in common; `devices`: their names for people.
+  /// `slots`: for each device, the part of the process spec that its tasks share; `devices`: their names for people.
   TaskRun(const TaskList& list, TaskQueue& queue, std::vector<process::ProcessSpec> slots,
           const std::vector<std::string>& devices, Tell tell);
 
-  /// To be called before the first wait and after each: whoever has ended makes room for the next.
+  /// To be called before the first wait and after each: starts the next task on each device whose task has ended.
   void step(Crew& crew);
   /// Starts nothing any more.
   void close() { queue_.close(); }
 
   /// Nothing while tasks are left, unless one has failed and the others are to end.
   std::optional<process::ExitState> result() const;
-  /// When step() has something to tell, on the steady clock; infinite: not before a task has ended.
+  /// When step() will next report progress, on the steady clock; infinite: not before a task has ended.
   double wake_at_s() const { return tell_at_s_; }
 
  private:
@@ -45,7 +45,7 @@ class TaskRun {
   std::vector<Slot> slots_;
   Tell tell_;
   double told_s_ = 0, tell_at_s_;
-  bool has_complained_ = false;  ///< about a command that cannot be started; the next ones are like it
+  bool has_complained_ = false;  ///< about a command that cannot be started; reported only once
 };
 
 }  // namespace remuda::run

@@ -13,11 +13,12 @@
 namespace remuda::run {
 namespace {
 
-/// How often the one who looks after all does so unasked: on the live machine others come and go without a word.
+/// How often the keeper that looks after the pool does so without an event: on the live machine, processes that do not
+/// use remuda start and end without notice.
 constexpr double kLiveLook_s = 2, kRecordedLook_s = 10;
-/// How long the next in line, and the others, trust that it does.
+/// How long the next in line, and the others, wait before they check that it does.
 constexpr double kNextTrust_s = 5, kTrust_s = 30;
-static_assert(kTrust_s < pool::kLongestBeat_s / 2, "who waits is not taken for one that is stopped");
+static_assert(kTrust_s < pool::kLongestBeat_s / 2, "a waiting keeper is not taken for a stopped one");
 
 }  // namespace
 
@@ -35,7 +36,7 @@ Result<void> Turn::submit() {
   return {};
 }
 
-/// The whole change is left out where the job may not wait and would have to.
+/// The whole change is undone where the job would have to wait but may not.
 Result<bool> Turn::enter() {
   pool::Job job = spec_.job;
   job.keeper = process::own_process_id();
@@ -91,7 +92,8 @@ Result<Turn::Step> Turn::wait_once() {
   return Step::waits;
 }
 
-/// Of many who wait, each looks less often, so that all of them together do not; who is started is woken by a signal.
+/// The more jobs wait, the less often each keeper reads the pool, so that the total load does not grow. A keeper whose
+/// job is started is woken by a signal.
 Result<void> Turn::rest(const pool::PoolState& state) {
   constexpr double kEach_s = 0.005, kMost_s = 2;
   if (looks_after_all_)
@@ -119,8 +121,7 @@ Result<pool::PoolState> Turn::look() {
   return caretaker_.pool().read();
 }
 
-/// How many keepers at work wait before this one; what is more than one counts as two, and so does one that is not in
-/// the queue.
+/// How many working keepers wait before this one, at most 2; 2 also where this job is not in the queue.
 int Turn::count_before(const pool::PoolState& state) const {
   constexpr int kMost = 2;
   int before = 0;
@@ -149,8 +150,8 @@ void Turn::tell(const pool::Job& job) {
   link_.tell(Message::Kind::waiting, id_, job.why);
 }
 
-/// Of these devices, one that must not be used, and why. The process that granted them may have looked at the machine
-/// before an error, or begun after it: a driver reports an error only to those that watch at that time.
+/// Names one of these devices that must not be used, and why. The process that granted them may have read the machine
+/// before an error, or started after it: a driver reports an error only to processes that watch at that time.
 std::string Turn::ailment_among(const std::vector<std::string>& devices) const {
   const Inventory& inventory = caretaker_.inventory();
   for (const std::string& id : devices)
@@ -160,9 +161,10 @@ std::string Turn::ailment_among(const std::vector<std::string>& devices) const {
   return "";
 }
 
-/// Where a device is unwell, or a job of another pool was quicker, this one waits again, or is over if it may not wait.
+/// Where a device has a fault, or a job of another pool claimed it first, this job waits again, or ends if it may not
+/// wait.
 Result<Turn::Step> Turn::claim(const pool::PoolState& state) {
-  // Another keeper may have granted the devices, by a newer reading of the machine than this one's.
+  // Another keeper may have granted the devices, with a newer reading of the machine than this one has.
   if (const auto looked = has_waited_ ? caretaker_.look_again() : caretaker_.look_if_old(); !looked)
     link_.tell(Message::Kind::note, id_, looked.error().message);
   if (!spec_.live) return Step::runs;
@@ -184,8 +186,8 @@ Result<Turn::Step> Turn::claim(const pool::PoolState& state) {
   return Step::runs;
 }
 
-/// The leases end, and the machine is looked at anew before anybody is granted devices: the other pool's claims are
-/// seen then.
+/// Ends the leases, and reads the machine again before devices are granted to any job: this reading shows the other
+/// pool's claims.
 Result<Turn::Step> Turn::give_way(const std::string& why) {
   REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
     if (!spec_.wait) {

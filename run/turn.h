@@ -1,9 +1,9 @@
 // Turn: a job's way through the queue, from its submission until it may run.
 //
-// The keeper of the first waiting job looks after the pool for all that wait: it watches every keeper and, on the live
-// machine, who uses the devices without a lease. The others watch it and the pool's changes. So an end wakes every
-// keeper that may start its job, and a hundred waiting jobs cost no more than one. A keeper that is stopped, or does
-// not get to run, is passed over: the next in line looks after the pool (pool::is_working()).
+// The keeper of the first waiting job looks after the pool for all waiting jobs: it watches every keeper and, on the
+// live machine, which processes use the devices without a lease. The others watch it and the pool's changes. So when a
+// job ends, every keeper that may start its job then is woken, and a hundred waiting jobs cost no more than one. A
+// keeper that is stopped, or gets no CPU time, is skipped: the next in line looks after the pool (pool::is_working()).
 #pragma once
 
 #include <optional>
@@ -24,18 +24,19 @@ class Turn {
   Turn(const RunSpec& spec, Caretaker& caretaker, FrontLink& link)
       : spec_(spec), caretaker_(caretaker), link_(link), retry_(caretaker.pool(), link) {}
 
-  /// Puts the job into the queue, unless it can never run, or may not wait and would have to: then why() tells, and
-  /// wait() gives false at once.
+  /// Puts the job into the queue, unless it can never run, or would have to wait but may not: then why() has the
+  /// reason, and wait() returns false at once.
   Result<void> submit();
   int64_t job() const { return id_; }
 
-  /// True once the job runs; false when it never will: its user gave up, somebody cancelled it, one that it waits for
-  /// failed. Then status() and why() tell. While the pool cannot be written it keeps its place and tries again.
+  /// True once the job runs; false when it never will: its user gave up, it was cancelled, a job that it waits for
+  /// failed. Then status() and why() have the reason. While the pool cannot be written, the job keeps its place and
+  /// this tries again.
   Result<bool> wait();
-  /// Of the devices that the running job was granted, for its processes: held until the next wait(), or this object's
-  /// end (pool/claim.h). Empty where the machine is not this one.
+  /// The claims on the devices that the running job was granted, for its processes to inherit: held until the next
+  /// wait(), or this object's end (pool/claim.h). Empty where the machine is not this one.
   std::vector<int> claims() const { return claim_ ? claim_->fds() : std::vector<int>{}; }
-  /// The job's processes are gone.
+  /// To be called once the job's processes are gone.
   void release_claims() { claim_.reset(); }
   int status() const { return status_; }
   const std::string& why() const { return why_; }
@@ -63,7 +64,7 @@ class Turn {
   int status_ = 0;
   std::string why_, told_;
   bool is_told_ = false, looks_after_all_ = false, is_next_ = false, has_waited_ = false;
-  double looked_at_s_ = 0;  ///< when who uses the devices was looked at, on the steady clock
+  double looked_at_s_ = 0;  ///< when it was last read which processes use the devices, on the steady clock
 };
 
 }  // namespace remuda::run

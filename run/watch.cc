@@ -16,7 +16,8 @@ namespace {
 
 constexpr double kKillPatience_s = 5, kKillAgain_s = 1, kNoteAfter_s = 1, kLongestPause_s = 3600, kLogPause_s = 10,
                  kRest_s = 0.1, kLongestBlind_s = 1;
-/// Who tells a whole cgroup to stop tells the front and the keeper: one word, come two ways.
+/// A SIGTERM to a whole cgroup reaches both the front, which forwards it, and the keeper: within this time they count
+/// as one.
 constexpr double kSameWord_s = 1;
 
 std::string pids_text(const std::vector<process::ProcessId>& processes) {
@@ -49,7 +50,7 @@ Outcome Watch::run(const std::vector<process::ProcessSpec>& processes) { return 
 Outcome Watch::run(TaskRun& tasks) {
   tasks_ = &tasks;
   tasks_->step(crew_);
-  record_processes();  // of the first ones; those that follow are found by what they carry
+  record_processes();  // of the first tasks; those that follow are found by their environment
   return watch();
 }
 
@@ -168,7 +169,7 @@ void Watch::look_at_clock() {
 void Watch::name_those_left() const {
   const auto left = process::descendants(::getpid());
   if (left.empty()) return;
-  terminal_.give_to(job_.group, left);  // so that Ctrl-C comes here again
+  terminal_.give_to(job_.group, left);  // so that Ctrl-C reaches this process group again
   const auto first = process::process_stat(left.front().pid);
   const std::string who = fmt::format("{} (pid {})", first ? printable(first->name) : "a process", left.front().pid);
   const std::string others =
@@ -189,7 +190,7 @@ void Watch::stop(const std::string& why, bool may_requeue, double grace_s) {
   if (command_has_ended()) crew_.signal_all(SIGTERM);  // there is no checkpoint to wait for
   signal_all_at_s_ = now_s + grace_s / 2;
   crew_.signal(spec_.stop_signal);
-  crew_.signal(SIGCONT);  // a stopped job could not hear it
+  crew_.signal(SIGCONT);  // a stopped job could not handle the signal
 }
 
 void Watch::kill() {
@@ -208,8 +209,8 @@ void Watch::pause() {
   const double seconds = std::max(0.0, until_s - monotonic_s());
   std::vector<int> wakers = link_.readable();
   if (terminal_.closing() >= 0 && command_has_ended() && !outcome_.stopped) wakers.push_back(terminal_.closing());
-  // The pool is read after each of its changes, so rather not after each one; and where it cannot be read, the job goes
-  // on.
+  // A wait that follows each change of the pool would read it too often, so this rests first. Where it cannot be read,
+  // the job goes on.
   if (link_.rest(std::min(seconds, kRest_s))) return;
   if (!pool_.wait({}, std::max(0.0, seconds - kRest_s), wakers)) link_.rest(std::min(seconds, kLongestBlind_s));
 }

@@ -4,9 +4,9 @@
 //   and its process group; at half the grace time for every process that is left, also in other groups: not at once, as
 //   that would end data loaders before the checkpoint is written; SIGKILL after the grace time
 //   asked again (SIGTERM), or its front has died: SIGKILL at once, and not queued again
-//   other signals: handed on
+//   other signals: forwarded
 //
-// When the command has ended and processes that it left behind have not, they are named to the user; then SIGINT,
+// When the command has ended and processes that it left behind have not, the user is shown their names; then SIGINT,
 // SIGHUP and SIGQUIT, and the closing of the terminal, ask them to end, too.
 #pragma once
 
@@ -26,35 +26,35 @@ namespace remuda::run {
 
 struct Outcome {
   process::ExitState state;
-  std::string why;           ///< sentence about how it ended; empty where the state says all
-  bool started = true;       ///< otherwise `state` and `why` tell what stood in the way
-  bool stopped = false;      ///< somebody wanted it to end
-  bool may_requeue = false;  ///< and not for good
+  std::string why;           ///< sentence about how it ended; empty where `state` says enough
+  bool started = true;       ///< otherwise `state` and `why` have the cause
+  bool stopped = false;      ///< it was asked to end
+  bool may_requeue = false;  ///< and may be queued again
 };
 
 /// "reached its time limit of 60 s".
 std::string time_limit_text(const RunSpec& spec);
 
-/// One run of it; one thread.
+/// One run of the job; one thread.
 class Watch {
  public:
   struct Job {
     int64_t id = 0;
-    std::string devices;   ///< for people
-    int group = 0;         ///< process group of its front
-    double limit_at_s;     ///< its time limit, on the steady clock; infinite: none
-    bool restart = false;  ///< a failed run will be followed by another, so that what it leaves behind is killed
-    const JobOutput* output = nullptr;  ///< whose log is kept from growing without end; outlives the run
+    std::string devices;                ///< for people
+    int group = 0;                      ///< process group of its front
+    double limit_at_s;                  ///< its time limit, on the steady clock; infinite: none
+    bool restart = false;               ///< a failed run is followed by another, so what it leaves behind is killed
+    const JobOutput* output = nullptr;  ///< its log in the pool is kept within its limit; outlives the run
   };
   Watch(const RunSpec& spec, Job job, pool::Pool& pool, FrontLink& link, const confine::Confinement& confinement);
   Outcome run(const std::vector<process::ProcessSpec>& processes);
-  /// With members that follow each other.
+  /// Runs tasks, whose processes follow each other.
   Outcome run(TaskRun& tasks);
 
  private:
   bool start(const std::vector<process::ProcessSpec>& processes);
   void record_processes();
-  /// SIGTERM to all processes of a group may have ended the job before it is heard of here.
+  /// SIGTERM to all processes of a group may have ended the job before this process handles its own.
   void hear_what_ended_it();
   Outcome watch();
   std::optional<process::ExitState> result() const { return tasks_ ? tasks_->result() : crew_.result(); }
@@ -78,9 +78,9 @@ class Watch {
   TaskRun* tasks_ = nullptr;
   Crew crew_;
   Outcome outcome_;
-  bool abandoned_ = false;  ///< the front is gone, and that was seen to
+  bool abandoned_ = false;  ///< the front is gone, and the job was asked to end
   bool hung_up_ = false;    ///< the terminal was closed
-  double told_at_s_ = 0;    ///< to stop, by a signal; on the steady clock
+  double told_at_s_ = 0;    ///< when a signal asked it to stop; on the steady clock
   /// On the steady clock; infinite: never.
   double limit_at_s_, signal_all_at_s_, kill_at_s_, note_at_s_;
 };

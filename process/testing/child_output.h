@@ -1,4 +1,4 @@
-// Tests only: processes to look at, everything one wrote, and how it ended.
+// Tests only: processes to watch, their output, and how they ended.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -8,10 +8,10 @@ namespace remuda::process {
 
 struct ChildEnd {
   int status = 0;    ///< as waitpid() gives it
-  std::string said;  ///< what `work` returned or said
+  std::string said;  ///< what `work` returned or passed to `say`
 };
 
-/// Runs `work` in a forked child, which ends with what it returns. `say` hands words to the parent at once. No Pool may
+/// Runs `work` in a forked child, which ends with what it returns. `say` sends text to the parent at once. No Pool may
 /// be open here.
 using Say = std::function<void(const std::string&)>;
 ChildEnd in_child(const std::function<std::string(const Say& say)>& work);
