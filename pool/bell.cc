@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kBells = "bells";
 
-/// Whether the process that hung a bell, namespace.pid.start_ticks.number, is gone.
+/// Whether the process that made a bell of this name, namespace.pid.start_ticks.number, is gone.
 bool is_left(const Folder& folder, const std::string& name) {
   const auto parts = split(name, '.');
   process::ProcessId owner = process::own_process_id();  // for the boot id
@@ -68,7 +68,7 @@ void Bell::ring(const std::string& pool) {
   if (!folder) return;
   for (const std::string& name : names_in(*folder)) {
     const Fd fd = open_bell(*folder, name);
-    if (fd) (void)!::write(fd.get(), "!", 1);  // a full pipe rings already
+    if (fd) (void)!::write(fd.get(), "!", 1);  // a full pipe is readable already
   }
 }
 

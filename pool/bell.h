@@ -1,9 +1,9 @@
-// Bell: how a process that changed a pool wakes those that wait.
+// Bell: how a process that has changed a pool wakes those that wait for a change.
 //
-// Each waiter hangs a named pipe into the pool's folder `bells`, and a process that rings writes a byte into every one
-// of them. Not inotify: a user may have 128 of its instances, and more jobs than that may wait. A pipe without a reader
-// costs nothing and stays until the next bell is hung. Rings may be lost when a process dies between its change and the
-// ring; waiters watch processes, too.
+// Each waiter makes a named pipe in the pool's folder `bells`, and a process that rings writes a byte into each of
+// them. Not inotify: a user may have only 128 instances of it, and more jobs than that may wait. A pipe without a
+// reader costs nothing and stays until the next bell is made. A ring is lost when a process dies between its change and
+// the ring, so waiters watch processes, too.
 #pragma once
 
 #include <string>
@@ -18,9 +18,9 @@ namespace remuda::pool {
 /// One thread.
 class Bell {
  public:
-  /// In the folder of a pool, with its group permissions.
+  /// Makes a bell in the folder of a pool, with its group permissions.
   static Result<Bell> hang(const std::string& pool);
-  /// Wakes all who wait at this pool. What cannot be rung is passed over.
+  /// Wakes all processes that wait at this pool. Skips a pipe that cannot be written.
   static void ring(const std::string& pool);
 
   Bell(Bell&& other) noexcept = default;
@@ -41,7 +41,7 @@ class Bell {
   pid_t owner_;  ///< a forked child leaves the bell alone
 };
 
-/// Makes the folder in which a pool's bells hang, unless it is there.
+/// Makes the folder for a pool's bells, unless it exists.
 Result<Folder> make_bell_folder(const std::string& pool);
 
 }  // namespace remuda::pool

@@ -30,7 +30,7 @@ std::string claim_prefix() {
   return space.empty() ? "remuda-claim/" : fmt::format("remuda-claim-{}/", hash_text(space).substr(0, 8));
 }
 
-/// One pool has one word, under whatever path it is reached.
+/// A pool's part of the name: the same for every path that leads to the pool.
 std::string pool_word(const std::string& folder) {
   struct stat info{};
   if (::stat(folder.c_str(), &info) != 0) return hash_text(folder);
@@ -109,8 +109,8 @@ tl::expected<Claim, NotClaimed> Claim::take(const std::string& folder, const std
     if (!socket) return tl::unexpected(NotClaimed{"", socket.error().message});
     claim.sockets_.push_back(above_those_of_shells(std::move(*socket)));
   }
-  // Where two pools try for a device at the same moment, both have claimed it before they look: the one with the
-  // greater word gives way at once, and the other waits for that.
+  // Where two pools try for a device at the same moment, both have claimed it before they check for others: the one
+  // with the greater pool word releases its claim at once, and the other waits for that.
   for (const double end_s = monotonic_s() + kOthersGiveWay_s;;) {
     const auto conflict = find_conflict(pool, devices);
     if (!conflict) return claim;

@@ -114,7 +114,7 @@ TEST_F(Claims, WorkForIdsThatAreNoWords) {
   EXPECT_EQ(held_for(theirs), std::vector{machine.devices[0].id});
 }
 
-/// Each pool tries again and again; what counts is that never both have the device.
+/// Each pool tries again and again; at no time may both have the device.
 TEST_F(Claims, NeverGoToTwoPoolsAtTheSameMoment) {
   constexpr int kRounds = 50;
   const std::string taken = folder_.path("taken");

@@ -25,7 +25,7 @@ tl::unexpected<Error> is_foreign(const std::string& path) {
                   path));
 }
 
-/// Works for descriptors opened with O_PATH, too. What belongs to others stays as it is: they share it themselves.
+/// Also works for descriptors opened with O_PATH. Files of other users stay as they are: their owners share them.
 Result<void> share(int fd, const Folder& folder, const std::string& name) {
   struct stat above{}, own{};
   const auto refuse = [&] {
@@ -107,7 +107,7 @@ Result<bool> has_plain_file(const Folder& folder, const std::string& name) {
   if (!fd && errno == ENOENT) return false;
   if (!fd) return cannot("write", folder.path_of(name));
   if (!is_of_kind(fd.get(), S_IFREG)) return is_foreign(folder.path_of(name));
-  if (::faccessat(folder.fd.get(), name.c_str(), R_OK | W_OK, AT_EACCESS) != 0 && errno != ENOENT)  // it may be gone
+  if (::faccessat(folder.fd.get(), name.c_str(), R_OK | W_OK, AT_EACCESS) != 0 && errno != ENOENT)  // it may be removed
     return cannot("write", folder.path_of(name));
   return true;
 }

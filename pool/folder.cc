@@ -45,15 +45,15 @@ std::string host() {
   return name;
 }
 
-/// The group that may write the folder, where that is one for people; empty otherwise.
+/// The group that may write the folder, if users can be its members; empty otherwise.
 std::string writing_group(const struct stat& info) {
   if ((info.st_mode & S_IWGRP) == 0 || info.st_gid == 0) return "";
   const group* entry = ::getgrgid(info.st_gid);
   return entry ? entry->gr_name : "";
 }
 
-/// A home may be that of many machines, and no other one's processes can be seen. Where the machine has no id, as in
-/// many containers, its host name stands for it.
+/// The name that keeps this machine's pool apart: many machines may share a home, and processes of other machines
+/// cannot be seen. Where the machine has no id, as in many containers, its host name is used.
 std::string machine_name(const std::string& id_file) {
   constexpr size_t kDigits = 32;
   const std::string id = read_text(id_file, 4096).value_or("").substr(0, kDigits);
@@ -76,9 +76,8 @@ bool is_there(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-/// Gives a pool that was named by the host its new name, and leaves a link in its place for programs that know the old
-/// one only. Not while jobs are in it, which carry its name; nor where the file system cannot exchange two names at
-/// once.
+/// Renames a pool that was named by the host, and leaves a link under the old name for programs that know only that.
+/// Not while jobs are in it, which carry its name; nor where the file system cannot exchange two names in one step.
 bool move_pool(const std::string& old_path, const std::string& path) {
   if (is_in_use(old_path)) return false;
   const std::string target = fs::path(path).filename().string();
@@ -88,14 +87,14 @@ bool move_pool(const std::string& old_path, const std::string& path) {
   return false;
 }
 
-/// The folder `name`, or `old_name` as long as the pool that has this name cannot be moved.
+/// The folder `name`, or `old_name` as long as a pool of that name exists and cannot be moved.
 std::string moved(const std::string& state, const std::string& name, const std::string& old_name) {
   std::string path = state + "/" + name, old_path = state + "/" + old_name;
   if (name == old_name || !is_folder(old_path)) return path;
   const Fd lock(::open(state.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (lock) ::flock(lock.get(), LOCK_EX);
   if (!is_folder(old_path)) return path;                           // another process has moved it
-  if (is_there(path) && !is_folder(path)) ::unlink(path.c_str());  // a link, left by one that died
+  if (is_there(path) && !is_folder(path)) ::unlink(path.c_str());  // a link, left by a process that died
   return is_there(path) || move_pool(old_path, path) ? path : old_path;
 }
 

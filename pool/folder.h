@@ -1,4 +1,4 @@
-// Where pools stand. Internal to pool, except pool_folder() of pool.h.
+// Where the folders of pools are. Internal to pool, except pool_folder() of pool.h.
 #pragma once
 
 #include <optional>

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kApplication = 0x52656d75;  // "Remu"
 
-// A job is its JSON; beside it stands what queries ask for. AUTOINCREMENT: no id is ever given twice.
+// A job is stored as JSON; the other columns are those that queries use. AUTOINCREMENT: no id is ever given twice.
 constexpr const char* kFirstSchema = R"(
   CREATE TABLE job (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -63,7 +63,7 @@ Result<void> migrate(sqlite::Database& database, const std::string& path, Migrat
   REMUDA_ASSIGN(const int64_t seen, format_of(database));
   if (seen >= newest_format(migrations)) return check_format(database, path, migrations);
   REMUDA_ASSIGN(auto transaction, sqlite::Transaction::writing(database));
-  REMUDA_ASSIGN(const int64_t format, format_of(database));  // another program may have been quicker
+  REMUDA_ASSIGN(const int64_t format, format_of(database));  // another program may have migrated it meanwhile
   if (format < 1) return is_too_old(path, format, newest_format(migrations));
   for (int64_t next = format; next < newest_format(migrations); ++next)
     REMUDA_TRY(database.execute(migrations[static_cast<size_t>(next - 1)]));

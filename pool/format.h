@@ -9,7 +9,7 @@
 
 namespace remuda::pool {
 
-/// migrations[i] are the statements that turn format i + 1 into i + 2. One that is released is never changed.
+/// migrations[i] are the statements that turn format i + 1 into i + 2. A released migration is never changed.
 using Migrations = std::span<const char* const>;
 
 /// The newest format that these lead to.
@@ -18,14 +18,15 @@ int64_t newest_format(Migrations migrations);
 /// The tables of the oldest format, as the statements that make a file.
 std::string first_format();
 
-/// Brings an older file to the newest format, in one transaction. Refuses what is no pool, and one of a newer format.
+/// Brings an older file to the newest format, in one transaction. Refuses a file that is not a pool, and one of a newer
+/// format.
 Result<void> migrate(sqlite::Database& database, const std::string& path, Migrations migrations);
 
-/// Whether the file has the newest format still: another program may have migrated it since it was opened. To be called
-/// within each transaction. The refusal says which side is too old.
+/// An error where the file no longer has the newest format, as another program may have migrated it since it was
+/// opened. To be called within each transaction. The error says whether the file or this program is too old.
 Result<void> check_format(const sqlite::Database& database, const std::string& path, Migrations migrations);
 
-/// Those that this program knows.
+/// The migrations that this program knows.
 Migrations migrations();
 
 }  // namespace remuda::pool

@@ -71,7 +71,7 @@ TEST_F(Format, IsCheckedAtEachChange) {
     return {};
   };
   ASSERT_TRUE(pool->change(add));
-  set(newest_format(migrations()) + 1);  // a newer program came by
+  set(newest_format(migrations()) + 1);  // as after a newer program has opened it
   EXPECT_THAT(error_of(pool->change(add)), HasSubstr("this remuda is too old"));
   const auto state = pool->read();
   ASSERT_FALSE(state);

@@ -1,11 +1,11 @@
-// Job, Lease, PoolState: what a pool knows. Plain data.
+// Job, Lease, PoolState: the records of a pool. Plain data.
 //
-// A job is what somebody asked for; it holds leases while it runs. A lease is a device, or a share of one, held for a
-// job. Every job has a keeper: the process that waits for it, starts it and ends with it. A job whose keeper is gone,
-// and of whose processes none is left, is over, whatever the record says (see reap() in transitions.h).
+// A job is a command that a user submitted; it holds leases while it runs. A lease is a device, or a share of one, held
+// for a job. Every job has a keeper: the process that waits for it, starts it and ends with it. A job whose keeper and
+// processes are all gone is over, whatever the record says (see reap() in transitions.h).
 //
-// Times are those of the wall clock, which may be set: they are for people and for the order of the queue. Whoever
-// enforces a time limit counts on a clock of its own that nobody sets.
+// Times are those of the wall clock, which may be set: they are for people and for the order of the queue. Code that
+// enforces a time limit uses the steady clock.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct Job {
   place::Request request;
   int priority = 0;
   bool preemptible = false;  ///< may be stopped, and queued again, for a job of higher priority
-  int64_t preempted_by = 0;  ///< that job, once it is to make room; 0 = none
+  int64_t preempted_by = 0;  ///< the job for which it is to make room; 0 = none
   double submitted_s = 0, started_s = 0, ended_s = 0;  ///< seconds since 1970; 0 = not yet
   double time_limit_s = 0;                             ///< 0 = none
   std::vector<int64_t> after;                          ///< jobs that must have ended with status 0 before
@@ -56,7 +56,7 @@ struct Job {
       processes;  ///< what was started for it; children of these carry its number in REMUDA_JOB
   std::vector<std::string> command;
   std::string folder, log;
-  std::vector<std::string> daemons;  ///< ids of devices that it has a part of through a sharing daemon
+  std::vector<std::string> daemons;  ///< ids of the devices of which it has a part through a sharing daemon
   std::string cgroup;                ///< folder of the cgroup its processes were started in; empty: none
   bool devices_enforced = false;     ///< they cannot open devices that it was not granted
   int files_denied = 0;              ///< device files that a filter of that cgroup keeps them from
@@ -95,7 +95,7 @@ struct Job {
     visit("exit_status", self.exit_status, "of the ended job");
     visit("signal", self.signal, "that ended it");
     visit("restarts", self.restarts, "how often it was started again");
-    visit("cancelled", self.cancelled, "somebody asked that it end");
+    visit("cancelled", self.cancelled, "it was asked to end");
     visit("why", self.why, "why it waits, or how it ended");
   }
   bool operator==(const Job&) const = default;
@@ -120,7 +120,7 @@ struct Lease {
   bool operator==(const Lease&) const = default;
 };
 
-/// What a user has had lately, for fair share.
+/// A user's recent use of devices, for fair share.
 struct Usage {
   std::string user;
   double device_seconds = 0;  ///< decayed to `at_s`
@@ -139,18 +139,18 @@ struct Usage {
 /// Stands for an array: gets no devices, and waits until the last of the array's jobs has ended.
 bool is_array(const Job& job);
 
-/// Ended as it should: status 0, no signal, nobody cancelled it.
+/// Ended with status 0, without a signal, and was not cancelled.
 bool succeeded(const Job& job);
 
 /// All fields of the job, and "request".
 Json to_json(const Job& job);
-/// Fields of it that this program does not know, as those of a newer one; an object, mostly empty.
+/// Fields of the record that this program does not know, such as those of a newer one; an object, mostly empty.
 Json unknown_fields(const Json& job);
 /// Reads what to_json() wrote; a usage error that starts with `where` otherwise.
 Result<Job> parse_job(const Json& json, const std::string& where);
 
-/// Everything a decision needs. Ended jobs are here only as far as waiting ones name them in `after`, or as the caller
-/// of Pool::change asked for them.
+/// Everything a scheduling decision needs. Contains only those ended jobs that waiting jobs name in `after`, or that
+/// the caller of Pool::change asked for.
 struct PoolState {
   int64_t next_job = 1;   ///< id of the job that is submitted next
   std::vector<Job> jobs;  ///< ascending ids

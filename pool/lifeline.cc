@@ -20,7 +20,8 @@ namespace {
 constexpr const char* kLives = "lives";
 constexpr std::string_view kDraft = ".new";
 
-/// Without the boot: what is left of an earlier one has no reader, and the next to be called so replaces it.
+/// Without the boot id: a pipe left from an earlier boot has no reader, and the next process with this name replaces
+/// it.
 std::string name_of(const process::ProcessId& process) {
   return fmt::format("{}.{}.{}", process.pid_namespace, process.pid, process.start_ticks);
 }
@@ -40,7 +41,7 @@ bool is_left_behind(const Folder& folder, const std::string& name) {
   return !(name.ends_with(kDraft) && is_new(folder, name)) && !has_reader(folder, name);
 }
 
-/// By a signal or a debugger; false where /proc does not show it.
+/// Whether it is stopped by a signal or a debugger; false where /proc does not show it.
 bool is_stopped(const process::ProcessId& process) {
   if (!is_visible(process)) return false;
   const auto stat = process::process_stat(process.pid);
@@ -52,7 +53,7 @@ bool is_stopped(const process::ProcessId& process) {
 Lifeline::Lifeline(Folder folder, std::string name, Fd fd)
     : folder_(std::move(folder)), name_(std::move(name)), fd_(std::move(fd)), owner_(::getpid()) {}
 
-/// It gets its name once it is held, so one that has its name and is not held is left over.
+/// The pipe gets its name only once it is held, so one that has its name and is not held is left over.
 Result<Lifeline> Lifeline::hold(const std::string& folder, const process::ProcessId& process) {
   REMUDA_ASSIGN(const Folder above, open_pool_folder(folder));
   REMUDA_ASSIGN(Folder lives, make_folder_in(above, kLives));
@@ -86,7 +87,7 @@ bool is_working(const std::string& folder, const process::ProcessId& process) {
   const auto lives = open_lives(folder);
   struct stat info{};
   if (!lives || ::fstatat(lives->fd.get(), name_of(process).c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  // After the clock was set, in either direction, nobody seems to work until it has beaten again.
+  // After the clock was set, in either direction, a process counts as not working until its next beat.
   return std::abs(wall_s() - static_cast<double>(info.st_mtim.tv_sec)) < kLongestBeat_s;
 }
 
@@ -94,7 +95,7 @@ Fd end_of(const std::string& folder, const process::ProcessId& process) {
   if (is_visible(process)) return Fd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
   const auto lives = open_lives(folder);
   if (!lives) return {};
-  // The end for writing can be opened only while a process holds the other.
+  // The write end can be opened only while a process holds the read end.
   return Fd(::openat(lives->fd.get(), name_of(process).c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
 }
 

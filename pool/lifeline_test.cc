@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As somebody in another container would see this process: not at all.
+/// A process that this one cannot see, as in another container.
 process::ProcessId stranger(int pid = 7) {
   process::ProcessId process = process::own_process_id();
   process.pid_namespace += 1;
@@ -151,7 +151,7 @@ TEST(Lifeline, ASymbolicLinkIsNone) {
   const fs::path other = folder.path() + "/elsewhere";
   fs::rename(entry, other);
   fs::create_symlink(other, entry);
-  EXPECT_TRUE(lives(folder.path(), stranger())) << "what cannot be looked at counts as alive";
+  EXPECT_TRUE(lives(folder.path(), stranger())) << "a process that cannot be seen counts as alive";
   EXPECT_FALSE(end_of(folder.path(), stranger()));
 }
 

@@ -26,7 +26,7 @@ std::optional<int64_t> job_of(const std::string& name) {
   return parse_number<int64_t>(name.substr(0, name.size() - kSuffix.size()));
 }
 
-/// Where others may make files, nobody may remove those of others.
+/// Where other users may make files, no user may remove those of another.
 Result<Folder> make_logs_folder(const std::string& pool) {
   REMUDA_ASSIGN(const Folder above, open_pool_folder(pool));
   REMUDA_ASSIGN(Folder logs, make_folder_in(above, kLogs));

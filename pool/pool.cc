@@ -18,7 +18,7 @@
 namespace remuda::pool {
 namespace {
 
-/// Pools that are open, and in which process: a child that was forked has them too, and must not touch them.
+/// The number of open pools, and the process that opened them: a forked child has them too, and must not use them.
 int open_pools = 0;
 pid_t owner = 0;
 
@@ -35,7 +35,7 @@ void clean_changed(const PoolState& before, PoolState& after) {
   }
 }
 
-/// Descriptors by which the kernel reports the end of processes, where it has such.
+/// Descriptors by which the kernel reports the end of processes, where it supports that (pidfd).
 class ProcessWatch {
  public:
   ProcessWatch(const std::string& folder, const std::vector<process::ProcessId>& processes)
@@ -77,7 +77,7 @@ struct Pool::Impl {
       store.database().abandon();
   }
 
-  /// At the begin of each call.
+  /// Called at the start of each public function.
   Result<void> check_usable() {
     store.database().begin_call();
     cannot_hang_bell = false;
@@ -100,7 +100,7 @@ struct Pool::Impl {
   std::string folder;
   Store store;
   pid_t process;
-  std::optional<Bell> bell;  ///< of those that have waited
+  std::optional<Bell> bell;  ///< made at the first wait
   bool cannot_hang_bell = false;
   int64_t seen = 0;  ///< version that was read last
 };
@@ -156,7 +156,7 @@ Result<std::vector<Job>> Pool::ended(int at_most) {
 
 Result<void> Pool::wait(const std::vector<process::ProcessId>& processes, double seconds,
                         const std::vector<int>& readable) {
-  constexpr double kBlindStep_s = 0.25;  // where the kernel reports no ends
+  constexpr double kBlindStep_s = 0.25;  // where the kernel does not report the end of processes
   REMUDA_TRY(impl_->check_usable());
   if (!impl_->bell) {
     auto bell = Bell::hang(impl_->folder);

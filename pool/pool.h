@@ -1,10 +1,10 @@
-// Pool: a PoolState in SQLite that many processes change at once, each change whole or not at all.
+// Pool: a PoolState in SQLite that many processes change at once; each change is applied completely or not at all.
 //
 // There is no daemon: each `remuda` process opens the file, changes it within one transaction, and rings the bell.
 // A process that dies at any point leaves a pool that the next one can use. One thread per Pool.
 //
-// Forks: SQLite forbids that a child uses, or even closes, what its parent opened. So a process that forks children
-// which open a pool holds none itself at that moment; open() aborts otherwise.
+// Forks: SQLite does not allow a child to use, or even close, a database that its parent opened. So a process that
+// forks children which open a pool must have none open at that moment; open() aborts otherwise.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ namespace remuda::pool {
 
 class Pool {
  public:
-  /// Opens or makes the pool in `folder` (made with mode 0700 if it is not there; files take the folder's permissions
+  /// Opens or makes the pool in `folder` (made with mode 0700 if it does not exist; files take the folder's permissions
   /// for its group). An error of one sentence for a full disk, a folder that cannot be written, a file that is damaged
   /// or of another version; nothing is changed then.
   static Result<Pool> open(const std::string& folder);
@@ -32,26 +32,27 @@ class Pool {
   /// The state now. Cheap; takes no lock that a writer waits for.
   Result<PoolState> read();
 
-  /// Reads the state, lets `transition` change it, and writes what changed, all in one transaction that no other
-  /// process can come between. An error from `transition`, or anything that fails, leaves the pool as it was. Rings the
-  /// bell when something changed. Waits at most 10 seconds for other writers.
-  /// `with`: ended jobs that the state shall hold too: for submit() those of Job::after, for cancel() the job itself.
+  /// Reads the state, lets `transition` change it, and writes what changed, all in one transaction that excludes all
+  /// other writers. An error from `transition`, or any other failure, leaves the pool as it was. Rings the bell when
+  /// something changed. Waits at most 10 seconds for other writers.
+  /// `with`: ended jobs that the state shall contain, too: for submit() those of Job::after, for cancel() the job
+  /// itself.
   Result<void> change(const std::function<Result<void>(PoolState&)>& transition, const std::vector<int64_t>& with = {});
 
-  /// Whether the last call, which failed, may succeed later although nobody mends anything in this program: the disk is
-  /// full, others keep the database busy, an input or output error. Who waits in the queue tries again then.
+  /// Whether the last call, which failed, may succeed later without a change to this program: the disk is full, other
+  /// processes keep the database busy, an input or output error. A job that waits in the queue then tries again.
   bool may_try_again() const;
 
-  /// One job, ended ones too; nothing where there is none, or where it ended so long ago that it was forgotten: the
-  /// pool remembers the last 10000 ended jobs.
+  /// One job, also an ended one; nothing where there is none, or where it ended too long ago: the pool keeps the last
+  /// 10000 ended jobs.
   Result<std::optional<Job>> find(int64_t id);
   /// The newest ended jobs, by id, descending.
   Result<std::vector<Job>> ended(int at_most);
 
   /// Waits until another Pool has changed what the last open(), read() or change() of this one saw, until one of
   /// `processes` has ended, a descriptor of `readable` is readable or hung up, a signal was handled, or `seconds` have
-  /// passed. No busy loop. A process that is gone at the call returns at once, so pass only keepers that reap() left
-  /// alive.
+  /// passed. No busy loop. With a process that has already ended this returns at once, so pass only keepers that reap()
+  /// found alive.
   Result<void> wait(const std::vector<process::ProcessId>& processes, double seconds,
                     const std::vector<int>& readable = {});
 
@@ -65,7 +66,7 @@ class Pool {
 /// all users), else remuda/pool-MACHINE under XDG_STATE_HOME (~/.local/state unless set), where MACHINE is the id in
 /// /etc/machine-id, or the host name where there is none. The pool of a recorded machine is the user's own, in
 /// remuda/pools, named by machine and the file's path. Each machine has its own, as homes may be shared between
-/// machines and a pool may not. A pool that an older program named by the host is moved there once no job is in it.
+/// machines and a pool may not. A pool that an older program named after the host is moved there once no job is in it.
 Result<std::string> pool_folder(const std::string& machine_file);
 
 }  // namespace remuda::pool

@@ -1,4 +1,4 @@
-// Kills a process at each of its calls to the file system, and looks what is left.
+// Kills a process at each of its calls to the file system, and checks what is left.
 #include <csignal>
 #include <filesystem>
 #include <gmock/gmock.h>
@@ -60,7 +60,7 @@ PoolState state_of(const std::string& folder) {
   return *state;
 }
 
-/// So many pages in the write-ahead log that the next change moves them into the database.
+/// Fills the write-ahead log so far that the next change moves its pages into the database.
 void fill_log(const std::string& folder) {
   constexpr uintmax_t kPages = 245 * 4096;
   auto pool = Pool::open(folder);
@@ -74,7 +74,7 @@ void fill_log(const std::string& folder) {
   }
 }
 
-/// Dies at the call number `at`; says "done" when the change came back before.
+/// Dies at call number `at`; sends "done" when the change returned before.
 process::ChildEnd change_and_die(const std::string& folder, Change change, int at) {
   return process::in_child([&](const process::Say& say) {
     int calls = 0;
@@ -85,7 +85,8 @@ process::ChildEnd change_and_die(const std::string& folder, Change change, int a
   });
 }
 
-/// Copies `origin`, kills `change` there at every call in turn, and looks for what is neither before nor after it.
+/// Copies `origin`, kills `change` there at every call in turn, and checks that the state is always that before or
+/// after it.
 void expect_whole_or_absent(const std::string& origin, Change change) {
   const TestFolder scratch;
   const std::string folder = scratch.path("copy");

@@ -1,4 +1,4 @@
-// What goes wrong around a pool: the disk, the folder, the file.
+// Failures outside the program: of the disk, the folder, the file.
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
@@ -34,7 +34,7 @@ Result<void> add_job(PoolState& state) {
   return {};
 }
 
-/// What is wrong with the pool; empty when it can be changed.
+/// The error of a change; empty when the pool can be changed.
 std::string change_pool(const std::string& folder) {
   auto pool = Pool::open(folder);
   if (!pool) return pool.error().message;
@@ -49,7 +49,7 @@ std::string bytes_of(const std::string& path) {
 
 void write_bytes(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
-/// A pool of three running jobs that stands in its one file.
+/// A pool of three running jobs whose state is all in the database file, none of it in the log.
 void make_settled_pool(const std::string& folder) {
   for (int i = 0; i < 3; ++i) ASSERT_EQ(change_pool(folder), "");
   auto database = sqlite::Database::open(folder + "/pool.db");
@@ -157,7 +157,7 @@ TEST_F(Faults, ADiskThatFillsWhileTheLogIsMovedLosesNothing) {
   ASSERT_EQ(change_pool(folder.path()), "");
   auto pool = Pool::open(folder.path());
   ASSERT_TRUE(pool);
-  fail_from(1, FileCall::sync, SQLITE_IOERR_FSYNC);  // what only moving the log asks for
+  fail_from(1, FileCall::sync, SQLITE_IOERR_FSYNC);  // only moving the log into the database syncs
   for (int i = 0; i < 100; ++i)
     ASSERT_TRUE(pool->change([i](PoolState& state) -> Result<void> {
       state.jobs.front().name = std::to_string(i);

@@ -1,7 +1,7 @@
 // Many processes at one pool, some of which die: no device has two owners at any instant, and nothing is left.
 //
-// Takes two seconds. The pool is not asked who owns what: each owner puts up a sign of its own for each device, a
-// symbolic link that only one can make.
+// Takes two seconds. The test does not rely on the pool's records: each owner makes a mark of its own for each device,
+// a symbolic link that only one process can make.
 #include <csignal>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -94,7 +94,7 @@ class Worker {
     });
   }
 
-  /// A sign of somebody who died may be taken down.
+  /// The mark of a process that died may be removed.
   void put_up(const std::string& device) {
     const std::string path = folder_.path(device), own = std::to_string(::getpid());
     if (::symlink(own.c_str(), path.c_str()) == 0) return;
@@ -112,7 +112,7 @@ class Worker {
   int64_t job_ = 0;
 };
 
-/// Starts a worker, and another in its place when it dies before the time is over; returns all that they said.
+/// Starts a worker, and another in its place when it dies before the time is over; returns all that they reported.
 std::string keep_working(const TestFolder& folder, unsigned number) {
   std::string said;
   const double end_s = monotonic_s() + kSeconds;

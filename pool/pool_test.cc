@@ -279,7 +279,7 @@ TEST(Pool, KeepsReasonsReadableHoweverManyHoldADevice) {
   EXPECT_LE(state->jobs.back().why.size(), 1024U);
 }
 
-/// Whatever a transition leaves behind, what is committed can be read again.
+/// Whatever state a transition leaves, what is committed can be read again.
 TEST(Pool, CommitsNothingThatItCouldNotRead) {
   const TestFolder folder;
   auto pool = Pool::open(folder.path());

@@ -18,8 +18,8 @@ size_t key_of(const place::Request& request) {
 
 }  // namespace
 
-/// A ring of four may have no ring of three in it, and where devices are named, to name as many as are wanted lifts the
-/// rule that they are alike. So the number counts only where neither matters.
+/// A ring of four need not contain a ring of three; and where as many devices are named as are wanted, they need not be
+/// alike. So the number of devices is compared only where neither applies.
 bool asks_for_as_much(const place::Request& large, const place::Request& small) {
   if (large.count == small.count && large.memory_bytes == small.memory_bytes) return large == small;
   const bool number_counts = small.link == place::LinkNeed::any;

@@ -1,5 +1,5 @@
-// RefusedRequests: what was refused within one look at the queue, so that the same, and more than that, need not be
-// asked for again. Internal to pool.
+// RefusedRequests: the requests refused within one scheduling pass, so that place() need not be called for the same or
+// a larger request again. Internal to pool.
 #pragma once
 
 #include <unordered_map>
@@ -11,17 +11,17 @@ namespace remuda::pool {
 
 class RefusedRequests {
  public:
-  /// `request`, which outlives this, cannot be met now, and will not be for as long as nothing comes free.
+  /// Records that `request`, which outlives this, cannot be met until a device comes free.
   void add(const place::Request& request);
-  /// Whether this one cannot be met either: it is the same, or asks for as many devices of as much memory or more, and
-  /// is the same otherwise.
+  /// Whether this request cannot be met either: it is the same as a refused one, or asks for at least as many devices
+  /// with at least as much memory, and is the same otherwise.
   bool covers(const place::Request& request) const;
 
  private:
-  std::unordered_map<size_t, std::vector<const place::Request*>> refused_;  ///< by what covers() wants to be the same
+  std::unordered_map<size_t, std::vector<const place::Request*>> refused_;  ///< by a hash of what covers() compares
 };
 
-/// Whether a refusal of `small` is one of `large`, too.
+/// Whether a refusal of `small` means that `large` is refused, too.
 bool asks_for_as_much(const place::Request& large, const place::Request& small);
 
 }  // namespace remuda::pool

@@ -36,7 +36,7 @@ TEST(RefusedRequests, OfARingOrOfNamedDevicesCoverTheSameNumberOnly) {
   EXPECT_FALSE(refused.covers({.count = 2, .devices = {"gpu:0", "gpu:1"}})) << "both, which may be unlike";
 }
 
-/// What the scheduler relies on, held against place() itself.
+/// Compares what the scheduler relies on with place() itself.
 RC_GTEST_PROP(RefusedRequests, WhatTheyCoverIsRefusedByPlace, ()) {
   const auto number = [](int below) { return *rc::gen::inRange(0, below); };
   Inventory box = test_box(6);

@@ -5,7 +5,7 @@
 namespace remuda::pool {
 namespace {
 
-/// What cannot be written as it is stands here as the text it was read from.
+/// A request with the fields that have no plain JSON form as the text that people write.
 struct RequestText {
   int count = 0;
   int64_t memory_bytes = 0;

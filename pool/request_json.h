@@ -9,7 +9,7 @@
 
 namespace remuda::pool {
 
-/// What is asked for, as people write it; what is not asked for is left out.
+/// The request's fields, as people write them; without those that are not set.
 Json to_json(const place::Request& request);
 /// Whether to_json() may write a field of that name.
 bool is_request_field(const std::string& name);

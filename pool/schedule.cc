@@ -12,15 +12,15 @@
 namespace remuda::pool {
 namespace {
 
-/// So many jobs at the head of the queue are told what they wait for. Each change of what is free changes those
-/// sentences, and the queue may hold thousands.
+/// For how many jobs at the head of the queue the reason for waiting is written. Each change of the free devices
+/// changes these sentences, and the queue may hold thousands.
 constexpr int kExplained = 32;
 
-/// One look at the queue, from its head to its end.
+/// One pass over the queue, from its head to its end.
 ///
-/// place() is called once for each kind of request that is refused, not for each job: within a look nothing comes free,
-/// so what is refused once stays refused (pool/refused.h). The sentences are written last, when it is known what is
-/// free.
+/// place() is called once for each kind of request that is refused, not for each job: within a pass no device comes
+/// free, so a request refused once stays refused (pool/refused.h). The sentences are written last, when the free
+/// devices are known.
 class Pass {
  public:
   Pass(PoolState& state, const Inventory& inventory, const std::vector<place::Held>& foreign, const Policy& policy,
@@ -48,12 +48,12 @@ class Pass {
  private:
   struct Waiting {
     Job* job;
-    size_t kept;       ///< so much of kept_ was there when its turn came
-    std::string also;  ///< behind the reason
+    size_t kept;       ///< size of kept_ when its turn came
+    std::string also;  ///< appended to the reason
   };
 
-  /// Ends a job that can never start as one before it failed. Ids ascend from a job to those that wait for it, so a
-  /// whole chain falls in one pass.
+  /// Ends a job that can never start because a job that it waits for failed. A job's id is lower than those of the jobs
+  /// that wait for it, so a whole chain ends in one pass.
   void end_with_others(Job& job) {
     for (const int64_t id : job.after) {
       const Job* before = state_.find(id);
@@ -127,8 +127,8 @@ class Pass {
     leased_ = held_by_leases(state_);
   }
 
-  /// Has preemptible jobs of lower priority make room, as few as suffice: those that do so for this job already, then
-  /// the lowest priority, then those with the least work to lose. False where they cannot.
+  /// Marks preemptible jobs of lower priority to make room, as few as suffice: first those marked for this job already,
+  /// then those of the lowest priority, then those with the least work to lose. False where that does not suffice.
   bool make_room_for(const Job& job, Waiting& waiting) {
     if (!has_preemptible_ || has_no_room_.covers(job.request)) return false;
     const std::vector<Job*> others = preemptible_for(job);
@@ -145,7 +145,7 @@ class Pass {
     return true;
   }
 
-  /// What there is for a request once the first of these jobs, as few as suffice, are gone.
+  /// The placement for a request once the first of these jobs, as few as suffice, are gone.
   std::optional<place::Placement> placement_without(const std::vector<Job*>& others,
                                                     const place::Request& request) const {
     std::vector<int64_t> ids(others.size());
@@ -177,9 +177,9 @@ class Pass {
     return others;
   }
 
-  /// Keeps for a job that has waited long enough what it can have first: the devices it would get when, of all that are
-  /// held, those had come free that are said to end first, then those held longest, then those held without a lease;
-  /// and of these as few as possible. As devices come free they are among them, so in the end the job has them all.
+  /// Reserves devices for a job that has waited long enough: those it would get if held devices came free in this
+  /// order: leases with the earliest time limit, then those held longest, then devices held without a lease; and as few
+  /// of these as possible. Devices that come free are kept for the job, so in the end it has them all.
   void keep_for(const Job& job, Waiting& waiting) {
     if (cannot_keep_.covers(job.request)) return;
     sort_by_end(leased_);
@@ -216,7 +216,7 @@ class Pass {
     return placement ? std::optional(std::move(*placement)) : std::nullopt;
   }
 
-  /// All that is held once the first `gone` of the leases, then of the others, are no more.
+  /// All that is held once the first `gone` of the leases, then of the other holders, are gone.
   std::vector<place::Held> held_after(size_t gone) const {
     std::vector<place::Held> held = leased_;
     held.insert(held.end(), foreign_.begin(), foreign_.end());
@@ -225,7 +225,7 @@ class Pass {
     return held;
   }
 
-  /// These leases, what is held without one, and what was kept first.
+  /// These leases, the devices held without a lease, and the first `kept` of those kept for jobs.
   std::vector<place::Held> with_others(std::vector<place::Held> leased, size_t kept) const {
     leased.insert(leased.end(), foreign_.begin(), foreign_.end());
     leased.insert(leased.end(), kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(kept));
@@ -241,7 +241,7 @@ class Pass {
   bool has_preemptible_;
   std::vector<place::Held> kept_;
   RefusedRequests refused_, has_no_room_, cannot_keep_;
-  std::vector<Waiting> waiting_;  ///< those that were refused, in their order
+  std::vector<Waiting> waiting_;  ///< the refused jobs, in queue order
   std::vector<int64_t> started_;
 };
 

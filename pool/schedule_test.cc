@@ -54,7 +54,7 @@ TEST_F(Schedule, StartsWhatFitsInTheOrderOfArrival) {
   EXPECT_THAT(job(4).why, HasSubstr("ada (job"));
 }
 
-/// What stands in thousands of records cannot be written anew whenever a job starts.
+/// Thousands of records cannot be rewritten whenever a job starts.
 TEST_F(Schedule, TellsOnlyTheHeadOfALongQueueWhatItWaitsFor) {
   add("bob", 1);
   add("ada", 3);

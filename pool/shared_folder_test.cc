@@ -1,4 +1,4 @@
-// A pool that a group shares, and a member of it who plants links and files for root to trip over.
+// A pool that a group shares, and a member who places links and files in it that root must not follow.
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
@@ -62,7 +62,7 @@ class SharedFolder : public ::testing::Test {
     ASSERT_EQ(::chmod(folder_.path("private").c_str(), 0700), 0);
   }
 
-  /// As a member of the group, in the pool's folder.
+  /// Runs `work` as a member of the group, in the pool's folder.
   void as_member(const std::function<bool()>& work) const {
     const auto end = process::in_child([&](const process::Say&) -> std::string {
       if (!become_member() || ::chdir(pool_.c_str()) != 0) return "cannot become a member";
@@ -118,7 +118,7 @@ TEST_F(SharedFolder, LinksBesideTheDatabaseAreNotFollowed) {
   EXPECT_EQ(owned(secret_), before_);
 }
 
-/// As where the kernel does not protect hard links.
+/// With the kernel's protection of hard links off.
 TEST_F(SharedFolder, SecondNamesOfOtherFilesAreNotShared) {
   as_member([&] { return use_pool(pool_).empty(); });
   fs::remove(pool_ + "/pool.db-shm");

@@ -6,12 +6,12 @@
 
 namespace remuda::pool {
 
-/// Where it is, once an administrator has made that folder (docs/sharing.md).
+/// Its folder, once an administrator has made it (docs/sharing.md).
 inline constexpr const char* kSharedPool = "/var/lib/remuda";
 
 struct PoolObstacle {
   std::string sentence;  ///< what it is, and what follows from it
-  std::string remedy;    ///< the commands that mend it
+  std::string remedy;    ///< the commands that fix it
 };
 /// Nothing where this user has that pool, or the machine has none.
 std::optional<PoolObstacle> shared_pool_obstacle();

@@ -18,13 +18,14 @@ namespace {
 
 constexpr int kPatienceMs = 10000;
 constexpr int kLongestValue = 4 << 20;
-// NORMAL: what was committed survives the death of any process. A power cut may take the last commits back, and with
-// them go all processes they speak of, so there is nothing to wait for the disk for.
-// 250 pages are what the process that comes first has to read again; SQLite's own default is four times as much.
+// NORMAL: a commit survives the death of any process. A power cut may undo the last commits, but it also ends all
+// processes they describe, so there is no reason to wait for the disk.
+// 250 pages: so much log the next process to open the database has to read again; SQLite's default is four times as
+// much.
 constexpr const char* kSettings =
     "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 250; PRAGMA trusted_schema = OFF;";
 
-/// Waits a little, up to 8 ms and never as long as another; SQLite's own handler sleeps up to 100 ms.
+/// Waits a little, up to 8 ms, a random time so that waiters do not collide; SQLite's own handler sleeps up to 100 ms.
 int wait_for_others(void* since, int tries) {
   using namespace std::chrono;
   std::random_device random;
@@ -190,7 +191,7 @@ Result<void> Transaction::commit() {
   return {};
 }
 
-// Nothing is lost where this fails: SQLite has undone it by itself then.
+// A failure here does no harm: SQLite has rolled the transaction back by itself then.
 Transaction::~Transaction() {
   if (database_) (void)database_->execute("ROLLBACK");
 }

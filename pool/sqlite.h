@@ -1,4 +1,4 @@
-// SQLite, as little of it as a pool needs: owned handles, results in place of codes. Internal to pool.
+// The small part of SQLite that a pool needs: owned handles, and Result in place of error codes. Internal to pool.
 //
 // One thread per Database. Every error is one sentence that names the file and says whether anything was changed.
 #pragma once
@@ -22,16 +22,16 @@ class Database;
 /// A prepared statement. Must not outlive its database.
 class Statement {
  public:
-  /// Parameters count from 1. A text must stay until the last step().
+  /// Parameters count from 1. A text must stay valid until the last step().
   void bind(int parameter, int64_t value);
   void bind(int parameter, double value);
   void bind(int parameter, std::string_view text);
-  /// True: a row is there. After false, or an error, the statement may be bound and stepped anew.
+  /// True: there is a row. After false, or an error, the statement may be bound and stepped again.
   Result<bool> step();
   /// Runs a statement that gives no rows.
   Result<void> run();
 
-  /// Columns count from 0. A text stays until the next step().
+  /// Columns count from 0. A text is valid until the next step().
   int64_t integer(int column) const;
   double real(int column) const;
   std::string_view text(int column) const;
@@ -57,16 +57,16 @@ class Database {
   Result<Statement> prepare(std::string_view statement) const;
   /// The first column of the first row; 0 where there is none.
   Result<int64_t> integer(std::string_view statement) const;
-  /// Whether another file, or none, stands where this one was opened.
+  /// Whether the path now leads to another file, or to none.
   bool has_moved() const;
 
   /// Describes the last call that failed.
   Error error() const;
-  /// Whether one of the calls since begin_call() failed for a cause that may pass: a full disk, a database that others
-  /// keep busy, an input or output error.
+  /// Whether one of the calls since begin_call() failed for a cause that may be temporary: a full disk, a database that
+  /// other processes keep busy, an input or output error.
   bool failure_may_pass() const { return failure_may_pass_; }
   void begin_call() { failure_may_pass_ = false; }
-  /// Leaves the handle open for ever: what a forked child must do with that of its parent.
+  /// Never closes the handle: a forked child must do so with its parent's handle.
   void abandon();
 
  private:
@@ -80,10 +80,10 @@ class Database {
   std::unique_ptr<sqlite3, Close> handle_;
 };
 
-/// Undone when it goes, unless it was committed.
+/// Rolled back when destroyed, unless it was committed.
 class Transaction {
  public:
-  /// Holds the one state of the database that it sees first.
+  /// All reads within it see one state of the database.
   static Result<Transaction> reading(Database& database);
   /// No other process writes until this one ends. Waits for others, 10 seconds at the most.
   static Result<Transaction> writing(Database& database);

@@ -37,7 +37,8 @@ std::set<int64_t> named(const std::vector<Job>& jobs) {
 
 }  // namespace
 
-/// SQLite would open what it may not write for reading, and a folder with a sentence of its own.
+/// Checks first: SQLite would open a file that it may not write for reading only, and reports a folder in words of its
+/// own.
 Result<Store> Store::open(const std::string& path) {
   REMUDA_ASSIGN(const Folder folder, open_pool_folder(path));
   REMUDA_TRY(create_if_absent(folder));
@@ -166,7 +167,7 @@ Result<void> Store::write(const PoolState& before, const PoolState& after) {
   return write_usage(before, after);
 }
 
-/// What is written is read by the same rules as ever, before anything is committed.
+/// Each record is parsed again, by the rules for reading, before anything is committed.
 Result<std::string> Store::encode(const Job& job) const {
   Json json = to_json(job);
   if (const auto unknown = unknown_.find(job.id); unknown != unknown_.end()) json.merge_patch(unknown->second);

@@ -1,4 +1,4 @@
-// Store: the tables of a pool, and what of them is read and written. Internal to pool.
+// Store: reads and writes the tables of a pool. Internal to pool.
 #pragma once
 
 #include <map>
@@ -13,22 +13,22 @@ namespace remuda::pool {
 
 class Store {
  public:
-  /// So many ended jobs are remembered.
+  /// How many ended jobs are kept.
   static constexpr int64_t kMostEnded = 10000;
 
-  /// Opens or makes the file in a folder that is there.
+  /// Opens or makes the file in an existing folder.
   static Result<Store> open(const std::string& folder);
 
   sqlite::Database& database() { return *database_; }
   const std::string& path() const { return path_; }
 
-  /// Grows with each change that another connection made. To be asked within a transaction.
+  /// Grows with each change by another connection. To be called within a transaction.
   Result<int64_t> version() { return database_->integer("PRAGMA data_version"); }
   /// `with`: ended jobs to read, too. To be called within a transaction. An error where the state breaks an invariant,
   /// or another program has given the file a newer format.
   Result<PoolState> read(const std::vector<int64_t>& with);
-  /// Writes what differs; refuses what read() would not take. To be called within a transaction for writing that has
-  /// read `before`.
+  /// Writes what differs; refuses a state that read() would not accept. To be called within a transaction for writing
+  /// that has read `before`.
   Result<void> write(const PoolState& before, const PoolState& after);
 
   Result<std::optional<Job>> find(int64_t id);

@@ -20,7 +20,7 @@ std::string clean(const std::string& text, size_t longest = kLongestText) {
   if (text.size() <= longest) return printable(text);
   constexpr std::string_view kCut = "...";
   std::string cut = printable(std::string_view(text).substr(0, longest - kCut.size()));
-  while (cut.ends_with('?')) cut.pop_back();  // of a letter cut in two
+  while (cut.ends_with('?')) cut.pop_back();  // left of a character that was cut in two
   return cut.append(kCut);
 }
 
@@ -132,7 +132,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   job.preempted_by = 0;
   job.submitted_s = now_s;
   job.started_s = job.ended_s = 0;
-  REMUDA_TRY(parse_job(to_json(job), "the job"));  // what could not be read again is refused now
+  REMUDA_TRY(parse_job(to_json(job), "the job"));  // a record that could not be read again is refused now
   ++state.next_job;
   state.jobs.push_back(std::move(job));
   return state.jobs.back().id;

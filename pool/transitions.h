@@ -5,8 +5,8 @@
 //   leases as it asked for; a job that stands for an array never runs; only a running job that is preemptible makes
 //   room for another; ids ascend.
 //
-// `now_s` is the wall clock, seconds since 1970. Where it was set back, what seems to lie in the future counts as
-// happening now: no time is negative, no lease ends early, nobody waits for the past.
+// `now_s` is the wall clock, seconds since 1970. Where it was set back, times in the future count as now: no duration
+// is negative, no lease ends early, and no job waits for the clock to catch up.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@
 
 namespace remuda::pool {
 
-/// Shortens a job's texts for people (name, command, why, ...) to what a pool keeps, and takes out what cannot be
-/// shown. Pool::change does that for every job.
+/// Shortens a job's texts for people (name, command, why, ...) to what a pool keeps, and removes characters that cannot
+/// be shown. Pool::change does that for every job.
 void clean_texts(Job& job);
 
 /// Adds a waiting job and returns its id. Refuses (usage) a job that waits `after` one that does not exist or has
@@ -34,23 +34,23 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
 /// In the order of their turns: by priority, then by least decayed usage of their user, then by arrival.
 std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& policy, double now_s);
 
-/// Starts every job whose turn it is, in the order of waiting_jobs(). A job that cannot start yet keeps later ones from
-/// the devices it waits for only once it has waited for `patience_s`. Writes each waiting job's `why`, in words that
-/// change only when something happens: a pass that starts nothing changes nothing. Those behind the first 32 learn only
-/// that. A job that waits `after` one that
-/// failed ends, as cancelled. `held` are devices in use without a lease. Where only running jobs of lower priority that
-/// are preemptible stand in a job's way, the lowest of them are marked (Job::preempted_by), no more than are needed,
-/// and what they give back is kept for it; their keepers stop and requeue() them. Returns the ids of jobs started.
+/// Starts every job whose turn it is, in the order of waiting_jobs(). A job that cannot start yet reserves the devices
+/// it waits for only once it has waited for `patience_s`. Writes each waiting job's `why`, in words that change only
+/// when something happens: a pass that starts nothing changes nothing. For jobs behind the first 32, `why` says only
+/// that. A job that waits `after` one that failed ends, as cancelled. `held` are devices in use without a lease. Where
+/// a job could start if preemptible running jobs of lower priority ended, the lowest of them are marked
+/// (Job::preempted_by), no more than are needed, and their devices are kept for it; their keepers stop and requeue()
+/// them. Returns the ids of jobs started.
 ///
-/// To be called in the same Pool::change as whatever may let a job start (submit, end, requeue, cancel, reap); then a
-/// waiter need only look whether its job is running.
+/// To be called in the same Pool::change as every transition that may let a job start (submit, end, requeue, cancel,
+/// reap); then a waiting keeper need only check whether its job is running.
 std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<place::Held>& held,
                               const Policy& policy, double now_s);
 
-/// The running jobs' leases, as place() wants to see them, without those of the jobs in `but`.
+/// The running jobs' leases in the form that place() takes, without those of the jobs in `but`.
 std::vector<place::Held> held_by_leases(const PoolState& state, std::span<const int64_t> but = {});
 
-/// Exit status of a job that ends without its program's doing.
+/// Exit status of a job that was ended by remuda, not by its program.
 inline constexpr int kEndedByRemuda = 125;
 
 struct Ending {
@@ -58,15 +58,15 @@ struct Ending {
   int signal = 0;
   std::string why;
 };
-/// The job is over: its leases end, its user's usage grows. Nothing if it has ended already, or is not there.
+/// Ends the job: its leases end, its user's usage grows. Does nothing if it has ended already, or does not exist.
 void end(PoolState& state, int64_t job, const Ending& ending, const Policy& policy, double now_s);
 
-/// Puts a running job back into the queue with its old place: its leases end, `restarts` grows. Nothing if it does not
-/// run.
+/// Puts a running job back into the queue with its old place: its leases end, `restarts` grows. Does nothing if it does
+/// not run.
 void requeue(PoolState& state, int64_t job, const Policy& policy, double now_s);
 
-/// Marks a job as to be ended; its keeper sees to it. A waiting one ends at once. With an array, so do its jobs.
-/// Refuses (usage) a job that is not there or has ended, and users other than its own and root.
+/// Marks a running job as cancelled; its keeper then ends it. A waiting job ends at once. The same for all jobs of an
+/// array. Refuses (usage) a job that does not exist or has ended, and users other than its own and root.
 Result<void> cancel(PoolState& state, int64_t job, int uid, double now_s);
 
 /// Ends every job whose keeper is gone and of which no process is left, with status 125. `lives`: whether a process is

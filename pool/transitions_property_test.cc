@@ -1,4 +1,4 @@
-// Whatever happens, in whatever order: the invariants hold, and no job is lost.
+// Whatever events happen, in whatever order: the invariants hold, and no job is lost.
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <map>
@@ -150,7 +150,7 @@ RC_GTEST_PROP(TransitionsProperty, WhoeverWaitsStartsInTheEnd, ()) {
   for (const int64_t id : world.submitted) RC_ASSERT(succeeded(*state.find(id)));
 }
 
-/// What a pool gives back after each change is what was put in.
+/// What a pool returns after each change is what was written.
 RC_GTEST_PROP(TransitionsProperty, AreKeptByAPool, ()) {
   const TestFolder folder;
   auto pool = Pool::open(folder.path());

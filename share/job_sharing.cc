@@ -74,7 +74,7 @@ std::string JobSharing::begin(const Inventory& inventory, int64_t job, const std
   return told_ = text;
 }
 
-/// For `remuda ps`.
+/// Records the job's daemons in the pool, for `remuda ps`.
 void JobSharing::record() {
   std::vector<std::string> devices;
   for (const auto& daemon : daemons_) devices.push_back(daemon.first);

@@ -1,4 +1,4 @@
-// JobSharing: how the devices of one job are shared, from before its first process to after its last.
+// JobSharing: shares the devices of one job, from before its first process starts until after its last has ended.
 //
 // A sharing daemon is in use as long as the pool holds a lease of its user for a part of its device. A job enters the
 // pool before it starts or joins a daemon. Before it stops one, it takes the daemons' lock and reads the pool again. So
@@ -16,7 +16,7 @@
 
 namespace remuda::share {
 
-/// The keeper's; one thread. The pool outlives it.
+/// Used by the keeper; one thread. The pool outlives it.
 class JobSharing {
  public:
   struct Options {
@@ -27,12 +27,13 @@ class JobSharing {
   };
   JobSharing(pool::Pool& pool, Options options) : pool_(pool), options_(std::move(options)) {}
 
-  /// Decides, and starts the daemons that are needed. A line for the user, the first time it says something new: what
-  /// is shared how, and which limits are hard. Nothing where all devices are whole.
+  /// Decides how each device is shared, and starts the daemons that are needed. Returns a line for the user, when it
+  /// differs from the last one: what is shared how, and which limits are hard. Empty where all devices are whole.
   std::string begin(const Inventory& inventory, int64_t job, const std::vector<std::string>& devices);
   /// The variables to add for a process that sees `devices`.
   process::Environment environment(const std::vector<std::string>& devices) const;
-  /// The job's last process is gone, and the job still in the pool. Stops the daemons that nobody else uses.
+  /// To be called when the job's last process is gone and the job is still in the pool. Stops the daemons that no other
+  /// job uses.
   void end();
 
  private:
@@ -47,20 +48,21 @@ class JobSharing {
   std::string told_;
 };
 
-/// What begin() will say of a job that is granted these, where nothing goes wrong and no other user is in the way. The
-/// daemon of a machine that is not this one (`live` false) is taken to be installed. `parted`: each process sees one.
+/// What begin() will return for a job that is granted these devices, if nothing fails and no other user shares them. On
+/// a machine that is not this one (`live` false) the daemon is assumed to be installed. `parted`: each process sees
+/// one.
 std::string expected_sharing(const Inventory& inventory, const std::vector<std::string>& devices, double share,
                              bool parted, bool live);
 
 /// How a lease of the pool is shared. Pure.
 Sharing sharing_of(const pool::PoolState& state, const pool::Lease& lease, const Inventory& inventory);
 
-/// The devices of which jobs of the user have a part, those of the job `except` left out. Pure.
+/// The devices of which jobs of the user, except the job `except`, have a part. Pure.
 std::set<std::string> devices_shared_by(const pool::PoolState& state, int uid, int64_t except = 0);
-/// The user who had a part of the device before this job and is another one; empty where there is none. Pure.
+/// Another user who had a part of the device before this job; empty where there is none. Pure.
 std::string other_sharer(const pool::PoolState& state, const std::string& device, int64_t job);
 
-/// Stops the daemons of this user that no job uses, as a keeper that was killed could not. A daemon that cannot be
+/// Stops the daemons of this user that no job uses, such as those of a keeper that was killed. A daemon that cannot be
 /// stopped is left for the next call.
 void stop_unused_daemons(const std::string& folder, pool::Pool& pool);
 

@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kProgram = "nvidia-cuda-mps-control";
 constexpr double kDaemonPatience_s = 2;
 
-/// What the daemon starts with beside its environment: nothing of a job that happens to start it, or of its folder.
+/// How the daemon is started: without the variables of the job that happens to start it, and not in that job's folder.
 constexpr const char* kStartScript =
     "unset REMUDA_JOB REMUDA_POOL REMUDA_POOL_ID CUDA_MPS_ACTIVE_THREAD_PERCENTAGE CUDA_MPS_PINNED_DEVICE_MEM_LIMIT;"
     "cd / && exec \"$0\" -d </dev/null >>\"$CUDA_MPS_LOG_DIRECTORY/start.log\" 2>&1";
@@ -32,14 +32,15 @@ double patience_s() {
   return env::get_int(env::probe_timeout, 1, kLongest_s).value_or(kUsual_s);
 }
 
-/// Others may be starting or stopping a daemon, each step of it as long as it may take.
+/// Another process may be starting or stopping a daemon, and each of its steps may take patience_s().
 double lock_patience_s() { return 4 * patience_s(); }
 
 process::Environment directories(const std::string& folder) {
   return {{env::mps_pipe_directory.name, folder + "/pipe"}, {env::mps_log_directory.name, folder + "/log"}};
 }
 
-/// How the child ended; nothing when it has not within the time that a device has to answer. What it says is dropped.
+/// How the child ended; nothing when it has not ended within the time that a device has to answer. Its output is
+/// dropped.
 std::optional<process::ExitState> await_end(process::ChildProcess& child) {
   const double end_s = monotonic_s() + patience_s();
   bool is_open = true;
@@ -79,7 +80,7 @@ std::vector<process::ProcessId> daemon_processes(const std::string& folder) {
   return process::processes_with({fmt::format("{}={}", env::daemon.name, folder)});
 }
 
-/// Kills what is left of a daemon and removes its folder; false where the kernel does not let go of it.
+/// Kills what is left of a daemon and removes its folder; false where a process cannot be killed.
 bool clear(const std::string& folder) {
   if (!process::kill_all([&] { return daemon_processes(folder); }, kDaemonPatience_s).empty()) return false;
   remove_folder(folder);
@@ -131,7 +132,7 @@ std::vector<std::string> idle(const MpsFolder& folder, const std::set<std::strin
   return idle;
 }
 
-/// Asks it to quit, and kills what does not.
+/// Asks the daemon to quit, and kills it where it does not.
 void stop_daemon(const std::string& folder) {
   constexpr double kPause_s = 0.02;
   const auto program = find_mps_control();

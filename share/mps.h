@@ -1,10 +1,10 @@
 // MPS: NVIDIA's daemon through which several processes of one user compute on a GPU at once. It limits the memory of
-// each; all that is particular to it stands here.
+// each. All code that is specific to MPS is here.
 //
 // Each device and user has a daemon of its own, started by the first job that has a part of the device and stopped
 // after the last. It belongs to no job: it carries REMUDA_DAEMON (process/tree.h), so that no keeper waits for it
-// or kills it. Every process that calls these functions may be killed at any point: what is left is taken over by the
-// next, or stopped by the next command that tidies the pool.
+// or kills it. Every process that calls these functions may be killed at any point: the next one takes over what is
+// left, or the next command that cleans up the pool stops it.
 //
 // One thread. Nothing waits longer than a few times REMUDA_PROBE_TIMEOUT.
 #pragma once
@@ -24,7 +24,7 @@ std::string mps_obstacle(const Device& device);
 
 /// The path of the control program, from PATH.
 std::optional<std::string> find_mps_control();
-/// What to say where there is none.
+/// The message where there is none.
 std::string no_mps_control();
 
 /// Starts this user's daemon for the device unless it runs, waits until it answers, and gives the variables by which a
@@ -36,7 +36,7 @@ Result<process::Environment> start_mps(const std::string& pool, const Device& de
 process::Environment mps_limits(double share, int64_t memory_bytes);
 
 /// Stops this user's daemons for the pool's devices, except those of `used`, which is called with the daemons' lock
-/// held; when it fails, none is stopped. Waits for the lock at most so long.
+/// held; when it fails, none is stopped. Waits for the lock for at most `patience_s`.
 Result<void> stop_mps_except(const std::string& pool, const std::function<Result<std::set<std::string>>()>& used,
                              double lock_patience_s);
 

@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What follows the folder in the longest address: a device's folder, "/pipe/", and the daemon's own name, with room.
+/// The longest path of the folder: an address also has a device's folder, "/pipe/", and the daemon's own name, with
+/// some room.
 constexpr size_t kLongestPath =
     sizeof(sockaddr_un::sun_path) - sizeof("/0123456789abcdef/pipe/control_privileged.....");
 

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-/// A pool's folder with a short path, gone with all it holds.
+/// A pool's folder with a short path, removed with its content at the end.
 class MpsFolders : public testing::Test {
  protected:
   ~MpsFolders() override {

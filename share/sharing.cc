@@ -17,7 +17,7 @@ bool lets_one_in(const Device& device) {
   return device.compute_mode.has_value() && device.compute_mode.value() == ComputeMode::exclusive;
 }
 
-/// What follows the devices' names.
+/// The part of the line after the devices' names.
 std::string terms(const Device& device, const Shared& shared, double share) {
   if (shared.how == Sharing::partition) return "with memory and multiprocessors of its own: both limits are hard";
   if (shared.how == Sharing::time_slices)
@@ -65,7 +65,7 @@ std::string sharing_text(const Inventory& inventory, const std::vector<Shared>& 
     const Device* device = inventory.find(shared.device);
     if (!device || shared.how == Sharing::whole) continue;
     const std::string own = terms(*device, shared, share);
-    if (own == told) {  // the same as of the one before: only its name is new
+    if (own == told) {  // the same terms as for the device before: adds only its name
       text.insert(text.size() - own.size() - 1, ", " + name(*device, shared, share));
       continue;
     }

@@ -2,7 +2,7 @@
 //
 //   partition    the driver's own part of a GPU: memory and computing are limited, by the hardware
 //   daemon       the maker's sharing daemon (share/mps.h): the memory of each process is limited; its part of the
-//                multiprocessors is a wish, as what others leave idle may be too little in time
+//                multiprocessors is not guaranteed, as others may leave too little of them idle
 //   time_slices  processes take turns, each as long as any other: nothing is limited
 #pragma once
 
@@ -30,10 +30,10 @@ namespace remuda::share {
 struct Shared {
   std::string device;  ///< its id
   Sharing how = Sharing::whole;
-  std::string why;  ///< of time slices: why no daemon does better, as half a sentence
+  std::string why;  ///< with time slices: why no daemon is used, as half a sentence
 };
 
-/// A job's wish for one device, and what stands in the way of the daemon.
+/// What a job asks of one device, and what prevents the use of the daemon.
 struct ShareWish {
   double share = 1;
   size_t devices = 1;        ///< that a process of the job sees; a process has room for one daemon
@@ -42,8 +42,8 @@ struct ShareWish {
 };
 Shared decide_sharing(const Device& device, const ShareWish& wish);
 
-/// What a process may have of the device's memory: share * memory, in whole MiB, so that the parts of all never add up
-/// to more than the device; 0 where its memory is not known.
+/// How much of the device's memory a process may have: share * memory, rounded down to whole MiB, so that all parts
+/// never add up to more than the device has; 0 where its memory is not known.
 int64_t shared_memory_bytes(const Device& device, double share);
 
 /// Whether the job cannot have more than its part.

@@ -6,13 +6,13 @@
 
 namespace remuda::workers {
 
-/// The instruction sets that the kernels differ by.
+/// The instruction sets by which the kernels differ.
 struct CpuFeatures {
   bool avx2 = false, fma = false;
   bool avx512f = false, avx512dq = false, avx512bw = false, avx512vl = false;
 };
 
-/// Of the CPU this runs on; none on anything but x86-64.
+/// Of the CPU this runs on; none on CPUs other than x86-64.
 CpuFeatures cpu_features();
 
 /// The value for OPENBLAS_CORETYPE, or null when OpenBLAS's own choice is as good. Pure.

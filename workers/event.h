@@ -1,7 +1,7 @@
 // Event: what a worker reports to the process that launched it, one line of JSON each, on the descriptor
 // REMUDA_EVENTS_FD.
 //
-// The field "event" says which it is:
+// The field "event" names the kind:
 //   ready    rank, pid, torch                     the worker runs
 //   alone    rank, samples_per_s                  its device was measured alone
 //   step     step, steps, epoch, loss, samples_per_s, shares[], compute_s[], wait_s[]       from rank 0, per rank
@@ -9,9 +9,10 @@
 //   epoch    epoch, epochs, train_loss, and with test data test_loss, test_accuracy         from rank 0
 //   error    kind (usage, failed, lost_peer), message, peer, step      the worker ends next, with a status other than 0
 //   done     rank; from rank 0 also report        the worker ends next, with status 0
-// A worker that is still at work when all others are done sends an event now and then (see Patience in supervisor.h).
+// A worker that still works when all others are done must send an event from time to time (see Patience in
+// supervisor.h).
 //
-// Events are foreign input: a field may be missing or of any type, and the readers below never throw.
+// Events are untrusted input: a field may be missing or of any type, and the readers below never throw.
 #pragma once
 
 #include <string>
@@ -26,7 +27,7 @@ namespace remuda::workers {
 /// An object with a text field "event"; an error that says what is wrong with the line otherwise.
 Result<Json> parse_event(std::string_view line);
 
-/// The field's value where it has the right type, `otherwise` where not.
+/// The field's value where it has the right type, else `otherwise`.
 std::string text_field(const Json& object, const char* key, const std::string& otherwise = "");
 double number_field(const Json& object, const char* key, double otherwise = 0);
 /// The field's numbers; empty where it is not an array, and NaN for each element that is not a number (JSON has

@@ -24,8 +24,8 @@ process::Environment torchrun_environment(const TorchrunRank& rank) {
       {env::max_restarts.name, std::to_string(rank.max_restarts)},
       {env::use_agent_store.name, "False"},
   };
-  // From 2.4 on PyTorch takes libuv for its store unless told otherwise, and fails where it is built without, as
-  // Debian's is. The store without libuv is in every build, and does as well for the ranks of one machine.
+  // From 2.4 on PyTorch uses libuv for its store by default, and fails where it is built without libuv, as Debian's is.
+  // The store without libuv is in every build, and serves the ranks of one machine as well.
   if (!env::get(env::use_libuv)) environment.emplace_back(env::use_libuv.name, "0");
   return environment;
 }

@@ -1,4 +1,4 @@
-// Ranks: the environment by which the processes of one job find each other and know their place.
+// Ranks: the environment by which the processes of one job find each other and know their rank.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace remuda::workers {
 
-/// One rank of several on this host, in torchrun's words.
+/// One rank of several on this host, in torchrun's terms.
 struct TorchrunRank {
   int rank = 0;
   int world_size = 1;

@@ -25,7 +25,7 @@ Failure blame(const RankFacts& rank, std::string cause) {
           rank.last_output};
 }
 
-/// All that is known is that `witness` lost a peer. The peer itself is to blame if it has reported nothing.
+/// Only one thing is known: `witness` lost a peer. The peer itself is the cause if it has reported nothing.
 Failure blame_peer(std::span<const RankFacts> ranks, const RankFacts& witness) {
   for (const auto& rank : ranks)
     if (rank.rank == witness.error->peer && !rank.error)

@@ -1,4 +1,4 @@
-// Root cause: when one rank fails, all do; which of them is to blame.
+// Root cause: when one rank fails, all do; this finds the rank that caused it.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,7 @@ struct RankFacts {
   double failed_at_s = 0;               ///< when the failure, if it is one, was first seen
   std::deque<std::string> last_output;  ///< its last lines of output
 
-  /// It has reported an error, or ended in any way other than done.
+  /// It has reported an error, or ended without success.
   bool has_failed() const { return error || (exit && !(done && exit->ok())); }
 };
 
@@ -34,9 +34,9 @@ struct Failure {
   std::deque<std::string> last_output;  ///< of that rank
 };
 
-/// The failure that the others follow from. A rank that died by itself, or reported an error of its own, comes before
-/// one that lost a peer; among equals the earliest. When all have only lost peers, the peer that went silent is to
-/// blame. After `stopping`, deaths and lost peers are what was asked for: no failure. Pure.
+/// The failure that caused the others. A rank that died by itself, or reported an error of its own, comes before one
+/// that lost a peer; among equals the earliest. When all have only lost peers, the peer that went silent is the cause.
+/// After `stopping`, deaths and lost peers are expected: no failure. Pure.
 std::optional<Failure> root_cause(std::span<const RankFacts> ranks, bool stopping);
 
 }  // namespace remuda::workers

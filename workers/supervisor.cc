@@ -34,7 +34,7 @@ class Supervision {
   enum class Phase {
     working,    ///< all is well
     reporting,  ///< a rank has failed; the others may report what they saw
-    stopping,   ///< the user's signal was handed on
+    stopping,   ///< the user's signal was forwarded
     ending,     ///< SIGTERM was sent after a failure
     killing,    ///< SIGKILL was sent
   };
@@ -55,7 +55,7 @@ class Supervision {
   void take_signals() {
     while (const auto signal = signals_.next()) {
       if (phase_ != Phase::working) {
-        // A terminal that goes sends it after a Ctrl-C as well: the ranks are stopping already.
+        // A terminal that closes sends SIGHUP also after a Ctrl-C: the ranks are stopping already.
         if (*signal != SIGHUP) enter(Phase::killing);
         continue;
       }
@@ -124,7 +124,7 @@ class Supervision {
                        [](const auto& rank) { return rank.facts().has_failed() || !rank.running(); });
   }
 
-  /// The last rank at work, or one that is done and does not exit, hangs if no event comes any more.
+  /// Reports the last working rank, or one that is done and does not exit, as hung if it sends no more events.
   void blame_silent_rank() {
     size_t at_work = 0;
     double heard_at_s = 0;

@@ -22,7 +22,7 @@ using testing::SizeIs;
 constexpr auto kLost1 = R"({"event":"error","kind":"lost_peer","message":"rank 1 went away","peer":1})";
 constexpr Patience kShort{.report_s = 0.05, .end_s = 0.05, .stop_s = 0.05, .silence_s = 0.05};
 
-/// What a listener heard, per rank.
+/// What a listener received, per rank.
 struct Heard {
   std::map<int, std::vector<std::string>> events, lines;
   std::function<void(const Json&)> then = [](const Json&) {};
@@ -149,8 +149,8 @@ TEST(Supervisor, ARankThatCannotStartIsAnErrorAndTakesTheOthersAlong) {
   EXPECT_EQ(outcome.error().message, "there is no program /nowhere/worker");
 }
 
-/// Runs the ranks in a process of its own that gets `signals`, one per "ready" event it hears. Its exit status: the
-/// signal in the outcome, plus 100 if it has a failure, plus 50 if rank 0 was done.
+/// Runs the ranks in a process of its own that is sent `signals`, one per "ready" event it receives. Its exit status:
+/// the signal in the outcome, plus 100 if it has a failure, plus 50 if rank 0 was done.
 int status_after(const std::vector<int>& signals, const std::vector<Script>& scripts, const Patience& patience,
                  double step_s = 0, bool ignores_hang_up = false) {
   const pid_t pid = ::fork();

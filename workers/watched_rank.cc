@@ -15,10 +15,10 @@ namespace {
 
 constexpr size_t kEventLimit = 4 << 20;  // a whole report fits
 constexpr size_t kOutputLimit = 8 << 10;
-constexpr size_t kReadLimit = 8 << 20;  // at one go, so that no rank keeps the others waiting
+constexpr size_t kReadLimit = 8 << 20;  // per read, so that no rank keeps the others waiting
 constexpr size_t kLastLines = 20;
 
-/// Feeds what can be read without blocking to `lines`; false once the stream has ended.
+/// Passes what can be read without blocking to `lines`; false once the stream has ended.
 bool drain(int fd, process::LineSplitter& lines, const process::LineSplitter::OnLine& on_line) {
   char buffer[65536];
   for (size_t total = 0; total < kReadLimit;) {
@@ -69,7 +69,7 @@ void WatchedRank::add_to(std::vector<pollfd>& polled) const {
 void WatchedRank::read(double now_s) {
   if (!running()) return;
   now_s_ = now_s;
-  const auto exit = process_.exit_state();  // before the streams, so that they hold all it ever wrote
+  const auto exit = process_.exit_state();  // before the streams are read, so that they then hold all it wrote
   const process::LineSplitter::OnLine on_event = [this](auto line, bool dropped) { take_event(line, dropped); };
   const process::LineSplitter::OnLine on_output = [this](auto line, bool dropped) { take_output(line, dropped); };
   if (events_ && !drain(events_.get(), event_lines_, on_event)) events_.reset();

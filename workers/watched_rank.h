@@ -25,9 +25,9 @@ struct RankListener {
   std::function<void(int rank, const Json& event)> on_event;
   /// A line, not empty, that the rank wrote on stdout or stderr, or a note about what it sent; fit for a terminal.
   std::function<void(int rank, const std::string& line)> on_line;
-  /// How long the ranks' step under way may take: after a signal they get this time to end it, before `stop_s` begins.
+  /// How long the ranks' current step may take: after a signal they get this time to end it, before `stop_s` begins.
   std::function<double()> step_s = [] { return 0.0; };
-  /// A signal was handed on: the ranks have this long to stop together.
+  /// A signal was forwarded: the ranks have this long to stop together.
   std::function<void(int signal, double within_s)> on_stop = [](int, double) {};
 };
 
@@ -38,17 +38,17 @@ class WatchedRank {
 
   const RankFacts& facts() const { return facts_; }
   bool running() const { return !facts_.exit; }
-  /// When it last sent an event, or else was started.
+  /// When it last sent an event; before the first event, when it was started.
   double heard_at_s() const { return heard_at_s_; }
 
-  /// What to poll for; nothing once it has ended.
+  /// Adds the descriptors to poll; none once it has ended.
   void add_to(std::vector<pollfd>& polled) const;
-  /// Reads whatever has come and notes the end, if it has come. Never blocks.
+  /// Reads what has arrived, and records the rank's end if it has ended. Never blocks.
   void read(double now_s);
 
   /// Sends a signal; from then on the rank's death is not counted as a failure of its own.
   void signal(int number);
-  /// Notes an error that the rank cannot report itself; not where it has one already.
+  /// Records an error that the rank cannot report itself, unless it has one already.
   void blame(Error error, double now_s);
 
  private:

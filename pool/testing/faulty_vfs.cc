@@ -12,7 +12,7 @@ OnFileCall& on_call() {
 
 int happens(FileCall call) { return on_call() ? on_call()(call) : SQLITE_OK; }
 
-/// SQLite allots szOsFile bytes: ours, then those of the real file.
+/// SQLite allocates szOsFile bytes: ours, then those of the real file.
 struct File {
   sqlite3_file base;
   sqlite3_file* real;

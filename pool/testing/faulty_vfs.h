@@ -1,5 +1,5 @@
-// Tests only: SQLite's file system with something happening at each of its calls: the process dies there, the disk is
-// full from there on.
+// Tests only: SQLite's file system with a hook at each of its calls: to let the process die there, or the disk be full
+// from there on.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,11 @@ namespace remuda::pool {
 
 enum class FileCall { open, write, truncate, sync, lock, share };
 
-/// Asked before each call; what it returns in place of 0 (SQLITE_OK) the call fails with. Nothing: all is well.
+/// Called before each call; the call fails with the code it returns, unless that is 0 (SQLITE_OK). An empty function:
+/// no call fails.
 using OnFileCall = std::function<int(FileCall)>;
 
-/// From now on for all databases that this process opens.
+/// Applies to all databases that this process opens from now on.
 void install_faulty_vfs();
 void set_on_file_call(OnFileCall on_call);
 

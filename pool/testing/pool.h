@@ -11,7 +11,7 @@
 
 namespace remuda::pool {
 
-/// In memory, where that can be: no test here is about the disk, and a disk takes milliseconds for each sync.
+/// In memory, where possible: no test here is about the disk, and a disk takes milliseconds for each sync.
 class TestFolder : public ScratchFolder {
  public:
   TestFolder();
