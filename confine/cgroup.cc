@@ -24,15 +24,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kLeavePatience_s = 0.2;  ///< the kernel lets go of a process's cgroup soon after it was collected
+constexpr double kLeavePatience_s = 0.2;  ///< a process leaves its cgroup soon after it was reaped
 constexpr int kDeepest = 64;
-constexpr size_t kMostFolders = 100000;  ///< looked at in a tree
+constexpr size_t kMostFolders = 100000;  ///< that are searched in a tree
 
 Fd open_folder(const std::string& path) {
   return Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// Another file system may be mounted over it, where a folder would be just a folder.
+/// False where another file system is mounted over it, in which mkdir would make an ordinary folder.
 bool is_cgroup(int folder) {
   struct statfs info{};
   return ::fstatfs(folder, &info) == 0 && (info.f_type == CGROUP2_SUPER_MAGIC || info.f_type == CGROUP_SUPER_MAGIC);
@@ -44,7 +44,7 @@ std::string no_cgroup(int error, const std::string& folder) {
   return fmt::format("cannot make a cgroup in {}: {}", folder, errno_text(error));
 }
 
-/// Others come and go meanwhile: what has gone is passed over.
+/// Folders may be removed meanwhile: those are skipped.
 std::vector<std::string> folders_in(const std::string& folder) {
   std::vector<std::string> folders;
   std::error_code error, gone;
@@ -53,7 +53,8 @@ std::vector<std::string> folders_in(const std::string& folder) {
   return folders;
 }
 
-/// By its count of links, which in these file systems tells: most cgroups have none, and need not be opened.
+/// By its link count, which in these file systems counts the folders in it: most cgroups have none, and need not be
+/// opened.
 bool has_folders(const std::string& folder) {
   struct stat info{};
   return ::stat(folder.c_str(), &info) == 0 && info.st_nlink > 2;
@@ -79,14 +80,15 @@ struct Search {
 void add_members(const std::string& folder, int depth, std::vector<process::ProcessId>& members) {
   const auto text = read_text(folder + "/cgroup.procs");
   for (const std::string& line : split(text.value_or(""), '\n')) {
-    const int pid = parse_number<int>(line).value_or(0);  // 0 also stands for one of another pid namespace
+    const int pid = parse_number<int>(line).value_or(0);  // the kernel writes 0 for a process of another pid namespace
     if (auto process = process::process_id(pid)) members.push_back(std::move(*process));
   }
   if (depth < kDeepest)
     for (const std::string& inner : folders_in(folder)) add_members(inner, depth + 1, members);
 }
 
-/// Whether the kernel counts a process in it or within it, seen from here or not. Version 1 does not tell.
+/// Whether the kernel counts a process in it or in a cgroup below it, also one that is not visible here. Version 1 does
+/// not report that.
 bool has_processes(const std::string& folder) {
   const auto events = read_text(folder + "/cgroup.events");
   return events ? events->find("populated 1") != std::string::npos : !cgroup_members(folder).empty();

@@ -16,7 +16,7 @@ bool has_word(const std::string& list, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-/// "\040" and its like in a path of mountinfo: white space and the backslash, as three octal digits.
+/// Decodes "\040" and the like in a path of mountinfo: white space and the backslash, as three octal digits.
 std::string unescaped(const std::string& text) {
   const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
   std::string plain;

@@ -1,6 +1,7 @@
-// CgroupPlace: where in the trees of cgroups this process stands, from what the kernel tells in /proc.
+// CgroupPlace: this process's position in the trees of cgroups, from the kernel's files in /proc.
 //
-// Two kinds of tree serve: that of version 2, and of version 1 the one that controls devices. A machine may have both.
+// Two kinds of tree can be used: that of version 2, and of version 1 the one that controls devices. A machine may have
+// both.
 #pragma once
 
 #include <string>
@@ -20,7 +21,7 @@ struct CgroupPlace {
 /// not mounted, or mounted without the part this process is in, is left out. Pure.
 std::vector<CgroupPlace> cgroup_places(std::string_view mountinfo, std::string_view memberships);
 
-/// This process's. None where /proc does not tell.
+/// Those of this process. None where /proc does not show them.
 std::vector<CgroupPlace> own_cgroup_places();
 
 }  // namespace remuda::confine

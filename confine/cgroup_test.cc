@@ -1,4 +1,4 @@
-// The real thing: where this user may make no cgroup, and in a tree that is not mounted, these tests are skipped.
+// Uses real cgroups: where this user may make none, or the tree is not mounted, these tests are skipped.
 #include "confine/cgroup.h"
 
 #include <csignal>

@@ -9,7 +9,7 @@
 namespace remuda::confine {
 namespace {
 
-/// Fills in how the devices are kept from a cgroup's processes.
+/// Sets a device filter on the cgroup, and records in `how` what is in force.
 void filter_devices(const JobCgroup& cgroup, const std::optional<Withheld>& withheld, Confined& how) {
   if (!withheld) {
     how.obstacle = "this is a recorded machine";
@@ -34,7 +34,7 @@ struct Made {
   Confined how;
 };
 
-/// In the first tree that takes both cgroup and filter, else in the first that takes the cgroup.
+/// In the first tree that accepts both cgroup and filter, else in the first that accepts the cgroup.
 Made make_in(const std::vector<CgroupPlace>& places, const std::string& name, const std::optional<Withheld>& withheld) {
   Made best{{}, {.obstacle = "no cgroups here"}};
   for (const CgroupPlace& place : places) {
@@ -82,7 +82,7 @@ void Confinement::kill() const {
 }
 
 Confined try_confinement() {
-  constexpr DeviceNode kNobodys{0, 0};  // major 0 is given to no device
+  constexpr DeviceNode kNobodys{0, 0};  // no device has major 0
   return make_in(own_cgroup_places(), fmt::format("remuda-trial-{}", ::getpid()), Withheld{{kNobodys}, {}}).how;
 }
 

@@ -1,8 +1,8 @@
-// Confinement: what holds the processes of a job together, and what keeps them from devices they were not granted.
+// Confinement: how the processes of a job are kept together, and kept from devices that the job was not granted.
 //
-// A cgroup where this user may make one; in it a device filter where this user may set one. Without, a job is held by
-// what the keeper does in any case (run/keeper.h), and devices are hidden by variables only (confine/visibility.h).
-// A live job's are told by `remuda ps --json`.
+// A cgroup where this user may make one; in it a device filter where this user may set one. Otherwise a job is held
+// together by its keeper alone (run/keeper.h), and devices are hidden by variables only (confine/visibility.h).
+// `remuda ps --json` shows what is in force for a running job.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 
 namespace remuda::confine {
 
-/// What of it is in force.
+/// The parts of it that are in force.
 struct Confined {
   int cgroup = 0;        ///< version of the job's cgroup; 0: none
   bool devices = false;  ///< devices that were not granted cannot be opened
   int files_denied = 0;  ///< device files that the cgroup's filter keeps them from
-  std::string obstacle;  ///< a clause: why not all; empty when all is
+  std::string obstacle;  ///< a clause: why not all of it is in force; empty when all is
 
   /// "processes are held by a cgroup; devices that were not granted cannot be opened".
   std::string sentence() const;
@@ -27,7 +27,7 @@ struct Confined {
 class Confinement {
  public:
   Confinement() = default;
-  /// For a job of a pool, as much as is possible. `withheld` is nothing where devices are not to be filtered, as on a
+  /// For a job of a pool, as much as is possible. `withheld`: nothing where devices are not to be filtered, as on a
   /// recorded machine.
   static Confinement make(const std::string& pool, int64_t job, const std::optional<Withheld>& withheld);
 
@@ -43,7 +43,7 @@ class Confinement {
   Confined how_;
 };
 
-/// What jobs of this process would get. Makes a cgroup to see, and removes it.
+/// What jobs started by this process would get. Makes a cgroup to find out, and removes it.
 Confined try_confinement();
 
 }  // namespace remuda::confine

@@ -1,4 +1,4 @@
-// What of it works depends on the user and the machine; where it does not, these tests are skipped and say why.
+// What works depends on the user and the machine; where something does not, its tests are skipped and say why.
 #include "confine/confinement.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ class Confining : public testing::Test {
     ::mknod(path.c_str(), S_IFCHR | 0666, ::makedev(kFreeMajor, minor));
     return path;
   }
-  /// Whether the kernel looks for the device's driver at all.
+  /// Whether opening the file reaches the kernel's search for the device's driver.
   static bool can_be_opened(const std::string& path) {
     const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     return file || errno == ENXIO || errno == ENODEV;

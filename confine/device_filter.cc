@@ -50,7 +50,7 @@ Fd load(const std::vector<bpf_insn>& program, std::string* log) {
   return Fd(static_cast<int>(bpf(BPF_PROG_LOAD, attributes)));
 }
 
-/// The end of what the verifier has to say, on one line; empty when it was not the verifier that refused.
+/// The end of the verifier's log, on one line; empty when it was not the verifier that refused.
 std::string verifier_words(const std::vector<bpf_insn>& program) {
   constexpr size_t kLog = 64 << 10, kShown = 200;
   std::string log(kLog, '\0');
@@ -76,7 +76,7 @@ Result<void> attach(int cgroup, const std::vector<DeviceNode>& denied) {
   attributes.target_fd = static_cast<uint32_t>(cgroup);
   attributes.attach_bpf_fd = static_cast<uint32_t>(loaded.get());
   attributes.attach_type = BPF_CGROUP_DEVICE;
-  attributes.attach_flags = BPF_F_ALLOW_MULTI;  // beside those of the cgroups above, which go on to hold
+  attributes.attach_flags = BPF_F_ALLOW_MULTI;  // in addition to those of the cgroups above, which stay in force
   if (bpf(BPF_PROG_ATTACH, attributes) == 0) return {};
   return failed(fmt::format("the cgroup takes no device filter: {}", errno_text(errno)));
 }
@@ -95,14 +95,14 @@ Result<void> write_denials(int cgroup, const std::vector<DeviceNode>& denied) {
 }  // namespace
 
 std::vector<bpf_insn> device_filter(const std::vector<DeviceNode>& denied) {
-  constexpr int kTypeBits = 0xffff;  // the upper half is what is to be done with it: read, write, mknod
+  constexpr int kTypeBits = 0xffff;  // the upper half is the kind of access: read, write, mknod
   const size_t tests = 2 * denied.size();
   std::vector<bpf_insn> program{load(kType, offsetof(bpf_cgroup_dev_ctx, access_type)),
                                 load(kMajor, offsetof(bpf_cgroup_dev_ctx, major)),
                                 load(kMinor, offsetof(bpf_cgroup_dev_ctx, minor)), keep_bits(kType, kTypeBits),
                                 skip_if(BPF_JNE, kType, BPF_DEVCG_DEV_CHAR, tests)};
   for (size_t i = 0; i < denied.size(); ++i) {
-    const size_t to_denial = 2 * (denied.size() - 1 - i) + 2;  // past the other tests, and past yes
+    const size_t to_denial = 2 * (denied.size() - 1 - i) + 2;  // past the other tests and the instructions that allow
     program.push_back(skip_if(BPF_JNE, kMajor, denied[i].major, 1));
     program.push_back(skip_if(BPF_JEQ, kMinor, denied[i].minor, to_denial));
   }

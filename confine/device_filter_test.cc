@@ -8,7 +8,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// What the kernel does with it: the answer for an access, or -1 where the program does what it must not.
+/// Interprets the program as the kernel does: its result for an access, or -1 where it does what the kernel forbids.
 int ask(const std::vector<bpf_insn>& program, unsigned access, unsigned major, unsigned minor) {
   const unsigned context[] = {access, major, minor};
   uint64_t registers[11] = {};

@@ -27,7 +27,7 @@ std::optional<DeviceNode> parse_numbers(const std::string& text) {
   return std::from_chars(major.ptr + 1, end, node.minor).ec == std::errc{} ? std::optional(node) : std::nullopt;
 }
 
-/// card0, renderD128: whatever driver it has, graphics and AMD's computing go through them.
+/// card0, renderD128: graphics, and computing on AMD, use them with every driver.
 std::set<DeviceNode> drm_nodes(const std::string& folder) {
   constexpr size_t kLongest = 64;
   std::set<DeviceNode> nodes;
@@ -54,9 +54,9 @@ std::set<DeviceNode> nodes_of(const Device& device, const std::string& sysfs) {
   return nodes;
 }
 
-/// Whether `nodes` are all. A GPU without a driver has none: nobody can use it.
+/// Whether `nodes` are all of the device's. A GPU without a driver has none: no process can use it.
 bool are_known(const std::set<DeviceNode>& nodes, const Device& device, const std::string& sysfs) {
-  if (device.kind == DeviceKind::partition) return true;  // it is reached through its GPU's too
+  if (device.kind == DeviceKind::partition) return true;  // it is used through its GPU's nodes, too
   std::error_code error;
   const bool driven = !device.pci.has_value() || fs::exists(pci_folder(device, sysfs) + "/driver", error);
   return !driven || (maker_of(device) == Maker::nvidia ? device.minor.has_value() : !nodes.empty());

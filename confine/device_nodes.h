@@ -1,7 +1,7 @@
-// Device nodes: the files of /dev through which a device is used, by the numbers the kernel knows them by.
+// Device nodes: the files of /dev through which a device is used, by their numbers in the kernel.
 //
-// What several devices share (/dev/nvidiactl, /dev/nvidia-uvm, /dev/kfd) is not among them: a job that was
-// granted one device needs it.
+// Nodes that several devices share (/dev/nvidiactl, /dev/nvidia-uvm, /dev/kfd) are not among them: a job that was
+// granted one device needs them.
 #pragma once
 
 #include <compare>
@@ -20,11 +20,11 @@ struct DeviceNode {
 
 struct Withheld {
   std::vector<DeviceNode> nodes;     ///< ascending, each once
-  std::vector<std::string> unknown;  ///< labels of devices that are in use by a driver, and do not tell their nodes
+  std::vector<std::string> unknown;  ///< labels of devices that have a driver, but whose nodes are not known
 };
 
-/// The nodes of all GPUs and partitions but the granted ones. A node that a granted device needs, or the GPU that a
-/// granted partition is a part of, is not withheld. Reads the folders of PCI devices below `sysfs`.
+/// The nodes of all GPUs and partitions except the granted ones. Does not withhold a node that a granted device needs,
+/// or that of the GPU to which a granted partition belongs. Reads the folders of PCI devices below `sysfs`.
 Withheld withheld_nodes(const Inventory& inventory, const std::vector<std::string>& granted,
                         const std::string& sysfs = "/sys");
 

@@ -24,7 +24,7 @@ class DeviceNodes : public testing::Test {
     machine_.devices.push_back(device);
     return machine_.devices.back();
   }
-  /// Puts it on the PCI bus, under a driver that offers these nodes.
+  /// Puts the device on the PCI bus, with a driver that offers these nodes.
   void on_bus(Device& device, const std::vector<std::pair<std::string, std::string>>& nodes) {
     device.pci = fmt::format("0000:{:02x}:00.0", device.index);
     const std::string folder = "bus/pci/devices/" + device.pci.value();

@@ -1,4 +1,4 @@
-// Maker: whose runtime drives a device, where that decides which variables a job needs.
+// Maker: whose runtime a device uses, where that decides which variables a job needs.
 #pragma once
 
 #include "device/device.h"

@@ -10,7 +10,7 @@
 namespace remuda::confine {
 
 /// Of the granted devices: the CPUs and NUMA nodes next to any of them, as far as this process may use those CPUs
-/// (`allowed`). A device that does not tell its CPUs leaves the job all of them.
+/// (`allowed`). With a device that does not report its CPUs, the job gets all of them.
 process::Affinity nearest_cores(const Inventory& inventory, const std::vector<std::string>& granted,
                                 const std::vector<int>& allowed);
 

@@ -47,8 +47,8 @@ Visibility visibility(const Inventory& inventory, const std::vector<std::string>
   Visibility result{{{env::cuda_device_order.name, "PCI_BUS_ID"},
                      {env::rocr_visible_devices.name, fmt::format("{}", fmt::join(amd, ","))}},
                     {env::gpu_device_ordinal.name}};
-  // AMD's HIP reads CUDA_VISIBLE_DEVICES too, as numbers among the devices that ROCR left, unless HIP_VISIBLE_DEVICES
-  // says which of those: needed where NVIDIA's are to be hidden on the same machine.
+  // AMD's HIP also reads CUDA_VISIBLE_DEVICES, as numbers among the devices that ROCR left visible, unless
+  // HIP_VISIBLE_DEVICES is set: so it must be set where NVIDIA's devices are hidden on the same machine.
   const bool both = !amd.empty() && has(inventory, Maker::nvidia);
   if (both)
     result.set.emplace_back(env::hip_visible_devices.name, first_numbers(amd.size()));

@@ -1,8 +1,8 @@
 // Visibility: the environment that makes a job see the devices it was granted, and no others.
 //
 // Each maker's runtime has a variable of its own that names the devices a process sees, in the order in which it
-// numbers them. Devices are named by UUID, as numbers change with the order a runtime likes. These variables are a
-// courtesy between well-behaved programs, not a wall: a job that sets them anew sees what it wants.
+// numbers them. Devices are named by UUID, as numbers depend on the order that a runtime chooses. These variables do
+// not enforce anything: a job that changes them sees other devices.
 #pragma once
 
 #include <optional>
@@ -16,11 +16,11 @@ namespace remuda::confine {
 
 struct Visibility {
   process::Environment set;
-  std::vector<std::string> unset;  ///< would filter a second time, by number, what was filtered by UUID
+  std::vector<std::string> unset;  ///< variables that would filter a second time, by number, what was filtered by UUID
 };
 
-/// Pure. For `granted`: ids of devices of the inventory; others are passed over. A maker of whom nothing was granted
-/// gets an empty variable, so that its runtime finds nothing. Devices without a UUID (old recordings) go by their
+/// Pure. For `granted`: ids of devices of the inventory; others are ignored. The variable of a maker none of whose
+/// devices was granted is empty, so that its runtime finds none. Devices without a UUID (old recordings) are named by
 /// index.
 Visibility visibility(const Inventory& inventory, const std::vector<std::string>& granted);
 

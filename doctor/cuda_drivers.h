@@ -3,9 +3,8 @@
 // Source, read in November 2026: NVIDIA, "CUDA Compatibility", minor version compatibility, tables 1 and 2,
 // docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html; the exact figure of 12.x is that of the
 // release notes of CUDA 12, docs.nvidia.com/cuda/cuda-toolkit-release-notes.
-// From CUDA 11 on, a runtime works with any driver that serves an earlier minor version of the same major one; what it
-// cannot do there is have the driver compile PTX that is newer than the driver. Any newer driver serves any older
-// runtime.
+// From CUDA 11 on, a runtime works with any driver that serves an earlier minor version of the same major one; but such
+// a driver cannot compile PTX that is newer than itself. Any newer driver serves any older runtime.
 #pragma once
 
 #include <array>

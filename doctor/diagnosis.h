@@ -1,4 +1,4 @@
-// Diagnosis: what one check of `remuda doctor` has to say.
+// Diagnosis: the result of one check of `remuda doctor`.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@ namespace remuda::doctor {
 
 enum class Verdict {
   pass,  ///< as it should be
-  warn,  ///< it works, and costs time or will surprise
+  warn,  ///< it works, but is slow or behaves unexpectedly
   fail,  ///< something does not work
-  skip,  ///< is not known, or has no meaning here
+  skip,  ///< not known, or does not apply here
 };
 
 struct Diagnosis {
   Verdict verdict = Verdict::skip;
   std::string sentence;
-  std::string remedy;  ///< the command or step that mends it; of warn and fail only
+  std::string remedy;  ///< the command or step that fixes it; of warn and fail only
   std::string device;  ///< id of the device it is about; empty: the machine
   std::string name;    ///< of the check
   std::string group;   ///< of checks

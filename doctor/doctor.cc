@@ -12,7 +12,7 @@ enum class Needs { inventory, host };
 struct Check {
   const char* group;
   const char* name;
-  Needs needs;  ///< host: what it says is of use without an inventory
+  Needs needs;  ///< host: its result is useful without an inventory
   Diagnoses (*run)(const Inventory& inventory, const HostFacts& facts);
 };
 

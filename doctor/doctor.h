@@ -1,4 +1,4 @@
-// The doctor: everything known of a machine becomes a list of diagnoses, and that a text. Pure.
+// The doctor: makes a list of diagnoses from all facts about a machine, and a text from that list. Pure.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace remuda::doctor {
 
-/// Every check, in the order of the table in doctor.cc. Where the inventory is an error (the devices did not answer),
-/// that is a FAIL of its own, and what needs the inventory is SKIP with the same sentence.
+/// Runs every check, in the order of the table in doctor.cc. Where the inventory is an error (the devices did not
+/// answer), that is a FAIL of its own, and each check that needs the inventory is SKIP with the same sentence.
 std::vector<Diagnosis> examine(const Result<Inventory>& inventory, const HostFacts& facts);
 
 struct Tally {

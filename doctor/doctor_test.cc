@@ -41,7 +41,7 @@ TEST(Examine, AMachineThatDoesNotAnswerIsAFailure) {
   EXPECT_EQ(all.front().verdict, Verdict::fail);
   EXPECT_EQ(all.front().name, "machine");
   EXPECT_EQ(tally(all).failed, 1u);
-  EXPECT_EQ(tally(all).passed, 1u) << "what the host tells is told all the same";
+  EXPECT_EQ(tally(all).passed, 1u) << "checks of the host run all the same";
   EXPECT_THAT(words_of(all), HasSubstr("did not answer within 2.7 s"));
 }
 

@@ -1,7 +1,7 @@
-// HostFacts: what the checks need to know beside the inventory. Plain data; a fact nobody asked for is not read, and
-// so are all of them for a recorded machine.
+// HostFacts: what the checks need besides the inventory. Plain data. A fact that is not needed is not read; for a
+// recorded machine, none is.
 //
-// Software travels from the child process that looks for it as JSON by its fields(), as the structs of device/ do.
+// The child process that searches for software sends it as JSON by its fields(), as with the structs of device/.
 #pragma once
 
 #include <cstdint>
@@ -74,14 +74,14 @@ struct DeviceFile {
   std::string group;    ///< that owns it
 };
 
-/// What holds the jobs that this user starts.
+/// How the jobs that this user starts are confined.
 struct JobConfinement {
   int cgroup = 0;        ///< version of the cgroup each gets; 0: none
   bool devices = false;  ///< they cannot open devices that they were not granted
-  std::string obstacle;  ///< a clause: why not all of it
+  std::string obstacle;  ///< a clause: why not all of it is in force
 };
 
-/// Whose jobs are in the pool that this user's jobs are in.
+/// The pool that this user's jobs are in, and whether other users share it.
 struct PoolUse {
   std::string folder;            ///< of that pool
   std::string obstacle, remedy;  ///< what keeps this user out of the pool for all users; empty: nothing

@@ -55,7 +55,7 @@ std::string group_of(const std::string& path) {
   return owner ? printable(owner->gr_name) : std::to_string(info.st_gid);
 }
 
-/// nvidia0 and its like: nvidia-caps and nvidia-modeset are for other purposes.
+/// nvidia0, nvidia1 and so on: nvidia-caps and nvidia-modeset are for other purposes.
 bool is_device_file(const std::string& name) {
   constexpr std::string_view kNvidia = "nvidia";
   if (name == "kfd" || name == "nvidiactl" || name == "nvidia-uvm" || name.starts_with("renderD")) return true;

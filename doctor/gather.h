@@ -1,5 +1,5 @@
-// Gathering what the checks need to know of this machine, software apart (software.h). Reads /proc, /sys and /dev only,
-// which answer at once.
+// Collects the facts about this machine that the checks need, except software (software.h). Reads only /proc, /sys and
+// /dev, which answer at once.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace remuda::doctor {
 
-/// The facts, about the GPUs and processes of `inventory`. `root` stands before each path: empty for the live machine;
+/// The facts, about the GPUs and processes of `inventory`. `root` is put before each path: empty for the live machine;
 /// limits, cores and environment are always those of this process.
 HostFacts gather_facts(const Inventory& inventory, const std::string& root = "");
 

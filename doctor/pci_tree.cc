@@ -30,7 +30,8 @@ Reading<std::string> bound_driver(const std::string& device) {
   return error ? std::string() : printable(target.filename().string());
 }
 
-/// The kinds of a group are DMA and DMA-FQ (translated), identity (not), and others for devices given away.
+/// The kinds of a group are DMA and DMA-FQ (translated), identity (not), and others for devices assigned to a virtual
+/// machine or program.
 Reading<bool> iommu_translates(const std::string& device) {
   std::error_code error;
   if (!fs::exists(device + "/iommu_group", error)) return false;

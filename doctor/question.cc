@@ -12,7 +12,7 @@ namespace remuda::doctor {
 namespace {
 
 constexpr size_t kLongestAnswer = 32 << 20;
-constexpr char kComplete = '\n';  ///< ends every answer, so that a cut one is known
+constexpr char kComplete = '\n';  ///< ends every answer, so that an incomplete one can be recognised
 
 enum class Chunk { more, end, broken };
 

@@ -1,4 +1,4 @@
-// Question: something asked in a child process, so that it may hang, crash or be slow and its asker does not.
+// Question: work done in a child process, so that this process is not affected when it hangs, crashes or is slow.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace remuda::doctor {
 /// The child and all it started are killed with this object.
 class Question {
  public:
-  /// Starts a guarded child that runs `work` and hands back its text. It may take `limit_s` from now, by `clock`, which
+  /// Starts a guarded child that runs `work` and sends back its text. It may take `limit_s` from now, by `clock`, which
   /// must outlive it. `who` is named in errors: "python3". To be called while this process has one thread: the child
   /// runs `work` in a copy of it.
   static Result<Question> ask(std::string who, const std::function<std::string()>& work, double limit_s, Clock& clock);

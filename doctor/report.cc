@@ -7,7 +7,7 @@
 namespace remuda::doctor {
 namespace {
 
-/// Select Graphic Rendition of ECMA-48: green, yellow, bold red, faint.
+/// Codes of ECMA-48's Select Graphic Rendition: green, yellow, bold red, faint.
 const char* colour_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::pass:
@@ -35,7 +35,7 @@ struct Line {
   std::string group, name, sentence, remedy;
 };
 
-/// A line for each diagnosis; neighbours of a group that are skipped for the same reason become one.
+/// A line for each diagnosis; adjacent ones of a group that are skipped for the same reason become one.
 std::vector<Line> fold(const std::vector<Diagnosis>& diagnoses) {
   const auto is_like = [](const Diagnosis& a, const Diagnosis& b) {
     return a.verdict == Verdict::skip && b.verdict == Verdict::skip && a.sentence == b.sentence && a.group == b.group;

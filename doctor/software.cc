@@ -22,11 +22,11 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostFolders = 100;
 
-/// Where a library of collectives may stand, and what its package is called where pip installed it.
+/// Where a library of collectives may be, and the name of its package where pip installed it.
 struct Wanted {
   std::array<const char*, 2> in_packages;  ///< in a folder of Python packages
   const char* in_system;
-  const char* package;  ///< begin of the name of its .dist-info folder; empty: none
+  const char* package;  ///< prefix of the name of its .dist-info folder; empty: none
 };
 constexpr Wanted kNccl{{"nvidia/nccl/lib/libnccl.so.2", "torch/lib/libnccl.so.2"}, "libnccl.so.2", "nvidia_nccl"};
 constexpr Wanted kRccl{{"torch/lib/librccl.so", "torch/lib/librccl.so.1"}, "librccl.so.1", ""};

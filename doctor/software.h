@@ -17,10 +17,10 @@ std::string python_program();
 /// The folders in which `python` looks for packages, in its order: asks it, so call it within a Question.
 Result<std::vector<std::string>> python_folders(const std::string& python);
 
-/// What stands in those folders; libraries are also looked for in `library_folders` (see kLibraryFolders).
+/// The software in those folders; libraries are also searched in `library_folders` (see system_library_folders()).
 Software find_software(const std::vector<std::string>& python_folders, const std::vector<std::string>& library_folders);
 
-/// Where the system keeps libraries.
+/// The system's folders for libraries.
 std::vector<std::string> system_library_folders();
 
 /// Software whose readings are all missing, for that reason.

@@ -28,15 +28,15 @@ bool is_target(std::string_view word) {
   return false;
 }
 
-/// The words of a list of targets; none when anything else stands in it.
+/// The words of a list of targets; none when it contains anything else.
 std::vector<std::string> targets_of(std::string_view list) {
   std::vector<std::string> words = split(list, ' ');
   std::erase(words, "");
   return std::ranges::all_of(words, is_target) ? words : std::vector<std::string>{};
 }
 
-/// Where, from `from` on, a text begins with `start` right after a NUL; the library's size when nowhere. By memmem, for
-/// a library has tens of megabytes.
+/// Where, from `from` on, a text begins with `start` right after a NUL; the library's size when nowhere. Uses memmem,
+/// as a library has tens of megabytes.
 size_t find_begin(std::string_view library, std::string_view start, size_t from) {
   const std::string needle = '\0' + std::string(start);
   const void* found = ::memmem(library.data() + from, library.size() - from, needle.data(), needle.size());

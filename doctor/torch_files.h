@@ -1,4 +1,4 @@
-// What the files of an installed PyTorch say. Pure, except read_torch. Every byte is foreign.
+// Reads the files of an installed PyTorch. Pure, except read_torch. No byte is trusted.
 #pragma once
 
 #include <span>
@@ -20,8 +20,8 @@ std::string version_value(std::string_view text, std::string_view name);
 /// The targets among nvcc's flags in the text of CUDAConfig.h: "...arch=compute_70,code=sm_70;..." -> {"sm_70"}.
 std::vector<std::string> gencode_targets(std::string_view text);
 
-/// The list that torch.cuda.get_arch_list() shows, "sm_70 sm_80 compute_80" or "gfx90a gfx942", where it stands in the
-/// library: between NULs, nothing but targets. The longest one, and none when that could as well be another word.
+/// The list that torch.cuda.get_arch_list() shows, "sm_70 sm_80 compute_80" or "gfx90a gfx942", as found in the
+/// library: a text between NULs that contains only targets. The longest one; none when that could also be another word.
 std::vector<std::string> listed_targets(std::string_view library);
 
 }  // namespace remuda::doctor

@@ -1,8 +1,8 @@
-// What the driver's XID codes ask for. Data, with its source.
+// What to do about each of the driver's XID codes. Data, with its source.
 //
 // The codes are those of NVIDIA's "Analyzing Xid Errors" (docs.nvidia.com/deploy/xid-errors) and its page-retirement
-// guide; meanings and actions are in our words, and were not held against every edition of that catalogue. A code that
-// is not here is worth a look, and no more is known.
+// guide; meanings and actions are in our words, and were not compared with every edition of that catalogue. A code that
+// is not in this list gives a warning without an explanation.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace remuda::doctor {
 
 struct Xid {
   int code;
-  bool fatal;  ///< the GPU must be seen to, and not only the program that ran on it
+  bool fatal;  ///< the GPU needs attention, not only the program that ran on it
   const char* meaning;
   const char* remedy;
 };

@@ -21,7 +21,7 @@ struct ProbeOptions {
 class LiveMachine {
  public:
   explicit LiveMachine(const ProbeOptions& options);
-  /// What is there now.
+  /// Reads the current state.
   Result<Inventory> read();
 
  private:

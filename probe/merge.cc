@@ -15,7 +15,7 @@ namespace {
 template <typename T>
 concept Listed = requires { T::kName; };
 
-/// Where each field of a struct stands, in the order of its list.
+/// The address of each field of a struct, in the order of fields().
 struct Addresses {
   std::vector<const void*> list;
   void operator()(const char*, const auto& value, auto&&...) { list.push_back(&value); }
@@ -38,7 +38,7 @@ void fill_value(T& into, const T& from) {
 template <typename T>
 void fill_value(T&, const T&) {}
 
-/// Gives each field of one struct what it lacks from the same field of another.
+/// Fills each field of one struct that has no value from the same field of another.
 struct Fill {
   std::vector<const void*>::const_iterator from;
   template <typename T>
@@ -55,7 +55,7 @@ void fill(T& into, const T& from) {
   T::fields(into, visitor);
 }
 
-/// Adds `entry` to the list, or to the entry there with the same key.
+/// Adds `entry` to the list, or merges it into the entry with the same key.
 template <typename T, typename Key>
 void add(std::vector<T>& list, T entry, Key key) {
   const auto same = std::ranges::find(list, key(entry), key);
@@ -83,8 +83,8 @@ struct Devices {
   }
 };
 
-/// GPUs, then partitions, then CPUs; within a kind by PCI address. One that has none (it is lost, or its recording does
-/// not tell) follows the one it came after.
+/// GPUs, then partitions, then CPUs; within a kind by PCI address. A device without an address (it is lost, or not in
+/// its recording) follows the one it came after.
 std::vector<size_t> order_of(const std::vector<Device>& devices) {
   const auto rank = [](DeviceKind kind) { return kind == DeviceKind::gpu ? 0 : kind == DeviceKind::partition ? 1 : 2; };
   std::vector<std::pair<int, std::string>> keys;

@@ -1,4 +1,4 @@
-// Probe: one way of finding devices. Constructible everywhere, viable somewhere.
+// Probe: one way of finding devices. It can be constructed on every machine, and works (is viable) on some.
 //
 // A backend folder (probe/nvml, probe/amd, probe/pci, probe/cpu) exports one factory in its probe.h and nothing else.
 // Probes read and never change anything: no mode, no limit, no reset.
@@ -14,14 +14,14 @@
 
 namespace remuda::probe {
 
-/// What one probe found. Ids need not be final (see probe/merge.h); links name devices by the ids used here.
+/// The result of one probe. Ids need not be final (see probe/merge.h); links name devices by the ids used here.
 struct Finding {
   std::vector<Device> devices;
   std::vector<Link> links;
   std::vector<Nic> nics;
   std::vector<NumaNode> numa;
   std::vector<Driver> drivers;
-  std::string reason;  ///< one sentence on what kept it from seeing all; empty when it saw all
+  std::string reason;  ///< one sentence that says why it could not read all; empty when it did
 };
 
 class Probe {
@@ -30,8 +30,8 @@ class Probe {
   virtual const char* name() const = 0;
   /// Nothing when the probe can work here; otherwise one sentence that says why not. No full stop.
   virtual std::optional<std::string> unviable() = 0;
-  /// May be called again and again: a probe keeps what it opened, and each call reads afresh. A device that fails is
-  /// there all the same, its readings Missing with the reason; an error is for a wrong request only.
+  /// May be called repeatedly: a probe keeps what it opened, and each call reads the current state. A device that fails
+  /// is still included, its readings Missing with the reason; an error means only that the request was wrong.
   virtual Result<Finding> find() = 0;
 };
 

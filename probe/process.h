@@ -1,4 +1,4 @@
-// Processes as /proc tells of them: whose they are, what they run, since when.
+// Processes as /proc shows them: their user, command and start time.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace remuda::probe {
 
-/// The user, command and start time of `pid`, each missing with its reason when /proc does not tell: the process has
-/// ended, or belongs to another pid namespace. A user without a name is told by number; a command without arguments
-/// (a kernel thread) by its short name. The rest of Process is left to the caller.
+/// The user, command and start time of `pid`, each missing with its reason when /proc does not show it: the process has
+/// ended, or belongs to another pid namespace. A user without a name is given by number; a command without arguments (a
+/// kernel thread) by its short name. The rest of Process is left to the caller.
 Process describe_process(int pid, const std::string& proc = "/proc");
 
-/// What a command line may be in a table: each run of NULs and control characters is one space, no byte that is not
-/// UTF-8, at most 200 bytes, cut between characters.
+/// A command line made fit for a table: each run of NULs and control characters becomes one space; only UTF-8; at most
+/// 200 bytes, cut between characters.
 std::string clean_command(std::string_view text);
 
 }  // namespace remuda::probe

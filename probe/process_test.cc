@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// stat of a process that started `ticks` after boot; its name is meant to mislead.
+/// stat of a process that started `ticks` after boot; its name contains what could confuse a parser.
 std::string stat_of(int pid, const std::string& ticks) {
   return fmt::format("{} (a) b (c) R 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 {} 1 2 3", pid, ticks);
 }

@@ -1,7 +1,7 @@
 // Files of the kernel, one fact each: small, and any of them may be missing, forbidden, or gone between two reads.
 //
-// What a file does not tell becomes a reason in one sentence that names it: denied (EACCES, EPERM), lost (EIO, ENODEV,
-// ENXIO), else unsupported. Reads never wait (regular files only) and are bounded in size and number.
+// A reading that a file does not give has a reason, one sentence that names the file: denied (EACCES, EPERM), lost
+// (EIO, ENODEV, ENXIO), else unsupported. Reads never wait (regular files only) and are bounded in size and number.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace remuda::probe::sysfs {
 
 inline constexpr size_t kMaxBytes = 64 << 10;  ///< of a file; a larger one is refused
-inline constexpr size_t kMaxEntries = 4096;    ///< of a folder; what is beyond is not seen
+inline constexpr size_t kMaxEntries = 4096;    ///< of a folder; further entries are ignored
 
 /// The file's text without white space around it; may hold lines and any other bytes.
 Reading<std::string> read(const std::string& path);
@@ -40,10 +40,10 @@ std::string real_path(const std::string& path);
 /// The last name of the path a symbolic link leads to; empty when there is no such link.
 std::string link_name(const std::string& path);
 
-/// "0-2,5" -> {0,1,2,5}; nothing when it is no such list, or holds a number above 65535.
+/// "0-2,5" -> {0,1,2,5}; nothing when it is not such a list, or has a number above 65535.
 std::optional<std::vector<int>> index_list(std::string_view text);
 
-/// The reading with its value sent through `change`.
+/// The reading with `change` applied to its value.
 template <typename T, typename Change>
 auto map(const Reading<T>& reading, Change change) -> Reading<decltype(change(reading.value()))> {
   if (!reading.has_value()) return reading.missing();
@@ -57,7 +57,7 @@ inline Reading<double> scaled(const Reading<int64_t>& reading, double unit) {
   return map(reading, [unit](int64_t value) { return static_cast<double>(value) * unit; });
 }
 
-/// A visitor of fields() (device/device.h) that gives each reading nobody took, at any depth, the reason why.
+/// A visitor of fields() (device/device.h) that sets the reason of each reading that was not taken, at any depth.
 struct FillUnread {
   Missing reason;
 

@@ -44,7 +44,7 @@ TEST(SysfsRead, RefusesAHugeFile) {
 }
 
 TEST(SysfsRead, TellsAKernelThatRefusesFromAFileThatIsGone) {
-  // Reading a process's memory at address 0 is an input error for everybody.
+  // Reading a process's memory at address 0 is an input error for every user.
   const auto lost = read("/proc/self/mem");
   ASSERT_FALSE(lost.has_value());
   EXPECT_EQ(lost.missing().reason, MissingReason::lost);

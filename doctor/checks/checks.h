@@ -1,5 +1,5 @@
-// The checks: pure functions of what is known. Each returns one diagnosis or several, at least one; name and group are
-// filled in by the table in doctor.cc.
+// The checks: pure functions of inventory and facts. Each returns at least one diagnosis; the table in doctor.cc fills
+// in name and group.
 #pragma once
 
 #include "device/inventory.h"
@@ -8,14 +8,14 @@
 
 namespace remuda::doctor {
 
-// driver.cc: is each GPU driven, and by one whole driver
+// driver.cc: has each GPU a driver, and do the parts of the driver fit together
 Diagnoses check_probes(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_driver(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_driven(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_driver_match(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_device_files(const Inventory& inventory, const HostFacts& facts);
 
-// framework.cc: do driver, GPUs and PyTorch fit together
+// framework.cc: are driver, GPUs and PyTorch compatible
 Diagnoses check_torch(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_torch_runtime(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_torch_targets(const Inventory& inventory, const HostFacts& facts);
@@ -23,7 +23,7 @@ Diagnoses check_torch_store(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_collectives(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_device_order(const Inventory& inventory, const HostFacts& facts);
 
-// health.cc: is each GPU well
+// health.cc: is each GPU without faults
 Diagnoses check_lost(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_ecc(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_row_remapping(const Inventory& inventory, const HostFacts& facts);
@@ -31,13 +31,13 @@ Diagnoses check_xid(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_recovery(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_throttling(const Inventory& inventory, const HostFacts& facts);
 
-// modes.cc: is each GPU set up to be used
+// modes.cc: is each GPU in a mode in which it can be used
 Diagnoses check_persistence(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_compute_mode(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_partitions(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_orphans(const Inventory& inventory, const HostFacts& facts);
 
-// wiring.cc: do the GPUs reach each other, the host's memory and its cores as they could
+// wiring.cc: do the GPUs reach each other, the host's memory and its cores as fast as possible
 Diagnoses check_pcie(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_peer_access(const Inventory& inventory, const HostFacts& facts);
 Diagnoses check_isolation(const Inventory& inventory, const HostFacts& facts);

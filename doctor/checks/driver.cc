@@ -44,7 +44,7 @@ Diagnosis judge_driven(const Device& device, const HostFacts& facts) {
     case MissingReason::unsupported:
       return skip_for(device.memory_bytes);
     default:
-      return pass("");  // a driver that says lost or denied is there
+      return pass("");  // a driver that reports lost or denied is present
   }
 }
 

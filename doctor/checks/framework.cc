@@ -68,7 +68,7 @@ std::optional<Capability> capability_of(const Device& device) {
 enum class Fit { none, binary, compiled };
 
 /// sm_XY runs on X.Y and later minor versions of X; compute_XY is compiled for anything from X.Y on; with the suffix a,
-/// for that very capability alone.
+/// only for that exact capability.
 Fit fit_of(std::string_view target, Capability wanted) {
   const bool is_binary = target.starts_with("sm_");
   if (!is_binary && !target.starts_with("compute_")) return Fit::none;

@@ -11,7 +11,8 @@ std::string reset(const Device& device) {
   return fmt::format("end what runs there, then: sudo nvidia-smi --gpu-reset -i {}", address(device));
 }
 
-/// Visits the fields of a device: is any reading missing because the device is lost, and does any tell how it is doing?
+/// Visits the fields of a device: is any reading missing because the device is lost, and has any status reading a
+/// value?
 struct LostSeeker {
   bool lost = false, told = false;
 

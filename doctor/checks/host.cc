@@ -7,7 +7,7 @@ namespace remuda::doctor {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-constexpr int64_t kUsualInContainer = 64 * kMiB;  ///< what docker gives unless told otherwise
+constexpr int64_t kUsualInContainer = 64 * kMiB;  ///< docker's default
 constexpr int64_t kEnoughShm = 1024 * kMiB;
 constexpr int64_t kEnoughLocked = 1024 * kMiB;
 constexpr int64_t kEnoughFiles = 4096;
@@ -56,11 +56,11 @@ Diagnoses check_pid_namespace(const Inventory&, const HostFacts& facts) {
   if (!facts.host_pids.has_value()) return {skip_for(facts.host_pids)};
   if (facts.host_pids.value()) return {pass("process ids are the host's")};
   return {warn(
-      "process ids here are not the host's: who uses a GPU cannot be told",
+      "process ids here are not the host's: the processes that use a GPU are not known",
       facts.container.value_or(false) ? "start the container with --pid=host" : "run remuda outside this namespace")};
 }
 
-/// With one GPU there is none to keep a job from.
+/// With one GPU there is no other one to keep a job from.
 Diagnoses check_confinement(const Inventory& inventory, const HostFacts& facts) {
   if (!facts.confinement.has_value()) return {skip_for(facts.confinement)};
   const JobConfinement& held = facts.confinement.value();

@@ -1,4 +1,4 @@
-// What checks are written with: verdicts in a word, and one verdict over all GPUs.
+// Helpers for checks: short functions for verdicts, and one verdict over all GPUs.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ Diagnosis warn(std::string sentence, std::string remedy, std::string device = ""
 Diagnosis fail(std::string sentence, std::string remedy, std::string device = "");
 Diagnosis skip(std::string sentence);
 
-/// Why a reading is missing; "a recorded machine does not tell" for one that nobody took.
+/// SKIP with the reason why a reading is missing; "a recorded machine does not tell" for one that was not taken.
 Diagnosis skip(const Missing& missing);
 template <typename T>
 Diagnosis skip_for(const Reading<T>& reading) {
@@ -38,8 +38,9 @@ std::vector<const Device*> gpus(const Inventory& inventory);
 bool is_nvidia(std::string_view vendor);
 bool is_amd(std::string_view vendor);
 
-/// Asks `judge` about each GPU: those it warns of or fails, else one PASS with `well` for those it passes, else one
-/// SKIP with the first reason. Sentences and remedies of `judge` stand as they are; device is filled in.
+/// Calls `judge` for each GPU, and returns its WARNs and FAILs; if there are none, one PASS with `well` for those it
+/// passes; if there are none, one SKIP with the first reason. Sentences and remedies of `judge` are not changed; device
+/// is filled in.
 Diagnoses over_gpus(const Inventory& inventory, const std::string& well,
                     const std::function<Diagnosis(const Device&)>& judge);
 

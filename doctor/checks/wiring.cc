@@ -50,7 +50,7 @@ bool any_isolation(const HostFacts& facts) {
   });
 }
 
-/// What forbids peer access, in words.
+/// What prevents peer access, in words.
 const char* meaning(PeerAccess access) {
   switch (access) {
     case PeerAccess::chipset:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMicro = 1e-6, kMilli = 1e-3, kPercent = 0.01;
 
-/// The first of some files that holds a number; if none does, why the first does not.
+/// The number in the first of these files that holds one; if none does, the reason for the first file.
 Reading<int64_t> read_first(const std::string& folder, std::initializer_list<const char*> files) {
   Reading<int64_t> first;
   for (const char* file : files) {

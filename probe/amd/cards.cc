@@ -47,7 +47,7 @@ std::optional<int> device_file(const KfdNode& node) {
   return minor.value_or(0) > 0 ? std::optional(static_cast<int>(*minor)) : std::nullopt;
 }
 
-/// max_bandwidth is that of all links of a pair, min_bandwidth that of one.
+/// max_bandwidth is that of all links of a pair together, min_bandwidth that of one link.
 std::optional<int> links_in(const KfdLink& told) {
   constexpr uint64_t kMost = 64;
   if (told.min_mbps == 0 || told.max_mbps == 0 || told.max_mbps % told.min_mbps != 0) return std::nullopt;

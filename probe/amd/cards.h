@@ -12,33 +12,33 @@
 
 namespace remuda::probe::amd {
 
-/// One GPU, and the KFD nodes that are it, or its partitions.
+/// One GPU, and its KFD nodes: one for the whole GPU, or one for each partition.
 struct Card {
-  std::string id;   ///< its PCI address; kfd:N where the driver tells none
-  std::string pci;  ///< empty where the driver tells none
+  std::string id;   ///< its PCI address; kfd:N where the driver reports none
+  std::string pci;  ///< empty where the driver reports none
   std::vector<const KfdNode*> nodes;
 };
 
-/// Nodes are of one card when they have one PCI address, or one unique id and addresses that differ in the function
-/// only. In the order of their first nodes; `kfd` must outlive them.
+/// Nodes belong to one card when they have the same PCI address, or the same unique id and addresses that differ only
+/// in the function. In the order of their first nodes; `kfd` must outlive them.
 std::vector<Card> cards_of(const Kfd& kfd);
 
-/// "kfd:2", for lack of a better name.
+/// "kfd:2", used where there is no better name.
 std::string node_id(const KfdNode& node);
 
-/// What KFD tells of a GPU, or with one node of a part of one: fills what has no value yet. Memory and multiprocessors
-/// are the sum over its nodes.
+/// What KFD reports about a GPU, or, with one node, about a partition: fills readings that have no value yet. Memory
+/// and multiprocessors are the sum over its nodes.
 void read_card(const Card& card, Device& device);
 
 /// The driver's unique id as its tools print it: GPU-1901ead3a2ecd4a6.
 std::string uuid_text(uint64_t unique_id);
-/// "1901ead3a2ecd4a6", as the driver writes it; nothing for 0 and what is no such number.
+/// "1901ead3a2ecd4a6", as the driver writes it; nothing for 0, and for a text that is no such number.
 std::optional<uint64_t> parse_unique_id(std::string_view text);
-/// The one all nodes of the card tell; 0 when they tell none or several.
+/// The unique id that all nodes of the card report; 0 when they report none, or different ones.
 uint64_t unique_id_of(const Card& card);
 
 /// The position of the nearest CPU node among all CPU nodes, which is the kernel's NUMA node; nothing when no link to a
-/// CPU is told.
+/// CPU is reported.
 std::optional<int> nearest_numa_node(const Kfd& kfd, const KfdNode& gpu);
 
 /// Which device a node became.
@@ -48,7 +48,7 @@ struct Place {
   bool is_part = false;  ///< it is a partition
 };
 
-/// Each pair of the nodes in `places` once. Between whole GPUs the path is left to the probe of the PCI bus.
+/// Each pair of the nodes in `places` once. Leaves the path between whole GPUs to the probe of the PCI bus.
 std::vector<Link> links_of(const Kfd& kfd, const std::map<int, Place>& places);
 
 }  // namespace remuda::probe::amd

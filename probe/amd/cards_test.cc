@@ -27,7 +27,7 @@ KfdNode cpu(int number) {
 constexpr int kBus63 = 0x6300, kBus64 = 0x6400;
 
 TEST(CardsOf, JoinsNodesOfOneGpu) {
-  // The function tells older partitions apart, the top bits newer ones.
+  // Older drivers distinguish partitions by the function, newer ones by the top bits.
   const Kfd older{{gpu(2, kBus63, 7), gpu(3, kBus63 + 1, 7), gpu(4, kBus64, 8)}, ""};
   const auto cards = cards_of(older);
   ASSERT_THAT(cards, SizeIs(2));

@@ -28,7 +28,8 @@ void read_links(const std::string& folder, std::vector<KfdLink>& links) {
   }
 }
 
-/// Heaps 1 and 2 are the two kinds of a GPU's own memory: that which the host can address, and that which it cannot.
+/// Heaps 1 and 2 are the two kinds of a GPU's own memory: the part that the host can address, and the part that it
+/// cannot.
 void read_memory(const std::string& folder, KfdNode& node) {
   constexpr int64_t kMost = int64_t{1} << 50;
   for (const int i : sysfs::numbered(folder, "")) {

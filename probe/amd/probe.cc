@@ -28,7 +28,7 @@ void fill_unread(Device& device, const Missing& reason) {
   device.profile = profile;
 }
 
-/// Everything that is read in one go.
+/// Everything that one find() reads.
 struct Snapshot {
   std::string pci_folder;
   amd::Kfd kfd;
@@ -101,8 +101,8 @@ Device read_partition(const Snapshot& machine, const probe::amd::KfdNode& node, 
   return part;
 }
 
-/// A UUID names one device: what several tell (partitions that carry their GPU's, boards with one number) names none
-/// but the first.
+/// A UUID must name one device: where several report the same (partitions that carry their GPU's, boards with the same
+/// number), only the first keeps it.
 void keep_uuids_unique(std::vector<Device>& devices) {
   std::set<std::string> known;
   for (Device& device : devices)
@@ -147,7 +147,7 @@ class AmdProbe final : public Probe {
   }
 
  private:
-  /// A driver that came with the kernel has the kernel's version.
+  /// A driver without a version of its own came with the kernel, and has the kernel's version.
   Driver read_driver() const {
     Driver driver{kVendor};
     driver.version = sysfs::read_word(options_.sysfs + "/module/amdgpu/version");

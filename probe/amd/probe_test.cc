@@ -50,7 +50,7 @@ class AmdProbeTest : public ::testing::Test {
                              from, to, weight, bandwidth, bandwidth));
   }
 
-  /// Eight MI210 in two hives of four, one hive at each CPU, as a driver showed it.
+  /// Eight MI210 in two hives of four, one hive at each CPU, as recorded from a driver.
   void two_hives() {
     cpus();
     for (int i = 0; i < 8; ++i) {

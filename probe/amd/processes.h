@@ -17,10 +17,10 @@ struct KfdProcess {
   std::set<uint64_t> queues;                    ///< gpu_ids it has a compute queue on
 };
 
-/// Missing when the driver shows no processes. Those of other pid namespaces are there, by number.
+/// Missing when the driver shows no processes. Processes of other pid namespaces are included, by number.
 Reading<std::vector<KfdProcess>> read_processes(const std::string& sysfs, const std::string& proc);
 
-/// Those that hold memory of one of `gpu_ids`, or have a queue there; memory is the sum over these.
+/// The processes that hold memory of one of `gpu_ids`, or have a queue there; their memory is the sum over these GPUs.
 std::vector<Process> users_of(const std::set<uint64_t>& gpu_ids, const std::vector<KfdProcess>& all);
 
 }  // namespace remuda::probe::amd

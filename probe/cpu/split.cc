@@ -7,7 +7,7 @@
 namespace remuda::probe::cpu {
 namespace {
 
-/// One core, and the node it is of.
+/// One core, and its node.
 struct Place {
   const Node* node;
   const Core* core;
@@ -19,7 +19,7 @@ std::vector<Place> places_of(const Node& node) {
   return places;
 }
 
-/// One set for each node, then one more for the node whose sets are the largest, until all are given out.
+/// One set for each node, then one more for the node whose sets are the largest, until there are `devices` sets.
 std::vector<int> sets_per_node(const std::vector<Node>& nodes, int devices) {
   std::vector<int> sets(nodes.size(), 1);
   for (int given = static_cast<int>(nodes.size()); given < devices; ++given) {
@@ -51,7 +51,7 @@ CoreSet make_set(const std::vector<Place>& places) {
   return set;
 }
 
-/// Cuts a row of cores into `count` runs whose lengths differ by one at most, longer ones first.
+/// Cuts a row of cores into `count` runs whose lengths differ by at most one, longer ones first.
 void cut(const std::vector<Place>& places, int count, std::vector<CoreSet>& sets) {
   const size_t length = places.size() / count, longer = places.size() % count;
   auto from = places.begin();

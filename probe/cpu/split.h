@@ -13,7 +13,7 @@ namespace remuda::probe::cpu {
 /// The cores of one device.
 struct CoreSet {
   std::vector<int> pus;                 ///< logical CPUs, ascending
-  std::vector<int> numa_nodes;          ///< the nodes its cores are of, ascending; more than one when it spans them
+  std::vector<int> numa_nodes;          ///< the nodes of its cores, ascending; more than one when it spans nodes
   std::optional<int64_t> memory_bytes;  ///< its cores' part of the memory of each of those nodes, when all are known
 };
 

@@ -12,8 +12,8 @@ namespace {
 using Topology = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)>;
 
-/// Packages and cores are all that is looked for besides NUMA nodes and logical CPUs: it keeps the start quick. Groups
-/// must stay: without them a node inside a package is taken to have all the package's cores.
+/// Besides NUMA nodes and logical CPUs, hwloc searches only packages and cores, which keeps the start quick. Groups
+/// must stay: without them a node inside a package appears to have all the package's cores.
 int prepare(hwloc_topology_t topology, const std::string& synthetic) {
   hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL);

@@ -21,11 +21,11 @@ struct Node {
 
 struct CpuTopology {
   std::string model;        ///< "CPU" when it is not known
-  std::vector<Node> nodes;  ///< ascending; nodes without cores (memory alone) are left out
+  std::vector<Node> nodes;  ///< ascending; nodes with memory but without cores are left out
 };
 
 /// The live machine, restricted to the cores that cgroup and affinity allow this process; or, for tests, the machine
-/// that hwloc makes of a synthetic description such as "numa:2 core:4 pu:2".
+/// that hwloc makes from a synthetic description such as "numa:2 core:4 pu:2".
 Result<CpuTopology> read_topology(const std::string& synthetic = "");
 
 }  // namespace remuda::probe::cpu

@@ -1,6 +1,5 @@
 // The binary interface of libnvidia-ml.so.1, as far as remuda uses it: written from its public description (API 13)
-// with our own names, checked here for size and place. Every struct is what a call writes into; nothing here owns
-// anything.
+// with our own names; sizes and offsets are checked here. Calls write into these structs; nothing here owns anything.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +7,7 @@
 
 namespace remuda::probe::nvml {
 
-/// What every call returns. An enum there; the values used here:
+/// What every call returns; an enum in the library. The values used here:
 using Code = int;
 inline constexpr Code kSuccess = 0;
 inline constexpr Code kUninitialized = 1;
@@ -34,7 +33,7 @@ inline constexpr Code kNotReady = 27;
 inline constexpr Code kGpuNotFound = 28;
 inline constexpr Code kUnknown = 999;
 
-/// Handles: pointers that only the library may follow. One that a call failed to give must never be passed on.
+/// Handles: pointers that only the library may follow. A handle from a call that failed must never be used.
 using Handle = struct DeviceOpaque*;
 using EventSet = struct EventSetOpaque*;
 using GpmSample = struct GpmSampleOpaque*;
@@ -49,7 +48,7 @@ struct PciInfo {
   char bus_id_legacy[16];
   unsigned domain, bus, device;
   unsigned device_id, subsystem_id;
-  char bus_id[32];  ///< of version 3 of the calls; version 2 leaves other things here
+  char bus_id[32];  ///< set by version 3 of the calls; version 2 uses these bytes otherwise
 };
 static_assert(sizeof(PciInfo) == 68 && offsetof(PciInfo, domain) == 16 && offsetof(PciInfo, bus_id) == 36);
 
@@ -94,7 +93,7 @@ struct ProcessSample {
 static_assert(sizeof(ProcessSample) == 32 && offsetof(ProcessSample, time_us) == 8 &&
               offsetof(ProcessSample, sm) == 16);
 
-/// Version 1 of the call fills all but the instances.
+/// Version 1 of the call fills all except the instances.
 struct EventData {
   Handle device;
   uint64_t type, data;
@@ -102,7 +101,7 @@ struct EventData {
 };
 static_assert(sizeof(EventData) == 32 && offsetof(EventData, gpu_instance) == 24);
 
-/// Version 1 of the call fills all but the memory.
+/// Version 1 of the call fills all except the memory.
 struct Attributes {
   unsigned multiprocessors;
   unsigned copy_engines, decoders, encoders, jpeg_engines, optical_flow_engines;

@@ -20,7 +20,7 @@ inline constexpr bool kIsReading = false;
 template <typename T>
 inline constexpr bool kIsReading<Reading<T>> = true;
 
-/// The reading with its value sent through `change`, which may answer with a reading of its own.
+/// The reading with `change` applied to its value; `change` may return a reading, too.
 template <typename T, typename Change>
 auto then(const Reading<T>& reading, Change change) {
   using Changed = decltype(change(reading.value()));
@@ -28,8 +28,8 @@ auto then(const Reading<T>& reading, Change change) {
   return reading.has_value() ? Answer(change(reading.value())) : Answer(reading.missing());
 }
 
-/// What `call(arguments..., &out)` writes. `what` names it in the sentence that says why it is missing. All bits set is
-/// the library's word for "not available".
+/// What `call(arguments..., &out)` writes. `what` names it in the sentence that says why it is missing. The library
+/// sets all bits for "not available".
 template <typename Out, typename... Parameters, typename... Arguments>
 Reading<Out> ask(std::string_view what, Code (*call)(Parameters...), Arguments... arguments) {
   if (!call) return no_call(what);
@@ -51,7 +51,8 @@ Reading<std::string> ask_text(std::string_view what, Code (*call)(Parameters...)
   return printable(buffer.data());
 }
 
-/// A struct with a version word. A driver that knows another version only says so, and has its older call.
+/// A struct with a version word. A driver that knows only another version returns an error for it, and has its older
+/// call.
 template <typename Out>
 Reading<Out> ask_versioned(std::string_view what, Code (*call)(Handle, Out*), Handle handle, Out out,
                            unsigned version) {
@@ -62,7 +63,7 @@ Reading<Out> ask_versioned(std::string_view what, Code (*call)(Handle, Out*), Ha
   return out;
 }
 
-/// A count or a size that fits our signed types; no device has so much that it does not.
+/// A count or a size in our signed types; one that does not fit, which no real device has, counts as not supported.
 template <typename To, typename From>
 Reading<To> fitting(std::string_view what, const Reading<From>& reading) {
   return then(reading, [&](From value) -> Reading<To> {

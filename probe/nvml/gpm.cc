@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kGpmCounters = "profiling counters";
 
-/// Nothing when the counters can be read; otherwise why not.
+/// Nothing when the counters can be read; otherwise the reason.
 std::optional<Missing> unsupported(const Lib& lib, Handle gpu) {
   if (!lib.gpm_support || !lib.gpm_alloc || !lib.gpm_metrics || !lib.gpm_sample) return no_call(kGpmCounters);
   GpmSupport support{.version = 1, .supported = 0};

@@ -8,11 +8,11 @@ namespace remuda::probe::nvml {
 
 class Gpm {
  public:
-  /// `now_s`: monotonic. Sets sm_active, sm_occupancy, tensor_active and dram_active from what happened since the last
+  /// `now_s`: monotonic. Sets sm_active, sm_occupancy, tensor_active and dram_active from the time since the last
   /// reading: missing in the first one, and in one less than kShortest after the last.
   void read(const Lib& lib, Handle gpu, unsigned instance, double now_s, Status& status);
 
-  static constexpr double kShortest = 0.1;  ///< the library's own rate of refreshing, in seconds
+  static constexpr double kShortest = 0.1;  ///< how often the library refreshes them, in seconds
 
  private:
   Reading<GpmRequest> measure(const Lib& lib, Handle gpu, unsigned instance, double now_s);

@@ -9,7 +9,7 @@
 
 namespace remuda::probe::nvml {
 
-// X(field, prototype, symbols newest first). Symbols on one line write the same struct, or a beginning of it.
+// X(field, prototype, symbols newest first). Symbols on one line write the same struct, or its first part.
 #define REMUDA_NVML_SYMBOLS(X)                                                                                      \
   X(init, Code(), "nvmlInit_v2", "nvmlInit")                                                                        \
   X(driver_version, Code(char*, unsigned), "nvmlSystemGetDriverVersion")                                            \
@@ -86,15 +86,15 @@ namespace remuda::probe::nvml {
   X(process_details, Code(), "nvmlDeviceGetRunningProcessDetailList")                                               \
   X(protected_memory_info, Code(), "nvmlDeviceGetConfComputeMemSizeInfo")
 
-/// Null where this driver's library lacks the call. The last two are never called: that they are there tells the layout
-/// of ProcessInfo.
+/// Null where this driver's library lacks the call. The last two are never called: their presence shows the layout of
+/// ProcessInfo.
 struct Lib {
 #define REMUDA_NVML_FIELD(field, prototype, ...) std::add_pointer_t<prototype> field = nullptr;
   REMUDA_NVML_SYMBOLS(REMUDA_NVML_FIELD)
 #undef REMUDA_NVML_FIELD
 };
 
-/// Opens the library for the rest of the process's life. The error is the sentence that says why there is none.
+/// Opens the library for the rest of the process's life. The error says in one sentence why it cannot be opened.
 Result<Lib> load_lib(const std::string& file);
 
 }  // namespace remuda::probe::nvml

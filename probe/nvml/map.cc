@@ -39,7 +39,7 @@ constexpr std::array kFailures{
     Failure{kInUse, MissingReason::denied, "another program holds the device"},
     Failure{kNoData, MissingReason::unsupported, "the driver has no data yet"},
     Failure{kArgumentVersionMismatch, MissingReason::unsupported, "this version of the driver answers in another form"},
-    Failure{kNotReady, MissingReason::unsupported, "the driver is not ready to tell"},
+    Failure{kNotReady, MissingReason::unsupported, "the driver is not ready yet"},
     Failure{kGpuNotFound, MissingReason::unsupported, "the driver finds no GPU"},
 };
 
@@ -86,14 +86,14 @@ Missing why(Code code, std::string_view what) {
 Missing no_call(std::string_view what) { return why(kFunctionNotFound, what); }
 
 Missing no_sense(std::string_view what) {
-  return {MissingReason::unsupported, fmt::format("{}: the driver's answer does not tell", what)};
+  return {MissingReason::unsupported, fmt::format("{}: the driver's answer makes no sense", what)};
 }
 
 std::optional<std::string> address_of(const PciInfo& pci) {
   const std::string_view text(pci.bus_id, sizeof pci.bus_id);
   auto address = pci_address(text.substr(0, text.find('\0')));
   if (!address) address = pci_address(fmt::format("{:x}:{:x}:{:x}.0", pci.domain, pci.bus, pci.device));
-  return address == "0000:00:00.0" ? std::nullopt : address;  // no GPU or switch stands there
+  return address == "0000:00:00.0" ? std::nullopt : address;  // no GPU or switch has this address
 }
 
 Reading<Path> path_of(unsigned level) {

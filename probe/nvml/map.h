@@ -12,11 +12,11 @@
 
 namespace remuda::probe::nvml {
 
-/// Why a call failed: "power: not offered by this device". `what` is what was asked for.
+/// Why a call failed: "power: not offered by this device". `what` names the reading.
 Missing why(Code code, std::string_view what);
 /// The same for a call that this driver's library does not have.
 Missing no_call(std::string_view what);
-/// The same for an answer that says nothing we can read.
+/// The same for an answer that cannot be interpreted.
 Missing no_sense(std::string_view what);
 
 /// The address in a PciInfo, or nothing when it holds none.
@@ -36,7 +36,7 @@ std::vector<std::string> throttle_words(uint64_t bits);
 /// Of nvmlSystemGetCudaDriverVersion: 12040 -> "12.4".
 Reading<std::string> runtime_version_of(int version);
 
-/// CUDA's compute capability: what a chip can do, and so which chip it is.
+/// CUDA's compute capability: the features of a chip, which also identify it.
 struct Capability {
   int major = 0, minor = 0;
 };
@@ -48,9 +48,9 @@ std::optional<std::string> architecture_name(Capability capability);
 /// Cores in a multiprocessor (CUDA C++ Programming Guide, "Compute Capabilities"); nothing for an unknown chip.
 std::optional<int> cores_per_multiprocessor(Capability capability);
 
-/// The generation of an NVLink. The chip tells it: each has links of one generation. The driver's own number
-/// (nvmlDeviceGetNvLinkVersion) is asked only where the chip is not known, and only where what is documented and what
-/// drivers do agree: 4 should be 3.0 and 6 should be 4.0, and an A100 answers 5, an RTX A6000 6 (open-mpi/hwloc#658,
+/// The generation of an NVLink. It follows from the chip: each has links of one generation. The driver's own number
+/// (nvmlDeviceGetNvLinkVersion) is used only where the chip is not known, and only for values on which documentation
+/// and drivers agree: 4 should be 3.0 and 6 should be 4.0, but an A100 answers 5, an RTX A6000 6 (open-mpi/hwloc#658,
 /// NVIDIA/TensorRT-LLM#1467).
 std::optional<int> nvlink_generation(std::optional<Capability> capability, unsigned version);
 

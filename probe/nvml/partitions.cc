@@ -21,7 +21,7 @@ Reading<std::string> read_profile(const std::string& name, const Reading<Attribu
   });
 }
 
-/// The library answers for an instance's own handle; drivers that do not are asked for the GPU's list.
+/// Asks with the instance's own handle; where the driver does not answer that, uses the GPU's list.
 Reading<std::vector<Process>> processes_of(const Lib& lib, Handle gpu, Handle partition, const Reading<unsigned>& id) {
   if (!id.has_value()) return id.missing();
   auto own = read_processes(lib, partition, id.value());

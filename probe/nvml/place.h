@@ -1,4 +1,4 @@
-// Place: where the kernel says a device stands, from sysfs and procfs. For what the library does not tell.
+// Place: a device's position in the machine, from sysfs and procfs. For what the library does not report.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct KernelFiles {
 /// Logical CPUs near a PCI device.
 Reading<std::vector<int>> near_cores(const KernelFiles& files, const std::string& pci);
 Reading<int> numa_node(const KernelFiles& files, const std::string& pci);
-/// Whether an NVSwitch stands at the address: a bridge of class 0x0680 that NVIDIA made. Missing when the kernel knows
-/// no device there.
+/// Whether an NVSwitch is at the address: a bridge of class 0x0680 made by NVIDIA. Missing when the kernel knows no
+/// device there.
 Reading<bool> is_fabric_switch(const KernelFiles& files, const std::string& pci);
 
 /// Version of the loaded kernel module.

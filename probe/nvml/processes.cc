@@ -76,7 +76,7 @@ Reading<std::map<unsigned, unsigned>> read_utilization(const Lib& lib, Handle ha
   unsigned count = 0;
   Code code = lib.process_utilization(handle, nullptr, &count, since);
   if (code == kInsufficientSize) {
-    samples.resize(std::min(count, kMaxRecords) + 16);  // a few more may have come meanwhile
+    samples.resize(std::min(count, kMaxRecords) + 16);  // a few more may have been added meanwhile
     count = static_cast<unsigned>(samples.size());
     code = lib.process_utilization(handle, samples.data(), &count, since);
   }

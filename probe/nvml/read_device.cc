@@ -14,7 +14,7 @@ constexpr double kMilli = 1e-3;
 
 Reading<int> number(std::string_view what, const Reading<unsigned>& reading) { return fitting<int>(what, reading); }
 
-/// A number of which 0 means that there is none.
+/// A number for which 0 means that there is none.
 Reading<int> positive(std::string_view what, const Reading<unsigned>& reading) {
   return then(reading, [&](unsigned value) -> Reading<int> {
     if (value == 0) return why(kNotSupported, what);
@@ -30,7 +30,7 @@ Reading<bool> truth(const Reading<unsigned>& reading) {
   return then(reading, [](unsigned value) { return value != 0; });
 }
 
-/// A call that writes two values, of which the first matters.
+/// A call that writes two values, of which only the first is used.
 Reading<unsigned> first_of(std::string_view what, Code (*call)(Handle, unsigned*, unsigned*), Handle handle) {
   unsigned first = 0, second = 0;
   if (!call) return no_call(what);

@@ -1,4 +1,4 @@
-// Reading a device: all that the library tells of one GPU, and of its partitions.
+// Reading a device: all that the library reports about one GPU and its partitions.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace remuda::probe::nvml {
 
-/// A GPU that could be opened, and what must be kept of it from one reading to the next.
+/// A GPU that could be opened, and its state from one reading to the next.
 struct OpenGpu {
   Handle handle = nullptr;
   XidWatch xid;
@@ -28,11 +28,11 @@ struct Context {
   double now_s = 0;
 };
 
-/// The GPU; id and index are left to the caller. Processes lack user, command and start.
+/// Reads the GPU; the caller sets id and index. Processes lack user, command and start.
 Device read_gpu(const Context& context, OpenGpu& gpu);
 
-/// The GPU's partitions, none when it is whole. `parent` is what read_gpu() gave, with its id. Of what belongs to the
-/// whole GPU they repeat what placing needs (model, architecture, cores, NUMA node) and nothing else.
+/// The GPU's partitions, none when it is whole. `parent` is the result of read_gpu(), with its id. From the whole GPU
+/// they repeat only what placing needs (model, architecture, cores, NUMA node).
 std::vector<Device> read_partitions(const Context& context, OpenGpu& gpu, const Device& parent);
 
 /// The compute capability of the GPU.
@@ -41,7 +41,7 @@ Reading<Capability> read_capability(const Lib& lib, Handle handle);
 /// Memory: total, in use, reserved.
 void read_memory(const Lib& lib, Handle handle, Device& device);
 
-/// Cores and NUMA node, as far as they are not known, from what the kernel says of the device's PCI address.
+/// Fills cores and NUMA node, where they are not known, from the kernel's files for the device's PCI address.
 void fill_place(const KernelFiles& files, Device& device);
 
 }  // namespace remuda::probe::nvml

@@ -206,7 +206,7 @@ TEST_F(Partitions, AreDevicesOfTheirOwn) {
   EXPECT_EQ(first.multiprocessors.value(), 42);
   EXPECT_EQ(first.compute_capability.value(), "8.0");
   EXPECT_THAT(first.cores.value(), ElementsAre(0, 1, 2, 3));
-  EXPECT_FALSE(first.pci.was_read());  // merging takes devices at one address for one device
+  EXPECT_FALSE(first.pci.was_read());  // merge() treats devices at one address as one device
   EXPECT_EQ(found[1].profile.value(), "1g.5gb");
 }
 

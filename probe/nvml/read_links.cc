@@ -9,7 +9,8 @@ namespace {
 
 constexpr const char* kNvlinks = "NVLinks";
 
-/// Where a link leads whose type the driver does not tell: to a GPU, by its address, or to what the kernel knows there.
+/// Where a link leads whose type the driver does not report: to a GPU, by its address, or to the device that the kernel
+/// shows there.
 Port::To by_address(const std::string& pci, const std::set<std::string>& gpus, const KernelFiles& files) {
   if (pci.empty()) return Port::To::unnamed;
   if (gpus.contains(pci)) return Port::To::gpu;

@@ -1,4 +1,4 @@
-// Reading links: how near two GPUs are, whether they may read each other, and which NVLinks join them.
+// Reading links: how near two GPUs are, whether they can access each other's memory, and which NVLinks join them.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct Port {
   };
   To to = To::unnamed;
   std::string pci;
-  unsigned version = 0;  ///< the driver's number; 0 = not told
+  unsigned version = 0;  ///< the driver's number; 0 = not reported
 };
 
 /// What a pair needs to know of each of its GPUs.
@@ -35,16 +35,19 @@ struct LinkEnd {
   Reading<std::vector<Port>> ports;  ///< of a GPU without NVLink: none
 };
 
-/// The active NVLinks of a GPU. `gpus`: the addresses of all GPUs, by which an old driver's links are told.
+/// The active NVLinks of a GPU. `gpus`: the addresses of all GPUs, by which the targets of an old driver's links are
+/// recognised.
 Reading<std::vector<Port>> read_ports(const Lib& lib, Handle handle, const std::set<std::string>& gpus,
                                       const KernelFiles& files);
 
-/// What the library says of a pair, and the NVLinks between them (fabric_link). Where one is not open, the reason why.
+/// What the library reports about a pair, and the NVLinks between them (fabric_link). Where one is not open, the
+/// reason.
 Link read_link(const Lib& lib, const LinkEnd& a, const LinkEnd& b);
 
 /// The NVLinks of a pair: those whose far end is the other GPU. Else, if all links of both end in switches (or it is
-/// not known where, as in virtual machines, where the switch is not seen), all GPUs reach each other with the lesser
-/// number of links; unless `apart`, the driver saying that no NVLink leads from one to the other. Pure.
+/// not known where, as in virtual machines, where the switch is not seen), the GPUs reach each other over as many links
+/// as the one with fewer has; not with `apart`, which means that the driver reports no NVLink from one to the other.
+/// Pure.
 void fabric_link(const LinkEnd& a, const LinkEnd& b, bool apart, Link& link);
 
 }  // namespace remuda::probe::nvml

@@ -25,7 +25,7 @@ Device unread_gpu(const Missing& missing) {
   return device;
 }
 
-/// UUID, else PCI address, else gpu:N, and never one that another has.
+/// UUID, else PCI address, else gpu:N, and never the id of another device.
 std::string id_of(const Device& device, const std::vector<Device>& others) {
   for (const Reading<std::string>* name : {&device.uuid, &device.pci})
     if (name->has_value() && std::ranges::find(others, name->value(), &Device::id) == others.end())
@@ -56,7 +56,7 @@ Process described(const Process& process, const KernelFiles& files, const std::s
 Session::Session(const Lib& lib, const KernelFiles& files, const Avoid& avoid, Announce announce)
     : lib_(lib), files_(files), avoid_(avoid), announce_(std::move(announce)) {}
 
-/// A handle that answers: without this, one that is lost would be asked dozens of questions.
+/// A handle that answers: without this check, dozens of calls would be made for a lost GPU.
 Reading<Handle> Session::open(unsigned index) {
   const std::string name = fmt::format("GPU {}", index);
   if (const auto avoided = avoid_.gpus.find(static_cast<int>(index)); avoided != avoid_.gpus.end())
@@ -94,8 +94,8 @@ Device Session::read_gpu(unsigned index, Inventory& found) {
   return device;
 }
 
-/// The library counts GPUs in the order of their PCI addresses: those the kernel module drives and nobody claims belong
-/// to the GPUs that did not answer, if their numbers agree.
+/// The library counts GPUs in the order of their PCI addresses: addresses that the kernel module drives and that no
+/// read GPU has belong to the GPUs that did not answer, if there are as many of them.
 void Session::place_unread(std::vector<Device>& gpus) const {
   std::set<std::string> free;
   for (const std::string& address : driven_addresses(files_)) free.insert(address);

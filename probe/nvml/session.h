@@ -1,8 +1,8 @@
-// Session: what the child does. It keeps NVML open and answers each request with all that it sees.
+// Session: the work of the guarded child. It keeps NVML open and answers each request with a full inventory.
 //
-// The wire, a line at a time: first "ready" or "unviable SENTENCE"; then for each byte of the parent's the steps, as
-// they begin ("open 3", "read 3", "links 3", "processes"), and an inventory as one line of JSON. So the parent always
-// knows which GPU a silence belongs to.
+// The protocol, in lines: first "ready" or "unviable SENTENCE"; then for each byte from the parent the steps, as they
+// begin ("open 3", "read 3", "links 3", "processes"), and an inventory as one line of JSON. So the parent always knows
+// at which GPU the child hangs.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@
 
 namespace remuda::probe::nvml {
 
-/// What an earlier child did not survive, and this one must not touch.
+/// What made an earlier child hang or crash, and this one must not access.
 struct Avoid {
   std::map<int, std::string> gpus;  ///< by index; why, in one sentence
-  std::string processes;            ///< why not to ask who owns a process; empty = ask
+  std::string processes;            ///< why not to read the owners of processes; empty = read them
 };
 
 class Session {
@@ -29,8 +29,8 @@ class Session {
   /// `lib` is initialised. The references must outlive the session.
   Session(const Lib& lib, const KernelFiles& files, const Avoid& avoid, Announce announce);
 
-  /// Every GPU the library counts, in its order, those that cannot be read with the reason in each reading; then
-  /// partitions, links of every pair, the driver. The first of `notes` says what kept it from seeing all.
+  /// Every GPU that the library counts, in its order; those that cannot be read have the reason in each reading. Then
+  /// partitions, links of every pair, the driver. The first of `notes` says why something could not be read.
   Inventory read();
 
  private:
@@ -50,7 +50,7 @@ class Session {
   std::vector<Device> partitions_;      ///< of the last read()
 };
 
-/// The child's whole life. `load` gives the library.
+/// Runs in the child, to its end. `load` opens the library.
 void serve(int socket, const std::function<Result<Lib>()>& load, const KernelFiles& files, const Avoid& avoid);
 
 }  // namespace remuda::probe::nvml

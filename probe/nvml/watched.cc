@@ -14,14 +14,14 @@ using Received = process::GuardedChild::Received;
 
 constexpr std::string_view kReady = "ready", kUnviable = "unviable ", kOpen = "open ", kProcesses = "processes";
 
-/// The GPU a step is about: 3 of "read 3".
+/// The GPU of a step: 3 of "read 3".
 std::optional<int> gpu_of(const std::string& step) {
   const size_t space = step.find(' ');
   const auto index = space == std::string::npos ? std::nullopt : parse_number<int64_t>(step.substr(space + 1));
   return index ? std::optional(static_cast<int>(*index)) : std::nullopt;
 }
 
-/// What stays true of a GPU while it cannot be read.
+/// Copies the readings that stay valid while a GPU cannot be read.
 void recall(const Device& seen, Device& gpu) {
   gpu.id = seen.id;
   gpu.model = seen.model;
@@ -46,7 +46,7 @@ void rename(std::vector<Link>& links, const std::string& from, const std::string
 Watched::Watched(NvmlOptions options, std::function<Result<Lib>()> load, Clock& clock)
     : options_(std::move(options)), files_{options_.proc, options_.sys}, load_(std::move(load)), clock_(clock) {}
 
-/// Ends the child; what it did wrong.
+/// Ends the child, and returns what went wrong.
 std::string Watched::drop(Received received, double waited_s) {
   const bool gone = child_->end();
   std::string fate = child_->fate();
@@ -56,7 +56,7 @@ std::string Watched::drop(Received received, double waited_s) {
   return fmt::format("made the driver's library fail: its process {}", gone ? fate : "does not answer");
 }
 
-/// Nothing when a child is there that can be asked.
+/// Starts a child where none runs. Returns nothing when one is ready, otherwise why not.
 std::optional<std::string> Watched::start() {
   std::erase_if(dying_, [](process::GuardedChild& child) { return child.end(); });
   if (child_ && !child_->is_there()) drop(Received::end, 0);  // another process ended it
@@ -93,7 +93,7 @@ Watched::Answer Watched::ask() {
   }
 }
 
-/// Whether the next child can do better: it leaves alone what this one did not survive.
+/// Whether the next child may succeed: it does not access what made this one fail.
 bool Watched::blame(const Answer& answer) {
   forgive_s_ = clock_.now_s() + options_.retry_s;
   if (answer.step == kProcesses && avoid_.processes.empty()) {
@@ -112,7 +112,7 @@ void Watched::forgive() {
   child_.reset();
 }
 
-/// A GPU that cannot be read keeps its name, and the last fatal error outlives the child that saw it.
+/// A GPU that cannot be read keeps its name, and the last fatal error is kept when the child that saw it ends.
 Finding Watched::remember(Inventory found) {
   for (Device& gpu : found.devices) {
     if (gpu.kind != DeviceKind::gpu) continue;
@@ -146,7 +146,7 @@ Finding Watched::all_lost(const std::string& why) const {
 }
 
 std::optional<std::string> Watched::unviable() {
-  if (!seen_.empty()) return std::nullopt;  // then find() tells that they are lost
+  if (!seen_.empty()) return std::nullopt;  // then find() reports them as lost
   return start();
 }
 
@@ -168,7 +168,7 @@ namespace {
 constexpr double kStepSeconds = 5;
 constexpr double kStartSteps = 4;
 
-/// What is said in place of a probe that was asked for with a wrong environment.
+/// Takes the place of the probe when an environment variable is wrong: find() returns that error.
 class Refused final : public Probe {
  public:
   explicit Refused(Error error) : error_(std::move(error)) {}

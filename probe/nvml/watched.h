@@ -1,4 +1,5 @@
-// Watched: the probe with its library given, so that tests can give one that hangs. See probe.h for what it promises.
+// Watched: the probe with the library as a parameter, so that tests can pass one that hangs. See probe.h for its
+// contract.
 #pragma once
 
 #include <functional>
@@ -25,7 +26,7 @@ class Watched final : public Probe {
   Result<Finding> find() override;
 
  private:
-  /// What became of one request.
+  /// The result of one request.
   struct Answer {
     std::optional<Inventory> found;
     std::string step;     ///< the last one that began
@@ -48,7 +49,7 @@ class Watched final : public Probe {
   double forgive_s_ = 0;        ///< when avoid_ is emptied, if it is not empty
   std::map<int, Device> seen_;  ///< GPUs as they were when last read, by index
   std::optional<process::GuardedChild> child_;
-  std::vector<process::GuardedChild> dying_;  ///< killed and not gone yet
+  std::vector<process::GuardedChild> dying_;  ///< killed, but not ended yet
 };
 
 }  // namespace remuda::probe::nvml

@@ -35,7 +35,7 @@ void hang() {
 }
 void crash() { ::raise(SIGSEGV); }
 
-/// A number that the probe's process sees, too.
+/// A number in memory that the probe's process shares.
 std::atomic<int>* shared_number() {
   void* page = ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return new (page) std::atomic<int>(0);
@@ -56,7 +56,7 @@ class WatchedProbe : public ::testing::Test {
   }
   static fake::Gpu& gpu(size_t i) { return fake::machine().gpus[i]; }
 
-  /// Without a step_s nothing is taken to hang, however slow the machine.
+  /// With the default step_s nothing counts as hanging, however slow the machine.
   std::unique_ptr<Watched> probe(double step_s = 20) {
     NvmlOptions options{.proc = "/nowhere/proc", .sys = "/nowhere/sys", .step_s = step_s, .start_s = step_s};
     return std::make_unique<Watched>(options, [] { return Result<Lib>(fake::new_driver()); }, clock_);
@@ -65,7 +65,7 @@ class WatchedProbe : public ::testing::Test {
   Stopped clock_;
 };
 
-constexpr double kShortStep = 0.25;  // what is not to hang must be faster, on a busy machine too
+constexpr double kShortStep = 0.25;  // steps that do not hang must be faster, also on a busy machine
 
 TEST_F(WatchedProbe, FindsDevicesLinksAndDriver) {
   auto nvml = probe();

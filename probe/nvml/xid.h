@@ -1,4 +1,4 @@
-// XidWatch: the driver's codes of fatal errors (XID) of one GPU, from when watching began.
+// XidWatch: the driver's codes of fatal errors (XID) of one GPU, since watching began.
 #pragma once
 
 #include <map>
@@ -9,10 +9,11 @@
 
 namespace remuda::probe::nvml {
 
-/// Each GPU has an event set of its own, so that a set that fails says nothing of other GPUs.
+/// Each GPU has an event set of its own, so that a set that fails does not affect other GPUs.
 class XidWatch {
  public:
-  /// Begins on the first call; then takes what has happened since, without waiting. The last code, 0 = none.
+  /// The first call begins watching; later ones take the events since then, without waiting. Returns the last code, 0 =
+  /// none.
   Reading<int> read(const Lib& lib, Handle gpu);
   /// The last code that concerns one instance of the GPU, as of the last read().
   Reading<int> of_instance(unsigned instance) const;
@@ -24,7 +25,7 @@ class XidWatch {
   EventSet events_ = nullptr;  ///< the library's, for the process's life
   bool watching_ = false;
   int last_ = 0, last_of_all_ = 0;       ///< the second: of those that concern the whole GPU
-  std::map<unsigned, int> by_instance_;  ///< of those that came after it
+  std::map<unsigned, int> by_instance_;  ///< of those that came after last_of_all_
   Reading<int> answer_;
 };
 

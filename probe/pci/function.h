@@ -1,4 +1,4 @@
-// A PCI function in sysfs: what GPUs and network cards have in common.
+// A PCI function in sysfs: the part that GPUs and network cards have in common.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ struct Function {
   Reading<int> numa_node;
 };
 
-/// The function whose folder `path` leads to. Nothing when that is no function on a PCI bus, or a virtual one that
-/// belongs to another function of this machine.
+/// The function whose folder `path` leads to. Nothing when that is not a function on a PCI bus, or is a virtual one
+/// that belongs to another function of this machine.
 std::optional<Function> read_function(const std::string& path);
 
 /// A file with a number as the PCI core writes it: 0x10de.

@@ -17,14 +17,14 @@ constexpr uint32_t kAmd = 0x1002;
 struct Vendor {
   uint32_t id;
   const char* name;
-  const char* driver;  ///< whose devices a probe of their own reads; empty when there is no such probe
+  const char* driver;  ///< the driver whose devices have a probe of their own; empty when there is no such probe
 };
 constexpr std::array kVendors{Vendor{0x10de, "NVIDIA", "nvidia"}, Vendor{kAmd, "AMD", "amdgpu"},
                               Vendor{0x8086, "Intel", ""}};
 
 constexpr std::array<uint32_t, 4> kClasses{0x0300, 0x0302, 0x0380, 0x1200};
 
-/// Display chips of servers' management controllers that bear a GPU maker's number: Rage XL, ES1000.
+/// Display chips of servers' management controllers that have a GPU maker's vendor number: Rage XL, ES1000.
 constexpr std::array<std::pair<uint32_t, uint32_t>, 3> kManagementDisplays{
     {{kAmd, 0x4752}, {kAmd, 0x515e}, {kAmd, 0x5969}}};
 
@@ -51,7 +51,7 @@ Reading<int> lower(const Reading<int>& card, const Reading<int>& slot) {
 
 std::string above(const std::string& folder) { return folder.substr(0, folder.rfind('/')); }
 
-/// Takes the bridges that are part of the card off its place; returns the folder of the card's outermost function.
+/// Removes the bridges that are part of the card from its place; returns the folder of the card's outermost function.
 std::string take_card(const Function& function, uint32_t vendor, Place& place) {
   std::string edge = function.folder;
   while (vendor == kAmd && !place.bridges.empty() && read_hex(above(edge) + "/vendor") == kAmd) {
@@ -70,7 +70,7 @@ void read_pcie(const std::string& edge, bool has_slot, Device& device) {
   device.status.pcie_width = read_width(edge + "/current_link_width");
 }
 
-/// Why nothing but PCI tells of a device with this driver; nothing when its vendor's probe does.
+/// Why only PCI has readings of a device with this driver; nothing when its vendor's probe has them.
 std::optional<Missing> why_untold(const std::string& driver, const Vendor& vendor) {
   if (driver.empty()) return Missing{MissingReason::no_driver, "no driver is bound to it"};
   if (driver == vendor.driver) return std::nullopt;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLongestLine = 1024;
 
-/// What follows the number in a line "10de  NVIDIA Corporation", or nothing for another number.
+/// The text after the number in a line "10de  NVIDIA Corporation", or nothing for another number.
 std::optional<std::string_view> after(std::string_view line, const std::string& number) {
   if (!line.starts_with(number) || line.size() <= number.size() || line[number.size()] != ' ') return std::nullopt;
   const size_t name = line.find_first_not_of(' ', number.size());

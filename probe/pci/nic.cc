@@ -10,7 +10,7 @@
 namespace remuda::probe::pci {
 namespace {
 
-/// The function behind an entry of a device class; a paravirtual device hangs below its function.
+/// The function of an entry of a device class; a paravirtual device is below its function in the tree.
 std::optional<Function> function_behind(const std::string& entry) {
   const std::string device = sysfs::real_path(entry + "/device");
   const size_t name = device.rfind('/');

@@ -17,7 +17,7 @@ using ::testing::SizeIs;
 
 using Files = std::map<std::string, std::string>;
 
-/// The files of a GPU in a slot; `more` come on top.
+/// The files of a GPU in a slot; `more` are added.
 Files gpu_files(const std::string& vendor, const std::string& device, const std::string& numa_node, Files more = {}) {
   Files files{{"class", "0x030200"},
               {"vendor", "0x" + vendor},

@@ -12,7 +12,7 @@ namespace {
 Gpu& of(Handle handle) { return *reinterpret_cast<Gpu*>(handle); }
 Handle to_handle(Gpu& gpu) { return reinterpret_cast<Handle>(&gpu); }
 
-/// Lets happen what is to happen, and answers for the GPU.
+/// Runs the GPU's on_question, and returns its answer.
 Code asked(Handle handle) {
   if (of(handle).on_question) of(handle).on_question();
   return of(handle).answers;

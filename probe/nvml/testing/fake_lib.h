@@ -12,16 +12,16 @@ namespace remuda::probe::nvml::fake {
 struct NvLink {
   unsigned active = 1;
   unsigned type = kRemoteUnknown;
-  std::string pci;  ///< empty: the driver does not tell
+  std::string pci;  ///< empty: the driver does not report it
   unsigned version = 5;
 };
 
 struct Gpu {
   std::string uuid, name = "NVIDIA A100-SXM4-40GB";
   PciInfo pci{};
-  Code open = kSuccess;             ///< what opening it answers
-  Code answers = kSuccess;          ///< what most questions answer
-  void (*on_question)() = nullptr;  ///< what happens to the process first
+  Code open = kSuccess;             ///< the result of opening it
+  Code answers = kSuccess;          ///< the result of most calls
+  void (*on_question)() = nullptr;  ///< called in the process first
   void (*on_open)() = nullptr;
   uint64_t memory_mib = 40960;
   std::vector<unsigned long> cores{0xF};
@@ -30,7 +30,7 @@ struct Gpu {
   std::vector<ProcessInfo> compute, graphics, mps;
   std::vector<ProcessSample> samples;
   std::vector<EventData> events;
-  FieldValue recovery{.type = kFieldTypeUnsigned};  ///< what the question for the action to recover answers
+  FieldValue recovery{.type = kFieldTypeUnsigned};  ///< the result of the call for the recovery action
   bool mig = false;
   std::vector<Gpu> partitions;
   unsigned instance = kWholeGpu, slices = 0;
@@ -42,7 +42,7 @@ struct Machine {
   size_t record_size = 24;  ///< of process records
 };
 
-/// The one machine the functions below tell of. A forked child has its own copy.
+/// The one machine that the functions below describe. A forked child has its own copy.
 Machine& machine();
 
 /// A GPU at bus `bus` with the UUID "GPU-aaaa-BUS".
@@ -51,7 +51,7 @@ PciInfo pci_info(unsigned bus);
 
 /// Every call of a new driver.
 Lib new_driver();
-/// Calls of a driver of years ago: about half.
+/// Calls of a driver that is some years old: about half of them.
 Lib old_driver();
 
 }  // namespace remuda::probe::nvml::fake
