@@ -13,22 +13,22 @@ namespace remuda::balance {
 namespace {
 
 constexpr int kSureTimes = 3;        // times that make a median, which no single spike moves
-constexpr double kPlainGain = 0.3;   // a gain that is taken from a single time of each device, sure or not
+constexpr double kPlainGain = 0.3;   // a gain that is acted on after a single time of each device, certain or not
 constexpr int kMostGrowth = 3;       // times its present share, unless that is below the even share
 constexpr double kSureness = 1.5;    // standard errors by which a gain must exceed the least one
-constexpr int kHindsightSteps = 8;   // steps that are looked back on at least, and between two searches in them
-constexpr int kRestlessWindow = 40;  // steps that are looked back on whatever the speeds did, where they never rest
+constexpr int kHindsightSteps = 8;   // fewest steps that are considered, and steps between two searches in them
+constexpr int kRestlessWindow = 40;  // steps that are considered where speeds change all the time
 constexpr double kHindsightSureness = 1.0;  // as kSureness, for a gain found in the steps themselves;
 constexpr double kHindsightLeast = 0.5;     // and the part of the least gain that is enough then
-constexpr double kSmallMove = 0.25;         // of a share; steps before a larger move say little of those after it
-constexpr double kTellingShift = 1.1;       // a change of speed that explains a move
-constexpr int kRetrySteps = 200;            // idle steps until a device is tried again; each retry doubles them
+constexpr double kSmallMove = 0.25;    // of a share; steps before a larger move predict little about those after it
+constexpr double kTellingShift = 1.1;  // a change of speed that explains a move
+constexpr int kRetrySteps = 200;       // idle steps until a device is tried again; each retry doubles them
 constexpr int kMostRetrySteps = 3200;
-constexpr double kRetryCost = 0.01;  // of all time goes at most to such trials
+constexpr double kRetryCost = 0.01;  // part of all time that such trials may take at most
 constexpr double kHopeless = 2;      // times the step of the others: a device that takes this for one sample gets none
 constexpr double kNever = 1e9;       // seconds per sample of a device that was given the weight 0
 
-/// A clock that jumped is no measurement.
+/// False for a time that cannot be right, as when the clock jumped.
 bool usable(double seconds) { return seconds > 1e-9 && seconds < 1e6; }
 
 std::string no_room(const BalanceOptions& options) {
@@ -138,14 +138,14 @@ Result<BalanceDecision> Balancer::limit(int step, int device, int most) {
   return move(step, std::move(next), std::move(reason));
 }
 
-/// All devices that take samples were measured.
+/// Whether all devices that take samples were measured.
 bool Balancer::measured(std::span<const int> shares) const {
   for (size_t i = 0; i < shares.size(); ++i)
     if (shares[i] > 0 && !models_[i].measured()) return false;
   return true;
 }
 
-/// A device that never took samples is hoped to be as fast as the fastest, so that it is tried.
+/// A device that never took samples is assumed to be as fast as the fastest, so that it is tried.
 std::vector<CostLine> Balancer::lines() const {
   std::vector<CostLine> lines(models_.size());
   const CostLine* fastest = nullptr;
@@ -173,8 +173,8 @@ std::vector<int> Balancer::nominal() const {
   return within ? shares : solve_min_max(lines, options_.global_batch, options_.bounds);
 }
 
-/// The bounds, and: no device loses its last sample before it was measured with one, as a mistake would show no times
-/// to learn from. Unless the calibration left no doubt.
+/// The given bounds; and a device keeps at least one sample until it was measured with one, as without samples a wrong
+/// decision could not be noticed. Except where the calibration is clear (hopeless()).
 std::vector<Bounds> Balancer::bounds() const {
   std::vector<Bounds> bounds = options_.bounds;
   for (size_t i = 0; i < bounds.size(); ++i)
@@ -183,7 +183,7 @@ std::vector<Bounds> Balancer::bounds() const {
   return bounds;
 }
 
-/// By its calibration a single sample takes the device far longer than the others take for the whole batch.
+/// Whether, by the calibration, a single sample takes the device far longer than the others take for the whole batch.
 bool Balancer::hopeless(int device) const {
   if (calibrated_[device].seconds(1) <= 0) return false;
   const std::vector<CostLine> known = lines();
@@ -196,8 +196,8 @@ std::vector<int> Balancer::split() const {
   return solve_min_max(lines(), options_.global_batch, bounds());
 }
 
-/// The same, but no device grows far beyond what it was seen to do; and by the last steps where medians do not say
-/// enough.
+/// The same, but no share grows far beyond the largest measured one; and decided by the last steps where medians are
+/// not enough.
 std::vector<int> Balancer::careful_split() const {
   std::vector<Bounds> careful = bounds();
   const int even = options_.global_batch / static_cast<int>(careful.size()) + 1;
@@ -220,7 +220,7 @@ double Balancer::gain(std::span<const int> next) const {
   return 1 - slowest_s(known, next) / slowest_s(known, shares_);
 }
 
-/// What the last steps say of the gain; its error is at least that of the time that is known least.
+/// The gain according to the last steps; its error is at least that of the least certain time.
 HindsightGain Balancer::known_gain(std::span<const int> next) const {
   HindsightGain known{gain(next), 0};
   if (restless()) return hindsight_.gain(shapes(), shares_, next);
@@ -230,8 +230,8 @@ HindsightGain Balancer::known_gain(std::span<const int> next) const {
   return known;
 }
 
-/// How each device's time depends on its share. From the calibration where there was one: it saw batch sizes far apart,
-/// while the sizes of training are near each other, so that noise would bend a line through them.
+/// How each device's time depends on its share. From the calibration where there was one: its batch sizes are far
+/// apart, while those of training are near each other, so that noise would distort a line fitted to them.
 std::vector<CostLine> Balancer::shapes() const {
   std::vector<CostLine> shapes = lines();
   for (size_t i = 0; i < shapes.size(); ++i)
@@ -271,14 +271,14 @@ std::string Balancer::why(std::span<const int> next, double gain) const {
   return slowest_reason({name(slowest), shares_[slowest], next[slowest]}, gain);
 }
 
-/// Idle steps after which a trial of the device costs a small part of all time, should it be as slow as it was.
+/// Idle steps after which a trial of the device costs only a small part of all time, if it is as slow as before.
 double Balancer::trial_worth_after(int device) const {
   const std::vector<CostLine> known = lines();
   const double longer = known[device].seconds(1) / slowest_s(known, shares_) - 1;
   return (options_.settle_steps + kSureTimes) * std::max(0.0, longer) / kRetryCost;
 }
 
-/// A device without samples shows no times: now and then it gets one, as it may have become faster.
+/// A device without samples has no times: from time to time it gets one, as it may have become faster.
 std::optional<BalanceDecision> Balancer::retry_idle(int step) {
   for (int i = 0; i < static_cast<int>(shares_.size()); ++i) {
     if (options_.bounds[i].high == 0 || idle_steps_[i] < std::max<double>(retry_after_[i], trial_worth_after(i)))

@@ -1,13 +1,12 @@
 // Balancer: decides, step after step, how many samples of the global batch each device takes.
 //
 // Pure: no clock, no IO, no randomness; the same calls give the same decisions. One thread at a time.
-// Law (policy automatic): per device, time = fixed + per_sample * batch is fitted to the medians of recent steps
+// Rule (policy automatic): per device, time = fixed + per_sample * batch is fitted to the medians of recent steps
 // (device_model.h), the min-max problem is solved in integers (solve.h), and the shares move when the predicted gain is
-// above least_gain by more than the standard error of what is known. So a large gain is taken
-// at once, a small one when it is certain, and noise moves nothing. On a machine whose speeds never rest (unrest.h),
-// the shares that would have been best in the last steps are taken instead of those that medians give. A device whose
-// samples cost more than they bring is left without any, and tried again now and then, the more seldom the more a trial
-// costs.
+// above least_gain by more than the standard error of what is known. So a large gain is taken at once, a small one when
+// it is certain, and noise moves nothing. On a machine whose speeds change all the time (unrest.h), the shares that
+// would have been best in the last steps are used instead of those that medians give. A device whose samples make steps
+// longer gets none, and is tried again from time to time, the less often the more a trial costs.
 #pragma once
 
 #include <optional>
@@ -31,10 +30,10 @@ struct BalanceOptions {
   std::vector<Bounds> bounds;      ///< one per device
   std::vector<std::string> names;  ///< one per device, for reasons; empty: "device 0" and so on
   double least_gain = 0.02;        ///< a move must shorten the predicted step by this fraction (see kHindsightLeast)
-  int settle_steps = 2;            ///< steps not looked at after the shares moved: allocators and caches warm up
+  int settle_steps = 2;            ///< steps ignored after the shares moved: allocators and caches warm up
 };
 
-/// A decision, as it will be reported.
+/// A decision, as it is reported.
 struct BalanceDecision {
   int step = 0;  ///< after this step's times were seen; 0 from start()
   std::vector<int> shares;
@@ -52,7 +51,7 @@ class Balancer {
   /// The first shares, from the calibration; call once, after it. Fails when the bounds do not hold the global batch.
   Result<BalanceDecision> start();
 
-  /// What each device took for its current share in `step`; where the share is 0 it is not looked at. Gives a decision
+  /// Takes the time of each device for its current share in `step`; ignored where the share is 0. Returns a decision
   /// when the shares are to change.
   std::optional<BalanceDecision> observe(int step, std::span<const double> seconds);
 
@@ -94,9 +93,9 @@ class Balancer {
   std::vector<int> idle_steps_;       ///< per device: steps without samples
   std::vector<int> retry_after_;      ///< per device: idle steps until it is tried again
   std::vector<int> shares_;
-  int observed_ = 0;  ///< steps that were looked at
-  int settling_ = 0;  ///< steps that are not looked at
-  int holding_ = 0;   ///< steps that are looked at without a decision
+  int observed_ = 0;  ///< steps that were used
+  int settling_ = 0;  ///< next steps that are ignored
+  int holding_ = 0;   ///< next steps that are used without a decision
   int changes_ = 0;
 };
 

@@ -11,16 +11,16 @@ struct CostLine {
   double seconds(double batch) const { return fixed_s + per_sample_s * batch; }
 };
 
-/// What a device took for a batch, and how much that counts beside other such times.
+/// A device's time for a batch, and its weight among other such times.
 struct BatchTime {
   int batch = 0;
   double seconds = 0;
   double weight = 1;
 };
 
-/// The line with the least sum of weighted squares of relative errors: noise grows with the time it disturbs. Where two
-/// batch sizes are not seen, or the best line has a negative part, times are taken as proportional to the batch.
-/// Batches, times and weights are positive; there is at least one time.
+/// The line with the least sum of weighted squares of relative errors: noise grows with the time it disturbs. Where
+/// there are not two batch sizes, or the best line has a negative part, times are assumed to be proportional to the
+/// batch. Batches, times and weights are positive; there is at least one time.
 CostLine fit_line(std::span<const BatchTime> times);
 
 }  // namespace remuda::balance

@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kLevels = 6;      // batch sizes remembered
 constexpr size_t kWindow = 32;     // times remembered of each
 constexpr size_t kOldWeight = 4;   // times that an earlier batch size counts for at most
-constexpr size_t kTrusted = 3;     // times that make a median worth comparing with
+constexpr size_t kTrusted = 3;     // fewest times that make a median useful for comparison
 constexpr double kOffLine = 0.12;  // the present median this far off the line means that old times no longer hold
 
 constexpr double kUsualNoise = 0.04;  // assumed while little is measured,
@@ -19,8 +19,8 @@ constexpr double kLeastNoise = 0.015;
 
 // The cumulative sums, in units of the noise.
 constexpr double kClip = 3;     // most that one time adds
-constexpr double kSlack = 1;    // what each time takes off
-constexpr double kDoubt = 2.5;  // more than a lone spike makes
+constexpr double kSlack = 1;    // what each time subtracts
+constexpr double kDoubt = 2.5;  // more than a single spike adds
 constexpr double kAlarm = 5.5;  // the speed changed: three clipped times in a row, or more smaller ones
 
 using Times = std::deque<double>;
@@ -41,7 +41,7 @@ double spread(const Times& times) {
   return sum;
 }
 
-/// Where to cut so that each part is most nearly constant: the first index of the second part.
+/// Where to cut so that both parts are as constant as possible: the first index of the second part.
 size_t change_point(const Times& times) {
   size_t best = times.size() - 1;
   double least = std::numeric_limits<double>::max();
@@ -80,7 +80,7 @@ std::optional<double> DeviceModel::add(int batch, double seconds) {
   return rescale();
 }
 
-/// The newest times of the present batch size are the new speed; all older ones are dropped or brought to it.
+/// Takes the newest times of the current batch size as the new speed; all older ones are dropped or scaled to it.
 double DeviceModel::rescale() {
   slower_ = faster_ = 0;
   auto& times = levels_.back().seconds;

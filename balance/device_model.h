@@ -1,8 +1,8 @@
-// DeviceModel: what one device's recent steps say about its speed.
+// DeviceModel: one device's speed, estimated from its recent steps.
 //
 // Times are kept per batch size, the medians are fitted by a line. A change of speed (throttling, another job) is found
 // by a two-sided cumulative sum of the relative error in units of the noise (Page 1954); single errors are clipped, so
-// that a spike alone never counts as one. The line's shape then stays and its scale is taken from the newest times.
+// that one spike never counts as a change. The line then keeps its shape, and its scale is taken from the newest times.
 #pragma once
 
 #include <deque>
@@ -15,17 +15,17 @@ namespace remuda::balance {
 
 class DeviceModel {
  public:
-  /// A step of `batch` > 0 samples took `seconds`. When it shows that the speed changed: the factor by which times
-  /// grew.
+  /// Adds a step of `batch` > 0 samples that took `seconds`. When it shows that the speed changed, returns the factor
+  /// by which times grew.
   std::optional<double> add(int batch, double seconds);
 
   bool measured() const { return !levels_.empty(); }
   int batch_sizes() const { return static_cast<int>(levels_.size()); }
   /// The fitted line; only when measured().
   CostLine line() const;
-  /// The newest times look like a change of speed, which the next ones will confirm or not.
+  /// Whether the newest times look like a change of speed, which the next ones will confirm or not.
   bool doubtful() const;
-  /// Times in store for this batch size, all at the present speed.
+  /// Number of times kept for this batch size, all at the current speed.
   int count(int batch) const;
   /// Relative standard deviation of one step's time.
   double noise() const;

@@ -11,7 +11,7 @@ constexpr size_t kMostSteps = 64;
 constexpr int kCoarse = 16;     // the search begins with moves of this part of the batch, and halves them
 constexpr int kMostMoves = 16;  // of one size
 
-// While little is seen, this much noise is assumed, as if seen so many times.
+// With few steps, this much noise is assumed, with the weight of so many steps.
 constexpr double kAssumedNoise = 0.04;
 constexpr double kAssumedCount = 6;
 

@@ -1,8 +1,8 @@
-// Hindsight: what the last steps would have taken with other shares.
+// Hindsight: how long the last steps would have taken with other shares.
 //
-// Medians of each device alone do not see that devices slow down together (which moves no share), nor that a device
-// with long tails delays the others more than its median says. Here the steps themselves are compared, pair by pair, so
-// that what all devices share cancels out, and the mean of the slowest device's time is what counts.
+// The medians of each device do not show that devices slow down together (which should move no share), nor that a
+// device with a long-tailed distribution delays the others more than its median. Here the steps themselves are
+// compared, pair by pair, so that common changes cancel out, and the mean of the slowest device's time decides.
 #pragma once
 
 #include <deque>
@@ -22,15 +22,15 @@ struct HindsightGain {
 
 class Hindsight {
  public:
-  /// What each device took in a step with these shares; positive where the share is not 0.
+  /// Adds each device's time in a step with these shares; positive where the share is not 0.
   void add(std::span<const int> shares, std::span<const double> seconds);
-  /// Forgets all but the newest steps.
+  /// Drops all except the `newest` newest steps.
   void keep(int newest);
 
   int steps() const { return static_cast<int>(steps_.size()); }
   /// `next` against `present`; the lines say how a device's time depends on its share. Only with at least one step.
   HindsightGain gain(std::span<const CostLine> lines, std::span<const int> present, std::span<const int> next) const;
-  /// The shares within the bounds that would have been quickest, searched from `start`, which is within them. Only with
+  /// The shares within the bounds that would have been fastest, searched from `start`, which is within them. Only with
   /// at least one step.
   std::vector<int> best(std::span<const CostLine> lines, std::span<const Bounds> bounds, std::vector<int> start) const;
 

@@ -12,7 +12,7 @@ using testing::ElementsAre;
 const std::vector<CostLine> kLines{{2e-3, 1e-4}, {2e-3, 3e-4}};
 const std::vector<Bounds> kFree{{}, {}};
 
-/// Steps with these shares, in which device i takes `factors[i]` times what its line says.
+/// Steps with these shares, in which device i takes `factors[i]` times the seconds of its line.
 void add_steps(Hindsight& hindsight, const std::vector<int>& shares, const std::vector<double>& factors,
                int count = 1) {
   std::vector<double> seconds;

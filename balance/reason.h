@@ -10,7 +10,7 @@ std::string gain_text(double gain);
 
 /// A device and what happens to its share.
 struct ShareMove {
-  std::string device;  ///< what people call it
+  std::string device;  ///< its name for people
   int from = 0;
   int to = 0;
 };

@@ -1,8 +1,8 @@
-// Replay: a recorded run played again with other shares, so that a way of splitting is judged on real noise: heavy
-// tails, slow drifts, a neighbour that comes and goes.
+// Replay: simulates a recorded run with other shares, so that a way of splitting is judged on real noise: heavy tails,
+// slow drifts, other programs that start and stop.
 //
-// A device's time at another share is the recorded time of that step, scaled by the line that was fitted to what the
-// device did alone. Pure and repeatable.
+// A device's time at another share is the recorded time of that step, scaled by the line that was fitted to the
+// device's times alone. Pure and repeatable.
 #pragma once
 
 #include <string>
@@ -21,16 +21,15 @@ class Replay {
 
   const std::string& name() const { return scenario_.name; }
   int steps() const { return static_cast<int>(steps_.size()); }
-  /// What a law is made from.
+  /// The scenario that a law is made for.
   const Scenario& scenario() const { return scenario_; }
-  /// What each device takes in a step, counted from 0, with these shares.
+  /// Each device's time in a step, counted from 0, with these shares.
   std::vector<double> seconds(int step, std::span<const int> shares) const;
   /// The sum over all steps of the slowest device's time with these shares.
   double seconds(std::span<const int> shares) const;
-  /// The split that nobody can know before the run: the one that would have been quickest had it been kept all the
-  /// time. Exact. Only for two devices.
+  /// The fixed split that would have been fastest, which cannot be known before the run. Exact. Only for two devices.
   std::vector<int> best_fixed_split() const;
-  /// One run of a law, calibrated by what the devices did alone.
+  /// One run of a law, calibrated by the devices' times alone.
   Outcome run(Law& law) const;
 
  private:

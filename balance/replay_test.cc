@@ -1,4 +1,5 @@
-// The law on real noise: recorded runs of two CPU devices on a two-core machine that compiled for others meanwhile.
+// The balancer on real noise: recorded runs of two CPU devices on a two-core machine on which other users compiled
+// meanwhile.
 
 #include "balance/replay.h"
 

@@ -90,7 +90,7 @@ class BalancerLaw : public Law {
   Balancer balancer_;
 };
 
-/// One device's time with its noise. It uses up the same random numbers whatever the scenario and the share.
+/// One device's time with its noise. It uses the same number of random numbers whatever the scenario and the share.
 double measure(const Scenario& scenario, const CostLine& line, int share, Noise& noise) {
   const double wobble = std::exp(scenario.noise * noise.normal());
   const bool spiked = noise.uniform() < scenario.spike_chance;

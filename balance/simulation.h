@@ -1,4 +1,4 @@
-// A simulated server whose devices' true speeds are known: what a way of splitting is worth beside an oracle.
+// A simulated server whose devices' true speeds are known: compares ways of splitting with an oracle.
 //
 // Pure and repeatable: times come from a seeded generator whose every number is defined here, so that they are the same
 // on every machine. All laws see the same noise for the same seed.
@@ -14,7 +14,7 @@
 
 namespace remuda::balance {
 
-/// Devices that take fixed + per_sample * batch seconds, times lognormal noise, times 1.5 to 3 now and then.
+/// Devices that take fixed + per_sample * batch seconds, times lognormal noise, and sometimes times 1.5 to 3.
 struct Scenario {
   std::string name;
   std::vector<CostLine> devices;
@@ -29,7 +29,7 @@ struct Scenario {
   std::vector<int> calibration;  ///< batch sizes that each device is measured at before the first step
 };
 
-/// Says which shares a step uses, and is told what each device took then.
+/// A way of splitting: gives the shares of each step, and receives each device's time in it.
 class Law {
  public:
   virtual ~Law() = default;
@@ -45,10 +45,10 @@ std::unique_ptr<Law> even_law(const Scenario& scenario);
 std::unique_ptr<Law> proportional_law(const Scenario& scenario);
 /// Balancer with its default options.
 std::unique_ptr<Law> balancer_law(const Scenario& scenario);
-/// Knows the devices and when they change.
+/// Knows the devices' true speeds and when they change.
 std::unique_ptr<Law> oracle_law(const Scenario& scenario);
 
-/// What one run gave. A time is near when it is within 5 % of the best one without noise.
+/// The result of one run. A time is near when it is within 5 % of the best one without noise.
 struct Outcome {
   double seconds = 0;        ///< sum over steps of the slowest device's time
   double ideal_seconds = 0;  ///< the same with the best shares and no noise
@@ -59,7 +59,7 @@ struct Outcome {
 
 Outcome simulate(const Scenario& scenario, Law& law, uint64_t seed);
 
-/// Means over seeds 1..seeds, unless said otherwise.
+/// Means over seeds 1..seeds, unless stated otherwise.
 struct Verdict {
   double efficiency = 0;  ///< ideal time / time
   double of_oracle = 0;   ///< the oracle's time / time, under the same noise
@@ -72,7 +72,7 @@ struct Verdict {
 Verdict judge(const Scenario& scenario, MakeLaw law, int seeds = 40);
 
 /// The cases that the project's tests and its bench both run: each with 3 % noise, with spikes as well, and with 10 %
-/// noise and spikes. The first three set the bar.
+/// noise and spikes. The first three define the requirement.
 std::vector<Scenario> standard_scenarios();
 
 }  // namespace remuda::balance

@@ -1,4 +1,4 @@
-// The law's bar, on simulated devices: mean over 40 fixed seeds. All figures: bench/balance.cc.
+// The requirement on the balancer, on simulated devices: mean over 40 fixed seeds. All figures: bench/balance.cc.
 
 #include "balance/simulation.h"
 

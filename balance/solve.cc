@@ -30,7 +30,7 @@ int64_t all_within(std::span<const CostLine> lines, std::span<const Bounds> boun
   return std::accumulate(shares.begin(), shares.end(), int64_t{0});
 }
 
-/// Gives the samples that are left one by one, each to the device that is done with it first.
+/// Assigns the remaining samples one by one, each to the device that finishes it first.
 void hand_out(std::span<const CostLine> lines, std::span<const Bounds> bounds, int64_t left, std::vector<int>& shares) {
   for (; left > 0; --left) {
     size_t best = lines.size();
@@ -44,8 +44,8 @@ void hand_out(std::span<const CostLine> lines, std::span<const Bounds> bounds, i
 
 }  // namespace
 
-// Handing out all samples one by one is exact, as no device gets faster by taking more. The bisection only skips the
-// part of it that is done within a time at which samples are left over still.
+// Assigning all samples one by one is exact, as no device gets faster by taking more. The bisection only skips the
+// samples that are finished within a time at which some are still left over.
 std::vector<int> solve_min_max(std::span<const CostLine> lines, int total, std::span<const Bounds> bounds) {
   REMUDA_CHECK(lines.size() == bounds.size() && total >= 0, "one line and one pair of bounds per device");
   std::vector<Bounds> within(bounds.begin(), bounds.end());

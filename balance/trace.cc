@@ -33,7 +33,7 @@ TraceStep step_of(const Json& json) {
           json.at("compute_s").get<std::vector<double>>(), json.at("wait_s").get<std::vector<double>>()};
 }
 
-/// What is wrong with the head; empty when nothing is.
+/// The fault of the head; empty when there is none.
 std::string fault_of(const Json& json, const TraceHead& head) {
   if (json.at("trace") != kFormat) return fmt::format("this trace is not of format {}", kFormat);
   if (head.global_batch <= 0 || head.devices.empty()) return "the head names no batch or no devices";
@@ -51,7 +51,7 @@ std::string fault_of(const TraceStep& step, size_t devices) {
   return "";
 }
 
-/// Takes one line into the trace. Gives what is wrong with it; empty when nothing is.
+/// Adds one line to the trace. Returns its fault; empty when there is none.
 std::string take(const Json& json, Trace& trace) {
   try {
     if (trace.head.devices.empty()) {

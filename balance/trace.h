@@ -1,5 +1,5 @@
-// Trace: the time of each step of each device of a run, as `remuda train --trace FILE` writes it and as the simulation
-// plays it again. docs/run-report.md describes the format: lines of JSON, a head and then a line per step.
+// Trace: the time of each step of each device of a run, as `remuda train --trace FILE` writes it and as Replay reads
+// it. docs/run-report.md describes the format: lines of JSON, a head and then a line per step.
 #pragma once
 
 #include <string>

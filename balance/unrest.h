@@ -1,7 +1,7 @@
 // Unrest: whether the devices' speeds change all the time, as on a machine that others load.
 //
-// Medians follow one change of speed at a time. Where times scatter widely, or speeds never rest, each device's median
-// is off by something else, and shares that follow medians follow noise.
+// Medians follow one change of speed at a time. Where times scatter widely, or speeds change all the time, each
+// device's median has a different error, and shares that follow medians follow noise.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ class Unrest {
  public:
   explicit Unrest(size_t devices) : shifts_(devices) {}
 
-  /// The next step was seen.
+  /// To be called for each step.
   void step();
-  /// In this step: the speed of `device` changed.
+  /// The speed of `device` changed in this step.
   void shifted(int device);
-  /// In this step: times scatter by this much, a relative standard deviation.
+  /// Times scatter by this much in this step, a relative standard deviation.
   void scattered(double noise);
 
-  /// There were signs of it within the last few hundred steps, or too few steps were seen to know.
+  /// Whether there were signs of it within the last few hundred steps, or too few steps to know.
   bool present() const { return left_ > 0; }
 
  private:

@@ -12,7 +12,7 @@
 namespace remuda::comm {
 namespace {
 
-// Half of the descriptors that this process may have: the other half is for the ranks and for all else.
+// Half of the descriptors that this process may have: the other half is for the ranks and everything else.
 size_t most_descriptors() {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::max<size_t>(1, limit.rlim_cur / 2) : 1;
@@ -31,7 +31,7 @@ Result<void> Acceptor::accept_all() {
     if (!fd && (errno == EMFILE || errno == ENFILE)) {
       if (pending_.empty())
         return failed(fmt::format("cannot accept the connection of another rank: {}", errno_text(errno)));
-      limits_.pending = pending_.size();  // from now on a new one takes the place of one that is silent
+      limits_.pending = pending_.size();  // from now on a new connection replaces a silent one
       continue;
     }
     if (!fd) return {};
@@ -45,14 +45,14 @@ std::vector<Acceptor::Pending>::iterator Acceptor::longest_silent() {
   return std::ranges::find(pending_, false, &Pending::challenged);
 }
 
-// When the next place can be had.
+// When the next place becomes free.
 double Acceptor::room_s() {
   if (!is_full()) return 0;
   const auto silent = longest_silent();
   return silent == pending_.end() ? kNever_s : silent->since_s + limits_.silence_s;
 }
 
-// With all places taken, a connection that waits for one gets that of the one that has been silent longest.
+// With all places taken, a waiting connection gets the place of the one that has been silent longest.
 bool Acceptor::make_room() {
   if (room_s() > monotonic_s() || !wait_ready(listener_.get(), POLLIN, 0)) return false;
   const auto silent = longest_silent();
@@ -61,7 +61,7 @@ bool Acceptor::make_room() {
   return true;
 }
 
-// A refusal of one that knew the protocol says more than those of strangers, however many these are.
+// Keeps the refusal of a connection that knew the protocol rather than those of others, however many these are.
 Acceptor::Progress Acceptor::drop(const Pending& pending, const std::string& why) {
   if (pending.challenged || !refused_a_hello_)
     last_refusal_ = fmt::format("{} was refused: {}", pending.candidate.address, why);

@@ -1,8 +1,8 @@
-// Acceptor: lets in the connections whose other end knows the job's secret.
+// Acceptor: accepts only connections whose other end knows the job's secret.
 //
-// All handshakes go on side by side, each with a deadline of its own. A connection that is not a rank's (a port
-// scanner, an HTTP client, half a message and then silence) is dropped at its first wrong byte, when its time is over,
-// or when its place is needed: idle connections do not hold up the ranks, however many they are.
+// All handshakes run concurrently, each with a deadline of its own. A connection that is not a rank's (a port scanner,
+// an HTTP client, half a message and then silence) is dropped at its first wrong byte, at its deadline, or when its
+// place is needed: idle connections do not delay the ranks, however many there are.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ struct Candidate {
 struct AcceptorLimits {
   double handshake_s = 3;  ///< a rank needs milliseconds
   size_t pending = 1024;   ///< handshakes at a time; fewer where the system grants fewer descriptors
-  double silence_s = 0.2;  ///< when all places are taken: how long one without a hello keeps its own
+  double silence_s = 0.2;  ///< when all places are taken: how long a connection without a hello keeps its place
 };
 
 class Acceptor {

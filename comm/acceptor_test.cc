@@ -32,7 +32,7 @@ class AcceptorTest : public testing::Test {
     for (int i = 0; i < count; ++i) all.push_back(connection());
     return all;
   }
-  /// Rank 1, in a thread of its own, over a connection that is there already.
+  /// Rank 1, in a thread of its own, over an existing connection.
   static std::jthread rank1(const Fd& fd, const Identity& self = kRank1) {
     return std::jthread([&fd, &self] {
       static_cast<void>(authenticate(fd.get(), self, LinkRole::control, "rank 0", deadline_after(kLong_s)));
@@ -78,7 +78,7 @@ TEST_F(AcceptorTest, OneThatSentItsHelloKeepsItsPlace) {
   auto acceptor = this->acceptor({.handshake_s = kForever_s, .pending = 2, .silence_s = 0});
   const auto hello = encode({.rank = 1, .size = 2});
   const Fd slow = stranger({reinterpret_cast<const char*>(hello.data()), hello.size()});
-  EXPECT_FALSE(acceptor.next(deadline_after(0.05))->has_value()) << "it owes its proof";
+  EXPECT_FALSE(acceptor.next(deadline_after(0.05))->has_value()) << "its proof is missing";
   const auto idle = idle_connections(10);
   const Fd rank = connection();
   const std::jthread thread = rank1(rank);
@@ -89,7 +89,7 @@ TEST_F(AcceptorTest, OneThatSentItsHelloKeepsItsPlace) {
   EXPECT_TRUE(is_closed(idle.front()));
 }
 
-// The system refuses a descriptor; those that there are go to the ranks.
+// The system refuses a further descriptor; the existing ones go to the ranks.
 TEST_F(AcceptorTest, IdleConnectionsThatTakeAllDescriptorsDoNotHoldUpARank) {
   auto acceptor = this->acceptor({.handshake_s = kForever_s, .silence_s = 0.01});
   const auto idle = idle_connections(30);

@@ -1,4 +1,5 @@
-// Call: what a rank tells the others about its collective call, so that ranks that disagree find out before data moves.
+// Call: the description of a collective call that a rank sends to the others, so that ranks whose calls differ find out
+// before data moves.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace remuda::comm {
 
-/// Goes over sockets and through shared memory as it is.
+/// Sent over sockets and through shared memory as raw bytes.
 struct Call {
   enum class Kind : uint32_t { allocate, all_reduce_float, all_reduce_double, broadcast, all_gather, barrier };
 
@@ -30,7 +31,7 @@ std::string describe(const Call& call);
 /// "rank 2 went away during barrier #3 (...)".
 Error lost_rank(int peer, std::string_view what, const Call& call);
 
-/// An error that names both ranks and what each is doing, unless both calls are the same.
+/// An error that names both ranks and the call of each, unless both calls are the same.
 Result<void> check_same(int rank, const Call& mine, int peer, const Call& theirs);
 
 }  // namespace remuda::comm

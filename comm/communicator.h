@@ -1,9 +1,9 @@
-// Communicator: what the ranks of one job do together.
+// Communicator: the collective operations of the ranks of one job.
 //
 // Every call is collective: all ranks make the same calls in the same order, from one thread at a time. Each message
 // carries its sequence number, label, kind and byte count; ranks that disagree get an error that names both. A rank
-// that dies, or stays away longer than the timeout, is an error that names it (ErrorKind::lost_peer). After an error
-// the communicator is of no further use.
+// that dies, or is silent for longer than the timeout, gives an error that names it (ErrorKind::lost_peer). After an
+// error the communicator cannot be used any more.
 #pragma once
 
 #include <cstddef>
@@ -40,15 +40,15 @@ class Communicator {
   /// Copies rank `root`'s bytes to all. Any memory.
   virtual Result<void> broadcast(std::span<std::byte> bytes, int root, uint32_t label) = 0;
 
-  /// Every rank gives `mine` (the same size everywhere) and gets all of them in rank order: `all` is size() times as
-  /// long. Any memory.
+  /// Every rank passes `mine` (the same size everywhere) and receives all of them in rank order: `all` is size() times
+  /// as long. Any memory.
   virtual Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all, uint32_t label) = 0;
 
   /// Returns when every rank has called it.
   virtual Result<void> barrier(uint32_t label) = 0;
 
   /// From the next call on: the longest wait for a peer in one call, in place of ConnectOptions::timeout_s. Not
-  /// collective, but a rank with a shorter one gives the others up early: set the same everywhere.
+  /// collective, but a rank with a shorter timeout stops waiting for the others too early: set the same on all.
   virtual void set_timeout(double seconds) = 0;
 };
 
@@ -58,18 +58,18 @@ struct ConnectOptions {
   std::string master_address = "127.0.0.1";  ///< where rank 0 listens
   int master_port = 0;
   std::string bind_address = "127.0.0.1";  ///< where this rank listens for ranks above it
-  Fd listener;                             ///< rank 0 only: the master socket, when it is bound already
+  Fd listener;                             ///< rank 0 only: the master socket, where it is bound already
   std::string secret;                      ///< both ends of each connection prove that they know it (HMAC-SHA256)
-  Terms terms;                             ///< what all ranks must have in common; see terms.h
+  Terms terms;                             ///< names and values that must be the same on all ranks; see terms.h
   enum class Transport { automatic, shared_memory, tcp } transport = Transport::automatic;
   double timeout_s = 300;  ///< longest wait for a peer in one call
   double connect_timeout_s = 60;
 };
 
 /// Connects to the other ranks of the job and returns the communicator they share. `automatic` takes shared memory when
-/// all ranks can reach rank 0's memory, TCP otherwise; all ranks must ask for the same. A wrong secret, a rank that is
-/// there twice, a different world size and different terms are errors that name the address and the ranks. One rank
-/// alone needs no secret.
+/// all ranks can reach rank 0's memory, TCP otherwise; all ranks must ask for the same. A wrong secret, two processes
+/// with the same rank, a different world size and different terms are errors that name the address and the ranks. A
+/// single rank needs no secret.
 Result<std::unique_ptr<Communicator>> connect(ConnectOptions options);
 
 }  // namespace remuda::comm

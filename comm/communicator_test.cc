@@ -1,5 +1,5 @@
-// What every transport must do: one suite, run for each transport and 1 to 4 ranks; the part of it that may depend on
-// the number of ranks also for 8 and 16.
+// The requirements on every transport: one suite, run for each transport and 1 to 4 ranks; the tests that may depend on
+// the number of ranks also with 8 and 16.
 
 #include "comm/communicator.h"
 
@@ -35,7 +35,7 @@ std::string setup_name(const testing::TestParamInfo<Setup>& info) {
   return fmt::format("{}_{}", info.param.transport == Transport::tcp ? "tcp" : "shm", info.param.ranks);
 }
 
-// What rank `rank` gives; adding these in another order gives other bits.
+// The values of rank `rank`; adding these in another order gives other bits.
 template <typename T>
 std::vector<T> values_of(int rank, size_t count) {
   std::mt19937 random(static_cast<unsigned>(1000 * rank + count));
@@ -126,11 +126,11 @@ class CommunicatorSuite : public testing::TestWithParam<Setup> {
   }
 };
 
-// With one rank there is nobody to disagree with or to lose.
+// For tests that need a second rank, to disagree with or to lose.
 class CompanySuite : public CommunicatorSuite {};
 // More ranks than cores, and more than some chunks have cache lines.
 class ManyRanksSuite : public CommunicatorSuite {};
-// One who fails, one who sees it and one who learns of it.
+// For a rank that fails, one that detects it and one that is notified.
 class ThreeRanksSuite : public CommunicatorSuite {};
 
 TEST_P(CommunicatorSuite, KnowsItself) {
@@ -339,7 +339,7 @@ TEST_P(CompanySuite, ASilentRankIsNamedWhenTimeIsUp) {
   }
 }
 
-/// Rank 0 loses its patience with the last rank long before the others would: they learn from it which rank is lost.
+/// Rank 0 has a shorter timeout than the others: it reports to them which rank is lost.
 TEST_P(ThreeRanksSuite, TheRankThatGivesUpFirstReportsTheLostOneToAll) {
   Collected collected;
   const int silent = ranks() - 1;

@@ -31,7 +31,7 @@ const char* name_of(Transport transport) {
   return transport == Transport::tcp ? "tcp" : "shared memory";
 }
 
-// Ranks that were told to use different transports would wait for each other in different places.
+// Ranks with different transports set would wait for each other in different places.
 Result<void> agree_on_transport(const Mesh& mesh, Transport mine, double deadline_s) {
   if (mesh.rank == 0) {
     for (int peer = 1; peer < mesh.size; ++peer)
@@ -42,7 +42,7 @@ Result<void> agree_on_transport(const Mesh& mesh, Transport mine, double deadlin
   Transport theirs{};
   REMUDA_TRY(recv_all(mesh.control[0].get(), std::as_writable_bytes(std::span(&theirs, 1)), deadline_s, "rank 0"));
   if (theirs == mine) return {};
-  return usage_error(fmt::format("rank {} was told to use {}, rank 0 to use {}; they must be the same", mesh.rank,
+  return usage_error(fmt::format("rank {} is set to use {}, rank 0 to use {}; they must be the same", mesh.rank,
                                  name_of(mine), name_of(theirs)));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kMagic{"remuda\r\n", 8};
 constexpr uint32_t kVersion = 2;
-constexpr size_t kSignedBytes = 96;  // all but the MAC
+constexpr size_t kSignedBytes = 96;  // all except the MAC
 constexpr double kTermsWaitS = 5;    // for the other end's terms, once they are known to differ
 
 using Mac = std::array<std::byte, 32>;

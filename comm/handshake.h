@@ -7,7 +7,7 @@
 //   acceptor -> connector   verdict    welcome, or why not, MAC
 //
 // MAC = HMAC-SHA256(secret, hello | challenge | this message), each without its own MAC; a message carries its step, so
-// none can be played back as another. Every message is a Greeting of 128 bytes, little-endian. The handshake
+// none can be replayed as another. Every message is a Greeting of 128 bytes, little-endian. The handshake
 // authenticates; it does not encrypt what follows.
 #pragma once
 
@@ -24,7 +24,8 @@ namespace remuda::comm {
 
 constexpr int kMaxRanks = 1024;
 
-/// What a connection is for: control carries set-up, signs of life and reports of failure; data carries messages.
+/// What a connection is for: control carries set-up, liveness (its end shows that the peer is gone) and reports of
+/// failure; data carries messages.
 enum class LinkRole : uint32_t { control, data };
 
 struct Greeting {
@@ -46,7 +47,7 @@ struct Greeting {
 Greeting::Bytes encode(const Greeting& greeting);
 /// Pure. Refuses anything that is not a greeting of this version with a rank below its world size.
 Result<Greeting> parse_greeting(std::span<const std::byte> bytes);
-/// Pure. Whether `bytes`, the first that came, can become a greeting of this version.
+/// Pure. Whether `bytes`, the first ones received, can be the beginning of a greeting of this version.
 Result<void> check_beginning(std::span<const std::byte> bytes);
 
 /// A rank of a job.
@@ -78,8 +79,8 @@ class AcceptorHandshake {
   Greeting challenge_;
 };
 
-/// After a verdict of other_terms, on both ends: learns the other end's terms and says what differs. `peer` is the
-/// other end's rank, `address` where it is.
+/// After a verdict of other_terms, on both ends: exchanges the terms and returns an error that says what differs.
+/// `peer` is the other end's rank, `address` its address.
 Error other_terms(int fd, const Identity& self, bool is_acceptor, uint32_t peer, const std::string& address);
 
 }  // namespace remuda::comm

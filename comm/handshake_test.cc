@@ -20,7 +20,7 @@ const Identity kRank0{0, 2, "secret", {{"train.seed", "7"}}};
 const Identity kRank1{1, 2, "secret", {{"train.seed", "7"}}};
 const char* const kAddress = "127.0.0.1:5";
 
-/// What stands between the two ends: it sees each message and may change it.
+/// A man in the middle: it sees each message and may change it.
 using Wire = std::function<void(Step, Greeting::Bytes&)>;
 const Wire kPlainWire = [](Step, Greeting::Bytes&) {};
 
@@ -139,7 +139,7 @@ TEST(Handshake, AMessageOutOfOrderIsNamed) {
   EXPECT_THAT(ends.connector.error().message, HasSubstr("127.0.0.1:5 breaks the order of the handshake"));
 }
 
-/// A handshake that went well, as somebody saw it who does not know the secret.
+/// A successful handshake, as recorded by a listener who does not know the secret.
 struct Recording {
   Recording() {
     const BothEnds ends = shake(kRank1, kRank0, Greeting::Verdict::welcome,

@@ -1,6 +1,6 @@
-// Peers: which of the other ranks are still there, as seen over the control connections.
+// Peers: which of the other ranks are still connected, as seen over the control connections.
 //
-// A rank that meets an error reports to all others which rank it lost, so that all name the rank that died and not the
+// A rank that has an error reports to all others which rank it lost, so that all name the rank that died and not the
 // one that reported it. A connection that ends without a report is a rank that died or left.
 #pragma once
 
@@ -22,20 +22,20 @@ class Peers {
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(control_.size()); }
 
-  /// Reads the reports that have come, without waiting. An error when a peer gave up in call `sequence` or before
+  /// Reads the reports that have arrived, without waiting. An error when a peer gave up in call `sequence` or before
   /// because of a lost rank. (One that gave up in a later call has done its part in this one.)
   Result<void> check(uint64_t sequence);
-  /// Whether the peer will take part no more; what it did before may still be on its way.
+  /// Whether the peer no longer takes part; data that it sent before may still arrive.
   bool gone(int peer) const { return gone_[peer]; }
 
   /// Why `peer`'s connection has ended: waits a moment for its report.
   Error cause(int peer, const Call& call);
 
-  /// Reports to all peers that this rank gave up in call `sequence` because of rank `culprit` (its own rank: for a
-  /// reason of its own).
+  /// Reports to all peers that this rank gave up in call `sequence` because of rank `culprit` (its own rank, where the
+  /// cause is its own).
   void report_failure(int culprit, uint64_t sequence);
 
-  /// Adds the connections of those not gone, to be polled for anything to read.
+  /// Adds the connections of the peers that are not gone, to be polled for reading.
   void watch(std::vector<pollfd>& polled) const;
 
  private:

@@ -27,7 +27,7 @@ std::string maps_of(pid_t pid) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// All-reduces until an error; the exit status says whom the error names.
+// All-reduces until an error; the exit status is the rank that the error names.
 [[noreturn]] void be_rank(int rank, Transport transport, int port, Fd listener, int started) {
   auto communicator = connect({.rank = rank,
                                .size = kRanks,

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-// One copy of each loop per vector width, chosen when the program starts. Sanitizers run before that choice can be
-// made; clang makes none of templates.
+// One copy of each loop per vector width, chosen when the program starts. Not with sanitizers, which run before that
+// choice can be made, nor with clang, which makes no such copies of templates.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define REMUDA_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))

@@ -1,4 +1,4 @@
-// The arithmetic of all_reduce, the same for all transports, and so the same bits.
+// The arithmetic of all_reduce: the same for all transports, so that they give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct Chunk {
   size_t size() const { return end - begin; }
 };
 
-/// The part of `count` elements that rank `owner` of `ranks` adds up: whole cache lines, as even as they go.
+/// The part of `count` elements that rank `owner` of `ranks` adds up: whole cache lines, as even as possible.
 inline Chunk chunk_of(size_t count, size_t element_bytes, int owner, int ranks) {
   const size_t per_line = kCacheLine / element_bytes;
   const size_t lines = (count + per_line - 1) / per_line;

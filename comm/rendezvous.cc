@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "plain structs go over the wire as they are");
 
-// Where a rank listens, as sent to rank 0 and by rank 0.
+// The address on which a rank listens, as sent to rank 0 and by rank 0.
 struct Entry {
   char address[60] = {};
   uint32_t port = 0;

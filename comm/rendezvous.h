@@ -1,8 +1,8 @@
 // Rendezvous: how the ranks of a job find each other.
 //
 // Rank 0 listens at the master address. Every other rank listens at an address of its own, connects to rank 0 and sends
-// this address; once all are there rank 0 sends the list to all, and each rank connects to those below it. Every
-// connection passes the handshake first.
+// this address; once all have connected, rank 0 sends the list to all, and each rank connects to those below it. Every
+// connection starts with the handshake.
 #pragma once
 
 #include <vector>
@@ -20,9 +20,10 @@ struct Mesh {
   std::vector<Fd> data;
 };
 
-/// Ends within connect_timeout_s, or some seconds later where two ranks differ in their terms and have to say in what.
-/// Errors: a master port in use (usage); ranks that never came, by number; another secret, another world size, other
-/// terms, or a rank that is there twice (usage), with address and rank. Takes options.listener.
+/// Ends within connect_timeout_s, or some seconds later where the terms of two ranks differ and must be exchanged for
+/// the error. Errors: a master port in use (usage); ranks that did not connect, by number; another secret, another
+/// world size, other terms, or two processes with the same rank (usage), with address and rank. Takes over
+/// options.listener.
 Result<Mesh> connect_mesh(ConnectOptions& options);
 
 }  // namespace remuda::comm

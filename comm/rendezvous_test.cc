@@ -49,7 +49,7 @@ class RendezvousTest : public testing::Test {
   int port_;
 };
 
-/// Each rank sends "rank, role" to each other one; whether all of them arrive where they belong.
+/// Each rank sends "rank, role" to each other one; checks that all of them arrive at the right rank.
 void expect_joined(const std::vector<Mesh>& meshes) {
   struct Word {
     int from, to, role;
@@ -227,7 +227,7 @@ TEST_F(RendezvousTest, RanksMustAskForTheSameTransport) {
   const auto result = connect(std::move(other));
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::usage);
-  EXPECT_THAT(result.error().message, HasSubstr("rank 1 was told to use tcp, rank 0 to use any transport"));
+  EXPECT_THAT(result.error().message, HasSubstr("rank 1 is set to use tcp, rank 0 to use any transport"));
 }
 
 TEST(Connect, RefusesAnEmptySecret) {

@@ -1,7 +1,7 @@
-// Terms: what all ranks of a run must have in common, as names and values: its id, the job's settings, the data.
+// Terms: names and values that must be the same on all ranks of a run: its id, the job's settings, the data.
 //
 // Both ends of a connection compare a digest of their terms in the handshake. Where it differs they exchange the terms
-// themselves, so that both can say what is not the same.
+// themselves, so that both can report what differs.
 #pragma once
 
 #include <array>
@@ -26,12 +26,12 @@ using TermsDigest = std::array<std::byte, 32>;
 /// SHA-256. Terms in another order are other terms.
 TermsDigest digest_of(const Terms& terms);
 
-/// "train.seed is 8 for rank 1 and 7 for rank 0": what differs, the first few of it, fit for a terminal whatever the
-/// terms hold.
+/// "train.seed is 8 for rank 1 and 7 for rank 0": the first few differences, safe for a terminal whatever the terms
+/// contain.
 std::string differences(int a, const Terms& terms_of_a, int b, const Terms& terms_of_b);
 
-/// Over an authenticated connection, once both ends know that their terms differ: sends `mine` and returns the other
-/// end's. Exactly one end must have `send_first`, so that neither waits with its socket's buffer full.
+/// Over an authenticated connection, once both ends know that their terms differ: sends `mine` and returns those of the
+/// other end. Exactly one end must have `send_first`, so that neither waits with its socket's buffer full.
 Result<Terms> exchange_terms(int fd, const Terms& mine, bool send_first, double deadline_s, const std::string& peer);
 
 }  // namespace remuda::comm

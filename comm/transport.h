@@ -1,5 +1,5 @@
-// TransportCommunicator: what all transports share. Numbers and describes the calls, remembers the first error, and
-// reports it to the peers. A transport fills in how ranks wait for each other and how data moves.
+// TransportCommunicator: the common part of all transports. Numbers and describes the calls, keeps the first error, and
+// reports it to the peers. A transport implements how ranks wait for each other and how data moves.
 #pragma once
 
 #include <optional>
@@ -33,7 +33,7 @@ class TransportCommunicator : public Communicator {
   virtual Result<void> do_barrier(const Call& call) = 0;
   /// Where `values` lie in allocate()d memory.
   virtual uint64_t offset_of(const void* values) const = 0;
-  /// After the first error: nothing more will be sent.
+  /// Called after the first error: nothing more will be sent.
   virtual void hang_up() {}
 
   Peers& peers() { return peers_; }

@@ -1,4 +1,4 @@
-// Sockets whose every wait has an end.
+// Sockets for which every wait has a deadline.
 //
 // All sockets made here are non-blocking, close-on-exec and without Nagle's delay. Deadlines are seconds on
 // steady_clock(). A peer that closed, reset or stayed silent is ErrorKind::lost_peer without a rank: the caller knows
@@ -38,7 +38,7 @@ Endpoint remote_endpoint(int fd);
 /// One waiting connection, or an empty Fd when none is waiting. Never blocks.
 Fd accept_waiting(int listener);
 
-/// Connects; tries again while nobody listens there yet.
+/// Connects; tries again while no process listens there yet.
 Result<Fd> dial(const Endpoint& endpoint, double deadline_s);
 
 /// Waits until poll() reports one of `events` on `fd`; false at the deadline.

@@ -30,7 +30,7 @@ struct Size {
   }
 };
 
-/// One device's trials, within a time.
+/// One device's trials, within a time limit.
 class DeviceTrials {
  public:
   DeviceTrials(const AloneWork& work, const std::function<Result<bool>(double)>& sign) : work_(work), sign_(sign) {}
@@ -46,7 +46,7 @@ class DeviceTrials {
     return {};
   }
 
-  /// More trials of what has been tried, in turns, so that a disturbance does not hit one size alone.
+  /// More trials of the sizes tried so far, in turns, so that a disturbance does not affect only one size.
   Result<void> repeat(int smallest) {
     for (int trial = 1; trial < kTrials; ++trial)
       for (Size& size : sizes_) {
@@ -82,7 +82,7 @@ class DeviceTrials {
   bool going_on_ = true;
 };
 
-/// What the measuring rank reports to the others.
+/// What the measuring rank reports to the others while they wait.
 enum class Sign : uint32_t { at_work, done, leaving };
 
 Result<Sign> pass_on(comm::Communicator& communicator, int root, Sign sign) {

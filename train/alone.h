@@ -1,4 +1,4 @@
-// What each device does by itself, measured before training, one device at a time.
+// The speed of each device alone, measured before training, one device at a time.
 #pragma once
 
 #include <functional>
@@ -10,36 +10,38 @@
 
 namespace remuda::train {
 
-/// What one rank brings to the measuring.
+/// What one rank needs for the measurement.
 struct AloneWork {
-  /// Runs one whole step (optimizer too, nothing of it kept) of `batch` samples and gives its seconds, infinite where
-  /// the batch does not fit in the device's memory.
+  /// Runs one whole step of `batch` samples (with the optimizer; no result is kept) and returns its seconds, infinite
+  /// where the batch does not fit in the device's memory.
   std::function<double(int batch)> trial;
-  /// Called on each rank with its own times when they are known.
+  /// Called on each rank with its own times once they are known.
   std::function<void(const std::vector<balance::BatchTime>&)> measured = [](const auto&) {};
   /// Whether the run was asked to stop.
   std::function<bool()> leave = [] { return false; };
-  /// Time of one device: no trial begins that is expected to end later. The first one, of a single sample, always runs.
+  /// Time limit of one device: no trial begins that is expected to end later. The first one, of a single sample, always
+  /// runs.
   double limit_s = 20;
-  /// How often the other ranks get a sign that the device is still at work; they wait this long and one trial at most.
+  /// How often the other ranks are notified that the device is still measuring; they wait at most this long plus one
+  /// trial.
   double sign_every_s = 5;
 };
 
 /// The sizes to measure: the whole global batch, as one device would train it, and two smaller ones, so that fixed cost
-/// and cost per sample can be told apart.
+/// and cost per sample can be separated.
 std::vector<int> trial_batches(int global_batch);
 
 /// Measures this device: the sizes of trial_batches(), largest first, as many as the time permits and up to the first
-/// that does not fit in memory; 7 trials of each, or fewer where they are long. A device too slow for the smallest of
-/// these gives the times of the largest batches that it could try. `sign` is called after each trial with its seconds;
-/// false ends the measuring.
+/// that does not fit in memory; 7 trials of each, or fewer where they are long. For a device too slow for the smallest
+/// of these, the times of the largest batches that it could try. `sign` is called after each trial with its seconds; it
+/// returns false to end the measurement.
 Result<std::vector<balance::BatchTime>> measure_device(int global_batch, const AloneWork& work,
                                                        const std::function<Result<bool>(double took_s)>& sign);
 
 /// The times of each rank's device, the same on every rank.
 struct AloneTimes {
   std::vector<std::vector<balance::BatchTime>> by_rank;
-  bool leaving = false;  ///< a rank was asked to stop: the devices after it are not measured
+  bool leaving = false;  ///< a rank was asked to stop: devices after it were not measured
 };
 
 /// Collective. While one rank measures, the others sleep.

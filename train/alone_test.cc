@@ -97,7 +97,7 @@ TEST(Alone, SmallestBatchesAreMeasuredToo) {
   }
 }
 
-// The communicator gives a peer up after two seconds here; the trials of one device take more than that in all.
+// The communicator's timeout is two seconds here; the trials of one device together take longer.
 TEST(Alone, OtherRanksWaitForATrialAndNotForTheWholeMeasuring) {
   constexpr int kRanks = 3;
   run_ranks(

@@ -9,7 +9,7 @@
 namespace remuda::train {
 namespace {
 
-/// Batches between two meetings of the ranks: none waits much longer than that for the slowest.
+/// Batches between two synchronizations of the ranks: none waits much longer than that for the slowest.
 constexpr uint64_t kMeetEvery = 16;
 
 struct Sums {

@@ -19,11 +19,11 @@ struct Evaluation {
   double accuracy = 0;  ///< fraction of loss units predicted right
 };
 
-/// How the ranks go through the held-out samples.
+/// How the ranks evaluate the held-out samples.
 struct EvaluationPlan {
   const job::ModelSpec& spec;
   int padding = -1;
-  std::span<const int> shares;  ///< of a batch, per rank: as many as each can train on, so that they fit in its memory
+  std::span<const int> shares;  ///< of a batch, per rank: at most what each can train on, so that they fit in memory
   std::function<bool()> leave = [] { return false; };  ///< whether the run was asked to stop
 };
 

@@ -17,7 +17,7 @@ using testing::model_cases;
 constexpr auto kSharedMemory = comm::ConnectOptions::Transport::shared_memory;
 constexpr int kHeldOut = 100;
 
-/// Notes the largest batch that goes through a model.
+/// Records the largest batch that goes through a model.
 class LargestBatch final : public Model {
  public:
   explicit LargestBatch(std::unique_ptr<Model> model) : model_(std::move(model)) {}

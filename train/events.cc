@@ -49,7 +49,7 @@ class Events::Writer {
       const bool written = write_all(fd_, line.text, "the event stream").has_value();
       lock.lock();
       if (written) continue;
-      reader_gone_ = true;  // a launcher that is gone takes its workers along
+      reader_gone_ = true;  // a launcher that ends takes its workers with it
       waiting_.clear();
     }
   }

@@ -1,4 +1,4 @@
-// The claim remuda stands on: however a batch is split over ranks, training is the training of one device.
+// remuda's central claim: however a batch is split over ranks, training gives the result of training on one device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <random>

@@ -1,4 +1,4 @@
-// FlatParameters: a model's parameters and gradients as two flat tensors that the parameters themselves are views of.
+// FlatParameters: a model's parameters and gradients as two flat tensors; the parameters are views of them.
 //
 // One flat gradient lets buckets be plain ranges of memory that the transport can reach; one flat parameter lets the
 // optimizer, the hash and the broadcast work on all of it at once. Elementwise optimizers give the same result either

@@ -23,7 +23,7 @@ torch::Tensor as_tensor(std::span<std::byte> memory, torch::ScalarType type) {
   return torch::from_blob(memory.data(), {size}, torch::TensorOptions().dtype(type));
 }
 
-/// Ranks whose models differ must not start: one number stands for count, shapes and types of all parameters.
+/// A hash of count, shapes and types of all parameters: ranks whose models differ must not start.
 uint64_t structure_hash(const std::vector<torch::Tensor>& parameters) {
   std::vector<int64_t> words{int64_t(parameters.size())};
   for (const auto& parameter : parameters) {
@@ -95,7 +95,7 @@ Result<std::vector<int64_t>> ready_order(const std::vector<torch::Tensor>& param
   return *order;
 }
 
-/// A mistake of the user that makes a step's sums wrong, on any rank; the error is the same on all.
+/// Reports a usage error that makes a step's sums wrong, on any rank; the error is the same on all.
 Result<void> refuse_misuse(const StepTail& totals) {
   if (const int rank = totals.first_with(kReadyTwice); rank >= 0)
     return usage_error(fmt::format("on rank {} {}", rank, kTwice));

@@ -1,8 +1,8 @@
 // GradientReducer: data parallel over any number of ranks with any split of the batch between them.
 //
 // Each rank runs backward() on the *sum* of its losses. The gradients of all ranks are added up in buckets, in one
-// agreed order, on a thread of their own while backward still runs; the weights (loss units) are added up beside them,
-// and the total gradient is divided by the total weight. So the result is the gradient of the mean loss over the global
+// agreed order, on a separate thread while backward still runs; the weights (loss units) are added up with them, and
+// the total gradient is divided by the total weight. So the result is the gradient of the mean loss over the global
 // batch, however it is split: 3 samples here and 61 there, or none at all.
 //
 //   reducer->begin(weight, loss_sum_value);
@@ -10,9 +10,9 @@
 //   auto step = reducer->finish();             // every parameter's grad is now the global one
 //   if (step && step->stands) optimizer.step();
 //
-// One backward() per step: gradients that come twice between begin() and finish(), or that were reset or replaced in
-// between (zero_grad() with set_to_none), would leave with half of what belongs to them. finish() finds both, on any
-// rank, and is an error on all of them.
+// One backward() per step: gradients that become ready twice between begin() and finish(), or that are reset or
+// replaced in between (zero_grad() with set_to_none), would be sent incomplete. finish() detects both, on any rank, and
+// returns an error on all of them.
 //
 // One thread at a time. All ranks call the same functions in the same order; create() refuses ranks whose models differ
 // in shapes or types.
@@ -31,11 +31,11 @@ namespace remuda::train {
 
 struct ReducerOptions {
   double bucket_bytes = 4 << 20;
-  /// Called on the backward thread before a bucket leaves; a device that pretends to be slower sleeps here.
+  /// Called on the backward thread before a bucket is sent; a device that simulates a slower one sleeps here.
   std::function<void()> before_launch = [] {};
 };
 
-/// What all ranks together made of a step. The same on every rank.
+/// The result of a step over all ranks. The same on every rank.
 struct ReducedStep {
   StepTail totals;
   bool finite = true;  ///< neither the loss nor any gradient is infinite or NaN
@@ -56,20 +56,21 @@ class GradientReducer {
 
   /// Zeroes the gradients and arms the buckets. `tail` is what this rank reports: weight, loss sum, its own slots.
   void begin(StepTail tail);
-  /// This rank's part of the step failed (at any moment since begin()): what has not left yet is sent as zeros.
+  /// To be called when this rank's part of the step failed (at any moment since begin()): gradients not sent yet are
+  /// sent as zeros.
   void give_up(StepStatus why);
-  /// Adds to what this rank reports of the step; from begin() until finish().
+  /// Adds to this rank's report of the step; from begin() until finish().
   void add_status(StepStatus bit) { tail_.status[communicator_.rank()] |= bit; }
-  /// Sends what is left, waits for all ranks, divides by the total weight.
+  /// Sends the remaining buckets, waits for all ranks, divides by the total weight.
   Result<ReducedStep> finish();
-  /// Seconds the last finish() was blocked waiting for other ranks and for buckets under way.
+  /// Seconds the last finish() was blocked, waiting for other ranks and for buckets being sent.
   double wait_s() const { return wait_s_; }
 
   /// Collective: compares all ranks' parameters bit by bit (a 64-bit hash of them). The error names two ranks that
-  /// differ and the kernels of both: ranks stay equal only as long as their kernels round alike.
+  /// differ and the kernels of both: ranks stay equal only as long as their kernels round in the same way.
   Result<void> check_parameters(int step);
 
-  /// Detaches the hooks: gradients stay where they are, nothing leaves any more.
+  /// Detaches the hooks: gradients stay where they are, and are not sent any more.
   ~GradientReducer();
 
  private:
@@ -95,7 +96,7 @@ class GradientReducer {
   bool armed_ = false;
   StepTail tail_;
   double wait_s_ = 0;
-  std::shared_ptr<GradientReducer*> self_;  ///< what hooks hold; emptied when this object goes
+  std::shared_ptr<GradientReducer*> self_;  ///< what the hooks hold; set to null when this object is destroyed
   std::vector<GradAccumulator> accumulators_;
   WorkQueue queue_;
 };

@@ -68,7 +68,7 @@ TEST(GradientReducer, UnusedParameterGetsZero) {
   });
 }
 
-/// The first of three parameters is never used; the buckets of the others leave while backward() runs.
+/// The first of three parameters is never used; the buckets of the others are sent while backward() runs.
 TEST(GradientReducer, UnusedParameterDelaysNoBucketOfTheOthers) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     auto weights = two_weights();
@@ -111,8 +111,8 @@ TEST(GradientReducer, RankThatGivesUpHalfWayDiscardsTheStepForAll) {
   });
 }
 
-/// What finish() says on each of two ranks, after a step in which `misuse` happened between begin() and finish() of
-/// rank 1 alone.
+/// Expects this error of finish() on both of two ranks, after a step in which `misuse` happened between begin() and
+/// finish() only on rank 1.
 void expect_refused(const std::string& sentence, const std::function<void(const std::vector<torch::Tensor>&)>& misuse) {
   run_ranks(2, kShm, [&](comm::Communicator& communicator) {
     const auto weights = two_weights();

@@ -12,10 +12,10 @@ enum : uint32_t {
   kOrder,       ///< order of gradients
   kValues,      ///< rank 0's parameters
   kHash,        ///< hash of all parameters
-  kKernels,     ///< what computes, once the hashes differ
+  kKernels,     ///< the kernels of each rank, once the hashes differ
   kAloneTurn,   ///< whose turn it is to measure
   kAloneTimes,  ///< what was measured
-  kShares,      ///< new shares out of turn
+  kShares,      ///< new shares outside of the step's tail
   kEvaluation,
   kBufferWeights,
   kBuffers,

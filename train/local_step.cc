@@ -10,7 +10,7 @@ std::string shape_text(const torch::Tensor& tensor) {
   return fmt::format("{} of shape [{}]", toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
 }
 
-/// What scores for one sample look like, in words; empty when these are.
+/// The shape that scores for one sample must have, in words; empty when these have it.
 std::string shape_missed(const torch::Tensor& scores, const torch::Tensor& target, int classes) {
   const bool tokens = target.dim() == 2;
   const bool fits = scores.is_floating_point() && scores.dim() == target.dim() + 1 && scores.size(0) == 1 &&

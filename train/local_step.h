@@ -12,16 +12,16 @@
 
 namespace remuda::train {
 
-/// What a backward pass that threw leaves behind.
+/// Frees what a backward pass that threw leaves in memory.
 ///
 /// When backward() throws, libtorch keeps the nodes that were ready but had not run in a queue of the calling thread,
 /// and with them the graph and all it saved: after running out of memory in one branch of a network, most of that
-/// memory would stay taken. The queue is emptied from its newest node to its oldest, so a backward pass through a node
-/// that is older than all others takes the remains out. To be made, and used, on the thread that runs backward(),
-/// before any graph is.
+/// memory would stay in use. The queue is processed from its newest node to its oldest, so a backward pass through a
+/// node that is older than all others removes the rest. To be made before any graph, and used, on the thread that runs
+/// backward().
 class FailedBackward {
  public:
-  /// Frees what failed passes left. Takes no memory for it.
+  /// Frees what failed passes left, without allocating memory.
   void clear() { torch::autograd::grad({oldest_}, {leaf_}, {one_}, /*retain_graph=*/true); }
 
  private:
@@ -36,15 +36,15 @@ class LocalStep {
   LocalStep(Model& model, const Samples& samples, const job::ModelSpec& spec, int padding, Pace& pace)
       : model_(model), samples_(samples), loss_(spec.loss), padding_(padding), pace_(pace) {}
 
-  /// Whether the model takes a sample and gives scores that its loss can be taken of; the error says what `name`, the
-  /// model, gives and what it must give. One forward pass that changes nothing.
+  /// Checks that the model accepts a sample and returns scores that fit its loss; the error says what `name`, the
+  /// model, returns and what it must return. One forward pass that changes nothing.
   Result<void> check_model(const std::string& name);
 
-  /// Forward and backward for `indices`, the gradients going through `reducer` with what `tail` says of this rank. A
-  /// rank that runs out of memory gives the step up, and says so in the tail. Gives the seconds of compute.
+  /// Forward and backward for `indices`; the gradients go through `reducer`, with `tail` as this rank's report. A rank
+  /// that runs out of memory gives up the step, and reports that in the tail. Returns the seconds of compute.
   double run(std::span<const uint64_t> indices, StepTail tail, GradientReducer& reducer);
 
-  /// Forward and backward with no other rank; false when it runs out of memory.
+  /// Forward and backward without other ranks; false when it runs out of memory.
   bool run_alone(std::span<const uint64_t> indices);
 
  private:

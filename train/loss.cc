@@ -4,7 +4,7 @@ namespace remuda::train {
 namespace {
 namespace F = torch::nn::functional;
 
-/// No class has this number: nothing is ignored.
+/// Not the number of any class, so that no target is ignored.
 constexpr int64_t kNone = -100;
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Losses as sums: what a rank adds to the job's total, and how many loss units it is the sum of.
+// Losses as sums: what a rank adds to the job's total, and the number of loss units in the sum.
 #pragma once
 
 #include "job/train_job.h"
@@ -9,7 +9,7 @@ namespace remuda::train {
 struct LossSum {
   torch::Tensor sum;     ///< scalar: the loss summed over its units
   double weight = 0;     ///< loss units: samples, or tokens that count
-  int64_t correct = -1;  ///< units predicted right; -1 where that has no meaning or was not asked for
+  int64_t correct = -1;  ///< units predicted right; -1 where it is not defined or was not requested
 };
 
 /// `scores` [n, classes] with `target` [n], or [n, t, vocabulary] with [n, t]. Targets equal to `padding` count neither

@@ -1,5 +1,5 @@
-// A rank whose memory is used up in the middle of backward: nobody hangs, nothing of the step is kept, and the repeated
-// step, with a smaller part for that rank, is that of one device.
+// A rank runs out of memory in the middle of backward: no rank hangs, nothing of the step is kept, and the repeated
+// step, with a smaller part for that rank, equals that of one device.
 #include <gtest/gtest.h>
 #include <numeric>
 
@@ -60,7 +60,7 @@ class OutOfMemory : public ::testing::TestWithParam<train::testing::ModelCase> {
     return {forward, budget.peak};
   }
 
-  /// One step of three ranks, of which one has so much memory: it fails, and succeeds with other shares.
+  /// One step of three ranks, one of which has only `cap` bytes of memory: it fails, and succeeds with other shares.
   void expect_exact_after_failure(const std::vector<torch::Tensor>& expected, size_t cap) const {
     std::vector<std::unique_ptr<Model>> models;
     for (int rank = 0; rank < kRanks; ++rank) models.push_back(make_seeded(GetParam(), torch::kFloat));

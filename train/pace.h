@@ -1,4 +1,4 @@
-// Pace: measures a device's compute, and stretches it when the device pretends to be slower.
+// Pace: measures a device's compute time, and lengthens it when the device simulates a slower one.
 #pragma once
 
 #include "base/clock.h"
@@ -12,9 +12,10 @@ class Pace {
 
   /// Compute begins.
   void start();
-  /// In the middle of compute, before others may see its result: sleeps until the time so far is stretched.
+  /// Called in the middle of compute, before other ranks may see its result: sleeps until the time so far is lengthened
+  /// by `slowdown`.
   void stretch();
-  /// Compute ends, stretched. Gives its seconds, sleep included.
+  /// Compute ends; sleeps in the same way. Returns its seconds, with the sleep.
   double stop();
 
  private:

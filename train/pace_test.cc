@@ -30,7 +30,7 @@ TEST(Pace, StretchesEachPartOnceAndTheWholeByTheFactor) {
   pace.start();
   clock.now += 1;
   pace.stretch();
-  EXPECT_EQ(clock.slept, 2) << "what was computed so far is late already when others see it";
+  EXPECT_EQ(clock.slept, 2) << "the delay so far comes before others see the result";
   pace.stretch();
   EXPECT_EQ(clock.slept, 2);
   clock.now += 0.5;

@@ -1,4 +1,4 @@
-// RunReport: what a run did, as rank 0 reports it at the end. docs/run-report.md explains each field.
+// RunReport: the results of a run, as rank 0 reports them at the end. docs/run-report.md explains each field.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace remuda::train {
 
 struct DeviceReport {
   job::DeviceSpec device;
-  std::vector<double> alone_measurements;  ///< samples/s with no other device at work: before training, and after it
+  std::vector<double> alone_measurements;  ///< samples/s while no other device works: before training, and after it
   double share = 0;                        ///< of the global batch, at the end
   double samples = 0;                      ///< trained on in all
   double compute_s = 0;                    ///< in forward, backward and optimizer; a slowdown's sleep included
@@ -39,10 +39,11 @@ struct RunReport {
   bool stopped = false;  ///< asked to stop before the end
 
   double samples_per_s() const { return timed_s > 0 ? timed_samples / timed_s : 0; }
-  /// What the devices do alone, added up.
+  /// The sum of the devices' speeds alone.
   double ideal_samples_per_s() const;
   double efficiency() const;
-  /// Computing time over all time, of all devices: what the balance is worth, whatever else slows the machine down.
+  /// Computing time divided by total time, of all devices: measures the balance, independent of other loads on the
+  /// machine.
   double balance_efficiency() const;
 };
 

@@ -1,4 +1,4 @@
-// What the ranks of one run must have in common, for the handshake (comm/terms.h).
+// The terms of a run, which must be the same on all ranks, for the handshake (comm/terms.h).
 #pragma once
 
 #include "comm/terms.h"
@@ -7,8 +7,9 @@
 
 namespace remuda::train {
 
-/// The run's id from the environment, the job's settings, and what is in its files. Ranks on other machines may have
-/// their files elsewhere. A file that cannot be read counts as such: opening it later gives the error.
+/// The run's id from the environment, the job's settings, and the content of its files, not their paths: ranks on other
+/// machines may have their files elsewhere. A file that cannot be read has "not readable" as its value: opening it
+/// later gives the error.
 comm::Terms terms_of(const job::TrainJob& job);
 comm::Terms terms_of(const measure::Plan& plan);
 

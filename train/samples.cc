@@ -5,7 +5,7 @@
 namespace remuda::train {
 namespace {
 
-/// A TorchScript model does not say how many tokens it knows: all that uint16 can hold are let through.
+/// A TorchScript model does not report the size of its vocabulary: all tokens of uint16 are accepted.
 constexpr int kEveryToken = 1 << 16;
 
 /// 0..255 as -1..1.

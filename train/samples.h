@@ -1,4 +1,4 @@
-// Samples: a data set as tensors, whatever its files are.
+// Samples: a data set as tensors, independent of the format of its files.
 #pragma once
 
 #include <memory>

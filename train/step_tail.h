@@ -1,8 +1,8 @@
-// StepTail: what ranks report to each other about a step, beside its gradients.
+// StepTail: what ranks report to each other about a step, in addition to its gradients.
 //
-// It stands behind the gradients of the step's last bucket and is reduced with them, so that an uneven batch, a failed
-// rank, a leaving one, the times and new shares cost no round of their own, and every rank takes the same decision from
-// the same bits. The sum works as a gather where each rank fills its own slot and leaves the others zero.
+// It follows the gradients in the step's last bucket and is reduced with them, so that an uneven batch, a failed or
+// leaving rank, the times and new shares need no collective call of their own, and every rank makes the same decision
+// from the same bits. The sum acts as a gather, as each rank fills its own slot and leaves the others zero.
 //
 // Layout, in elements of the gradient's type, for N ranks:
 //   weight high, weight low, loss sum, then N slots each of: status, compute seconds, wait seconds, next share.
@@ -16,13 +16,13 @@
 
 namespace remuda::train {
 
-/// Why a step may not stand, or the run may not go on. Bits.
+/// Why a step must not be applied, or the run must end. Bits.
 enum StepStatus : unsigned {
   kOverflow = 1,        ///< a loss or gradient is not finite: no rank applies the step
   kOutOfMemory = 2,     ///< the step is repeated with new shares
-  kLeaving = 4,         ///< the step stands, and is the last
+  kLeaving = 4,         ///< the step is applied, and is the last
   kReadyTwice = 8,      ///< gradients came twice in one step: the sums are wrong, and the run ends
-  kGradientMoved = 16,  ///< a gradient is no longer where the buckets are: the same
+  kGradientMoved = 16,  ///< a gradient is no longer part of the flat one: likewise
 };
 
 struct StepTail {
@@ -35,7 +35,7 @@ struct StepTail {
   std::vector<int> next_shares;           ///< from rank 0, for the step after
 
   static size_t elements(int ranks) { return 3 + 4 * size_t(ranks); }
-  /// All ranks' status bits together.
+  /// The status bits of all ranks, combined.
   unsigned any_status() const;
   /// The first rank with that bit, or -1.
   int first_with(StepStatus bit) const;

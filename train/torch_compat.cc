@@ -22,7 +22,7 @@ std::string cpu_capability() {
 std::string first_line(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
-  // TorchScript's interpreter begins with a traceback, and ends with what happened.
+  // A message of TorchScript's interpreter begins with a traceback, and ends with the cause.
   if (text.starts_with("The following operation failed")) {
     text.erase(text.find_last_not_of(" \n") + 1);
     text.erase(0, text.rfind('\n') + 1);

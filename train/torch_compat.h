@@ -13,8 +13,8 @@ namespace remuda::train {
 /// Debian's 1.13.1 calls itself 1.13.0.
 inline constexpr int kTorchVersion = TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR;
 
-/// The node that accumulates a leaf's gradient. 1.13 and 2.6 hand out shared_ptr, 2.14 intrusive_ptr. Keep it alive as
-/// long as its hooks shall fire: the tensor itself holds it weakly.
+/// The node that accumulates a leaf's gradient. 1.13 and 2.6 return shared_ptr, 2.14 intrusive_ptr. Keep it alive as
+/// long as its hooks are needed: the tensor itself holds it weakly.
 using GradAccumulator = decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>()));
 
 /// Calls `after` each time the gradient of the accumulator's tensor has been accumulated in full, on the thread that
@@ -36,11 +36,11 @@ inline void add_post_accumulate_hook(const GradAccumulator& accumulator, std::fu
 std::string first_line(const std::exception& error);
 
 /// Did an allocation fail? CUDA throws c10::OutOfMemoryError; a CPU allocation that fails is a plain c10::Error that
-/// names its allocator. Of either TorchScript's interpreter makes a std::runtime_error, which keeps the text.
+/// names its allocator. TorchScript's interpreter turns either into a std::runtime_error, which keeps the text.
 bool is_out_of_memory(const std::exception& error);
 
-/// What computes a rank's update, as in "cpu, AVX512, libtorch 1.13.0": the type of device, the variant of libtorch's
-/// CPU kernels, and the version. Ranks that differ in it round differently.
+/// The kernels that compute a rank's update, as in "cpu, AVX512, libtorch 1.13.0": the type of device, the variant of
+/// libtorch's CPU kernels, and the version. Ranks that differ in it round differently.
 std::string kernels_of(torch::DeviceType device);
 
 }  // namespace remuda::train

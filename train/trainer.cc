@@ -21,8 +21,8 @@ constexpr int kUntimedSteps = 3;        ///< caches and allocator settle
 constexpr int kMostSkippedInARow = 10;  ///< then the run is beyond recovery
 constexpr double kReportEvery_s = 0.25;
 
-// A rank that does not come to a collective call is given up after so many steps of the slowest device, and not before
-// the communicator's usual time.
+// The timeout for a rank that does not join a collective call: this many steps of the slowest device, and at least the
+// communicator's usual timeout.
 constexpr double kPatienceSteps = 20;
 const double kLeastPatience_s = comm::ConnectOptions().timeout_s;
 
@@ -97,7 +97,7 @@ Result<void> Trainer::prepare() {
   return {};
 }
 
-/// Collective. What each device does alone. Parameters and buffers stay as they are; the optimizer starts anew.
+/// Collective. Measures each device alone. Parameters and buffers are not changed; the optimizer is reset.
 Result<AloneTimes> Trainer::measure_devices() {
   torch::NoGradGuard no_grad;
   auto& values = reducer_->flat().values();
@@ -145,14 +145,14 @@ void Trainer::wait_for_steps_of(double seconds) {
   communicator_.set_timeout(std::max(kLeastPatience_s, kPatienceSteps * seconds));
 }
 
-/// Collective. At the end of a run that was long enough for the devices to have changed since its start, warmed up for
-/// example: what they do alone is the mean of both times.
+/// Collective. At the end of a run that was long enough for the devices' speeds to have changed since its start, by
+/// warming up for example: their speed alone is the mean of both measurements.
 Result<void> Trainer::measure_again(double run_s) {
   bool again = is_first() && !report_.stopped && run_s > options_.measure_again_after_s;
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&again, 1)), 0, label::kMeasureAgain));
   if (!again) return {};
   REMUDA_ASSIGN(AloneTimes times, measure_devices());
-  if (times.leaving) return {};  // the user is in a hurry, and the run is complete
+  if (times.leaving) return {};  // the user asked to stop, and the run is complete
   for (int rank = 0; rank < communicator_.size(); ++rank)
     report_.devices[rank].alone_measurements.push_back(alone_samples_per_s(times.by_rank[rank]));
   return {};
@@ -169,7 +169,7 @@ void Trainer::begin_trace(const std::vector<std::vector<balance::BatchTime>>& al
   trace_.begin(head);
 }
 
-/// A whole step by this device alone: what is measured before training starts.
+/// A whole step by this device alone, as measured before training starts.
 double Trainer::trial_step(int batch) {
   torch::AutoGradMode grad(true);
   std::vector<uint64_t> indices(batch);
@@ -182,7 +182,7 @@ double Trainer::trial_step(int batch) {
   return pace_.stop();
 }
 
-/// As many as an int counts, at most: a run that shall go on until it is stopped may ask for any number of epochs.
+/// At most the largest int: a run that is to go on until it is stopped may ask for any number of epochs.
 int Trainer::steps_in_all() const {
   constexpr uint64_t kMost = std::numeric_limits<int>::max();
   const auto batch = uint64_t(job_.train.global_batch);
@@ -301,12 +301,12 @@ Result<void> Trainer::apply(const ReducedStep& step) {
   return {};
 }
 
-/// Rank 0: the times of the last step, which had the shares the balancer knows.
+/// Rank 0: passes the times of the last step, which had the balancer's current shares, to the balancer.
 void Trainer::observe(const StepTail& totals) {
   if (const auto decision = balancer_.observe(report_.steps, totals.compute_s)) record(*decision);
 }
 
-/// The times of the last step, whatever its shares were.
+/// Writes the times of the last step to the trace, whatever its shares were.
 void Trainer::trace(const StepTail& totals) {
   if (trace_.active() && !last_parts_.empty())
     trace_.add({report_.steps, last_parts_, totals.compute_s, totals.wait_s});

@@ -29,8 +29,8 @@ struct TrainerOptions {
 class Trainer {
  public:
   /// Collective. Opens the data, builds the model, compares it with the other ranks', measures each device alone.
-  /// `leave` may be set at any time, by a signal handler say: all ranks stop together after the step that is under way,
-  /// or in the middle of the measuring or of an evaluation.
+  /// `leave` may be set at any time, for example by a signal handler: all ranks stop together after the current step,
+  /// or in the middle of the measurement or of an evaluation.
   static Result<std::unique_ptr<Trainer>> create(const job::TrainJob& job, comm::Communicator& communicator,
                                                  const Events& events, const std::atomic<bool>& leave,
                                                  TrainerOptions options = {});
@@ -83,7 +83,7 @@ class Trainer {
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   balance::Balancer balancer_;   ///< decides on rank 0, idle elsewhere
   std::vector<int> shares_;      ///< in force for the next step, the same on every rank
-  std::vector<int> last_parts_;  ///< of the last step, whose times the next tail brings; empty when it was repeated
+  std::vector<int> last_parts_;  ///< of the last step, whose times the next tail contains; empty when it was repeated
   StepTrace trace_;
 
   DeviceReport mine_;  ///< this rank's sums

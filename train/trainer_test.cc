@@ -61,7 +61,7 @@ class TrainerTest : public ::testing::Test {
     size_t kept = 0, peak = 0;  ///< bytes of the last rank: before the first step, and at most
   };
 
-  /// Runs the job. The last rank has `room` bytes for training, beside what it has taken before the first step.
+  /// Runs the job. The last rank has `room` bytes for training, besides what it allocated before the first step.
   Finished run(size_t room = SIZE_MAX, bool leave = false) {
     Finished finished;
     const int ranks = int(job_.devices.size());
@@ -233,7 +233,7 @@ TEST_F(TrainerTest, RunThatIsStoppedWhileItMeasuresEndsWithAReport) {
   EXPECT_EQ(report.devices.size(), 2u);
 }
 
-/// A pipe that takes nothing more, and whose other end is not read.
+/// A full pipe, whose other end is not read.
 struct FullPipe {
   FullPipe() {
     int ends[2];
@@ -262,11 +262,11 @@ TEST_F(TrainerTest, TrainsOnWhileItsLauncherReadsNothing) {
     });
   });
   EXPECT_EQ(running.wait_for(std::chrono::seconds(120)), std::future_status::ready) << "blocked by its events";
-  pipe.read_end.reset();  // whoever is blocked goes on
+  pipe.read_end.reset();  // a blocked writer goes on
   running.get();
 }
 
-/// What create() says of the model.
+/// The error of create() about the model.
 std::string refusal(const job::TrainJob& job) {
   std::string sentence = "none";
   run_ranks(1, Transport::automatic, [&](comm::Communicator& communicator) {

@@ -1,4 +1,4 @@
-// WorkQueue: a thread that does what it is given, in order, and remembers the first error.
+// WorkQueue: a thread that runs the functions it is given, in order, and keeps the first error.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@ class WorkQueue {
   using Work = std::function<Result<void>()>;
 
   WorkQueue();
-  /// Finishes the work in progress, drops the rest.
+  /// Finishes the function that is running, drops the rest.
   ~WorkQueue();
 
   void push(Work work);

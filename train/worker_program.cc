@@ -23,7 +23,7 @@ std::atomic<bool> g_leave = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
 
 /// Large tensors come and go in every step. glibc would give their pages back and fault them in again each time, which
-/// made training up to three times slower; so it is set to keep them.
+/// made training up to three times slower; so it is configured to keep them.
 void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -40,7 +40,7 @@ void leave_on_signals() {
   sigaction(SIGTERM, &action, nullptr);
   struct sigaction hang_up{};
   sigaction(SIGHUP, nullptr, &hang_up);
-  if (hang_up.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup's wish stands
+  if (hang_up.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup's setting is kept
 }
 
 std::string read_input() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
@@ -65,7 +65,7 @@ Result<comm::ConnectOptions::Transport> transport_named(const std::string& name)
       fmt::format("{} is '{}'; it must be auto, shm or tcp ({})", env::transport.name, name, env::transport.meaning));
 }
 
-/// For one of `ranks` ranks; which one, and where the others are, stands in the environment.
+/// For one of `ranks` ranks; its number, and the address of rank 0, are in the environment.
 Result<comm::ConnectOptions> connect_options(int ranks) {
   comm::ConnectOptions options;
   REMUDA_ASSIGN(options.size, env::get_int(env::world_size, ranks, ranks));

@@ -11,7 +11,7 @@
 
 namespace remuda::train {
 
-/// The whole program. main.cc calls it and nothing else, so that libtorch's headers are read for one file less.
+/// The whole program. main.cc only calls this, so that one file less includes libtorch's headers.
 int run_worker(int argc, char** argv);
 
 }  // namespace remuda::train

@@ -1,5 +1,5 @@
-// all_reduce in place, without a copy: once all ranks have come, rank r adds up chunk r of all ranks' buffers and
-// writes the sum into all of them. Memory traffic: N buffers read once and written once.
+// all_reduce in place, without a copy: once all ranks have announced the call, rank r adds up chunk r of all ranks'
+// buffers and writes the sum into all of them. Memory traffic: N buffers read once and written once.
 
 #include <algorithm>
 #include <cstring>
@@ -29,7 +29,7 @@ struct Layout {
   size_t arenas;
 };
 
-// What one allocate() gave: `stride` bytes for each rank, one behind the other.
+// The result of one allocate(): `stride` bytes for each rank, one after the other.
 struct Arena {
   std::byte* base;
   size_t stride;
@@ -66,7 +66,7 @@ class ShmCommunicator final : public TransportCommunicator {
   const Arena* arena_of(const void* values) const;
   template <typename T>
   Result<void> reduce(const Call& call, std::span<T> values);
-  /// Hands `bytes` on in pieces: `fill(bounce, piece)` before the others may read, `drain(piece)` after.
+  /// Passes `bytes` on in pieces: `fill(bounce, piece)` before the others may read, `drain(piece)` after.
   template <typename Fill, typename Drain>
   Result<void> in_pieces(const Call& call, Fill fill, Drain drain);
   std::byte* bounce(int peer) const { return head_ + layout_.bounce + (2 * peer + half_) * kPieceBytes; }
@@ -83,7 +83,7 @@ class ShmCommunicator final : public TransportCommunicator {
 Result<std::unique_ptr<Communicator>> ShmCommunicator::make(Mesh& mesh, double connect_timeout_s, double timeout_s) {
   REMUDA_ASSIGN(std::shared_ptr<Memory> memory, share_memory(mesh, connect_timeout_s));
   auto head = memory->map(0, Layout(mesh.size).arenas);
-  if (!head)  // the others believe that all have it
+  if (!head)  // the other ranks assume that all have it
     return tl::unexpected(Error{ErrorKind::lost_peer, head.error().message, mesh.rank});
   return std::make_unique<ShmCommunicator>(Peers(mesh.rank, std::move(mesh.control)), timeout_s, std::move(memory),
                                            *head);

@@ -1,4 +1,4 @@
-// A communicator over shared memory: the way between processes of one host.
+// A communicator over shared memory, for processes of one host.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 namespace remuda::comm::shm {
 
 /// Collective. Takes the mesh's control connections when it succeeds. ErrorKind::failed: all ranks have agreed that
-/// some rank cannot reach rank 0's memory, and the mesh is good for another transport. ErrorKind::lost_peer: it is not.
+/// some rank cannot reach rank 0's memory, and the mesh can be used for another transport. With ErrorKind::lost_peer it
+/// cannot.
 Result<std::unique_ptr<Communicator>> make(Mesh& mesh, double connect_timeout_s, double timeout_s);
 
 }  // namespace remuda::comm::shm

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kName[] = "remuda";
 
-// The memories of this process by token, so that ranks that are threads find the one that is there.
+// The memories of this process by token, so that ranks that are threads find the existing one.
 struct Registry {
   std::mutex mutex;
   std::map<std::array<std::byte, 16>, std::weak_ptr<Memory>> memories;
@@ -149,7 +149,7 @@ Memory::~Memory() {
   if (found != registry().memories.end() && found->second.expired()) registry().memories.erase(found);
 }
 
-// Ranks may race here: all ask for the same size, and none asks for more before all have this one.
+// Ranks may race here: all request the same size, and none requests more before all have this one.
 Result<void> Memory::grow(size_t bytes) {
   struct stat info{};
   if (::fstat(fd_.get(), &info) == 0 && static_cast<size_t>(info.st_size) >= bytes) return {};

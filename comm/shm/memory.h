@@ -1,7 +1,7 @@
 // Memory: a file without a name, held by rank 0 and opened by the others through /proc.
 //
-// It grows as it is asked for, takes room only where it is written, and is gone with the last process that maps it,
-// however that ends: nothing stays in /dev/shm, and the limit of /dev/shm does not apply. Ranks that are threads of one
+// It grows on request, takes memory only where it is written, and is freed with the last process that maps it, however
+// that ends: nothing is left in /dev/shm, and the limit of /dev/shm does not apply. Ranks that are threads of one
 // process share one Memory. share_memory() is how the ranks agree on it.
 #pragma once
 
@@ -19,11 +19,11 @@
 
 namespace remuda::comm::shm {
 
-/// Where the memory is found, as rank 0 sends it to the others.
+/// How the others find the memory; sent by rank 0.
 struct Offer {
   int32_t pid = 0;
   int32_t fd = -1;
-  std::array<std::byte, 16> token{};  ///< also the memory's first bytes: what proves that it is the right one
+  std::array<std::byte, 16> token{};  ///< also the memory's first bytes, which prove that it is the right one
 };
 
 class Memory {
@@ -34,8 +34,8 @@ class Memory {
 
   const Offer& offer() const { return offer_; }
 
-  /// The bytes from `offset` on (a whole number of pages), zeroed when first asked for, valid as long as the Memory.
-  /// All ranks ask for the same. Safe from any thread.
+  /// The bytes from `offset` on (a whole number of pages), zeroed at first, valid as long as the Memory. All ranks
+  /// request the same. Safe from any thread.
   Result<std::byte*> map(size_t offset, size_t bytes);
 
   Memory(const Memory&) = delete;
@@ -56,8 +56,8 @@ class Memory {
   std::vector<Region> regions_;  // guarded by mutex_
 };
 
-/// The ranks agree, over the control connections, whether all can reach rank 0's memory. ErrorKind::failed on all ranks
-/// alike, naming the first rank that cannot.
+/// Collective: the ranks agree, over the control connections, whether all can reach rank 0's memory. Where one cannot,
+/// ErrorKind::failed on all ranks, naming the first such rank.
 Result<std::shared_ptr<Memory>> share_memory(const Mesh& mesh, double timeout_s);
 
 }  // namespace remuda::comm::shm

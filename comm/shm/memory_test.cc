@@ -65,7 +65,8 @@ TEST(Memory, GrowsWithZerosAndKeepsWhatIsThere) {
   EXPECT_EQ((*first)[kPageBytes - 1], std::byte{7});
 }
 
-/// Rank 1 is another process; `hinder` may keep it from opening the memory. Its exit status says whether it got it.
+/// Rank 1 is another process; `hinder` may prevent it from opening the memory. Its exit status says whether it
+/// succeeded.
 Result<std::shared_ptr<Memory>> share_with_process(void (*hinder)(), int& status) {
   SocketPair pair;
   const pid_t child = ::fork();

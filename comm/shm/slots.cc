@@ -11,7 +11,7 @@
 namespace remuda::comm::shm {
 namespace {
 
-constexpr double kSpinS = 20e-6;                  // more than a wake-up costs, less than anyone notices
+constexpr double kSpinS = 20e-6;                  // longer than a wake-up takes, too short to be noticed
 constexpr timespec kSleep{0, 100 * 1000 * 1000};  // how soon a dead peer is noticed
 
 void relax() {
@@ -32,7 +32,7 @@ bool reached(uint32_t steps, uint32_t wanted) { return static_cast<int32_t>(step
 
 }  // namespace
 
-// With fewer cores than ranks, spinning would only keep the awaited rank from running.
+// Does not spin with fewer cores than ranks, as that would keep the awaited rank from running.
 Slots::Slots(Slot* slots, int rank, int size, uint32_t steps)
     : slots_(slots), rank_(rank), size_(size), step_(steps), may_spin_(::sysconf(_SC_NPROCESSORS_ONLN) >= size) {}
 

@@ -1,10 +1,10 @@
-// Slots: where each rank publishes how far it is, and how the others wait for it.
+// Slots: where each rank publishes its progress, and how the others wait for it.
 //
 // A rank's steps are counted: step() publishes the next one, wait() returns when every rank has published it. A rank
 // announces a call by writing it into its slot before the call's first step. There are two places for calls, used in
 // turn: a rank announces the call after the next one only when all ranks have passed a step of the next one, and so
-// have read this one. Waiting spins for some microseconds and then sleeps in the kernel (futex), waking now and then to
-// check for dead peers.
+// have read this one. Waiting spins for some microseconds and then sleeps in the kernel (futex), waking from time to
+// time to check for dead peers.
 #pragma once
 
 #include <atomic>
@@ -25,14 +25,15 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free && sizeof(std::atomic<u
 
 class Slots {
  public:
-  /// `slots`: one per rank, in memory that all ranks share; outlives this. `steps`: what all of them hold.
+  /// `slots`: one per rank, in memory that all ranks share; outlives this. `steps`: the current count, the same in all
+  /// slots.
   Slots(Slot* slots, int rank, int size, uint32_t steps = 0);
 
   /// Announces a call. Followed by step() and wait().
   void announce(const Call& call);
   /// Everything this rank has written is visible to those whose wait() has seen this step.
   void step();
-  /// Until every rank is at this rank's step. Errors: a rank that is gone, or silent until the deadline.
+  /// Waits until every rank has reached this rank's step. Errors: a rank that is gone, or silent until the deadline.
   Result<void> wait(const Call& call, Peers& peers, double deadline_s);
   /// After the wait of the announcing step: whether all ranks announced the same.
   Result<void> check_same(const Call& call) const;

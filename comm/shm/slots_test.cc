@@ -113,7 +113,7 @@ TEST_F(SlotsTest, ARankThatIsGoneIsNamedUnlessItHadCome) {
   pair_.second.reset();
   slots.step();
   slots_[1].steps = 1;
-  EXPECT_TRUE(slots.wait(call(1), peers, deadline_after(60))) << "it did its part before it went";
+  EXPECT_TRUE(slots.wait(call(1), peers, deadline_after(60))) << "it did its part before it ended";
   slots.step();
   const auto waited = slots.wait(call(2), peers, deadline_after(60));
   ASSERT_FALSE(waited);
@@ -139,7 +139,7 @@ TEST_F(SlotsTest, AStepWakesASleeperAtOnce) {
   EXPECT_FALSE(timed_out);
 }
 
-/// Rank 2 did its part and went; rank 1 is only late.
+/// Rank 2 did its part and ended; rank 1 is only late.
 TEST(Slots, ARankThatWentAfterItsPartEndsNobodysWait) {
   std::array<Slot, 3> shared{};
   SocketPair first, second;

@@ -15,7 +15,7 @@
 namespace remuda::comm::tcp {
 namespace {
 
-// What goes to and comes from one peer; either may be empty.
+// The data to send to and receive from one peer; either may be empty.
 struct Transfer {
   std::span<const std::byte> out;
   std::span<std::byte> in;
@@ -25,8 +25,8 @@ constexpr size_t kTurnBytes = 256 << 10;
 
 bool done(const Transfer& transfer) { return transfer.out.empty() && transfer.in.empty(); }
 
-// One turn each way, so that data is taken out of the socket's buffer while it is still in the cache. Returns the bytes
-// moved, or -1 when the peer's connection has ended before all was received.
+// One step in each direction, so that data is read from the socket's buffer while it is still in the cache. Returns the
+// bytes moved, or -1 when the peer's connection has ended before all was received.
 ptrdiff_t take_turn(int fd, Transfer& transfer) {
   ptrdiff_t got = 0, sent = 0;
   if (!transfer.in.empty()) got = recv_some(fd, transfer.in.first(std::min(kTurnBytes, transfer.in.size())));
@@ -38,7 +38,7 @@ ptrdiff_t take_turn(int fd, Transfer& transfer) {
   return got + sent;
 }
 
-// Moves as much as goes without waiting; false when the peer's connection has ended.
+// Moves as much as possible without waiting; false when the peer's connection has ended.
 bool advance(int fd, Transfer& transfer) {
   while (!done(transfer)) {
     const ptrdiff_t moved = take_turn(fd, transfer);

@@ -1,4 +1,4 @@
-// A communicator over TCP: the way between hosts, and within one where memory cannot be shared.
+// A communicator over TCP, for ranks on several hosts, and on one where memory cannot be shared.
 #pragma once
 
 #include <memory>

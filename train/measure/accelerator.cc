@@ -1,5 +1,5 @@
-// GPUs, through libtorch alone. Its device type of that name serves the GPUs of more vendors than one: which they are
-// was settled when libtorch was built.
+// GPUs, through libtorch alone. Its device type of that name stands for the GPUs of several vendors: which one was
+// decided when libtorch was built.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kWord = 8;
 constexpr int64_t kLargestMatrix = 16384;
 
-/// The variable by which a vendor's driver learns which GPUs to show, and those that would confuse it.
+/// The variable that selects the GPUs which a vendor's driver shows, and those that would interfere with it.
 struct Visibility {
   const char* vendor;
   const char* variable;
@@ -38,7 +38,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// Makes libtorch see these GPUs and no others, in this order; before it has looked for any.
+/// Makes libtorch see only these GPUs, in this order; to be called before its first search for GPUs.
 Result<void> show_only(const std::string& vendor, const std::string& uuids) {
   const std::string name = lower(vendor);
   const auto found = std::ranges::find_if(visibilities(), [&](const auto& v) { return name.starts_with(v.vendor); });
@@ -133,7 +133,7 @@ class AcceleratorTarget final : public Target {
     return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(places_[device]));
   }
 
-  /// This thread, and so the host memory it touches first, moves to the cores nearest to the device.
+  /// Moves this thread, and so the host memory that it touches first, to the cores nearest to the device.
   static void stay_near(const measure::PlanDevice& device) {
     if (device.cores.empty()) return;
     cpu_set_t near;

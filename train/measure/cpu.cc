@@ -1,4 +1,5 @@
-// A CPU device: its cores copy between memory they touched first, the host's, and what other devices' cores touched.
+// A CPU device: its cores copy between memory they touched first, the host's memory, and memory that other devices'
+// cores touched first.
 #include <algorithm>
 #include <memory>
 
@@ -34,7 +35,7 @@ class CpuTarget final : public Target {
     measure::lay_chain(host());
   }
 
-  // What is copied back to the host is what came from there, so that the chain stays whole for the next device.
+  // Copies back to the host what came from there, so that its content stays complete for the next device.
   Result<DeviceFigures> device(size_t device) override {
     DeviceFigures figures{.measured = {.id = plan_.devices[device].id}};
     figures.measured.latency_us = measure::load_latency_us(host(), plan_.figure_s);

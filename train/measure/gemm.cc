@@ -44,7 +44,8 @@ double rate(const at::TensorOptions& tensors, const GemmOptions& options) {
   }
 }
 
-/// Smaller where the memory is short; nothing when the device has no such product, or no memory for it at all.
+/// Uses smaller matrices where memory is short; nothing when the device does not support this product, or has no memory
+/// for it.
 std::optional<double> try_rate(const at::TensorOptions& tensors, GemmOptions options) {
   for (; options.largest >= kSmallest; options.largest /= 2) {
     try {

@@ -17,7 +17,7 @@ struct GemmOptions {
 };
 
 /// Products of two square matrices, 2 n^3 operations each: n is doubled until one takes long enough, then the median of
-/// several counts. In float64, float32, bfloat16 and float16; a precision that the device cannot multiply is left out.
+/// several counts. In float64, float32, bfloat16 and float16; a precision that the device does not support is left out.
 std::vector<MeasuredGemm> gemm_rates(const at::Device& device, const GemmOptions& options);
 
 }  // namespace remuda::train

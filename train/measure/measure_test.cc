@@ -1,4 +1,4 @@
-// The measuring of CPU devices, on sizes too small to mean anything: each figure is there, finite and not zero.
+// Measures CPU devices, with sizes too small for useful figures: each figure exists, is finite and not zero.
 #include <cmath>
 #include <future>
 #include <gmock/gmock.h>
@@ -87,7 +87,7 @@ TEST(AcceleratorTarget, SaysWhyItCannotMeasure) {
   EXPECT_THAT(foreign.error().message, HasSubstr("no devices of Nobody"));
 }
 
-/// All events of all ranks, of a measuring of two CPU devices by threads of this process.
+/// All events of all ranks, from a measurement of two CPU devices by threads of this process.
 std::vector<Json> events_of_a_run() {
   measure::Plan plan = plan_of({cpu(0), cpu(1)});
   const auto shared = measure::SharedMemory::create(shared_bytes(plan));

@@ -15,23 +15,22 @@ struct DeviceFigures {
 };
 
 /// Called in the order of the plan's phases, and only for those in which the rank takes part. Devices are positions in
-/// Plan::devices. An error is one sentence on why there is no figure; library exceptions may come out too.
+/// Plan::devices. An error is one sentence that says why there is no figure; library exceptions may be thrown, too.
 class Target {
  public:
   virtual ~Target() = default;
   virtual Result<DeviceFigures> device(size_t device) = 0;
   /// 10^9 bytes/s copied from the peer's memory to the device's.
   virtual Result<double> pull_gbps(size_t device, size_t peer) = 0;
-  /// Half of the round trip of 8 bytes between the two. Of two CPU devices both ranks call it at the same time; only
-  /// what the rank of `device` gets is a figure.
+  /// Half of the round trip of 8 bytes between the two. For two CPU devices both ranks call it at the same time; only
+  /// the result of the rank of `device` counts.
   virtual Result<double> latency_us(size_t device, size_t peer) = 0;
 };
 
-/// For the one CPU device of the rank. Touches its memory first, so that it lies near.
+/// For the one CPU device of the rank. Touches its memory first, so that it is near the device's cores.
 Result<std::unique_ptr<Target>> make_cpu_target(const measure::Plan& plan, int rank);
 
-/// For the GPUs of the rank, through libtorch. When libtorch cannot use them, each of its figures is an error that says
-/// why.
+/// For the GPUs of the rank, through libtorch. When libtorch cannot use them, each figure is an error that says why.
 std::unique_ptr<Target> make_accelerator_target(const measure::Plan& plan, int rank);
 
 }  // namespace remuda::train

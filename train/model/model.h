@@ -1,4 +1,4 @@
-// Model: what a run trains, whether built in or loaded from TorchScript.
+// Model: the model that a run trains, built in or loaded from TorchScript.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace remuda::train {
 
-/// What the data asks of a model.
+/// What the data requires of a model.
 struct ModelInput {
   int channels = 0, height = 0, width = 0;  ///< images
   int classes = 0;                          ///< images: different labels

@@ -1,5 +1,5 @@
-// Tests only: devices, that is threads, whose memory ends. Tensors of a thread count against its budget, and an
-// allocation beyond it throws as a full GPU does.
+// Tests only: devices, that is threads, with limited memory. Tensors of a thread count against its budget, and an
+// allocation beyond it throws as on a full GPU.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace remuda::train::testing {
 
-/// What one device, that is one thread here, has in tensors.
+/// The memory that one device, that is one thread here, has in tensors.
 struct Budget {
   size_t cap = SIZE_MAX;
   std::atomic<size_t> used = 0;  ///< other threads may free what this one took
@@ -83,7 +83,7 @@ class CappedMemory {
   c10::Allocator* before_;
 };
 
-/// Counts, and caps, what this thread takes while it lives.
+/// Counts and limits what this thread allocates while this object lives.
 class OnDevice {
  public:
   explicit OnDevice(Budget& budget) { t_budget = &budget; }

@@ -58,7 +58,7 @@ inline LossSum case_loss(const ModelCase& model_case, Model& model, const Batch&
   return loss_sum(model_case.spec.loss, model.forward(batch.input), batch.target, model_case.padding);
 }
 
-/// The first sample's backward pass: what GradientReducer::create() wants to see once.
+/// The first sample's backward pass, which GradientReducer::create() runs once.
 inline std::function<void()> trial(const ModelCase& model_case, Model& model, const Batch& batch) {
   return [&] { case_loss(model_case, model, narrow(batch, 0, 1)).sum.backward(); };
 }

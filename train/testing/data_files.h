@@ -25,7 +25,7 @@ inline std::string random_bytes(size_t count, uint32_t below, uint32_t seed) {
   return values;
 }
 
-/// Writes `count` samples that fit the case's input, and says where they are.
+/// Writes `count` samples that fit the case's input, and returns where they are.
 inline job::DataSpec write_samples(const ScratchFolder& folder, const ModelCase& model_case, int count) {
   const auto& input = model_case.input;
   if (input.context > 0) {
@@ -45,7 +45,7 @@ inline job::DataSpec write_samples(const ScratchFolder& folder, const ModelCase&
                     .labels = folder.write("labels", labels + random_bytes(images, kLabels, 5))}};
 }
 
-/// The same samples, open; the files are gone already.
+/// The same samples, opened; the files are removed already.
 inline Samples make_samples(const ModelCase& model_case, int count) {
   const ScratchFolder folder;
   const job::DataSpec data = write_samples(folder, model_case, count);
