@@ -1,4 +1,5 @@
-// REMUDA_CHECK(condition, "why it must hold"): aborts with file and line when remuda itself is wrong.
+// REMUDA_CHECK(condition, "why it must hold"): aborts with file and line when the condition is false, which is a bug in
+// remuda.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Clock: time and sleep, injected so that tests and simulators decide how it passes; and the machine's two clocks.
+// Clock: time and sleep, injected so that tests and simulators control them; and the machine's two clocks.
 #pragma once
 
 #include <limits>
@@ -21,7 +21,7 @@ inline double monotonic_s() { return steady_clock().now_s(); }
 /// A deadline that does not come.
 inline constexpr double kNever_s = std::numeric_limits<double>::infinity();
 
-/// Seconds since 1970, as people date things; may be set back. For what other processes and later boots read.
+/// Seconds since 1970, the calendar time; may be set back. For times that other processes and later boots read.
 double wall_s();
 
 }  // namespace remuda

@@ -43,7 +43,8 @@ struct Target {
   std::optional<mode_t> mode;  ///< of the file that is there now
 };
 
-/// The mode of an existing file decides, not access(): for root that allows everything, and a rename asks no file.
+/// The mode of an existing file decides, not access(), which allows root everything; and a rename does not check the
+/// file.
 Result<Target> find_target(const std::string& path) {
   fs::path real = path;
   std::error_code error;
@@ -70,7 +71,7 @@ struct Opened {
   mode_t mode;
 };
 
-/// Never waits: a pipe that nobody writes to is opened, too.
+/// Never waits: also opens a pipe that no process has open for writing.
 Result<Opened> open_anything(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info{};

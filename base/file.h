@@ -1,4 +1,4 @@
-// Files: owned descriptors, read-only mappings, and writes that are either whole or not there.
+// Files: owned descriptors, read-only mappings, and writes that either complete or leave nothing.
 #pragma once
 
 #include <cstddef>
@@ -62,11 +62,12 @@ Result<std::string> read_text(const std::string& path, size_t limit = 16 << 20);
 /// Writes all bytes to a descriptor, over short writes and EINTR.
 Result<void> write_all(int fd, std::string_view bytes, std::string_view name);
 
-/// A file that nobody sees until it is whole, open for writing. It has no name, or, where the file system has no such
-/// files (O_TMPFILE), one that nobody else uses; gone when this goes. With names, kill -9 leaves it behind.
+/// A file open for writing that is not visible until it is complete. It has no name, or, where the file system has no
+/// such files (O_TMPFILE), a name that no other program uses; removed with this object. A file with such a name stays
+/// after kill -9.
 class NewFile {
  public:
-  /// In an open folder, which outlives it. Where it cannot be made, false, and errno tells why.
+  /// In an open folder, which outlives it. Where it cannot be made, the object is false, and errno has the cause.
   static NewFile in(int folder, mode_t mode);
 
   NewFile(NewFile&& other) noexcept;
@@ -76,9 +77,9 @@ class NewFile {
   explicit operator bool() const { return static_cast<bool>(fd_); }
   int fd() const { return fd_.get(); }
 
-  /// Gives it this name in its folder too; false, and errno tells why, where something has that name already.
+  /// Gives it this name in its folder, too; false, with errno, where the name is in use.
   bool link_as(const std::string& name) const;
-  /// Replaces what has this name in its folder; false, and errno tells why, where that fails.
+  /// Replaces the entry of this name in its folder; false, with errno, where that fails.
   bool rename_to(const std::string& name);
 
  private:
@@ -89,14 +90,14 @@ class NewFile {
 };
 
 /// A file that appears under its name only when commit() has put it there whole: written beside it, synced, renamed.
-/// Without commit() nothing stays behind; neither after kill -9, where the file system supports O_TMPFILE.
-/// A symbolic link stays one and its target is written; a file that is replaced hands on its permissions.
+/// Without commit() nothing is left; not even after kill -9, where the file system supports O_TMPFILE.
+/// A symbolic link stays one and its target is written; the new file gets the permissions of the one it replaces.
 class PendingFile {
  public:
   /// Fails now, before any work is done, if the file cannot be written later: no such folder, a folder that
   /// cannot be written, a file that is read-only (for root too) or not a regular one.
   static Result<PendingFile> create(const std::string& path);
-  /// To be called once. On failure what was there before is untouched.
+  /// To be called once. On failure the previous file is not changed.
   Result<void> commit(std::string_view content);
 
  private:

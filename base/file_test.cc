@@ -28,7 +28,7 @@ using ::testing::IsEmpty;
 
 constexpr uid_t kNobody = 65534;
 
-/// Root may write everywhere; what others may not do is tried as nobody.
+/// Root may write everywhere; what other users may not do is tried as the user "nobody".
 class AsOrdinaryUser {
  public:
   AsOrdinaryUser() { ok_ = !was_root_ || ::seteuid(kNobody) == 0; }

@@ -1,4 +1,4 @@
-// JSON in and out. The library behind it is named here alone.
+// Reads and writes JSON. Only this header names the library behind it.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Times as people of this machine's time zone write them. For people only: programs get the seconds.
+// Times in this machine's time zone. For people only: programs get seconds.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Whole numbers in text that holds nothing else.
+// Reads whole numbers from text that contains nothing else.
 #pragma once
 
 #include <charconv>

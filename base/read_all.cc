@@ -17,7 +17,7 @@ bool is_regular(int fd) {
   return ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/// Until there is something to read, or the end; false when nothing came for so long.
+/// Waits until there is something to read, or the end; false when nothing came for `patience_s`.
 bool await(int fd, double patience_s) {
   pollfd polled{fd, POLLIN, 0};
   const int timeout_ms = std::isinf(patience_s) ? -1 : static_cast<int>(patience_s * 1000);

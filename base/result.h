@@ -1,7 +1,7 @@
 // Result<T>: a value, or an Error that says what went wrong in one sentence.
 //
-// Three kinds of failure, three ways:
-//   expected (bad input, a dead peer)   -> Result<T>, handed up to the program's main
+// There are three kinds of failure:
+//   expected (bad input, a dead peer)   -> Result<T>, returned up to the program's main
 //   a bug in remuda                     -> REMUDA_CHECK (base/check.h) aborts
 //   an exception of a library           -> caught where the library is called, turned into an Error
 #pragma once
@@ -17,8 +17,8 @@ enum class ErrorKind {
   usage,      ///< the user's input is wrong: flag, file, key, value
   failed,     ///< the work was tried and failed
   lost_peer,  ///< another rank of the job went away; that rank's own error is the cause
-  never,      ///< this machine has not what is asked for
-  not_now,    ///< it has, and others hold it
+  never,      ///< this machine does not have what is asked for
+  not_now,    ///< it has, but others hold it
 };
 
 struct Error {

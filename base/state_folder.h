@@ -1,4 +1,4 @@
-// The folder in which remuda keeps what outlives a run, one for each user.
+// The folder in which remuda keeps files between runs, one for each user.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 namespace remuda {
 
 /// "remuda" under XDG_STATE_HOME, else under ~/.local/state; nothing where neither variable names a folder. It need not
-/// be there.
+/// exist.
 std::optional<std::string> state_folder();
 
-/// Makes the folder, and those above it, with mode 0700 where they are not there. `path` is absolute.
+/// Makes the folder, and those above it, with mode 0700 where they do not exist. `path` is absolute.
 Result<void> make_folder(const std::string& path);
 
 }  // namespace remuda

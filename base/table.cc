@@ -16,7 +16,7 @@ bool is_number(const std::string& cell) {
          cell.find_first_not_of("0123456789.,-+:% x") == std::string::npos;
 }
 
-/// Takes from the column `first`, then from the widest ones, until all fit into `width`, as far as that goes.
+/// Narrows the column `first`, then the widest ones, until all fit into `width`, as far as possible.
 void narrow(std::vector<size_t>& widths, size_t width, size_t first) {
   constexpr size_t kNarrowest = 8;
   const auto total = [&] { return std::accumulate(widths.begin(), widths.end(), kGap * (widths.size() - 1)); };

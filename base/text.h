@@ -10,14 +10,14 @@ namespace remuda {
 
 /// Edits (insert, delete, replace one character) that turn `a` into `b`.
 size_t edit_distance(std::string_view a, std::string_view b);
-/// The word of `known` nearest to `word`, or empty when none is near enough to be what was meant.
+/// The word of `known` nearest to `word`, or empty when none is near enough.
 std::string nearest(std::string_view word, std::span<const std::string> known);
 
 /// Splits at each `separator`; "a,,b" gives three parts.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// The text with each control character but tab (also those of C1) and each byte that is not UTF-8 as a "?": foreign
-/// text that may go to a terminal.
+/// The text with each control character except tab (also those of C1) and each byte that is not UTF-8 replaced by "?":
+/// makes untrusted text safe for a terminal.
 std::string printable(std::string_view text);
 
 /// 1536 -> "1.5 KiB", 3221225472 -> "3.0 GiB".

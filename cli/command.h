@@ -1,7 +1,7 @@
 // Program: the command line of `remuda` and its subcommands.
 //
 // Each subcommand is in one file that exports one function, `void add_NAME(Program&)`, listed in cli/subcommands.h: it
-// declares the flags and what to do. Nothing runs while the line is parsed; main runs the action of the chosen
+// declares the flags and the action. Nothing runs while the line is parsed; main runs the action of the chosen
 // subcommand.
 #pragma once
 
@@ -23,7 +23,7 @@ class Program {
   Program() = default;
   Program(const Program&) = delete;
 
-  /// Adds a subcommand. Its flags go to what is returned; flag values must live as long as `action` (capture a
+  /// Adds a subcommand. Its flags are added to the returned App; flag values must live as long as `action` (capture a
   /// shared_ptr to them).
   CLI::App& add(const std::string& name, const std::string& summary, Action action) {
     CLI::App* command = app.add_subcommand(name, summary);

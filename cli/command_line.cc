@@ -16,11 +16,11 @@ namespace remuda::cli {
 namespace {
 
 int fail(const Error& error) {
-  std::fputs(fmt::format("remuda: {}\n", printable(error.message)).c_str(), stderr);  // and if not, not
+  std::fputs(fmt::format("remuda: {}\n", printable(error.message)).c_str(), stderr);  // a failure is ignored
   return exit_status(error.kind);
 }
 
-/// What could not be written must not look as if it had been.
+/// Output that could not be written must not look like success.
 int finish(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   const int code = fail({ErrorKind::failed, "cannot write the output: " + errno_text(errno)});
@@ -31,7 +31,7 @@ int run(const Action& action) {
   try {
     const Result<int> status = action();
     return finish(status ? *status : fail(status.error()));
-  } catch (const std::system_error& error) {  // what fmt throws when stdout cannot be written
+  } catch (const std::system_error& error) {  // thrown by fmt when stdout cannot be written
     return fail({ErrorKind::failed, error.what()});
   }
 }

@@ -15,7 +15,7 @@ struct CompletionFlags {
   bool jobs = false;
 };
 
-/// Those that have not ended, then the newest that have; each on a line. The devices are not read: a shell that
+/// Prints the jobs that have not ended, then the newest that have, one a line. Does not read the devices: a shell that
 /// completes a word cannot wait for them.
 Result<int> print_jobs(const CompletionFlags& flags) {
   constexpr int kEnded = 50;

@@ -14,7 +14,7 @@ struct Argument {
   std::vector<std::string> names;  ///< with their dashes
   std::string label, summary;
   bool takes_value = false;
-  std::vector<std::string> choices;  ///< the only right values; empty when there are others
+  std::vector<std::string> choices;  ///< the only valid values; empty when there are others
 };
 
 /// Prints the jobs that may be named, when the user asks for them.
@@ -69,7 +69,7 @@ std::string escaped(const std::string& text, const std::string& special) {
   return result;
 }
 
-// bash: words[1] is the subcommand; what stands before the cursor decides between values, flags and arguments.
+// bash: words[1] is the subcommand; the word before the cursor decides between values, flags and arguments.
 
 constexpr const char* kBash = R"(_remuda() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}}
@@ -109,7 +109,7 @@ std::string bash(const Command& top, const std::vector<Command>& commands) {
   return fmt::format(kBash, fmt::arg("top", joined(first)), fmt::arg("cases", cases));
 }
 
-// zsh: _describe for subcommands, _arguments for what follows one.
+// zsh: _describe for subcommands, _arguments for their flags and arguments.
 
 constexpr const char* kZsh = R"(#compdef remuda
 _remuda() {{

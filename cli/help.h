@@ -1,4 +1,4 @@
-// Help: what --help prints, in words and widths that suit a terminal.
+// Help: the text of --help, with labels and widths that suit a terminal.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,11 +6,11 @@
 
 namespace remuda::cli {
 
-/// What stands for the value of an option: "N", "FILE", "{any,p2p,nvlink}". Empty where it takes none.
+/// The placeholder for the value of an option: "N", "FILE", "{any,p2p,nvlink}". Empty where it takes none.
 std::string value_label(const CLI::Option& option);
 
-/// Has the program and its subcommands print their help with these labels, and without what CLI11 says of checks and
-/// of flags that exclude each other: an error names them when it matters.
+/// Makes the program and its subcommands print their help with these labels, and without CLI11's notes on checks and on
+/// flags that exclude each other: an error names them when it matters.
 void use_short_help(CLI::App& app);
 
 }  // namespace remuda::cli

@@ -20,18 +20,18 @@ struct MachineFlags {
 
 inline constexpr int kMostCpuDevices = 4096;
 
-/// N of "cpu:N"; nothing for anything else, and for more than there may be.
+/// N of "cpu:N"; nothing for anything else, and for a number that is too large.
 std::optional<int> cpu_index(std::string_view id);
 
 /// Declares --machine FILE and --cpu-devices N. `flags` must live as long as the command's action.
 void add_machine_options(CLI::App& command, MachineFlags& flags);
 
 /// The inventory asked for, read once. A file may be an inventory (`remuda record`, `remuda list --json`) or anything
-/// `remuda import` understands. The live machine carries what `remuda bench links` measured of it.
+/// `remuda import` understands. The live machine has the figures that `remuda bench links` measured.
 Result<Inventory> read_machine(const MachineFlags& flags);
 
-/// Reads one machine again and again, and keeps what that takes: so an error that a device reports between two readings
-/// is seen in the second one. In a process that was forked it begins anew. One thread.
+/// Reads one machine repeatedly, and keeps its probes open: so the second of two readings shows an error that a device
+/// reported between them. In a forked process it starts with new probes. One thread.
 class MachineReader {
  public:
   explicit MachineReader(MachineFlags flags);
@@ -43,7 +43,7 @@ class MachineReader {
   int owner_ = 0;  ///< the process that has made it
 };
 
-/// The model's name; where it is not known, what is: "NVIDIA, model unknown".
+/// The model's name; where it is not known, the vendor: "NVIDIA, model unknown".
 std::string model_text(const Device& device);
 
 /// Nothing for the live machine; otherwise the sentence that says that `what` ("training") needs the live one.

@@ -10,7 +10,7 @@
 namespace remuda::cli {
 namespace {
 
-/// Text in which roff finds nothing to interpret.
+/// The text with everything escaped that roff would interpret.
 std::string plain(std::string_view text) {
   std::string safe;
   for (const char c : text) {
@@ -66,7 +66,7 @@ std::string synopsis_of(const CLI::App& command) {
   return plain(line) + "\n";
 }
 
-/// What the user may set; the others are set by remuda for its own processes.
+/// The variables that the user may set; remuda sets the others for its own processes.
 std::string environment() {
   std::string text;
   for (const env::Variable& variable : env::all()) text += entry(variable.name, variable.meaning);

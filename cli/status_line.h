@@ -1,4 +1,4 @@
-// StatusLine: progress on a terminal, as one line drawn over and over; elsewhere as a plain line now and then.
+// StatusLine: progress on a terminal, as one line that is redrawn; elsewhere as a plain line from time to time.
 #pragma once
 
 #include <string>
@@ -12,21 +12,21 @@ class StatusLine {
   enum class Mode {
     quiet,  ///< nothing at all
     lines,  ///< not a terminal: the status at most every 5 seconds
-    bar,    ///< a terminal: the status is the last line, drawn anew when it changes
+    bar,    ///< a terminal: the status is the last line, redrawn when it changes
   };
   /// For stderr: bar if it is a terminal that can redraw (TERM is not dumb).
   static Mode mode_of_stderr(bool quiet);
 
   /// Writes to `fd`, which it does not own. One thread.
   StatusLine(Mode mode, int fd, Clock& clock);
-  /// Takes the bar away.
+  /// Removes the bar.
   ~StatusLine();
   StatusLine(const StatusLine&) = delete;
 
   /// A line that stays; on a terminal folded to its width.
   void print(const std::string& line);
-  /// The current state, and how far the work has come (0 to 1; less than 0 where that has no meaning). Dropped, and not
-  /// waited for, while the reader takes nothing: a pager, or a terminal that is held with Ctrl-S.
+  /// The current state, and how far the work has come (0 to 1; less than 0 where that is not defined). Dropped, without
+  /// waiting, while the reader does not read: a pager, or a terminal stopped with Ctrl-S.
   void update(const std::string& status, double progress);
   /// Characters that update() has room for, without a bar; without limit where it is not on a terminal.
   size_t room() const;
@@ -38,7 +38,7 @@ class StatusLine {
   const Mode mode_;
   const int fd_;
   Clock& clock_;
-  std::string bar_;     ///< as it stands on the terminal
+  std::string bar_;     ///< as shown on the terminal
   double next_line_s_;  ///< mode lines: when the status may be printed again
 };
 

@@ -1,4 +1,4 @@
-// Every subcommand of `remuda`: the one list of them. Each is in the file of its name, unless said otherwise.
+// The list of all subcommands of `remuda`. Each is in the file of its name, unless stated otherwise.
 #pragma once
 
 #include "cli/command.h"

@@ -11,7 +11,7 @@
 namespace remuda::cli {
 namespace {
 
-/// Characters that are seen: those of an escape sequence for a colour are not.
+/// The number of visible characters: without escape sequences for colours.
 size_t seen(std::string_view text) {
   size_t hidden = 0;
   for (size_t at = text.find('\x1b'); at != std::string_view::npos; at = text.find('\x1b', at + 1))
@@ -19,7 +19,7 @@ size_t seen(std::string_view text) {
   return characters(text) - hidden;
 }
 
-/// Where the text of a line begins: behind the last gap in its first half, else behind its indentation.
+/// Where the text of a line begins: after the last gap in its first half, else after its indentation.
 size_t text_begin(std::string_view line, size_t width) {
   const size_t hidden = characters(line) - seen(line), half = width / 2 + hidden;
   const size_t gap = line.substr(0, half).rfind("  ");

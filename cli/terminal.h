@@ -1,4 +1,4 @@
-// What the subcommands need to know of the terminal they write to.
+// The properties of the terminal that subcommands write to.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ namespace remuda::cli {
 /// Characters in a line of the terminal that `fd` is; nothing where it is none, or its width is not known.
 std::optional<size_t> terminal_width(int fd);
 
-/// How wide a table on stdout may be: as the terminal, and without limit where stdout is none.
+/// How wide a table on stdout may be: as the terminal, and without limit where stdout is not a terminal.
 size_t table_width();
 
-/// The text with each line that is longer than `width` characters broken between words. What follows begins where the
-/// text of the line did, behind its last gap of two blanks or more. Words that are longer than a line stay whole.
+/// The text with each line that is longer than `width` characters broken between words. Continuation lines begin where
+/// the text of the line did, after its last gap of two blanks or more. Words that are longer than a line stay whole.
 std::string fitted(std::string_view text, size_t width);
 
 /// Prints it on stdout, fitted where that is a terminal.

@@ -27,7 +27,8 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return meant.empty() ? "" : fmt::format("; did you mean {}?", meant);
 }
 
-/// What no option took. Where a command of its own stands behind the flags, all from -- on is no flag of ours.
+/// The first argument that no option took. Where the flags are followed by a command, arguments from -- on are not
+/// flags of remuda.
 std::optional<std::string> not_taken(const CLI::App& command) {
   const auto rest = command.remaining();
   if (rest.empty() || rest.front() == "--") return std::nullopt;
@@ -45,7 +46,7 @@ std::string unknown(const CLI::App& command, const std::string& argument) {
   return fmt::format("unknown subcommand {}{}", argument, did_you_mean(argument, known));
 }
 
-/// CLI11's words, except those that leave out what would be right.
+/// CLI11's message, except where it does not say what would be right.
 std::string sentence_of(const CLI::ParseError& error) {
   constexpr std::string_view kNoNumber = "Could not convert: ";  // "... JOB = x"; only numbers are converted here
   const std::string what = error.what();

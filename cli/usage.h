@@ -1,4 +1,4 @@
-// What is wrong with a command line.
+// Errors in a command line.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,9 +6,9 @@
 
 namespace remuda::cli {
 
-/// What to print for a line that `app` could not parse: a sentence that names the subcommand, and where to read on.
-/// Subcommands, flags and arguments that do not exist are reported first, with the nearest known one; then what `error`
-/// is.
+/// The text to print for a line that `app` could not parse: a sentence that names the subcommand, and a pointer to the
+/// help. Subcommands, flags and arguments that do not exist are reported first, with the nearest known one; then
+/// `error`.
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace remuda::cli

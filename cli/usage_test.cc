@@ -23,7 +23,7 @@ struct ProgramSample {
     run->add_option("--link", link)->check(CLI::IsMember({"any", "p2p"}));
   }
 
-  /// What is wrong with this line; empty when nothing is.
+  /// The error of this line; empty when there is none.
   std::string wrong(const std::string& line) {
     try {
       app.parse(line);

@@ -1,4 +1,4 @@
-// Answer: what placement says: the devices and why these, or why there are none now or ever.
+// Answer: the result of placement: the devices and why these, or why there are none now or ever.
 #pragma once
 
 #include <cstdint>
@@ -44,32 +44,32 @@ struct Explanation {
   std::optional<Set> left_pair, left_four;
   std::vector<RunnerUp> runners_up;  ///< at most 3, the best first
   std::vector<Rejected> rejected;
-  int64_t considered = 0;  ///< sets that satisfy the request and were looked at
-  bool exhaustive = true;  ///< those are all; otherwise a note says what was looked at
+  int64_t considered = 0;  ///< sets that satisfy the request and were compared
+  bool exhaustive = true;  ///< those are all such sets; otherwise a note says which were compared
   std::string shares_basis;
   std::vector<std::string> notes;
 };
 
 struct Placement {
   std::vector<std::string> devices;  ///< ids, in inventory order
-  /// Of unlike devices: the part of the work each should get, in the order of devices; empty for like ones.
+  /// For unlike devices: the part of the work each should get, in the order of devices; empty for like ones.
   std::vector<double> shares;
   Explanation explanation;
 };
 
 struct Blocker {
-  std::string device, holder;  ///< label; the holder, or what ails the device
+  std::string device, holder;  ///< label; the holder, or the device's fault
   double share = 1;
   std::optional<double> since_s, until_s;  ///< as in Held
 };
 
-/// The exit statuses of commands that are refused a placement.
+/// The exit statuses of commands that get no placement.
 inline constexpr int kNever = 3, kNotNow = 4;
 
 struct Refusal {
-  bool never = false;  ///< this machine has no such devices; otherwise it has, and not now
+  bool never = false;  ///< this machine has no such devices; otherwise it has them, but not free now
   std::string sentence;
-  std::vector<Blocker> blockers;     ///< of a "not now"
+  std::vector<Blocker> blockers;     ///< where `never` is false
   std::optional<double> earliest_s;  ///< when enough devices become free, where the ends of their holders are known
   std::vector<Explanation::Rejected> rejected;
 };
@@ -82,7 +82,7 @@ Json to_json(const Refusal& refusal);
 
 /// Lines for people.
 std::string explanation_text(const Placement& placement);
-/// What follows the sentence: who holds what and since when, and what was rejected.
+/// The text after the sentence: who holds what and since when, and what was rejected.
 std::string refusal_text(const Refusal& refusal);
 
 }  // namespace remuda::place

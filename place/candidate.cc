@@ -19,7 +19,7 @@ using State = Candidate::State;
 
 constexpr double kRounding = 1e-9;  // shares are sums of decimal fractions
 
-/// Whether the request means partitions too: it asks for part of a device, or its condition asks about partitions.
+/// Whether the request includes partitions: it asks for part of a device, or its condition asks about partitions.
 bool means_partitions(const Request& request) {
   if (request.share < 1) return true;
   return request.where && (request.where->names("type") || request.where->names("kind") ||
@@ -76,7 +76,7 @@ class Judge {
     return is_meant_whole(device) || (device.kind == DeviceKind::partition && means_partitions(request_));
   }
 
-  /// What part of its GPU a device is, by memory; nothing where that is not known.
+  /// The fraction of its GPU that a device is, by memory; nothing where that is not known.
   std::optional<double> part(const Device& device) const {
     const Device* parent = device.parent.empty() ? nullptr : inventory_.find(device.parent);
     if (!parent) return 1;
@@ -102,11 +102,11 @@ class Judge {
   /// Why a device is not what is asked for.
   struct Flaw {
     std::string reason;
-    std::vector<std::string> unknown;  ///< what would have to be known to say so; empty: it is certain
+    std::vector<std::string> unknown;  ///< the readings that are missing to decide; empty: it is certain
   };
   using MaybeFlaw = std::optional<Flaw>;
 
-  /// What is certain comes first; otherwise all that is not known.
+  /// Returns a certain flaw first; otherwise everything that is not known.
   MaybeFlaw flaw(const Device& device) const {
     MaybeFlaw uncertain;
     for (const auto check : {&Judge::use_flaw, &Judge::model_flaw, &Judge::part_flaw, &Judge::memory_flaw,

@@ -15,19 +15,19 @@ struct Candidate {
     free,       ///< it can be taken now
     held,       ///< too much of it is held
     full,       ///< its memory is in use
-    unwell,     ///< it cannot be used until it is repaired
+    unwell,     ///< it has a fault, and cannot be used until it is repaired
     unfit,      ///< it is not what is asked for
-    not_asked,  ///< of a kind the request does not mean, or not among the devices it names
+    not_asked,  ///< of a kind that the request does not include, or not among the devices it names
   };
   const Device* device = nullptr;
   State state = State::free;
   std::string reason;  ///< unless free: half a sentence about the device
-  /// Of an unfit one: what would have to be known of it to say whether it fits ("memory"); empty where it is certain.
+  /// For an unfit one: the readings that are missing to decide whether it fits ("memory"); empty where it is certain.
   std::vector<std::string> unknown;
-  double room = 1;        ///< the part of the device that nobody holds; of a partition, at most its part of its GPU
-  bool is_whole = false;  ///< nobody holds any of it, it is well, and it is no partition
+  double room = 1;        ///< the part of the device that is not held; for a partition, at most its part of its GPU
+  bool is_whole = false;  ///< no part of it is held, it has no fault, and it is not a partition
 
-  bool can_come() const { return state < State::unfit; }  ///< now or later
+  bool can_come() const { return state < State::unfit; }  ///< it can be taken now or later
 };
 
 /// One for each device of the inventory, which must outlive them; in its order.

@@ -1,4 +1,4 @@
-// Capability: what a device's arithmetic must be able to do, as people ask for it: bf16, sm_80, gfx90a.
+// Capability: what a device's arithmetic must support, as people ask for it: bf16, sm_80, gfx90a.
 #pragma once
 
 #include <string>
@@ -15,18 +15,18 @@ namespace remuda::place {
 /// gfx90a                 this very target
 class Capability {
  public:
-  /// A usage error that lists what can be asked for. `text` in any case.
+  /// A usage error lists the possible values. The case of `text` does not matter.
   static Result<Capability> parse(std::string_view text);
 
   /// Whether `device` has it; missing where neither compute capability nor target is known.
   Reading<bool> of(const Device& device) const;
-  /// As asked for, in small letters.
+  /// As asked for, in lower case.
   const std::string& text() const { return text_; }
 
  private:
   std::string text_;
-  std::string since_;                 ///< compute capability that has it first; empty: none has
-  std::vector<std::string> targets_;  ///< beginnings of the names of targets that have it
+  std::string since_;                 ///< first compute capability that has it; empty: none has
+  std::vector<std::string> targets_;  ///< prefixes of the names of targets that have it
   bool whole_ = false;                ///< a target must be named in full
 };
 

@@ -14,8 +14,8 @@ constexpr double kMillion = 1e6;
 
 int64_t millionths(double value) { return std::llround(value * kMillion); }
 
-/// The number of bits in each sixteen, each in its sixteen. In place of four calls: there is no instruction for it that
-/// every processor has.
+/// The number of set bits in each group of sixteen, stored in that group. Used in place of four calls: no instruction
+/// for it exists on all processors.
 constexpr uint64_t counts_of(uint64_t bits) {
   bits -= bits >> 1 & 0x5555'5555'5555'5555;
   bits = (bits & 0x3333'3333'3333'3333) + (bits >> 2 & 0x3333'3333'3333'3333);
@@ -58,14 +58,14 @@ class Enumeration {
     Score score;
   };
 
-  /// In lexicographic order, so that of equal sets the first in the inventory is met first.
+  /// In lexicographic order, so that of equal sets the first in the inventory is found first.
   void extend(Mask set, size_t from, size_t missing) {
     if (missing == 0) return consider(set);
     for (size_t i = from; i + missing <= candidates_.size(); ++i)
       extend(set | Mask{1} << candidates_[i], i + 1, missing - 1);
   }
 
-  /// What is cheap first: most sets lose by their ring, and what they leave is never asked for.
+  /// Cheap criteria first: most sets lose by their ring, and their remainder is never computed.
   void consider(Mask set) {
     Score score{.cpus = of_.cpus_ == 0 ? 0 : std::popcount(set & of_.cpus_), .ring_gbps = ring_gbps(set)};
     if (wanted_.must_be_linked && score.ring_gbps == 0) return;
@@ -88,7 +88,7 @@ class Enumeration {
     keep({set, score});
   }
 
-  /// What is not above this is the same in millionths, or less.
+  /// Values up to this are at most `in_millionths` after rounding to millionths.
   static double not_more_than(int64_t in_millionths) {
     constexpr double kRoundedDown = 0.499;
     return (static_cast<double>(in_millionths) + kRoundedDown) / kMillion;

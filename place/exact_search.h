@@ -10,17 +10,18 @@
 
 namespace remuda::place {
 
-/// Immutable: made once for a request, and asked for different numbers and among different devices.
+/// Immutable: made once for a request, and used for different numbers of devices and different subsets.
 class ExactSearch {
  public:
   using Mask = topology::RingTable::Mask;  ///< bit i: device i
 
-  /// What is compared of a device. Devices with one number are alike, or stand together; the numbers are below 16.
+  /// The traits of a device that are compared. Devices with the same number are alike, or near each other; the numbers
+  /// are below 16.
   struct Traits {
     size_t model = 0, speed_class = 0, numa_node = 0, pcie_root = 0;
     bool is_cpu = false;
-    bool is_whole = false;  ///< nobody holds any part of it
-    double room = 1;        ///< the part of it that nobody holds
+    bool is_whole = false;  ///< no part of it is held
+    double room = 1;        ///< the part of it that is not held
   };
 
   /// `free_speeds`: of the links that count among devices that stay free.

@@ -85,7 +85,7 @@ class Explainer {
                 : fmt::format("{:.4g} GB/s", one.score.ring_gbps);
   }
 
-  /// What decided between the two, by the order of Score's fields.
+  /// The criterion that decided between the two, by the order of Score's fields.
   std::string lost(const ScoredSet& loser, const ScoredSet& winner) const {
     const Score &l = loser.score, &w = winner.score;
     if (l.cpus != w.cpus) return fmt::format("{} CPU devices in it against {}", l.cpus, w.cpus);
@@ -116,7 +116,7 @@ class Explainer {
   const Search& search_;
 };
 
-/// Whether unlike devices stand in the set, so that each should get its part of the work.
+/// Whether the set has unlike devices, so that each should get a different part of the work.
 bool is_unlike(const Score& score) { return score.models > 1 || score.speed_classes > 1; }
 
 void add_notes(const Request& request, const std::vector<const Device*>& devices, const BestSets& best,

@@ -14,7 +14,7 @@ bool same(char a, char b) {
 
 bool glob_matches(std::string_view pattern, std::string_view text) {
   constexpr size_t kNone = std::string_view::npos;
-  size_t at = 0, star = kNone, resume = 0;  // where the last * stands, and how much text it has swallowed so far
+  size_t at = 0, star = kNone, resume = 0;  // the position of the last *, and the end of the text that it matches
   for (size_t i = 0; i < text.size();) {
     if (at < pattern.size() && pattern[at] == '*') {
       star = at++;

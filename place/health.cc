@@ -13,7 +13,8 @@ struct HarmlessError {
   const char* meaning;
 };
 
-// What Kubernetes' device plugin ignores (internal/rm/health.go, 2026-08): errors of the program on the device.
+// The errors that Kubernetes' device plugin ignores (internal/rm/health.go, 2026-08): errors of the program on the
+// device.
 constexpr HarmlessError kHarmless[] = {
     {13, "graphics engine exception"}, {31, "memory page fault"},         {43, "stopped processing"},
     {45, "preemptive cleanup"},        {68, "video processor exception"}, {109, "context switch timeout"},
@@ -59,7 +60,7 @@ const char* recovery_text(RecoveryAction action) {
   return "is well";
 }
 
-/// A driver that says which action it needs knows more than the code of its last error does.
+/// The action that a driver asks for says more than the code of its last error.
 std::optional<std::string> own_ailment(const Device& device) {
   if (const auto absence = absence_of(device))
     return fmt::format("{}: {}", absence->reason == MissingReason::lost ? "is lost" : "has no driver", absence->detail);

@@ -40,7 +40,7 @@ TEST(Health, WhatTheDriverAsksForCountsMoreThanItsLastError) {
               gpu.status.xid = 79;
             }),
             std::nullopt)
-      << "it was mended since";
+      << "it was repaired since";
 }
 
 TEST(Health, LostAndDriverlessDevicesAreOut) {
@@ -53,7 +53,7 @@ TEST(Health, LostAndDriverlessDevicesAreOut) {
 
 TEST(Health, ALostDeviceOfNoModelIsUnknown) {
   Device gpu;
-  EXPECT_FALSE(is_unknown(gpu)) << "it only tells nothing";
+  EXPECT_FALSE(is_unknown(gpu)) << "it only has no readings";
   gpu.memory_bytes = Missing{MissingReason::lost, "fell off the bus"};
   EXPECT_TRUE(is_unknown(gpu));
   gpu.model = "H100";

@@ -14,7 +14,7 @@ std::string holder_of(const std::vector<const Process*>& processes) {
   return text + ")";
 }
 
-/// Whether the processes of a GPU that is cut are listed with its partitions, all of them.
+/// Whether all processes of a partitioned GPU are listed with its partitions.
 bool is_listed_by_partitions(const Inventory& inventory, const Device& gpu) {
   bool any = false, all = true;
   for (const Device& device : inventory.devices) {

@@ -17,8 +17,8 @@ struct Held {
   std::optional<double> until_s;  ///< when it comes free, where that is known
 };
 
-/// What the processes seen on the devices hold: each device that computes for somebody, whole, by user. Processes that
-/// only draw on a screen hold nothing.
+/// What the processes on the devices hold: each device with a computing process is held whole, by that process's user.
+/// Processes that only draw on a screen hold nothing.
 std::vector<Held> held_by_processes(const Inventory& inventory);
 
 }  // namespace remuda::place

@@ -36,7 +36,7 @@ TEST(HeldByProcesses, OfACutGpuThePartitionsAreHeld) {
   inventory.devices[0].status.processes = processes;
   inventory.devices.push_back({.id = "a", .kind = DeviceKind::partition, .parent = "gpu:0"});
   inventory.devices.push_back({.id = "b", .kind = DeviceKind::partition, .parent = "gpu:0"});
-  ASSERT_THAT(held_by_processes(inventory), SizeIs(1)) << "the partitions tell nothing";
+  ASSERT_THAT(held_by_processes(inventory), SizeIs(1)) << "the partitions have no readings";
   EXPECT_EQ(held_by_processes(inventory)[0].device, "gpu:0");
   inventory.devices[1].status.processes = processes;
   inventory.devices[2].status.processes = std::vector<Process>{};

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kSameSpeed = 0.05;
 
-/// Numbers of keys, in the order in which they are met.
+/// Numbers keys in the order of their first use.
 class Numbering {
  public:
   size_t operator()(std::string key) { return numbers_.try_emplace(std::move(key), numbers_.size()).first->second; }

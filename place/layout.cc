@@ -19,7 +19,7 @@ bool serves(const Link& link, LinkNeed need) {
   return need == LinkNeed::p2p && link.peer_access.value_or(PeerAccess::unknown) == PeerAccess::ok;
 }
 
-/// Whether it is recorded if the link serves.
+/// Whether the recording shows if the link meets `need`.
 bool is_known(const Link& link, LinkNeed need) {
   if (serves(link, need)) return true;
   const bool is_access_known = link.peer_access.value_or(PeerAccess::unknown) != PeerAccess::unknown;

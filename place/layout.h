@@ -15,11 +15,11 @@ namespace remuda::place {
 /// Immutable after prepare(); then any thread may place with it.
 class Layout {
  public:
-  /// `inventory` must outlive this, and keep its devices and links; what their status says may change.
+  /// `inventory` must outlive this, and keep its devices and links; their status may change.
   explicit Layout(const Inventory& inventory);
 
-  /// Finds the best rings of all sets of GPUs beforehand, for a process that places often. Without it, each request for
-  /// two devices or more finds those it needs, which for 16 GPUs takes longer than the choice itself.
+  /// Computes the best rings of all sets of GPUs in advance, for a process that places often. Without it, each request
+  /// for two or more devices computes those it needs, which for 16 GPUs takes longer than the choice itself.
   void prepare();
 
   const Inventory& inventory() const { return *inventory_; }
@@ -34,10 +34,10 @@ class Layout {
   std::array<std::optional<topology::RingTable>, Words<LinkNeed>::table.size()> rings_;
 };
 
-/// The speed of each pair of the matrix that `need` lets a ring use; 0 elsewhere.
+/// The speed of each pair of the matrix whose link meets `need`; 0 for the others.
 topology::Speeds speeds_for(const Inventory& inventory, const topology::Matrix& matrix, LinkNeed need);
 
-/// Pairs of these devices of which it is not recorded whether they are joined as `need` asks.
+/// The number of pairs of these devices for which it is not recorded whether their link meets `need`.
 size_t unknown_pairs(const Inventory& inventory, const std::vector<const Device*>& devices, LinkNeed need);
 
 }  // namespace remuda::place

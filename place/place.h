@@ -5,12 +5,13 @@
 //   2. the best ring: that whose slowest link is fastest (topology/bottleneck.h)
 //   3. fewer models, then fewer classes of computing speed (they differ by 5 % and more)
 //   4. fewer NUMA nodes, then fewer PCIe roots
-//   5. of requests for a share: fewer devices of which nobody held a part, then the tightest fit
-//   6. what stays free is worth more (place/remainder.h): linked pairs stay whole, one-device jobs take the leftover
+//   5. for requests for a share: fewer devices of which no part was held, then the tightest fit
+//   6. the devices that stay free are worth more (place/remainder.h): linked pairs stay whole, one-device jobs take
+//      the rest
 //   7. the order of the inventory
 // Guaranteed where at most 16 devices may make a set together: every set is considered, so no set that satisfies the
-// request has fewer CPU devices, or as many and a faster ring; and the order of the devices changes which of equal sets
-// is taken, never how good it is. Of more devices, see Explanation::exhaustive.
+// request has fewer CPU devices, or as many and a faster ring; and the order of the devices decides only which of equal
+// sets is taken, never how good it is. For more devices, see Explanation::exhaustive.
 //
 // Example:
 //   const Layout layout(inventory);
@@ -31,7 +32,7 @@
 
 namespace remuda::place {
 
-/// A usage error for a request that makes no sense or names a device that is not there.
+/// A usage error for a request that makes no sense or names a device that does not exist.
 Result<Answer> place(const Layout& layout, const Request& request, std::span<const Held> held);
 
 }  // namespace remuda::place

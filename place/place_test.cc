@@ -33,7 +33,7 @@ Inventory with_cpus(Inventory inventory, int count) {
   return inventory;
 }
 
-/// One GPU cut in two, and a whole one.
+/// One GPU partitioned in two, and a whole one.
 Inventory cut_machine() {
   Inventory inventory = make_gpus(2);
   inventory.devices[0].partitioned = true;

@@ -1,4 +1,4 @@
-// What place.h guarantees, on arbitrary machines, beside a search written from the contract alone.
+// Checks the guarantees of place.h, on arbitrary machines, against a search written only from the contract.
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <numeric>

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kLargest = 9e18;
 
-/// Takes a number without sign or exponent off the front of `text`.
+/// Removes a number without sign or exponent from the front of `text`.
 std::optional<double> take_number(std::string_view& text) {
   if (text.empty() || !std::isdigit(static_cast<unsigned char>(text.front()))) return std::nullopt;
   double value = 0;

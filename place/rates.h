@@ -11,7 +11,7 @@ namespace remuda::place {
 
 struct Rates {
   std::vector<double> values;  ///< one per device, above 0, in a unit of their own
-  std::string basis;           ///< what they are taken from
+  std::string basis;           ///< their source
 };
 
 /// Measured matrix products where all devices have a rate of one precision (bfloat16 first, then float16, float32,

@@ -1,4 +1,4 @@
-// The rules of placement, each on the recorded machine that was kept for it.
+// The rules of placement, each tested on a recorded machine that shows it.
 #include <gmock/gmock.h>
 
 #include "place/testing/machine.h"

@@ -92,14 +92,14 @@ class Refuser {
                        nearest_miss(), list, unknown_, are, wanted());
   }
 
-  /// What would have to be known of devices: "memory", "numaNode".
+  /// The readings that are missing to decide: "memory", "numaNode".
   std::set<std::string> unknown_things() const {
     std::set<std::string> things;
     for (const Candidate* one : asked_) things.insert(one->unknown.begin(), one->unknown.end());
     return things;
   }
 
-  /// What the machine has in place of what is asked for.
+  /// The nearest that the machine has to the request.
   std::string nearest_miss() const {
     int64_t largest = 0;
     std::set<std::string> models;
@@ -182,7 +182,7 @@ class Refuser {
     return blockers;
   }
 
-  /// Whether the device can be taken once all that ends by then has ended.
+  /// Whether the device can be taken at that time, when all leases with an end before it have ended.
   bool comes_by(double time_s, const Candidate& one) const {
     if (one.state == State::free) return true;
     if (one.state != State::held) return false;

@@ -13,9 +13,9 @@ constexpr Mask bit(size_t device) { return Mask{1} << device; }
 
 size_t first_of(Mask mask) { return static_cast<size_t>(std::countr_zero(mask)); }
 
-/// The fastest first, equal ones as they stood. `ranks` are those of the groups.
+/// The fastest first, equal ones in their former order. `ranks` are those of the groups.
 std::vector<Remainder::Group> sorted(const std::vector<Remainder::Group>& groups, const std::vector<uint8_t>& ranks) {
-  std::array<size_t, 256> end{};  // of each rank: one behind its last place
+  std::array<size_t, 256> end{};  // for each rank: one after its last position
   for (const uint8_t rank : ranks) ++end[rank];
   for (size_t rank = end.size() - 1, before = 0; rank < end.size(); --rank) before = end[rank] += before;
   std::vector<Remainder::Group> out(groups.size());
@@ -70,7 +70,7 @@ void Remainder::list_fours(size_t count) {
     for (size_t b = a + 1; b < count; ++b)
       for (size_t c = b + 1; c < count; ++c)
         for (size_t d = c + 1; d < count; ++d) {
-          // A ring of four is two of the three ways to part them into pairs.
+          // A ring of four consists of two of the three ways to split them into pairs.
           const uint8_t ab_cd = std::min(r[a][b], r[c][d]), ac_bd = std::min(r[a][c], r[b][d]),
                         ad_bc = std::min(r[a][d], r[b][c]);
           const uint8_t rank = std::max({std::min(ab_cd, ac_bd), std::min(ab_cd, ad_bc), std::min(ac_bd, ad_bc)});

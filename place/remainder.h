@@ -1,4 +1,4 @@
-// Remainder: what the devices that stay free are still good for. Internal to place.
+// Remainder: the value for later jobs of the devices that stay free. Internal to place.
 #pragma once
 
 #include <array>
@@ -31,13 +31,13 @@ class Remainder {
     Mask devices = 0;
     double gbps = 0;
   };
-  /// Of several that are equal, the first in the order of devices. Nothing where links are not known or the devices are
-  /// too few.
+  /// Of several that are equal, the first in the order of devices. Nothing where links are not known or there are too
+  /// few devices.
   std::optional<Group> best_pair(Mask free) const { return first_within(free, pairs_); }
   std::optional<Group> best_four(Mask free) const { return first_within(free, fours_); }
 
  private:
-  /// Tables hold a value for each half of a mask, so that they stay small.
+  /// Tables have a value for each half of a mask, so that they stay small.
   static constexpr size_t kHalfBits = 8;
   template <typename T>
   using ByHalf = std::array<std::array<T, size_t{1} << kHalfBits>, topology::RingTable::kMaxDevices / kHalfBits>;
@@ -47,7 +47,7 @@ class Remainder {
   void list_pairs(size_t count);
   void list_fours(size_t count);
   void fill_tables(size_t count);
-  /// In the lane of each device, the rank of its fastest link to another of `devices`.
+  /// Each device's lane has the rank of its fastest link to another one of `devices`.
   topology::ByteLanes fastest_to(Mask devices) const {
     return max(fastest_[0][devices & ((Mask{1} << kHalfBits) - 1)], fastest_[1][devices >> kHalfBits]);
   }

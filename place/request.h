@@ -15,9 +15,9 @@ namespace remuda::place {
 
 /// What must join the devices of a set: a ring through all of them that uses only such links.
 enum class LinkNeed {
-  any,     ///< nothing in particular
+  any,     ///< no requirement
   p2p,     ///< each reads the other's memory directly
-  nvlink,  ///< direct links beside PCIe: NVLink, and its like of other makers
+  nvlink,  ///< direct links besides PCIe: NVLink, and those of other makers
 };
 
 }  // namespace remuda::place
@@ -39,23 +39,23 @@ struct Request {
   std::optional<Capability> capability;
   LinkNeed link = LinkNeed::any;
   bool any_model = false;            ///< unlike devices may make a set
-  std::vector<std::string> devices;  ///< choose among these only, as Inventory::resolve names them; empty: all
+  std::vector<std::string> devices;  ///< choose only among these, named as for Inventory::resolve; empty: all
   double share = 1;                  ///< part of each device
   std::optional<Where> where;
   bool cpu = false;  ///< CPU devices may be taken, after GPUs
 
-  /// Whether the devices themselves are named, each one: then there is nothing to choose, and they may be unlike.
+  /// Whether each device is named: then there is nothing to choose, and they may be unlike.
   bool is_static() const { return devices.size() == static_cast<size_t>(count); }
 };
 
-/// Whether both ask for the same in the same words.
+/// Whether both have equal fields.
 bool operator==(const Request& a, const Request& b);
 
 /// A usage error of one sentence when the numbers make no sense.
 Result<void> check(const Request& request);
 
 /// What each device must be or have, as the verb of a sentence about one or several devices: "has 40 GiB or more and
-/// can do bf16", "have ...", "can be taken" where nothing in particular is asked.
+/// can do bf16", "have ...", "can be taken" where nothing specific is asked.
 std::string conditions_text(const Request& request, bool of_several);
 
 }  // namespace remuda::place

@@ -1,4 +1,4 @@
-// Score: what one set of devices is worth beside another set for the same request. Internal to place.
+// Score: compares one set of devices with another for the same request. Internal to place.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Score {
   int speed_classes = 1;  ///< classes of computing speed in it: fewer
   int numa_nodes = 1;     ///< fewer
   int pcie_roots = 1;     ///< fewer
-  int opened = 0;         ///< devices of which nobody held a part before: fewer
+  int opened = 0;         ///< devices of which no part was held before: fewer
   int64_t spare = 0;      ///< room on its devices beyond what is asked, millionths of a device: less
   int64_t remainder = 0;  ///< worth of the devices that stay free (place/remainder.h), millionths: more
 
@@ -38,7 +38,7 @@ inline bool is_better(const Score& a, const Score& b) {
   return order < 0 || (order == 0 && a.remainder > b.remainder);
 }
 
-/// Devices, as ascending positions in a list of them, and what they are worth together.
+/// Devices, as ascending positions in a list of them, and their score as a set.
 struct ScoredSet {
   std::vector<size_t> members;
   Score score;
@@ -48,8 +48,8 @@ inline constexpr size_t kKeptSets = 4;  ///< the best one, and the runners-up th
 
 struct BestSets {
   std::vector<ScoredSet> sets;  ///< the best first
-  int64_t considered = 0;       ///< sets that satisfy the request and were looked at
-  bool exhaustive = true;       ///< those are all there are
+  int64_t considered = 0;       ///< sets that satisfy the request and were compared
+  bool exhaustive = true;       ///< those are all such sets
 };
 
 }  // namespace remuda::place

@@ -16,7 +16,7 @@ constexpr size_t kFew = topology::RingTable::kMaxDevices;
 constexpr size_t kMostPools = 64;
 constexpr size_t kMostConsidered = Request::kMostDevices;
 
-/// The same number for the same key, each below the number of keys.
+/// Gives equal keys the same number, below the number of different keys.
 size_t renumber(std::vector<size_t>& keys, size_t key) {
   const auto at = std::ranges::find(keys, key);
   const auto number = static_cast<size_t>(at - keys.begin());
@@ -149,7 +149,7 @@ ExactSearch Search::exact_search_of(const Positions& members) const {
   return {traits, free_speeds_among(members)};
 }
 
-/// Where the matrix holds too many devices, and these are few enough.
+/// For a matrix with too many devices, when these are few enough.
 void Search::search_few(const Positions& family, int count, BestSets& best) const {
   std::optional<topology::RingTable> rings;
   if (count > 1) rings.emplace(speeds_among(family), static_cast<size_t>(count));
@@ -197,7 +197,7 @@ void Search::search_grown(const Positions& family, int count, BestSets& best) co
   }
 }
 
-/// What it leaves and the classes of speed are not compared.
+/// Without the remainder and the classes of speed, which are not compared then.
 Score Search::score_by_tree(const Positions& members, const std::optional<topology::Bottleneck>& tree) const {
   Score score{.ring_gbps = tree ? tree->gbps : 0};
   std::set<size_t> models, nodes, roots;

@@ -20,9 +20,9 @@ class Search {
 
   Search(const Layout& layout, const Request& request, const std::vector<Candidate>& candidates);
 
-  /// The best sets of `count` among the devices that `is_available` says yes to. Exact where at most 16 devices may
-  /// make a set together. Of more, the 16 that stand nearest to each device are searched, exactly; for sets of more
-  /// than 16, those nearest to each device make one, and the best tree stands for the best ring.
+  /// The best sets of `count` among the devices for which `is_available` is true. Exact where at most 16 devices may
+  /// make a set together. With more, the 16 nearest to each device are searched, exactly; for sets of more than 16,
+  /// those nearest to each device make one, and the best tree is used in place of the best ring.
   template <typename IsAvailable>
   BestSets best_sets(int count, IsAvailable is_available) const {
     Positions available;
@@ -31,14 +31,13 @@ class Search {
     return best_sets_of(count, available);
   }
 
-  /// Every device that could come into question now or later, and at least those that stay free beside them where they
-  /// are at most 16 together.
+  /// Every device that could be used now or later; and, where they are at most 16 together, also those that stay free.
   const topology::Matrix& matrix() const { return *matrix_; }
   const Device& device(size_t position) const { return *matrix_->devices[position]; }
   /// The best ring of a set by links that the request allows; nothing for fewer than two devices, for more than 16 and
   /// where there is none.
   std::optional<topology::Ring> ring(const Positions& members) const;
-  /// Devices that nobody holds and that are not members.
+  /// Devices that are not held and are not members.
   Positions left(const Positions& members) const;
   /// Best pair and four among them; nothing for more than 16 and where links are not known.
   struct Group {
@@ -72,7 +71,7 @@ class Search {
   const Layout& layout_;
   const Request& request_;
   std::vector<const Candidate*> candidates_;  ///< by position
-  topology::Matrix own_matrix_;               ///< unless the layout's serves
+  topology::Matrix own_matrix_;               ///< where the layout's cannot be used
   const topology::Matrix* matrix_;
   topology::Speeds speeds_;  ///< of links that the request allows
   std::vector<Kind> kinds_;  ///< by position

@@ -9,7 +9,7 @@
 namespace remuda::place {
 namespace {
 
-/// "label  rest", the labels of one block below one another.
+/// "label  rest", with the labels of a block aligned.
 std::string line(std::string_view label, std::string_view rest) { return fmt::format("{:<12}{}\n", label, rest); }
 
 std::string joined(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }

@@ -32,7 +32,7 @@ bool ordered(Op op, const T& has, const T& wanted) {
   }
 }
 
-/// What the device has, in the type that values of the attribute have; nothing when a version is none.
+/// The device's value, in the type of the attribute's values; nothing when it is not a version as required.
 std::optional<WhereNode::Value> comparable(AttributeType type, const AttributeValue& value) {
   if (const double* number = std::get_if<double>(&value)) return *number;
   const std::string& text = std::get<std::string>(value);
@@ -74,7 +74,7 @@ class Test {
   std::vector<Where::Unknown> unknown;
 
  private:
-  /// `decisive` where one of them is; what is not known counts only where none is.
+  /// `decisive` where one of the nodes has this truth value; an unknown node counts only where none has.
   Truth decided_by(bool decisive, const std::vector<WhereNode>& nodes) {
     Truth all = !decisive;
     for (const WhereNode& node : nodes) {

@@ -1,8 +1,10 @@
 // Where: a condition on devices, written by a person: `memory >= 40Gi && productName =~ "*A100*"`.
 //
 //   condition   any of: a || b, a && b, !a, (a), NAME op VALUE, NAME in [VALUE, ...]
-//   op          == != < <= > >= for numbers, amounts and versions; == != =~ for texts, where =~ takes * and ? and no
-//   case VALUE       "text", 'text', 3, 40Gi, 8.0 NAME        one of place/where_attributes.h
+//   op          == != < <= > >= for numbers, amounts and versions; == != =~ for texts, =~ with * and ?, any case
+//   VALUE       "text", 'text', 3, 40Gi, 8.0
+//   NAME        one of place/where_attributes.h
+//
 // A subset of CEL, the language of Kubernetes' device selectors, except for =~ and for names without a prefix.
 //
 // Example:
@@ -25,9 +27,9 @@ struct WhereNode;
 class Where {
  public:
   static constexpr size_t kLongest = 4096;  ///< characters
-  static constexpr int kDeepest = 32;       ///< parentheses and negations within one another
+  static constexpr int kDeepest = 32;       ///< nested parentheses and negations
 
-  /// A usage error that names the position of what is wrong, counted from 1.
+  /// A usage error names the position of the fault, counted from 1.
   static Result<Where> parse(std::string_view text);
 
   struct Unknown {
@@ -36,7 +38,7 @@ class Where {
   };
   struct Verdict {
     bool holds = false;
-    std::vector<Unknown> unknown;  ///< where it is not known whether it holds: what is missing for that
+    std::vector<Unknown> unknown;  ///< where it is not known whether it holds: the readings that are missing
   };
   /// A comparison with a missing reading is neither true nor false, and neither is what depends on it: `!(memory <
   /// 40Gi)` does not hold for a device of unknown memory.

@@ -33,7 +33,7 @@ Value driver(const Inventory& inventory, const Device& device) {
   return Missing{MissingReason::unsupported, "nothing is recorded of its driver"};
 }
 
-/// The upstream word for a partition is that of the one maker whose driver it describes.
+/// Kubernetes' word for a partition ("mig") is that of the one maker whose driver it describes.
 Value type(const Inventory&, const Device& device) {
   return AttributeValue(std::string(device.kind == DeviceKind::partition ? "mig" : to_string(device.kind)));
 }

@@ -1,4 +1,4 @@
-// Attributes: what --where may ask of a device, under the names that Kubernetes' dynamic resource allocation uses.
+// Attributes: the properties of a device that --where may use, named as in Kubernetes' dynamic resource allocation.
 #pragma once
 
 #include <span>

@@ -136,7 +136,7 @@ class Parser {
 
   tl::unexpected<Error> unexpected(std::string_view wanted) const {
     const std::string found = ahead_.kind == Token::Kind::end ? "the end" : fmt::format("'{}'", printable(ahead_.text));
-    return wrong(ahead_.position, fmt::format("{} stands here, {} is expected", found, wanted));
+    return wrong(ahead_.position, fmt::format("expected {}, found {}", wanted, found));
   }
 
   Result<void> expect(std::string_view mark) {

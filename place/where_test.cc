@@ -92,17 +92,17 @@ TEST(Where, AVersionThatIsNoneIsReported) {
 }
 
 TEST(Where, NamesThePlaceOfWhatIsWrong) {
-  EXPECT_THAT(wrong("memory >="), HasSubstr("character 10: the end stands here, an amount such as 40Gi"));
+  EXPECT_THAT(wrong("memory >="), HasSubstr("character 10: expected an amount such as 40Gi"));
   EXPECT_THAT(wrong("memory >= 'x'"), HasSubstr("character 11"));
-  EXPECT_THAT(wrong("memory 40Gi"), HasSubstr("character 8: '40Gi' stands here, == or another comparison"));
-  EXPECT_THAT(wrong("(index == 1"), HasSubstr("the end stands here, ')' is expected"));
+  EXPECT_THAT(wrong("memory 40Gi"), HasSubstr("character 8: expected == or another comparison, found '40Gi'"));
+  EXPECT_THAT(wrong("(index == 1"), HasSubstr("expected ')', found the end"));
   EXPECT_THAT(wrong("index == 1 index == 2"), HasSubstr("character 12"));
   EXPECT_THAT(wrong("productName < 'a'"), HasSubstr("productName is a text: '<' does not compare it"));
   EXPECT_THAT(wrong("index =~ 1"), HasSubstr("index is a number"));
   EXPECT_THAT(wrong("productName == A100"), HasSubstr("a text in quotes"));
   EXPECT_THAT(wrong("productName == 'A100"), HasSubstr("never closed"));
-  EXPECT_THAT(wrong("index in 1"), HasSubstr("'[' is expected"));
-  EXPECT_THAT(wrong("index in [1 2]"), HasSubstr("']' is expected"));
+  EXPECT_THAT(wrong("index in 1"), HasSubstr("expected '['"));
+  EXPECT_THAT(wrong("index in [1 2]"), HasSubstr("expected ']'"));
   EXPECT_THAT(wrong("index == 4Gi"), HasSubstr("a number, as for index"));
   EXPECT_THAT(wrong("index = 1"), HasSubstr("'=' means nothing here"));
   EXPECT_THAT(wrong(""), HasSubstr("the name of an attribute"));

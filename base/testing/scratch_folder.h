@@ -1,4 +1,4 @@
-// ScratchFolder: a folder of one's own. For tests and benches only: no program links it.
+// ScratchFolder: a temporary folder. For tests and benches only: no program links it.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace remuda {
 
-/// Made anew, readable by its owner alone, and gone with all it holds when this object goes. Names are relative to it
-/// and may have folders in them, which are made. What fails throws: a test cannot go on then.
+/// A new folder that only its owner can read, removed with its content when this object is destroyed. Names are
+/// relative to it and may contain folders, which are made. Failures throw: a test cannot go on then.
 class ScratchFolder {
  public:
   /// In the system's place for temporary files.
@@ -26,7 +26,7 @@ class ScratchFolder {
 
   /// Writes a file whole, and gives its path.
   std::string write(std::string_view name, std::string_view bytes) const;
-  /// Makes a symbolic link to `target`, which is taken as it stands and need not be there.
+  /// Makes a symbolic link to `target`, which is used unchanged and need not exist.
   void link(std::string_view name, std::string_view target) const;
   std::string make_folder(std::string_view name) const;
   void remove(std::string_view name) const;
@@ -34,7 +34,7 @@ class ScratchFolder {
   /// The bytes of a file; none where there is no such file.
   std::string read(std::string_view name) const;
   bool has(std::string_view name) const;
-  /// What stands directly in it, sorted.
+  /// The names of its direct entries, sorted.
   std::vector<std::string> names() const;
 
  private:

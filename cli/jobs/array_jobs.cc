@@ -10,7 +10,7 @@
 namespace remuda::cli {
 namespace {
 
-/// From the words before its command: --array 0-9%2.
+/// Read from the text before its command: --array 0-9%2.
 std::vector<int> indices_of(const pool::Job& array) {
   if (array.command.size() < 2 || array.command.front() != "--array") return {};
   const auto spec = run::parse_array(array.command[1]);

@@ -1,4 +1,4 @@
-// The jobs of an array, and what has become of each index.
+// The jobs of an array, and the state of each index.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace remuda::cli {
 
-/// Ended ones too, as far as the pool remembers them; by index. Without the job that stands for the array.
+/// With ended ones, as far as the pool keeps them; by index. Without the job that stands for the array.
 Result<std::vector<pool::Job>> jobs_of_array(pool::Pool& pool, int64_t array);
 
-/// The indices of an array by what has become of them, each list ascending.
+/// The indices of an array by their state, each list ascending.
 struct ArrayStates {
   std::vector<int> done, failed, cancelled, running, waiting;
-  std::vector<int> not_started;  ///< they have no job: their turn is still to come, or the array has ended before
+  std::vector<int> not_started;  ///< they have no job: their turn has not come yet, or the array ended before it
 
-  /// What `remuda rerun` runs again once the array has ended.
+  /// The indices that `remuda rerun` runs again once the array has ended.
   std::vector<int> not_done() const;
 };
 
-/// `jobs` are those of the array. Of an array whose indices are not in its record, those that had a job are
+/// `jobs` are those of the array. For an array whose indices are not in its record, only those that had a job are
 /// known.
 ArrayStates array_states(const pool::Job& array, const std::vector<pool::Job>& jobs);
 

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kBindExamples =
     "The first process on this machine gets the first device of the lease, the second the second, and round again "
     "where\n"
-    "there are more processes than devices. It is told its place by OpenMPI, MPICH, Intel MPI, Slurm or torchrun.\n\n"
+    "there are more processes than devices. OpenMPI, MPICH, Intel MPI, Slurm or torchrun give it its rank.\n\n"
     "Examples:\n"
     "  remuda run -n 2 -- mpirun -np 2 remuda bind -- ./solver\n";
 

@@ -1,4 +1,4 @@
-// Which shell runs this program.
+// The shell that runs this program.
 #pragma once
 
 #include "base/result.h"

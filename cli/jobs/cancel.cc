@@ -16,7 +16,8 @@
 namespace remuda::cli {
 namespace {
 
-/// A job that was named twice, or with its array, is ended by the first of these names.
+/// Whether the job has ended since `before`: one that was named twice, or with its array, is ended by the first of
+/// these names.
 bool ended_since(const pool::PoolState& before, const pool::PoolState& now, int64_t id) {
   const auto has_ended = [&](const pool::PoolState& state) {
     const pool::Job* job = state.find(id);

@@ -46,7 +46,7 @@ Result<int> hold(const HoldFlags& flags) {
   if (flags.exports && !spec.job.command.empty()) return usage_error("--export starts nothing: leave the command out");
   if (flags.exports) return hold_for_shell(std::move(spec), flags.machine, flags.shell);
   if (spec.job.command.empty()) spec.job.command = {env::get(env::shell).value_or("/bin/sh")};
-  spec.stop_signal = SIGHUP;  // a shell at a terminal does not hear SIGTERM
+  spec.stop_signal = SIGHUP;  // an interactive shell ignores SIGTERM
   spec.grace_s = kGrace_s;
   return run_job(std::move(spec), flags.machine, false, "the end of this shell gives back what it holds");
 }

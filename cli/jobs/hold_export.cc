@@ -16,7 +16,7 @@
 namespace remuda::cli {
 namespace {
 
-/// One word of sh: between single quotes all is itself but the single quote.
+/// One word of sh: between single quotes all characters are literal, except the single quote.
 std::string quoted(const std::string& text) {
   std::string word = "'";
   for (const char c : text) {
@@ -36,7 +36,7 @@ Result<process::ProcessId> shell_of(int pid) {
 
 Result<int> hold(run::RunSpec spec, const MachineFlags& machine, int pid) {
   REMUDA_ASSIGN(const process::ProcessId shell, shell_of(pid));
-  MachineFlags anywhere = machine;  // the keeper works in no folder of ours
+  MachineFlags anywhere = machine;  // the keeper does not run in this folder
   if (!machine.file.empty()) anywhere.file = std::filesystem::absolute(machine.file).string();
   spec.job.command = {fmt::format("(process {})", shell.pid)};
   REMUDA_ASSIGN(const run::RunSpec complete, for_caller(std::move(spec), anywhere));

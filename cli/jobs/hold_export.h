@@ -15,8 +15,8 @@ std::string export_text(const confine::Visibility& environment);
 /// Lines of sh that unset all that export_text() names.
 std::string unset_text(const confine::Visibility& environment);
 
-/// Holds what `spec` asks for until the process `pid` ends; 0: the shell that runs this program. The exit code; unless
-/// that is 0, it prints a line of sh that gives it, so that `eval` fails as the command did.
+/// Holds what `spec` asks for until the process `pid` ends; 0: the shell that runs this program. Returns the exit code;
+/// unless that is 0, it prints a line of sh that returns it, so that `eval` fails as the command did.
 Result<int> hold_for_shell(run::RunSpec spec, const MachineFlags& machine, int pid);
 
 /// The job that a held shell's variables name. A usage error where they name none, or one of another machine's pool.

@@ -5,7 +5,7 @@
 namespace remuda::cli {
 
 void add_job_command(CLI::App& command, const char* name, const char* meaning) {
-  // It takes no value itself: what no option takes, prefix_command() keeps.
+  // The positional takes no value itself: prefix_command() keeps all that no option takes.
   command.prefix_command()->validate_positionals();
   const std::string description = meaning;
   command.add_option(name, description)->check([](const std::string&) -> std::string {

@@ -1,4 +1,4 @@
-// The command that a subcommand runs: all that stands behind its own flags, each argument as it is.
+// The command that a subcommand runs: all arguments after its own flags, unchanged.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,8 +9,8 @@
 
 namespace remuda::cli {
 
-/// Declares NAME: what follows the first argument that is no flag, or --. No option of CLI11 does for this: those that
-/// take any number of values split "[a,b]" in two.
+/// Declares NAME: the arguments from the first one that is not a flag, or after --. No option of CLI11 can do this:
+/// those that take any number of values split "[a,b]" in two.
 void add_job_command(CLI::App& command, const char* name, const char* meaning);
 
 /// After parsing. A usage error for a flag that does not exist; empty when there is no command.

@@ -22,7 +22,7 @@ std::optional<JobName> parse_job_name(std::string_view text);
 /// "12" or "5.7".
 std::string name_of(const pool::Job& job);
 
-/// The job of that name, one that has ended too. A usage error where `text` is no name, or there is no such job.
+/// The job of that name, also one that has ended. A usage error where `text` is no name, or there is no such job.
 Result<pool::Job> find_job(run::Caretaker& caretaker, const std::string& text);
 
 }  // namespace remuda::cli

@@ -23,10 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// They say how this one call was made, not what the job is. The machine is that of the pool.
+/// Flags that describe this one call, not the job. The machine is that of the pool.
 constexpr std::array<std::string_view, 5> kOfOneCall{"help", "machine", "detach", "dry-run", "quiet"};
 
-/// A home may be that of many machines, whose pools may have one path.
+/// Many machines may share a home, and their pools may have the same path.
 Result<std::string> folder_of_lines(const std::string& pool) {
   const auto state = state_folder();
   if (!state) return usage_error("neither HOME nor XDG_STATE_HOME names a folder");
@@ -38,7 +38,7 @@ Result<std::string> folder_of_lines(const std::string& pool) {
 
 std::string path_of_line(const std::string& folder, int64_t job) { return fmt::format("{}/{}.json", folder, job); }
 
-/// As many as a pool remembers jobs, and some.
+/// Keeps as many lines as a pool keeps jobs, and some more.
 void remove_old_lines(const std::string& folder, int64_t newest) {
   constexpr int64_t kKept = 20'000, kSometimes = 256;
   if (newest % kSometimes != 0) return;
@@ -67,7 +67,8 @@ Result<KeptLine> parse_line(const std::string& text, const std::string& path) {
                   part("folder").get<std::string>()};
 }
 
-/// The words of the command as the pool has them: without what can do harm to a terminal, and cut where they are long.
+/// Compares the words of the command as the pool has them: without characters that are unsafe for a terminal, and cut
+/// where they are long.
 bool is_same_command(const std::vector<std::string>& line, const pool::Job& job) {
   const bool has_flag = !job.command.empty() && (is_array(job) || job.command.front() == "--tasks");
   const size_t first = has_flag ? 2 : 0;
@@ -81,7 +82,7 @@ bool is_same_command(const std::vector<std::string>& line, const pool::Job& job)
 Result<void> keep_line(const KeptLine& line, const std::string& pool, int64_t job) {
   const std::string text = text_of(line);
   const auto again = parse_line(text, "");
-  if (!again || *again != line) return usage_error("it is no UTF-8");  // and would come back as something else
+  if (!again || *again != line) return usage_error("it is no UTF-8");  // it would be read back as something else
   REMUDA_ASSIGN(const std::string folder, folder_of_lines(pool));
   REMUDA_TRY(make_folder(folder));
   const std::string path = path_of_line(folder, job);

@@ -1,7 +1,7 @@
 // KeptLine: the command line of a `remuda run`, kept so that `remuda rerun` can start the job again.
 //
-// It is kept in a folder of the user's own and not in the pool: in a pool for all users others can write too, and what
-// runs as a user must not come from there.
+// It is kept in the user's own folder and not in the pool: in a pool for all users others can write too, and a command
+// that runs as a user must not come from there.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,25 +17,25 @@
 namespace remuda::cli {
 
 struct KeptLine {
-  std::vector<std::string> flags;    ///< "--gpus=2": long names, each with its value; without those of one call only
-  std::vector<std::string> command;  ///< each argument as it is
-  std::string folder;                ///< where it was given
+  std::vector<std::string> flags;    ///< "--gpus=2": long names, each with its value; only those that describe the job
+  std::vector<std::string> command;  ///< each argument unchanged
+  std::string folder;                ///< the working folder of that call
 
   /// The value of --NAME, several joined by commas; nothing where it was not given.
   std::optional<std::string> flag(const std::string& name) const;
   bool operator==(const KeptLine&) const = default;
 };
 
-/// As it was parsed.
+/// The line as CLI11 parsed it.
 KeptLine line_of(const CLI::App& run, std::vector<std::string> command);
 
 /// `report`, which also keeps the line, at the first message with the job's number. Where the line cannot be kept, the
-/// job runs all the same, and cannot be run again.
+/// job still runs, but cannot be run again.
 std::function<void(const run::Message&)> keeping(KeptLine line, std::string pool,
                                                  std::function<void(const run::Message&)> report);
 
-/// The line that `job` was started by. A usage error where none was kept, or that of another job: a pool that was made
-/// anew counts from 1 again.
+/// The line by which `job` was started. A usage error where none was kept, or only that of another job: a new pool
+/// counts from 1 again.
 Result<KeptLine> read_kept_line(const std::string& pool, const pool::Job& job);
 
 }  // namespace remuda::cli

@@ -65,7 +65,7 @@ TEST_F(KeptLines, AreOfOneJobInOnePool) {
   EXPECT_TRUE(read_kept_line("/pool", job({"true"})));
   EXPECT_FALSE(read_kept_line("/another", job({"true"})));
   const auto other = read_kept_line("/pool", job({"false"}));
-  ASSERT_FALSE(other) << "the pool was made anew, and this is another job 7";
+  ASSERT_FALSE(other) << "this is job 7 of a new pool";
   EXPECT_THAT(other.error().message, HasSubstr("was not kept"));
   EXPECT_FALSE(read_kept_line("/pool", job({})));
 }

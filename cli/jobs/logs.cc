@@ -37,7 +37,7 @@ struct LogsFlags {
 
 void print_bytes(std::string_view text) { (void)write_all(STDOUT_FILENO, text, "the log"); }
 
-/// None where the job has not written yet.
+/// Nothing where the job has no log file yet.
 Result<std::optional<LogReader>> open_log_of(const pool::Job& job) {
   if (job.log.empty())
     return usage_error(
@@ -58,7 +58,7 @@ Result<void> begin(LogReader& log, int lines) {
   return log.read(print_bytes);
 }
 
-/// Looks often enough for a reader's eye; woken at once when the job ends.
+/// Waits for a time that is short for a person; ends at once when the job ends.
 Result<void> rest(run::Caretaker& caretaker, const pool::Job& job) {
   constexpr double kLook_s = 0.25;
   std::vector<process::ProcessId> keepers;
@@ -79,7 +79,7 @@ Result<int> follow(run::Caretaker& caretaker, pool::Job job, int lines) {
   report_waiting(job);
   std::optional<LogReader> log;
   for (;;) {
-    const bool has_ended = job.state == pool::JobState::ended;  // whatever it wrote is there by now
+    const bool has_ended = job.state == pool::JobState::ended;  // all its output is in the log then
     if (!log) {
       REMUDA_ASSIGN(log, open_log_of(job));
       if (log) REMUDA_TRY(begin(*log, lines));

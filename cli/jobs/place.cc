@@ -52,8 +52,8 @@ struct Current {
   std::vector<place::Held> held;
 };
 
-/// The machine, and what leases and processes hold of it. A pool that does not exist yet holds no lease, and is not
-/// made for this.
+/// The machine, and the parts of it that leases and processes hold. A pool that does not exist yet has no leases, and
+/// is not made for this.
 Result<Current> read_current(const MachineFlags& machine) {
   const auto folder = pool::pool_folder(machine.file);
   std::error_code error;
@@ -125,7 +125,7 @@ void add_place(Program& program) {
       ->type_name("DEVICE")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command.add_flag("--json", flags->json, "Print the answer as JSON, which explains itself");
+  command.add_flag("--json", flags->json, "Print the answer with its explanation as JSON");
   command.add_flag("--explain", flags->explain, "Say why these, and what was rejected");
   command.footer(footer());
 }

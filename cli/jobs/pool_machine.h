@@ -1,4 +1,4 @@
-// What the subcommands that work on a pool share: the pool of the machine asked for, and words for people.
+// Shared by the subcommands that work on a pool: the pool of the chosen machine, and texts for people.
 #pragma once
 
 #include <optional>
@@ -10,26 +10,26 @@
 
 namespace remuda::cli {
 
-/// Reads the machine that the flags name, anew at each call, with one MachineReader.
+/// Reads the machine that the flags name at each call, with one MachineReader.
 run::Look look_at(const MachineFlags& flags);
 
-/// The pool of that machine, tidied up: jobs whose processes are gone have ended.
+/// The pool of that machine, cleaned up: jobs whose processes are gone have ended.
 Result<run::Caretaker> open_pool(const MachineFlags& flags);
 
-/// Says on stderr what keeps this user out of the pool for all users, and what mends that; nothing on a recorded
+/// Reports on stderr what keeps this user out of the pool for all users, and how to fix that; nothing on a recorded
 /// machine.
 void note_pool_obstacle(const MachineFlags& flags);
 
-/// "gpu:0"; the id itself of a device that is not there.
+/// "gpu:0"; the id itself for a device that does not exist.
 std::string label_of(const Inventory& inventory, const std::string& id);
 /// "gpu:0, gpu:3": what the job holds.
 std::string devices_text(const pool::PoolState& state, int64_t job, const Inventory& inventory);
 
-/// What is held of the machine: by the leases of `state`, by jobs of other pools, and by processes that hold no
-/// lease.
+/// The parts of the machine that are held: by the leases of `state`, by jobs of other pools, and by processes that hold
+/// no lease.
 std::vector<place::Held> held_now(const run::Caretaker& caretaker, const pool::PoolState& state);
 
-/// "90", "90s", "15m", "2h", "1.5d" in seconds; nothing for anything else, and for what is not above 0.
+/// "90", "90s", "15m", "2h", "1.5d" in seconds; nothing for anything else, and for values not above 0.
 std::optional<double> parse_duration(const std::string& text);
 /// 42 -> "42 s", 4000 -> "1 h 6 min".
 std::string duration_text(double seconds);

@@ -36,7 +36,7 @@ std::string what_text(const pool::Job& job) {
 
 std::string until_text(double until_s, double now_s) { return until_s > 0 ? duration_text(until_s - now_s) : "-"; }
 
-/// How the device is shared, and which limits hold; nothing of one that is whole.
+/// Adds how the device is shared, and which limits are enforced; nothing for a whole one.
 void add_sharing(const pool::PoolState& state, const pool::Lease& lease, const Inventory& inventory, Json& json) {
   const share::Sharing how = share::sharing_of(state, lease, inventory);
   if (how == share::Sharing::whole) return;
@@ -52,7 +52,7 @@ std::string share_text(const pool::PoolState& state, const pool::Lease& lease, c
                      how == share::Sharing::whole ? "" : fmt::format(" ({})", to_string(how)));
 }
 
-/// What the device does now, as far as it is known.
+/// Adds the device's current load, as far as it is known.
 void add_load(const Inventory& inventory, const std::string& id, Json& json) {
   const Device* device = inventory.find(id);
   if (!device) return;
@@ -76,7 +76,7 @@ std::string memory_text(const Device& device) {
   return used.has_value() || all.has_value() ? fmt::format("{} of {} GiB", gib(used), gib(all)) : "-";
 }
 
-/// What has become of the indices of each array that has not ended, by its job.
+/// The states of the indices of each array that has not ended, by its job.
 Result<ArrayTexts> array_texts(pool::Pool& pool, const pool::PoolState& state) {
   ArrayTexts texts;
   for (const pool::Job& job : state.jobs) {
@@ -199,7 +199,7 @@ std::string queue_text(const Queue& queue, double now_s, size_t width) {
   Table table(header);
   table.cut_first(header.size() - 2);
   WaitingReasons reasons(queue.state, queue.inventory, queue.foreign);
-  const pool::Job* before = nullptr;  // arrays get no devices themselves, and no job waits behind one
+  const pool::Job* before = nullptr;  // arrays get no devices themselves, so no job waits behind one
   for (const pool::Job* job : jobs) {
     const auto array = queue.arrays.find(is_array(*job) ? job->id : job->array);
     const bool is_in_row_of_array = array != queue.arrays.end() && !is_array(*job);

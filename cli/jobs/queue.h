@@ -12,8 +12,8 @@
 
 namespace remuda::cli {
 
-/// {"leases": [...], "waiting": [...]}; devices in use without a lease stand among the leases, with "holder" in place
-/// of a job.
+/// {"leases": [...], "waiting": [...]}; devices in use without a lease are among the leases, with "holder" in place of
+/// a job.
 Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& foreign, const Inventory& inventory,
                double now_s);
 
@@ -21,7 +21,7 @@ Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& for
 std::string leases_text(const pool::PoolState& state, const std::vector<place::Held>& foreign,
                         const Inventory& inventory, double now_s, size_t width);
 
-/// By the number of the array: what has become of its indices.
+/// The states of an array's indices as text, by the number of the array.
 using ArrayTexts = std::map<int64_t, std::string>;
 
 struct Queue {

@@ -25,7 +25,7 @@ Result<void> read(const char* flag, const std::string& text, const Parse& parse,
   return {};
 }
 
-/// A bare number is refused: 24 means GiB to one user and MiB to another, and bytes to none.
+/// A number without a unit is refused: 24 means GiB to one user, MiB to another, and bytes to none.
 Result<double> memory(const std::string& text) {
   if (text.find_first_not_of("0123456789.") == std::string::npos)
     return usage_error(fmt::format("'{0}' has no unit; write {0}GiB or {0}MiB", printable(text)));

@@ -28,7 +28,7 @@ struct RerunFlags {
   std::string job;
 };
 
-/// Which job has the line, and what of it is to run.
+/// The job whose line is used, and the part of it that is to run.
 struct Wanted {
   int64_t job = 0;
   std::vector<int> indices;  ///< of an array
@@ -64,7 +64,7 @@ std::string array_flag(const std::vector<int>& indices, const std::string& befor
                      percent == std::string::npos ? "" : before.substr(percent));
 }
 
-/// What has ended well or was forgotten since need not be waited for again.
+/// Jobs that have ended well since, or are no longer in the pool, need not be waited for again.
 Result<std::vector<int64_t>> still_after(run::Caretaker& caretaker, const pool::Job& job) {
   std::vector<int64_t> open;
   for (const int64_t id : job.after) {

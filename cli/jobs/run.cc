@@ -131,7 +131,8 @@ Result<int> try_only(const run::RunSpec& spec, const MachineFlags& machine) {
   return refusal.never ? place::kNever : place::kNotNow;
 }
 
-/// What a user sees of a job on stderr: where all goes well at once, at a terminal its devices, elsewhere nothing.
+/// What a user sees of a job on stderr. Where the job starts at once and ends well: at a terminal its devices,
+/// elsewhere nothing.
 class Progress {
  public:
   Progress(bool quiet, std::string how_to_end)
@@ -172,7 +173,7 @@ class Progress {
       line_->print(fmt::format("remuda: job {}: {}{}", message.job, message.text, end));
     started_ = message.text;
   }
-  /// The terminal is the job's from here on.
+  /// Clears the line, as the job uses the terminal from here on.
   void clear() {
     waited_ = false;
     line_ = std::make_unique<StatusLine>(mode_, STDERR_FILENO, steady_clock());
@@ -243,7 +244,7 @@ void add_options(CLI::App& command, RunFlags& flags) {
       ->group(how);
   command.add_flag("--no-wait", flags.no_wait, "Start now or not at all")->group(how);
   command.add_flag("--dry-run", flags.dry_run, "Only say what it would get now")->group(how);
-  command.add_flag("-q,--quiet", flags.quiet, "No word but of what goes wrong")->group(how);
+  command.add_flag("-q,--quiet", flags.quiet, "Print only what goes wrong")->group(how);
 }
 
 }  // namespace

@@ -9,17 +9,17 @@
 namespace remuda::cli {
 
 /// Runs a job as `remuda run` does, with its progress on stderr, and returns the exit code. `how_to_end`: half a
-/// sentence for people, that stands behind the devices.
+/// sentence for people, printed after the devices.
 Result<int> run_job(run::RunSpec spec, const MachineFlags& machine, bool quiet, const std::string& how_to_end = "");
 
-/// Says on stderr that CUDA_VISIBLE_DEVICES or its like chooses no devices here, where the caller has set one and named
-/// none with --device. Within a job it is the job's own.
+/// Notes on stderr that CUDA_VISIBLE_DEVICES or a similar variable does not choose the devices here, where the caller
+/// has set one and named no device with --device. Not within a job, whose variable remuda has set.
 void note_ignored_variable(const run::RunSpec& spec);
 
-/// The spec with what the caller and the machine add: the pool, who asks, and where.
+/// The spec completed by the caller's user and folder, and the machine's pool.
 Result<run::RunSpec> for_caller(run::RunSpec spec, const MachineFlags& machine);
 
-/// Says on stderr what happens to a job; quiet: only what goes wrong. `how_to_end`: as above.
+/// Prints on stderr what happens to a job; quiet: only what goes wrong. `how_to_end`: as above.
 run::Report job_progress(bool quiet, const std::string& how_to_end = "");
 
 /// TERM, SIGTERM or 15; nothing for anything else.

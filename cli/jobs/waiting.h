@@ -1,4 +1,4 @@
-// Why jobs wait, in few words: for a list of them. `remuda why` has the whole sentence.
+// Short reasons why jobs wait, for a list of them. `remuda why` has the whole sentence.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace remuda::cli {
 
-/// Answers for one state of a pool, and must not outlive it.
+/// For one state of a pool, which must outlive it.
 class WaitingReasons {
  public:
   /// `foreign` are devices in use without a lease.

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kSignalStatus = 128;
 
-/// A measuring that can start.
+/// A measurement that is ready to start.
 struct PreparedBench {
   Inventory inventory;
   measure::Plan plan;
@@ -32,14 +32,14 @@ struct PreparedBench {
   std::vector<workers::RankSpec> ranks;
 };
 
-/// CPU devices it takes to have every cpu:N that is named.
+/// The number of CPU devices needed so that every named cpu:N exists.
 int cpu_devices_for(const std::vector<std::string>& names) {
   int count = 0;
   for (const std::string& name : names) count = std::max(count, cpu_index(name).value_or(-1) + 1);
   return count;
 }
 
-/// The machine; its cores split where the named devices need that and nothing else was asked for.
+/// The machine, with its cores split where the named devices need that and no other number was given.
 Result<Inventory> read_inventory(const BenchLinksFlags& flags) {
   REMUDA_ASSIGN(Inventory inventory, read_machine(flags.machine));
   if (flags.machine.cpu_devices > 0) return inventory;

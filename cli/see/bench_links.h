@@ -1,5 +1,5 @@
-// `remuda bench links`: starts the ranks of a plan (measure/plan.h), follows them, stores and prints what they
-// measured.
+// `remuda bench links`: starts the ranks of a plan (measure/plan.h), receives their events, stores and prints the
+// figures.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct BenchLinksFlags {
 /// The exit status: 0, 1 when something could not be measured, 128 + signal when stopped; then nothing is stored.
 Result<int> bench_links(const BenchLinksFlags& flags);
 
-/// The devices named, each once, in the order of the inventory; without names all but GPUs that are cut into
-/// partitions, which cannot be used whole. An error names the device that is not there, or there twice.
+/// The devices named, each once, in the order of the inventory; without names all except partitioned GPUs, which cannot
+/// be used whole. An error names the device that does not exist, or is named twice.
 Result<std::vector<const Device*>> devices_to_measure(const Inventory& inventory,
                                                       const std::vector<std::string>& names);
 

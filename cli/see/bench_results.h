@@ -1,4 +1,4 @@
-// BenchResults: the events of a measuring, put together as figures of devices and pairs. No IO, no clock.
+// BenchResults: the events of a measurement, combined into figures of devices and pairs. No IO, no clock.
 #pragma once
 
 #include <map>
@@ -16,19 +16,20 @@ class BenchResults {
   /// `time_s`: when it is measured, in seconds since 1970.
   BenchResults(measure::Plan plan, double time_s);
 
-  /// Takes an event of any rank in (measure/plan.h); one that makes no sense counts as a figure that is missing.
+  /// Takes an event of any rank (measure/plan.h); one that makes no sense counts as a missing figure.
   void take(const Json& event);
 
   /// "measuring cpu:0 from cpu:1", and the part of the phases that has begun.
   std::string status() const;
   double done() const;
 
-  /// What was measured, in the order of the plan. A pair stands here when both directions were measured.
+  /// What was measured, in the order of the plan. A pair is included when both directions were measured.
   std::vector<MeasuredDevice> devices() const;
   std::vector<MeasuredLink> links() const;
   /// A copy within the memory of a CPU device, by its own cores.
   std::optional<double> memory_copy_gbps(const std::string& id) const;
-  /// Why figures are missing, and what of: "gpu:0, gpu:1". A pair is left out where one of its devices says the same.
+  /// Why figures are missing, by device or pair ("gpu:0, gpu:1"). A pair is left out where one of its devices has the
+  /// same reason.
   std::map<std::string, std::string> unmeasured() const;
 
  private:

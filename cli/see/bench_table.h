@@ -1,4 +1,4 @@
-// What `remuda bench links` prints. Pure.
+// The output of `remuda bench links`. Pure.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace remuda::cli {
 
-/// What limits the copies between host and device: the bus of a GPU, the memory of a CPU device; of a pair, the slower
-/// of both, or the links between them. Nothing where that is not known.
+/// The limit of copies between host and device: the bus of a GPU, the memory of a CPU device; for a pair, the slower of
+/// both, or the links between them. Nothing where that is not known.
 std::optional<measure::Limit> limit_of(const Device& device, const BenchResults& results);
 std::optional<measure::Limit> limit_of(const Inventory& inventory, const Device& a, const Device& b,
                                        const BenchResults& results);

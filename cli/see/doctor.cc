@@ -18,7 +18,7 @@
 namespace remuda::cli {
 namespace {
 
-/// What may hang is asked all at once, and has this long; the rest of the 3 seconds is ample for what cannot.
+/// All questions that may hang run concurrently, with this limit; the rest of the 3 seconds is enough for the others.
 constexpr double kLimit_s = 2.7;
 
 constexpr const char* kDoctorExamples =

@@ -29,7 +29,7 @@ struct ImportFlags {
   Privacy privacy;
 };
 
-/// A pipe, too, as the shell's <(program) is one.
+/// Also accepts a pipe, such as the shell's <(program).
 Result<Inventory> read(const std::string& file) {
   if (file == "-") {
     REMUDA_ASSIGN(const std::string text,
@@ -61,7 +61,7 @@ Result<int> import(const ImportFlags& flags) {
 
 void add_import(Program& program) {
   auto flags = std::make_shared<ImportFlags>();
-  CLI::App& command = program.add("import", "Turn another program's account of a machine into an inventory",
+  CLI::App& command = program.add("import", "Convert another program's description of a machine to an inventory",
                                   [flags] { return import(*flags); });
   command.add_option("FILE", flags->file, "What to read; - is standard input")->required();
   command.add_option("-o,--output", flags->output, "Where to write the inventory; standard output unless given")

@@ -29,7 +29,7 @@ struct ListFlags {
   bool json = false;
 };
 
-/// The reading, or one word for why it is missing: "-" where it was not to be had.
+/// The reading, or one word for why it is missing: "-" where it is not available.
 template <typename T, typename Format>
 std::string cell(const Reading<T>& reading, Format format) {
   if (reading.has_value()) return format(reading.value());
@@ -94,7 +94,7 @@ constexpr Column kColumns[] = {
 
 bool says_nothing(const std::string& text) { return text.empty() || text == "-"; }
 
-/// The table, without columns in which no device has anything to say.
+/// The table, without columns in which no device has a value.
 std::string device_table(const std::vector<Device>& devices, size_t width) {
   std::vector<std::vector<std::string>> columns;
   for (const Column& column : kColumns) {
@@ -115,7 +115,7 @@ std::string device_table(const std::vector<Device>& devices, size_t width) {
   return table.text(width);
 }
 
-/// Gathers the sentences of missing readings that say more than that a device has no such thing.
+/// Collects the reasons of missing readings, except those that only mean that a device has no such reading.
 struct Reasons {
   std::vector<std::string> sentences;
   template <typename T>
@@ -172,7 +172,7 @@ std::string no_gpu_text(const Inventory& inventory) {
   return why.empty() ? "" : fmt::format("No GPU ({})\n", why);
 }
 
-/// What kept the probes that did find devices from seeing all.
+/// Why the probes that found devices could not read all.
 std::string partial_text(const Inventory& inventory) {
   std::string text;
   for (const ProbeReport& probe : inventory.probes)

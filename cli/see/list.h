@@ -9,7 +9,7 @@
 namespace remuda::cli {
 
 /// A line per device; below it, each once, the sentences that say why readings are missing, why there is no GPU, and
-/// what else a reader should know. See Table::text() for `width`.
+/// further notes. See Table::text() for `width`.
 std::string inventory_text(const Inventory& inventory, size_t width = Table::kAnyWidth);
 
 /// Everything known of one device, a reading per line.

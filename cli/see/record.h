@@ -10,11 +10,11 @@ struct Privacy {
   bool names = false;    ///< user names and command lines stay in
 };
 
-/// Takes out what the privacy does not allow; each such reading then says that it was left out.
+/// Removes what `privacy` does not allow; the reason of each such reading is that it was left out.
 void redact(Inventory& inventory, const Privacy& privacy);
 
-/// Adds to a recording what a later look at the same machine saw. A device that is gone is lost from then on, one that
-/// is new is not recorded.
+/// Adds a later reading of the same machine to a recording. A device that is gone is lost from then on, a new one is
+/// not recorded.
 void add_sample(Inventory& recording, const Inventory& later);
 
 }  // namespace remuda::cli

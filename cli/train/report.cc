@@ -23,7 +23,7 @@ constexpr size_t kReportWidth = 80;
 
 using Show = std::function<std::string(const Json& report)>;
 
-/// One figure of every run.
+/// One figure, for every run.
 struct Row {
   std::string name;
   std::vector<std::string> cells;  ///< one per run
@@ -68,7 +68,7 @@ std::vector<std::string> device_ids(const std::vector<Json>& reports) {
   return ids;
 }
 
-/// What the run says of the device with that id; empty where it did not take part.
+/// The run's entry for the device with that id; empty where it did not take part.
 Json device_of(const Json& report, const std::string& id) {
   for (const Json& device : devices(report))
     if (id_of(device) == id) return device;
@@ -87,7 +87,7 @@ std::string label_of(const std::vector<Json>& reports, const std::string& id) {
 class Rows {
  public:
   explicit Rows(const std::vector<Json>& reports) : reports_(reports) {}
-  /// Leaves out what no run has.
+  /// Adds a row, unless no run has this figure.
   void add(std::string name, const Show& show, const char* meaning) {
     Row row{std::move(name), {}, meaning};
     for (const auto& one : reports_) row.cells.push_back(show(one));
@@ -194,7 +194,7 @@ Result<int> report(const std::vector<std::string>& files) {
 }  // namespace
 
 std::vector<std::string> short_names(const std::vector<std::string>& paths) {
-  // As many of each path's last parts as are needed for all of them to differ.
+  // As many of each path's last parts as are needed so that all names differ.
   std::vector<std::vector<std::string>> parts;
   size_t deepest = 1;
   for (const std::string& path : paths) {

@@ -33,7 +33,7 @@ std::string per_run(const std::vector<std::string>& names, const Text& text_of) 
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-/// What the sentence "KEY: one 1, two 2" says of each key that is not the same in all runs which have their keys.
+/// "KEY: one 1, two 2" for each key that is not the same in all runs whose reports have keys.
 std::vector<std::string> different_keys(const std::vector<std::string>& names, const std::vector<Json>& reports,
                                         bool& beyond_balance) {
   std::vector<std::map<std::string, std::string>> keys;

@@ -1,4 +1,4 @@
-// Sentences about the reports of training runs: why one was slow, and in what several differ.
+// Sentences about the reports of training runs: why one was slow, and how several differ.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace remuda::cli {
 
-/// Why the run was far from what its devices do alone; empty where it was not, or where that was not measured.
+/// Why the run was much slower than the sum of its devices alone; empty where it was not, or where that was not
+/// measured.
 std::string efficiency_text(const Json& report);
 
-/// In what the runs differ other than in their figures, a sentence each: keys of the job, steps, an early stop. Says
-/// what may not be compared because of it.
+/// How the runs differ other than in their figures, a sentence each: keys of the job, steps, an early stop. Says what
+/// cannot be compared because of it.
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports);
 
 /// The text in lines of at most `width` characters, broken between words, each with its end.

@@ -25,7 +25,7 @@ namespace remuda::cli {
 namespace {
 
 constexpr int kSignalStatus = 128;
-constexpr double kStepsToEnd = 2;  // after Ctrl-C: the one under way, which may be slower than the last
+constexpr double kStepsToEnd = 2;  // after Ctrl-C: the current one, which may be slower than the last
 
 constexpr const char* kTrainExamples =
     "Examples:\n"
@@ -49,14 +49,14 @@ struct TrainFlags {
   bool quiet = false;
 };
 
-/// A run whose input is right.
+/// A run whose input was checked.
 struct CheckedRun {
   job::ParsedJob job;
   Inventory inventory;
   std::string note;
 };
 
-/// A run that can start.
+/// A run that is ready to start.
 struct PreparedRun : CheckedRun {
   workers::Listener listener;
   std::optional<PendingFile> report_file;
@@ -64,7 +64,7 @@ struct PreparedRun : CheckedRun {
   std::vector<workers::RankSpec> ranks;
 };
 
-/// How a run went.
+/// The outcome of a run.
 struct FinishedRun {
   workers::Outcome outcome;
   Json report;  ///< null when rank 0 sent none
@@ -115,7 +115,7 @@ Result<PreparedRun> prepare(const TrainFlags& flags) {
   return run;
 }
 
-/// What a run on a recorded machine can show: that its input is right, and which devices it would take.
+/// A run on a recorded machine: checks its input, and prints which devices it would use.
 Result<int> rehearse(const TrainFlags& flags) {
   REMUDA_ASSIGN(const CheckedRun run, check(flags));
   fmt::print("{} would train on {}:\n", run.job.job.model.name, run.inventory.host);
@@ -152,7 +152,7 @@ Result<FinishedRun> follow(PreparedRun& run, StatusLine& status) {
   return finished;
 }
 
-/// The failure as one error. The rank's last lines come before it when they have not been seen yet.
+/// The failure as one error. The rank's last lines come before it when they have not been printed yet.
 tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_shown) {
   if (!output_was_shown)
     for (const auto& line : failure.last_output)
@@ -170,7 +170,7 @@ Json keys_of(const job::TrainJob& job) {
   return keys;
 }
 
-/// The file first: a reader of stdout may be gone. With the terminal `closed`, the file is all.
+/// Writes the file first: a reader of stdout may be gone. With the terminal `closed`, writes only the file.
 Result<void> publish(PreparedRun& run, Json report, bool closed) {
   REMUDA_ASSIGN(report, complete_report(std::move(report), run.inventory, keys_of(run.job.job)));
   Result<void> written;
@@ -179,7 +179,7 @@ Result<void> publish(PreparedRun& run, Json report, bool closed) {
   return written;
 }
 
-/// A first job file, in place of a run.
+/// Writes a first job file, in place of a run.
 Result<int> init(const std::string& folder) {
   REMUDA_ASSIGN(const std::string written, write_first_job(folder));
   fmt::print("{}\nTrain it with: remuda train {}\n", written, (std::filesystem::path(folder) / "job.toml").string());

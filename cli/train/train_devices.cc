@@ -41,7 +41,7 @@ Result<void> refuse_twice(const std::vector<job::DeviceSpec>& wanted) {
   return {};
 }
 
-/// CPU devices it takes to have all that are wanted, or 0 when one is missing that is no CPU device.
+/// The number of CPU devices needed so that all wanted ones exist, or 0 when a missing one is not a CPU device.
 int cpu_devices_for(const std::vector<job::DeviceSpec>& wanted, const Inventory& inventory) {
   int count = 0;
   for (const auto& device : wanted) {
@@ -52,7 +52,7 @@ int cpu_devices_for(const std::vector<job::DeviceSpec>& wanted, const Inventory&
   return count;
 }
 
-/// Keeps the devices that training runs on; a wanted device that is another one is refused.
+/// Keeps only the devices on which training runs; refuses a wanted device of another kind.
 Result<void> keep_cpus(Inventory& inventory, const std::vector<job::DeviceSpec>& wanted) {
   for (const auto& spec : wanted) {
     const auto device = inventory.resolve(spec.use);

@@ -18,7 +18,7 @@ struct DeviceRequest {
 };
 
 struct ChosenDevices {
-  Inventory inventory;  ///< the machine with its CPU devices alone, in which all chosen devices are
+  Inventory inventory;  ///< the machine with only its CPU devices; has all chosen devices
   std::vector<job::DeviceSpec> devices;
   std::string note;  ///< a sentence about a choice the user did not make; usually empty
 };
@@ -26,9 +26,9 @@ struct ChosenDevices {
 using ProbeMachine = std::function<Result<Inventory>(const probe::ProbeOptions&)>;
 
 /// The devices asked for, or all of the machine's CPU devices when none is. Devices that the command line names have
-/// the slowdown the file gives the same id, if any. When a cpu:N is asked for that is not there, and nothing was said
-/// about the number of CPU devices, the cores are split into as many as it takes. A device that is there twice, or
-/// cannot be there, is a usage error that names it and what there is.
+/// the slowdown the file gives the same id, if any. When a wanted cpu:N does not exist, and the number of CPU devices
+/// was not given, the cores are split into as many as needed. A device that is named twice, or cannot exist, is a usage
+/// error that names it and the existing ones.
 Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMachine& probe);
 
 }  // namespace remuda::cli

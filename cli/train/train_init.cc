@@ -49,7 +49,7 @@ size_t common_prefix(const std::string& a, const std::string& b) {
   return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-/// The first to train on, the second, if there is one, to test with: by use, then by size.
+/// Sorts by use, then by size: the first is to train on, the second, if there is one, to test with.
 template <typename T, typename Name, typename Size>
 void sort_by_use(std::vector<T>& all, Name name, Size size) {
   const auto rank = [&](const T& one) {
@@ -96,7 +96,7 @@ class Folder {
     return found;
   }
 
-  /// Each array of images with the labels that are as many and whose name is most like its own.
+  /// Each array of images with the array of as many labels whose name is most similar.
   std::vector<Pair> pairs() const {
     std::vector<Array> images, labels;
     for (const auto& name : names_) {

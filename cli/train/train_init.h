@@ -1,4 +1,4 @@
-// A first job file, from the data and models that lie in a folder: `remuda train --init FOLDER`.
+// A first job file, from the data and models in a folder: `remuda train --init FOLDER`.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ struct FirstJob {
   std::string summary;  ///< "resnet on 60000 images of 1x28x28 in 10 classes, tested on 10000"
 };
 
-/// What to train with the files that stand directly in `folder`: IDX images with their labels, or else token files
-/// (*.bin, *.tokens, as uint16), by names the ones to train on (train*) and to test with (test*, t10k*, val*), by size
-/// where names say nothing; and a TorchScript model (*.pt), or else a built-in one. An error when there is no data; it
-/// says what was found and what is looked for.
+/// What to train with the files directly in `folder`: IDX images with their labels, or else token files (*.bin,
+/// *.tokens, as uint16), chosen by name to train on (train*) and to test with (test*, t10k*, val*), by size where names
+/// do not decide; and a TorchScript model (*.pt), or else a built-in one. An error when there is no data; it says what
+/// was found and what is needed.
 Result<FirstJob> first_job(const std::string& folder);
 
 /// Writes first_job() to FOLDER/job.toml and gives that path and the summary in one sentence. A file of that name is

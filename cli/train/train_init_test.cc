@@ -31,7 +31,7 @@ void write_token_file(const ScratchFolder& folder, const std::string& name, int 
   folder.write(name, bytes);
 }
 
-/// The job as training would read it; everything about it is right.
+/// The job as training would read it; it must be valid.
 job::TrainJob written_job(const ScratchFolder& folder) {
   const auto written = write_first_job(folder.path());
   EXPECT_TRUE(written) << written.error().message;

@@ -29,7 +29,7 @@ Result<void> check_files(const job::DataFiles& files) {
   return {};
 }
 
-/// The end of a file, where a ZIP archive has its list of names.
+/// The end of a file, which in a ZIP archive contains the list of names.
 Result<std::string> tail_of(const std::string& path) {
   constexpr off_t kTail = 4 << 20;
   REMUDA_ASSIGN(const Fd fd, open_for_reading(path));

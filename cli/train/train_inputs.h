@@ -1,4 +1,4 @@
-// What a training job reads, checked before any worker starts.
+// Checks the files of a training job before any worker starts.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace remuda::cli {
 /// than the training images, and a global batch of less than one sample for each device.
 Result<void> check_inputs(const job::TrainJob& job);
 
-/// Refuses a model's file that is no TorchScript.
+/// Refuses a model's file that is not TorchScript.
 Result<void> check_model_file(const std::string& path);
 
 }  // namespace remuda::cli

@@ -18,7 +18,7 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 /// The quotient in percent; 0 where there is nothing to divide.
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-/// What the list says of a rank; 0 where it says nothing usable.
+/// The list's value for a rank; 0 where there is no usable one.
 double at(const std::vector<double>& list, size_t rank) {
   return rank < list.size() && std::isfinite(list[rank]) ? list[rank] : 0;
 }

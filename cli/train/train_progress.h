@@ -11,7 +11,7 @@ namespace remuda::cli {
 
 /// "cpu:1", or "cpu:1 (slowed 3.0x)".
 std::string device_label(const job::DeviceSpec& device);
-/// A speed with as many digits as it is worth: "5301", "83.4".
+/// A speed with as many digits as are meaningful: "5301", "83.4".
 std::string rate_text(double per_second);
 
 /// State in, text out; no IO, no clock.
@@ -19,13 +19,13 @@ class TrainProgress {
  public:
   explicit TrainProgress(const job::TrainJob& job);
 
-  /// The first line: what is trained on what.
+  /// The first line: the model and the devices.
   std::string opening() const;
   /// Takes in an event of a rank. Returns a line to keep (a device's own speed, new shares, the end of an epoch), or
   /// nothing.
   std::string take(int rank, const Json& event);
   /// The current state: "epoch 1/5, 10 %, loss 0.5310, 5301 samples/s, cpu:0 76 % wait 1 % · cpu:1 24 % wait 0 %". The
-  /// devices are summed up, "8 devices wait 0 to 12 %", where all that would have more than `width` characters.
+  /// devices are summarised, "8 devices wait 0 to 12 %", where the text would have more than `width` characters.
   std::string status(size_t width = std::string::npos) const;
   /// Part of all steps that is done; less than 0 before the first.
   double done() const { return steps_ > 0 ? step_ / steps_ : -1; }

@@ -1,4 +1,4 @@
-// The end of a training run: rank 0's report, made complete, and as text.
+// The end of a training run: completes rank 0's report, and formats it as text.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace remuda::cli {
 
-/// Adds what only the launcher knows: the host, each device's model, the keys of the job, and remuda's version. An
-/// error when `report` has no list of devices.
+/// Adds the fields that only the launcher knows: the host, each device's model, the keys of the job, and remuda's
+/// version. An error when `report` has no list of devices.
 Result<Json> complete_report(Json report, const Inventory& inventory, const Json& job);
 
 /// A table of the devices and a line for each result. A field the report lacks is left out, or "-" in the table. No

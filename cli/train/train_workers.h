@@ -12,7 +12,7 @@
 
 namespace remuda::cli {
 
-/// The path of remuda-train, which stands beside the running program. It is not there in builds without libtorch; the
+/// The path of remuda-train, which is in the folder of the running program. Builds without libtorch do not have it; the
 /// error says so.
 Result<std::string> worker_program();
 

@@ -14,7 +14,7 @@ namespace remuda::place {
 
 inline constexpr int64_t kGiB = int64_t{1} << 30;
 
-/// `count` like GPUs of 40 GiB, all on one NUMA node, nothing known of their links.
+/// `count` like GPUs of 40 GiB, all on one NUMA node, with unknown links.
 inline Inventory make_gpus(int count) {
   Inventory inventory;
   inventory.host = "box";
@@ -30,7 +30,7 @@ inline Inventory make_gpus(int count) {
   return inventory;
 }
 
-/// The pair's speed, as if it had been measured.
+/// Sets the pair's speed, as if it had been measured.
 inline void join(Inventory& inventory, int a, int b, double gbps) {
   inventory.measured_links.push_back({inventory.devices[a].id, inventory.devices[b].id, 0, gbps, {}});
 }
