@@ -1,4 +1,4 @@
-// `remuda run --array`: a job for each index, and one that stands for all.
+// `remuda run --array`: a job for each index, and one for the array itself.
 #include <algorithm>
 #include <csignal>
 #include <fmt/format.h>

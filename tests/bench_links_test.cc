@@ -1,4 +1,4 @@
-// `remuda bench links` on this machine's cores: every figure is there, is kept, and is shown afterwards.
+// `remuda bench links` on this machine's cores: every figure exists, is kept, and is shown afterwards.
 #include <csignal>
 #include <gmock/gmock.h>
 #include <thread>

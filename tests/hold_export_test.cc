@@ -1,4 +1,4 @@
-// eval "$(remuda hold --export)": devices for a shell that is no child of ours.
+// eval "$(remuda hold --export)": devices for a shell that is not a child of this process.
 #include <csignal>
 #include <filesystem>
 #include <fmt/format.h>
@@ -23,11 +23,11 @@ class HoldExport : public JobTest {
     for (const std::string& word : line(arguments)) text += shell_word(word) + " ";
     return text;
   }
-  /// What a script says to hold so many devices.
+  /// The line of a script that holds this many devices.
   std::string hold(const std::string& count, const std::string& flag = "--export") const {
     return "eval \"$(" + remuda({"hold", flag, "-n", count}) + ")\" || exit 9\n";
   }
-  /// Of job 1, the process behind the lease.
+  /// The keeper of job 1.
   pid_t keeper() const {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path("state"))) {
       if (entry.path().filename() != "pool.db") continue;
@@ -129,7 +129,7 @@ TEST_F(HoldExport, LeavesTheQueueWhenInterruptedOrKilledOrItsShellIs) {
 TEST_F(HoldExport, LastsAsLongAsTheShellAndNotItsParts) {
   const auto program = shell("x=$(" + remuda({"hold", "--export"}) + "; cd /) && eval \"$x\"; " + kStay, "/bin/bash");
   pid_in("shell");
-  eventually([] { return false; }, 0.3);  // what ends with a part of the shell would have ended
+  eventually([] { return false; }, 0.3);  // time for a lease that ends with a subshell to end
   EXPECT_THAT(leases(), SizeIs(1));
   program->signal(SIGKILL);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Installs remuda to a folder of its own, and uses it from there as people and their programs do.
+"""Installs remuda to a separate folder, and uses it from there as users and their programs do.
 
 install_test.py BUILD ROOT CXX
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Holds what remuda writes against docs/inventory.schema.json: the live machine, and every recorded one.
+"""Checks remuda's output against docs/inventory.schema.json: for the live machine, and for every recorded one.
 
 inventory_schema_test.py REMUDA ROOT
 """
@@ -18,7 +18,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def closed(schema):
-    """The schema, with objects that may hold nothing it does not name."""
+    """The schema, made strict: objects may have only the fields it names."""
     if isinstance(schema, list):
         return [closed(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-// `remuda queue`, `why`, `cancel`, `rerun` and `logs`, as somebody uses them who started jobs before.
+// `remuda queue`, `why`, `cancel`, `rerun` and `logs`, as used on jobs that were started before.
 #include <csignal>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ class JobCommands : public JobTest {
   bool ends(const std::string& job) const {
     return eventually([&] { return why(job).find(" ended ") != std::string::npos; }, kPatience_s);
   }
-  /// All eight devices are held from here on.
+  /// Holds all eight devices from here on.
   void fill() const {
     ASSERT_EQ(detach("echo >\"$OUT/up\"; sleep 1000", {"-n", "8"}), "1");
     ASSERT_TRUE(comes("up"));

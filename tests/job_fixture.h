@@ -1,4 +1,4 @@
-// Tests only: `remuda` on a pool of its own, and that nothing stays behind in it.
+// Tests only: `remuda` on a pool of its own, with a check that nothing is left in it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,15 +11,16 @@
 
 namespace remuda::tests {
 
-/// The machine is a recorded one of eight GPUs, unless a fixture says otherwise. When a test ends, no lease may be
-/// left, and no process that carries the pool's folder in its environment.
+/// The machine is a recorded one of eight GPUs, unless a fixture chooses another. When a test ends, no lease may be
+/// left, and no process with the pool's folder in its environment.
 class JobTest : public testing::Test {
  protected:
   void TearDown() override;
 
-  /// Behind the subcommand's name.
+  /// The flags after the subcommand's name.
   virtual std::vector<std::string> machine() const;
-  /// XDG_STATE_HOME: the pool's place; OUT: the scratch folder. Claims on devices are this test's own.
+  /// XDG_STATE_HOME: where the pool is; OUT: the scratch folder. Claims on devices are separate from those outside this
+  /// test.
   virtual process::Environment environment() const;
 
   /// `remuda SUBCOMMAND --machine ... ARGUMENTS`.
@@ -27,7 +28,7 @@ class JobTest : public testing::Test {
   Finished ask(const std::vector<std::string>& arguments) const;
   std::unique_ptr<RunningProgram> begin(const std::vector<std::string>& arguments) const;
 
-  /// Starts a script in the background; the job's number, which is all that `remuda run -d` writes.
+  /// Starts a script in the background; returns the job's number, the only output of `remuda run -d`.
   std::string detach(const std::string& script, std::vector<std::string> flags = {}) const;
 
   Json pool() const;
@@ -35,7 +36,7 @@ class JobTest : public testing::Test {
   size_t waiting() const { return pool()["waiting"].size(); }
   bool comes_free() const;
   bool comes_to_wait(size_t jobs) const;
-  /// Whether a job writes that file, whole, with a line end last.
+  /// Waits until a job has written that file completely, with a newline at the end; false when it does not.
   bool comes(const std::string& file) const;
   pid_t pid_in(const std::string& file) const;
 

@@ -1,4 +1,4 @@
-// `remuda run -d` and `remuda logs`: jobs in the background, and what they wrote.
+// `remuda run -d` and `remuda logs`: jobs in the background, and their output.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -153,7 +153,7 @@ TEST_F(Logs, LeaveNothingOfTheirCallerOpen) {
   const std::string line =
       fmt::format("echo $('{}' run --machine '{}' -d -- sleep 1000)", REMUDA_PROGRAM, machine().back());
   const Finished finished = tests::run({"/bin/sh", "-c", line}, environment());
-  EXPECT_EQ(finished.out, "1\n") << "the shell waits for all who hold the pipe: " << finished;
+  EXPECT_EQ(finished.out, "1\n") << "the shell waits for all processes that hold the pipe: " << finished;
   EXPECT_FALSE(finished.timed_out);
   EXPECT_EQ(ask({"cancel", "1"}).exit.status, 0);
 }

@@ -1,5 +1,5 @@
-// An MPI program, started as a solver would be: gathers which devices each rank may use, prints them, and fails unless
-// each rank has some and shares none.
+// An MPI program, started like a solver: collects the devices that each rank may use, prints them, and fails unless
+// each rank has some that no other rank has.
 #include <array>
 #include <cstdio>
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// Tests only: real programs, run as users run them: what they wrote, how they ended, whom they left behind.
+// Tests only: real programs, run as users run them: their output, how they ended, and the processes they left.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace remuda::tests {
 
-/// How long a test waits for what must happen: generous, as a busy machine must not fail it.
+/// How long a test waits for something that must happen: long, so that a busy machine does not fail it.
 inline constexpr double kPatience_s = 30;
 
 struct Finished {
@@ -23,7 +23,7 @@ struct Finished {
 /// For messages of failed tests: how it ended and what it wrote.
 std::ostream& operator<<(std::ostream& stream, const Finished& finished);
 
-/// A program under way. It does not outlive this object.
+/// A running program. It does not outlive this object.
 class RunningProgram {
  public:
   /// argv[0] is searched in PATH. Throws when it cannot be started.

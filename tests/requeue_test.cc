@@ -1,4 +1,5 @@
-// `remuda run --requeue`: what was stopped, and not for good, waits for its turn again and goes on from its checkpoint.
+// `remuda run --requeue`: a job that was stopped, but not permanently, waits for its turn again and continues from its
+// checkpoint.
 #include <csignal>
 #include <gmock/gmock.h>
 
@@ -11,7 +12,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-/// Counts its starts in "starts", and at the signal saves how far it came. Done at the third step.
+/// Counts its starts in "starts", and saves its progress at the signal. Done at the third step.
 constexpr const char* kTrainer =
     "step=$(cat \"$OUT/checkpoint\" 2>/dev/null || echo 0);"
     "trap 'echo $step >\"$OUT/checkpoint\"; exit 75' TERM; echo $step >>\"$OUT/starts\";"
@@ -63,7 +64,7 @@ TEST_F(Requeue, EndsForGoodWhenToldTwice) {
   ASSERT_TRUE(has_started("x\n"));
   program->signal(SIGTERM);
   ASSERT_TRUE(comes("heard"));
-  eventually([] { return false; }, 1.1);  // within a second it would be the same word, come two ways
+  eventually([] { return false; }, 1.1);  // within a second both signals would count as one
   program->signal(SIGTERM);
   const Finished finished = program->finish(kPatience_s);
   EXPECT_EQ(finished.exit.status, 128 + SIGKILL) << finished;
@@ -73,7 +74,7 @@ TEST_F(Requeue, EndsForGoodWhenToldTwice) {
 TEST_F(Requeue, HasItsGraceWhenKeeperAndFrontAreToldAtOnce) {
   const auto program = begin(job({}, kTrainer));
   ASSERT_TRUE(has_started("0\n"));
-  for (const pid_t keeper : children_of(program->pid())) ::kill(keeper, SIGTERM);  // as systemd tells a whole cgroup
+  for (const pid_t keeper : children_of(program->pid())) ::kill(keeper, SIGTERM);  // as systemd signals a whole cgroup
   program->signal(SIGTERM);
   ASSERT_TRUE(has_started("0\n1\n"));
   EXPECT_EQ(ask({"cancel", "1"}).exit.status, 0);
@@ -89,7 +90,7 @@ TEST_F(Requeue, IsNotQueuedAgainWhenCancelled) {
   EXPECT_EQ(folder_.read("starts"), "0\n");
 }
 
-/// A job of higher priority takes the devices as soon as the first one is stopped, and so that one waits.
+/// A job of higher priority takes the devices as soon as the first job is stopped, so the first one waits.
 class RequeueBehindAnother : public Requeue {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
-// `remuda run` where jobs get a cgroup: nothing of a job outlives its lease, whatever it did to be forgotten, and the
-// cgroup goes with it. Skipped where this user may make none; what holds there is in run_test.cc.
+// `remuda run` where jobs get a cgroup: no process of a job outlives its lease, however it tried to detach, and the
+// cgroup is removed with it. Skipped where this user may make none; run_test.cc tests what is guaranteed there.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-/// A daemon as daemons are made: forked twice, a session of its own, an environment of its own.
+/// Starts a daemon in the usual way: forked twice, with a session and an environment of its own.
 constexpr const char* kDaemon =
     "(env -i setsid sh -c 'echo $$ >\"$0\"; exec sleep 1000' \"$OUT/daemon\" &); echo $$ >\"$OUT/job\"; exec sleep "
     "1000";
@@ -49,7 +49,7 @@ class RunConfined : public testing::Test {
     return std::stoi("0" + folder_.read(file));
   }
 
-  /// A job with a daemon, its cgroup, and how they look after `end` has been done to front and keeper.
+  /// Runs a job with a daemon, calls `end` for front and keeper, and checks that neither processes nor cgroup are left.
   void expect_nothing_left(const std::function<void(pid_t front, pid_t keeper)>& end) {
     const RunningProgram program(line({"sh", "-c", kDaemon}), environment());
     const pid_t job = pid_in("job"), daemon = pid_in("daemon");
@@ -62,7 +62,7 @@ class RunConfined : public testing::Test {
     EXPECT_TRUE(eventually([&] { return leases().empty(); }, kPatience_s));
     EXPECT_TRUE(all_gone({job, daemon}));
     EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(cgroup); }, kPatience_s));
-    ::kill(daemon, SIGKILL);  // whatever was found, nothing stays
+    ::kill(daemon, SIGKILL);  // so that nothing is left if the test failed
   }
 
   static constexpr const char* kMachine = REMUDA_MACHINES "/nv-dgx1-v100-8gpu-4nic.json";

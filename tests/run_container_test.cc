@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kMachine = REMUDA_MACHINES "/nv-dgx1-v100-8gpu-4nic.json";
 
-/// Each line it makes runs where it sees no process but its own.
+/// The command lines it makes run in a pid namespace of their own, where only their own processes are visible.
 class Containers : public testing::Test {
  protected:
   void SetUp() override {
@@ -44,7 +44,7 @@ class Containers : public testing::Test {
   bool comes(const std::string& file) const {
     return eventually([&] { return folder_.has(file); }, kPatience_s);
   }
-  /// All devices are another container's until the file "leave" is there.
+  /// Another container holds all devices until the file "leave" exists.
   std::unique_ptr<RunningProgram> hold_all() const {
     return std::make_unique<RunningProgram>(
         contained(job({"-n", "8"}, "touch \"$OUT/holds\"; until [ -e \"$OUT/leave\" ]; do sleep 0.05; done")),

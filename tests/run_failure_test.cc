@@ -1,4 +1,4 @@
-// `remuda run` when the world around it fails: the disk, the folder, the database, the clock, a process id used again.
+// `remuda run` with failures of its environment: the disk, the folder, the database, the clock, a reused process id.
 #include <csignal>
 #include <filesystem>
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ class RunFailure : public JobTest {
     for (const std::string& word : line(arguments)) text += shell_word(word) + " ";
     return text;
   }
-  /// A script in mounts of its own; STATE is the pool's place.
+  /// Runs a script in a mount namespace of its own; STATE is where the pool is.
   Finished with_own_mounts(const std::string& script) const {
     process::Environment environment = this->environment();
     environment.emplace_back("STATE", folder_.path("state"));
@@ -47,7 +47,7 @@ class RunFailure : public JobTest {
     });
     ASSERT_TRUE(changed) << changed.error().message;
   }
-  /// As if it had been running for all eight devices when its keeper, `keeper`, went.
+  /// Adds a job as if it had been running on all eight devices when its keeper, `keeper`, ended.
   void add_running_job(const process::ProcessId& keeper) const {
     EXPECT_EQ(ask({"ps"}).exit.status, 0);  // makes the pool
     change_pool([&](pool::PoolState& state) {
@@ -131,7 +131,7 @@ TEST_F(RunFailure, AClockSetBackHurtsNobody) {
   pid_in("job");
   const auto waiter = begin({"run", "-n", "8", "--", "echo", "next"});
   ASSERT_TRUE(comes_to_wait(1));
-  change_pool([](pool::PoolState& state) {  // what was written before the clock was set back by a day
+  change_pool([](pool::PoolState& state) {  // as written before the clock was set back by a day
     constexpr double kDay_s = 86400;
     for (pool::Job& job : state.jobs) job.submitted_s += kDay_s, job.started_s += job.started_s > 0 ? kDay_s : 0;
     for (pool::Lease& lease : state.leases) lease.since_s += kDay_s, lease.until_s += kDay_s;
@@ -161,7 +161,7 @@ TEST_F(RunFailure, AProcessIdUsedAgainHoldsNothingAndIsLeftAlone) {
   EXPECT_TRUE(is_running(innocent.pid()));
 }
 
-/// A machine that is described by a file of the test, and so may change while jobs wait and run.
+/// A machine described by a file of the test, so that it can change while jobs wait and run.
 class MachineThatChanges : public RunFailure {
  protected:
   std::vector<std::string> machine() const override { return {"--machine", folder_.path("machine.json")}; }
@@ -196,7 +196,7 @@ TEST_F(MachineThatChanges, AJobIsRefusedADeviceThatHasGoneSince) {
   const auto waiter = begin({"run", "--device", "gpu:1", "--", "echo", "ran"});
   ASSERT_TRUE(comes_to_wait(1));
   set_gpus(1);
-  change_pool([](pool::PoolState& state) {  // as the keeper of the first does that has not seen it go
+  change_pool([](pool::PoolState& state) {  // as the keeper of the first job, which has not seen it go
     pool::Job& waiting = *state.find(2);
     std::erase_if(state.leases, [](const pool::Lease& lease) { return lease.device == "gpu:1"; });
     state.find(1)->request.count = 1;

@@ -14,7 +14,7 @@ using testing::SizeIs;
 
 class RunLaunchers : public JobTest {};
 
-/// Debian's own Python first, as that is where Debian's packages are; nothing where none has PyTorch.
+/// Debian's own Python first, as Debian's packages are installed there; nothing where no Python has PyTorch.
 std::string python_with_torch() {
   for (const char* python : {"/usr/bin/python3", "python3"})
     if (run({python, "-c", "import torch.distributed"}).exit.ok()) return python;
@@ -58,7 +58,7 @@ class RunMpi : public RunLaunchers {
     if (!run({"mpirun", "--version"}).exit.ok()) GTEST_SKIP() << "there is no mpirun: install openmpi-bin";
   }
   /// Without these OpenMPI refuses to run as root, more ranks than cores, and where there is no ssh; and a sanitizer
-  /// would tell what OpenMPI itself leaks.
+  /// would report leaks of OpenMPI itself.
   process::Environment environment() const override {
     process::Environment environment = JobTest::environment();
     environment.insert(environment.end(), {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},

@@ -1,5 +1,5 @@
-// `remuda run` as users run it, on a recorded machine of eight GPUs: what jobs see, how they end, and that nothing
-// stays behind, whoever is killed.
+// `remuda run` as users run it, on a recorded machine of eight GPUs: what jobs see, how they end, and that nothing is
+// left, whichever process is killed.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>

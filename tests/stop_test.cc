@@ -1,4 +1,4 @@
-// How a job hears that it is to end, whatever process groups it has made, and what becomes of what it leaves behind.
+// How a job is asked to end, whatever process groups it has made, and what happens to processes that it leaves behind.
 #include <csignal>
 #include <cstdlib>
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Says in the file NAME that it runs, and that it has been asked to end.
+/// Writes into the file NAME that it runs, and that it has been asked to end.
 std::string listener(const std::string& name, const std::string& signal = "TERM") {
   return "trap 'echo heard >\"$OUT/" + name + "-heard\"; exit 75' " + signal + "; echo $$ >\"$OUT/" + name +
          "\"; while :; do sleep 0.05; done";
@@ -112,7 +112,7 @@ TEST_F(Stop, KillsWhatIsLeftAndDeafAtTheSecondCtrlC) {
   const pid_t left = pid_in("left");
   ASSERT_TRUE(eventually([&] { return job->err().find("still hold") != std::string::npos; }, kPatience_s));
   ::kill(job->pid(), SIGINT);
-  eventually([] { return false; }, 1.1);  // within a second it would be the same word, come two ways
+  eventually([] { return false; }, 1.1);  // within a second both signals would count as one
   ::kill(job->pid(), SIGINT);
   const Finished finished = job->finish(kPatience_s);
   EXPECT_EQ(finished.exit.status, 0) << finished;
@@ -161,7 +161,7 @@ class TerminalSession {
     int status = -1;
     const bool has_ended = eventually(
         [&] {
-          shows("");  // what it writes last must be read
+          shows("");  // its last output must be read
           return ::waitpid(pid_, &status, WNOHANG) == pid_;
         },
         kPatience_s);
@@ -220,7 +220,7 @@ TEST_F(AtATerminal, ItsClosingEndsWhatACommandLeftBehind) {
 
 class UnreadOutput : public Stop {
  protected:
-  /// `script` as a job with a log on all devices; its reader takes nothing until there is a file "go".
+  /// Runs `script` as a job with a log on all devices; its reader does not read until there is a file "go".
   std::unique_ptr<RunningProgram> begin_unread(const std::string& script) const {
     std::string job;
     for (const std::string& word :
@@ -249,7 +249,7 @@ TEST_F(UnreadOutput, KeepsNoJobFromBeingCancelled) {
   ASSERT_TRUE(comes("job"));
   EXPECT_EQ(ask({"cancel", "1"}).exit.status, 0);
   EXPECT_TRUE(comes_free());
-  program->signal(SIGINT);  // as Ctrl-C: nobody waits for the reader any more
+  program->signal(SIGINT);  // as with Ctrl-C: remuda no longer waits for the reader
   EXPECT_FALSE(program->finish(kPatience_s).timed_out);
 }
 

@@ -31,7 +31,7 @@ class Tasks : public JobTest {
   std::unique_ptr<RunningProgram> start(const std::string& tasks, std::vector<std::string> flags = {}) const {
     return begin(with(tasks, std::move(flags)));
   }
-  /// What tasks appended to a file, line by line.
+  /// The lines that tasks appended to a file.
   std::vector<std::string> lines(const std::string& file) const {
     std::vector<std::string> lines = split(folder_.read(file), '\n');
     lines.pop_back();

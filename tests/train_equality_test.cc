@@ -1,4 +1,4 @@
-// However a job is split, over how many ranks and by which transport, it is the same training.
+// However a job is split, over any number of ranks and with any transport, training gives the same result.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -42,7 +42,7 @@ TEST(TrainEquality, FixedSharesAreKeptAndTransportIsTheOneAskedFor) {
   EXPECT_EQ(report["share_changes"], 0);
 }
 
-// Targets that are padding count for nothing, so the ranks' weights differ even where their shares do not.
+// Padding targets do not count, so the ranks' weights differ even where their shares do not.
 TEST(TrainEquality, PaddedTokensLearnTheSameOnOneAndTwoRanks) {
   REMUDA_NEEDS_TWO_CORES();
   JobText job;
@@ -69,7 +69,7 @@ TEST(TrainEquality, ThreeRanksStartedByHandLearnTheSame) {
   for (int rank = 2; rank >= 0; --rank) {
     const Finished finished = ranks[rank].finish();
     ASSERT_TRUE(finished.exit.ok()) << "rank " << rank << " " << finished;
-    EXPECT_EQ(finished.out.empty(), rank != 0) << "rank 0 alone tells the report";
+    EXPECT_EQ(finished.out.empty(), rank != 0) << "only rank 0 sends the report";
   }
   const auto report = parse_json(ranks[0].out(), "rank 0's output");
   ASSERT_TRUE(report) << report.error().message;

@@ -1,4 +1,4 @@
-// Whoever is killed, stopped or hangs: the run ends soon, says why, and leaves no process behind.
+// Whichever process is killed, stopped or hangs: the run ends soon, says why, and leaves no process behind.
 #include <csignal>
 #include <gmock/gmock.h>
 
@@ -82,7 +82,7 @@ TEST(TrainFailure, CtrlCEndsTheRunWithItsReport) {
   EXPECT_GT((*report)["steps"], 0);
 }
 
-// The kernel sends it to all processes of the terminal's foreground group, and the shell once more.
+// The kernel sends SIGHUP to all processes of the terminal's foreground group, and the shell sends it again.
 TEST(TrainFailure, TerminalThatIsClosedLeavesTheReport) {
   REMUDA_NEEDS_TWO_CORES();
   LongRun run;

@@ -17,7 +17,7 @@ bool ip(const std::vector<std::string>& arguments) {
   return run(command).exit.ok();
 }
 
-/// Two namespaces and the cable between them, gone with this object.
+/// Two namespaces and the cable between them, removed with this object.
 class TwoHosts {
  public:
   TwoHosts() {
@@ -33,7 +33,7 @@ class TwoHosts {
   bool works() const { return works_; }
   std::string address(int host) const { return fmt::format("10.99.0.{}", host + 1); }
 
-  /// Starts the rank of that number on the host of that number.
+  /// Starts rank `rank` on host `rank`.
   RunningProgram start(int rank, const ScratchFolder& folder, const std::string& secret, int timeout_s = 60) const {
     std::vector<std::string> command{"ip", "netns", "exec", name(rank)};
     for (const auto& word : worker_command(folder)) command.push_back(word);

@@ -10,7 +10,7 @@
 
 namespace remuda::tests {
 
-/// A job file by its parts, each of which a test may replace. Two devices share an mlp on images unless told otherwise.
+/// A job file by its parts, each of which a test may replace. By default two devices train an mlp on images.
 struct JobText {
   std::string model = "name = 'mlp'\nhidden = [16]\n";
   std::string data =
@@ -30,7 +30,7 @@ constexpr int kVocabulary = 16;
 /// `count` images of 12x12 in an IDX pair NAME.images, NAME.labels: five classes, a bright column of its own for each,
 /// noise elsewhere. The same in every run.
 void write_images(const ScratchFolder& folder, const std::string& name, int count);
-/// A repeated phrase of tokens below kVocabulary, with stretches of 0, the padding, strewn in.
+/// A repeated phrase of tokens below kVocabulary, with runs of 0, the padding, in between.
 void write_tokens(const ScratchFolder& folder, const std::string& name, int count);
 /// The bytes of an IDX array of unsigned bytes.
 std::string idx_bytes(const std::vector<uint32_t>& dimensions, const std::string& values);
@@ -40,7 +40,7 @@ ScratchFolder job_folder(const JobText& job = {});
 
 /// The command line `remuda train job.toml ARGUMENTS`.
 std::vector<std::string> train_command(const ScratchFolder& folder, const std::vector<std::string>& arguments = {});
-/// Runs it with --json; its report, or null, with the test failed, when it did not end well.
+/// Runs it with --json; returns its report, or null, with the test failed, when it did not succeed.
 Json train_report(const ScratchFolder& folder, const std::vector<std::string>& arguments = {});
 
 /// One rank of a job whose ranks are started by hand.
@@ -54,10 +54,10 @@ struct HandStarted {
 /// The command line `remuda-train job.toml`.
 std::vector<std::string> worker_command(const ScratchFolder& folder);
 
-/// A port that nobody listens on right now.
+/// A port on which no process listens now.
 int free_port();
 
-/// Skips the test where one core cannot be two devices.
+/// Skips the test where there is only one core, which cannot be split into two devices.
 #define REMUDA_NEEDS_TWO_CORES() \
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores, as two devices"
 

@@ -20,7 +20,7 @@ TEST(TrainModels, ResnetWithBatchNorm) {
   job.train = "epochs = 5\nglobal_batch = 24\nlearning_rate = 0.05\n";
   const Json report = train_report(job_folder(job));
   expect_learned(report);
-  EXPECT_GT(report["test_accuracy"], 0.5) << "with the ranks' running means and variances put together";
+  EXPECT_GT(report["test_accuracy"], 0.5) << "with the ranks' running means and variances combined";
 }
 
 TEST(TrainModels, GptTestsItsTokensToo) {
@@ -34,8 +34,8 @@ TEST(TrainModels, GptTestsItsTokensToo) {
   EXPECT_LT(report["test_loss"], report["loss_per_epoch"][0]);
 }
 
-// The model's output is log-probabilities, of which the log-softmax in cross_entropy changes nothing: both losses are
-// one.
+// The model's output is log-probabilities, which the log-softmax in cross_entropy does not change: both losses are
+// equal.
 TEST(TrainModels, TorchScriptFileWithEitherLoss) {
   REMUDA_NEEDS_TWO_CORES();
   std::vector<double> losses;

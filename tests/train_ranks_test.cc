@@ -1,4 +1,4 @@
-// Ranks started by hand, as between machines: what they must have in common, and what they are told when they do not.
+// Ranks started by hand, as between machines: what must be the same on all, and the error when it is not.
 #include <gmock/gmock.h>
 
 #include "base/env.h"
@@ -18,7 +18,7 @@ class TwoRanks {
     environment.insert(environment.end(), more.begin(), more.end());
     ranks_.emplace_back(worker_command(folder), environment);
   }
-  /// How each ended, in the order of the starts.
+  /// The result of each, in the order of the starts.
   std::vector<Finished> finish() {
     std::vector<Finished> all;
     for (auto& rank : ranks_) all.push_back(rank.finish());

@@ -1,4 +1,4 @@
-// What a run of two devices tells: the report's fields, and that its figures agree with each other.
+// The report of a run of two devices: its fields, and that its figures are consistent.
 #include <cmath>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ void expect_device_fields(const Json& device) {
   for (const char* key : {"slowdown", "alone_samples_per_s"})
     EXPECT_TRUE(device.contains(key) && device[key] > 0) << key;
   EXPECT_EQ(device["alone_measurements"].size(), 1u) << "the run is short";
-  // On a noisy machine one of two may do better without samples.
+  // On a noisy machine a run may be faster when one of the two devices gets no samples.
   for (const char* key : {"share", "samples", "compute_s", "wait_s"})
     EXPECT_TRUE(device.contains(key) && device[key] >= 0) << key;
 }
@@ -74,7 +74,7 @@ TEST(TrainReport, TraceHoldsTheTimesOfEachStep) {
   ASSERT_EQ(trace->head.devices.size(), 2u);
   EXPECT_EQ(trace->head.devices[1].id, "cpu:1");
   EXPECT_EQ(trace->head.devices[0].alone.size(), 3u);
-  EXPECT_EQ(trace->steps.size(), size_t{kEpochs * kStepsPerEpoch - 1}) << "the last step's times come with no other";
+  EXPECT_EQ(trace->steps.size(), size_t{kEpochs * kStepsPerEpoch - 1}) << "no later step carries the last step's times";
   for (const auto& step : trace->steps) {
     EXPECT_EQ(step.step, 1 + (&step - trace->steps.data()));
     EXPECT_EQ(step.shares[0] + step.shares[1], step.step % kStepsPerEpoch == 0 ? 10 : 48);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves that the examples in headers are compiled: each stands word for word in a test beside its header.
+"""Checks that the examples in headers are compiled: each is, word for word, in a test in its header's folder.
 
 check_examples.py [ROOT]: prints one line per example that does not, file:line: sentence; exits 1 if there is any.
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves the rules of the house in tools/layers.txt: who may include what, where words may stand, how long is too long.
+"""Checks the project's rules in tools/layers.txt: who may include what, where names may be used, limits of size.
 
 check_layers.py [ROOT]: prints one line per violation, file:line: sentence; exits 1 if there is any.
 check_layers.py --sizes [ROOT]: lists files of product code that are shorter or longer than most should be. A reviewer

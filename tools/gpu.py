@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows what remuda sees on a machine with GPUs, and holds it against what the vendor's own program says.
+"""Shows what remuda sees on a machine with GPUs, and compares it with the output of the vendor's own program.
 
 gpu.py REMUDA: prints a Markdown report for docs/gpu.md; exits 1 when a reading differs, 2 when there is no GPU.
 """
@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-# The vendor's column, remuda's reading, its factor, and how far apart two looks at a running machine may be.
+# The vendor's column, remuda's reading, its factor, and how far apart two readings of a running machine may be.
 COLUMNS = [
     ("uuid", ("uuid",), 1, 0),
     ("name", ("model",), 1, 0),
@@ -38,7 +38,7 @@ def value(device: dict, path: tuple[str, ...]):
 
 
 def differences(smi: str, inventory: dict) -> list[str]:
-    """One line for each reading in which the two disagree; a reading that only one of them has counts too."""
+    """One line for each reading in which the two differ; a reading that only one of them has counts, too."""
     devices = {device.get("uuid"): device for device in inventory["devices"] if device["kind"] == "gpu"}
     found = []
     for row in csv.reader(io.StringIO(smi), skipinitialspace=True):

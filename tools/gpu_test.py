@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of gpu.py: what it takes for a difference."""
+"""Tests of gpu.py: what counts as a difference."""
 
 import unittest
 

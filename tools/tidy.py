@@ -143,7 +143,7 @@ class Passed:
 
 
 def run(command: list[str]) -> str:
-    """What it complains of; nothing when it succeeds."""
+    """Its complaints; nothing when it succeeds."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return ""
@@ -152,7 +152,7 @@ def run(command: list[str]) -> str:
 
 
 def kind_of(source: Source) -> str:
-    """Which set of precompiled headers suits it."""
+    """The set of precompiled headers that fits it."""
     includes = "".join(text_of(path) for path in all_includes(source.path))
     if re.search(r"#include <(torch|ATen|c10)/", includes):
         return "torch"
@@ -206,7 +206,7 @@ class Progress:
 
 
 def check_each(what: str, check, items: list) -> list[str]:
-    """What `check` says of each item, in their order; as many at once as there are cores."""
+    """The result of `check` for each item, in their order; as many at once as there are cores."""
     progress = Progress(what, len(items))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         tasks = [pool.submit(check, item) for item in items]

@@ -1,7 +1,7 @@
-// NVML's binary interface, as much of it as the test library speaks: return codes, constants and struct layouts.
+// The part of NVML's binary interface that the test library implements: return codes, constants and struct layouts.
 //
-// Written from NVIDIA's header (NVIDIA/go-nvml, gen/nvml/nvml.h, API version 13) and on purpose apart from what
-// remuda's own probe declares: a slip in one of the two shows as a disagreement in the tests.
+// Written from NVIDIA's header (NVIDIA/go-nvml, gen/nvml/nvml.h, API version 13) and deliberately separate from the
+// declarations of remuda's own probe: an error in one of the two shows as a difference in the tests.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ enum Code : int {
 };
 
 struct Gpu;
-/// What the interface calls nvmlDevice_t.
+/// nvmlDevice_t of the interface.
 using Handle = const Gpu*;
 
 /// The version a caller writes into a versioned struct.
@@ -174,7 +174,7 @@ struct GpmMetric {
 };
 static_assert(sizeof(GpmMetric) == 40);
 
-/// Its array is as long as the caller's header said: only the first `count` entries may be touched.
+/// The length of its array depends on the caller's header: only the first `count` entries may be accessed.
 struct GpmMetrics {
   unsigned version, count;
   GpmSample *first, *second;

@@ -1,4 +1,4 @@
-// What every exported function is made of: is the device there, is the reading there, then write it.
+// The parts of every exported function: check that the device exists and the reading has a value, then write it.
 #pragma once
 
 #include <cmath>
@@ -32,14 +32,14 @@ const void* all(const First* first, const Rest*... rest) {
   return ((rest != nullptr) && ...) ? first : nullptr;
 }
 
-/// `body(gpu)` when the handle is good and there is a place for the answer.
+/// `body(gpu)` when the handle is valid and the pointers for the answer are not null.
 template <typename Body>
 Code ask(Handle handle, const void* out, Body body) {
   if (const Code code = admit(handle); code != kSuccess) return code;
   return out ? body(*Session::instance().newest(handle)) : kInvalidArgument;
 }
 
-/// A reading as a number of the caller's unit, `per_unit` of which make one of the reading's.
+/// A reading as a number in the caller's unit; `per_unit` of these make one unit of the reading.
 template <typename T, typename Out>
 Code give(const Reading<T>& reading, Out* out, double per_unit = 1) {
   if (!reading.has_value()) return code_of(reading.missing());

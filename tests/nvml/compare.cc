@@ -11,7 +11,7 @@
 namespace remuda::tests::nvml {
 namespace {
 
-/// Fields that no NVML tells, or that a recording words in its own way.
+/// Fields that NVML does not report, or that a recording has in words of its own.
 const std::set<std::string> kNotTold{"id", "index", "vendor", "parent",   "serial", "pcie_root", "detail",
                                      "a",  "b",     "label",  "max_gbps", "weight", "hops"};
 
@@ -37,7 +37,7 @@ class Comparison {
  private:
   static bool is_near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(a)); }
 
-  /// A reading that nobody took is left out of JSON, and is as good as one that is not to be had.
+  /// A reading that was not taken is left out of JSON, and is treated like an unsupported one.
   static std::string reason_of(const Json& shown) {
     if (shown.is_null()) return to_string(MissingReason::unsupported);
     return shown.is_object() ? shown.value("missing", "") : "";
@@ -75,7 +75,7 @@ void compare_devices(const std::vector<Device>& recorded, const std::vector<Devi
   }
 }
 
-/// What a link's recorded fields are, without those that every live machine tells and this recording does not.
+/// A link's recorded fields, without those that every live machine reports and this recording lacks.
 Json facts_of(const Link& link) {
   Json facts = fields::write(link);
   for (const char* key : {"path", "peer_access"})

@@ -36,13 +36,13 @@ Inventory read(const std::string& file) {
   return std::move(*machine);
 }
 
-/// A GPU of the machine that the test runs on: another probe found it, and NVML knows nothing of it.
+/// A GPU of the machine on which the test runs: found by another probe, and unknown to NVML.
 bool is_real(const Device& device) {
   if (device.kind != DeviceKind::gpu) return false;
   return device.vendor != "NVIDIA" || (device.pci.has_value() && !device.uuid.has_value());
 }
 
-/// What `remuda list --json` says of the machine in the file.
+/// The inventory that `remuda list --json` prints of the machine in the file.
 Inventory shown(const std::string& file, const std::string& faults = "", const std::string& variant = "current") {
   const Finished list = run({REMUDA_PROGRAM, "list", "--json"}, environment_of(file, faults, variant));
   EXPECT_TRUE(list.exit.ok()) << list;
@@ -86,7 +86,7 @@ TEST(NvmlProbe, ShowsMigInstancesAsPartsOfTheirGpu) {
   EXPECT_TRUE(devices[1].partitioned.value_or(false));
 }
 
-/// The status of GPU 1 at the end of a recording: counters and errors show only to who looks twice.
+/// The status of GPU 1 at the end of a recording: counters and errors show only in the second of two readings.
 Status watched(const Inventory& machine, const std::string& faults) {
   const ScratchFolder folder;
   folder.write("machine.json", to_pretty(to_json(machine)));
@@ -119,7 +119,7 @@ TEST(NvmlProbe, ShowsTheLastXid) {
   EXPECT_EQ(watched(machine, "xid=0:79").xid.value_or(-1), 0);
 }
 
-/// That GPU 2 of eight is there and says `reason`, and that the others are as recorded.
+/// Checks that GPU 2 of eight is listed with `reason`, and that the others are as recorded.
 void expect_one_bad_gpu(const Inventory& machine, MissingReason reason) {
   const std::vector<Device> devices = gpus_of(machine);
   ASSERT_EQ(devices.size(), 8u);
@@ -161,7 +161,7 @@ TEST(NvmlProbe, AnOldDriverTellsWhatItCan) {
   EXPECT_EQ(gpu.status.processes.value().size(), 2u) << "such a driver has no list of processes that share";
 }
 
-/// Two processes that are there, as readers check that: this one and its parent.
+/// With two processes that exist, as the probe checks that: this one and its parent.
 Inventory machine_in_use() {
   Device gpu;
   gpu.id = "gpu:0";
@@ -219,7 +219,7 @@ std::string number_of(const auto& reading, double per_unit = 1) {
   return reading.has_value() ? fmt::format("{:.0f}", reading.value() * per_unit) : "-";
 }
 
-/// What client.c prints of a GPU.
+/// The line that client.c prints for a GPU.
 std::string line_of(const Device& gpu) {
   const Status& status = gpu.status;
   const int64_t used = status.memory_used_bytes.value_or(0) + status.memory_reserved_bytes.value_or(0);

@@ -1,7 +1,7 @@
 // Events: sets of GPUs that are watched, and the XID events that wait there.
 //
-// A set delivers one event for each watched GPU that has an XID, recorded or asked for as a fault, and one more when
-// the machine's file says another XID than before; other waits run into their timeout.
+// A set delivers one event for each watched GPU that has an XID, recorded or requested as a fault, and one more when
+// the machine's file has another XID than before; other waits end with their timeout.
 #include <chrono>
 #include <deque>
 #include <map>
@@ -26,7 +26,7 @@ int xid_of(const Gpu& gpu) {
   return fault == asked_for.end() ? gpu.device.status.xid.value_or(0) : fault->second;
 }
 
-/// The lock is held.
+/// To be called with the lock held.
 void look_for_news(EventSet& set) {
   for (auto& [handle, seen] : set.watched) {
     const Gpu& gpu = *Session::instance().newest(handle);
@@ -91,7 +91,7 @@ NVML_EXPORT Code nvmlEventSetWait_v2(EventSet* set, EventData* data, unsigned ti
   return data ? wait(set, *data, timeout_ms) : kInvalidArgument;
 }
 
-/// Knows no instances: their ids are not written.
+/// Does not support instances: their ids are not written.
 NVML_EXPORT Code nvmlEventSetWait(EventSet* set, EventData* data, unsigned timeout_ms) {
   if (!data) return kInvalidArgument;
   EventData event{};

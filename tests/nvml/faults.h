@@ -1,4 +1,4 @@
-// What the test library does wrong on purpose: the value of REMUDA_TEST_NVML_FAULTS, entries separated by commas.
+// The faults that the test library simulates: the value of REMUDA_TEST_NVML_FAULTS, entries separated by commas.
 //
 //   lost=N        asking for GPU N's handle answers "GPU is lost" (15)
 //   denied=N      asking for GPU N's handle answers "no permission" (4)
@@ -9,8 +9,8 @@
 //   slow-init=MS  starting the library takes that many milliseconds
 //   xid=N:CODE    every new event set that watches GPU N delivers one XID event with that code
 //
-// An entry may stand several times. A driver that lacks symbols, or one with the other layout of the process struct, is
-// another build of the library: see CMakeLists.txt.
+// An entry may be repeated. A driver that lacks symbols, or one with the other layout of the process struct, is another
+// build of the library: see CMakeLists.txt.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ struct Faults {
   int slow_init_ms = 0;
 };
 
-/// An empty text is no fault at all; an unknown entry is a usage error.
+/// An empty text means no faults; an unknown entry is a usage error.
 Result<Faults> parse_faults(std::string_view text);
 
 }  // namespace remuda::tests::nvml

@@ -1,9 +1,9 @@
-// The profiling counters of Hopper and newer: there when the recording knows how busy the multiprocessors are.
+// The profiling counters of Hopper and newer: available when the recording has the load of the multiprocessors.
 #include "tests/nvml/answer.h"
 
 namespace remuda::tests::nvml {
 
-/// What a sample was taken of.
+/// The device of a sample.
 struct GpmSample {
   Handle device = nullptr;
 };

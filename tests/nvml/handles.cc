@@ -14,7 +14,7 @@ Code fault_of(const Gpu& gpu) {
   return faults.denied.contains(gpu.index) ? kNoPermission : kSuccess;
 }
 
-/// The first GPU that `is` says yes to. `*handle` is written only on success, as the real library does.
+/// The first GPU for which `is` returns true. `*handle` is written only on success, as the real library does.
 template <typename Is>
 Code find(Handle* handle, Is is) {
   const Machine* machine = Session::instance().machine();

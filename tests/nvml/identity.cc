@@ -53,7 +53,7 @@ Code give_pci(Handle handle, T* info, void (*fill_in)(const std::string&, T&)) {
   });
 }
 
-/// Bit n of the mask for each number n that fits.
+/// Sets bit n of the mask for each number n that fits.
 Code give_mask(const std::vector<int>& numbers, unsigned size, unsigned long* mask) {
   constexpr unsigned kBits = 8 * sizeof(unsigned long);
   if (size == 0) return kInvalidArgument;

@@ -1,6 +1,6 @@
-// A job cannot open a device that it was not granted: `remuda run` on this machine, with GPUs that the test library
-// plays and device files made here. Their numbers are those of the driver, which need not be loaded: the kernel refuses
-// before it looks for one. Skipped where no device files can be made, or nothing can be enforced.
+// A job cannot open a device that it was not granted: `remuda run` on this machine, with GPUs simulated by the test
+// library and device files made here. Their numbers are those of the driver, which need not be loaded: the kernel
+// denies access before it searches for a driver. Skipped where no device files can be made, or access cannot be denied.
 #include <filesystem>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ constexpr const char* kLook =
     "then echo closed; else echo open; fi; done";
 constexpr const char* kAllOpen = "open\nopen\nopen\n";
 
-/// Leaves version 2 of cgroups, for what "$@" starts.
+/// Runs "$@" without the cgroup trees of version 2.
 constexpr const char* kWithoutVersion2 =
     "for tree in $(awk '/ - cgroup2 / {print $5}' /proc/self/mountinfo); do umount \"$tree\" || exit 1; done; "
     "exec \"$@\"";
@@ -86,13 +86,13 @@ class Isolation : public testing::Test {
             {"OUT", folder_.path("")},
             {env::claims.name, folder_.path("")}};
   }
-  /// What stands before `remuda`, and the flags of `remuda run`, which asks for the second GPU.
+  /// Runs `remuda run` for the second GPU, with the words `before` it and these flags.
   Finished run(const std::vector<std::string>& before, const std::vector<std::string>& flags,
                const std::string& script = kLook) const {
     const auto argv = joined(joined(before, {REMUDA_PROGRAM, "run", "--device", machine().devices[1].id}), flags);
     return tests::run(joined(argv, {"--", "/bin/sh", "-c", script}), environment());
   }
-  /// What --dry-run says of it.
+  /// The output of --dry-run.
   std::string promise(const std::vector<std::string>& before) const { return run(before, {"--dry-run"}).out; }
 
   void expect_enforced(const std::vector<std::string>& before) const {

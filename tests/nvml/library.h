@@ -1,4 +1,4 @@
-// Tests only: the test library loaded into this process, with the machine and the faults it is to play.
+// Tests only: the test library loaded into this process, with the machine and the faults it simulates.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace remuda::tests::nvml {
 /// The folder of one build of the library: current, conf or old.
 std::string library_folder(const std::string& variant);
 
-/// A machine that is served from a file until this object goes.
+/// A machine that is served from a file while this object lives.
 class Library {
  public:
   /// Throws when the library cannot be loaded.
@@ -23,13 +23,13 @@ class Library {
 
   /// The function of that name, or null.
   void* symbol(const std::string& name) const;
-  /// Calls it; a test that asks for one that is not there fails with kFunctionNotFound.
+  /// Calls it; a call of a missing function fails the test, and returns kFunctionNotFound.
   template <typename... Arguments>
   Code call(const std::string& name, Arguments... arguments) const {
     const auto function = reinterpret_cast<Code (*)(Arguments...)>(symbol(name));
     return function ? function(arguments...) : kFunctionNotFound;
   }
-  /// A handle that must be there.
+  /// A handle that must exist.
   Handle gpu(unsigned index) const;
 
  private:

@@ -1,4 +1,4 @@
-// The test library by itself: what it answers, what it refuses, what it lacks.
+// The test library by itself: its answers, its errors, and the functions it lacks.
 #include "tests/nvml/library.h"
 
 #include <cstring>

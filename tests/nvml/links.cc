@@ -1,4 +1,4 @@
-// What joins two GPUs: PCI distance, peer access, NVLinks.
+// The links of two GPUs: PCI distance, peer access, NVLinks.
 #include "tests/nvml/answer.h"
 #include "tests/nvml/pci.h"
 

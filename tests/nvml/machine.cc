@@ -19,7 +19,7 @@ void make_up(Reading<T>& reading, T value) {
   if (!reading.was_read()) reading = Reading<T>(std::move(value));
 }
 
-/// Also where the recording says that its source does not tell.
+/// Also where the recording says that its source has no value.
 void name(Reading<std::string>& reading, std::string value) {
   if (!reading.has_value() && reading.missing().reason == MissingReason::unsupported) reading = std::move(value);
 }
@@ -57,7 +57,7 @@ void add_instances(const Inventory& inventory, Gpu& gpu) {
 
 constexpr int kSwitchesPerIsland = 6;
 
-/// What the recording says of the fabric between each two GPUs.
+/// The fabric between each two GPUs, from the recording.
 class Wiring {
  public:
   explicit Wiring(const Machine& machine) : machine_(machine) {}

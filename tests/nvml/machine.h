@@ -1,8 +1,8 @@
-// Machine: a recorded inventory, seen as NVML sees a machine. Immutable once made, so any thread may read it.
+// Machine: a recorded inventory, presented as NVML presents a machine. Immutable once made, so any thread may read it.
 //
-// What every real GPU has and a recording may lack is made up from the GPU's number N, always the same: uuid
+// Values that every real GPU has and a recording may lack are derived from the GPU's number N, always the same: uuid
 // GPU-00000000-0000-0000-0000-00000000000N, PCI address 0000:(10+N):00.0 (hexadecimal), 24 GiB of memory, none of it in
-// use, the name "Test GPU". Anything else that is missing answers the error code of its reason.
+// use, the name "Test GPU". Any other missing reading gives the error code of its reason.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ struct Gpu {
 
 class Machine {
  public:
-  /// A usage error when the file is no inventory.
+  /// A usage error when the file is not an inventory.
   static Result<std::unique_ptr<Machine>> load(const std::string& path);
   /// Serves the GPUs that are of this library's vendor or of none.
   explicit Machine(Inventory inventory);

@@ -1,4 +1,4 @@
-// MIG: whether a GPU is cut into instances, and which.
+// MIG: whether a GPU is partitioned into instances, and which.
 #include <charconv>
 
 #include "tests/nvml/answer.h"

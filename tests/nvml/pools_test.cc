@@ -1,4 +1,5 @@
-// Two pools of one live machine, as two users have who share none: a card is granted in one of them at a time.
+// Two pools of one live machine, as of two users who do not share a pool: a card is granted in only one of them at a
+// time.
 #include <algorithm>
 #include <csignal>
 #include <fmt/format.h>
@@ -32,7 +33,7 @@ class TwoPools : public LiveJobTest {
   std::unique_ptr<RunningProgram> begin_other(const std::vector<std::string>& arguments) const {
     return std::make_unique<RunningProgram>(line(arguments), others_environment());
   }
-  /// Whether a job that may not wait gets so many devices there.
+  /// Whether a job that may not wait gets this many devices there.
   int other_gets(int devices) const {
     return ask_other({"run", "-n", std::to_string(devices), "--no-wait", "--", "true"}).exit.status;
   }
@@ -65,13 +66,13 @@ TEST_F(TwoPools, SeeACardHeldUntilTheLastProcessOfItsJobIsGone) {
   const auto job = begin({"run", "-n", "8", "--", "/bin/sh", "-c", "echo $$ >\"$OUT/job\"; exec sleep 1000"});
   const pid_t pid = pid_in("job"), keeping = keeper_of(*job);
   ASSERT_EQ(other_gets(1), 4);
-  job->signal(SIGSTOP);  // the front, which would end the job with the keeper
-  ::kill(pid, SIGSTOP);  // nor does it die with its parent before that is looked at
+  job->signal(SIGSTOP);  // stops the front, which would end the job with the keeper
+  ::kill(pid, SIGSTOP);  // so that it does not die with its parent before that is checked
   ::kill(keeping, SIGKILL);
   ASSERT_TRUE(eventually([&] { return !is_running(keeping); }, kPatience_s));
   job->signal(SIGKILL);
   ::kill(pid, SIGKILL);
-  EXPECT_TRUE(eventually([&] { return other_gets(8) == 0; }, kPatience_s)) << "nobody holds them any more";
+  EXPECT_TRUE(eventually([&] { return other_gets(8) == 0; }, kPatience_s)) << "they are not held any more";
 }
 
 TEST_F(TwoPools, SeeACardHeldWhileAnyPartOfItIs) {

@@ -22,7 +22,7 @@ bool holds(const Gpu& gpu, int pid) {
                              [&](const Process& process) { return process.pid == pid; });
 }
 
-/// The instance that the process runs in: the one asked, or one of the whole GPU's. Nothing where there is none.
+/// The instance in which the process runs: the one asked for, or one of the whole GPU's. Nothing where there is none.
 const Gpu* instance_of(const Gpu& asked, int pid) {
   if (asked.parent) return &asked;
   const auto found = std::ranges::find_if(asked.instances, [&](const auto& instance) { return holds(*instance, pid); });
@@ -44,8 +44,8 @@ T entry_of(const Process& process, const Gpu& asked) {
   return entry;
 }
 
-/// As the interface has it: `*count` tells the room and gets the number; too little room is an error that tells how
-/// much there must be.
+/// As in the interface: `*count` is the room on entry and the number on return; with too little room the call fails,
+/// and `*count` is the room needed.
 template <typename T>
 Code give_list(const std::vector<T>& entries, unsigned* count, T* out) {
   const unsigned room = *count;
@@ -116,7 +116,7 @@ NVML_EXPORT Code nvmlDeviceGetRunningProcessDetailList(Handle handle, ProcessDet
   });
 }
 
-/// Its presence, without that of the detail list, gives the larger layout away.
+/// Its presence without the detail list shows that the layout is the larger one.
 NVML_EXPORT Code nvmlDeviceGetConfComputeMemSizeInfo(Handle handle, ConfComputeMemory* memory) {
   return ask(handle, memory, [](const Gpu&) { return kNotSupported; });
 }

@@ -1,5 +1,5 @@
-// `remuda run` on the live machine, as the test library plays it: what jobs see, who counts as a holder, and what is
-// left out while it is not well.
+// `remuda run` on a live machine simulated by the test library: what jobs see, which processes count as holders, and
+// that devices with faults are left out.
 #include <algorithm>
 #include <csignal>
 #include <fmt/format.h>
@@ -152,7 +152,7 @@ TEST_F(RunLive, LeavesOutADeviceThatItsDriverWantsReset) {
   EXPECT_EQ(ask({"run", "-n", "8", "--no-wait", "--", "true"}).exit.status, 0);
 }
 
-/// The driver reports an error once, to those who watch at that time.
+/// The driver reports an error once, to the processes that watch at that time.
 TEST_F(RunLive, LeavesOutADeviceThatHadAFatalErrorWhileItWaited) {
   RunningProgram somebody({"sleep", "1000"});
   gpu_(3).status.processes = std::vector{process(somebody.pid())};
@@ -173,7 +173,7 @@ TEST_F(RunLive, LeavesOutADeviceThatHadAFatalErrorWhileItWaited) {
   gpu_(5).status.xid = 0;
   gpu_(3).status.processes = std::vector<Process>{};
   gpu_(6).status.remapped_rows = 1;
-  gpu_(6).status.remap_pending = true;  // shows that the waiting job has looked again
+  gpu_(6).status.remap_pending = true;  // shows that the waiting job has read the machine again
   happens();
   EXPECT_TRUE(comes_to_say("memory row", true));
   gpu_(6).status.remap_pending = false;

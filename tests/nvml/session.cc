@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::chrono::minutes kHang{10};
 
-/// Which file it is; its time tells one from another that has the number of one that was removed. Zeros where there is
-/// none.
+/// Identifies a file; its time distinguishes it from a new file with the inode number of a removed one. Zeros where
+/// there is none.
 FileId id_of(const std::string& path) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0) return {};
@@ -47,7 +47,7 @@ void Session::load_again() {
   const FileId file = id_of(path);
   if (file == FileId{} || file == file_) return;
   auto machine = Machine::load(path);
-  if (!machine) return;  // it is not whole
+  if (!machine) return;  // the file is incomplete
   file_ = file;
   machines_.push_back(std::move(*machine));
 }

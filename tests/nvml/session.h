@@ -1,8 +1,8 @@
-// Session: the library's one state. Started by nvmlInit as often as it is stopped by nvmlShutdown.
+// Session: the library's global state. Counts nvmlInit and nvmlShutdown, which come in pairs.
 //
-// Any thread may call. When the machine's file is another one than before, as after a rename, it is loaded anew: so
-// things happen to the machine while the library is in use. A machine once loaded stays for the life of the process,
-// and a handle stands for the same GPU of the newest one.
+// Any thread may call. When the machine's file was replaced, as by a rename, it is loaded again: so the machine can
+// change while the library is in use. A loaded machine stays in memory for the life of the process, and a handle refers
+// to the same GPU of the newest one.
 #pragma once
 
 #include <array>
@@ -23,13 +23,13 @@ class Session {
  public:
   static Session& instance();
 
-  /// Reads what env::test_nvml and env::test_nvml_faults name, the first time. What is wrong with them goes to standard
-  /// error, and the code is kUnknown.
+  /// The first time, reads env::test_nvml and env::test_nvml_faults. Errors in them are printed on standard error, and
+  /// the code is kUnknown.
   Code start();
   Code stop();
   /// The newest machine; nothing while the library is not started.
   const Machine* machine();
-  /// The GPU or instance behind a handle that some machine gave out, as it is now; null for any other handle.
+  /// The GPU or instance of a handle that any loaded machine returned, in its current state; null for any other handle.
   Handle newest(Handle handle);
   const Faults& faults() const { return faults_; }
 
@@ -40,12 +40,13 @@ class Session {
   std::mutex mutex_;
   int starts_ = 0;
   FileId file_{};
-  std::vector<std::unique_ptr<Machine>> machines_;  ///< the last one counts
+  std::vector<std::unique_ptr<Machine>> machines_;  ///< the last one is current
   Faults faults_;
 };
 
-/// Whether the calling function may work on this device: started, a handle of this library, and no fault in the way. A
-/// null handle is an invalid argument; one that the library never gave out crashes, as the real library does.
+/// Whether the calling function may use this device: the library is started, the handle is valid, and no fault is
+/// simulated. A null handle is an invalid argument; one that the library never returned crashes, as with the real
+/// library.
 Code admit(Handle handle);
 
 }  // namespace remuda::tests::nvml

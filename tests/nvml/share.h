@@ -1,5 +1,5 @@
-// Tests only: `remuda run --share` on machines that the test library plays, with a stand-in for the control program of
-// MPS and its daemon, first in PATH.
+// Tests only: `remuda run --share` on machines simulated by the test library, with a fake control program of MPS and
+// its daemon, first in PATH.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,18 +14,19 @@ namespace remuda::tests::nvml {
 
 /// GPU-0000000N, of 40 GiB.
 Device gpu(int index);
-/// A GPU, and one that is cut in three: MIG-00000000 of 20 GiB, 1 of 5 and 2 of 10.
+/// A GPU, and one that is partitioned in three: MIG-00000000 of 20 GiB, 1 of 5 and 2 of 10.
 std::vector<Device> cut_machine();
 
-/// Jobs and stand-in find a folder under the name OUT. There "calls" gets a line for each daemon that is started or
-/// ends, and "commands" one for each command that it took. The files "fail", "hang" and "deaf" there make it do so.
+/// Jobs and the fake program find a folder in the variable OUT. "calls" in it gets a line for each daemon that is
+/// started or ends, and "commands" one for each command that a daemon received. The files "fail", "hang" and "deaf" in
+/// it make the program fail, hang or ignore commands.
 class Share : public testing::Test {
  protected:
   static constexpr double kPatience_s = 20;
 
-  /// Of two whole GPUs.
+  /// With two whole GPUs.
   Share();
-  /// No lease and no daemon is left.
+  /// Checks that no lease and no daemon is left.
   void TearDown() override;
 
   void play(const std::vector<Device>& devices) const;
@@ -36,7 +37,7 @@ class Share : public testing::Test {
   Json leases() const;
   bool comes(const std::string& file) const;
   std::vector<std::string> calls() const;
-  /// Processes of stand-ins of this test.
+  /// Processes of this test's fake daemons.
   std::vector<pid_t> daemons() const;
 
   ScratchFolder folder_;

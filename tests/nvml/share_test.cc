@@ -1,4 +1,5 @@
-// `remuda run --share`: who gets which limits, which daemons run, and that none is left, whoever is killed.
+// `remuda run --share`: the limits of each process, the daemons that run, and that none is left, whichever process is
+// killed.
 #include "tests/nvml/share.h"
 
 #include <csignal>
@@ -19,7 +20,7 @@ using ::testing::SizeIs;
 constexpr const char* kLimits =
     "echo $CUDA_VISIBLE_DEVICES $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT;"
     "test -e \"$CUDA_MPS_PIPE_DIRECTORY/pid\" && test -d \"$CUDA_MPS_LOG_DIRECTORY\"";
-/// Says that it runs and waits for the file "go".
+/// Reports that it runs, and waits for the file "go".
 constexpr const char* kUntilGo =
     "echo >\"$OUT/job$REMUDA_JOB\"; echo $CUDA_VISIBLE_DEVICES $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT;"
     "while ! test -e \"$OUT/go\"; do sleep 0.05; done";
@@ -33,7 +34,7 @@ TEST_F(Share, IsLimitedThroughADaemonThatEndsWithIt) {
   ASSERT_THAT(calls(), SizeIs(2));
   EXPECT_THAT(calls()[0], HasSubstr("start GPU-00000000 [] 700 "));
   EXPECT_EQ(calls()[1], "end GPU-00000000");
-  EXPECT_THAT(daemons(), IsEmpty()) << "it had ended before the job's end was told";
+  EXPECT_THAT(daemons(), IsEmpty()) << "it had ended before the job's end was reported";
   EXPECT_EQ(run({"-q", "--share", "30%"}, "true").err, "");
 }
 
@@ -92,7 +93,7 @@ TEST_F(Share, GoesOnInTimeSlicesWhereTheDaemonHangs) {
   const Finished finished = run({"--share", "50%"}, "echo [$CUDA_MPS_PIPE_DIRECTORY]");
   EXPECT_EQ(finished.out, "[]\n") << finished;
   EXPECT_THAT(finished.err, AllOf(HasSubstr("in time slices"), HasSubstr("within 1 s")));
-  EXPECT_THAT(daemons(), IsEmpty()) << "what it had started is gone too";
+  EXPECT_THAT(daemons(), IsEmpty()) << "the processes it had started are gone, too";
 }
 
 TEST_F(Share, DoesNotTouchADaemonThatIsDeafButInUse) {
@@ -105,7 +106,7 @@ TEST_F(Share, DoesNotTouchADaemonThatIsDeafButInUse) {
   EXPECT_THAT(daemons(), Not(IsEmpty()));
   folder_.write("go", "");
   EXPECT_EQ(first->finish(kPatience_s).exit.status, 0);
-  EXPECT_THAT(daemons(), IsEmpty()) << "what does not hear quit is killed";
+  EXPECT_THAT(daemons(), IsEmpty()) << "a daemon that ignores quit is killed";
 }
 
 TEST_F(Share, StartsANewDaemonWhereTheOldOneWasKilled) {

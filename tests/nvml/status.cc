@@ -1,4 +1,4 @@
-// How a device is doing: memory, use, power, heat, clocks, PCIe, memory errors.
+// The status of a device: memory, utilization, power, heat, clocks, PCIe, memory errors.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -207,7 +207,7 @@ NVML_EXPORT Code nvmlDeviceGetTotalEccErrors(Handle handle, unsigned type, unsig
   });
 }
 
-/// Knows one field: what must be done so that the GPU works again.
+/// Supports one field: the action needed so that the GPU works again.
 NVML_EXPORT Code nvmlDeviceGetFieldValues(Handle handle, int count, FieldValue* values) {
   constexpr std::array actions{RecoveryAction::none,        RecoveryAction::reset,           RecoveryAction::reboot,
                                RecoveryAction::drain_peers, RecoveryAction::drain_and_reset, RecoveryAction::other};

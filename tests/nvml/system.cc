@@ -1,4 +1,4 @@
-// Starting, stopping, versions, the words for error codes.
+// Starting, stopping, versions, texts of error codes.
 #include <charconv>
 
 #include "tests/nvml/answer.h"
