@@ -4,7 +4,7 @@
 namespace remuda::balance {
 
 enum class BalancePolicy {
-  automatic,  ///< by measured speed, followed while training goes on
+  automatic,  ///< by measured speed, adjusted during training
   even,       ///< the same for all
   fixed,      ///< in proportions that the user gave
 };

@@ -1,4 +1,4 @@
-// Peers and the calls they describe: who is named when one of them fails.
+// Peers and the calls they describe: which rank is named when one of them fails.
 #include "comm/peers.h"
 
 #include <gmock/gmock.h>

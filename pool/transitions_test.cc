@@ -290,7 +290,7 @@ TEST(Check, SaysWhatIsBroken) {
             "job 1 holds gpu:0 twice");
 }
 
-/// One that waits, for as long as its jobs do.
+/// Makes the job an array's own, which waits until the array's jobs have ended.
 int64_t make_array(PoolState& state, int64_t id) {
   state.find(id)->array = id;
   return id;

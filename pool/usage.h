@@ -1,8 +1,8 @@
-// Usage: what users have had lately, and how it fades.
+// Usage: the device time of each user, which decays.
 //
-// Each second of each device counts, halved every half-life: a user who holds d devices for t seconds has had
+// Each second of each device counts, halved every half-life: a user who holds d devices for t seconds has used
 //   integral over s from 0 to t of d * 2^(-s / H) ds = d * H / ln 2 * (1 - 2^(-t / H))
-// when they end. So no time span, however wrong the clock, counts more than H / ln 2 seconds per device.
+// when they end. So no time span, even with a wrong clock, counts more than H / ln 2 seconds per device.
 #pragma once
 
 #include <string>
@@ -13,20 +13,20 @@ namespace remuda::pool {
 
 struct Policy {
   double half_life_s = 7 * 86400;  ///< of usage
-  double patience_s = 900;         ///< later jobs may pass a waiting one for so long; then devices are kept for it
+  double patience_s = 900;         ///< how long later jobs may overtake a waiting one; then devices are kept for it
 };
 
-/// What a device held from `since_s` to `now_s` counts at `now_s`.
+/// The usage at `now_s` of one device held from `since_s` to `now_s`.
 double faded_seconds(double since_s, double now_s, const Policy& policy);
 
-/// Device seconds that the user had, decayed; running jobs count up to now.
+/// The user's device seconds, decayed; running jobs count up to now.
 double usage_of(const PoolState& state, const std::string& user, const Policy& policy, double now_s);
 
-/// Adds what the job's leases count to its user's usage.
+/// Adds the usage of the job's leases to that of its user.
 void charge(PoolState& state, const Job& job, const Policy& policy, double now_s);
 
-/// Moves what lies in the future, after the clock was set back, to now: arrivals, starts and leases, whose ends move
-/// with them, and usage.
+/// After the clock was set back, moves times in the future to now: arrivals, starts and usage, and leases, whose ends
+/// move with them.
 void forgive_clock(PoolState& state, double now_s);
 
 }  // namespace remuda::pool

@@ -34,7 +34,7 @@ std::string cannot_isolate(const confine::Confined& how) {
   return fmt::format("the job cannot be kept from devices that it is not granted: {}", how.obstacle);
 }
 
-/// How long the end of a job waits for those who read its output, before others start on its devices.
+/// How long the end of a job waits for the readers of its output, before other jobs start on its devices.
 constexpr double kMoment_s = 0.2;
 
 class Keeper {

@@ -57,8 +57,8 @@ class RunMpi : public RunLaunchers {
     if (std::string_view(MPI_PROGRAM).empty()) GTEST_SKIP() << "built without MPI: install libopenmpi-dev";
     if (!run({"mpirun", "--version"}).exit.ok()) GTEST_SKIP() << "there is no mpirun: install openmpi-bin";
   }
-  /// Without these OpenMPI refuses to run as root, more ranks than cores, and where there is no ssh; and a sanitizer
-  /// would report leaks of OpenMPI itself.
+  /// Without these OpenMPI refuses to run as root, with more ranks than cores, or without ssh; and a sanitizer would
+  /// report leaks of OpenMPI itself.
   process::Environment environment() const override {
     process::Environment environment = JobTest::environment();
     environment.insert(environment.end(), {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},

@@ -19,7 +19,7 @@ enum : uint32_t {
   kEvaluation,
   kBufferWeights,
   kBuffers,
-  kMeasureAgain,  ///< whether devices are measured alone once more
+  kMeasureAgain,  ///< whether devices are measured alone again
   kTotals,        ///< each rank's sums at the end
 };
 

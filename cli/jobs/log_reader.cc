@@ -50,7 +50,7 @@ Result<void> LogReader::go_to_last(int64_t lines) {
     REMUDA_ASSIGN(const size_t got, read_at(before, block.data(), static_cast<size_t>(begin - before)));
     for (size_t i = got; i-- > 0;) {
       const int64_t after = before + static_cast<int64_t>(i) + 1;
-      if (block[i] != '\n' || after == end) continue;  // the end of the last line is no line's beginning
+      if (block[i] != '\n' || after == end) continue;  // no line begins after the end of the last one
       offset_ = after;
       if (--lines == 0) return {};
     }

@@ -1,4 +1,4 @@
-// remuda ps and queue: who holds what, and who waits.
+// remuda ps and queue: which jobs hold which devices, and which wait.
 #pragma once
 
 #include <map>

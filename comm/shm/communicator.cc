@@ -106,7 +106,7 @@ Result<std::span<std::byte>> ShmCommunicator::do_allocate(const Call& call) {
   REMUDA_ASSIGN(std::byte* const base, memory_->map(end_, stride * size()));
   arenas_.push_back({base, stride, end_});
   end_ += stride * size();
-  REMUDA_TRY(step(call));  // where one rank could not map it, none goes on
+  REMUDA_TRY(step(call));  // where one rank could not map it, no rank continues
   return std::span(base + rank() * stride, call.bytes);
 }
 
