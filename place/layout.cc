@@ -31,10 +31,14 @@ bool is_known(const Link& link, LinkNeed need) {
 Layout::Layout(const Inventory& inventory)
     : inventory_(&inventory), matrix_(topology::make_matrix(inventory, whole_gpus(inventory))) {}
 
+void Layout::prepare(LinkNeed need) {
+  auto& rings = rings_[static_cast<size_t>(need)];
+  if (!rings && matrix_.devices.size() <= topology::RingTable::kMaxDevices)
+    rings.emplace(speeds_for(*inventory_, matrix_, need));
+}
+
 void Layout::prepare() {
-  if (matrix_.devices.size() > topology::RingTable::kMaxDevices) return;
-  for (const auto& [need, word] : Words<LinkNeed>::table)
-    rings_[static_cast<size_t>(need)].emplace(speeds_for(*inventory_, matrix_, need));
+  for (const auto& [need, word] : Words<LinkNeed>::table) prepare(need);
 }
 
 const topology::RingTable* Layout::rings(LinkNeed need) const {

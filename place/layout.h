@@ -18,8 +18,11 @@ class Layout {
   /// `inventory` must outlive this, and keep its devices and links; their status may change.
   explicit Layout(const Inventory& inventory);
 
-  /// Computes the best rings of all sets of GPUs in advance, for a process that places often. Without it, each request
-  /// for two or more devices computes those it needs, which for 16 GPUs takes longer than the choice itself.
+  /// Computes the best rings by such links of all sets of GPUs in advance, for a process that places often; does
+  /// nothing the second time. Without it, each request for two or more devices computes those it needs, which for 16
+  /// GPUs takes longer than the choice itself.
+  void prepare(LinkNeed need);
+  /// By links of every kind.
   void prepare();
 
   const Inventory& inventory() const { return *inventory_; }

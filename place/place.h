@@ -35,4 +35,7 @@ namespace remuda::place {
 /// A usage error for a request that makes no sense or names a device that does not exist.
 Result<Answer> place(const Layout& layout, const Request& request, std::span<const Held> held);
 
+/// Whether place() would give a placement. Much cheaper: it looks for any set, not for the best, and explains nothing.
+Result<bool> fits(const Layout& layout, const Request& request, std::span<const Held> held);
+
 }  // namespace remuda::place

@@ -176,6 +176,15 @@ RC_GTEST_PROP(Place, TakesTheBestOfTheSatisfyingSets, ()) {
   RC_ASSERT(std::get<Placement>(got).explanation.considered == static_cast<int64_t>(sets.size()));
 }
 
+RC_GTEST_PROP(Place, FitsWhereItGivesAPlacement, ()) {
+  Case one = arbitrary_case(7);
+  one.request.link = *rc::gen::element(LinkNeed::any, LinkNeed::p2p, LinkNeed::nvlink);
+  const Layout layout(one.inventory);
+  const bool gives = std::holds_alternative<Placement>(answer(one).value());
+  RC_CLASSIFY(gives);
+  RC_ASSERT(fits(layout, one.request, one.held).value() == gives);
+}
+
 RC_GTEST_PROP(Place, TheRingItNamesIsTheBestRingOfTheSet, ()) {
   const Case one = arbitrary_case(7);
   const Answer got = answer(one).value();

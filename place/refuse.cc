@@ -35,7 +35,7 @@ class Refuser {
 
   Refusal refuse() const {
     const bool can_be = !knows_all_ && come_.size() >= count();
-    Refusal refusal{.never = !can_be && search_.best_sets(request_.count, is_anything).sets.empty()};
+    Refusal refusal{.never = !can_be && !search_.has_set(request_.count, is_anything)};
     if (refusal.never) {
       refusal.sentence = never();
     } else {
@@ -144,7 +144,7 @@ class Refuser {
 
   std::string most_linked() const {
     for (int count = request_.count - 1; count > 1; --count)
-      if (!search_.best_sets(count, is_anything).sets.empty()) return fmt::format("at most {} are", count);
+      if (search_.has_set(count, is_anything)) return fmt::format("at most {} are", count);
     return "not even 2 are";
   }
 
@@ -161,6 +161,7 @@ class Refuser {
       why += fmt::format("{} {} {}", why.empty() ? ":" : ",", one->device->label(), one->reason);
     }
     if (named > kNamed) why += fmt::format(", and {} more", named - kNamed);
+    if (come_.size() == 1) return fmt::format("{}, and the only {} that suits is not free{}", wanted(), noun(1), why);
     return fmt::format("{}, and {} of the {} {} that suit {} free{}", wanted(), free_, come_.size(), noun(come_.size()),
                        free_ == 1 ? "is" : "are", why);
   }
@@ -200,7 +201,7 @@ class Refuser {
     std::ranges::sort(ends);
     const auto enough = [this](double time_s) {
       const auto comes = [&](const Candidate& one) { return comes_by(time_s, one); };
-      return !search_.best_sets(request_.count, comes).sets.empty();
+      return search_.has_set(request_.count, comes);
     };
     const auto first = std::ranges::partition_point(ends, [&](double time_s) { return !enough(time_s); });
     return first == ends.end() ? std::nullopt : std::optional(*first);

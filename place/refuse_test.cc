@@ -145,6 +145,8 @@ TEST(NotNow, SaysWhoHoldsWhatAndTheEarliestStart) {
             "2 are wanted, and 0 of the 3 GPUs that suit are free: gpu:0 is held by alice, gpu:1 is held by bob, gpu:2 "
             "is held by carol?[31m");
   EXPECT_THAT(refusal.blockers, SizeIs(3));
+  EXPECT_EQ(refused(inventory, {.devices = {"gpu:0"}}, held).sentence,
+            "1 is wanted, and the only GPU that suits is not free: gpu:0 is held by alice");
   EXPECT_EQ(refusal.earliest_s, 5000);
   EXPECT_EQ(refused(inventory, {}, held).earliest_s, 3000);
   EXPECT_EQ(refused(inventory, {.count = 3}, held).earliest_s, std::nullopt) << "nobody knows when carol ends";

@@ -66,13 +66,24 @@ Search::Search(const Layout& layout, const Request& request, const std::vector<C
   for (const Device* device : matrix_->devices) candidates_.push_back(of_device.at(device));
   kinds_ = kinds_of(matrix_->devices);
   speeds_ = speeds_for(layout.inventory(), *matrix_, request.link);
-  if (candidates_.size() > kFew) return;
-  Positions all(candidates_.size());
-  std::iota(all.begin(), all.end(), size_t{0});
-  exact_.emplace(exact_search_of(all));
-  if (request.count < 2) return;
-  if (only_gpus) rings_ = layout.rings(request.link);
-  if (!rings_) rings_ = &own_rings_.emplace(speeds_, static_cast<size_t>(request.count));
+  all_are_gpus_ = only_gpus;
+}
+
+const ExactSearch* Search::exact() const {
+  if (candidates_.size() > kFew) return nullptr;
+  if (!exact_) {
+    Positions all(candidates_.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    exact_.emplace(exact_search_of(all));
+  }
+  return &*exact_;
+}
+
+const topology::RingTable* Search::rings() const {
+  if (candidates_.size() > kFew || request_.count < 2) return nullptr;
+  if (const topology::RingTable* prepared = all_are_gpus_ ? layout_.rings(request_.link) : nullptr) return prepared;
+  if (!own_rings_) own_rings_.emplace(speeds_, static_cast<size_t>(request_.count));
+  return &*own_rings_;
 }
 
 std::vector<Positions> Search::families(const Positions& available) const {
@@ -88,8 +99,8 @@ BestSets Search::best_sets_of(int count, const Positions& available) const {
   BestSets best;
   for (const Positions& family : families(available)) {
     if (family.size() < static_cast<size_t>(count)) continue;
-    if (exact_)
-      exact_->add_best(wanted(count, mask_of(family)), count < 2 ? nullptr : rings_, best);
+    if (const ExactSearch* all = exact())
+      all->add_best(wanted(count, mask_of(family)), count < 2 ? nullptr : rings(), best);
     else if (family.size() <= kFew)
       search_few(family, count, best);
     else if (static_cast<size_t>(count) <= kFew)
@@ -99,6 +110,13 @@ BestSets Search::best_sets_of(int count, const Positions& available) const {
   }
   keep_best(best.sets);
   return best;
+}
+
+bool Search::has_set_of(int count, const Positions& available) const {
+  const auto is_enough = [count](const Positions& family) { return family.size() >= static_cast<size_t>(count); };
+  const std::vector<Positions> all = families(available);
+  if (!wanted(count, 0).must_be_linked) return std::ranges::any_of(all, is_enough);
+  return std::ranges::any_of(all, is_enough) && !best_sets_of(count, available).sets.empty();
 }
 
 ExactSearch::Wanted Search::wanted(int count, Mask among) const {
@@ -216,7 +234,7 @@ Score Search::score_by_tree(const Positions& members, const std::optional<topolo
 
 std::optional<topology::Ring> Search::ring(const Positions& members) const {
   if (members.size() < 2 || members.size() > kFew) return std::nullopt;
-  if (rings_) return rings_->ring(mask_of(members));
+  if (const topology::RingTable* all = rings()) return all->ring(mask_of(members));
   auto ring = topology::RingTable(speeds_among(members)).ring((Mask{1} << members.size()) - 1);
   if (!ring) return std::nullopt;
   for (size_t& device : ring->order) device = members[device];
@@ -242,8 +260,8 @@ std::optional<Search::Group> Search::best_four(const Positions& devices) const {
 
 std::optional<Search::Group> Search::best_group(const Positions& devices, BestGroup best) const {
   if (devices.size() > kFew) return std::nullopt;
-  if (exact_) {
-    const auto group = (exact_->remainder().*best)(mask_of(devices));
+  if (const ExactSearch* all = exact()) {
+    const auto group = (all->remainder().*best)(mask_of(devices));
     return group ? std::optional(Group{positions_of(group->devices), group->gbps}) : std::nullopt;
   }
   const auto group = (Remainder(free_speeds_among(devices)).*best)((Mask{1} << devices.size()) - 1);

@@ -25,10 +25,12 @@ class Search {
   /// those nearest to each device make one, and the best tree is used in place of the best ring.
   template <typename IsAvailable>
   BestSets best_sets(int count, IsAvailable is_available) const {
-    Positions available;
-    for (size_t i = 0; i < candidates_.size(); ++i)
-      if (candidate(i).can_come() && is_available(candidate(i))) available.push_back(i);
-    return best_sets_of(count, available);
+    return best_sets_of(count, available(is_available));
+  }
+  /// Whether there is any set; much cheaper where no link is asked for.
+  template <typename IsAvailable>
+  bool has_set(int count, IsAvailable is_available) const {
+    return has_set_of(count, available(is_available));
   }
 
   /// Every device that could be used now or later; and, where they are at most 16 together, also those that stay free.
@@ -50,13 +52,25 @@ class Search {
  private:
   using Mask = ExactSearch::Mask;
 
+  template <typename IsAvailable>
+  Positions available(IsAvailable is_available) const {
+    Positions positions;
+    for (size_t i = 0; i < candidates_.size(); ++i)
+      if (candidate(i).can_come() && is_available(candidate(i))) positions.push_back(i);
+    return positions;
+  }
   const Candidate& candidate(size_t position) const { return *candidates_[position]; }
   bool mixes_models() const { return request_.any_model || request_.is_static(); }
   using BestGroup = std::optional<Remainder::Group> (Remainder::*)(Mask) const;
   std::optional<Group> best_group(const Positions& devices, BestGroup best) const;
   BestSets best_sets_of(int count, const Positions& available) const;
+  bool has_set_of(int count, const Positions& available) const;
   std::vector<Positions> families(const Positions& available) const;
 
+  /// Over all devices of the matrix; null where they are too many.
+  const ExactSearch* exact() const;
+  /// Likewise, and null for requests of fewer than two.
+  const topology::RingTable* rings() const;
   ExactSearch exact_search_of(const Positions& members) const;
   topology::Speeds speeds_among(const Positions& members) const;
   topology::Speeds free_speeds_among(const Positions& members) const;
@@ -73,12 +87,12 @@ class Search {
   std::vector<const Candidate*> candidates_;  ///< by position
   topology::Matrix own_matrix_;               ///< where the layout's cannot be used
   const topology::Matrix* matrix_;
-  topology::Speeds speeds_;  ///< of links that the request allows
-  std::vector<Kind> kinds_;  ///< by position
-  /// Over all devices of the matrix, where they are few enough; rings where the request is for two or more.
-  std::optional<ExactSearch> exact_;
-  std::optional<topology::RingTable> own_rings_;
-  const topology::RingTable* rings_ = nullptr;
+  topology::Speeds speeds_;   ///< of links that the request allows
+  std::vector<Kind> kinds_;   ///< by position
+  bool all_are_gpus_ = true;  ///< that can come, and the matrix is the layout's
+  // Made when first asked for: most requests in a full queue are refused by counting.
+  mutable std::optional<ExactSearch> exact_;
+  mutable std::optional<topology::RingTable> own_rings_;
 };
 
 }  // namespace remuda::place

@@ -37,8 +37,11 @@ class Pass {
   std::vector<int64_t> run() {
     for (Job& job : state_.jobs)
       if (job.state == JobState::waiting) end_with_others(job);
-    for (const Job* next : waiting_jobs(state_, policy_, now_s_)) {
+    constexpr size_t kFew = 4;  // for these, place() finds the few rings it needs sooner
+    const std::vector<const Job*> waiting = waiting_jobs(state_, policy_, now_s_);
+    for (const Job* next : waiting) {
       Job& job = *state_.find(next->id);
+      if (waiting.size() > kFew && job.request.count > 1) layout_.prepare(job.request.link);
       if (!is_array(job) && is_ready(job)) look_at(job);
     }
     explain();
@@ -80,7 +83,8 @@ class Pass {
 
   void look_at(Job& job) {
     if (!refused_.covers(job.request)) {
-      if (const auto placement = placement_after(0, job.request)) return start(job, *placement);
+      const auto placement = fits_after(0, job.request) ? placement_after(0, job.request) : std::nullopt;
+      if (placement) return start(job, *placement);
       refused_.add(job.request);
     }
     Waiting& waiting = waiting_.emplace_back(Waiting{&job, kept_.size(), ""});
@@ -150,13 +154,16 @@ class Pass {
                                                     const place::Request& request) const {
     std::vector<int64_t> ids(others.size());
     std::ranges::transform(others, ids.begin(), &Job::id);
-    const auto without = [&](size_t count) {
-      return placement_among(with_others(held_by_leases(state_, std::span(ids).first(count)), kept_.size()), request);
+    const auto held_without = [&](size_t count) {
+      return with_others(held_by_leases(state_, std::span(ids).first(count)), kept_.size());
     };
-    if (others.empty() || !without(others.size())) return std::nullopt;
-    for (size_t count = 1; count < others.size(); ++count)
-      if (auto placement = without(count)) return placement;
-    return without(others.size());
+    const auto suffices = [&](size_t count) {
+      return place::fits(layout_, request, held_without(count)).value_or(false);
+    };
+    if (others.empty() || !suffices(others.size())) return std::nullopt;
+    size_t fewest = 1;
+    while (fewest < others.size() && !suffices(fewest)) ++fewest;
+    return placement_among(held_without(fewest), request);
   }
 
   bool holds_any(const Job& job, const std::vector<std::string>& devices) const {
@@ -185,7 +192,7 @@ class Pass {
     sort_by_end(leased_);
     std::vector<size_t> counts;
     for (size_t count = 0; count <= leased_.size() + foreign_.size(); ++count) counts.push_back(count);
-    const auto suffices = [&](size_t count) { return placement_after(count, job.request).has_value(); };
+    const auto suffices = [&](size_t count) { return fits_after(count, job.request); };
     const auto fewest = std::ranges::partition_point(counts, [&](size_t count) { return !suffices(count); });
     if (fewest == counts.end()) return cannot_keep_.add(job.request);
     keep(*placement_after(*fewest, job.request), job);
@@ -203,6 +210,10 @@ class Pass {
       return std::tuple(!one.until_s, one.until_s.value_or(0), one.since_s.value_or(0));
     };
     std::ranges::stable_sort(held, {}, end);
+  }
+
+  bool fits_after(size_t gone, const place::Request& request) const {
+    return place::fits(layout_, request, held_after(gone)).value_or(false);
   }
 
   std::optional<place::Placement> placement_after(size_t gone, const place::Request& request) const {
@@ -264,7 +275,7 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
 
 std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<place::Held>& held,
                               const Policy& policy, double now_s) {
-  forgive_clock(state, now_s);
+  clamp_future_times(state, now_s);
   const bool waits = std::ranges::any_of(state.jobs, [](const Job& job) { return job.state == JobState::waiting; });
   return waits ? Pass(state, inventory, held, policy, now_s).run() : std::vector<int64_t>();
 }

@@ -36,7 +36,10 @@ Result<void> check_after(const PoolState& state, const Job& job) {
 }
 
 Result<void> check_possible(const Job& job, const Inventory& inventory) {
-  REMUDA_ASSIGN(const place::Answer answer, place::place(place::Layout(inventory), job.request, {}));
+  const place::Layout layout(inventory);
+  REMUDA_ASSIGN(const bool fits, place::fits(layout, job.request, {}));
+  if (fits) return {};
+  REMUDA_ASSIGN(const place::Answer answer, place::place(layout, job.request, {}));
   const auto* refusal = std::get_if<place::Refusal>(&answer);
   if (refusal && refusal->never) return usage_error(refusal->sentence);
   return {};
@@ -50,7 +53,7 @@ Result<void> check_array(const PoolState& state, const Job& job) {
 }
 
 void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& policy, double now_s) {
-  forgive_clock(state, now_s);
+  clamp_future_times(state, now_s);
   if (job.state == JobState::running) charge(state, job, policy, now_s);
   std::erase_if(state.leases, [&](const Lease& lease) { return lease.job == job.id; });
   job.state = JobState::ended;
@@ -85,6 +88,9 @@ std::string check_leases(const PoolState& state) {
   for (const Lease& lease : state.leases) {
     if (!state.find(lease.job))
       return fmt::format("{} is held for job {}, which is not there", lease.device, lease.job);
+    if (!std::isfinite(lease.since_s) || !std::isfinite(lease.until_s))
+      return fmt::format("{} is held by job {} since {} until {}", lease.device, lease.job, lease.since_s,
+                         lease.until_s);
     if (!(lease.share > 0 && lease.share <= 1)) return fmt::format("{} of {} is held", lease.share, lease.device);
     if (!pairs.emplace(lease.job, lease.device).second)
       return fmt::format("job {} holds {} twice", lease.job, lease.device);
@@ -126,7 +132,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   REMUDA_TRY(check_after(state, job));
   REMUDA_TRY(check_array(state, job));
   REMUDA_TRY(check_possible(job, inventory));
-  forgive_clock(state, now_s);
+  clamp_future_times(state, now_s);
   job.id = state.next_job;
   job.state = JobState::waiting;
   job.preempted_by = 0;

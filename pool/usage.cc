@@ -46,7 +46,7 @@ void charge(PoolState& state, const Job& job, const Policy& policy, double now_s
     *known = {job.user, faded(*known, policy, now_s) + seconds, now_s};
 }
 
-void forgive_clock(PoolState& state, double now_s) {
+void clamp_future_times(PoolState& state, double now_s) {
   for (Job& job : state.jobs) {
     if (job.state == JobState::ended) continue;
     job.submitted_s = std::min(job.submitted_s, now_s);

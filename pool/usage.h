@@ -27,6 +27,6 @@ void charge(PoolState& state, const Job& job, const Policy& policy, double now_s
 
 /// After the clock was set back, moves times in the future to now: arrivals, starts and usage, and leases, whose ends
 /// move with them.
-void forgive_clock(PoolState& state, double now_s);
+void clamp_future_times(PoolState& state, double now_s);
 
 }  // namespace remuda::pool
