@@ -38,6 +38,7 @@ std::vector<std::string> targets_of(std::string_view list) {
 /// Where, from `from` on, a text begins with `start` right after a NUL; the library's size when nowhere. Uses memmem,
 /// as a library has tens of megabytes.
 size_t find_begin(std::string_view library, std::string_view start, size_t from) {
+  if (library.empty()) return 0;  // where its bytes have no address
   const std::string needle = '\0' + std::string(start);
   const void* found = ::memmem(library.data() + from, library.size() - from, needle.data(), needle.size());
   return found ? static_cast<size_t>(static_cast<const char*>(found) - library.data()) + 1 : library.size();

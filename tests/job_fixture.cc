@@ -1,6 +1,7 @@
 #include "tests/job_fixture.h"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <gmock/gmock.h>
 
@@ -22,6 +23,10 @@ std::vector<pid_t> carriers_of(const std::string& entry) {
 }
 
 }  // namespace
+
+JobTest::JobTest() {
+  for (const int number : {SIGINT, SIGQUIT}) ::signal(number, SIG_DFL);
+}
 
 void JobTest::TearDown() {
   EXPECT_TRUE(comes_free()) << "leases are left";

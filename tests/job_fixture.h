@@ -15,6 +15,9 @@ namespace remuda::tests {
 /// left, and no process with the pool's folder in its environment.
 class JobTest : public testing::Test {
  protected:
+  /// Ctrl-C and Ctrl-\ have their usual effect, also where a shell has started the tests in the background and ignores
+  /// them, which all processes would inherit.
+  JobTest();
   void TearDown() override;
 
   /// The flags after the subcommand's name.
