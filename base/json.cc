@@ -30,9 +30,31 @@ void write_pretty(const Json& json, size_t indent, std::string& out) {
   out += json.is_array() ? ']' : '}';
 }
 
+/// Copying and writing go one call deeper with each level, and a hostile file could exhaust the stack.
+bool is_nested_too_deep(std::string_view text) {
+  constexpr int kDeepest = 200;
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\')
+        ++i;
+      else
+        in_string = c != '"';
+      continue;
+    }
+    in_string = c == '"';
+    if ((c == '[' || c == '{') && ++depth > kDeepest) return true;
+    depth -= c == ']' || c == '}' ? 1 : 0;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view where) {
+  if (is_nested_too_deep(text)) return usage_error(fmt::format("{} is nested too deep", where));
   try {
     return Json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {

@@ -29,10 +29,16 @@ TEST(ParseJson, RefusesInsteadOfThrowing) {
   }
 }
 
-TEST(ParseJson, SurvivesDeepNesting) {
-  const size_t depth = 20'000;
-  EXPECT_FALSE(parse_json(std::string(depth, '['), "deep"));
-  EXPECT_TRUE(parse_json(std::string(depth, '[') + std::string(depth, ']'), "deep"));
+TEST(ParseJson, RefusesWhatIsNestedSoDeepThatACopyOfItWouldExhaustTheStack) {
+  const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_TRUE(parse_json(nested(200), "deep"));
+  for (const size_t depth : {201, 100'000, 1'000'000})
+    EXPECT_EQ(parse_json(nested(depth), "deep").error().message, "deep is nested too deep");
+  EXPECT_FALSE(parse_json(std::string(1'000'000, '['), "deep"));
+  EXPECT_TRUE(parse_json("[\"" + std::string(1000, '{') + "\\\"" + std::string(1000, '[') + "\"]", "text")) << "a text";
+  std::string siblings = "[";
+  for (int i = 0; i < 1000; ++i) siblings += "[],";
+  EXPECT_TRUE(parse_json(siblings + "[]]", "siblings"));
 }
 
 TEST(JsonText, OfBytesThatAreNotUtf8IsReplacedNotThrownOn) {

@@ -23,7 +23,7 @@ constexpr auto kEraseLine = "\r\x1b[K";
 }  // namespace
 
 std::string bar_text(const std::string& status, double progress, size_t width) {
-  if (progress < 0 || characters(status) + kBarWidth + kAroundBar > width) return first_characters(status, width);
+  if (progress < 0 || characters(status) + kBarWidth + kAroundBar > width) return shortened(status, width);
   const auto full = static_cast<size_t>(std::lround(std::min(progress, 1.0) * kBarWidth));
   return "[" + std::string(full, '=') + std::string(kBarWidth - full, ' ') + "] " + status;
 }

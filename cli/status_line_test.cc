@@ -108,7 +108,7 @@ TEST(BarText, LeavesTheBarOutAndCutsWhereItDoesNotFit) {
   EXPECT_EQ(bar_text("12345", 1.5, 28), "[====================] 12345");
   EXPECT_EQ(bar_text("12345", 1.0, 27), "12345");
   EXPECT_EQ(bar_text("measuring", -1, 80), "measuring");
-  EXPECT_EQ(bar_text("a·b·c", 0.5, 4), "a·b·");
+  EXPECT_EQ(bar_text("a·b·c·d", 0.5, 6), "a·b...");
   EXPECT_EQ(bar_text("", 0.0, 0), "");
 }
 

@@ -59,7 +59,9 @@ bool same(const Mac& a, const Mac& b) { return CRYPTO_memcmp(a.data(), b.data(),
 Result<Greeting> receive(int fd, Greeting::Step step, double deadline_s, const std::string& address) {
   Greeting::Bytes bytes;
   REMUDA_TRY(recv_all(fd, bytes, deadline_s, address));
-  REMUDA_ASSIGN(Greeting greeting, parse_greeting(bytes));
+  auto parsed = parse_greeting(bytes);
+  if (!parsed) return failed(fmt::format("{}: {}", address, parsed.error().message));
+  const Greeting greeting = *parsed;
   if (greeting.step != step) return failed(fmt::format("{} breaks the order of the handshake", address));
   return greeting;
 }

@@ -52,7 +52,7 @@ Result<Folder> make_bell_folder(const std::string& pool) {
   return make_folder_in(above, kBells);
 }
 
-Result<Bell> Bell::hang(const std::string& pool) {
+Result<Bell> Bell::create(const std::string& pool) {
   static std::atomic<int> number = 0;
   REMUDA_ASSIGN(Folder folder, make_bell_folder(pool));
   sweep(folder);

@@ -19,7 +19,7 @@ namespace remuda::pool {
 class Bell {
  public:
   /// Makes a bell in the folder of a pool, with its group permissions.
-  static Result<Bell> hang(const std::string& pool);
+  static Result<Bell> create(const std::string& pool);
   /// Wakes all processes that wait at this pool. Skips a pipe that cannot be written.
   static void ring(const std::string& pool);
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <optional>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
@@ -20,7 +21,7 @@
 namespace remuda::pool {
 namespace {
 
-// The name of a claim: PREFIX/POOL/NAMESPACE.PID.START/DEVICE, of the process that made it. With a pool of 16 digits
+// The name of a claim: PREFIX/POOL/NAMESPACE.PID.FREE/DEVICE, of the process that made it. With a pool of 16 digits
 // and a device of at most 40 characters it fits into a name of 107.
 
 std::string hash_text(const std::string& text) { return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size())); }
@@ -89,6 +90,19 @@ std::optional<Conflict> find_conflict(const std::string& pool, const std::vector
   return std::nullopt;
 }
 
+/// Another user may hold the name that this process would use: a name has a free part, which nobody can guess.
+Result<Fd> hold_claim(const std::string& pool, const std::string& device) {
+  constexpr int kTries = 8;
+  const process::ProcessId self = process::own_process_id();
+  for (int tries = 0;; ++tries) {
+    uint32_t free_part = 0;
+    if (::getrandom(&free_part, sizeof free_part, GRND_NONBLOCK) != sizeof free_part) free_part += uint32_t(tries);
+    auto socket = process::hold_name(fmt::format("{}{}/{}.{}.{:08x}/{}", claim_prefix(), pool, self.pid_namespace,
+                                                 self.pid, free_part, device_word(device)));
+    if (socket || tries == kTries) return socket;
+  }
+}
+
 Fd above_those_of_shells(Fd fd) {
   constexpr int kLowest = 100;
   Fd above(::fcntl(fd.get(), F_DUPFD_CLOEXEC, kLowest));
@@ -99,13 +113,11 @@ Fd above_those_of_shells(Fd fd) {
 
 tl::expected<Claim, NotClaimed> Claim::take(const std::string& folder, const std::vector<std::string>& devices) {
   constexpr double kOthersGiveWay_s = 1, kPause_s = 0.02;
-  const process::ProcessId self = process::own_process_id();
   const std::string pool = pool_word(folder);
   Claim claim;
   for (const std::string& device : devices) {
     if (!is_claimed_at_all(device)) continue;
-    auto socket = process::hold_name(fmt::format("{}{}/{}.{}.{}/{}", claim_prefix(), pool, self.pid_namespace, self.pid,
-                                                 self.start_ticks, device_word(device)));
+    auto socket = hold_claim(pool, device);
     if (!socket) return tl::unexpected(NotClaimed{"", socket.error().message});
     claim.sockets_.push_back(above_those_of_shells(std::move(*socket)));
   }

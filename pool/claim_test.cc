@@ -12,6 +12,7 @@
 
 #include "base/env.h"
 #include "base/testing/scratch_folder.h"
+#include "process/abstract_socket.h"
 #include "process/testing/in_child.h"
 #include "process/user_name.h"
 
@@ -77,6 +78,27 @@ TEST_F(Claims, OfPartsOfADeviceInOnePoolDoNotStandInEachOthersWay) {
     return claim ? "claimed too" : claim.error().why;
   });
   EXPECT_EQ(second.said, "claimed too");
+}
+
+/// Any user may hold the name of a claim that another process is about to make, if he can guess it.
+TEST_F(Claims, HaveNamesThatCannotBeTakenBeforehand) {
+  const auto name_of_claim = [] {
+    const auto held = process::held_names("remuda-claim");
+    std::vector<std::string> names;
+    for (const process::HeldName& one : held.value())
+      if (one.name.find(fmt::format(".{}.", ::getpid())) != std::string::npos) names.push_back(one.name);
+    return names;
+  };
+  auto first = Claim::take(ours, {"GPU-0"});
+  ASSERT_TRUE(first);
+  const auto names = name_of_claim();
+  ASSERT_THAT(names, SizeIs(1));
+  first = Claim{};
+  const auto taken = process::hold_name(names.front());
+  ASSERT_TRUE(taken);
+  const auto second = Claim::take(ours, {"GPU-0"});
+  ASSERT_TRUE(second) << second.error().why;
+  EXPECT_THAT(name_of_claim(), SizeIs(2));
 }
 
 TEST_F(Claims, EndWithTheLastProcessThatHasThem) {

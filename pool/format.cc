@@ -30,6 +30,15 @@ constexpr const char* kFirstSchema = R"(
   ) STRICT, WITHOUT ROWID;
 )";
 
+/// A view could be without end.
+Result<void> check_tables(sqlite::Database& database, const std::string& path) {
+  REMUDA_ASSIGN(const int64_t tables,
+                database.integer("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('job', 'lease', "
+                                 "'usage', 'sqlite_sequence')"));
+  if (tables == 4) return {};
+  return failed(fmt::format("{} is damaged: it lacks tables; end its jobs, then move it away to begin anew", path));
+}
+
 Result<int64_t> format_of(const sqlite::Database& database) { return database.integer("PRAGMA user_version"); }
 
 tl::unexpected<Error> is_too_new(const std::string& path, int64_t format, int64_t newest) {
@@ -61,7 +70,8 @@ Result<void> migrate(sqlite::Database& database, const std::string& path, Migrat
   if (application != kApplication)
     return failed(fmt::format("{} is no pool of remuda; move it away to begin a new one", path));
   REMUDA_ASSIGN(const int64_t seen, format_of(database));
-  if (seen >= newest_format(migrations)) return check_format(database, path, migrations);
+  if (seen == newest_format(migrations)) return check_tables(database, path);
+  if (seen > newest_format(migrations)) return check_format(database, path, migrations);
   REMUDA_ASSIGN(auto transaction, sqlite::Transaction::writing(database));
   REMUDA_ASSIGN(const int64_t format, format_of(database));  // another program may have migrated it meanwhile
   if (format < 1) return is_too_old(path, format, newest_format(migrations));

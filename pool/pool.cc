@@ -80,7 +80,7 @@ struct Pool::Impl {
   /// Called at the start of each public function.
   Result<void> check_usable() {
     store.database().begin_call();
-    cannot_hang_bell = false;
+    cannot_create_bell = false;
     REMUDA_CHECK(process == ::getpid(), "a pool does not cross a fork");
     if (store.database().has_moved())
       return failed(fmt::format("{} is not the file that was opened: somebody moved or removed it", store.path()));
@@ -101,7 +101,7 @@ struct Pool::Impl {
   Store store;
   pid_t process;
   std::optional<Bell> bell;  ///< made at the first wait
-  bool cannot_hang_bell = false;
+  bool cannot_create_bell = false;
   int64_t seen = 0;  ///< version that was read last
 };
 
@@ -142,7 +142,7 @@ Result<void> Pool::change(const std::function<Result<void>(PoolState&)>& transit
   return {};
 }
 
-bool Pool::may_try_again() const { return impl_->cannot_hang_bell || impl_->store.database().failure_may_pass(); }
+bool Pool::may_try_again() const { return impl_->cannot_create_bell || impl_->store.database().failure_may_pass(); }
 
 Result<std::optional<Job>> Pool::find(int64_t id) {
   REMUDA_TRY(impl_->check_usable());
@@ -159,8 +159,8 @@ Result<void> Pool::wait(const std::vector<process::ProcessId>& processes, double
   constexpr double kBlindStep_s = 0.25;  // where the kernel does not report the end of processes
   REMUDA_TRY(impl_->check_usable());
   if (!impl_->bell) {
-    auto bell = Bell::hang(impl_->folder);
-    impl_->cannot_hang_bell = !bell;
+    auto bell = Bell::create(impl_->folder);
+    impl_->cannot_create_bell = !bell;
     if (!bell) return tl::unexpected(std::move(bell.error()));
     impl_->bell.emplace(std::move(*bell));
   }

@@ -13,6 +13,7 @@
 namespace remuda::pool {
 namespace {
 
+constexpr int64_t kLargestId = int64_t{1} << 53;  // larger JSON numbers are not exact everywhere
 constexpr const char *kFile = "pool.db", *kLog = "pool.db-wal", *kIndex = "pool.db-shm", *kJournal = "pool.db-journal";
 
 Result<void> create_if_absent(const Folder& folder) {
@@ -54,20 +55,22 @@ Result<PoolState> Store::read(const std::vector<int64_t>& with) {
   REMUDA_TRY(check_format(*database_, path_, migrations()));
   PoolState state;
   REMUDA_ASSIGN(const int64_t last, database_->integer("SELECT seq FROM sqlite_sequence WHERE name = 'job'"));
+  if (last < 0 || last > kLargestId) return failed(damage_text(fmt::format("its last job would be {}", last)));
   state.next_job = last + 1;
   REMUDA_ASSIGN(state.jobs, read_open());
   REMUDA_TRY(read_ended(with, state.jobs));
   REMUDA_ASSIGN(state.leases, read_leases());
   REMUDA_ASSIGN(state.usage, read_usage());
-  if (const std::string broken = check(state); !broken.empty())
-    return failed(fmt::format("{} is damaged: {}; end its jobs, then move it away to begin anew", path_, broken));
+  if (const std::string broken = check(state); !broken.empty()) return failed(damage_text(broken));
   return state;
 }
 
+std::string Store::damage_text(const std::string& why) const {
+  return fmt::format("{} is damaged: {}; end its jobs, then move it away to begin anew", path_, why);
+}
+
 Result<Job> Store::decode(int64_t id, std::string_view record) {
-  const auto damaged = [&](const std::string& why) {
-    return failed(fmt::format("{} is damaged: {}; end its jobs, then move it away to begin anew", path_, why));
-  };
+  const auto damaged = [&](const std::string& why) { return failed(damage_text(why)); };
   const std::string where = fmt::format("job {}", id);
   const auto json = parse_json(record, where);
   if (!json) return damaged(json.error().message);

@@ -38,6 +38,7 @@ class Store {
   Store(std::string path, std::unique_ptr<sqlite::Database> database)
       : path_(std::move(path)), database_(std::move(database)) {}
 
+  std::string damage_text(const std::string& why) const;
   Result<Job> decode(int64_t id, std::string_view record);
   Result<std::string> encode(const Job& job) const;
   Result<std::vector<Job>> read_open();

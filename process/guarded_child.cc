@@ -174,7 +174,7 @@ bool GuardedChild::is_there() const {
   return ::poll(&hang_up, 1, 0) == 0;  // POLLHUP is reported without being requested
 }
 
-/// Where the process reaps all its children (run/crew.h), the status of this one may be lost.
+/// Where the process reaps all its children (run/job_processes.h), the status of this one may be lost.
 bool GuardedChild::reap() {
   int status = 0;
   const pid_t gone = ::waitpid(pid_, &status, WNOHANG);

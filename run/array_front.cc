@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/clock.h"
 #include "process/spawn.h"
 #include "run/array_keeper.h"
 #include "run/front.h"
@@ -33,13 +34,15 @@ struct Failure {
   int status;
 };
 
+constexpr double kPause_s = 2;  // between two tries to start an index
+
 class ArrayFront {
  public:
-  ArrayFront(const RunSpec& spec, const Look& look, const Report& report)
-      : spec_(spec), look_(look), report_(report), waiting_(spec.array.indices.begin(), spec.array.indices.end()) {}
+  ArrayFront(const RunSpec& spec, const ReadMachine& read, const Report& report)
+      : spec_(spec), read_(read), report_(report), waiting_(spec.array.indices.begin(), spec.array.indices.end()) {}
 
   Result<int> run() {
-    REMUDA_ASSIGN(keeper_, fork_worker([this](Fd front) { keep_array(spec_, look_, std::move(front)); }));
+    REMUDA_ASSIGN(keeper_, fork_worker([this](Fd front) { keep_array(spec_, read_, std::move(front)); }));
     const Message entered = first_word();
     if (entered.kind == Kind::ended) {
       report_(entered);
@@ -51,7 +54,7 @@ class ArrayFront {
     report_(
         Message{Kind::note, id_, 0,
                 fmt::format("an array of {} indices; remuda logs {} prints what they write", waiting_.size(), id_)});
-    while (start_due(), !members_.empty()) listen();
+    while (start_due(), !members_.empty() || will_try_again()) listen();
     return finish();
   }
 
@@ -63,6 +66,8 @@ class ArrayFront {
 
   /// One after another, so that they start in order, and an error that all of them share is reported once.
   void start_due() {
+    if (monotonic_s() < next_start_s_) return;
+    next_start_s_ = 0;
     const auto has_entered = [&] { return members_.empty() || members_.back().has_entered; };
     while (!closed_ && !waiting_.empty() && has_entered() && members_.size() < static_cast<size_t>(most_)) {
       const int index = waiting_.front();
@@ -91,11 +96,14 @@ class ArrayFront {
   void become(int index, Fd channel) {
     members_.clear();
     keeper_.channel.reset();
+    // Detached, an index has a group of its own: where this process is stopped and the first job of a common group
+    // ends, the kernel takes the group for orphaned, and ends it with SIGHUP.
+    if (spec_.log_only) ::setpgid(0, 0);
     ::pthread_sigmask(SIG_SETMASK, &signals_.before(), nullptr);
     const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     ::dup2(nothing.get(), STDIN_FILENO);
     const Report report = [&](const Message& message) { send(channel.get(), message); };
-    const Result<int> status = run_front(spec_of(index), look_, report);
+    const Result<int> status = run_front(spec_of(index), read_, report);
     if (!status) report({Kind::ended, 0, process::kOwnFailure, status.error().message});
   }
 
@@ -114,17 +122,17 @@ class ArrayFront {
   void listen() {
     std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}, {keeper_.channel.get(), POLLIN, 0}};
     for (const Member& member : members_) polled.push_back({member.front.channel.get(), POLLIN, 0});
-    ::poll(polled.data(), polled.size(), -1);
-    while (const auto news = signals_.next()) take(*news);
+    ::poll(polled.data(), polled.size(), will_try_again() ? static_cast<int>(kPause_s * 1000) : -1);
+    while (const auto signal = signals_.next()) take(*signal);
     listen_to_keeper();
     std::erase_if(members_, [this](Member& member) { return has_ended(member); });
   }
 
-  void take(const SignalNews& news) {
-    const bool is_for_jobs = news.number == SIGUSR1 || news.number == SIGUSR2;
-    if (!is_for_jobs && !(spec_.requeue && news.number == SIGTERM)) stop(news.number);
-    if (news.from_terminal) return;  // the indices have received it, too
-    for (const Member& member : members_) ::kill(member.front.pid, news.number);
+  void take(const ReceivedSignal& signal) {
+    const bool is_for_jobs = signal.number == SIGUSR1 || signal.number == SIGUSR2;
+    if (!is_for_jobs && !(spec_.requeue && signal.number == SIGTERM)) stop(signal.number);
+    if (signal.from_terminal) return;  // the indices have received it, too
+    for (const Member& member : members_) ::kill(member.front.pid, signal.number);
   }
 
   void stop(int signal) {
@@ -156,13 +164,17 @@ class ArrayFront {
         end(member, *received.value);
         return true;
       }
-      if (received.value->kind != Kind::note) is_known_ = member.has_entered = true;
+      if (received.value->kind == Kind::note && received.value->job == 0)
+        note(member.index, received.value->text);  // others are dropped: they concern one job, which has a log
+      if (received.value->kind != Kind::note) is_known_ = has_entered_ = member.has_entered = true;
       if (received.value->kind == Kind::started) has_started_ = true;
     }
   }
 
   void end(const Member& member, const Message& message) {
     ::waitpid(member.front.pid, nullptr, 0);
+    if (message.job == 0 && message.status == process::kOwnFailure && has_entered_ && !closed_)
+      return try_again(member.index, message.text);
     is_known_ = true;
     if (message.job == 0) closed_ = true;  // it did not enter the pool, and the other indices would not either
     if (message.status != 0) {
@@ -175,6 +187,19 @@ class ArrayFront {
     if (keeper_.channel) send(keeper_.channel.get(), Message{Kind::progress, id_, 0, text});
     const size_t ended = done_ + failures_.size();
     report_({Kind::progress, id_, static_cast<int>(ended * 100 / spec_.array.indices.size()), text});
+  }
+
+  /// Another index has entered the pool, so that whatever kept this one from it may pass: a full disk, a busy database.
+  void try_again(int index, const std::string& why) {
+    waiting_.push_front(index);
+    next_start_s_ = monotonic_s() + kPause_s;
+    note(index, why + "; tries again until it can");
+  }
+  bool will_try_again() const { return !closed_ && !waiting_.empty() && next_start_s_ > 0; }
+
+  /// Once, while its text stays the same.
+  void note(int index, const std::string& text) {
+    if (std::exchange(noted_, text) != text) report_({Kind::note, id_, 0, fmt::format("index {}: {}", index, text)});
   }
 
   void fail(int index, int status) { failures_.push_back({index, status}); }
@@ -205,7 +230,7 @@ class ArrayFront {
   }
 
   const RunSpec& spec_;
-  const Look& look_;
+  const ReadMachine& read_;
   const Report& report_;
   HeldSignals signals_;
   std::deque<int> waiting_;  ///< indices
@@ -216,6 +241,9 @@ class ArrayFront {
   int64_t id_ = 0;
   int most_ = 1, stop_signal_ = 0;
   bool is_known_ = false;     ///< that the first could enter the pool
+  bool has_entered_ = false;  ///< one of them is in the pool
+  double next_start_s_ = 0;   ///< on the steady clock; 0: at once
+  std::string noted_;
   bool has_started_ = false;  ///< one of them got devices
   bool closed_ = false;
   std::string end_text_;
@@ -223,8 +251,8 @@ class ArrayFront {
 
 }  // namespace
 
-Result<int> run_array_front(const RunSpec& spec, const Look& look, const Report& report) {
-  return ArrayFront(spec, look, report).run();
+Result<int> run_array_front(const RunSpec& spec, const ReadMachine& read, const Report& report) {
+  return ArrayFront(spec, read, report).run();
 }
 
 }  // namespace remuda::run

@@ -1,7 +1,10 @@
 #include "run/array_keeper.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
+#include <optional>
+#include <thread>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -26,10 +29,9 @@ class ArrayKeeper {
     REMUDA_TRY(submit());
     send(front_.get(), Message{Kind::started, id_, most_at_once(), ""});
     while (!has_ended_) {
-      REMUDA_TRY(caretaker_.pool().wait({}, kLook_s, {front_.get()}));
-      REMUDA_TRY(listen());
-      REMUDA_TRY(caretaker_.tidy());
-      REMUDA_TRY(look());
+      const auto kept = keep_once();
+      if (!kept && !caretaker_.pool().may_try_again()) return kept;
+      if (!kept) std::this_thread::sleep_for(kPause);  // the disk is full, or the database busy: the array stays
     }
     return {};
   }
@@ -38,6 +40,16 @@ class ArrayKeeper {
 
  private:
   static constexpr double kLook_s = 10;
+  static constexpr auto kPause = std::chrono::seconds(1);
+
+  Result<void> keep_once() {
+    if (!ending_) REMUDA_TRY(caretaker_.pool().wait({}, kLook_s, {front_.get()}));
+    listen();
+    if (ending_) return record_end();
+    if (text_ != recorded_) REMUDA_TRY(record_text());
+    REMUDA_TRY(caretaker_.tidy());
+    return read_pool();
+  }
 
   Result<void> check_possible() const {
     REMUDA_ASSIGN(const place::Answer answer,
@@ -70,22 +82,29 @@ class ArrayKeeper {
     return static_cast<int>(std::min(kMost, devices / (spec_.job.request.count * spec_.job.request.share) + 1));
   }
 
-  Result<void> listen() {
-    for (;;) {
+  void listen() {
+    while (!ending_) {
       const Received<Message> received = receive_message(front_.get());
-      if (received.gone) return end({pool::kEndedByRemuda, 0, "ended with the `remuda run` that it belonged to"});
-      if (!received.value) return {};
-      const Message& message = *received.value;
-      if (message.kind == Kind::ended) return end({message.status, 0, message.text});
-      REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
-        if (pool::Job* array = state.find(id_)) array->why = message.text;
-        return {};
-      }));
+      if (received.gone) ending_ = {pool::kEndedByRemuda, 0, "ended with the `remuda run` that it belonged to"};
+      if (!received.value) return;
+      if (received.value->kind == Kind::ended)
+        ending_ = {received.value->status, 0, received.value->text};
+      else
+        text_ = received.value->text;
     }
   }
 
+  Result<void> record_text() {
+    REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
+      if (pool::Job* array = state.find(id_)) array->why = text_;
+      return {};
+    }));
+    recorded_ = text_;
+    return {};
+  }
+
   /// An array that has ended in the pool was cancelled, or a job that it had to wait for failed.
-  Result<void> look() {
+  Result<void> read_pool() {
     REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
     const pool::Job* array = state.find(id_);
     if (has_ended_ || (array && array->state != pool::JobState::ended)) return {};
@@ -96,12 +115,13 @@ class ArrayKeeper {
     return {};
   }
 
-  Result<void> end(const pool::Ending& ending) {
-    has_ended_ = true;
-    return caretaker_.change([&](pool::PoolState& state) -> Result<void> {
-      remuda::pool::end(state, id_, ending, {}, wall_s());
+  Result<void> record_end() {
+    REMUDA_TRY(caretaker_.change([&](pool::PoolState& state) -> Result<void> {
+      end(state, id_, *ending_, {}, wall_s());
       return {};
-    });
+    }));
+    has_ended_ = true;
+    return {};
   }
 
   const RunSpec& spec_;
@@ -109,19 +129,20 @@ class ArrayKeeper {
   Caretaker caretaker_;
   int64_t id_ = 0;
   bool has_ended_ = false;
-  const std::string text_ = "its indices start one after another";
+  std::optional<pool::Ending> ending_;  ///< reported by the front
+  std::string text_ = "its indices start one after another", recorded_ = text_;
 };
 
 }  // namespace
 
-void keep_array(const RunSpec& spec, const Look& look, Fd front) {
+void keep_array(const RunSpec& spec, const ReadMachine& read, Fd front) {
   ::setpgid(0, 0);  // signals from a terminal reach only the front
   const int channel = front.get();
   const auto refuse = [&](int64_t id, const Error& error) {
     const bool is_known = error.kind == ErrorKind::usage || error.kind == ErrorKind::never;
     send(channel, Message{Kind::ended, id, is_known ? exit_status(error.kind) : process::kOwnFailure, error.message});
   };
-  auto caretaker = Caretaker::open(spec.pool, look, spec.live);
+  auto caretaker = Caretaker::open(spec.pool, read, spec.live);
   if (!caretaker) return refuse(0, caretaker.error());
   const auto lifeline = pool::Lifeline::hold(spec.pool);
   if (!lifeline) return refuse(0, lifeline.error());

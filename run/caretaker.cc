@@ -24,12 +24,15 @@ constexpr double kOrphanPatience_s = 2;
 constexpr double kOld_s = 2;  // age of a reading of the machine from which it is read again before devices are granted
 
 /// The lock of the pool's folder, which processes get in the order in which they came: SQLite lets many writers race
-/// for each turn, and the unlucky ones starve. After 60 seconds this process stops waiting and races as well: then
-/// nothing is returned. A thread waits in place of the caller, as flock() has no time limit.
+/// for each turn, and the unlucky ones starve. After 10 seconds this process stops waiting and races as well, for
+/// this change and all that follow: any user who may read the folder can hold its lock. Then nothing is returned. A
+/// thread waits in place of the caller, as flock() has no time limit.
 Fd wait_in_line(const std::string& folder) {
-  constexpr auto kPatience = std::chrono::seconds(60);
+  static bool line_stands = false;
+  constexpr auto kPatience = std::chrono::seconds(10);
   Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (line_stands) return Fd();
   std::promise<Fd> locked;
   std::future<Fd> lock = locked.get_future();
   std::thread([fd = std::move(fd), locked = std::move(locked)]() mutable {
@@ -37,35 +40,38 @@ Fd wait_in_line(const std::string& folder) {
     }
     locked.set_value(std::move(fd));  // where the caller has stopped waiting, this closes it
   }).detach();
-  return lock.wait_for(kPatience) == std::future_status::ready ? lock.get() : Fd();
+  line_stands = lock.wait_for(kPatience) != std::future_status::ready;
+  return line_stands ? Fd() : lock.get();
 }
 
 }  // namespace
 
-Caretaker::Caretaker(pool::Pool pool, std::string folder, Look look, bool live, Inventory inventory)
+Caretaker::Caretaker(pool::Pool pool, std::string folder, ReadMachine read, bool live, Inventory inventory)
     : pool_(std::move(pool)),
       folder_(std::move(folder)),
-      look_(std::move(look)),
+      read_(std::move(read)),
       live_(live),
       inventory_(std::move(inventory)),
-      looked_at_s_(monotonic_s()) {
+      read_at_s_(monotonic_s()) {
   if (live_) claimed_ = pool::claimed_by_others(folder_, inventory_);
 }
 
-Result<Caretaker> Caretaker::open(const std::string& folder, Look look, bool live) {
-  REMUDA_ASSIGN(Inventory inventory, look());
+Result<Caretaker> Caretaker::open(const std::string& folder, ReadMachine read, bool live) {
+  REMUDA_ASSIGN(Inventory inventory, read());
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
-  return Caretaker(std::move(pool), folder, std::move(look), live, std::move(inventory));
+  return Caretaker(std::move(pool), folder, std::move(read), live, std::move(inventory));
 }
 
-Result<void> Caretaker::look_again() {
-  REMUDA_ASSIGN(inventory_, look_());
+Result<void> Caretaker::read_machine() {
+  REMUDA_ASSIGN(inventory_, read_());
   if (live_) claimed_ = pool::claimed_by_others(folder_, inventory_);
-  looked_at_s_ = monotonic_s();
+  read_at_s_ = monotonic_s();
   return {};
 }
 
-Result<void> Caretaker::look_if_old() { return monotonic_s() - looked_at_s_ < kOld_s ? Result<void>{} : look_again(); }
+Result<void> Caretaker::read_machine_if_old() {
+  return monotonic_s() - read_at_s_ < kOld_s ? Result<void>{} : read_machine();
+}
 
 std::vector<place::Held> Caretaker::held_without_lease(const pool::PoolState& state) const {
   std::vector<place::Held> held = place::held_by_processes(inventory_);
@@ -138,7 +144,7 @@ Result<pool::PoolState> Caretaker::tidy_jobs() {
 Result<void> Caretaker::change(const std::function<Result<void>(pool::PoolState&)>& transition,
                                const std::vector<int64_t>& with,
                                const std::function<Result<void>(const pool::PoolState&)>& accept) {
-  const bool sees_machine = look_if_old().has_value();
+  const bool sees_machine = read_machine_if_old().has_value();
   std::vector<process::ProcessId> started;
   const auto change_and_start = [&](pool::PoolState& state) -> Result<void> {
     REMUDA_TRY(transition(state));

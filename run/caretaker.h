@@ -13,19 +13,19 @@
 namespace remuda::run {
 
 /// Reads the machine.
-using Look = std::function<Result<Inventory>()>;
+using ReadMachine = std::function<Result<Inventory>()>;
 
 /// One thread. As with Pool, none may be open when a process forks children that open one.
 class Caretaker {
  public:
-  /// `look` reads the machine; it is called once here, by look_again(), and before each decision for which the last
+  /// `read` reads the machine; it is called once here, by read_machine(), and before each decision for which the last
   /// reading is too old. `live`: the machine is this one, so that jobs of its other pools count.
-  static Result<Caretaker> open(const std::string& folder, Look look, bool live);
+  static Result<Caretaker> open(const std::string& folder, ReadMachine read, bool live);
 
   /// Reads the machine. Only this shows which devices other processes and jobs of other pools use now.
-  Result<void> look_again();
+  Result<void> read_machine();
   /// The same, unless it was read less than 2 seconds ago.
-  Result<void> look_if_old();
+  Result<void> read_machine_if_old();
   /// The last reading. References into it are invalid after the next one.
   const Inventory& inventory() const { return inventory_; }
   pool::Pool& pool() { return pool_; }
@@ -55,18 +55,18 @@ class Caretaker {
       });
 
  private:
-  Caretaker(pool::Pool pool, std::string folder, Look look, bool live, Inventory inventory);
+  Caretaker(pool::Pool pool, std::string folder, ReadMachine read, bool live, Inventory inventory);
   std::vector<process::ProcessId> start_jobs(pool::PoolState& state) const;
   Result<std::vector<int64_t>> reap_once();
   Result<pool::PoolState> tidy_jobs();
 
   pool::Pool pool_;
   std::string folder_;
-  Look look_;
+  ReadMachine read_;
   bool live_;
   Inventory inventory_;
   std::vector<place::Held> claimed_;  ///< by other pools
-  double looked_at_s_;                ///< on the steady clock
+  double read_at_s_;                  ///< on the steady clock
 };
 
 }  // namespace remuda::run

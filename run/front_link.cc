@@ -28,27 +28,27 @@ Result<FrontLink> FrontLink::open(Fd front) {
   return FrontLink(std::move(front), std::move(signals));
 }
 
-void FrontLink::tell(Message::Kind kind, int64_t job, const std::string& text, int status) {
-  if (front_) send(front_.get(), Message{kind, job, status, text});
+void FrontLink::send(Message::Kind kind, int64_t job, const std::string& text, int status) {
+  if (front_) run::send(front_.get(), Message{kind, job, status, text});
 }
 
-bool FrontLink::is_heard() const {
+bool FrontLink::has_read_all() const {
   int unread = 0;
   return front_ && ::ioctl(front_.get(), SIOCOUTQ, &unread) == 0 && unread == 0;
 }
 
-std::vector<SignalNews> FrontLink::news() {
-  std::vector<SignalNews> came;
+std::vector<ReceivedSignal> FrontLink::take_signals() {
+  std::vector<ReceivedSignal> signals;
   signalfd_siginfo info;
   while (::read(signals_.get(), &info, sizeof info) == sizeof info)
-    if (info.ssi_signo != SIGCHLD) came.push_back({static_cast<int>(info.ssi_signo)});
+    if (info.ssi_signo != SIGCHLD) signals.push_back({static_cast<int>(info.ssi_signo)});
   while (front_) {
-    const Received<SignalNews> received = receive_signal(front_.get());
+    const Received<ReceivedSignal> received = receive_signal(front_.get());
     if (received.gone) front_.reset();
     if (!received.value) break;
-    came.push_back(*received.value);
+    signals.push_back(*received.value);
   }
-  return came;
+  return signals;
 }
 
 std::vector<int> FrontLink::readable() const {
@@ -57,7 +57,7 @@ std::vector<int> FrontLink::readable() const {
   return fds;
 }
 
-bool FrontLink::rest(double seconds) const {
+bool FrontLink::wait(double seconds) const {
   std::vector<pollfd> polled;
   for (const int fd : readable()) polled.push_back({fd, POLLIN, 0});
   return ::poll(polled.data(), polled.size(), static_cast<int>(seconds * 1000)) != 0;

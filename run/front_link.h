@@ -15,17 +15,17 @@ class FrontLink {
   /// Blocks the signals from here on.
   static Result<FrontLink> open(Fd front);
 
-  void tell(Message::Kind kind, int64_t job, const std::string& text, int status = 0);
+  void send(Message::Kind kind, int64_t job, const std::string& text, int status = 0);
   /// Whether the front has read all messages so far; progress, which may be dropped, is sent only then.
-  bool is_heard() const;
+  bool has_read_all() const;
   /// The signals received since the last call, each once. SIGCHLD is not among them, but it ends a wait for readable().
-  std::vector<SignalNews> news();
-  /// The front has died; known after news().
+  std::vector<ReceivedSignal> take_signals();
+  /// The front has died; known after take_signals().
   bool gone() const { return !front_; }
   /// The descriptors to wait for.
   std::vector<int> readable() const;
   /// Waits until a signal or message arrives; false when none did within `seconds`.
-  bool rest(double seconds) const;
+  bool wait(double seconds) const;
 
  private:
   FrontLink(Fd front, Fd signals) : front_(std::move(front)), signals_(std::move(signals)) {}

@@ -13,7 +13,7 @@
 #include "run/caretaker.h"
 #include "run/front_link.h"
 #include "run/job_environment.h"
-#include "run/turn.h"
+#include "run/queue_entry.h"
 #include "share/job_sharing.h"
 
 namespace remuda::run {
@@ -32,12 +32,12 @@ class HoldKeeper {
         sharing_(caretaker_.pool(), sharing_options(spec)) {}
 
   Result<void> run(const ToWords& words) {
-    Turn turn(spec_, caretaker_, link_);
+    QueueEntry turn(spec_, caretaker_, link_);
     REMUDA_TRY(turn.submit());
     id_ = turn.job();
     REMUDA_ASSIGN(const bool is_granted, turn.wait());
     if (!is_granted) {
-      link_.tell(Kind::ended, id_, turn.why(), turn.status());
+      link_.send(Kind::ended, id_, turn.why(), turn.status());
       return {};
     }
     auto handed_over = hand_over(words);
@@ -55,12 +55,12 @@ class HoldKeeper {
     if (const std::string why = missing_device(state, id_, inventory); !why.empty()) return failed(why);
     const std::vector<std::string> devices = devices_of(state, id_, inventory);
     if (const std::string text = sharing_.begin(inventory, id_, devices); !text.empty())
-      link_.tell(Kind::note, id_, text);
+      link_.send(Kind::note, id_, text);
     confine::Visibility environment = job_environment(inventory, spec_.pool, id_, devices);
     std::ranges::move(sharing_.environment(devices), std::back_inserter(environment.set));
     REMUDA_TRY(write_all(STDOUT_FILENO, words(environment), "stdout"));
     REMUDA_TRY(leave_streams());
-    link_.tell(Kind::started, id_, joined_devices_text(inventory, devices));
+    link_.send(Kind::started, id_, joined_devices_text(inventory, devices));
     return {};
   }
 
@@ -76,13 +76,13 @@ class HoldKeeper {
   std::string stay() {
     constexpr double kLongest_s = 3600, kBlind_s = 1;
     for (;;) {
-      for (const SignalNews& news : link_.news())
-        if (news.number != SIGUSR1 && news.number != SIGUSR2) return "its keeper was told to end";
+      for (const ReceivedSignal& signal : link_.take_signals())
+        if (signal.number != SIGUSR1 && signal.number != SIGUSR2) return "its keeper was told to end";
       const auto state = caretaker_.pool().read();
       const pool::Job* job = state ? state->find(id_) : nullptr;
       if (state && (!job || job->cancelled)) return "was given back";
       if (!is_alive(shell_)) return "its shell has ended";
-      if (!state || !caretaker_.pool().wait({shell_}, kLongest_s, link_.readable())) link_.rest(kBlind_s);
+      if (!state || !caretaker_.pool().wait({shell_}, kLongest_s, link_.readable())) link_.wait(kBlind_s);
     }
   }
 
@@ -92,7 +92,7 @@ class HoldKeeper {
       end(state, id_, {.why = why}, {}, wall_s());
       return {};
     }));
-    REMUDA_TRY(caretaker_.look_again());
+    REMUDA_TRY(caretaker_.read_machine());
     return caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; });
   }
 
@@ -104,33 +104,34 @@ class HoldKeeper {
   int64_t id_ = 0;
 };
 
-Result<void> keep_within(const RunSpec& spec, const Look& look, const process::ProcessId& shell, const ToWords& words,
-                         FrontLink& link) {
-  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, look, spec.live));
+Result<void> keep_within(const RunSpec& spec, const ReadMachine& read, const process::ProcessId& shell,
+                         const ToWords& words, FrontLink& link) {
+  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, read, spec.live));
   REMUDA_ASSIGN(const pool::Lifeline lifeline, pool::Lifeline::hold(spec.pool));
   return HoldKeeper(spec, shell, std::move(caretaker), link).run(words);
 }
 
-void keep(const RunSpec& spec, const Look& look, const process::ProcessId& shell, const ToWords& words, Fd front) {
+void keep(const RunSpec& spec, const ReadMachine& read, const process::ProcessId& shell, const ToWords& words,
+          Fd front) {
   ::setsid();
   close_all_but(front.get());  // a lock of the shell's, or a pipe that another process reads to its end
   (void)!::chdir("/");
   auto link = FrontLink::open(std::move(front));
   if (!link) return;
-  const auto kept = keep_within(spec, look, shell, words, *link);
+  const auto kept = keep_within(spec, read, shell, words, *link);
   if (!kept)
-    link->tell(Kind::ended, 0, kept.error().message,
+    link->send(Kind::ended, 0, kept.error().message,
                kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : process::kOwnFailure);
 }
 
 }  // namespace
 
-Result<int> hold_for(const RunSpec& spec, const Look& look, const process::ProcessId& shell, const ToWords& words,
-                     const Report& report) {
+Result<int> hold_for(const RunSpec& spec, const ReadMachine& read, const process::ProcessId& shell,
+                     const ToWords& words, const Report& report) {
   const Fd shell_end(static_cast<int>(::syscall(SYS_pidfd_open, shell.pid, 0)));
   if (!is_alive(shell)) return usage_error(fmt::format("process {}, to hold devices for, has ended", shell.pid));
   HeldSignals signals;
-  REMUDA_ASSIGN(const Worker keeper, fork_worker([&](Fd front) { keep(spec, look, shell, words, std::move(front)); }));
+  REMUDA_ASSIGN(const Worker keeper, fork_worker([&](Fd front) { keep(spec, read, shell, words, std::move(front)); }));
   const auto is_last = [&](const Message& message) {
     report(message);
     return message.kind == Kind::started || message.kind == Kind::ended;

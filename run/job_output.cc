@@ -48,6 +48,9 @@ class Target {
   /// For poll(); -1: nothing to write.
   int waiting() const { return pending_.empty() ? -1 : fd_; }
 
+  /// Why what was taken could not be written; empty while it could. A reader that has gone is none: its user wanted so.
+  const std::string& loss() const { return loss_; }
+
   /// After poll(). A pipe that is ready takes PIPE_BUF bytes without blocking; more might block.
   void write() {
     const ssize_t put =
@@ -55,6 +58,7 @@ class Target {
     if (put >= 0) {
       pending_.erase(0, static_cast<size_t>(put));
     } else if (errno != EINTR && errno != EAGAIN) {
+      if (errno != EPIPE) loss_ = fmt::format("cannot write its output: {}", errno_text(errno));
       is_open_ = false;
       pending_.clear();
     }
@@ -63,7 +67,7 @@ class Target {
  private:
   int fd_;
   bool erases_, is_file_ = false, is_open_ = true;
-  std::string pending_;
+  std::string pending_, loss_;
 };
 
 /// What is read at one end.
@@ -74,7 +78,7 @@ struct Source {
 };
 
 struct CopierEnds {
-  Fd stop, abort, done, log;
+  Fd stop, abort, log;
 };
 
 class Copier {
@@ -85,11 +89,14 @@ class Copier {
         whole_lines_(options.whole_lines),
         targets_{Target(STDOUT_FILENO, options.erase), Target(STDERR_FILENO, options.erase)} {}
 
-  void run() {
+  /// Returns what was lost, and why; empty where nothing was.
+  std::string run() {
     while (step()) {
     }
     sources_.clear();
-    ends_.done.reset();
+    for (const Target& target : targets_)
+      if (loss_.empty()) loss_ = target.loss();
+    return loss_;
   }
 
  private:
@@ -140,7 +147,10 @@ class Copier {
   void hand_on(Source& source, size_t size) {
     if (size == 0) return;
     const std::string_view text = std::string_view(source.rest).substr(0, size);
-    if (ends_.log) (void)write_all(ends_.log.get(), text, "the log");
+    if (ends_.log) {
+      if (const auto written = write_all(ends_.log.get(), text, "its log"); !written && loss_.empty())
+        loss_ = written.error().message;
+    }
     targets_[source.target].take(text);
     source.rest.erase(0, size);
   }
@@ -150,6 +160,7 @@ class Copier {
   const bool whole_lines_;
   std::array<Target, 2> targets_;
   bool stopping_ = false;
+  std::string loss_;
 };
 
 }  // namespace
@@ -180,10 +191,13 @@ Result<JobOutput> JobOutput::copy(size_t lanes, Options options) {
   output.stop_ = std::move(stop.write_end);
   output.abort_ = std::move(abort.write_end);
   output.done_ = std::move(done.read_end);
-  CopierEnds ends{std::move(stop.read_end), std::move(abort.read_end), std::move(done.write_end),
-                  std::move(options.log)};
-  output.copier_ =
-      std::thread([copier = Copier(std::move(sources), std::move(ends), options)]() mutable { copier.run(); });
+  CopierEnds ends{std::move(stop.read_end), std::move(abort.read_end), std::move(options.log)};
+  output.loss_ = std::make_shared<std::string>();
+  output.copier_ = std::thread([copier = Copier(std::move(sources), std::move(ends), options), loss = output.loss_,
+                                done = std::move(done.write_end)]() mutable {
+    *loss = copier.run();
+    done.reset();
+  });
   return output;
 }
 
@@ -211,6 +225,7 @@ JobOutput& JobOutput::operator=(JobOutput&& other) noexcept {
   abort_ = std::move(other.abort_);
   done_ = std::move(other.done_);
   copier_ = std::move(other.copier_);
+  loss_ = std::move(other.loss_);
   return *this;
 }
 

@@ -1,6 +1,7 @@
 // JobOutput: where a job writes: to its caller's stdout and stderr, to a log, or to both.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,6 +53,8 @@ class JobOutput {
   /// To be called when the writers have ended. Waits until all output is copied, one of `wakers` is readable, or
   /// `seconds` have passed; true when all is copied.
   bool finish(double seconds, const std::vector<int>& wakers = {});
+  /// After finish() has returned true: which output could not be written, and why; empty where all was.
+  std::string loss() const { return loss_ ? *loss_ : ""; }
 
  private:
   struct Lane {
@@ -66,6 +69,7 @@ class JobOutput {
   Fd stop_, abort_;  ///< the thread ends once all is copied when the first is closed; at once when the second is
   Fd done_;          ///< reads end of file once the thread has ended
   std::thread copier_;
+  std::shared_ptr<std::string> loss_;  ///< the thread's until it has ended
 };
 
 }  // namespace remuda::run

@@ -4,35 +4,21 @@
 #include <cmath>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <functional>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/env.h"
-#include "confine/confinement.h"
-#include "confine/nearest.h"
 #include "pool/lifeline.h"
 #include "pool/logs.h"
 #include "run/caretaker.h"
-#include "run/job_environment.h"
-#include "run/job_output.h"
 #include "run/pool_retry.h"
-#include "run/turn.h"
-#include "run/watch.h"
-#include "share/job_sharing.h"
-#include "workers/rendezvous.h"
+#include "run/queue_entry.h"
 
 namespace remuda::run {
 namespace {
 
 using Kind = Message::Kind;
-
-/// So that all ranks together have as many threads as there are CPUs for them.
-int threads_of_each(size_t ranks) { return std::max(1, static_cast<int>(process::allowed_cores().size() / ranks)); }
-
-std::string cannot_isolate(const confine::Confined& how) {
-  return fmt::format("the job cannot be kept from devices that it is not granted: {}", how.obstacle);
-}
 
 /// How long the end of a job waits for the readers of its output, before other jobs start on its devices.
 constexpr double kMoment_s = 0.2;
@@ -44,23 +30,22 @@ class Keeper {
         inherited_(inherited),
         caretaker_(std::move(caretaker)),
         link_(link),
-        turn_(spec_, caretaker_, link_),
-        queue_(spec.tasks.tasks.size(), {spec.restarts, spec.restart_on, spec.fail_fast}),
-        sharing_(caretaker_.pool(), sharing_options(spec)) {}
+        entry_(spec_, caretaker_, link_),
+        run_(spec_, inherited_, caretaker_, link_) {}
 
   Result<void> run() {
-    REMUDA_TRY(turn_.submit());
-    id_ = turn_.job();
+    REMUDA_TRY(entry_.submit());
+    id_ = entry_.job();
     for (;;) {
-      REMUDA_ASSIGN(const bool is_running, turn_.wait());
+      REMUDA_ASSIGN(const bool is_running, entry_.wait());
       if (!is_running) {
-        link_.tell(Kind::ended, id_, turn_.why(), turn_.status());
+        link_.send(Kind::ended, id_, entry_.why(), entry_.status());
         return {};
       }
-      claims_ = turn_.claims();
       limit_at_s_ = spec_.job.time_limit_s > 0 ? monotonic_s() + spec_.job.time_limit_s : kNever_s;
-      const Outcome outcome = spec_.tasks.empty() ? run_with_restarts() : run_tasks();
-      sharing_.end();
+      run_.begin({id_, entry_.claims(), limit_at_s_});
+      const Outcome outcome = spec_.tasks.empty() ? run_with_restarts() : run_.run_tasks();
+      run_.end_sharing();
       if (!(outcome.may_requeue && spec_.can_be_queued_again())) return finish(outcome);
       REMUDA_TRY(queue_again(outcome));
     }
@@ -69,7 +54,7 @@ class Keeper {
  private:
   /// Frees the devices before other jobs are started, as finish() does: the scheduler decides by their current state.
   Result<void> queue_again(const Outcome& outcome) {
-    link_.tell(Kind::note, id_, fmt::format("{}; queued again", outcome.why));
+    link_.send(Kind::note, id_, fmt::format("{}; queued again", outcome.why));
     PoolRetry retry(caretaker_.pool(), link_);
     for (;;) {
       const auto requeued = caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
@@ -78,9 +63,10 @@ class Keeper {
       });
       if (requeued) break;
       if (link_.gone() || !retry.rest(id_, requeued.error())) return requeued;
-      (void)link_.news();  // to learn whether the front is still there; a request to end the job itself is in the pool
+      (void)link_
+          .take_signals();  // to learn whether the front is still there; a request to end the job itself is in the pool
     }
-    sharing_.end();
+    run_.end_sharing();
     return start_others();
   }
 
@@ -92,13 +78,13 @@ class Keeper {
 
   Outcome run_with_restarts() {
     for (int restarts = 0;; ++restarts) {
-      Outcome outcome = run_once(restarts);
+      Outcome outcome = run_.run_once(restarts);
       if (!wants_restart(outcome, restarts) || !back_off(restarts, outcome)) return outcome;
       (void)caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
         if (pool::Job* job = state.find(id_)) ++job->restarts;
         return {};
       });
-      link_.tell(Kind::note, id_,
+      link_.send(Kind::note, id_,
                  fmt::format("{}; starts again ({} of {})", to_string(outcome.state), restarts + 1, spec_.restarts));
     }
   }
@@ -121,17 +107,17 @@ class Keeper {
 
   /// Whether a signal or a change of the pool since then asks the job to end, or to be queued again.
   bool is_called_off(Outcome& outcome) {
-    bool is_told = link_.gone();
-    const auto news = link_.news();
+    bool is_asked_to = link_.gone();
+    const auto signals = link_.take_signals();
     const auto state = caretaker_.pool().read();
     const pool::Job* job = state ? state->find(id_) : nullptr;
     if (!job || job->cancelled) return true;
-    for (const SignalNews& one : news) {
+    for (const ReceivedSignal& one : signals) {
       if (one.number == SIGUSR1 || one.number == SIGUSR2) continue;  // there is no process to send it to
-      is_told = true;
+      is_asked_to = true;
       if (one.number == SIGTERM) queue_again_as(outcome, "was told to stop");
     }
-    if (job->preempted_by == 0) return is_told;
+    if (job->preempted_by == 0) return is_asked_to;
     queue_again_as(outcome, fmt::format("makes room for job {}", job->preempted_by));
     return true;
   }
@@ -141,164 +127,58 @@ class Keeper {
     outcome.why = std::move(why);
   }
 
-  Outcome run_once(int restarts) {
-    const auto cannot = [](const Error& error) { return Outcome{{process::kOwnFailure, 0}, error.message, false}; };
-    if (const auto opened = open_output(1); !opened) return cannot(opened.error());
-    const auto devices = held_devices();
-    if (!devices) return cannot(devices.error());
-    const auto confinement = confine();
-    if (!confinement) return cannot(confinement.error());
-    auto processes = plan(*devices, restarts);
-    if (!processes) return cannot(processes.error());
-    for (process::ProcessSpec& process : *processes) process.cgroup = confinement->cgroup();
-    return Watch(spec_, watched(restarts < spec_.restarts), caretaker_.pool(), link_, *confinement).run(*processes);
-  }
-
-  Watch::Job watched(bool restart) const {
-    return {id_, devices_text_, inherited_.group, limit_at_s_, restart, output_ ? &*output_ : nullptr};
-  }
-
-  /// An output that copies stays open from run to run.
-  Result<void> open_output(size_t lanes) {
-    if (output_ && output_->copies()) return {};
-    output_.reset();
-    REMUDA_ASSIGN(JobOutput opened, JobOutput::open(spec_, id_, lanes));
-    output_.emplace(std::move(opened));
-    return {};
-  }
-
-  /// The confinement in force is recorded before a process of the job can ask for it (Caretaker::confining_job()).
-  Result<confine::Confinement> confine() {
-    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
-    const Inventory& inventory = caretaker_.inventory();
-    std::optional<confine::Withheld> withheld;
-    if (spec_.live) withheld = confine::withheld_nodes(inventory, devices_of(state, id_, inventory));
-    confine::Confinement confinement = confine::Confinement::make(spec_.pool, id_, withheld);
-    if (spec_.isolate && !confinement.how().devices) return failed(cannot_isolate(confinement.how()));
-    if (confinement.how().cgroup == 0) return confinement;
-    const auto recorded = caretaker_.pool().change([&](pool::PoolState& changed) -> Result<void> {
-      pool::Job* job = changed.find(id_);
-      if (!job) return {};
-      job->cgroup = confinement.folder();
-      job->devices_enforced = confinement.how().devices;
-      job->files_denied = confinement.how().files_denied;
-      return {};
-    });
-    if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);
-    return confinement;
-  }
-
-  Outcome run_tasks() {
-    auto outcome = try_tasks();
-    if (!outcome) return {{process::kOwnFailure, 0}, outcome.error().message, false};
-    outcome->why += (outcome->why.empty() ? "" : "; ") + summary_text(queue_, spec_.tasks.tasks);
-    return *outcome;
-  }
-
-  Result<Outcome> try_tasks() {
-    REMUDA_ASSIGN(const std::vector<std::string> devices, held_devices());
-    REMUDA_TRY(open_output(devices.size()));
-    REMUDA_ASSIGN(const confine::Confinement confinement, confine());
-    const Fd no_input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    std::vector<process::ProcessSpec> slots;
-    for (const std::string& device : devices) {
-      const size_t lane = slots.size();
-      slots.push_back(process(job_environment(caretaker_.inventory(), spec_.pool, id_, {device}), {device}));
-      slots.back().in = no_input.get();
-      slots.back().out = output_->out(lane);
-      slots.back().err = output_->err(lane);
-      slots.back().cgroup = confinement.cgroup();
-    }
-    const auto tell = [this](const std::string& text, double progress) {
-      if (progress < 0)
-        link_.tell(Kind::note, id_, text);
-      else if (link_.is_heard())
-        link_.tell(Kind::progress, id_, text, static_cast<int>(progress * 100));
-    };
-    TaskRun tasks(spec_.tasks, queue_, std::move(slots), labels_of(caretaker_.inventory(), devices), tell);
-    return Watch(spec_, watched(false), caretaker_.pool(), link_, confinement).run(tasks);
-  }
-
-  /// The job's devices; also reports them to the front.
-  Result<std::vector<std::string>> held_devices() {
-    if (const auto looked = caretaker_.look_if_old(); !looked) link_.tell(Kind::note, id_, looked.error().message);
-    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
-    if (const std::string why = missing_device(state, id_, caretaker_.inventory()); !why.empty()) return failed(why);
-    const Inventory& inventory = caretaker_.inventory();
-    std::vector<std::string> devices = devices_of(state, id_, inventory);
-    devices_text_ = labels_text(inventory, devices);
-    link_.tell(Kind::started, id_, joined_devices_text(inventory, devices));
-    if (const std::string text = sharing_.begin(inventory, id_, devices); !text.empty())
-      link_.tell(Kind::note, id_, text);
-    return devices;
-  }
-
-  Result<std::vector<process::ProcessSpec>> plan(const std::vector<std::string>& devices, int restarts) {
-    const Inventory& inventory = caretaker_.inventory();
-    std::vector<process::ProcessSpec> processes;
-    if (spec_.each) {
-      REMUDA_ASSIGN(const workers::Listener free_port, workers::listen_on_loopback(0));
-      const int threads = env::get(env::omp_num_threads) ? 0 : threads_of_each(devices.size());
-      const Ranks ranks{free_port.port, restarts, spec_.restarts, threads};
-      for (int rank = 0; rank < static_cast<int>(devices.size()); ++rank)
-        processes.push_back(
-            process(rank_environment(inventory, spec_.pool, id_, devices, rank, ranks), {devices[rank]}));
-    } else {
-      processes.push_back(process(job_environment(inventory, spec_.pool, id_, devices), devices));
-    }
-    for (process::ProcessSpec& process : processes) {
-      process.out = output_->out();
-      process.err = output_->err();
-    }
-    return processes;
-  }
-
-  process::ProcessSpec process(confine::Visibility environment, const std::vector<std::string>& devices) const {
-    process::ProcessSpec process{.argv = spec_.job.command,
-                                 .environment = std::move(environment.set),
-                                 .unset = std::move(environment.unset),
-                                 .folder = spec_.job.folder,
-                                 .affinity = {},
-                                 .group = inherited_.group,
-                                 .inherited = {inherited_.lifeline},
-                                 .mask = inherited_.mask};
-    std::ranges::copy(claims_, std::back_inserter(process.inherited));
-    std::ranges::move(sharing_.environment(devices), std::back_inserter(process.environment));
-    if (spec_.job.array != 0) {
-      process.environment.emplace_back(env::job_array.name, std::to_string(spec_.job.array));
-      process.environment.emplace_back(env::job_array_index.name, std::to_string(spec_.job.array_index));
-    }
-    if (spec_.live)
-      process.affinity = confine::nearest_cores(caretaker_.inventory(), devices, process::allowed_cores());
-    return process;
-  }
-
   /// Records the end and frees the devices before the front is notified, and ahead of all processes that wait in line
   /// for a change. Where the machine is this one, it is read again before other jobs start: the job's processes have
   /// just left its devices.
   Result<void> finish(const Outcome& outcome) {
     const pool::Ending ending{outcome.state.status, outcome.state.signal,
                               outcome.why.empty() ? to_string(outcome.state) : outcome.why};
-    const auto recorded = caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
-      end(state, id_, ending, {}, wall_s());
-      return {};
-    });
-    if (!recorded) link_.tell(Kind::note, id_, recorded.error().message);
-    sharing_.end();  // of two jobs that end at once, each may have left a daemon for the other to stop
+    const auto record = [&] {
+      return caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
+        end(state, id_, ending, {}, wall_s());
+        return {};
+      });
+    };
+    const auto recorded = record();
+    if (!recorded) link_.send(Kind::note, id_, recorded.error().message);
+    run_.end_sharing();  // of two jobs that end at once, each may have left a daemon for the other to stop
     sweep_own_logs();
-    const bool is_read = !output_ || output_->finish(kMoment_s);
+    const bool is_read = !run_.output() || run_.output()->finish(kMoment_s);
     Result<void> started;
     if (!is_read && recorded) {
-      turn_.release_claims();
+      entry_.release_claims();
       started = start_others();
       await_readers();
     }
-    link_.tell(Kind::ended, id_, outcome.why, exit_code(outcome.state));
+    if (is_read && run_.output() && !run_.output()->loss().empty()) link_.send(Kind::note, id_, run_.output()->loss());
+    link_.send(Kind::ended, id_, outcome.why, exit_code(outcome.state));
+    if (!recorded) return record_later(record, recorded.error());
     return is_read ? start_others() : started;
   }
 
+  /// The disk was full or the database busy when the job ended: its user has the result, and this process stays in the
+  /// background until the pool has it too, as other jobs may wait for it (--after, arrays).
+  Result<void> record_later(const std::function<Result<void>()>& record, Error error) {
+    constexpr double kPatience_s = 3600;
+    run_.close_output();
+    const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing.get(), fd);
+    PoolRetry retry(caretaker_.pool(), link_);
+    for (const double end_s = monotonic_s() + kPatience_s; monotonic_s() < end_s;) {
+      (void)link_.take_signals();  // the front ends now
+      if (!retry.rest(id_, error)) break;
+      const auto recorded = record();
+      if (recorded) {
+        entry_.release_claims();
+        return start_others();
+      }
+      error = recorded.error();
+    }
+    return tl::unexpected(std::move(error));
+  }
+
   void sweep_own_logs() {
-    if (!output_ || !output_->has_pool_log()) return;
+    if (!run_.output() || !run_.output()->has_pool_log()) return;
     if (const auto state = caretaker_.pool().read()) pool::sweep_logs(spec_.pool, *state);
   }
 
@@ -306,19 +186,19 @@ class Keeper {
   void await_readers() {
     constexpr double kNoteAfter_s = 2;
     double patience_s = kNoteAfter_s;
-    while (!output_->finish(patience_s, link_.readable())) {
-      for (const SignalNews& news : link_.news())
-        if (news.number != SIGUSR1 && news.number != SIGUSR2) return;
+    while (!run_.output()->finish(patience_s, link_.readable())) {
+      for (const ReceivedSignal& signal : link_.take_signals())
+        if (signal.number != SIGUSR1 && signal.number != SIGUSR2) return;
       if (link_.gone()) return;
       if (std::exchange(patience_s, kNever_s) == kNoteAfter_s)
-        link_.tell(Kind::note, id_, "it has ended, and its devices are free; what it wrote last waits to be read");
+        link_.send(Kind::note, id_, "it has ended, and its devices are free; what it wrote last waits to be read");
     }
   }
 
   Result<void> start_others() {
     REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
     if (std::ranges::find(state.jobs, pool::JobState::waiting, &pool::Job::state) == state.jobs.end()) return {};
-    if (spec_.live) REMUDA_TRY(caretaker_.look_again());
+    if (spec_.live) REMUDA_TRY(caretaker_.read_machine());
     return caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; });
   }
 
@@ -326,22 +206,11 @@ class Keeper {
   const Inherited inherited_;
   Caretaker caretaker_;
   FrontLink& link_;
-  Turn turn_;
-  TaskQueue queue_;  ///< continues where it was when the job is queued again
-  share::JobSharing sharing_;
-  std::vector<int> claims_;  ///< on the devices; the job's processes inherit them
-  std::optional<JobOutput> output_;
-  std::string devices_text_;      ///< for people
+  QueueEntry entry_;
+  JobRun run_;
   double limit_at_s_ = kNever_s;  ///< of this turn, restarts included; on the steady clock
   int64_t id_ = 0;
 };
-
-/// Finds what would make the job fail before it waits for its turn.
-Result<void> check_isolation(const RunSpec& spec) {
-  if (!spec.isolate) return {};
-  const confine::Confined possible = confine::try_confinement();
-  return possible.devices ? Result<void>{} : failed(cannot_isolate(possible));
-}
 
 /// A job that has no access to a device cannot pass it on to another job.
 Result<void> check_view(Caretaker& caretaker) {
@@ -353,9 +222,9 @@ Result<void> check_view(Caretaker& caretaker) {
       *job));
 }
 
-Result<void> keep_within(const RunSpec& spec, const Look& look, FrontLink& link, Inherited inherited) {
+Result<void> keep_within(const RunSpec& spec, const ReadMachine& read, FrontLink& link, Inherited inherited) {
   REMUDA_TRY(check_isolation(spec));
-  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, look, spec.live));
+  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, read, spec.live));
   REMUDA_TRY(check_view(caretaker));
   REMUDA_ASSIGN(const pool::Lifeline lifeline, pool::Lifeline::hold(spec.pool));
   inherited.lifeline = lifeline.fd();
@@ -364,14 +233,14 @@ Result<void> keep_within(const RunSpec& spec, const Look& look, FrontLink& link,
 
 }  // namespace
 
-void keep(const RunSpec& spec, const Look& look, Fd front, const Inherited& inherited) {
+void keep(const RunSpec& spec, const ReadMachine& read, Fd front, const Inherited& inherited) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   auto link = FrontLink::open(std::move(front));
   if (!link) return;
-  const auto kept = keep_within(spec, look, *link, inherited);
+  const auto kept = keep_within(spec, read, *link, inherited);
   if (!kept)
-    link->tell(Kind::ended, 0, kept.error().message,
+    link->send(Kind::ended, 0, kept.error().message,
                kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : process::kOwnFailure);
 }
 

@@ -8,19 +8,12 @@
 #pragma once
 
 #include "run/caretaker.h"
-#include "run/front_link.h"
+#include "run/job_run.h"
 #include "run/run_spec.h"
 
 namespace remuda::run {
 
-/// What the keeper inherits from its front.
-struct Inherited {
-  int group = 0;      ///< the front's process group
-  sigset_t mask{};    ///< signals that were blocked before the front blocked its own
-  int lifeline = -1;  ///< the keeper's own, for the job's processes
-};
-
 /// Runs in the keeper's process, to its end. Sends the front a message for each event, last Message::Kind::ended.
-void keep(const RunSpec& spec, const Look& look, Fd front, const Inherited& inherited);
+void keep(const RunSpec& spec, const ReadMachine& read, Fd front, const Inherited& inherited);
 
 }  // namespace remuda::run

@@ -56,7 +56,7 @@ bool send(int fd, const Message& message) {
   return send_bytes(fd, text.data(), text.size());
 }
 
-bool send(int fd, const SignalNews& news) { return send_bytes(fd, &news, sizeof news); }
+bool send(int fd, const ReceivedSignal& signal) { return send_bytes(fd, &signal, sizeof signal); }
 
 Received<Message> receive_message(int fd) {
   std::array<char, kLongest> bytes;
@@ -65,10 +65,10 @@ Received<Message> receive_message(int fd) {
   return {parse({bytes.data(), static_cast<size_t>(got)})};
 }
 
-Received<SignalNews> receive_signal(int fd) {
-  SignalNews news;
-  const ssize_t got = receive_bytes(fd, &news, sizeof news);
-  if (got == sizeof news) return {news};
+Received<ReceivedSignal> receive_signal(int fd) {
+  ReceivedSignal signal;
+  const ssize_t got = receive_bytes(fd, &signal, sizeof signal);
+  if (got == sizeof signal) return {signal};
   return {std::nullopt, got == 0};
 }
 

@@ -37,7 +37,7 @@ struct remuda::Words<remuda::run::Message::Kind> {
 namespace remuda::run {
 
 /// From the front to the keeper: a signal was received.
-struct SignalNews {
+struct ReceivedSignal {
   int number = 0;
   bool from_terminal = false;  ///< then the job, in the same process group, has received it too
 };
@@ -53,7 +53,7 @@ void close_all_but(int kept);
 
 /// False when the other side is gone, or has not read for so long that nothing more fits.
 bool send(int fd, const Message& message);
-bool send(int fd, const SignalNews& news);
+bool send(int fd, const ReceivedSignal& signal);
 
 /// The next message; nothing when there is none now (`gone` false) or ever again (`gone` true).
 template <typename T>
@@ -62,6 +62,6 @@ struct Received {
   bool gone = false;
 };
 Received<Message> receive_message(int fd);
-Received<SignalNews> receive_signal(int fd);
+Received<ReceivedSignal> receive_signal(int fd);
 
 }  // namespace remuda::run

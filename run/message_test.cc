@@ -28,12 +28,12 @@ TEST(Message, NothingNowIsNotNothingEver) {
   ends.keeper.reset();
   EXPECT_TRUE(receive_message(ends.front.get()).value) << "messages sent before the end are received";
   EXPECT_TRUE(receive_message(ends.front.get()).gone);
-  EXPECT_FALSE(send(ends.front.get(), SignalNews{SIGTERM, false}));
+  EXPECT_FALSE(send(ends.front.get(), ReceivedSignal{SIGTERM, false}));
 }
 
 TEST(Message, SignalsGoTheOtherWay) {
   const Channel ends = channel();
-  send(ends.front.get(), SignalNews{SIGINT, true});
+  send(ends.front.get(), ReceivedSignal{SIGINT, true});
   const auto news = receive_signal(ends.keeper.get());
   ASSERT_TRUE(news.value);
   EXPECT_EQ(news.value->number, SIGINT);

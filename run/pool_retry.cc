@@ -8,9 +8,9 @@ namespace remuda::run {
 bool PoolRetry::rest(int64_t job, const Error& error) {
   constexpr double kFirst_s = 0.25, kLongest_s = 15;
   if (!pool_.may_try_again()) return false;
-  if (error.message != reported_) link_.tell(Message::Kind::note, job, error.message + "; tries again until it can");
+  if (error.message != reported_) link_.send(Message::Kind::note, job, error.message + "; tries again until it can");
   reported_ = error.message;
-  link_.rest(std::min(kLongest_s, kFirst_s * std::exp2(std::min(tries_++, 10))));
+  link_.wait(std::min(kLongest_s, kFirst_s * std::exp2(std::min(tries_++, 10))));
   return true;
 }
 

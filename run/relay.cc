@@ -33,11 +33,11 @@ HeldSignals::HeldSignals() {
 
 HeldSignals::~HeldSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-std::optional<SignalNews> HeldSignals::next() {
+std::optional<ReceivedSignal> HeldSignals::next() {
   signalfd_siginfo info;
   while (::read(fd_.get(), &info, sizeof info) == sizeof info) {
     const int number = static_cast<int>(info.ssi_signo);
-    if (number != SIGHUP || !ignores_hangup_) return SignalNews{number, info.ssi_code == SI_KERNEL};
+    if (number != SIGHUP || !ignores_hangup_) return ReceivedSignal{number, info.ssi_code == SI_KERNEL};
   }
   return std::nullopt;
 }
@@ -50,9 +50,9 @@ std::optional<Message> relay(const Worker& worker, HeldSignals* signals,
     ::poll(polled, 3, -1);
     if (polled[2].revents != 0) return std::nullopt;
     while (signals) {
-      const auto news = signals->next();
-      if (!news) break;
-      send(channel, *news);
+      const auto signal = signals->next();
+      if (!signal) break;
+      send(channel, *signal);
       ::kill(worker.pid, SIGCONT);  // a stopped process could not handle the signal
     }
     Received<Message> received = receive_message(channel);

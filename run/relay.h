@@ -36,7 +36,7 @@ class HeldSignals {
   /// Readable once a signal is pending.
   int fd() const { return fd_.get(); }
   /// The next pending signal. Without SIGHUP where the program was started to ignore it (nohup).
-  std::optional<SignalNews> next();
+  std::optional<ReceivedSignal> next();
   /// The signals that were blocked before.
   const sigset_t& before() const { return before_; }
 

@@ -14,6 +14,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
+using testing::StartsWith;
 
 class RunFailure : public JobTest {
  protected:
@@ -80,9 +81,25 @@ TEST_F(RunFailure, ADiskThatFillsDoesNotDisturbTheJob) {
   const std::string job = remuda({"run", "-n", "8", "--", "/bin/sh", "-c", kUntilTold});
   const Finished finished = with_own_mounts(
       "mount -t tmpfs -o size=512k tmpfs $STATE; " + job + "& until test -e \"$OUT/job\"; do sleep 0.05; done;" +
-      "cat /dev/zero >$STATE/full 2>/dev/null; echo >\"$OUT/go\"; wait $!; echo $?; rm $STATE/full; " + remuda({"ps"}));
-  EXPECT_EQ(finished.out, "7\nNobody holds a device\n") << finished;
-  EXPECT_THAT(finished.err, HasSubstr("full")) << "its end could not be written: " << finished;
+      "cat /dev/zero >$STATE/full 2>/dev/null; echo >\"$OUT/go\"; wait $!; echo $?; rm $STATE/full; " +
+      "for i in $(seq 600); do " + remuda({"ps"}) + "| grep Nobody && break; sleep 0.05; done; " +
+      remuda({"why", "1"}));
+  EXPECT_THAT(finished.out, StartsWith("7\nNobody holds a device\n")) << finished;
+  EXPECT_THAT(finished.out, HasSubstr("exited with status 7")) << "its result comes into the pool later: " << finished;
+  EXPECT_THAT(finished.err, HasSubstr("full")) << "its end could not be written at first: " << finished;
+}
+
+TEST_F(RunFailure, AnArrayGoesOnOnceTheDiskHasRoom) {
+  if (!may_mount()) GTEST_SKIP() << "this process may not mount a small disk";
+  const std::string script = "echo $REMUDA_ARRAY_INDEX >>\"$OUT/ran\"; test $REMUDA_ARRAY_INDEX != 1 || " +
+                             std::string("until test -e \"$OUT/go\"; do sleep 0.05; done");
+  const std::string array = remuda({"run", "--array", "0-3%1", "--", "/bin/sh", "-c", script});
+  const Finished finished = with_own_mounts(
+      "mount -t tmpfs -o size=1m tmpfs $STATE; " + array + "2>$OUT/err & array=$!; " +
+      "until grep -q 1 $OUT/ran; do sleep 0.05; done; cat /dev/zero >$STATE/full 2>/dev/null; echo >$OUT/go; " +
+      "for i in $(seq 600); do grep -q 'tries again' $OUT/err && break; sleep 0.05; done; " +
+      "rm $STATE/full; wait $array; echo $?; cat $OUT/ran; cat $OUT/err >&2");
+  EXPECT_EQ(finished.out, "0\n0\n1\n2\n3\n") << finished;
 }
 
 TEST_F(RunFailure, AJobThatWaitsKeepsItsPlaceWhileTheDiskIsFull) {
@@ -92,7 +109,7 @@ TEST_F(RunFailure, AJobThatWaitsKeepsItsPlaceWhileTheDiskIsFull) {
   const Finished finished = with_own_mounts(
       "mount -t tmpfs -o size=512k tmpfs $STATE; " + first + "& until test -s $OUT/job; do sleep 0.05; done; " +
       second + "2>$OUT/err & second=$!; until test -s $OUT/err; do sleep 0.05; done; " +
-      "cat /dev/zero >$STATE/full 2>/dev/null; echo >$OUT/go; " +
+      "cat /dev/zero >$STATE/full 2>/dev/null; kill -9 $(ps -o ppid= -p $(cat $OUT/job)); " +  // its keeper's
       "for i in $(seq 600); do grep -q 'tries again' $OUT/err && break; sleep 0.05; done; " +
       "rm $STATE/full; wait $second; echo $?; cat $OUT/err >&2");
   EXPECT_EQ(finished.out, "mine\n0\n") << finished;

@@ -1,10 +1,12 @@
 // How a job is asked to end, whatever process groups it has made, and what happens to processes that it leaves behind.
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <gmock/gmock.h>
 #include <poll.h>
 #include <pty.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -52,6 +54,25 @@ TEST_F(Stop, ReachesAShellThatIsItsOwnGroupAsAnInteractiveOneIs) {
   const Finished finished = job->finish(kPatience_s);
   EXPECT_EQ(finished.exit.status, 75) << finished;
   EXPECT_TRUE(folder_.has("shell-heard"));
+}
+
+TEST_F(Stop, OfTheFrontOfADetachedArrayEndsNothing) {
+  const std::string array =
+      detach("echo $PPID >\"$OUT/keeper$REMUDA_ARRAY_INDEX\"; sleep 0.3; echo $REMUDA_ARRAY_INDEX >>\"$OUT/ran\"",
+             {"--array", "0-2%1"});
+  const auto parent_of = [](pid_t pid) {
+    const auto stat = process::process_stat(pid);
+    return stat ? stat->parent : 0;
+  };
+  const pid_t front = parent_of(parent_of(pid_in("keeper0")));
+  ASSERT_GT(front, 1);
+  ASSERT_EQ(::kill(front, SIGSTOP), 0);
+  ASSERT_TRUE(comes("ran"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // index 0 ends, and what it was a group with
+  EXPECT_EQ(::kill(front, SIGCONT), 0);
+  EXPECT_TRUE(eventually([&] { return folder_.read("ran") == "0\n1\n2\n"; }, kPatience_s)) << folder_.read("ran");
+  EXPECT_TRUE(eventually([&] { return ask({"why", array}).out.find(": 3 done") != std::string::npos; }, kPatience_s))
+      << ask({"why", array});
 }
 
 TEST_F(Stop, ReachesAKeeperThatWasStopped) {

@@ -1,12 +1,14 @@
 #include "train/worker_program.h"
 
 #include <csignal>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <iostream>
 #include <iterator>
 #include <malloc.h>
 
 #include "base/env.h"
+#include "base/file.h"
 #include "base/standard_streams.h"
 #include "base/version.h"
 #include "measure/plan.h"
@@ -118,7 +120,7 @@ Result<void> train_job(const std::string& file, const Events& events) {
   Json done{{"event", "done"}, {"rank", rank}};
   if (rank == 0) done["report"] = to_json(report);
   events.send(done);
-  if (rank == 0 && !env::get(env::events_fd)) std::cout << to_pretty(to_json(report));
+  if (rank == 0 && !env::get(env::events_fd)) return write_all(STDOUT_FILENO, to_pretty(to_json(report)), "the report");
   return {};
 }
 
@@ -149,6 +151,8 @@ int run(const std::string& argument) {
     const auto given = env::get_int(env::events_fd, 0, 1 << 20);
     if (!given) return std::cerr << "remuda-train: " << given.error().message << "\n", 2;
     fd = *given;
+    if (::fcntl(fd, F_GETFD) < 0)
+      return std::cerr << fmt::format("remuda-train: {}={} is no open descriptor\n", env::events_fd.name, fd), 2;
   }
   const Events events(fd);
   const auto outcome = work(argument, events);

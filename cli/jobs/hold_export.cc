@@ -7,10 +7,11 @@
 #include "base/env.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/jobs/calling_shell.h"
+#include "cli/jobs/job_progress.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/jobs/run.h"
 #include "pool/pool.h"
+#include "process/stat.h"
 #include "run/hold.h"
 
 namespace remuda::cli {
@@ -28,6 +29,22 @@ std::string quoted(const std::string& text) {
   return word + "'";
 }
 
+bool was_only_forked(const process::ProcessStat& stat) {
+  constexpr unsigned kForkedNoExec = 0x40;  // PF_FORKNOEXEC, linux/sched.h
+  return (stat.flags & kForkedNoExec) != 0;
+}
+
+/// The parent; where that was forked from a shell and never became a program of its own, as in $(...) and (...), the
+/// shell that it was forked from. A usage error where the parent has ended or cannot be seen.
+Result<process::ProcessId> calling_shell() {
+  int pid = ::getppid();
+  for (auto stat = process::process_stat(pid); stat && was_only_forked(*stat) && stat->parent > 1;
+       stat = process::process_stat(pid))
+    pid = stat->parent;
+  if (const auto shell = process::process_id(pid); shell && pid > 0) return *shell;
+  return usage_error("the shell that this ran in has ended or cannot be seen; name one with --for PID");
+}
+
 Result<process::ProcessId> shell_of(int pid) {
   if (pid == 0) return calling_shell();
   if (const auto process = process::process_id(pid)) return *process;
@@ -41,7 +58,7 @@ Result<int> hold(run::RunSpec spec, const MachineFlags& machine, int pid) {
   spec.job.command = {fmt::format("(process {})", shell.pid)};
   REMUDA_ASSIGN(const run::RunSpec complete, for_caller(std::move(spec), anywhere));
   note_ignored_variable(complete);
-  return hold_for(complete, look_at(anywhere), shell, export_text,
+  return hold_for(complete, reader_of(anywhere), shell, export_text,
                   job_progress(false, "remuda release gives back what this shell holds"));
 }
 

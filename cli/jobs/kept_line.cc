@@ -133,6 +133,10 @@ std::function<void(const run::Message&)> keeping(KeptLine line, std::string pool
 Result<KeptLine> read_kept_line(const std::string& pool, const pool::Job& job) {
   REMUDA_ASSIGN(const std::string folder, folder_of_lines(pool));
   const std::string path = path_of_line(folder, job.id);
+  if (const auto file = open_for_reading(path); !file) {
+    if (errno == ENOENT) return usage_error(fmt::format("the command line of job {} was not kept", job.id));
+    return tl::unexpected(file.error());
+  }
   const auto text = read_text(path);
   const auto refuse = [&] { return usage_error(fmt::format("the command line of job {} was not kept", job.id)); };
   if (!text) return refuse();

@@ -67,7 +67,7 @@ Result<void> LogReader::read(const Sink& sink) {
   for (;;) {
     REMUDA_ASSIGN(const size_t got, read_at(offset_, block.data(), block.size()));
     if (got == 0) return {};
-    sink({block.data(), got});
+    REMUDA_TRY(sink({block.data(), got}));
     offset_ += static_cast<int64_t>(got);
   }
 }

@@ -14,15 +14,15 @@ namespace remuda::cli {
 /// One thread. Never waits.
 class LogReader {
  public:
-  using Sink = std::function<void(std::string_view bytes)>;
+  using Sink = std::function<Result<void>(std::string_view bytes)>;
 
   /// A usage error where it does not exist, may not be read, or is not a regular file.
   static Result<LogReader> open(const std::string& path);
 
   /// Goes to where the last `lines` lines begin. A line without an end counts.
   Result<void> go_to_last(int64_t lines);
-  /// Passes everything from the current position on to `sink`. A file that has become shorter is read from its
-  /// beginning.
+  /// Passes everything from the current position on to `sink`, whose first error ends it. A file that has become
+  /// shorter is read from its beginning.
   Result<void> read(const Sink& sink);
 
  private:

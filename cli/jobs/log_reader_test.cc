@@ -27,7 +27,10 @@ class LogReaderTest : public testing::Test {
   }
   static std::string all(LogReader& reader) {
     std::string text;
-    EXPECT_TRUE(reader.read([&](std::string_view bytes) { text += bytes; }));
+    EXPECT_TRUE(reader.read([&](std::string_view bytes) -> Result<void> {
+      text += bytes;
+      return {};
+    }));
     return text;
   }
   std::string last(int lines) const {

@@ -35,7 +35,7 @@ struct LogsFlags {
   bool follow = false;
 };
 
-void print_bytes(std::string_view text) { (void)write_all(STDOUT_FILENO, text, "the log"); }
+Result<void> print_bytes(std::string_view text) { return write_all(STDOUT_FILENO, text, "the standard output"); }
 
 /// Nothing where the job has no log file yet.
 Result<std::optional<LogReader>> open_log_of(const pool::Job& job) {
@@ -103,15 +103,15 @@ Result<int> print_log(const pool::Job& job, int lines) {
 Result<void> print_with_index(LogReader& log, int index, int lines) {
   if (lines != kAll) REMUDA_TRY(log.go_to_last(lines));
   std::string rest;
-  REMUDA_TRY(log.read([&](std::string_view bytes) {
+  REMUDA_TRY(log.read([&](std::string_view bytes) -> Result<void> {
     rest += bytes;
     size_t begin = 0;
     for (size_t end; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1)
-      print_bytes(fmt::format("[{}] {}\n", index, std::string_view(rest).substr(begin, end - begin)));
+      REMUDA_TRY(print_bytes(fmt::format("[{}] {}\n", index, std::string_view(rest).substr(begin, end - begin))));
     rest.erase(0, begin);
+    return {};
   }));
-  if (!rest.empty()) print_bytes(fmt::format("[{}] {}\n", index, rest));
-  return {};
+  return rest.empty() ? Result<void>{} : print_bytes(fmt::format("[{}] {}\n", index, rest));
 }
 
 Result<int> print_logs_of_array(run::Caretaker& caretaker, int64_t array, int lines) {

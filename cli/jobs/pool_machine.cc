@@ -12,14 +12,17 @@
 
 namespace remuda::cli {
 
-run::Look look_at(const MachineFlags& flags) {
+run::ReadMachine reader_of(const MachineFlags& flags) {
   return [reader = std::make_shared<MachineReader>(flags)] { return reader->read(); };
 }
 
 Result<run::Caretaker> open_pool(const MachineFlags& flags) {
   REMUDA_ASSIGN(const std::string folder, pool::pool_folder(flags.file));
-  REMUDA_ASSIGN(run::Caretaker caretaker, run::Caretaker::open(folder, look_at(flags), flags.file.empty()));
-  REMUDA_TRY(caretaker.tidy());
+  REMUDA_ASSIGN(run::Caretaker caretaker, run::Caretaker::open(folder, reader_of(flags), flags.file.empty()));
+  if (const auto tidied = caretaker.tidy(); !tidied) {
+    if (!caretaker.pool().may_try_again()) return tl::unexpected(tidied.error());
+    fmt::print(stderr, "remuda: {}; jobs that ended without a word may still be listed\n", tidied.error().message);
+  }
   return caretaker;
 }
 

@@ -11,7 +11,7 @@
 namespace remuda::cli {
 
 /// Reads the machine that the flags name at each call, with one MachineReader.
-run::Look look_at(const MachineFlags& flags);
+run::ReadMachine reader_of(const MachineFlags& flags);
 
 /// The pool of that machine, cleaned up: jobs whose processes are gone have ended.
 Result<run::Caretaker> open_pool(const MachineFlags& flags);

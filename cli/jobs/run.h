@@ -3,7 +3,6 @@
 
 #include "cli/command.h"
 #include "cli/machine.h"
-#include "run/relay.h"
 #include "run/run_spec.h"
 
 namespace remuda::cli {
@@ -18,11 +17,5 @@ void note_ignored_variable(const run::RunSpec& spec);
 
 /// The spec completed by the caller's user and folder, and the machine's pool.
 Result<run::RunSpec> for_caller(run::RunSpec spec, const MachineFlags& machine);
-
-/// Prints on stderr what happens to a job; quiet: only what goes wrong. `how_to_end`: as above.
-run::Report job_progress(bool quiet, const std::string& how_to_end = "");
-
-/// TERM, SIGTERM or 15; nothing for anything else.
-std::optional<int> parse_signal(const std::string& text);
 
 }  // namespace remuda::cli

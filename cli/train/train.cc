@@ -87,6 +87,24 @@ Result<CheckedRun> check(const TrainFlags& flags) {
   return run;
 }
 
+/// A report in place of the job or the data would destroy them.
+Result<void> check_outputs(const TrainFlags& flags, const job::TrainJob& job) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto is_same = [&](const std::string& a, const std::string& b) {
+    return !a.empty() && !b.empty() && (fs::equivalent(a, b, error) || fs::path(a) == fs::path(b));
+  };
+  if (is_same(flags.json, flags.trace)) return usage_error("--json and --trace name the same file");
+  for (const auto& [flag, output] : {std::pair{"--json", flags.json}, std::pair{"--trace", flags.trace}})
+    for (const std::string& input :
+         {flags.file, flags.machine.file, job.model.path, job.data.train.images, job.data.train.labels,
+          job.data.train.tokens, job.data.test ? job.data.test->images : "", job.data.test ? job.data.test->labels : "",
+          job.data.test ? job.data.test->tokens : ""})
+      if (is_same(output, input))
+        return usage_error(fmt::format("{} {} would replace what the run reads", flag, output));
+  return {};
+}
+
 /// An empty file to be written while the run goes on. Only a regular file, as a pipe could block a rank.
 Result<Fd> create_trace(const std::string& path) {
   Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666));
@@ -101,6 +119,7 @@ Result<Fd> create_trace(const std::string& path) {
 Result<PreparedRun> prepare(const TrainFlags& flags) {
   PreparedRun run;
   REMUDA_ASSIGN(static_cast<CheckedRun&>(run), check(flags));
+  REMUDA_TRY(check_outputs(flags, run.job.job));
   if (!flags.json.empty()) {
     REMUDA_ASSIGN(PendingFile file, PendingFile::create(flags.json));
     run.report_file.emplace(std::move(file));

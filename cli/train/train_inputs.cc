@@ -34,6 +34,7 @@ Result<std::string> tail_of(const std::string& path) {
   constexpr off_t kTail = 4 << 20;
   REMUDA_ASSIGN(const Fd fd, open_for_reading(path));
   const off_t size = ::lseek(fd.get(), 0, SEEK_END);
+  if (size < 0) return failed(fmt::format("{} is no plain file", path));
   std::string tail(static_cast<size_t>(std::min(size, kTail)), '\0');
   const ssize_t got = ::pread(fd.get(), tail.data(), tail.size(), size - static_cast<off_t>(tail.size()));
   if (got != static_cast<ssize_t>(tail.size()))

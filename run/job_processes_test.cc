@@ -1,4 +1,4 @@
-#include "run/crew.h"
+#include "run/job_processes.h"
 
 #include <csignal>
 #include <gtest/gtest.h>
@@ -31,12 +31,12 @@ class CrewTest : public testing::Test {
     return true;
   }
   /// In a process that has no other children; "" where all went as it should.
-  std::string in_subreaper(const std::function<std::string(Crew&)>& work) const {
+  std::string in_subreaper(const std::function<std::string(JobProcesses&)>& work) const {
     const auto end = process::in_child([&](const process::Say&) {
       ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-      Crew crew;
-      std::string said = work(crew);
-      crew.kill(kCrewPatience_s);
+      JobProcesses processes;
+      std::string said = work(processes);
+      processes.kill(kCrewPatience_s);
       return said;
     });
     return end.said;
@@ -46,11 +46,11 @@ class CrewTest : public testing::Test {
 };
 
 TEST_F(CrewTest, AMemberHearsASignalInAGroupOfItsOwn) {
-  EXPECT_EQ(in_subreaper([&](Crew& crew) {
+  EXPECT_EQ(in_subreaper([&](JobProcesses& processes) {
               const process::ProcessSpec spec{.argv = {"setsid", "/bin/sh", "-c", listener(folder_.path("member"))},
                                               .group = ::getpgrp()};
-              if (!crew.add(spec) || !comes("member", "ready\n")) return "it does not start";
-              crew.signal(SIGTERM);
+              if (!processes.add(spec) || !comes("member", "ready\n")) return "it does not start";
+              processes.signal(SIGTERM);
               return comes("member", "ready\nterm\n") ? "" : "it does not receive the signal";
             }),
             "");
@@ -59,12 +59,12 @@ TEST_F(CrewTest, AMemberHearsASignalInAGroupOfItsOwn) {
 TEST_F(CrewTest, OthersInAGroupOfTheirOwnHearOnlyWhatIsForAll) {
   const std::string other = folder_.path("other");
   const std::string script = "setsid /bin/sh -c \"" + listener(other) + "\" & " + listener(folder_.path("member"));
-  EXPECT_EQ(in_subreaper([&](Crew& crew) {
-              if (!crew.add({.argv = {"/bin/sh", "-c", script}})) return "it does not start";
+  EXPECT_EQ(in_subreaper([&](JobProcesses& processes) {
+              if (!processes.add({.argv = {"/bin/sh", "-c", script}})) return "it does not start";
               if (!comes("member", "ready\n") || !comes("other", "ready\n")) return "it does not run";
-              crew.signal(SIGTERM);
+              processes.signal(SIGTERM);
               if (!comes("member", "ready\nterm\n")) return "the member does not receive the signal";
-              crew.signal_all(SIGWINCH);
+              processes.signal_all(SIGWINCH);
               return comes("member", "ready\nterm\nwinch\n") && comes("other", "ready\nwinch\n") ? "" : "others";
             }),
             "");

@@ -1,4 +1,4 @@
-#include "run/watch.h"
+#include "run/job_monitor.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -33,7 +33,8 @@ std::string time_limit_text(const RunSpec& spec) {
   return fmt::format("reached its time limit of {:g} s", spec.job.time_limit_s);
 }
 
-Watch::Watch(const RunSpec& spec, Job job, pool::Pool& pool, FrontLink& link, const confine::Confinement& confinement)
+JobMonitor::JobMonitor(const RunSpec& spec, Job job, pool::Pool& pool, FrontLink& link,
+                       const confine::Confinement& confinement)
     : spec_(spec),
       job_(std::move(job)),
       terminal_(process::Terminal::of_caller()),
@@ -45,45 +46,47 @@ Watch::Watch(const RunSpec& spec, Job job, pool::Pool& pool, FrontLink& link, co
       kill_at_s_(kNever_s),
       note_at_s_(kNever_s) {}
 
-Outcome Watch::run(const std::vector<process::ProcessSpec>& processes) { return start(processes) ? watch() : outcome_; }
+Outcome JobMonitor::run(const std::vector<process::ProcessSpec>& processes) {
+  return start(processes) ? watch() : outcome_;
+}
 
-Outcome Watch::run(TaskRun& tasks) {
+Outcome JobMonitor::run(TaskRun& tasks) {
   tasks_ = &tasks;
-  tasks_->step(crew_);
+  tasks_->step(processes_);
   record_processes();  // of the first tasks; those that follow are found by their environment
   return watch();
 }
 
-Outcome Watch::watch() {
+Outcome JobMonitor::watch() {
   for (;;) {
-    for (const SignalNews& news : link_.news()) take(news);
-    crew_.reap();
-    if (tasks_) tasks_->step(crew_);
-    if (crew_.all_gone()) break;
+    for (const ReceivedSignal& signal : link_.take_signals()) take(signal);
+    processes_.reap();
+    if (tasks_) tasks_->step(processes_);
+    if (processes_.all_gone()) break;
     look_at_members();
     look_at_pool();
     look_at_clock();
     pause();
   }
-  if (spec_.can_be_queued_again()) hear_what_ended_it();
+  if (spec_.can_be_queued_again()) take_late_signals();
   outcome_.state = result().value_or(process::ExitState{process::kOwnFailure, 0});
   return outcome_;
 }
 
-void Watch::hear_what_ended_it() {
+void JobMonitor::take_late_signals() {
   constexpr double kSameMoment_s = 0.2;
   const double end_s = monotonic_s() + kSameMoment_s;
   while (!outcome_.stopped && !link_.gone() && monotonic_s() < end_s) {
-    link_.rest(end_s - monotonic_s());
-    for (const SignalNews& news : link_.news()) take(news);
+    link_.wait(end_s - monotonic_s());
+    for (const ReceivedSignal& signal : link_.take_signals()) take(signal);
   }
 }
 
-bool Watch::start(const std::vector<process::ProcessSpec>& processes) {
+bool JobMonitor::start(const std::vector<process::ProcessSpec>& processes) {
   for (const process::ProcessSpec& process : processes) {
-    const auto started = crew_.add(process);
+    const auto started = processes_.add(process);
     if (started) continue;
-    crew_.kill(kKillPatience_s);
+    processes_.kill(kKillPatience_s);
     outcome_ = {{started.error().status, 0}, started.error().sentence, false};
     return false;
   }
@@ -91,36 +94,36 @@ bool Watch::start(const std::vector<process::ProcessSpec>& processes) {
   return true;
 }
 
-void Watch::record_processes() {
+void JobMonitor::record_processes() {
   const auto recorded = pool_.change([&](pool::PoolState& state) -> Result<void> {
-    if (pool::Job* job = state.find(job_.id)) job->processes = crew_.processes();
+    if (pool::Job* job = state.find(job_.id)) job->processes = processes_.processes();
     return {};
   });
-  if (!recorded) link_.tell(Message::Kind::note, job_.id, recorded.error().message);
+  if (!recorded) link_.send(Message::Kind::note, job_.id, recorded.error().message);
 }
 
-void Watch::take(const SignalNews& news) {
-  if (news.number == SIGHUP && news.from_terminal) hung_up_ = true;
-  const bool ends_all =
-      (tasks_ || command_has_ended()) && (news.number == SIGINT || news.number == SIGHUP || news.number == SIGQUIT);
-  if (news.number != SIGTERM && !ends_all) {
-    if (!news.from_terminal) crew_.signal(news.number);
+void JobMonitor::take(const ReceivedSignal& signal) {
+  if (signal.number == SIGHUP && signal.from_terminal) hung_up_ = true;
+  const bool ends_all = (tasks_ || command_has_ended()) &&
+                        (signal.number == SIGINT || signal.number == SIGHUP || signal.number == SIGQUIT);
+  if (signal.number != SIGTERM && !ends_all) {
+    if (!signal.from_terminal) processes_.signal(signal.number);
   } else if (outcome_.stopped) {
-    if (monotonic_s() - told_at_s_ < kSameWord_s) return;
+    if (monotonic_s() - asked_to_end_at_s_ < kSameWord_s) return;
     outcome_.may_requeue = false;
     kill_at_s_ = monotonic_s();
   } else {
-    told_at_s_ = monotonic_s();
-    const bool has_left_some = command_has_ended() && !crew_.all_gone() && !tasks_;
+    asked_to_end_at_s_ = monotonic_s();
+    const bool has_left_some = command_has_ended() && !processes_.all_gone() && !tasks_;
     const bool is_done = has_left_some && result()->ok();
-    stop(has_left_some ? "what it left behind was ended" : "was told to stop", news.number == SIGTERM && !is_done,
+    stop(has_left_some ? "what it left behind was ended" : "was told to stop", signal.number == SIGTERM && !is_done,
          spec_.grace_s);
   }
 }
 
-void Watch::look_at_pool() {
-  if (link_.gone() && !abandoned_) {
-    abandoned_ = true;
+void JobMonitor::look_at_pool() {
+  if (link_.gone() && !front_loss_handled_) {
+    front_loss_handled_ = true;
     stop("ended with the `remuda run` that it belonged to", false, 0);
   }
   const auto state = pool_.read();
@@ -132,10 +135,10 @@ void Watch::look_at_pool() {
     stop(fmt::format("makes room for job {}", job->preempted_by), true, spec_.grace_s);
 }
 
-void Watch::look_at_members() {
+void JobMonitor::look_at_members() {
   const auto result = this->result();
   if (!result) return;
-  if (crew_.running() > 0) {
+  if (processes_.running() > 0) {
     if (!result->ok() && kill_at_s_ == kNever_s) {
       stop("", false, spec_.grace_s);
       outcome_.stopped = false;  // it failed by itself
@@ -147,7 +150,7 @@ void Watch::look_at_members() {
   if (note_at_s_ == kNever_s) note_at_s_ = monotonic_s() + kNoteAfter_s;
 }
 
-void Watch::look_at_clock() {
+void JobMonitor::look_at_clock() {
   const double now = monotonic_s();
   if (job_.output) job_.output->bound_log();
   if (now >= limit_at_s_) {
@@ -156,8 +159,8 @@ void Watch::look_at_clock() {
   }
   if (now >= signal_all_at_s_) {
     signal_all_at_s_ = kNever_s;
-    crew_.signal_all(spec_.stop_signal);
-    crew_.signal_all(SIGCONT);
+    processes_.signal_all(spec_.stop_signal);
+    processes_.signal_all(SIGCONT);
   }
   if (monotonic_s() >= kill_at_s_) kill();
   if (now >= note_at_s_) {
@@ -166,7 +169,7 @@ void Watch::look_at_clock() {
   }
 }
 
-void Watch::name_those_left() const {
+void JobMonitor::name_those_left() const {
   const auto left = process::descendants(::getpid());
   if (left.empty()) return;
   terminal_.give_to(job_.group, left);  // so that Ctrl-C reaches this process group again
@@ -175,11 +178,11 @@ void Watch::name_those_left() const {
   const std::string others =
       left.size() == 1 ? " still holds" : fmt::format(" and {} more still hold", left.size() - 1);
   const std::string end = terminal_.closing() >= 0 ? "Ctrl-C" : fmt::format("remuda cancel {}", job_.id);
-  link_.tell(Message::Kind::note, job_.id,
+  link_.send(Message::Kind::note, job_.id,
              fmt::format("{}{} {}; {} ends {}", who, others, job_.devices, end, left.size() == 1 ? "it" : "them"));
 }
 
-void Watch::stop(const std::string& why, bool may_requeue, double grace_s) {
+void JobMonitor::stop(const std::string& why, bool may_requeue, double grace_s) {
   outcome_.stopped = true;
   outcome_.may_requeue = may_requeue;
   outcome_.why = why;
@@ -187,22 +190,22 @@ void Watch::stop(const std::string& why, bool may_requeue, double grace_s) {
   const double now_s = monotonic_s();
   kill_at_s_ = std::min(kill_at_s_, now_s + grace_s);
   if (grace_s <= 0) return;
-  if (command_has_ended()) crew_.signal_all(SIGTERM);  // there is no checkpoint to wait for
+  if (command_has_ended()) processes_.signal_all(SIGTERM);  // there is no checkpoint to wait for
   signal_all_at_s_ = now_s + grace_s / 2;
-  crew_.signal(spec_.stop_signal);
-  crew_.signal(SIGCONT);  // a stopped job could not handle the signal
+  processes_.signal(spec_.stop_signal);
+  processes_.signal(SIGCONT);  // a stopped job could not handle the signal
 }
 
-void Watch::kill() {
+void JobMonitor::kill() {
   kill_at_s_ = monotonic_s() + kKillAgain_s;
   confinement_.kill();
-  const auto left = crew_.kill(kKillPatience_s);
+  const auto left = processes_.kill(kKillPatience_s);
   if (!left.empty())
-    link_.tell(Message::Kind::note, job_.id, fmt::format("the kernel does not let go of process {}", pids_text(left)));
+    link_.send(Message::Kind::note, job_.id, fmt::format("the kernel does not let go of process {}", pids_text(left)));
 }
 
-void Watch::pause() {
-  if (crew_.all_gone()) return;
+void JobMonitor::pause() {
+  if (processes_.all_gone()) return;
   const double longest_s = job_.output && job_.output->has_pool_log() ? kLogPause_s : kLongestPause_s;
   const double until_s = std::min({limit_at_s_, signal_all_at_s_, kill_at_s_, note_at_s_, monotonic_s() + longest_s,
                                    tasks_ ? tasks_->wake_at_s() : kNever_s});
@@ -211,8 +214,8 @@ void Watch::pause() {
   if (terminal_.closing() >= 0 && command_has_ended() && !outcome_.stopped) wakers.push_back(terminal_.closing());
   // A wait that follows each change of the pool would read it too often, so this rests first. Where it cannot be read,
   // the job goes on.
-  if (link_.rest(std::min(seconds, kRest_s))) return;
-  if (!pool_.wait({}, std::max(0.0, seconds - kRest_s), wakers)) link_.rest(std::min(seconds, kLongestBlind_s));
+  if (link_.wait(std::min(seconds, kRest_s))) return;
+  if (!pool_.wait({}, std::max(0.0, seconds - kRest_s), wakers)) link_.wait(std::min(seconds, kLongestBlind_s));
 }
 
 }  // namespace remuda::run

@@ -1,4 +1,4 @@
-#include "run/turn.h"
+#include "run/queue_entry.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -22,22 +22,34 @@ static_assert(kTrust_s < pool::kLongestBeat_s / 2, "a waiting keeper is not take
 
 }  // namespace
 
-Result<void> Turn::submit() {
+Result<void> QueueEntry::submit() {
   REMUDA_ASSIGN(const place::Answer answer, place::place(place::Layout(caretaker_.inventory()), spec_.job.request, {}));
   if (const auto* refusal = std::get_if<place::Refusal>(&answer); refusal && refusal->never) {
     why_ = refusal->sentence;
     status_ = place::kNever;
     return {};
   }
-  REMUDA_ASSIGN(const pool::PoolState state, caretaker_.tidy());
-  if (spec_.log_only && spec_.job.array == 0) sweep_logs(spec_.pool, state);
-  REMUDA_ASSIGN(const bool entered, enter());
-  if (!entered) id_ = 0;
+  auto entered = tidy_and_enter();
+  while (!entered && spec_.job.array != 0 && retry_.rest(0, entered.error())) {  // the array is in the queue already
+    for (const ReceivedSignal& signal : link_.take_signals())
+      if (signal.number != SIGUSR1 && signal.number != SIGUSR2) return tl::unexpected(entered.error());
+    if (link_.gone()) return tl::unexpected(entered.error());
+    entered = tidy_and_enter();
+  }
+  retry_.reset();
+  if (!entered) return tl::unexpected(entered.error());
+  if (!*entered) id_ = 0;
   return {};
 }
 
+Result<bool> QueueEntry::tidy_and_enter() {
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker_.tidy());
+  if (spec_.log_only && spec_.job.array == 0) sweep_logs(spec_.pool, state);
+  return enter();
+}
+
 /// The whole change is undone where the job would have to wait but may not.
-Result<bool> Turn::enter() {
+Result<bool> QueueEntry::enter() {
   pool::Job job = spec_.job;
   job.keeper = process::own_process_id();
   const auto changed = caretaker_.change(
@@ -58,7 +70,7 @@ Result<bool> Turn::enter() {
   return changed.has_value();
 }
 
-Result<bool> Turn::wait() {
+Result<bool> QueueEntry::wait() {
   claim_.reset();
   has_waited_ = false;
   while (id_ > 0) {
@@ -69,15 +81,15 @@ Result<bool> Turn::wait() {
     } else if (!retry_.rest(id_, step.error())) {
       return tl::unexpected(step.error());
     }
-    for (const SignalNews& news : link_.news())
-      if (news.number != SIGUSR1 && news.number != SIGUSR2) return leave(news.number);
+    for (const ReceivedSignal& signal : link_.take_signals())
+      if (signal.number != SIGUSR1 && signal.number != SIGUSR2) return leave(signal.number);
     if (link_.gone()) return leave(SIGKILL);
   }
   return false;
 }
 
-Result<Turn::Step> Turn::wait_once() {
-  REMUDA_ASSIGN(const pool::PoolState state, look());
+Result<QueueEntry::Step> QueueEntry::wait_once() {
+  REMUDA_ASSIGN(const pool::PoolState state, read_pool());
   const pool::Job* job = state.find(id_);
   if (job && job->state == pool::JobState::running) return claim(state);
   if (!job || job->state == pool::JobState::ended) {
@@ -86,7 +98,7 @@ Result<Turn::Step> Turn::wait_once() {
     status_ = process::kOwnFailure;
     return Step::is_over;
   }
-  tell(*job);
+  report_waiting(*job);
   has_waited_ = true;
   REMUDA_TRY(rest(state));
   return Step::waits;
@@ -94,35 +106,36 @@ Result<Turn::Step> Turn::wait_once() {
 
 /// The more jobs wait, the less often each keeper reads the pool, so that the total load does not grow. A keeper whose
 /// job is started is woken by a signal.
-Result<void> Turn::rest(const pool::PoolState& state) {
+Result<void> QueueEntry::rest(const pool::PoolState& state) {
   constexpr double kEach_s = 0.005, kMost_s = 2;
-  if (looks_after_all_)
-    return caretaker_.pool().wait(whom_to_watch(state), spec_.live ? kLiveLook_s : kRecordedLook_s, link_.readable());
+  if (maintains_pool_)
+    return caretaker_.pool().wait(keepers_to_watch(state), spec_.live ? kLiveLook_s : kRecordedLook_s,
+                                  link_.readable());
   const auto waiting = std::ranges::count(state.jobs, pool::JobState::waiting, &pool::Job::state);
-  if (link_.rest(std::min(kMost_s, kEach_s * static_cast<double>(waiting)))) return {};
-  return caretaker_.pool().wait(whom_to_watch(state), is_next_ ? kNextTrust_s : kTrust_s, link_.readable());
+  if (link_.wait(std::min(kMost_s, kEach_s * static_cast<double>(waiting)))) return {};
+  return caretaker_.pool().wait(keepers_to_watch(state), is_next_ ? kNextTrust_s : kTrust_s, link_.readable());
 }
 
-Result<pool::PoolState> Turn::look() {
+Result<pool::PoolState> QueueEntry::read_pool() {
   pool::beat(caretaker_.folder());
   REMUDA_ASSIGN(pool::PoolState state, caretaker_.pool().read());
   const int before = count_before(state);
-  const bool was_first = std::exchange(looks_after_all_, before == 0);
+  const bool was_first = std::exchange(maintains_pool_, before == 0);
   is_next_ = before == 1;
   const pool::Job* job = state.find(id_);
-  if (!job || job->state != pool::JobState::waiting || !(looks_after_all_ || was_first)) return state;
+  if (!job || job->state != pool::JobState::waiting || !(maintains_pool_ || was_first)) return state;
   REMUDA_TRY(caretaker_.tidy());
   const double now_s = monotonic_s();
-  if (was_first && now_s - looked_at_s_ >= (spec_.live ? kLiveLook_s : kRecordedLook_s)) {
-    looked_at_s_ = now_s;
-    if (spec_.live) REMUDA_TRY(caretaker_.look_again());
+  if (was_first && now_s - read_at_s_ >= (spec_.live ? kLiveLook_s : kRecordedLook_s)) {
+    read_at_s_ = now_s;
+    if (spec_.live) REMUDA_TRY(caretaker_.read_machine());
     REMUDA_TRY(caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; }));
   }
   return caretaker_.pool().read();
 }
 
 /// How many working keepers wait before this one, at most 2; 2 also where this job is not in the queue.
-int Turn::count_before(const pool::PoolState& state) const {
+int QueueEntry::count_before(const pool::PoolState& state) const {
   constexpr int kMost = 2;
   int before = 0;
   for (const pool::Job& job : state.jobs) {
@@ -133,26 +146,26 @@ int Turn::count_before(const pool::PoolState& state) const {
   return kMost;
 }
 
-std::vector<process::ProcessId> Turn::whom_to_watch(const pool::PoolState& state) const {
+std::vector<process::ProcessId> QueueEntry::keepers_to_watch(const pool::PoolState& state) const {
   std::vector<process::ProcessId> keepers;
   for (const pool::Job& job : state.jobs) {
     if (job.state == pool::JobState::ended || job.id == id_ || !pool::lives(caretaker_.folder(), job.keeper)) continue;
     keepers.push_back(job.keeper);
-    if (!looks_after_all_ && job.state == pool::JobState::waiting && !is_array(job)) return {job.keeper};
+    if (!maintains_pool_ && job.state == pool::JobState::waiting && !is_array(job)) return {job.keeper};
   }
   return keepers;
 }
 
-void Turn::tell(const pool::Job& job) {
-  if (is_told_ && job.why == told_) return;
-  is_told_ = true;
-  told_ = job.why;
-  link_.tell(Message::Kind::waiting, id_, job.why);
+void QueueEntry::report_waiting(const pool::Job& job) {
+  if (has_reported_ && job.why == reported_) return;
+  has_reported_ = true;
+  reported_ = job.why;
+  link_.send(Message::Kind::waiting, id_, job.why);
 }
 
 /// Names one of these devices that must not be used, and why. The process that granted them may have read the machine
 /// before an error, or started after it: a driver reports an error only to processes that watch at that time.
-std::string Turn::ailment_among(const std::vector<std::string>& devices) const {
+std::string QueueEntry::ailment_among(const std::vector<std::string>& devices) const {
   const Inventory& inventory = caretaker_.inventory();
   for (const std::string& id : devices)
     if (const Device* device = inventory.find(id))
@@ -163,10 +176,10 @@ std::string Turn::ailment_among(const std::vector<std::string>& devices) const {
 
 /// Where a device has a fault, or a job of another pool claimed it first, this job waits again, or ends if it may not
 /// wait.
-Result<Turn::Step> Turn::claim(const pool::PoolState& state) {
+Result<QueueEntry::Step> QueueEntry::claim(const pool::PoolState& state) {
   // Another keeper may have granted the devices, with a newer reading of the machine than this one has.
-  if (const auto looked = has_waited_ ? caretaker_.look_again() : caretaker_.look_if_old(); !looked)
-    link_.tell(Message::Kind::note, id_, looked.error().message);
+  if (const auto read = has_waited_ ? caretaker_.read_machine() : caretaker_.read_machine_if_old(); !read)
+    link_.send(Message::Kind::note, id_, read.error().message);
   if (!spec_.live) return Step::runs;
   std::vector<std::string> devices;
   for (const pool::Lease& lease : state.leases)
@@ -182,13 +195,13 @@ Result<Turn::Step> Turn::claim(const pool::PoolState& state) {
     const Device* device = caretaker_.inventory().find(refusal.device);
     return give_way(fmt::format("{} is held by {}", device ? device->label() : refusal.device, refusal.why));
   }
-  link_.tell(Message::Kind::note, id_, "other pools cannot see that it holds its devices: " + refusal.why);
+  link_.send(Message::Kind::note, id_, "other pools cannot see that it holds its devices: " + refusal.why);
   return Step::runs;
 }
 
 /// Ends the leases, and reads the machine again before devices are granted to any job: this reading shows the other
 /// pool's claims.
-Result<Turn::Step> Turn::give_way(const std::string& why) {
+Result<QueueEntry::Step> QueueEntry::give_way(const std::string& why) {
   REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
     if (!spec_.wait) {
       end(state, id_, {.exit_status = place::kNotNow, .why = why}, {}, wall_s());
@@ -200,7 +213,7 @@ Result<Turn::Step> Turn::give_way(const std::string& why) {
     if (pool::Job* queued = state.find(id_)) queued->restarts = restarts;  // it has not started
     return {};
   }));
-  REMUDA_TRY(caretaker_.look_again());
+  REMUDA_TRY(caretaker_.read_machine());
   REMUDA_TRY(caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; }));
   if (spec_.wait) return Step::waits;
   id_ = 0;
@@ -209,7 +222,7 @@ Result<Turn::Step> Turn::give_way(const std::string& why) {
   return Step::is_over;
 }
 
-Result<bool> Turn::leave(int signal) {
+Result<bool> QueueEntry::leave(int signal) {
   REMUDA_TRY(caretaker_.change([&](pool::PoolState& state) -> Result<void> {
     end(state, id_, {.signal = signal, .why = "left the queue"}, {}, wall_s());
     return {};

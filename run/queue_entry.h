@@ -1,4 +1,4 @@
-// Turn: a job's way through the queue, from its submission until it may run.
+// QueueEntry: a job's way through the queue, from its submission until it may run.
 //
 // The keeper of the first waiting job looks after the pool for all waiting jobs: it watches every keeper and, on the
 // live machine, which processes use the devices without a lease. The others watch it and the pool's changes. So when a
@@ -19,9 +19,9 @@
 namespace remuda::run {
 
 /// One thread; the arguments outlive it.
-class Turn {
+class QueueEntry {
  public:
-  Turn(const RunSpec& spec, Caretaker& caretaker, FrontLink& link)
+  QueueEntry(const RunSpec& spec, Caretaker& caretaker, FrontLink& link)
       : spec_(spec), caretaker_(caretaker), link_(link), retry_(caretaker.pool(), link) {}
 
   /// Puts the job into the queue, unless it can never run, or would have to wait but may not: then why() has the
@@ -43,13 +43,14 @@ class Turn {
 
  private:
   enum class Step { waits, runs, is_over };
+  Result<bool> tidy_and_enter();
   Result<bool> enter();
   Result<Step> wait_once();
-  Result<pool::PoolState> look();
+  Result<pool::PoolState> read_pool();
   Result<void> rest(const pool::PoolState& state);
-  std::vector<process::ProcessId> whom_to_watch(const pool::PoolState& state) const;
+  std::vector<process::ProcessId> keepers_to_watch(const pool::PoolState& state) const;
   int count_before(const pool::PoolState& state) const;
-  void tell(const pool::Job& job);
+  void report_waiting(const pool::Job& job);
   Result<bool> leave(int signal);
   std::string ailment_among(const std::vector<std::string>& devices) const;
   Result<Step> claim(const pool::PoolState& state);
@@ -62,9 +63,9 @@ class Turn {
   PoolRetry retry_;
   int64_t id_ = 0;
   int status_ = 0;
-  std::string why_, told_;
-  bool is_told_ = false, looks_after_all_ = false, is_next_ = false, has_waited_ = false;
-  double looked_at_s_ = 0;  ///< when it was last read which processes use the devices, on the steady clock
+  std::string why_, reported_;
+  bool has_reported_ = false, maintains_pool_ = false, is_next_ = false, has_waited_ = false;
+  double read_at_s_ = 0;  ///< when it was last read which processes use the devices, on the steady clock
 };
 
 }  // namespace remuda::run

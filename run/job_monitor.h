@@ -1,4 +1,4 @@
-// Watch: a job from the start of its processes to the end of the last one.
+// JobMonitor: a job from the start of its processes to the end of the last one.
 //
 //   asked to end (SIGTERM, time limit, cancelled, preempted, a rank that failed): the stop signal for what was started
 //   and its process group; at half the grace time for every process that is left, also in other groups: not at once, as
@@ -16,9 +16,9 @@
 #include "confine/confinement.h"
 #include "pool/pool.h"
 #include "process/terminal.h"
-#include "run/crew.h"
 #include "run/front_link.h"
 #include "run/job_output.h"
+#include "run/job_processes.h"
 #include "run/run_spec.h"
 #include "run/task_run.h"
 
@@ -36,7 +36,7 @@ struct Outcome {
 std::string time_limit_text(const RunSpec& spec);
 
 /// One run of the job; one thread.
-class Watch {
+class JobMonitor {
  public:
   struct Job {
     int64_t id = 0;
@@ -46,7 +46,7 @@ class Watch {
     bool restart = false;               ///< a failed run is followed by another, so what it leaves behind is killed
     const JobOutput* output = nullptr;  ///< its log in the pool is kept within its limit; outlives the run
   };
-  Watch(const RunSpec& spec, Job job, pool::Pool& pool, FrontLink& link, const confine::Confinement& confinement);
+  JobMonitor(const RunSpec& spec, Job job, pool::Pool& pool, FrontLink& link, const confine::Confinement& confinement);
   Outcome run(const std::vector<process::ProcessSpec>& processes);
   /// Runs tasks, whose processes follow each other.
   Outcome run(TaskRun& tasks);
@@ -55,12 +55,12 @@ class Watch {
   bool start(const std::vector<process::ProcessSpec>& processes);
   void record_processes();
   /// SIGTERM to all processes of a group may have ended the job before this process handles its own.
-  void hear_what_ended_it();
+  void take_late_signals();
   Outcome watch();
-  std::optional<process::ExitState> result() const { return tasks_ ? tasks_->result() : crew_.result(); }
+  std::optional<process::ExitState> result() const { return tasks_ ? tasks_->result() : processes_.result(); }
   /// All that was started for it has ended.
-  bool command_has_ended() const { return crew_.running() == 0 && result().has_value(); }
-  void take(const SignalNews& news);
+  bool command_has_ended() const { return processes_.running() == 0 && result().has_value(); }
+  void take(const ReceivedSignal& signal);
   void name_those_left() const;
   void look_at_pool();
   void look_at_members();
@@ -76,11 +76,11 @@ class Watch {
   FrontLink& link_;
   const confine::Confinement& confinement_;
   TaskRun* tasks_ = nullptr;
-  Crew crew_;
+  JobProcesses processes_;
   Outcome outcome_;
-  bool abandoned_ = false;  ///< the front is gone, and the job was asked to end
-  bool hung_up_ = false;    ///< the terminal was closed
-  double told_at_s_ = 0;    ///< when a signal asked it to stop; on the steady clock
+  bool front_loss_handled_ = false;  ///< the front is gone, and the job was asked to end
+  bool hung_up_ = false;             ///< the terminal was closed
+  double asked_to_end_at_s_ = 0;     ///< when a signal asked it to stop; on the steady clock
   /// On the steady clock; infinite: never.
   double limit_at_s_, signal_all_at_s_, kill_at_s_, note_at_s_;
 };

@@ -1,4 +1,4 @@
-#include "run/crew.h"
+#include "run/job_processes.h"
 
 #include <algorithm>
 #include <csignal>
@@ -10,7 +10,7 @@
 
 namespace remuda::run {
 
-tl::expected<void, process::StartFailure> Crew::add(const process::ProcessSpec& process) {
+tl::expected<void, process::StartFailure> JobProcesses::add(const process::ProcessSpec& process) {
   const auto pid = spawn(process);
   if (!pid) return tl::unexpected(pid.error());
   process::ProcessId id = process::own_process_id();
@@ -23,7 +23,7 @@ tl::expected<void, process::StartFailure> Crew::add(const process::ProcessSpec& 
 }
 
 /// False when there was nothing to collect.
-bool Crew::collect() {
+bool JobProcesses::collect() {
   for (bool any = false;; any = true) {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
@@ -37,7 +37,7 @@ bool Crew::collect() {
 
 /// A list of processes is not read in one instant: one that ends meanwhile may leave a child that is not on the list.
 /// But then there is an ended process to collect, and the list is read again.
-void Crew::reap() {
+void JobProcesses::reap() {
   all_gone_ = false;
   collect();
   while (!all_gone_ && has_children_ && running() == 0 && process::descendants(::getpid()).empty())
@@ -45,29 +45,29 @@ void Crew::reap() {
   if (!has_children_) all_gone_ = true;
 }
 
-std::optional<process::ExitState> Crew::result() const {
+std::optional<process::ExitState> JobProcesses::result() const {
   const auto bad = std::ranges::find_if(ended_, [](const End& end) { return !end.state.ok(); });
   if (bad != ended_.end()) return bad->state;
   return ended_.empty() ? std::nullopt : std::optional(ended_.back().state);
 }
 
-std::vector<Crew::End> Crew::take_ended() {
+std::vector<JobProcesses::End> JobProcesses::take_ended() {
   for (const End& end : ended_)
     std::erase_if(processes_, [&](const process::ProcessId& one) { return one.pid == end.pid; });
   return std::exchange(ended_, {});
 }
 
-void Crew::signal(int number) const {
+void JobProcesses::signal(int number) const {
   for (const process::ProcessId& process : process::descendants(::getpid()))
     if (::getpgid(process.pid) == group_ || std::ranges::find(processes_, process) != processes_.end())
       send_signal(process, number);
 }
 
-void Crew::signal_all(int number) const {
+void JobProcesses::signal_all(int number) const {
   for (const process::ProcessId& process : process::descendants(::getpid())) send_signal(process, number);
 }
 
-std::vector<process::ProcessId> Crew::kill(double patience_s) {
+std::vector<process::ProcessId> JobProcesses::kill(double patience_s) {
   return process::kill_all([] { return process::descendants(::getpid()); }, patience_s, [this] { reap(); });
 }
 

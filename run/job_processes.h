@@ -1,4 +1,4 @@
-// Crew: the processes of a running job: its members, which were started for it, and all their descendants.
+// JobProcesses: the processes of a running job: its members, which were started for it, and all their descendants.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace remuda::run {
 
-/// Belongs to a process that is a subreaper and has no children except the crew's processes and daemons
+/// Belongs to a process that is a subreaper and has no children except the processes's processes and daemons
 /// (run/orphans.h). So when no child except daemons is left, no process of the job is left. One thread.
-class Crew {
+class JobProcesses {
  public:
   /// Starts one more member.
   tl::expected<void, process::StartFailure> add(const process::ProcessSpec& process);

@@ -1,0 +1,137 @@
+#include "cli/jobs/run_flags.h"
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/jobs/job_command.h"
+#include "cli/jobs/pool_machine.h"
+
+namespace remuda::cli {
+namespace {
+
+Result<double> duration(const char* flag, const std::string& text) {
+  if (text.empty()) return 0;
+  if (const auto seconds = parse_duration(text)) return *seconds;
+  return usage_error(fmt::format("{}: '{}' is no time; write 90s, 15m, 2h or 1d", flag, printable(text)));
+}
+
+Result<double> grace(const std::string& text) {
+  if (text == "0") return 0;
+  return duration("--grace", text);
+}
+
+/// TERM, SIGTERM or 15; nothing for anything else.
+std::optional<int> parse_signal(const std::string& text) {
+  constexpr std::array known{std::pair{"HUP", SIGHUP},   std::pair{"INT", SIGINT},   std::pair{"QUIT", SIGQUIT},
+                             std::pair{"KILL", SIGKILL}, std::pair{"USR1", SIGUSR1}, std::pair{"USR2", SIGUSR2},
+                             std::pair{"ALRM", SIGALRM}, std::pair{"TERM", SIGTERM}, std::pair{"CONT", SIGCONT}};
+  const std::string name = text.starts_with("SIG") ? text.substr(3) : text;
+  for (const auto& [word, number] : known)
+    if (name == word || name == std::to_string(number)) return number;
+  return std::nullopt;
+}
+
+/// Puts the tasks of the file in place of the command, or into it.
+Result<void> add_tasks(const RunFlags& flags, run::RunSpec& spec) {
+  if (flags.tasks.empty() && flags.fail_fast) return usage_error("--fail-fast is for --tasks; --each ends so anyway");
+  if (flags.tasks.empty()) return {};
+  if (spec.each)
+    return usage_error("--each and --tasks do not go together: one runs ranks that meet, the other single commands");
+  REMUDA_ASSIGN(const std::string text, run::read_task_file(flags.tasks));
+  const std::string name = flags.tasks == "-" ? "stdin" : printable(flags.tasks);
+  REMUDA_ASSIGN(spec.tasks.tasks, run::parse_tasks(text, name));
+  spec.tasks.command = spec.job.command;
+  spec.job.command.insert(spec.job.command.begin(), {"--tasks", name});
+  spec.fail_fast = flags.fail_fast;
+  return {};
+}
+
+Result<void> add_array(const std::string& text, run::RunSpec& spec) {
+  if (text.empty()) return {};
+  if (!spec.tasks.empty())
+    return usage_error(
+        "--array and --tasks do not go together: one asks for devices for each index, the other keeps them");
+  REMUDA_ASSIGN(spec.array, run::parse_array(text));
+  return {};
+}
+
+}  // namespace
+
+void add_run_options(CLI::App& command, RunFlags& flags) {
+  flags.app = &command;
+  add_job_command(command, "COMMAND", "What to run, after --");
+  add_request_options(command, flags.request);
+  const char* how = "How it runs";
+  const auto add = [&](const char* name, auto& value, const char* type, const char* meaning) {
+    return command.add_option(name, value, meaning)->type_name(type)->group(how);
+  };
+  add("--name", flags.name, "NAME", "What to call the job");
+  add("--priority", flags.priority, "N", "Higher goes first")->check(CLI::Range(-1000, 1000));
+  add("--time-limit", flags.time_limit, "TIME", "End it after so long: 90s, 15m, 2h");
+  add("--after", flags.after, "JOB", "Start only when these have ended well")->delimiter(',')->allow_extra_args(false);
+  add("--signal", flags.stop_signal, "SIGNAL", "What it gets when it is to end; TERM unless given");
+  add("--grace", flags.grace, "TIME",
+      "How long it has then, before SIGKILL; 30s unless given. At half of it all its processes get the signal");
+  add("--restart", flags.restarts, "N", "Start it again when it failed, at most so often")
+      ->check(CLI::Range(0, 100000));
+  add("--restart-on", flags.restart_on, "CODES", "Only after these exit codes")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, 255));
+  add("--log", flags.log, "FILE", "Append its output to a file, too");
+  command.add_flag("-d,--detach", flags.detach, "Print its number and leave it in the background, with a log")
+      ->group(how);
+  command.add_flag("--requeue", flags.requeue, "Queue it again once SIGTERM or the time limit has ended it")
+      ->group(how);
+  command.add_flag("--preemptible", flags.preemptible, "Jobs of higher priority may stop it; it is queued again")
+      ->group(how);
+  command.add_flag("--each", flags.each, "One process for each device, as torchrun starts them")->group(how);
+  add("--tasks", flags.tasks, "FILE", "Commands, one a line, run one at a time on each device; - is stdin");
+  command.add_flag("--fail-fast", flags.fail_fast, "The first task that fails ends the others")->group(how);
+  add("--array", flags.array, "INDICES",
+      "A job for each index, with a log of its own: 0-9, 1,3,5 or 0-9%2 (two at once)");
+  command.add_flag("--isolate", flags.isolate, "Refuse to run where it could open devices that it is not granted")
+      ->group(how);
+  command.add_flag("--no-wait", flags.no_wait, "Start now or not at all")->group(how);
+  command.add_flag("--dry-run", flags.dry_run, "Only say what it would get now")->group(how);
+  command.add_flag("-q,--quiet", flags.quiet, "Print only what goes wrong")->group(how);
+  add_machine_options(command, flags.machine);
+}
+
+Result<run::RunSpec> make_run_spec(const RunFlags& flags) {
+  run::RunSpec spec;
+  REMUDA_ASSIGN(spec.job.request, make_request(flags.request));
+  REMUDA_ASSIGN(spec.job.time_limit_s, duration("--time-limit", flags.time_limit));
+  REMUDA_ASSIGN(spec.grace_s, grace(flags.grace));
+  const auto signal = parse_signal(flags.stop_signal);
+  if (!signal)
+    return usage_error(
+        fmt::format("--signal: there is no signal '{}'; write TERM, INT, USR1 or such", printable(flags.stop_signal)));
+  spec.stop_signal = *signal;
+  spec.job.name = flags.name;
+  spec.job.priority = flags.priority;
+  spec.job.preemptible = flags.preemptible;
+  spec.job.after = flags.after;
+  REMUDA_ASSIGN(spec.job.command, job_command(*flags.app));
+  if (spec.job.command.empty() && flags.tasks.empty())
+    return usage_error("there is nothing to run; write the command after --");
+  if (!flags.log.empty()) spec.job.log = std::filesystem::absolute(flags.log).string();
+  spec.wait = !flags.no_wait;
+  spec.each = flags.each;
+  if (flags.isolate) REMUDA_TRY(require_live(flags.machine, "--isolate"));
+  spec.isolate = flags.isolate;
+  spec.requeue = flags.requeue;
+  spec.log_only = flags.detach;
+  spec.restarts = flags.restarts;
+  spec.restart_on = flags.restart_on;
+  REMUDA_TRY(add_tasks(flags, spec));
+  REMUDA_TRY(add_array(flags.array, spec));
+  return spec;
+}
+
+}  // namespace remuda::cli

@@ -1,0 +1,34 @@
+// The flags of `remuda run`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/jobs/request_flags.h"
+#include "cli/machine.h"
+#include "run/run_spec.h"
+
+namespace remuda::cli {
+
+struct RunFlags {
+  MachineFlags machine;
+  RequestFlags request;
+  std::string tasks;  ///< file of commands; empty: none
+  std::string array, name, time_limit, stop_signal = "TERM", grace = "30", log;
+  int priority = 0, restarts = 0;
+  std::vector<int64_t> after;
+  std::vector<int> restart_on;
+  bool no_wait = false, dry_run = false, quiet = false, each = false, detach = false, fail_fast = false;
+  bool requeue = false, preemptible = false, isolate = false;
+  const CLI::App* app = nullptr;  ///< knows the command
+};
+
+/// Declares them all, and the command. `flags` must live as long as the command's action.
+void add_run_options(CLI::App& command, RunFlags& flags);
+
+/// What they ask for, with the tasks read from their file. A usage error for what cannot be read, a signal or a time
+/// that is none, and flags that do not go together.
+Result<run::RunSpec> make_run_spec(const RunFlags& flags);
+
+}  // namespace remuda::cli
