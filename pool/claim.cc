@@ -49,7 +49,7 @@ bool is_claimed_at_all(const std::string& id) { return !id.starts_with("cpu:"); 
 
 struct OtherClaim {
   std::string pool, process, device;
-  uint32_t inode = 0;
+  std::optional<int> user;
 };
 
 std::vector<OtherClaim> claims_of_others(const std::string& pool) {
@@ -62,7 +62,7 @@ std::vector<OtherClaim> claims_of_others(const std::string& pool) {
     const size_t first = rest.find('/'), second = rest.find('/', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     OtherClaim claim{rest.substr(0, first), rest.substr(first + 1, second - first - 1), rest.substr(second + 1),
-                     held.inode};
+                     held.user};
     if (claim.pool != pool) others.push_back(std::move(claim));
   }
   return others;
@@ -70,11 +70,11 @@ std::vector<OtherClaim> claims_of_others(const std::string& pool) {
 
 /// "alice (a job of another pool, process 4711)". The process says its number itself, the kernel says its user.
 std::string holder_text(const OtherClaim& claim) {
-  const auto user = process::user_of_socket(claim.inode);
   const size_t first = claim.process.find('.') + 1;
   const std::string pid = claim.process.substr(first, claim.process.find('.', first) - first);
   const bool is_number = !pid.empty() && std::ranges::all_of(pid, [](unsigned char c) { return std::isdigit(c); });
-  return fmt::format("{} (a job of another pool{})", user ? process::user_name(*user) : "a user who is not known",
+  return fmt::format("{} (a job of another pool{})",
+                     claim.user ? process::user_name(*claim.user) : "a user who is not known",
                      is_number ? ", process " + pid : "");
 }
 

@@ -9,6 +9,7 @@
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <sstream>
+#include <string_view>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -19,43 +20,68 @@ constexpr const char* kSocketList = "/proc/self/net/unix";
 constexpr size_t kLargestList = 256 << 20;
 
 /// The request for one socket: the kernel's own message types, one after the other.
-struct UserQuestion {
+struct SocketQuestion {
   nlmsghdr header;
   unix_diag_req request;
 };
 
-UserQuestion question_for(uint32_t inode) {
-  UserQuestion question{};
+SocketQuestion question_for(uint32_t inode) {
+  SocketQuestion question{};
   question.header.nlmsg_len = sizeof question;
   question.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
   question.header.nlmsg_flags = NLM_F_REQUEST;
   question.request.sdiag_family = AF_UNIX;
   question.request.udiag_states = ~0U;
   question.request.udiag_ino = inode;
-  question.request.udiag_show = UDIAG_SHOW_UID;
+  question.request.udiag_show = UDIAG_SHOW_UID | UDIAG_SHOW_NAME;
   question.request.udiag_cookie[0] = question.request.udiag_cookie[1] = ~0U;  // any socket of that inode
   return question;
 }
 
-/// The user in the kernel's answer, whose attributes follow its fixed part, each preceded by its length and type.
-std::optional<int> user_in(const char* bytes, size_t size) {
+/// What the kernel knows of a socket.
+struct Socket {
+  std::optional<int> user;
+  std::string name;  ///< without the NUL that an abstract one begins with
+};
+
+/// In the kernel's answer, attributes follow a fixed part, each preceded by its length and type.
+std::optional<Socket> socket_in(const char* bytes, size_t size) {
   nlmsghdr header;
   if (size < sizeof header) return std::nullopt;
   std::memcpy(&header, bytes, sizeof header);
   if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;
+  Socket socket;
   const size_t end = std::min<size_t>(size, header.nlmsg_len);
   for (size_t at = NLMSG_LENGTH(sizeof(unix_diag_msg)); at + sizeof(nlattr) <= end;) {
     nlattr attribute;
     std::memcpy(&attribute, bytes + at, sizeof attribute);
     if (attribute.nla_len < sizeof attribute || at + attribute.nla_len > end) return std::nullopt;
+    const std::string_view value(bytes + at + sizeof attribute, attribute.nla_len - sizeof attribute);
     uint32_t user = 0;
-    if (attribute.nla_type == UNIX_DIAG_UID && attribute.nla_len == sizeof attribute + sizeof user) {
-      std::memcpy(&user, bytes + at + sizeof attribute, sizeof user);
-      return static_cast<int>(user);
+    if (attribute.nla_type == UNIX_DIAG_UID && value.size() == sizeof user) {
+      std::memcpy(&user, value.data(), sizeof user);
+      socket.user = static_cast<int>(user);
     }
+    if (attribute.nla_type == UNIX_DIAG_NAME && !value.empty()) socket.name = value.substr(1);
     at += NLA_ALIGN(attribute.nla_len);
   }
-  return std::nullopt;
+  return socket;
+}
+
+/// Nothing where the socket is gone or the kernel does not answer.
+std::optional<Socket> socket_of(int kernel, uint32_t inode) {
+  const SocketQuestion question = question_for(inode);
+  if (kernel < 0 || ::send(kernel, &question, sizeof question, 0) != sizeof question) return std::nullopt;
+  std::array<char, 8192> answer;
+  const ssize_t got = ::recv(kernel, answer.data(), answer.size(), 0);
+  return got > 0 ? socket_in(answer.data(), static_cast<size_t>(got)) : std::nullopt;
+}
+
+Fd ask_kernel() {
+  Fd kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  const timeval patience{1, 0};
+  if (kernel) ::setsockopt(kernel.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  return kernel;
 }
 
 }  // namespace
@@ -78,6 +104,7 @@ Result<Fd> hold_name(const std::string& name) {
 Result<std::vector<HeldName>> held_names(const std::string& prefix) {
   REMUDA_ASSIGN(const std::string text, read_text(kSocketList, kLargestList));
   std::vector<HeldName> names;
+  const Fd kernel = ask_kernel();
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     // Num RefCount Protocol Flags Type St Inode Path, where @ begins the name of an abstract one
@@ -86,21 +113,14 @@ Result<std::vector<HeldName>> held_names(const std::string& prefix) {
     std::string skipped, path;
     uint32_t inode = 0;
     for (int i = 0; i < 6; ++i) words >> skipped;
-    if (words >> inode >> path && path.starts_with("@" + prefix)) names.push_back({path.substr(1), inode});
+    if (!(words >> inode >> path) || !path.starts_with("@" + prefix)) continue;
+    const auto socket = socket_of(kernel.get(), inode);
+    if (!socket)
+      names.push_back({path.substr(1), std::nullopt});
+    else if (socket->name == path.substr(1))
+      names.push_back({path.substr(1), socket->user});
   }
   return names;
-}
-
-std::optional<int> user_of_socket(uint32_t inode) {
-  const Fd kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
-  if (!kernel) return std::nullopt;
-  const timeval patience{1, 0};
-  ::setsockopt(kernel.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  const UserQuestion question = question_for(inode);
-  if (::send(kernel.get(), &question, sizeof question, 0) != sizeof question) return std::nullopt;
-  std::array<char, 8192> answer;
-  const ssize_t got = ::recv(kernel.get(), answer.data(), answer.size(), 0);
-  return got > 0 ? user_in(answer.data(), static_cast<size_t>(got)) : std::nullopt;
 }
 
 }  // namespace remuda::process

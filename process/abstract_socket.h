@@ -19,13 +19,12 @@ Result<Fd> hold_name(const std::string& name);
 
 struct HeldName {
   std::string name;
-  uint32_t inode = 0;  ///< of the socket
+  /// Who made the socket, as the kernel reports it, so it cannot be forged. Nothing where the kernel does not answer
+  /// (before Linux 5.3, or without its module unix_diag).
+  std::optional<int> user;
 };
-/// The names that start with `prefix`, of all users. An error where /proc does not show them.
+/// The names that start with `prefix`, of all users. An error where /proc does not show them. A line that another name
+/// has forged, by a newline in it, is left out where the kernel answers.
 Result<std::vector<HeldName>> held_names(const std::string& prefix);
-
-/// The user who made the socket, as the kernel reports it, so it cannot be forged. Nothing where the socket is gone, or
-/// the kernel does not answer (before Linux 5.3, or without its module unix_diag).
-std::optional<int> user_of_socket(uint32_t inode);
 
 }  // namespace remuda::process

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "process/process_id.h"
@@ -68,14 +69,26 @@ TEST(AbstractSocket, NamesItsUserAsTheKernelKnowsThem) {
     const auto own = hold_name(name);
     if (!own) return own.error().message;
     const auto names = held_names(name);
-    const auto user = names && names->size() == 1 ? user_of_socket(names->front().inode) : std::nullopt;
+    const auto user = names && names->size() == 1 ? names->front().user : std::nullopt;
     return user ? std::to_string(*user) : "skip: the kernel does not name users of sockets";
   });
   if (end.said.starts_with("skip")) GTEST_SKIP() << end.said;
   EXPECT_EQ(end.said, "12345");
 }
 
-TEST(AbstractSocket, ThatIsGoneHasNoUser) { EXPECT_EQ(user_of_socket(1), std::nullopt); }
+/// A line of its own in the list of sockets, with the inode of another's socket, by a newline in a name.
+TEST(AbstractSocket, CannotBeForgedByANameThatHasANewlineInIt) {
+  const std::string victims = name_of("victim"), forged = name_of("forged");
+  const auto victim = hold_name(victims);
+  ASSERT_TRUE(victim);
+  struct stat info{};
+  ASSERT_EQ(::fstat(victim->get(), &info), 0);
+  const auto forger = hold_name(fmt::format("x\n0 0 0 0 0 0 {} @{}", info.st_ino, forged));
+  ASSERT_TRUE(forger) << forger.error().message;
+  ASSERT_THAT(*held_names(victims), SizeIs(1));
+  if (!held_names(victims)->front().user) GTEST_SKIP() << "the kernel does not answer";
+  EXPECT_THAT(*held_names(forged), IsEmpty());
+}
 
 TEST(UserName, IsTheNumberOfOneWhoHasNoName) {
   EXPECT_EQ(user_name(0), "root");
