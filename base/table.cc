@@ -16,11 +16,15 @@ bool is_number(const std::string& cell) {
          cell.find_first_not_of("0123456789.,-+:% x") == std::string::npos;
 }
 
+size_t total_of(const std::vector<size_t>& widths) {
+  return std::accumulate(widths.begin(), widths.end(), kGap * (widths.size() - 1));
+}
+
 /// Narrows the column `first`, then the widest ones, until all fit into `width`, as far as possible.
 void narrow(std::vector<size_t>& widths, size_t width, size_t first) {
   constexpr size_t kNarrowest = 8;
-  const auto total = [&] { return std::accumulate(widths.begin(), widths.end(), kGap * (widths.size() - 1)); };
-  for (size_t excess = total() > width ? total() - width : 0; excess > 0; --excess) {
+  const size_t total = total_of(widths);
+  for (size_t excess = total > width ? total - width : 0; excess > 0; --excess) {
     const bool can_take_first = first < widths.size() && widths[first] > kNarrowest;
     const auto widest =
         can_take_first ? widths.begin() + static_cast<std::ptrdiff_t>(first) : std::ranges::max_element(widths);
@@ -44,6 +48,8 @@ std::vector<size_t> Table::widths() const {
     for (size_t c = 0; c < widths.size(); ++c) widths[c] = std::max(widths[c], characters(row[c]));
   return widths;
 }
+
+size_t Table::width() const { return total_of(widths()); }
 
 std::string Table::text(size_t width) const {
   std::vector<size_t> widths = this->widths();

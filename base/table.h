@@ -19,6 +19,9 @@ class Table {
   /// cut, with "..." where something is left out, but none to less than a few characters.
   std::string text(size_t width = kAnyWidth) const;
 
+  /// Of its longest row, where nothing is cut.
+  size_t width() const;
+
   static constexpr size_t kAnyWidth = static_cast<size_t>(-1);
 
  private:

@@ -92,27 +92,50 @@ constexpr Column kColumns[] = {
     {"USED BY", users_cell, nothing},
 };
 
+/// In this order, where all columns together are wider than the terminal: `remuda list DEVICE` has them.
+constexpr const char* kLeftOutFirst[] = {"PCI", "NUMA", "TEMP", "POWER"};
+
 bool says_nothing(const std::string& text) { return text.empty() || text == "-"; }
 
-/// The table, without columns in which no device has a value.
-std::string device_table(const std::vector<Device>& devices, size_t width) {
-  std::vector<std::vector<std::string>> columns;
+using Cells = std::vector<std::string>;
+
+/// The name of each column, and its cells. Not those in which no device has a value.
+std::vector<Cells> columns_of(const std::vector<Device>& devices) {
+  std::vector<Cells> columns;
   for (const Column& column : kColumns) {
-    std::vector<std::string> cells{column.name};
+    Cells cells{column.name};
     for (const Device& device : devices)
       cells.push_back((device.kind == DeviceKind::cpu ? column.cpu : column.gpu)(device));
     const bool silent = std::all_of(cells.begin() + 1, cells.end(), says_nothing);
     if (columns.size() < 2 || !silent) columns.push_back(std::move(cells));
   }
+  return columns;
+}
+
+Table table_of(const std::vector<Cells>& columns) {
   const auto row = [&](size_t i) {
-    std::vector<std::string> cells;
+    Cells cells;
     for (const auto& column : columns) cells.push_back(column[i]);
     return cells;
   };
   Table table(row(0));
-  for (size_t i = 1; i <= devices.size(); ++i) table.add(row(i));
+  for (size_t i = 1; i < columns.front().size(); ++i) table.add(row(i));
   table.cut_first(1);
-  return table.text(width);
+  return table;
+}
+
+std::string device_table(const std::vector<Device>& devices, size_t width) {
+  std::vector<Cells> columns = columns_of(devices);
+  std::string left_out;
+  for (const char* name : kLeftOutFirst) {
+    if (table_of(columns).width() <= width) break;
+    const auto is_it = [&](const Cells& column) { return column.front() == name; };
+    if (std::erase_if(columns, is_it) > 0) left_out += (left_out.empty() ? "" : ", ") + std::string(name);
+  }
+  std::string text = table_of(columns).text(width);
+  if (!left_out.empty())
+    text += fmt::format("No room for {}: remuda list {} shows all\n", left_out, devices.front().label());
+  return text;
 }
 
 /// Collects the reasons of missing readings, except those that only mean that a device has no such reading.

@@ -52,6 +52,20 @@ TEST(InventoryText, ShowsWhatAGpuDoesAndForWhom) {
             "gpu:1   A GPU  12.0 GiB of 48.0 GiB  37 %  210 W  54 C  0000:27:00.0  ada (2), pid 3\n");
 }
 
+TEST(InventoryText, LeavesColumnsOutBeforeItCutsModels) {
+  Device used = gpu(0);
+  used.status.processes = std::vector<Process>{{.pid = 1, .user = "ada"}};
+  const Inventory inventory{.host = "host1", .devices = {used}};
+  EXPECT_EQ(inventory_text(inventory, 63),
+            "DEVICE  MODEL  MEMORY                BUSY  POWER  TEMP  USED BY\n"
+            "gpu:0   A GPU  12.0 GiB of 48.0 GiB  37 %  210 W  54 C  ada\n"
+            "No room for PCI: remuda list gpu:0 shows all\n");
+  EXPECT_EQ(inventory_text(inventory, 50),
+            "DEVICE  MODEL  MEMORY                BUSY  USED BY\n"
+            "gpu:0   A GPU  12.0 GiB of 48.0 GiB  37 %  ada\n"
+            "No room for PCI, TEMP, POWER: remuda list gpu:0 shows all\n");
+}
+
 TEST(InventoryText, SaysOnceWhyReadingsAreMissing) {
   Inventory inventory{.host = "host1", .devices = {gpu(0), gpu(1), gpu(2)}};
   for (const int lost : {1, 2}) {
