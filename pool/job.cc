@@ -1,6 +1,7 @@
 #include "pool/job.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <set>
 
 #include "device/fields.h"
@@ -20,6 +21,11 @@ struct FieldNames {
 
 bool succeeded(const Job& job) {
   return job.state == JobState::ended && job.exit_status == 0 && job.signal == 0 && !job.cancelled;
+}
+
+std::string name_of(const Job& job) {
+  if (job.array == 0 || is_array(job)) return std::to_string(job.id);
+  return fmt::format("{}.{}", job.array, job.array_index);
 }
 
 bool is_array(const Job& job) { return job.array != 0 && job.array == job.id; }

@@ -139,6 +139,9 @@ struct Usage {
 /// Stands for an array: gets no devices, and waits until the last of the array's jobs has ended.
 bool is_array(const Job& job);
 
+/// The job as people name it: "12", or "5.7" for index 7 of array 5.
+std::string name_of(const Job& job);
+
 /// Ended with status 0, without a signal, and was not cancelled.
 bool succeeded(const Job& job);
 

@@ -143,7 +143,7 @@ class Pass {
     }
     for (Job* other : others) {
       if (holds_any(*other, placement->devices)) other->preempted_by = job.id;
-      if (other->preempted_by == job.id) waiting.also += fmt::format("; job {} makes room for it", other->id);
+      if (other->preempted_by == job.id) waiting.also += fmt::format("; job {} makes room for it", name_of(*other));
     }
     keep(*placement, job);
     return true;
@@ -201,8 +201,11 @@ class Pass {
 
   void keep(const place::Placement& placement, const Job& job) {
     for (const std::string& device : placement.devices)
-      kept_.push_back(
-          {device, job.request.share, fmt::format("{} (job {}, for which it is kept)", job.user, job.id), {}, {}});
+      kept_.push_back({device,
+                       job.request.share,
+                       fmt::format("{} (job {}, for which it is kept)", job.user, name_of(job)),
+                       {},
+                       {}});
   }
 
   static void sort_by_end(std::vector<place::Held>& held) {

@@ -149,7 +149,7 @@ std::vector<place::Held> held_by_leases(const PoolState& state, std::span<const 
   for (const Lease& lease : state.leases) {
     const Job* job = state.find(lease.job);
     if (!job || std::ranges::find(but, lease.job) != but.end()) continue;
-    held.push_back({lease.device, lease.share, fmt::format("{} (job {})", job->user, job->id), lease.since_s,
+    held.push_back({lease.device, lease.share, fmt::format("{} (job {})", job->user, name_of(*job)), lease.since_s,
                     lease.until_s > 0 ? std::optional(lease.until_s) : std::nullopt});
   }
   return held;

@@ -1,5 +1,6 @@
 #include "pool/transitions.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -305,6 +306,17 @@ TEST_F(Transitions, AnArrayGetsNoDevices) {
   EXPECT_EQ(job(array).state, JobState::waiting);
   end(state, id, {}, policy, 110);
   EXPECT_THAT(look(), IsEmpty());
+}
+
+TEST_F(Transitions, AHolderIsNamedAsPeopleNameItsJob) {
+  const int64_t first = add("ada", 1), second = add("bob", 1);
+  look();
+  state.find(second)->array = 5;
+  state.find(second)->array_index = 7;
+  const auto held = held_by_leases(state);
+  ASSERT_EQ(held.size(), 2U);
+  EXPECT_EQ(held[0].holder, fmt::format("ada (job {})", first));
+  EXPECT_EQ(held[1].holder, "bob (job 5.7)");
 }
 
 TEST_F(Transitions, CancelEndsAllJobsOfAnArray) {

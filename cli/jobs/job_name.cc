@@ -19,11 +19,6 @@ std::optional<JobName> parse_job_name(std::string_view text) {
   return JobName{*id, index};
 }
 
-std::string name_of(const pool::Job& job) {
-  if (job.array == 0 || is_array(job)) return std::to_string(job.id);
-  return fmt::format("{}.{}", job.array, job.array_index);
-}
-
 Result<pool::Job> find_job(run::Caretaker& caretaker, const std::string& text) {
   const auto name = parse_job_name(text);
   if (!name)

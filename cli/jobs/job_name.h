@@ -19,9 +19,6 @@ struct JobName {
 /// Nothing for anything else: "", "5.", "-1", "gpu:0".
 std::optional<JobName> parse_job_name(std::string_view text);
 
-/// "12" or "5.7".
-std::string name_of(const pool::Job& job);
-
 /// The job of that name, also one that has ended. A usage error where `text` is no name, or there is no such job.
 Result<pool::Job> find_job(run::Caretaker& caretaker, const std::string& text);
 

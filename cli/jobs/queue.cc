@@ -138,6 +138,7 @@ Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& for
     if (const pool::Job* job = state.find(lease.job)) {
       one["user"] = job->user;
       one["name"] = job->name;
+      if (job->array != 0) one["array"] = job->array, one["array_index"] = job->array_index;
       one["command"] = job->command;
       one["devices_enforced"] = job->devices_enforced;
       if (!job->cgroup.empty()) one["cgroup"] = job->cgroup;

@@ -112,5 +112,15 @@ TEST(PoolJson, SaysWhoseWhatIsHeldWithoutALease) {
   EXPECT_EQ(json["waiting"][0]["id"], 2);
 }
 
+TEST(PoolJson, NamesTheArrayOfAJob) {
+  pool::PoolState pool = state();
+  EXPECT_FALSE(pool_json(pool, {}, shared_machine(), kNow_s)["leases"][0].contains("array"));
+  pool.jobs.front().array = 5;
+  pool.jobs.front().array_index = 7;
+  const Json lease = pool_json(pool, {}, shared_machine(), kNow_s)["leases"][0];
+  EXPECT_EQ(lease["array"], 5);
+  EXPECT_EQ(lease["array_index"], 7);
+}
+
 }  // namespace
 }  // namespace remuda::cli
