@@ -68,6 +68,10 @@ TEST_F(Array, EndsWithTheFirstFailureButLetsTheOthersRun) {
   EXPECT_EQ(finished.exit.status, 4) << finished;
   EXPECT_THAT(finished.err, HasSubstr("4 of 6 indices done, 2 failed (index 0: status 4, index 1: status 5)"));
   EXPECT_THAT(ask({"why", "1"}).out, HasSubstr("2 failed"));
+  const auto why = parse_json(ask({"why", "--json", "1"}).out, "why");
+  ASSERT_TRUE(why);
+  EXPECT_EQ((*why)["jobs"][0]["id"], 1);
+  EXPECT_EQ((*why)["jobs"][0]["indices"]["failed"].size(), 2U);
 }
 
 TEST_F(Array, RunsAsManyAtOnceAsItMay) {

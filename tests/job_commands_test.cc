@@ -27,6 +27,19 @@ class JobCommands : public JobTest {
   static constexpr const char* kForever = "echo >\"$OUT/up-$REMUDA_JOB\"; sleep 1000";
 };
 
+TEST_F(JobCommands, WhySaysThatAJobWasCancelledWhileItHasItsGraceTime) {
+  detach("trap '' TERM; echo >\"$OUT/up\"; while :; do sleep 0.05; done", {"--grace", "1h"});
+  ASSERT_TRUE(comes("up"));
+  EXPECT_THAT(why("1"), Not(HasSubstr("cancelled")));
+  EXPECT_EQ(ask({"cancel", "1"}).exit.status, 0);
+  EXPECT_THAT(why("1"), HasSubstr("It was cancelled, and has its grace time to end"));
+  const auto json = parse_json(ask({"why", "--json", "1"}).out, "why");
+  ASSERT_TRUE(json);
+  EXPECT_TRUE((*json)["jobs"][0]["cancelled"].get<bool>());
+  const pid_t keeper = (*json)["jobs"][0]["keeper"]["pid"];
+  EXPECT_EQ(::kill(keeper, SIGKILL), 0);
+}
+
 TEST_F(JobCommands, CancelEndsTheOthersWhereOneHasEnded) {
   const std::string first = detach(kForever), second = detach("true"), third = detach(kForever);
   ASSERT_TRUE(ends(second));

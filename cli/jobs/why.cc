@@ -31,6 +31,7 @@ std::string running_text(const Inventory& inventory, const pool::PoolState& stat
       "Job {} has run for {} on {}; {}\n", name_of(job), duration_text(wall_s() - job.started_s),
       devices_text(state, job.id, inventory),
       job.devices_enforced ? "it cannot open other devices" : "other devices are hidden from it by variables only");
+  if (job.cancelled) text += "It was cancelled, and has its grace time to end\n";
   if (job.preempted_by > 0) text += fmt::format("It makes room for job {}\n", job.preempted_by);
   return text;
 }
@@ -77,13 +78,35 @@ Result<std::string> why_text(run::Caretaker& caretaker, const std::string& name)
   return ended_text(job);
 }
 
+/// All that is known of the job; of an array, the states of its indices too.
+Result<Json> why_json(run::Caretaker& caretaker, const std::string& name) {
+  REMUDA_ASSIGN(const pool::Job job, find_job(caretaker, name));
+  Json json = to_json(job);
+  if (!is_array(job)) return json;
+  REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(caretaker.pool(), job.id));
+  const ArrayStates states = array_states(job, jobs);
+  json["indices"] = {{"done", states.done},       {"failed", states.failed},   {"cancelled", states.cancelled},
+                     {"running", states.running}, {"waiting", states.waiting}, {"not_started", states.not_started}};
+  return json;
+}
+
 struct WhyFlags {
   MachineFlags machine;
   std::vector<std::string> jobs;
+  bool json = false;
 };
 
 Result<int> why(const WhyFlags& flags) {
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
+  if (flags.json) {
+    Json list = Json::array();
+    for (const std::string& job : flags.jobs) {
+      REMUDA_ASSIGN(Json json, why_json(caretaker, job));
+      list.push_back(std::move(json));
+    }
+    fmt::print("{}", to_pretty(Json{{"jobs", std::move(list)}}));
+    return 0;
+  }
   for (const std::string& job : flags.jobs) {
     REMUDA_ASSIGN(const std::string text, why_text(caretaker, job));
     print_fitted(text);
@@ -97,12 +120,14 @@ void add_why(Program& program) {
   auto flags = std::make_shared<WhyFlags>();
   CLI::App& command = program.add("why", "Say why a job waits, or how it ended", [flags] { return why(*flags); });
   command.add_option("JOB", flags->jobs, "Number of the job, or 5.7: index 7 of array 5")->required();
+  command.add_flag("--json", flags->json, "Print all that is known of them as JSON");
   add_machine_options(command, flags->machine);
   command.footer(
       "Examples:\n"
       "  remuda why 12   why it waits, what it has, or how it ended\n"
       "  remuda why 5    of an array, how many indices are done, and which failed\n"
-      "  remuda why 5.7  index 7 of it\n");
+      "  remuda why 5.7  index 7 of it\n"
+      "  remuda why --json 12  all that is known of it, for programs\n");
 }
 
 }  // namespace remuda::cli
