@@ -1,5 +1,5 @@
-// The requirements on every transport: one suite, run for each transport and 1 to 4 ranks; the tests that may depend on
-// the number of ranks also with 8 and 16.
+// The requirements on every transport: one suite, run for each transport in kTransports and 1 to 4 ranks; the tests
+// that may depend on the number of ranks also with 8 and 16.
 
 #include "comm/communicator.h"
 
@@ -24,7 +24,14 @@ using Transport = ConnectOptions::Transport;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-const char* name_of(Transport transport) { return transport == Transport::tcp ? "tcp" : "shared memory"; }
+/// A transport, with what it calls itself and its word in the names of these tests.
+struct Known {
+  Transport transport;
+  const char *name, *word;
+};
+constexpr Known kTransports[] = {{Transport::tcp, "tcp", "tcp"}, {Transport::shared_memory, "shared memory", "shm"}};
+
+const Known& known(Transport transport) { return *std::ranges::find(kTransports, transport, &Known::transport); }
 
 struct Setup {
   Transport transport;
@@ -32,7 +39,7 @@ struct Setup {
 };
 
 std::string setup_name(const testing::TestParamInfo<Setup>& info) {
-  return fmt::format("{}_{}", info.param.transport == Transport::tcp ? "tcp" : "shm", info.param.ranks);
+  return fmt::format("{}_{}", known(info.param.transport).word, info.param.ranks);
 }
 
 // The values of rank `rank`; adding these in another order gives other bits.
@@ -136,7 +143,7 @@ class ThreeRanksSuite : public CommunicatorSuite {};
 TEST_P(CommunicatorSuite, KnowsItself) {
   run([&](Communicator& communicator) {
     EXPECT_EQ(communicator.size(), ranks());
-    EXPECT_EQ(communicator.transport(), name_of(GetParam().transport));
+    EXPECT_EQ(communicator.transport(), known(GetParam().transport).name);
   });
 }
 
@@ -202,10 +209,10 @@ TEST_P(CommunicatorSuite, SurvivesALongMixOfCalls) {
   });
 }
 
-std::vector<Setup> setups(int from) {
+std::vector<Setup> setups(std::initializer_list<int> numbers_of_ranks) {
   std::vector<Setup> all;
-  for (const Transport transport : {Transport::tcp, Transport::shared_memory})
-    for (int ranks = from; ranks <= 4; ++ranks) all.push_back({transport, ranks});
+  for (const Known& each : kTransports)
+    for (const int ranks : numbers_of_ranks) all.push_back({each.transport, ranks});
   return all;
 }
 
@@ -364,15 +371,10 @@ TEST_P(ThreeRanksSuite, TheRankThatGivesUpFirstReportsTheLostOneToAll) {
   }
 }
 
-const Setup kManyRanks[] = {
-    {Transport::tcp, 8}, {Transport::tcp, 16}, {Transport::shared_memory, 8}, {Transport::shared_memory, 16}};
-
-const Setup kThreeRanks[] = {{Transport::tcp, 3}, {Transport::shared_memory, 3}};
-
-INSTANTIATE_TEST_SUITE_P(Transports, ThreeRanksSuite, testing::ValuesIn(kThreeRanks), setup_name);
-INSTANTIATE_TEST_SUITE_P(Transports, ManyRanksSuite, testing::ValuesIn(kManyRanks), setup_name);
-INSTANTIATE_TEST_SUITE_P(Transports, CommunicatorSuite, testing::ValuesIn(setups(1)), setup_name);
-INSTANTIATE_TEST_SUITE_P(Transports, CompanySuite, testing::ValuesIn(setups(2)), setup_name);
+INSTANTIATE_TEST_SUITE_P(Transports, ThreeRanksSuite, testing::ValuesIn(setups({3})), setup_name);
+INSTANTIATE_TEST_SUITE_P(Transports, ManyRanksSuite, testing::ValuesIn(setups({8, 16})), setup_name);
+INSTANTIATE_TEST_SUITE_P(Transports, CommunicatorSuite, testing::ValuesIn(setups({1, 2, 3, 4})), setup_name);
+INSTANTIATE_TEST_SUITE_P(Transports, CompanySuite, testing::ValuesIn(setups({2, 3, 4})), setup_name);
 
 TEST(Communicator, AutomaticTakesSharedMemoryOnOneHost) {
   run_ranks(2, Transport::automatic, [](Communicator& c) { EXPECT_EQ(c.transport(), "shared memory"); });

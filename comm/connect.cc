@@ -27,8 +27,15 @@ Result<void> check(const ConnectOptions& options) {
 Mesh alone() { return {0, 1, std::vector<Fd>(1), std::vector<Fd>(1)}; }
 
 const char* name_of(Transport transport) {
-  if (transport == Transport::automatic) return "any transport";
-  return transport == Transport::tcp ? "tcp" : "shared memory";
+  switch (transport) {
+    case Transport::automatic:
+      return "any transport";
+    case Transport::shared_memory:
+      return "shared memory";
+    case Transport::tcp:
+      return "tcp";
+  }
+  return "a transport that is unknown here";
 }
 
 // Ranks with different transports set would wait for each other in different places.

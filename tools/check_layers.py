@@ -66,6 +66,14 @@ def backend_of(path: str, rules: Rules) -> str | None:
     return next((folder for folder in rules.backends if path.startswith(folder + "/")), None)
 
 
+def unlisted_backend(path: str, target: str, rules: Rules) -> str | None:
+    """The folder of `target` where it stands beside backends, is none itself, and `path` is not in it."""
+    folder = "/".join(target.split("/")[:2])
+    beside = {backend.split("/")[0] for backend in rules.backends}
+    is_folder = target.count("/") > 1 and folder.split("/")[0] in beside and not folder.endswith("/testing")
+    return folder if is_folder and folder not in rules.backends and not path.startswith(folder + "/") else None
+
+
 def why_not_include(path: str, quote: str, target: str, rules: Rules) -> str | None:
     """Why `path` may not include `target`, or nothing when it may."""
     folder, target_folder = path.split("/")[0], target.split("/")[0]
@@ -81,6 +89,8 @@ def why_not_include(path: str, quote: str, target: str, rules: Rules) -> str | N
     backend = backend_of(target, rules)
     if backend and backend != backend_of(path, rules) and target != rules.backends[backend]:
         return f'of {backend}, only "{rules.backends[backend]}" may be included elsewhere'
+    if other := unlisted_backend(path, target, rules):
+        return f"{other} stands beside backends, but has no line below [backends] in tools/layers.txt"
     return None
 
 
@@ -254,8 +264,8 @@ def check_built(path: str, root: pathlib.Path) -> Iterator[tuple[int, str]]:
             break
         lists = folder / "CMakeLists.txt"
         if lists.exists():
-            stem = re.escape(pathlib.PurePath(path).stem)
-            if path.endswith(".cc") and not re.search(rf"\b{stem}\b", lists.read_text()):
+            name = re.escape((root / path).relative_to(folder).with_suffix("").as_posix())
+            if path.endswith(".cc") and not re.search(rf"(?<![\w/]){name}\b", lists.read_text()):
                 yield 1, f"is not built: {lists.relative_to(root)} does not name it"
             return
     yield 1, "is not built: its folder has no CMakeLists.txt"

@@ -87,6 +87,12 @@ class CheckLayers(unittest.TestCase):
         self.expect_clean("probe/cpu/a.cc", '#include "probe/cpu/lib.h"\n')
         self.expect("cli/a.cc", '#include "probe/cpu/lib.h"\n', "cli/a.cc:1", 'only "probe/cpu/probe.h"')
 
+    def test_a_folder_beside_backends_that_is_not_listed_is_found(self):
+        self.expect_clean("probe/b/a.cc", '#include "probe/b/x.h"\n')
+        self.expect_clean("probe/a.cc", '#include "probe/testing/x.h"\n')
+        self.expect_clean("cli/a.cc", '#include "cli/b/x.h"\n')
+        self.expect("probe/a.cc", '#include "probe/b/x.h"\n', "probe/a.cc:1", "probe/b stands beside backends")
+
     def test_a_library_outside_its_folders_is_found(self):
         self.expect_clean("train/a.cc", "#include <torch/torch.h>\n")
         self.expect("base/a.cc", "#include <torch/torch.h>\n", "base/a.cc:1", "only in train")
@@ -125,6 +131,8 @@ class CheckLayers(unittest.TestCase):
         self.expect("base/unlisted.cc", "", "base/unlisted.cc:1", "no CMakeLists.txt")
         found = self.found({"base/a.cc": "", "base/unlisted.cc": ""})
         self.assertEqual(found, ["base/unlisted.cc:1: is not built: base/CMakeLists.txt does not name it"])
+        found = self.found({"base/CMakeLists.txt": "x/unlisted.cc\n", "base/x/unlisted.cc": "", "base/y/unlisted.cc": ""})
+        self.assertEqual(found, ["base/y/unlisted.cc:1: is not built: base/CMakeLists.txt does not name it"])
 
     def test_a_namespace_that_is_not_the_folder_s_is_found(self):
         self.expect_clean("probe/a.cc", "namespace remuda::probe {\nnamespace {\n}\n}\nnamespace remuda::probe::cpu {\n}\n")

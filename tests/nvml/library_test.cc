@@ -4,6 +4,9 @@
 #include <cstring>
 #include <gmock/gmock.h>
 #include <map>
+#include <regex>
+
+#include "base/file.h"
 
 namespace remuda::tests::nvml {
 namespace {
@@ -243,6 +246,18 @@ TEST(TestNvml, AnOldDriverLacksHalfOfTheSymbols) {
   for (const char* newer : {"nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetMemoryInfo_v2",
                             "nvmlDeviceGetMigMode", "nvmlGpmMetricsGet", "nvmlDeviceGetConfComputeMemSizeInfo"})
     EXPECT_EQ(nvml.symbol(newer), nullptr) << newer;
+}
+
+TEST(TestNvml, OffersEveryCallOfTheProbe) {
+  const auto list = read_text(PROBE_CALLS);
+  ASSERT_TRUE(list) << list.error().message;
+  const std::regex quoted("\"(nvml\\w+)\"");
+  const std::sregex_iterator calls(list->begin(), list->end(), quoted);
+  EXPECT_GT(std::distance(calls, {}), 50);
+  const Library nvml(machine_of(1));
+  for (auto call = calls; call != std::sregex_iterator(); ++call)
+    EXPECT_NE(nvml.symbol((*call)[1]), nullptr)
+        << "probe/nvml/lib.h asks for " << (*call)[1] << ", which no file of tests/nvml answers";
 }
 
 TEST(TestNvml, PairsHaveWiresOfTheirOwn) {
