@@ -162,8 +162,9 @@ class Refuser {
     }
     if (named > kNamed) why += fmt::format(", and {} more", named - kNamed);
     if (come_.size() == 1) return fmt::format("{}, and the only {} that suits is not free{}", wanted(), noun(1), why);
-    return fmt::format("{}, and {} of the {} {} that suit {} free{}", wanted(), free_, come_.size(), noun(come_.size()),
-                       free_ == 1 ? "is" : "are", why);
+    const std::string how_many = free_ == 0 ? "none" : std::to_string(free_);
+    return fmt::format("{}, and {} of the {} {} that suit {} free{}", wanted(), how_many, come_.size(),
+                       noun(come_.size()), free_ <= 1 ? "is" : "are", why);
   }
 
   static bool concerns(const Held& held, const Device& device) {

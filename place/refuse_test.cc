@@ -141,9 +141,10 @@ TEST(NotNow, SaysWhoHoldsWhatAndTheEarliestStart) {
                                {.device = "gpu:2", .holder = "carol\x1b[31m"}};
   const Refusal refusal = refused(inventory, {.count = 2}, held);
   EXPECT_FALSE(refusal.never);
-  EXPECT_EQ(refusal.sentence,
-            "2 are wanted, and 0 of the 3 GPUs that suit are free: gpu:0 is held by alice, gpu:1 is held by bob, gpu:2 "
-            "is held by carol?[31m");
+  EXPECT_EQ(
+      refusal.sentence,
+      "2 are wanted, and none of the 3 GPUs that suit is free: gpu:0 is held by alice, gpu:1 is held by bob, gpu:2 "
+      "is held by carol?[31m");
   EXPECT_THAT(refusal.blockers, SizeIs(3));
   EXPECT_EQ(refused(inventory, {.devices = {"gpu:0"}}, held).sentence,
             "1 is wanted, and the only GPU that suits is not free: gpu:0 is held by alice");

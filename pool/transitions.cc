@@ -178,8 +178,8 @@ void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
 Result<void> cancel(PoolState& state, int64_t id, int uid, double now_s) {
   Job* job = state.find(id);
   if (!job) return usage_error(fmt::format("there is no job {}", id));
-  if (job->state == JobState::ended) return usage_error(fmt::format("job {} has ended already", id));
-  if (uid != 0 && uid != job->uid) return usage_error(fmt::format("job {} belongs to {}", id, job->user));
+  if (job->state == JobState::ended) return usage_error(fmt::format("job {} has ended already", name_of(*job)));
+  if (uid != 0 && uid != job->uid) return usage_error(fmt::format("job {} belongs to {}", name_of(*job), job->user));
   const auto cancel_one = [&](Job& one) {
     one.cancelled = true;
     if (one.state == JobState::waiting) end_job(state, one, {.why = "was cancelled while it waited"}, {}, now_s);

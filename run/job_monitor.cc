@@ -117,22 +117,22 @@ void JobMonitor::take(const ReceivedSignal& signal) {
     const bool has_left_some = command_has_ended() && !processes_.all_gone() && !tasks_;
     const bool is_done = has_left_some && result()->ok();
     stop(has_left_some ? "what it left behind was ended" : "was told to stop", signal.number == SIGTERM && !is_done,
-         spec_.grace_s);
+         spec_.grace_s, ends_all && tasks_ ? signal.number : spec_.stop_signal);
   }
 }
 
 void JobMonitor::look_at_pool() {
   if (link_.gone() && !front_loss_handled_) {
     front_loss_handled_ = true;
-    stop("ended with the `remuda run` that it belonged to", false, 0);
+    stop("ended with the `remuda run` that it belonged to", false, 0, spec_.stop_signal);
   }
   const auto state = pool_.read();
   if (!state || outcome_.stopped) return;
   const pool::Job* job = state->find(job_.id);
   if (!job || job->cancelled)
-    stop("was cancelled", false, spec_.grace_s);
+    stop("was cancelled", false, spec_.grace_s, spec_.stop_signal);
   else if (job->preempted_by != 0)
-    stop(fmt::format("makes room for job {}", job->preempted_by), true, spec_.grace_s);
+    stop(fmt::format("makes room for job {}", job->preempted_by), true, spec_.grace_s, spec_.stop_signal);
 }
 
 void JobMonitor::look_at_members() {
@@ -140,7 +140,7 @@ void JobMonitor::look_at_members() {
   if (!result) return;
   if (processes_.running() > 0) {
     if (!result->ok() && kill_at_s_ == kNever_s) {
-      stop("", false, spec_.grace_s);
+      stop("", false, spec_.grace_s, spec_.stop_signal);
       outcome_.stopped = false;  // it failed by itself
     }
     return;
@@ -155,7 +155,7 @@ void JobMonitor::look_at_clock() {
   if (job_.output) job_.output->bound_log();
   if (now >= limit_at_s_) {
     limit_at_s_ = kNever_s;
-    if (!outcome_.stopped) stop(time_limit_text(spec_), true, spec_.grace_s);
+    if (!outcome_.stopped) stop(time_limit_text(spec_), true, spec_.grace_s, spec_.stop_signal);
   }
   if (now >= signal_all_at_s_) {
     signal_all_at_s_ = kNever_s;
@@ -182,7 +182,7 @@ void JobMonitor::name_those_left() const {
              fmt::format("{}{} {}; {} ends {}", who, others, job_.devices, end, left.size() == 1 ? "it" : "them"));
 }
 
-void JobMonitor::stop(const std::string& why, bool may_requeue, double grace_s) {
+void JobMonitor::stop(const std::string& why, bool may_requeue, double grace_s, int signal) {
   outcome_.stopped = true;
   outcome_.may_requeue = may_requeue;
   outcome_.why = why;
@@ -192,7 +192,7 @@ void JobMonitor::stop(const std::string& why, bool may_requeue, double grace_s) 
   if (grace_s <= 0) return;
   if (command_has_ended()) processes_.signal_all(SIGTERM);  // there is no checkpoint to wait for
   signal_all_at_s_ = now_s + grace_s / 2;
-  processes_.signal(spec_.stop_signal);
+  processes_.signal(signal);
   processes_.signal(SIGCONT);  // a stopped job could not handle the signal
 }
 

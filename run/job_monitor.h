@@ -65,7 +65,8 @@ class JobMonitor {
   void look_at_pool();
   void look_at_members();
   void look_at_clock();
-  void stop(const std::string& why, bool may_requeue, double grace_s);
+  /// `signal`: to the members now; the stop signal, or the one that a user sent to a job with tasks.
+  void stop(const std::string& why, bool may_requeue, double grace_s, int signal);
   void kill();
   void pause();
 

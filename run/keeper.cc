@@ -152,29 +152,26 @@ class Keeper {
     }
     if (is_read && run_.output() && !run_.output()->loss().empty()) link_.send(Kind::note, id_, run_.output()->loss());
     link_.send(Kind::ended, id_, outcome.why, exit_code(outcome.state));
-    if (!recorded) return record_later(record, recorded.error());
+    if (!recorded) return record_later(record);
     return is_read ? start_others() : started;
   }
 
   /// The disk was full or the database busy when the job ended: its user has the result, and this process stays in the
   /// background until the pool has it too, as other jobs may wait for it (--after, arrays).
-  Result<void> record_later(const std::function<Result<void>()>& record, Error error) {
+  Result<void> record_later(const std::function<Result<void>()>& record) {
     constexpr double kPatience_s = 3600;
     run_.close_output();
     const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing.get(), fd);
     PoolRetry retry(caretaker_.pool(), link_);
-    for (const double end_s = monotonic_s() + kPatience_s; monotonic_s() < end_s;) {
-      (void)link_.take_signals();  // the front ends now
-      if (!retry.rest(id_, error)) break;
+    for (const double end_s = monotonic_s() + kPatience_s;;) {
       const auto recorded = record();
-      if (recorded) {
-        entry_.release_claims();
-        return start_others();
-      }
-      error = recorded.error();
+      if (recorded) break;
+      (void)link_.take_signals();  // the front ends now
+      if (!retry.rest(id_, recorded.error()) || monotonic_s() >= end_s) return recorded;
     }
-    return tl::unexpected(std::move(error));
+    entry_.release_claims();
+    return start_others();
   }
 
   void sweep_own_logs() {

@@ -89,6 +89,17 @@ TEST_F(RunFailure, ADiskThatFillsDoesNotDisturbTheJob) {
   EXPECT_THAT(finished.err, HasSubstr("full")) << "its end could not be written at first: " << finished;
 }
 
+TEST_F(RunFailure, TheEndOfAJobWithALogIsRecordedLaterToo) {
+  if (!may_mount()) GTEST_SKIP() << "this process may not mount a small disk";
+  const Finished finished = with_own_mounts(
+      "mount -t tmpfs -o size=1m tmpfs $STATE; " + remuda({"run", "-d", "--", "/bin/sh", "-c", kUntilTold}) +
+      "; until test -e \"$OUT/job\"; do sleep 0.05; done; keeper=$(ps -o ppid= -p $(cat $OUT/job)); " +
+      "cat /dev/zero >$STATE/full 2>/dev/null; echo >\"$OUT/go\"; " +
+      "while kill -0 $(cat $OUT/job) 2>/dev/null; do sleep 0.05; done; sleep 1; rm $STATE/full; " +
+      "for i in $(seq 600); do kill -0 $keeper 2>/dev/null || break; sleep 0.05; done; " + remuda({"why", "1"}));
+  EXPECT_THAT(finished.out, HasSubstr("exited with status 7")) << finished;
+}
+
 TEST_F(RunFailure, AnArrayGoesOnOnceTheDiskHasRoom) {
   if (!may_mount()) GTEST_SKIP() << "this process may not mount a small disk";
   const std::string script = "echo $REMUDA_ARRAY_INDEX >>\"$OUT/ran\"; test $REMUDA_ARRAY_INDEX != 1 || " +

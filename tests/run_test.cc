@@ -18,7 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 using testing::SizeIs;
 
 class Run : public testing::Test {
@@ -152,17 +151,6 @@ TEST_F(Run, WaitsForItsTurnAndSaysWhy) {
   EXPECT_EQ(finished.out, "ran\n") << finished;
   EXPECT_THAT(finished.err, HasSubstr("job 2 waits: ")) << finished;
   EXPECT_THAT(ask("why", {"1"}).out, HasSubstr("was cancelled"));
-}
-
-TEST_F(Run, SaysThatAVariableChoosesNoDevices) {
-  process::Environment chosen = environment();
-  chosen.emplace_back("CUDA_VISIBLE_DEVICES", "6,7");
-  const std::string note = "remuda: CUDA_VISIBLE_DEVICES=6,7 is ignored; use --device 6,7";
-  EXPECT_THAT(tests::run(line({"-n", "2"}, "true"), chosen).err, HasSubstr(note));
-  EXPECT_THAT(tests::run(line({"--device", "6,7"}, "true"), chosen).err, Not(HasSubstr("is ignored")));
-  EXPECT_THAT(tests::run(line({"-n", "2", "--quiet"}, "true"), chosen).err, Not(HasSubstr("is ignored")));
-  chosen.emplace_back("REMUDA_JOB", "7");
-  EXPECT_THAT(tests::run(line({"-n", "2"}, "true"), chosen).err, Not(HasSubstr("is ignored"))) << "the job's own";
 }
 
 TEST_F(Run, PlaceCountsWhatIsLeased) {

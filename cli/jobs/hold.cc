@@ -1,6 +1,7 @@
 #include <csignal>
 #include <fmt/format.h>
 #include <memory>
+#include <unistd.h>
 
 #include "base/env.h"
 #include "cli/jobs/cancel.h"
@@ -18,9 +19,10 @@ constexpr const char* kHoldFooter =
     "The shell sees the devices it was granted, and no others. They are given back when it ends, with all that was\n"
     "started in it, or with `remuda release JOB`.\n\n"
     "With --export no shell is opened: the one that runs this takes over the variables, printed as sh has them. The\n"
-    "devices are given back when that shell ends, however it does, or with `remuda release` in it. What it started\n"
-    "goes on then: on a device that it still uses, it counts as a holder without a lease. Where nothing is granted,\n"
-    "what is printed lets eval fail as this did.\n\n"
+    "devices are given back when that shell ends, however it does, or with `remuda release` in it. Programs it "
+    "started\n"
+    "keep running; `remuda ps` then shows them as users without a lease. If no device is granted, eval fails with the\n"
+    "same exit status.\n\n"
     "Examples:\n"
     "  remuda hold                          your shell, with one GPU\n"
     "  remuda hold -n 2                     with the two that are best joined\n"
@@ -44,6 +46,8 @@ Result<int> hold(const HoldFlags& flags) {
   spec.job.name = flags.name;
   REMUDA_ASSIGN(spec.job.command, job_command(*flags.app));
   if (flags.exports && !spec.job.command.empty()) return usage_error("--export starts nothing: leave the command out");
+  if (flags.exports && flags.shell == 0 && ::isatty(STDOUT_FILENO) == 1)
+    return usage_error("nothing would take over the variables; write eval \"$(remuda hold --export)\"");
   if (flags.exports) return hold_for_shell(std::move(spec), flags.machine, flags.shell);
   if (spec.job.command.empty()) spec.job.command = {env::get(env::shell).value_or("/bin/sh")};
   spec.stop_signal = SIGHUP;  // an interactive shell ignores SIGTERM

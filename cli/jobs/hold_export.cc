@@ -58,8 +58,9 @@ Result<int> hold(run::RunSpec spec, const MachineFlags& machine, int pid) {
   spec.job.command = {fmt::format("(process {})", shell.pid)};
   REMUDA_ASSIGN(const run::RunSpec complete, for_caller(std::move(spec), anywhere));
   note_ignored_variable(complete);
+  note_within_job(complete);
   return hold_for(complete, reader_of(anywhere), shell, export_text,
-                  job_progress(false, "remuda release gives back what this shell holds"));
+                  job_progress(false, "eval \"$(remuda release --export)\" gives them back"));
 }
 
 }  // namespace

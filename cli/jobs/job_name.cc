@@ -27,7 +27,10 @@ Result<pool::Job> find_job(run::Caretaker& caretaker, const std::string& text) {
     REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(caretaker.pool(), name->id));
     const auto job = std::ranges::find(jobs, *name->index, &pool::Job::array_index);
     if (job != jobs.end()) return *job;
-    return usage_error(fmt::format("there is no job {}, or it is not in the queue yet", printable(text)));
+    REMUDA_ASSIGN(const auto array, caretaker.pool().find(name->id));
+    if (!array || !is_array(*array)) return usage_error(fmt::format("there is no array {}", name->id));
+    return usage_error(
+        fmt::format("array {} has no job of index {}, or its turn has not come yet", name->id, *name->index));
   }
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   if (const pool::Job* job = state.find(name->id)) return *job;

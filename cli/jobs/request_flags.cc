@@ -47,8 +47,10 @@ void add_request_options(CLI::App& command, RequestFlags& flags) {
     return option;
   };
   add("-n,--gpus", flags.gpus, "N", "How many; 1 unless given")->check(CLI::Range(1, place::Request::kMostDevices));
+  const CLI::Validator is_text(
+      [](const std::string& text) { return text.empty() ? "an empty text asks for nothing" : ""; }, "");
   add("--mem", flags.memory, "AMOUNT", "Memory that is free on each, as in 24GiB");
-  add("--model", flags.model, "NAME", "Model, where * is any text: 'A100*'");
+  add("--model", flags.model, "NAME", "Model, where * is any text: 'A100*'")->check(is_text);
   add("--cap", flags.capability, "WHAT", "What each must be able to do: fp16, bf16, fp8, fp4, sm_80, gfx90a");
   add("--link", flags.link, "", "What must join them in a ring: nvlink (or xGMI), p2p or any")
       ->check(CLI::IsMember({"any", "p2p", "nvlink"}));
@@ -61,7 +63,7 @@ void add_request_options(CLI::App& command, RequestFlags& flags) {
       ->delimiter(',')
       ->allow_extra_args(false);
   add("--share", flags.share, "PART", "Part of each device, as in 30%; reports which of its limits are hard");
-  add("--where", flags.where, "CONDITION", "As in 'memory >= 40Gi && numaNode == 0'");
+  add("--where", flags.where, "CONDITION", "As in 'memory >= 40Gi && numaNode == 0'")->check(is_text);
   command.add_flag("--cpu", flags.cpu, "CPU devices may be taken too, where GPUs do not suffice")->group(kGroup);
 }
 

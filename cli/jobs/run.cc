@@ -98,6 +98,7 @@ Result<int> run(const RunFlags& flags) {
   REMUDA_ASSIGN(std::vector<std::string> command, job_command(*flags.app));
   const KeptLine line = line_of(*flags.app, std::move(command));
   REMUDA_ASSIGN(run::RunSpec spec, for_caller(std::move(asked), flags.machine));
+  if (!flags.quiet) note_within_job(spec);
   const auto run_kept = [&](const run::Report& report) {
     return run_any_front(spec, flags.machine, keeping(line, spec.pool, report));
   };
@@ -115,6 +116,12 @@ void note_ignored_variable(const run::RunSpec& spec) {
              printable(visible->devices));
 }
 
+void note_within_job(const run::RunSpec& spec) {
+  if (env::get(env::job_pool) != spec.pool) return;
+  fmt::print(stderr, "remuda: this is within job {}, which keeps its devices: to use those, start the command itself\n",
+             printable(env::get(env::job).value_or("")));
+}
+
 Result<run::RunSpec> for_caller(run::RunSpec spec, const MachineFlags& machine) {
   REMUDA_ASSIGN(spec.pool, pool::pool_folder(machine.file));
   spec.live = machine.file.empty();
@@ -128,6 +135,7 @@ Result<run::RunSpec> for_caller(run::RunSpec spec, const MachineFlags& machine) 
 Result<int> run_job(run::RunSpec spec, const MachineFlags& machine, bool quiet, const std::string& how_to_end) {
   if (!quiet) note_ignored_variable(spec);
   REMUDA_ASSIGN(run::RunSpec complete, for_caller(std::move(spec), machine));
+  if (!quiet) note_within_job(complete);
   complete.has_bar = StatusLine::mode_of_stderr(quiet) == StatusLine::Mode::bar;
   return run_any_front(complete, machine, job_progress(quiet, how_to_end));
 }

@@ -15,6 +15,9 @@ Result<int> run_job(run::RunSpec spec, const MachineFlags& machine, bool quiet, 
 /// has set one and named no device with --device. Not within a job, whose variable remuda has set.
 void note_ignored_variable(const run::RunSpec& spec);
 
+/// Notes on stderr that the caller is itself a job of this pool, whose devices no new job can get.
+void note_within_job(const run::RunSpec& spec);
+
 /// The spec completed by the caller's user and folder, and the machine's pool.
 Result<run::RunSpec> for_caller(run::RunSpec spec, const MachineFlags& machine);
 

@@ -73,10 +73,10 @@ void add_run_options(CLI::App& command, RunFlags& flags) {
   add("--name", flags.name, "NAME", "What to call the job");
   add("--priority", flags.priority, "N", "Higher goes first")->check(CLI::Range(-1000, 1000));
   add("--time-limit", flags.time_limit, "TIME", "End it after so long: 90s, 15m, 2h");
-  add("--after", flags.after, "JOB", "Start only when these have ended well")->delimiter(',')->allow_extra_args(false);
+  add("--after", flags.after, "JOB", "Start after these jobs have succeeded")->delimiter(',')->allow_extra_args(false);
   add("--signal", flags.stop_signal, "SIGNAL", "What it gets when it is to end; TERM unless given");
   add("--grace", flags.grace, "TIME",
-      "How long it has then, before SIGKILL; 30s unless given. At half of it all its processes get the signal");
+      "Between the stop signal and SIGKILL; 30s unless given. After half of it all its processes get the signal");
   add("--restart", flags.restarts, "N", "Start it again when it failed, at most so often")
       ->check(CLI::Range(0, 100000));
   add("--restart-on", flags.restart_on, "CODES", "Only after these exit codes")
@@ -129,6 +129,7 @@ Result<run::RunSpec> make_run_spec(const RunFlags& flags) {
   spec.log_only = flags.detach;
   spec.restarts = flags.restarts;
   spec.restart_on = flags.restart_on;
+  if (!flags.restart_on.empty() && flags.restarts == 0) return usage_error("--restart-on is for --restart N");
   REMUDA_TRY(add_tasks(flags, spec));
   REMUDA_TRY(add_array(flags.array, spec));
   return spec;

@@ -19,8 +19,7 @@ WaitingReasons::WaitingReasons(const pool::PoolState& state, const Inventory& in
 bool WaitingReasons::fits(place::Request request, int count) const {
   request.any_model = request.any_model || request.is_static();  // named devices may be unlike
   request.count = count;
-  const auto answer = place::place(layout_, request, held_);
-  return answer && std::holds_alternative<place::Placement>(*answer);
+  return place::fits(layout_, request, held_).value_or(false);
 }
 
 const WaitingReasons::Free& WaitingReasons::free_for(const place::Request& request) {
@@ -29,7 +28,7 @@ const WaitingReasons::Free& WaitingReasons::free_for(const place::Request& reque
   const auto counts = std::views::iota(1, request.count + 1);
   const auto first_too_many = std::ranges::partition_point(counts, [&](int count) { return fits(request, count); });
   answer->second.count = static_cast<int>(first_too_many - counts.begin());
-  answer->second.is_known = place::place(layout_, request, held_).has_value();
+  answer->second.is_known = place::fits(layout_, request, held_).has_value();
   return answer->second;
 }
 

@@ -120,7 +120,7 @@ Table table_of(const std::vector<Cells>& columns) {
   };
   Table table(row(0));
   for (size_t i = 1; i < columns.front().size(); ++i) table.add(row(i));
-  table.cut_first(1);
+  table.cut_first(columns.back().front() == "USED BY" ? columns.size() - 1 : 1);
   return table;
 }
 
@@ -133,8 +133,7 @@ std::string device_table(const std::vector<Device>& devices, size_t width) {
     if (std::erase_if(columns, is_it) > 0) left_out += (left_out.empty() ? "" : ", ") + std::string(name);
   }
   std::string text = table_of(columns).text(width);
-  if (!left_out.empty())
-    text += fmt::format("No room for {}: remuda list {} shows all\n", left_out, devices.front().label());
+  if (!left_out.empty()) text += fmt::format("No room for {}: remuda list DEVICE shows all\n", left_out);
   return text;
 }
 

@@ -59,11 +59,11 @@ TEST(InventoryText, LeavesColumnsOutBeforeItCutsModels) {
   EXPECT_EQ(inventory_text(inventory, 63),
             "DEVICE  MODEL  MEMORY                BUSY  POWER  TEMP  USED BY\n"
             "gpu:0   A GPU  12.0 GiB of 48.0 GiB  37 %  210 W  54 C  ada\n"
-            "No room for PCI: remuda list gpu:0 shows all\n");
+            "No room for PCI: remuda list DEVICE shows all\n");
   EXPECT_EQ(inventory_text(inventory, 50),
             "DEVICE  MODEL  MEMORY                BUSY  USED BY\n"
             "gpu:0   A GPU  12.0 GiB of 48.0 GiB  37 %  ada\n"
-            "No room for PCI, TEMP, POWER: remuda list gpu:0 shows all\n");
+            "No room for PCI, TEMP, POWER: remuda list DEVICE shows all\n");
 }
 
 TEST(InventoryText, SaysOnceWhyReadingsAreMissing) {

@@ -175,7 +175,7 @@ std::string tables_of(const std::vector<std::string>& names, const std::vector<R
 Result<Json> read_report(const std::string& path) {
   REMUDA_ASSIGN(const std::string text, read_text(path));
   REMUDA_ASSIGN(Json report, parse_json(text, path));
-  if (!report.is_object() || devices(report).empty())
+  if (!report.is_object() || devices(report).empty() || !report.contains("steps"))
     return usage_error(
         fmt::format("{} is not the report of a training run (remuda train --json FILE writes one)", path));
   return report;
