@@ -72,6 +72,7 @@ bool is_control(std::string_view sequence) {
 }  // namespace
 
 std::string printable(std::string_view text) {
+  if (std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7f; })) return std::string(text);  // mostly
   std::string clean;
   while (!text.empty()) {
     const size_t length = utf8_length(text);

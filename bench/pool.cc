@@ -4,8 +4,8 @@
 //   opening   by one that opens it for that, as `remuda run` does
 //   queue     while 200 jobs of other users wait, which the scheduler looks at each time
 //   submit    of a job that has to wait, while 3,000 of 24 kinds do, for 16 devices; half of them for longer than
-//   others
-//             may pass them. `starts`: of one that starts at once. `schedule`: the part of it that looks at the queue
+//             others may pass them. `opening`: by a process that opens the pool for that. `starts`: of one that starts
+//             at once. `schedule`: the part of it that looks at the queue
 //   wake      from the end of a job until a process that waits for the pool has read the new state
 //
 // The limit is the time of two syncs of 4 KiB in the same folder: what a claim and a release would cost at least that
@@ -156,7 +156,8 @@ Result<void> fill_queue(pool::PoolState& state, const Inventory& machine) {
 }
 
 /// `count` devices for the job that comes; 0: it is only looked at the queue.
-Result<std::vector<double>> time_many(const Setting& setting, const std::string& name, int count, double patience_s) {
+Result<std::vector<double>> time_many(const Setting& setting, const std::string& name, int count, double patience_s,
+                                      bool opening = false) {
   const Inventory machine = machine_of_16();
   const pool::Policy policy{.patience_s = patience_s};
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(setting.folder + "/" + name));
@@ -170,6 +171,9 @@ Result<std::vector<double>> time_many(const Setting& setting, const std::string&
     int64_t id = 0;
     double look_s = 0;
     const double start = now_s();
+    if (opening) {
+      REMUDA_ASSIGN(pool, pool::Pool::open(setting.folder + "/" + name));
+    }
     REMUDA_TRY(pool.change([&](pool::PoolState& state) -> Result<void> {
       if (count > 0) {
         REMUDA_ASSIGN(id, submit(state, job_for("ada", count), machine, wall_s()));
@@ -193,6 +197,9 @@ Result<std::vector<double>> time_many(const Setting& setting, const std::string&
 constexpr double kPatience_s = 900, kNever_s = 1e9;
 Result<std::vector<double>> time_many_wait(const Setting& setting) {
   return time_many(setting, "many-wait", 8, kPatience_s);
+}
+Result<std::vector<double>> time_many_opening(const Setting& setting) {
+  return time_many(setting, "many-opening", 8, kPatience_s, true);
 }
 Result<std::vector<double>> time_many_start(const Setting& setting) {
   return time_many(setting, "many-start", 1, kNever_s);
@@ -249,6 +256,7 @@ Result<std::vector<Figure>> measure(const Setting& setting) {
                                       {"pool_claim_release_opening", time_opening},
                                       {"pool_claim_release_queue", time_queue},
                                       {"pool_submit_3000_wait", time_many_wait},
+                                      {"pool_submit_3000_opening", time_many_opening},
                                       {"pool_submit_3000_starts", time_many_start},
                                       {"pool_schedule_3000", time_many_look},
                                       {"pool_wake", time_wake}}) {

@@ -96,19 +96,25 @@ inline tl::unexpected<Error> expected(const char* what, const Json& json, const 
   return usage_error(fmt::format("{} must be {}, not {}", where, what, json.type_name()));
 }
 
+/// Objects mostly have the fields in the order of the list, as remuda writes them, so that each is looked for behind
+/// the one before it first; and where a value stands is written out for errors only. A pool has thousands of records.
 struct Reader {
   const Json& json;
   const std::string& where;
   Result<void> outcome;
+  Json::const_iterator next = json.begin();
 
   template <typename T>
   void operator()(const char* key, T& value, const char*, bool required = false) {
     if (!outcome) return;
-    const auto found = json.find(key);
-    if (found != json.end())
-      outcome = read(*found, fmt::format("{}.{}", where, key), value);
-    else if (required)
-      outcome = usage_error(fmt::format("{} lacks '{}'", where, key));
+    const auto found = next != json.end() && next.key() == key ? next : json.find(key);
+    if (found == json.end()) {
+      if (required) outcome = usage_error(fmt::format("{} lacks '{}'", where, key));
+      return;
+    }
+    next = std::next(found);
+    outcome = read(*found, key, value);
+    if (!outcome) outcome.error().message.insert(0, where + ".");
   }
 };
 
