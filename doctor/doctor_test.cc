@@ -60,6 +60,10 @@ TEST(ReportText, ShowsRemediesAndTheTally) {
             "1 passed, 1 warning, 1 failed, 1 skipped\n");
 }
 
+TEST(ReportText, NamesACheckOnceHoweverOftenItIsSkipped) {
+  EXPECT_THAT(report_text({kSkipped, kSkipped}, false), testing::HasSubstr("  SKIP  2 checks  not told (xid)\n"));
+}
+
 TEST(ReportText, FoldsWhatIsSkippedForTheSameReason) {
   Diagnosis other = kSkipped, elsewhere = kSkipped;
   other.name = "ecc";

@@ -44,10 +44,14 @@ std::vector<Line> fold(const std::vector<Diagnosis>& diagnoses) {
   for (size_t i = 0; i < diagnoses.size();) {
     const Diagnosis& first = diagnoses[i];
     std::vector<std::string> names{first.name};
-    for (++i; i < diagnoses.size() && is_like(first, diagnoses[i]); ++i) names.push_back(diagnoses[i].name);
+    size_t count = 1;
+    for (++i; i < diagnoses.size() && is_like(first, diagnoses[i]); ++i) {
+      if (diagnoses[i].name != names.back()) names.push_back(diagnoses[i].name);
+      ++count;
+    }
     Line line{first.verdict, first.group, first.name, printable(first.sentence), printable(first.remedy)};
-    if (names.size() > 1) {
-      line.name = fmt::format("{} checks", names.size());
+    if (count > 1) {
+      line.name = fmt::format("{} checks", count);
       line.sentence += fmt::format(" ({})", fmt::join(names, ", "));
     }
     lines.push_back(std::move(line));

@@ -40,6 +40,15 @@ TEST_F(JobCommands, WhySaysThatAJobWasCancelledWhileItHasItsGraceTime) {
   EXPECT_EQ(::kill(keeper, SIGKILL), 0);
 }
 
+TEST_F(JobCommands, ReleaseEndsNoJobThatIsNoHold) {
+  const std::string job = detach(kForever), array = detach("sleep 1000", {"--array", "0-1"});
+  ASSERT_TRUE(comes("up-1"));
+  EXPECT_EQ(ask({"release", job}).err, "remuda: job 1 is not of `remuda hold`; `remuda cancel 1` ends it\n");
+  EXPECT_EQ(ask({"release", array}).exit.status, 2);
+  EXPECT_THAT(why(job), HasSubstr("has run for"));
+  EXPECT_EQ(ask({"cancel", job, array}).exit.status, 0);
+}
+
 TEST_F(JobCommands, CancelEndsTheOthersWhereOneHasEnded) {
   const std::string first = detach(kForever), second = detach("true"), third = detach(kForever);
   ASSERT_TRUE(ends(second));

@@ -81,7 +81,7 @@ void add_cancel(Program& program) {
   command.footer(
       "A running job gets its stop signal, and SIGKILL after its grace time. The number of an array ends all its "
       "jobs.\n"
-      "Jobs that have ended already are named on stderr, the others are ended; the exit status is 2 then.\n\n"
+      "Jobs that had ended already are named on stderr, and the exit status is 2; the others are ended.\n\n"
       "Examples:\n"
       "  remuda cancel 12 13\n"
       "  remuda cancel 5.7    index 7 of array 5, and no other\n");

@@ -7,6 +7,7 @@
 #include "cli/jobs/cancel.h"
 #include "cli/jobs/hold_export.h"
 #include "cli/jobs/job_command.h"
+#include "cli/jobs/pool_machine.h"
 #include "cli/jobs/request_flags.h"
 #include "cli/jobs/run.h"
 #include "cli/subcommands.h"
@@ -61,12 +62,24 @@ struct ReleaseFlags {
   bool exports = false;
 };
 
+/// A job in the background or of an array is surely not held by `remuda hold`, and a mistake in a number would end it.
+Result<void> check_held(const MachineFlags& machine, const std::vector<int64_t>& jobs) {
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
+  for (const int64_t id : jobs) {
+    REMUDA_ASSIGN(const auto job, caretaker.pool().find(id));
+    if (job && job->state != pool::JobState::ended && (job->array != 0 || !job->log.empty()))
+      return usage_error(fmt::format("job {0} is not of `remuda hold`; `remuda cancel {0}` ends it", name_of(*job)));
+  }
+  return {};
+}
+
 Result<int> release(const ReleaseFlags& flags) {
   std::vector<int64_t> jobs = flags.jobs;
   if (jobs.empty()) {
     REMUDA_ASSIGN(const int64_t job, held_job(flags.machine));
     jobs.push_back(job);
   }
+  REMUDA_TRY(check_held(flags.machine, jobs));
   REMUDA_ASSIGN(const int status, cancel_jobs(flags.machine, jobs));
   if (!flags.exports) return status;
   REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));

@@ -1,10 +1,13 @@
 #include "cli/jobs/run_flags.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <csignal>
 #include <filesystem>
 #include <fmt/format.h>
 #include <optional>
+#include <unistd.h>
 #include <utility>
 
 #include "base/text.h"
@@ -30,7 +33,9 @@ std::optional<int> parse_signal(const std::string& text) {
   constexpr std::array known{std::pair{"HUP", SIGHUP},   std::pair{"INT", SIGINT},   std::pair{"QUIT", SIGQUIT},
                              std::pair{"KILL", SIGKILL}, std::pair{"USR1", SIGUSR1}, std::pair{"USR2", SIGUSR2},
                              std::pair{"ALRM", SIGALRM}, std::pair{"TERM", SIGTERM}, std::pair{"CONT", SIGCONT}};
-  const std::string name = text.starts_with("SIG") ? text.substr(3) : text;
+  std::string name = text;
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (name.starts_with("SIG")) name.erase(0, 3);
   for (const auto& [word, number] : known)
     if (name == word || name == std::to_string(number)) return number;
   return std::nullopt;
@@ -120,7 +125,11 @@ Result<run::RunSpec> make_run_spec(const RunFlags& flags) {
   REMUDA_ASSIGN(spec.job.command, job_command(*flags.app));
   if (spec.job.command.empty() && flags.tasks.empty())
     return usage_error("there is nothing to run; write the command after --");
-  if (!flags.log.empty()) spec.job.log = std::filesystem::absolute(flags.log).string();
+  if (!flags.log.empty()) {
+    spec.job.log = std::filesystem::absolute(flags.log).string();
+    if (const auto folder = std::filesystem::path(spec.job.log).parent_path(); ::access(folder.c_str(), X_OK) != 0)
+      return usage_error(fmt::format("--log: cannot write {}: {}", printable(spec.job.log), errno_text(errno)));
+  }
   spec.wait = !flags.no_wait;
   spec.each = flags.each;
   if (flags.isolate) REMUDA_TRY(require_live(flags.machine, "--isolate"));

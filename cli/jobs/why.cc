@@ -59,7 +59,7 @@ Result<std::string> array_text(run::Caretaker& caretaker, const pool::Job& array
                                  duration_text(wall_s() - since_s), states_text(array, states));
   text += indices_text(states);
   if (has_ended && !states.not_done().empty())
-    text += fmt::format("`remuda rerun {}` runs those again that are not done\n", array.id);
+    text += fmt::format("`remuda rerun {}` runs the indices again that are not done\n", array.id);
   return text;
 }
 

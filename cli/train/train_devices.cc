@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <optional>
 
+#include "base/text.h"
 #include "cli/machine.h"
 
 namespace remuda::cli {
@@ -64,12 +65,16 @@ Result<void> keep_cpus(Inventory& inventory, const std::vector<job::DeviceSpec>&
   return {};
 }
 
+std::string host_of(const Inventory& inventory) {
+  return inventory.host.empty() ? "this machine" : printable(inventory.host);
+}
+
 tl::unexpected<Error> unknown_device(const std::string& id, const Inventory& inventory, const std::string& more = "") {
   std::vector<std::string> known;
   for (const auto& device : inventory.devices) known.push_back(device.id);
   if (known.empty())
     return usage_error(fmt::format("device {} is not there: {} has no CPU devices, on which training runs so far", id,
-                                   inventory.host.empty() ? "this machine" : inventory.host));
+                                   host_of(inventory)));
   return usage_error(fmt::format("device {} is not on this machine, which has {}{}", id, fmt::join(known, ", "), more));
 }
 
@@ -86,6 +91,8 @@ Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMa
   REMUDA_ASSIGN(chosen.inventory, probe({.cpu_devices = request.cpu_devices}));
   REMUDA_TRY(keep_cpus(chosen.inventory, chosen.devices));
   if (chosen.devices.empty()) chosen.devices = all_devices(chosen.inventory);
+  if (chosen.devices.empty())
+    return usage_error(fmt::format("{} has no CPU devices, on which training runs so far", host_of(chosen.inventory)));
   const job::DeviceSpec* missing = first_missing(chosen.devices, chosen.inventory);
   if (!missing) return chosen;
 

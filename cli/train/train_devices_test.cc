@@ -95,6 +95,7 @@ TEST(TrainDevices, MayHaveNoModel) {
   };
   EXPECT_EQ(choose_devices({.line = {"gpu:0"}}, recorded).error().message,
             "device gpu:0 is no CPU (NVIDIA, model unknown); training runs on CPU devices so far");
+  EXPECT_EQ(choose_devices({}, recorded).error().message, "lab has no CPU devices, on which training runs so far");
 }
 
 TEST(TrainDevices, NamedTwiceAreRefused) {
