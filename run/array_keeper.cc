@@ -36,7 +36,6 @@ class ArrayKeeper {
     return {};
   }
   int64_t id() const { return id_; }
-  int front() const { return front_.get(); }
 
  private:
   static constexpr double kLook_s = 10;
@@ -107,11 +106,11 @@ class ArrayKeeper {
   Result<void> read_pool() {
     REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
     const pool::Job* array = state.find(id_);
-    if (has_ended_ || (array && array->state != pool::JobState::ended)) return {};
-    has_ended_ = true;
+    if (array && array->state != pool::JobState::ended) return {};
     REMUDA_ASSIGN(const auto ended, caretaker_.pool().find(id_));
     send(front_.get(),
          Message{Kind::ended, id_, process::kOwnFailure, ended ? ended->why : "it is not in the pool any more"});
+    has_ended_ = true;
     return {};
   }
 

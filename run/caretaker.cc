@@ -24,15 +24,12 @@ constexpr double kOrphanPatience_s = 2;
 constexpr double kOld_s = 2;  // age of a reading of the machine from which it is read again before devices are granted
 
 /// The lock of the pool's folder, which processes get in the order in which they came: SQLite lets many writers race
-/// for each turn, and the unlucky ones starve. After 10 seconds this process stops waiting and races as well, for
-/// this change and all that follow: any user who may read the folder can hold its lock. Then nothing is returned. A
-/// thread waits in place of the caller, as flock() has no time limit.
+/// for each turn, and the unlucky ones starve. After 10 seconds this process stops waiting and races as well: then
+/// nothing is returned. A thread waits in place of the caller, as flock() has no time limit.
 Fd wait_in_line(const std::string& folder) {
-  static bool line_stands = false;
   constexpr auto kPatience = std::chrono::seconds(10);
   Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  if (line_stands) return Fd();
   std::promise<Fd> locked;
   std::future<Fd> lock = locked.get_future();
   std::thread([fd = std::move(fd), locked = std::move(locked)]() mutable {
@@ -40,8 +37,7 @@ Fd wait_in_line(const std::string& folder) {
     }
     locked.set_value(std::move(fd));  // where the caller has stopped waiting, this closes it
   }).detach();
-  line_stands = lock.wait_for(kPatience) != std::future_status::ready;
-  return line_stands ? Fd() : lock.get();
+  return lock.wait_for(kPatience) == std::future_status::ready ? lock.get() : Fd();
 }
 
 }  // namespace
@@ -141,6 +137,15 @@ Result<pool::PoolState> Caretaker::tidy_jobs() {
   return pool_.read();
 }
 
+/// Any user who may read the folder can hold its lock, and shall not delay each change anew.
+Fd Caretaker::take_place() {
+  constexpr double kRace_s = 60;
+  if (monotonic_s() < race_until_s_) return {};
+  Fd place = wait_in_line(folder_);
+  if (!place) race_until_s_ = monotonic_s() + kRace_s;
+  return place;
+}
+
 Result<void> Caretaker::change(const std::function<Result<void>(pool::PoolState&)>& transition,
                                const std::vector<int64_t>& with,
                                const std::function<Result<void>(const pool::PoolState&)>& accept) {
@@ -152,7 +157,7 @@ Result<void> Caretaker::change(const std::function<Result<void>(pool::PoolState&
     return accept(state);
   };
   {
-    const Fd place = wait_in_line(folder_);
+    const Fd place = take_place();
     REMUDA_TRY(pool_.change(change_and_start, with));
   }
   for (const process::ProcessId& keeper : started) send_signal(keeper, SIGCHLD);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "pool/pool.h"
 #include "pool/transitions.h"
 
@@ -58,6 +59,7 @@ class Caretaker {
   Caretaker(pool::Pool pool, std::string folder, ReadMachine read, bool live, Inventory inventory);
   std::vector<process::ProcessId> start_jobs(pool::PoolState& state) const;
   Result<std::vector<int64_t>> reap_once();
+  Fd take_place();
   Result<pool::PoolState> tidy_jobs();
 
   pool::Pool pool_;
@@ -67,6 +69,7 @@ class Caretaker {
   Inventory inventory_;
   std::vector<place::Held> claimed_;  ///< by other pools
   double read_at_s_;                  ///< on the steady clock
+  double race_until_s_ = 0;           ///< likewise: the line of those who wait for a change does not move
 };
 
 }  // namespace remuda::run

@@ -63,8 +63,8 @@ class Keeper {
       });
       if (requeued) break;
       if (link_.gone() || !retry.rest(id_, requeued.error())) return requeued;
-      (void)link_
-          .take_signals();  // to learn whether the front is still there; a request to end the job itself is in the pool
+      // Shows whether the front is still there. A request to end the job itself is in the pool.
+      (void)link_.take_signals();
     }
     run_.end_sharing();
     return start_others();
