@@ -21,10 +21,13 @@ namespace {
 
 constexpr mode_t kNewFileMode = 0644;
 constexpr int kMaxLinks = 40;  // as many as Linux follows
+constexpr uint64_t kSyncEvery = 256 << 20;
 
 auto unwritable(const std::string& path, int error) {
   return usage_error(fmt::format("cannot write {}: {}", path, errno_text(error)));
 }
+
+auto unwritten(const std::string& path) { return failed(fmt::format("cannot write {}: {}", path, errno_text(errno))); }
 
 std::string folder_of(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
@@ -173,15 +176,31 @@ Result<PendingFile> PendingFile::create(const std::string& path) {
   return PendingFile(target.path, std::move(folder), std::move(file));
 }
 
-Result<void> PendingFile::commit(std::string_view content) {
+Result<void> PendingFile::append(std::string_view bytes) {
+  auto written = write_all(file_.fd(), bytes, path_);
+  unsynced_ += bytes.size();
+  if (written && unsynced_ >= kSyncEvery) {  // so that commit() does not wait long
+    unsynced_ = 0;
+    if (::fdatasync(file_.fd()) != 0) written = unwritten(path_);
+  }
+  failed_ = failed_ || !written;
+  return written;
+}
+
+Result<void> PendingFile::commit() {
   REMUDA_CHECK(!committed_, "commit() is called once");
   committed_ = true;
-  REMUDA_TRY(write_all(file_.fd(), content, path_));
-  if (::fsync(file_.fd()) != 0 || !file_.rename_to(fs::path(path_).filename()))
-    return failed(fmt::format("cannot write {}: {}", path_, errno_text(errno)));
+  if (failed_) return failed(fmt::format("cannot write {}: an earlier write failed", path_));
+  if (::fsync(file_.fd()) != 0 || !file_.rename_to(fs::path(path_).filename())) return unwritten(path_);
   const Fd folder(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder) ::fsync(folder.get());
   return {};
+}
+
+Result<void> PendingFile::commit(std::string_view content) {
+  REMUDA_CHECK(!committed_, "commit() is called once");
+  REMUDA_TRY(append(content));
+  return commit();
 }
 
 Result<Fd> scratch_file() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -97,7 +98,12 @@ class PendingFile {
   /// Fails now, before any work is done, if the file cannot be written later: no such folder, a folder that
   /// cannot be written, a file that is read-only (for root too) or not a regular one.
   static Result<PendingFile> create(const std::string& path);
+
+  /// Adds to what commit() will show. What has failed once stays failed: commit() then fails, too.
+  Result<void> append(std::string_view bytes);
   /// To be called once. On failure the previous file is not changed.
+  Result<void> commit();
+  /// append() and commit() of a file that is written in one go.
   Result<void> commit(std::string_view content);
 
  private:
@@ -105,7 +111,8 @@ class PendingFile {
   std::string path_;
   Fd folder_;
   NewFile file_;
-  bool committed_ = false;
+  uint64_t unsynced_ = 0;  ///< bytes
+  bool failed_ = false, committed_ = false;
 };
 
 /// A scratch file in TMPDIR that has no name and is gone with its descriptor.

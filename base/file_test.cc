@@ -83,6 +83,16 @@ TEST_F(PendingFileTest, IsThereWholeAfterCommitAndNotBefore) {
   EXPECT_THAT(names(), ElementsAre("report.json"));
 }
 
+TEST_F(PendingFileTest, TakesItsContentInPieces) {
+  auto file = PendingFile::create(path("report.json"));
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->append("con"));
+  ASSERT_TRUE(file->append("tent"));
+  EXPECT_THAT(names(), ::testing::Not(::testing::Contains("report.json")));
+  ASSERT_TRUE(file->commit());
+  EXPECT_EQ(read_text(path("report.json")).value(), "content");
+}
+
 TEST_F(PendingFileTest, LeavesNothingWithoutCommit) {
   {
     ASSERT_TRUE(PendingFile::create(path("report.json")));

@@ -64,6 +64,10 @@ Result<Json> parse_json(std::string_view text, std::string_view where) {
   }
 }
 
+bool parse_json(std::string_view text, JsonEvents& events) {
+  return Json::sax_parse(text.begin(), text.end(), &events);
+}
+
 std::string to_line(const Json& json) { return json.dump(-1, ' ', false, kReplace); }
 
 std::string to_pretty(const Json& json) {

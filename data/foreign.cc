@@ -33,6 +33,10 @@ constexpr std::array kKinds{
     Kind{"PAR1"sv, 0, "a Parquet file"},
     Kind{"ARROW1"sv, 0, "an Arrow file"},
     Kind{"ustar"sv, 257, "a tar archive"},
+    Kind{"<!DOCTYPE html"sv, 0, "an HTML page"},
+    Kind{"<!doctype html"sv, 0, "an HTML page"},
+    Kind{"<html"sv, 0, "an HTML page"},
+    Kind{"version https://git-lfs."sv, 0, "a pointer of Git LFS, not the file itself"},
 };
 
 constexpr size_t kHead = 512;

@@ -20,6 +20,7 @@ TEST(Foreign, FilesThatPeopleHaveAreNamed) {
             "a ZIP archive (torch.save() and NumPy's .npz are)");
   EXPECT_EQ(kind("\x93NUMPY\x01"), "a NumPy file");
   EXPECT_EQ(kind(std::string(257, '\0') + "ustar"), "a tar archive");
+  EXPECT_EQ(kind("<html><body>404</body></html>"), "an HTML page");
   EXPECT_EQ(foreign_kind(folder.path("")), "a folder");
 }
 

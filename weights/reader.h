@@ -1,0 +1,36 @@
+// Reader: a safetensors file, mapped. Its header is checked as a whole when it is opened; values are read when asked
+// for.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/file.h"
+#include "base/result.h"
+#include "weights/header.h"
+
+namespace remuda::weights {
+
+class Reader {
+ public:
+  /// A usage error that names the file: what it is instead of safetensors (a file of torch.save(), a pickle, an HTML
+  /// page), or what in it is damaged.
+  static Result<Reader> open(const std::string& path);
+
+  const Header& header() const { return header_; }
+  const std::string& path() const { return path_; }
+
+  /// Copies some of a tensor's bytes: those from its byte `first` on, as many as `to` takes. They may stand at any
+  /// address in the file. An error when the file has become shorter since it was opened. (One that shrinks in the very
+  /// moment of the copy ends the process with SIGBUS, as it does with every mapped file.)
+  Result<void> read(const TensorInfo& tensor, uint64_t first, std::span<std::byte> to) const;
+
+ private:
+  std::string path_;
+  Fd fd_;
+  MappedFile file_;
+  Header header_;
+  std::span<const std::byte> data_;  ///< of the tensors
+};
+
+}  // namespace remuda::weights
