@@ -1,16 +1,9 @@
-#!/usr/bin/env python3
-"""Shows what remuda sees on a machine with GPUs, and compares it with the output of the vendor's own program.
-
-gpu.py REMUDA: prints a Markdown report for docs/gpu.md; exits 1 when a reading differs, 2 when there is no GPU.
-"""
+"""remuda's readings of GPUs, held against those of the vendor's own program."""
 
 import csv
-import datetime
 import io
-import json
 import shutil
 import subprocess
-import sys
 
 # The vendor's column, remuda's reading, its factor, and how far apart two readings of a running machine may be.
 COLUMNS = [
@@ -26,6 +19,22 @@ COLUMNS = [
     ("clocks.max.sm", ("sm_clock_max_mhz",), 1, 0),
     ("compute_cap", ("compute_capability",), 1, 0),
 ]
+
+
+def query(columns: str) -> str | None:
+    """The vendor's answer, a line per GPU; nothing where its program is missing or fails."""
+    if not shutil.which("nvidia-smi"):
+        return None
+    command = ["nvidia-smi", f"--query-gpu={columns}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def vendors_readings() -> str | None:
+    return query(",".join(name for name, *_ in COLUMNS))
 
 
 def value(device: dict, path: tuple[str, ...]):
@@ -58,35 +67,3 @@ def agree(ours, theirs: str, factor: float, tolerance: float) -> bool:
     if isinstance(ours, str):
         return ours == theirs
     return abs(ours * factor - float(theirs)) <= tolerance
-
-
-def output(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    return done.stdout + done.stderr
-
-
-def section(title: str, text: str) -> str:
-    return f"## {title}\n\n```\n{text.rstrip()}\n```\n"
-
-
-def main() -> int:
-    remuda = sys.argv[1]
-    if not shutil.which("nvidia-smi"):
-        print("gpu.py: there is no nvidia-smi here to compare with", file=sys.stderr)
-        return 2
-    inventory = json.loads(subprocess.run([remuda, "list", "--json"], check=True, capture_output=True).stdout)
-    query = "--query-gpu=" + ",".join(name for name, *_ in COLUMNS)
-    found = differences(output("nvidia-smi", query, "--format=csv,noheader,nounits"), inventory)
-    driver = ", ".join(str(value(entry, ("version",))) for entry in inventory.get("drivers", []))
-    print(f"# What was seen on a real GPU\n\n{datetime.date.today()}, driver {driver}. `./dev gpu` makes this page.\n")
-    print(section("remuda list", output(remuda, "list")))
-    print(section("remuda topo", output(remuda, "topo")))
-    print(section("the vendor's matrix", output("nvidia-smi", "topo", "-m")))
-    print(section("remuda doctor", output(remuda, "doctor")))
-    print(section("remuda bench links", output(remuda, "bench", "links")))
-    print(section("compared with the vendor's program", "\n".join(found) or "every reading agrees"))
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,70 @@
+"""What all stages of the lane share: results that are saved as they come, a limit of time, and how programs are run."""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+
+class NoGpu(Exception):
+    """What a stage could not do for lack of a GPU; it is not done then, and nothing is wrong."""
+
+
+class Results:
+    """What the stages found, in a file that is whole at any time."""
+
+    def __init__(self, file: pathlib.Path):
+        self.file = file
+        self.stages: dict[str, dict] = json.loads(file.read_text()) if file.exists() else {}
+
+    def save(self) -> None:
+        beside = self.file.with_suffix(".new")
+        beside.write_text(json.dumps(self.stages, indent=1) + "\n")
+        beside.replace(self.file)
+
+
+class Stage:
+    """One stage at work: where the programs are, how long it may take, and what it has found so far."""
+
+    def __init__(self, results: Results, name: str, options: argparse.Namespace):
+        self.results = results
+        self.found = results.stages.setdefault(name, {"wrong": []})
+        self.found["when"] = datetime.datetime.now().isoformat(timespec="seconds")
+        self.out, self.bin, self.devices = options.out, options.bin, options.devices
+        self.pack = options.pack
+        self.end = time.monotonic() + options.limit
+
+    def left_s(self) -> float:
+        return self.end - time.monotonic()
+
+    def wrong(self, sentence: str) -> None:
+        print(f"  {sentence}", flush=True)
+        self.found["wrong"].append(sentence)
+
+    def keep(self, key: str, value) -> None:
+        self.found[key] = value
+        self.results.save()
+
+    def output(self, *command) -> str:
+        """What a command prints, and how it ended where that was not well."""
+        status, printed = run(command, self.out, self.left_s())
+        return printed + (f"exit status {status}\n" if status else "")
+
+    def program(self, name: str) -> pathlib.Path:
+        return self.bin / name
+
+
+def run(command, out: pathlib.Path, limit_s: float) -> tuple[int, str]:
+    """The exit status of a command and what it prints; it keeps no state outside of `out`."""
+    environment = os.environ | {"XDG_STATE_HOME": str(out / "state"), "NO_COLOR": "1"}
+    try:
+        done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=max(limit_s, 1), check=False, env=environment, stdin=subprocess.DEVNULL)
+    except FileNotFoundError:
+        return 127, f"there is no {command[0]} here\n"
+    except subprocess.TimeoutExpired as error:
+        return 124, f"{(error.stdout or b'').decode(errors='replace')}\nended: the stage's time was over\n"
+    return done.returncode, done.stdout

@@ -1,0 +1,197 @@
+"""The stages that train: one model on the GPU alone, with a CPU, and twice on the one GPU; by precision; beside a plain loop."""
+
+import dataclasses
+import json
+import pathlib
+import sys
+import threading
+
+import readings
+from stage import NoGpu, Stage, run as run_program
+
+LOOP = pathlib.Path(__file__).parent / "loop.py"
+RUN_LIMIT_S = 180
+SAMPLE_EVERY_S = 0.5
+
+# For a GPU, large enough to keep one busy; for CPUs, which only show that the stage works, small.
+MODELS = {
+    "fashion": {"gpu": "width = 64\ndepth = 2", "cpu": "width = 8\ndepth = 1"},
+    "gpt": {"gpu": "width = 512\ndepth = 8\nheads = 8", "cpu": "width = 32\ndepth = 2\nheads = 4"},
+}
+TERMS = {
+    "fashion": {"gpu": "epochs = 20\nglobal_batch = 1024", "cpu": "epochs = 1\nglobal_batch = 500"},
+    "gpt": {"gpu": "epochs = 8\nglobal_batch = 32", "cpu": "epochs = 1\nmax_steps = 20\nglobal_batch = 16"},
+}
+JOB = """\
+[model]
+{model}
+{shape}
+
+[data]
+{data}
+
+[train]
+{terms}
+optimizer = "adamw"
+learning_rate = {rate}
+seed = 1
+"""
+IMAGES = """\
+format = "idx"
+[data.train]
+images = "{folder}/train-images-idx3-ubyte.gz"
+labels = "{folder}/train-labels-idx1-ubyte.gz"
+[data.test]
+images = "{folder}/t10k-images-idx3-ubyte.gz"
+labels = "{folder}/t10k-labels-idx1-ubyte.gz"
+"""
+TOKENS = """\
+format = "tokens"
+context = {context}
+[data.train]
+tokens = "{folder}/text-train.bin"
+[data.test]
+tokens = "{folder}/text-test.bin"
+"""
+
+
+@dataclasses.dataclass
+class Run:
+    """One training run: remuda's over `devices`, or the plain loop's on the one device."""
+
+    name: str
+    devices: list[str]
+    precision: str | None = None  # the file's key; nothing: the job does not say
+    slowed: bool = False  # the last device pretends to be half as fast
+    plain: bool = False
+
+    def may_be_refused(self) -> bool:
+        """Not every device has every precision, and one device twice is not always permitted."""
+        return self.slowed or self.precision in ("bf16", "fp16")
+
+
+class MemoryWatch:
+    """The most memory that was in use on the first GPU while this was open, beyond what was before."""
+
+    def __enter__(self):
+        self.before = self.most = self.used()
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+
+    @staticmethod
+    def used() -> int | None:
+        answer = readings.query("memory.used")
+        return int(answer.split()[0]) * 2**20 if answer else None
+
+    def watch(self) -> None:
+        while self.before is not None and not self.ended.wait(SAMPLE_EVERY_S):
+            self.most = max(self.most, self.used() or 0)
+
+    def taken(self) -> int | None:
+        return None if self.before is None else self.most - self.before
+
+
+def size_of(devices: list[str]) -> str:
+    return "gpu" if devices[0].startswith("gpu") else "cpu"
+
+
+def job_text(model: str, devices: list[str], data: pathlib.Path) -> str:
+    size = size_of(devices)
+    files = IMAGES.format(folder=data) if model == "fashion" else TOKENS.format(folder=data, context=256 if size == "gpu" else 64)
+    name = 'name = "resnet"' if model == "fashion" else 'name = "gpt"\nvocabulary = 256'
+    rate = 0.003 if model == "fashion" else 0.0005
+    return JOB.format(model=name, shape=MODELS[model][size], data=files, terms=TERMS[model][size], rate=rate)
+
+
+def runs(first: str, second: str, has_precision: bool) -> list[Run]:
+    """What a stage measures, the most telling first."""
+    alone = [Run(f"{first}, {p}", [first], p) for p in ("fp32", "bf16", "fp16", "auto")] if has_precision else [Run(first, [first])]
+    plain = [Run(f"plain loop, {p}", [first], p, plain=True) for p in ("fp32", "bf16", "fp16")]
+    pair = Run(f"{first} and {second}", [first, second], "auto" if has_precision else None)
+    twice = Run(f"{first} twice, one half as fast", [first, first], "fp32" if has_precision else None, slowed=True)
+    return [alone[0], plain[0], *alone[1:2], plain[1], pair, twice, *alone[2:], plain[2]]
+
+
+def train(stage: Stage, job: pathlib.Path, run: Run) -> dict:
+    """Runs `remuda train`; gives its report, or the sentence with which it refused or failed."""
+    file, report = stage.out / "run.toml", stage.out / "report.json"
+    report.unlink(missing_ok=True)
+    text = job.read_text()
+    for i, device in enumerate(run.devices):
+        slowed = run.slowed and i == len(run.devices) - 1
+        text += f'\n[[device]]\nuse = "{device}"\n' + ("slowdown = 2.0\n" if slowed else "")
+    file.write_text(text)
+    command = [stage.program("remuda"), "train", file, "--quiet", "--json", report]
+    if run.precision:
+        command += ["--set", f"train.precision={run.precision}"]
+    status, printed = run_program(command, stage.out, min(stage.left_s(), RUN_LIMIT_S))
+    if report.exists():
+        return json.loads(report.read_text()) | ({"exit_status": status} if status else {})
+    return {"refused" if status == 2 else "failed": printed.strip()[-2000:]}
+
+
+def loop(stage: Stage, job: pathlib.Path, run: Run) -> dict:
+    command = [sys.executable, LOOP, job, size_of(run.devices), run.precision]
+    status, printed = run_program(command, stage.out, min(stage.left_s(), RUN_LIMIT_S))
+    lines = printed.strip().splitlines()
+    return json.loads(lines[-1]) if status == 0 and lines else {"failed": printed.strip()[-2000:]}
+
+
+def knows_precision(stage: Stage) -> bool:
+    return "train.precision" in stage.output(stage.program("remuda"), "train", "--help-keys")
+
+
+def words(found: dict) -> str:
+    if sentence := found.get("refused") or found.get("failed"):
+        return ("refused: " if "refused" in found else "failed: ") + sentence.splitlines()[-1]
+    speed = found.get("samples_per_s")
+    memory = found.get("memory_taken_bytes")
+    return (f"{speed:.0f} samples/s" if speed else "too few steps to time") + (f", {memory / 2**20:.0f} MiB" if memory else "")
+
+
+def measure(stage: Stage, model: str) -> None:
+    first, second = stage.devices
+    if size_of(stage.devices) == "gpu" and not readings.query("name"):
+        raise NoGpu(f"{model} was not trained; --devices cpu:0,cpu:1 tries the stage on CPUs")
+    data = stage.pack / "data" if stage.pack else text_data(stage)
+    job = stage.out / f"{model}.toml"
+    job.write_text(job_text(model, stage.devices, data))
+    done = stage.found.get("runs", {})
+    for run in runs(first, second, knows_precision(stage)):
+        if run.name in done or stage.left_s() <= 0:
+            continue
+        with MemoryWatch() as watch:
+            found = (loop if run.plain else train)(stage, job, run)
+        if watch.taken() is not None:
+            found["memory_taken_bytes"] = watch.taken()
+        if stage.left_s() <= 0 and "failed" in found:
+            break  # for lack of time: it is tried again
+        stage.keep("runs", stage.found.get("runs", {}) | {run.name: found})
+        if "failed" in found or ("refused" in found and not run.may_be_refused()):
+            stage.wrong(f"{run.name}: {words(found)}")
+        else:
+            print(f"  {run.name}: {words(found)}", flush=True)
+
+
+def text_data(stage: Stage) -> pathlib.Path:
+    """The data of a pack, made here, where packages are installed."""
+    import pack
+
+    folder = stage.out / "data"
+    if not (folder / "text-test.bin").exists():
+        pack.pack_data(folder)
+    return folder
+
+
+def fashion(stage: Stage) -> None:
+    measure(stage, "fashion")
+
+
+def gpt(stage: Stage) -> None:
+    measure(stage, "gpt")
