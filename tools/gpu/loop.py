@@ -2,7 +2,8 @@
 """A plain PyTorch loop over a job file's model and data, as one would write it by hand: what `remuda train` is held against.
 
 loop.py JOB.toml DEVICE PRECISION: DEVICE is gpu or cpu, PRECISION fp32, bf16 or fp16. Prints one JSON object: samples_per_s over all
-steps but the first 3, as in remuda's report, steps, loss, parameters, torch, and peak_memory_bytes where there is a GPU.
+steps but the first 3, steps, and loss, the mean of the last epoch, as in remuda's report; torch; peak_memory_bytes where there is
+a GPU.
 """
 
 import gzip
@@ -131,8 +132,11 @@ def train(job: dict, device: str, precision: str) -> dict:
     optimizer = torch.optim.AdamW(model.parameters(), terms["learning_rate"], weight_decay=0)
     scaler = torch.amp.GradScaler(device) if precision == "fp16" else None
     sync = torch.cuda.synchronize if device == "cuda" else lambda: None
-    most, steps, timed, start, loss = terms.get("max_steps", 0) or math.inf, 0, 0, 0.0, torch.zeros(())
+    most, steps, timed, start = terms.get("max_steps", 0) or math.inf, 0, 0, 0.0
     for _ in range(terms["epochs"]):
+        if steps >= most:
+            break
+        total, count = torch.zeros((), device=device), 0
         for batch in torch.randperm(len(samples), device=device).split(terms["global_batch"]):
             if steps >= most:
                 break
@@ -150,12 +154,15 @@ def train(job: dict, device: str, precision: str) -> dict:
             else:
                 loss.backward()
                 optimizer.step()
+            total += loss.detach() * len(batch)
+            count += len(batch)
             steps += 1
             timed += len(batch) if steps > WARM_UP_STEPS else 0
     sync()
-    found = {"steps": steps, "loss": loss.item(), "parameters": sum(p.numel() for p in model.parameters()), "torch": torch.__version__}
+    seconds = time.perf_counter() - start
+    found = {"steps": steps, "loss": total.item() / count, "torch": torch.__version__}
     if timed:
-        found["samples_per_s"] = timed / (time.perf_counter() - start)
+        found["samples_per_s"] = timed / seconds
     if device == "cuda":
         found["peak_memory_bytes"] = torch.cuda.max_memory_allocated()
     return found
