@@ -123,7 +123,7 @@ def make(line: str, folder: pathlib.Path, left_s: Callable[[], float]) -> None:
 
 def make_all(calls: list[str], folder: pathlib.Path, left_s: Callable[[], float]) -> None:
     """Makes the calls side by side; the first that fails ends it."""
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         tasks = [pool.submit(make, line, folder, left_s) for line in calls]
         try:
             for task in concurrent.futures.as_completed(tasks):
