@@ -5,6 +5,7 @@ import datetime
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import time
 
@@ -58,13 +59,20 @@ class Stage:
 
 
 def run(command, out: pathlib.Path, limit_s: float) -> tuple[int, str]:
-    """The exit status of a command and what it prints; it keeps no state outside of `out`."""
+    """The exit status of a command and what it prints; it keeps no state outside of `out`, and leaves no process behind."""
     environment = os.environ | {"XDG_STATE_HOME": str(out / "state"), "NO_COLOR": "1"}
     try:
-        done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=max(limit_s, 1), check=False, env=environment, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
     except FileNotFoundError:
         return 127, f"there is no {command[0]} here\n"
-    except subprocess.TimeoutExpired as error:
-        return 124, f"{(error.stdout or b'').decode(errors='replace')}\nended: the stage's time was over\n"
-    return done.returncode, done.stdout
+    try:
+        printed, _ = process.communicate(timeout=max(limit_s, 1))
+        return process.returncode, printed
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        printed, _ = process.communicate()
+        return 124, f"{printed}\nended: the stage's time was over\n"
+    except BaseException:  # Ctrl-C
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
