@@ -179,7 +179,7 @@ class Lane(Scratch):
         super().setUp()
         (self.folder / "bin").mkdir()
         self.program("remuda", 'case "$*" in "list --json") cat inventory.json ;; esac')
-        self.program("gpu_facts", "cat facts.json; exit 1")
+        self.program("gpu_facts", "echo a warning >&2; cat facts.json; echo another >&2; exit 1")
         (self.folder / "inventory.json").write_text(json.dumps(INVENTORY))
         (self.folder / "facts.json").write_text(json.dumps({"torch": "2.x", "facts": FACTS}))
 

@@ -17,7 +17,6 @@ Exits 1 when something was found wrong, or a stage could not end.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import sys
@@ -27,7 +26,7 @@ import page
 import readings
 import recipe
 import training
-from stage import NoGpu, Results, Stage, run
+from stage import NoGpu, Results, Stage, json_in
 
 STAGE_LIMIT_S = 540
 
@@ -50,11 +49,11 @@ def see(stage: Stage) -> None:
         ("the vendor's program", ["nvidia-smi"]),
     ):
         stage.keep("shown", stage.found.get("shown", {}) | {title: stage.output(*command)})
-    status, text = run([remuda, "list", "--json"], stage.out, stage.left_s())
+    status, text = stage.run(remuda, "list", "--json")
     if status != 0:
         stage.wrong(f"remuda list --json: {text}")
         return
-    stage.keep("inventory", json.loads(text))
+    stage.keep("inventory", json_in(text))
     smi = readings.vendors_readings()
     if smi is None:
         raise NoGpu("there is no nvidia-smi to compare with")
@@ -63,9 +62,9 @@ def see(stage: Stage) -> None:
 
 
 def facts(stage: Stage) -> None:
-    status, text = run([stage.program("gpu_facts"), "--json"], stage.out, stage.left_s())
+    status, text = stage.run(stage.program("gpu_facts"), "--json")
     try:
-        found = json.loads(text[:text.rindex("}") + 1])
+        found = json_in(text)
     except ValueError:
         stage.wrong(f"gpu_facts ended with {status}: {text[-2000:]}")
         return

@@ -14,6 +14,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import stage
+
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 ROOT = TOOLS.parent
 CALLS = "calls.txt"
@@ -111,24 +113,23 @@ def make(line: str, folder: pathlib.Path, left_s: Callable[[], float]) -> None:
     (folder / unfinished).unlink(missing_ok=True)
     if left_s() <= 0:
         raise Failed(f"no time was left for {output}; what was built is kept")
-    try:
-        done = subprocess.run(re.sub(rf"(?<=\s){re.escape(output)}(?!\S)", unfinished, line), shell=True, cwd=folder,
-                              capture_output=True, text=True, check=False, timeout=left_s())
-    except subprocess.TimeoutExpired:
-        raise Failed(f"{output} was not built in time; what was built before is kept") from None
-    if done.returncode != 0:
-        raise Failed(f"this call failed:\n{line}\n{done.stderr}{done.stdout}")
+    command = re.sub(rf"(?<=\s){re.escape(output)}(?!\S)", unfinished, line)
+    status, printed = stage.run(["sh", "-c", command], left_s(), cwd=folder)
+    if status == stage.TIME_IS_OVER:
+        raise Failed(f"{output} was not built in time; what was built before is kept")
+    if status != 0:
+        raise Failed(f"this call failed:\n{line}\n{printed}")
     (folder / unfinished).replace(folder / output)
 
 
 def make_all(calls: list[str], folder: pathlib.Path, left_s: Callable[[], float]) -> None:
-    """Makes the calls side by side; the first that fails ends it."""
+    """Makes the calls side by side; none is begun after one has failed."""
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         tasks = [pool.submit(make, line, folder, left_s) for line in calls]
         try:
             for task in concurrent.futures.as_completed(tasks):
                 task.result()
-        except Failed:
+        except BaseException:  # Ctrl-C, too
             pool.shutdown(cancel_futures=True)
             raise
 

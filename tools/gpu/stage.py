@@ -3,11 +3,16 @@
 import argparse
 import datetime
 import json
+import math
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
+
+
+TIME_IS_OVER = 124
 
 
 class NoGpu(Exception):
@@ -49,21 +54,25 @@ class Stage:
         self.found[key] = value
         self.results.save()
 
+    def run(self, *command, limit_s: float = math.inf) -> tuple[int, str]:
+        """The exit status of a command and what it prints; it keeps no state outside of `out`."""
+        environment = os.environ | {"XDG_STATE_HOME": str(self.out / "state"), "NO_COLOR": "1"}
+        return run(list(command), min(self.left_s(), limit_s), env=environment)
+
     def output(self, *command) -> str:
         """What a command prints, and how it ended where that was not well."""
-        status, printed = run(command, self.out, self.left_s())
+        status, printed = self.run(*command)
         return printed + (f"exit status {status}\n" if status else "")
 
     def program(self, name: str) -> pathlib.Path:
         return self.bin / name
 
 
-def run(command, out: pathlib.Path, limit_s: float) -> tuple[int, str]:
-    """The exit status of a command and what it prints; it keeps no state outside of `out`, and leaves no process behind."""
-    environment = os.environ | {"XDG_STATE_HOME": str(out / "state"), "NO_COLOR": "1"}
+def run(command: list, limit_s: float, **options) -> tuple[int, str]:
+    """The exit status of a command and what it prints. When its time is over, all that it has started is ended: 124."""
     try:
         process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
+                                   stdin=subprocess.DEVNULL, start_new_session=True, **options)
     except FileNotFoundError:
         return 127, f"there is no {command[0]} here\n"
     try:
@@ -72,7 +81,15 @@ def run(command, out: pathlib.Path, limit_s: float) -> tuple[int, str]:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         printed, _ = process.communicate()
-        return 124, f"{printed}\nended: the stage's time was over\n"
+        return TIME_IS_OVER, f"{printed}\nended: the stage's time was over\n"
     except BaseException:  # Ctrl-C
         os.killpg(process.pid, signal.SIGKILL)
         raise
+
+
+def json_in(text: str) -> dict:
+    """The JSON object that a program has printed, perhaps with warnings before and after it; ValueError if there is none."""
+    found = re.search(r"^\{", text, re.MULTILINE)
+    if not found:
+        raise ValueError("no JSON object")
+    return json.JSONDecoder().raw_decode(text, found.start())[0]

@@ -7,7 +7,7 @@ import sys
 import threading
 
 import readings
-from stage import NoGpu, Stage, run as run_program
+from stage import NoGpu, Stage, json_in
 
 LOOP = pathlib.Path(__file__).parent / "loop.py"
 RUN_LIMIT_S = 180
@@ -130,7 +130,7 @@ def train(stage: Stage, job: pathlib.Path, run: Run) -> dict:
     command = [stage.program("remuda"), "train", file, "--quiet", "--json", report]
     if run.precision:
         command += ["--set", f"train.precision={run.precision}"]
-    status, printed = run_program(command, stage.out, min(stage.left_s(), RUN_LIMIT_S))
+    status, printed = stage.run(*command, limit_s=RUN_LIMIT_S)
     if report.exists():
         return json.loads(report.read_text()) | ({"exit_status": status} if status else {})
     return {"refused" if status == 2 else "failed": printed.strip()[-2000:]}
@@ -138,9 +138,8 @@ def train(stage: Stage, job: pathlib.Path, run: Run) -> dict:
 
 def loop(stage: Stage, job: pathlib.Path, run: Run) -> dict:
     command = [sys.executable, LOOP, job, size_of(run.devices), run.precision]
-    status, printed = run_program(command, stage.out, min(stage.left_s(), RUN_LIMIT_S))
-    lines = printed.strip().splitlines()
-    return json.loads(lines[-1]) if status == 0 and lines else {"failed": printed.strip()[-2000:]}
+    status, printed = stage.run(*command, limit_s=RUN_LIMIT_S)
+    return json_in(printed) if status == 0 else {"failed": printed.strip()[-2000:]}
 
 
 def knows_precision(stage: Stage) -> bool:
