@@ -267,7 +267,7 @@ class Lane(Scratch):
         self.program("remuda", 'case $2 in --help-keys) exit ;; esac; grep -q slowdown $2 && { echo used twice; exit 2; }; echo {} >"$5"')
         status, printed = self.train()
         self.assertEqual(status, 0)
-        self.assertIn("cpu:0 twice, one half as fast: refused: used twice", printed)
+        self.assertIn("cpu:0 and a slower cpu:0: refused: used twice", printed)
 
     def test_a_run_that_fails_or_is_refused_is_a_failure(self):
         self.program("remuda", "case $2 in --help-keys) exit ;; esac; grep -q cpu:1 $2 && { echo no device; exit 2; }; echo broken; exit 1")
@@ -325,6 +325,11 @@ class Page(unittest.TestCase):
         text = page.training("T", {"runs": runs})
         self.assertIn("| gpu:0, bf16 | 90 | 0.90 |  | 0.5000 (87.5%) |  |", text)
         self.assertIn("| plain loop, bf16 | 100 |  |", text)
+
+    def test_what_auto_stands_for_is_not_guessed(self):
+        runs = {"gpu:0, auto": {"samples_per_s": 90.0}, "plain loop, fp32": {"samples_per_s": 45.0}}
+        self.assertIn("| gpu:0, auto | 90 |  |", page.training("T", {"runs": runs}))
+        self.assertIn("| gpu:0 | 90 | 2.00 |", page.training("T", {"runs": runs | {"gpu:0": {"samples_per_s": 90.0}}}))
 
     def test_what_was_refused_is_said_with_its_sentence(self):
         text = page.training("T", {"runs": {"gpu:0 twice": {"refused": "device gpu:0 is named twice"}}})

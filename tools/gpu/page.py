@@ -60,15 +60,14 @@ def training_row(name: str, found: dict, plain: dict) -> list[str]:
     return [name, number(speed, ".0f"), ratio, mebibytes(found.get("memory_taken_bytes")), result, shares]
 
 
-def precision_of(name: str) -> str:
-    """That of the plain loop to compare a run with."""
-    word = name.rsplit(", ", 1)[-1]
-    return word if word in ("bf16", "fp16") else "fp32"
+def loop_beside(name: str) -> str:
+    """The plain loop to compare a run with: that of its precision, which `auto` does not tell."""
+    return "plain loop, " + (name.rsplit(", ", 1)[1] if ", " in name else "fp32")
 
 
 def training(title: str, found: dict) -> str:
     runs = found.get("runs", {})
-    rows = [training_row(name, run, runs.get(f"plain loop, {precision_of(name)}", {})) for name, run in runs.items()]
+    rows = [training_row(name, run, runs.get(loop_beside(name), {})) for name, run in runs.items()]
     head = ["run", "samples/s", "of the plain loop", "memory taken, MiB", "training loss (test accuracy)", "shares"]
     return f"## {title}\n\n" + (table(head, rows) if rows else "Not trained: no GPU here.\n")
 

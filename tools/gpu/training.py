@@ -110,11 +110,15 @@ def job_text(model: str, devices: list[str], data: pathlib.Path) -> str:
 
 
 def runs(first: str, second: str, has_precision: bool) -> list[Run]:
-    """What a stage measures, the most telling first."""
-    alone = [Run(f"{first}, {p}", [first], p) for p in ("fp32", "bf16", "fp16", "auto")] if has_precision else [Run(first, [first])]
+    """What a stage measures, the most telling first. Precisions are named where the job file has a key for them."""
+
+    def run(name: str, devices: list[str], precision: str, slowed: bool = False) -> Run:
+        return Run(f"{name}, {precision}", devices, precision, slowed) if has_precision else Run(name, devices, None, slowed)
+
+    alone = [run(first, [first], p) for p in (("fp32", "bf16", "fp16", "auto") if has_precision else ("",))]
     plain = [Run(f"plain loop, {p}", [first], p, plain=True) for p in ("fp32", "bf16", "fp16")]
-    pair = Run(f"{first} and {second}", [first, second], "auto" if has_precision else None)
-    twice = Run(f"{first} twice, one half as fast", [first, first], "fp32" if has_precision else None, slowed=True)
+    pair = run(f"{first} and {second}", [first, second], "auto")
+    twice = run(f"{first} and a slower {first}", [first, first], "fp32", slowed=True)
     return [alone[0], plain[0], *alone[1:2], plain[1], pair, twice, *alone[2:], plain[2]]
 
 
