@@ -160,6 +160,17 @@ class Pack(Scratch):
         self.assertEqual(pack.contents(self.folder), [{
             "path": "data/a", "bytes": 5, "sha256": "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}])
 
+    def test_only_an_earlier_pack_is_replaced(self):
+        (self.folder / "thesis").touch()
+        with self.assertRaisesRegex(recipe.Failed, "is no pack"):
+            pack.clear(self.folder)
+        self.assertTrue((self.folder / "thesis").exists())
+        earlier = self.folder / "pack"
+        (earlier / "recipe").mkdir(parents=True)
+        (earlier / "recipe/calls.txt").touch()
+        pack.clear(earlier)
+        self.assertFalse(earlier.exists())
+
     def test_env_names_the_folder_it_stands_in(self):
         (self.folder / "env").write_text(pack.ENV)
         done = subprocess.run(["bash", "-c", f". {shlex.quote(str(self.folder / 'env'))}; printenv GPU_PACK CPLUS_INCLUDE_PATH"],

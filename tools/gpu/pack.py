@@ -111,9 +111,17 @@ def tree_bytes() -> int:
     return sum((recipe.ROOT / name).stat().st_size for name in names if name and (recipe.ROOT / name).is_file())
 
 
+def clear(folder: pathlib.Path) -> None:
+    """Takes an earlier pack away; what is none is left alone."""
+    if not folder.is_dir() or (any(folder.iterdir()) and not (folder / "recipe" / recipe.CALLS).exists()):
+        raise recipe.Failed(f"{folder} is there and is no pack; name a folder that is new, empty or an earlier pack")
+    shutil.rmtree(folder)
+
+
 def make(folder: pathlib.Path, build: pathlib.Path) -> dict:
     """Fills `folder`; gives what stands in its list."""
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        clear(folder)
     (folder / "lib").mkdir(parents=True)
     libraries = recipe.record(build, PROGRAMS, folder / "recipe")
     packages = sorted({development_package(name) for name in libraries} | set(HEADERS))
@@ -133,7 +141,11 @@ def make(folder: pathlib.Path, build: pathlib.Path) -> dict:
 
 def main() -> int:
     folder, build = map(pathlib.Path, sys.argv[1:])
-    listing = make(folder, build.resolve())
+    try:
+        listing = make(folder, build.resolve())
+    except recipe.Failed as error:
+        print(f"pack.py: {error}", file=sys.stderr)
+        return 2
     parts: dict[str, int] = {}
     for file in listing["files"]:
         part = file["path"].split("/")[0]
