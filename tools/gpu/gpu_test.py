@@ -266,13 +266,13 @@ class Lane(Scratch):
         self.assertEqual(status, 2)
         self.assertIn("there is no stage 'fact'; there are build, see, facts, fashion, gpt, page", printed)
 
-    def train(self, model: str = "gpt") -> tuple[int, str]:
+    def train(self, model: str = "gpt", devices: str = "cpu:0,cpu:1") -> tuple[int, str]:
         """Trains with the stand-in program; the plain loops are left out."""
         data = self.folder / "out/data"
         data.mkdir(parents=True, exist_ok=True)
         (data / "text-test.bin").touch()
         with mock.patch.object(training, "loop", lambda *_: {"samples_per_s": 50.0}):
-            return self.run_lane("--devices", "cpu:0,cpu:1", model)
+            return self.run_lane("--devices", devices, model)
 
     def test_a_device_that_may_not_be_used_twice_is_no_failure(self):
         self.program("remuda", 'case $2 in --help-keys) exit ;; esac; grep -q slowdown $2 && { echo used twice; exit 2; }; echo {} >"$5"')
@@ -281,10 +281,10 @@ class Lane(Scratch):
         self.assertIn("cpu:0 and a slower cpu:0: refused: used twice", printed)
 
     def test_a_run_that_fails_or_is_refused_is_a_failure(self):
-        self.program("remuda", "case $2 in --help-keys) exit ;; esac; grep -q cpu:1 $2 && { echo no device; exit 2; }; echo broken; exit 1")
+        self.program("remuda", "case $2 in --help-keys) exit ;; esac; grep -q cpu:1 $2 && { echo no device; exit 2; }; exit 1")
         status, printed = self.train()
         self.assertEqual(status, 1)
-        self.assertEqual(self.saved()["gpt"]["wrong"][:2], ["cpu:0: failed: broken", "cpu:0 and cpu:1: refused: no device"])
+        self.assertEqual(self.saved()["gpt"]["wrong"][:2], ["cpu:0: failed: exit status 1", "cpu:0 and cpu:1: refused: no device"])
 
     def test_runs_that_were_done_are_not_repeated(self):
         self.program("remuda", 'for last; do :; done; case $2 in --help-keys) ;; *) echo \'{"samples_per_s": 45}\' >"$5" ;; esac')
@@ -297,6 +297,13 @@ class Lane(Scratch):
         (self.folder / "calls").unlink()
         self.train()
         self.assertEqual((self.folder / "calls").read_text().count("--quiet"), 1)
+
+    def test_what_was_done_on_other_devices_does_not_count(self):
+        self.program("remuda", 'case $2 in --help-keys) ;; *) echo {} >"$5" ;; esac')
+        self.train(devices="cpu:0,cpu:1")
+        self.assertEqual(self.train(devices="cpu:0,cpu:1")[1], "gpt: done before\n")
+        self.assertIn("cpu:2 and cpu:3", self.train(devices="cpu:2,cpu:3")[1])
+        self.assertNotIn("cpu:0", self.saved()["gpt"]["runs"])
 
 
 class Loop(Scratch):

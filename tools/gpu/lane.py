@@ -124,12 +124,12 @@ def main(arguments: list[str]) -> int:
     results = Results(options.out / "results.json")
     wrong = 0
     for name in options.stages or STAGES:
-        if results.stages.get(name, {}).get("done") and not options.again and name not in ALWAYS:
+        if options.again or results.stages.get(name, {}).get("devices") != options.devices:
+            results.stages.pop(name, None)
+        if results.stages.get(name, {}).get("done") and name not in ALWAYS:
             print(f"{name}: done before")
             continue
         print(f"{name}:", flush=True)
-        if options.again:
-            results.stages.pop(name, None)
         stage = Stage(results, name, options)
         stage.found["wrong"] = []
         try:

@@ -40,6 +40,7 @@ class Stage:
         self.found = results.stages.setdefault(name, {"wrong": []})
         self.found["when"] = datetime.datetime.now().isoformat(timespec="seconds")
         self.out, self.bin, self.devices = options.out, options.bin, options.devices
+        self.found["devices"] = self.devices
         self.pack = options.pack
         self.end = time.monotonic() + options.limit
 

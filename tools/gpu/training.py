@@ -137,13 +137,13 @@ def train(stage: Stage, job: pathlib.Path, run: Run) -> dict:
     status, printed = stage.run(*command, limit_s=RUN_LIMIT_S)
     if report.exists():
         return json.loads(report.read_text()) | ({"exit_status": status} if status else {})
-    return {"refused" if status == 2 else "failed": printed.strip()[-2000:]}
+    return {"refused" if status == 2 else "failed": printed.strip()[-2000:] or f"exit status {status}"}
 
 
 def loop(stage: Stage, job: pathlib.Path, run: Run) -> dict:
     command = [sys.executable, LOOP, job, size_of(run.devices), run.precision]
     status, printed = stage.run(*command, limit_s=RUN_LIMIT_S)
-    return json_in(printed) if status == 0 else {"failed": printed.strip()[-2000:]}
+    return json_in(printed) if status == 0 else {"failed": printed.strip()[-2000:] or f"exit status {status}"}
 
 
 def knows_precision(stage: Stage) -> bool:
