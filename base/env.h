@@ -42,6 +42,7 @@ struct Variable {
   X(trace_fd, "REMUDA_TRACE_FD", "where rank 0 writes the times of each step, with `remuda train --trace`") \
   X(transport, "REMUDA_TRANSPORT", "how ranks exchange data: auto, shm or tcp; auto unless set") \
   X(bind, "REMUDA_BIND", "address a rank listens on; 127.0.0.1 unless set") \
+  X(torch_device, "REMUDA_TORCH_DEVICE", "libtorch's type of the one device that a rank sees: cpu, cuda (ROCm's too) or xpu; cpu unless set") \
   /* What the user may set. */ \
   X(connect_timeout, "REMUDA_CONNECT_TIMEOUT", "seconds ranks wait for each other at the start; 60 unless set") \
   X(openblas_num_threads, "OPENBLAS_NUM_THREADS", "threads of OpenBLAS; 1 in workers") \
@@ -62,6 +63,7 @@ struct Variable {
   X(job_pool, "REMUDA_POOL", "folder of the pool that the job is in") \
   X(job_pool_id, "REMUDA_POOL_ID", "identity of that pool: another one under the same path has another") \
   X(job_devices, "REMUDA_DEVICES", "ids of the devices a job was granted") \
+  X(job_cpus, "REMUDA_DEVICE_CPUS", "the CPUs of each of these devices that is a CPU device, as in 0-3;4-7") \
   X(job_shares, "REMUDA_SHARES", "the part of the work that each of these devices should get") \
   X(job_task, "REMUDA_TASK", "number of the task's line, with `remuda run --tasks`") \
   X(job_array, "REMUDA_ARRAY", "number of the array that the job is of, with `remuda run --array`") \

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/number.h"
+
 namespace remuda {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -104,6 +106,21 @@ std::string index_ranges(std::span<const int> indices) {
     i = last + 1;
   }
   return text;
+}
+
+std::optional<std::vector<int>> parse_index_ranges(std::string_view text) {
+  constexpr int kBeyond = 65536;
+  std::vector<int> indices;
+  if (text.empty()) return indices;
+  for (const std::string& part : split(text, ',')) {
+    const size_t dash = part.find('-');
+    const auto first = parse_number<int>(part.substr(0, dash));
+    const auto last = dash == std::string::npos ? first : parse_number<int>(part.substr(dash + 1));
+    if (!first || !last || *first < 0 || *last < *first || *last >= kBeyond) return std::nullopt;
+    if (!indices.empty() && *first <= indices.back()) return std::nullopt;
+    for (int index = *first; index <= *last; ++index) indices.push_back(index);
+  }
+  return indices;
 }
 
 }  // namespace remuda

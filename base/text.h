@@ -1,6 +1,7 @@
 // Small helpers for text that people read.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,5 +25,8 @@ std::string printable(std::string_view text);
 std::string human_bytes(double bytes);
 /// {0,1,2,5} -> "0-2,5".
 std::string index_ranges(std::span<const int> indices);
+/// The reverse, for any text: nothing unless it is such a list, in ascending order and below 65536; "" is the empty
+/// one.
+std::optional<std::vector<int>> parse_index_ranges(std::string_view text);
 
 }  // namespace remuda

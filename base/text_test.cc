@@ -62,6 +62,13 @@ TEST(IndexRanges, JoinsNeighbours) {
   EXPECT_EQ(index_ranges(std::vector<int>{0, 2, 4, 5}), "0,2,4-5");
 }
 
+TEST(IndexRanges, ReadBackAsTheSame) {
+  for (const std::vector<int>& indices : {std::vector<int>{}, {4}, {0, 1}, {0, 1, 2, 5}, {0, 2, 4, 5}, {65535}})
+    EXPECT_EQ(parse_index_ranges(index_ranges(indices)), indices);
+  for (const char* wrong : {",", "1,", "2,1", "1,1", "3-1", "-1", "1-", "1-2-3", "x", " 1", "0-65536", "0-2,2-3"})
+    EXPECT_EQ(parse_index_ranges(wrong), std::nullopt) << wrong;
+}
+
 TEST(Printable, LeavesNothingATerminalObeys) {
   EXPECT_EQ(printable("A GPU \xc3\xa9"), "A GPU \xc3\xa9");
   EXPECT_EQ(printable("a\x1b[2Jb\n\x7f"), "a?[2Jb??");

@@ -61,6 +61,12 @@ Visibility visibility(const Inventory& inventory, const std::vector<std::string>
   return result;
 }
 
+std::string torch_device(const Device& device) {
+  if (device.kind == DeviceKind::cpu) return "cpu";
+  if (maker_of(device) != Maker::other) return "cuda";
+  return device.vendor.starts_with("Intel") ? "xpu" : "";
+}
+
 std::optional<VisibleToCaller> visible_to_caller() {
   for (const env::Variable& variable : {env::cuda_visible_devices, env::rocr_visible_devices, env::hip_visible_devices})
     if (const std::string devices = env::get(variable).value_or(""); !devices.empty())

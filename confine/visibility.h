@@ -24,6 +24,11 @@ struct Visibility {
 /// index.
 Visibility visibility(const Inventory& inventory, const std::vector<std::string>& granted);
 
+/// libtorch's type of this device, which a process that sees only it finds under number 0: "cpu"; "cuda" for NVIDIA's,
+/// and for AMD's too, as ROCm's libtorch calls them so; "xpu" for Intel's. Empty where libtorch itself has no name for
+/// it. Pure.
+std::string torch_device(const Device& device);
+
 /// The variable, as NAME=VALUE, and the value, by which the caller of remuda asks for certain devices; nothing where
 /// none is set. A job is not given what such a variable names.
 struct VisibleToCaller {

@@ -37,6 +37,14 @@ TEST(Visibility, NamesNvidiaDevicesByUuidInTheOrderGranted) {
   EXPECT_THAT(seen.set, Contains(Pair("ROCR_VISIBLE_DEVICES", "")));
 }
 
+TEST(TorchDevice, IsWhatLibtorchCallsIt) {
+  EXPECT_EQ(torch_device(gpu(0, "NVIDIA")), "cuda");
+  EXPECT_EQ(torch_device(gpu(0, "AMD")), "cuda") << "ROCm's libtorch calls it so";
+  EXPECT_EQ(torch_device(gpu(0, "Intel Corporation")), "xpu");
+  EXPECT_EQ(torch_device(gpu(0, "Matrox")), "");
+  EXPECT_EQ(torch_device(Device{.id = "cpu:0", .vendor = "AMD"}), "cpu");
+}
+
 TEST(Visibility, FiltersAmdDevicesOnce) {
   Inventory inventory;
   inventory.devices = {gpu(0, "AMD", "GPU-0c"), gpu(1, "Advanced Micro Devices, Inc.", "GPU-0d")};

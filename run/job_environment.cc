@@ -22,6 +22,17 @@ std::optional<place::Placement> placement_of(const Inventory& inventory, const s
   return placement ? std::optional(*placement) : std::nullopt;
 }
 
+/// "0-3;4-7": one part for each device, empty for those that are no CPU devices.
+std::string cpus_of(const Inventory& inventory, const std::vector<std::string>& devices) {
+  std::vector<std::string> parts;
+  for (const std::string& id : devices) {
+    const Device* device = inventory.find(id);
+    const bool is_cpu = device && device->kind == DeviceKind::cpu;
+    parts.push_back(is_cpu ? index_ranges(device->cores.value_or({})) : "");
+  }
+  return fmt::format("{}", fmt::join(parts, ";"));
+}
+
 std::vector<double> work_shares(const Inventory& inventory, const std::vector<std::string>& devices) {
   const auto placement = placement_of(inventory, devices);
   if (placement && placement->shares.size() == devices.size()) return placement->shares;
@@ -75,6 +86,7 @@ confine::Visibility job_environment(const Inventory& inventory, const std::strin
   result.set.emplace_back(env::job_pool.name, pool);
   result.set.emplace_back(env::job_pool_id.name, confine::pool_identity(pool));
   result.set.emplace_back(env::job_devices.name, fmt::format("{}", fmt::join(devices, ",")));
+  result.set.emplace_back(env::job_cpus.name, cpus_of(inventory, devices));
   result.set.emplace_back(env::job_shares.name, fmt::format("{:.6g}", fmt::join(work_shares(inventory, devices), ",")));
   return result;
 }

@@ -16,8 +16,9 @@ std::vector<std::string> devices_of(const pool::PoolState& state, int64_t job, c
 /// failed since; empty where all are present.
 std::string missing_device(const pool::PoolState& state, int64_t job, const Inventory& inventory);
 
-/// For a job that runs as one process: its devices, REMUDA_JOB, REMUDA_POOL, REMUDA_POOL_ID, REMUDA_DEVICES (their ids)
-/// and REMUDA_SHARES (the part of the work each should get, which for like devices is the same).
+/// For a job that runs as one process: its devices, REMUDA_JOB, REMUDA_POOL, REMUDA_POOL_ID, REMUDA_DEVICES (their
+/// ids), REMUDA_DEVICE_CPUS (of each CPU device, as its number would mean other cores to a process bound to them) and
+/// REMUDA_SHARES (the part of the work each should get, which for like devices is the same).
 confine::Visibility job_environment(const Inventory& inventory, const std::string& pool, int64_t job,
                                     const std::vector<std::string>& devices);
 

@@ -1,5 +1,6 @@
 #include "run/job_environment.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,6 +39,15 @@ TEST(JobEnvironment, TellsJobPoolDevicesAndShares) {
   EXPECT_THAT(environment.set, Contains(Pair("REMUDA_DEVICES", "gpu:1,gpu:3")));
   EXPECT_THAT(environment.set, Contains(Pair("REMUDA_SHARES", "0.5,0.5")));
   EXPECT_THAT(environment.set, Contains(Pair("CUDA_VISIBLE_DEVICES", "1,3")));
+}
+
+TEST(JobEnvironment, TellsTheCoresOfCpuDevices) {
+  Inventory machine = four_gpus();
+  machine.devices[1].cores = std::vector{0, 1};
+  for (int index : {0, 1})
+    machine.devices.push_back({.id = fmt::format("cpu:{}", index), .index = index, .cores = std::vector{4 * index, 9}});
+  EXPECT_THAT(job_environment(machine, "/a/pool", 12, {"gpu:1", "cpu:0", "cpu:1"}).set,
+              Contains(Pair("REMUDA_DEVICE_CPUS", ";0,9;4,9")));
 }
 
 TEST(JobEnvironment, LetsNoProcessOfAJobPassForADaemon) {

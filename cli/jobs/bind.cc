@@ -38,28 +38,35 @@ Result<int> local_rank() {
                                  env::slurm_local_rank.name, env::local_rank.name));
 }
 
-Result<std::string> device_of(int rank) {
+struct Granted {
+  std::string device, cpus;  ///< its parts of REMUDA_DEVICES and REMUDA_DEVICE_CPUS
+};
+
+Result<Granted> granted_to(int rank) {
   const std::string granted = env::get(env::job_devices).value_or("");
   if (granted.empty())
     return usage_error(fmt::format("remuda bind runs within `remuda run`, and {} is not set", env::job_devices.name));
-  const std::vector<std::string> devices = split(granted, ',');
-  return devices[static_cast<size_t>(rank) % devices.size()];
+  const std::vector<std::string> devices = split(granted, ','), cpus = split(env::get(env::job_cpus).value_or(""), ';');
+  const size_t own = static_cast<size_t>(rank) % devices.size();
+  return Granted{devices[own], own < cpus.size() ? cpus[own] : ""};
 }
 
-void set_environment(const confine::Visibility& seen, const std::string& device) {
+void set_environment(const confine::Visibility& seen, const Granted& own) {
   for (const auto& [name, value] : seen.set) ::setenv(name.c_str(), value.c_str(), 1);
   for (const std::string& name : seen.unset) ::unsetenv(name.c_str());
-  ::setenv(env::job_devices.name, device.c_str(), 1);
+  ::setenv(env::job_devices.name, own.device.c_str(), 1);
+  ::setenv(env::job_cpus.name, own.cpus.c_str(), 1);
 }
 
 Result<int> bind(const BindFlags& flags) {
   REMUDA_ASSIGN(std::vector<std::string> command, job_command(*flags.app));
   if (command.empty()) return usage_error("there is nothing to run; write the command after --");
   REMUDA_ASSIGN(const int rank, local_rank());
-  REMUDA_ASSIGN(const std::string device, device_of(rank));
+  REMUDA_ASSIGN(const Granted own, granted_to(rank));
+  const std::string& device = own.device;
   REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
   if (!inventory.find(device)) return usage_error(fmt::format("there is no device {} here", printable(device)));
-  set_environment(confine::visibility(inventory, {device}), device);
+  set_environment(confine::visibility(inventory, {device}), own);
   if (flags.machine.file.empty())
     process::AffinityPlan(confine::nearest_cores(inventory, {device}, process::allowed_cores())).apply();
   std::vector<char*> argv;
