@@ -33,12 +33,17 @@ std::optional<std::string> text(const toml::node& value) {
   return found->get();
 }
 
-template <typename T, typename ReadOne>
-std::optional<std::vector<T>> list(const toml::node& value, const Range& each, ReadOne read_one) {
+std::optional<bool> flag(const toml::node& value) {
+  const auto* found = value.as_boolean();
+  return found ? std::optional(found->get()) : std::nullopt;
+}
+
+template <typename T, typename ReadOne, typename... Each>
+std::optional<std::vector<T>> list(const toml::node& value, ReadOne read_one, const Each&... each) {
   if (!value.is_array()) return std::nullopt;
   std::vector<T> all;
   for (const toml::node& element : *value.as_array()) {
-    const std::optional<T> one = read_one(element, each);
+    const std::optional<T> one = read_one(element, each...);
     if (!one) return std::nullopt;
     all.push_back(*one);
   }
@@ -60,8 +65,11 @@ struct Store {
   bool operator()(const NumberField& field) { return put(field.member(job), number(value, field.range)); }
   bool operator()(const PathField& field) { return put(field.member(job), text(value)); }
   bool operator()(const DeviceIdField& field) { return put(field.member(job), text(value)); }
-  bool operator()(const IntegersField& field) { return put(field.member(job), list<int>(value, field.each, integer)); }
-  bool operator()(const NumbersField& field) { return put(field.member(job), list<double>(value, field.each, number)); }
+  bool operator()(const TextField& field) { return put(field.member(job), text(value)); }
+  bool operator()(const DeviceIdsField& field) { return put(field.member(job), list<std::string>(value, text)); }
+  bool operator()(const FlagField& field) { return put(field.member(job), flag(value)); }
+  bool operator()(const IntegersField& field) { return put(field.member(job), list<int>(value, integer, field.each)); }
+  bool operator()(const NumbersField& field) { return put(field.member(job), list<double>(value, number, field.each)); }
   bool operator()(const ChoiceField& field) {
     const auto word = std::ranges::find(field.words, text(value).value_or(""));
     if (word == field.words.end()) return false;
@@ -84,6 +92,9 @@ struct Expect {
   std::string operator()(const NumberField& field) { return "a number " + bounds(field.range); }
   std::string operator()(const PathField&) { return "a path"; }
   std::string operator()(const DeviceIdField&) { return "a device id such as \"cpu:0\""; }
+  std::string operator()(const TextField& field) { return fmt::format("a text such as \"{}\"", field.example); }
+  std::string operator()(const DeviceIdsField&) { return "a list of devices such as [\"gpu:0\"]"; }
+  std::string operator()(const FlagField&) { return "true or false"; }
   std::string operator()(const IntegersField& field) { return "a list of integers " + bounds(field.each); }
   std::string operator()(const NumbersField& field) { return "a list of numbers " + bounds(field.each); }
   std::string operator()(const ChoiceField& field) { return fmt::format("one of {}", fmt::join(field.words, ", ")); }
@@ -96,11 +107,14 @@ struct Show {
   std::string operator()(const AnyField& field) {
     return fmt::format("{}", field.member(job));
   }
-  std::string operator()(const NumbersField& field) {
-    const auto& numbers = field.member(job);
-    return numbers.empty() ? "" : fmt::format("{}", numbers);
-  }
+  std::string operator()(const NumbersField& field) { return list(field.member(job)); }
+  std::string operator()(const DeviceIdsField& field) { return list(field.member(job)); }
   std::string operator()(const ChoiceField& field) { return field.get(job); }
+
+  template <typename T>
+  static std::string list(const std::vector<T>& values) {
+    return values.empty() ? "" : fmt::format("{}", values);
+  }
 };
 
 }  // namespace

@@ -45,6 +45,16 @@ struct PathField {
 struct DeviceIdField {
   Member<std::string> member;
 };
+struct TextField {
+  Member<std::string> member;
+  const char* example;  ///< "24GiB"
+};
+struct DeviceIdsField {
+  Member<std::vector<std::string>> member;
+};
+struct FlagField {
+  Member<bool> member;
+};
 struct IntegersField {
   Member<std::vector<int>> member;
   Range each;
@@ -59,8 +69,8 @@ struct ChoiceField {
   std::function<std::string(TrainJob&)> get;   ///< one of `words`, or empty
 };
 
-using Field = std::variant<IntegerField, SeedField, NumberField, PathField, DeviceIdField, IntegersField, NumbersField,
-                           ChoiceField>;
+using Field = std::variant<IntegerField, SeedField, NumberField, PathField, DeviceIdField, TextField, DeviceIdsField,
+                           FlagField, IntegersField, NumbersField, ChoiceField>;
 
 /// Stores the value; false, with the job unchanged, when its type or range is wrong.
 bool store(const Field& field, const toml::node& value, TrainJob& job);

@@ -63,6 +63,7 @@ Result<void> apply_overrides(const JobOverrides& overrides, toml::table& table) 
     devices.push_back(std::move(described));
   }
   table.insert_or_assign("device", std::move(devices));
+  table.erase("placement");
   return {};
 }
 

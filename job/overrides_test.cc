@@ -108,6 +108,21 @@ TEST(Devices, OfTheCommandLineReplaceTheFiles) {
   EXPECT_THAT(parsed->job.devices, ElementsAre(DeviceSpec{"cpu:0", 1}, DeviceSpec{"cpu:1", 2.5}));
 }
 
+TEST(Devices, OfTheCommandLineComeInPlaceOfThoseAskedFor) {
+  const std::string asking = kMlpJob + "[placement]\ngpus = 2\ndevice = [\"gpu:0\", \"gpu:1\"]\nany_model = true\n";
+  const TrainJob job = set(asking, {"placement.mem=20GiB"});
+  EXPECT_EQ(job.placement, (PlacementSpec{.gpus = 2, .mem = "20GiB", .device = {"gpu:0", "gpu:1"}, .any_model = true}));
+  const auto chosen = parse(asking, {}, {{"cpu:0", 1}});
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  EXPECT_EQ(chosen->job.placement, PlacementSpec{});
+  EXPECT_TRUE(parse_job(chosen->text, "worker")) << "it does not ask any more";
+}
+
+TEST(Devices, OfTheFileAreNamedOrAskedFor) {
+  EXPECT_EQ(error_of(kMlpJob + "[placement]\ncpu = true\n[[device]]\nuse = \"cpu:0\"\n"),
+            "job.toml:7: [placement] asks for devices, and [[device]] names some: give one of them");
+}
+
 TEST(Devices, OfTheCommandLineAreCheckedToo) {
   EXPECT_EQ(error_of(kMlpJob, {}, {{"cpu:0", 0.5}}),
             "--devices: device.slowdown is 0.5; it must be a number of at least 1");

@@ -217,10 +217,9 @@ TEST(ParseJob, NamesWhatIsMissing) {
             "job.toml: data.train.images is missing; it must be a path (IDX file to train on)");
   EXPECT_EQ(error_of(kMlpJob, {"data.test={images = \"i\"}"}),
             "job.toml: data.test.labels is missing; it must be a path (its labels)");
-  EXPECT_EQ(
-      error_of(kMlpJob + "[[device]]\nslowdown = 2\n"),
-      "job.toml:7: device.use is missing; it must be a device id such as \"cpu:0\" (a device; all of them without "
-      "[[device]])");
+  EXPECT_EQ(error_of(kMlpJob + "[[device]]\nslowdown = 2\n"),
+            "job.toml:7: device.use is missing; it must be a device id such as \"cpu:0\" (a device; all CPU devices "
+            "without [[device]] and [placement])");
   EXPECT_EQ(error_of(kMlpJob, {"data.train.images="}),
             "--set data.train.images: data.train.images is ''; it must be a path");
 }

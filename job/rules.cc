@@ -101,6 +101,12 @@ Result<void> settle_kinds(toml::table& table, const std::string& name) {
 
 Result<void> check_job(const TrainJob& job, toml::table& table, const std::string& name) {
   REMUDA_TRY(check_model(job, table, name));
+  if (job.placement.same_model && job.placement.any_model)
+    return usage_error(fmt::format("{}: placement.same_model and placement.any_model exclude each other",
+                                   origin(*find_node(table, "placement.any_model"))));
+  if (job.placement.asks() && !job.devices.empty())
+    return usage_error(fmt::format("{}: [placement] asks for devices, and [[device]] names some: give one of them",
+                                   origin(*find_node(table, "placement"))));
   return check_devices(table);
 }
 

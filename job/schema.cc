@@ -18,6 +18,7 @@ constexpr Range kAtLeast1{1};
 constexpr Range kAbove0{.low = 0, .above_low = true};
 constexpr Range kFraction{.low = 0, .high = 1, .below_high = true};
 constexpr Range kBucketMib{.low = 0, .high = 4096, .above_low = true};
+constexpr Range kDevices{0, 256};
 constexpr Range kToken{-1, 2147483647};
 
 /// A choice whose words stand in the order of the enumerators.
@@ -31,6 +32,12 @@ ChoiceField model_name() {
   const std::vector<std::string> words{"mlp", "resnet", "gpt"};
   return {words, [words](TrainJob& job, size_t index) { job.model.name = words.at(index); },
           [](TrainJob& job) { return job.model.name; }};
+}
+
+ChoiceField placement_link() {
+  const std::vector<std::string> words{"any", "p2p", "nvlink"};
+  return {words, [words](TrainJob& job, size_t index) { job.placement.link = words.at(index); },
+          [](TrainJob& job) { return job.placement.link; }};
 }
 
 DataFiles& test_files(TrainJob& job) {
@@ -134,8 +141,37 @@ std::vector<Key> device_keys() {
        "how the batch is split over devices"},
       {"balance.shares", NumbersField{MEMBER(balance.shares), kAbove0}, Need::required,
        Condition{"balance.policy", {"fixed"}}, "one weight per device"},
-      {"device.use", DeviceIdField{use}, Need::with_table, {}, "a device; all of them without [[device]]"},
+      {"device.use",
+       DeviceIdField{use},
+       Need::with_table,
+       {},
+       "a device; all CPU devices without [[device]] and [placement]"},
       {"device.slowdown", NumberField{slowdown, kAtLeast1}, Need::optional, {}, "pretend to be slower by this factor"},
+  };
+}
+
+/// The words of `remuda run`, which says what they mean; cli/jobs/request_flags.h.
+std::vector<Key> placement_keys() {
+  const Need optional = Need::optional;
+  const auto text = [](const char* name, Member<std::string> member, const char* example, const char* meaning) {
+    return Key{name, TextField{member, example}, Need::optional, {}, meaning};
+  };
+  return {
+      {"placement.gpus",
+       IntegerField{MEMBER(placement.gpus), kDevices},
+       optional,
+       {},
+       "ask for so many devices; 0: for one, or those of device"},
+      text("placement.mem", MEMBER(placement.mem), "24GiB", "memory that is free on each"),
+      text("placement.model", MEMBER(placement.model), "A100*", "their model, where * is any text"),
+      text("placement.cap", MEMBER(placement.cap), "bf16", "what each must be able to do"),
+      {"placement.link", placement_link(), optional, {}, "what must join them in a ring; any unless given"},
+      {"placement.same_model", FlagField{MEMBER(placement.same_model)}, optional, {}, "all of one model (the default)"},
+      {"placement.any_model", FlagField{MEMBER(placement.any_model)}, optional, {}, "unlike devices may be taken"},
+      {"placement.device", DeviceIdsField{MEMBER(placement.device)}, optional, {}, "only among these"},
+      text("placement.share", MEMBER(placement.share), "30%", "part of each device"),
+      text("placement.where", MEMBER(placement.where), "memory >= 40Gi", "a condition on each"),
+      {"placement.cpu", FlagField{MEMBER(placement.cpu)}, optional, {}, "CPU devices may be taken too"},
   };
 }
 
@@ -146,7 +182,7 @@ std::vector<Key> device_keys() {
 const std::vector<Key>& job_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
-    for (auto& part : {model_keys(), data_keys(), train_keys(), device_keys()})
+    for (auto& part : {model_keys(), data_keys(), train_keys(), device_keys(), placement_keys()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

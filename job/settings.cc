@@ -8,6 +8,7 @@ namespace {
 
 bool is_path(const Key& key) { return std::holds_alternative<PathField>(key.field); }
 bool is_of_device(const Key& key) { return key.name.starts_with("device."); }
+bool is_of_placement(const Key& key) { return key.name.starts_with("placement."); }
 
 /// Keys of a [[device]] are those of the last device, so each device is asked in a job of its own.
 void add_device(int number, const DeviceSpec& device, std::vector<Setting>& settings) {
@@ -24,7 +25,8 @@ std::vector<Setting> settings_of(const TrainJob& job) {
   TrainJob copy = job;  // looking at a key of a table that is not there adds it
   std::vector<Setting> settings;
   for (const Key& key : job_keys())
-    if (!is_path(key) && !is_of_device(key)) settings.push_back({key.name, stored(key.field, copy)});
+    if (!is_path(key) && !is_of_device(key) && !is_of_placement(key))
+      settings.push_back({key.name, stored(key.field, copy)});
   for (size_t i = 0; i < job.devices.size(); ++i) add_device(static_cast<int>(i), job.devices[i], settings);
   return settings;
 }

@@ -79,12 +79,24 @@ struct DeviceSpec {
   bool operator==(const DeviceSpec&) const = default;
 };
 
+/// Which devices to ask for: the words of `remuda run`, each as it is typed there. place checks what they say.
+struct PlacementSpec {
+  int gpus = 0;  ///< 0: not given
+  std::string mem, model, cap, link, share, where;
+  std::vector<std::string> device;
+  bool same_model = false, any_model = false, cpu = false;
+
+  bool asks() const { return *this != PlacementSpec{}; }
+  bool operator==(const PlacementSpec&) const = default;
+};
+
 struct TrainJob {
   ModelSpec model;
   DataSpec data;
   TrainSpec train;
   BalanceSpec balance;
   std::vector<DeviceSpec> devices;
+  PlacementSpec placement;
 
   bool operator==(const TrainJob&) const = default;
 };
@@ -93,7 +105,7 @@ struct TrainJob {
 /// or balance takes along the file's keys that were for the former kind: `balance.policy=even` drops the file's shares.
 struct JobOverrides {
   std::vector<std::string> settings;  ///< KEY=VALUE, as in balance.policy=even; VALUE is TOML, or else a plain string
-  std::vector<DeviceSpec> devices;    ///< in place of all [[device]] entries, when not empty
+  std::vector<DeviceSpec> devices;    ///< in place of all [[device]] entries and of [placement], when not empty
   bool devices_follow = false;        ///< others will be: what must fit their number is not checked now
 };
 
@@ -116,7 +128,8 @@ struct Setting {
   bool operator==(const Setting&) const = default;
 };
 
-/// All keys but paths: what must be the same on all ranks of a run. A path may be another on each machine.
+/// All keys but paths and those of [placement]: what must be the same on all ranks of a run. A path may be another on
+/// each machine, and so may what was asked for there.
 std::vector<Setting> settings_of(const TrainJob& job);
 
 /// The files that the job reads: the keys of paths that are given.
