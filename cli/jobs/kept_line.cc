@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <string_view>
 #include <unistd.h>
 #define XXH_INLINE_ALL
@@ -104,18 +105,23 @@ std::optional<std::string> KeptLine::flag(const std::string& name) const {
   return fmt::format("{}", fmt::join(values, ","));
 }
 
+std::vector<std::string> words_of(const CLI::Option& option) {
+  std::vector<std::string> words;
+  if (option.count() == 0) return words;
+  const std::string name = "--" + option.get_lnames().front();
+  if (option.get_items_expected_max() == 0) return {name};
+  for (const std::string& value : option.results()) words.push_back(fmt::format("{}={}", name, value));
+  return words;
+}
+
 KeptLine line_of(const CLI::App& run, std::vector<std::string> command) {
   KeptLine line{.flags = {}, .command = std::move(command), .folder = ""};
   std::error_code error;
   line.folder = fs::current_path(error).string();
   for (const CLI::Option* option : run.get_options()) {
-    if (option->count() == 0 || option->get_positional() || option->get_lnames().empty()) continue;
-    const std::string& name = option->get_lnames().front();
-    if (std::ranges::find(kOfOneCall, name) != kOfOneCall.end()) continue;
-    if (option->get_items_expected_max() == 0)
-      line.flags.push_back("--" + name);
-    else
-      for (const std::string& value : option->results()) line.flags.push_back(fmt::format("--{}={}", name, value));
+    if (option->get_positional() || option->get_lnames().empty()) continue;
+    if (std::ranges::find(kOfOneCall, option->get_lnames().front()) != kOfOneCall.end()) continue;
+    std::ranges::move(words_of(*option), std::back_inserter(line.flags));
   }
   return line;
 }

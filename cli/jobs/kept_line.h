@@ -26,6 +26,9 @@ struct KeptLine {
   bool operator==(const KeptLine&) const = default;
 };
 
+/// An option as it was given, "--gpus=2", by its long name; empty where it was not.
+std::vector<std::string> words_of(const CLI::Option& option);
+
 /// The line as CLI11 parsed it.
 KeptLine line_of(const CLI::App& run, std::vector<std::string> command);
 

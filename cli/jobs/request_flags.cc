@@ -9,8 +9,6 @@
 namespace remuda::cli {
 namespace {
 
-constexpr const char* kGroup = "Which devices";
-
 tl::unexpected<Error> wrong(const char* flag, const std::string& what) {
   return usage_error(fmt::format("{}: {}", flag, what));
 }
@@ -42,7 +40,7 @@ Result<double> share(const std::string& text) {
 
 void add_request_options(CLI::App& command, RequestFlags& flags) {
   const auto add = [&](const char* name, auto& value, const char* type, const char* meaning) {
-    CLI::Option* option = command.add_option(name, value, meaning)->group(kGroup);
+    CLI::Option* option = command.add_option(name, value, meaning)->group(kWhichDevices);
     if (*type != '\0') option->type_name(type);
     return option;
   };
@@ -57,14 +55,14 @@ void add_request_options(CLI::App& command, RequestFlags& flags) {
   CLI::Option* same = command.add_flag("--same-model", flags.same_model, "All of one model (the default)");
   command.add_flag("--any-model", flags.any_model, "Unlike devices may be taken together")
       ->excludes(same)
-      ->group(kGroup);
-  same->group(kGroup);
+      ->group(kWhichDevices);
+  same->group(kWhichDevices);
   add("--device", flags.devices, "DEVICE", "Only these: UUID, index or PCI address")
       ->delimiter(',')
       ->allow_extra_args(false);
   add("--share", flags.share, "PART", "Part of each device, as in 30%; reports which of its limits are hard");
   add("--where", flags.where, "CONDITION", "As in 'memory >= 40Gi && numaNode == 0'")->check(is_text);
-  command.add_flag("--cpu", flags.cpu, "CPU devices may be taken too, where GPUs do not suffice")->group(kGroup);
+  command.add_flag("--cpu", flags.cpu, "CPU devices may be taken too, where GPUs do not suffice")->group(kWhichDevices);
 }
 
 Result<place::Request> make_request(const RequestFlags& flags) {
@@ -82,6 +80,28 @@ Result<place::Request> make_request(const RequestFlags& flags) {
   request.share = part.value_or(1);
   REMUDA_TRY(check(request));
   return request;
+}
+
+std::vector<std::string> words_of(const RequestFlags& flags) {
+  std::vector<std::string> words;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) words.push_back(fmt::format("{}={}", name, value));
+  };
+  const auto add_flag = [&](const char* name, bool is_set) {
+    if (is_set) words.emplace_back(name);
+  };
+  add("--gpus", flags.gpus > 0 ? std::to_string(flags.gpus) : "");
+  add("--mem", flags.memory);
+  add("--model", flags.model);
+  add("--cap", flags.capability);
+  add("--link", flags.link);
+  add_flag("--same-model", flags.same_model);
+  add_flag("--any-model", flags.any_model);
+  for (const std::string& device : flags.devices) add("--device", device);
+  add("--share", flags.share);
+  add("--where", flags.where);
+  add_flag("--cpu", flags.cpu);
+  return words;
 }
 
 }  // namespace remuda::cli

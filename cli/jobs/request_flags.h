@@ -12,10 +12,12 @@ namespace remuda::cli {
 /// As typed; make_request() checks them.
 struct RequestFlags {
   int gpus = 0;  ///< 0: not given
-  std::string memory, model, capability, link = "any", share, where;
+  std::string memory, model, capability, link, share, where;
   std::vector<std::string> devices;
   bool same_model = false, any_model = false, cpu = false;
 };
+
+inline constexpr const char* kWhichDevices = "Which devices";  ///< the group of add_request_options()
 
 /// Declares -n/--gpus, --mem, --model, --cap, --link, --same-model, --any-model, --device, --share, --where and --cpu.
 /// `flags` must live as long as the command's action.
@@ -23,5 +25,8 @@ void add_request_options(CLI::App& command, RequestFlags& flags);
 
 /// Without -n: as many devices as --device names, else one. A usage error names the flag that is wrong.
 Result<place::Request> make_request(const RequestFlags& flags);
+
+/// The flags as words of a command line, which add_request_options() reads as the same.
+std::vector<std::string> words_of(const RequestFlags& flags);
 
 }  // namespace remuda::cli

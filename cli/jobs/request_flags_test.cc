@@ -26,6 +26,19 @@ TEST(RequestFlags, WithoutAnyOneDeviceWillDo) {
   EXPECT_FALSE(request.any_model || request.cpu || request.capability || request.where);
 }
 
+TEST(RequestFlags, AsWordsAreReadAsTheSame) {
+  const std::vector<std::string> all{"--gpus=2",    "--mem=24GiB",       "--model=A100*", "--cap=bf16",
+                                     "--link=any",  "--any-model",       "--device=0",    "--device=1",
+                                     "--share=30%", "--where=index > 0", "--cpu"};
+  for (const std::vector<std::string>& words : {all, {"--same-model"}, {}}) {
+    CLI::App app("A sample");
+    RequestFlags flags;
+    add_request_options(app, flags);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    EXPECT_EQ(words_of(flags), words);
+  }
+}
+
 TEST(RequestFlags, AllAreRead) {
   const place::Request request =
       request_of({"-n", "2", "--mem", "24GiB", "--model", "A100*", "--cap", "BF16", "--link", "nvlink", "--any-model",

@@ -67,13 +67,12 @@ Result<void> add_array(const std::string& text, run::RunSpec& spec) {
 
 }  // namespace
 
-void add_run_options(CLI::App& command, RunFlags& flags) {
-  flags.app = &command;
-  add_job_command(command, "COMMAND", "What to run, after --");
-  add_request_options(command, flags.request);
-  const char* how = "How it runs";
+void add_job_options(CLI::App& command, RunFlags& flags) {
   const auto add = [&](const char* name, auto& value, const char* type, const char* meaning) {
-    return command.add_option(name, value, meaning)->type_name(type)->group(how);
+    return command.add_option(name, value, meaning)->type_name(type)->group(kHowItRuns);
+  };
+  const auto add_flag = [&](const char* name, bool& value, const char* meaning) {
+    command.add_flag(name, value, meaning)->group(kHowItRuns);
   };
   add("--name", flags.name, "NAME", "What to call the job");
   add("--priority", flags.priority, "N", "Higher goes first")->check(CLI::Range(-1000, 1000));
@@ -89,22 +88,31 @@ void add_run_options(CLI::App& command, RunFlags& flags) {
       ->allow_extra_args(false)
       ->check(CLI::Range(1, 255));
   add("--log", flags.log, "FILE", "Append its output to a file, too");
-  command.add_flag("-d,--detach", flags.detach, "Print its number and leave it in the background, with a log")
-      ->group(how);
-  command.add_flag("--requeue", flags.requeue, "Queue it again once SIGTERM or the time limit has ended it")
-      ->group(how);
-  command.add_flag("--preemptible", flags.preemptible, "Jobs of higher priority may stop it; it is queued again")
-      ->group(how);
-  command.add_flag("--each", flags.each, "One process for each device, as torchrun starts them")->group(how);
+  add_flag("-d,--detach", flags.detach, "Print its number and leave it in the background, with a log");
+  add_flag("--requeue", flags.requeue, "Queue it again once SIGTERM or the time limit has ended it");
+  add_flag("--preemptible", flags.preemptible, "Jobs of higher priority may stop it; it is queued again");
+  add_flag("--isolate", flags.isolate, "Refuse to run where it could open devices that it is not granted");
+  add_flag("--no-wait", flags.no_wait, "Start now or not at all");
+}
+
+void add_run_options(CLI::App& command, RunFlags& flags) {
+  flags.app = &command;
+  add_job_command(command, "COMMAND", "What to run, after --");
+  add_request_options(command, flags.request);
+  add_job_options(command, flags);
+  const auto add = [&](const char* name, std::string& value, const char* type, const char* meaning) {
+    command.add_option(name, value, meaning)->type_name(type)->group(kHowItRuns);
+  };
+  const auto add_flag = [&](const char* name, bool& value, const char* meaning) {
+    command.add_flag(name, value, meaning)->group(kHowItRuns);
+  };
+  add_flag("--each", flags.each, "One process for each device, as torchrun starts them");
   add("--tasks", flags.tasks, "FILE", "Commands, one a line, run one at a time on each device; - is stdin");
-  command.add_flag("--fail-fast", flags.fail_fast, "The first task that fails ends the others")->group(how);
+  add_flag("--fail-fast", flags.fail_fast, "The first task that fails ends the others");
   add("--array", flags.array, "INDICES",
       "A job for each index, with a log of its own: 0-9, 1,3,5 or 0-9%2 (two at once)");
-  command.add_flag("--isolate", flags.isolate, "Refuse to run where it could open devices that it is not granted")
-      ->group(how);
-  command.add_flag("--no-wait", flags.no_wait, "Start now or not at all")->group(how);
-  command.add_flag("--dry-run", flags.dry_run, "Only say what it would get now")->group(how);
-  command.add_flag("-q,--quiet", flags.quiet, "Print only what goes wrong")->group(how);
+  add_flag("--dry-run", flags.dry_run, "Only say what it would get now");
+  add_flag("-q,--quiet", flags.quiet, "Print only what goes wrong");
   add_machine_options(command, flags.machine);
 }
 

@@ -24,6 +24,11 @@ struct RunFlags {
   const CLI::App* app = nullptr;  ///< knows the command
 };
 
+inline constexpr const char* kHowItRuns = "How it runs";  ///< the group of add_job_options()
+
+/// Declares those that every job has, whatever it runs: --name, --priority, --time-limit, --detach and so on.
+void add_job_options(CLI::App& command, RunFlags& flags);
+
 /// Declares them all, and the command. `flags` must live as long as the command's action.
 void add_run_options(CLI::App& command, RunFlags& flags);
 
