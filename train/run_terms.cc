@@ -1,6 +1,7 @@
 #include "train/run_terms.h"
 
 #include "base/env.h"
+#include "base/version.h"
 #include "data/content.h"
 
 namespace remuda::train {
@@ -11,7 +12,7 @@ comm::Term run_id() { return {env::run_id.name, env::get(env::run_id).value_or("
 }  // namespace
 
 comm::Terms terms_of(const job::TrainJob& job) {
-  comm::Terms terms{run_id()};
+  comm::Terms terms{run_id(), {"the version of remuda", version()}};
   for (const auto& [key, value] : job::settings_of(job)) terms.push_back({key, value});
   for (const auto& [key, path] : job::files_of(job)) {
     const auto content = data::describe_content(path);

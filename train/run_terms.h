@@ -7,9 +7,9 @@
 
 namespace remuda::train {
 
-/// The run's id from the environment, the job's settings, and the content of its files, not their paths: ranks on other
-/// machines may have their files elsewhere. A file that cannot be read has "not readable" as its value: opening it
-/// later gives the error.
+/// The run's id from the environment, remuda's version (libtorch's may differ: it does between unlike devices), the
+/// job's settings, and the content of its files, not their paths: ranks on other machines may have their files
+/// elsewhere. A file that cannot be read has "not readable" as its value: opening it later gives the error.
 comm::Terms terms_of(const job::TrainJob& job);
 comm::Terms terms_of(const measure::Plan& plan);
 

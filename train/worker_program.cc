@@ -100,7 +100,16 @@ Result<void> measure_plan(const Events& events) {
   return {};
 }
 
+/// A run that was to use a GPU must not be one on the CPU without a word.
+Result<void> refuse_other_devices() {
+  const std::string type = env::get(env::torch_device).value_or("cpu");
+  if (type == "cpu") return {};
+  return usage_error(
+      fmt::format("its device is of libtorch's type {}, and this remuda-train computes on CPU devices only", type));
+}
+
 Result<void> train_job(const std::string& file, const Events& events) {
+  REMUDA_TRY(refuse_other_devices());
   REMUDA_ASSIGN(const job::TrainJob job, read_job(file));
   if (job.devices.empty())
     return usage_error("the job names no [[device]]; a worker needs to know which one is its own");

@@ -47,6 +47,16 @@ std::string policy(const Json& report) {
   return report.contains("balance") ? workers::text_field(report["balance"], "policy", "-") : "-";
 }
 
+/// What was predicted of the run; empty where nothing was.
+Json predicted(const Json& report) { return report.value("predicted", Json::object()); }
+
+std::string predicted_rate(const Json& report) { return number("samples_per_s", rate_text)(predicted(report)); }
+
+std::string off_by(const Json& report) {
+  const auto difference = predicted_difference(report);
+  return difference ? fmt::format("{:+.1f} %", 100 * *difference) : "-";
+}
+
 std::string last_loss(const Json& report) {
   const auto losses = workers::numbers_field(report, "loss_per_epoch");
   return losses.empty() ? "-" : four_digits(losses.back());
@@ -125,6 +135,8 @@ std::vector<Row> rows_of(const std::vector<Json>& reports) {
   rows.add("balance", policy, "how the batch is split");
   for (const std::string& id : device_ids(reports)) add_device(reports, id, rows);
   rows.add("samples/s", number("samples_per_s", rate_text), "all devices together");
+  rows.add("predicted/s", predicted_rate, "before the run, by the speeds of earlier ones");
+  rows.add("difference", off_by, "samples/s over predicted, less one");
   rows.add("ideal samples/s", number("ideal_samples_per_s", rate_text), "alone, added up");
   rows.add("efficiency", number("efficiency", ratio), "samples/s over ideal");
   rows.add("balance efficiency", number("balance_efficiency", ratio), "computing, of all time");

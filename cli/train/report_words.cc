@@ -71,6 +71,13 @@ bool same_steps(const std::vector<Json>& reports) {
 
 }  // namespace
 
+std::optional<double> predicted_difference(const Json& report) {
+  const double actual = workers::number_field(report, "samples_per_s");
+  const double predicted = workers::number_field(report.value("predicted", Json::object()), "samples_per_s");
+  if (!(actual > 0 && predicted > 0)) return std::nullopt;
+  return actual / predicted - 1;
+}
+
 std::string efficiency_text(const Json& report) {
   const double efficiency = workers::number_field(report, "efficiency", NAN);
   const double balance = workers::number_field(report, "balance_efficiency", NAN);

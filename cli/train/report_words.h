@@ -1,12 +1,16 @@
 // Sentences about the reports of training runs: why one was slow, and how several differ.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 
 namespace remuda::cli {
+
+/// By how much the run was faster than predicted, as a part of that; nothing where one of the two is not known.
+std::optional<double> predicted_difference(const Json& report);
 
 /// Why the run was much slower than the sum of its devices alone; empty where it was not, or where that was not
 /// measured.

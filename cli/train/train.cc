@@ -9,15 +9,19 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/machine.h"
+#include "cli/jobs/pool_machine.h"
 #include "cli/status_line.h"
 #include "cli/subcommands.h"
-#include "cli/train/train_devices.h"
+#include "cli/terminal.h"
+#include "cli/train/train_check.h"
 #include "cli/train/train_init.h"
-#include "cli/train/train_inputs.h"
+#include "cli/train/train_plan.h"
 #include "cli/train/train_progress.h"
+#include "cli/train/train_request.h"
+#include "cli/train/train_speeds.h"
 #include "cli/train/train_summary.h"
 #include "cli/train/train_workers.h"
+#include "place/place.h"
 #include "workers/event.h"
 #include "workers/supervisor.h"
 
@@ -32,32 +36,24 @@ constexpr const char* kTrainExamples =
     "  remuda train --init data                          write data/job.toml for the files in the folder data\n"
     "  remuda train job.toml                             train as the file says\n"
     "  remuda train job.toml --devices cpu:0,cpu:1       on these devices\n"
+    "  remuda train job.toml -n 4 --any-model            on four that are free, held until it ends; waits for them\n"
+    "  remuda train job.toml -n 4 --dry-run              which, and what to expect of them\n"
+    "  remuda run -n 4 -- remuda train job.toml          the same as -n 4\n"
     "  remuda train job.toml --set balance.policy=even   with one value changed\n"
     "  remuda train job.toml --json report.json          and keep the report\n"
     "  remuda train job.toml --machine recorded.json     rehearse: check it against a recorded machine\n"
-    "Exit status: 0 done, 1 the run failed, 2 wrong input, 130 after Ctrl-C, 143 after SIGTERM, 129 after its terminal "
+    "A run that asks for devices, by one of the first flags above or by [placement] in the file, is a job as those of\n"
+    "`remuda run`: see remuda queue, ps, logs and cancel. Within `remuda run` and `remuda hold` it uses their "
+    "devices.\n\n"
+    "Exit status: 0 done, 1 the run failed, 2 wrong input, 3 this machine never has such devices, 4 not now "
+    "(--no-wait,\n"
+    "--dry-run), 130 after Ctrl-C, 143 after SIGTERM, 129 after its terminal "
     "was\n"
     "closed; also then the report is written.\n";
 
-struct TrainFlags {
-  std::string file, init;
-  std::vector<std::string> devices, settings;
-  std::string json, trace;
-  std::string transport = "auto";
-  MachineFlags machine;
-  int port = 0;
-  bool quiet = false;
-};
-
-/// A run whose input was checked.
-struct CheckedRun {
-  job::ParsedJob job;
-  Inventory inventory;
-  std::string note;
-};
-
 /// A run that is ready to start.
 struct PreparedRun : CheckedRun {
+  TrainPlan plan;
   workers::Listener listener;
   std::optional<PendingFile> report_file;
   Fd trace;
@@ -70,41 +66,6 @@ struct FinishedRun {
   Json report;  ///< null when rank 0 sent none
 };
 
-Result<CheckedRun> check(const TrainFlags& flags) {
-  CheckedRun run;
-  REMUDA_ASSIGN(const std::string text, read_text(flags.file));
-  REMUDA_ASSIGN(const job::ParsedJob asked,
-                job::parse_job(text, flags.file, {.settings = flags.settings, .devices_follow = true}));
-  const auto machine = [&](const probe::ProbeOptions& options) {
-    return read_machine({flags.machine.file, options.cpu_devices});
-  };
-  REMUDA_ASSIGN(ChosenDevices chosen,
-                choose_devices({asked.job.devices, flags.devices, flags.machine.cpu_devices}, machine));
-  REMUDA_ASSIGN(run.job, job::parse_job(text, flags.file, {flags.settings, chosen.devices}));
-  run.inventory = std::move(chosen.inventory);
-  run.note = std::move(chosen.note);
-  REMUDA_TRY(check_inputs(run.job.job));
-  return run;
-}
-
-/// A report in place of the job or the data would destroy them.
-Result<void> check_outputs(const TrainFlags& flags, const job::TrainJob& job) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const auto is_same = [&](const std::string& a, const std::string& b) {
-    return !a.empty() && !b.empty() && (fs::equivalent(a, b, error) || fs::path(a) == fs::path(b));
-  };
-  if (is_same(flags.json, flags.trace)) return usage_error("--json and --trace name the same file");
-  for (const auto& [flag, output] : {std::pair{"--json", flags.json}, std::pair{"--trace", flags.trace}})
-    for (const std::string& input :
-         {flags.file, flags.machine.file, job.model.path, job.data.train.images, job.data.train.labels,
-          job.data.train.tokens, job.data.test ? job.data.test->images : "", job.data.test ? job.data.test->labels : "",
-          job.data.test ? job.data.test->tokens : ""})
-      if (is_same(output, input))
-        return usage_error(fmt::format("{} {} would replace what the run reads", flag, output));
-  return {};
-}
-
 /// An empty file to be written while the run goes on. Only a regular file, as a pipe could block a rank.
 Result<Fd> create_trace(const std::string& path) {
   Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666));
@@ -116,9 +77,10 @@ Result<Fd> create_trace(const std::string& path) {
   return file;
 }
 
-Result<PreparedRun> prepare(const TrainFlags& flags) {
+Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
   PreparedRun run;
-  REMUDA_ASSIGN(static_cast<CheckedRun&>(run), check(flags));
+  REMUDA_ASSIGN(static_cast<CheckedRun&>(run), check_run(flags, asked));
+  run.plan = make_plan(run.job.job, run.inventory, known_speeds(run.job.job, run.inventory));
   REMUDA_TRY(check_outputs(flags, run.job.job));
   if (!flags.json.empty()) {
     REMUDA_ASSIGN(PendingFile file, PendingFile::create(flags.json));
@@ -129,18 +91,57 @@ Result<PreparedRun> prepare(const TrainFlags& flags) {
   }
   REMUDA_ASSIGN(run.listener, workers::listen_on_loopback(flags.port));
   REMUDA_ASSIGN(const std::string program, worker_program());
-  REMUDA_ASSIGN(run.ranks,
-                worker_ranks(program, run.job, run.inventory, run.listener, flags.transport, run.trace.get()));
+  const Workers workers{program, flags.transport, run.listener, run.trace.get(), flags.job.machine.file.empty()};
+  REMUDA_ASSIGN(run.ranks, worker_ranks(workers, run.job, run.inventory));
   return run;
 }
 
-/// A run on a recorded machine: checks its input, and prints which devices it would use.
-Result<int> rehearse(const TrainFlags& flags) {
-  REMUDA_ASSIGN(const CheckedRun run, check(flags));
-  fmt::print("{} would train on {}:\n", run.job.job.model.name, run.inventory.host);
-  for (size_t rank = 0; rank < run.job.job.devices.size(); ++rank)
-    fmt::print("  rank {}  {}\n", rank, run.job.job.devices[rank].use);
+/// Why these devices and no others.
+std::string devices_reason(const TrainFlags& flags, const AskedRun& asked) {
+  if (!flags.devices.empty()) return "named with --devices";
+  if (asked.lease) return fmt::format("held by job {}, in which this runs", asked.lease->job);
+  if (!asked.job.devices.empty()) return "named in " + flags.file;
+  return "all CPU devices, as none is named; -n asks for GPUs";
+}
+
+Result<int> print_plan(const CheckedRun& run, const std::string& reason) {
+  const job::TrainJob& job = run.job.job;
+  const TrainPlan plan = make_plan(job, run.inventory, known_speeds(job, run.inventory));
+  fmt::print("{} would train on {}:\n{}", job.model.name.empty() ? job.model.path : job.model.name, run.inventory.host,
+             plan_text(job, run.inventory, plan, reason));
   return 0;
+}
+
+/// Checks the input of a run that asks for no devices, and prints what it would do.
+Result<int> rehearse(const TrainFlags& flags, const AskedRun& asked) {
+  REMUDA_ASSIGN(const CheckedRun run, check_run(flags, asked));
+  return print_plan(run, devices_reason(flags, asked));
+}
+
+/// The same for one that does: on those devices that it would be granted now.
+Result<int> rehearse_request(const TrainFlags& flags, AskedRun asked, const place::Request& request) {
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.job.machine));
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
+  REMUDA_ASSIGN(place::Answer answer,
+                place::place(place::Layout(caretaker.inventory()), request, held_now(caretaker, state)));
+  if (const auto* refusal = std::get_if<place::Refusal>(&answer))
+    return tl::unexpected(Error{refusal->never ? ErrorKind::never : ErrorKind::not_now, refusal->sentence, -1});
+  const auto& placement = std::get<place::Placement>(answer);
+  TrainFlags granted = flags;
+  granted.devices = placement.explanation.devices;
+  REMUDA_ASSIGN(const CheckedRun run, check_run(granted, asked));
+  REMUDA_TRY(print_plan(run, "the best that are free now, as said below"));
+  fmt::print("\n");
+  print_fitted(explanation_text(placement));
+  return 0;
+}
+
+/// A run that asks for devices: with all its input checked before it waits for them.
+Result<int> train_leased(const TrainFlags& flags, const AskedRun& asked) {
+  REMUDA_ASSIGN(const place::Request request, train_request(flags, asked.job.placement));
+  REMUDA_TRY(check_before_lease(flags, asked, request.count));
+  if (flags.job.dry_run) return rehearse_request(flags, asked, request);
+  return submit(flags, asked.job.placement);
 }
 
 std::string rank_label(int rank, const job::TrainJob& job) {
@@ -192,6 +193,8 @@ Json keys_of(const job::TrainJob& job) {
 /// Writes the file first: a reader of stdout may be gone. With the terminal `closed`, writes only the file.
 Result<void> publish(PreparedRun& run, Json report, bool closed) {
   REMUDA_ASSIGN(report, complete_report(std::move(report), run.inventory, keys_of(run.job.job)));
+  report["predicted"] = to_json(run.plan);
+  (void)keep_speeds(report, run.job.job, run.inventory);  // the run is done, whether or not the next one is predicted
   Result<void> written;
   if (run.report_file) written = run.report_file->commit(to_pretty(report));
   if (!closed) fmt::print("{}", summary_text(report));
@@ -207,17 +210,20 @@ Result<int> init(const std::string& folder) {
 
 Result<int> train(const TrainFlags& flags) {
   if (!flags.init.empty()) return init(flags.init);
-  if (!flags.machine.file.empty()) return rehearse(flags);
-  REMUDA_ASSIGN(PreparedRun run, prepare(flags));
+  REMUDA_ASSIGN(const AskedRun asked, read_asked(flags));
+  if (asked.asks) return train_leased(flags, asked);
+  const bool is_here = flags.job.machine.file.empty() || asked.lease;
+  if (flags.job.dry_run || !is_here) return rehearse(flags, asked);
+  REMUDA_ASSIGN(PreparedRun run, prepare(flags, asked));
   if (!run.note.empty()) fmt::print(stderr, "{}\n", run.note);
   Result<FinishedRun> finished;
   {
-    StatusLine status(StatusLine::mode_of_stderr(flags.quiet), STDERR_FILENO, steady_clock());
+    StatusLine status(StatusLine::mode_of_stderr(flags.job.quiet), STDERR_FILENO, steady_clock());
     finished = follow(run, status);
   }
   if (!finished) return tl::unexpected(std::move(finished.error()));
   const workers::Outcome& outcome = finished->outcome;
-  if (outcome.failure) return as_error(*outcome.failure, !flags.quiet);
+  if (outcome.failure) return as_error(*outcome.failure, !flags.job.quiet);
   const bool closed = outcome.signal == SIGHUP;
   if (!outcome.stopped() || !finished->report.is_null()) REMUDA_TRY(publish(run, std::move(finished->report), closed));
   if (!outcome.stopped()) return 0;
@@ -233,20 +239,27 @@ void add_train(Program& program) {
   command.add_option("FILE", flags->file, "The job, a TOML file");
   command.add_option("--init", flags->init,
                      "Write FOLDER/job.toml, for the data and the model that lie in this folder");
-  command.add_option("--devices", flags->devices, "Devices in place of the file's, such as cpu:0,cpu:1")
+  command
+      .add_option("--devices", flags->devices,
+                  "Devices in place of the file's, such as gpu:0,cpu:0: without a lease, or among those of the lease")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_option("--set", flags->settings, "KEY=VALUE in place of the file's, such as train.epochs=2")
       ->allow_extra_args(false);
   command.add_option("--json", flags->json, "Write the report of the run to this file");
   command.add_option("--trace", flags->trace, "Write the times of each step of each device to this file, JSON lines");
-  add_machine_options(command, flags->machine);
+  add_request_options(command, flags->job.request);
+  add_job_options(command, flags->job);
+  flags->job.app = &command;
+  add_machine_options(command, flags->job.machine);
   command.add_option("--port", flags->port, "Port of 127.0.0.1 where the ranks connect; a free one unless given")
       ->check(CLI::Range(0, 65535));
   command.add_option("--transport", flags->transport, "How ranks exchange data")
       ->check(CLI::IsMember({"auto", "shm", "tcp"}))
       ->capture_default_str();
-  command.add_flag("--quiet", flags->quiet, "No progress");
+  command.add_flag("--quiet", flags->job.quiet, "No progress");
+  command.add_flag("--dry-run", flags->job.dry_run,
+                   "Only say on which devices it would train, and what to expect of them");
   command
       .add_flag_callback(
           "--help-keys",

@@ -3,79 +3,60 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <optional>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "cli/machine.h"
+#include "confine/visibility.h"
 
 namespace remuda::cli {
 namespace {
 
-std::vector<job::DeviceSpec> wanted_devices(const DeviceRequest& request) {
-  if (request.line.empty()) return request.file;
-  std::vector<job::DeviceSpec> wanted;
-  for (const auto& id : request.line) {
-    const auto same =
-        std::find_if(request.file.begin(), request.file.end(), [&](const auto& d) { return d.use == id; });
-    wanted.push_back(same == request.file.end() ? job::DeviceSpec{.use = id} : *same);
-  }
-  return wanted;
+using Specs = std::vector<job::DeviceSpec>;
+
+Specs named(const std::vector<std::string>& names) {
+  Specs specs;
+  for (const std::string& name : names) specs.push_back({.use = name});
+  return specs;
 }
 
-std::vector<job::DeviceSpec> all_devices(const Inventory& inventory) {
-  std::vector<job::DeviceSpec> all;
-  for (const auto& device : inventory.devices) all.push_back({.use = device.id});
-  return all;
+std::vector<std::string> labels_of(const Inventory& inventory, bool (*is_wanted)(const Device&)) {
+  std::vector<std::string> labels;
+  for (const Device& device : inventory.devices)
+    if (is_wanted(device)) labels.push_back(device.label());
+  return labels;
 }
 
-const job::DeviceSpec* first_missing(const std::vector<job::DeviceSpec>& wanted, const Inventory& inventory) {
-  for (const auto& device : wanted)
-    if (!inventory.find(device.use)) return &device;
-  return nullptr;
-}
-
-Result<void> refuse_twice(const std::vector<job::DeviceSpec>& wanted) {
-  for (size_t i = 0; i < wanted.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      if (wanted[i].use == wanted[j].use)
-        return usage_error(fmt::format("device {} is named twice; each may be used once", wanted[i].use));
-  return {};
-}
-
-/// The number of CPU devices needed so that all wanted ones exist, or 0 when a missing one is not a CPU device.
-int cpu_devices_for(const std::vector<job::DeviceSpec>& wanted, const Inventory& inventory) {
-  int count = 0;
-  for (const auto& device : wanted) {
-    const int index = cpu_index(device.use).value_or(-1);
-    if (index < 0 && !inventory.find(device.use)) return 0;
-    count = std::max(count, index + 1);
-  }
-  return count;
-}
-
-/// Keeps only the devices on which training runs; refuses a wanted device of another kind.
-Result<void> keep_cpus(Inventory& inventory, const std::vector<job::DeviceSpec>& wanted) {
-  for (const auto& spec : wanted) {
-    const auto device = inventory.resolve(spec.use);
-    if (device && (*device)->kind != DeviceKind::cpu)
-      return usage_error(
-          fmt::format("device {} is no CPU ({}); training runs on CPU devices so far", spec.use, model_text(**device)));
-  }
-  std::erase_if(inventory.devices, [](const Device& device) { return device.kind != DeviceKind::cpu; });
-  return {};
-}
+bool is_cpu(const Device& device) { return device.kind == DeviceKind::cpu; }
+bool is_other(const Device& device) { return !is_cpu(device); }
+bool is_any(const Device&) { return true; }
 
 std::string host_of(const Inventory& inventory) {
   return inventory.host.empty() ? "this machine" : printable(inventory.host);
 }
 
-tl::unexpected<Error> unknown_device(const std::string& id, const Inventory& inventory, const std::string& more = "") {
-  std::vector<std::string> known;
-  for (const auto& device : inventory.devices) known.push_back(device.id);
-  if (known.empty())
-    return usage_error(fmt::format("device {} is not there: {} has no CPU devices, on which training runs so far", id,
-                                   host_of(inventory)));
-  return usage_error(fmt::format("device {} is not on this machine, which has {}{}", id, fmt::join(known, ", "), more));
+tl::unexpected<Error> unknown_device(const std::string& name, const Inventory& inventory,
+                                     const std::string& more = "") {
+  const std::vector<std::string> known = labels_of(inventory, is_any);
+  return usage_error(fmt::format("device {} is not on this machine, which has {}{}", name,
+                                 known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")), more));
+}
+
+const job::DeviceSpec* first_missing(const Specs& wanted, const Inventory& inventory) {
+  for (const auto& spec : wanted)
+    if (!inventory.resolve(spec.use)) return &spec;
+  return nullptr;
+}
+
+/// The number of CPU devices needed so that all wanted ones exist, or 0 when a missing one is not a CPU device.
+int cpu_devices_for(const Specs& wanted, const Inventory& inventory) {
+  int count = 0;
+  for (const auto& spec : wanted) {
+    const int index = cpu_index(spec.use).value_or(-1);
+    if (index < 0 && !inventory.resolve(spec.use)) return 0;
+    count = std::max(count, index + 1);
+  }
+  return count;
 }
 
 std::string split_note(const std::string& id, size_t nodes, int count) {
@@ -83,29 +64,89 @@ std::string split_note(const std::string& id, size_t nodes, int count) {
   return fmt::format("{}: {} cores are split into {} CPU devices", id, whose, count);
 }
 
+/// Splits the cores until all wanted devices are there.
+Result<void> split_for(const Specs& wanted, const DeviceRequest& request, const ProbeMachine& probe,
+                       ChosenDevices& chosen) {
+  const job::DeviceSpec* missing = first_missing(wanted, chosen.inventory);
+  if (!missing) return {};
+  const int count = request.cpu_devices == 0 ? cpu_devices_for(wanted, chosen.inventory) : 0;
+  if (count == 0) return unknown_device(missing->use, chosen.inventory);
+  auto split = probe({.cpu_devices = count});
+  if (!split) return unknown_device(fmt::format("cpu:{}", count - 1), chosen.inventory, "; " + split.error().message);
+  if (const job::DeviceSpec* still = first_missing(wanted, *split)) return unknown_device(still->use, *split);
+  chosen.note = split_note(missing->use, labels_of(chosen.inventory, is_cpu).size(), count);
+  chosen.inventory = std::move(*split);
+  return {};
+}
+
+/// Each wanted device by its label, with the file's slowdown.
+Result<Specs> resolved(const Specs& wanted, const Specs& file, const Inventory& inventory) {
+  Specs specs;
+  for (const auto& spec : wanted) {
+    REMUDA_ASSIGN(const Device* device, inventory.resolve(spec.use));
+    const std::string label = device->label();
+    if (std::ranges::find(specs, label, &job::DeviceSpec::use) != specs.end())
+      return usage_error(fmt::format("device {} is named twice; each may be used once", spec.use));
+    if (confine::torch_device(*device).empty())
+      return usage_error(fmt::format("device {} ({}) is of a kind that libtorch has no name for", label,
+                                     printable(model_text(*device))));
+    const auto same = std::ranges::find_if(file, [&](const auto& other) {
+      const auto found = inventory.resolve(other.use);
+      return found && *found == device;
+    });
+    specs.push_back({label, same == file.end() ? 1 : same->slowdown});
+  }
+  return specs;
+}
+
+Result<ChosenDevices> choose_leased(const DeviceRequest& request, Inventory machine) {
+  const CallersLease& lease = *request.lease;
+  ChosenDevices chosen{.inventory = request.live ? within(lease, std::move(machine)) : std::move(machine)};
+  std::vector<std::string> labels;
+  for (const std::string& id : lease.devices) {
+    const Device* device = chosen.inventory.find(id);
+    if (!device)
+      return usage_error(
+          fmt::format("job {} holds {}, which is not there any more: see remuda list", lease.job, printable(id)));
+    labels.push_back(device->label());
+  }
+  const Specs wanted = named(request.line.empty() ? lease.devices : request.line);
+  for (const auto& spec : wanted) {
+    const auto device = chosen.inventory.resolve(spec.use);
+    if (!device || std::ranges::find(lease.devices, (*device)->id) == lease.devices.end())
+      return usage_error(fmt::format("device {} is not held by job {}, in which this runs and which holds {}", spec.use,
+                                     lease.job, fmt::join(labels, ", ")));
+  }
+  REMUDA_ASSIGN(chosen.devices, resolved(wanted, request.file, chosen.inventory));
+  return chosen;
+}
+
 }  // namespace
 
 Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMachine& probe) {
-  ChosenDevices chosen{.devices = wanted_devices(request)};
-  REMUDA_TRY(refuse_twice(chosen.devices));
+  ChosenDevices chosen;
   REMUDA_ASSIGN(chosen.inventory, probe({.cpu_devices = request.cpu_devices}));
-  REMUDA_TRY(keep_cpus(chosen.inventory, chosen.devices));
-  if (chosen.devices.empty()) chosen.devices = all_devices(chosen.inventory);
-  if (chosen.devices.empty())
-    return usage_error(fmt::format("{} has no CPU devices, on which training runs so far", host_of(chosen.inventory)));
-  const job::DeviceSpec* missing = first_missing(chosen.devices, chosen.inventory);
-  if (!missing) return chosen;
-
-  const std::string id = missing->use;
-  const int count = request.cpu_devices == 0 ? cpu_devices_for(chosen.devices, chosen.inventory) : 0;
-  if (count == 0) return unknown_device(id, chosen.inventory);
-  auto split = probe({.cpu_devices = count});
-  if (!split) return unknown_device(fmt::format("cpu:{}", count - 1), chosen.inventory, "; " + split.error().message);
-  REMUDA_TRY(keep_cpus(*split, {}));
-  if (const job::DeviceSpec* still = first_missing(chosen.devices, *split)) return unknown_device(still->use, *split);
-  chosen.note = split_note(id, chosen.inventory.devices.size(), count);
-  chosen.inventory = std::move(*split);
+  if (request.lease) return choose_leased(request, std::move(chosen.inventory));
+  Specs wanted = request.line.empty() ? request.file : named(request.line);
+  if (wanted.empty()) {
+    const std::vector<std::string> others = labels_of(chosen.inventory, is_other);
+    wanted = named(labels_of(chosen.inventory, is_cpu));
+    if (wanted.empty())
+      return usage_error(fmt::format("{} has no CPU device; name others with --devices, or ask for some with -n",
+                                     host_of(chosen.inventory)));
+    if (!others.empty())
+      chosen.note =
+          fmt::format("only CPU devices are used: -n asks for {}, --devices names them", fmt::join(others, ", "));
+  }
+  REMUDA_TRY(split_for(wanted, request, probe, chosen));
+  REMUDA_ASSIGN(chosen.devices, resolved(wanted, request.file, chosen.inventory));
   return chosen;
+}
+
+const Device& chosen_device(const Inventory& inventory, const std::string& use) {
+  const auto device = inventory.resolve(use);
+  REMUDA_CHECK(device.has_value(), "the job's devices were chosen from the inventory");
+  return **device;
 }
 
 }  // namespace remuda::cli

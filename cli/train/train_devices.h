@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/train/train_lease.h"
 #include "device/inventory.h"
 #include "job/train_job.h"
 #include "probe/live_machine.h"
@@ -15,20 +17,27 @@ struct DeviceRequest {
   std::vector<job::DeviceSpec> file;  ///< the job file's devices
   std::vector<std::string> line;      ///< the command line's, in place of the file's when there are any
   int cpu_devices = 0;                ///< the command line's ProbeOptions::cpu_devices
+  std::optional<CallersLease> lease;  ///< its devices, in place of the file's
+  bool live = true;                   ///< the machine is this one
 };
 
 struct ChosenDevices {
-  Inventory inventory;  ///< the machine with only its CPU devices; has all chosen devices
-  std::vector<job::DeviceSpec> devices;
-  std::string note;  ///< a sentence about a choice the user did not make; usually empty
+  Inventory inventory;                   ///< the machine; has all chosen devices
+  std::vector<job::DeviceSpec> devices;  ///< named by label: gpu:0
+  std::string note;                      ///< a sentence about a choice the user did not make; usually empty
 };
 
 using ProbeMachine = std::function<Result<Inventory>(const probe::ProbeOptions&)>;
 
-/// The devices asked for, or all of the machine's CPU devices when none is. Devices that the command line names have
-/// the slowdown the file gives the same id, if any. When a wanted cpu:N does not exist, and the number of CPU devices
-/// was not given, the cores are split into as many as needed. A device that is named twice, or cannot exist, is a usage
-/// error that names it and the existing ones.
+/// The devices of the lease, or else those asked for, or else all CPU devices: a GPU that nobody named may be another
+/// user's. They are named as for Inventory::resolve, and have the slowdown the file gives the same device, if any.
+///
+/// Within a lease the command line may choose among its devices only. When a wanted cpu:N does not exist, and the
+/// number of CPU devices was not given, the cores are split into as many as needed. A device that is named twice,
+/// cannot exist or has no name in libtorch is a usage error that names it.
 Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMachine& probe);
+
+/// The device that a job chosen so calls `use`; it must be there.
+const Device& chosen_device(const Inventory& inventory, const std::string& use);
 
 }  // namespace remuda::cli

@@ -19,7 +19,7 @@ Result<Inventory> one_node(const probe::ProbeOptions& options) {
   if (options.cpu_devices > kCores) return usage_error("at most 4 CPU devices");
   Inventory inventory{.host = "lab"};
   for (int i = 0; i < std::max(1, options.cpu_devices); ++i)
-    inventory.devices.push_back({.id = fmt::format("cpu:{}", i)});
+    inventory.devices.push_back({.id = fmt::format("cpu:{}", i), .index = i});
   return inventory;
 }
 
@@ -78,24 +78,75 @@ TEST(TrainDevices, OfUnknownNamesAreRefused) {
   EXPECT_THAT(refusal({.line = {"cpu:01"}}), HasSubstr("device cpu:01 is not on this machine, which has cpu:0, cpu:1"));
 }
 
-TEST(TrainDevices, AreCpusSoFar) {
-  const auto with_gpu = [](const probe::ProbeOptions&) -> Result<Inventory> {
-    Inventory inventory{.host = "lab"};
-    inventory.devices = {{.id = "GPU-1", .kind = DeviceKind::gpu, .model = "A GPU"}, {.id = "cpu:0"}};
-    return inventory;
-  };
-  EXPECT_THAT(choose_devices({}, with_gpu)->devices, ElementsAre(used("cpu:0")));
-  EXPECT_EQ(choose_devices({.line = {"gpu:0"}}, with_gpu).error().message,
-            "device gpu:0 is no CPU (A GPU); training runs on CPU devices so far");
+/// One NVIDIA GPU, a card of a maker that libtorch does not know, and two CPU devices.
+Result<Inventory> with_gpus(const probe::ProbeOptions&) {
+  return Inventory{.host = "lab",
+                   .devices = {{.id = "GPU-7d1b", .kind = DeviceKind::gpu, .vendor = "NVIDIA", .uuid = "GPU-7d1b"},
+                               {.id = "0000:41:00.0", .kind = DeviceKind::gpu, .index = 1, .vendor = "Matrox"},
+                               {.id = "cpu:0"},
+                               {.id = "cpu:1", .index = 1}}};
 }
 
-TEST(TrainDevices, MayHaveNoModel) {
-  const auto recorded = [](const probe::ProbeOptions&) -> Result<Inventory> {
-    return Inventory{.host = "lab", .devices = {{.id = "gpu:0", .kind = DeviceKind::gpu, .vendor = "NVIDIA"}}};
+std::string refusal_with_gpus(const DeviceRequest& request) {
+  const auto chosen = choose_devices(request, with_gpus);
+  return chosen ? "none" : chosen.error().message;
+}
+
+TEST(TrainDevices, MayBeOfAnyKindAndAreNamedByLabel) {
+  EXPECT_THAT(choose_devices({.line = {"GPU-7d1b", "cpu:0"}}, with_gpus)->devices,
+              ElementsAre(used("gpu:0"), used("cpu:0")));
+  EXPECT_THAT(choose_devices({.file = {{"gpu:0", 2}}, .line = {"0"}}, with_gpus)->devices,
+              ElementsAre(used("gpu:0", 2)));
+  EXPECT_EQ(refusal_with_gpus({.line = {"gpu:0", "GPU-7d1b"}}),
+            "device GPU-7d1b is named twice; each may be used once");
+  EXPECT_EQ(refusal_with_gpus({.line = {"gpu:2"}}),
+            "device gpu:2 is not on this machine, which has gpu:0, gpu:1, cpu:0, cpu:1");
+}
+
+TEST(TrainDevices, ThatLibtorchHasNoNameForAreRefused) {
+  EXPECT_EQ(refusal_with_gpus({.line = {"gpu:1"}}),
+            "device gpu:1 (Matrox, model unknown) is of a kind that libtorch has no name for");
+}
+
+TEST(TrainDevices, AreOnlyCpusWhereNoneIsNamed) {
+  const auto chosen = choose_devices({}, with_gpus);
+  ASSERT_TRUE(chosen);
+  EXPECT_THAT(chosen->devices, ElementsAre(used("cpu:0"), used("cpu:1")));
+  EXPECT_EQ(chosen->note, "only CPU devices are used: -n asks for gpu:0, gpu:1, --devices names them");
+  const auto only_gpus = [](const probe::ProbeOptions& options) {
+    auto inventory = with_gpus(options);
+    inventory->devices.resize(2);
+    return inventory;
   };
-  EXPECT_EQ(choose_devices({.line = {"gpu:0"}}, recorded).error().message,
-            "device gpu:0 is no CPU (NVIDIA, model unknown); training runs on CPU devices so far");
-  EXPECT_EQ(choose_devices({}, recorded).error().message, "lab has no CPU devices, on which training runs so far");
+  EXPECT_EQ(choose_devices({}, only_gpus).error().message,
+            "lab has no CPU device; name others with --devices, or ask for some with -n");
+}
+
+const CallersLease kLease{.job = 7, .devices = {"GPU-7d1b", "cpu:3"}, .cpus = {{}, {6, 7}}};
+
+TEST(TrainDevices, OfALeaseAreExactlyItsOwn) {
+  const auto chosen = choose_devices({.file = {{"cpu:0", 2}, {"cpu:3", 4}}, .lease = kLease}, with_gpus);
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  EXPECT_THAT(chosen->devices, ElementsAre(used("gpu:0"), used("cpu:3", 4)));
+  EXPECT_EQ(chosen->inventory.find("cpu:3")->cores.value(), (std::vector{6, 7})) << "as the keeper has seen them";
+  EXPECT_FALSE(chosen->inventory.find("cpu:0")) << "another job may have it";
+}
+
+TEST(TrainDevices, OfALeaseMayBeChosenAmong) {
+  EXPECT_THAT(choose_devices({.line = {"cpu:3"}, .lease = kLease}, with_gpus)->devices, ElementsAre(used("cpu:3")));
+  for (const char* other : {"cpu:0", "gpu:1", "nonsense"})
+    EXPECT_EQ(refusal_with_gpus({.line = {other}, .lease = kLease}),
+              fmt::format("device {} is not held by job 7, in which this runs and which holds gpu:0, cpu:3", other));
+}
+
+TEST(TrainDevices, OfALeaseMustBeThere) {
+  EXPECT_EQ(refusal_with_gpus({.lease = CallersLease{8, {"GPU-gone"}, {{}}}}),
+            "job 8 holds GPU-gone, which is not there any more: see remuda list");
+}
+
+TEST(TrainDevices, OfALeaseOfARecordedMachineAreAsRecorded) {
+  const CallersLease lease{.job = 7, .devices = {"cpu:1"}, .cpus = {{}}};
+  EXPECT_TRUE(choose_devices({.lease = lease, .live = false}, with_gpus)->inventory.find("cpu:0"));
 }
 
 TEST(TrainDevices, NamedTwiceAreRefused) {

@@ -61,7 +61,7 @@ Result<Json> complete_report(Json report, const Inventory& inventory, const Json
   if (!report["versions"].is_object()) report["versions"] = Json::object();
   report["versions"]["remuda"] = version();
   for (auto& device : report["devices"])
-    if (const Device* known = inventory.find(workers::text_field(device, "id"))) device["model"] = known->model;
+    if (const auto known = inventory.resolve(workers::text_field(device, "id"))) device["model"] = (*known)->model;
   return report;
 }
 
@@ -73,6 +73,9 @@ std::string summary_text(const Json& report) {
   if (report.contains("steps") && !report.contains("samples_per_s"))
     text += line("samples/s", "too few steps to measure");
   add("samples/s", "samples_per_s", rate_text);
+  if (const auto difference = predicted_difference(report))
+    text += line("predicted", fmt::format("{}; it was {:+.1f} %", cell(report["predicted"], "samples_per_s", rate_text),
+                                          100 * *difference));
   add("ideal", "ideal_samples_per_s", rate_text);
   add("efficiency", "efficiency", percents);
   add("balance", "balance_efficiency", [](double part) { return percents(part) + " of all time was computing"; });

@@ -1,17 +1,39 @@
 #include "cli/train/train_workers.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
+#include <iterator>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "base/env.h"
+#include "cli/train/train_devices.h"
+#include "confine/rank_cores.h"
+#include "confine/visibility.h"
+#include "process/affinity.h"
 #include "workers/ranks.h"
 
 namespace remuda::cli {
 namespace {
 
 constexpr auto kProgram = "remuda-train";
+
+/// The process sees this device and no other, and knows what libtorch calls it.
+void show_device(const Inventory& inventory, const std::string& id, process::ProcessSpec& process) {
+  confine::Visibility seen = confine::visibility(inventory, {id});
+  std::ranges::move(seen.set, std::back_inserter(process.environment));
+  process.unset = std::move(seen.unset);
+  process.environment.emplace_back(env::torch_device.name, confine::torch_device(*inventory.find(id)));
+}
+
+/// What only rank 0 has.
+void let_inherit(const Workers& workers, process::ProcessSpec& process) {
+  process.inherited = {workers.listener.socket.get()};
+  process.environment.emplace_back(env::listen_fd.name, std::to_string(workers.listener.socket.get()));
+  if (workers.trace_fd < 0) return;
+  process.inherited.push_back(workers.trace_fd);
+  process.environment.emplace_back(env::trace_fd.name, std::to_string(workers.trace_fd));
+}
 
 }  // namespace
 
@@ -24,32 +46,31 @@ Result<std::string> worker_program() {
   return failed(fmt::format("{} is not beside remuda in {}: this build has no libtorch", kProgram, folder.string()));
 }
 
-Result<std::vector<workers::RankSpec>> worker_ranks(const std::string& program, const job::ParsedJob& job,
-                                                    const Inventory& inventory, const workers::Listener& listener,
-                                                    const std::string& transport, int trace_fd) {
+Result<std::vector<workers::RankSpec>> worker_ranks(const Workers& workers, const job::ParsedJob& job,
+                                                    const Inventory& inventory) {
   workers::Rendezvous rendezvous{.world_size = static_cast<int>(job.job.devices.size()),
-                                 .port = listener.port,
+                                 .port = workers.listener.port,
                                  .run_id = fmt::format("remuda-{}-{}", inventory.host, ::getpid()),
-                                 .transport = transport};
+                                 .transport = workers.transport};
   REMUDA_ASSIGN(rendezvous.secret, workers::make_secret());
+  std::vector<std::string> ids;
+  for (const auto& spec : job.job.devices) ids.push_back(chosen_device(inventory, spec.use).id);
+  const std::vector<int> allowed = process::allowed_cores();
+  const std::vector<confine::RankCores> cores = workers.live
+                                                    ? confine::rank_cores(inventory, ids, allowed)
+                                                    : confine::rank_cores({}, ids, allowed);  // those of this machine
   std::vector<workers::RankSpec> ranks;
-  for (const auto& spec : job.job.devices) {
-    const Device* device = inventory.find(spec.use);
-    REMUDA_CHECK(device, "the job's devices were chosen from the inventory");
-    const int rank = static_cast<int>(ranks.size());
-    process::ProcessSpec process{.argv = {program, "-"},
-                                 .environment = rank_environment(rendezvous, rank, device->cores.value_or({}).size()),
-                                 .affinity = {.cores = device->cores.value_or({})},
-                                 .must_bind = true};
-    if (rank == 0) {
-      process.inherited = {listener.socket.get()};
-      process.environment.emplace_back(env::listen_fd.name, std::to_string(listener.socket.get()));
-      if (trace_fd >= 0) {
-        process.inherited.push_back(trace_fd);
-        process.environment.emplace_back(env::trace_fd.name, std::to_string(trace_fd));
-      }
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int rank = static_cast<int>(i);
+    process::ProcessSpec process{.argv = {workers.program, "-"},
+                                 .environment = rank_environment(rendezvous, rank, cores[i].threads)};
+    if (workers.live) {
+      process.affinity.cores = cores[i].cores;
+      process.must_bind = true;
     }
-    ranks.push_back({spec.use, std::move(process), job.text});
+    show_device(inventory, ids[i], process);
+    if (rank == 0) let_inherit(workers, process);
+    ranks.push_back({job.job.devices[i].use, std::move(process), job.text});
   }
   return ranks;
 }

@@ -16,11 +16,18 @@ namespace remuda::cli {
 /// error says so.
 Result<std::string> worker_program();
 
-/// One rank per device of the job, on that device's cores; each reads the job's text. Rank 0 inherits the listener's
-/// socket and, unless -1, `trace_fd`, where it writes the times of each step; both must stay open until the ranks have
-/// started.
-Result<std::vector<workers::RankSpec>> worker_ranks(const std::string& program, const job::ParsedJob& job,
-                                                    const Inventory& inventory, const workers::Listener& listener,
-                                                    const std::string& transport, int trace_fd = -1);
+/// What all ranks of one run have in common.
+struct Workers {
+  std::string program;
+  std::string transport;
+  const workers::Listener& listener;  ///< rank 0 inherits its socket: it must stay open until the ranks have started
+  int trace_fd = -1;                  ///< where rank 0 writes the times of each step; the same holds for it
+  bool live = true;                   ///< the machine is this one: ranks are bound to its cores
+};
+
+/// One rank per device of the job, each with the job's text. It sees its own device and no other, knows by
+/// REMUDA_TORCH_DEVICE what libtorch calls it, and has the cores of confine::rank_cores().
+Result<std::vector<workers::RankSpec>> worker_ranks(const Workers& workers, const job::ParsedJob& job,
+                                                    const Inventory& inventory);
 
 }  // namespace remuda::cli

@@ -1,0 +1,20 @@
+// The flags of `remuda train`, as typed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/jobs/run_flags.h"
+
+namespace remuda::cli {
+
+struct TrainFlags {
+  std::string file, init;
+  std::vector<std::string> devices, settings;
+  std::string json, trace;
+  std::string transport = "auto";
+  int port = 0;
+  RunFlags job;  ///< the request, how the job runs, the machine; and quiet and dry_run, which mean the run itself here
+};
+
+}  // namespace remuda::cli

@@ -1,0 +1,141 @@
+#include "cli/train/train_plan.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <numeric>
+
+#include "base/table.h"
+#include "base/text.h"
+#include "cli/machine.h"
+#include "cli/train/report_words.h"
+#include "cli/train/train_devices.h"
+#include "cli/train/train_progress.h"
+#include "place/capability.h"
+#include "place/rates.h"
+
+namespace remuda::cli {
+namespace {
+
+constexpr size_t kPlanWidth = 80;
+
+using Speeds = std::vector<std::optional<double>>;
+
+std::vector<double> parts_of(std::vector<double> weights) {
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights) weight /= sum;
+  return weights;
+}
+
+bool all_known(const Speeds& speeds) {
+  return std::ranges::all_of(speeds, [](const auto& speed) { return speed.has_value(); });
+}
+
+void plan_shares(const job::TrainJob& job, const Inventory& inventory, const Speeds& speeds, TrainPlan& plan) {
+  using balance::BalancePolicy;
+  const size_t count = job.devices.size();
+  if (job.balance.policy == BalancePolicy::even) {
+    plan.shares = parts_of(std::vector<double>(count, 1));
+    plan.shares_reason = "balance.policy is even";
+  } else if (job.balance.policy == BalancePolicy::fixed) {
+    plan.shares = parts_of(job.balance.shares);
+    plan.shares_reason = "balance.shares gives them";
+  } else if (all_known(speeds)) {
+    std::vector<double> weights;
+    for (const auto& speed : speeds) weights.push_back(*speed);
+    plan.shares = parts_of(std::move(weights));
+    plan.shares_reason = "the speeds that earlier runs of this job measured";
+  } else {
+    std::vector<const Device*> devices;
+    for (const auto& spec : job.devices) devices.push_back(&chosen_device(inventory, spec.use));
+    place::Rates rates = place::rates_of(inventory, devices);
+    for (size_t i = 0; i < count; ++i) rates.values[i] /= job.devices[i].slowdown;
+    plan.shares = place::shares_of(rates);
+    plan.shares_reason = rates.basis + "; the run measures each device first";
+  }
+}
+
+void plan_step(const job::TrainJob& job, const Speeds& speeds, TrainPlan& plan) {
+  std::vector<std::string> unknown;
+  double step_s = 0;
+  for (size_t i = 0; i < speeds.size(); ++i) {
+    if (!speeds[i]) unknown.push_back(job.devices[i].use);
+    step_s = std::max(step_s, plan.shares[i] * job.train.global_batch / speeds[i].value_or(1));
+  }
+  if (!unknown.empty()) {
+    plan.speed_reason = fmt::format("no run has measured this job on {} yet", fmt::join(unknown, ", "));
+    return;
+  }
+  plan.step_s = step_s;
+  plan.samples_per_s = job.train.global_batch / step_s;
+  plan.speed_reason = "the speeds that earlier runs measured of each device alone";
+}
+
+std::string room_text(const Device& device) {
+  if (!device.memory_bytes.has_value()) return "-";
+  const auto bytes = static_cast<double>(device.memory_bytes.value());
+  if (!device.status.memory_used_bytes.has_value()) return human_bytes(bytes);
+  const auto used =
+      static_cast<double>(device.status.memory_used_bytes.value() + device.status.memory_reserved_bytes.value_or(0));
+  return human_bytes(std::max(0.0, bytes - used)) + " free";
+}
+
+/// "bf16 and fp16", of those that its hardware computes with; empty where that is not known.
+std::string abilities(const Device& device) {
+  std::vector<std::string> able;
+  for (const char* type : {"bf16", "fp16"})
+    if (const auto can = place::Capability::parse(type)->of(device); can.value_or(false)) able.emplace_back(type);
+  return fmt::format("{}", fmt::join(able, " and "));
+}
+
+std::string precision_reason(const job::TrainJob& job, const Inventory& inventory) {
+  std::vector<std::string> able;
+  for (const auto& spec : job.devices)
+    if (const std::string types = abilities(chosen_device(inventory, spec.use)); !types.empty())
+      able.push_back(fmt::format("{} could compute in {}", spec.use, types));
+  return able.empty() ? "training computes in float32 on each device"
+                      : fmt::format("training computes in float32 on each device, though {}", fmt::join(able, ", "));
+}
+
+std::string line(const char* name, const std::string& value, const std::string& reason) {
+  return wrapped(fmt::format("{}{}{}: {}", name, value.empty() ? "" : " ", value, reason), kPlanWidth);
+}
+
+}  // namespace
+
+TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory, const Speeds& speeds) {
+  TrainPlan plan;
+  plan_shares(job, inventory, speeds, plan);
+  plan_step(job, speeds, plan);
+  return plan;
+}
+
+std::string plan_text(const job::TrainJob& job, const Inventory& inventory, const TrainPlan& plan,
+                      const std::string& devices_reason) {
+  Table table({"rank", "device", "model", "share", "samples", "memory", "precision"});
+  table.cut_first(2);
+  for (size_t rank = 0; rank < job.devices.size(); ++rank) {
+    const Device& device = chosen_device(inventory, job.devices[rank].use);
+    table.add({std::to_string(rank), device_label(job.devices[rank]), printable(model_text(device)),
+               fmt::format("{:.1f} %", 100 * plan.shares[rank]),
+               fmt::format("{:.0f}", plan.shares[rank] * job.train.global_batch), room_text(device), "float32"});
+  }
+  std::string text = table.text(kPlanWidth) + "\n";
+  text += line("devices", "", devices_reason);
+  text += line("shares", "", plan.shares_reason);
+  const std::string step =
+      plan.step_s ? fmt::format("{:.4g} s, {} samples/s", *plan.step_s, rate_text(*plan.samples_per_s)) : "not known";
+  text += line("step", step, plan.speed_reason);
+  text += line("memory", "", "what the devices have is shown; what the run needs is not known before it runs");
+  text += line("precision", "", precision_reason(job, inventory));
+  return text;
+}
+
+Json to_json(const TrainPlan& plan) {
+  Json json{{"shares", plan.shares}, {"reason", plan.speed_reason}};
+  if (plan.step_s) json["step_s"] = *plan.step_s;
+  if (plan.samples_per_s) json["samples_per_s"] = *plan.samples_per_s;
+  return json;
+}
+
+}  // namespace remuda::cli

@@ -1,0 +1,33 @@
+// What a run is expected to do on its devices, before it starts: `remuda train --dry-run`, and the report's prediction.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "device/inventory.h"
+#include "job/train_job.h"
+
+namespace remuda::cli {
+
+struct TrainPlan {
+  std::vector<double> shares;  ///< of the global batch, one per device
+  std::string shares_reason;
+  std::optional<double> samples_per_s, step_s;
+  std::string speed_reason;  ///< where these are from, or why they are not known
+};
+
+/// `speeds`: samples per second of this very job on each device, where an earlier run measured them. Pure.
+TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory,
+                    const std::vector<std::optional<double>>& speeds);
+
+/// For people: the devices with model, share, memory and precision, the step, and the reason of each figure.
+/// `devices_reason`: why these devices.
+std::string plan_text(const job::TrainJob& job, const Inventory& inventory, const TrainPlan& plan,
+                      const std::string& devices_reason);
+
+/// As a report has it: {"shares": [...], "samples_per_s"?, "step_s"?, "reason"}.
+Json to_json(const TrainPlan& plan);
+
+}  // namespace remuda::cli

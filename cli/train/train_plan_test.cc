@@ -1,0 +1,134 @@
+#include "cli/train/train_plan.h"
+
+#include <cstdlib>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/scratch_folder.h"
+#include "cli/train/train_speeds.h"
+
+namespace remuda::cli {
+namespace {
+
+using testing::DoubleEq;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Optional;
+
+Inventory lab() {
+  Inventory inventory{.host = "lab",
+                      .devices = {{.id = "GPU-a",
+                                   .kind = DeviceKind::gpu,
+                                   .vendor = "NVIDIA",
+                                   .model = "A100",
+                                   .compute_capability = "8.0",
+                                   .memory_bytes = int64_t{40} << 30,
+                                   .multiprocessors = 108,
+                                   .sm_clock_max_mhz = 1410},
+                                  {.id = "GPU-b",
+                                   .kind = DeviceKind::gpu,
+                                   .index = 1,
+                                   .vendor = "NVIDIA",
+                                   .model = "T4",
+                                   .compute_capability = "7.5",
+                                   .multiprocessors = 40,
+                                   .sm_clock_max_mhz = 1590},
+                                  {.id = "cpu:0", .model = "EPYC", .cores = std::vector{0, 1}}}};
+  inventory.devices[0].status.memory_used_bytes = int64_t{10} << 30;
+  return inventory;
+}
+
+job::TrainJob job_on(std::vector<job::DeviceSpec> devices) {
+  job::TrainJob job;
+  job.model.name = "mlp";
+  job.train.global_batch = 120;
+  job.devices = std::move(devices);
+  return job;
+}
+
+TEST(TrainPlan, FollowsTheSpeedsThatWereMeasured) {
+  const TrainPlan plan = make_plan(job_on({{"gpu:0"}, {"gpu:1"}}), lab(), {300.0, 100.0});
+  EXPECT_THAT(plan.shares, ElementsAre(DoubleEq(0.75), DoubleEq(0.25)));
+  EXPECT_THAT(plan.step_s, Optional(DoubleEq(0.3)));
+  EXPECT_THAT(plan.samples_per_s, Optional(DoubleEq(400)));
+}
+
+TEST(TrainPlan, SaysWhichSpeedIsNotKnown) {
+  const TrainPlan plan = make_plan(job_on({{"gpu:0"}, {"gpu:1", 2}}), lab(), {300.0, std::nullopt});
+  const double first = 108 * 1410, second = 40 * 1590 / 2.0;
+  EXPECT_THAT(plan.shares, ElementsAre(DoubleEq(first / (first + second)), DoubleEq(second / (first + second))));
+  EXPECT_THAT(plan.shares_reason, HasSubstr("multiprocessors times highest clock"));
+  EXPECT_EQ(plan.step_s, std::nullopt);
+  EXPECT_EQ(plan.speed_reason, "no run has measured this job on gpu:1 yet");
+  EXPECT_FALSE(to_json(plan).contains("samples_per_s")) << "not known is not 0";
+}
+
+TEST(TrainPlan, OfAnEvenOrFixedSplitWaitsForTheSlowest) {
+  job::TrainJob job = job_on({{"gpu:0"}, {"gpu:1"}});
+  job.balance.policy = balance::BalancePolicy::even;
+  EXPECT_THAT(make_plan(job, lab(), {300.0, 100.0}).step_s, Optional(DoubleEq(0.6)));
+  job.balance = {balance::BalancePolicy::fixed, {2, 1}};
+  const TrainPlan fixed = make_plan(job, lab(), {300.0, 100.0});
+  EXPECT_THAT(fixed.shares, ElementsAre(DoubleEq(2.0 / 3), DoubleEq(1.0 / 3)));
+  EXPECT_THAT(fixed.step_s, Optional(DoubleEq(0.4)));
+}
+
+TEST(TrainPlan, AsTextHasAReasonForEachFigure) {
+  const job::TrainJob job = job_on({{"gpu:0"}, {"cpu:0", 2}});
+  EXPECT_EQ(plan_text(job, lab(), make_plan(job, lab(), {300.0, 100.0}), "named with --devices"),
+            "rank  device               model   share  samples  memory         precision\n"
+            "   0  gpu:0                A100   75.0 %       90  30.0 GiB free  float32\n"
+            "   1  cpu:0 (slowed 2.0x)  EPYC   25.0 %       30  -              float32\n"
+            "\n"
+            "devices: named with --devices\n"
+            "shares: the speeds that earlier runs of this job measured\n"
+            "step 0.3 s, 400 samples/s: the speeds that earlier runs measured of each device\n"
+            "alone\n"
+            "memory: what the devices have is shown; what the run needs is not known before\n"
+            "it runs\n"
+            "precision: training computes in float32 on each device, though gpu:0 could\n"
+            "compute in bf16 and fp16\n");
+}
+
+/// What is kept of runs, in a folder of the test's own.
+class TrainSpeeds : public testing::Test {
+ protected:
+  void SetUp() override { ::setenv("XDG_STATE_HOME", state_.path().c_str(), 1); }
+  void TearDown() override { ::unsetenv("XDG_STATE_HOME"); }
+  static Json report() {
+    return {{"devices",
+             {{{"id", "gpu:0"}, {"alone_samples_per_s", 250.0}}, {{"id", "cpu:0"}, {"alone_samples_per_s", 0}}}}};
+  }
+  ScratchFolder state_;
+};
+
+TEST_F(TrainSpeeds, AreKeptByDeviceAndJob) {
+  const job::TrainJob job = job_on({{"gpu:0"}, {"cpu:0"}});
+  EXPECT_THAT(known_speeds(job, lab()), ElementsAre(std::nullopt, std::nullopt));
+  ASSERT_TRUE(keep_speeds(report(), job, lab()));
+  EXPECT_THAT(known_speeds(job, lab()), ElementsAre(Optional(250.0), std::nullopt)) << "0 is not measured";
+  job::TrainJob longer = job_on({{"gpu:1"}, {"gpu:0"}});
+  longer.train.epochs = 7, longer.train.global_batch = 960, longer.train.learning_rate = 1;
+  EXPECT_THAT(known_speeds(longer, lab()), ElementsAre(std::nullopt, Optional(250.0)));
+  job::TrainJob wider = job_on({{"gpu:0"}}), slowed = job_on({{"gpu:0", 3}});
+  wider.model.hidden = {512};
+  EXPECT_THAT(known_speeds(wider, lab()), ElementsAre(std::nullopt));
+  EXPECT_THAT(known_speeds(slowed, lab()), ElementsAre(std::nullopt));
+  Inventory other = lab();
+  other.host = "another";
+  EXPECT_THAT(known_speeds(job, other), ElementsAre(std::nullopt, std::nullopt));
+}
+
+TEST_F(TrainSpeeds, InAFileThatIsNoneAreNotReadNorReplaced) {
+  const job::TrainJob job = job_on({{"gpu:0"}});
+  ASSERT_TRUE(keep_speeds(report(), job, lab()));
+  for (const char* text : {"", "[", "[]", "{\"version\": 2, \"speeds\": {}}", "{\"version\": 1, \"speeds\": [1]}"}) {
+    state_.write("remuda/train-speeds.json", text);
+    EXPECT_THAT(known_speeds(job, lab()), ElementsAre(std::nullopt)) << text;
+    EXPECT_FALSE(keep_speeds(report(), job, lab())) << text;
+    EXPECT_EQ(state_.read("remuda/train-speeds.json"), text);
+  }
+}
+
+}  // namespace
+}  // namespace remuda::cli
