@@ -9,7 +9,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const size_t cut = std::min(text.find('\0'), size);
-  const auto places = remuda::cgroup_places(text.substr(0, cut), text.substr(cut < size ? cut + 1 : size));
+  const auto places = remuda::confine::cgroup_places(text.substr(0, cut), text.substr(cut < size ? cut + 1 : size));
   REMUDA_CHECK(places.size() <= 2, "there are two versions");
   REMUDA_CHECK(places.size() < 2 || places[0].version > places[1].version, "the newer one comes first");
   for (const auto& place : places) {

@@ -8,7 +8,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto inventory = remuda::import_machine(text, "dir/box.txt");
+  const auto inventory = remuda::recorded::import_machine(text, "dir/box.txt");
   if (!inventory) {
     const std::string& message = inventory.error().message;
     REMUDA_CHECK(inventory.error().kind == remuda::ErrorKind::usage, "a wrong file is the user's error");

@@ -41,6 +41,7 @@ struct NumberField {
 };
 struct PathField {
   Member<std::string> member;
+  bool is_output = false;  ///< a file that the run writes
 };
 struct DeviceIdField {
   Member<std::string> member;

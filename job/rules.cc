@@ -67,6 +67,35 @@ Result<void> check_model(const TrainJob& job, toml::table& table, const std::str
   return {};
 }
 
+/// A sample is text: its tokens are bytes.
+Result<void> check_sample(const TrainJob& job, toml::table& table, const std::string& name) {
+  constexpr int kBytes = 256;
+  const int vocabulary = job.model.vocabulary;
+  if (job.output.sample == 0) return {};
+  const std::string prompt = job.output.prompt.empty() ? "\n" : job.output.prompt;
+  if (vocabulary > kBytes)
+    return usage_error(
+        fmt::format("{}: output.sample is for models of bytes, but model.vocabulary is {}; it must be at most {}",
+                    place_of(table, "output.sample", name), vocabulary, kBytes));
+  for (const unsigned char byte : prompt)
+    if (byte >= vocabulary)
+      return usage_error(fmt::format("{}: output.prompt has byte {}; model.vocabulary is {}",
+                                     place_of(table, "output.prompt", name), byte, vocabulary));
+  return {};
+}
+
+/// A built-in model has no program that TorchScript could hold.
+Result<void> check_output(const TrainJob& job, toml::table& table, const std::string& name) {
+  const std::string& file = job.output.weights;
+  const bool is_script = file.ends_with(".pt") || file.ends_with(".pth") || file.ends_with(".ts");
+  if (is_script && job.model.path.empty())
+    return usage_error(
+        fmt::format("{}: output.weights must end in .safetensors, as only a model given by model.path can be written "
+                    "as TorchScript",
+                    place_of(table, "output.weights", name)));
+  return check_sample(job, table, name);
+}
+
 Result<void> check_devices(toml::table& table) {
   std::set<std::string> used;
   Result<void> result;
@@ -101,6 +130,7 @@ Result<void> settle_kinds(toml::table& table, const std::string& name) {
 
 Result<void> check_job(const TrainJob& job, toml::table& table, const std::string& name) {
   REMUDA_TRY(check_model(job, table, name));
+  REMUDA_TRY(check_output(job, table, name));
   if (job.placement.same_model && job.placement.any_model)
     return usage_error(fmt::format("{}: placement.same_model and placement.any_model exclude each other",
                                    origin(*find_node(table, "placement.any_model"))));

@@ -46,6 +46,28 @@ TEST(Rules, AWrongKindIsToldBeforeWhatBelongsToIt) {
             "job.toml:2: model.name is 'resnett'; it must be one of mlp, resnet, gpt");
 }
 
+TEST(Rules, OnlyAModelFromTorchScriptCanBeWrittenAsSuch) {
+  EXPECT_EQ(error_of(kMlpJob, {"output.weights=w.pt"}),
+            "--set output.weights: output.weights must end in .safetensors, as only a model given by model.path can be "
+            "written as TorchScript");
+  EXPECT_EQ(error_of(kMlpJob, {"output.weights=w.safetensors"}), "no error");
+  EXPECT_EQ(error_of(kMlpJob, {"output.weights=w.pt", "model.path=m.pt"}), "no error");
+}
+
+TEST(Rules, ASampleIsText) {
+  EXPECT_EQ(error_of(kMlpJob, {"output.sample=9"}),
+            "--set output.sample: output.sample is for model.name \"gpt\", but this job has model.name = \"mlp\"");
+  EXPECT_EQ(
+      error_of(kGptJob, {"output.sample=9", "model.vocabulary=257"}),
+      "--set output.sample: output.sample is for models of bytes, but model.vocabulary is 257; it must be at most 256");
+  EXPECT_EQ(error_of(kGptJob, {"output.sample=9", "model.vocabulary=122", "output.prompt=xyz"}),
+            "--set output.prompt: output.prompt has byte 122; model.vocabulary is 122");
+  EXPECT_EQ(error_of(kGptJob, {"output.sample=9", "model.vocabulary=10"}),
+            "job.toml: output.prompt has byte 10; model.vocabulary is 10")
+      << "a new line, where no prompt is given";
+  EXPECT_EQ(error_of(kGptJob, {"model.vocabulary=257", "output.prompt=xyz"}), "no error") << "no sample is asked for";
+}
+
 TEST(Rules, GptNeedsTokensAndAVocabulary) {
   EXPECT_EQ(error_of(kMlpJob, {"model.name=gpt", "model.vocabulary=2"}),
             "job.toml: model gpt needs data.format = \"tokens\"");

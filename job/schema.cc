@@ -19,6 +19,7 @@ constexpr Range kAbove0{.low = 0, .above_low = true};
 constexpr Range kFraction{.low = 0, .high = 1, .below_high = true};
 constexpr Range kBucketMib{.low = 0, .high = 4096, .above_low = true};
 constexpr Range kDevices{0, 256};
+constexpr Range kSample{0, 65536};
 constexpr Range kToken{-1, 2147483647};
 
 /// A choice whose words stand in the order of the enumerators.
@@ -59,6 +60,7 @@ std::vector<Key> model_keys() {
        optional,
        {},
        "a TorchScript file; docs/train.md says what it takes and gives"},
+      {"model.weights", PathField{MEMBER(model.weights)}, optional, {}, "a safetensors file to start from"},
       {"model.loss", choice<Loss>({"cross_entropy", "nll", "mse"}, MEMBER(model.loss)), optional,
        Condition{"model.path", {}}, "what the model's output is compared by"},
       {"model.hidden", IntegersField{MEMBER(model.hidden), kWidth}, optional, for_model({"mlp"}),
@@ -130,6 +132,26 @@ std::vector<Key> train_keys() {
   };
 }
 
+std::vector<Key> output_keys() {
+  const Need optional = Need::optional;
+  const Condition gpt = for_model({"gpt"});
+  return {
+      {"output.weights",
+       PathField{MEMBER(output.weights), true},
+       optional,
+       {},
+       "file for the weights: safetensors, or TorchScript (*.pt) with model.path"},
+      {"output.sample", IntegerField{MEMBER(output.sample), kSample}, optional, gpt,
+       "bytes of text to generate at the end"},
+      {"output.prompt", TextField{MEMBER(output.prompt), "Once upon "}, optional, gpt,
+       "text that the sample continues; else a new line"},
+      {"output.temperature", NumberField{MEMBER(output.temperature), kAtLeast0}, optional, gpt,
+       "of the sample: the lower, the likelier its bytes; 0: the likeliest only"},
+      {"output.top_k", IntegerField{MEMBER(output.top_k), kSteps}, optional, gpt,
+       "choose among so many of the likeliest; 0: all"},
+  };
+}
+
 std::vector<Key> device_keys() {
   const auto use = [](TrainJob& job) -> auto& { return last_device(job).use; };
   const auto slowdown = [](TrainJob& job) -> auto& { return last_device(job).slowdown; };
@@ -182,7 +204,7 @@ std::vector<Key> placement_keys() {
 const std::vector<Key>& job_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
-    for (auto& part : {model_keys(), data_keys(), train_keys(), device_keys(), placement_keys()})
+    for (auto& part : {model_keys(), data_keys(), train_keys(), output_keys(), device_keys(), placement_keys()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

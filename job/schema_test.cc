@@ -74,7 +74,7 @@ TEST(Schema, EveryKeyHasItsOwnPlaceInTheJob) {
 }
 
 TEST(Schema, KnowsTables) {
-  for (const char* table : {"model", "data", "data.train", "data.test", "train", "balance", "device"})
+  for (const char* table : {"model", "data", "data.train", "data.test", "train", "output", "balance", "device"})
     EXPECT_TRUE(is_table_name(table)) << table;
   for (const char* other : {"", "trai", "train.epochs", "data.tests"}) EXPECT_FALSE(is_table_name(other)) << other;
 }

@@ -19,6 +19,18 @@ void add_device(int number, const DeviceSpec& device, std::vector<Setting>& sett
       settings.push_back({fmt::format("{} of device {}", key.name, number), stored(key.field, alone)});
 }
 
+/// The keys of paths that are given: outputs, or files to read.
+std::vector<Setting> paths_of(TrainJob job, bool outputs) {
+  std::vector<Setting> files;
+  for (const Key& key : job_keys()) {
+    const auto* field = std::get_if<PathField>(&key.field);
+    if (!field || field->is_output != outputs) continue;
+    const std::string& path = field->member(job);
+    if (!path.empty()) files.push_back({key.name, path});
+  }
+  return files;
+}
+
 }  // namespace
 
 std::vector<Setting> settings_of(const TrainJob& job) {
@@ -31,15 +43,8 @@ std::vector<Setting> settings_of(const TrainJob& job) {
   return settings;
 }
 
-std::vector<Setting> files_of(const TrainJob& job) {
-  TrainJob copy = job;
-  std::vector<Setting> files;
-  for (const Key& key : job_keys()) {
-    if (!is_path(key)) continue;
-    const std::string& path = std::get<PathField>(key.field).member(copy);
-    if (!path.empty()) files.push_back({key.name, path});
-  }
-  return files;
-}
+std::vector<Setting> files_of(const TrainJob& job) { return paths_of(job, false); }
+
+std::vector<Setting> outputs_of(const TrainJob& job) { return paths_of(job, true); }
 
 }  // namespace remuda::job

@@ -43,5 +43,14 @@ TEST(JobFiles, AreThePathsThatAreGiven) {
   EXPECT_THAT(files_of(job), Contains(setting("model.path", "/m")));
 }
 
+TEST(JobFiles, ThatAreWrittenAreOfTheirOwn) {
+  TrainJob job;
+  job.model.weights = "/in";
+  job.output.weights = "/out";
+  EXPECT_THAT(files_of(job), ElementsAre(setting("model.weights", "/in")));
+  EXPECT_THAT(outputs_of(job), ElementsAre(setting("output.weights", "/out")));
+  for (const Setting& one : settings_of(job)) EXPECT_EQ(one.key.find("weights"), std::string::npos) << "it is a path";
+}
+
 }  // namespace
 }  // namespace remuda::job

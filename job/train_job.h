@@ -20,6 +20,7 @@ enum class Norm { group, batch };
 struct ModelSpec {
   std::string name;                   ///< mlp, resnet or gpt; empty when `path` is given
   std::string path;                   ///< a TorchScript file; empty when `name` is given
+  std::string weights;                ///< a safetensors file to start from; empty: random, or what `path` holds
   Loss loss = Loss::cross_entropy;    ///< of a TorchScript model; the built-in ones have cross_entropy
   std::vector<int> hidden{256, 128};  ///< mlp: width of each hidden layer
   int width = 16;                     ///< resnet: channels of the first stage; gpt: embedding width
@@ -79,6 +80,17 @@ struct DeviceSpec {
   bool operator==(const DeviceSpec&) const = default;
 };
 
+/// What a run leaves behind, besides its report.
+struct OutputSpec {
+  std::string weights;       ///< a file for the trained weights
+  int sample = 0;            ///< tokens to generate at the end
+  std::string prompt;        ///< text to go on from; empty: a new line
+  double temperature = 0.8;  ///< scores are divided by it; 0: always the likeliest token
+  int top_k = 0;             ///< choose among so many of the likeliest tokens; 0: among all
+
+  bool operator==(const OutputSpec&) const = default;
+};
+
 /// Which devices to ask for: the words of `remuda run`, each as it is typed there. place checks what they say.
 struct PlacementSpec {
   int gpus = 0;  ///< 0: not given
@@ -94,6 +106,7 @@ struct TrainJob {
   ModelSpec model;
   DataSpec data;
   TrainSpec train;
+  OutputSpec output;
   BalanceSpec balance;
   std::vector<DeviceSpec> devices;
   PlacementSpec placement;
@@ -134,6 +147,9 @@ std::vector<Setting> settings_of(const TrainJob& job);
 
 /// The files that the job reads: the keys of paths that are given.
 std::vector<Setting> files_of(const TrainJob& job);
+
+/// The files that the job writes: the keys that are given.
+std::vector<Setting> outputs_of(const TrainJob& job);
 
 /// Every key with its type, range, default and meaning, as text for a terminal.
 std::string job_reference();

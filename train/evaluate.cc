@@ -125,6 +125,7 @@ Result<void> average_buffers(comm::Communicator& communicator, Model& model, dou
   REMUDA_TRY(communicator.all_gather(std::as_bytes(std::span(&weight, 1)), std::as_writable_bytes(std::span(weights)),
                                      label::kBufferWeights));
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (total == 0) return {};
   for (auto& buffer : buffers) {
     auto mine = buffer.contiguous();
     if (!buffer.is_floating_point()) {

@@ -33,7 +33,7 @@ Result<std::optional<Evaluation>> evaluate(comm::Communicator& communicator, Mod
                                            const EvaluationPlan& plan, Pace& pace);
 
 /// Collective. Batch norm's running statistics are each rank's own: replaces them by their mean, weighted by the
-/// samples each rank has seen (`weight`). Integer buffers become rank 0's.
+/// samples each rank has seen (`weight`). Integer buffers become rank 0's. Nothing changes when no rank has seen any.
 Result<void> average_buffers(comm::Communicator& communicator, Model& model, double weight);
 
 }  // namespace remuda::train

@@ -29,6 +29,8 @@ class LargestBatch final : public Model {
   }
   std::vector<torch::Tensor> parameters() override { return model_->parameters(); }
   std::vector<torch::Tensor> buffers() override { return model_->buffers(); }
+  std::vector<NamedTensor> named_parameters() override { return model_->named_parameters(); }
+  std::vector<NamedTensor> named_buffers() override { return model_->named_buffers(); }
   void set_training(bool training) override { model_->set_training(training_ = training); }
   void to(torch::ScalarType type) override { model_->to(type); }
 

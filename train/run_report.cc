@@ -80,6 +80,10 @@ Json to_json(const RunReport& report) {
   json["versions"] = {{"remuda", version()}, {"torch", TORCH_VERSION}};
   json["seed"] = report.seed;
   json["stopped"] = report.stopped;
+  if (report.weights)
+    json["weights"] = {
+        {"format", report.weights->format}, {"tensors", report.weights->tensors}, {"bytes", report.weights->bytes}};
+  if (report.sample) json["sample"] = *report.sample;
   return json;
 }
 

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "job/train_job.h"
 #include "train/evaluate.h"
+#include "train/weights.h"
 
 namespace remuda::train {
 
@@ -36,7 +37,9 @@ struct RunReport {
   double seconds = 0;     ///< from the first step to the end
   std::string transport;
   uint64_t seed = 0;
-  bool stopped = false;  ///< asked to stop before the end
+  bool stopped = false;                   ///< asked to stop before the end
+  std::optional<WrittenWeights> weights;  ///< where the job asked for them, and a step was made
+  std::optional<std::string> sample;      ///< the text that was generated, where the job asked for it
 
   double samples_per_s() const { return timed_s > 0 ? timed_samples / timed_s : 0; }
   /// The sum of the devices' speeds alone.

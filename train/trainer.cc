@@ -13,6 +13,7 @@
 #include "train/labels.h"
 #include "train/model/make_model.h"
 #include "train/optimizer.h"
+#include "train/weights.h"
 
 namespace remuda::train {
 namespace {
@@ -56,6 +57,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   }
   torch::manual_seed(job.train.seed);
   REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input()));
+  if (!job.model.weights.empty()) REMUDA_TRY(load_weights(*model, job.model.weights));
   std::unique_ptr<Trainer> trainer(
       new Trainer(job, communicator, events, leave, options, std::move(train), std::move(test), std::move(model)));
   REMUDA_TRY(trainer->prepare());
@@ -198,6 +200,7 @@ Result<RunReport> Trainer::run() {
     REMUDA_TRY(end_epoch(epoch_));
   }
   REMUDA_TRY(reducer_->check_parameters(report_.steps));
+  REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
   REMUDA_TRY(collect_totals());
   report_.share_changes = balancer_.changes();
   report_.seconds = monotonic_s() - start;

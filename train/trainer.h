@@ -39,6 +39,7 @@ class Trainer {
   Result<RunReport> run();
 
   const FlatParameters& parameters() const { return reducer_->flat(); }
+  Model& model() { return *model_; }
 
  private:
   Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,

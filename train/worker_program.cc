@@ -13,6 +13,7 @@
 #include "base/version.h"
 #include "measure/plan.h"
 #include "train/measure/rank.h"
+#include "train/run_outputs.h"
 #include "train/run_terms.h"
 #include "train/trainer.h"
 
@@ -125,7 +126,13 @@ Result<void> train_job(const std::string& file, const Events& events) {
   }
   REMUDA_ASSIGN(const std::unique_ptr<Trainer> trainer,
                 Trainer::create(job, *communicator, events, g_leave, trainer_options));
-  REMUDA_ASSIGN(const RunReport report, trainer->run());
+  std::optional<RunOutputs> outputs;
+  if (rank == 0) {
+    REMUDA_ASSIGN(RunOutputs created, RunOutputs::create(job, trainer->model()));
+    outputs.emplace(std::move(created));
+  }
+  REMUDA_ASSIGN(RunReport report, trainer->run());
+  if (outputs) REMUDA_TRY(outputs->write(trainer->model(), report, events));
   Json done{{"event", "done"}, {"rank", rank}};
   if (rank == 0) done["report"] = to_json(report);
   events.send(done);

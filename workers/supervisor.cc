@@ -73,7 +73,7 @@ class Supervision {
         break;
       case Phase::stopping:
         if (any_failed()) deadline_s_ = std::min(deadline_s_, now_s_ + patience_.end_s);
-        if (late) enter(Phase::killing);
+        if (late && (any_failed() || !any_makes_output())) enter(Phase::killing);
         break;
       case Phase::reporting:
         if (late || all_reported()) enter(Phase::ending);
@@ -118,6 +118,12 @@ class Supervision {
 
   bool any_failed() const {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank.facts().has_failed(); });
+  }
+  /// A rank that is writing weights may go on for as long as it says so.
+  bool any_makes_output() const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [this](const auto& rank) {
+      return rank.makes_output() && now_s_ < rank.heard_at_s() + patience_.silence_s;
+    });
   }
   bool all_reported() const {
     return std::all_of(ranks_.begin(), ranks_.end(),

@@ -15,7 +15,7 @@ struct Patience {
   double report_s = 1;    ///< after the first failure, for the other ranks to report what they saw
   double end_s = 3;       ///< after SIGTERM to the ranks of a failed job, before SIGKILL
   double stop_s = 10;     ///< after Ctrl-C, for the ranks to stop together, before SIGKILL; see RankListener::step_s
-  double silence_s = 60;  ///< for a rank that works without an event when all others are done
+  double silence_s = 60;  ///< for a rank that works without an event when all others are done, or makes an output
 };
 
 struct Outcome {
@@ -27,9 +27,10 @@ struct Outcome {
 /// Starts one process per rank, in rank order, and returns when all have ended.
 ///
 /// When a rank fails, the others are ended. The first SIGINT, SIGTERM or SIGHUP (a terminal that is closed; unless the
-/// process ignores it) is forwarded to the ranks as SIGTERM, so that they stop together and send `done`; a second one
-/// kills them, except a SIGHUP that follows another signal. These signals are blocked in the calling thread meanwhile.
-/// An error means that a rank could not be started; those already started have been ended then.
+/// process ignores it) is forwarded to the ranks as SIGTERM, so that they stop together and send `done`, after an
+/// output that one of them may be making; a second one kills them, except a SIGHUP that follows another signal. These
+/// signals are blocked in the calling thread meanwhile. An error means that a rank could not be started; those already
+/// started have been ended then.
 Result<Outcome> supervise(std::vector<RankSpec> ranks, const RankListener& listener, const Patience& patience = {});
 
 }  // namespace remuda::workers

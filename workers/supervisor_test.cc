@@ -203,6 +203,13 @@ TEST(Supervisor, RanksThatDoNotStopAreKilledAfterAGrace) {
   EXPECT_EQ(status_after({SIGINT}, {{"deaf", "event", kReady, "wait"}}, kShort), SIGINT);
 }
 
+TEST(Supervisor, ARankThatWritesItsWeightsMayEnd) {
+  const Script writing{"deaf",  "event", kReady, "event", R"({"event":"output","output":"weights"})",
+                       "pause", "500",   "done"};
+  EXPECT_EQ(status_after({SIGINT}, {writing}, {.stop_s = 0.05}), SIGINT + 50);
+  EXPECT_EQ(status_after({SIGINT}, {writing}, kShort), SIGINT) << "unless it falls silent";
+}
+
 TEST(Supervisor, TheSecondCtrlCKillsAtOnce) {
   const Patience endless{.stop_s = 1000};
   const Script deaf{"deaf", "event", kReady, "pause", "50", "event", kReady, "wait"};

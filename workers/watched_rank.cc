@@ -100,6 +100,7 @@ void WatchedRank::take_event(std::string_view line, bool dropped) {
   heard_at_s_ = now_s_;
   const std::string name = text_field(*event, "event");
   if (name == "done") facts_.done = true;
+  makes_output_ = name == "output";
   if (name == "error") blame(reported_error(*event), now_s_);
   listener_->on_event(facts_.rank, *event);
 }

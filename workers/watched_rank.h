@@ -41,6 +41,9 @@ class WatchedRank {
   /// When it last sent an event; before the first event, when it was started.
   double heard_at_s() const { return heard_at_s_; }
 
+  /// Whether what it last said is that it makes an output, which no other rank waits for.
+  bool makes_output() const { return running() && makes_output_; }
+
   /// Adds the descriptors to poll; none once it has ended.
   void add_to(std::vector<pollfd>& polled) const;
   /// Reads what has arrived, and records the rank's end if it has ended. Never blocks.
@@ -64,6 +67,7 @@ class WatchedRank {
   process::LineSplitter event_lines_, output_lines_;
   double heard_at_s_, now_s_;
   bool output_open_ = true;
+  bool makes_output_ = false;
   bool complained_ = false;
 };
 

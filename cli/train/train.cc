@@ -184,7 +184,7 @@ tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_
 /// The keys of the job with their values, as a job file has them; the devices have a list of their own.
 Json keys_of(const job::TrainJob& job) {
   Json keys = Json::object();
-  for (const auto& settings : {job::settings_of(job), job::files_of(job)})
+  for (const auto& settings : {job::settings_of(job), job::files_of(job), job::outputs_of(job)})
     for (const job::Setting& setting : settings)
       if (!setting.key.starts_with("device")) keys[setting.key] = setting.value;
   return keys;

@@ -1,11 +1,12 @@
 #include "cli/train/train_check.h"
 
-#include <filesystem>
 #include <fmt/format.h>
+#include <vector>
 
 #include "base/file.h"
 #include "cli/train/train_devices.h"
 #include "cli/train/train_inputs.h"
+#include "cli/train/train_outputs.h"
 #include "cli/train/train_request.h"
 #include "cli/train/train_workers.h"
 
@@ -52,20 +53,13 @@ Result<void> check_before_lease(const TrainFlags& flags, const AskedRun& asked, 
 }
 
 Result<void> check_outputs(const TrainFlags& flags, const job::TrainJob& job) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const auto is_same = [&](const std::string& a, const std::string& b) {
-    return !a.empty() && !b.empty() && (fs::equivalent(a, b, error) || fs::path(a) == fs::path(b));
-  };
-  if (is_same(flags.json, flags.trace)) return usage_error("--json and --trace name the same file");
-  for (const auto& [flag, output] : {std::pair{"--json", flags.json}, std::pair{"--trace", flags.trace}})
-    for (const std::string& input :
-         {flags.file, flags.job.machine.file, job.model.path, job.data.train.images, job.data.train.labels,
-          job.data.train.tokens, job.data.test ? job.data.test->images : "", job.data.test ? job.data.test->labels : "",
-          job.data.test ? job.data.test->tokens : ""})
-      if (is_same(output, input))
-        return usage_error(fmt::format("{} {} would replace what the run reads", flag, output));
-  return {};
+  std::vector<std::string> read{flags.file, flags.job.machine.file};
+  for (const job::Setting& file : job::files_of(job)) read.push_back(file.value);
+  std::vector<job::Setting> written = job::outputs_of(job);
+  REMUDA_TRY(check_writable(written));
+  written.push_back({"--json", flags.json});
+  written.push_back({"--trace", flags.trace});
+  return check_distinct(written, read);
 }
 
 }  // namespace remuda::cli

@@ -31,7 +31,8 @@ Result<CheckedRun> check_run(const TrainFlags& flags, const AskedRun& asked);
 /// The same for a run that is to get `count` devices, which are not known yet.
 Result<void> check_before_lease(const TrainFlags& flags, const AskedRun& asked, int count);
 
-/// A report in place of the job or the data would destroy them.
+/// Refuses files to write that are among those that the run reads, or the same, and outputs that cannot be written
+/// later.
 Result<void> check_outputs(const TrainFlags& flags, const job::TrainJob& job);
 
 }  // namespace remuda::cli

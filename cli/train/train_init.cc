@@ -129,6 +129,15 @@ class Folder {
     return files;
   }
 
+  /// None where there is less than a model could learn from: then they explain the other files.
+  std::vector<std::string> texts() const {
+    constexpr uint64_t kLeastText = 20'000;
+    const auto files = ending_in({".txt"});
+    uint64_t bytes = 0;
+    for (const auto& name : files) bytes += fs::file_size(full(name));
+    return bytes >= kLeastText ? files : std::vector<std::string>();
+  }
+
   /// The only TorchScript file; none where there are several.
   std::string model() const {
     std::vector<std::string> models;
@@ -214,16 +223,47 @@ Result<FirstJob> token_job(const Folder& folder, const std::vector<std::string>&
   return job;
 }
 
+/// A token for each byte.
+std::string tokens_of(std::string_view text) {
+  std::string bytes;
+  bytes.reserve(2 * text.size());
+  for (const char c : text) bytes += {c, '\0'};
+  return bytes;
+}
+
+/// All texts, joined in the order of their names. The last tenth is to test with.
+Result<FirstJob> text_job(const Folder& folder, const std::vector<std::string>& files) {
+  constexpr size_t kMostText = size_t{1} << 30;
+  std::string text;
+  for (const std::string& name : files) {
+    REMUDA_ASSIGN(const std::string part, read_text(folder.full(name), kMostText));
+    text += part;
+  }
+  const size_t trained = text.size() - text.size() / 10;
+  FirstJob job;
+  job.token_files["train.tokens"] = tokens_of(std::string_view(text).substr(0, trained));
+  job.token_files["test.tokens"] = tokens_of(std::string_view(text).substr(trained));
+  job.text =
+      kHead + model_table("", "name = \"gpt\"\nwidth = 128\ndepth = 4\nheads = 4\nvocabulary = 256\n") +
+      fmt::format("[data]  # each byte of the text is a token\nformat = \"tokens\"\ncontext = {}\n", kMostContext) +
+      "train = \"train.tokens\"\ntest = \"test.tokens\"\n\n"
+      "[train]\nepochs = 5\nglobal_batch = 32\noptimizer = \"adamw\"\nlearning_rate = 0.002\n"
+      "schedule = \"cosine\"\n\n[output]\nsample = 400\n";
+  job.summary = fmt::format("gpt on {} bytes of text, tested on {}", trained, text.size() - trained);
+  return job;
+}
+
 }  // namespace
 
 Result<FirstJob> first_job(const std::string& path) {
   REMUDA_ASSIGN(const Folder folder, Folder::open(path));
   if (const auto pairs = folder.pairs(); !pairs.empty()) return image_job(folder, pairs);
   if (const auto files = folder.tokens(); !files.empty()) return token_job(folder, files);
-  return usage_error(
-      fmt::format("{} has no data to train on ({}); looked for are IDX files of images with their labels, as MNIST's, "
-                  "and files of uint16 tokens (*.bin, *.tokens); docs/train.md shows how to write both from Python",
-                  path, folder.content()));
+  if (const auto files = folder.texts(); !files.empty()) return text_job(folder, files);
+  return usage_error(fmt::format(
+      "{} has no data to train on ({}); looked for are IDX files of images with their labels, as MNIST's, "
+      "files of uint16 tokens (*.bin, *.tokens) and text (*.txt); docs/train.md shows how to write both from Python",
+      path, folder.content()));
 }
 
 Result<std::string> write_first_job(const std::string& folder) {
@@ -233,6 +273,10 @@ Result<std::string> write_first_job(const std::string& folder) {
   if (fs::exists(fs::symlink_status(path, error)))
     return usage_error(fmt::format("{} is there already; move it away to have another one written", path));
   REMUDA_ASSIGN(PendingFile file, PendingFile::create(path));
+  for (const auto& [name, bytes] : job.token_files) {
+    REMUDA_ASSIGN(PendingFile tokens, PendingFile::create((fs::path(folder) / name).string()));
+    REMUDA_TRY(tokens.commit(bytes));
+  }
   REMUDA_TRY(file.commit(job.text));
   return fmt::format("wrote {}: {}", path, job.summary);
 }

@@ -87,6 +87,24 @@ TEST(TrainInit, TokensTrainAGptOfTheirVocabulary) {
   EXPECT_EQ(job.data.context, 50) << "the smaller file has two windows";
 }
 
+TEST(TrainInit, TextTrainsAGptOfBytes) {
+  const ScratchFolder folder;
+  folder.write("b.txt", std::string(9'000, 'b'));
+  folder.write("a.txt", std::string(10'999, 'a'));
+  EXPECT_FALSE(first_job(folder.path())) << "too little to learn from";
+  folder.write("empty.txt", "");
+  folder.write("c.txt", "\xff");
+  const job::TrainJob job = written_job(folder);
+  EXPECT_EQ(job.model.vocabulary, 256);
+  EXPECT_EQ(job.data.train.tokens, folder.path("train.tokens"));
+  ASSERT_TRUE(job.data.test);
+  EXPECT_EQ(job.data.test->tokens, folder.path("test.tokens"));
+  EXPECT_EQ(folder.read("train.tokens").size(), 2 * 18'000u);
+  EXPECT_EQ(folder.read("train.tokens").substr(2 * 10'998, 4), std::string("a\0b\0", 4)) << "in the order of names";
+  EXPECT_EQ(folder.read("test.tokens").size(), 2 * 2'000u);
+  EXPECT_THAT(folder.read("test.tokens"), testing::EndsWith(std::string("\xff\0", 2)));
+}
+
 TEST(TrainInit, TakesTheTorchScriptModelThatLiesThere) {
   const ScratchFolder folder;
   write_idx_images(folder, "images", 30, 4);

@@ -8,6 +8,7 @@
 #include "data/foreign.h"
 #include "data/image_set.h"
 #include "data/token_set.h"
+#include "weights/reader.h"
 
 namespace remuda::cli {
 namespace {
@@ -78,12 +79,18 @@ Result<void> check_model_file(const std::string& path) {
         fmt::format("{} is a file of torch.save(), which holds values but no program; model.path is a "
                     "TorchScript file: {}",
                     path, kWay));
+  if (weights::Reader::open(path))
+    return usage_error(
+        fmt::format("{} is a safetensors file, which holds values but no program; give it as model.weights, "
+                    "and the model's program as model.path: {}",
+                    path, kWay));
   return usage_error(fmt::format("{} is no TorchScript file; {}", path, kWay));
 }
 
 Result<void> check_inputs(const job::TrainJob& job) {
   REMUDA_TRY(check_batch(job));
   if (!job.model.path.empty()) REMUDA_TRY(check_model_file(job.model.path));
+  if (!job.model.weights.empty()) REMUDA_TRY(weights::Reader::open(job.model.weights));
   REMUDA_TRY(check_files(job.data.train));
   if (job.data.test) REMUDA_TRY(check_files(*job.data.test));
   return job.data.format == job::DataFormat::idx ? check_images(job.data) : check_tokens(job);

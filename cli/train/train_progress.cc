@@ -44,6 +44,7 @@ std::string TrainProgress::take(int rank, const Json& event) {
   const std::string name = workers::text_field(event, "event");
   if (name == "ready") ++ready_;
   if (name == "step") take_step(event);
+  if (name == "output") output_ = workers::text_field(event, "output");
   if (name == "alone") return take_alone(rank, event);
   if (name == "balance") return take_balance(event);
   if (name == "epoch") return take_epoch(event);
@@ -89,6 +90,8 @@ void TrainProgress::take_step(const Json& event) {
 }
 
 std::string TrainProgress::status(size_t width) const {
+  if (output_ == "weights") return "writing the weights";
+  if (output_ == "sample") return "generating the sample";
   if (steps_ > 0) {
     const std::string whole = fmt::format("epoch {:.0f}/{}, {:.0f} %, loss {:.4f}, {} samples/s, ", epoch_, epochs_,
                                           percent(step_, steps_), loss_, rate_text(samples_per_s_));

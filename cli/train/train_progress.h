@@ -47,6 +47,7 @@ class TrainProgress {
   double step_ = 0, steps_ = 0, epoch_ = 0, loss_ = 0, samples_per_s_ = 0;
   double predicted_step_s_ = 0;
   std::vector<double> shares_, compute_s_, wait_s_;
+  std::string output_;  ///< that is being made, after the last step
 };
 
 }  // namespace remuda::cli

@@ -88,6 +88,15 @@ TEST(TrainProgress, KeepsALinePerEpoch) {
             "epoch 2/5: train loss 0.4000, test loss 0.4500, test accuracy 86.12 %");
 }
 
+TEST(TrainProgress, SaysWhatIsMadeAfterTheLastStep) {
+  TrainProgress progress(job());
+  progress.take(0, {{"event", "step"}, {"step", 10}, {"steps", 10}});
+  progress.take(0, {{"event", "output"}, {"output", "weights"}});
+  EXPECT_EQ(progress.status(), "writing the weights");
+  progress.take(0, {{"event", "output"}, {"output", "sample"}});
+  EXPECT_EQ(progress.status(), "generating the sample");
+}
+
 TEST(TrainProgress, OutlastsEventsWithMissingOrStrangeFields) {
   TrainProgress progress(job());
   for (const char* name : {"ready", "alone", "step", "balance", "epoch", "error", "done", "unheard of"})

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/table.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "cli/train/report_words.h"
 #include "cli/train/train_progress.h"
@@ -51,6 +52,27 @@ std::string losses(const Json& report) {
                      fmt::join(texts.begin() + static_cast<long>(first), texts.end(), " "));
 }
 
+/// Where the job asked for weights: what was written, or why nothing was.
+std::string weights_line(const Json& report) {
+  const std::string file = report.contains("job") ? workers::text_field(report["job"], "output.weights") : "";
+  if (file.empty()) return "";
+  if (!report.contains("weights")) return line("weights", "not written, as no step was made");
+  const Json& weights = report["weights"];
+  return line("weights",
+              fmt::format("{} tensors, {}, as {} in {}", cell(weights, "tensors", count),
+                          cell(weights, "bytes", human_bytes), workers::text_field(weights, "format", "-"), file));
+}
+
+/// The text that the model has generated, with the prompt before it, as both may hold anything.
+std::string sample_lines(const Json& report) {
+  if (!report.contains("sample")) return "";
+  std::string text = "\nsample\n";
+  const std::string prompt = report.contains("job") ? workers::text_field(report["job"], "output.prompt") : "";
+  for (const std::string& sample_line : split(prompt + workers::text_field(report, "sample"), '\n'))
+    text += "  " + printable(sample_line) + "\n";
+  return text;
+}
+
 }  // namespace
 
 Result<Json> complete_report(Json report, const Inventory& inventory, const Json& job) {
@@ -85,8 +107,9 @@ std::string summary_text(const Json& report) {
   add("test accuracy", "test_accuracy", [](double value) { return fmt::format("{:.2f} %", 100 * value); });
   if (report.value("stopped", Json(false)) == Json(true))
     text += line("stopped", "after step " + cell(report, "steps", count));
+  text += weights_line(report);
   if (const std::string why = efficiency_text(report); !why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
-  return text;
+  return text + sample_lines(report);
 }
 
 }  // namespace remuda::cli

@@ -86,6 +86,19 @@ TEST(TrainSummary, ShowsALossThatIsNoNumber) {
               HasSubstr("loss per epoch  0.5000 nan\n"));
 }
 
+TEST(TrainSummary, SaysWhereTheWeightsAre) {
+  Json with{{"devices", Json::array()}, {"job", {{"output.weights", "/a/w.safetensors"}}}};
+  EXPECT_THAT(summary_text(with), HasSubstr("weights         not written, as no step was made\n"));
+  with["weights"] = {{"format", "safetensors"}, {"tensors", 98}, {"bytes", 3 << 20}};
+  EXPECT_THAT(summary_text(with),
+              HasSubstr("weights         98 tensors, 3.0 MiB, as safetensors in /a/w.safetensors\n"));
+}
+
+TEST(TrainSummary, EndsWithTheSample) {
+  const Json with{{"devices", Json::array()}, {"job", {{"output.prompt", "The "}}}, {"sample", "cat\nsat\x1b[2J"}};
+  EXPECT_THAT(summary_text(with), testing::EndsWith("\nsample\n  The cat\n  sat?[2J\n"));
+}
+
 TEST(TrainSummary, CompletesTheReport) {
   const auto complete = complete_report(report(), kMachine, {});
   ASSERT_TRUE(complete);

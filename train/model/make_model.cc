@@ -1,6 +1,7 @@
 #include "train/model/make_model.h"
 
 #include <fmt/format.h>
+#include <torch/csrc/jit/serialization/export.h>
 #include <torch/script.h>
 #include <unordered_set>
 
@@ -24,11 +25,35 @@ class NativeModel final : public Model {
   torch::Tensor forward(const torch::Tensor& input) override { return module_->forward(input); }
   std::vector<torch::Tensor> parameters() override { return unique(module_->parameters()); }
   std::vector<torch::Tensor> buffers() override { return module_->buffers(); }
+  std::vector<NamedTensor> named_parameters() override { return named(module_->named_parameters()); }
+  std::vector<NamedTensor> named_buffers() override { return named(module_->named_buffers()); }
   void set_training(bool training) override { module_->train(training); }
   void to(torch::ScalarType type) override { module_->to(type); }
 
  private:
+  static std::vector<NamedTensor> named(const torch::OrderedDict<std::string, torch::Tensor>& tensors) {
+    std::vector<NamedTensor> result;
+    for (const auto& item : tensors) result.push_back({item.key(), item.value()});
+    return result;
+  }
   std::shared_ptr<TensorModule> module_;
+};
+
+/// Gives a tensor memory of its own on the CPU as long as this lives. A file holds the whole memory of which a tensor
+/// is a part, and parameters are trained in one piece: Module::clone() and deepcopy() even take them for one tensor.
+class OwnMemory {
+ public:
+  explicit OwnMemory(torch::Tensor tensor) : tensor_(std::move(tensor)), former_(tensor_.detach()) {
+    tensor_.set_data(former_.clone().to(torch::kCPU));
+  }
+  OwnMemory(OwnMemory&&) = default;
+  OwnMemory& operator=(OwnMemory&&) = delete;
+  ~OwnMemory() {
+    if (tensor_.defined()) tensor_.set_data(former_);
+  }
+
+ private:
+  torch::Tensor tensor_, former_;
 };
 
 class ScriptModel final : public Model {
@@ -37,10 +62,28 @@ class ScriptModel final : public Model {
   torch::Tensor forward(const torch::Tensor& input) override { return module_.forward({input}).toTensor(); }
   std::vector<torch::Tensor> parameters() override { return unique(list(module_.parameters())); }
   std::vector<torch::Tensor> buffers() override { return list(module_.buffers()); }
+  std::vector<NamedTensor> named_parameters() override { return named(module_.named_parameters()); }
+  std::vector<NamedTensor> named_buffers() override { return named(module_.named_buffers()); }
   void set_training(bool training) override { module_.train(training); }
   void to(torch::ScalarType type) override { module_.to(type); }
+  bool write_script(const WriteBytes& write) override {
+    module_.eval();
+    std::vector<OwnMemory> own;
+    std::unordered_set<at::TensorImpl*> seen;
+    for (const auto& all : {named(module_.named_parameters()), named(module_.named_buffers())})
+      for (const NamedTensor& one : all)
+        if (seen.insert(one.tensor.unsafeGetTensorImpl()).second) own.emplace_back(one.tensor);
+    torch::jit::ExportModule(module_, write);
+    return true;
+  }
 
  private:
+  template <typename Tensors>
+  static std::vector<NamedTensor> named(const Tensors& tensors) {
+    std::vector<NamedTensor> result;
+    for (const auto& item : tensors) result.push_back({item.name, item.value});
+    return result;
+  }
   template <typename Tensors>
   static std::vector<torch::Tensor> list(const Tensors& tensors) {
     std::vector<torch::Tensor> result;

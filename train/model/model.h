@@ -1,7 +1,9 @@
 // Model: the model that a run trains, built in or loaded from TorchScript.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "train/torch_compat.h"
@@ -15,6 +17,14 @@ struct ModelInput {
   int context = 0;                          ///< tokens: longest window
 };
 
+struct NamedTensor {
+  std::string name;  ///< as the module names it: "layer0.up.weight"
+  torch::Tensor tensor;
+};
+
+/// Takes the next bytes of what is written; returns how many.
+using WriteBytes = std::function<size_t(const void* bytes, size_t count)>;
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -24,8 +34,14 @@ class Model {
   virtual std::vector<torch::Tensor> parameters() = 0;
   /// State that is not trained: the running statistics of batch norm.
   virtual std::vector<torch::Tensor> buffers() = 0;
+  /// All parameters, those that are not trained too; a tied weight under each of its names.
+  virtual std::vector<NamedTensor> named_parameters() = 0;
+  virtual std::vector<NamedTensor> named_buffers() = 0;
   virtual void set_training(bool training) = 0;
   virtual void to(torch::ScalarType type) = 0;
+  /// Writes the model with its program, as TorchScript on the CPU, for evaluation, and leaves it so. Only a model from
+  /// such a file can: the others return false. Needs memory for a copy of the parameters.
+  virtual bool write_script(const WriteBytes&) { return false; }
 };
 
 }  // namespace remuda::train

@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+"""Weights that remuda writes are read as others read them, and those of others are read by remuda.
+
+weights_test.py REMUDA MAKE_SCRIPT_MODEL
+"""
+
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import torch
+except ImportError:
+    print("this Python has no PyTorch (the package python3-torch)")
+    sys.exit(77)
+
+REMUDA, MAKE_SCRIPT_MODEL = sys.argv[1:3]
+TYPES = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64, "I64": torch.int64}
+
+
+# Reader and writer of the format as its description has it (github.com/huggingface/safetensors), apart from ours.
+def read(path):
+    data = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header, tensors = json.loads(data[8 : 8 + length]), {}
+    metadata = header.pop("__metadata__", {})
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        raw = bytearray(data[8 + length + begin : 8 + length + end])
+        tensors[name] = torch.frombuffer(raw, dtype=TYPES[entry["dtype"]]).reshape(entry["shape"])
+    return tensors, metadata
+
+
+def write(path, tensors):
+    header, data = {}, b""
+    for name, tensor in tensors.items():
+        raw = bytes(tensor.contiguous().view(torch.uint8).numpy())
+        dtype = next(word for word, known in TYPES.items() if known == tensor.dtype)
+        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def idx(path, *sizes, values):
+    header = bytes([0, 0, 8, len(sizes)]) + b"".join(size.to_bytes(4, "big") for size in sizes)
+    pathlib.Path(path).write_bytes(header + values)
+
+
+class Weights(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        subprocess.run([MAKE_SCRIPT_MODEL, self.folder / "model.pt"], check=True)
+        idx(self.folder / "images", 50, 12, 12, values=bytes(i * i % 251 for i in range(50 * 144)))
+        idx(self.folder / "labels", 50, values=bytes(i % 5 for i in range(50)))
+        (self.folder / "job.toml").write_text(
+            "model = {path = 'model.pt', loss = 'nll'}\n"
+            "data = {train = {images = 'images', labels = 'labels'}}\n"
+            "train = {global_batch = 10}\n"
+            "device = [{use = 'cpu:0'}]\n"
+        )
+
+    def train(self, *settings):
+        words = [REMUDA, "train", self.folder / "job.toml", "--quiet"]
+        for setting in settings:
+            words += ["--set", setting]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_what_is_written_is_what_torchscript_holds(self):
+        self.train("output.weights=trained.pt")
+        self.train("output.weights=trained.safetensors")
+        model = torch.jit.load(str(self.folder / "trained.pt"))
+        tensors, metadata = read(self.folder / "trained.safetensors")
+        self.assertEqual(metadata["format"], "pt")
+        self.assertEqual(metadata["steps"], "5")
+        state = model.state_dict()
+        self.assertEqual(sorted(tensors), sorted(state))
+        for name, tensor in tensors.items():
+            self.assertTrue(torch.equal(tensor, state[name]), name)
+            self.assertGreater(tensor.abs().sum(), 0, "it was trained")
+
+    def test_what_others_write_is_read(self):
+        for dtype in (torch.float16, torch.bfloat16, torch.float64):
+            given = {"bias": torch.arange(1, 6).to(dtype), "weight": torch.randn(5, 144).to(dtype)}
+            write(self.folder / "given.safetensors", given)
+            # A step so small that no float changes.
+            self.train("model.weights=given.safetensors", "output.weights=out.safetensors", "train.learning_rate=1e-30")
+            tensors, _ = read(self.folder / "out.safetensors")
+            for name, tensor in given.items():
+                self.assertTrue(torch.equal(tensors[name], tensor.float()), f"{name} from {dtype}")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

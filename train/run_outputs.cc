@@ -1,0 +1,47 @@
+#include "train/run_outputs.h"
+
+#include "base/clock.h"
+#include "train/generate.h"
+
+namespace remuda::train {
+namespace {
+
+/// Says from time to time that an output is being made: others wait for this rank.
+std::function<void()> reporter(const Events& events, const char* what) {
+  constexpr double kEvery_s = 0.5;
+  const auto report = [&events, what] { events.send({{"event", "output"}, {"output", what}}); };
+  report();
+  return [report, last_s = monotonic_s()]() mutable {
+    if (monotonic_s() - last_s < kEvery_s) return;
+    last_s = monotonic_s();
+    report();
+  };
+}
+
+/// A model that came as TorchScript goes as TorchScript, where the file is named so.
+bool as_script(const job::TrainJob& job) { return !job.model.path.empty() && job.output.weights.ends_with(".pt"); }
+
+}  // namespace
+
+Result<RunOutputs> RunOutputs::create(const job::TrainJob& job, Model& model) {
+  RunOutputs outputs(job);
+  if (job.output.weights.empty()) return outputs;
+  if (!as_script(job)) REMUDA_TRY(weights_header(model));
+  REMUDA_ASSIGN(PendingFile file, PendingFile::create(job.output.weights));
+  outputs.weights_.emplace(std::move(file));
+  return outputs;
+}
+
+Result<void> RunOutputs::write(Model& model, RunReport& report, const Events& events) {
+  if (weights_ && report.steps > 0) {
+    const auto report_piece = reporter(events, "weights");
+    PendingFile file = std::move(*weights_);
+    REMUDA_ASSIGN(report.weights, as_script(job_) ? write_script(model, std::move(file), report_piece)
+                                                  : write_weights(model, std::move(file), report.steps, report_piece));
+  }
+  if (job_.output.sample > 0 && !report.stopped)
+    report.sample = generate(model, job_.output, job_.data.context, job_.train.seed, reporter(events, "sample"));
+  return {};
+}
+
+}  // namespace remuda::train

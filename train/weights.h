@@ -1,0 +1,40 @@
+// Weights: a model's parameters and buffers, from a safetensors file and into one.
+//
+// Names are the module's own, as in "layer0.up.weight"; parameters may be on any device. Values pass by in pieces of a
+// few MiB, so that neither way needs a second copy of the model in memory.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/file.h"
+#include "base/result.h"
+#include "train/model/model.h"
+#include "weights/reader.h"
+
+namespace remuda::train {
+
+/// Copies the file's values into the model, which must have the same names and shapes. Floating-point values become
+/// those of the parameter's type: from F16 and BF16 to float exactly, from F64 rounded. The error says, in one
+/// sentence, which names and shapes differ; the model is not changed then.
+Result<void> load_weights(Model& model, const std::string& path);
+
+/// The header under which the model's weights are written, each tensor under the first of its names. The error names a
+/// tensor whose type safetensors does not have.
+Result<weights::Header> weights_header(Model& model);
+
+struct WrittenWeights {
+  std::string format;  ///< "safetensors" or "TorchScript"
+  size_t tensors = 0;
+  uint64_t bytes = 0;  ///< of the file
+};
+
+/// Writes a safetensors file, whole or not at all. Its metadata says which remuda wrote it and after how many steps.
+/// `after_piece` is called after each piece.
+Result<WrittenWeights> write_weights(Model& model, PendingFile file, int steps,
+                                     const std::function<void()>& after_piece);
+
+/// The same as TorchScript, for a model that came as such.
+Result<WrittenWeights> write_script(Model& model, PendingFile file, const std::function<void()>& after_piece);
+
+}  // namespace remuda::train
