@@ -85,6 +85,14 @@ struct Variable {
   X(mpi_local_rank, "MPI_LOCALRANKID", "rank within the machine, from MPICH and Intel MPI") \
   X(pmi_local_rank, "PMI_LOCAL_RANK", "rank within the machine, from PMI") \
   X(slurm_local_rank, "SLURM_LOCALID", "rank within the machine, from Slurm") \
+  /* And for `remuda train`: which one of the run it is, and where rank 0 is. */ \
+  X(ompi_rank, "OMPI_COMM_WORLD_RANK", "rank in the run, from OpenMPI") \
+  X(ompi_size, "OMPI_COMM_WORLD_SIZE", "number of ranks, from OpenMPI") \
+  X(slurm_rank, "SLURM_PROCID", "rank in the step, from Slurm") \
+  X(slurm_size, "SLURM_STEP_NUM_TASKS", "number of ranks in the step, from Slurm") \
+  X(slurm_step, "SLURM_STEP_ID", "number of the step; a number only in what srun has started") \
+  X(slurm_job, "SLURM_JOB_ID", "number of the allocation, from Slurm") \
+  X(slurm_hosts, "SLURM_STEP_NODELIST", "hosts of the step, the one of rank 0 first") \
   /* What tests read. */ \
   X(claims, "REMUDA_CLAIMS", "claims on devices are seen only where this has the same value (pool/claim.h)") \
   X(update_golden, "REMUDA_UPDATE_GOLDEN", "1: tests rewrite the files they compare with") \

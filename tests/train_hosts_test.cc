@@ -35,14 +35,18 @@ class TwoHosts {
 
   /// Starts rank `rank` on host `rank`.
   RunningProgram start(int rank, const ScratchFolder& folder, const std::string& secret, int timeout_s = 60) const {
-    std::vector<std::string> command{"ip", "netns", "exec", name(rank)};
-    for (const auto& word : worker_command(folder)) command.push_back(word);
     process::Environment environment =
         HandStarted{
             .rank = rank, .size = 2, .port = 29500, .master = address(0), .bind = address(rank), .secret = secret}
             .environment();
     environment.emplace_back(env::transport.name, "tcp");
     environment.emplace_back(env::connect_timeout.name, std::to_string(timeout_s));
+    return start(rank, worker_command(folder), environment);
+  }
+  RunningProgram start(int host, const std::vector<std::string>& program,
+                       const process::Environment& environment) const {
+    std::vector<std::string> command{"ip", "netns", "exec", name(host)};
+    command.insert(command.end(), program.begin(), program.end());
     return RunningProgram(command, environment);
   }
 
@@ -69,6 +73,32 @@ TEST(TrainHosts, RankOnEachOfTwoHostsLearnsTheSame) {
   EXPECT_EQ((*report)["transport"], "tcp");
   for (size_t epoch = 0; epoch < 3; ++epoch)
     EXPECT_NEAR((*report)["loss_per_epoch"][epoch], expected["loss_per_epoch"][epoch], 1e-4);
+}
+
+TEST(TrainHosts, RanksOfSeveralHostsNeedOnlyTheVariablesOfTheirLauncher) {
+  const TwoHosts hosts;
+  if (!hosts.works()) GTEST_SKIP() << "needs root and network namespaces";
+  const ScratchFolder folder = job_folder(), home;
+  const auto start = [&](int rank) {
+    return hosts.start(rank,
+                       train_command(folder, {"--devices", "cpu:0", "--transport", "tcp", "--json",
+                                              folder.path(rank == 0 ? "first" : "second")}),
+                       {{env::rank.name, std::to_string(rank)},
+                        {env::local_rank.name, "0"},
+                        {env::world_size.name, "2"},
+                        {env::master_addr.name, hosts.address(0)},
+                        {env::master_port.name, "29500"},
+                        {env::run_id.name, "two hosts"},
+                        {env::state_home.name, home.path()}});
+  };
+  RunningProgram first = start(0), second = start(1);
+  const Finished ended = first.finish(), other = second.finish();
+  ASSERT_TRUE(ended.exit.ok()) << ended << other;
+  EXPECT_TRUE(other.exit.ok()) << other;
+  const auto report = parse_json(folder.read("first"), "the report");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ((*report)["transport"], "tcp");
+  EXPECT_EQ((*report)["devices"][1]["id"], "rank:1");
 }
 
 TEST(TrainHosts, AnotherSecretEndsBoth) {

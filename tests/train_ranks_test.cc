@@ -1,7 +1,11 @@
 // Ranks started by hand, as between machines: what must be the same on all, and the error when it is not.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "base/env.h"
+#include "base/file.h"
+#include "base/version.h"
 #include "tests/train_job_files.h"
 
 namespace remuda::tests {
@@ -16,8 +20,12 @@ class TwoRanks {
   void start(int rank, const ScratchFolder& folder, const process::Environment& more = {}) {
     process::Environment environment = HandStarted{.rank = rank, .size = 2, .port = port_}.environment();
     environment.insert(environment.end(), more.begin(), more.end());
-    ranks_.emplace_back(worker_command(folder), environment);
+    std::vector<std::string> command = worker_command(folder);
+    if (!program_.empty()) command[0] = program_;
+    ranks_.emplace_back(command, environment);
   }
+  /// The ranks that are started from now on run this program.
+  void use(std::string program) { program_ = std::move(program); }
   /// The result of each, in the order of the starts.
   std::vector<Finished> finish() {
     std::vector<Finished> all;
@@ -27,6 +35,7 @@ class TwoRanks {
 
  private:
   int port_ = free_port();
+  std::string program_;
   std::vector<RunningProgram> ranks_;
 };
 
@@ -62,6 +71,24 @@ TEST(TrainRanks, RanksWithOtherDataNameTheFile) {
   ranks.start(0, first);
   ranks.start(1, second);
   expect_both_refuse(ranks, "the content of data.train.labels is 258 bytes, hash .* for rank . and 258 bytes, hash ");
+}
+
+TEST(TrainRanks, RanksOfOtherVersionsNameBoth) {
+  const ScratchFolder folder = job_folder();
+  std::string newer = *read_text(REMUDA_TRAIN_PROGRAM);
+  const std::string own = version();
+  std::string other = own;
+  other.back() = other.back() == '9' ? '8' : '9';
+  for (size_t at = newer.find(own); at != std::string::npos; at = newer.find(own, at + 1))
+    newer.replace(at, own.size(), other);
+  const std::string program = folder.write("remuda-train", newer);
+  ::chmod(program.c_str(), 0755);
+  TwoRanks ranks;
+  ranks.start(0, folder);
+  ranks.use(program);
+  ranks.start(1, folder);
+  expect_both_refuse(
+      ranks, fmt::format("the version of remuda is ({0} for rank 0 and {1}|{1} for rank 1 and {0})", own, other));
 }
 
 TEST(TrainRanks, RanksOfOtherRunsNameBoth) {

@@ -17,7 +17,7 @@ process::Environment torchrun_environment(const TorchrunRank& rank) {
       {env::role_world_size.name, all},
       {env::group_world_size.name, "1"},
       {env::role_name.name, "default"},
-      {env::master_addr.name, "127.0.0.1"},
+      {env::master_addr.name, rank.master},
       {env::master_port.name, std::to_string(rank.master_port)},
       {env::run_id.name, rank.run_id},
       {env::restart_count.name, std::to_string(rank.restarts)},
@@ -31,8 +31,11 @@ process::Environment torchrun_environment(const TorchrunRank& rank) {
 }
 
 process::Environment rank_environment(const Rendezvous& rendezvous, int rank, size_t cores) {
-  process::Environment environment = torchrun_environment(
-      {.rank = rank, .world_size = rendezvous.world_size, .master_port = rendezvous.port, .run_id = rendezvous.run_id});
+  process::Environment environment = torchrun_environment({.rank = rank,
+                                                           .world_size = rendezvous.world_size,
+                                                           .master_port = rendezvous.port,
+                                                           .run_id = rendezvous.run_id,
+                                                           .master = rendezvous.master});
   environment.emplace_back(env::secret.name, rendezvous.secret);
   environment.emplace_back(env::transport.name, rendezvous.transport);
   environment.emplace_back(env::omp_num_threads.name, std::to_string(cores));

@@ -12,10 +12,11 @@ namespace remuda::workers {
 struct TorchrunRank {
   int rank = 0;
   int world_size = 1;
-  int master_port = 0;  ///< of rank 0, on 127.0.0.1
+  int master_port = 0;  ///< of rank 0
   std::string run_id;   ///< names the run
   int restarts = 0;     ///< how often the ranks were started again
   int max_restarts = 0;
+  std::string master = "127.0.0.1";  ///< where rank 0 is
 };
 
 /// What torchrun sets for each process, so that programs written for it run unchanged: one group of ranks on one host.
@@ -25,10 +26,11 @@ process::Environment torchrun_environment(const TorchrunRank& rank);
 /// What all ranks of a training run on this host share.
 struct Rendezvous {
   int world_size = 1;
-  int port = 0;           ///< of rank 0, on 127.0.0.1
-  std::string run_id;     ///< names the run
-  std::string secret;     ///< see make_secret()
-  std::string transport;  ///< auto, shm or tcp
+  int port = 0;                      ///< of rank 0
+  std::string run_id;                ///< names the run
+  std::string secret;                ///< see make_secret()
+  std::string transport;             ///< auto, shm or tcp
+  std::string master = "127.0.0.1";  ///< where rank 0 is
 };
 
 /// torchrun's variables, remuda's own, and as many threads as the rank has cores: OpenMP gets them all and OpenBLAS

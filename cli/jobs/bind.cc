@@ -39,7 +39,7 @@ Result<int> local_rank() {
 }
 
 struct Granted {
-  std::string device, cpus;  ///< its parts of REMUDA_DEVICES and REMUDA_DEVICE_CPUS
+  std::string device, cpus;  ///< its parts of REMUDA_DEVICES and REMUDA_DEVICE_CPUS; the latter are of CPU devices
 };
 
 Result<Granted> granted_to(int rank) {
@@ -65,10 +65,14 @@ Result<int> bind(const BindFlags& flags) {
   REMUDA_ASSIGN(const Granted own, granted_to(rank));
   const std::string& device = own.device;
   REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
-  if (!inventory.find(device)) return usage_error(fmt::format("there is no device {} here", printable(device)));
+  const std::vector<int> cpus = parse_index_ranges(own.cpus).value_or(std::vector<int>{});
+  if (cpus.empty() && !inventory.find(device))
+    return usage_error(fmt::format("there is no device {} here", printable(device)));
   set_environment(confine::visibility(inventory, {device}), own);
   if (flags.machine.file.empty())
-    process::AffinityPlan(confine::nearest_cores(inventory, {device}, process::allowed_cores())).apply();
+    process::AffinityPlan(cpus.empty() ? confine::nearest_cores(inventory, {device}, process::allowed_cores())
+                                       : process::Affinity{.cores = cpus, .nodes = {}})
+        .apply();
   std::vector<char*> argv;
   for (std::string& argument : command) argv.push_back(argument.data());
   argv.push_back(nullptr);

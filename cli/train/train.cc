@@ -53,7 +53,8 @@ constexpr const char* kTrainExamples =
 
 /// A run that is ready to start.
 struct PreparedRun : CheckedRun {
-  TrainPlan plan;
+  std::optional<TrainPlan> plan;  ///< nothing for a rank that another launcher has started
+  int rank = 0;                   ///< of the first of `ranks`
   workers::Listener listener;
   std::optional<PendingFile> report_file;
   Fd trace;
@@ -80,7 +81,6 @@ Result<Fd> create_trace(const std::string& path) {
 Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
   PreparedRun run;
   REMUDA_ASSIGN(static_cast<CheckedRun&>(run), check_run(flags, asked));
-  run.plan = make_plan(run.job.job, run.inventory, known_speeds(run.job.job, run.inventory));
   REMUDA_TRY(check_outputs(flags, run.job.job));
   if (!flags.json.empty()) {
     REMUDA_ASSIGN(PendingFile file, PendingFile::create(flags.json));
@@ -89,9 +89,16 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
   if (!flags.trace.empty()) {
     REMUDA_ASSIGN(run.trace, create_trace(flags.trace));
   }
-  REMUDA_ASSIGN(run.listener, workers::listen_on_loopback(flags.port));
   REMUDA_ASSIGN(const std::string program, worker_program());
   const Workers workers{program, flags.transport, run.listener, run.trace.get(), flags.job.machine.file.empty()};
+  if (asked.rank) {
+    run.rank = asked.rank->rank;
+    REMUDA_ASSIGN(workers::RankSpec own, launched_worker(workers, run.job, run.inventory, *asked.rank, run.own));
+    run.ranks.push_back(std::move(own));
+    return run;
+  }
+  REMUDA_ASSIGN(run.listener, workers::listen_on_loopback(flags.port));
+  run.plan = make_plan(run.job.job, run.inventory, known_speeds(run.job.job, run.inventory));
   REMUDA_ASSIGN(run.ranks, worker_ranks(workers, run.job, run.inventory));
   return run;
 }
@@ -101,6 +108,7 @@ std::string devices_reason(const TrainFlags& flags, const AskedRun& asked) {
   if (!flags.devices.empty()) return "named with --devices";
   if (asked.lease) return fmt::format("held by job {}, in which this runs", asked.lease->job);
   if (!asked.job.devices.empty()) return "named in " + flags.file;
+  if (!asked.allocated.empty()) return "allocated to this process by Slurm";
   return "all CPU devices, as none is named; -n asks for GPUs";
 }
 
@@ -113,7 +121,8 @@ Result<int> print_plan(const CheckedRun& run, const std::string& reason) {
 }
 
 /// Checks the input of a run that asks for no devices, and prints what it would do.
-Result<int> rehearse(const TrainFlags& flags, const AskedRun& asked) {
+Result<int> rehearse(const TrainFlags& flags, AskedRun asked) {
+  asked.rank.reset();  // all devices of this host, as its ranks share them
   REMUDA_ASSIGN(const CheckedRun run, check_run(flags, asked));
   return print_plan(run, devices_reason(flags, asked));
 }
@@ -150,14 +159,16 @@ std::string rank_label(int rank, const job::TrainJob& job) {
 
 Result<FinishedRun> follow(PreparedRun& run, StatusLine& status) {
   const job::TrainJob& job = run.job.job;
+  const int base = run.rank;
   TrainProgress progress(job);
-  status.print(progress.opening());
+  if (base == 0) status.print(progress.opening());
   FinishedRun finished;
   const workers::RankListener listener{
       .on_event =
-          [&](int rank, const Json& event) {
+          [&](int number, const Json& event) {
+            const int rank = base + number;
             if (const std::string line = progress.take(rank, event); !line.empty()) status.print(line);
-            status.update(progress.status(status.room()), progress.done());
+            if (base == 0) status.update(progress.status(status.room()), progress.done());
             if (rank == 0 && event.contains("report")) finished.report = event["report"];
           },
       .on_line = [&](int rank,
@@ -169,6 +180,7 @@ Result<FinishedRun> follow(PreparedRun& run, StatusLine& status) {
                 "stopping after the step under way, within {:.0f} s; Ctrl-C again ends the run at once", within_s));
           }};
   REMUDA_ASSIGN(finished.outcome, supervise(std::move(run.ranks), listener));
+  if (finished.outcome.failure) finished.outcome.failure->rank += base;
   return finished;
 }
 
@@ -193,8 +205,10 @@ Json keys_of(const job::TrainJob& job) {
 /// Writes the file first: a reader of stdout may be gone. With the terminal `closed`, writes only the file.
 Result<void> publish(PreparedRun& run, Json report, bool closed) {
   REMUDA_ASSIGN(report, complete_report(std::move(report), run.inventory, keys_of(run.job.job)));
-  report["predicted"] = to_json(run.plan);
-  (void)keep_speeds(report, run.job.job, run.inventory);  // the run is done, whether or not the next one is predicted
+  if (run.plan) {
+    report["predicted"] = to_json(*run.plan);
+    (void)keep_speeds(report, run.job.job, run.inventory);  // the run is done, whether or not the next one is predicted
+  }
   Result<void> written;
   if (run.report_file) written = run.report_file->commit(to_pretty(report));
   if (!closed) fmt::print("{}", summary_text(report));
@@ -210,10 +224,10 @@ Result<int> init(const std::string& folder) {
 
 Result<int> train(const TrainFlags& flags) {
   if (!flags.init.empty()) return init(flags.init);
-  REMUDA_ASSIGN(const AskedRun asked, read_asked(flags));
+  REMUDA_ASSIGN(AskedRun asked, read_asked(flags));
   if (asked.asks) return train_leased(flags, asked);
   const bool is_here = flags.job.machine.file.empty() || asked.lease;
-  if (flags.job.dry_run || !is_here) return rehearse(flags, asked);
+  if (flags.job.dry_run || !is_here) return rehearse(flags, std::move(asked));
   REMUDA_ASSIGN(PreparedRun run, prepare(flags, asked));
   if (!run.note.empty()) fmt::print(stderr, "{}\n", run.note);
   Result<FinishedRun> finished;
@@ -225,7 +239,8 @@ Result<int> train(const TrainFlags& flags) {
   const workers::Outcome& outcome = finished->outcome;
   if (outcome.failure) return as_error(*outcome.failure, !flags.job.quiet);
   const bool closed = outcome.signal == SIGHUP;
-  if (!outcome.stopped() || !finished->report.is_null()) REMUDA_TRY(publish(run, std::move(finished->report), closed));
+  const bool reports = run.rank == 0 && (!outcome.stopped() || !finished->report.is_null());
+  if (reports) REMUDA_TRY(publish(run, std::move(finished->report), closed));
   if (!outcome.stopped()) return 0;
   if (!closed) fmt::print(stderr, "stopped by signal {} ({})\n", outcome.signal, ::strsignal(outcome.signal));
   return kSignalStatus + outcome.signal;

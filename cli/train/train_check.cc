@@ -1,16 +1,74 @@
 #include "cli/train/train_check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <vector>
 
+#include "base/env.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/train/train_devices.h"
 #include "cli/train/train_inputs.h"
 #include "cli/train/train_outputs.h"
 #include "cli/train/train_request.h"
 #include "cli/train/train_workers.h"
+#include "confine/visibility.h"
 
 namespace remuda::cli {
+
+using Specs = std::vector<job::DeviceSpec>;
+
+namespace {
+
+/// What a batch system lets this process use, where it runs in an allocation.
+std::vector<std::string> allocated_devices() {
+  const auto visible = confine::visible_to_caller();
+  if (!env::get(env::slurm_job) || env::get(env::job) || !visible) return {};
+  return split(visible->devices, ',');
+}
+
+/// Whether the file says which rank uses which device.
+bool names_each_rank(const TrainFlags& flags, const AskedRun& asked) {
+  return asked.rank && !asked.lease && flags.devices.empty() &&
+         asked.job.devices.size() == static_cast<size_t>(asked.rank->size);
+}
+
+Result<ChosenDevices> choose(const TrainFlags& flags, const AskedRun& asked) {
+  const MachineFlags& machine = flags.job.machine;
+  const auto read = [&](const probe::ProbeOptions& options) {
+    return read_machine({machine.file, options.cpu_devices});
+  };
+  Specs file = asked.job.devices;
+  if (names_each_rank(flags, asked)) file = {file[asked.rank->rank]};
+  return choose_devices({.file = std::move(file),
+                         .line = flags.devices,
+                         .cpu_devices = machine.cpu_devices,
+                         .lease = asked.lease,
+                         .live = machine.file.empty(),
+                         .allocated = asked.allocated},
+                        read);
+}
+
+/// Of this host's devices, the one of this rank: the first for the host's first rank. Where there is only one, the job
+/// or the launcher (`remuda bind`) has chosen it.
+Result<std::string> device_of_rank(const LaunchedRank& rank, const Specs& here) {
+  if (here.size() == 1) return here[0].use;
+  if (static_cast<size_t>(rank.local_rank) < here.size()) return here[rank.local_rank].use;
+  std::vector<std::string> names;
+  for (const auto& spec : here) names.push_back(spec.use);
+  return usage_error(fmt::format("rank {} of {} is number {} on this host, which has {} devices for them: {}",
+                                 rank.rank, rank.size, rank.local_rank, here.size(), fmt::join(names, ", ")));
+}
+
+/// A device for each rank, which must be the same on all hosts: those of the file, or else by number.
+Specs devices_of_ranks(const TrainFlags& flags, const AskedRun& asked) {
+  if (names_each_rank(flags, asked)) return asked.job.devices;
+  Specs devices;
+  for (int each = 0; each < asked.rank->size; ++each) devices.push_back({.use = fmt::format("rank:{}", each)});
+  return devices;
+}
+
+}  // namespace
 
 Result<AskedRun> read_asked(const TrainFlags& flags) {
   AskedRun asked;
@@ -19,23 +77,22 @@ Result<AskedRun> read_asked(const TrainFlags& flags) {
                 job::parse_job(asked.text, flags.file, {.settings = flags.settings, .devices_follow = true}));
   asked.job = std::move(parsed.job);
   REMUDA_ASSIGN(asked.lease, callers_lease(flags.job.machine));
-  REMUDA_ASSIGN(asked.asks, asks_for_devices(flags, asked.job.placement, asked.lease));
+  REMUDA_ASSIGN(asked.rank, launched_rank());
+  if (flags.job.machine.file.empty()) asked.allocated = allocated_devices();
+  REMUDA_ASSIGN(asked.asks, asks_for_devices(flags, asked.job.placement, asked.lease, asked.rank));
   return asked;
 }
 
 Result<CheckedRun> check_run(const TrainFlags& flags, const AskedRun& asked) {
-  const MachineFlags& machine = flags.job.machine;
-  const auto read = [&](const probe::ProbeOptions& options) {
-    return read_machine({machine.file, options.cpu_devices});
-  };
-  REMUDA_ASSIGN(ChosenDevices chosen, choose_devices({.file = asked.job.devices,
-                                                      .line = flags.devices,
-                                                      .cpu_devices = machine.cpu_devices,
-                                                      .lease = asked.lease,
-                                                      .live = machine.file.empty()},
-                                                     read));
+  REMUDA_ASSIGN(ChosenDevices chosen, choose(flags, asked));
   CheckedRun run;
-  REMUDA_ASSIGN(run.job, job::parse_job(asked.text, flags.file, {flags.settings, chosen.devices}));
+  Specs devices = chosen.devices;
+  if (asked.rank) {
+    REMUDA_ASSIGN(const std::string own, device_of_rank(*asked.rank, chosen.devices));
+    run.own = chosen_device(chosen.inventory, own).id;
+    devices = devices_of_ranks(flags, asked);
+  }
+  REMUDA_ASSIGN(run.job, job::parse_job(asked.text, flags.file, {flags.settings, devices}));
   run.inventory = std::move(chosen.inventory);
   run.note = std::move(chosen.note);
   REMUDA_TRY(check_inputs(run.job.job));

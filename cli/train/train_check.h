@@ -6,6 +6,7 @@
 
 #include "cli/train/train_flags.h"
 #include "cli/train/train_lease.h"
+#include "cli/train/train_rank.h"
 #include "device/inventory.h"
 #include "job/train_job.h"
 
@@ -15,8 +16,10 @@ namespace remuda::cli {
 struct AskedRun {
   std::string text;  ///< of the job file
   job::TrainJob job;
-  std::optional<CallersLease> lease;  ///< the run is within it
-  bool asks = false;                  ///< for devices of its own: asks_for_devices()
+  std::optional<CallersLease> lease;   ///< the run is within it
+  std::optional<LaunchedRank> rank;    ///< this process is one of its ranks, and no more
+  std::vector<std::string> allocated;  ///< DeviceRequest::allocated
+  bool asks = false;                   ///< for devices of its own: asks_for_devices()
 };
 Result<AskedRun> read_asked(const TrainFlags& flags);
 
@@ -24,6 +27,7 @@ struct CheckedRun {
   job::ParsedJob job;
   Inventory inventory;
   std::string note;  ///< ChosenDevices::note
+  std::string own;   ///< as one rank of several: the id of its device; the job then names one for each rank
 };
 /// With its devices, those of the lease where it is within one; the data and the model are looked at.
 Result<CheckedRun> check_run(const TrainFlags& flags, const AskedRun& asked);

@@ -128,6 +128,7 @@ Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMa
   REMUDA_ASSIGN(chosen.inventory, probe({.cpu_devices = request.cpu_devices}));
   if (request.lease) return choose_leased(request, std::move(chosen.inventory));
   Specs wanted = request.line.empty() ? request.file : named(request.line);
+  if (wanted.empty()) wanted = named(request.allocated);
   if (wanted.empty()) {
     const std::vector<std::string> others = labels_of(chosen.inventory, is_other);
     wanted = named(labels_of(chosen.inventory, is_cpu));

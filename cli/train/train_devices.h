@@ -19,6 +19,8 @@ struct DeviceRequest {
   int cpu_devices = 0;                ///< the command line's ProbeOptions::cpu_devices
   std::optional<CallersLease> lease;  ///< its devices, in place of the file's
   bool live = true;                   ///< the machine is this one
+  std::vector<std::string>
+      allocated;  ///< the GPUs that a batch system has given this process; used where none is named
 };
 
 struct ChosenDevices {

@@ -122,6 +122,11 @@ TEST(TrainDevices, AreOnlyCpusWhereNoneIsNamed) {
             "lab has no CPU device; name others with --devices, or ask for some with -n");
 }
 
+TEST(TrainDevices, AreThoseOfAnAllocationWhereNoneIsNamed) {
+  EXPECT_THAT(choose_devices({.allocated = {"0"}}, with_gpus)->devices, ElementsAre(used("gpu:0")));
+  EXPECT_THAT(choose_devices({.line = {"cpu:1"}, .allocated = {"0"}}, with_gpus)->devices, ElementsAre(used("cpu:1")));
+}
+
 const CallersLease kLease{.job = 7, .devices = {"GPU-7d1b", "cpu:3"}, .cpus = {{}, {6, 7}}};
 
 TEST(TrainDevices, OfALeaseAreExactlyItsOwn) {

@@ -73,7 +73,7 @@ RequestFlags merged(const job::PlacementSpec& file, const RequestFlags& line) {
 }
 
 Result<bool> asks_for_devices(const TrainFlags& flags, const job::PlacementSpec& file,
-                              const std::optional<CallersLease>& lease) {
+                              const std::optional<CallersLease>& lease, const std::optional<LaunchedRank>& rank) {
   const std::vector<std::string> request = given(*flags.job.app, kWhichDevices);
   const std::vector<std::string> how = given(*flags.job.app, kHowItRuns);
   const auto& asking = request.empty() ? how : request;
@@ -82,7 +82,12 @@ Result<bool> asks_for_devices(const TrainFlags& flags, const job::PlacementSpec&
         fmt::format("{} asks for devices, but this runs within job {}, which holds {}: leave it out, and the "
                     "run uses those",
                     asking.front(), lease->job, fmt::join(lease->devices, ", ")));
-  if (lease) return false;
+  if (rank && !asking.empty())
+    return usage_error(
+        fmt::format("{0} asks for devices, but {1} has started this as rank {2} of {3}: ask for all of them "
+                    "with `remuda run -n {3} -- {1} ...`",
+                    asking.front(), rank->launcher, rank->rank, rank->size));
+  if (lease || rank) return false;
   if (!request.empty() && !flags.devices.empty())
     return usage_error(
         fmt::format("--devices takes devices without a lease, and {} asks for a lease: give one of them; --device says "

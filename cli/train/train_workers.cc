@@ -26,13 +26,33 @@ void show_device(const Inventory& inventory, const std::string& id, process::Pro
   process.environment.emplace_back(env::torch_device.name, confine::torch_device(*inventory.find(id)));
 }
 
+/// On a recorded machine those of this one, as no others are here.
+std::vector<confine::RankCores> cores_of(const Workers& workers, const Inventory& inventory,
+                                         const std::vector<std::string>& ids) {
+  return confine::rank_cores(workers.live ? inventory : Inventory{}, ids, process::allowed_cores());
+}
+
+process::ProcessSpec worker_process(const Workers& workers, const Inventory& inventory, const std::string& id,
+                                    const confine::RankCores& cores, process::Environment environment) {
+  process::ProcessSpec process{.argv = {workers.program, "-"}, .environment = std::move(environment)};
+  if (workers.live) {
+    process.affinity.cores = cores.cores;
+    process.must_bind = true;
+  }
+  show_device(inventory, id, process);
+  return process;
+}
+
+void let_trace(const Workers& workers, process::ProcessSpec& process) {
+  process.inherited.push_back(workers.trace_fd);
+  process.environment.emplace_back(env::trace_fd.name, std::to_string(workers.trace_fd));
+}
+
 /// What only rank 0 has.
 void let_inherit(const Workers& workers, process::ProcessSpec& process) {
   process.inherited = {workers.listener.socket.get()};
   process.environment.emplace_back(env::listen_fd.name, std::to_string(workers.listener.socket.get()));
-  if (workers.trace_fd < 0) return;
-  process.inherited.push_back(workers.trace_fd);
-  process.environment.emplace_back(env::trace_fd.name, std::to_string(workers.trace_fd));
+  if (workers.trace_fd >= 0) let_trace(workers, process);
 }
 
 }  // namespace
@@ -55,24 +75,35 @@ Result<std::vector<workers::RankSpec>> worker_ranks(const Workers& workers, cons
   REMUDA_ASSIGN(rendezvous.secret, workers::make_secret());
   std::vector<std::string> ids;
   for (const auto& spec : job.job.devices) ids.push_back(chosen_device(inventory, spec.use).id);
-  const std::vector<int> allowed = process::allowed_cores();
-  const std::vector<confine::RankCores> cores = workers.live
-                                                    ? confine::rank_cores(inventory, ids, allowed)
-                                                    : confine::rank_cores({}, ids, allowed);  // those of this machine
+  const std::vector<confine::RankCores> cores = cores_of(workers, inventory, ids);
   std::vector<workers::RankSpec> ranks;
   for (size_t i = 0; i < ids.size(); ++i) {
     const int rank = static_cast<int>(i);
-    process::ProcessSpec process{.argv = {workers.program, "-"},
-                                 .environment = rank_environment(rendezvous, rank, cores[i].threads)};
-    if (workers.live) {
-      process.affinity.cores = cores[i].cores;
-      process.must_bind = true;
-    }
-    show_device(inventory, ids[i], process);
+    process::ProcessSpec process =
+        worker_process(workers, inventory, ids[i], cores[i], rank_environment(rendezvous, rank, cores[i].threads));
     if (rank == 0) let_inherit(workers, process);
     ranks.push_back({job.job.devices[i].use, std::move(process), job.text});
   }
   return ranks;
+}
+
+Result<workers::RankSpec> launched_worker(const Workers& workers, const job::ParsedJob& job, const Inventory& inventory,
+                                          const LaunchedRank& launched, const std::string& id) {
+  workers::Rendezvous rendezvous{.world_size = launched.size,
+                                 .port = launched.master_port,
+                                 .run_id = launched.run_id,
+                                 .transport = workers.transport,
+                                 .master = launched.master_address};
+  REMUDA_ASSIGN(rendezvous.secret, users_secret());
+  const confine::RankCores cores = cores_of(workers, inventory, {id}).front();
+  process::ProcessSpec process =
+      worker_process(workers, inventory, id, cores, rank_environment(rendezvous, launched.rank, cores.threads));
+  if (!env::get(env::bind)) {
+    REMUDA_ASSIGN(std::string own, address_towards(launched.master_address));
+    process.environment.emplace_back(env::bind.name, std::move(own));
+  }
+  if (launched.rank == 0 && workers.trace_fd >= 0) let_trace(workers, process);
+  return workers::RankSpec{job.job.devices.at(launched.rank).use, std::move(process), job.text};
 }
 
 }  // namespace remuda::cli

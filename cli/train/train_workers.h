@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/train/train_rank.h"
 #include "device/inventory.h"
 #include "job/train_job.h"
 #include "workers/rendezvous.h"
@@ -29,5 +30,10 @@ struct Workers {
 /// REMUDA_TORCH_DEVICE what libtorch calls it, and has the cores of confine::rank_cores().
 Result<std::vector<workers::RankSpec>> worker_ranks(const Workers& workers, const job::ParsedJob& job,
                                                     const Inventory& inventory);
+
+/// The one rank that another launcher has started here as one of several, on the device `id`; `job` names a device for
+/// each rank, whatever their hosts call them.
+Result<workers::RankSpec> launched_worker(const Workers& workers, const job::ParsedJob& job, const Inventory& inventory,
+                                          const LaunchedRank& launched, const std::string& id);
 
 }  // namespace remuda::cli
