@@ -12,6 +12,11 @@ const char* name_of(Call::Kind kind) {
     case Call::Kind::all_reduce_float:
     case Call::Kind::all_reduce_double:
       return "all_reduce";
+    case Call::Kind::reduce_scatter_float:
+    case Call::Kind::reduce_scatter_double:
+      return "reduce_scatter";
+    case Call::Kind::gather_parts:
+      return "gather_parts";
     case Call::Kind::broadcast:
       return "broadcast";
     case Call::Kind::all_gather:
@@ -23,8 +28,16 @@ const char* name_of(Call::Kind kind) {
 }
 
 const char* type_of(Call::Kind kind) {
-  if (kind == Call::Kind::all_reduce_float) return " of float";
-  return kind == Call::Kind::all_reduce_double ? " of double" : "";
+  switch (kind) {
+    case Call::Kind::all_reduce_float:
+    case Call::Kind::reduce_scatter_float:
+      return " of float";
+    case Call::Kind::all_reduce_double:
+    case Call::Kind::reduce_scatter_double:
+      return " of double";
+    default:
+      return "";
+  }
 }
 
 }  // namespace
@@ -34,6 +47,7 @@ std::string describe(const Call& call) {
                                  call.label, call.bytes);
   if (call.kind == Call::Kind::broadcast) text += fmt::format(" from rank {}", call.root);
   if (call.offset != 0) text += fmt::format(" at offset {}", call.offset);
+  if (call.parts != 0) text += fmt::format(" in parts {:08x}", call.parts);
   return text + ")";
 }
 

@@ -12,15 +12,25 @@ namespace remuda::comm {
 
 /// Sent over sockets and through shared memory as raw bytes.
 struct Call {
-  enum class Kind : uint32_t { allocate, all_reduce_float, all_reduce_double, broadcast, all_gather, barrier };
+  enum class Kind : uint32_t {
+    allocate,
+    all_reduce_float,
+    all_reduce_double,
+    reduce_scatter_float,
+    reduce_scatter_double,
+    gather_parts,
+    broadcast,
+    all_gather,
+    barrier
+  };
 
   Kind kind = Kind::barrier;
   uint32_t label = 0;
   uint64_t sequence = 0;  ///< the number of this call, counted from 1 by each communicator
   uint64_t bytes = 0;
-  uint64_t offset = 0;  ///< all_reduce: where the values lie in allocate()d memory
+  uint64_t offset = 0;  ///< of calls in place: where the values lie in allocate()d memory
   int32_t root = 0;
-  uint32_t reserved = 0;
+  uint32_t parts = 0;  ///< a digest of how the values are divided among the ranks
 
   bool operator==(const Call&) const = default;
 };

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/result.h"
+#include "comm/parts.h"
 #include "comm/terms.h"
 
 namespace remuda::comm {
@@ -36,6 +37,16 @@ class Communicator {
   /// reduced (a bucket's number, say).
   virtual Result<void> all_reduce(std::span<float> values, uint32_t label) = 0;
   virtual Result<void> all_reduce(std::span<double> values, uint32_t label) = 0;
+
+  /// The first half of an all_reduce: adds up `values` over all ranks, in rank order; afterwards each rank has the sum
+  /// in its own part, with the same bits as all_reduce gives it. What is in the other parts then is not specified. The
+  /// same memory as for all_reduce, the same parts on every rank.
+  virtual Result<void> reduce_scatter(std::span<float> values, const Parts& parts, uint32_t label) = 0;
+  virtual Result<void> reduce_scatter(std::span<double> values, const Parts& parts, uint32_t label) = 0;
+
+  /// The second half: every rank's own part goes to all, in place. The same memory as for all_reduce; `parts` are in
+  /// bytes here.
+  virtual Result<void> gather_parts(std::span<std::byte> bytes, const Parts& parts, uint32_t label) = 0;
 
   /// Copies rank `root`'s bytes to all. Any memory.
   virtual Result<void> broadcast(std::span<std::byte> bytes, int root, uint32_t label) = 0;

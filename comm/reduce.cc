@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "comm/parts.h"
+
 // One copy of each loop per vector width, chosen when the program starts. Not with sanitizers, which run before that
 // choice can be made, nor with clang, which makes no such copies of templates.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \

@@ -7,31 +7,6 @@
 namespace remuda::comm {
 namespace {
 
-TEST(ChunkOf, CoversEachElementOnceInWholeCacheLines) {
-  for (int ranks = 1; ranks <= 17; ++ranks)
-    for (const size_t bytes : {4, 8})
-      for (const size_t count : {0, 1, 7, 15, 16, 17, 100, 255, 256, 257, 4097}) {
-        size_t at = 0;
-        for (int rank = 0; rank < ranks; ++rank) {
-          const Chunk chunk = chunk_of(count, bytes, rank, ranks);
-          EXPECT_EQ(chunk.begin, at) << count << " over " << ranks;
-          EXPECT_GE(chunk.end, chunk.begin);
-          EXPECT_TRUE(chunk.begin == count || chunk.begin * bytes % kCacheLine == 0);
-          at = chunk.end;
-        }
-        EXPECT_EQ(at, count);
-      }
-}
-
-TEST(ChunkOf, IsAsEvenAsCacheLinesGo) {
-  for (int ranks = 1; ranks <= 17; ++ranks)
-    for (int rank = 0; rank < ranks; ++rank) {
-      const size_t lines = chunk_of(16000, 4, rank, ranks).size() / 16;
-      EXPECT_GE(lines, 1000u / ranks);
-      EXPECT_LE(lines, 1000u / ranks + 1);
-    }
-}
-
 /// The sum of `ranks` inputs of `count` values, into one output of its own or into all inputs.
 template <typename T>
 void expect_sums_in_rank_order(size_t ranks, size_t count, bool in_place) {

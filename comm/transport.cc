@@ -24,20 +24,43 @@ Result<std::span<std::byte>> TransportCommunicator::allocate(size_t bytes) {
   return collective(call, [&](const Call& c) { return do_allocate(c); });
 }
 
+/// A call that works on allocate()d memory, in place.
+Call TransportCommunicator::in_place(Call::Kind kind, uint32_t label, std::span<const std::byte> bytes) const {
+  return {.kind = kind, .label = label, .bytes = bytes.size(), .offset = offset_of(bytes.data())};
+}
+
 Result<void> TransportCommunicator::all_reduce(std::span<float> values, uint32_t label) {
-  const Call call{.kind = Call::Kind::all_reduce_float,
-                  .label = label,
-                  .bytes = values.size_bytes(),
-                  .offset = offset_of(values.data())};
-  return collective(call, [&](const Call& c) { return do_all_reduce(c, values); });
+  return collective(in_place(Call::Kind::all_reduce_float, label, std::as_bytes(values)),
+                    [&](const Call& c) { return do_all_reduce(c, values); });
 }
 
 Result<void> TransportCommunicator::all_reduce(std::span<double> values, uint32_t label) {
-  const Call call{.kind = Call::Kind::all_reduce_double,
-                  .label = label,
-                  .bytes = values.size_bytes(),
-                  .offset = offset_of(values.data())};
-  return collective(call, [&](const Call& c) { return do_all_reduce(c, values); });
+  return collective(in_place(Call::Kind::all_reduce_double, label, std::as_bytes(values)),
+                    [&](const Call& c) { return do_all_reduce(c, values); });
+}
+
+template <typename T>
+Result<void> TransportCommunicator::scatter(Call::Kind kind, std::span<T> values, const Parts& parts, uint32_t label) {
+  REMUDA_CHECK(parts.ranks() == size() && parts.count() == values.size(),
+               "the parts divide the values among all ranks");
+  Call call = in_place(kind, label, std::as_bytes(values));
+  call.parts = parts.digest();
+  return collective(call, [&](const Call& c) { return do_reduce_scatter(c, values, parts); });
+}
+
+Result<void> TransportCommunicator::reduce_scatter(std::span<float> values, const Parts& parts, uint32_t label) {
+  return scatter(Call::Kind::reduce_scatter_float, values, parts, label);
+}
+
+Result<void> TransportCommunicator::reduce_scatter(std::span<double> values, const Parts& parts, uint32_t label) {
+  return scatter(Call::Kind::reduce_scatter_double, values, parts, label);
+}
+
+Result<void> TransportCommunicator::gather_parts(std::span<std::byte> bytes, const Parts& parts, uint32_t label) {
+  REMUDA_CHECK(parts.ranks() == size() && parts.count() == bytes.size(), "the parts divide the bytes among all ranks");
+  Call call = in_place(Call::Kind::gather_parts, label, bytes);
+  call.parts = parts.digest();
+  return collective(call, [&](const Call& c) { return do_gather_parts(c, bytes, parts); });
 }
 
 Result<void> TransportCommunicator::broadcast(std::span<std::byte> bytes, int root, uint32_t label) {

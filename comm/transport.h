@@ -19,6 +19,9 @@ class TransportCommunicator : public Communicator {
   Result<std::span<std::byte>> allocate(size_t bytes) final;
   Result<void> all_reduce(std::span<float> values, uint32_t label) final;
   Result<void> all_reduce(std::span<double> values, uint32_t label) final;
+  Result<void> reduce_scatter(std::span<float> values, const Parts& parts, uint32_t label) final;
+  Result<void> reduce_scatter(std::span<double> values, const Parts& parts, uint32_t label) final;
+  Result<void> gather_parts(std::span<std::byte> bytes, const Parts& parts, uint32_t label) final;
   Result<void> broadcast(std::span<std::byte> bytes, int root, uint32_t label) final;
   Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all, uint32_t label) final;
   Result<void> barrier(uint32_t label) final;
@@ -28,6 +31,9 @@ class TransportCommunicator : public Communicator {
   virtual Result<std::span<std::byte>> do_allocate(const Call& call) = 0;
   virtual Result<void> do_all_reduce(const Call& call, std::span<float> values) = 0;
   virtual Result<void> do_all_reduce(const Call& call, std::span<double> values) = 0;
+  virtual Result<void> do_reduce_scatter(const Call& call, std::span<float> values, const Parts& parts) = 0;
+  virtual Result<void> do_reduce_scatter(const Call& call, std::span<double> values, const Parts& parts) = 0;
+  virtual Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) = 0;
   virtual Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes) = 0;
   virtual Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual Result<void> do_barrier(const Call& call) = 0;
@@ -41,6 +47,9 @@ class TransportCommunicator : public Communicator {
   double deadline_s() const { return deadline_s_; }
 
  private:
+  Call in_place(Call::Kind kind, uint32_t label, std::span<const std::byte> bytes) const;
+  template <typename T>
+  Result<void> scatter(Call::Kind kind, std::span<T> values, const Parts& parts, uint32_t label);
   template <typename Body>
   auto collective(Call call, Body body) -> decltype(body(call));
 

@@ -1,5 +1,6 @@
-// all_reduce in place, without a copy: once all ranks have announced the call, rank r adds up chunk r of all ranks'
-// buffers and writes the sum into all of them. Memory traffic: N buffers read once and written once.
+// all_reduce in place, without a copy: once all ranks have announced the call, rank r adds up part r of all ranks'
+// buffers and writes the sum into all of them. Memory traffic: N buffers read once and written once. Its halves do the
+// same in two calls: reduce_scatter writes the sum only into the own buffer, gather_parts copies the others' parts.
 
 #include <algorithm>
 #include <cstring>
@@ -54,6 +55,13 @@ class ShmCommunicator final : public TransportCommunicator {
   Result<std::span<std::byte>> do_allocate(const Call& call) override;
   Result<void> do_all_reduce(const Call& call, std::span<float> v) override { return reduce(call, v); }
   Result<void> do_all_reduce(const Call& call, std::span<double> v) override { return reduce(call, v); }
+  Result<void> do_reduce_scatter(const Call& call, std::span<float> v, const Parts& parts) override {
+    return scatter(call, v, parts);
+  }
+  Result<void> do_reduce_scatter(const Call& call, std::span<double> v, const Parts& parts) override {
+    return scatter(call, v, parts);
+  }
+  Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override;
   Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes) override;
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
   Result<void> do_barrier(const Call& call) override { return agree_on(call); }
@@ -64,8 +72,13 @@ class ShmCommunicator final : public TransportCommunicator {
   Result<void> agree_on(const Call& call);
   Result<void> step(const Call& call);
   const Arena* arena_of(const void* values) const;
+  /// Where each rank has what this one has at `mine`, in allocate()d memory.
+  template <typename T>
+  std::vector<T*> on_all_ranks(T* mine) const;
   template <typename T>
   Result<void> reduce(const Call& call, std::span<T> values);
+  template <typename T>
+  Result<void> scatter(const Call& call, std::span<T> values, const Parts& parts);
   /// Passes `bytes` on in pieces: `fill(bounce, piece)` before the others may read, `drain(piece)` after.
   template <typename Fill, typename Drain>
   Result<void> in_pieces(const Call& call, Fill fill, Drain drain);
@@ -127,18 +140,51 @@ uint64_t ShmCommunicator::offset_of(const void* values) const {
 }
 
 template <typename T>
+std::vector<T*> ShmCommunicator::on_all_ranks(T* mine) const {
+  const Arena* arena = arena_of(mine);
+  REMUDA_CHECK(arena, "the values lie in allocate()d memory");
+  std::vector<T*> all(size());
+  for (int peer = 0; peer < size(); ++peer)
+    all[peer] = reinterpret_cast<T*>(reinterpret_cast<std::byte*>(mine) +
+                                     (peer - rank()) * static_cast<ptrdiff_t>(arena->stride));
+  return all;
+}
+
+template <typename T>
 Result<void> ShmCommunicator::reduce(const Call& call, std::span<T> values) {
-  const Arena* arena = arena_of(values.data());
-  REMUDA_CHECK(arena || values.empty(), "all_reduce is for allocate()d memory");
   REMUDA_TRY(agree_on(call));
   if (values.empty()) return {};
-  const Chunk own = chunk_of(values.size(), sizeof(T), rank(), size());
-  const auto own_bytes = reinterpret_cast<std::byte*>(values.data() + own.begin);
-  std::vector<T*> buffers(size());
-  for (int peer = 0; peer < size(); ++peer)
-    buffers[peer] = reinterpret_cast<T*>(own_bytes + (peer - rank()) * static_cast<ptrdiff_t>(arena->stride));
-  const std::vector<const T*> in(buffers.begin(), buffers.end());
-  sum_in_rank_order<T>(in, buffers, own.size());
+  const Chunk own = even_parts(size(), values.size(), sizeof(T)).of(rank());
+  if (own.size() > 0) {
+    const std::vector<T*> buffers = on_all_ranks(values.data() + own.begin);
+    const std::vector<const T*> in(buffers.begin(), buffers.end());
+    sum_in_rank_order<T>(in, buffers, own.size());
+  }
+  return step(call);
+}
+
+template <typename T>
+Result<void> ShmCommunicator::scatter(const Call& call, std::span<T> values, const Parts& parts) {
+  REMUDA_TRY(agree_on(call));
+  if (values.empty()) return {};
+  const Chunk own = parts.of(rank());
+  if (own.size() > 0) {
+    T* const mine = values.data() + own.begin;
+    const std::vector<T*> buffers = on_all_ranks(mine);
+    const std::vector<const T*> in(buffers.begin(), buffers.end());
+    sum_in_rank_order<T>(in, std::span(&mine, 1), own.size());
+  }
+  return step(call);  // until here, others read this rank's buffer
+}
+
+Result<void> ShmCommunicator::do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) {
+  REMUDA_TRY(agree_on(call));
+  if (bytes.empty()) return {};
+  const std::vector<std::byte*> all = on_all_ranks(bytes.data());
+  for (int peer = 0; peer < size(); ++peer) {
+    const Chunk theirs = parts.of(peer);
+    if (peer != rank()) std::memcpy(bytes.data() + theirs.begin, all[peer] + theirs.begin, theirs.size());
+  }
   return step(call);
 }
 

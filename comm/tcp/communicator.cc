@@ -1,5 +1,5 @@
-// all_reduce over TCP: each rank sends chunk c of its values to rank c, which adds them up in rank order and sends the
-// sum to all. Bytes sent per rank: 2 (N-1)/N times the size.
+// all_reduce over TCP is reduce_scatter and gather_parts: each rank sends part r of its values to rank r, which adds
+// them up in rank order and sends the sum to all. Bytes sent per rank: 2 (N-1)/N times the size.
 
 #include <algorithm>
 #include <cstring>
@@ -90,6 +90,18 @@ class TcpCommunicator final : public TransportCommunicator {
   Result<std::span<std::byte>> do_allocate(const Call& call) override;
   Result<void> do_all_reduce(const Call& call, std::span<float> v) override { return reduce(call, v); }
   Result<void> do_all_reduce(const Call& call, std::span<double> v) override { return reduce(call, v); }
+  Result<void> do_reduce_scatter(const Call& call, std::span<float> v, const Parts& parts) override {
+    REMUDA_TRY(agree_on(call));
+    return scatter(call, v, parts);
+  }
+  Result<void> do_reduce_scatter(const Call& call, std::span<double> v, const Parts& parts) override {
+    REMUDA_TRY(agree_on(call));
+    return scatter(call, v, parts);
+  }
+  Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override {
+    REMUDA_TRY(agree_on(call));
+    return gather(call, bytes, parts);
+  }
   Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes) override;
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
   Result<void> do_barrier(const Call& call) override { return agree_on(call); }
@@ -102,9 +114,9 @@ class TcpCommunicator final : public TransportCommunicator {
   template <typename T>
   Result<void> reduce(const Call& call, std::span<T> values);
   template <typename T>
-  Result<void> scatter(const Call& call, std::span<T> values);
+  Result<void> scatter(const Call& call, std::span<T> values, const Parts& parts);
   template <typename T>
-  Result<void> gather(const Call& call, std::span<T> values);
+  Result<void> gather(const Call& call, std::span<T> values, const Parts& parts);
   template <typename T>
   T* scratch(size_t bytes);
   /// One transfer per peer, made by `transfer_with(peer)`.
@@ -163,17 +175,18 @@ T* TcpCommunicator::scratch(size_t bytes) {
 template <typename T>
 Result<void> TcpCommunicator::reduce(const Call& call, std::span<T> values) {
   REMUDA_TRY(agree_on(call));
-  REMUDA_TRY(scatter(call, values));
-  return gather(call, values);
+  const Parts parts = even_parts(size(), values.size(), sizeof(T));
+  REMUDA_TRY(scatter(call, values, parts));
+  return gather(call, values, parts);
 }
 
 template <typename T>
-Result<void> TcpCommunicator::scatter(const Call& call, std::span<T> values) {
-  const Chunk own = chunk_of(values.size(), sizeof(T), rank(), size());
+Result<void> TcpCommunicator::scatter(const Call& call, std::span<T> values, const Parts& parts) {
+  const Chunk own = parts.of(rank());
   T* received = scratch<T>(own.size() * sizeof(T) * size());
   const auto part_from = [&](int peer) { return received + own.size() * peer; };
   REMUDA_TRY(with_peers(call, [&](int peer) {
-    const Chunk theirs = chunk_of(values.size(), sizeof(T), peer, size());
+    const Chunk theirs = parts.of(peer);
     return Transfer{std::as_bytes(values.subspan(theirs.begin, theirs.size())),
                     std::as_writable_bytes(std::span(part_from(peer), own.size()))};
   }));
@@ -185,10 +198,10 @@ Result<void> TcpCommunicator::scatter(const Call& call, std::span<T> values) {
 }
 
 template <typename T>
-Result<void> TcpCommunicator::gather(const Call& call, std::span<T> values) {
-  const Chunk own = chunk_of(values.size(), sizeof(T), rank(), size());
+Result<void> TcpCommunicator::gather(const Call& call, std::span<T> values, const Parts& parts) {
+  const Chunk own = parts.of(rank());
   return with_peers(call, [&](int peer) {
-    const Chunk theirs = chunk_of(values.size(), sizeof(T), peer, size());
+    const Chunk theirs = parts.of(peer);
     return Transfer{std::as_bytes(values.subspan(own.begin, own.size())),
                     std::as_writable_bytes(values.subspan(theirs.begin, theirs.size()))};
   });

@@ -1,0 +1,34 @@
+#include "comm/parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace remuda::comm {
+
+uint32_t Parts::digest() const {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, a word at a time
+  for (const size_t end : ends_) hash = (hash ^ end) * 0x100000001b3;
+  return static_cast<uint32_t>(hash ^ hash >> 32);
+}
+
+Parts parts_by(std::span<const double> weights, size_t count, size_t element_bytes) {
+  const size_t per_line = kCacheLine / element_bytes;
+  const size_t lines = (count + per_line - 1) / per_line;
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<size_t> ends;
+  double sum = 0;
+  for (const double weight : weights) {
+    sum += weight;
+    ends.push_back(
+        std::min(count, static_cast<size_t>(std::llround(static_cast<double>(lines) * sum / total)) * per_line));
+  }
+  ends.back() = count;
+  return Parts(std::move(ends));
+}
+
+Parts even_parts(int ranks, size_t count, size_t element_bytes) {
+  return parts_by(std::vector<double>(static_cast<size_t>(ranks), 1.0), count, element_bytes);
+}
+
+}  // namespace remuda::comm

@@ -1,0 +1,86 @@
+// Tests only: what the suites over all transports share. A new transport is a line in kTransports.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <functional>
+#include <gtest/gtest.h>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "comm/testing/run_ranks.h"
+
+namespace remuda::comm {
+
+using Transport = ConnectOptions::Transport;
+
+/// A transport, with what it calls itself and its word in the names of these tests.
+struct Known {
+  Transport transport;
+  const char *name, *word;
+};
+inline constexpr Known kTransports[] = {{Transport::tcp, "tcp", "tcp"},
+                                        {Transport::shared_memory, "shared memory", "shm"}};
+
+inline const Known& known(Transport transport) { return *std::ranges::find(kTransports, transport, &Known::transport); }
+
+struct Setup {
+  Transport transport;
+  int ranks;
+};
+
+inline std::string setup_name(const ::testing::TestParamInfo<Setup>& info) {
+  return fmt::format("{}_{}", known(info.param.transport).word, info.param.ranks);
+}
+
+// The values of rank `rank`; adding these in another order gives other bits.
+template <typename T>
+std::vector<T> values_of(int rank, size_t count) {
+  std::mt19937 random(static_cast<unsigned>(1000 * rank + count));
+  std::vector<T> values(count);
+  for (T& value : values) value = static_cast<T>(std::ldexp(random() - 2e9, static_cast<int>(random() % 20) - 40));
+  return values;
+}
+
+template <typename T>
+std::vector<T> sum_by_rank_order(int ranks, size_t count) {
+  std::vector<T> sum = values_of<T>(0, count);
+  for (int rank = 1; rank < ranks; ++rank) {
+    const std::vector<T> more = values_of<T>(rank, count);
+    for (size_t i = 0; i < count; ++i) sum[i] += more[i];
+  }
+  return sum;
+}
+
+template <typename T>
+std::span<T> allocate(Communicator& communicator, size_t count) {
+  auto bytes = communicator.allocate(count * sizeof(T));
+  if (!bytes) throw std::runtime_error(bytes.error().message);
+  return {reinterpret_cast<T*>(bytes->data()), count};
+}
+
+inline void expect_ok(const Result<void>& result) {
+  if (!result) throw std::runtime_error(result.error().message);
+}
+
+/// Each transport with each number of ranks.
+inline std::vector<Setup> setups(std::initializer_list<int> numbers_of_ranks) {
+  std::vector<Setup> all;
+  for (const Known& each : kTransports)
+    for (const int ranks : numbers_of_ranks) all.push_back({each.transport, ranks});
+  return all;
+}
+
+class TransportSuite : public ::testing::TestWithParam<Setup> {
+ protected:
+  int ranks() const { return GetParam().ranks; }
+  void run(const std::function<void(Communicator&)>& body, double timeout_s = 30) const {
+    run_ranks(ranks(), GetParam().transport, body, timeout_s);
+  }
+};
+
+}  // namespace remuda::comm
