@@ -19,13 +19,6 @@ bool same_bits(std::span<const T> a, std::span<const T> b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
-/// The same parts of the elements' bytes.
-Parts in_bytes(const Parts& parts, size_t element_bytes) {
-  std::vector<size_t> ends;
-  for (int rank = 0; rank < parts.ranks(); ++rank) ends.push_back(parts.of(rank).end * element_bytes);
-  return Parts(std::move(ends));
-}
-
 class CommunicatorSuite : public TransportSuite {
  protected:
   template <typename T>
@@ -50,7 +43,7 @@ class CommunicatorSuite : public TransportSuite {
         std::vector<double> weights(ranks());
         for (double& weight : weights) weight = random() % 3;
         weights[random() % weights.size()] += 1;
-        const Parts parts = parts_by(weights, count, sizeof(T)), bytes = in_bytes(parts, sizeof(T));
+        const Parts parts = parts_by(weights, count, sizeof(T)), bytes = parts.in_bytes(sizeof(T));
         const std::span<T> values = allocate<T>(communicator, count);
         std::ranges::copy(values_of<T>(communicator.rank(), count), values.begin());
         expect_ok(communicator.reduce_scatter(values, parts, 1));

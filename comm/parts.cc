@@ -12,6 +12,12 @@ uint32_t Parts::digest() const {
   return static_cast<uint32_t>(hash ^ hash >> 32);
 }
 
+Parts Parts::in_bytes(size_t element_bytes) const {
+  std::vector<size_t> ends = ends_;
+  for (size_t& end : ends) end *= element_bytes;
+  return Parts(std::move(ends));
+}
+
 Parts parts_by(std::span<const double> weights, size_t count, size_t element_bytes) {
   const size_t per_line = kCacheLine / element_bytes;
   const size_t lines = (count + per_line - 1) / per_line;

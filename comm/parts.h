@@ -29,6 +29,8 @@ class Parts {
   Chunk of(int rank) const { return {rank == 0 ? 0 : ends_[size_t(rank) - 1], ends_[size_t(rank)]}; }
   int ranks() const { return int(ends_.size()); }
   size_t count() const { return ends_.empty() ? 0 : ends_.back(); }
+  /// The same parts, counted in bytes.
+  Parts in_bytes(size_t element_bytes) const;
   /// A number that differs, almost always, for other parts.
   uint32_t digest() const;
 

@@ -152,6 +152,10 @@ Result<void> check_counts(const TrainJob& job, toml::table& table, const std::st
   if (job.balance.policy == balance::BalancePolicy::fixed && shares != devices)
     return usage_error(fmt::format("{}: balance.shares must have one weight per device, but has {} for {} device{}",
                                    place_of(table, "balance.shares", name), shares, devices, devices == 1 ? "" : "s"));
+  if (const size_t state = job.balance.state_shares.size(); state != 0 && state != devices)
+    return usage_error(
+        fmt::format("{}: balance.state_shares must have one weight per device, but has {} for {} device{}",
+                    place_of(table, "balance.state_shares", name), state, devices, devices == 1 ? "" : "s"));
   return {};
 }
 

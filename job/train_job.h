@@ -16,6 +16,7 @@ enum class Optimizer { sgd, adamw };
 enum class Schedule { constant, cosine };
 enum class Loss { cross_entropy, nll, mse };
 enum class Norm { group, batch };
+enum class Decay { all, matrices };
 
 struct ModelSpec {
   std::string name;                   ///< mlp, resnet or gpt; empty when `path` is given
@@ -59,6 +60,9 @@ struct TrainSpec {
   Schedule schedule = Schedule::constant;  ///< of the learning rate; cosine: down to 0 over the run
   double momentum = 0.9;                   ///< sgd
   double weight_decay = 0.0;
+  Decay decay = Decay::all;  ///< what weight_decay is for: all parameters, or those of two and more dimensions
+  double clip_norm = 0;      ///< the gradient's norm is limited to it; 0 = no limit
+  double average = 0;        ///< the part of the weights' running average that each step keeps; 0 = no average
   uint64_t seed = 1;
   int check_every = 100;  ///< steps between comparisons of all ranks' parameters
   double bucket_mib = 4;  ///< gradients are reduced in buckets of about this size
@@ -68,7 +72,8 @@ struct TrainSpec {
 
 struct BalanceSpec {
   balance::BalancePolicy policy = balance::BalancePolicy::automatic;
-  std::vector<double> shares;  ///< for fixed: one weight per device
+  std::vector<double> shares;        ///< for fixed: one weight per device
+  std::vector<double> state_shares;  ///< of the optimizer's state, one weight per device; empty: by their memory
 
   bool operator==(const BalanceSpec&) const = default;
 };

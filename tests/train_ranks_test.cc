@@ -115,22 +115,18 @@ bool has_more_than_default_kernels() {
 #endif
 }
 
-TEST(TrainRanks, RanksWithOtherKernelsNameBoth) {
+/// Kernels for other instruction sets round differently; a parameter has one owner, so the ranks stay equal all the
+/// same.
+TEST(TrainRanks, RanksWithOtherKernelsHaveTheSameParametersAfter200Steps) {
   if (!has_more_than_default_kernels())
     GTEST_SKIP() << "needs a CPU for which libtorch has more than one kind of kernel";
   JobText job;
-  job.train += "check_every = 1\n";
+  job.train = "epochs = 40\nmax_steps = 200\nglobal_batch = 48\noptimizer = 'adamw'\ncheck_every = 1\n";
   const ScratchFolder folder = job_folder(job);
   TwoRanks ranks;
   ranks.start(0, folder);
   ranks.start(1, folder, {{env::aten_cpu_capability.name, "default"}});
-  for (const Finished& finished : ranks.finish()) {
-    EXPECT_EQ(finished.exit.status, 1) << finished;
-    EXPECT_THAT(finished.err, HasSubstr("the parameters of rank 1 and rank 0 differ"));
-    EXPECT_THAT(finished.err, ContainsRegex("rank 1 computes with other kernels \\(cpu, (DEFAULT|NO AVX), libtorch "));
-    EXPECT_THAT(finished.err, ContainsRegex("than rank 0 \\(cpu, AVX(2|512), libtorch "));
-    EXPECT_THAT(finished.err, HasSubstr("set ATEN_CPU_CAPABILITY"));
-  }
+  for (const Finished& finished : ranks.finish()) EXPECT_TRUE(finished.exit.ok()) << finished;
 }
 
 }  // namespace

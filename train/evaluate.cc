@@ -58,7 +58,8 @@ class OwnEvaluation {
     pace_.start();
     try {
       const Batch batch = samples_.gather(indices, torch::kFloat);
-      const auto loss = loss_sum(plan_.spec.loss, model_.forward(batch.input), batch.target, plan_.padding, true);
+      const auto loss =
+          loss_sum(plan_.spec.loss, model_.forward(batch.input.to(plan_.device)), batch.target, plan_.padding, true);
       sums += {loss.sum.item<double>(), loss.weight, double(loss.correct)};
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
@@ -127,7 +128,7 @@ Result<void> average_buffers(comm::Communicator& communicator, Model& model, dou
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   if (total == 0) return {};
   for (auto& buffer : buffers) {
-    auto mine = buffer.contiguous();
+    auto mine = buffer.to(torch::kCPU).contiguous();
     if (!buffer.is_floating_point()) {
       REMUDA_TRY(communicator.broadcast(bytes_of(mine), 0, label::kBuffers));
       buffer.copy_(mine);

@@ -33,6 +33,7 @@ class LargestBatch final : public Model {
   std::vector<NamedTensor> named_buffers() override { return model_->named_buffers(); }
   void set_training(bool training) override { model_->set_training(training_ = training); }
   void to(torch::ScalarType type) override { model_->to(type); }
+  void to(torch::Device device) override { model_->to(device); }
 
   int64_t samples = 0;
 
@@ -70,7 +71,7 @@ void expect_evaluation(const testing::ModelCase& model_case, const Run& run, con
   run_ranks(ranks, kSharedMemory, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     Pace pace(1, steady_clock());
-    const EvaluationPlan plan{model_case.spec, model_case.padding, run.shares, run.leave};
+    const EvaluationPlan plan{model_case.spec, model_case.padding, run.shares, torch::kCPU, run.leave};
     testing::Budget budget;
     if (rank == 1) budget.cap = run.cap;
     const testing::OnDevice device(budget);

@@ -5,17 +5,18 @@
 
 #include "balance/shares.h"
 #include "comm/testing/run_ranks.h"
-#include "train/gradient_reducer.h"
-#include "train/testing/cases.h"
+#include "train/testing/parallel.h"
 
 namespace remuda::train {
 namespace {
 
 using testing::case_loss;
+using testing::cpu_ops;
 using testing::make_batch;
 using testing::make_seeded;
 using testing::model_cases;
 using testing::ModelCase;
+using testing::whole_gradient;
 using Transport = comm::ConnectOptions::Transport;
 
 std::vector<std::unique_ptr<Model>> replicas(const train::testing::ModelCase& model_case, int ranks,
@@ -38,19 +39,19 @@ int64_t start_of(const std::vector<int>& split, int rank) {
   return start;
 }
 
-/// One rank's part of one step, as a user of GradientReducer would write it.
-ReducedStep reduce_part(const train::testing::ModelCase& model_case, Model& model, GradientReducer& reducer,
+/// One rank's part of one step, as a user of DataParallel would write it.
+ReducedStep reduce_part(const train::testing::ModelCase& model_case, Model& model, DataParallel& parallel,
                         const Batch& batch, const std::vector<int>& split, int rank) {
-  StepTail tail(int(split.size()));
+  StepReport report;
   LossSum loss;
   if (split[rank] > 0) {
     loss = case_loss(model_case, model, testing::narrow(batch, start_of(split, rank), split[rank]));
-    tail.weight = loss.weight;
-    tail.loss_sum = loss.sum.item<double>();
+    report.weight = loss.weight;
+    report.loss_sum = loss.sum.item<double>();
   }
-  reducer.begin(tail);
+  parallel.begin(report);
   if (split[rank] > 0) loss.sum.backward();
-  return reducer.finish().value();
+  return parallel.reduce().value();
 }
 
 class Exactness : public ::testing::TestWithParam<train::testing::ModelCase> {};
@@ -75,15 +76,17 @@ TEST_P(Exactness, GradientOfAnyUnevenSplitIsThatOfOneDevice) {
     const auto models = replicas(model_case, ranks, torch::kFloat);
     run_ranks(ranks, Transport::shared_memory, [&](comm::Communicator& communicator) {
       Model& model = *models[communicator.rank()];
-      const auto reducer = GradientReducer::create(communicator, model.parameters(),
-                                                   testing::trial(model_case, model, batch), {.bucket_bytes = 4096});
-      ASSERT_TRUE(reducer) << reducer.error().message;
-      EXPECT_GT((*reducer)->buckets(), 1u);
+      const auto parallel = DataParallel::create(communicator, cpu_ops(), model.parameters(),
+                                                 testing::trial(model_case, model, batch), {.bucket_bytes = 4096});
+      ASSERT_TRUE(parallel) << parallel.error().message;
+      EXPECT_GT((*parallel)->flat().layout().buckets(), 1u);
       for (const auto& split : splits) {
-        const auto step = reduce_part(model_case, model, **reducer, batch, split, communicator.rank());
+        const auto step = reduce_part(model_case, model, **parallel, batch, split, communicator.rank());
         EXPECT_TRUE(step.stands);
         EXPECT_EQ(step.totals.weight, whole.weight);
-        EXPECT_LT(testing::relative_error(testing::gradients(model), expected), 1e-6)
+        EXPECT_LT(testing::relative_error(
+                      whole_gradient(communicator, **parallel, model.parameters(), step.gradient_factor), expected),
+                  1e-6)
             << ::testing::PrintToString(split);
       }
     });
@@ -105,19 +108,19 @@ Curve train(const train::testing::ModelCase& model_case, int ranks, int steps, T
   run_ranks(ranks, transport, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     Model& model = *models[rank];
-    const auto reducer = GradientReducer::create(communicator, model.parameters(),
-                                                 testing::trial(model_case, model, batches[0]), {.bucket_bytes = 4096})
-                             .value();
-    torch::optim::SGD optimizer({reducer->flat().values()}, torch::optim::SGDOptions(0.05).momentum(0.9));
+    const auto parallel =
+        DataParallel::create(communicator, cpu_ops(), model.parameters(), testing::trial(model_case, model, batches[0]),
+                             {.bucket_bytes = 4096, .rule = {.momentum = 0.9}})
+            .value();
     std::mt19937 random(5);
     for (int i = 0; i < steps; ++i) {
       const auto split = random_split(kBatch, ranks, random);
-      const auto step = reduce_part(model_case, model, *reducer, batches[size_t(i) % batches.size()], split, rank);
-      optimizer.step();
+      const auto step = reduce_part(model_case, model, *parallel, batches[size_t(i) % batches.size()], split, rank);
+      ASSERT_TRUE(parallel->update(step, {{0.05, 0}}));
       if (rank == 0) curve.losses.push_back(step.totals.loss_sum / step.totals.weight);
     }
-    ASSERT_TRUE(reducer->check_parameters(steps));
-    curve.parameters[rank] = reducer->flat().values().detach().clone();
+    ASSERT_TRUE(parallel->check_parameters(steps));
+    curve.parameters[rank] = parallel->flat().values().host().clone();
   });
   return curve;
 }

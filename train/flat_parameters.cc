@@ -1,44 +1,43 @@
 #include "train/flat_parameters.h"
 
-#include "base/check.h"
-
 namespace remuda::train {
 
-int64_t FlatParameters::count(const std::vector<torch::Tensor>& parameters) {
-  int64_t total = 0;
-  for (const auto& parameter : parameters) total += parameter.numel();
-  return total;
+Result<FlatParameters> FlatParameters::create(comm::Communicator& communicator, const DeviceOps& ops,
+                                              std::vector<torch::Tensor> parameters, FlatLayout layout) {
+  const torch::ScalarType type = parameters.at(0).scalar_type();
+  REMUDA_ASSIGN(Mirror values, Mirror::create(communicator, ops, layout.count(), type));
+  REMUDA_ASSIGN(Mirror gradients, Mirror::create(communicator, ops, layout.count(), type));
+  return FlatParameters(std::move(parameters), std::move(layout), std::move(values), std::move(gradients));
 }
 
-FlatParameters::FlatParameters(std::vector<torch::Tensor> parameters, const torch::Tensor& gradient)
-    : parameters_(std::move(parameters)), offsets_{0} {
-  torch::NoGradGuard no_grad;
-  const int64_t total = count(parameters_);
-  values_ = torch::empty({total}, gradient.options());
-  for (auto& parameter : parameters_) {
-    REMUDA_CHECK(parameter.scalar_type() == gradient.scalar_type(), "parameters and gradient have one type");
-    const int64_t begin = offsets_.back(), size = parameter.numel();
-    auto value = values_.narrow(0, begin, size).view(parameter.sizes());
-    value.copy_(parameter);
-    parameter.set_data(value);
-    gradients_.push_back(gradient.narrow(0, begin, size).view(parameter.sizes()));
-    offsets_.push_back(begin + size);
+FlatParameters::FlatParameters(std::vector<torch::Tensor> parameters, FlatLayout layout, Mirror values,
+                               Mirror gradients)
+    : parameters_(std::move(parameters)),
+      layout_(std::move(layout)),
+      values_(std::move(values)),
+      gradients_(std::move(gradients)) {
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const auto view = [&](const Mirror& mirror) {
+      return mirror.device()
+          .narrow(0, int64_t(layout_.offsets()[i]), parameters_[i].numel())
+          .view(parameters_[i].sizes());
+    };
+    auto value = view(values_);
+    value.copy_(parameters_[i]);
+    parameters_[i].set_data(value);
+    views_.push_back(view(gradients_));
   }
-  values_.mutable_grad() = gradient.narrow(0, 0, total);
   zero_gradient();
 }
 
-std::span<std::byte> FlatParameters::value_bytes() {
-  return {static_cast<std::byte*>(values_.data_ptr()), values_.nbytes()};
-}
-
-bool FlatParameters::gradient_in_place(size_t i) const { return parameters_[i].grad().is_same(gradients_[i]); }
+bool FlatParameters::gradient_in_place(size_t i) const { return parameters_[i].grad().is_same(views_[i]); }
 
 void FlatParameters::zero_gradient() {
-  torch::NoGradGuard no_grad;
-  values_.mutable_grad().zero_();
+  const torch::NoGradGuard no_grad;
+  torch::Tensor(gradients_.device()).zero_();
   for (size_t i = 0; i < parameters_.size(); ++i)
-    if (!gradient_in_place(i)) parameters_[i].mutable_grad() = gradients_[i];
+    if (!gradient_in_place(i)) parameters_[i].mutable_grad() = views_[i];
 }
 
 }  // namespace remuda::train

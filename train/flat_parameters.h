@@ -1,42 +1,44 @@
 // FlatParameters: a model's parameters and gradients as two flat tensors; the parameters are views of them.
 //
 // One flat gradient lets buckets be plain ranges of memory that the transport can reach; one flat parameter lets the
-// optimizer, the hash and the broadcast work on all of it at once. Elementwise optimizers give the same result either
-// way.
+// optimizer, the hash and the broadcast work on ranges of it. Elementwise optimizers give the same result either way.
 #pragma once
 
-#include <span>
 #include <vector>
 
+#include "base/result.h"
+#include "comm/communicator.h"
+#include "train/device/mirror.h"
+#include "train/flat_layout.h"
 #include "train/torch_compat.h"
 
 namespace remuda::train {
 
 class FlatParameters {
  public:
-  /// Lays `parameters` (one floating-point type, each once) out in the given order. `gradient` is flat, of that type,
-  /// at least count(parameters) long, zeroed, and outlives this object.
-  FlatParameters(std::vector<torch::Tensor> parameters, const torch::Tensor& gradient);
+  /// Collective. Lays `parameters` (one floating-point type, each once, all on the device of `ops`) out as `layout`
+  /// says, in their order. The communicator and `ops` outlive it.
+  static Result<FlatParameters> create(comm::Communicator& communicator, const DeviceOps& ops,
+                                       std::vector<torch::Tensor> parameters, FlatLayout layout);
 
-  /// Elements of all parameters together.
-  static int64_t count(const std::vector<torch::Tensor>& parameters);
-
+  const FlatLayout& layout() const { return layout_; }
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }
-  /// Where parameter i starts; offsets().back() is the end of the last.
-  const std::vector<int64_t>& offsets() const { return offsets_; }
-  /// The flat values; its grad is the flat gradient. What the optimizer is given.
-  torch::Tensor& values() { return values_; }
-  std::span<std::byte> value_bytes();
+  Mirror& values() { return values_; }
+  const Mirror& values() const { return values_; }
+  Mirror& gradients() { return gradients_; }
+  const Mirror& gradients() const { return gradients_; }
+
   /// Sets the gradient to zero and makes sure that every parameter still accumulates into it.
   void zero_gradient();
   /// Whether parameter i's gradient is its view of the flat one, so that what it accumulates lands there.
   bool gradient_in_place(size_t i) const;
 
  private:
-  std::vector<torch::Tensor> parameters_;
-  std::vector<torch::Tensor> gradients_;
-  std::vector<int64_t> offsets_;
-  torch::Tensor values_;
+  FlatParameters(std::vector<torch::Tensor> parameters, FlatLayout layout, Mirror values, Mirror gradients);
+
+  std::vector<torch::Tensor> parameters_, views_;  ///< views_: of the flat gradient
+  FlatLayout layout_;
+  Mirror values_, gradients_;
 };
 
 }  // namespace remuda::train

@@ -11,11 +11,13 @@ enum : uint32_t {
   kStructure,   ///< hash of the model's shapes and types
   kOrder,       ///< order of gradients
   kValues,      ///< rank 0's parameters
+  kReports,     ///< the reports of a step
+  kMemory,      ///< the memory of each device
   kHash,        ///< hash of all parameters
   kKernels,     ///< the kernels of each rank, once the hashes differ
   kAloneTurn,   ///< whose turn it is to measure
   kAloneTimes,  ///< what was measured
-  kShares,      ///< new shares outside of the step's tail
+  kShares,      ///< new shares outside of a step's reports
   kEvaluation,
   kBufferWeights,
   kBuffers,

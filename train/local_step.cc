@@ -6,6 +6,9 @@
 namespace remuda::train {
 namespace {
 
+/// A single step of a single device; other ranks give up on it sooner or later too.
+constexpr double kStepTimeout_s = 3600;
+
 std::string shape_text(const torch::Tensor& tensor) {
   return fmt::format("{} of shape [{}]", toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
 }
@@ -29,7 +32,7 @@ Result<void> LocalStep::check_model(const std::string& name) {
   model_.set_training(false);
   Result<void> result;
   try {
-    const auto scores = model_.forward(batch.input);
+    const auto scores = model_.forward(batch.input.to(ops_.device()));
     const std::string missed = shape_missed(scores, batch.target, samples_.model_input().classes);
     if (!missed.empty())
       result = usage_error(
@@ -44,26 +47,35 @@ Result<void> LocalStep::check_model(const std::string& name) {
 
 LossSum LocalStep::forward(std::span<const uint64_t> indices) {
   const Batch batch = samples_.gather(indices, torch::kFloat);
-  return loss_sum(loss_, model_.forward(batch.input), batch.target, padding_);
+  if (!ops_.is_synchronous()) on_host_ = batch;
+  return loss_sum(loss_, model_.forward(batch.input.to(ops_.device(), /*non_blocking=*/true)), batch.target, padding_);
 }
 
-double LocalStep::run(std::span<const uint64_t> indices, StepTail tail, GradientReducer& reducer) {
+void LocalStep::wait_for_device() const {
+  if (const auto done = ops_.wait(ops_.here(), "a step", kStepTimeout_s); !done)
+    throw std::runtime_error(done.error().message);
+}
+
+double LocalStep::run(std::span<const uint64_t> indices, StepReport report, DataParallel& parallel) {
   pace_.start();
   bool begun = false;
   try {
     LossSum loss;
     if (!indices.empty()) {
       loss = forward(indices);
-      tail.weight = loss.weight;
-      tail.loss_sum = loss.sum.item<double>();
+      report.weight = loss.weight;
     }
-    reducer.begin(tail);
+    parallel.begin(report);
     begun = true;
-    if (loss.sum.defined()) loss.sum.backward();
+    if (loss.sum.defined()) {
+      loss.sum.backward();
+      wait_for_device();
+      parallel.report().loss_sum = loss.sum.item<double>();
+    }
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
-    if (!begun) reducer.begin(tail);
-    reducer.give_up(kOutOfMemory);
+    if (!begun) parallel.begin(report);
+    parallel.give_up(kOutOfMemory);
     failed_.clear();
   }
   return pace_.stop();
@@ -72,6 +84,7 @@ double LocalStep::run(std::span<const uint64_t> indices, StepTail tail, Gradient
 bool LocalStep::run_alone(std::span<const uint64_t> indices) {
   try {
     forward(indices).sum.backward();
+    wait_for_device();
     return true;
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;

@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include "train/gradient_reducer.h"
+#include "train/data_parallel.h"
 #include "train/loss.h"
 #include "train/model/model.h"
 #include "train/pace.h"
@@ -33,29 +33,36 @@ class FailedBackward {
 /// To be made on the thread that runs it, before that thread's first forward pass.
 class LocalStep {
  public:
-  LocalStep(Model& model, const Samples& samples, const job::ModelSpec& spec, int padding, Pace& pace)
-      : model_(model), samples_(samples), loss_(spec.loss), padding_(padding), pace_(pace) {}
+  /// The model's parameters lie on the device of `ops`. All of these outlive it.
+  LocalStep(Model& model, const DeviceOps& ops, const Samples& samples, const job::ModelSpec& spec, int padding,
+            Pace& pace)
+      : model_(model), ops_(ops), samples_(samples), loss_(spec.loss), padding_(padding), pace_(pace) {}
 
   /// Checks that the model accepts a sample and returns scores that fit its loss; the error says what `name`, the
   /// model, returns and what it must return. One forward pass that changes nothing.
   Result<void> check_model(const std::string& name);
 
-  /// Forward and backward for `indices`; the gradients go through `reducer`, with `tail` as this rank's report. A rank
-  /// that runs out of memory gives up the step, and reports that in the tail. Returns the seconds of compute.
-  double run(std::span<const uint64_t> indices, StepTail tail, GradientReducer& reducer);
+  /// Forward and backward for `indices`; the gradients go through `parallel`, with `report` as this rank's. A rank that
+  /// runs out of memory gives up the step, and reports that. Returns the seconds of compute.
+  double run(std::span<const uint64_t> indices, StepReport report, DataParallel& parallel);
 
   /// Forward and backward without other ranks; false when it runs out of memory.
   bool run_alone(std::span<const uint64_t> indices);
+
+  /// Blocks until the device has done what it was given, as its time is being taken. A device that is lost throws.
+  void wait_for_device() const;
 
  private:
   LossSum forward(std::span<const uint64_t> indices);
 
   Model& model_;
+  const DeviceOps& ops_;
   const Samples& samples_;
   job::Loss loss_;
   int padding_;
   Pace& pace_;
   FailedBackward failed_;
+  Batch on_host_;  ///< the last batch, which the device may still be copying
 };
 
 }  // namespace remuda::train

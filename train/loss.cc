@@ -12,7 +12,8 @@ LossSum loss_sum(job::Loss loss, const torch::Tensor& scores, const torch::Tenso
                  bool count_correct) {
   const int64_t ignore = padding < 0 ? kNone : padding;
   const auto rows = scores.reshape({-1, scores.size(-1)});
-  const auto labels = target.reshape({-1});
+  const auto on_host = target.reshape({-1});
+  const auto labels = on_host.to(scores.device(), /*non_blocking=*/true);
   LossSum result;
   switch (loss) {
     case job::Loss::cross_entropy:
@@ -26,9 +27,10 @@ LossSum loss_sum(job::Loss loss, const torch::Tensor& scores, const torch::Tenso
       result.sum = (rows - torch::one_hot(labels, rows.size(1)).to(rows.scalar_type())).square().mean(1).sum();
       break;
   }
-  const auto counts = labels.ne(ignore);
-  result.weight = padding < 0 ? double(labels.numel()) : counts.sum().item<double>();
-  if (count_correct) result.correct = rows.argmax(1).eq(labels).logical_and(counts).sum().item<int64_t>();
+  const auto counts = on_host.ne(ignore);
+  result.weight = padding < 0 ? double(on_host.numel()) : counts.sum().item<double>();
+  if (count_correct)
+    result.correct = rows.argmax(1).to(torch::kCPU).eq(on_host).logical_and(counts).sum().item<int64_t>();
   return result;
 }
 

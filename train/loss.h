@@ -12,6 +12,7 @@ struct LossSum {
   int64_t correct = -1;  ///< units predicted right; -1 where it is not defined or was not requested
 };
 
+/// The target lies on the host, which counts the weight without waiting for the device of the scores.
 /// `scores` [n, classes] with `target` [n], or [n, t, vocabulary] with [n, t]. Targets equal to `padding` count neither
 /// in the sum nor in the weight. mse compares with the one-hot target, its unit is one sample.
 LossSum loss_sum(job::Loss loss, const torch::Tensor& scores, const torch::Tensor& target, int64_t padding,

@@ -5,11 +5,10 @@
 
 #include "base/clock.h"
 #include "comm/testing/run_ranks.h"
-#include "train/gradient_reducer.h"
 #include "train/local_step.h"
 #include "train/testing/capped_memory.h"
-#include "train/testing/cases.h"
 #include "train/testing/data_files.h"
+#include "train/testing/parallel.h"
 
 namespace remuda::train {
 namespace {
@@ -68,25 +67,28 @@ class OutOfMemory : public ::testing::TestWithParam<train::testing::ModelCase> {
       const int rank = communicator.rank();
       Model& model = *models[rank];
       Pace pace(1, steady_clock());
-      LocalStep local(model, samples_, GetParam().spec, GetParam().padding, pace);
+      LocalStep local(model, testing::cpu_ops(), samples_, GetParam().spec, GetParam().padding, pace);
       const std::vector<uint64_t> one{0};
-      const auto reducer = GradientReducer::create(communicator, model.parameters(), [&] { local.run_alone(one); },
-                                                   {.bucket_bytes = 1024})
-                               .value();
+      const auto parallel = DataParallel::create(communicator, testing::cpu_ops(), model.parameters(),
+                                                 [&] { local.run_alone(one); }, {.bucket_bytes = 1024})
+                                .value();
+      ReducedStep last;
       Budget budget;
       if (rank == kStarved) budget.cap = cap;
       for (const bool fits : {false, true}) {
         {
           const OnDevice device(budget);
-          local.run(part_of(fits ? kLess : kTooMuch, rank), StepTail(kRanks), *reducer);
+          local.run(part_of(fits ? kLess : kTooMuch, rank), {}, *parallel);
         }
         EXPECT_EQ(budget.used, 0u) << "an attempt leaves nothing behind";
-        const auto step = reducer->finish();
+        const auto step = parallel->reduce();
         ASSERT_TRUE(step) << step.error().message;
         EXPECT_EQ(step->stands, fits);
         EXPECT_EQ(step->totals.first_with(kOutOfMemory), fits ? -1 : kStarved) << "every rank knows who";
+        last = *step;
       }
-      EXPECT_LT(testing::relative_error(testing::gradients(model), expected), 1e-6);
+      const auto gradient = testing::whole_gradient(communicator, *parallel, model.parameters(), last.gradient_factor);
+      EXPECT_LT(testing::relative_error(gradient, expected), 1e-6);
     });
   }
 

@@ -1,18 +1,22 @@
-// The optimizers of a run: libtorch's own, on the flat parameters.
+// What a job's keys mean for the optimizer.
 #pragma once
 
-#include <memory>
+#include <vector>
 
 #include "job/train_job.h"
-#include "train/torch_compat.h"
+#include "train/update_rule.h"
 
 namespace remuda::train {
+
+UpdateRule rule_of(const job::TrainSpec& spec);
+
+/// The group of each parameter, for job::Decay: 0 decays, 1 does not.
+std::vector<size_t> groups_of(const job::TrainSpec& spec, const std::vector<torch::Tensor>& parameters);
 
 /// The learning rate of step `step` of `steps`, counted from 0. Cosine: Loshchilov and Hutter 2017, arXiv:1608.03983.
 double learning_rate(const job::TrainSpec& spec, int step, int steps);
 
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const job::TrainSpec& spec, const torch::Tensor& values);
-
-void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
+/// Of both groups, in that step.
+std::vector<GroupSettings> settings_of(const job::TrainSpec& spec, int step, int steps);
 
 }  // namespace remuda::train

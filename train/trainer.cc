@@ -37,19 +37,12 @@ balance::BalanceOptions balance_options(const job::TrainJob& job) {
   return options;
 }
 
-/// The generator's state before a step, so that a step that is repeated draws the same numbers.
-torch::Tensor generator_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
-
-void set_generator_state(const torch::Tensor& state) {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  generator.set_state(state);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm::Communicator& communicator,
                                                  const Events& events, const std::atomic<bool>& leave,
                                                  TrainerOptions options) {
+  REMUDA_ASSIGN(const DeviceOps ops, DeviceOps::open(options.device));
   REMUDA_ASSIGN(Samples train, Samples::open(job.data, job.data.train, job.model));
   std::optional<Samples> test;
   if (job.data.test) {
@@ -58,8 +51,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   torch::manual_seed(job.train.seed);
   REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input()));
   if (!job.model.weights.empty()) REMUDA_TRY(load_weights(*model, job.model.weights));
+  model->to(options.device);
   std::unique_ptr<Trainer> trainer(
-      new Trainer(job, communicator, events, leave, options, std::move(train), std::move(test), std::move(model)));
+      new Trainer(job, communicator, events, leave, options, ops, std::move(train), std::move(test), std::move(model)));
   REMUDA_TRY(trainer->prepare());
   REMUDA_TRY(trainer->start_balance());
   torch::manual_seed(job.train.seed + 1 + uint64_t(communicator.rank()));
@@ -67,18 +61,19 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
 }
 
 Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
-                 const std::atomic<bool>& leave, TrainerOptions options, Samples train, std::optional<Samples> test,
-                 std::unique_ptr<Model> model)
+                 const std::atomic<bool>& leave, TrainerOptions options, const DeviceOps& ops, Samples train,
+                 std::optional<Samples> test, std::unique_ptr<Model> model)
     : job_(job),
       communicator_(communicator),
       events_(events),
       leave_(leave),
       options_(options),
+      ops_(ops),
       train_(std::move(train)),
       test_(std::move(test)),
       model_(std::move(model)),
       pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
-      local_(*model_, train_, job.model, job.data.padding, pace_),
+      local_(*model_, ops_, train_, job.model, job.data.padding, pace_),
       balancer_(balance_options(job)),
       trace_(communicator.rank() == 0 ? options.trace_fd : -1) {
   model_->set_training(true);
@@ -89,20 +84,24 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
 
 Result<void> Trainer::prepare() {
   REMUDA_TRY(local_.check_model(job_.model.path.empty() ? job_.model.name : job_.model.path));
-  ReducerOptions options;
-  options.bucket_bytes = job_.train.bucket_mib * (1 << 20);
-  options.before_launch = [this] { pace_.stretch(); };
+  const ParallelOptions options{.bucket_bytes = job_.train.bucket_mib * (1 << 20),
+                                .rule = rule_of(job_.train),
+                                .group_of = groups_of(job_.train, model_->parameters()),
+                                .clip_norm = job_.train.clip_norm,
+                                .average = job_.train.average,
+                                .state_shares = job_.balance.state_shares,
+                                .before_send = [this] { pace_.stretch(); },
+                                .before_wait = [this] { add_compute(pace_.stop()); }};
   const std::vector<uint64_t> one{0};
-  REMUDA_ASSIGN(reducer_,
-                GradientReducer::create(communicator_, model_->parameters(), [&] { local_.run_alone(one); }, options));
-  optimizer_ = make_optimizer(job_.train, reducer_->flat().values());
+  REMUDA_ASSIGN(parallel_, DataParallel::create(
+                               communicator_, ops_, model_->parameters(), [&] { local_.run_alone(one); }, options));
   return {};
 }
 
 /// Collective. Measures each device alone. Parameters and buffers are not changed; the optimizer is reset.
 Result<AloneTimes> Trainer::measure_devices() {
   torch::NoGradGuard no_grad;
-  auto& values = reducer_->flat().values();
+  torch::Tensor values = parallel_->flat().values().device();
   const auto kept_values = values.clone();
   std::vector<torch::Tensor> kept_buffers;
   for (const auto& buffer : model_->buffers()) kept_buffers.push_back(buffer.clone());
@@ -121,7 +120,7 @@ Result<AloneTimes> Trainer::measure_devices() {
   values.copy_(kept_values);
   const auto buffers = model_->buffers();
   for (size_t i = 0; i < buffers.size(); ++i) torch::Tensor(buffers[i]).copy_(kept_buffers[i]);
-  optimizer_ = make_optimizer(job_.train, values);
+  parallel_->optimizer().reset();
   return times;
 }
 
@@ -144,7 +143,7 @@ Result<void> Trainer::start_balance() {
 
 /// All ranks know the same times, and so wait equally long.
 void Trainer::wait_for_steps_of(double seconds) {
-  communicator_.set_timeout(std::max(kLeastPatience_s, kPatienceSteps * seconds));
+  parallel_->set_timeout(std::max(kLeastPatience_s, kPatienceSteps * seconds));
 }
 
 /// Collective. At the end of a run that was long enough for the devices' speeds to have changed since its start, by
@@ -176,11 +175,11 @@ double Trainer::trial_step(int batch) {
   torch::AutoGradMode grad(true);
   std::vector<uint64_t> indices(batch);
   std::iota(indices.begin(), indices.end(), 0);
-  reducer_->flat().zero_gradient();
+  parallel_->zero_gradient();
   pace_.start();
   if (!local_.run_alone(indices)) return INFINITY;
-  reducer_->flat().values().grad().mul_(1.0 / batch);
-  optimizer_->step();
+  parallel_->optimizer().step_alone(1.0 / batch, settings_of(job_.train, 0, 1));
+  local_.wait_for_device();
   return pace_.stop();
 }
 
@@ -199,7 +198,8 @@ Result<RunReport> Trainer::run() {
     REMUDA_TRY(run_epoch(epoch_));
     REMUDA_TRY(end_epoch(epoch_));
   }
-  REMUDA_TRY(reducer_->check_parameters(report_.steps));
+  REMUDA_TRY(parallel_->check_parameters(report_.steps));
+  REMUDA_TRY(parallel_->swap_average());  // what is left of the run
   REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
   REMUDA_TRY(collect_totals());
   report_.share_changes = balancer_.changes();
@@ -224,14 +224,14 @@ Result<void> Trainer::run_epoch(int epoch) {
 }
 
 Result<void> Trainer::run_step(const data::Shuffle& order, uint64_t first, int size) {
-  const auto state = generator_state();
+  const auto state = ops_.generator_states();
   for (;;) {
     const auto parts = size == job_.train.global_batch ? shares_ : balance::apportion(size, shares_);
     REMUDA_ASSIGN(const ReducedStep step, attempt_step(order, first, parts));
     const int starved = step.totals.first_with(kOutOfMemory);
     if (starved >= 0) {
       REMUDA_TRY(shrink_share(starved));
-      set_generator_state(state);
+      ops_.set_generator_states(state);
       last_parts_.clear();
       continue;
     }
@@ -251,17 +251,20 @@ Result<ReducedStep> Trainer::attempt_step(const data::Shuffle& order, uint64_t f
   std::vector<uint64_t> indices(parts[rank]);
   for (size_t i = 0; i < indices.size(); ++i) indices[i] = order[offset + i];
 
-  StepTail tail(communicator_.size());
-  tail.compute_s[rank] = last_compute_s_;
-  tail.wait_s[rank] = last_wait_s_;
-  if (is_first()) tail.next_shares = balancer_.shares();
-  last_compute_s_ = local_.run(indices, std::move(tail), *reducer_);
-  if (leave_) reducer_->add_status(kLeaving);
-  auto step = reducer_->finish();
-  last_wait_s_ = reducer_->wait_s();
-  mine_.compute_s += last_compute_s_;
+  StepReport report{.compute_s = last_compute_s_, .wait_s = last_wait_s_};
+  if (is_first()) report.next_shares = balancer_.shares();
+  last_compute_s_ = 0;
+  add_compute(local_.run(indices, std::move(report), *parallel_));
+  if (leave_) parallel_->report().status |= kLeaving;
+  auto step = parallel_->reduce();
+  last_wait_s_ = parallel_->wait_s();
   mine_.wait_s += last_wait_s_;
   return step;
+}
+
+void Trainer::add_compute(double seconds) {
+  last_compute_s_ += seconds;
+  mine_.compute_s += seconds;
 }
 
 /// A rank ran out of memory: it gets less, the others more, and the step is repeated.
@@ -281,11 +284,9 @@ Result<void> Trainer::apply(const ReducedStep& step) {
   const auto& totals = step.totals;
   if (step.stands) {
     pace_.start();
-    set_learning_rate(*optimizer_, learning_rate(job_.train, report_.steps - 1, steps_in_all()));
-    optimizer_->step();
-    const double took = pace_.stop();
-    last_compute_s_ += took;
-    mine_.compute_s += took;
+    REMUDA_TRY(parallel_->update(step, settings_of(job_.train, report_.steps - 1, steps_in_all())));
+    last_wait_s_ += parallel_->wait_s();
+    mine_.wait_s += parallel_->wait_s();
     epoch_loss_ += totals.loss_sum;
     epoch_weight_ += totals.weight;
     skipped_in_a_row_ = 0;
@@ -299,18 +300,18 @@ Result<void> Trainer::apply(const ReducedStep& step) {
   }
   if (totals.any_status() & kLeaving) report_.stopped = true;
   wait_for_steps_of(std::ranges::max(totals.compute_s));
-  if (report_.steps % job_.train.check_every == 0) REMUDA_TRY(reducer_->check_parameters(report_.steps));
+  if (report_.steps % job_.train.check_every == 0) REMUDA_TRY(parallel_->check_parameters(report_.steps));
   if (is_first()) report_step(totals);
   return {};
 }
 
 /// Rank 0: passes the times of the last step, which had the balancer's current shares, to the balancer.
-void Trainer::observe(const StepTail& totals) {
+void Trainer::observe(const StepTotals& totals) {
   if (const auto decision = balancer_.observe(report_.steps, totals.compute_s)) record(*decision);
 }
 
 /// Writes the times of the last step to the trace, whatever its shares were.
-void Trainer::trace(const StepTail& totals) {
+void Trainer::trace(const StepTotals& totals) {
   if (trace_.active() && !last_parts_.empty())
     trace_.add({report_.steps, last_parts_, totals.compute_s, totals.wait_s});
 }
@@ -323,7 +324,7 @@ void Trainer::record(const balance::BalanceDecision& decision) {
   events_.send(event);
 }
 
-void Trainer::report_step(const StepTail& totals) {
+void Trainer::report_step(const StepTotals& totals) {
   const double now = monotonic_s();
   if (now - reported_s_ < kReportEvery_s && !done()) return;
   reported_s_ = now;
@@ -348,7 +349,7 @@ Result<void> Trainer::end_epoch(int epoch) {
   if (test_) {
     REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
     samples_since_average_ = 0;
-    const EvaluationPlan plan{job_.model, job_.data.padding, shares_, [this] { return leave_.load(); }};
+    const EvaluationPlan plan{job_.model, job_.data.padding, shares_, ops_.device(), [this] { return leave_.load(); }};
     REMUDA_ASSIGN(const auto test, evaluate(communicator_, *model_, *test_, plan, pace_));
     report_.stopped = !test;
     if (test) {

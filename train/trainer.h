@@ -13,8 +13,8 @@
 #include "data/shuffle.h"
 #include "job/train_job.h"
 #include "train/alone.h"
+#include "train/data_parallel.h"
 #include "train/events.h"
-#include "train/gradient_reducer.h"
 #include "train/local_step.h"
 #include "train/run_report.h"
 #include "train/step_trace.h"
@@ -22,8 +22,9 @@
 namespace remuda::train {
 
 struct TrainerOptions {
-  int trace_fd = -1;                  ///< rank 0 writes the times of each step there; see step_trace.h
-  double measure_again_after_s = 60;  ///< a run that took longer measures each device alone again at its end
+  torch::Device device = torch::kCPU;  ///< what this rank computes on
+  int trace_fd = -1;                   ///< rank 0 writes the times of each step there; see step_trace.h
+  double measure_again_after_s = 60;   ///< a run that took longer measures each device alone again at its end
 };
 
 class Trainer {
@@ -38,13 +39,13 @@ class Trainer {
   /// Collective. All epochs. The report is complete on rank 0.
   Result<RunReport> run();
 
-  const FlatParameters& parameters() const { return reducer_->flat(); }
   Model& model() { return *model_; }
+  const FlatParameters& parameters() const { return parallel_->flat(); }
 
  private:
   Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
-          const std::atomic<bool>& leave, TrainerOptions options, Samples train, std::optional<Samples> test,
-          std::unique_ptr<Model> model);
+          const std::atomic<bool>& leave, TrainerOptions options, const DeviceOps& ops, Samples train,
+          std::optional<Samples> test, std::unique_ptr<Model> model);
   Result<void> prepare();
   Result<AloneTimes> measure_devices();
   Result<void> start_balance();
@@ -55,12 +56,13 @@ class Trainer {
   Result<void> run_epoch(int epoch);
   Result<void> run_step(const data::Shuffle& order, uint64_t first, int size);
   Result<ReducedStep> attempt_step(const data::Shuffle& order, uint64_t first, const std::vector<int>& parts);
+  void add_compute(double seconds);
   Result<void> shrink_share(int rank);
   Result<void> apply(const ReducedStep& step);
-  void observe(const StepTail& totals);
-  void trace(const StepTail& totals);
+  void observe(const StepTotals& totals);
+  void trace(const StepTotals& totals);
   void record(const balance::BalanceDecision& decision);
-  void report_step(const StepTail& totals);
+  void report_step(const StepTotals& totals);
   void wait_for_steps_of(double seconds);
   Result<void> end_epoch(int epoch);
   Result<void> collect_totals();
@@ -74,17 +76,17 @@ class Trainer {
   const Events& events_;
   const std::atomic<bool>& leave_;
   const TrainerOptions options_;
+  const DeviceOps ops_;
 
   Samples train_;
   std::optional<Samples> test_;
   std::unique_ptr<Model> model_;
   Pace pace_;
   LocalStep local_;
-  std::unique_ptr<GradientReducer> reducer_;
-  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  std::unique_ptr<DataParallel> parallel_;
   balance::Balancer balancer_;   ///< decides on rank 0, idle elsewhere
   std::vector<int> shares_;      ///< in force for the next step, the same on every rank
-  std::vector<int> last_parts_;  ///< of the last step, whose times the next tail contains; empty when it was repeated
+  std::vector<int> last_parts_;  ///< of the last step, whose times the next report contains; empty when it was repeated
   StepTrace trace_;
 
   DeviceReport mine_;  ///< this rank's sums

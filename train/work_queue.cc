@@ -1,6 +1,21 @@
 #include "train/work_queue.h"
 
+#include "train/torch_compat.h"
+
 namespace remuda::train {
+
+namespace {
+
+/// A device that is lost throws from whatever call finds out.
+Result<void> outcome_of(const WorkQueue::Work& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    return failed(first_line(error));
+  }
+}
+
+}  // namespace
 
 WorkQueue::WorkQueue() : thread_([this] { run(); }) {}
 
@@ -37,7 +52,7 @@ void WorkQueue::run() {
     waiting_.pop_front();
     busy_ = true;
     lock.unlock();
-    auto done = work();
+    auto done = outcome_of(work);
     lock.lock();
     busy_ = false;
     if (!done) {

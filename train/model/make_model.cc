@@ -29,6 +29,7 @@ class NativeModel final : public Model {
   std::vector<NamedTensor> named_buffers() override { return named(module_->named_buffers()); }
   void set_training(bool training) override { module_->train(training); }
   void to(torch::ScalarType type) override { module_->to(type); }
+  void to(torch::Device device) override { module_->to(device); }
 
  private:
   static std::vector<NamedTensor> named(const torch::OrderedDict<std::string, torch::Tensor>& tensors) {
@@ -76,6 +77,7 @@ class ScriptModel final : public Model {
     torch::jit::ExportModule(module_, write);
     return true;
   }
+  void to(torch::Device device) override { module_.to(device); }
 
  private:
   template <typename Tensors>

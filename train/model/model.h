@@ -42,6 +42,7 @@ class Model {
   /// Writes the model with its program, as TorchScript on the CPU, for evaluation, and leaves it so. Only a model from
   /// such a file can: the others return false. Needs memory for a copy of the parameters.
   virtual bool write_script(const WriteBytes&) { return false; }
+  virtual void to(torch::Device device) = 0;
 };
 
 }  // namespace remuda::train

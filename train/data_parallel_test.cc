@@ -1,113 +1,117 @@
-#include "train/gradient_reducer.h"
+#include "train/data_parallel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "comm/testing/run_ranks.h"
-#include "train/testing/cases.h"
+#include "train/testing/parallel.h"
 
 namespace remuda::train {
 namespace {
 
+using testing::cpu_ops;
 using ::testing::HasSubstr;
+using testing::reduce_and_update;
 constexpr auto kShm = comm::ConnectOptions::Transport::shared_memory;
 
 std::vector<torch::Tensor> two_weights(double value = 1) {
   return {torch::full({3}, value, torch::requires_grad()), torch::full({5}, value, torch::requires_grad())};
 }
 
-std::unique_ptr<GradientReducer> make_reducer(comm::Communicator& communicator,
-                                              const std::vector<torch::Tensor>& weights) {
-  return GradientReducer::create(communicator, weights, [&] { (weights[0].sum() + weights[1].sum()).backward(); },
-                                 {.bucket_bytes = 1})
+std::unique_ptr<DataParallel> make_parallel(comm::Communicator& communicator,
+                                            const std::vector<torch::Tensor>& weights) {
+  return DataParallel::create(communicator, cpu_ops(), weights,
+                              [&] { (weights[0].sum() + weights[1].sum()).backward(); }, {.bucket_bytes = 1})
       .value();
 }
 
-StepTail tail_of(comm::Communicator& communicator, double weight) {
-  StepTail tail(communicator.size());
-  tail.weight = weight;
-  tail.loss_sum = weight;
-  return tail;
+StepReport report_of(double weight) { return {.weight = weight, .loss_sum = weight}; }
+
+/// Whether a weight that was 1 has made a step of rate 1 along this gradient.
+bool has_stepped(const torch::Tensor& weight, double gradient) {
+  return (weight - (1 - gradient)).abs().max().item<double>() < 1e-6;
 }
 
-TEST(GradientReducer, RankWithNothingToGiveTakesPart) {
+TEST(DataParallel, RankWithNothingToGiveTakesPart) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
-    const auto reducer = make_reducer(communicator, weights);
+    const auto parallel = make_parallel(communicator, weights);
     const bool gives = communicator.rank() == 0;
-    reducer->begin(tail_of(communicator, gives ? 4 : 0));
+    parallel->begin(report_of(gives ? 4 : 0));
     if (gives) ((weights[0] * 8).sum() + weights[1].sum()).backward();
-    const auto step = reducer->finish();
+    const auto step = reduce_and_update(*parallel, 1);
     ASSERT_TRUE(step) << step.error().message;
     EXPECT_TRUE(step->stands);
-    EXPECT_TRUE(weights[0].grad().eq(2).all().item<bool>());
-    EXPECT_TRUE(weights[1].grad().eq(0.25).all().item<bool>());
+    EXPECT_TRUE(has_stepped(weights[0], 2));
+    EXPECT_TRUE(has_stepped(weights[1], 0.25));
   });
 }
 
-TEST(GradientReducer, NobodyCountsSoNothingIsApplied) {
+TEST(DataParallel, NobodyCountsSoNothingIsApplied) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
-    const auto reducer = make_reducer(communicator, two_weights());
-    reducer->begin(tail_of(communicator, 0));
-    const auto step = reducer->finish();
+    const auto parallel = make_parallel(communicator, two_weights());
+    parallel->begin(report_of(0));
+    const auto step = reduce_and_update(*parallel, 1);
     ASSERT_TRUE(step);
     EXPECT_FALSE(step->stands);
     EXPECT_TRUE(step->finite);
   });
 }
 
-TEST(GradientReducer, UnusedParameterGetsZero) {
+TEST(DataParallel, UnusedParameterGetsZero) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
-    const auto reducer = make_reducer(communicator, weights);
-    reducer->begin(tail_of(communicator, 1));
+    const auto parallel = make_parallel(communicator, weights);
+    parallel->begin(report_of(1));
     weights[1].sum().backward();
-    ASSERT_TRUE(reducer->finish());
-    EXPECT_TRUE(weights[0].grad().eq(0).all().item<bool>());
-    EXPECT_TRUE(weights[1].grad().eq(1).all().item<bool>());
+    ASSERT_TRUE(reduce_and_update(*parallel, 1));
+    EXPECT_TRUE(has_stepped(weights[0], 0));
+    EXPECT_TRUE(has_stepped(weights[1], 1));
   });
 }
 
 /// The first of three parameters is never used; the buckets of the others are sent while backward() runs.
-TEST(GradientReducer, UnusedParameterDelaysNoBucketOfTheOthers) {
+TEST(DataParallel, UnusedParameterDelaysNoBucketOfTheOthers) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     auto weights = two_weights();
     weights.push_back(torch::ones({4}, torch::requires_grad()));
     int left = 0;
     const auto backward = [&] { (weights[1].sum() + weights[2].sum()).backward(); };
-    const auto reducer = GradientReducer::create(communicator, weights, backward,
-                                                 {.bucket_bytes = 1, .before_launch = [&left] { ++left; }})
-                             .value();
-    ASSERT_EQ(reducer->buckets(), 3u);
-    reducer->begin(tail_of(communicator, 1));
+    const auto parallel = DataParallel::create(communicator, cpu_ops(), weights, backward,
+                                               {.bucket_bytes = 1, .before_send = [&left] { ++left; }})
+                              .value();
+    ASSERT_EQ(parallel->flat().layout().buckets(), 3u);
+    parallel->begin(report_of(1));
     backward();
     EXPECT_EQ(left, 2) << "only the last bucket, that of the unused parameter, waits for finish()";
-    ASSERT_TRUE(reducer->finish());
+    const auto step = parallel->reduce();
+    ASSERT_TRUE(step);
     EXPECT_EQ(left, 3);
-    EXPECT_TRUE(weights[0].grad().eq(0).all().item<bool>());
+    ASSERT_TRUE(parallel->update(*step, {{1, 0}}));
+    EXPECT_TRUE(has_stepped(weights[0], 0));
   });
 }
 
-TEST(GradientReducer, RankThatGivesUpHalfWayDiscardsTheStepForAll) {
+TEST(DataParallel, RankThatGivesUpHalfWayDiscardsTheStepForAll) {
   run_ranks(3, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
-    const auto reducer = make_reducer(communicator, weights);
-    reducer->begin(tail_of(communicator, 1));
+    const auto parallel = make_parallel(communicator, weights);
+    parallel->begin(report_of(1));
     weights[0].sum().backward();
     if (communicator.rank() == 1)
-      reducer->give_up(kOutOfMemory);
+      parallel->give_up(kOutOfMemory);
     else
       weights[1].sum().backward();
-    const auto step = reducer->finish();
+    const auto step = reduce_and_update(*parallel, 1);
     ASSERT_TRUE(step);
     EXPECT_FALSE(step->stands);
     EXPECT_EQ(step->totals.first_with(kOutOfMemory), 1);
     EXPECT_EQ(step->totals.weight, 2);
 
-    reducer->begin(tail_of(communicator, 1));
+    parallel->begin(report_of(1));
     (weights[0].sum() + weights[1].sum()).backward();
-    EXPECT_TRUE(reducer->finish()->stands) << "the next step is clean";
-    EXPECT_TRUE(weights[0].grad().eq(1).all().item<bool>());
+    EXPECT_TRUE(reduce_and_update(*parallel, 1)->stands) << "the next step is clean";
+    EXPECT_TRUE(has_stepped(weights[0], 1));
   });
 }
 
@@ -116,13 +120,13 @@ TEST(GradientReducer, RankThatGivesUpHalfWayDiscardsTheStepForAll) {
 void expect_refused(const std::string& sentence, const std::function<void(const std::vector<torch::Tensor>&)>& misuse) {
   run_ranks(2, kShm, [&](comm::Communicator& communicator) {
     const auto weights = two_weights();
-    const auto reducer = make_reducer(communicator, weights);
-    reducer->begin(tail_of(communicator, 1));
+    const auto parallel = make_parallel(communicator, weights);
+    parallel->begin(report_of(1));
     if (communicator.rank() == 1)
       misuse(weights);
     else
       (weights[0].sum() + weights[1].sum()).backward();
-    const auto step = reducer->finish();
+    const auto step = reduce_and_update(*parallel, 1);
     ASSERT_FALSE(step) << "rank " << communicator.rank();
     EXPECT_EQ(step.error().kind, ErrorKind::usage);
     EXPECT_THAT(step.error().message, HasSubstr("on rank 1 "));
@@ -130,14 +134,14 @@ void expect_refused(const std::string& sentence, const std::function<void(const 
   });
 }
 
-TEST(GradientReducer, TwoBackwardsInOneStepAreRefusedOnAllRanks) {
+TEST(DataParallel, TwoBackwardsInOneStepAreRefusedOnAllRanks) {
   expect_refused("backward() ran twice", [](const auto& weights) {
     (weights[0].sum() + weights[1].sum()).backward();
     (weights[0].sum() + weights[1].sum()).backward();
   });
 }
 
-TEST(GradientReducer, ParameterThatBecomesReadyTwiceIsRefusedThoughItsBucketHasNotLeft) {
+TEST(DataParallel, ParameterThatBecomesReadyTwiceIsRefusedThoughItsBucketHasNotLeft) {
   expect_refused("became ready twice", [](const auto& weights) {
     const auto& last = weights[1];  // in the last bucket, which waits for finish()
     last.sum().backward();
@@ -145,19 +149,19 @@ TEST(GradientReducer, ParameterThatBecomesReadyTwiceIsRefusedThoughItsBucketHasN
   });
 }
 
-TEST(GradientReducer, SharedWeightInOneGraphIsReadyOnce) {
+TEST(DataParallel, SharedWeightInOneGraphIsReadyOnce) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
-    const auto reducer = make_reducer(communicator, weights);
-    reducer->begin(tail_of(communicator, 1));
+    const auto parallel = make_parallel(communicator, weights);
+    parallel->begin(report_of(1));
     (weights[0].sum() + (weights[0] * 2).sum() + weights[1].sum()).backward();
-    const auto step = reducer->finish();
+    const auto step = reduce_and_update(*parallel, 1);
     ASSERT_TRUE(step) << step.error().message;
-    EXPECT_TRUE(weights[0].grad().eq(3).all().item<bool>());
+    EXPECT_TRUE(has_stepped(weights[0], 3));
   });
 }
 
-TEST(GradientReducer, GradientsThatWereResetInTheStepAreRefusedOnAllRanks) {
+TEST(DataParallel, GradientsThatWereResetInTheStepAreRefusedOnAllRanks) {
   const auto reset = [](const std::vector<torch::Tensor>& weights) {
     for (const auto& weight : weights) weight.mutable_grad() = torch::Tensor();
   };
@@ -171,99 +175,100 @@ TEST(GradientReducer, GradientsThatWereResetInTheStepAreRefusedOnAllRanks) {
   });
 }
 
-TEST(GradientReducer, GradientsThatWereResetBetweenStepsAreInPlaceAgain) {
+TEST(DataParallel, GradientsThatWereResetBetweenStepsAreInPlaceAgain) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
-    const auto reducer = make_reducer(communicator, weights);
+    const auto parallel = make_parallel(communicator, weights);
     for (const auto& weight : weights) weight.mutable_grad() = torch::Tensor();
-    reducer->begin(tail_of(communicator, 1));
+    parallel->begin(report_of(1));
     (weights[0].sum() + weights[1].sum()).backward();
-    const auto step = reducer->finish();
+    const auto step = reduce_and_update(*parallel, 1);
     ASSERT_TRUE(step) << step.error().message;
-    EXPECT_TRUE(weights[0].grad().eq(1).all().item<bool>());
+    EXPECT_TRUE(has_stepped(weights[0], 1));
   });
 }
 
-TEST(GradientReducer, TrialStepWithTwoBackwardsIsRefused) {
+TEST(DataParallel, TrialStepWithTwoBackwardsIsRefused) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
-    const auto reducer = GradientReducer::create(communicator, weights, [&] {
+    const auto parallel = DataParallel::create(communicator, cpu_ops(), weights, [&] {
       weights[0].sum().backward();
       weights[0].sum().backward();
     });
-    ASSERT_FALSE(reducer);
-    EXPECT_THAT(reducer.error().message, HasSubstr("in the trial step the gradient of a parameter became ready twice"));
+    ASSERT_FALSE(parallel);
+    EXPECT_THAT(parallel.error().message,
+                HasSubstr("in the trial step the gradient of a parameter became ready twice"));
   });
 }
 
-TEST(GradientReducer, GradientThatIsNotFiniteStopsTheStepEverywhere) {
+TEST(DataParallel, GradientThatIsNotFiniteStopsTheStepEverywhere) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
-    const auto reducer = make_reducer(communicator, weights);
-    reducer->begin(tail_of(communicator, 1));
+    const auto parallel = make_parallel(communicator, weights);
+    parallel->begin(report_of(1));
     const double factor = communicator.rank() == 1 ? INFINITY : 1.0;
     (weights[0] * factor).sum().backward();
-    const auto step = reducer->finish();
+    const auto step = reduce_and_update(*parallel, 1);
     ASSERT_TRUE(step);
     EXPECT_FALSE(step->finite);
     EXPECT_FALSE(step->stands);
   });
 }
 
-TEST(GradientReducer, AllRanksStartFromRankZerosValues) {
+TEST(DataParallel, AllRanksStartFromRankZerosValues) {
   run_ranks(3, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights(communicator.rank() + 1);
-    const auto reducer = make_reducer(communicator, weights);
+    const auto parallel = make_parallel(communicator, weights);
     EXPECT_TRUE(weights[0].eq(1).all().item<bool>());
-    EXPECT_TRUE(reducer->check_parameters(0));
+    EXPECT_TRUE(parallel->check_parameters(0));
   });
 }
 
-TEST(GradientReducer, ParametersThatDriftApartAreFound) {
+TEST(DataParallel, ParametersThatDriftApartAreFound) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
-    const auto reducer = make_reducer(communicator, weights);
+    const auto parallel = make_parallel(communicator, weights);
     torch::NoGradGuard no_grad;
-    if (communicator.rank() == 1) reducer->flat().values()[-1] += 1e-6;
-    const auto checked = reducer->check_parameters(40);
+    if (communicator.rank() == 1) torch::Tensor(parallel->flat().values().device())[-1] += 1e-6;
+    const auto checked = parallel->check_parameters(40);
     ASSERT_FALSE(checked);
     EXPECT_THAT(checked.error().message, HasSubstr("after step 40 the parameters of rank 1 and rank 0 differ"));
-    EXPECT_THAT(checked.error().message, HasSubstr("both compute with the same kernels (cpu, "));
+    EXPECT_THAT(checked.error().message, HasSubstr("rank 1 computes with cpu, "));
   });
 }
 
-TEST(GradientReducer, ModelsOfUnlikeShapesAreRefused) {
+TEST(DataParallel, ModelsOfUnlikeShapesAreRefused) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const std::vector weights{torch::zeros({communicator.rank() == 0 ? 3 : 4}, torch::requires_grad())};
-    const auto reducer = GradientReducer::create(communicator, weights, [&] { weights[0].sum().backward(); });
-    ASSERT_FALSE(reducer);
-    EXPECT_THAT(reducer.error().message, HasSubstr("of rank 1 and rank 0 differ"));
+    const auto parallel = DataParallel::create(communicator, cpu_ops(), weights, [&] { weights[0].sum().backward(); });
+    ASSERT_FALSE(parallel);
+    EXPECT_THAT(parallel.error().message, HasSubstr("of rank 1 and rank 0 differ"));
   });
 }
 
-TEST(GradientReducer, OrderOfRankZeroHoldsForAll) {
+TEST(DataParallel, OrderOfRankZeroHoldsForAll) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto backward = [&] {  // rank 1 finishes its gradients in the other order
       weights[communicator.rank()].sum().backward();
       weights[1 - communicator.rank()].sum().backward();
     };
-    const auto reducer = GradientReducer::create(communicator, weights, backward, {.bucket_bytes = 1}).value();
-    EXPECT_EQ(reducer->flat().parameters()[0].numel(), 3);
-    reducer->begin(tail_of(communicator, 1));
+    const auto parallel = DataParallel::create(communicator, cpu_ops(), weights, backward, {.bucket_bytes = 1}).value();
+    EXPECT_EQ(parallel->flat().parameters()[0].numel(), 3);
+    parallel->begin(report_of(1));
     backward();
-    ASSERT_TRUE(reducer->finish());
-    EXPECT_TRUE(weights[1].grad().eq(1).all().item<bool>());
+    ASSERT_TRUE(reduce_and_update(*parallel, 1));
+    EXPECT_TRUE(has_stepped(weights[1], 1));
   });
 }
 
-TEST(GradientReducer, MixedTypesAreRefusedByName) {
+TEST(DataParallel, MixedTypesAreRefusedByName) {
   run_ranks(1, comm::ConnectOptions::Transport::automatic, [](comm::Communicator& communicator) {
     const std::vector weights{torch::zeros({2}, torch::requires_grad()),
                               torch::zeros({2}, torch::dtype(torch::kDouble).requires_grad(true))};
-    const auto reducer = GradientReducer::create(communicator, weights, [] {});
-    ASSERT_FALSE(reducer);
-    EXPECT_EQ(reducer.error().message, "parameters mix Float and Double; they must have one type");
+    const auto parallel = DataParallel::create(communicator, cpu_ops(), weights, [] {});
+    ASSERT_FALSE(parallel);
+    EXPECT_EQ(parallel.error().message, "parameters mix Float and Double; they must have one type");
   });
 }
 

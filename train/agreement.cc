@@ -1,0 +1,94 @@
+#include "train/agreement.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "base/check.h"
+#include "base/env.h"
+#include "train/labels.h"
+
+namespace remuda::train {
+namespace {
+
+/// A hash of count, shapes and types of all parameters: ranks whose models differ must not start.
+uint64_t structure_hash(const std::vector<torch::Tensor>& parameters) {
+  std::vector<int64_t> words{int64_t(parameters.size())};
+  for (const auto& parameter : parameters) {
+    words.push_back(int64_t(parameter.scalar_type()));
+    words.push_back(parameter.dim());
+    words.insert(words.end(), parameter.sizes().begin(), parameter.sizes().end());
+  }
+  return XXH3_64bits(words.data(), words.size() * sizeof(int64_t));
+}
+
+/// The first rank whose hash is not rank 0's; 0 when all are the same.
+size_t first_that_differs(const std::vector<uint64_t>& hashes) {
+  for (size_t rank = 1; rank < hashes.size(); ++rank)
+    if (hashes[rank] != hashes[0]) return rank;
+  return 0;
+}
+
+std::string difference(const std::string& what, const std::vector<uint64_t>& hashes, size_t rank) {
+  return fmt::format("{} of rank {} and rank 0 differ ({:016x}, {:016x})", what, rank, hashes[rank], hashes[0]);
+}
+
+/// The devices and kernels of two ranks whose parameters differ. Collective.
+Result<std::string> kernels_text(comm::Communicator& communicator, torch::DeviceType device, size_t rank) {
+  std::array<char, 96> mine{};
+  kernels_of(device).copy(mine.data(), mine.size() - 1);
+  REMUDA_ASSIGN(const auto all, gather_all(communicator, mine, label::kKernels));
+  return fmt::format("rank {} computes with {}, rank 0 with {}", rank, all[rank].data(), all[0].data());
+}
+
+}  // namespace
+
+Result<void> check_models(comm::Communicator& communicator, const std::vector<torch::Tensor>& parameters) {
+  REMUDA_CHECK(!parameters.empty(), "there is something to train");
+  const auto type = parameters[0].scalar_type();
+  if (type != torch::kFloat && type != torch::kDouble)
+    return usage_error(fmt::format("parameters are {}; float32 and float64 can be trained", toString(type)));
+  for (const auto& parameter : parameters)
+    if (parameter.scalar_type() != type)
+      return usage_error(fmt::format("parameters mix {} and {}; they must have one type", toString(type),
+                                     toString(parameter.scalar_type())));
+  REMUDA_ASSIGN(const std::vector<uint64_t> hashes,
+                gather_all(communicator, structure_hash(parameters), label::kStructure));
+  if (const size_t rank = first_that_differs(hashes))
+    return failed(difference("the models (shapes and types)", hashes, rank));
+  return {};
+}
+
+Result<std::vector<int64_t>> ready_order(comm::Communicator& communicator, const std::vector<torch::Tensor>& parameters,
+                                         const std::function<void()>& backward) {
+  auto order = std::make_shared<std::vector<int64_t>>();
+  std::vector<GradAccumulator> accumulators;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    accumulators.push_back(torch::autograd::impl::grad_accumulator(parameters[i]));
+    add_post_accumulate_hook(accumulators.back(), [recorder = std::weak_ptr(order), i] {
+      if (const auto list = recorder.lock()) list->push_back(int64_t(i));
+    });
+  }
+  backward();
+  std::vector<bool> used(parameters.size());
+  for (const int64_t i : *order) {
+    if (used[i]) return usage_error(std::string("in the trial step ") + kReadyTwiceText);
+    used[i] = true;
+  }
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (!used[i]) order->push_back(int64_t(i));
+  REMUDA_TRY(communicator.broadcast(std::as_writable_bytes(std::span(*order)), 0, label::kOrder));
+  return *order;
+}
+
+Result<void> check_values(comm::Communicator& communicator, std::span<const std::byte> values, torch::DeviceType device,
+                          int step) {
+  REMUDA_ASSIGN(const std::vector<uint64_t> hashes,
+                gather_all(communicator, XXH3_64bits(values.data(), values.size()), label::kHash));
+  const size_t rank = first_that_differs(hashes);
+  if (rank == 0) return {};
+  REMUDA_ASSIGN(const std::string kernels, kernels_text(communicator, device, rank));
+  return failed(fmt::format("{}: something besides the optimizer has changed them ({})",
+                            difference(fmt::format("after step {} the parameters", step), hashes, rank), kernels));
+}
+
+}  // namespace remuda::train

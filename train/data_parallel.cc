@@ -1,0 +1,105 @@
+#include "train/data_parallel.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "train/agreement.h"
+#include "train/labels.h"
+
+namespace remuda::train {
+namespace {
+
+/// In proportion to the memory of the devices; even where the memory of one is not known. Collective.
+Result<std::vector<double>> shares_by_memory(comm::Communicator& communicator, const DeviceOps& ops) {
+  REMUDA_ASSIGN(std::vector<double> memory, gather_all(communicator, ops.memory_bytes(), label::kMemory));
+  if (std::ranges::any_of(memory, [](double bytes) { return !(bytes > 0); })) std::ranges::fill(memory, 1.0);
+  return memory;
+}
+
+size_t groups_in(const std::vector<size_t>& group_of) { return group_of.empty() ? 1 : 1 + std::ranges::max(group_of); }
+
+}  // namespace
+
+Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& communicator, const DeviceOps& ops,
+                                                           std::vector<torch::Tensor> parameters,
+                                                           const std::function<void()>& trial_backward,
+                                                           ParallelOptions options) {
+  REMUDA_CHECK(options.group_of.empty() || options.group_of.size() == parameters.size(), "each parameter has a group");
+  REMUDA_TRY(check_models(communicator, parameters));
+  REMUDA_ASSIGN(const auto order, ready_order(communicator, parameters, trial_backward));
+  if (options.state_shares.empty()) {
+    REMUDA_ASSIGN(options.state_shares, shares_by_memory(communicator, ops));
+  }
+  std::vector<torch::Tensor> ordered;
+  std::vector<size_t> sizes, groups;
+  for (const int64_t i : order) {
+    ordered.push_back(parameters[size_t(i)]);
+    sizes.push_back(size_t(ordered.back().numel()));
+    groups.push_back(options.group_of.empty() ? 0 : options.group_of[size_t(i)]);
+  }
+  FlatLayout layout(sizes, groups,
+                    {size_t(ordered[0].element_size()), options.bucket_bytes, std::move(options.state_shares)});
+  REMUDA_ASSIGN(FlatParameters flat, FlatParameters::create(communicator, ops, std::move(ordered), std::move(layout)));
+  std::unique_ptr<DataParallel> parallel(new DataParallel(communicator, ops, std::move(flat), std::move(options)));
+  REMUDA_TRY(parallel->share_values());
+  return parallel;
+}
+
+DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters flat,
+                           ParallelOptions options)
+    : communicator_(communicator),
+      ops_(ops),
+      flat_(std::move(flat)),
+      clip_norm_(options.clip_norm),
+      engine_{communicator_, ops_, flat_, queue_, std::move(options.before_send), std::move(options.before_wait)},
+      reducer_(std::make_unique<GradientReducer>(engine_)),
+      optimizer_(std::make_unique<ShardedOptimizer>(
+          engine_, ShardedOptimizer::Options{options.rule, groups_in(options.group_of), options.average})) {}
+
+Result<ReducedStep> DataParallel::reduce() {
+  REMUDA_ASSIGN(StepTotals totals, reducer_->finish());
+  wait_s_ = reducer_->wait_s();
+  ReducedStep step{std::move(totals)};
+  const auto& sum = step.totals;
+  step.finite = std::isfinite(sum.loss_sum) && std::isfinite(sum.square_norm) && !(sum.any_status() & kOverflow);
+  step.stands = step.finite && !(sum.any_status() & kOutOfMemory) && sum.weight > 0;
+  if (!step.stands) return step;
+  step.norm = std::sqrt(sum.square_norm) / sum.weight;
+  step.gradient_factor = 1 / sum.weight;
+  if (clip_norm_ > 0 && step.norm > clip_norm_) step.gradient_factor *= clip_norm_ / step.norm;
+  return step;
+}
+
+Result<void> DataParallel::update(const ReducedStep& step, const std::vector<GroupSettings>& settings) {
+  REMUDA_CHECK(step.stands, "only a step that stands is applied");
+  const auto outcome = optimizer_->step(step.gradient_factor, settings);
+  wait_s_ = optimizer_->wait_s();
+  return outcome;
+}
+
+void DataParallel::set_timeout(double seconds) {
+  communicator_.set_timeout(seconds);
+  engine_.timeout_s = seconds;
+}
+
+Result<std::span<std::byte>> DataParallel::values_on_host() {
+  Mirror& values = flat_.values();
+  REMUDA_TRY(ops_.wait(values.to_host({0, flat_.layout().count()}), "the copy of all parameters", engine_.timeout_s));
+  return values.host_bytes();
+}
+
+Result<void> DataParallel::share_values() {
+  REMUDA_ASSIGN(const std::span<std::byte> bytes, values_on_host());
+  REMUDA_TRY(communicator_.broadcast(bytes, 0, label::kValues));
+  flat_.values().to_device({0, flat_.layout().count()});
+  flat_.values().join();
+  return {};
+}
+
+Result<void> DataParallel::check_parameters(int step) {
+  REMUDA_ASSIGN(const std::span<std::byte> bytes, values_on_host());
+  return check_values(communicator_, bytes, ops_.device().type(), step);
+}
+
+}  // namespace remuda::train

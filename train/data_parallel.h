@@ -1,0 +1,102 @@
+// DataParallel: trains one model on any number of ranks, with any split of the batch between them.
+//
+// Each rank runs backward() on the *sum* of its losses. The gradients of all ranks are added up, and with them the
+// weights (loss units); the total gradient is divided by the total weight. So the result is the gradient of the mean
+// loss over the global batch, however it is split: 3 samples here and 61 there, or none at all. Each part of the
+// parameters has one owner, which updates it and sends it to all: the parameters stay the same bits on all ranks,
+// whatever their devices.
+//
+//   parallel->begin(report);                   // report: this rank's weight
+//   loss_sum.backward();                       // full buckets leave while this runs
+//   auto step = parallel->reduce();            // what all ranks know of the step
+//   if (step && step->stands) parallel->update(*step, settings);
+//
+// One thread at a time. All ranks call the same functions in the same order; create() refuses ranks whose models differ
+// in shapes or types. See GradientReducer for what must not happen between begin() and reduce().
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/communicator.h"
+#include "train/gradient_reducer.h"
+#include "train/sharded_optimizer.h"
+
+namespace remuda::train {
+
+struct ParallelOptions {
+  double bucket_bytes = 4 << 20;
+  UpdateRule rule;
+  std::vector<size_t> group_of;      ///< of each parameter: the number of its group; empty: all are of group 0
+  double clip_norm = 0;              ///< the largest norm of the gradient; a longer one is shortened to it. 0: no limit
+  double average = 0;                ///< see ShardedOptimizer::Options
+  std::vector<double> state_shares;  ///< one weight per rank; empty: by the memory of their devices
+  /// Called before gradients or parameters are sent, by the thread that has computed them; a device that simulates a
+  /// slower one sleeps there.
+  std::function<void()> before_send = [] {};
+  /// Called in update(), when this rank has computed its part and begins to wait for the others.
+  std::function<void()> before_wait = [] {};
+};
+
+/// The result of a step over all ranks. The same on every rank.
+struct ReducedStep {
+  StepTotals totals;
+  bool finite = true;          ///< neither the loss nor any gradient is infinite or NaN
+  bool stands = true;          ///< false: not finite, a rank failed, or nothing counted: nobody may update
+  double norm = 0;             ///< of the gradient of the mean loss, before it is clipped
+  double gradient_factor = 0;  ///< the summed gradient times this is the one to use: divided by the weight, and clipped
+};
+
+class DataParallel {
+ public:
+  /// Collective. Learns the order in which gradients become ready from one `trial_backward` (rank 0's order holds for
+  /// all), lays the parameters out flat in that order, and gives all ranks rank 0's values. The communicator and `ops`
+  /// outlive it.
+  static Result<std::unique_ptr<DataParallel>> create(comm::Communicator& communicator, const DeviceOps& ops,
+                                                      std::vector<torch::Tensor> parameters,
+                                                      const std::function<void()>& trial_backward,
+                                                      ParallelOptions options = {});
+
+  const FlatParameters& flat() const { return flat_; }
+  const DeviceOps& ops() const { return ops_; }
+
+  void begin(StepReport report) { reducer_->begin(std::move(report)); }
+  StepReport& report() { return reducer_->report(); }
+  void give_up(StepStatus why) { reducer_->give_up(why); }
+  /// Collective. Sends the remaining buckets, waits for all ranks.
+  Result<ReducedStep> reduce();
+  /// Collective. Only for a step that stands. `settings`: one element per parameter group.
+  Result<void> update(const ReducedStep& step, const std::vector<GroupSettings>& settings);
+
+  /// Seconds the last reduce() or update() was blocked, waiting for other ranks and for buckets being sent.
+  double wait_s() const { return wait_s_; }
+  /// The longest wait for another rank or for the device from now on. The same on all ranks.
+  void set_timeout(double seconds);
+
+  void zero_gradient() { flat_.zero_gradient(); }
+  ShardedOptimizer& optimizer() { return *optimizer_; }
+
+  /// The parameters of this rank, in memory of the host, once the device has computed them.
+  Result<std::span<std::byte>> values_on_host();
+  /// Collective: rank 0's parameters go to all.
+  Result<void> share_values();
+  /// Collective: compares all ranks' parameters bit by bit. The error names two ranks that differ.
+  Result<void> check_parameters(int step);
+
+ private:
+  DataParallel(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters flat, ParallelOptions options);
+
+  comm::Communicator& communicator_;
+  const DeviceOps& ops_;
+  FlatParameters flat_;
+  const double clip_norm_;
+  WorkQueue queue_;
+  Engine engine_;
+  std::unique_ptr<GradientReducer> reducer_;
+  std::unique_ptr<ShardedOptimizer> optimizer_;
+  double wait_s_ = 0;
+};
+
+}  // namespace remuda::train

@@ -1,0 +1,125 @@
+#include "train/device/device_ops.h"
+
+#include <algorithm>
+#include <c10/core/StreamGuard.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+namespace remuda::train {
+namespace {
+
+constexpr double kSpin_s = 50e-6;   // shorter than most copies of a bucket
+constexpr double kSleep_s = 50e-6;  // then as long as that between two looks
+
+/// What the vendor's run-time library calls a function, where libtorch has loaded one: both name them alike.
+template <typename Function>
+Function* vendor_function(const std::string& name) {
+  for (const char* prefix : {"cuda", "hip"})
+    if (void* found = ::dlsym(RTLD_DEFAULT, (prefix + name).c_str())) return reinterpret_cast<Function*>(found);
+  return nullptr;
+}
+
+double host_memory_bytes() {
+  cpu_set_t cores;
+  const double all = double(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  const double mine = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : all;
+  return double(::sysconf(_SC_PHYS_PAGES)) * double(::sysconf(_SC_PAGESIZE)) * std::min(1.0, mine / all);
+}
+
+/// The device's own default generator, where this libtorch has one for its type.
+std::optional<at::Generator> generator_of(torch::Device device) {
+  if (device.is_cpu()) return std::nullopt;
+  try {
+    return at::globalContext().defaultGenerator(device);
+  } catch (const c10::Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Result<DeviceOps> DeviceOps::open(torch::Device device) {
+  if (device.is_cpu()) return DeviceOps(device, std::nullopt, std::nullopt);
+  try {
+    const c10::impl::VirtualGuardImpl guard(device.type());
+    if (device.index() >= guard.deviceCount())
+      return usage_error(fmt::format("{} is not there: libtorch {} sees {} such device{}", device.str(), TORCH_VERSION,
+                                     guard.deviceCount(), guard.deviceCount() == 1 ? "" : "s"));
+    guard.setDevice(device);
+    return DeviceOps(device, guard, guard.getStreamFromGlobalPool(device));
+  } catch (const c10::Error&) {
+    return usage_error(
+        fmt::format("this libtorch ({}) cannot compute on {} devices; build with one that can, such as --torch=python",
+                    TORCH_VERSION, c10::DeviceTypeName(device.type(), true)));
+  }
+}
+
+Moment DeviceOps::here() const {
+  if (is_synchronous()) return {};
+  auto event = std::make_shared<c10::Event>(device_.type());
+  event->record(guard_->getStream(device_));
+  return event;
+}
+
+void DeviceOps::after(const Moment& moment) const {
+  if (moment) moment->block(guard_->getStream(device_));
+}
+
+Result<void> DeviceOps::wait(const Moment& moment, const std::string& what, double timeout_s) const {
+  if (!moment) return {};
+  try {
+    const double start = monotonic_s();
+    while (!moment->query()) {
+      const double waited = monotonic_s() - start;
+      if (waited > timeout_s)
+        return failed(fmt::format("{} did not finish {} within {:.0f} s", device_.str(), what, waited));
+      if (waited > kSpin_s) steady_clock().sleep_s(kSleep_s);
+    }
+    return {};
+  } catch (const std::exception& error) {
+    return failed(fmt::format("{} was lost during {}: {}", device_.str(), what, first_line(error)));
+  }
+}
+
+Moment DeviceOps::copy(const torch::Tensor& to, const torch::Tensor& from, const Moment& since) const {
+  const c10::StreamGuard in_copies(*copies_);
+  const torch::NoGradGuard no_grad;
+  after(since);
+  torch::Tensor(to).copy_(from, /*non_blocking=*/true);
+  return here();
+}
+
+bool DeviceOps::register_host(std::span<std::byte> memory) const {
+  if (is_synchronous() || memory.empty()) return false;
+  const auto call = vendor_function<int(void*, size_t, unsigned)>("HostRegister");
+  return call && call(memory.data(), memory.size(), 0) == 0;
+}
+
+void DeviceOps::release_host(std::span<std::byte> memory) const {
+  if (const auto call = vendor_function<int(void*)>("HostUnregister")) call(memory.data());
+}
+
+double DeviceOps::memory_bytes() const {
+  if (device_.is_cpu()) return host_memory_bytes();
+  size_t free = 0, total = 0;
+  const auto call = vendor_function<int(size_t*, size_t*)>("MemGetInfo");
+  return call && call(&free, &total) == 0 ? double(total) : 0;
+}
+
+std::vector<torch::Tensor> DeviceOps::generator_states() const {
+  std::vector<torch::Tensor> states{at::detail::getDefaultCPUGenerator().get_state()};
+  if (const auto own = generator_of(device_)) states.push_back(own->get_state());
+  return states;
+}
+
+void DeviceOps::set_generator_states(const std::vector<torch::Tensor>& states) const {
+  at::Generator host = at::detail::getDefaultCPUGenerator();
+  host.set_state(states.at(0));
+  if (auto own = generator_of(device_); own && states.size() > 1) own->set_state(states[1]);
+}
+
+}  // namespace remuda::train

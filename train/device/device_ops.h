@@ -1,0 +1,67 @@
+// DeviceOps: the streams, events and memory of the device that a rank computes on, whatever its type.
+//
+// A device other than a CPU works through queues (streams): a call that gives it work returns before the work is done.
+// An event marks a point in a stream; a stream, or the host, can wait for it. All of this goes through libtorch's
+// neutral interfaces, so that no vendor's header is needed; what those lack is looked up by name in the libraries that
+// libtorch has loaded. On a CPU work is done when a call returns, and the functions here do nothing.
+//
+// One object per rank; any thread, as each names the stream it means.
+#pragma once
+
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "train/torch_compat.h"
+
+namespace remuda::train {
+
+/// A point in a device's work; empty on a CPU, where everything before it is done. Copies mean the same point.
+using Moment = std::shared_ptr<c10::Event>;
+
+class DeviceOps {
+ public:
+  /// Refuses a device that this libtorch cannot compute on; the error names both.
+  static Result<DeviceOps> open(torch::Device device);
+
+  torch::Device device() const { return device_; }
+  /// Whether work is done when a call returns.
+  bool is_synchronous() const { return !guard_; }
+
+  /// What this thread has given the device so far.
+  Moment here() const;
+  /// Work that this thread gives the device from now on begins after `moment`.
+  void after(const Moment& moment) const;
+  /// Blocks until `moment` is reached. Errors: the device is lost; `what` is not done within `timeout_s` seconds.
+  Result<void> wait(const Moment& moment, const std::string& what, double timeout_s) const;
+
+  /// Copies in the stream that is kept for copies, after `since`; `to` and `from` have one type and size, and one of
+  /// them lies on the host. Returns when the copy is queued: both must stay as they are until the moment it returns.
+  Moment copy(const torch::Tensor& to, const torch::Tensor& from, const Moment& since) const;
+
+  /// Tells the driver about memory of the host, so that copies from and to it need no detour. Without that, and where
+  /// the driver refuses, copies are as right but slower; false then. Undone by release_host().
+  bool register_host(std::span<std::byte> memory) const;
+  void release_host(std::span<std::byte> memory) const;
+
+  /// All memory of the device, in bytes; of a CPU, this process's part of the machine's, by its cores. 0: not known.
+  double memory_bytes() const;
+
+  /// The states of the generators that random operations of this rank draw from: the host's, and the device's own.
+  std::vector<torch::Tensor> generator_states() const;
+  void set_generator_states(const std::vector<torch::Tensor>& states) const;
+
+ private:
+  DeviceOps(torch::Device device, std::optional<c10::impl::VirtualGuardImpl> guard, std::optional<c10::Stream> copies)
+      : device_(device), guard_(guard), copies_(copies) {}
+
+  torch::Device device_;
+  std::optional<c10::impl::VirtualGuardImpl> guard_;  ///< none on a CPU
+  std::optional<c10::Stream> copies_;
+};
+
+}  // namespace remuda::train

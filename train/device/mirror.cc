@@ -1,0 +1,53 @@
+#include "train/device/mirror.h"
+
+#include <utility>
+
+namespace remuda::train {
+namespace {
+
+torch::Tensor narrow(const torch::Tensor& tensor, comm::Chunk range) {
+  return tensor.narrow(0, int64_t(range.begin), int64_t(range.size()));
+}
+
+}  // namespace
+
+Result<Mirror> Mirror::create(comm::Communicator& communicator, const DeviceOps& ops, size_t count,
+                              torch::ScalarType type) {
+  REMUDA_ASSIGN(const std::span<std::byte> memory, communicator.allocate(count * c10::elementSize(type)));
+  const auto host = torch::from_blob(memory.data(), {int64_t(count)}, torch::TensorOptions().dtype(type));
+  if (ops.is_synchronous()) return Mirror(ops, memory, host, host);
+  return Mirror(ops, memory, host, torch::zeros({int64_t(count)}, host.options().device(ops.device())));
+}
+
+Mirror::Mirror(const DeviceOps& ops, std::span<std::byte> memory, torch::Tensor host, torch::Tensor device)
+    : ops_(&ops),
+      memory_(memory),
+      host_(std::move(host)),
+      device_(std::move(device)),
+      registered_(ops.register_host(memory)) {}
+
+Mirror::Mirror(Mirror&& other) noexcept
+    : ops_(other.ops_),
+      memory_(other.memory_),
+      host_(std::move(other.host_)),
+      device_(std::move(other.device_)),
+      registered_(std::exchange(other.registered_, false)),
+      arrived_(std::move(other.arrived_)) {}
+
+Mirror::~Mirror() {
+  if (registered_) ops_->release_host(memory_);
+}
+
+Moment Mirror::to_host(comm::Chunk range) const {
+  if (ops_->is_synchronous() || range.size() == 0) return {};
+  return ops_->copy(narrow(host_, range), narrow(device_, range), ops_->here());
+}
+
+void Mirror::to_device(comm::Chunk range) {
+  if (ops_->is_synchronous() || range.size() == 0) return;
+  arrived_ = ops_->copy(narrow(device_, range), narrow(host_, range), {});
+}
+
+void Mirror::join() { ops_->after(arrived_); }
+
+}  // namespace remuda::train

@@ -1,0 +1,50 @@
+// Mirror: a flat tensor on the device, and its image in memory of the host that the communicator reaches.
+//
+// On a CPU both are the same memory, and nothing is ever copied. Elsewhere ranges are copied by request, in a stream of
+// their own: to_host() after what the calling thread has given the device so far, to_device() without delay; join()
+// makes what the thread gives the device from then on wait for the copies to it.
+//
+//   const Moment there = mirror.to_host(range);            // returns at once
+//   REMUDA_TRY(ops.wait(there, "a copy", timeout_s));      // mirror.host() has the range now
+//   communicator.all_reduce(..., label);
+//   mirror.to_device(range);
+//   mirror.join();                                         // mirror.device() has it for what is computed next
+#pragma once
+
+#include "base/result.h"
+#include "comm/communicator.h"
+#include "train/device/device_ops.h"
+
+namespace remuda::train {
+
+class Mirror {
+ public:
+  /// Collective. `count` zeros of type `type`. The communicator and `ops` outlive it.
+  static Result<Mirror> create(comm::Communicator& communicator, const DeviceOps& ops, size_t count,
+                               torch::ScalarType type);
+  Mirror(Mirror&& other) noexcept;
+  Mirror& operator=(Mirror&&) = delete;
+  ~Mirror();
+
+  const torch::Tensor& device() const { return device_; }
+  const torch::Tensor& host() const { return host_; }
+  std::span<std::byte> host_bytes() const { return memory_; }
+
+  /// Any thread. The moment at which the host has it.
+  Moment to_host(comm::Chunk range) const;
+  /// One thread at a time.
+  void to_device(comm::Chunk range);
+  /// By another thread only when to_device() is not called meanwhile.
+  void join();
+
+ private:
+  Mirror(const DeviceOps& ops, std::span<std::byte> memory, torch::Tensor host, torch::Tensor device);
+
+  const DeviceOps* ops_;
+  std::span<std::byte> memory_;
+  torch::Tensor host_, device_;
+  bool registered_;
+  Moment arrived_;  ///< the last copy to the device
+};
+
+}  // namespace remuda::train

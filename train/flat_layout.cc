@@ -1,0 +1,47 @@
+#include "train/flat_layout.h"
+
+#include <algorithm>
+
+namespace remuda::train {
+
+FlatLayout::FlatLayout(std::span<const size_t> sizes, std::span<const size_t> groups, const Options& options)
+    : groups_(groups.begin(), groups.end()) {
+  for (const size_t size : sizes) {
+    const size_t begin = offsets_.back(), end = begin + size;
+    const double room = options.bucket_bytes / double(options.element_bytes);
+    if (buckets_.empty() || double(end - buckets_.back().begin) > room) buckets_.push_back({begin, end});
+    buckets_.back().end = end;
+    bucket_of_.push_back(buckets_.size() - 1);
+    offsets_.push_back(end);
+  }
+  for (const comm::Chunk& bucket : buckets_)
+    parts_.push_back(comm::parts_by(options.state_shares, bucket.size(), options.element_bytes));
+}
+
+comm::Chunk FlatLayout::own(size_t bucket, int rank) const {
+  const comm::Chunk part = parts_[bucket].of(rank);
+  return {buckets_[bucket].begin + part.begin, buckets_[bucket].begin + part.end};
+}
+
+std::vector<Piece> FlatLayout::pieces(size_t bucket, int rank) const {
+  const comm::Chunk mine = own(bucket, rank);
+  std::vector<Piece> pieces;
+  const auto first = std::ranges::upper_bound(offsets_, mine.begin) - offsets_.begin() - 1;
+  for (auto i = size_t(first); i < groups_.size() && offsets_[i] < mine.end; ++i) {
+    const comm::Chunk range{std::max(mine.begin, offsets_[i]), std::min(mine.end, offsets_[i + 1])};
+    if (range.size() == 0) continue;
+    if (!pieces.empty() && pieces.back().group == groups_[i])
+      pieces.back().range.end = range.end;
+    else
+      pieces.push_back({range, groups_[i]});
+  }
+  return pieces;
+}
+
+size_t FlatLayout::owned(int rank) const {
+  size_t sum = 0;
+  for (size_t bucket = 0; bucket < buckets(); ++bucket) sum += own(bucket, rank).size();
+  return sum;
+}
+
+}  // namespace remuda::train

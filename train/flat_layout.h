@@ -1,0 +1,57 @@
+// FlatLayout: where each parameter lies in the flat tensors, how these are cut into buckets, and which rank owns what.
+//
+// Parameters lie one after the other in the given order. A bucket holds whole parameters, about `bucket_bytes` of them.
+// Each bucket is divided among all ranks, in proportion to their shares of the state, so that every rank owns a part of
+// each: it adds that part up, updates it, and keeps the optimizer's state for it (Rajbhandari et al. 2020, "ZeRO",
+// arXiv:1910.02054, stage 1). Plain data, the same on every rank; no libtorch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/parts.h"
+
+namespace remuda::train {
+
+/// A range of the flat tensors that one rank owns, all of it of one parameter group.
+struct Piece {
+  comm::Chunk range;
+  size_t group = 0;
+};
+
+class FlatLayout {
+ public:
+  struct Options {
+    size_t element_bytes = 4;
+    double bucket_bytes = 4 << 20;
+    std::vector<double> state_shares;  ///< one weight per rank
+  };
+
+  /// `sizes`: elements of each parameter; `groups`: the parameter group of each.
+  FlatLayout(std::span<const size_t> sizes, std::span<const size_t> groups, const Options& options);
+
+  size_t count() const { return offsets_.back(); }
+  /// Where parameter i starts; offsets().back() is the end of the last.
+  const std::vector<size_t>& offsets() const { return offsets_; }
+
+  size_t buckets() const { return buckets_.size(); }
+  size_t bucket_of(size_t parameter) const { return bucket_of_[parameter]; }
+  comm::Chunk bucket(size_t index) const { return buckets_[index]; }
+  /// How a bucket is divided among the ranks; from its start, in elements.
+  const comm::Parts& parts(size_t bucket) const { return parts_[bucket]; }
+  /// What a rank owns of a bucket.
+  comm::Chunk own(size_t bucket, int rank) const;
+  /// The same, cut where the parameter group changes.
+  std::vector<Piece> pieces(size_t bucket, int rank) const;
+  /// Elements that a rank owns in all.
+  size_t owned(int rank) const;
+
+ private:
+  std::vector<size_t> offsets_{0}, groups_, bucket_of_;
+  std::vector<comm::Chunk> buckets_;
+  std::vector<comm::Parts> parts_;
+};
+
+}  // namespace remuda::train

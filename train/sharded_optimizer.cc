@@ -1,0 +1,151 @@
+#include "train/sharded_optimizer.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace remuda::train {
+namespace {
+
+/// On a CPU an update goes over the parameters in blocks whose values, gradient and state stay in the second-level
+/// cache from one operation to the next: 640 KiB for AdamW in float32.
+constexpr size_t kCacheBlock = 32 << 10;
+
+torch::Tensor narrow(const torch::Tensor& tensor, size_t begin, size_t size) {
+  return tensor.narrow(0, int64_t(begin), int64_t(size));
+}
+
+}  // namespace
+
+ShardedOptimizer::ShardedOptimizer(Engine& engine, Options options)
+    : engine_(engine), options_(std::move(options)), rank_(engine.communicator.rank()) {
+  size_t owned = 0;
+  for (size_t bucket = 0; bucket < engine.flat.layout().buckets(); ++bucket) {
+    state_begin_.push_back(owned);
+    owned += engine.flat.layout().own(bucket, rank_).size();
+  }
+  const auto zeros = torch::zeros({int64_t(owned)}, engine.flat.values().device().options());
+  for (size_t i = 0; i < options_.rule.states(); ++i) states_.push_back(zeros.clone());
+  if (options_.average > 0) average_ = zeros.clone();
+}
+
+size_t ShardedOptimizer::state_bytes() const {
+  size_t bytes = average_.defined() ? average_.nbytes() : 0;
+  for (const auto& state : states_) bytes += state.nbytes();
+  return bytes;
+}
+
+void ShardedOptimizer::reset() {
+  for (auto& state : states_) state.zero_();
+  steps_ = 0;
+}
+
+void ShardedOptimizer::add(Batch& batch, comm::Chunk range, size_t state_at) const {
+  batch.values.push_back(narrow(engine_.flat.values().device(), range.begin, range.size()));
+  batch.gradients.push_back(narrow(engine_.flat.gradients().device(), range.begin, range.size()));
+  batch.states.resize(states_.size());
+  for (size_t i = 0; i < states_.size(); ++i) batch.states[i].push_back(narrow(states_[i], state_at, range.size()));
+  if (average_.defined()) batch.averages.push_back(narrow(average_, state_at, range.size()));
+}
+
+void ShardedOptimizer::apply(Batch batch, double gradient_factor, const GroupSettings& settings) const {
+  if (batch.values.empty()) return;
+  update(options_.rule, settings, steps_, gradient_factor, batch);
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < batch.averages.size(); ++i) {
+    if (steps_ == 1)
+      batch.averages[i].copy_(batch.values[i]);
+    else
+      batch.averages[i].mul_(options_.average).add_(batch.values[i], 1 - options_.average);
+  }
+}
+
+/// A CPU goes block by block, so that a block is read from memory once; other devices get few and long lists.
+void ShardedOptimizer::update_own(comm::Chunk buckets, double gradient_factor,
+                                  const std::vector<GroupSettings>& settings) {
+  const FlatLayout& layout = engine_.flat.layout();
+  const bool in_blocks = engine_.ops.is_synchronous();
+  std::vector<Batch> batches(options_.groups);
+  for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket) {
+    const size_t base = layout.own(bucket, rank_).begin;
+    for (const Piece& piece : layout.pieces(bucket, rank_)) {
+      const size_t most = in_blocks ? kCacheBlock : piece.range.size();
+      for (size_t begin = piece.range.begin; begin < piece.range.end; begin += most) {
+        const comm::Chunk block{begin, std::min(piece.range.end, begin + most)};
+        Batch& batch = batches[piece.group];
+        add(batch, block, state_begin_[bucket] + block.begin - base);
+        if (in_blocks) apply(std::exchange(batch, {}), gradient_factor, settings[piece.group]);
+      }
+    }
+  }
+  for (size_t group = 0; group < batches.size(); ++group)
+    apply(std::move(batches[group]), gradient_factor, settings[group]);
+}
+
+void ShardedOptimizer::step_alone(double gradient_factor, const std::vector<GroupSettings>& settings) {
+  ++steps_;
+  update_own({0, engine_.flat.layout().buckets()}, gradient_factor, settings);
+}
+
+Result<void> ShardedOptimizer::step(double gradient_factor, const std::vector<GroupSettings>& settings) {
+  ++steps_;
+  const size_t buckets = engine_.flat.layout().buckets();
+  Mirror& gradients = engine_.flat.gradients();
+  for (size_t bucket = 0; bucket < buckets; ++bucket) gradients.to_device(engine_.flat.layout().own(bucket, rank_));
+  gradients.join();
+  if (!engine_.ops.is_synchronous()) update_own({0, buckets}, gradient_factor, settings);
+  for (size_t bucket = 0; bucket < buckets; ++bucket) {
+    if (engine_.ops.is_synchronous()) update_own({bucket, bucket + 1}, gradient_factor, settings);
+    send_to_all(bucket);
+  }
+  REMUDA_TRY(engine_.ops.wait(engine_.ops.here(), "an update", engine_.timeout_s));
+  engine_.before_wait();
+  return arrive();
+}
+
+void ShardedOptimizer::send_to_all(size_t bucket) {
+  engine_.before_send();
+  const Moment on_host = engine_.flat.values().to_host(engine_.flat.layout().own(bucket, rank_));
+  engine_.queue.push([this, bucket, on_host] { return pass_on(bucket, on_host); });
+}
+
+Result<void> ShardedOptimizer::pass_on(size_t bucket, const Moment& on_host) {
+  REMUDA_TRY(engine_.ops.wait(on_host, fmt::format("the copy of parameters (bucket {})", bucket), engine_.timeout_s));
+  const FlatLayout& layout = engine_.flat.layout();
+  Mirror& values = engine_.flat.values();
+  const size_t element = values.host().element_size();
+  const comm::Chunk all = layout.bucket(bucket), own = layout.own(bucket, rank_);
+  REMUDA_TRY(engine_.communicator.gather_parts(values.host_bytes().subspan(all.begin * element, all.size() * element),
+                                               layout.parts(bucket).in_bytes(element), uint32_t(bucket)));
+  values.to_device({all.begin, own.begin});
+  values.to_device({own.end, all.end});
+  return {};
+}
+
+Result<void> ShardedOptimizer::arrive() {
+  const double start = monotonic_s();
+  REMUDA_TRY(engine_.queue.drain());
+  wait_s_ = monotonic_s() - start;
+  engine_.flat.values().join();
+  return {};
+}
+
+Result<void> ShardedOptimizer::swap_average() {
+  if (!average_.defined() || steps_ == 0) return {};
+  const torch::NoGradGuard no_grad;
+  const FlatLayout& layout = engine_.flat.layout();
+  for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
+    const comm::Chunk own = layout.own(bucket, rank_);
+    auto values = narrow(engine_.flat.values().device(), own.begin, own.size());
+    auto average = narrow(average_, state_begin_[bucket], own.size());
+    const auto kept = values.clone();
+    values.copy_(average);
+    average.copy_(kept);
+    send_to_all(bucket);
+  }
+  return arrive();
+}
+
+}  // namespace remuda::train

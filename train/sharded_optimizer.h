@@ -1,0 +1,67 @@
+// ShardedOptimizer: each rank updates the part of the parameters it owns, and sends it to all.
+//
+// So the parameters of all ranks are the same bits whatever their devices and kernels, and the state of the optimizer
+// is divided among them, in proportion to their memory. An update is one of `update_rule.h`.
+#pragma once
+
+#include <vector>
+
+#include "train/gradient_reducer.h"
+#include "train/update_rule.h"
+
+namespace remuda::train {
+
+class ShardedOptimizer {
+ public:
+  struct Options {
+    UpdateRule rule;
+    size_t groups = 1;   ///< parameter groups of the layout
+    double average = 0;  ///< above 0: keeps the average of the weights too; the part of it that each step keeps
+  };
+
+  ShardedOptimizer(Engine& engine, Options options);
+
+  /// Collective. One step with the gradient that the reducer has added up, times `gradient_factor`; `settings` has an
+  /// element per group. Afterwards all ranks have the same parameters.
+  Result<void> step(double gradient_factor, const std::vector<GroupSettings>& settings);
+
+  /// The same work without the other ranks, to measure how long it takes: parameters are no longer the same on all
+  /// ranks.
+  void step_alone(double gradient_factor, const std::vector<GroupSettings>& settings);
+
+  /// Forgets all steps.
+  void reset();
+
+  /// Collective. Exchanges the parameters for their average; once more, back. The average begins with the parameters at
+  /// the first step.
+  Result<void> swap_average();
+
+  /// Seconds the last step() waited for the others.
+  double wait_s() const { return wait_s_; }
+
+  /// Bytes of state on this rank.
+  size_t state_bytes() const;
+
+ private:
+  /// Of a piece's group: what to update in one go, and where its average lies.
+  struct Batch : UpdateRanges {
+    std::vector<torch::Tensor> averages;
+  };
+  void update_own(comm::Chunk buckets, double gradient_factor, const std::vector<GroupSettings>& settings);
+  void add(Batch& batch, comm::Chunk range, size_t state_at) const;
+  void apply(Batch batch, double gradient_factor, const GroupSettings& settings) const;
+  void send_to_all(size_t bucket);
+  Result<void> pass_on(size_t bucket, const Moment& on_host);
+  Result<void> arrive();
+
+  Engine& engine_;
+  const Options options_;
+  const int rank_;
+  std::vector<size_t> state_begin_;  ///< of each bucket: where this rank's part lies in the tensors below
+  std::vector<torch::Tensor> states_;
+  torch::Tensor average_;  ///< undefined unless options_.average > 0
+  int64_t steps_ = 0;
+  double wait_s_ = 0;
+};
+
+}  // namespace remuda::train

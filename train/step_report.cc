@@ -1,0 +1,46 @@
+#include "train/step_report.h"
+
+#include <span>
+
+#include "train/labels.h"
+
+namespace remuda::train {
+
+unsigned StepTotals::any_status() const {
+  unsigned all = 0;
+  for (const unsigned bits : status) all |= bits;
+  return all;
+}
+
+int StepTotals::first_with(StepStatus bit) const {
+  for (size_t rank = 0; rank < status.size(); ++rank)
+    if (status[rank] & bit) return int(rank);
+  return -1;
+}
+
+Result<StepTotals> exchange(comm::Communicator& communicator, const StepReport& mine) {
+  const auto ranks = size_t(communicator.size());
+  std::vector<double> words{mine.weight,         mine.loss_sum,  mine.square_norm,
+                            double(mine.status), mine.compute_s, mine.wait_s};
+  const size_t fixed = words.size();
+  words.insert(words.end(), mine.next_shares.begin(), mine.next_shares.end());
+  words.resize(fixed + ranks);
+
+  std::vector<double> all(words.size() * ranks);
+  REMUDA_TRY(communicator.all_gather(std::as_bytes(std::span(words)), std::as_writable_bytes(std::span(all)),
+                                     label::kReports));
+  StepTotals totals;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    const double* report = &all[rank * words.size()];
+    totals.weight += report[0];
+    totals.loss_sum += report[1];
+    totals.square_norm += report[2];
+    totals.status.push_back(unsigned(report[3]));
+    totals.compute_s.push_back(report[4]);
+    totals.wait_s.push_back(report[5]);
+  }
+  for (size_t rank = 0; rank < ranks; ++rank) totals.next_shares.push_back(int(all[fixed + rank]));
+  return totals;
+}
+
+}  // namespace remuda::train

@@ -1,0 +1,53 @@
+// StepReport: what a rank reports to the others about a step, in addition to its gradients.
+//
+// The ranks exchange their reports once all gradients of the step are added up, in one small round. So an uneven batch,
+// a failed or leaving rank, the norm of the gradient, the times and new shares need no collective calls of their own,
+// and every rank makes the same decision from the same bits.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/communicator.h"
+
+namespace remuda::train {
+
+/// Why a step must not be applied, or the run must end. Bits.
+enum StepStatus : unsigned {
+  kOverflow = 1,        ///< this rank's loss or gradients are not finite: no rank applies the step
+  kOutOfMemory = 2,     ///< the step is repeated with new shares
+  kLeaving = 4,         ///< the step is applied, and is the last
+  kReadyTwice = 8,      ///< gradients came twice in one step: the sums are wrong, and the run ends
+  kGradientMoved = 16,  ///< a gradient is no longer part of the flat one: likewise
+};
+
+/// Of one rank.
+struct StepReport {
+  double weight = 0;  ///< loss units of its part of the batch
+  double loss_sum = 0;
+  double square_norm = 0;  ///< of the part of the summed gradient that it owns; not finite when an element is not
+  unsigned status = 0;
+  double compute_s = 0, wait_s = 0;  ///< of the step before
+  std::vector<int> next_shares;      ///< rank 0 only: for the step after
+};
+
+/// Of all ranks; the same on every rank.
+struct StepTotals {
+  double weight = 0;
+  double loss_sum = 0;
+  double square_norm = 0;  ///< of the whole summed gradient
+  std::vector<unsigned> status;
+  std::vector<double> compute_s, wait_s;
+  std::vector<int> next_shares;
+
+  /// The status bits of all ranks, combined.
+  unsigned any_status() const;
+  /// The first rank with that bit, or -1.
+  int first_with(StepStatus bit) const;
+};
+
+/// Collective. Sums are in rank order.
+Result<StepTotals> exchange(comm::Communicator& communicator, const StepReport& mine);
+
+}  // namespace remuda::train

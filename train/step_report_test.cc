@@ -1,0 +1,45 @@
+#include "train/step_report.h"
+
+#include <gtest/gtest.h>
+
+#include "comm/testing/run_ranks.h"
+
+namespace remuda::train {
+namespace {
+
+constexpr auto kShm = comm::ConnectOptions::Transport::shared_memory;
+
+TEST(StepReport, AllRanksLearnTheSameOfAll) {
+  run_ranks(3, kShm, [](comm::Communicator& communicator) {
+    const int rank = communicator.rank();
+    StepReport mine{.weight = 10.0 * (rank + 1),
+                    .loss_sum = 0.5,
+                    .square_norm = 2.0 + rank,
+                    .compute_s = 0.25 * (rank + 1),
+                    .wait_s = 0.125 * rank};
+    if (rank == 0) mine.next_shares = {30, 20, 10};
+    if (rank == 2) mine.status = kOutOfMemory | kLeaving;
+    const auto totals = exchange(communicator, mine);
+    ASSERT_TRUE(totals) << totals.error().message;
+    EXPECT_EQ(totals->weight, 60);
+    EXPECT_EQ(totals->loss_sum, 1.5);
+    EXPECT_EQ(totals->square_norm, 9);
+    EXPECT_EQ(totals->compute_s, (std::vector{0.25, 0.5, 0.75}));
+    EXPECT_EQ(totals->wait_s, (std::vector{0.0, 0.125, 0.25}));
+    EXPECT_EQ(totals->next_shares, (std::vector{30, 20, 10}));
+    EXPECT_EQ(totals->any_status(), kOutOfMemory | kLeaving);
+    EXPECT_EQ(totals->first_with(kOutOfMemory), 2);
+    EXPECT_EQ(totals->first_with(kOverflow), -1);
+  });
+}
+
+TEST(StepReport, WeightsOfManyTokensStayExact) {
+  run_ranks(4, kShm, [](comm::Communicator& communicator) {
+    const auto totals = exchange(communicator, {.weight = 1'000'000'007});
+    ASSERT_TRUE(totals);
+    EXPECT_EQ(totals->weight, 4'000'000'028);
+  });
+}
+
+}  // namespace
+}  // namespace remuda::train
