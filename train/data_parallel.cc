@@ -10,6 +10,8 @@
 namespace remuda::train {
 namespace {
 
+constexpr double kClipEpsilon = 1e-6;  ///< as torch::nn::utils::clip_grad_norm_ has it
+
 /// In proportion to the memory of the devices; even where the memory of one is not known. Collective.
 Result<std::vector<double>> shares_by_memory(comm::Communicator& communicator, const DeviceOps& ops) {
   REMUDA_ASSIGN(std::vector<double> memory, gather_all(communicator, ops.memory_bytes(), label::kMemory));
@@ -67,7 +69,7 @@ Result<ReducedStep> DataParallel::reduce() {
   if (!step.stands) return step;
   step.norm = std::sqrt(sum.square_norm) / sum.weight;
   step.gradient_factor = 1 / sum.weight;
-  if (clip_norm_ > 0 && step.norm > clip_norm_) step.gradient_factor *= clip_norm_ / step.norm;
+  if (clip_norm_ > 0) step.gradient_factor *= std::min(1.0, clip_norm_ / (step.norm + kClipEpsilon));
   return step;
 }
 
@@ -90,8 +92,8 @@ Result<std::span<std::byte>> DataParallel::values_on_host() {
 }
 
 Result<void> DataParallel::share_values() {
-  REMUDA_ASSIGN(const std::span<std::byte> bytes, values_on_host());
-  REMUDA_TRY(communicator_.broadcast(bytes, 0, label::kValues));
+  if (communicator_.rank() == 0) REMUDA_TRY(values_on_host());
+  REMUDA_TRY(communicator_.broadcast(flat_.values().host_bytes(), 0, label::kValues));
   flat_.values().to_device({0, flat_.layout().count()});
   flat_.values().join();
   return {};

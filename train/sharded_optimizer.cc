@@ -95,20 +95,24 @@ Result<void> ShardedOptimizer::step(double gradient_factor, const std::vector<Gr
   Mirror& gradients = engine_.flat.gradients();
   for (size_t bucket = 0; bucket < buckets; ++bucket) gradients.to_device(engine_.flat.layout().own(bucket, rank_));
   gradients.join();
-  if (!engine_.ops.is_synchronous()) update_own({0, buckets}, gradient_factor, settings);
-  for (size_t bucket = 0; bucket < buckets; ++bucket) {
-    if (engine_.ops.is_synchronous()) update_own({bucket, bucket + 1}, gradient_factor, settings);
-    send_to_all(bucket);
+  const size_t at_once = engine_.ops.is_synchronous() ? 1 : buckets;  // a CPU sends one while it computes the next
+  for (size_t first = 0; first < buckets; first += at_once) {
+    update_own({first, first + at_once}, gradient_factor, settings);
+    send_to_all({first, first + at_once});
   }
   REMUDA_TRY(engine_.ops.wait(engine_.ops.here(), "an update", engine_.timeout_s));
   engine_.before_wait();
   return arrive();
 }
 
-void ShardedOptimizer::send_to_all(size_t bucket) {
+void ShardedOptimizer::send_to_all(comm::Chunk buckets) {
   engine_.before_send();
-  const Moment on_host = engine_.flat.values().to_host(engine_.flat.layout().own(bucket, rank_));
-  engine_.queue.push([this, bucket, on_host] { return pass_on(bucket, on_host); });
+  std::vector<comm::Chunk> own;
+  for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket)
+    own.push_back(engine_.flat.layout().own(bucket, rank_));
+  const std::vector<Moment> on_host = engine_.flat.values().to_host(own);
+  for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket)
+    engine_.queue.push([this, bucket, moment = on_host[bucket - buckets.begin]] { return pass_on(bucket, moment); });
 }
 
 Result<void> ShardedOptimizer::pass_on(size_t bucket, const Moment& on_host) {
@@ -143,8 +147,8 @@ Result<void> ShardedOptimizer::swap_average() {
     const auto kept = values.clone();
     values.copy_(average);
     average.copy_(kept);
-    send_to_all(bucket);
   }
+  send_to_all({0, layout.buckets()});
   return arrive();
 }
 

@@ -50,7 +50,7 @@ class ShardedOptimizer {
   void update_own(comm::Chunk buckets, double gradient_factor, const std::vector<GroupSettings>& settings);
   void add(Batch& batch, comm::Chunk range, size_t state_at) const;
   void apply(Batch batch, double gradient_factor, const GroupSettings& settings) const;
-  void send_to_all(size_t bucket);
+  void send_to_all(comm::Chunk buckets);
   Result<void> pass_on(size_t bucket, const Moment& on_host);
   Result<void> arrive();
 

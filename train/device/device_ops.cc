@@ -93,6 +93,17 @@ Moment DeviceOps::copy(const torch::Tensor& to, const torch::Tensor& from, const
   return here();
 }
 
+void DeviceOps::finish_copies() const {
+  constexpr double kPatience_s = 10;  // copies that take longer are those of a device that hangs
+  if (is_synchronous()) return;
+  try {
+    const double start = monotonic_s();
+    while (!guard_->queryStream(*copies_) && monotonic_s() - start < kPatience_s) steady_clock().sleep_s(kSleep_s);
+  } catch (const std::exception&) {
+    return;  // the device is lost, and copies nothing any more
+  }
+}
+
 bool DeviceOps::register_host(std::span<std::byte> memory) const {
   if (is_synchronous() || memory.empty()) return false;
   const auto call = vendor_function<int(void*, size_t, unsigned)>("HostRegister");

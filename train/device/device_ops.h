@@ -43,6 +43,9 @@ class DeviceOps {
   /// them lies on the host. Returns when the copy is queued: both must stay as they are until the moment it returns.
   Moment copy(const torch::Tensor& to, const torch::Tensor& from, const Moment& since) const;
 
+  /// Blocks until no copy is under way, a few seconds at most: before memory of the host goes away. Never throws.
+  void finish_copies() const;
+
   /// Tells the driver about memory of the host, so that copies from and to it need no detour. Without that, and where
   /// the driver refuses, copies are as right but slower; false then. Undone by release_host().
   bool register_host(std::span<std::byte> memory) const;

@@ -35,12 +35,21 @@ Mirror::Mirror(Mirror&& other) noexcept
       arrived_(std::move(other.arrived_)) {}
 
 Mirror::~Mirror() {
+  if (!device_.defined()) return;  // moved from
+  ops_->finish_copies();
   if (registered_) ops_->release_host(memory_);
 }
 
-Moment Mirror::to_host(comm::Chunk range) const {
-  if (ops_->is_synchronous() || range.size() == 0) return {};
-  return ops_->copy(narrow(host_, range), narrow(device_, range), ops_->here());
+Moment Mirror::to_host(comm::Chunk range) const { return to_host(std::vector{range}).front(); }
+
+std::vector<Moment> Mirror::to_host(const std::vector<comm::Chunk>& ranges) const {
+  std::vector<Moment> moments(ranges.size());
+  if (ops_->is_synchronous()) return moments;
+  Moment since = ops_->here();  // the first copy waits for it, the others come after that one
+  for (size_t i = 0; i < ranges.size(); ++i)
+    if (ranges[i].size() > 0)
+      moments[i] = ops_->copy(narrow(host_, ranges[i]), narrow(device_, ranges[i]), std::exchange(since, {}));
+  return moments;
 }
 
 void Mirror::to_device(comm::Chunk range) {

@@ -19,7 +19,7 @@ namespace remuda::train {
 
 class Mirror {
  public:
-  /// Collective. `count` zeros of type `type`. The communicator and `ops` outlive it.
+  /// Collective. `count` zeros of type `type`. The communicator and `ops` outlive it; its end waits for its copies.
   static Result<Mirror> create(comm::Communicator& communicator, const DeviceOps& ops, size_t count,
                                torch::ScalarType type);
   Mirror(Mirror&& other) noexcept;
@@ -30,8 +30,9 @@ class Mirror {
   const torch::Tensor& host() const { return host_; }
   std::span<std::byte> host_bytes() const { return memory_; }
 
-  /// Any thread. The moment at which the host has it.
+  /// Any thread. The moment at which the host has it; of each range, in their order.
   Moment to_host(comm::Chunk range) const;
+  std::vector<Moment> to_host(const std::vector<comm::Chunk>& ranges) const;
   /// One thread at a time.
   void to_device(comm::Chunk range);
   /// By another thread only when to_device() is not called meanwhile.
