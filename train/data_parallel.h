@@ -70,6 +70,9 @@ class DataParallel {
   /// Collective. Only for a step that stands. `settings`: one element per parameter group.
   Result<void> update(const ReducedStep& step, const std::vector<GroupSettings>& settings);
 
+  /// Collective. Exchanges the parameters for their average (see ParallelOptions); once more, back.
+  Result<void> swap_average() { return optimizer_->swap_average(); }
+
   /// Seconds the last reduce() or update() was blocked, waiting for other ranks and for buckets being sent.
   double wait_s() const { return wait_s_; }
   /// The longest wait for another rank or for the device from now on. The same on all ranks.

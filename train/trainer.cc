@@ -349,8 +349,10 @@ Result<void> Trainer::end_epoch(int epoch) {
   if (test_) {
     REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
     samples_since_average_ = 0;
+    REMUDA_TRY(parallel_->swap_average());
     const EvaluationPlan plan{job_.model, job_.data.padding, shares_, ops_.device(), [this] { return leave_.load(); }};
     REMUDA_ASSIGN(const auto test, evaluate(communicator_, *model_, *test_, plan, pace_));
+    REMUDA_TRY(parallel_->swap_average());
     report_.stopped = !test;
     if (test) {
       report_.test = test;

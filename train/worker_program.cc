@@ -101,16 +101,22 @@ Result<void> measure_plan(const Events& events) {
   return {};
 }
 
-/// A run that was to use a GPU must not be one on the CPU without a word.
-Result<void> refuse_other_devices() {
+/// The device of this rank: the only one of its type that it sees.
+Result<torch::Device> device_of_rank() {
   const std::string type = env::get(env::torch_device).value_or("cpu");
-  if (type == "cpu") return {};
-  return usage_error(
-      fmt::format("its device is of libtorch's type {}, and this remuda-train computes on CPU devices only", type));
+  try {
+    const torch::Device device(type == "cpu" ? type : type + ":0");
+    REMUDA_TRY(DeviceOps::open(device));
+    return device;
+  } catch (const c10::Error&) {
+    return usage_error(fmt::format("{} is '{}', which is no type of device of libtorch {} ({})", env::torch_device.name,
+                                   type, TORCH_VERSION, env::torch_device.meaning));
+  }
 }
 
 Result<void> train_job(const std::string& file, const Events& events) {
-  REMUDA_TRY(refuse_other_devices());
+  TrainerOptions trainer_options;
+  REMUDA_ASSIGN(trainer_options.device, device_of_rank());
   REMUDA_ASSIGN(const job::TrainJob job, read_job(file));
   if (job.devices.empty())
     return usage_error("the job names no [[device]]; a worker needs to know which one is its own");
@@ -120,7 +126,6 @@ Result<void> train_job(const std::string& file, const Events& events) {
   REMUDA_ASSIGN(const std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
   leave_on_signals();
   events.send({{"event", "ready"}, {"rank", rank}, {"pid", getpid()}, {"torch", TORCH_VERSION}});
-  TrainerOptions trainer_options;
   if (rank == 0 && env::get(env::trace_fd)) {
     REMUDA_ASSIGN(trainer_options.trace_fd, env::get_int(env::trace_fd, 0, 1 << 20));
   }

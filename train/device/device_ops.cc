@@ -2,26 +2,18 @@
 
 #include <algorithm>
 #include <c10/core/StreamGuard.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "train/device/vendor_runtime.h"
 
 namespace remuda::train {
 namespace {
 
 constexpr double kSpin_s = 50e-6;   // shorter than most copies of a bucket
 constexpr double kSleep_s = 50e-6;  // then as long as that between two looks
-
-/// What the vendor's run-time library calls a function, where libtorch has loaded one: both name them alike.
-template <typename Function>
-Function* vendor_function(const std::string& name) {
-  for (const char* prefix : {"cuda", "hip"})
-    if (void* found = ::dlsym(RTLD_DEFAULT, (prefix + name).c_str())) return reinterpret_cast<Function*>(found);
-  return nullptr;
-}
 
 double host_memory_bytes() {
   cpu_set_t cores;
@@ -106,19 +98,15 @@ void DeviceOps::finish_copies() const {
 
 bool DeviceOps::register_host(std::span<std::byte> memory) const {
   if (is_synchronous() || memory.empty()) return false;
-  const auto call = vendor_function<int(void*, size_t, unsigned)>("HostRegister");
-  return call && call(memory.data(), memory.size(), 0) == 0;
+  return pin_host(memory);
 }
 
-void DeviceOps::release_host(std::span<std::byte> memory) const {
-  if (const auto call = vendor_function<int(void*)>("HostUnregister")) call(memory.data());
-}
+void DeviceOps::release_host(std::span<std::byte> memory) const { unpin_host(memory); }
 
 double DeviceOps::memory_bytes() const {
   if (device_.is_cpu()) return host_memory_bytes();
-  size_t free = 0, total = 0;
-  const auto call = vendor_function<int(size_t*, size_t*)>("MemGetInfo");
-  return call && call(&free, &total) == 0 ? double(total) : 0;
+  const auto memory = device_memory();
+  return memory ? double(memory->total) : 0;
 }
 
 std::vector<torch::Tensor> DeviceOps::generator_states() const {

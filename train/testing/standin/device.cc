@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace remuda::train::testing {
-namespace standin {
 namespace {
 
 constexpr int kStreams = 3;
@@ -58,6 +57,11 @@ bool Stream::has_done_all() {
   needed_ = pushed_;
   changed_.notify_all();
   return done_ >= pushed_;
+}
+
+bool Stream::is_idle() {
+  const std::lock_guard lock(mutex_);
+  return done_ == pushed_;
 }
 
 void Stream::drain() {
@@ -217,16 +221,12 @@ c10::Allocator& allocator() {
   return memory;
 }
 
-}  // namespace standin
+void configure_standin(int device, const StandinSettings& settings) { Device::get(device).configure(settings); }
 
-void configure_standin(int device, const StandinSettings& settings) {
-  standin::Device::get(device).configure(settings);
-}
+int watch_waits(int device, WaitKind kind, int ignored) { return Device::get(device).watch(kind, ignored); }
 
-int watch_waits(int device, WaitKind kind, int ignored) { return standin::Device::get(device).watch(kind, ignored); }
+void lose_standin(int device, bool lost) { Device::get(device).lose(lost); }
 
-void lose_standin(int device, bool lost) { standin::Device::get(device).lose(lost); }
-
-size_t standin_memory(int device) { return standin::Device::get(device).used(); }
+size_t standin_memory(int device) { return Device::get(device).used(); }
 
 }  // namespace remuda::train::testing

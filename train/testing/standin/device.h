@@ -17,7 +17,7 @@
 
 #include "train/testing/standin/standin.h"
 
-namespace remuda::train::testing::standin {
+namespace remuda::train::testing {
 
 /// Added to the address of memory of the device. No address of the host is that large.
 constexpr uint64_t kApart = uint64_t{1} << 60;
@@ -36,6 +36,7 @@ class Stream {
   /// Whether they are done; they are needed now.
   bool has_done(uint64_t tasks);
   bool has_done_all();
+  bool is_idle();
   void drain();
   /// While it hurries, a task is done before push() returns.
   void hurry(bool now);
@@ -114,4 +115,4 @@ int set_current_stream(int device, int stream);
 
 c10::Allocator& allocator();
 
-}  // namespace remuda::train::testing::standin
+}  // namespace remuda::train::testing

@@ -3,7 +3,7 @@
 
 #include "train/testing/standin/device.h"
 
-namespace remuda::train::testing::standin {
+namespace remuda::train::testing {
 namespace {
 
 constexpr auto kType = c10::DeviceType::XPU;
@@ -83,4 +83,4 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 C10_REGISTER_GUARD_IMPL(XPU, Guard);
 
 }  // namespace
-}  // namespace remuda::train::testing::standin
+}  // namespace remuda::train::testing

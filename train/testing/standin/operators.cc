@@ -9,7 +9,7 @@
 
 #include "train/testing/standin/device.h"
 
-namespace remuda::train::testing::standin {
+namespace remuda::train::testing {
 namespace {
 
 using torch::jit::Stack;
@@ -73,7 +73,8 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   Device& device = owner_of(to_host ? from : to);
   device.check();
   const WithDevice with(to_host ? from.device().index() : to.device().index());
-  if (to_host) poison(to);
+  if (to_host && device.stream(current_stream(current_device())).is_idle())
+    poison(to);  // else its copies still read it
   push(device,
        [source = from_host ? from : on_host(from), target = to_host ? to : on_host(to)] { target.copy_(source); });
   if (!non_blocking) device.stream(current_stream(current_device())).drain();
@@ -243,4 +244,4 @@ TORCH_LIBRARY_IMPL(aten, XPU, library) {
 TORCH_LIBRARY_IMPL(_, XPU, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&compute>()); }
 
 }  // namespace
-}  // namespace remuda::train::testing::standin
+}  // namespace remuda::train::testing

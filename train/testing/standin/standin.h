@@ -5,7 +5,8 @@
 // is a crash. It is full of NaN before it is written and after it is freed. Work is queued: each stream is a thread
 // that does its tasks in order, after a delay if it is given one, or not before somebody waits for them. Copies and
 // operations in place are queued; other operations wait for their own stream first, run on the calling thread, and
-// queue the copy of what they return. A copy to the host leaves NaN there until it is done. Streams know nothing of
+// queue the copy of what they return. A copy to the host
+// leaves NaN there until it is done, unless copies queued before it may still read that memory. Streams know nothing of
 // each other, except by events.
 //
 // Everything here may be called from any thread.

@@ -62,6 +62,7 @@ TEST_F(Standin, ACopyToTheHostIsNotThereBeforeItIsDone) {
   const auto ops = DeviceOps::open(kDevice).value();
   const auto tensor = torch::ones({1000}, kDevice);
   auto host = torch::zeros({1000});
+  ops.finish_copies();
   const Moment done = ops.copy(host, tensor, ops.here());
   EXPECT_TRUE(host.isnan().all().item<bool>());
   ASSERT_TRUE(ops.wait(done, "a copy", 10));

@@ -1,0 +1,35 @@
+#include "train/device/vendor_runtime.h"
+
+#include <dlfcn.h>
+#include <string>
+
+namespace remuda::train {
+namespace {
+
+/// The makers name their functions alike, up to the prefix.
+template <typename Function>
+Function* find(const std::string& name) {
+  for (const char* prefix : {"cuda", "hip"})
+    if (void* found = ::dlsym(RTLD_DEFAULT, (prefix + name).c_str())) return reinterpret_cast<Function*>(found);
+  return nullptr;
+}
+
+}  // namespace
+
+bool pin_host(std::span<std::byte> memory) {
+  const auto call = find<int(void*, size_t, unsigned)>("HostRegister");
+  return call && call(memory.data(), memory.size(), 0) == 0;
+}
+
+void unpin_host(std::span<std::byte> memory) {
+  if (const auto call = find<int(void*)>("HostUnregister")) call(memory.data());
+}
+
+std::optional<DeviceMemory> device_memory() {
+  DeviceMemory memory;
+  const auto call = find<int(size_t*, size_t*)>("MemGetInfo");
+  if (!call || call(&memory.free, &memory.total) != 0) return std::nullopt;
+  return memory;
+}
+
+}  // namespace remuda::train

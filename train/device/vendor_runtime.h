@@ -1,0 +1,24 @@
+// What libtorch's neutral interfaces lack, from the run-time library of the device's maker that libtorch has loaded.
+//
+// Nothing is linked or loaded here: functions are looked up by name in this process, and where there are none, a device
+// is used without them.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace remuda::train {
+
+/// Pins memory of the host for copies to and from the device; false where that is not possible.
+bool pin_host(std::span<std::byte> memory);
+void unpin_host(std::span<std::byte> memory);
+
+struct DeviceMemory {
+  size_t free = 0, total = 0;  ///< in bytes; what a caching allocator has reserved is not free
+};
+
+/// Of the calling thread's current device.
+std::optional<DeviceMemory> device_memory();
+
+}  // namespace remuda::train

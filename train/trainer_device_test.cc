@@ -1,0 +1,103 @@
+// Whole runs over a CPU and a stand-in accelerator, each rank a thread of this process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <optional>
+#include <torch/script.h>
+
+#include "comm/testing/run_ranks.h"
+#include "train/testing/data_files.h"
+#include "train/testing/standin/standin.h"
+#include "train/trainer.h"
+
+namespace remuda::train {
+namespace {
+
+using testing::configure_standin;
+using ::testing::HasSubstr;
+constexpr int kSide = 12, kImages = 250, kRanks = 2;
+
+class TrainerOnDevices : public ::testing::Test {
+ protected:
+  TrainerOnDevices() {
+    job_.data = testing::write_samples(folder_, {.input = {1, kSide, kSide, 5, 0}}, kImages);
+    job_.train = {.epochs = 2, .global_batch = 100, .learning_rate = 0.01, .average = 0.5, .check_every = 1};
+    job_.data.test = job_.data.train;
+    job_.devices = {{"cpu:0"}, {"gpu:0"}};
+    job_.balance.policy = balance::BalancePolicy::even;
+    torch::jit::Module module("linear");
+    const auto weight = torch::arange(5 * kSide * kSide, torch::kFloat).sin().mul(0.1).view({5, kSide * kSide});
+    module.register_parameter("weight", weight.detach().requires_grad_(), false);
+    module.define("def forward(self, x):\n  return torch.matmul(torch.relu(x.flatten(1)), self.weight.t())\n");
+    job_.model = {.path = folder_.path("model.pt")};
+    module.save(job_.model.path);
+  }
+  ~TrainerOnDevices() override {
+    testing::lose_standin(0, false);
+    configure_standin(0, {});
+  }
+
+  /// Each rank's outcome; rank 1 computes on `second`. `before_run` is called on rank 1.
+  std::vector<Result<RunReport>> run(torch::Device second, const std::function<void()>& before_run = [] {}) {
+    std::vector<Result<RunReport>> reports(kRanks);
+    const std::atomic<bool> leave = false;
+    const Events events(-1);
+    run_ranks(kRanks, comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+      const bool other = communicator.rank() == 1;
+      const auto trainer =
+          Trainer::create(job_, communicator, events, leave, {.device = other ? second : torch::Device(torch::kCPU)});
+      if (other) before_run();
+      if (trainer)
+        reports[size_t(communicator.rank())] = outcome_of(**trainer);
+      else
+        reports[size_t(communicator.rank())] = tl::unexpected(trainer.error());
+    });
+    return reports;
+  }
+
+  /// What a worker does with an exception.
+  static Result<RunReport> outcome_of(Trainer& trainer) {
+    try {
+      return trainer.run();
+    } catch (const std::exception& error) {
+      return failed(first_line(error));
+    }
+  }
+
+  const ScratchFolder folder_;
+  job::TrainJob job_;
+};
+
+// float32 sums of other parts of the batch, over six steps of SGD with momentum.
+TEST_F(TrainerOnDevices, AnAcceleratorAndACpuTrainAsTwoCpusDo) {
+  configure_standin(0, {.random_delay_s = 2e-4});
+  const auto expected = run(torch::kCPU), mixed = run(torch::Device(torch::kXPU, 0));
+  ASSERT_TRUE(expected[0]) << expected[0].error().message;
+  ASSERT_TRUE(mixed[0]) << mixed[0].error().message;
+  ASSERT_TRUE(mixed[1]) << mixed[1].error().message;
+  ASSERT_EQ(mixed[0]->loss_per_epoch.size(), 2u);
+  for (size_t epoch = 0; epoch < 2; ++epoch)
+    EXPECT_NEAR(mixed[0]->loss_per_epoch[epoch], expected[0]->loss_per_epoch[epoch], 1e-5);
+  EXPECT_NEAR(mixed[0]->test->loss, expected[0]->test->loss, 1e-5);
+  EXPECT_GT(mixed[0]->devices[1].samples, 0);
+}
+
+TEST_F(TrainerOnDevices, AnAcceleratorThatRunsOutOfMemoryGetsASmallerShare) {
+  const auto full = [] { configure_standin(0, {.memory_cap = testing::standin_memory(0) + 100'000}); };
+  const auto reports = run(torch::Device(torch::kXPU, 0), full);
+  for (const auto& report : reports) ASSERT_TRUE(report) << report.error().message;
+  EXPECT_LT(reports[0]->devices[1].share, 0.5);
+  EXPECT_GT(reports[0]->devices[1].share, 0);
+  EXPECT_EQ(reports[0]->loss_per_epoch.size(), 2u);
+}
+
+TEST_F(TrainerOnDevices, AnAcceleratorThatIsLostEndsTheRunOnAllRanks) {
+  const auto reports = run(torch::Device(torch::kXPU, 0), [] { testing::lose_standin(0); });
+  ASSERT_FALSE(reports[0]);
+  ASSERT_FALSE(reports[1]);
+  EXPECT_EQ(reports[0].error().kind, ErrorKind::lost_peer);
+  EXPECT_EQ(reports[0].error().peer, 1);
+  EXPECT_THAT(reports[1].error().message, HasSubstr("the stand-in device is lost"));
+}
+
+}  // namespace
+}  // namespace remuda::train
