@@ -82,7 +82,7 @@ TEST_F(TrainerOnDevices, AnAcceleratorAndACpuTrainAsTwoCpusDo) {
 }
 
 TEST_F(TrainerOnDevices, AnAcceleratorThatRunsOutOfMemoryGetsASmallerShare) {
-  const auto full = [] { configure_standin(0, {.memory_cap = testing::standin_memory(0) + 100'000}); };
+  const auto full = [] { configure_standin(0, {.memory_cap = testing::standin_memory(0) + 60'000}); };
   const auto reports = run(torch::Device(torch::kXPU, 0), full);
   for (const auto& report : reports) ASSERT_TRUE(report) << report.error().message;
   EXPECT_LT(reports[0]->devices[1].share, 0.5);

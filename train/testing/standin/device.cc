@@ -59,11 +59,6 @@ bool Stream::has_done_all() {
   return done_ >= pushed_;
 }
 
-bool Stream::is_idle() {
-  const std::lock_guard lock(mutex_);
-  return done_ == pushed_;
-}
-
 void Stream::drain() {
   uint64_t all = 0;
   {

@@ -36,7 +36,6 @@ class Stream {
   /// Whether they are done; they are needed now.
   bool has_done(uint64_t tasks);
   bool has_done_all();
-  bool is_idle();
   void drain();
   /// While it hurries, a task is done before push() returns.
   void hurry(bool now);
@@ -80,6 +79,8 @@ class Device {
   /// Whether this wait is to be ignored.
   bool ignores(WaitKind kind);
   int watch(WaitKind kind, int ignored);
+
+  std::atomic<int> copies_from_host = 0;  ///< under way
 
   /// Throws where the device is lost, or a task of it failed.
   void check();

@@ -73,10 +73,12 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   Device& device = owner_of(to_host ? from : to);
   device.check();
   const WithDevice with(to_host ? from.device().index() : to.device().index());
-  if (to_host && device.stream(current_stream(current_device())).is_idle())
-    poison(to);  // else its copies still read it
-  push(device,
-       [source = from_host ? from : on_host(from), target = to_host ? to : on_host(to)] { target.copy_(source); });
+  if (to_host && device.copies_from_host == 0) poison(to);
+  if (from_host) ++device.copies_from_host;
+  push(device, [&device, from_host, source = from_host ? from : on_host(from), target = to_host ? to : on_host(to)] {
+    target.copy_(source);
+    if (from_host) --device.copies_from_host;
+  });
   if (!non_blocking) device.stream(current_stream(current_device())).drain();
   if (!non_blocking) device.check();
   return to;

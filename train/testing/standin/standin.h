@@ -6,8 +6,8 @@
 // that does its tasks in order, after a delay if it is given one, or not before somebody waits for them. Copies and
 // operations in place are queued; other operations wait for their own stream first, run on the calling thread, and
 // queue the copy of what they return. A copy to the host
-// leaves NaN there until it is done, unless copies queued before it may still read that memory. Streams know nothing of
-// each other, except by events.
+// leaves NaN there until it is done, unless copies from the host are under way, which may still read that memory.
+// Streams know nothing of each other, except by events.
 //
 // Everything here may be called from any thread.
 #pragma once
