@@ -17,6 +17,7 @@ enum class Schedule { constant, cosine };
 enum class Loss { cross_entropy, nll, mse };
 enum class Norm { group, batch };
 enum class Decay { all, matrices };
+enum class Precision { fp32, bf16, fp16, automatic };
 
 struct ModelSpec {
   std::string name;                   ///< mlp, resnet or gpt; empty when `path` is given
@@ -64,8 +65,9 @@ struct TrainSpec {
   double clip_norm = 0;      ///< the gradient's norm is limited to it; 0 = no limit
   double average = 0;        ///< the part of the weights' running average that each step keeps; 0 = no average
   uint64_t seed = 1;
-  int check_every = 100;  ///< steps between comparisons of all ranks' parameters
-  double bucket_mib = 4;  ///< gradients are reduced in buckets of about this size
+  Precision precision = Precision::fp32;  ///< what devices compute in, where they can
+  int check_every = 100;                  ///< steps between comparisons of all ranks' parameters
+  double bucket_mib = 4;                  ///< gradients are reduced in buckets of about this size
 
   bool operator==(const TrainSpec&) const = default;
 };

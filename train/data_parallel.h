@@ -62,7 +62,8 @@ class DataParallel {
   const FlatParameters& flat() const { return flat_; }
   const DeviceOps& ops() const { return ops_; }
 
-  void begin(StepReport report) { reducer_->begin(std::move(report)); }
+  /// `loss_scale`: what backward() will run on is the loss times it; the gradients are divided by it before they leave.
+  void begin(StepReport report, double loss_scale = 1) { reducer_->begin(std::move(report), loss_scale); }
   StepReport& report() { return reducer_->report(); }
   void give_up(StepStatus why) { reducer_->give_up(why); }
   /// Collective. Sends the remaining buckets, waits for all ranks.

@@ -5,6 +5,7 @@
 
 #include "balance/shares.h"
 #include "train/labels.h"
+#include "train/precision.h"
 
 namespace remuda::train {
 namespace {
@@ -58,8 +59,11 @@ class OwnEvaluation {
     pace_.start();
     try {
       const Batch batch = samples_.gather(indices, torch::kFloat);
-      const auto loss =
-          loss_sum(plan_.spec.loss, model_.forward(batch.input.to(plan_.device)), batch.target, plan_.padding, true);
+      const auto scores = [&] {
+        const Autocast autocast(plan_.device, plan_.compute_type);
+        return model_.forward(batch.input.to(plan_.device));
+      }();
+      const auto loss = loss_sum(plan_.spec.loss, scores, batch.target, plan_.padding, true);
       sums += {loss.sum.item<double>(), loss.weight, double(loss.correct)};
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;

@@ -24,7 +24,8 @@ struct EvaluationPlan {
   const job::ModelSpec& spec;
   int padding = -1;
   std::span<const int> shares;  ///< of a batch, per rank: at most what each can train on, so that they fit in memory
-  torch::Device device = torch::kCPU;                  ///< where the model is
+  torch::Device device = torch::kCPU;  ///< where the model is
+  torch::ScalarType compute_type = torch::kFloat;
   std::function<bool()> leave = [] { return false; };  ///< whether the run was asked to stop
 };
 

@@ -71,7 +71,7 @@ void expect_evaluation(const testing::ModelCase& model_case, const Run& run, con
   run_ranks(ranks, kSharedMemory, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     Pace pace(1, steady_clock());
-    const EvaluationPlan plan{model_case.spec, model_case.padding, run.shares, torch::kCPU, run.leave};
+    const EvaluationPlan plan{model_case.spec, model_case.padding, run.shares, torch::kCPU, torch::kFloat, run.leave};
     testing::Budget budget;
     if (rank == 1) budget.cap = run.cap;
     const testing::OnDevice device(budget);

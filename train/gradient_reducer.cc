@@ -47,13 +47,14 @@ void GradientReducer::add_hooks() {
   }
 }
 
-void GradientReducer::begin(StepReport report) {
+void GradientReducer::begin(StepReport report, double loss_scale) {
   engine_.flat.zero_gradient();
   report_ = std::move(report);
   bucket_missing_ = bucket_size_;
   ready_.assign(engine_.flat.parameters().size(), false);
   next_bucket_ = 0;
   square_norm_ = 0;
+  loss_scale_ = loss_scale;
   armed_ = true;
 }
 
@@ -72,7 +73,13 @@ void GradientReducer::on_ready(size_t parameter) {
 void GradientReducer::launch_next() {
   engine_.before_send();
   const size_t bucket = next_bucket_++;
-  const Moment on_host = engine_.flat.gradients().to_host(engine_.flat.layout().bucket(bucket));
+  const comm::Chunk range = engine_.flat.layout().bucket(bucket);
+  const Mirror& gradients = engine_.flat.gradients();
+  if (loss_scale_ != 1) {
+    const torch::NoGradGuard no_grad;
+    gradients.device().narrow(0, int64_t(range.begin), int64_t(range.size())).mul_(1 / loss_scale_);
+  }
+  const Moment on_host = gradients.to_host(range);
   engine_.queue.push([this, bucket, on_host] { return reduce(bucket, on_host); });
 }
 

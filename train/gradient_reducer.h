@@ -39,8 +39,8 @@ class GradientReducer {
   /// Detaches the hooks: gradients stay where they are, and are not sent any more.
   ~GradientReducer();
 
-  /// Zeroes the gradients and arms the buckets.
-  void begin(StepReport report);
+  /// Zeroes the gradients and arms the buckets. Gradients will be `loss_scale` times too large.
+  void begin(StepReport report, double loss_scale = 1);
   /// What this rank reports; from begin() until finish().
   StepReport& report() { return report_; }
   /// To be called when this rank's part of the step failed (at any moment since begin()): gradients not sent yet are
@@ -63,6 +63,7 @@ class GradientReducer {
   std::vector<bool> ready_;          ///< of each parameter, in this step
   size_t next_bucket_ = 0;
   bool armed_ = false;
+  double loss_scale_ = 1;
   StepReport report_;
   double square_norm_ = 0;  ///< written by the queue's thread
   double wait_s_ = 0;

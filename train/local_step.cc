@@ -48,7 +48,12 @@ Result<void> LocalStep::check_model(const std::string& name) {
 LossSum LocalStep::forward(std::span<const uint64_t> indices) {
   const Batch batch = samples_.gather(indices, torch::kFloat);
   if (!ops_.is_synchronous()) on_host_ = batch;
-  return loss_sum(loss_, model_.forward(batch.input.to(ops_.device(), /*non_blocking=*/true)), batch.target, padding_);
+  const auto input = batch.input.to(ops_.device(), /*non_blocking=*/true);
+  const auto scores = [&] {
+    const Autocast autocast(ops_.device(), compute_type_);
+    return model_.forward(input);
+  }();
+  return loss_sum(loss_, scores, batch.target, padding_);
 }
 
 void LocalStep::wait_for_device() const {
@@ -56,7 +61,7 @@ void LocalStep::wait_for_device() const {
     throw std::runtime_error(done.error().message);
 }
 
-double LocalStep::run(std::span<const uint64_t> indices, StepReport report, DataParallel& parallel) {
+double LocalStep::run(std::span<const uint64_t> indices, StepReport report, DataParallel& parallel, double loss_scale) {
   pace_.start();
   bool begun = false;
   try {
@@ -65,10 +70,10 @@ double LocalStep::run(std::span<const uint64_t> indices, StepReport report, Data
       loss = forward(indices);
       report.weight = loss.weight;
     }
-    parallel.begin(report);
+    parallel.begin(report, loss_scale);
     begun = true;
     if (loss.sum.defined()) {
-      loss.sum.backward();
+      (loss_scale == 1 ? loss.sum : loss.sum * loss_scale).backward();
       wait_for_device();
       parallel.report().loss_sum = loss.sum.item<double>();
     }

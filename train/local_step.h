@@ -8,6 +8,7 @@
 #include "train/loss.h"
 #include "train/model/model.h"
 #include "train/pace.h"
+#include "train/precision.h"
 #include "train/samples.h"
 
 namespace remuda::train {
@@ -35,16 +36,23 @@ class LocalStep {
  public:
   /// The model's parameters lie on the device of `ops`. All of these outlive it.
   LocalStep(Model& model, const DeviceOps& ops, const Samples& samples, const job::ModelSpec& spec, int padding,
-            Pace& pace)
-      : model_(model), ops_(ops), samples_(samples), loss_(spec.loss), padding_(padding), pace_(pace) {}
+            Pace& pace, torch::ScalarType compute_type = torch::kFloat)
+      : model_(model),
+        ops_(ops),
+        samples_(samples),
+        loss_(spec.loss),
+        padding_(padding),
+        pace_(pace),
+        compute_type_(compute_type) {}
 
   /// Checks that the model accepts a sample and returns scores that fit its loss; the error says what `name`, the
   /// model, returns and what it must return. One forward pass that changes nothing.
   Result<void> check_model(const std::string& name);
 
   /// Forward and backward for `indices`; the gradients go through `parallel`, with `report` as this rank's. A rank that
-  /// runs out of memory gives up the step, and reports that. Returns the seconds of compute.
-  double run(std::span<const uint64_t> indices, StepReport report, DataParallel& parallel);
+  /// runs out of memory gives up the step, and reports that. backward() runs on the loss times `loss_scale`. Returns
+  /// the seconds of compute.
+  double run(std::span<const uint64_t> indices, StepReport report, DataParallel& parallel, double loss_scale = 1);
 
   /// Forward and backward without other ranks; false when it runs out of memory.
   bool run_alone(std::span<const uint64_t> indices);
@@ -61,6 +69,7 @@ class LocalStep {
   job::Loss loss_;
   int padding_;
   Pace& pace_;
+  torch::ScalarType compute_type_;
   FailedBackward failed_;
   Batch on_host_;  ///< the last batch, which the device may still be copying
 };

@@ -13,6 +13,7 @@ struct LossSum {
 };
 
 /// The target lies on the host, which counts the weight without waiting for the device of the scores.
+/// Scores of 16 bits are taken as float32.
 /// `scores` [n, classes] with `target` [n], or [n, t, vocabulary] with [n, t]. Targets equal to `padding` count neither
 /// in the sum nor in the weight. mse compares with the one-hot target, its unit is one sample.
 LossSum loss_sum(job::Loss loss, const torch::Tensor& scores, const torch::Tensor& target, int64_t padding,

@@ -51,6 +51,7 @@ Json to_json(const RunReport& report) {
   for (const auto& device : report.devices)
     devices.push_back({{"id", device.device.use},
                        {"slowdown", device.device.slowdown},
+                       {"precision", precision_name(device.precision)},
                        {"alone_samples_per_s", device.alone_samples_per_s()},
                        {"alone_measurements", device.alone_measurements},
                        {"share", device.share},

@@ -9,12 +9,14 @@
 #include "base/json.h"
 #include "job/train_job.h"
 #include "train/evaluate.h"
+#include "train/precision.h"
 #include "train/weights.h"
 
 namespace remuda::train {
 
 struct DeviceReport {
   job::DeviceSpec device;
+  torch::ScalarType precision = torch::kFloat;  ///< what it computed in
   std::vector<double> alone_measurements;  ///< samples/s while no other device works: before training, and after it
   double share = 0;                        ///< of the global batch, at the end
   double samples = 0;                      ///< trained on in all

@@ -69,11 +69,12 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       leave_(leave),
       options_(options),
       ops_(ops),
+      compute_type_(compute_type(job.train.precision, ops.device())),
       train_(std::move(train)),
       test_(std::move(test)),
       model_(std::move(model)),
       pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
-      local_(*model_, ops_, train_, job.model, job.data.padding, pace_),
+      local_(*model_, ops_, train_, job.model, job.data.padding, pace_, compute_type_),
       balancer_(balance_options(job)),
       trace_(communicator.rank() == 0 ? options.trace_fd : -1) {
   model_->set_training(true);
@@ -125,12 +126,13 @@ Result<AloneTimes> Trainer::measure_devices() {
 }
 
 Result<void> Trainer::start_balance() {
+  REMUDA_ASSIGN(const auto precisions, agree_on_precision(communicator_, job_.train.precision, compute_type_));
   REMUDA_ASSIGN(AloneTimes times, measure_devices());
   report_.stopped = times.leaving;
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     for (const auto& time : times.by_rank[rank])
       if (std::isfinite(time.seconds)) balancer_.calibrate(rank, time.batch, time.seconds);
-    report_.devices.push_back({job_.devices[rank], {alone_samples_per_s(times.by_rank[rank])}});
+    report_.devices.push_back({job_.devices[rank], precisions[rank], {alone_samples_per_s(times.by_rank[rank])}});
   }
   begin_trace(times.by_rank);
   REMUDA_ASSIGN(const balance::BalanceDecision first, balancer_.start());
@@ -254,12 +256,16 @@ Result<ReducedStep> Trainer::attempt_step(const data::Shuffle& order, uint64_t f
   StepReport report{.compute_s = last_compute_s_, .wait_s = last_wait_s_};
   if (is_first()) report.next_shares = balancer_.shares();
   last_compute_s_ = 0;
-  add_compute(local_.run(indices, std::move(report), *parallel_));
+  add_compute(local_.run(indices, std::move(report), *parallel_, loss_scale_.of(compute_type_)));
   if (leave_) parallel_->report().status |= kLeaving;
   auto step = parallel_->reduce();
   last_wait_s_ = parallel_->wait_s();
   mine_.wait_s += last_wait_s_;
   return step;
+}
+
+bool Trainer::any_computes_in(torch::ScalarType type) const {
+  return std::ranges::find(report_.devices, type, &DeviceReport::precision) != report_.devices.end();
 }
 
 void Trainer::add_compute(double seconds) {
@@ -282,6 +288,7 @@ Result<void> Trainer::shrink_share(int rank) {
 Result<void> Trainer::apply(const ReducedStep& step) {
   ++report_.steps;
   const auto& totals = step.totals;
+  const bool scale_may_help = loss_scale_.update(step.finite) && any_computes_in(torch::kHalf);
   if (step.stands) {
     pace_.start();
     REMUDA_TRY(parallel_->update(step, settings_of(job_.train, report_.steps - 1, steps_in_all())));
@@ -292,7 +299,7 @@ Result<void> Trainer::apply(const ReducedStep& step) {
     skipped_in_a_row_ = 0;
   } else {
     ++report_.skipped_steps;
-    if (++skipped_in_a_row_ > kMostSkippedInARow)
+    if (!scale_may_help && ++skipped_in_a_row_ > kMostSkippedInARow)
       return failed(
           fmt::format("loss or gradients were not finite in {} steps in a row, up to step {}; a smaller "
                       "train.learning_rate (now {}) may help",
@@ -350,7 +357,8 @@ Result<void> Trainer::end_epoch(int epoch) {
     REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
     samples_since_average_ = 0;
     REMUDA_TRY(parallel_->swap_average());
-    const EvaluationPlan plan{job_.model, job_.data.padding, shares_, ops_.device(), [this] { return leave_.load(); }};
+    const EvaluationPlan plan{job_.model,    job_.data.padding, shares_,
+                              ops_.device(), compute_type_,     [this] { return leave_.load(); }};
     REMUDA_ASSIGN(const auto test, evaluate(communicator_, *model_, *test_, plan, pace_));
     REMUDA_TRY(parallel_->swap_average());
     report_.stopped = !test;

@@ -56,6 +56,7 @@ class Trainer {
   Result<void> run_epoch(int epoch);
   Result<void> run_step(const data::Shuffle& order, uint64_t first, int size);
   Result<ReducedStep> attempt_step(const data::Shuffle& order, uint64_t first, const std::vector<int>& parts);
+  bool any_computes_in(torch::ScalarType type) const;
   void add_compute(double seconds);
   Result<void> shrink_share(int rank);
   Result<void> apply(const ReducedStep& step);
@@ -77,6 +78,7 @@ class Trainer {
   const std::atomic<bool>& leave_;
   const TrainerOptions options_;
   const DeviceOps ops_;
+  const torch::ScalarType compute_type_;
 
   Samples train_;
   std::optional<Samples> test_;
@@ -94,7 +96,8 @@ class Trainer {
   double epoch_loss_ = 0, epoch_weight_ = 0;
   double samples_since_average_ = 0;
   int epoch_ = 0;
-  int skipped_in_a_row_ = 0;
+  LossScale loss_scale_;
+  int skipped_in_a_row_ = 0;  ///< while the loss scale cannot be the reason
   double reported_s_ = 0;
   RunReport report_;
 };

@@ -81,6 +81,24 @@ TEST_F(TrainerOnDevices, AnAcceleratorAndACpuTrainAsTwoCpusDo) {
   EXPECT_GT(mixed[0]->devices[1].samples, 0);
 }
 
+/// Each device in the type it is fast in; parameters are compared after each step. bfloat16 has 8 bits: its rounding,
+/// 0.4 % a product, shows in the second digit of the loss.
+TEST_F(TrainerOnDevices, EachDeviceComputesInItsOwnPrecision) {
+  const auto expected = run(torch::kCPU);
+  job_.train.precision = job::Precision::automatic;
+  const auto mixed = run(torch::Device(torch::kXPU, 0));
+  job_.train.precision = job::Precision::bf16;
+  const auto both = run(torch::Device(torch::kXPU, 0));
+  for (const auto& reports : {mixed, both}) {
+    ASSERT_TRUE(reports[0]) << reports[0].error().message;
+    for (size_t epoch = 0; epoch < 2; ++epoch)
+      EXPECT_NEAR(reports[0]->loss_per_epoch[epoch], expected[0]->loss_per_epoch[epoch], 0.02);
+  }
+  EXPECT_EQ(to_json(*mixed[0])["devices"][0]["precision"], "float32");
+  EXPECT_EQ(to_json(*mixed[0])["devices"][1]["precision"], "bf16");
+  EXPECT_EQ(to_json(*both[0])["devices"][0]["precision"], "bf16");
+}
+
 TEST_F(TrainerOnDevices, AnAcceleratorThatRunsOutOfMemoryGetsASmallerShare) {
   const auto full = [] { configure_standin(0, {.memory_cap = testing::standin_memory(0) + 60'000}); };
   const auto reports = run(torch::Device(torch::kXPU, 0), full);

@@ -88,7 +88,21 @@ std::string abilities(const Device& device) {
   return fmt::format("{}", fmt::join(able, " and "));
 }
 
+/// What a device will compute in as far as its hardware decides it; its libtorch may do less.
+std::string precision_of(const job::TrainJob& job, const Device& device) {
+  const std::string able = abilities(device);
+  const auto asked = job.train.precision;
+  const bool is_cpu = device.kind == DeviceKind::cpu;
+  if (asked == job::Precision::bf16) return is_cpu || able.find("bf16") != std::string::npos ? "bf16" : "float32";
+  if (asked == job::Precision::fp16) return is_cpu || able.find("fp16") != std::string::npos ? "fp16" : "float32";
+  if (asked == job::Precision::fp32 || is_cpu || able.empty()) return "float32";
+  return able.substr(0, 4);
+}
+
 std::string precision_reason(const job::TrainJob& job, const Inventory& inventory) {
+  if (job.train.precision == job::Precision::automatic) return "the fastest type of each device's hardware";
+  if (job.train.precision != job::Precision::fp32)
+    return "as train.precision says, on devices whose hardware and libtorch can, and float32 on the others";
   std::vector<std::string> able;
   for (const auto& spec : job.devices)
     if (const std::string types = abilities(chosen_device(inventory, spec.use)); !types.empty())
@@ -118,7 +132,8 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
     const Device& device = chosen_device(inventory, job.devices[rank].use);
     table.add({std::to_string(rank), device_label(job.devices[rank]), printable(model_text(device)),
                fmt::format("{:.1f} %", 100 * plan.shares[rank]),
-               fmt::format("{:.0f}", plan.shares[rank] * job.train.global_batch), room_text(device), "float32"});
+               fmt::format("{:.0f}", plan.shares[rank] * job.train.global_batch), room_text(device),
+               precision_of(job, device)});
   }
   std::string text = table.text(kPlanWidth) + "\n";
   text += line("devices", "", devices_reason);

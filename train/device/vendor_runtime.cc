@@ -32,4 +32,13 @@ std::optional<DeviceMemory> device_memory() {
   return memory;
 }
 
+std::optional<int> device_capability() {
+  constexpr int kMajor = 75, kMinor = 76;  // cudaDevAttrComputeCapabilityMajor and Minor
+  using Function = int(int*, int, int);
+  auto* const call = reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
+  int major = 0, minor = 0;
+  if (!call || call(&major, kMajor, 0) != 0 || call(&minor, kMinor, 0) != 0) return std::nullopt;
+  return 10 * major + minor;
+}
+
 }  // namespace remuda::train

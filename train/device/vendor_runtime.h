@@ -20,5 +20,7 @@ struct DeviceMemory {
 
 /// Of the calling thread's current device.
 std::optional<DeviceMemory> device_memory();
+/// 10 x major + minor of its compute capability, where its maker has such numbers.
+std::optional<int> device_capability();
 
 }  // namespace remuda::train

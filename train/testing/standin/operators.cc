@@ -1,11 +1,13 @@
 // What the stand-in computes: libtorch's operators for XPU tensors, by its CPU kernels on the same memory.
 #include <ATen/EmptyTensor.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
 #include <cstring>
 #include <torch/library.h>
 #include <torch/torch.h>
+#include <torch/version.h>
 
 #include "train/testing/standin/device.h"
 
@@ -242,6 +244,32 @@ TORCH_LIBRARY_IMPL(aten, XPU, library) {
   library.impl("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&compute>());
   library.impl("convolution_backward_overrideable", torch::CppFunction::makeFromBoxedFunction<&compute>());
 }
+
+// Before 2.4 a device of this type brings its own casts; after it, libtorch has them.
+#if TORCH_VERSION_MAJOR < 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 4)
+
+at::Tensor cast(const at::Tensor& tensor) {
+  return at::autocast::cached_cast(at::autocast::get_autocast_xpu_dtype(), tensor, c10::kXPU);
+}
+
+at::Tensor short_linear(const at::Tensor& input, const at::Tensor& weight, const c10::optional<at::Tensor>& bias) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastXPU);
+  return at::linear(cast(input), cast(weight), bias ? c10::optional<at::Tensor>(cast(*bias)) : c10::nullopt);
+}
+
+at::Tensor short_matmul(const at::Tensor& a, const at::Tensor& b) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastXPU);
+  return at::matmul(cast(a), cast(b));
+}
+
+TORCH_LIBRARY_IMPL(_, AutocastXPU, library) { library.fallback(torch::CppFunction::makeFallthrough()); }
+
+TORCH_LIBRARY_IMPL(aten, AutocastXPU, library) {
+  library.impl("linear", short_linear);
+  library.impl("matmul", short_matmul);
+}
+
+#endif
 
 TORCH_LIBRARY_IMPL(_, XPU, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&compute>()); }
 

@@ -1,0 +1,113 @@
+#include "train/precision.h"
+
+#include <ATen/autocast_mode.h>
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "train/agreement.h"
+#include "train/device/vendor_runtime.h"
+#include "train/labels.h"
+
+namespace remuda::train {
+namespace {
+
+/// The first hardware with products of bfloat16, and of float16 worth using, as makers number it (10 x major + minor).
+constexpr int kFirstBf16 = 80, kFirstFp16 = 70;
+
+bool can_compute_in(torch::Device device, torch::ScalarType type) {
+  if (device.is_cpu()) return type == torch::kBFloat16 || kTorchVersion >= 204;  // 1.13's autocast refuses float16
+  const int capability = device_capability().value_or(kFirstBf16);
+  return capability >= (type == torch::kBFloat16 ? kFirstBf16 : kFirstFp16);
+}
+
+// libtorch 2.4 has one function for all types of device; before, each type has its own.
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+
+bool is_enabled(torch::DeviceType device) { return at::autocast::is_autocast_enabled(device); }
+void enable(torch::DeviceType device, bool on) { at::autocast::set_autocast_enabled(device, on); }
+torch::ScalarType type_of(torch::DeviceType device) { return at::autocast::get_autocast_dtype(device); }
+void set_type(torch::DeviceType device, torch::ScalarType type) { at::autocast::set_autocast_dtype(device, type); }
+
+#else
+
+bool is_enabled(torch::DeviceType device) {
+  if (device == torch::kCPU) return at::autocast::is_cpu_enabled();
+  return device == torch::kXPU ? at::autocast::is_xpu_enabled() : at::autocast::is_enabled();
+}
+void enable(torch::DeviceType device, bool on) {
+  if (device == torch::kCPU) return at::autocast::set_cpu_enabled(on);
+  device == torch::kXPU ? at::autocast::set_xpu_enabled(on) : at::autocast::set_enabled(on);
+}
+torch::ScalarType type_of(torch::DeviceType device) {
+  if (device == torch::kCPU) return at::autocast::get_autocast_cpu_dtype();
+  return device == torch::kXPU ? at::autocast::get_autocast_xpu_dtype() : at::autocast::get_autocast_gpu_dtype();
+}
+void set_type(torch::DeviceType device, torch::ScalarType type) {
+  if (device == torch::kCPU) return at::autocast::set_autocast_cpu_dtype(type);
+  device == torch::kXPU ? at::autocast::set_autocast_xpu_dtype(type) : at::autocast::set_autocast_gpu_dtype(type);
+}
+
+#endif
+
+}  // namespace
+
+torch::ScalarType compute_type(job::Precision precision, torch::Device device) {
+  std::vector<torch::ScalarType> wanted;
+  if (precision == job::Precision::bf16) wanted = {torch::kBFloat16};
+  if (precision == job::Precision::fp16) wanted = {torch::kHalf};
+  // A CPU's products of float32 are as fast as those of bfloat16 in most libraries, or faster.
+  if (precision == job::Precision::automatic && !device.is_cpu()) wanted = {torch::kBFloat16, torch::kHalf};
+  for (const torch::ScalarType type : wanted)
+    if (can_compute_in(device, type)) return type;
+  return torch::kFloat;
+}
+
+Result<std::vector<torch::ScalarType>> agree_on_precision(comm::Communicator& communicator, job::Precision precision,
+                                                          torch::ScalarType mine) {
+  REMUDA_ASSIGN(auto all, gather_all(communicator, mine, label::kPrecision));
+  const bool by_name = precision == job::Precision::bf16 || precision == job::Precision::fp16;
+  if (by_name && std::ranges::count(all, torch::kFloat) == std::ssize(all))
+    return usage_error(
+        fmt::format("no device of this job computes in {} with libtorch {}; take train.precision = "
+                    "\"auto\" or \"fp32\"",
+                    precision == job::Precision::bf16 ? "bf16" : "fp16", TORCH_VERSION));
+  return all;
+}
+
+std::string precision_name(torch::ScalarType type) {
+  if (type == torch::kHalf) return "fp16";
+  return type == torch::kBFloat16 ? "bf16" : "float32";
+}
+
+/// The type is set first: libtorch 1.13 throws for types it does not have, and would leave autocast on.
+Autocast::Autocast(torch::Device device, torch::ScalarType type)
+    : device_(device.type()), active_(type != torch::kFloat) {
+  if (!active_) return;
+  before_ = type_of(device_);
+  was_enabled_ = is_enabled(device_);
+  set_type(device_, type);
+  enable(device_, true);
+  at::autocast::increment_nesting();
+}
+
+Autocast::~Autocast() {
+  if (!active_) return;
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  enable(device_, was_enabled_);
+  set_type(device_, before_);
+}
+
+bool LossScale::update(bool finite) {
+  if (finite) {
+    if (++finite_in_a_row_ < kGrowAfter) return true;
+    finite_in_a_row_ = 0;
+    scale_ = std::min(kMost, scale_ * 2);
+    return true;
+  }
+  finite_in_a_row_ = 0;
+  const bool is_least = scale_ <= kLeast;
+  scale_ = std::max(kLeast, scale_ / 2);
+  return !is_least;
+}
+
+}  // namespace remuda::train

@@ -1,0 +1,61 @@
+// Precision: the floating-point type that a device computes in, beside parameters and gradients that stay float32.
+//
+// Every rank may compute in another type. Matrix products and convolutions run in it (libtorch's autocast decides which
+// operations do), and gradients come out in float32 again, so that what ranks add up and what owners update is float32
+// everywhere. float16 needs a loss scale, since small gradients vanish in it (Micikevicius et al. 2018, "Mixed
+// Precision Training", arXiv:1710.03740).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/communicator.h"
+#include "job/train_job.h"
+#include "train/torch_compat.h"
+
+namespace remuda::train {
+
+/// The type in which `device` computes for a job with this precision; float32 where it cannot do what is asked.
+torch::ScalarType compute_type(job::Precision precision, torch::Device device);
+
+/// Collective. The type in which each rank computes, of which `mine` is this one's. A type that was asked for by name
+/// and that no device has is a usage error.
+Result<std::vector<torch::ScalarType>> agree_on_precision(comm::Communicator& communicator, job::Precision precision,
+                                                          torch::ScalarType mine);
+
+/// "float32", "bf16" or "fp16".
+std::string precision_name(torch::ScalarType type);
+
+/// While it lives, forward passes on this thread and device compute in `type`. Nothing for float32.
+class Autocast {
+ public:
+  Autocast(torch::Device device, torch::ScalarType type);
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  torch::DeviceType device_;
+  bool active_;
+  bool was_enabled_ = false;
+  torch::ScalarType before_ = torch::kFloat;
+};
+
+/// The factor of the loss on ranks that compute in float16. All ranks keep it, and change it alike, as all know of each
+/// step whether it was finite: a step that was not halves it, many in a row that were double it.
+class LossScale {
+ public:
+  /// The factor of a rank that computes in `type`.
+  double of(torch::ScalarType type) const { return type == torch::kHalf ? scale_ : 1; }
+  /// After each step. False when the step was not finite although the scale cannot be the reason any more.
+  bool update(bool finite);
+
+ private:
+  static constexpr double kFirst = 65536, kLeast = 1, kMost = 65536 * 256;
+  static constexpr int kGrowAfter = 2000;  ///< as torch.cuda.amp.GradScaler has it
+  double scale_ = kFirst;
+  int finite_in_a_row_ = 0;
+};
+
+}  // namespace remuda::train

@@ -1,0 +1,122 @@
+#include "train/precision.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "comm/testing/run_ranks.h"
+#include "train/testing/parallel.h"
+
+namespace remuda::train {
+namespace {
+
+using ::testing::HasSubstr;
+constexpr auto kInMemory = comm::ConnectOptions::Transport::shared_memory;
+const torch::Device kStandin(torch::kXPU, 2);
+
+TEST(ComputeType, IsWhatWasAskedForWhereTheDeviceCan) {
+  using job::Precision;
+  EXPECT_EQ(compute_type(Precision::fp32, torch::kCPU), torch::kFloat);
+  EXPECT_EQ(compute_type(Precision::bf16, torch::kCPU), torch::kBFloat16);
+  EXPECT_EQ(compute_type(Precision::fp16, torch::kCPU), kTorchVersion >= 204 ? torch::kHalf : torch::kFloat);
+  EXPECT_EQ(compute_type(Precision::automatic, torch::kCPU), torch::kFloat);
+  EXPECT_EQ(compute_type(Precision::automatic, kStandin), torch::kBFloat16);
+  EXPECT_EQ(compute_type(Precision::fp32, kStandin), torch::kFloat);
+}
+
+TEST(Autocast, ComputesInItsTypeWhileItLives) {
+  for (const torch::Device device : {torch::Device(torch::kCPU), kStandin}) {
+    const auto weight = torch::randn({4, 4}).to(device), input = torch::randn({2, 4}).to(device);
+    {
+      const Autocast autocast(device, torch::kBFloat16);
+      EXPECT_EQ(torch::linear(input, weight).scalar_type(), torch::kBFloat16) << device;
+      const Autocast nothing(device, torch::kFloat);
+      EXPECT_EQ(torch::linear(input, weight).scalar_type(), torch::kBFloat16) << device;
+    }
+    EXPECT_EQ(torch::linear(input, weight).scalar_type(), torch::kFloat) << device;
+  }
+}
+
+TEST(Autocast, GivesGradientsInFloat32) {
+  const auto weight = torch::randn({4, 4}, torch::requires_grad());
+  torch::Tensor out;
+  {
+    const Autocast autocast(torch::kCPU, torch::kBFloat16);
+    out = torch::linear(torch::randn({2, 4}), weight);
+  }
+  out.to(torch::kFloat).sum().backward();
+  EXPECT_EQ(weight.grad().scalar_type(), torch::kFloat);
+}
+
+TEST(LossScale, HalvesAfterAStepThatWasNotFiniteAndGrowsAfterManyThatWere) {
+  LossScale scale;
+  EXPECT_EQ(scale.of(torch::kFloat), 1);
+  EXPECT_EQ(scale.of(torch::kBFloat16), 1);
+  const double first = scale.of(torch::kHalf);
+  EXPECT_GT(first, 1);
+  EXPECT_TRUE(scale.update(false));
+  EXPECT_EQ(scale.of(torch::kHalf), first / 2);
+  for (int i = 0; i < 1999; ++i) EXPECT_TRUE(scale.update(true));
+  EXPECT_EQ(scale.of(torch::kHalf), first / 2);
+  EXPECT_TRUE(scale.update(true));
+  EXPECT_EQ(scale.of(torch::kHalf), first);
+}
+
+TEST(LossScale, IsNoReasonAnyMoreOnceItIsOne) {
+  LossScale scale;
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(scale.update(false)) << i;
+  EXPECT_EQ(scale.of(torch::kHalf), 1);
+  EXPECT_FALSE(scale.update(false));
+}
+
+TEST(Precision, ThatNoDeviceHasIsRefusedOnAllRanks) {
+  run_ranks(2, kInMemory, [](comm::Communicator& communicator) {
+    const auto refused = agree_on_precision(communicator, job::Precision::fp16, torch::kFloat);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::usage);
+    EXPECT_THAT(refused.error().message, HasSubstr("no device of this job computes in fp16 with libtorch "));
+    const bool first = communicator.rank() == 0;
+    const auto some = agree_on_precision(communicator, job::Precision::bf16, first ? torch::kFloat : torch::kBFloat16);
+    ASSERT_TRUE(some);
+    EXPECT_EQ(*some, (std::vector{torch::kFloat, torch::kBFloat16}));
+    EXPECT_TRUE(agree_on_precision(communicator, job::Precision::automatic, torch::kFloat));
+  });
+}
+
+std::unique_ptr<DataParallel> parallel_over(comm::Communicator& communicator, const torch::Tensor& weight) {
+  return DataParallel::create(communicator, testing::cpu_ops(), {weight}, [&] { weight.sum().backward(); }).value();
+}
+
+/// A power of two, so that not a bit of the gradient changes.
+TEST(LossScale, OfOneRankIsTakenOutOfItsGradientsBeforeTheyAreAddedUp) {
+  run_ranks(2, kInMemory, [](comm::Communicator& communicator) {
+    const auto weight = torch::ones({100}, torch::requires_grad());
+    const auto parallel = parallel_over(communicator, weight);
+    const double scale = communicator.rank() == 1 ? 1024 : 1;
+    parallel->begin({.weight = 2}, scale);
+    (weight.sum() * 0.5 * scale).backward();
+    const auto step = testing::reduce_and_update(*parallel, 1);
+    ASSERT_TRUE(step && step->stands);
+    EXPECT_TRUE(weight.eq(1 - 0.25).all().item<bool>());
+  });
+}
+
+TEST(LossScale, ThatOverflowsOnOneRankSkipsTheStepOnAll) {
+  run_ranks(3, kInMemory, [](comm::Communicator& communicator) {
+    const auto weight = torch::ones({100}, torch::requires_grad());
+    const auto parallel = parallel_over(communicator, weight);
+    const bool overflows = communicator.rank() == 1;
+    parallel->begin({.weight = 1}, overflows ? 1024 : 1);
+    (weight * (overflows ? INFINITY : 1.0)).sum().backward();
+    const auto step = testing::reduce_and_update(*parallel, 1);
+    ASSERT_TRUE(step);
+    EXPECT_FALSE(step->finite);
+    EXPECT_FALSE(step->stands);
+    EXPECT_TRUE(weight.eq(1).all().item<bool>()) << "nobody has updated";
+    parallel->begin({.weight = 1}, overflows ? 512 : 1);
+    (weight.sum() * (overflows ? 512 : 1)).backward();
+    EXPECT_TRUE(testing::reduce_and_update(*parallel, 1)->stands) << "the next step is clean";
+  });
+}
+
+}  // namespace
+}  // namespace remuda::train
