@@ -1,30 +1,58 @@
 #!/usr/bin/python3
-"""Trains the same model on the same two CPU devices, one slowed threefold, with remuda and with PyTorch's own
-DistributedDataParallel (gloo), and compares their speeds: ddp.py [--json] [--steps N].
+"""Trains the same model on the same two CPU devices with remuda and with PyTorch's own DistributedDataParallel (gloo), and
+compares their speeds: ddp.py [--json] [--steps N] [--model NAME] [--pair NAME].
 
-Both sides: the ResNet of examples/fashion-mnist.toml, global batch 1024, SGD with momentum, one process pinned to one
-core per device, one thread each, the same allocator settings, and a slowdown that sleeps before a gradient leaves and
-after the optimizer. DistributedDataParallel gives every rank half of the batch; remuda gives each what it can do.
-The limit is the sum of what the two devices do alone, as remuda measures it.
+Both sides: a ResNet on Fashion-MNIST and a gpt on text, each on a pair of which one is slowed threefold and on a pair of
+equals; SGD with momentum, one process pinned to one core per device, one thread each, the same allocator settings, and a
+slowdown that sleeps before a gradient leaves and after the optimizer. DistributedDataParallel gives every rank half of the
+batch; remuda gives each what it can do, so that on the unlike pair arithmetic allows it 2.0 times the speed: 1 + 1/3 of a
+device in place of two thirds. The limit is the sum of what the two devices do alone, as remuda measures it.
 """
 
 import argparse
-import gzip
 import json
-import math
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path("/usr/share/datasets/fashion-mnist")
-BATCH, SLOWDOWN, UNTIMED_STEPS = 1024, 3.0, 5
+TEXT = Path("/usr/share/common-licenses")
+UNTIMED_STEPS = 5
+PAIRS = {"unlike": 3.0, "equal": 1.0}
 ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_TOP_PAD_": str(64 << 20)}
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+MODELS = {
+    "resnet": f"""
+        model = {{name = "resnet", width = 16, depth = 1}}
+        data = {{format = "idx", train = {{images = "{DATA}/train-images-idx3-ubyte.gz",
+            labels = "{DATA}/train-labels-idx1-ubyte.gz"}}}}
+        train = {{global_batch = 1024, learning_rate = 0.1, momentum = 0.9, epochs = 1000, max_steps = STEPS}}
+    """,
+    "gpt": """
+        model = {name = "gpt", width = 64, depth = 4, heads = 4, vocabulary = 256}
+        data = {format = "tokens", context = 64, train = {tokens = "TOKENS"}}
+        train = {global_batch = 64, learning_rate = 0.01, momentum = 0.9, epochs = 1000, max_steps = STEPS}
+    """,
+}
+
+
+def write_job(folder, model, slowdown, policy, steps):
+    """A job file for both sides. TOML has an inline table on one line."""
+    tokens = folder / "tokens"
+    text = b"".join(file.read_bytes() for file in sorted(TEXT.iterdir()) if file.is_file() and not file.is_symlink())
+    tokens.write_bytes(b"".join(bytes((byte, 0)) for byte in text))
+    lines = " ".join(MODELS[model].split()).replace("} data", "}\ndata").replace("} train =", "}\ntrain =")
+    lines = lines.replace("STEPS", str(steps)).replace("TOKENS", str(tokens))
+    devices = f'[[device]]\nuse = "cpu:0"\n[[device]]\nuse = "cpu:1"\nslowdown = {slowdown}\n'
+    job = folder / "job.toml"
+    job.write_text(f'{lines}\nbalance = {{policy = "{policy}"}}\n{devices}')
+    return job
 
 
 class Pace:
@@ -48,68 +76,42 @@ class Pace:
         self.running = False
 
 
-def make_resnet(torch, width=16):
-    nn = torch.nn
-
-    def norm(channels):
-        return nn.GroupNorm(math.gcd(channels, 8), channels)
-
-    class Block(nn.Module):
-        def __init__(self, into, out, stride):
-            super().__init__()
-            self.conv1, self.norm1 = nn.Conv2d(into, out, 3, stride, 1, bias=False), norm(out)
-            self.conv2, self.norm2 = nn.Conv2d(out, out, 3, 1, 1, bias=False), norm(out)
-            plain = stride == 1 and into == out
-            self.shortcut = nn.Identity() if plain else nn.Conv2d(into, out, 1, stride, bias=False)
-
-        def forward(self, x):
-            y = torch.relu(self.norm1(self.conv1(x)))
-            return torch.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
-
-    return nn.Sequential(
-        nn.Conv2d(1, width, 3, 2, 1, bias=False), norm(width), nn.ReLU(),
-        Block(width, width, 1), Block(width, 2 * width, 2), Block(2 * width, 4 * width, 2),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, 10))
-
-
-def load(torch):
-    with gzip.open(DATA / "train-images-idx3-ubyte.gz") as file:
-        images = torch.frombuffer(bytearray(file.read()[16:]), dtype=torch.uint8).view(-1, 1, 28, 28)
-    with gzip.open(DATA / "train-labels-idx1-ubyte.gz") as file:
-        labels = torch.frombuffer(bytearray(file.read()[8:]), dtype=torch.uint8)
-    return images, labels
-
-
-def ddp_rank(rank, port, steps, out):
-    """One rank of the DistributedDataParallel run; rank 0 writes its samples/s to `out`."""
+def ddp_rank(options):
+    """One rank of the DistributedDataParallel run; rank 0 writes its samples/s."""
+    rank, steps = options.rank, options.steps
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
     import torch
     import torch.distributed as dist
 
+    sys.path.insert(0, str(ROOT / "tools/gpu"))
+    import loop  # the same models in Python
+
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
-    pace = Pace(SLOWDOWN if rank == 1 else 1.0)
+    job = tomllib.loads(Path(options.job).read_text())
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{options.port}", rank=rank, world_size=2)
+    pace = Pace(job["device"][rank].get("slowdown", 1.0))
 
     def reduce(_, bucket):
         pace.stretch()
         work = dist.all_reduce(bucket.buffer().div_(2), async_op=True)
         return work.get_future().then(lambda future: future.value()[0])
 
-    model = torch.nn.parallel.DistributedDataParallel(make_resnet(torch))
+    plain, samples, targets, prepare = loop.images(job) if job["data"]["format"] == "idx" else loop.tokens(job)
+    model = torch.nn.parallel.DistributedDataParallel(plain)
     model.register_comm_hook(None, reduce)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    images, labels = load(torch)
-    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(1))
-    half, start = BATCH // 2, 0.0
+    optimizer = torch.optim.SGD(model.parameters(), lr=job["train"]["learning_rate"], momentum=0.9)
+    order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(1))
+    batch, start = job["train"]["global_batch"], 0.0
     for step in range(steps):
         if step == UNTIMED_STEPS:
             start = time.perf_counter()
-        first = (step * BATCH) % (len(order) - BATCH) + rank * half
-        mine = order[first:first + half]
+        first = (step * batch) % (len(order) - batch) + rank * batch // 2
+        mine = order[first:first + batch // 2]
         pace.start()
-        loss = torch.nn.functional.cross_entropy(model(images[mine].float() / 127.5 - 1), labels[mine].long())
+        scores = model(prepare(samples[mine]))
+        loss = torch.nn.functional.cross_entropy(scores.flatten(0, -2), targets[mine].flatten())
         optimizer.zero_grad(set_to_none=False)
         loss.backward()
         pace.stop()
@@ -118,16 +120,16 @@ def ddp_rank(rank, port, steps, out):
         pace.stop()
     if rank == 0:
         seconds = time.perf_counter() - start
-        Path(out).write_text(str((steps - UNTIMED_STEPS) * BATCH / seconds))
+        Path(options.out).write_text(str((steps - UNTIMED_STEPS) * batch / seconds))
     dist.barrier()
 
 
-def run_ddp(steps):
+def run_ddp(job, steps):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with tempfile.NamedTemporaryFile() as out:
-        ranks = [subprocess.Popen([sys.executable, __file__, "--rank", str(rank), "--port", str(port),
+        ranks = [subprocess.Popen([sys.executable, __file__, "--rank", str(rank), "--port", str(port), "--job", job,
                                    "--steps", str(steps), "--out", out.name], env=os.environ | ALLOCATOR | THREADS)
                  for rank in range(2)]
         if any([rank.wait(timeout=600) for rank in ranks]):
@@ -135,41 +137,47 @@ def run_ddp(steps):
         return float(out.read())
 
 
-def run_remuda(steps, policy):
+def run_remuda(job):
+    report = job.with_name("report.json")
+    subprocess.run([ROOT / "build/bin/remuda", "train", job, "--quiet", "--json", report], check=True, timeout=600,
+                   stdout=subprocess.DEVNULL)
+    return json.loads(report.read_text())
+
+
+def compare(model, pair, options):
+    slowdown = PAIRS[pair]
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.json"
-        subprocess.run([ROOT / "build/bin/remuda", "train", ROOT / "examples/fashion-mnist.toml", "--quiet",
-                        "--set", "train.epochs=100", "--set", f"train.max_steps={steps}",
-                        "--set", f"train.global_batch={BATCH}", "--set", "train.optimizer=sgd",
-                        "--set", "train.learning_rate=0.1", "--set", "train.schedule=constant",
-                        "--set", f"balance.policy={policy}", "--json", report],
-                       check=True, timeout=600, stdout=subprocess.DEVNULL)
-        return json.loads(report.read_text())
+        folder = Path(folder)
+        peer = run_ddp(write_job(folder, model, slowdown, "even", options.steps), options.steps)
+        report = run_remuda(write_job(folder, model, slowdown, "auto", options.steps))
+    value, limit = report["samples_per_s"], report["ideal_samples_per_s"]
+    allowed = (1 + 1 / slowdown) / (2 / slowdown)
+    if options.json:
+        parameters = {"model": model, "pair": pair, "devices": 2, "slowdown": slowdown, "steps": options.steps,
+                      "peer": "DistributedDataParallel (gloo)", "allowed_ratio": allowed}
+        print(json.dumps({"name": "ddp_samples_per_s", "parameters": parameters, "value": value, "unit": "samples/s",
+                          "peer": peer, "ratio": value / peer, "limit": limit}), flush=True)
+    else:
+        print(f"{model:<6} {pair:<6}  remuda {value:7.0f} samples/s   DistributedDataParallel {peer:7.0f}   "
+              f"ratio {value / peer:.2f} of {allowed:.2f}   limit {limit:7.0f}   of limit {value / limit:.2f}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json", action="store_true", help="one JSON object per figure")
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--out", help=argparse.SUPPRESS)
+    parser.add_argument("--model", choices=MODELS, help="only this one")
+    parser.add_argument("--pair", choices=PAIRS, help="only this one")
+    for hidden in ("--rank", "--port"):
+        parser.add_argument(hidden, type=int, help=argparse.SUPPRESS)
+    for hidden in ("--job", "--out"):
+        parser.add_argument(hidden, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.rank is not None:
-        return ddp_rank(options.rank, options.port, options.steps, options.out)
-
-    peer = run_ddp(options.steps)
-    for policy in ("auto", "even"):
-        report = run_remuda(options.steps, policy)
-        value, limit = report["samples_per_s"], report["ideal_samples_per_s"]
-        if options.json:
-            parameters = {"model": "resnet", "global_batch": BATCH, "devices": 2, "slowdown": SLOWDOWN,
-                          "balance": policy, "steps": options.steps, "peer": "DistributedDataParallel (gloo)"}
-            print(json.dumps({"name": "ddp_samples_per_s", "parameters": parameters, "value": value,
-                              "unit": "samples/s", "peer": peer, "ratio": value / peer, "limit": limit}))
-        else:
-            print(f"remuda, balance {policy:<4}  {value:7.0f} samples/s   DistributedDataParallel {peer:7.0f}   "
-                  f"ratio {value / peer:.2f}   limit {limit:7.0f}   of limit {value / limit:.2f}")
+        return ddp_rank(options)
+    for model in [options.model] if options.model else MODELS:
+        for pair in [options.pair] if options.pair else PAIRS:
+            compare(model, pair, options)
 
 
 if __name__ == "__main__":
