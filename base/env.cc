@@ -30,4 +30,11 @@ Result<int> get_int(const Variable& variable, int low, int high) {
   return *value;
 }
 
+Result<int> get_master_port() {
+  constexpr int kMost = 65535;
+  REMUDA_ASSIGN(const int port, get_int(master_port, 1, kMost));
+  if (get(use_agent_store) != "True") return port;
+  return port < kMost ? port + 1 : port - 1;
+}
+
 }  // namespace remuda::env

@@ -112,4 +112,7 @@ std::optional<std::string> get(const Variable& variable);
 /// The value as an integer in [low, high]; an error naming the variable otherwise, also when it is not set.
 Result<int> get_int(const Variable& variable, int low, int high);
 
+/// The port of rank 0: MASTER_PORT, or the one beside it where torchrun's own store listens there.
+Result<int> get_master_port();
+
 }  // namespace remuda::env

@@ -2,6 +2,7 @@
 #   program      remuda, its manual pages, completion for shells
 #   train        remuda-train
 #   development  headers, static libraries and a CMake package: find_package(remuda), remuda::remuda
+#   development-train  the same for find_package(remuda COMPONENTS train), remuda::train
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -35,6 +36,23 @@ foreach(folder ${folders})
 endforeach()
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/remuda)
+
+# The library for training. Its one header is all that its users see of it; the rest is there to be linked, with the
+# libtorch that they find.
+if(REMUDA_TRAIN)
+  set(train_libraries data weights job balance comm train parallel)
+  foreach(library ${train_libraries})
+    set_target_properties(remuda_${library} PROPERTIES EXPORT_NAME ${library})
+    install(TARGETS remuda_${library} EXPORT remuda-train ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+      COMPONENT development-train)
+  endforeach()
+  set_target_properties(remuda_train PROPERTIES EXPORT_NAME train_engine)
+  set_target_properties(remuda_parallel PROPERTIES EXPORT_NAME train)
+  install(FILES ${REMUDA_ROOT}/parallel/parallel.h DESTINATION include/remuda COMPONENT development-train)
+  install(EXPORT remuda-train NAMESPACE remuda:: FILE remuda-train-targets.cmake DESTINATION ${package_folder}
+    COMPONENT development-train)
+endif()
+
 install(EXPORT remuda NAMESPACE remuda:: FILE remuda-targets.cmake DESTINATION ${package_folder} COMPONENT development)
 configure_package_config_file(${REMUDA_ROOT}/cmake/remuda-config.cmake.in ${CMAKE_BINARY_DIR}/remuda-config.cmake
   INSTALL_DESTINATION ${package_folder})
@@ -44,6 +62,6 @@ install(FILES ${CMAKE_BINARY_DIR}/remuda-config.cmake ${CMAKE_BINARY_DIR}/remuda
 
 # What the test of all this has to build first.
 add_custom_target(installable DEPENDS remuda man)
-foreach(library ${libraries})
+foreach(library ${libraries} ${train_libraries})
   add_dependencies(installable remuda_${library})
 endforeach()

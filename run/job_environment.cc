@@ -110,6 +110,10 @@ confine::Visibility rank_environment(const Inventory& inventory, const std::stri
                                                                        .restarts = ranks.restarts,
                                                                        .max_restarts = ranks.max_restarts});
   result.set.insert(result.set.end(), torchrun.begin(), torchrun.end());
+  if (!ranks.secret.empty()) result.set.emplace_back(env::secret.name, ranks.secret);
+  const Device* device = inventory.find(devices[size_t(rank)]);
+  if (const std::string type = device ? confine::torch_device(*device) : ""; !type.empty())
+    result.set.emplace_back(env::torch_device.name, type);
   if (ranks.threads > 0) result.set.emplace_back(env::omp_num_threads.name, std::to_string(ranks.threads));
   return result;
 }

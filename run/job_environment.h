@@ -33,9 +33,10 @@ struct Ranks {
   int restarts = 0;      ///< how often the job was started again
   int max_restarts = 0;  ///< at most
   int threads = 0;       ///< of each rank; 0: as the user has set it
+  std::string secret;    ///< by which ranks that connect to each other know each other
 };
-/// The environment of rank `rank`, one rank for each device: it sees only its own device, and has the variables that
-/// torchrun sets.
+/// The environment of rank `rank`, one rank for each device: it sees only its own device, has the variables that
+/// torchrun sets, and knows the ranks' secret and libtorch's type of its device.
 confine::Visibility rank_environment(const Inventory& inventory, const std::string& pool, int64_t job,
                                      const std::vector<std::string>& devices, int rank, const Ranks& ranks);
 

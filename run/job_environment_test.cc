@@ -57,7 +57,7 @@ TEST(JobEnvironment, LetsNoProcessOfAJobPassForADaemon) {
 
 TEST(JobEnvironment, GivesEachRankItsOwnDeviceAndTheWholeSetOfTorchrun) {
   const confine::Visibility environment =
-      rank_environment(four_gpus(), "/a/pool", 12, {"gpu:1", "gpu:3"}, 1, {29500, 2, 5, 6});
+      rank_environment(four_gpus(), "/a/pool", 12, {"gpu:1", "gpu:3"}, 1, {29500, 2, 5, 6, "secret"});
   const process::Environment expected{{"CUDA_VISIBLE_DEVICES", "3"},
                                       {"REMUDA_DEVICES", "gpu:1,gpu:3"},
                                       {"RANK", "1"},
@@ -75,6 +75,8 @@ TEST(JobEnvironment, GivesEachRankItsOwnDeviceAndTheWholeSetOfTorchrun) {
                                       {"TORCHELASTIC_RESTART_COUNT", "2"},
                                       {"TORCHELASTIC_MAX_RESTARTS", "5"},
                                       {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                                      {"REMUDA_SECRET", "secret"},
+                                      {"REMUDA_TORCH_DEVICE", "cuda"},
                                       {"OMP_NUM_THREADS", "6"}};
   for (const auto& variable : expected) EXPECT_THAT(environment.set, Contains(variable).Times(1)) << variable.first;
 }

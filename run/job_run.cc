@@ -131,7 +131,8 @@ Result<std::vector<process::ProcessSpec>> JobRun::plan(const std::vector<std::st
   if (spec_.each) {
     REMUDA_ASSIGN(const workers::Listener free_port, workers::listen_on_loopback(0));
     const int threads = env::get(env::omp_num_threads) ? 0 : threads_of_each(devices.size());
-    const Ranks ranks{free_port.port, restarts, spec_.restarts, threads};
+    REMUDA_ASSIGN(std::string secret, workers::make_secret());
+    const Ranks ranks{free_port.port, restarts, spec_.restarts, threads, std::move(secret)};
     for (int rank = 0; rank < static_cast<int>(devices.size()); ++rank)
       processes.push_back(
           process(rank_environment(inventory, spec_.pool, grant_.job, devices, rank, ranks), {devices[rank]}));

@@ -62,6 +62,8 @@ class DataParallel {
   const FlatParameters& flat() const { return flat_; }
   const DeviceOps& ops() const { return ops_; }
 
+  /// Before a backward() that is not the last of the step; see GradientReducer.
+  void accumulate() { reducer_->accumulate(); }
   /// `loss_scale`: what backward() will run on is the loss times it; the gradients are divided by it before they leave.
   void begin(StepReport report, double loss_scale = 1) { reducer_->begin(std::move(report), loss_scale); }
   StepReport& report() { return reducer_->report(); }

@@ -122,16 +122,16 @@ Result<std::optional<Evaluation>> evaluate(comm::Communicator& communicator, Mod
   return Evaluation{total.loss / total.weight, total.correct / total.weight};
 }
 
-Result<void> average_buffers(comm::Communicator& communicator, Model& model, double weight) {
+Result<void> average_buffers(comm::Communicator& communicator, const std::vector<torch::Tensor>& buffers,
+                             double weight) {
   torch::NoGradGuard no_grad;
-  auto buffers = model.buffers();
   if (buffers.empty()) return {};
   std::vector<double> weights(communicator.size());
   REMUDA_TRY(communicator.all_gather(std::as_bytes(std::span(&weight, 1)), std::as_writable_bytes(std::span(weights)),
                                      label::kBufferWeights));
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   if (total == 0) return {};
-  for (auto& buffer : buffers) {
+  for (torch::Tensor buffer : buffers) {
     auto mine = buffer.to(torch::kCPU).contiguous();
     if (!buffer.is_floating_point()) {
       REMUDA_TRY(communicator.broadcast(bytes_of(mine), 0, label::kBuffers));

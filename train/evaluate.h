@@ -36,6 +36,10 @@ Result<std::optional<Evaluation>> evaluate(comm::Communicator& communicator, Mod
 
 /// Collective. Batch norm's running statistics are each rank's own: replaces them by their mean, weighted by the
 /// samples each rank has seen (`weight`). Integer buffers become rank 0's. Nothing changes when no rank has seen any.
-Result<void> average_buffers(comm::Communicator& communicator, Model& model, double weight);
+Result<void> average_buffers(comm::Communicator& communicator, const std::vector<torch::Tensor>& buffers,
+                             double weight);
+inline Result<void> average_buffers(comm::Communicator& communicator, Model& model, double weight) {
+  return average_buffers(communicator, model.buffers(), weight);
+}
 
 }  // namespace remuda::train

@@ -47,8 +47,14 @@ void GradientReducer::add_hooks() {
   }
 }
 
+void GradientReducer::accumulate() {
+  if (!accumulating_) engine_.flat.zero_gradient();
+  accumulating_ = true;
+}
+
 void GradientReducer::begin(StepReport report, double loss_scale) {
-  engine_.flat.zero_gradient();
+  if (!accumulating_) engine_.flat.zero_gradient();
+  accumulating_ = false;
   report_ = std::move(report);
   bucket_missing_ = bucket_size_;
   ready_.assign(engine_.flat.parameters().size(), false);

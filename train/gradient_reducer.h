@@ -5,9 +5,9 @@
 // learn in one small round at the end. Hooks never wait: they mark a moment in the device's work and hand the bucket
 // over.
 //
-// One backward() per step: gradients that become ready twice between begin() and finish(), or that are reset or
-// replaced in between (zero_grad() with set_to_none), would be sent incomplete. finish() detects both, on any rank, and
-// returns an error on all of them.
+// One backward() per step, after any number of them between accumulate() and begin(): gradients that become ready twice
+// between begin() and finish(), or that are reset or replaced in between (zero_grad() with set_to_none), would be sent
+// incomplete. finish() detects both, on any rank, and returns an error on all of them.
 //
 // One thread at a time, except that hooks run on whatever thread backward() uses.
 #pragma once
@@ -39,7 +39,10 @@ class GradientReducer {
   /// Detaches the hooks: gradients stay where they are, and are not sent any more.
   ~GradientReducer();
 
-  /// Zeroes the gradients and arms the buckets. Gradients will be `loss_scale` times too large.
+  /// Zeroes the gradients, once for each step: backward passes from here to begin() add to them and send nothing.
+  void accumulate();
+  /// Arms the buckets; zeroes the gradients first, except after accumulate(). Gradients will be `loss_scale` times too
+  /// large.
   void begin(StepReport report, double loss_scale = 1);
   /// What this rank reports; from begin() until finish().
   StepReport& report() { return report_; }
@@ -62,7 +65,7 @@ class GradientReducer {
   std::vector<int> bucket_missing_;  ///< parameters not ready yet in this step
   std::vector<bool> ready_;          ///< of each parameter, in this step
   size_t next_bucket_ = 0;
-  bool armed_ = false;
+  bool armed_ = false, accumulating_ = false;
   double loss_scale_ = 1;
   StepReport report_;
   double square_norm_ = 0;  ///< written by the queue's thread

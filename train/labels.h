@@ -24,6 +24,8 @@ enum : uint32_t {
   kBuffers,
   kMeasureAgain,  ///< whether devices are measured alone again
   kTotals,        ///< each rank's sums at the end
+  kUserSum,       ///< what a program of the user's adds up
+  kUserBarrier,
 };
 
 }  // namespace remuda::train::label

@@ -11,8 +11,10 @@ comm::Term run_id() { return {env::run_id.name, env::get(env::run_id).value_or("
 
 }  // namespace
 
+comm::Terms terms_of_run() { return {run_id(), {"the version of remuda", version()}}; }
+
 comm::Terms terms_of(const job::TrainJob& job) {
-  comm::Terms terms{run_id(), {"the version of remuda", version()}};
+  comm::Terms terms = terms_of_run();
   for (const auto& [key, value] : job::settings_of(job)) terms.push_back({key, value});
   for (const auto& [key, path] : job::files_of(job)) {
     const auto content = data::describe_content(path);

@@ -11,6 +11,8 @@ namespace remuda::train {
 /// job's settings, and the content of its files, not their paths: ranks on other machines may have their files
 /// elsewhere. A file that cannot be read has "not readable" as its value: opening it later gives the error.
 comm::Terms terms_of(const job::TrainJob& job);
+/// The run's id and remuda's version alone: of a program of the user's.
+comm::Terms terms_of_run();
 comm::Terms terms_of(const measure::Plan& plan);
 
 }  // namespace remuda::train

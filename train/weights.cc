@@ -28,15 +28,14 @@ struct Slot {
   torch::Tensor tensor;
 };
 
-std::vector<Slot> slots_of(Model& model) {
+std::vector<Slot> slots_of(const std::vector<NamedTensor>& tensors) {
   std::vector<Slot> slots;
   std::unordered_map<const at::TensorImpl*, size_t> known;
-  for (const auto& all : {model.named_parameters(), model.named_buffers()})
-    for (const NamedTensor& one : all) {
-      const auto [place, is_new] = known.emplace(one.tensor.unsafeGetTensorImpl(), slots.size());
-      if (is_new) slots.push_back({{}, one.tensor.detach()});
-      slots[place->second].names.push_back(one.name);
-    }
+  for (const NamedTensor& one : tensors) {
+    const auto [place, is_new] = known.emplace(one.tensor.unsafeGetTensorImpl(), slots.size());
+    if (is_new) slots.push_back({{}, one.tensor.detach()});
+    slots[place->second].names.push_back(one.name);
+  }
   return slots;
 }
 
@@ -159,19 +158,25 @@ Result<void> append_values(weights::Writer& writer, const torch::Tensor& tensor,
 
 }  // namespace
 
-Result<void> load_weights(Model& model, const std::string& path) {
+std::vector<NamedTensor> named_tensors(Model& model) {
+  std::vector<NamedTensor> tensors = model.named_parameters();
+  for (NamedTensor& buffer : model.named_buffers()) tensors.push_back(std::move(buffer));
+  return tensors;
+}
+
+Result<void> load_weights(const std::vector<NamedTensor>& tensors, const std::string& path) {
   const torch::NoGradGuard no_grad;
   REMUDA_ASSIGN(const weights::Reader reader, weights::Reader::open(path));
-  const Match match(reader.header(), slots_of(model));
+  const Match match(reader.header(), slots_of(tensors));
   const std::string difference = match.difference();
   if (!difference.empty()) return usage_error(fmt::format("{} does not fit the model: {}", path, difference));
   for (const auto& copy : match.copies()) REMUDA_TRY(copy_values(reader, copy));
   return {};
 }
 
-Result<weights::Header> weights_header(Model& model) {
+Result<weights::Header> weights_header(const std::vector<NamedTensor>& tensors) {
   weights::Header header;
-  for (const Slot& slot : slots_of(model)) {
+  for (const Slot& slot : slots_of(tensors)) {
     const auto type = file_type(slot.tensor.scalar_type());
     if (!type)
       return usage_error(fmt::format("{} of the model has type {}, which safetensors files do not have", slot.names[0],
@@ -181,23 +186,24 @@ Result<weights::Header> weights_header(Model& model) {
   return header;
 }
 
-Result<WrittenWeights> write_weights(Model& model, PendingFile file, int steps,
+Result<WrittenWeights> write_weights(const std::vector<NamedTensor>& tensors, PendingFile file, int steps,
                                      const std::function<void()>& after_piece) {
   const torch::NoGradGuard no_grad;
-  REMUDA_ASSIGN(weights::Header header, weights_header(model));
+  REMUDA_ASSIGN(weights::Header header, weights_header(tensors));
   // "pt" is how PyTorch's users mark such files; some programs refuse them otherwise.
-  header.metadata = {{"format", "pt"}, {"remuda", version()}, {"steps", std::to_string(steps)}};
+  header.metadata = {{"format", "pt"}, {"remuda", version()}};
+  if (steps >= 0) header.metadata["steps"] = std::to_string(steps);
   REMUDA_ASSIGN(weights::Writer writer, weights::Writer::create(std::move(file), std::move(header)));
-  std::unordered_map<std::string, torch::Tensor> tensors;
-  for (const Slot& slot : slots_of(model)) tensors.emplace(slot.names[0], slot.tensor);
+  std::unordered_map<std::string, torch::Tensor> by_name;
+  for (const Slot& slot : slots_of(tensors)) by_name.emplace(slot.names[0], slot.tensor);
   for (const TensorInfo& tensor : writer.header().tensors)
-    REMUDA_TRY(append_values(writer, tensors.at(tensor.name), after_piece));
+    REMUDA_TRY(append_values(writer, by_name.at(tensor.name), after_piece));
   REMUDA_TRY(writer.commit());
   return WrittenWeights{"safetensors", writer.header().tensors.size(), writer.file_bytes()};
 }
 
 Result<WrittenWeights> write_script(Model& model, PendingFile file, const std::function<void()>& after_piece) {
-  WrittenWeights written{"TorchScript", slots_of(model).size(), 0};
+  WrittenWeights written{"TorchScript", slots_of(named_tensors(model)).size(), 0};
   Result<void> appended;
   const bool has_script = model.write_script([&](const void* bytes, size_t count) {
     if (appended) appended = file.append({static_cast<const char*>(bytes), count});

@@ -14,14 +14,21 @@
 
 namespace remuda::train {
 
-/// Copies the file's values into the model, which must have the same names and shapes. Floating-point values become
+/// All that a file of the model's weights has: parameters and buffers.
+std::vector<NamedTensor> named_tensors(Model& model);
+
+/// Copies the file's values into the tensors, which must have the same names and shapes. Floating-point values become
 /// those of the parameter's type: from F16 and BF16 to float exactly, from F64 rounded. The error says, in one
-/// sentence, which names and shapes differ; the model is not changed then.
-Result<void> load_weights(Model& model, const std::string& path);
+/// sentence, which names and shapes differ; no tensor is changed then.
+Result<void> load_weights(const std::vector<NamedTensor>& tensors, const std::string& path);
+inline Result<void> load_weights(Model& model, const std::string& path) {
+  return load_weights(named_tensors(model), path);
+}
 
 /// The header under which the model's weights are written, each tensor under the first of its names. The error names a
 /// tensor whose type safetensors does not have.
-Result<weights::Header> weights_header(Model& model);
+Result<weights::Header> weights_header(const std::vector<NamedTensor>& tensors);
+inline Result<weights::Header> weights_header(Model& model) { return weights_header(named_tensors(model)); }
 
 struct WrittenWeights {
   std::string format;  ///< "safetensors" or "TorchScript"
@@ -29,10 +36,14 @@ struct WrittenWeights {
   uint64_t bytes = 0;  ///< of the file
 };
 
-/// Writes a safetensors file, whole or not at all. Its metadata says which remuda wrote it and after how many steps.
-/// `after_piece` is called after each piece.
-Result<WrittenWeights> write_weights(Model& model, PendingFile file, int steps,
+/// Writes a safetensors file, whole or not at all. Its metadata says which remuda wrote it and after how many steps
+/// (negative: not known). `after_piece` is called after each piece.
+Result<WrittenWeights> write_weights(const std::vector<NamedTensor>& tensors, PendingFile file, int steps,
                                      const std::function<void()>& after_piece);
+inline Result<WrittenWeights> write_weights(Model& model, PendingFile file, int steps,
+                                            const std::function<void()>& after_piece) {
+  return write_weights(named_tensors(model), std::move(file), steps, after_piece);
+}
 
 /// The same as TorchScript, for a model that came as such.
 Result<WrittenWeights> write_script(Model& model, PendingFile file, const std::function<void()>& after_piece);

@@ -13,6 +13,7 @@
 #include "base/version.h"
 #include "measure/plan.h"
 #include "train/measure/rank.h"
+#include "train/rank_environment.h"
 #include "train/run_outputs.h"
 #include "train/run_terms.h"
 #include "train/trainer.h"
@@ -59,36 +60,6 @@ Result<job::TrainJob> read_job(const std::string& file) {
   return std::move(parsed.job);
 }
 
-Result<comm::ConnectOptions::Transport> transport_named(const std::string& name) {
-  using Transport = comm::ConnectOptions::Transport;
-  if (name == "auto") return Transport::automatic;
-  if (name == "shm") return Transport::shared_memory;
-  if (name == "tcp") return Transport::tcp;
-  return usage_error(
-      fmt::format("{} is '{}'; it must be auto, shm or tcp ({})", env::transport.name, name, env::transport.meaning));
-}
-
-/// For one of `ranks` ranks; its number, and the address of rank 0, are in the environment.
-Result<comm::ConnectOptions> connect_options(int ranks) {
-  comm::ConnectOptions options;
-  REMUDA_ASSIGN(options.size, env::get_int(env::world_size, ranks, ranks));
-  REMUDA_ASSIGN(options.rank, env::get_int(env::rank, 0, options.size - 1));
-  REMUDA_ASSIGN(options.transport, transport_named(env::get(env::transport).value_or("auto")));
-  if (options.size == 1) return options;
-  options.master_address = env::get(env::master_addr).value_or(options.master_address);
-  REMUDA_ASSIGN(options.master_port, env::get_int(env::master_port, 1, 65535));
-  options.bind_address = env::get(env::bind).value_or(options.bind_address);
-  options.secret = env::get(env::secret).value_or("");
-  if (env::get(env::connect_timeout)) {
-    REMUDA_ASSIGN(options.connect_timeout_s, env::get_int(env::connect_timeout, 1, 86400));
-  }
-  if (options.rank == 0 && env::get(env::listen_fd)) {
-    REMUDA_ASSIGN(const int fd, env::get_int(env::listen_fd, 0, 1 << 20));
-    options.listener = Fd(fd);
-  }
-  return options;
-}
-
 Result<void> measure_plan(const Events& events) {
   REMUDA_ASSIGN(const measure::Plan plan, measure::parse_plan(read_input()));
   REMUDA_ASSIGN(comm::ConnectOptions options, connect_options(measure::rank_count(plan)));
@@ -99,19 +70,6 @@ Result<void> measure_plan(const Events& events) {
   REMUDA_TRY(measure_rank(plan, *communicator, events));
   events.send({{"event", "done"}, {"rank", rank}});
   return {};
-}
-
-/// The device of this rank: the only one of its type that it sees.
-Result<torch::Device> device_of_rank() {
-  const std::string type = env::get(env::torch_device).value_or("cpu");
-  try {
-    const torch::Device device(type == "cpu" ? type : type + ":0");
-    REMUDA_TRY(DeviceOps::open(device));
-    return device;
-  } catch (const c10::Error&) {
-    return usage_error(fmt::format("{} is '{}', which is no type of device of libtorch {} ({})", env::torch_device.name,
-                                   type, TORCH_VERSION, env::torch_device.meaning));
-  }
 }
 
 Result<void> train_job(const std::string& file, const Events& events) {

@@ -19,7 +19,7 @@
 namespace remuda::cli {
 namespace {
 
-constexpr int kMostRanks = 1 << 16, kMostPort = 65535;
+constexpr int kMostRanks = 1 << 16;
 
 /// The variables by which one launcher tells a process its place.
 struct Launcher {
@@ -55,9 +55,7 @@ Result<void> find_master(LaunchedRank& rank) {
                                    rank.rank, rank.size, rank.launcher, env::master_addr.name, env::master_port.name));
   rank.master_port = port_of_step();
   if (!env::get(env::master_port)) return {};
-  REMUDA_ASSIGN(rank.master_port, env::get_int(env::master_port, 1, kMostPort));
-  // torchrun itself listens there, for its store.
-  if (env::get(env::use_agent_store) == "True") rank.master_port += rank.master_port < kMostPort ? 1 : -1;
+  REMUDA_ASSIGN(rank.master_port, env::get_master_port());
   return {};
 }
 

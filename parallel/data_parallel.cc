@@ -1,0 +1,264 @@
+#include "train/data_parallel.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <ranges>
+#include <span>
+
+#include "base/clock.h"
+#include "parallel/group_state.h"
+#include "parallel/module_view.h"
+#include "parallel/parts.h"
+#include "parallel/raise.h"
+#include "train/evaluate.h"
+#include "train/labels.h"
+#include "train/local_step.h"
+
+namespace remuda::parallel {
+namespace {
+
+train::UpdateRule rule_of(const Options& options) {
+  using Kind = train::UpdateRule::Kind;
+  if (const auto* adamw = std::get_if<AdamW>(&options.optimizer))
+    return {.kind = Kind::adamw, .beta1 = adamw->beta1, .beta2 = adamw->beta2, .epsilon = adamw->epsilon};
+  return {.kind = Kind::sgd, .momentum = std::get<Sgd>(options.optimizer).momentum};
+}
+
+void check_proportions(const char* name, const std::vector<double>& proportions, int ranks) {
+  if (proportions.empty()) return;
+  bool usable = proportions.size() == size_t(ranks);
+  double sum = 0;
+  for (const double one : proportions) {
+    usable = usable && std::isfinite(one) && one >= 0;
+    sum += one;
+  }
+  if (!usable || !(sum > 0))
+    raise_usage(fmt::format("Options::{} has {} values; it must have {}, one per rank, not negative, and not all 0",
+                            name, proportions.size(), ranks));
+}
+
+void check_options(const Options& options, int ranks) {
+  const auto require = [](bool holds, const char* name, double value, const char* what) {
+    if (!holds) raise_usage(fmt::format("Options::{} is {}; it must be {}", name, value, what));
+  };
+  require(options.weight_decay >= 0, "weight_decay", options.weight_decay, "0 or more");
+  require(options.clip_norm >= 0, "clip_norm", options.clip_norm, "0 or more");
+  require(options.average >= 0 && options.average < 1, "average", options.average, "at least 0 and below 1");
+  require(options.bucket_mib > 0, "bucket_mib", options.bucket_mib, "above 0");
+  check_proportions("shares", options.shares, ranks);
+  check_proportions("state_shares", options.state_shares, ranks);
+}
+
+void check_trained(const std::vector<train::NamedTensor>& trained, torch::Device device) {
+  if (trained.empty()) raise_usage("the module has no parameter that requires a gradient; there is nothing to train");
+  for (const auto& one : trained) {
+    if (one.tensor.device() != device)
+      raise_usage(fmt::format("{} is on {}, but this rank computes on {}: call module.to(group.device()) first",
+                              one.name, one.tensor.device().str(), device.str()));
+    if (!one.tensor.is_leaf())
+      raise_usage(fmt::format("{} is the result of a computation; only a leaf of the graph can be trained", one.name));
+  }
+}
+
+void check_weight(double weight) {
+  if (!(std::isfinite(weight) && weight >= 0))
+    raise_usage(fmt::format("the weight {} is no number of losses; it must be 0 or more", weight));
+}
+
+/// Why a step was not applied.
+std::string why_skipped(const train::ReducedStep& step) {
+  if (const int rank = step.totals.first_with(train::kOutOfMemory); rank >= 0)
+    return fmt::format("rank {} gave up its part of the step", rank);
+  if (!step.finite) return "the loss or a gradient is infinite or not a number";
+  return "no rank had a sample: all weights are 0";
+}
+
+/// Whether parameter i decays, as a group of the engine: 0 decays, 1 does not.
+std::vector<size_t> groups_of(const Options& options, const std::vector<train::NamedTensor>& parameters) {
+  std::vector<size_t> groups;
+  for (const auto& one : parameters)
+    groups.push_back(options.without_decay && options.without_decay(one.name, one.tensor) ? 1 : 0);
+  return groups;
+}
+
+}  // namespace
+
+struct DataParallel::Impl {
+  Impl(std::shared_ptr<GroupState> its_group, ModuleView view, const Options& its_options);
+  ~Impl();
+  Impl(const Impl&) = delete;
+
+  comm::Communicator& communicator() { return *group->communicator; }
+  void begin(double weight);
+  train::ReducedStep reduce(const torch::Tensor& loss);
+  void update(const train::ReducedStep& step, double learning_rate);
+  void shrink_part_of(int rank);
+
+  const std::shared_ptr<GroupState> group;
+  const Options options;
+  train::FailedBackward failed;
+  Parts parts;
+  std::unique_ptr<train::DataParallel> engine;
+  ModuleWatch module;
+  bool begun = false, given_up = false;
+  double accumulated = 0;               ///< weight of the step's earlier backward passes
+  double since_average = 0;             ///< weight of the steps since average_buffers()
+  double computing_since_s = kNever_s;  ///< kNever_s: not measured
+};
+
+DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view, const Options& its_options)
+    : group(std::move(its_group)),
+      options(its_options),
+      parts(communicator().rank(), communicator().size(), options.shares) {
+  group->require_no_step("DataParallel's constructor");
+  check_options(options, communicator().size());
+  // Gradients become ready from the last layer to the first.
+  const std::vector<train::NamedTensor> trained = view.trained();
+  check_trained(trained, group->ops.device());
+  const std::vector<train::NamedTensor> ordered(trained.rbegin(), trained.rend());
+  std::vector<torch::Tensor> tensors;
+  for (const auto& one : ordered) tensors.push_back(one.tensor);
+  train::ParallelOptions settings{.bucket_bytes = options.bucket_mib * (1 << 20),
+                                  .rule = rule_of(options),
+                                  .group_of = groups_of(options, ordered),
+                                  .clip_norm = options.clip_norm,
+                                  .average = options.average,
+                                  .state_shares = options.state_shares,
+                                  .before_wait = [this] {
+                                    if (computing_since_s != kNever_s)
+                                      parts.computed(monotonic_s() - computing_since_s);
+                                  }};
+  const auto trial = options.trial ? options.trial : [] {};
+  engine =
+      or_raise(train::DataParallel::create(communicator(), group->ops, std::move(tensors), trial, std::move(settings)));
+  module = ModuleWatch(std::move(view));
+}
+
+/// Parameters lie in memory of the group, which may end before the module does.
+DataParallel::Impl::~Impl() {
+  group->in_step = false;
+  if (!engine) return;
+  const std::vector<torch::Tensor> parameters = engine->flat().parameters();
+  engine.reset();
+  try {
+    const torch::NoGradGuard no_grad;
+    for (torch::Tensor parameter : parameters) {
+      parameter.mutable_grad() = torch::Tensor();
+      parameter.set_data(parameter.detach().clone());
+    }
+  } catch (const std::exception&) {  // a device that is lost: there are no values to keep
+  }
+}
+
+void DataParallel::Impl::begin(double weight) {
+  if (begun) raise_usage("begin() was called twice; step() ends a step that was begun");
+  group->require_no_step("begin() of another DataParallel");
+  check_weight(weight);
+  if (const std::string change = module.change(); !change.empty())
+    raise_usage(fmt::format("the model has changed since DataParallel was made: {}; make a new one for it", change));
+  engine->set_timeout(group->timeout_s);
+  engine->begin(parts.report(std::exchange(accumulated, 0) + weight));
+  begun = group->in_step = true;
+  given_up = false;
+  since_average += weight;
+}
+
+/// The time ends here that this rank computed: what follows waits for others.
+train::ReducedStep DataParallel::Impl::reduce(const torch::Tensor& loss) {
+  or_raise(group->ops.wait(group->ops.here(), "a step", group->timeout_s));
+  if (loss.defined() && !given_up) engine->report().loss_sum = loss.item<double>();
+  if (computing_since_s != kNever_s) parts.computed(monotonic_s() - computing_since_s);
+  train::ReducedStep step = or_raise(engine->reduce());
+  parts.waited(engine->wait_s());
+  begun = group->in_step = false;
+  parts.learn(step.totals);
+  return step;
+}
+
+void DataParallel::Impl::update(const train::ReducedStep& step, double learning_rate) {
+  if (computing_since_s != kNever_s) computing_since_s = monotonic_s();
+  or_raise(engine->update(step, {{learning_rate, options.weight_decay}, {learning_rate, 0}}));
+  parts.waited(engine->wait_s());
+}
+
+/// Rank 0 decides, and all have to know before the next step.
+void DataParallel::Impl::shrink_part_of(int rank) {
+  if (!parts.in_use()) return;
+  std::vector<int> shares(size_t(communicator().size()));
+  if (communicator().rank() == 0) shares = parts.shrink(rank);
+  or_raise(communicator().broadcast(std::as_writable_bytes(std::span(shares)), 0, train::label::kShares));
+  parts.take(std::move(shares));
+}
+
+DataParallel::DataParallel(const Group& group, torch::nn::Module& module, const Options& options)
+    : impl_(std::make_unique<Impl>(group.state_, view_of(module), options)) {}
+DataParallel::DataParallel(const Group& group, torch::jit::Module& module, const Options& options)
+    : impl_(std::make_unique<Impl>(group.state_, view_of(module), options)) {}
+DataParallel::DataParallel(DataParallel&&) noexcept = default;
+DataParallel& DataParallel::operator=(DataParallel&&) noexcept = default;
+DataParallel::~DataParallel() = default;
+
+Part DataParallel::my_part(int64_t batch) {
+  impl_->group->require_no_step("my_part()");
+  const Part part = impl_->parts.next(batch);
+  impl_->computing_since_s = monotonic_s();
+  return part;
+}
+
+void DataParallel::accumulate(double weight) {
+  impl_->group->require_no_step("accumulate()");
+  check_weight(weight);
+  impl_->engine->accumulate();
+  impl_->accumulated += weight;
+  impl_->since_average += weight;
+}
+
+void DataParallel::begin(double weight) { impl_->begin(weight); }
+
+void DataParallel::give_up() {
+  if (!impl_->begun) raise_usage("give_up() was called outside of a step; call it between begin() and step()");
+  impl_->engine->give_up(train::kOutOfMemory);
+  impl_->given_up = true;
+  impl_->failed.clear();
+}
+
+Step DataParallel::step(double learning_rate, const torch::Tensor& loss) {
+  if (!impl_->begun) raise_usage("step() was called without begin(); begin() comes before backward()");
+  if (!std::isfinite(learning_rate)) raise_usage(fmt::format("the learning rate is {}", learning_rate));
+  if (loss.defined() && loss.numel() != 1)
+    raise_usage(fmt::format("the loss has {} elements; it must be the sum of this rank's losses", loss.numel()));
+  const train::ReducedStep reduced = impl_->reduce(loss);
+  Step step{.applied = reduced.stands, .skipped = {}, .weight = reduced.totals.weight};
+  if (step.weight > 0) step.loss = reduced.totals.loss_sum / step.weight;
+  if (reduced.stands) {
+    step.norm = reduced.norm;
+    impl_->update(reduced, learning_rate);
+  } else {
+    step.skipped = why_skipped(reduced);
+    if (const int rank = reduced.totals.first_with(train::kOutOfMemory); rank >= 0) impl_->shrink_part_of(rank);
+  }
+  impl_->computing_since_s = kNever_s;
+  return step;
+}
+
+void DataParallel::swap_average() {
+  impl_->group->require_no_step("swap_average()");
+  if (!(impl_->options.average > 0)) raise_usage("there is no average to swap: Options::average is 0");
+  or_raise(impl_->engine->swap_average());
+}
+
+void DataParallel::average_buffers() {
+  impl_->group->require_no_step("average_buffers()");
+  std::vector<torch::Tensor> buffers;
+  for (const auto& one : impl_->module.view().buffers()) buffers.push_back(one.tensor);
+  or_raise(train::average_buffers(impl_->communicator(), buffers, std::exchange(impl_->since_average, 0)));
+}
+
+void DataParallel::check() const {
+  impl_->group->require_no_step("check()");
+  or_raise(impl_->engine->check_parameters(impl_->parts.steps()));
+}
+
+size_t DataParallel::state_bytes() const { return impl_->engine->optimizer().state_bytes(); }
+
+}  // namespace remuda::parallel

@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <span>
+
+#include "base/env.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "parallel/group_state.h"
+#include "parallel/raise.h"
+#include "train/labels.h"
+#include "train/rank_environment.h"
+#include "train/run_terms.h"
+
+namespace remuda::parallel {
+namespace {
+
+namespace label = train::label;
+
+Error::Kind kind_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage:
+      return Error::Kind::usage;
+    case ErrorKind::lost_peer:
+      return Error::Kind::lost_peer;
+    default:
+      return Error::Kind::failed;
+  }
+}
+
+/// The launcher's proportions, one per rank; even where it gives none.
+Result<std::vector<double>> launchers_shares(int size) {
+  const auto text = env::get(env::job_shares);
+  std::vector<double> shares(size_t(size), 1.0 / size);
+  if (!text || text->empty()) return shares;
+  std::vector<double> given;
+  for (const std::string& word : split(*text, ',')) given.push_back(parse_number<double>(word).value_or(-1));
+  // A process that runs on several devices of a job as one rank has the shares of those devices.
+  if (size == 1) return shares;
+  const bool usable = given.size() == shares.size() &&
+                      std::ranges::all_of(given, [](double one) { return std::isfinite(one) && one >= 0; }) &&
+                      std::ranges::max(given) > 0;
+  if (!usable)
+    return usage_error(fmt::format("{} is '{}'; it must be {} numbers, with commas between them ({})",
+                                   env::job_shares.name, printable(*text), size, env::job_shares.meaning));
+  return given;
+}
+
+std::shared_ptr<GroupState> make_group(comm::ConnectOptions options, torch::Device device, const Terms& terms,
+                                       std::vector<double> shares) {
+  train::DeviceOps ops = or_raise(train::DeviceOps::open(device));
+  options.terms = train::terms_of_run();
+  for (const auto& [name, value] : terms) options.terms.push_back({name, value});
+  const double timeout_s = options.timeout_s;
+  auto communicator = or_raise(comm::connect(std::move(options)));
+  return std::make_shared<GroupState>(
+      GroupState{std::move(communicator), std::move(ops), std::move(shares), timeout_s});
+}
+
+}  // namespace
+
+void raise(const remuda::Error& error) { throw Error(kind_of(error.kind), error.message, error.peer); }
+void raise_usage(const std::string& sentence) { throw Error(Error::Kind::usage, sentence); }
+
+void GroupState::require_no_step(const char* call) const {
+  if (in_step) raise_usage(fmt::format("{} was called between begin() and step(); it belongs between steps", call));
+}
+
+Group Group::from_environment(const Terms& terms) {
+  const torch::Device device = or_raise(train::device_of_rank());
+  comm::ConnectOptions options = or_raise(train::connect_options());
+  std::vector<double> shares = or_raise(launchers_shares(options.size));
+  return Group(make_group(std::move(options), device, terms, std::move(shares)));
+}
+
+Group Group::connect(const Place& place, const Terms& terms) {
+  comm::ConnectOptions options{.rank = place.rank,
+                               .size = place.size,
+                               .master_address = place.master_address,
+                               .master_port = place.master_port,
+                               .bind_address = place.bind_address,
+                               .secret = place.secret,
+                               .connect_timeout_s = place.connect_timeout_s};
+  std::vector<double> even(size_t(std::max(1, place.size)), 1.0 / std::max(1, place.size));
+  return Group(make_group(std::move(options), place.device, terms, std::move(even)));
+}
+
+int Group::rank() const { return state_->communicator->rank(); }
+int Group::size() const { return state_->communicator->size(); }
+torch::Device Group::device() const { return state_->ops.device(); }
+std::string Group::transport() const { return state_->communicator->transport(); }
+std::vector<double> Group::shares() const { return state_->shares; }
+
+std::vector<double> Group::sum(const std::vector<double>& values) const {
+  state_->require_no_step("Group::sum()");
+  const size_t count = values.size();
+  std::vector<double> all(count * size_t(size()));
+  or_raise(state_->communicator->all_gather(std::as_bytes(std::span(values)), std::as_writable_bytes(std::span(all)),
+                                            label::kUserSum));
+  std::vector<double> sums(count);
+  for (size_t i = 0; i < all.size(); ++i) sums[i % count] += all[i];
+  return sums;
+}
+
+void Group::barrier() const {
+  state_->require_no_step("Group::barrier()");
+  or_raise(state_->communicator->barrier(label::kUserBarrier));
+}
+
+void Group::set_timeout(double seconds) const {
+  if (!(seconds > 0)) raise_usage(fmt::format("the timeout is {} s; it must be above 0", seconds));
+  state_->timeout_s = seconds;
+  state_->communicator->set_timeout(seconds);
+}
+
+}  // namespace remuda::parallel

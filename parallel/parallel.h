@@ -1,0 +1,209 @@
+// Data parallel training for libtorch programs: one model on any number of unlike devices, a process for each.
+//
+// Each rank (process) runs backward() on the *sum* of the losses of its part of the batch, and says how many losses
+// that are: its weight. All ranks then apply the gradient of the mean loss over the whole batch, however it is split:
+// 3 samples here and 61 there, or none at all. Each part of the parameters has one owner, which updates it and sends it
+// to all, so the parameters are the same bits on all ranks whatever their devices, and the optimizer's state is divided
+// by the devices' memory.
+//
+// Example:
+//   Options options;
+//   options.optimizer = AdamW{};
+//   DataParallel parallel(group, *model, options);
+//   for (int64_t first = 0; first + 64 <= inputs.size(0); first += 64) {
+//     const Part part = parallel.my_part(64);
+//     torch::Tensor loss = torch::zeros({});
+//     parallel.begin(double(part.size));
+//     if (part.size > 0) {
+//       const auto scores = model->forward(inputs.narrow(0, first + part.begin, part.size));
+//       loss = torch::mse_loss(scores, targets.narrow(0, first + part.begin, part.size), torch::Reduction::Sum);
+//       loss.backward();
+//     }
+//     const Step step = parallel.step(0.01, loss);
+//     if (!step.applied) std::cerr << step.skipped << "\n";
+//   }
+//
+// `group` is Group::from_environment(): `remuda run -n 2 --each -- ./program`, torchrun and others start the ranks.
+//
+// Collective functions are called by all ranks, in the same order. A rank that dies, or that calls another function,
+// ends the wait of the others with an Error that names it; every wait has an end. One thread at a time; the hooks that
+// DataParallel puts on the parameters run wherever backward() runs them.
+//
+// C++17, libtorch, and nothing else. The page for users: docs/cpp.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <torch/torch.h>
+#include <variant>
+#include <vector>
+
+namespace remuda::parallel {
+
+/// What every function here throws when it cannot do its work; what() is one sentence. Exceptions of libtorch pass
+/// through. After an Error of a collective function the group cannot be used any more.
+class Error : public std::runtime_error {
+ public:
+  enum class Kind {
+    usage,     ///< the call, a file or the environment is wrong; a program should end with status 2
+    failed,    ///< it was tried, and failed
+    lost_peer  ///< another rank went away: its own error is the cause
+  };
+  Error(Kind kind, const std::string& sentence, int peer = -1)
+      : std::runtime_error(sentence), kind_(kind), peer_(peer) {}
+  Kind kind() const { return kind_; }
+  /// Of lost_peer: the rank that went away.
+  int peer() const { return peer_; }
+
+ private:
+  Kind kind_;
+  int peer_;
+};
+
+/// Names and values that must be the same on all ranks, such as a seed or a file's content; ranks that differ are
+/// refused, with what differs.
+using Terms = std::map<std::string, std::string>;
+
+/// Where a process stands among those that train together, for programs that have a launcher of their own.
+struct Place {
+  int rank = 0, size = 1;
+  std::string master_address = "127.0.0.1";  ///< where rank 0 listens
+  int master_port = 0;
+  std::string bind_address = "127.0.0.1";  ///< where this rank listens for others
+  std::string secret;                      ///< both ends of each connection prove that they know it
+  torch::Device device = torch::kCPU;
+  double connect_timeout_s = 60;
+};
+
+struct GroupState;
+
+/// The processes that train together. Copies are the same group; it lives as long as one of them or of its
+/// DataParallels.
+class Group {
+ public:
+  /// Collective. RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and REMUDA_SECRET say who and where the ranks are,
+  /// REMUDA_TORCH_DEVICE what this one computes on (cpu unless set), REMUDA_BIND the address that this host has for
+  /// others. Without WORLD_SIZE it is a group of one.
+  static Group from_environment(const Terms& terms = {});
+  /// Collective. The same for a place that is known otherwise.
+  static Group connect(const Place& place, const Terms& terms = {});
+
+  int rank() const;
+  int size() const;
+  torch::Device device() const;
+  /// "shared memory" or "tcp".
+  std::string transport() const;
+  /// The part of the work that each rank should get by its launcher's guess (REMUDA_SHARES); even where there is none.
+  std::vector<double> shares() const;
+
+  /// Collective, between steps: adds up each value over all ranks. As many values on each.
+  std::vector<double> sum(const std::vector<double>& values) const;
+  /// Collective, between steps: returns when all ranks have called it.
+  void barrier() const;
+  /// The longest wait for another rank; 300 unless set. The same on all ranks.
+  void set_timeout(double seconds) const;
+
+ private:
+  friend class DataParallel;
+  explicit Group(std::shared_ptr<GroupState> state) : state_(std::move(state)) {}
+  std::shared_ptr<GroupState> state_;
+};
+
+/// As torch::optim has them.
+struct Sgd {
+  double momentum = 0;
+};
+struct AdamW {
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+};
+
+struct Options {
+  std::variant<Sgd, AdamW> optimizer;
+  double weight_decay = 0;
+  /// Of the parameters for which this says so, such as biases and those of norms; all others decay.
+  std::function<bool(const std::string& name, const torch::Tensor&)> without_decay;
+  double clip_norm = 0;  ///< the largest norm of the gradient; a longer one is shortened to it. 0: no limit
+  double average = 0;    ///< above 0: an average of the weights is kept, too; the part of it that each step keeps
+  /// Proportions of the batch, one per rank. Empty: by measured speed, adjusted while training goes on.
+  std::vector<double> shares;
+  /// Proportions of the optimizer's state, one per rank. Empty: by the memory of the devices.
+  std::vector<double> state_shares;
+  double bucket_mib = 4;  ///< gradients are sent in pieces of about this size
+  /// Runs one backward() of a sample, from which the order is learned in which gradients become ready. Without it they
+  /// are sent in the reverse order of the parameters, which for most models is the same.
+  std::function<void()> trial;
+};
+
+/// Of a batch: which samples are this rank's. All parts together are the batch.
+struct Part {
+  int64_t begin = 0, size = 0;
+};
+
+/// The result of a step over all ranks, the same on every rank.
+struct Step {
+  bool applied = false;
+  std::string skipped;  ///< why it was not applied, in one sentence; no rank has changed anything then
+  double weight = 0;    ///< of all ranks
+  double loss = 0;      ///< the mean over the whole batch
+  double norm = 0;      ///< of the gradient, before it was clipped
+};
+
+/// Trains the parameters of a module that require a gradient. They must be on the group's device, and of one type,
+/// float32 or float64.
+class DataParallel {
+ public:
+  /// Collective. Gives all ranks rank 0's parameters. Ranks whose models differ are refused. The module stays in place
+  /// as long as this lives; the parameters keep their values when this ends.
+  DataParallel(const Group& group, torch::nn::Module& module, const Options& options = {});
+  DataParallel(const Group& group, torch::jit::Module& module, const Options& options = {});
+  DataParallel(DataParallel&&) noexcept;
+  DataParallel& operator=(DataParallel&&) noexcept;
+  ~DataParallel();
+
+  /// This rank's part of the next batch, of which `batch` is the size on all ranks together; the same call on all of
+  /// them. The time from here to step() is what this rank's speed is measured by.
+  Part my_part(int64_t batch);
+
+  /// Before a backward() that is not the last one of the step: its gradients add to those of the next. `weight`: of its
+  /// losses.
+  void accumulate(double weight);
+  /// Before the last, or only, backward() of the step; also where this rank has no samples, and runs none. Checks that
+  /// the model is still the one that this was made with. `weight`: the number of losses in the sum, such as samples or
+  /// the tokens that count.
+  void begin(double weight);
+  /// After begin(), where this rank could not do its part, as when it ran out of memory: step() is then skipped by all,
+  /// and later parts of this rank are smaller. Frees what the failed backward() holds.
+  void give_up();
+  /// Collective. Adds up, updates, sends the new parameters to all. `loss`: the sum of this rank's losses, one number.
+  Step step(double learning_rate, const torch::Tensor& loss = {});
+
+  /// Collective, between steps. Exchanges the parameters for their average (Options::average); once more, back.
+  void swap_average();
+  /// Collective, between steps. Running statistics, as those of batch norm, are each rank's own: replaces them by their
+  /// mean, by the weights of the steps since the last call.
+  void average_buffers();
+  /// Collective, between steps. Compares the parameters of all ranks, bit by bit.
+  void check() const;
+
+  /// Bytes of the optimizer's state on this rank.
+  size_t state_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Copies parameters and buffers from a safetensors file, which must have the same names and shapes. Before
+/// DataParallel, or on all ranks.
+void load_weights(torch::nn::Module& module, const std::string& path);
+void load_weights(torch::jit::Module& module, const std::string& path);
+
+/// Writes parameters and buffers as safetensors, whole or not at all. For one rank, say rank 0: all have the same.
+void save_weights(const torch::nn::Module& module, const std::string& path);
+void save_weights(const torch::jit::Module& module, const std::string& path);
+
+}  // namespace remuda::parallel

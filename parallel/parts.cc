@@ -1,0 +1,67 @@
+#include "parallel/parts.h"
+
+#include <fmt/format.h>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "balance/shares.h"
+#include "parallel/raise.h"
+
+namespace remuda::parallel {
+namespace {
+
+constexpr double kShrunk = 0.75;  ///< of a share that did not fit in memory
+
+}  // namespace
+
+Parts::Parts(int rank, int ranks, std::vector<double> fixed) : rank_(rank), ranks_(ranks), fixed_(std::move(fixed)) {}
+
+balance::BalanceOptions Parts::options(int batch) const {
+  using balance::BalancePolicy;
+  return {.policy = fixed_.empty() ? BalancePolicy::automatic : BalancePolicy::fixed,
+          .global_batch = batch,
+          .weights = fixed_,
+          .bounds = std::vector(size_t(ranks_), balance::Bounds{0, batch})};
+}
+
+Part Parts::next(int64_t batch) {
+  if (batch < 1 || batch > std::numeric_limits<int>::max())
+    raise_usage(fmt::format("a batch of {} samples cannot be split; it must have 1 to {}", batch,
+                            std::numeric_limits<int>::max()));
+  if (!balancer_) {
+    balancer_.emplace(options(int(batch)));
+    shares_ = or_raise(balancer_->start()).shares;
+  }
+  const bool usual = batch == std::accumulate(shares_.begin(), shares_.end(), int64_t{0});
+  parts_ = usual ? shares_ : balance::apportion(int(batch), shares_);
+  return {std::accumulate(parts_.begin(), parts_.begin() + rank_, int64_t{0}), parts_[size_t(rank_)]};
+}
+
+train::StepReport Parts::report(double weight) {
+  train::StepReport report{
+      .weight = weight, .compute_s = std::exchange(compute_s_, 0), .wait_s = std::exchange(wait_s_, 0)};
+  if (balancer_ && rank_ == 0) report.next_shares = balancer_->shares();
+  return report;
+}
+
+void Parts::learn(const train::StepTotals& totals) {
+  ++steps_;
+  if (!balancer_) return;
+  if (rank_ == 0 && last_parts_ == balancer_->shares()) balancer_->observe(steps_, totals.compute_s);
+  last_parts_ = std::exchange(parts_, {});
+  shares_ = totals.next_shares;
+}
+
+std::vector<int> Parts::shrink(int rank) {
+  const int share = shares_[size_t(rank)];
+  if (share > 1) balancer_->limit(steps_, rank, int(share * kShrunk));  // where it does not fit at all, nothing changes
+  return balancer_->shares();
+}
+
+void Parts::take(std::vector<int> shares) {
+  shares_ = std::move(shares);
+  last_parts_.clear();
+}
+
+}  // namespace remuda::parallel

@@ -1,0 +1,52 @@
+// Parts: which samples of each batch are whose, in fixed proportions or by measured speed.
+//
+// Rank 0 decides (balance::Balancer); its decision comes to all with the reports of a step, and holds from the next.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "balance/balancer.h"
+#include "parallel/parallel.h"
+#include "train/step_report.h"
+
+namespace remuda::parallel {
+
+class Parts {
+ public:
+  /// `fixed`: proportions, one per rank; empty: by speed.
+  Parts(int rank, int ranks, std::vector<double> fixed);
+
+  /// This rank's part of the next batch. The first batch is the usual one; others are split in the same proportions.
+  Part next(int64_t batch);
+
+  /// What this rank tells the others with the step that begins.
+  train::StepReport report(double weight);
+  /// Seconds that this rank computed in the step under way.
+  void computed(double seconds) { compute_s_ += seconds; }
+  void waited(double seconds) { wait_s_ += seconds; }
+
+  /// From the reports of all ranks.
+  void learn(const train::StepTotals& totals);
+  /// Rank 0, for a rank that ran out of memory: smaller parts for it, if there can be any. The result holds for all
+  /// ranks, which take() it.
+  std::vector<int> shrink(int rank);
+  void take(std::vector<int> shares);
+
+  int steps() const { return steps_; }
+  bool in_use() const { return balancer_.has_value(); }
+
+ private:
+  balance::BalanceOptions options(int batch) const;
+
+  const int rank_, ranks_;
+  const std::vector<double> fixed_;
+  std::optional<balance::Balancer> balancer_;
+  std::vector<int> shares_;      ///< in force
+  std::vector<int> parts_;       ///< of the step under way
+  std::vector<int> last_parts_;  ///< of the step before, whose times come with the next reports
+  double compute_s_ = 0, wait_s_ = 0;
+  int steps_ = 0;
+};
+
+}  // namespace remuda::parallel
