@@ -14,21 +14,29 @@ Function* find(const std::string& name) {
   return nullptr;
 }
 
+/// An error stays with the thread until somebody asks for it; that would be the next kernel that libtorch starts, which
+/// would then throw.
+bool is_success(int error) {
+  if (error == 0) return true;
+  if (const auto forget = find<int()>("GetLastError")) forget();
+  return false;
+}
+
 }  // namespace
 
 bool pin_host(std::span<std::byte> memory) {
   const auto call = find<int(void*, size_t, unsigned)>("HostRegister");
-  return call && call(memory.data(), memory.size(), 0) == 0;
+  return call && is_success(call(memory.data(), memory.size(), 0));
 }
 
 void unpin_host(std::span<std::byte> memory) {
-  if (const auto call = find<int(void*)>("HostUnregister")) call(memory.data());
+  if (const auto call = find<int(void*)>("HostUnregister")) is_success(call(memory.data()));
 }
 
 std::optional<DeviceMemory> device_memory() {
   DeviceMemory memory;
   const auto call = find<int(size_t*, size_t*)>("MemGetInfo");
-  if (!call || call(&memory.free, &memory.total) != 0) return std::nullopt;
+  if (!call || !is_success(call(&memory.free, &memory.total))) return std::nullopt;
   return memory;
 }
 

@@ -6,6 +6,7 @@
 #include <typeinfo>
 #include <unistd.h>
 
+#include "train/device/vendor_runtime.h"
 #include "train/facts/fact.h"
 #include "train/torch_compat.h"
 
@@ -124,6 +125,20 @@ Answer register_shared_memory(at::Device device) {
   return does_not_hold("dlsym finds neither cudaHostRegister nor hipHostRegister in this process");
 }
 
+Answer refused_registration(at::Device device) {
+  constexpr size_t kBytes = 1 << 20;
+  const SharedMemory memory(kBytes);
+  if (!memory.address()) return cannot_be_asked(fmt::format("no shared memory: {}", std::strerror(errno)));
+  const std::span<std::byte> bytes(static_cast<std::byte*>(memory.address()), kBytes);
+  if (!pin_host(bytes)) return does_not_hold("the first registration is refused");
+  const bool twice = pin_host(bytes);
+  const double sum = torch::ones({8}, device).sum().item<double>();  // a kernel, which throws the error it finds
+  unpin_host(bytes);
+  if (twice) return does_not_hold("the same memory is registered twice");
+  return sum == 8 ? holds("the second registration of the same memory is refused, and a kernel runs after it")
+                  : does_not_hold("the kernel after it is wrong");
+}
+
 }  // namespace
 
 std::vector<Fact> memory_facts() {
@@ -133,6 +148,8 @@ std::vector<Fact> memory_facts() {
       {"pinned copy", "a copy between pinned memory and the device returns before it is done", pinned_copy},
       {"registered mapping", "a shared mapping can be registered with the driver and is pinned then",
        register_shared_memory},
+      {"refused registration", "a registration that the driver refuses leaves no error to a later kernel",
+       refused_registration},
   };
 }
 
