@@ -75,6 +75,7 @@ Result<ReducedStep> DataParallel::reduce() {
 
 Result<void> DataParallel::update(const ReducedStep& step, const std::vector<GroupSettings>& settings) {
   REMUDA_CHECK(step.stands, "only a step that stands is applied");
+  REMUDA_CHECK(settings.size() >= optimizer_->groups(), "each parameter group has its settings");
   const auto outcome = optimizer_->step(step.gradient_factor, settings);
   wait_s_ = optimizer_->wait_s();
   return outcome;

@@ -98,11 +98,11 @@ class DataParallel {
   const DeviceOps& ops_;
   FlatParameters flat_;
   const double clip_norm_;
-  WorkQueue queue_;
   Engine engine_;
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<ShardedOptimizer> optimizer_;
   double wait_s_ = 0;
+  WorkQueue queue_;  ///< last: it ends before what its work uses
 };
 
 }  // namespace remuda::train

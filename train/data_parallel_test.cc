@@ -32,6 +32,11 @@ bool has_stepped(const torch::Tensor& weight, double gradient) {
   return (weight - (1 - gradient)).abs().max().item<double>() < 1e-6;
 }
 
+void set_to_one(const torch::Tensor& weight) {
+  const torch::NoGradGuard no_grad;
+  torch::Tensor(weight).fill_(1);
+}
+
 TEST(DataParallel, RankWithNothingToGiveTakesPart) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
@@ -112,6 +117,27 @@ TEST(DataParallel, RankThatGivesUpHalfWayDiscardsTheStepForAll) {
     (weights[0].sum() + weights[1].sum()).backward();
     EXPECT_TRUE(reduce_and_update(*parallel, 1)->stands) << "the next step is clean";
     EXPECT_TRUE(has_stepped(weights[0], 1));
+  });
+}
+
+TEST(DataParallel, ParametersWithoutElementsTakePart) {
+  run_ranks(3, kShm, [](comm::Communicator& communicator) {
+    std::vector<torch::Tensor> weights{torch::ones({0}, torch::requires_grad()),
+                                       torch::ones({3}, torch::requires_grad()),
+                                       torch::ones({2, 0}, torch::requires_grad())};
+    const auto loss = [&] { return (weights[0].sum() + weights[1].sum() + weights[2].sum()) * 2; };
+    for (const double bucket_bytes : {1.0, 100.0}) {
+      const auto parallel = DataParallel::create(communicator, cpu_ops(), weights, [&] { loss().backward(); },
+                                                 {.bucket_bytes = bucket_bytes})
+                                .value();
+      set_to_one(weights[1]);
+      parallel->begin(report_of(1));
+      loss().backward();
+      const auto step = reduce_and_update(*parallel, 1);
+      ASSERT_TRUE(step) << step.error().message;
+      EXPECT_TRUE(has_stepped(weights[1], 2));
+      EXPECT_NEAR(step->norm, 2 * std::sqrt(3), 1e-6);
+    }
   });
 }
 
@@ -213,6 +239,43 @@ TEST(DataParallel, GradientThatIsNotFiniteStopsTheStepEverywhere) {
     EXPECT_FALSE(step->finite);
     EXPECT_FALSE(step->stands);
   });
+}
+
+/// How the gradient is cut into buckets, and what of the state a rank has, in the test below.
+struct AverageCase {
+  double bucket_bytes;
+  std::vector<double> state_shares;
+};
+
+TEST(DataParallel, AverageFollowsTheParametersWhereverItIsKept) {
+  for (const auto& [bucket_bytes, state_shares] :
+       {AverageCase{1, {1, 1, 1}}, AverageCase{1, {0, 1, 0}}, AverageCase{1e6, {1, 0, 3}}})
+    run_ranks(3, kShm, [&](comm::Communicator& communicator) {
+      const std::vector weights{torch::ones({40}, torch::requires_grad()), torch::ones({3}, torch::requires_grad())};
+      const auto loss = [&] { return weights[0].sum() + weights[1].sum(); };
+      const auto parallel =
+          DataParallel::create(communicator, cpu_ops(), weights, [&] { loss().backward(); },
+                               {.bucket_bytes = bucket_bytes, .average = 0.75, .state_shares = state_shares})
+              .value();
+      const auto step = [&](double factor) {
+        parallel->begin(report_of(1));
+        (loss() * factor).backward();
+        return reduce_and_update(*parallel, 1).value().stands;
+      };
+      ASSERT_TRUE(parallel->swap_average());
+      EXPECT_TRUE(weights[0].eq(1).all().item<bool>()) << "there is none before the first step";
+      EXPECT_TRUE(step(1));          // 1 to 0
+      EXPECT_FALSE(step(INFINITY));  // left out
+      EXPECT_TRUE(step(4));          // 0 to -4
+      for (const double value : {0.25 * -4.0, -4.0}) {
+        ASSERT_TRUE(parallel->swap_average());
+        for (const auto& weight : weights) EXPECT_TRUE(weight.eq(value).all().item<bool>()) << weight;
+        EXPECT_TRUE(parallel->check_parameters(2));
+      }
+      EXPECT_TRUE(step(4));  // -4 to -8
+      ASSERT_TRUE(parallel->swap_average());
+      EXPECT_TRUE(weights[1].eq(0.75 * -1 + 0.25 * -8).all().item<bool>()) << weights[1];
+    });
 }
 
 TEST(DataParallel, AllRanksStartFromRankZerosValues) {

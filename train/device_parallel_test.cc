@@ -2,6 +2,7 @@
 // as long as it waits wherever it does.
 #include <gtest/gtest.h>
 #include <random>
+#include <thread>
 
 #include "balance/shares.h"
 #include "comm/testing/run_ranks.h"
@@ -21,9 +22,6 @@ using testing::WaitKind;
 constexpr auto kShm = comm::ConnectOptions::Transport::shared_memory;
 constexpr int kBatch = 24;
 constexpr double kEpsilon = 1e-3;
-
-/// Ranks 1 and 3 compute on stand-ins, the others on CPUs.
-torch::Device device_of_rank(int rank) { return rank % 2 == 1 ? torch::Device(torch::kXPU, rank / 2) : torch::kCPU; }
 
 /// What is to be the same however it is divided.
 struct Setting {
@@ -45,7 +43,13 @@ struct Setting {
 struct Division {
   std::vector<std::vector<int>> splits;  ///< of each step's batch
   std::vector<double> state_shares;
+  int first_accelerator = 1;  ///< this rank, and every other one from it on, computes on a stand-in; the others on CPUs
+  double bucket_bytes = 4096;
+
   int ranks() const { return int(state_shares.size()); }
+  torch::Device device(int rank) const {
+    return rank % 2 == first_accelerator ? torch::Device(torch::kXPU, c10::DeviceIndex(rank / 2)) : torch::kCPU;
+  }
 };
 
 /// Shares of 0 included.
@@ -59,6 +63,8 @@ Division random_division(int ranks, int steps, std::mt19937& random) {
   Division division;
   for (int i = 0; i < steps; ++i) division.splits.push_back(balance::apportion(kBatch, weights()));
   division.state_shares = weights();
+  division.first_accelerator = ranks == 1 ? 0 : int(random() % 2);
+  if (random() % 2) division.bucket_bytes = 1;
   return division;
 }
 
@@ -130,15 +136,15 @@ Trained train_divided(const ModelCase& model_case, const Setting& setting, const
     const torch::NoGradGuard no_grad;
     if (rank > 0)
       for (const auto& parameter : models.back()->parameters()) torch::Tensor(parameter).mul_(0.5);
-    models.back()->to(device_of_rank(rank));
+    models.back()->to(division.device(rank));
   }
   std::vector<Trained> all(size_t(division.ranks()));
   run_ranks(division.ranks(), kShm, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     Model& model = *models[size_t(rank)];
-    const DeviceOps ops = DeviceOps::open(device_of_rank(rank)).value();
+    const DeviceOps ops = DeviceOps::open(division.device(rank)).value();
     const Batch on_device{batches[0].input.to(ops.device()), batches[0].target};
-    const ParallelOptions options{.bucket_bytes = 4096,
+    const ParallelOptions options{.bucket_bytes = division.bucket_bytes,
                                   .rule = setting.rule,
                                   .group_of = setting.group_of(model.parameters()),
                                   .clip_norm = setting.clip_norm,
@@ -149,7 +155,7 @@ Trained train_divided(const ModelCase& model_case, const Setting& setting, const
     Trained& mine = all[size_t(rank)];
     for (size_t i = 0; i < division.splits.size(); ++i) {
       const auto step = reduce_part(model_case, model, *parallel, batches[i], division.splits[i], rank).value();
-      if (i == 0 && division.ranks() > 1 && setting.clip_norm >= 0)
+      if (i == 0)
         mine.first_gradient =
             testing::whole_gradient(communicator, *parallel, model.parameters(), step.gradient_factor);
       if (!step.stands) return;  // a mutant's NaN
@@ -183,7 +189,7 @@ TEST_P(DeviceExactness, GradientAndUpdateOfAnyDivisionAreThoseOfOneDevice) {
     for (const double clip_norm : {0.0, 0.01}) {
       const Setting setting{{.kind = UpdateRule::Kind::adamw, .epsilon = kEpsilon}, groups, clip_norm};
       const Trained expected = train_alone(GetParam(), setting, 1);
-      for (int ranks = 2; ranks <= 5; ++ranks) {
+      for (int ranks = 1; ranks <= 5; ++ranks) {
         const Division division = random_division(ranks, 1, random);
         SCOPED_TRACE(::testing::PrintToString(division.splits) + ::testing::PrintToString(division.state_shares));
         const Trained trained = train_divided(GetParam(), setting, division);
@@ -242,6 +248,75 @@ TEST_P(EveryWait, IsNeeded) {
   ASSERT_GE(count, 3) << "one in each step at least";
   for (int ignored = 0; ignored < count; ++ignored)
     EXPECT_FALSE(same(waits.train(ignored), expected)) << "wait " << ignored << " of " << count;
+}
+
+/// The copy of a bucket is under way, and the queue waits for it, when everything ends.
+TEST(DevicesInParallel, EndTheirWorkBeforeWhatTheWorkUses) {
+  configure_standin(0, {.random_delay_s = 0.05});
+  run_ranks(1, kShm, [](comm::Communicator& communicator) {
+    const torch::Device device(torch::kXPU, 0);
+    const DeviceOps ops = DeviceOps::open(device).value();
+    bool copied = false;
+    std::shared_ptr<void> used(nullptr, [&](void*) {
+      const c10::impl::VirtualGuardImpl guard(torch::kXPU);
+      copied = guard.queryStream(guard.getStreamFromGlobalPool(device));
+    });
+    const auto options = torch::device(device).requires_grad(true);
+    const std::vector weights{torch::ones({3}, options), torch::ones({5}, options)};
+    const auto backward = [&] { (weights[0].sum() + weights[1].sum()).backward(); };
+    auto parallel = DataParallel::create(communicator, ops, weights, backward,
+                                         {.bucket_bytes = 1, .before_send = [used = std::move(used)] {}})
+                        .value();
+    testing::watch_waits(0, WaitKind::host_for_copies, -1);
+    parallel->begin({.weight = 1});
+    backward();
+    while (testing::watch_waits(0, WaitKind::host_for_copies, -1) == 0) std::this_thread::yield();
+    parallel.reset();
+    EXPECT_TRUE(copied);
+  });
+  configure_standin(0, {});
+}
+
+/// The device fails while a hook gives it the copy of the first bucket.
+TEST(DevicesInParallel, AHookThatFailsGivesUpTheStepOfAllRanks) {
+  constexpr int kFailing = 1;
+  run_ranks(2, kShm, [&](comm::Communicator& communicator) {
+    const DeviceOps ops =
+        DeviceOps::open(communicator.rank() == kFailing ? torch::Device(torch::kXPU, 0) : torch::kCPU).value();
+    std::vector<torch::Tensor> weights;
+    for (const int size : {3, 5})
+      weights.push_back(torch::ones({size}, torch::device(ops.device()).requires_grad(true)));
+    const auto backward = [&] { (weights[0].sum() + weights[1].sum()).backward(); };
+    bool fails = false;
+    const auto before_send = [&fails] {
+      if (fails) testing::lose_standin(0);
+    };
+    const auto parallel =
+        DataParallel::create(communicator, ops, weights, backward, {.bucket_bytes = 1, .before_send = before_send})
+            .value();
+    parallel->begin({.weight = 1});
+    if (communicator.rank() == kFailing) {
+      fails = true;
+      EXPECT_ANY_THROW(backward());
+      fails = false;
+      testing::lose_standin(0, false);
+      parallel->give_up(kOutOfMemory);
+    } else {
+      backward();
+    }
+    const auto step = parallel->reduce();
+    ASSERT_TRUE(step) << step.error().message;
+    EXPECT_FALSE(step->stands);
+    EXPECT_EQ(step->totals.first_with(kOutOfMemory), kFailing);
+
+    parallel->begin({.weight = 1});
+    backward();
+    const auto next = testing::reduce_and_update(*parallel, 1);
+    ASSERT_TRUE(next) << next.error().message;
+    EXPECT_TRUE(next->stands);
+    EXPECT_TRUE(weights[1].to(torch::kCPU).eq(0).all().item<bool>());
+    EXPECT_TRUE(parallel->check_parameters(1));
+  });
 }
 
 }  // namespace

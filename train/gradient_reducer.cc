@@ -78,7 +78,7 @@ void GradientReducer::on_ready(size_t parameter) {
 
 void GradientReducer::launch_next() {
   engine_.before_send();
-  const size_t bucket = next_bucket_++;
+  const size_t bucket = next_bucket_;
   const comm::Chunk range = engine_.flat.layout().bucket(bucket);
   const Mirror& gradients = engine_.flat.gradients();
   if (loss_scale_ != 1) {
@@ -87,6 +87,7 @@ void GradientReducer::launch_next() {
   }
   const Moment on_host = gradients.to_host(range);
   engine_.queue.push([this, bucket, on_host] { return reduce(bucket, on_host); });
+  ++next_bucket_;  // now that it is sure to leave
 }
 
 Result<void> GradientReducer::reduce(size_t bucket, const Moment& on_host) {

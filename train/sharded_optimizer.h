@@ -39,6 +39,7 @@ class ShardedOptimizer {
   /// Seconds the last step() waited for the others.
   double wait_s() const { return wait_s_; }
 
+  size_t groups() const { return options_.groups; }
   /// Bytes of state on this rank.
   size_t state_bytes() const;
 

@@ -70,7 +70,7 @@ void poison(const at::Tensor& host) {
 }
 
 /// Between host and device, or on the device; queued in the current stream.
-at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+at::Tensor& copy(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   const bool to_host = to.is_cpu(), from_host = from.is_cpu();
   Device& device = owner_of(to_host ? from : to);
   device.check();
@@ -234,7 +234,7 @@ void compute(const c10::OperatorHandle& op, Stack* stack) {
 TORCH_LIBRARY_IMPL(aten, XPU, library) {
   library.impl("empty.memory_format", empty);
   library.impl("empty_strided", empty_strided);
-  library.impl("_copy_from", copy_from);
+  library.impl("copy_", copy);
   library.impl("_local_scalar_dense", local_scalar);
   library.impl("resize_", resize_to);
   library.impl("set_.source_Tensor", set_storage);
