@@ -43,9 +43,10 @@ Mirror::~Mirror() {
 Moment Mirror::to_host(comm::Chunk range) const { return to_host(std::vector{range}).front(); }
 
 std::vector<Moment> Mirror::to_host(const std::vector<comm::Chunk>& ranges) const {
-  std::vector<Moment> moments(ranges.size());
+  const Moment here = ops_->here();
+  std::vector<Moment> moments(ranges.size(), here);
   if (ops_->is_synchronous()) return moments;
-  Moment since = ops_->here();  // the first copy waits for it, the others come after that one
+  Moment since = here;  // the first copy waits for it, the others come after that one
   for (size_t i = 0; i < ranges.size(); ++i)
     if (ranges[i].size() > 0)
       moments[i] = ops_->copy(narrow(host_, ranges[i]), narrow(device_, ranges[i]), std::exchange(since, {}));

@@ -30,7 +30,8 @@ class Mirror {
   const torch::Tensor& host() const { return host_; }
   std::span<std::byte> host_bytes() const { return memory_; }
 
-  /// Any thread. The moment at which the host has it; of each range, in their order.
+  /// Any thread. The moment at which the host has it; of each range, in their order. Of one that is empty: what the
+  /// calling thread has given the device so far.
   Moment to_host(comm::Chunk range) const;
   std::vector<Moment> to_host(const std::vector<comm::Chunk>& ranges) const;
   /// One thread at a time.

@@ -81,8 +81,9 @@ at::Tensor& copy(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
     target.copy_(source);
     if (from_host) --device.copies_from_host;
   });
-  if (!non_blocking) device.stream(current_stream(current_device())).drain();
-  if (!non_blocking) device.check();
+  if (non_blocking || (!to_host && !from_host)) return to;
+  device.stream(current_stream(current_device())).drain();
+  device.check();
   return to;
 }
 
