@@ -13,6 +13,7 @@
 #include "train/evaluate.h"
 #include "train/labels.h"
 #include "train/local_step.h"
+#include "train/precision.h"
 
 namespace remuda::parallel {
 namespace {
@@ -22,6 +23,20 @@ train::UpdateRule rule_of(const Options& options) {
   if (const auto* adamw = std::get_if<AdamW>(&options.optimizer))
     return {.kind = Kind::adamw, .beta1 = adamw->beta1, .beta2 = adamw->beta2, .epsilon = adamw->epsilon};
   return {.kind = Kind::sgd, .momentum = std::get<Sgd>(options.optimizer).momentum};
+}
+
+job::Precision precision_of(Precision precision) {
+  switch (precision) {
+    case Precision::bf16:
+      return job::Precision::bf16;
+    case Precision::fp16:
+      return job::Precision::fp16;
+    case Precision::automatic:
+      return job::Precision::automatic;
+    case Precision::fp32:
+      break;
+  }
+  return job::Precision::fp32;
 }
 
 void check_proportions(const char* name, const std::vector<double>& proportions, int ranks) {
@@ -100,6 +115,8 @@ struct DataParallel::Impl {
   Parts parts;
   std::unique_ptr<train::DataParallel> engine;
   ModuleWatch module;
+  const torch::ScalarType compute_type;
+  train::LossScale loss_scale;
   bool begun = false, given_up = false;
   double accumulated = 0;               ///< weight of the step's earlier backward passes
   double since_average = 0;             ///< weight of the steps since average_buffers()
@@ -109,7 +126,8 @@ struct DataParallel::Impl {
 DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view, const Options& its_options)
     : group(std::move(its_group)),
       options(its_options),
-      parts(communicator().rank(), communicator().size(), options.shares) {
+      parts(communicator().rank(), communicator().size(), options.shares),
+      compute_type(train::compute_type(precision_of(options.precision), group->ops.device())) {
   group->require_no_step("DataParallel's constructor");
   check_options(options, communicator().size());
   // Gradients become ready from the last layer to the first.
@@ -118,6 +136,7 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
   const std::vector<train::NamedTensor> ordered(trained.rbegin(), trained.rend());
   std::vector<torch::Tensor> tensors;
   for (const auto& one : ordered) tensors.push_back(one.tensor);
+  or_raise(train::agree_on_precision(communicator(), precision_of(options.precision), compute_type));
   train::ParallelOptions settings{.bucket_bytes = options.bucket_mib * (1 << 20),
                                   .rule = rule_of(options),
                                   .group_of = groups_of(options, ordered),
@@ -136,8 +155,7 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
 
 /// Parameters lie in memory of the group, which may end before the module does.
 DataParallel::Impl::~Impl() {
-  group->in_step = false;
-  if (!engine) return;
+  if (begun) group->in_step = false;
   const std::vector<torch::Tensor> parameters = engine->flat().parameters();
   engine.reset();
   try {
@@ -157,7 +175,7 @@ void DataParallel::Impl::begin(double weight) {
   if (const std::string change = module.change(); !change.empty())
     raise_usage(fmt::format("the model has changed since DataParallel was made: {}; make a new one for it", change));
   engine->set_timeout(group->timeout_s);
-  engine->begin(parts.report(std::exchange(accumulated, 0) + weight));
+  engine->begin(parts.report(std::exchange(accumulated, 0) + weight), loss_scale.of(compute_type));
   begun = group->in_step = true;
   given_up = false;
   since_average += weight;
@@ -172,6 +190,7 @@ train::ReducedStep DataParallel::Impl::reduce(const torch::Tensor& loss) {
   parts.waited(engine->wait_s());
   begun = group->in_step = false;
   parts.learn(step.totals);
+  if (!step.totals.any_status()) loss_scale.update(step.finite);
   return step;
 }
 
@@ -214,6 +233,11 @@ void DataParallel::accumulate(double weight) {
 }
 
 void DataParallel::begin(double weight) { impl_->begin(weight); }
+
+void DataParallel::backward(const torch::Tensor& loss) {
+  const double scale = impl_->loss_scale.of(impl_->compute_type);
+  (scale == 1 ? loss : loss * scale).backward();
+}
 
 void DataParallel::give_up() {
   if (!impl_->begun) raise_usage("give_up() was called outside of a step; call it between begin() and step()");
@@ -259,6 +283,16 @@ void DataParallel::check() const {
   or_raise(impl_->engine->check_parameters(impl_->parts.steps()));
 }
 
+std::string DataParallel::precision() const { return train::precision_name(impl_->compute_type); }
+
 size_t DataParallel::state_bytes() const { return impl_->engine->optimizer().state_bytes(); }
+
+struct Autocast::Impl {
+  train::Autocast active;
+};
+
+Autocast::Autocast(const DataParallel& parallel)
+    : impl_(new Impl{{parallel.impl_->group->ops.device(), parallel.impl_->compute_type}}) {}
+Autocast::~Autocast() = default;
 
 }  // namespace remuda::parallel

@@ -1,12 +1,9 @@
-#include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <span>
 
 #include "base/env.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "parallel/group_state.h"
+#include "parallel/parts.h"
 #include "parallel/raise.h"
 #include "train/labels.h"
 #include "train/rank_environment.h"
@@ -26,24 +23,6 @@ Error::Kind kind_of(ErrorKind kind) {
     default:
       return Error::Kind::failed;
   }
-}
-
-/// The launcher's proportions, one per rank; even where it gives none.
-Result<std::vector<double>> launchers_shares(int size) {
-  const auto text = env::get(env::job_shares);
-  std::vector<double> shares(size_t(size), 1.0 / size);
-  if (!text || text->empty()) return shares;
-  std::vector<double> given;
-  for (const std::string& word : split(*text, ',')) given.push_back(parse_number<double>(word).value_or(-1));
-  // A process that runs on several devices of a job as one rank has the shares of those devices.
-  if (size == 1) return shares;
-  const bool usable = given.size() == shares.size() &&
-                      std::ranges::all_of(given, [](double one) { return std::isfinite(one) && one >= 0; }) &&
-                      std::ranges::max(given) > 0;
-  if (!usable)
-    return usage_error(fmt::format("{} is '{}'; it must be {} numbers, with commas between them ({})",
-                                   env::job_shares.name, printable(*text), size, env::job_shares.meaning));
-  return given;
 }
 
 std::shared_ptr<GroupState> make_group(comm::ConnectOptions options, torch::Device device, const Terms& terms,
@@ -69,7 +48,7 @@ void GroupState::require_no_step(const char* call) const {
 Group Group::from_environment(const Terms& terms) {
   const torch::Device device = or_raise(train::device_of_rank());
   comm::ConnectOptions options = or_raise(train::connect_options());
-  std::vector<double> shares = or_raise(launchers_shares(options.size));
+  std::vector<double> shares = or_raise(launchers_shares(env::get(env::job_shares).value_or(""), options.size));
   return Group(make_group(std::move(options), device, terms, std::move(shares)));
 }
 
@@ -81,7 +60,7 @@ Group Group::connect(const Place& place, const Terms& terms) {
                                .bind_address = place.bind_address,
                                .secret = place.secret,
                                .connect_timeout_s = place.connect_timeout_s};
-  std::vector<double> even(size_t(std::max(1, place.size)), 1.0 / std::max(1, place.size));
+  std::vector<double> even = or_raise(launchers_shares("", place.size));
   return Group(make_group(std::move(options), place.device, terms, std::move(even)));
 }
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "parallel/parts.h"
 #include "parallel/testing/ranks.h"
 
 namespace remuda::parallel {
@@ -89,6 +90,16 @@ TEST(DataParallel, ModelThatCannotBeTrainedIsRefused) {
   elsewhere.register_parameter("weight", torch::empty({2}, torch::kMeta));
   EXPECT_THAT(refusal([&] { DataParallel(alone(), elsewhere); }),
               HasSubstr("weight is on meta, but this rank computes on cpu: call module.to(group.device()) first"));
+}
+
+TEST(Group, TakesTheLaunchersSharesWhereTheyAreForItsRanks) {
+  using ::testing::ElementsAre;
+  EXPECT_THAT(*launchers_shares("0.75,0.25", 2), ElementsAre(0.75, 0.25));
+  EXPECT_THAT(*launchers_shares("", 2), ElementsAre(0.5, 0.5));
+  EXPECT_THAT(*launchers_shares("0.75,0.25", 4), ElementsAre(0.25, 0.25, 0.25, 0.25));
+  EXPECT_THAT(*launchers_shares("0,0", 2), ElementsAre(0.5, 0.5));
+  for (const char* wrong : {"a,b", "1,", "-1,2", "nan,1", "inf,1"})
+    EXPECT_THAT(launchers_shares(wrong, 2).error().message, HasSubstr("it must be numbers with commas")) << wrong;
 }
 
 TEST(DataParallel, WrongOptionsAreRefused) {

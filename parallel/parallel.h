@@ -97,7 +97,8 @@ class Group {
   torch::Device device() const;
   /// "shared memory" or "tcp".
   std::string transport() const;
-  /// The part of the work that each rank should get by its launcher's guess (REMUDA_SHARES); even where there is none.
+  /// The part of the work that each rank should get by its launcher's guess (REMUDA_SHARES); even where there is none,
+  /// or not for all ranks.
   std::vector<double> shares() const;
 
   /// Collective, between steps: adds up each value over all ranks. As many values on each.
@@ -121,11 +122,22 @@ struct AdamW {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
 };
 
+/// What a device computes in. Parameters, gradients and what is sent are of the parameters' own type, and each rank may
+/// compute in another type.
+enum class Precision {
+  fp32,
+  bf16,
+  fp16,
+  automatic  ///< the best that each device has
+};
+
 struct Options {
   std::variant<Sgd, AdamW> optimizer;
   double weight_decay = 0;
   /// Of the parameters for which this says so, such as biases and those of norms; all others decay.
   std::function<bool(const std::string& name, const torch::Tensor&)> without_decay;
+  /// In effect where forward passes run under an Autocast. A type that no device has is refused.
+  Precision precision = Precision::fp32;
   double clip_norm = 0;  ///< the largest norm of the gradient; a longer one is shortened to it. 0: no limit
   double average = 0;    ///< above 0: an average of the weights is kept, too; the part of it that each step keeps
   /// Proportions of the batch, one per rank. Empty: by measured speed, adjusted while training goes on.
@@ -175,6 +187,8 @@ class DataParallel {
   /// the model is still the one that this was made with. `weight`: the number of losses in the sum, such as samples or
   /// the tokens that count.
   void begin(double weight);
+  /// loss.backward(), on the loss times the scale that float16 needs. In other precisions that is the same.
+  void backward(const torch::Tensor& loss);
   /// After begin(), where this rank could not do its part, as when it ran out of memory: step() is then skipped by all,
   /// and later parts of this rank are smaller. Frees what the failed backward() holds.
   void give_up();
@@ -189,8 +203,25 @@ class DataParallel {
   /// Collective, between steps. Compares the parameters of all ranks, bit by bit.
   void check() const;
 
+  /// What this rank computes in: "float32", "bf16" or "fp16".
+  std::string precision() const;
   /// Bytes of the optimizer's state on this rank.
   size_t state_bytes() const;
+
+ private:
+  friend class Autocast;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// While it lives, forward passes on this thread compute in the precision of `parallel`, by libtorch's autocast. It
+/// ends before backward().
+class Autocast {
+ public:
+  explicit Autocast(const DataParallel& parallel);
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
 
  private:
   struct Impl;

@@ -1,11 +1,16 @@
 #include "parallel/parts.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include "balance/shares.h"
+#include "base/env.h"
+#include "base/number.h"
+#include "base/text.h"
 #include "parallel/raise.h"
 
 namespace remuda::parallel {
@@ -14,6 +19,19 @@ namespace {
 constexpr double kShrunk = 0.75;  ///< of a share that did not fit in memory
 
 }  // namespace
+
+Result<std::vector<double>> launchers_shares(const std::string& text, int ranks) {
+  std::vector<double> shares;
+  for (const std::string& word : text.empty() ? std::vector<std::string>{} : split(text, ',')) {
+    const double share = parse_number<double>(word).value_or(-1);
+    if (!(std::isfinite(share) && share >= 0))
+      return usage_error(fmt::format("{} is '{}'; it must be numbers with commas between them ({})",
+                                     env::job_shares.name, printable(text), env::job_shares.meaning));
+    shares.push_back(share);
+  }
+  const bool usable = int(shares.size()) == ranks && std::accumulate(shares.begin(), shares.end(), 0.0) > 0;
+  return usable ? shares : std::vector<double>(size_t(std::max(1, ranks)), 1.0 / std::max(1, ranks));
+}
 
 Parts::Parts(int rank, int ranks, std::vector<double> fixed) : rank_(rank), ranks_(ranks), fixed_(std::move(fixed)) {}
 

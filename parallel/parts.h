@@ -4,13 +4,19 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "balance/balancer.h"
+#include "base/result.h"
 #include "parallel/parallel.h"
 #include "train/step_report.h"
 
 namespace remuda::parallel {
+
+/// The proportions that a launcher gives, as in "0.75,0.25": one per rank. Even where it gives none, or not for this
+/// many ranks, as where they are on several hosts; text that is no such list is a usage error.
+Result<std::vector<double>> launchers_shares(const std::string& text, int ranks);
 
 class Parts {
  public:

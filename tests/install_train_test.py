@@ -129,6 +129,13 @@ class InstalledForTraining(unittest.TestCase):
         self.assertAlmostEqual(loss_in(alone), loss_in(together), delta=2e-3)
         self.assertEqual(alone.split("of ")[1], together.split("of ")[1])
 
+    def test_bf16_learns_as_float32_does(self):
+        in_bf16, in_fp32 = (self.each(self.examples / "bf16", precision) for precision in ("bf16", "fp32"))
+        self.assertTrue(in_bf16.startswith("bf16: "), in_bf16)
+        self.assertTrue(in_fp32.startswith("float32: "), in_fp32)
+        self.assertNotEqual(in_bf16.split(": ")[1], in_fp32.split(": ")[1])
+        self.assertAlmostEqual(loss_in(in_bf16), loss_in(in_fp32), delta=0.05)
+
     def test_script_model_is_tuned_from_weights(self):
         model, start, tuned = (self.folder / name for name in ("model.pt", "start.safetensors", "tuned.safetensors"))
         run(MAKE_SCRIPT_MODEL, model)
