@@ -6,6 +6,7 @@
 #include "parallel/parts.h"
 #include "parallel/raise.h"
 #include "train/labels.h"
+#include "train/process_tuning.h"
 #include "train/rank_environment.h"
 #include "train/run_terms.h"
 
@@ -43,6 +44,11 @@ void raise_usage(const std::string& sentence) { throw Error(Error::Kind::usage, 
 
 void GroupState::require_no_step(const char* call) const {
   if (in_step) raise_usage(fmt::format("{} was called between begin() and step(); it belongs between steps", call));
+}
+
+void tune_for_cpu() {
+  train::keep_freed_memory();
+  train::use_one_blas_thread();
 }
 
 Group Group::from_environment(const Terms& terms) {

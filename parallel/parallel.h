@@ -114,6 +114,11 @@ class Group {
   std::shared_ptr<GroupState> state_;
 };
 
+/// For programs that compute on a CPU, first in main(). malloc keeps the memory of freed tensors, as the next step
+/// needs it again, and OpenBLAS leaves the cores to OpenMP's threads, unless OPENBLAS_NUM_THREADS is set: the two
+/// together slow each other down many times over.
+void tune_for_cpu();
+
 /// As torch::optim has them.
 struct Sgd {
   double momentum = 0;

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <iterator>
-#include <malloc.h>
 
 #include "base/env.h"
 #include "base/file.h"
@@ -13,6 +12,7 @@
 #include "base/version.h"
 #include "measure/plan.h"
 #include "train/measure/rank.h"
+#include "train/process_tuning.h"
 #include "train/rank_environment.h"
 #include "train/run_outputs.h"
 #include "train/run_terms.h"
@@ -25,14 +25,6 @@ constexpr const char* kMeasure = "--measure";
 
 std::atomic<bool> g_leave = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
-
-/// Large tensors come and go in every step. glibc would give their pages back and fault them in again each time, which
-/// made training up to three times slower; so it is configured to keep them.
-void keep_freed_memory() {
-  mallopt(M_MMAP_MAX, 0);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  mallopt(M_TOP_PAD, 64 << 20);
-}
 
 /// To be called once the ranks are connected: until then a signal ends the process at once, as there is nothing to
 /// report yet. A terminal that is closed sends SIGHUP to all processes of its foreground group, workers too.

@@ -14,6 +14,7 @@ rp::Precision precision_named(const std::string& name) {
 }
 
 int main(int argc, char** argv) try {
+  rp::tune_for_cpu();
   const rp::Group group = rp::Group::from_environment();
   torch::manual_seed(7);
   const auto inputs = torch::randn({4096, 16});

@@ -9,6 +9,7 @@ namespace rp = remuda::parallel;
 
 int main(int argc, char** argv) try {
   if (argc != 4) return std::fprintf(stderr, "usage: fine_tune MODEL.pt WEIGHTS.safetensors TUNED.safetensors\n"), 2;
+  rp::tune_for_cpu();
   const rp::Group group = rp::Group::from_environment();
   torch::jit::Module model = torch::jit::load(argv[1]);
   rp::load_weights(model, argv[2]);

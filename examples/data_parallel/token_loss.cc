@@ -18,6 +18,7 @@ torch::Tensor make_sequences(int64_t count) {
 }
 
 int main() try {
+  rp::tune_for_cpu();
   const rp::Group group = rp::Group::from_environment();
   torch::manual_seed(7);
   const auto sequences = make_sequences(2048);

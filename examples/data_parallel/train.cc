@@ -6,6 +6,7 @@
 namespace rp = remuda::parallel;
 
 int main(int argc, char** argv) try {
+  rp::tune_for_cpu();
   const rp::Group group = rp::Group::from_environment({{"seed", "7"}});
   torch::manual_seed(7);
   const auto inputs = torch::rand({4096, 8}), targets = inputs.square().sum(1, /*keepdim=*/true);
