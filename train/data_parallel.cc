@@ -93,7 +93,8 @@ Result<std::span<std::byte>> DataParallel::values_on_host() {
 }
 
 Result<void> DataParallel::share_values() {
-  REMUDA_TRY(values_on_host());  // of rank 0, and on every rank after what it has given the device itself
+  REMUDA_TRY(ops_.wait(ops_.here(), "its own values", engine_.timeout_s));  // which rank 0's are to replace
+  if (communicator_.rank() == 0) REMUDA_TRY(values_on_host());
   REMUDA_TRY(communicator_.broadcast(flat_.values().host_bytes(), 0, label::kValues));
   flat_.values().to_device({0, flat_.layout().count()});
   flat_.values().join();

@@ -264,17 +264,17 @@ TEST(DataParallel, AverageFollowsTheParametersWhereverItIsKept) {
       };
       ASSERT_TRUE(parallel->swap_average());
       EXPECT_TRUE(weights[0].eq(1).all().item<bool>()) << "there is none before the first step";
-      EXPECT_TRUE(step(1));          // 1 to 0
+      EXPECT_TRUE(step(3));          // 1 to -2
       EXPECT_FALSE(step(INFINITY));  // left out
-      EXPECT_TRUE(step(4));          // 0 to -4
-      for (const double value : {0.25 * -4.0, -4.0}) {
+      EXPECT_TRUE(step(4));          // -2 to -6
+      for (const double value : {-3.0, -6.0}) {
         ASSERT_TRUE(parallel->swap_average());
         for (const auto& weight : weights) EXPECT_TRUE(weight.eq(value).all().item<bool>()) << weight;
         EXPECT_TRUE(parallel->check_parameters(2));
       }
-      EXPECT_TRUE(step(4));  // -4 to -8
+      EXPECT_TRUE(step(4));  // -6 to -10
       ASSERT_TRUE(parallel->swap_average());
-      EXPECT_TRUE(weights[1].eq(0.75 * -1 + 0.25 * -8).all().item<bool>()) << weights[1];
+      EXPECT_TRUE(weights[1].eq(0.75 * -3 + 0.25 * -10).all().item<bool>()) << weights[1];
     });
 }
 

@@ -250,6 +250,33 @@ TEST_P(EveryWait, IsNeeded) {
     EXPECT_FALSE(same(waits.train(ignored), expected)) << "wait " << ignored << " of " << count;
 }
 
+TEST(DevicesInParallel, StateIsDividedEvenlyWhereTheMemoryOfADeviceIsNotKnown) {
+  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+    const DeviceOps ops =
+        DeviceOps::open(communicator.rank() == 1 ? torch::Device(torch::kXPU, 0) : torch::kCPU).value();
+    const auto weight = torch::ones({64}, torch::device(ops.device()).requires_grad(true));
+    const auto parallel = DataParallel::create(communicator, ops, {weight}, [&] { weight.sum().backward(); }).value();
+    EXPECT_EQ(parallel->flat().layout().owned(0), 32u);
+  });
+}
+
+TEST(DevicesInParallel, WaitForTheDeviceAsLongAsForTheOthers) {
+  run_ranks(1, kShm, [](comm::Communicator& communicator) {
+    const DeviceOps ops = DeviceOps::open(torch::Device(torch::kXPU, 0)).value();
+    const auto weight = torch::ones({64}, torch::device(ops.device()).requires_grad(true));
+    const auto backward = [&] { weight.sum().backward(); };
+    const auto parallel = DataParallel::create(communicator, ops, {weight}, backward).value();
+    parallel->set_timeout(0);
+    parallel->begin({.weight = 1});
+    backward();
+    configure_standin(0, {.random_delay_s = 0.2});
+    const auto step = parallel->reduce();
+    ASSERT_FALSE(step);
+    EXPECT_EQ(step.error().message, "xpu:0 did not finish the copy of gradients (bucket 0) within 0 s");
+  });
+  configure_standin(0, {});
+}
+
 /// The copy of a bucket is under way, and the queue waits for it, when everything ends.
 TEST(DevicesInParallel, EndTheirWorkBeforeWhatTheWorkUses) {
   configure_standin(0, {.random_delay_s = 0.05});

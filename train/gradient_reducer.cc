@@ -109,10 +109,6 @@ void GradientReducer::give_up(StepStatus why) {
   armed_ = false;
   report_.weight = report_.loss_sum = 0;
   report_.status |= why;
-  const auto& layout = engine_.flat.layout();
-  const int64_t sent = next_bucket_ == 0 ? 0 : int64_t(layout.bucket(next_bucket_ - 1).end);
-  const torch::Tensor& gradients = engine_.flat.gradients().device();
-  gradients.narrow(0, sent, gradients.numel() - sent).zero_();
 }
 
 Result<StepTotals> GradientReducer::finish() {

@@ -46,8 +46,8 @@ class GradientReducer {
   void begin(StepReport report, double loss_scale = 1);
   /// What this rank reports; from begin() until finish().
   StepReport& report() { return report_; }
-  /// To be called when this rank's part of the step failed (at any moment since begin()): gradients not sent yet are
-  /// sent as zeros.
+  /// To be called when this rank's part of the step failed (at any moment since begin()): what it has not sent yet is
+  /// sent as it is, since nobody will use it.
   void give_up(StepStatus why);
   /// Sends the remaining buckets and waits for all ranks.
   Result<StepTotals> finish();

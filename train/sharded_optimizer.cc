@@ -142,6 +142,7 @@ Result<void> ShardedOptimizer::swap_average() {
   const FlatLayout& layout = engine_.flat.layout();
   for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
     const comm::Chunk own = layout.own(bucket, rank_);
+    if (own.size() == 0) continue;
     auto values = narrow(engine_.flat.values().device(), own.begin, own.size());
     auto average = narrow(average_, state_begin_[bucket], own.size());
     const auto kept = values.clone();
