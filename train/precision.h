@@ -6,6 +6,7 @@
 // Precision Training", arXiv:1710.03740).
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -44,16 +45,23 @@ class Autocast {
 
 /// The factor of the loss on ranks that compute in float16. All ranks keep it, and change it alike, as all know of each
 /// step whether it was finite: a step that was not halves it, many in a row that were double it.
+///
+/// float16 ends at 65504, and backward() runs on a sum of losses: the factor is that of a mean over the global batch,
+/// or the gradients of a large batch would overflow at any factor. Powers of two change no bit of a gradient.
 class LossScale {
  public:
+  /// `units`: about as many loss units as a global batch has.
+  explicit LossScale(double units = 1) : of_mean_(std::exp2(-std::round(std::log2(units)))) {}
+
   /// The factor of a rank that computes in `type`.
-  double of(torch::ScalarType type) const { return type == torch::kHalf ? scale_ : 1; }
+  double of(torch::ScalarType type) const { return type == torch::kHalf ? scale_ * of_mean_ : 1; }
   /// After each step. False when the step was not finite although the scale cannot be the reason any more.
   bool update(bool finite);
 
  private:
   static constexpr double kFirst = 65536, kLeast = 1, kMost = 65536 * 256;
   static constexpr int kGrowAfter = 2000;  ///< as torch.cuda.amp.GradScaler has it
+  double of_mean_;
   double scale_ = kFirst;
   int finite_in_a_row_ = 0;
 };

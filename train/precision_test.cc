@@ -82,6 +82,15 @@ TEST(LossScale, HalvesAfterAStepThatWasNotFiniteAndGrowsAfterManyThatWere) {
   EXPECT_EQ(scale.of(torch::kHalf), first);
 }
 
+/// A gradient of 1 in each of 1,000,000 tokens, added up, overflows float16 at any factor of the sum.
+TEST(LossScale, IsThatOfAMeanOverTheGlobalBatch) {
+  EXPECT_EQ(LossScale(1024).of(torch::kHalf), LossScale().of(torch::kHalf) / 1024);
+  EXPECT_EQ(LossScale(1024).of(torch::kFloat), 1);
+  const double units = 1e6, scale = LossScale(units).of(torch::kHalf);
+  EXPECT_EQ(std::exp2(std::round(std::log2(scale))), scale) << "a power of two";
+  EXPECT_LT(units * scale, 2 * LossScale().of(torch::kHalf));
+}
+
 TEST(LossScale, IsNoReasonAnyMoreOnceItIsOne) {
   LossScale scale;
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(scale.update(false)) << i;

@@ -76,7 +76,8 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
       local_(*model_, ops_, train_, job.model, job.data.padding, pace_, compute_type_),
       balancer_(balance_options(job)),
-      trace_(communicator.rank() == 0 ? options.trace_fd : -1) {
+      trace_(communicator.rank() == 0 ? options.trace_fd : -1),
+      loss_scale_(double(job.train.global_batch) * double(std::max<int64_t>(1, train_.model_input().context))) {
   model_->set_training(true);
   report_.policy = job.balance.policy;
   report_.seed = job.train.seed;

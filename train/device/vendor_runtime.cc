@@ -45,7 +45,7 @@ std::optional<int> device_capability() {
   using Function = int(int*, int, int);
   auto* const call = reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
   int major = 0, minor = 0;
-  if (!call || call(&major, kMajor, 0) != 0 || call(&minor, kMinor, 0) != 0) return std::nullopt;
+  if (!call || !is_success(call(&major, kMajor, 0)) || !is_success(call(&minor, kMinor, 0))) return std::nullopt;
   return 10 * major + minor;
 }
 
