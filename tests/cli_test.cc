@@ -91,6 +91,7 @@ TEST(Program, UsageErrorsAreOneSentenceAndStatus2) {
       {"list --jsn", "remuda list: unknown flag --jsn; did you mean --json?\n"},
       {"list gpu:0 extra", "remuda list: unexpected argument extra\n"},
       {"train", "remuda train: give the job's FILE, or --init FOLDER to have one written\n"},
+      {"train job.toml --init data", "remuda train: --init writes a new job file, and FILE is one: give one of them\n"},
       {"completion tcsh", "remuda completion: SHELL: tcsh not in {bash,zsh,fish}\n"},
       {"list --cpu-devices 0", "remuda list: --cpu-devices: "},
       {"list --cpu-devices many", "remuda list: "}};

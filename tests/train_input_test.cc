@@ -174,7 +174,7 @@ TEST(TrainInput, ModelFileThatIsDamaged) {
   JobText job;
   job.model = "path = 'model.pt'\n";
   const ScratchFolder folder = job_folder(job);
-  folder.write("model.pt", "PK\x03\x04 constants.pkl");
+  folder.write("model.pt", "PK\x03\x04 constants.pkl PK\x05\x06");
   const Finished finished =
       run(train_command(folder, {"--quiet", "--devices", "cpu:0", "--json", folder.path("report.json")}));
   EXPECT_EQ(finished.exit.status, 2) << finished;

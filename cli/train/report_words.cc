@@ -47,12 +47,12 @@ std::vector<std::string> different_keys(const std::vector<std::string>& names, c
   for (const std::string& key : all) {
     const auto value_of = [&](size_t run) {
       const auto found = keys[run].find(key);
-      return found == keys[run].end() ? std::string("not set") : found->second;
+      return found == keys[run].end() || found->second.empty() ? std::string("not set") : found->second;
     };
     bool same = true;
     for (size_t run = 1; run < keys.size(); ++run) same = same && value_of(run) == value_of(0);
     if (same) continue;
-    beyond_balance = beyond_balance || !key.starts_with("balance.");
+    beyond_balance = beyond_balance || !(key.starts_with("balance.") || key.starts_with("output."));
     texts.push_back(fmt::format("{}: {}", key, per_run(names, value_of)));
   }
   return texts;

@@ -285,7 +285,9 @@ void add_train(Program& program) {
           "Explain every key of the job file")
       ->trigger_on_parse();
   command.parse_complete_callback([flags] {
-    if (flags->file.empty() == flags->init.empty())
+    if (!flags->file.empty() && !flags->init.empty())
+      throw CLI::ValidationError("--init writes a new job file, and FILE is one: give one of them");
+    if (flags->file.empty() && flags->init.empty())
       throw CLI::ValidationError("give the job's FILE, or --init FOLDER to have one written");
   });
   command.footer(kTrainExamples);

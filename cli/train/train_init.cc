@@ -168,7 +168,7 @@ std::string train_table(uint64_t samples, const char* rates) {
 
 constexpr const char* kHead =
     "# Written by `remuda train --init`. Every key is explained by `remuda train --help-keys`.\n"
-    "# All devices of the machine are used, unless [[device]] entries name some.\n\n";
+    "# It trains on all CPU devices, unless [[device]] names others or [placement] asks for GPUs.\n\n";
 
 std::string model_table(const std::string& path, const std::string& built_in) {
   return "[model]\n" + (path.empty() ? built_in : "path = " + quoted(path) + "\n") + "\n";

@@ -109,8 +109,8 @@ TEST(TrainInit, TakesTheTorchScriptModelThatLiesThere) {
   const ScratchFolder folder;
   write_idx_images(folder, "images", 30, 4);
   write_idx_labels(folder, "labels", 30);
-  folder.write("my \"best\" model.pt", "PK\x03\x04 model/constants.pkl model/data.pkl");
-  folder.write("weights.pt", "PK\x03\x04 weights/data.pkl");
+  folder.write("my \"best\" model.pt", "PK\x03\x04 model/constants.pkl model/data.pkl PK\x05\x06");
+  folder.write("weights.pt", "PK\x03\x04 weights/data.pkl PK\x05\x06");
   EXPECT_EQ(written_job(folder).model.path, folder.path("my \"best\" model.pt"));
 }
 

@@ -70,10 +70,14 @@ Result<void> check_tokens(const job::TrainJob& job) {
 Result<void> check_model_file(const std::string& path) {
   constexpr const char* kWay =
       "in Python, torch.jit.script(model).save(FILE) writes one (docs/train.md says what the model must take and give)";
+  constexpr const char* kEndOfZip = "PK\x05\x06";
   REMUDA_ASSIGN(const std::string tail, tail_of(path));
+  const std::string kind = data::foreign_kind(path);
+  if (kind.starts_with("a ZIP archive") && tail.find(kEndOfZip) == std::string::npos)
+    return usage_error(
+        fmt::format("{} is a damaged TorchScript file: its end is missing, as after a copy that broke off", path));
   if (tail.find("constants.pkl") != std::string::npos) return {};
-  const bool saved =
-      tail.find("data.pkl") != std::string::npos || data::foreign_kind(path).find("torch.save()") != std::string::npos;
+  const bool saved = tail.find("data.pkl") != std::string::npos || kind.find("torch.save()") != std::string::npos;
   if (saved)
     return usage_error(
         fmt::format("{} is a file of torch.save(), which holds values but no program; model.path is a "

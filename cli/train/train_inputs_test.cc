@@ -59,14 +59,21 @@ TEST_F(TrainInputs, AMissingModelFileIsNamed) {
 }
 
 TEST_F(TrainInputs, AFileOfTorchSaveIsRefusedWithTheWayToTorchScript) {
-  const std::string names = std::string("PK\x03\x04") + "model/data.pkl ... PK\x01\x02 model/data.pkl model/version ";
+  const std::string end = "PK\x05\x06";
+  const std::string names =
+      std::string("PK\x03\x04") + "model/data.pkl ... PK\x01\x02 model/data.pkl model/version " + end;
   job_.model.path = folder_.write("model.pt", names);
   EXPECT_THAT(refusal(), HasSubstr(folder_.path("model.pt") + " is a file of torch.save()"));
   EXPECT_THAT(refusal(), HasSubstr("torch.jit.script(model).save(FILE)"));
-  job_.model.path = folder_.write("model.pt", names + "model/constants.pkl model/code/");
+  job_.model.path = folder_.write("model.pt", names + "model/constants.pkl model/code/" + end);
   EXPECT_EQ(refusal(), "none") << "TorchScript";
   job_.model.path = folder_.write("model.pt", "hello");
   EXPECT_THAT(refusal(), HasSubstr("model.pt is no TorchScript file; in Python, torch.jit.script(model)"));
+}
+
+TEST_F(TrainInputs, AModelFileThatWasCutShortIsDamaged) {
+  job_.model.path = folder_.write("model.pt", std::string("PK\x03\x04") + "model/data.pkl model/constants.pkl");
+  EXPECT_THAT(refusal(), HasSubstr("model.pt is a damaged TorchScript file: its end is missing"));
 }
 
 TEST_F(TrainInputs, DataOfOtherKindsIsRefusedWithTheFormats) {

@@ -80,11 +80,17 @@ std::string room_text(const Device& device) {
   return human_bytes(std::max(0.0, bytes - used)) + " free";
 }
 
-/// "bf16 and fp16", of those that its hardware computes with; empty where that is not known.
+bool has(const Device& device, const char* capability) {
+  return place::Capability::parse(capability)->of(device).value_or(false);
+}
+
+/// "bf16 and fp16", of those that training would use on it; empty where that is not known. NVIDIA's products of fp16
+/// are worth it from 7.0 on.
 std::string abilities(const Device& device) {
   std::vector<std::string> able;
-  for (const char* type : {"bf16", "fp16"})
-    if (const auto can = place::Capability::parse(type)->of(device); can.value_or(false)) able.emplace_back(type);
+  if (has(device, "bf16")) able.emplace_back("bf16");
+  if (has(device, "fp16") && (has(device, "sm_70") || !device.compute_capability.has_value()))
+    able.emplace_back("fp16");
   return fmt::format("{}", fmt::join(able, " and "));
 }
 

@@ -10,6 +10,7 @@
 namespace remuda::cli {
 namespace {
 
+using testing::ContainsRegex;
 using testing::DoubleEq;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -88,6 +89,17 @@ TEST(TrainPlan, AsTextHasAReasonForEachFigure) {
             "it runs\n"
             "precision: training computes in float32 on each device, though gpu:0 could\n"
             "compute in bf16 and fp16\n");
+}
+
+TEST(TrainPlan, NamesThePrecisionThatTheRunWillChoose) {
+  job::TrainJob job = job_on({{"gpu:0"}, {"gpu:1"}, {"cpu:0"}});
+  job.train.precision = job::Precision::automatic;
+  Inventory machine = lab();
+  machine.devices[1].compute_capability = "7.0";
+  const auto text = [&] { return plan_text(job, machine, make_plan(job, machine, {1.0, 1.0, 1.0}), ""); };
+  EXPECT_THAT(text(), ContainsRegex("A100 [^\n]*bf16\n[^\n]* T4 [^\n]*fp16\n[^\n]* EPYC [^\n]*float32\n"));
+  machine.devices[1].compute_capability = "6.1";
+  EXPECT_THAT(text(), ContainsRegex("T4 [^\n]*float32\n"));
 }
 
 /// What is kept of runs, in a folder of the test's own.

@@ -23,9 +23,10 @@ constexpr size_t kMostSpeeds = 1000;
 
 /// Keys that change how many samples are trained on, or what is learnt of them, but not the work of one.
 bool decides_work(const std::string& key) {
-  static const std::set<std::string> kOthers{
-      "train.epochs",   "train.max_steps", "train.global_batch", "train.schedule",    "train.learning_rate",
-      "train.momentum", "train.seed",      "train.weight_decay", "train.check_every", "model.weights"};
+  static const std::set<std::string> kOthers{"train.epochs",   "train.max_steps",     "train.global_batch",
+                                             "train.schedule", "train.learning_rate", "train.momentum",
+                                             "train.seed",     "train.weight_decay",  "train.check_every",
+                                             "model.weights",  "train.clip_norm",     "train.decay"};
   return !kOthers.contains(key) && !key.starts_with("balance.") && !key.starts_with("device.") &&
          !key.starts_with("output.");
 }
