@@ -17,6 +17,7 @@ enum class Schedule { constant, cosine };
 enum class Loss { cross_entropy, nll, mse };
 enum class Norm { group, batch };
 enum class Decay { all, matrices };
+enum class Switch { off, on };
 enum class Precision { fp32, bf16, fp16, automatic };
 
 struct ModelSpec {
@@ -66,6 +67,8 @@ struct TrainSpec {
   double average = 0;        ///< the part of the weights' running average that each step keeps; 0 = no average
   uint64_t seed = 1;
   Precision precision = Precision::fp32;  ///< what devices compute in, where they can
+  Switch tf32 = Switch::off;              ///< products of float32 in 19 bits, on hardware that has them
+  Switch autotune = Switch::off;          ///< convolutions: try the libraries' algorithms first, and take the fastest
   int check_every = 100;                  ///< steps between comparisons of all ranks' parameters
   double bucket_mib = 4;                  ///< gradients are reduced in buckets of about this size
 

@@ -62,6 +62,13 @@ torch::ScalarType compute_type(job::Precision precision, torch::Device device) {
   return torch::kFloat;
 }
 
+void configure_arithmetic(const job::TrainSpec& spec) {
+  at::Context& context = at::globalContext();
+  context.setAllowTF32CuBLAS(spec.tf32 == job::Switch::on);
+  context.setAllowTF32CuDNN(spec.tf32 == job::Switch::on);
+  context.setBenchmarkCuDNN(spec.autotune == job::Switch::on);
+}
+
 Result<std::vector<torch::ScalarType>> agree_on_precision(comm::Communicator& communicator, job::Precision precision,
                                                           torch::ScalarType mine) {
   REMUDA_ASSIGN(auto all, gather_all(communicator, mine, label::kPrecision));

@@ -20,6 +20,9 @@ namespace remuda::train {
 /// The type in which `device` computes for a job with this precision; float32 where it cannot do what is asked.
 torch::ScalarType compute_type(job::Precision precision, torch::Device device);
 
+/// What applies to the whole process: train.tf32 and train.autotune. Nothing where no device has them.
+void configure_arithmetic(const job::TrainSpec& spec);
+
 /// Collective. The type in which each rank computes, of which `mine` is this one's. A type that was asked for by name
 /// and that no device has is a usage error.
 Result<std::vector<torch::ScalarType>> agree_on_precision(comm::Communicator& communicator, job::Precision precision,

@@ -68,6 +68,17 @@ TEST(Autocast, SuitsEveryModelOnEveryDevice) {
     }
 }
 
+TEST(Arithmetic, IsAsTheJobSays) {
+  configure_arithmetic({.tf32 = job::Switch::on, .autotune = job::Switch::on});
+  EXPECT_TRUE(at::globalContext().allowTF32CuBLAS());
+  EXPECT_TRUE(at::globalContext().allowTF32CuDNN());
+  EXPECT_TRUE(at::globalContext().benchmarkCuDNN());
+  configure_arithmetic({});
+  EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());
+  EXPECT_FALSE(at::globalContext().allowTF32CuDNN());
+  EXPECT_FALSE(at::globalContext().benchmarkCuDNN());
+}
+
 TEST(LossScale, HalvesAfterAStepThatWasNotFiniteAndGrowsAfterManyThatWere) {
   LossScale scale;
   EXPECT_EQ(scale.of(torch::kFloat), 1);

@@ -48,6 +48,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   if (job.data.test) {
     REMUDA_ASSIGN(test, Samples::open(job.data, *job.data.test, job.model));
   }
+  configure_arithmetic(job.train);
   torch::manual_seed(job.train.seed);
   REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input()));
   if (!job.model.weights.empty()) REMUDA_TRY(load_weights(*model, job.model.weights));
