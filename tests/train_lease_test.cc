@@ -217,9 +217,8 @@ TEST_F(TrainLease, DryRunGivesTheReasonOfEachFigure) {
 }
 
 TEST_F(TrainLease, RefusesAGpuThatItsLibtorchCannotUse) {
-  const Finished refused = run(
-      {REMUDA_PROGRAM, "train", job_file(), "-n", "2", "--machine", REMUDA_MACHINES "/nv-2x3090-nvlink-bridge.json"},
-      environment());
+  const std::string machine = REMUDA_MACHINES "/nv-2x3090-nvlink-bridge.json";
+  const Finished refused = run({REMUDA_PROGRAM, "train", job_file(), "-n", "2", "--machine", machine}, environment());
   EXPECT_EQ(refused.exit.status, 2) << refused;
   EXPECT_THAT(refused.err, EndsWith("such as --torch=python\n"));
 }

@@ -19,7 +19,7 @@ using testing::model_cases;
 using testing::ModelCase;
 using testing::StandinSettings;
 using testing::WaitKind;
-constexpr auto kShm = comm::ConnectOptions::Transport::shared_memory;
+constexpr auto kInOneHost = comm::ConnectOptions::Transport::shared_memory;
 constexpr int kBatch = 24;
 constexpr double kEpsilon = 1e-3;
 
@@ -139,7 +139,7 @@ Trained train_divided(const ModelCase& model_case, const Setting& setting, const
     models.back()->to(division.device(rank));
   }
   std::vector<Trained> all(size_t(division.ranks()));
-  run_ranks(division.ranks(), kShm, [&](comm::Communicator& communicator) {
+  run_ranks(division.ranks(), kInOneHost, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     Model& model = *models[size_t(rank)];
     const DeviceOps ops = DeviceOps::open(division.device(rank)).value();
@@ -251,7 +251,7 @@ TEST_P(EveryWait, IsNeeded) {
 }
 
 TEST(DevicesInParallel, StateIsDividedEvenlyWhereTheMemoryOfADeviceIsNotKnown) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, kInOneHost, [](comm::Communicator& communicator) {
     const DeviceOps ops =
         DeviceOps::open(communicator.rank() == 1 ? torch::Device(torch::kXPU, 0) : torch::kCPU).value();
     const auto weight = torch::ones({64}, torch::device(ops.device()).requires_grad(true));
@@ -261,7 +261,7 @@ TEST(DevicesInParallel, StateIsDividedEvenlyWhereTheMemoryOfADeviceIsNotKnown) {
 }
 
 TEST(DevicesInParallel, WaitForTheDeviceAsLongAsForTheOthers) {
-  run_ranks(1, kShm, [](comm::Communicator& communicator) {
+  run_ranks(1, kInOneHost, [](comm::Communicator& communicator) {
     const DeviceOps ops = DeviceOps::open(torch::Device(torch::kXPU, 0)).value();
     const auto weight = torch::ones({64}, torch::device(ops.device()).requires_grad(true));
     const auto backward = [&] { weight.sum().backward(); };
@@ -280,7 +280,7 @@ TEST(DevicesInParallel, WaitForTheDeviceAsLongAsForTheOthers) {
 /// The copy of a bucket is under way, and the queue waits for it, when everything ends.
 TEST(DevicesInParallel, EndTheirWorkBeforeWhatTheWorkUses) {
   configure_standin(0, {.random_delay_s = 0.05});
-  run_ranks(1, kShm, [](comm::Communicator& communicator) {
+  run_ranks(1, kInOneHost, [](comm::Communicator& communicator) {
     const torch::Device device(torch::kXPU, 0);
     const DeviceOps ops = DeviceOps::open(device).value();
     bool copied = false;
@@ -307,7 +307,7 @@ TEST(DevicesInParallel, EndTheirWorkBeforeWhatTheWorkUses) {
 /// The device fails while a hook gives it the copy of the first bucket.
 TEST(DevicesInParallel, AHookThatFailsGivesUpTheStepOfAllRanks) {
   constexpr int kFailing = 1;
-  run_ranks(2, kShm, [&](comm::Communicator& communicator) {
+  run_ranks(2, kInOneHost, [&](comm::Communicator& communicator) {
     const DeviceOps ops =
         DeviceOps::open(communicator.rank() == kFailing ? torch::Device(torch::kXPU, 0) : torch::kCPU).value();
     std::vector<torch::Tensor> weights;
@@ -349,7 +349,7 @@ TEST(DevicesInParallel, AHookThatFailsGivesUpTheStepOfAllRanks) {
 /// The device does nothing before somebody waits for it, and its rank owns no parameters that others would wait for.
 TEST(DevicesInParallel, ParametersArriveAfterWhatUsesThoseBefore) {
   configure_standin(0, {.lazy_compute = true});
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, kInOneHost, [](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     const DeviceOps ops = DeviceOps::open(rank == 1 ? torch::Device(torch::kXPU, 0) : torch::kCPU).value();
     const auto weight = torch::full({3}, 1.0 + rank, torch::device(ops.device()).requires_grad(true));

@@ -19,8 +19,8 @@ torch::Tensor narrow(const torch::Tensor& tensor, size_t begin, size_t size) {
 
 }  // namespace
 
-ShardedOptimizer::ShardedOptimizer(Engine& engine, Options options)
-    : engine_(engine), options_(std::move(options)), rank_(engine.communicator.rank()) {
+ShardedOptimizer::ShardedOptimizer(Engine& engine, const Options& options)
+    : engine_(engine), options_(options), rank_(engine.communicator.rank()) {
   size_t owned = 0;
   for (size_t bucket = 0; bucket < engine.flat.layout().buckets(); ++bucket) {
     state_begin_.push_back(owned);

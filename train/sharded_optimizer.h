@@ -19,7 +19,7 @@ class ShardedOptimizer {
     double average = 0;  ///< above 0: keeps the average of the weights too; the part of it that each step keeps
   };
 
-  ShardedOptimizer(Engine& engine, Options options);
+  ShardedOptimizer(Engine& engine, const Options& options);
 
   /// Collective. One step with the gradient that the reducer has added up, times `gradient_factor`; `settings` has an
   /// element per group. Afterwards all ranks have the same parameters.

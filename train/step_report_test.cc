@@ -7,10 +7,10 @@
 namespace remuda::train {
 namespace {
 
-constexpr auto kShm = comm::ConnectOptions::Transport::shared_memory;
+constexpr auto kByMemory = comm::ConnectOptions::Transport::shared_memory;
 
 TEST(StepReport, AllRanksLearnTheSameOfAll) {
-  run_ranks(3, kShm, [](comm::Communicator& communicator) {
+  run_ranks(3, kByMemory, [](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     StepReport mine{.weight = 10.0 * (rank + 1),
                     .loss_sum = 0.5,
@@ -34,7 +34,7 @@ TEST(StepReport, AllRanksLearnTheSameOfAll) {
 }
 
 TEST(StepReport, WeightsOfManyTokensStayExact) {
-  run_ranks(4, kShm, [](comm::Communicator& communicator) {
+  run_ranks(4, kByMemory, [](comm::Communicator& communicator) {
     const auto totals = exchange(communicator, {.weight = 1'000'000'007});
     ASSERT_TRUE(totals);
     EXPECT_EQ(totals->weight, 4'000'000'028);

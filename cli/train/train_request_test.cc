@@ -33,7 +33,7 @@ std::string asks(std::vector<std::string> words, const job::PlacementSpec& file 
 }
 
 const job::PlacementSpec kFour{.gpus = 4, .mem = "20GiB", .any_model = true};
-const CallersLease kLease{.job = 3, .devices = {"gpu:0", "gpu:2"}, .cpus = {{}, {}}};
+const CallersLease kHeld{.job = 3, .devices = {"gpu:0", "gpu:2"}, .cpus = {{}, {}}};
 
 TEST(TrainRequest, IsAnyFlagOrTheFilesTable) {
   EXPECT_EQ(asks({}), "no");
@@ -45,11 +45,11 @@ TEST(TrainRequest, IsAnyFlagOrTheFilesTable) {
 }
 
 TEST(TrainRequest, IsNotMadeWithinALease) {
-  EXPECT_EQ(asks({}, kFour, kLease), "no") << "that lease answers it";
+  EXPECT_EQ(asks({}, kFour, kHeld), "no") << "that lease answers it";
   for (const char* flag : {"--cpu", "--preemptible"})
-    EXPECT_EQ(asks({flag}, {}, kLease), std::string(flag) +
-                                            " asks for devices, but this runs within job 3, which holds gpu:0, gpu:2: "
-                                            "leave it out, and the run uses those");
+    EXPECT_EQ(asks({flag}, {}, kHeld), std::string(flag) +
+                                           " asks for devices, but this runs within job 3, which holds gpu:0, gpu:2: "
+                                           "leave it out, and the run uses those");
 }
 
 TEST(TrainRequest, RefusesWhatDoesNotGoTogether) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <c10/core/Allocator.h>
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <map>
@@ -22,8 +23,8 @@ namespace remuda::train::testing {
 /// Added to the address of memory of the device. No address of the host is that large.
 constexpr uint64_t kApart = uint64_t{1} << 60;
 
-inline void* apart(void* memory) { return reinterpret_cast<void*>(reinterpret_cast<uint64_t>(memory) + kApart); }
-inline void* real(void* pointer) { return reinterpret_cast<void*>(reinterpret_cast<uint64_t>(pointer) - kApart); }
+inline void* apart(void* memory) { return static_cast<std::byte*>(memory) + kApart; }
+inline void* real(void* pointer) { return static_cast<std::byte*>(pointer) - kApart; }
 
 /// A thread that does tasks in order.
 class Stream {

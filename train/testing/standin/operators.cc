@@ -98,7 +98,7 @@ at::Scalar local_scalar(const at::Tensor& tensor) {
 const at::Tensor& resize_to(const at::Tensor& tensor, at::IntArrayRef sizes, c10::optional<at::MemoryFormat>) {
   const at::Tensor larger = make_empty(sizes, tensor.device().index(), tensor.scalar_type());
   const_cast<at::Tensor&>(tensor).set_(larger);
-  return tensor;
+  return tensor;  // NOLINT(bugprone-return-const-ref-from-parameter): the operator's own form
 }
 
 at::Tensor& set_storage(at::Tensor& tensor, const at::Tensor& source) {
@@ -155,7 +155,7 @@ class Call {
     }
     if (value.isOptionalTensorList()) {
       c10::List<c10::optional<at::Tensor>> list;
-      for (const c10::optional<at::Tensor>& tensor : value.toOptionalTensorList())
+      for (const c10::optional<at::Tensor> tensor : value.toOptionalTensorList())
         list.push_back(tensor ? c10::optional<at::Tensor>(convert(*tensor)) : c10::nullopt);
       return list;
     }
@@ -221,11 +221,11 @@ void compute(const c10::OperatorHandle& op, Stack* stack) {
   torch::jit::drop(*stack, call.count());
   for (const c10::IValue& result : arguments) {
     if (result.isTensor()) {
-      stack->push_back(call.back(result.toTensor()));
+      stack->emplace_back(call.back(result.toTensor()));
     } else if (result.isTensorList()) {
       std::vector<at::Tensor> list;
       for (const at::Tensor& tensor : result.toTensorVector()) list.push_back(call.back(tensor));
-      stack->push_back(list);
+      stack->emplace_back(list);
     } else {
       stack->push_back(result);
     }
