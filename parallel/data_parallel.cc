@@ -160,11 +160,12 @@ DataParallel::Impl::~Impl() {
   engine.reset();
   try {
     const torch::NoGradGuard no_grad;
-    for (torch::Tensor parameter : parameters) {
+    for (const torch::Tensor& parameter : parameters) {
       parameter.mutable_grad() = torch::Tensor();
       parameter.set_data(parameter.detach().clone());
     }
-  } catch (const std::exception&) {  // a device that is lost: there are no values to keep
+  } catch (const std::exception&) {
+    return;  // a device that is lost: there are no values to keep
   }
 }
 

@@ -131,7 +131,7 @@ Result<void> average_buffers(comm::Communicator& communicator, const std::vector
                                      label::kBufferWeights));
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   if (total == 0) return {};
-  for (torch::Tensor buffer : buffers) {
+  for (const torch::Tensor& buffer : buffers) {
     auto mine = buffer.to(torch::kCPU).contiguous();
     if (!buffer.is_floating_point()) {
       REMUDA_TRY(communicator.broadcast(bytes_of(mine), 0, label::kBuffers));
