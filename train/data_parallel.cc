@@ -19,8 +19,6 @@ Result<std::vector<double>> shares_by_memory(comm::Communicator& communicator, c
   return memory;
 }
 
-size_t groups_in(const std::vector<size_t>& group_of) { return group_of.empty() ? 1 : 1 + std::ranges::max(group_of); }
-
 }  // namespace
 
 Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& communicator, const DeviceOps& ops,
@@ -42,7 +40,9 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
   }
   FlatLayout layout(sizes, groups,
                     {size_t(ordered[0].element_size()), options.bucket_bytes, std::move(options.state_shares)});
-  REMUDA_ASSIGN(FlatParameters flat, FlatParameters::create(communicator, ops, std::move(ordered), std::move(layout)));
+  const torch::ScalarType sent_as = options.sent_as.value_or(ordered[0].scalar_type());
+  REMUDA_ASSIGN(FlatParameters flat,
+                FlatParameters::create(communicator, ops, std::move(ordered), std::move(layout), sent_as));
   std::unique_ptr<DataParallel> parallel(new DataParallel(communicator, ops, std::move(flat), std::move(options)));
   REMUDA_TRY(parallel->share_values());
   return parallel;
@@ -56,8 +56,8 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
       clip_norm_(options.clip_norm),
       engine_{communicator_, ops_, flat_, queue_, std::move(options.before_send), std::move(options.before_wait)},
       reducer_(std::make_unique<GradientReducer>(engine_)),
-      optimizer_(std::make_unique<ShardedOptimizer>(
-          engine_, ShardedOptimizer::Options{options.rule, groups_in(options.group_of), options.average})) {}
+      optimizer_(
+          std::make_unique<ShardedOptimizer>(engine_, ShardedOptimizer::Options{options.rule, options.average})) {}
 
 Result<ReducedStep> DataParallel::reduce() {
   REMUDA_ASSIGN(StepTotals totals, reducer_->finish());
@@ -75,7 +75,7 @@ Result<ReducedStep> DataParallel::reduce() {
 
 Result<void> DataParallel::update(const ReducedStep& step, const std::vector<GroupSettings>& settings) {
   REMUDA_CHECK(step.stands, "only a step that stands is applied");
-  REMUDA_CHECK(settings.size() >= optimizer_->groups(), "each parameter group has its settings");
+  REMUDA_CHECK(settings.size() >= flat_.layout().groups(), "each parameter group has its settings");
   const auto outcome = optimizer_->step(step.gradient_factor, settings);
   wait_s_ = optimizer_->wait_s();
   return outcome;

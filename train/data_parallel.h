@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -33,6 +34,8 @@ struct ParallelOptions {
   double clip_norm = 0;              ///< the largest norm of the gradient; a longer one is shortened to it. 0: no limit
   double average = 0;                ///< see ShardedOptimizer::Options
   std::vector<double> state_shares;  ///< one weight per rank; empty: by the memory of their devices
+  /// The type in which owners send parameters, the same on all ranks; see FlatParameters. Not given: their own.
+  std::optional<torch::ScalarType> sent_as;
   /// Called before gradients or parameters are sent, by the thread that has computed them; a device that simulates a
   /// slower one sleeps there.
   std::function<void()> before_send = [] {};
@@ -75,6 +78,9 @@ class DataParallel {
 
   /// Collective. Exchanges the parameters for their average (see ParallelOptions); once more, back.
   Result<void> swap_average() { return optimizer_->swap_average(); }
+  /// Collective. Gives all ranks the parameters as their owners keep them (see ParallelOptions::sent_as), until the
+  /// next step: to be called before they are kept.
+  Result<void> send_unrounded() { return optimizer_->send_unrounded(); }
 
   /// Seconds the last reduce() or update() was blocked, waiting for other ranks and for buckets being sent.
   double wait_s() const { return wait_s_; }

@@ -18,6 +18,8 @@ FlatLayout::FlatLayout(std::span<const size_t> sizes, std::span<const size_t> gr
     parts_.push_back(comm::parts_by(options.state_shares, bucket.size(), options.element_bytes));
 }
 
+size_t FlatLayout::groups() const { return groups_.empty() ? 0 : 1 + std::ranges::max(groups_); }
+
 comm::Chunk FlatLayout::own(size_t bucket, int rank) const {
   const comm::Chunk part = parts_[bucket].of(rank);
   return {buckets_[bucket].begin + part.begin, buckets_[bucket].begin + part.end};

@@ -33,6 +33,8 @@ class FlatLayout {
   FlatLayout(std::span<const size_t> sizes, std::span<const size_t> groups, const Options& options);
 
   size_t count() const { return offsets_.back(); }
+  /// Parameter groups.
+  size_t groups() const;
   /// Where parameter i starts; offsets().back() is the end of the last.
   const std::vector<size_t>& offsets() const { return offsets_; }
 

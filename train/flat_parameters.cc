@@ -3,19 +3,27 @@
 namespace remuda::train {
 
 Result<FlatParameters> FlatParameters::create(comm::Communicator& communicator, const DeviceOps& ops,
-                                              std::vector<torch::Tensor> parameters, FlatLayout layout) {
+                                              std::vector<torch::Tensor> parameters, FlatLayout layout,
+                                              torch::ScalarType sent_as) {
   const torch::ScalarType type = parameters.at(0).scalar_type();
   REMUDA_ASSIGN(Mirror values, Mirror::create(communicator, ops, layout.count(), type));
   REMUDA_ASSIGN(Mirror gradients, Mirror::create(communicator, ops, layout.count(), type));
-  return FlatParameters(std::move(parameters), std::move(layout), std::move(values), std::move(gradients));
+  std::optional<Mirror> rounded;
+  if (sent_as != type) {
+    REMUDA_ASSIGN(Mirror image, Mirror::create(communicator, ops, layout.count(), sent_as));
+    rounded.emplace(std::move(image));
+  }
+  return FlatParameters(std::move(parameters), std::move(layout), std::move(values), std::move(gradients),
+                        std::move(rounded));
 }
 
 FlatParameters::FlatParameters(std::vector<torch::Tensor> parameters, FlatLayout layout, Mirror values,
-                               Mirror gradients)
+                               Mirror gradients, std::optional<Mirror> rounded)
     : parameters_(std::move(parameters)),
       layout_(std::move(layout)),
       values_(std::move(values)),
-      gradients_(std::move(gradients)) {
+      gradients_(std::move(gradients)),
+      rounded_(std::move(rounded)) {
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const auto view = [&](const Mirror& mirror) {

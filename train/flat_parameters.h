@@ -2,8 +2,10 @@
 //
 // One flat gradient lets buckets be plain ranges of memory that the transport can reach; one flat parameter lets the
 // optimizer, the hash and the broadcast work on ranges of it. Elementwise optimizers give the same result either way.
+// Where all devices compute in 16 bits anyway, values are sent in that type: half of the bytes.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -17,14 +19,19 @@ namespace remuda::train {
 class FlatParameters {
  public:
   /// Collective. Lays `parameters` (one floating-point type, each once, all on the device of `ops`) out as `layout`
-  /// says, in their order. The communicator and `ops` outlive it.
+  /// says, in their order. `sent_as`: their own type, or a shorter one. The communicator and `ops` outlive it.
   static Result<FlatParameters> create(comm::Communicator& communicator, const DeviceOps& ops,
-                                       std::vector<torch::Tensor> parameters, FlatLayout layout);
+                                       std::vector<torch::Tensor> parameters, FlatLayout layout,
+                                       torch::ScalarType sent_as);
 
   const FlatLayout& layout() const { return layout_; }
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }
   Mirror& values() { return values_; }
   const Mirror& values() const { return values_; }
+  /// Whether values are rounded to a shorter type when they are sent.
+  bool rounds() const { return rounded_.has_value(); }
+  /// What is sent of the values: they themselves, or their image in the shorter type.
+  Mirror& sent() { return rounded_ ? *rounded_ : values_; }
   Mirror& gradients() { return gradients_; }
   const Mirror& gradients() const { return gradients_; }
 
@@ -34,11 +41,13 @@ class FlatParameters {
   bool gradient_in_place(size_t i) const;
 
  private:
-  FlatParameters(std::vector<torch::Tensor> parameters, FlatLayout layout, Mirror values, Mirror gradients);
+  FlatParameters(std::vector<torch::Tensor> parameters, FlatLayout layout, Mirror values, Mirror gradients,
+                 std::optional<Mirror> rounded);
 
   std::vector<torch::Tensor> parameters_, views_;  ///< views_: of the flat gradient
   FlatLayout layout_;
   Mirror values_, gradients_;
+  std::optional<Mirror> rounded_;
 };
 
 }  // namespace remuda::train

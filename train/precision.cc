@@ -14,6 +14,8 @@ namespace {
 /// The first hardware with products of bfloat16, and of float16 worth using, as makers number it (10 x major + minor).
 constexpr int kFirstBf16 = 80, kFirstFp16 = 70;
 
+bool is_short(torch::ScalarType type) { return type == torch::kHalf || type == torch::kBFloat16; }
+
 bool can_compute_in(torch::Device device, torch::ScalarType type) {
   if (device.is_cpu()) return type == torch::kBFloat16 || kTorchVersion >= 204;  // 1.13's autocast refuses float16
   const int capability = device_capability().value_or(kFirstBf16);
@@ -51,7 +53,8 @@ void set_type(torch::DeviceType device, torch::ScalarType type) {
 
 }  // namespace
 
-torch::ScalarType compute_type(job::Precision precision, torch::Device device) {
+torch::ScalarType compute_type(job::Precision precision, torch::Device device, torch::ScalarType parameters) {
+  if (parameters == torch::kDouble) return torch::kDouble;  // autocast leaves it alone
   std::vector<torch::ScalarType> wanted;
   if (precision == job::Precision::bf16) wanted = {torch::kBFloat16};
   if (precision == job::Precision::fp16) wanted = {torch::kHalf};
@@ -73,7 +76,9 @@ Result<std::vector<torch::ScalarType>> agree_on_precision(comm::Communicator& co
                                                           torch::ScalarType mine) {
   REMUDA_ASSIGN(auto all, gather_all(communicator, mine, label::kPrecision));
   const bool by_name = precision == job::Precision::bf16 || precision == job::Precision::fp16;
-  if (by_name && std::ranges::count(all, torch::kFloat) == std::ssize(all))
+  if (by_name && mine == torch::kDouble)
+    return usage_error("train.precision is for models of float32, but this one's parameters are float64; leave it out");
+  if (by_name && std::ranges::none_of(all, is_short))
     return usage_error(
         fmt::format("no device of this job computes in {} with libtorch {}; take train.precision = "
                     "\"auto\" or \"fp32\"",
@@ -81,14 +86,19 @@ Result<std::vector<torch::ScalarType>> agree_on_precision(comm::Communicator& co
   return all;
 }
 
+std::optional<torch::ScalarType> common_short_type(const std::vector<torch::ScalarType>& types) {
+  const bool is_common = std::ranges::count(types, types.at(0)) == std::ssize(types);
+  return is_common && is_short(types[0]) ? std::optional(types[0]) : std::nullopt;
+}
+
 std::string precision_name(torch::ScalarType type) {
+  if (type == torch::kDouble) return "float64";
   if (type == torch::kHalf) return "fp16";
   return type == torch::kBFloat16 ? "bf16" : "float32";
 }
 
 /// The type is set first: libtorch 1.13 throws for types it does not have, and would leave autocast on.
-Autocast::Autocast(torch::Device device, torch::ScalarType type)
-    : device_(device.type()), active_(type != torch::kFloat) {
+Autocast::Autocast(torch::Device device, torch::ScalarType type) : device_(device.type()), active_(is_short(type)) {
   if (!active_) return;
   before_ = type_of(device_);
   was_enabled_ = is_enabled(device_);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,21 +18,27 @@
 
 namespace remuda::train {
 
-/// The type in which `device` computes for a job with this precision; float32 where it cannot do what is asked.
-torch::ScalarType compute_type(job::Precision precision, torch::Device device);
+/// The type in which `device` computes for a job with this precision; float32 where it cannot do what is asked. A model
+/// whose parameters are float64 computes in that.
+torch::ScalarType compute_type(job::Precision precision, torch::Device device,
+                               torch::ScalarType parameters = torch::kFloat);
 
 /// What applies to the whole process: train.tf32 and train.autotune. Nothing where no device has them.
 void configure_arithmetic(const job::TrainSpec& spec);
 
 /// Collective. The type in which each rank computes, of which `mine` is this one's. A type that was asked for by name
-/// and that no device has is a usage error.
+/// and that no device has, or that is not for the model, is a usage error.
 Result<std::vector<torch::ScalarType>> agree_on_precision(comm::Communicator& communicator, job::Precision precision,
                                                           torch::ScalarType mine);
 
-/// "float32", "bf16" or "fp16".
+/// The type in which parameters are sent to the others: the one of 16 bits in which every rank computes; nothing where
+/// there is none.
+std::optional<torch::ScalarType> common_short_type(const std::vector<torch::ScalarType>& types);
+
+/// "float32", "float64", "bf16" or "fp16".
 std::string precision_name(torch::ScalarType type);
 
-/// While it lives, forward passes on this thread and device compute in `type`. Nothing for float32.
+/// While it lives, forward passes on this thread and device compute in `type`. Nothing for those of more than 16 bits.
 class Autocast {
  public:
   Autocast(torch::Device device, torch::ScalarType type);

@@ -20,6 +20,7 @@ TEST(ComputeType, IsWhatWasAskedForWhereTheDeviceCan) {
   EXPECT_EQ(compute_type(Precision::fp16, torch::kCPU), kTorchVersion >= 204 ? torch::kHalf : torch::kFloat);
   EXPECT_EQ(compute_type(Precision::automatic, torch::kCPU), torch::kFloat);
   EXPECT_EQ(compute_type(Precision::automatic, kStandin), torch::kBFloat16);
+  EXPECT_EQ(compute_type(Precision::automatic, kStandin, torch::kDouble), torch::kDouble);
   EXPECT_EQ(compute_type(Precision::fp32, kStandin), torch::kFloat);
 }
 
@@ -120,7 +121,19 @@ TEST(Precision, ThatNoDeviceHasIsRefusedOnAllRanks) {
     ASSERT_TRUE(some);
     EXPECT_EQ(*some, (std::vector{torch::kFloat, torch::kBFloat16}));
     EXPECT_TRUE(agree_on_precision(communicator, job::Precision::automatic, torch::kFloat));
+    const auto of_float64 = agree_on_precision(communicator, job::Precision::bf16, torch::kDouble);
+    ASSERT_FALSE(of_float64);
+    EXPECT_THAT(of_float64.error().message, HasSubstr("this one's parameters are float64"));
+    EXPECT_TRUE(agree_on_precision(communicator, job::Precision::automatic, torch::kDouble));
   });
+}
+
+TEST(Precision, InWhichParametersAreSentIsTheShortOneOfAll) {
+  EXPECT_EQ(common_short_type({torch::kBFloat16, torch::kBFloat16}), torch::kBFloat16);
+  EXPECT_EQ(common_short_type({torch::kHalf}), torch::kHalf);
+  EXPECT_EQ(common_short_type({torch::kHalf, torch::kBFloat16}), std::nullopt);
+  EXPECT_EQ(common_short_type({torch::kBFloat16, torch::kFloat}), std::nullopt);
+  EXPECT_EQ(common_short_type({torch::kDouble, torch::kDouble}), std::nullopt);
 }
 
 std::unique_ptr<DataParallel> parallel_over(comm::Communicator& communicator, const torch::Tensor& weight) {

@@ -38,6 +38,7 @@ struct RunReport {
   int skipped_steps = 0;  ///< not applied, because something was not finite
   double seconds = 0;     ///< from the first step to the end
   std::string transport;
+  torch::ScalarType sent_as = torch::kFloat;  ///< the type in which owners sent parameters to the others
   uint64_t seed = 0;
   bool stopped = false;                   ///< asked to stop before the end
   std::optional<WrittenWeights> weights;  ///< where the job asked for them, and a step was made

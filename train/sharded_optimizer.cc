@@ -29,10 +29,12 @@ ShardedOptimizer::ShardedOptimizer(Engine& engine, const Options& options)
   const auto zeros = torch::zeros({int64_t(owned)}, engine.flat.values().device().options());
   for (size_t i = 0; i < options_.rule.states(); ++i) states_.push_back(zeros.clone());
   if (options_.average > 0) average_ = zeros.clone();
+  if (engine.flat.rounds()) unrounded_ = zeros.clone();
 }
 
 size_t ShardedOptimizer::state_bytes() const {
-  size_t bytes = average_.defined() ? average_.nbytes() : 0;
+  size_t bytes = 0;
+  for (const auto& kept : {average_, unrounded_}) bytes += kept.defined() ? kept.nbytes() : 0;
   for (const auto& state : states_) bytes += state.nbytes();
   return bytes;
 }
@@ -43,7 +45,8 @@ void ShardedOptimizer::reset() {
 }
 
 void ShardedOptimizer::add(Batch& batch, comm::Chunk range, size_t state_at) const {
-  batch.values.push_back(narrow(engine_.flat.values().device(), range.begin, range.size()));
+  batch.values.push_back(unrounded_.defined() ? narrow(unrounded_, state_at, range.size())
+                                              : narrow(engine_.flat.values().device(), range.begin, range.size()));
   batch.gradients.push_back(narrow(engine_.flat.gradients().device(), range.begin, range.size()));
   batch.states.resize(states_.size());
   for (size_t i = 0; i < states_.size(); ++i) batch.states[i].push_back(narrow(states_[i], state_at, range.size()));
@@ -67,7 +70,7 @@ void ShardedOptimizer::update_own(comm::Chunk buckets, double gradient_factor,
                                   const std::vector<GroupSettings>& settings) {
   const FlatLayout& layout = engine_.flat.layout();
   const bool in_blocks = engine_.ops.is_synchronous();
-  std::vector<Batch> batches(options_.groups);
+  std::vector<Batch> batches(layout.groups());
   for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket) {
     const size_t base = layout.own(bucket, rank_).begin;
     for (const Piece& piece : layout.pieces(bucket, rank_)) {
@@ -84,13 +87,50 @@ void ShardedOptimizer::update_own(comm::Chunk buckets, double gradient_factor,
     apply(std::move(batches[group]), gradient_factor, settings[group]);
 }
 
+/// The values that this rank updates: of a bucket, its own.
+torch::Tensor ShardedOptimizer::own_values(size_t bucket) const {
+  const comm::Chunk own = engine_.flat.layout().own(bucket, rank_);
+  if (unrounded_.defined()) return narrow(unrounded_, state_begin_[bucket], own.size());
+  return narrow(engine_.flat.values().device(), own.begin, own.size());
+}
+
+/// The first step takes over the values there are.
+void ShardedOptimizer::begin_step() {
+  if (++steps_ > 1 || !unrounded_.defined()) return;
+  const torch::NoGradGuard no_grad;
+  for (size_t bucket = 0; bucket < engine_.flat.layout().buckets(); ++bucket) {
+    const comm::Chunk own = engine_.flat.layout().own(bucket, rank_);
+    own_values(bucket).copy_(narrow(engine_.flat.values().device(), own.begin, own.size()));
+  }
+}
+
+void ShardedOptimizer::round_own(comm::Chunk buckets) {
+  if (!unrounded_.defined()) return;
+  const torch::NoGradGuard no_grad;
+  for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket) {
+    const comm::Chunk own = engine_.flat.layout().own(bucket, rank_);
+    narrow(engine_.flat.sent().device(), own.begin, own.size()).copy_(own_values(bucket));
+  }
+}
+
+/// The model computes with what was sent.
+void ShardedOptimizer::widen(comm::Chunk range) {
+  if (!unrounded_.defined()) return;
+  const torch::NoGradGuard no_grad;
+  narrow(engine_.flat.values().device(), range.begin, range.size())
+      .copy_(narrow(engine_.flat.sent().device(), range.begin, range.size()));
+}
+
 void ShardedOptimizer::step_alone(double gradient_factor, const std::vector<GroupSettings>& settings) {
-  ++steps_;
-  update_own({0, engine_.flat.layout().buckets()}, gradient_factor, settings);
+  const FlatLayout& layout = engine_.flat.layout();
+  begin_step();
+  update_own({0, layout.buckets()}, gradient_factor, settings);
+  round_own({0, layout.buckets()});
+  for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) widen(layout.own(bucket, rank_));
 }
 
 Result<void> ShardedOptimizer::step(double gradient_factor, const std::vector<GroupSettings>& settings) {
-  ++steps_;
+  begin_step();
   const size_t buckets = engine_.flat.layout().buckets();
   Mirror& gradients = engine_.flat.gradients();
   for (size_t bucket = 0; bucket < buckets; ++bucket) gradients.to_device(engine_.flat.layout().own(bucket, rank_));
@@ -98,27 +138,32 @@ Result<void> ShardedOptimizer::step(double gradient_factor, const std::vector<Gr
   const size_t at_once = engine_.ops.is_synchronous() ? 1 : buckets;  // a CPU sends one while it computes the next
   for (size_t first = 0; first < buckets; first += at_once) {
     update_own({first, first + at_once}, gradient_factor, settings);
-    send_to_all({first, first + at_once});
+    send_rounded({first, first + at_once});
   }
   REMUDA_TRY(engine_.ops.wait(engine_.ops.here(), "an update", engine_.timeout_s));
   engine_.before_wait();
-  return arrive();
+  return arrive(engine_.flat.sent());
 }
 
-void ShardedOptimizer::send_to_all(comm::Chunk buckets) {
+void ShardedOptimizer::send_rounded(comm::Chunk buckets) {
+  round_own(buckets);
+  send_to_all(buckets, engine_.flat.sent());
+}
+
+void ShardedOptimizer::send_to_all(comm::Chunk buckets, Mirror& values) {
   engine_.before_send();
   std::vector<comm::Chunk> own;
   for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket)
     own.push_back(engine_.flat.layout().own(bucket, rank_));
-  const std::vector<Moment> on_host = engine_.flat.values().to_host(own);
+  const std::vector<Moment> on_host = values.to_host(own);
   for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket)
-    engine_.queue.push([this, bucket, moment = on_host[bucket - buckets.begin]] { return pass_on(bucket, moment); });
+    engine_.queue.push(
+        [this, bucket, &values, moment = on_host[bucket - buckets.begin]] { return pass_on(bucket, values, moment); });
 }
 
-Result<void> ShardedOptimizer::pass_on(size_t bucket, const Moment& on_host) {
+Result<void> ShardedOptimizer::pass_on(size_t bucket, Mirror& values, const Moment& on_host) {
   REMUDA_TRY(engine_.ops.wait(on_host, fmt::format("the copy of parameters (bucket {})", bucket), engine_.timeout_s));
   const FlatLayout& layout = engine_.flat.layout();
-  Mirror& values = engine_.flat.values();
   const size_t element = values.host().element_size();
   const comm::Chunk all = layout.bucket(bucket), own = layout.own(bucket, rank_);
   REMUDA_TRY(engine_.communicator.gather_parts(values.host_bytes().subspan(all.begin * element, all.size() * element),
@@ -128,11 +173,12 @@ Result<void> ShardedOptimizer::pass_on(size_t bucket, const Moment& on_host) {
   return {};
 }
 
-Result<void> ShardedOptimizer::arrive() {
+Result<void> ShardedOptimizer::arrive(Mirror& values) {
   const double start = monotonic_s();
   REMUDA_TRY(engine_.queue.drain());
   wait_s_ = monotonic_s() - start;
-  engine_.flat.values().join();
+  values.join();
+  if (&values != &engine_.flat.values()) widen({0, engine_.flat.layout().count()});
   return {};
 }
 
@@ -141,16 +187,27 @@ Result<void> ShardedOptimizer::swap_average() {
   const torch::NoGradGuard no_grad;
   const FlatLayout& layout = engine_.flat.layout();
   for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
-    const comm::Chunk own = layout.own(bucket, rank_);
-    if (own.size() == 0) continue;
-    auto values = narrow(engine_.flat.values().device(), own.begin, own.size());
-    auto average = narrow(average_, state_begin_[bucket], own.size());
+    auto values = own_values(bucket);
+    auto average = narrow(average_, state_begin_[bucket], size_t(values.numel()));
     const auto kept = values.clone();
     values.copy_(average);
     average.copy_(kept);
   }
-  send_to_all({0, layout.buckets()});
-  return arrive();
+  send_rounded({0, layout.buckets()});
+  return arrive(engine_.flat.sent());
+}
+
+Result<void> ShardedOptimizer::send_unrounded() {
+  if (!unrounded_.defined() || steps_ == 0) return {};
+  const torch::NoGradGuard no_grad;
+  const FlatLayout& layout = engine_.flat.layout();
+  Mirror& values = engine_.flat.values();
+  for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
+    const comm::Chunk own = layout.own(bucket, rank_);
+    narrow(values.device(), own.begin, own.size()).copy_(own_values(bucket));
+  }
+  send_to_all({0, layout.buckets()}, values);
+  return arrive(values);
 }
 
 }  // namespace remuda::train

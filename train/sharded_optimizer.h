@@ -2,6 +2,10 @@
 //
 // So the parameters of all ranks are the same bits whatever their devices and kernels, and the state of the optimizer
 // is divided among them, in proportion to their memory. An update is one of `update_rule.h`.
+//
+// Where values are rounded when they are sent (FlatParameters::rounds()), an owner keeps its part unrounded as well,
+// and updates that: steps too small for the shorter type add up (Micikevicius et al. 2018, arXiv:1710.03740, "master
+// weights"). All ranks, owners too, then compute with the rounded values.
 #pragma once
 
 #include <vector>
@@ -15,7 +19,6 @@ class ShardedOptimizer {
  public:
   struct Options {
     UpdateRule rule;
-    size_t groups = 1;   ///< parameter groups of the layout
     double average = 0;  ///< above 0: keeps the average of the weights too; the part of it that each step keeps
   };
 
@@ -29,17 +32,19 @@ class ShardedOptimizer {
   /// ranks.
   void step_alone(double gradient_factor, const std::vector<GroupSettings>& settings);
 
-  /// Forgets all steps.
+  /// Forgets all steps; the values stay as they are.
   void reset();
 
   /// Collective. Exchanges the parameters for their average; once more, back. The average begins with the parameters at
   /// the first step.
   Result<void> swap_average();
 
+  /// Collective. Gives all ranks the values that owners keep unrounded, until the next step.
+  Result<void> send_unrounded();
+
   /// Seconds the last step() waited for the others.
   double wait_s() const { return wait_s_; }
 
-  size_t groups() const { return options_.groups; }
   /// Bytes of state on this rank.
   size_t state_bytes() const;
 
@@ -51,16 +56,22 @@ class ShardedOptimizer {
   void update_own(comm::Chunk buckets, double gradient_factor, const std::vector<GroupSettings>& settings);
   void add(Batch& batch, comm::Chunk range, size_t state_at) const;
   void apply(Batch batch, double gradient_factor, const GroupSettings& settings) const;
-  void send_to_all(comm::Chunk buckets);
-  Result<void> pass_on(size_t bucket, const Moment& on_host);
-  Result<void> arrive();
+  torch::Tensor own_values(size_t bucket) const;
+  void begin_step();
+  void round_own(comm::Chunk buckets);
+  void widen(comm::Chunk range);
+  void send_rounded(comm::Chunk buckets);
+  void send_to_all(comm::Chunk buckets, Mirror& values);
+  Result<void> pass_on(size_t bucket, Mirror& values, const Moment& on_host);
+  Result<void> arrive(Mirror& values);
 
   Engine& engine_;
   const Options options_;
   const int rank_;
   std::vector<size_t> state_begin_;  ///< of each bucket: where this rank's part lies in the tensors below
   std::vector<torch::Tensor> states_;
-  torch::Tensor average_;  ///< undefined unless options_.average > 0
+  torch::Tensor average_;    ///< undefined unless options_.average > 0
+  torch::Tensor unrounded_;  ///< what this rank owns, taken over at the first step; undefined where nothing is rounded
   int64_t steps_ = 0;
   double wait_s_ = 0;
 };

@@ -70,10 +70,10 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       leave_(leave),
       options_(options),
       ops_(ops),
-      compute_type_(compute_type(job.train.precision, ops.device())),
       train_(std::move(train)),
       test_(std::move(test)),
       model_(std::move(model)),
+      compute_type_(compute_type(job.train.precision, ops.device(), model_->parameters().at(0).scalar_type())),
       pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
       local_(*model_, ops_, train_, job.model, job.data.padding, pace_, compute_type_),
       balancer_(balance_options(job)),
@@ -87,12 +87,17 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
 
 Result<void> Trainer::prepare() {
   REMUDA_TRY(local_.check_model(job_.model.path.empty() ? job_.model.name : job_.model.path));
+  REMUDA_ASSIGN(const auto precisions, agree_on_precision(communicator_, job_.train.precision, compute_type_));
+  for (int rank = 0; rank < communicator_.size(); ++rank)
+    report_.devices.push_back({.device = job_.devices[rank], .precision = precisions[rank]});
+  report_.sent_as = common_short_type(precisions).value_or(model_->parameters().at(0).scalar_type());
   const ParallelOptions options{.bucket_bytes = job_.train.bucket_mib * (1 << 20),
                                 .rule = rule_of(job_.train),
                                 .group_of = groups_of(job_.train, model_->parameters()),
                                 .clip_norm = job_.train.clip_norm,
                                 .average = job_.train.average,
                                 .state_shares = job_.balance.state_shares,
+                                .sent_as = report_.sent_as,
                                 .before_send = [this] { pace_.stretch(); },
                                 .before_wait = [this] { add_compute(pace_.stop()); }};
   const std::vector<uint64_t> one{0};
@@ -128,13 +133,12 @@ Result<AloneTimes> Trainer::measure_devices() {
 }
 
 Result<void> Trainer::start_balance() {
-  REMUDA_ASSIGN(const auto precisions, agree_on_precision(communicator_, job_.train.precision, compute_type_));
   REMUDA_ASSIGN(AloneTimes times, measure_devices());
   report_.stopped = times.leaving;
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     for (const auto& time : times.by_rank[rank])
       if (std::isfinite(time.seconds)) balancer_.calibrate(rank, time.batch, time.seconds);
-    report_.devices.push_back({job_.devices[rank], precisions[rank], {alone_samples_per_s(times.by_rank[rank])}});
+    report_.devices[rank].alone_measurements = {alone_samples_per_s(times.by_rank[rank])};
   }
   begin_trace(times.by_rank);
   REMUDA_ASSIGN(const balance::BalanceDecision first, balancer_.start());
@@ -204,6 +208,7 @@ Result<RunReport> Trainer::run() {
   }
   REMUDA_TRY(parallel_->check_parameters(report_.steps));
   REMUDA_TRY(parallel_->swap_average());  // what is left of the run
+  REMUDA_TRY(parallel_->send_unrounded());
   REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
   REMUDA_TRY(collect_totals());
   report_.share_changes = balancer_.changes();

@@ -78,11 +78,11 @@ class Trainer {
   const std::atomic<bool>& leave_;
   const TrainerOptions options_;
   const DeviceOps ops_;
-  const torch::ScalarType compute_type_;
 
   Samples train_;
   std::optional<Samples> test_;
   std::unique_ptr<Model> model_;
+  const torch::ScalarType compute_type_;
   Pace pace_;
   LocalStep local_;
   std::unique_ptr<DataParallel> parallel_;

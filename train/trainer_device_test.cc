@@ -97,6 +97,8 @@ TEST_F(TrainerOnDevices, EachDeviceComputesInItsOwnPrecision) {
   EXPECT_EQ(to_json(*mixed[0])["devices"][0]["precision"], "float32");
   EXPECT_EQ(to_json(*mixed[0])["devices"][1]["precision"], "bf16");
   EXPECT_EQ(to_json(*both[0])["devices"][0]["precision"], "bf16");
+  EXPECT_EQ(to_json(*mixed[0])["parameters_sent_as"], "float32");
+  EXPECT_EQ(to_json(*both[0])["parameters_sent_as"], "bf16");
 }
 
 TEST_F(TrainerOnDevices, AnAcceleratorThatRunsOutOfMemoryGetsASmallerShare) {
