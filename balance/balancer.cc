@@ -259,15 +259,18 @@ std::string Balancer::why(std::span<const int> next, double gain) const {
       if (std::abs(next[i] - shares_[i]) > std::abs(next[most] - shares_[most])) most = i;
     return hindsight_reason({name(most), shares_[most], next[most]}, hindsight_.steps(), gain);
   }
-  int shifted = 0, slowest = 0;
+  int shifted = -1, slowest = 0;
+  double largest = kTellingShift;
   for (int i = 0; i < static_cast<int>(shares_.size()); ++i) {
-    if (std::abs(std::log(shifts_[i])) > std::abs(std::log(shifts_[shifted]))) shifted = i;
+    const bool explains = shifts_[i] > 1 ? next[i] < shares_[i] : next[i] > shares_[i];
+    if (const double shift = std::max(shifts_[i], 1 / shifts_[i]); explains && shift >= largest) {
+      shifted = i;
+      largest = shift;
+    }
     const bool later = known[i].seconds(shares_[i]) > known[slowest].seconds(shares_[slowest]);
     if (shares_[i] > 0 && (shares_[slowest] == 0 || later)) slowest = i;
   }
-  const double factor = shifts_[shifted];
-  if (std::max(factor, 1 / factor) >= kTellingShift)
-    return speed_reason({name(shifted), shares_[shifted], next[shifted]}, factor, gain);
+  if (shifted >= 0) return speed_reason({name(shifted), shares_[shifted], next[shifted]}, shifts_[shifted], gain);
   return slowest_reason({name(slowest), shares_[slowest], next[slowest]}, gain);
 }
 
