@@ -88,6 +88,14 @@ std::string printable(std::string_view text) {
   return clean;
 }
 
+std::vector<std::string> told_apart(std::vector<std::string> names) {
+  const std::vector<std::string> given = names;
+  for (auto name = given.begin(); name != given.end(); ++name)
+    if (std::count(given.begin(), given.end(), *name) > 1)
+      names[name - given.begin()] += fmt::format(" #{}", std::count(given.begin(), name + 1, *name));
+  return names;
+}
+
 std::string human_bytes(double bytes) {
   constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   constexpr double kRoundsUp = 1023.95;

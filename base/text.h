@@ -21,6 +21,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 /// makes untrusted text safe for a terminal.
 std::string printable(std::string_view text);
 
+/// Names that come several times get a number each: {"a", "b", "a"} -> {"a #1", "b", "a #2"}.
+std::vector<std::string> told_apart(std::vector<std::string> names);
+
 /// 1536 -> "1.5 KiB", 3221225472 -> "3.0 GiB".
 std::string human_bytes(double bytes);
 /// {0,1,2,5} -> "0-2,5".

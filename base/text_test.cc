@@ -16,6 +16,11 @@ TEST(EditDistance, CountsInsertionsDeletionsAndReplacements) {
   EXPECT_EQ(edit_distance("flaw", "lawn"), edit_distance("lawn", "flaw"));
 }
 
+TEST(ToldApart, NumbersOnlyNamesThatComeAgain) {
+  EXPECT_THAT(told_apart({"a", "b", "a", "c", "a"}), ElementsAre("a #1", "b", "a #2", "c", "a #3"));
+  EXPECT_THAT(told_apart({}), ElementsAre());
+}
+
 TEST(Nearest, FindsWhatWasMeant) {
   const std::vector<std::string> known{"list", "train", "completion"};
   EXPECT_EQ(nearest("lst", known), "list");

@@ -13,7 +13,8 @@ struct RankCores {
   size_t threads = 1;      ///< as many as keep all ranks together from using a CPU twice
 };
 
-/// For `devices`, ids of the inventory, in their order; `allowed` is what this process may use.
+/// For `devices`, ids of the inventory, in their order, one for each rank: a device that ranks share comes several
+/// times. `allowed` is what this process may use.
 ///
 /// A CPU device computes on its own cores. A GPU's rank only feeds its GPU: it gets the CPUs nearest to it that no CPU
 /// device of the run has. Where a CPU device takes all of those, it leaves two for each such GPU, as long as it keeps

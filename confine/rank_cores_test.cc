@@ -50,6 +50,13 @@ TEST(RankCores, OfGpusWithTheSameCoresAreUsedOnceInAll) {
               ElementsAre(has(from_to(8, 16), 4), has(from_to(8, 16), 4)));
 }
 
+TEST(RankCores, OfRanksThatShareADeviceAreTheSame) {
+  EXPECT_THAT(cores_of({"cpu:0", "cpu:1", "cpu:0"}, from_to(0, 16)),
+              ElementsAre(has(from_to(0, 8), 4), has(from_to(8, 16), 8), has(from_to(0, 8), 4)));
+  EXPECT_THAT(cores_of({"gpu:0", "cpu:0", "gpu:0"}, from_to(0, 16)),
+              ElementsAre(has(from_to(4, 8), 2), has(from_to(0, 4), 4), has(from_to(4, 8), 2)));
+}
+
 TEST(RankCores, ACpuDeviceLeavesTwoForEachGpuNearIt) {
   EXPECT_THAT(cores_of({"gpu:0", "cpu:0"}, from_to(0, 16)), ElementsAre(has({6, 7}, 2), has(from_to(0, 6), 6)));
   EXPECT_THAT(cores_of({"gpu:1", "cpu:1", "gpu:2"}, from_to(0, 16)),

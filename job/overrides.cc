@@ -49,7 +49,9 @@ Result<void> apply_setting(const std::string& setting, toml::table& table) {
 }
 
 Result<toml::table> device_table(const DeviceSpec& device) {
-  return parse_toml(fmt::format("use = {}\nslowdown = {}", quoted(device.use), device.slowdown), "--devices");
+  return parse_toml(
+      fmt::format("use = {}\nslowdown = {}\nshared = {}", quoted(device.use), device.slowdown, device.shared),
+      "--devices");
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "job/document.h"
@@ -96,18 +96,27 @@ Result<void> check_output(const TrainJob& job, toml::table& table, const std::st
   return check_sample(job, table, name);
 }
 
-Result<void> check_devices(toml::table& table) {
-  std::set<std::string> used;
+Result<void> check_devices(const TrainJob& job, toml::table& table) {
+  std::map<std::string, bool> shared_so_far;
+  auto spec = job.devices.begin();
   Result<void> result;
   for_each_device(table, [&](toml::table& device) {
-    const toml::node& use = *device.get("use");
-    if (!used.insert(use.as_string()->get()).second && result)
-      result = usage_error(fmt::format("{}: device {} is used twice", origin(use), use.as_string()->get()));
+    const auto [so_far, is_first] = shared_so_far.emplace(spec->use, spec->shared);
+    so_far->second = so_far->second && spec->shared;
+    if (!is_first && !so_far->second && result)
+      result = usage_error(fmt::format("{}: {}", origin(*device.get("use")), named_twice(spec->use)));
+    ++spec;
   });
   return result;
 }
 
 }  // namespace
+
+std::string named_twice(const std::string& device) {
+  return fmt::format(
+      "device {} is named twice; for several ranks on it, write shared = true in each [[device]] that names it",
+      device);
+}
 
 bool belongs(const Key& key, toml::table& table) {
   if (!key.when) return true;
@@ -137,7 +146,7 @@ Result<void> check_job(const TrainJob& job, toml::table& table, const std::strin
   if (job.placement.asks() && !job.devices.empty())
     return usage_error(fmt::format("{}: [placement] asks for devices, and [[device]] names some: give one of them",
                                    origin(*find_node(table, "placement"))));
-  return check_devices(table);
+  return check_devices(job, table);
 }
 
 Result<void> check_counts(const TrainJob& job, toml::table& table, const std::string& name) {

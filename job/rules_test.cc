@@ -88,10 +88,18 @@ TEST(Rules, HeadsDivideTheWidth) {
             "job.toml: model.width must be a multiple of model.heads, but they are 16 and 3");
 }
 
-TEST(Rules, ADeviceIsUsedOnce) {
+TEST(Rules, ADeviceIsNamedOnceUnlessRanksShareIt) {
+  const std::string shared = "[[device]]\nuse = \"cpu:0\"\nshared = true\n",
+                    more =
+                        "; for several ranks on it, write "
+                        "shared = true in each [[device]] that names it";
   EXPECT_EQ(error_of(kMlpJob + kTwoDevices + "[[device]]\nuse = \"cpu:0\"\n"),
-            "job.toml:12: device cpu:0 is used twice");
-  EXPECT_EQ(error_of(kMlpJob, {}, {{"cpu:1"}, {"cpu:1", 2}}), "--devices: device cpu:1 is used twice");
+            "job.toml:12: device cpu:0 is named twice" + more);
+  EXPECT_EQ(error_of(kMlpJob + kTwoDevices + shared), "job.toml:12: device cpu:0 is named twice" + more);
+  EXPECT_EQ(error_of(kMlpJob + shared + kTwoDevices), "job.toml:11: device cpu:0 is named twice" + more);
+  EXPECT_EQ(error_of(kMlpJob + shared + "slowdown = 2\n" + shared + shared), "no error");
+  EXPECT_EQ(error_of(kMlpJob, {}, {{"cpu:1"}, {"cpu:1", 2, true}}), "--devices: device cpu:1 is named twice" + more);
+  EXPECT_EQ(error_of(kMlpJob, {}, {{"cpu:1", 1, true}, {"cpu:1", 2, true}}), "no error");
 }
 
 TEST(Rules, TheBatchHasASampleForEachDevice) {

@@ -185,6 +185,7 @@ std::vector<Key> output_keys() {
 std::vector<Key> device_keys() {
   const auto use = [](TrainJob& job) -> auto& { return last_device(job).use; };
   const auto slowdown = [](TrainJob& job) -> auto& { return last_device(job).slowdown; };
+  const auto shared = [](TrainJob& job) -> auto& { return last_device(job).shared; };
   return {
       {"balance.policy",
        choice<balance::BalancePolicy>({"auto", "even", "fixed"}, MEMBER(balance.policy)),
@@ -204,6 +205,7 @@ std::vector<Key> device_keys() {
        {},
        "a device; all CPU devices without [[device]] and [placement]"},
       {"device.slowdown", NumberField{slowdown, kAtLeast1}, Need::optional, {}, "pretend to be slower by this factor"},
+      {"device.shared", FlagField{shared}, Need::optional, {}, "several ranks compute on it, each with a [[device]]"},
   };
 }
 

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "job/schema.h"
 #include "job/train_job.h"
 
@@ -41,6 +43,16 @@ std::vector<Setting> settings_of(const TrainJob& job) {
       settings.push_back({key.name, stored(key.field, copy)});
   for (size_t i = 0; i < job.devices.size(); ++i) add_device(static_cast<int>(i), job.devices[i], settings);
   return settings;
+}
+
+std::vector<std::string> device_names(const TrainJob& job) {
+  std::vector<std::string> names;
+  for (const DeviceSpec& device : job.devices) names.push_back(device.use);
+  return told_apart(std::move(names));
+}
+
+int ranks_on_device_of(const TrainJob& job, int rank) {
+  return static_cast<int>(std::ranges::count(job.devices, job.devices.at(rank).use, &DeviceSpec::use));
 }
 
 std::vector<Setting> files_of(const TrainJob& job) { return paths_of(job, false); }

@@ -21,6 +21,13 @@ TEST(JobSettings, AreAllKeysButPathsWithTheirValues) {
   for (const Setting& one : settings) EXPECT_EQ(one.key.find("images"), std::string::npos);
 }
 
+TEST(DeviceNames, TellRanksOnOneDeviceApart) {
+  const TrainJob job{.devices = {{"gpu:0", 1, true}, {"cpu:0", 1, true}, {"gpu:0", 2, true}}};
+  EXPECT_THAT(device_names(job), ElementsAre("gpu:0 #1", "cpu:0", "gpu:0 #2"));
+  EXPECT_EQ(ranks_on_device_of(job, 2), 2);
+  EXPECT_EQ(ranks_on_device_of(job, 1), 1);
+}
+
 TEST(JobSettings, AnyChangedValueChangesThem) {
   const auto first = parse(kMlpJob), same = parse(kMlpJob);
   ASSERT_TRUE(first && same);

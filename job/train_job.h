@@ -83,9 +83,11 @@ struct BalanceSpec {
   bool operator==(const BalanceSpec&) const = default;
 };
 
+/// The device of one rank.
 struct DeviceSpec {
   std::string use;        ///< a device id, such as cpu:0
   double slowdown = 1.0;  ///< pretend to be this many times slower
+  bool shared = false;    ///< other ranks may compute on it, too
 
   bool operator==(const DeviceSpec&) const = default;
 };
@@ -143,6 +145,15 @@ struct ParsedJob {
 /// range, keys that do not go together. Does not touch the data files. A job without devices is allowed: a caller that
 /// chooses them parses again with them as overrides, which checks the global batch and the shares against their number.
 Result<ParsedJob> parse_job(const std::string& text, const std::string& name, const JobOverrides& overrides = {});
+
+/// The refusal of a device that is named more than once, unless every [[device]] that names it is shared.
+std::string named_twice(const std::string& device);
+
+/// The ranks' devices, by names that people can tell apart: told_apart() of base/text.h.
+std::vector<std::string> device_names(const TrainJob& job);
+
+/// How many ranks compute on the device of this rank.
+int ranks_on_device_of(const TrainJob& job, int rank);
 
 /// A key and its value, as it is written in a job file.
 struct Setting {

@@ -1,8 +1,11 @@
 // However a job is split, over any number of ranks and with any transport, training gives the same result.
+#include <cmath>
+#include <cstring>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "tests/train_job_files.h"
+#include "weights/reader.h"
 
 namespace remuda::tests {
 namespace {
@@ -29,6 +32,48 @@ TEST(TrainEquality, OneAndTwoRanksLearnTheSame) {
   for (const auto& way : ways) {
     SCOPED_TRACE(fmt::format("{}", way[1]));
     expect_same(losses(train_report(folder, way)), expected);
+  }
+}
+
+/// The values of all tensors of a file of float32, one after the other.
+std::vector<float> values_of(const std::string& path) {
+  std::vector<float> values;
+  const auto file = weights::Reader::open(path);
+  if (!file) return ADD_FAILURE() << file.error().message, values;
+  for (const auto& tensor : file->header().tensors) {
+    std::vector<float> own(tensor.bytes() / sizeof(float));
+    EXPECT_TRUE(file->read(tensor, 0, std::as_writable_bytes(std::span(own))));
+    values.insert(values.end(), own.begin(), own.end());
+  }
+  return values;
+}
+
+/// |a - b| / |b|
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference += std::pow(double(a[i]) - b[i], 2);
+    norm += std::pow(double(b[i]), 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+TEST(TrainEquality, TwoRanksOnOneDeviceOneOfThemSlowedLearnTheSame) {
+  JobText job;
+  job.devices = "[[device]]\nuse = 'cpu:0'\nshared = true\n[[device]]\nuse = 'cpu:0'\nshared = true\nslowdown = 2\n";
+  const ScratchFolder folder = job_folder(job);
+  train_report(folder, {"--devices", "cpu:0", "--set", "output.weights=one.safetensors"});
+  const Json report = train_report(folder, {"--set", "output.weights=two.safetensors", "--set", "balance.policy=fixed",
+                                            "--set", "balance.shares=[2, 1]"});
+  const std::vector<float> expected = values_of(folder.path("one.safetensors"));
+  EXPECT_GT(expected.size(), 1000u);
+  EXPECT_LT(distance(values_of(folder.path("two.safetensors")), expected), 1e-6);
+  ASSERT_EQ(report["devices"].size(), 2u);
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(report["devices"][rank]["id"], "cpu:0");
+    EXPECT_EQ(report["devices"][rank]["slowdown"], rank + 1);
+    EXPECT_GT(report["devices"][rank]["samples"], 0) << rank;
   }
 }
 

@@ -13,8 +13,8 @@ namespace {
 constexpr double kClipEpsilon = 1e-6;  ///< as torch::nn::utils::clip_grad_norm_ has it
 
 /// In proportion to the memory of the devices; even where the memory of one is not known. Collective.
-Result<std::vector<double>> shares_by_memory(comm::Communicator& communicator, const DeviceOps& ops) {
-  REMUDA_ASSIGN(std::vector<double> memory, gather_all(communicator, ops.memory_bytes(), label::kMemory));
+Result<std::vector<double>> shares_by_memory(comm::Communicator& communicator, double own_bytes) {
+  REMUDA_ASSIGN(std::vector<double> memory, gather_all(communicator, own_bytes, label::kMemory));
   if (std::ranges::any_of(memory, [](double bytes) { return !(bytes > 0); })) std::ranges::fill(memory, 1.0);
   return memory;
 }
@@ -29,7 +29,7 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
   REMUDA_TRY(check_models(communicator, parameters));
   REMUDA_ASSIGN(const auto order, ready_order(communicator, parameters, trial_backward));
   if (options.state_shares.empty()) {
-    REMUDA_ASSIGN(options.state_shares, shares_by_memory(communicator, ops));
+    REMUDA_ASSIGN(options.state_shares, shares_by_memory(communicator, ops.memory_bytes() / options.ranks_on_device));
   }
   std::vector<torch::Tensor> ordered;
   std::vector<size_t> sizes, groups;

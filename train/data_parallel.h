@@ -34,6 +34,7 @@ struct ParallelOptions {
   double clip_norm = 0;              ///< the largest norm of the gradient; a longer one is shortened to it. 0: no limit
   double average = 0;                ///< see ShardedOptimizer::Options
   std::vector<double> state_shares;  ///< one weight per rank; empty: by the memory of their devices
+  int ranks_on_device = 1;           ///< of which this is one; each has an equal part of the device's memory
   /// The type in which owners send parameters, the same on all ranks; see FlatParameters. Not given: their own.
   std::optional<torch::ScalarType> sent_as;
   /// Called before gradients or parameters are sent, by the thread that has computed them; a device that simulates a

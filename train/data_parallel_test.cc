@@ -330,6 +330,19 @@ TEST(DataParallel, AverageFollowsTheParametersWhereverItIsKept) {
     });
 }
 
+TEST(DataParallel, RanksOnOneDeviceOwnWhatOneRankThereWould) {
+  run_ranks(3, kShm, [](comm::Communicator& communicator) {
+    const std::vector<torch::Tensor> weights{torch::ones({4096}, torch::requires_grad())};
+    const auto parallel = DataParallel::create(communicator, cpu_ops(), weights, [&] { weights[0].sum().backward(); },
+                                               {.ranks_on_device = communicator.rank() == 1 ? 1 : 2});
+    ASSERT_TRUE(parallel) << parallel.error().message;
+    const auto& layout = (*parallel)->flat().layout();
+    EXPECT_EQ(layout.owned(0), 1024u);
+    EXPECT_EQ(layout.owned(1), 2048u);
+    EXPECT_EQ(layout.owned(2), 1024u);
+  });
+}
+
 TEST(DataParallel, AllRanksStartFromRankZerosValues) {
   run_ranks(3, kShm, [](comm::Communicator& communicator) {
     const auto weights = two_weights(communicator.rank() + 1);

@@ -32,7 +32,7 @@ balance::BalanceOptions balance_options(const job::TrainJob& job) {
   options.policy = job.balance.policy;
   options.global_batch = job.train.global_batch;
   options.weights = job.balance.shares;
-  for (const auto& device : job.devices) options.names.push_back(device.use);
+  options.names = job::device_names(job);
   options.bounds.assign(job.devices.size(), balance::Bounds{0, job.train.global_batch});
   return options;
 }
@@ -97,6 +97,7 @@ Result<void> Trainer::prepare() {
                                 .clip_norm = job_.train.clip_norm,
                                 .average = job_.train.average,
                                 .state_shares = job_.balance.state_shares,
+                                .ranks_on_device = job::ranks_on_device_of(job_, communicator_.rank()),
                                 .sent_as = report_.sent_as,
                                 .before_send = [this] { pace_.stretch(); },
                                 .before_wait = [this] { add_compute(pace_.stop()); }};

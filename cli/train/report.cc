@@ -67,31 +67,29 @@ const Json& devices(const Json& report) {
   return report.contains("devices") && report["devices"].is_array() ? report["devices"] : none;
 }
 
-std::string id_of(const Json& device) { return workers::text_field(device, "id", "?"); }
-
-/// The ids of all runs' devices, each once, in the order in which the runs name them.
-std::vector<std::string> device_ids(const std::vector<Json>& reports) {
-  std::vector<std::string> ids;
+/// The names of all runs' devices, each once, in the order in which the runs name them.
+std::vector<std::string> all_device_names(const std::vector<Json>& reports) {
+  std::vector<std::string> all;
   for (const Json& report : reports)
-    for (const Json& device : devices(report))
-      if (std::find(ids.begin(), ids.end(), id_of(device)) == ids.end()) ids.push_back(id_of(device));
-  return ids;
+    for (const std::string& name : device_names(report))
+      if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
+  return all;
 }
 
-/// The run's entry for the device with that id; empty where it did not take part.
-Json device_of(const Json& report, const std::string& id) {
-  for (const Json& device : devices(report))
-    if (id_of(device) == id) return device;
-  return Json::object();
+/// The run's entry for the device with that name; empty where it did not take part.
+Json device_of(const Json& report, const std::string& name) {
+  const std::vector<std::string> names = device_names(report);
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? Json::object() : devices(report)[found - names.begin()];
 }
 
 /// The device with its slowdown, where that is the same in all runs that it took part in.
-std::string label_of(const std::vector<Json>& reports, const std::string& id) {
+std::string label_of(const std::vector<Json>& reports, const std::string& name) {
   std::set<double> slowdowns;
   for (const Json& report : reports)
-    if (const Json device = device_of(report, id); !device.empty())
+    if (const Json device = device_of(report, name); !device.empty())
       slowdowns.insert(workers::number_field(device, "slowdown", 1));
-  return slowdowns.size() == 1 ? device_label({id, *slowdowns.begin()}) : id;
+  return slowdowns.size() == 1 ? device_label(name, *slowdowns.begin()) : name;
 }
 
 class Rows {
@@ -112,15 +110,15 @@ class Rows {
 };
 
 /// The device's share, how long it waited for the others, and its slowdown where the runs differ in it.
-void add_device(const std::vector<Json>& reports, const std::string& id, Rows& rows) {
-  const std::string label = label_of(reports, id);
-  const auto of_device = [id](const Show& show) {
-    return [id, show](const Json& report) { return show(device_of(report, id)); };
+void add_device(const std::vector<Json>& reports, const std::string& name, Rows& rows) {
+  const std::string label = label_of(reports, name);
+  const auto of_device = [name](const Show& show) {
+    return [name, show](const Json& report) { return show(device_of(report, name)); };
   };
   if (std::any_of(reports.begin(), reports.end(), [&](const Json& report) {
-        return label == id && workers::number_field(device_of(report, id), "slowdown", 1) != 1;
+        return label == name && workers::number_field(device_of(report, name), "slowdown", 1) != 1;
       }))
-    rows.add("slowdown of " + id, of_device(number("slowdown", one_digit)), "times slower");
+    rows.add("slowdown of " + name, of_device(number("slowdown", one_digit)), "times slower");
   rows.add("share of " + label, of_device(number("share", one_digit_percent)), "of every batch");
   rows.add("waiting, " + label, of_device([](const Json& device) {
              const double wait = workers::number_field(device, "wait_s"),
@@ -133,7 +131,7 @@ void add_device(const std::vector<Json>& reports, const std::string& id, Rows& r
 std::vector<Row> rows_of(const std::vector<Json>& reports) {
   Rows rows(reports);
   rows.add("balance", policy, "how the batch is split");
-  for (const std::string& id : device_ids(reports)) add_device(reports, id, rows);
+  for (const std::string& name : all_device_names(reports)) add_device(reports, name, rows);
   rows.add("samples/s", number("samples_per_s", rate_text), "all devices together");
   rows.add("predicted/s", predicted_rate, "before the run, by the speeds of earlier ones");
   rows.add("difference", off_by, "samples/s over predicted, less one");

@@ -64,6 +64,17 @@ TEST(Report, MatchesDevicesByIdAndNotByPosition) {
   EXPECT_THAT(text, ContainsRegex("share of cpu:7 +- +- +50.0 %"));
 }
 
+TEST(Report, TellsRanksOnOneDeviceApart) {
+  Json shared = run(0.75, 0.6);
+  shared["devices"][1]["id"] = "cpu:0";
+  shared["balance_efficiency"] = 0.97;
+  const std::string text = comparison_text({"one", "shared"}, {run(0.5, 0.9), shared});
+  EXPECT_THAT(text, ContainsRegex("share of cpu:0 +50.0 % +-"));
+  EXPECT_THAT(text, ContainsRegex("share of cpu:0 #1 +- +75.0 %"));
+  EXPECT_THAT(text, ContainsRegex("share of cpu:0 #2 .slowed 3.0x. +- +25.0 %"));
+  EXPECT_THAT(text, HasSubstr("shared: slower together than alone (60 % of it): ranks on one device share it"));
+}
+
 TEST(Report, ShowsASlowdownThatDiffersInARowOfItsOwn) {
   Json quick = run(0.5, 0.9);
   quick["devices"][1]["slowdown"] = 1.0;

@@ -60,6 +60,13 @@ std::vector<std::string> different_keys(const std::vector<std::string>& names, c
 
 bool stopped(const Json& report) { return report.value("stopped", Json(false)) == Json(true); }
 
+std::vector<std::string> device_ids(const Json& report) {
+  std::vector<std::string> ids;
+  for (const Json& device : report.value("devices", Json::array()))
+    ids.push_back(workers::text_field(device, "id", "-"));
+  return ids;
+}
+
 double steps_of(const Json& report) { return workers::number_field(report, "steps", NAN); }
 
 bool same_steps(const std::vector<Json>& reports) {
@@ -70,6 +77,8 @@ bool same_steps(const std::vector<Json>& reports) {
 }
 
 }  // namespace
+
+std::vector<std::string> device_names(const Json& report) { return told_apart(device_ids(report)); }
 
 std::optional<double> predicted_difference(const Json& report) {
   const double actual = workers::number_field(report, "samples_per_s");
@@ -82,15 +91,20 @@ std::string efficiency_text(const Json& report) {
   const double efficiency = workers::number_field(report, "efficiency", NAN);
   const double balance = workers::number_field(report, "balance_efficiency", NAN);
   if (!(efficiency < kGood) || std::isnan(balance) || report.value("devices", Json::array()).size() < 2) return "";
+  const std::vector<std::string> names = device_names(report);
+  if (balance >= kGood && names != device_ids(report))
+    return fmt::format(
+        "slower together than alone ({:.0f} % of it): ranks on one device share it, and each was measured while it had "
+        "the device for itself",
+        100 * efficiency);
   if (balance >= kGood)
     return fmt::format(
         "slower together than alone ({:.0f} % of it), though the devices hardly wait for each other: another load on "
         "this machine, or memory and cores that they share?",
         100 * efficiency);
-  for (const Json& device : report.value("devices", Json::array()))
-    if (workers::number_field(device, "share", 1) == 0)
-      return fmt::format("{} takes no samples: even one would delay the other devices",
-                         workers::text_field(device, "id", "?"));
+  for (size_t rank = 0; rank < names.size(); ++rank)
+    if (workers::number_field(report["devices"][rank], "share", 1) == 0)
+      return fmt::format("{} takes no samples: even one would delay the other devices", names[rank]);
   const Json split = report.value("balance", Json::object());
   const std::string policy = workers::text_field(split, "policy");
   const std::string waiting =

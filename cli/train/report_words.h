@@ -9,6 +9,9 @@
 
 namespace remuda::cli {
 
+/// The report's devices, by names that differ: "cpu:0", or "cpu:0 #1" where several ranks share it.
+std::vector<std::string> device_names(const Json& report);
+
 /// By how much the run was faster than predicted, as a part of that; nothing where one of the two is not known.
 std::optional<double> predicted_difference(const Json& report);
 

@@ -136,9 +136,8 @@ Result<int> rehearse_request(const TrainFlags& flags, AskedRun asked, const plac
   if (const auto* refusal = std::get_if<place::Refusal>(&answer))
     return tl::unexpected(Error{refusal->never ? ErrorKind::never : ErrorKind::not_now, refusal->sentence, -1});
   const auto& placement = std::get<place::Placement>(answer);
-  TrainFlags granted = flags;
-  granted.devices = placement.explanation.devices;
-  REMUDA_ASSIGN(const CheckedRun run, check_run(granted, asked));
+  asked.granted = placement.explanation.devices;
+  REMUDA_ASSIGN(const CheckedRun run, check_run(flags, asked));
   REMUDA_TRY(print_plan(run, "the best that are free now, as said below"));
   fmt::print("\n");
   print_fitted(explanation_text(placement));

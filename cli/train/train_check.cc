@@ -45,7 +45,8 @@ Result<ChosenDevices> choose(const TrainFlags& flags, const AskedRun& asked) {
                          .cpu_devices = machine.cpu_devices,
                          .lease = asked.lease,
                          .live = machine.file.empty(),
-                         .allocated = asked.allocated},
+                         .allocated = asked.allocated,
+                         .granted = asked.granted},
                         read);
 }
 

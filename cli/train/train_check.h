@@ -19,6 +19,7 @@ struct AskedRun {
   std::optional<CallersLease> lease;   ///< the run is within it
   std::optional<LaunchedRank> rank;    ///< this process is one of its ranks, and no more
   std::vector<std::string> allocated;  ///< DeviceRequest::allocated
+  std::vector<std::string> granted;    ///< DeviceRequest::granted
   bool asks = false;                   ///< for devices of its own: asks_for_devices()
 };
 Result<AskedRun> read_asked(const TrainFlags& flags);

@@ -79,22 +79,50 @@ Result<void> split_for(const Specs& wanted, const DeviceRequest& request, const 
   return {};
 }
 
-/// Each wanted device by its label, with the file's slowdown.
-Result<Specs> resolved(const Specs& wanted, const Specs& file, const Inventory& inventory) {
+auto names(const Device* device, const Inventory& inventory) {
+  return [device, &inventory](const job::DeviceSpec& spec) {
+    const auto found = inventory.resolve(spec.use);
+    return found && *found == device;
+  };
+}
+
+/// A device that is granted once has as many ranks as the file names for it.
+Specs ranks_of(const std::vector<std::string>& granted, const Specs& file, const Inventory& inventory) {
   Specs specs;
+  for (const std::string& id : granted) {
+    const auto device = inventory.resolve(id);
+    const auto named = device ? std::ranges::count_if(file, names(*device, inventory)) : 0;
+    specs.insert(specs.end(), std::max<size_t>(1, named), {.use = id});
+  }
+  return specs;
+}
+
+Result<void> check_shared(const Device& device, const job::DeviceSpec& first, const job::DeviceSpec& next,
+                          const std::string& name) {
+  if (!first.shared || !next.shared) return usage_error(job::named_twice(name));
+  if (device.compute_mode.has_value() && device.compute_mode.value() == ComputeMode::exclusive)
+    return usage_error(fmt::format(
+        "device {} is in exclusive compute mode, which permits one process: two ranks cannot share it", name));
+  return {};
+}
+
+/// Each wanted device by its label. The file's first entry for a device says more of its first rank, and so on.
+Result<Specs> resolved(const Specs& wanted, const Specs& file, const Inventory& inventory) {
+  Specs specs, entries = file;
   for (const auto& spec : wanted) {
     REMUDA_ASSIGN(const Device* device, inventory.resolve(spec.use));
-    const std::string label = device->label();
-    if (std::ranges::find(specs, label, &job::DeviceSpec::use) != specs.end())
-      return usage_error(fmt::format("device {} is named twice; each may be used once", spec.use));
+    job::DeviceSpec rank;
+    if (const auto own = std::ranges::find_if(entries, names(device, inventory)); own != entries.end()) {
+      rank = *own;
+      entries.erase(own);
+    }
+    rank.use = device->label();
+    if (const auto first = std::ranges::find(specs, rank.use, &job::DeviceSpec::use); first != specs.end())
+      REMUDA_TRY(check_shared(*device, *first, rank, spec.use));
     if (confine::torch_device(*device).empty())
-      return usage_error(fmt::format("device {} ({}) is of a kind that libtorch has no name for", label,
+      return usage_error(fmt::format("device {} ({}) is of a kind that libtorch has no name for", rank.use,
                                      printable(model_text(*device))));
-    const auto same = std::ranges::find_if(file, [&](const auto& other) {
-      const auto found = inventory.resolve(other.use);
-      return found && *found == device;
-    });
-    specs.push_back({label, same == file.end() ? 1 : same->slowdown});
+    specs.push_back(std::move(rank));
   }
   return specs;
 }
@@ -110,7 +138,8 @@ Result<ChosenDevices> choose_leased(const DeviceRequest& request, Inventory mach
           fmt::format("job {} holds {}, which is not there any more: see remuda list", lease.job, printable(id)));
     labels.push_back(device->label());
   }
-  const Specs wanted = named(request.line.empty() ? lease.devices : request.line);
+  const Specs wanted =
+      request.line.empty() ? ranks_of(lease.devices, request.file, chosen.inventory) : named(request.line);
   for (const auto& spec : wanted) {
     const auto device = chosen.inventory.resolve(spec.use);
     if (!device || std::ranges::find(lease.devices, (*device)->id) == lease.devices.end())
@@ -128,6 +157,7 @@ Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMa
   REMUDA_ASSIGN(chosen.inventory, probe({.cpu_devices = request.cpu_devices}));
   if (request.lease) return choose_leased(request, std::move(chosen.inventory));
   Specs wanted = request.line.empty() ? request.file : named(request.line);
+  if (!request.granted.empty()) wanted = ranks_of(request.granted, request.file, chosen.inventory);
   if (wanted.empty()) wanted = named(request.allocated);
   if (wanted.empty()) {
     const std::vector<std::string> others = labels_of(chosen.inventory, is_other);

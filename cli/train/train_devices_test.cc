@@ -7,9 +7,7 @@
 namespace remuda::cli {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::Field;
 using testing::HasSubstr;
 
 constexpr int kCores = 4;
@@ -23,8 +21,8 @@ Result<Inventory> one_node(const probe::ProbeOptions& options) {
   return inventory;
 }
 
-auto used(const std::string& id, double slowdown = 1) {
-  return AllOf(Field(&job::DeviceSpec::use, id), Field(&job::DeviceSpec::slowdown, slowdown));
+auto used(const std::string& id, double slowdown = 1, bool shared = false) {
+  return testing::Eq(job::DeviceSpec{id, slowdown, shared});
 }
 
 std::string refusal(const DeviceRequest& request) {
@@ -97,8 +95,9 @@ TEST(TrainDevices, MayBeOfAnyKindAndAreNamedByLabel) {
               ElementsAre(used("gpu:0"), used("cpu:0")));
   EXPECT_THAT(choose_devices({.file = {{"gpu:0", 2}}, .line = {"0"}}, with_gpus)->devices,
               ElementsAre(used("gpu:0", 2)));
-  EXPECT_EQ(refusal_with_gpus({.line = {"gpu:0", "GPU-7d1b"}}),
-            "device GPU-7d1b is named twice; each may be used once");
+  EXPECT_EQ(
+      refusal_with_gpus({.line = {"gpu:0", "GPU-7d1b"}}),
+      "device GPU-7d1b is named twice; for several ranks on it, write shared = true in each [[device]] that names it");
   EXPECT_EQ(refusal_with_gpus({.line = {"gpu:2"}}),
             "device gpu:2 is not on this machine, which has gpu:0, gpu:1, cpu:0, cpu:1");
 }
@@ -154,8 +153,42 @@ TEST(TrainDevices, OfALeaseOfARecordedMachineAreAsRecorded) {
   EXPECT_TRUE(choose_devices({.lease = lease, .live = false}, with_gpus)->inventory.find("cpu:0"));
 }
 
-TEST(TrainDevices, NamedTwiceAreRefused) {
-  EXPECT_EQ(refusal({.line = {"cpu:0", "cpu:1", "cpu:0"}}), "device cpu:0 is named twice; each may be used once");
+TEST(TrainDevices, NamedTwiceAreRefusedUnlessTheFileSharesThem) {
+  EXPECT_EQ(refusal({.line = {"cpu:0", "cpu:1", "cpu:0"}}), job::named_twice("cpu:0"));
+  EXPECT_EQ(refusal({.file = {{"cpu:0"}}, .line = {"cpu:0", "cpu:0"}}), job::named_twice("cpu:0"));
+  EXPECT_EQ(refusal_with_gpus({.file = {{"gpu:0", 1, true}, {"0"}}}), job::named_twice("0")) << "two of its names";
+  EXPECT_EQ(refusal_with_gpus({.file = {{"gpu:0", 1, true}, {"0", 2, true}}, .line = {"0", "gpu:0", "GPU-7d1b"}}),
+            job::named_twice("GPU-7d1b"))
+      << "the file has it for two ranks";
+}
+
+const std::vector<job::DeviceSpec> kShared{{"gpu:0", 1, true}, {"cpu:0", 2}, {"0", 3, true}};
+
+TEST(TrainDevices, ThatRanksShareHaveASlowdownForEachRank) {
+  EXPECT_THAT(choose_devices({.file = kShared}, with_gpus)->devices,
+              ElementsAre(used("gpu:0", 1, true), used("cpu:0", 2), used("gpu:0", 3, true)));
+  EXPECT_THAT(choose_devices({.file = kShared, .line = {"gpu:0", "cpu:1", "gpu:0"}}, with_gpus)->devices,
+              ElementsAre(used("gpu:0", 1, true), used("cpu:1"), used("gpu:0", 3, true)));
+  EXPECT_THAT(choose_devices({.file = kShared, .line = {"gpu:0"}}, with_gpus)->devices,
+              ElementsAre(used("gpu:0", 1, true)));
+}
+
+TEST(TrainDevices, OfALeaseHaveAsManyRanksAsTheFileNamesForThem) {
+  const auto ranks = ElementsAre(used("gpu:0", 1, true), used("gpu:0", 3, true), used("cpu:1"));
+  EXPECT_THAT(choose_devices({.file = kShared, .granted = {"gpu:0", "cpu:1"}}, with_gpus)->devices, ranks);
+  const CallersLease lease{.job = 7, .devices = {"GPU-7d1b", "cpu:1"}, .cpus = {{}, {1}}};
+  EXPECT_THAT(choose_devices({.file = kShared, .lease = lease}, with_gpus)->devices, ranks);
+}
+
+TEST(TrainDevices, ThatPermitOneProcessOnlyAreNotShared) {
+  const auto exclusive = [](const probe::ProbeOptions& options) {
+    auto inventory = with_gpus(options);
+    inventory->devices[0].compute_mode = ComputeMode::exclusive;
+    return inventory;
+  };
+  EXPECT_EQ(choose_devices({.file = kShared}, exclusive).error().message,
+            "device 0 is in exclusive compute mode, which permits one process: two ranks cannot share it");
+  EXPECT_TRUE(choose_devices({.file = kShared, .line = {"gpu:0"}}, exclusive));
 }
 
 TEST(TrainDevices, PassOnTheProbesError) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <numeric>
+#include <set>
 
 #include "base/table.h"
 #include "base/text.h"
@@ -25,6 +26,12 @@ std::vector<double> parts_of(std::vector<double> weights) {
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   for (double& weight : weights) weight /= sum;
   return weights;
+}
+
+bool shares_devices(const job::TrainJob& job) {
+  for (int rank = 0; rank < std::ssize(job.devices); ++rank)
+    if (job::ranks_on_device_of(job, rank) > 1) return true;
+  return false;
 }
 
 bool all_known(const Speeds& speeds) {
@@ -49,17 +56,19 @@ void plan_shares(const job::TrainJob& job, const Inventory& inventory, const Spe
     std::vector<const Device*> devices;
     for (const auto& spec : job.devices) devices.push_back(&chosen_device(inventory, spec.use));
     place::Rates rates = place::rates_of(inventory, devices);
-    for (size_t i = 0; i < count; ++i) rates.values[i] /= job.devices[i].slowdown;
+    for (size_t i = 0; i < count; ++i)
+      rates.values[i] /= job.devices[i].slowdown * job::ranks_on_device_of(job, static_cast<int>(i));
     plan.shares = place::shares_of(rates);
     plan.shares_reason = rates.basis + "; the run measures each device first";
   }
 }
 
 void plan_step(const job::TrainJob& job, const Speeds& speeds, TrainPlan& plan) {
+  const std::vector<std::string> names = job::device_names(job);
   std::vector<std::string> unknown;
   double step_s = 0;
   for (size_t i = 0; i < speeds.size(); ++i) {
-    if (!speeds[i]) unknown.push_back(job.devices[i].use);
+    if (!speeds[i]) unknown.push_back(names[i]);
     step_s = std::max(step_s, plan.shares[i] * job.train.global_batch / speeds[i].value_or(1));
   }
   if (!unknown.empty()) {
@@ -69,6 +78,7 @@ void plan_step(const job::TrainJob& job, const Speeds& speeds, TrainPlan& plan) 
   plan.step_s = step_s;
   plan.samples_per_s = job.train.global_batch / step_s;
   plan.speed_reason = "the speeds that earlier runs measured of each device alone";
+  if (shares_devices(job)) plan.speed_reason += "; ranks that share one slow each other, which is not in it";
 }
 
 std::string room_text(const Device& device) {
@@ -110,8 +120,10 @@ std::string precision_reason(const job::TrainJob& job, const Inventory& inventor
   if (job.train.precision != job::Precision::fp32)
     return "as train.precision says, on devices whose hardware and libtorch can, and float32 on the others";
   std::vector<std::string> able;
+  std::set<std::string> seen;
   for (const auto& spec : job.devices)
-    if (const std::string types = abilities(chosen_device(inventory, spec.use)); !types.empty())
+    if (const std::string types = abilities(chosen_device(inventory, spec.use));
+        !types.empty() && seen.insert(spec.use).second)
       able.push_back(fmt::format("{} could compute in {}", spec.use, types));
   return able.empty() ? "training computes in float32 on each device"
                       : fmt::format("training computes in float32 on each device, though {}", fmt::join(able, ", "));
@@ -134,9 +146,10 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
                       const std::string& devices_reason) {
   Table table({"rank", "device", "model", "share", "samples", "memory", "precision"});
   table.cut_first(2);
+  const std::vector<std::string> labels = device_labels(job);
   for (size_t rank = 0; rank < job.devices.size(); ++rank) {
     const Device& device = chosen_device(inventory, job.devices[rank].use);
-    table.add({std::to_string(rank), device_label(job.devices[rank]), printable(model_text(device)),
+    table.add({std::to_string(rank), labels[rank], printable(model_text(device)),
                fmt::format("{:.1f} %", 100 * plan.shares[rank]),
                fmt::format("{:.0f}", plan.shares[rank] * job.train.global_batch), room_text(device),
                precision_of(job, device)});
@@ -147,7 +160,9 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
   const std::string step =
       plan.step_s ? fmt::format("{:.4g} s, {} samples/s", *plan.step_s, rate_text(*plan.samples_per_s)) : "not known";
   text += line("step", step, plan.speed_reason);
-  text += line("memory", "", "what the devices have is shown; what the run needs is not known before it runs");
+  text += line("memory", "",
+               fmt::format("what the devices have is shown{}; what the run needs is not known before it runs",
+                           shares_devices(job) ? ", which ranks on one device share" : ""));
   text += line("precision", "", precision_reason(job, inventory));
   return text;
 }

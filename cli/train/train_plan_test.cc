@@ -54,6 +54,20 @@ TEST(TrainPlan, FollowsTheSpeedsThatWereMeasured) {
   EXPECT_THAT(plan.samples_per_s, Optional(DoubleEq(400)));
 }
 
+TEST(TrainPlan, OfRanksThatShareADeviceDividesIt) {
+  const job::TrainJob job = job_on({{"gpu:0", 1, true}, {"gpu:1"}, {"gpu:0", 3, true}});
+  const TrainPlan plan = make_plan(job, lab(), {std::nullopt, std::nullopt, std::nullopt});
+  EXPECT_DOUBLE_EQ(plan.shares[0], 3 * plan.shares[2]);
+  const double alone = make_plan(job_on({{"gpu:0"}, {"gpu:1"}}), lab(), {std::nullopt, std::nullopt}).shares[0];
+  EXPECT_NEAR(plan.shares[0] / plan.shares[1], alone / (1 - alone) / 2, 1e-9);
+  EXPECT_EQ(plan.speed_reason, "no run has measured this job on gpu:0 #1, gpu:1, gpu:0 #2 yet");
+  const std::string text = plan_text(job, lab(), make_plan(job, lab(), {300.0, 100.0, 100.0}), "named in job.toml");
+  EXPECT_THAT(text, HasSubstr("   0  gpu:0 #1 "));
+  EXPECT_THAT(text, HasSubstr("   2  gpu:0 #2 (slowed 3.0x)"));
+  EXPECT_THAT(text, HasSubstr("alone; ranks that share one slow each other, which is not in it\n"));
+  EXPECT_THAT(text, HasSubstr("which ranks on one device share"));
+}
+
 TEST(TrainPlan, SaysWhichSpeedIsNotKnown) {
   const TrainPlan plan = make_plan(job_on({{"gpu:0"}, {"gpu:1", 2}}), lab(), {300.0, std::nullopt});
   const double first = 108 * 1410, second = 40 * 1590 / 2.0;
@@ -129,6 +143,15 @@ TEST_F(TrainSpeeds, AreKeptByDeviceAndJob) {
   Inventory other = lab();
   other.host = "another";
   EXPECT_THAT(known_speeds(job, other), ElementsAre(std::nullopt, std::nullopt));
+}
+
+TEST_F(TrainSpeeds, OfRanksThatShareADeviceAreTheirOwn) {
+  const job::TrainJob job = job_on({{"cpu:0", 1, true}, {"cpu:0", 2, true}});
+  const Json devices{{{"id", "cpu:0"}, {"alone_samples_per_s", 80.0}},
+                     {{"id", "cpu:0"}, {"alone_samples_per_s", 40.0}}};
+  ASSERT_TRUE(keep_speeds({{"devices", devices}}, job, lab()));
+  EXPECT_THAT(known_speeds(job, lab()), ElementsAre(Optional(80.0), Optional(40.0)));
+  EXPECT_THAT(known_speeds(job_on({{"cpu:0"}}), lab()), ElementsAre(std::nullopt)) << "with all of its cores";
 }
 
 TEST_F(TrainSpeeds, InAFileThatIsNoneAreNotReadNorReplaced) {

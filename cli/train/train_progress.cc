@@ -25,20 +25,22 @@ double at(const std::vector<double>& list, size_t rank) {
 
 }  // namespace
 
-std::string device_label(const job::DeviceSpec& device) {
-  if (device.slowdown == 1.0) return device.use;
-  return fmt::format("{} (slowed {:.1f}x)", device.use, device.slowdown);
+std::string device_label(const std::string& name, double slowdown) {
+  return slowdown == 1 ? name : fmt::format("{} (slowed {:.1f}x)", name, slowdown);
+}
+
+std::vector<std::string> device_labels(const job::TrainJob& job) {
+  std::vector<std::string> labels = job::device_names(job);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = device_label(labels[i], job.devices[i].slowdown);
+  return labels;
 }
 
 std::string rate_text(double per_second) { return fmt::format("{:.{}f}", per_second, per_second < 100 ? 1 : 0); }
 
-TrainProgress::TrainProgress(const job::TrainJob& job) : devices_(job.devices), epochs_(job.train.epochs) {}
+TrainProgress::TrainProgress(const job::TrainJob& job)
+    : devices_(job::device_names(job)), labels_(device_labels(job)), epochs_(job.train.epochs) {}
 
-std::string TrainProgress::opening() const {
-  std::vector<std::string> labels;
-  for (const auto& device : devices_) labels.push_back(device_label(device));
-  return fmt::format("training on {}", fmt::join(labels, ", "));
-}
+std::string TrainProgress::opening() const { return fmt::format("training on {}", fmt::join(labels_, ", ")); }
 
 std::string TrainProgress::take(int rank, const Json& event) {
   const std::string name = workers::text_field(event, "event");
@@ -53,7 +55,7 @@ std::string TrainProgress::take(int rank, const Json& event) {
 
 std::string TrainProgress::take_alone(int rank, const Json& event) {
   ++measured_;
-  return fmt::format("{} alone: {} samples/s", device_label(devices_.at(rank)),
+  return fmt::format("{} alone: {} samples/s", labels_.at(rank),
                      rate_text(workers::number_field(event, "samples_per_s", kUnknown)));
 }
 
@@ -62,7 +64,7 @@ std::string TrainProgress::take_balance(const Json& event) {
   std::vector<std::string> shares;
   const std::vector<double> counts = workers::numbers_field(event, "shares");
   for (size_t i = 0; i < counts.size() && i < devices_.size(); ++i)
-    shares.push_back(fmt::format("{} {:.0f}", devices_[i].use, counts[i]));
+    shares.push_back(fmt::format("{} {:.0f}", devices_[i], counts[i]));
   return fmt::format("step {:.0f}: shares {}, predicted gain {:.1f} %: {}", workers::number_field(event, "step"),
                      fmt::join(shares, ", "), 100 * workers::number_field(event, "predicted_gain"),
                      workers::text_field(event, "reason", "no reason given"));
@@ -99,7 +101,7 @@ std::string TrainProgress::status(size_t width) const {
     return whole + (characters(whole + devices) <= width ? devices : devices_in_sum());
   }
   if (ready_ < devices_.size()) return fmt::format("starting {} workers, {} ready", devices_.size(), ready_);
-  if (measured_ < devices_.size()) return fmt::format("measuring {} alone", devices_[measured_].use);
+  if (measured_ < devices_.size()) return fmt::format("measuring {} alone", devices_[measured_]);
   return "all devices measured";
 }
 
@@ -118,7 +120,7 @@ std::string TrainProgress::per_device() const {
   std::vector<std::string> parts;
   for (size_t i = 0; i < devices_.size(); ++i)
     parts.push_back(
-        fmt::format("{} {:.0f} % wait {:.0f} %", devices_[i].use, percent(at(shares_, i), batch), part_waited(i)));
+        fmt::format("{} {:.0f} % wait {:.0f} %", devices_[i], percent(at(shares_, i), batch), part_waited(i)));
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 

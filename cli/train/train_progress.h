@@ -10,7 +10,9 @@
 namespace remuda::cli {
 
 /// "cpu:1", or "cpu:1 (slowed 3.0x)".
-std::string device_label(const job::DeviceSpec& device);
+std::string device_label(const std::string& name, double slowdown);
+/// Those of all ranks, which differ: "cpu:0 #1", "cpu:0 #2 (slowed 3.0x)".
+std::vector<std::string> device_labels(const job::TrainJob& job);
 /// A speed with as many digits as are meaningful: "5301", "83.4".
 std::string rate_text(double per_second);
 
@@ -41,7 +43,7 @@ class TrainProgress {
   std::string per_device() const;
   std::string devices_in_sum() const;
 
-  std::vector<job::DeviceSpec> devices_;
+  std::vector<std::string> devices_, labels_;  ///< names that differ; the same with the slowdown
   int epochs_;
   size_t ready_ = 0, measured_ = 0;
   double step_ = 0, steps_ = 0, epoch_ = 0, loss_ = 0, samples_per_s_ = 0;

@@ -27,6 +27,17 @@ TEST(TrainProgress, OpensWithTheDevicesAndTheirSlowdowns) {
   EXPECT_EQ(TrainProgress(job()).opening(), "training on cpu:0, cpu:1 (slowed 3.0x)");
 }
 
+TEST(TrainProgress, TellsRanksOnOneDeviceApart) {
+  job::TrainJob shared = job();
+  shared.devices = {{"cpu:0", 1, true}, {"cpu:0", 3, true}};
+  TrainProgress progress(shared);
+  EXPECT_EQ(progress.opening(), "training on cpu:0 #1, cpu:0 #2 (slowed 3.0x)");
+  EXPECT_EQ(progress.take(1, {{"event", "alone"}, {"samples_per_s", 400}}),
+            "cpu:0 #2 (slowed 3.0x) alone: 400 samples/s");
+  progress.take(0, kStep);
+  EXPECT_THAT(progress.status(), HasSubstr("cpu:0 #1 76 % wait 1 % · cpu:0 #2 24 % wait 0 %"));
+}
+
 TEST(TrainProgress, TellsWhichDeviceIsMeasured) {
   TrainProgress progress(job());
   EXPECT_EQ(progress.status(), "starting 2 workers, 0 ready");

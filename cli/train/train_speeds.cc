@@ -39,11 +39,14 @@ std::string fingerprint(const job::TrainJob& job) {
   return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
 }
 
-std::string key_of(const job::TrainJob& job, const job::DeviceSpec& spec, const Inventory& inventory) {
-  const Device& device = chosen_device(inventory, spec.use);
+/// Ranks that share a CPU device compute with a part of its cores each, also alone.
+std::string key_of(const job::TrainJob& job, size_t rank, const Inventory& inventory) {
+  const Device& device = chosen_device(inventory, job.devices[rank].use);
   const bool is_cpu = device.kind == DeviceKind::cpu;
-  return fmt::format("{} {} {} {} {}", inventory.host, device.id, is_cpu ? index_ranges(device.cores.value_or({})) : "",
-                     spec.slowdown, fingerprint(job));
+  const int ranks = job::ranks_on_device_of(job, static_cast<int>(rank));
+  return fmt::format("{} {} {} {} {}{}", inventory.host, device.id,
+                     is_cpu ? index_ranges(device.cores.value_or({})) : "", job.devices[rank].slowdown,
+                     ranks > 1 ? fmt::format("1/{} ", ranks) : "", fingerprint(job));
 }
 
 std::optional<std::string> path_of_speeds() {
@@ -77,8 +80,8 @@ std::vector<std::optional<double>> known_speeds(const job::TrainJob& job, const 
   const auto path = path_of_speeds();
   const auto speeds = path ? read_speeds(*path) : Result<Json>(Json::object());
   std::vector<std::optional<double>> known;
-  for (const auto& spec : job.devices) {
-    const std::string key = key_of(job, spec, inventory);
+  for (size_t rank = 0; rank < job.devices.size(); ++rank) {
+    const std::string key = key_of(job, rank, inventory);
     const double speed = speeds && speeds->contains(key) ? workers::number_field((*speeds)[key], "samples_per_s") : 0;
     known.push_back(speed > 0 ? std::optional(speed) : std::nullopt);
   }
@@ -89,11 +92,11 @@ Result<void> keep_speeds(const Json& report, const job::TrainJob& job, const Inv
   const auto path = path_of_speeds();
   if (!path) return {};
   REMUDA_ASSIGN(Json speeds, read_speeds(*path));
-  for (const Json& device : report.value("devices", Json::array())) {
-    const auto spec = std::ranges::find(job.devices, workers::text_field(device, "id"), &job::DeviceSpec::use);
-    const double speed = workers::number_field(device, "alone_samples_per_s");
-    if (spec == job.devices.end() || !(speed > 0)) continue;
-    speeds[key_of(job, *spec, inventory)] = {{"samples_per_s", speed}, {"time_s", wall_s()}};
+  const Json devices = report.value("devices", Json::array());
+  for (size_t rank = 0; rank < std::min(devices.size(), job.devices.size()); ++rank) {
+    const double speed = workers::number_field(devices[rank], "alone_samples_per_s");
+    if (workers::text_field(devices[rank], "id") != job.devices[rank].use || !(speed > 0)) continue;
+    speeds[key_of(job, rank, inventory)] = {{"samples_per_s", speed}, {"time_s", wall_s()}};
   }
   forget_oldest(speeds);
   REMUDA_TRY(make_folder(*state_folder()));

@@ -33,11 +33,13 @@ std::string cell(const Json& object, const char* key, const Format& show) {
 
 std::string device_table(const Json& report) {
   Table table({"device", "model", "slowed", "alone/s", "share", "samples", "compute s", "wait s"});
-  for (const auto& device : report.at("devices"))
-    table.add({workers::text_field(device, "id", "-"), workers::text_field(device, "model", "-"),
-               cell(device, "slowdown", slowed), cell(device, "alone_samples_per_s", rate_text),
-               cell(device, "share", percents), cell(device, "samples", count), cell(device, "compute_s", seconds),
-               cell(device, "wait_s", seconds)});
+  const std::vector<std::string> names = device_names(report);
+  for (size_t rank = 0; rank < names.size(); ++rank) {
+    const Json& device = report.at("devices")[rank];
+    table.add({names[rank], workers::text_field(device, "model", "-"), cell(device, "slowdown", slowed),
+               cell(device, "alone_samples_per_s", rate_text), cell(device, "share", percents),
+               cell(device, "samples", count), cell(device, "compute_s", seconds), cell(device, "wait_s", seconds)});
+  }
   return table.text(kSummaryWidth);
 }
 

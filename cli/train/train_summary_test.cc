@@ -26,6 +26,14 @@ Json report() {
     "versions": {"remuda": "?", "torch": "1.13.0"}, "stopped": false})");
 }
 
+TEST(TrainSummary, TellsRanksOnOneDeviceApart) {
+  Json shared = report();
+  shared["devices"][1]["id"] = "cpu:0";
+  const std::string text = summary_text(complete_report(shared, kMachine, {}).value());
+  EXPECT_THAT(text, HasSubstr("\ncpu:0 #1  EPYC 9654  no  "));
+  EXPECT_THAT(text, HasSubstr("\ncpu:0 #2  EPYC 9654  3.0x  "));
+}
+
 TEST(TrainSummary, IsATableAndALinePerResult) {
   EXPECT_EQ(summary_text(complete_report(report(), kMachine, {}).value()),
             "device  model      slowed  alone/s   share  samples  compute s  wait s\n"

@@ -274,11 +274,11 @@ class Lane(Scratch):
         with mock.patch.object(training, "loop", lambda *_: {"samples_per_s": 50.0}):
             return self.run_lane("--devices", devices, model)
 
-    def test_a_device_that_may_not_be_used_twice_is_no_failure(self):
+    def test_two_ranks_on_one_device_that_are_refused_are_a_failure(self):
         self.program("remuda", 'case $2 in --help-keys) exit ;; esac; grep -q slowdown $2 && { echo used twice; exit 2; }; echo {} >"$5"')
-        status, printed = self.train()
-        self.assertEqual(status, 0)
-        self.assertIn("cpu:0 and a slower cpu:0: refused: used twice", printed)
+        status, _ = self.train()
+        self.assertEqual(status, 1)
+        self.assertEqual(self.saved()["gpt"]["wrong"], ["cpu:0 and a slower cpu:0: refused: used twice"])
 
     def test_a_run_that_fails_or_is_refused_is_a_failure(self):
         self.program("remuda", "case $2 in --help-keys) exit ;; esac; grep -q cpu:1 $2 && { echo no device; exit 2; }; exit 1")
@@ -333,7 +333,10 @@ class Runs(unittest.TestCase):
 
     def test_the_second_rank_on_one_device_is_slowed(self):
         [twice] = [run for run in training.runs("gpu:0", "cpu:0", True) if run.slowed]
-        self.assertEqual(twice.devices, ["gpu:0", "gpu:0"])
+        shared = '\n[[device]]\nuse = "gpu:0"\nshared = true\n'
+        self.assertEqual(twice.tables(), shared + shared + "slowdown = 2.0\n")
+        [pair] = [run for run in training.runs("gpu:0", "cpu:0", True) if "cpu:0" in run.devices]
+        self.assertNotIn("shared", pair.tables())
 
 
 class Page(unittest.TestCase):

@@ -66,8 +66,17 @@ class Run:
     plain: bool = False
 
     def may_be_refused(self) -> bool:
-        """Not every device has every precision, and one device twice is not always permitted."""
-        return self.slowed or self.precision in ("bf16", "fp16")
+        """Not every device has every precision."""
+        return self.precision in ("bf16", "fp16")
+
+    def tables(self) -> str:
+        """The [[device]] tables of the job."""
+        text = ""
+        for i, device in enumerate(self.devices):
+            text += f'\n[[device]]\nuse = "{device}"\n'
+            text += "shared = true\n" if self.devices.count(device) > 1 else ""
+            text += "slowdown = 2.0\n" if self.slowed and i == len(self.devices) - 1 else ""
+        return text
 
 
 class MemoryWatch:
@@ -126,11 +135,7 @@ def train(stage: Stage, job: pathlib.Path, run: Run) -> dict:
     """Runs `remuda train`; gives its report, or the sentence with which it refused or failed."""
     file, report = stage.out / "run.toml", stage.out / "report.json"
     report.unlink(missing_ok=True)
-    text = job.read_text()
-    for i, device in enumerate(run.devices):
-        slowed = run.slowed and i == len(run.devices) - 1
-        text += f'\n[[device]]\nuse = "{device}"\n' + ("slowdown = 2.0\n" if slowed else "")
-    file.write_text(text)
+    file.write_text(job.read_text() + run.tables())
     command = [stage.program("remuda"), "train", file, "--quiet", "--json", report]
     if run.precision:
         command += ["--set", f"train.precision={run.precision}"]
