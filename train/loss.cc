@@ -1,6 +1,6 @@
 #include "train/loss.h"
 
-#include "train/model/native.h"
+#include "train/precision.h"
 
 namespace remuda::train {
 namespace {

@@ -114,6 +114,8 @@ Autocast::~Autocast() {
   set_type(device_, before_);
 }
 
+torch::Tensor widened(const torch::Tensor& x) { return is_short(x.scalar_type()) ? x.to(torch::kFloat) : x; }
+
 bool LossScale::update(bool finite) {
   if (finite) {
     if (++finite_in_a_row_ < kGrowAfter) return true;

@@ -53,6 +53,10 @@ class Autocast {
   torch::ScalarType before_ = torch::kFloat;
 };
 
+/// A tensor of 16 bits as float32, others as they are: losses and normalisation add up, and libtorch's CPU kernels want
+/// input and weights of one type.
+torch::Tensor widened(const torch::Tensor& x);
+
 /// The factor of the loss on ranks that compute in float16. All ranks keep it, and change it alike, as all know of each
 /// step whether it was finite: a step that was not halves it, many in a row that were double it.
 ///

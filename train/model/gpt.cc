@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "train/model/native.h"
+#include "train/precision.h"
 
 namespace remuda::train {
 namespace {

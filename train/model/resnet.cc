@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "train/model/native.h"
+#include "train/precision.h"
 
 namespace remuda::train {
 namespace {
