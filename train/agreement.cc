@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include "base/check.h"
-#include "base/env.h"
 #include "train/labels.h"
 
 namespace remuda::train {

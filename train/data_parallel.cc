@@ -64,7 +64,7 @@ Result<ReducedStep> DataParallel::reduce() {
   wait_s_ = reducer_->wait_s();
   ReducedStep step{std::move(totals)};
   const auto& sum = step.totals;
-  step.finite = std::isfinite(sum.loss_sum) && std::isfinite(sum.square_norm) && !(sum.any_status() & kOverflow);
+  step.finite = std::isfinite(sum.loss_sum) && std::isfinite(sum.square_norm);
   step.stands = step.finite && !(sum.any_status() & kOutOfMemory) && sum.weight > 0;
   if (!step.stands) return step;
   step.norm = std::sqrt(sum.square_norm) / sum.weight;

@@ -15,11 +15,10 @@ namespace remuda::train {
 
 /// Why a step must not be applied, or the run must end. Bits.
 enum StepStatus : unsigned {
-  kOverflow = 1,        ///< this rank's loss or gradients are not finite: no rank applies the step
-  kOutOfMemory = 2,     ///< the step is repeated with new shares
-  kLeaving = 4,         ///< the step is applied, and is the last
-  kReadyTwice = 8,      ///< gradients came twice in one step: the sums are wrong, and the run ends
-  kGradientMoved = 16,  ///< a gradient is no longer part of the flat one: likewise
+  kOutOfMemory = 1,    ///< the step is repeated with new shares
+  kLeaving = 2,        ///< the step is applied, and is the last
+  kReadyTwice = 4,     ///< gradients came twice in one step: the sums are wrong, and the run ends
+  kGradientMoved = 8,  ///< a gradient is no longer part of the flat one: likewise
 };
 
 /// Of one rank.

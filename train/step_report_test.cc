@@ -29,7 +29,7 @@ TEST(StepReport, AllRanksLearnTheSameOfAll) {
     EXPECT_EQ(totals->next_shares, (std::vector{30, 20, 10}));
     EXPECT_EQ(totals->any_status(), kOutOfMemory | kLeaving);
     EXPECT_EQ(totals->first_with(kOutOfMemory), 2);
-    EXPECT_EQ(totals->first_with(kOverflow), -1);
+    EXPECT_EQ(totals->first_with(kReadyTwice), -1);
   });
 }
 
