@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <fmt/format.h>
+#include <optional>
 #include <ranges>
 #include <span>
 
@@ -104,6 +105,8 @@ struct DataParallel::Impl {
   Impl(const Impl&) = delete;
 
   comm::Communicator& communicator() { return *group->communicator; }
+  void start_pass(double weight);
+  void accumulate(double weight);
   void begin(double weight);
   train::ReducedStep reduce(const torch::Tensor& loss);
   void update(const train::ReducedStep& step, double learning_rate);
@@ -117,6 +120,8 @@ struct DataParallel::Impl {
   ModuleWatch module;
   const torch::ScalarType compute_type;
   train::LossScale loss_scale;
+  double most_units = 0;              ///< of all ranks in one step so far, of which the loss scale makes a mean
+  std::optional<double> loss_factor;  ///< of all backward passes of the step under way
   bool begun = false, given_up = false;
   double accumulated = 0;               ///< weight of the step's earlier backward passes
   double since_average = 0;             ///< weight of the steps since average_buffers()
@@ -169,14 +174,31 @@ DataParallel::Impl::~Impl() {
   }
 }
 
-void DataParallel::Impl::begin(double weight) {
-  if (begun) raise_usage("begin() was called twice; step() ends a step that was begun");
-  group->require_no_step("begin() of another DataParallel");
+/// Before each backward pass of a step. Until a step has shown how many losses there are on all ranks, they count as
+/// many as here on each.
+void DataParallel::Impl::start_pass(double weight) {
   check_weight(weight);
   if (const std::string change = module.change(); !change.empty())
     raise_usage(fmt::format("the model has changed since DataParallel was made: {}; make a new one for it", change));
+  if (loss_factor) return;
+  const double units = most_units > 0 ? most_units : weight * communicator().size();
+  loss_factor = loss_scale.of(compute_type, units);
+}
+
+void DataParallel::Impl::accumulate(double weight) {
+  group->require_no_step("accumulate()");
+  start_pass(weight);
+  engine->accumulate();
+  accumulated += weight;
+  since_average += weight;
+}
+
+void DataParallel::Impl::begin(double weight) {
+  if (begun) raise_usage("begin() was called twice; step() ends a step that was begun");
+  group->require_no_step("begin() of another DataParallel");
+  start_pass(weight);
   engine->set_timeout(group->timeout_s);
-  engine->begin(parts.report(std::exchange(accumulated, 0) + weight), loss_scale.of(compute_type));
+  engine->begin(parts.report(std::exchange(accumulated, 0) + weight), *loss_factor);
   begun = group->in_step = true;
   given_up = false;
   since_average += weight;
@@ -190,8 +212,11 @@ train::ReducedStep DataParallel::Impl::reduce(const torch::Tensor& loss) {
   train::ReducedStep step = or_raise(engine->reduce());
   parts.waited(engine->wait_s());
   begun = group->in_step = false;
+  loss_factor.reset();
   parts.learn(step.totals);
-  if (!step.totals.any_status()) loss_scale.update(step.finite);
+  if (step.totals.any_status()) return step;
+  loss_scale.update(step.finite);
+  most_units = std::max(most_units, step.totals.weight);
   return step;
 }
 
@@ -225,19 +250,14 @@ Part DataParallel::my_part(int64_t batch) {
   return part;
 }
 
-void DataParallel::accumulate(double weight) {
-  impl_->group->require_no_step("accumulate()");
-  check_weight(weight);
-  impl_->engine->accumulate();
-  impl_->accumulated += weight;
-  impl_->since_average += weight;
-}
+void DataParallel::accumulate(double weight) { impl_->accumulate(weight); }
 
 void DataParallel::begin(double weight) { impl_->begin(weight); }
 
 void DataParallel::backward(const torch::Tensor& loss) {
-  const double scale = impl_->loss_scale.of(impl_->compute_type);
-  (scale == 1 ? loss : loss * scale).backward();
+  const auto factor = impl_->loss_factor;
+  if (!factor) raise_usage("backward() was called outside of a step; call it after begin() or accumulate()");
+  (*factor == 1 ? loss : loss * *factor).backward();
 }
 
 void DataParallel::give_up() {

@@ -192,7 +192,7 @@ class DataParallel {
   /// the model is still the one that this was made with. `weight`: the number of losses in the sum, such as samples or
   /// the tokens that count.
   void begin(double weight);
-  /// loss.backward(), on the loss times the scale that float16 needs. In other precisions that is the same.
+  /// In a step: loss.backward(), on the loss times the scale that float16 needs. In other precisions that is the same.
   void backward(const torch::Tensor& loss);
   /// After begin(), where this rank could not do its part, as when it ran out of memory: step() is then skipped by all,
   /// and later parts of this rank are smaller. Frees what the failed backward() holds.

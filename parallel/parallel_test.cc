@@ -218,26 +218,6 @@ TEST(DataParallel, AverageIsSwappedInAndOut) {
   });
 }
 
-TEST(DataParallel, ComputesInItsPrecisionAndKeepsFloat32) {
-  auto model = make_linear();
-  Options options;
-  options.precision = Precision::bf16;
-  DataParallel parallel(alone(), *model, options);
-  EXPECT_EQ(parallel.precision(), "bf16");
-  const auto inputs = torch::ones({2, 3});
-  torch::Tensor scores;
-  parallel.begin(2);
-  {
-    const Autocast autocast(parallel);
-    scores = model->forward(inputs);
-  }
-  EXPECT_EQ(scores.scalar_type(), torch::kBFloat16);
-  EXPECT_EQ(model->forward(inputs).scalar_type(), torch::kFloat);
-  parallel.backward(scores.to(torch::kFloat).sum());
-  EXPECT_TRUE(parallel.step(0.1).applied);
-  EXPECT_TRUE(torch::allclose(model->weight, torch::full({1, 3}, 0.4)));
-}
-
 TEST(DataParallel, BuffersBecomeTheirMeanByWeight) {
   run_ranks(2, [](const Group& group) {
     torch::nn::BatchNorm1d norm(1);

@@ -2,6 +2,7 @@
 
 #include <ATen/autocast_mode.h>
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 #include "train/agreement.h"
@@ -115,6 +116,10 @@ Autocast::~Autocast() {
 }
 
 torch::Tensor widened(const torch::Tensor& x) { return is_short(x.scalar_type()) ? x.to(torch::kFloat) : x; }
+
+double LossScale::of(torch::ScalarType type, double units) const {
+  return type == torch::kHalf ? scale_ * std::exp2(-std::round(std::log2(std::max(1.0, units)))) : 1;
+}
 
 bool LossScale::update(bool finite) {
   if (finite) {

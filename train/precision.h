@@ -6,7 +6,6 @@
 // Precision Training", arXiv:1710.03740).
 #pragma once
 
-#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,21 +60,19 @@ torch::Tensor widened(const torch::Tensor& x);
 /// step whether it was finite: a step that was not halves it, many in a row that were double it.
 ///
 /// float16 ends at 65504, and backward() runs on a sum of losses: the factor is that of a mean over the global batch,
-/// or the gradients of a large batch would overflow at any factor. Powers of two change no bit of a gradient.
+/// or the gradients of a large batch would overflow at any factor. Powers of two change no bit of a gradient, and as
+/// gradients are divided by the factor before they leave, ranks may take different ones.
 class LossScale {
  public:
-  /// `units`: about as many loss units as a global batch has.
-  explicit LossScale(double units = 1) : of_mean_(std::exp2(-std::round(std::log2(units)))) {}
-
-  /// The factor of a rank that computes in `type`.
-  double of(torch::ScalarType type) const { return type == torch::kHalf ? scale_ * of_mean_ : 1; }
+  /// The factor of a rank that computes in `type`, in a step of about `units` loss units on all ranks together. Less
+  /// than one counts as one. The same in all backward passes of a step.
+  double of(torch::ScalarType type, double units) const;
   /// After each step. False when the step was not finite although the scale cannot be the reason any more.
   bool update(bool finite);
 
  private:
   static constexpr double kFirst = 65536, kLeast = 1, kMost = 65536 * 256;
   static constexpr int kGrowAfter = 2000;  ///< as torch.cuda.amp.GradScaler has it
-  double of_mean_;
   double scale_ = kFirst;
   int finite_in_a_row_ = 0;
 };

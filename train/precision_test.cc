@@ -82,31 +82,41 @@ TEST(Arithmetic, IsAsTheJobSays) {
 
 TEST(LossScale, HalvesAfterAStepThatWasNotFiniteAndGrowsAfterManyThatWere) {
   LossScale scale;
-  EXPECT_EQ(scale.of(torch::kFloat), 1);
-  EXPECT_EQ(scale.of(torch::kBFloat16), 1);
-  const double first = scale.of(torch::kHalf);
+  const double first = scale.of(torch::kHalf, 1);
   EXPECT_GT(first, 1);
   EXPECT_TRUE(scale.update(false));
-  EXPECT_EQ(scale.of(torch::kHalf), first / 2);
+  EXPECT_EQ(scale.of(torch::kHalf, 1), first / 2);
   for (int i = 0; i < 1999; ++i) EXPECT_TRUE(scale.update(true));
-  EXPECT_EQ(scale.of(torch::kHalf), first / 2);
+  EXPECT_EQ(scale.of(torch::kHalf, 1), first / 2);
   EXPECT_TRUE(scale.update(true));
-  EXPECT_EQ(scale.of(torch::kHalf), first);
+  EXPECT_EQ(scale.of(torch::kHalf, 1), first);
 }
 
 /// A gradient of 1 in each of 1,000,000 tokens, added up, overflows float16 at any factor of the sum.
 TEST(LossScale, IsThatOfAMeanOverTheGlobalBatch) {
-  EXPECT_EQ(LossScale(1024).of(torch::kHalf), LossScale().of(torch::kHalf) / 1024);
-  EXPECT_EQ(LossScale(1024).of(torch::kFloat), 1);
-  const double units = 1e6, scale = LossScale(units).of(torch::kHalf);
-  EXPECT_EQ(std::exp2(std::round(std::log2(scale))), scale) << "a power of two";
-  EXPECT_LT(units * scale, 2 * LossScale().of(torch::kHalf));
+  LossScale scale;
+  const double of_one = scale.of(torch::kHalf, 1);
+  EXPECT_EQ(scale.of(torch::kHalf, 1024), of_one / 1024);
+  const double units = 1e6, factor = scale.of(torch::kHalf, units);
+  EXPECT_EQ(std::exp2(std::round(std::log2(factor))), factor) << "a power of two";
+  EXPECT_LT(units * factor, 2 * of_one);
+  EXPECT_EQ(scale.of(torch::kHalf, 0), of_one) << "a rank without samples";
+  EXPECT_TRUE(scale.update(false));
+  EXPECT_EQ(scale.of(torch::kHalf, 1024), of_one / 2048) << "what was learned holds for steps of any size";
+}
+
+TEST(LossScale, IsOneWhereNothingIsComputedInFloat16) {
+  const LossScale scale;
+  for (const double units : {0.0, 1.0, 1e6}) {
+    EXPECT_EQ(scale.of(torch::kFloat, units), 1);
+    EXPECT_EQ(scale.of(torch::kBFloat16, units), 1);
+  }
 }
 
 TEST(LossScale, IsNoReasonAnyMoreOnceItIsOne) {
   LossScale scale;
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(scale.update(false)) << i;
-  EXPECT_EQ(scale.of(torch::kHalf), 1);
+  EXPECT_EQ(scale.of(torch::kHalf, 1), 1);
   EXPECT_FALSE(scale.update(false));
 }
 

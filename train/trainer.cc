@@ -77,8 +77,7 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
       local_(*model_, ops_, train_, job.model, job.data.padding, pace_, compute_type_),
       balancer_(balance_options(job)),
-      trace_(communicator.rank() == 0 ? options.trace_fd : -1),
-      loss_scale_(double(job.train.global_batch) * double(std::max<int64_t>(1, train_.model_input().context))) {
+      trace_(communicator.rank() == 0 ? options.trace_fd : -1) {
   model_->set_training(true);
   report_.policy = job.balance.policy;
   report_.seed = job.train.seed;
@@ -264,7 +263,9 @@ Result<ReducedStep> Trainer::attempt_step(const data::Shuffle& order, uint64_t f
   StepReport report{.compute_s = last_compute_s_, .wait_s = last_wait_s_};
   if (is_first()) report.next_shares = balancer_.shares();
   last_compute_s_ = 0;
-  add_compute(local_.run(indices, std::move(report), *parallel_, loss_scale_.of(compute_type_)));
+  const double loss_units =
+      double(job_.train.global_batch) * double(std::max<int64_t>(1, train_.model_input().context));
+  add_compute(local_.run(indices, std::move(report), *parallel_, loss_scale_.of(compute_type_, loss_units)));
   if (leave_) parallel_->report().status |= kLeaving;
   auto step = parallel_->reduce();
   last_wait_s_ = parallel_->wait_s();
