@@ -3,10 +3,10 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <optional>
-#include <ranges>
 #include <span>
 
 #include "base/clock.h"
+#include "parallel/check_options.h"
 #include "parallel/group_state.h"
 #include "parallel/module_view.h"
 #include "parallel/parts.h"
@@ -26,56 +26,6 @@ train::UpdateRule rule_of(const Options& options) {
   return {.kind = Kind::sgd, .momentum = std::get<Sgd>(options.optimizer).momentum};
 }
 
-job::Precision precision_of(Precision precision) {
-  switch (precision) {
-    case Precision::bf16:
-      return job::Precision::bf16;
-    case Precision::fp16:
-      return job::Precision::fp16;
-    case Precision::automatic:
-      return job::Precision::automatic;
-    case Precision::fp32:
-      break;
-  }
-  return job::Precision::fp32;
-}
-
-void check_proportions(const char* name, const std::vector<double>& proportions, int ranks) {
-  if (proportions.empty()) return;
-  bool usable = proportions.size() == size_t(ranks);
-  double sum = 0;
-  for (const double one : proportions) {
-    usable = usable && std::isfinite(one) && one >= 0;
-    sum += one;
-  }
-  if (!usable || !(sum > 0))
-    raise_usage(fmt::format("Options::{} has {} values; it must have {}, one per rank, not negative, and not all 0",
-                            name, proportions.size(), ranks));
-}
-
-void check_options(const Options& options, int ranks) {
-  const auto require = [](bool holds, const char* name, double value, const char* what) {
-    if (!holds) raise_usage(fmt::format("Options::{} is {}; it must be {}", name, value, what));
-  };
-  require(options.weight_decay >= 0, "weight_decay", options.weight_decay, "0 or more");
-  require(options.clip_norm >= 0, "clip_norm", options.clip_norm, "0 or more");
-  require(options.average >= 0 && options.average < 1, "average", options.average, "at least 0 and below 1");
-  require(options.bucket_mib > 0, "bucket_mib", options.bucket_mib, "above 0");
-  check_proportions("shares", options.shares, ranks);
-  check_proportions("state_shares", options.state_shares, ranks);
-}
-
-void check_trained(const std::vector<train::NamedTensor>& trained, torch::Device device) {
-  if (trained.empty()) raise_usage("the module has no parameter that requires a gradient; there is nothing to train");
-  for (const auto& one : trained) {
-    if (one.tensor.device() != device)
-      raise_usage(fmt::format("{} is on {}, but this rank computes on {}: call module.to(group.device()) first",
-                              one.name, one.tensor.device().str(), device.str()));
-    if (!one.tensor.is_leaf())
-      raise_usage(fmt::format("{} is the result of a computation; only a leaf of the graph can be trained", one.name));
-  }
-}
-
 void check_weight(double weight) {
   if (!(std::isfinite(weight) && weight >= 0))
     raise_usage(fmt::format("the weight {} is no number of losses; it must be 0 or more", weight));
@@ -87,14 +37,6 @@ std::string why_skipped(const train::ReducedStep& step) {
     return fmt::format("rank {} gave up its part of the step", rank);
   if (!step.finite) return "the loss or a gradient is infinite or not a number";
   return "no rank had a sample: all weights are 0";
-}
-
-/// Whether parameter i decays, as a group of the engine: 0 decays, 1 does not.
-std::vector<size_t> groups_of(const Options& options, const std::vector<train::NamedTensor>& parameters) {
-  std::vector<size_t> groups;
-  for (const auto& one : parameters)
-    groups.push_back(options.without_decay && options.without_decay(one.name, one.tensor) ? 1 : 0);
-  return groups;
 }
 
 }  // namespace
@@ -118,7 +60,7 @@ struct DataParallel::Impl {
   Parts parts;
   std::unique_ptr<train::DataParallel> engine;
   ModuleWatch module;
-  const torch::ScalarType compute_type;
+  torch::ScalarType compute_type = torch::kFloat;
   train::LossScale loss_scale;
   double most_units = 0;              ///< of all ranks in one step so far, of which the loss scale makes a mean
   std::optional<double> loss_factor;  ///< of all backward passes of the step under way
@@ -131,20 +73,16 @@ struct DataParallel::Impl {
 DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view, const Options& its_options)
     : group(std::move(its_group)),
       options(its_options),
-      parts(communicator().rank(), communicator().size(), options.shares),
-      compute_type(train::compute_type(precision_of(options.precision), group->ops.device())) {
+      parts(communicator().rank(), communicator().size(), options.shares) {
   group->require_no_step("DataParallel's constructor");
-  check_options(options, communicator().size());
-  // Gradients become ready from the last layer to the first.
-  const std::vector<train::NamedTensor> trained = view.trained();
-  check_trained(trained, group->ops.device());
-  const std::vector<train::NamedTensor> ordered(trained.rbegin(), trained.rend());
+  Candidate mine = candidate_of(options, view, group->ops.device());
+  check_options(communicator(), mine);
+  compute_type = mine.compute_type;
   std::vector<torch::Tensor> tensors;
-  for (const auto& one : ordered) tensors.push_back(one.tensor);
-  or_raise(train::agree_on_precision(communicator(), precision_of(options.precision), compute_type));
+  for (const auto& one : mine.parameters) tensors.push_back(one.tensor);
   train::ParallelOptions settings{.bucket_bytes = options.bucket_mib * (1 << 20),
                                   .rule = rule_of(options),
-                                  .group_of = groups_of(options, ordered),
+                                  .group_of = std::move(mine.groups),
                                   .clip_norm = options.clip_norm,
                                   .average = options.average,
                                   .state_shares = options.state_shares,

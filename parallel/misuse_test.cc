@@ -102,19 +102,102 @@ TEST(Group, TakesTheLaunchersSharesWhereTheyAreForItsRanks) {
     EXPECT_THAT(launchers_shares(wrong, 2).error().message, HasSubstr("it must be numbers with commas")) << wrong;
 }
 
-TEST(DataParallel, WrongOptionsAreRefused) {
+TEST(Options, ThatAreWrongAreRefused) {
   auto model = make_linear();
   const auto refused = [&](const std::function<void(Options&)>& change) {
     Options options;
     change(options);
     return refusal([&] { DataParallel(alone(), *model, options); });
   };
-  EXPECT_THAT(refused([](Options& options) { options.average = 1; }), HasSubstr("Options::average is 1"));
+  EXPECT_EQ(refused([](Options&) {}), "");
+  EXPECT_EQ(refused([](Options& options) { options.average = 1; }),
+            "Options::average is 1; it must be at least 0 and below 1");
   EXPECT_THAT(refused([](Options& options) { options.clip_norm = -1; }), HasSubstr("Options::clip_norm is -1"));
   EXPECT_THAT(refused([](Options& options) { options.weight_decay = NAN; }), HasSubstr("Options::weight_decay is nan"));
   EXPECT_THAT(refused([](Options& options) { options.bucket_mib = 0; }), HasSubstr("above 0"));
-  EXPECT_THAT(refused([](Options& options) { options.shares = {1, 2}; }), HasSubstr("Options::shares has 2 values"));
+  EXPECT_THAT(refused([](Options& options) { options.optimizer = Sgd{-1}; }), HasSubstr("Sgd::momentum is -1"));
+  EXPECT_THAT(refused([](Options& options) { options.optimizer = AdamW{1}; }), HasSubstr("AdamW::beta1 is 1"));
+  EXPECT_THAT(refused([](Options& options) { options.optimizer = AdamW{0.9, NAN}; }), HasSubstr("AdamW::beta2 is nan"));
+  EXPECT_THAT(refused([](Options& options) { options.optimizer = AdamW{0.9, 0.99, INFINITY}; }),
+              HasSubstr("AdamW::epsilon is inf"));
+  EXPECT_EQ(refused([](Options& options) { options.shares = {1, 2}; }),
+            "Options::shares is {1, 2}; it must have 1 value, one per rank, not negative, and not all 0");
   EXPECT_THAT(refused([](Options& options) { options.state_shares = {0}; }), HasSubstr("not all 0"));
+}
+
+/// With what each rank is refused whose options are changed on `rank` only, of three.
+std::vector<std::string> refusals_where(int rank, const std::function<void(Options&)>& change) {
+  std::vector<std::string> refusals(3);
+  run_ranks(3, [&](const Group& group) {
+    auto model = make_linear();
+    Options options;
+    if (group.rank() == rank) change(options);
+    refusals[size_t(group.rank())] = refusal([&] { DataParallel(group, *model, options); });
+    group.barrier();  // nobody waits for anybody
+  });
+  return refusals;
+}
+
+TEST(Options, ThatDifferBetweenRanksAreRefusedOnAll) {
+  using ::testing::Each;
+  EXPECT_THAT(refusals_where(2, [](Options& options) { options.clip_norm = 1; }),
+              Each("Options::clip_norm is 1 on rank 2 and 0 on rank 0; it must be the same on all ranks"));
+  EXPECT_THAT(
+      refusals_where(0, [](Options& options) { options.optimizer = AdamW{}; }),
+      Each("Options::optimizer is Sgd{0} on rank 1 and AdamW{0.9, 0.999, 1e-08} on rank 0; it must be the same on "
+           "all ranks"));
+  const std::map<std::string, std::function<void(Options&)>> changes{
+      {"optimizer is Sgd{0.9} on rank 1", [](Options& options) { options.optimizer = Sgd{0.9}; }},
+      {"weight_decay is 0.1 on rank 1", [](Options& options) { options.weight_decay = 0.1; }},
+      {"without_decay is true for bias on rank 1 and true for no parameter on rank 0",
+       [](Options& options) { options.without_decay = [](auto& name, auto&) { return name == "bias"; }; }},
+      {"average is 0.5 on rank 1", [](Options& options) { options.average = 0.5; }},
+      {"shares is {1, 2, 0} on rank 1 and {} on rank 0", [](Options& options) { options.shares = {1, 2, 0}; }},
+      {"state_shares is {3, 1, 1} on rank 1", [](Options& options) { options.state_shares = {3, 1, 1}; }},
+      {"bucket_mib is 1e-05 on rank 1", [](Options& options) { options.bucket_mib = 1e-5; }}};
+  for (const auto& [what, change] : changes)
+    EXPECT_THAT(refusals_where(1, change), Each(HasSubstr("Options::" + what)));
+}
+
+TEST(Options, ThatAreLongAreComparedWhole) {
+  run_ranks(2, [](const Group& group) {
+    auto model = torch::nn::Sequential();
+    for (int i = 0; i < 200; ++i) model->push_back(torch::nn::Linear(1, 1));
+    Options options;
+    options.without_decay = [&](const std::string& name, auto&) { return group.rank() == 0 || name != "0.weight"; };
+    EXPECT_THAT(refusal([&] { DataParallel(group, *model, options); }),
+                HasSubstr("Options::without_decay is true for"));
+  });
+}
+
+TEST(Options, ThatAreWrongOnOneRankAreToldToTheOthers) {
+  const auto refusals = refusals_where(1, [](Options& options) { options.average = 7; });
+  EXPECT_EQ(refusals[0], "rank 1: Options::average is 7; it must be at least 0 and below 1");
+  EXPECT_EQ(refusals[1], "Options::average is 7; it must be at least 0 and below 1");
+  EXPECT_EQ(refusals[2], refusals[0]);
+}
+
+TEST(Options, ATypeThatNoDeviceHasIsRefusedOnAllRanks) {
+  if (refusal([&] {
+        auto model = make_linear();
+        Options options;
+        options.precision = Precision::fp16;
+        DataParallel(alone(), *model, options);
+      }).empty())
+    GTEST_SKIP() << "libtorch " TORCH_VERSION " has float16 on CPUs";
+  EXPECT_THAT(refusals_where(2, [](Options& options) { options.precision = Precision::fp16; }),
+              ::testing::Each(HasSubstr("no device of the group computes in fp16 with libtorch " TORCH_VERSION)));
+}
+
+TEST(DataParallel, ModuleThatOneRankCannotTrainIsRefusedOnAll) {
+  run_ranks(2, [](const Group& group) {
+    auto model = make_linear();
+    if (group.rank() == 0) model->to(torch::kHalf);
+    const std::string sentence = refusal([&] { DataParallel(group, *model); });
+    EXPECT_EQ(sentence, std::string(group.rank() == 1 ? "rank 0: " : "") +
+                            "parameters are Half; float32 and float64 can be trained");
+    group.barrier();
+  });
 }
 
 }  // namespace

@@ -136,12 +136,14 @@ enum class Precision {
   automatic  ///< the best that each device has
 };
 
+/// The same on all ranks, except for `precision` and `trial`.
 struct Options {
   std::variant<Sgd, AdamW> optimizer;
   double weight_decay = 0;
   /// Of the parameters for which this says so, such as biases and those of norms; all others decay.
   std::function<bool(const std::string& name, const torch::Tensor&)> without_decay;
-  /// In effect where forward passes run under an Autocast. A type that no device has is refused.
+  /// In effect where forward passes run under an Autocast; ranks may ask for different ones. A type that no device has
+  /// is refused.
   Precision precision = Precision::fp32;
   double clip_norm = 0;  ///< the largest norm of the gradient; a longer one is shortened to it. 0: no limit
   double average = 0;    ///< above 0: an average of the weights is kept, too; the part of it that each step keeps
@@ -173,8 +175,8 @@ struct Step {
 /// float32 or float64.
 class DataParallel {
  public:
-  /// Collective. Gives all ranks rank 0's parameters. Ranks whose models differ are refused. The module stays in place
-  /// as long as this lives; the parameters keep their values when this ends.
+  /// Collective. Gives all ranks rank 0's parameters. Ranks whose models or options differ are refused. The module
+  /// stays in place as long as this lives; the parameters keep their values when this ends.
   DataParallel(const Group& group, torch::nn::Module& module, const Options& options = {});
   DataParallel(const Group& group, torch::jit::Module& module, const Options& options = {});
   DataParallel(DataParallel&&) noexcept;
@@ -208,7 +210,7 @@ class DataParallel {
   /// Collective, between steps. Compares the parameters of all ranks, bit by bit.
   void check() const;
 
-  /// What this rank computes in: "float32", "bf16" or "fp16".
+  /// What this rank computes in: "float32", "float64", "bf16" or "fp16".
   std::string precision() const;
   /// Bytes of the optimizer's state on this rank.
   size_t state_bytes() const;

@@ -69,6 +69,14 @@ TEST(Precision, OfOneRankMayBeAnother) {
   });
 }
 
+TEST(Precision, OfFloat64IsFloat64) {
+  auto model = make_linear();
+  model->to(torch::kDouble);
+  EXPECT_EQ(DataParallel(alone(), *model, options_with(Precision::automatic)).precision(), "float64");
+  EXPECT_EQ(refusal([&] { DataParallel(alone(), *model, options_with(Precision::bf16)); }),
+            "Options::precision is bf16, but the parameters are float64; it is for those of float32");
+}
+
 /// A sum of 16,384 losses times 65,536, the scale of a mean, would not be a number of float16.
 TEST(Precision, Float16OverflowsInNoStepOfALargeBatch) {
   if (!kHasFloat16) GTEST_SKIP() << kWhyNot;

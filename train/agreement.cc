@@ -41,15 +41,20 @@ Result<std::string> kernels_text(comm::Communicator& communicator, torch::Device
 
 }  // namespace
 
-Result<void> check_models(comm::Communicator& communicator, const std::vector<torch::Tensor>& parameters) {
-  REMUDA_CHECK(!parameters.empty(), "there is something to train");
-  const auto type = parameters[0].scalar_type();
+Result<void> check_types(const std::vector<torch::Tensor>& parameters) {
+  const auto type = parameters.at(0).scalar_type();
   if (type != torch::kFloat && type != torch::kDouble)
     return usage_error(fmt::format("parameters are {}; float32 and float64 can be trained", toString(type)));
   for (const auto& parameter : parameters)
     if (parameter.scalar_type() != type)
       return usage_error(fmt::format("parameters mix {} and {}; they must have one type", toString(type),
                                      toString(parameter.scalar_type())));
+  return {};
+}
+
+Result<void> check_models(comm::Communicator& communicator, const std::vector<torch::Tensor>& parameters) {
+  REMUDA_CHECK(!parameters.empty(), "there is something to train");
+  REMUDA_TRY(check_types(parameters));
   REMUDA_ASSIGN(const std::vector<uint64_t> hashes,
                 gather_all(communicator, structure_hash(parameters), label::kStructure));
   if (const size_t rank = first_that_differs(hashes))

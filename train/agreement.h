@@ -27,6 +27,9 @@ Result<std::vector<T>> gather_all(comm::Communicator& communicator, const T& min
   return all;
 }
 
+/// Refuses parameters of types that cannot be trained.
+Result<void> check_types(const std::vector<torch::Tensor>& parameters);
+
 /// Collective. Refuses parameters that cannot be trained, or that differ in number, shape or type between ranks.
 Result<void> check_models(comm::Communicator& communicator, const std::vector<torch::Tensor>& parameters);
 

@@ -26,6 +26,7 @@ enum : uint32_t {
   kTotals,        ///< each rank's sums at the end
   kUserSum,       ///< what a program of the user's adds up
   kUserBarrier,
+  kOptions,  ///< what ranks compare of the options of such a program
 };
 
 }  // namespace remuda::train::label
