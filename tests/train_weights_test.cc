@@ -96,6 +96,33 @@ TEST(TrainWeights, ThatAreDamagedOrForeignAreRefused) {
   EXPECT_THAT(refusal(folder, {"model.weights=short"}), HasSubstr("short is a damaged safetensors file: tensor '"));
 }
 
+/// Runs a command line in a mount namespace of its own.
+Finished with_own_mounts(const std::vector<std::string>& line) {
+  std::vector<std::string> words{"unshare", "--mount", "--propagation", "private"};
+  words.insert(words.end(), line.begin(), line.end());
+  return run(words);
+}
+
+TEST(TrainWeights, ThatFindNoRoomLeaveTheOldOnesWhole) {
+  if (!with_own_mounts({"mount", "-t", "tmpfs", "tmpfs", "/mnt"}).exit.ok())
+    GTEST_SKIP() << "this process may not mount a small disk";
+  const ScratchFolder folder = job_folder();
+  report_with(folder, {"output.weights=w.safetensors"});
+  std::filesystem::create_directory(folder.path("disk"));
+  const char* on_a_full_disk =
+      "cd \"$0\" && mount -t tmpfs -o size=64k tmpfs disk && cp w.safetensors disk && cat /dev/zero >disk/full "
+      "2>/dev/null; \"$@\"; status=$?; cmp w.safetensors disk/w.safetensors && ls -A disk; exit $status";
+  std::vector<std::string> line{"/bin/sh", "-c", on_a_full_disk, folder.path("")};
+  for (const std::string& word :
+       train_command(folder, {"--quiet", "--devices", "cpu:0", "--set", "output.weights=disk/w.safetensors"}))
+    line.push_back(word);
+  const Finished finished = with_own_mounts(line);
+  EXPECT_EQ(finished.exit.status, 1) << finished;
+  EXPECT_EQ(finished.out, "full\nw.safetensors\n") << "the old file, and nothing of the new one";
+  EXPECT_THAT(finished.err, HasSubstr(folder.path("disk/w.safetensors") + ": No space left on device"));
+  EXPECT_EQ(finished.err.find('\n'), finished.err.size() - 1) << "one line: " << finished.err;
+}
+
 TEST(TrainWeights, NeverReplaceWhatIsReadAndNeedAFolder) {
   const ScratchFolder folder = job_folder();
   EXPECT_THAT(refusal(folder, {"output.weights=train.images"}),
