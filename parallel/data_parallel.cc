@@ -39,6 +39,16 @@ std::string why_skipped(const train::ReducedStep& step) {
   return "no rank had a sample: all weights are 0";
 }
 
+/// For parameters in memory of the group, which may end before their module does.
+void give_own_memory(const std::vector<torch::Tensor>& parameters) {
+  try {
+    const torch::NoGradGuard no_grad;
+    for (torch::Tensor parameter : parameters) parameter.set_data(parameter.detach().clone());
+  } catch (const std::exception&) {
+    return;  // a device that is lost: there are no values to keep
+  }
+}
+
 }  // namespace
 
 struct DataParallel::Impl {
@@ -91,25 +101,30 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
                                       parts.computed(monotonic_s() - computing_since_s);
                                   }};
   const auto trial = options.trial ? options.trial : [] {};
-  engine =
-      or_raise(train::DataParallel::create(communicator(), group->ops, std::move(tensors), trial, std::move(settings)));
+  const ModuleWatch before(view);
+  try {
+    engine = or_raise(
+        train::DataParallel::create(communicator(), group->ops, std::move(tensors), trial, std::move(settings)));
+  } catch (...) {
+    const std::vector<torch::Tensor> moved = before.moved();
+    for (const torch::Tensor& parameter : moved) parameter.mutable_grad() = torch::Tensor();
+    give_own_memory(moved);
+    throw;
+  }
   module = ModuleWatch(std::move(view));
 }
 
-/// Parameters lie in memory of the group, which may end before the module does.
+/// Leaves alone what another DataParallel has taken since, or the user has changed.
 DataParallel::Impl::~Impl() {
-  if (begun) group->in_step = false;
-  const std::vector<torch::Tensor> parameters = engine->flat().parameters();
-  engine.reset();
-  try {
-    const torch::NoGradGuard no_grad;
-    for (const torch::Tensor& parameter : parameters) {
-      parameter.mutable_grad() = torch::Tensor();
-      parameter.set_data(parameter.detach().clone());
-    }
-  } catch (const std::exception&) {
-    return;  // a device that is lost: there are no values to keep
+  if (begun) {
+    group->in_step = false;
+    group->abandoned = communicator().size() > 1;
   }
+  const train::FlatParameters& flat = engine->flat();
+  for (size_t i = 0; i < flat.parameters().size(); ++i)
+    if (flat.gradient_in_place(i)) flat.parameters()[i].mutable_grad() = torch::Tensor();
+  engine.reset();
+  give_own_memory(module.unmoved());
 }
 
 /// Before each backward pass of a step. Until a step has shown how many losses there are on all ranks, they count as
@@ -147,10 +162,11 @@ train::ReducedStep DataParallel::Impl::reduce(const torch::Tensor& loss) {
   or_raise(group->ops.wait(group->ops.here(), "a step", group->timeout_s));
   if (loss.defined() && !given_up) engine->report().loss_sum = loss.item<double>();
   if (computing_since_s != kNever_s) parts.computed(monotonic_s() - computing_since_s);
-  train::ReducedStep step = or_raise(engine->reduce());
-  parts.waited(engine->wait_s());
+  auto reduced = engine->reduce();
   begun = group->in_step = false;
   loss_factor.reset();
+  train::ReducedStep step = or_raise(std::move(reduced));
+  parts.waited(engine->wait_s());
   parts.learn(step.totals);
   if (step.totals.any_status()) return step;
   loss_scale.update(step.finite);
@@ -174,84 +190,89 @@ void DataParallel::Impl::shrink_part_of(int rank) {
 }
 
 DataParallel::DataParallel(const Group& group, torch::nn::Module& module, const Options& options)
-    : impl_(std::make_unique<Impl>(group.state_, view_of(module), options)) {}
+    : impl_(std::make_unique<Impl>(group.state(), view_of(module), options)) {}
 DataParallel::DataParallel(const Group& group, torch::jit::Module& module, const Options& options)
-    : impl_(std::make_unique<Impl>(group.state_, view_of(module), options)) {}
+    : impl_(std::make_unique<Impl>(group.state(), view_of(module), options)) {}
 DataParallel::DataParallel(DataParallel&&) noexcept = default;
 DataParallel& DataParallel::operator=(DataParallel&&) noexcept = default;
 DataParallel::~DataParallel() = default;
 
+DataParallel::Impl& DataParallel::impl() const {
+  if (!impl_) raise_usage("this DataParallel was moved from; use the one that it was moved to");
+  return *impl_;
+}
+
 Part DataParallel::my_part(int64_t batch) {
-  impl_->group->require_no_step("my_part()");
-  const Part part = impl_->parts.next(batch);
-  impl_->computing_since_s = monotonic_s();
+  impl().group->require_no_step("my_part()");
+  const Part part = impl().parts.next(batch);
+  impl().computing_since_s = monotonic_s();
   return part;
 }
 
-void DataParallel::accumulate(double weight) { impl_->accumulate(weight); }
+void DataParallel::accumulate(double weight) { impl().accumulate(weight); }
 
-void DataParallel::begin(double weight) { impl_->begin(weight); }
+void DataParallel::begin(double weight) { impl().begin(weight); }
 
 void DataParallel::backward(const torch::Tensor& loss) {
-  const auto factor = impl_->loss_factor;
+  const auto factor = impl().loss_factor;
   if (!factor) raise_usage("backward() was called outside of a step; call it after begin() or accumulate()");
   (*factor == 1 ? loss : loss * *factor).backward();
 }
 
 void DataParallel::give_up() {
-  if (!impl_->begun) raise_usage("give_up() was called outside of a step; call it between begin() and step()");
-  impl_->engine->give_up(train::kOutOfMemory);
-  impl_->given_up = true;
-  impl_->failed.clear();
+  if (!impl().begun) raise_usage("give_up() was called outside of a step; call it between begin() and step()");
+  impl().engine->give_up(train::kOutOfMemory);
+  impl().given_up = true;
+  impl().failed.clear();
 }
 
 Step DataParallel::step(double learning_rate, const torch::Tensor& loss) {
-  if (!impl_->begun) raise_usage("step() was called without begin(); begin() comes before backward()");
+  if (!impl().begun) raise_usage("step() was called without begin(); begin() comes before backward()");
   if (!std::isfinite(learning_rate)) raise_usage(fmt::format("the learning rate is {}", learning_rate));
   if (loss.defined() && loss.numel() != 1)
     raise_usage(fmt::format("the loss has {} elements; it must be the sum of this rank's losses", loss.numel()));
-  const train::ReducedStep reduced = impl_->reduce(loss);
+  const train::ReducedStep reduced = impl().reduce(loss);
   Step step{.applied = reduced.stands, .skipped = {}, .weight = reduced.totals.weight};
   if (step.weight > 0) step.loss = reduced.totals.loss_sum / step.weight;
   if (reduced.stands) {
     step.norm = reduced.norm;
-    impl_->update(reduced, learning_rate);
+    impl().update(reduced, learning_rate);
   } else {
     step.skipped = why_skipped(reduced);
-    if (const int rank = reduced.totals.first_with(train::kOutOfMemory); rank >= 0) impl_->shrink_part_of(rank);
+    if (const int rank = reduced.totals.first_with(train::kOutOfMemory); rank >= 0) impl().shrink_part_of(rank);
   }
-  impl_->computing_since_s = kNever_s;
+  impl().computing_since_s = kNever_s;
   return step;
 }
 
 void DataParallel::swap_average() {
-  impl_->group->require_no_step("swap_average()");
-  if (!(impl_->options.average > 0)) raise_usage("there is no average to swap: Options::average is 0");
-  or_raise(impl_->engine->swap_average());
+  impl().group->require_no_step("swap_average()");
+  if (!(impl().options.average > 0)) raise_usage("there is no average to swap: Options::average is 0");
+  or_raise(impl().engine->swap_average());
 }
 
 void DataParallel::average_buffers() {
-  impl_->group->require_no_step("average_buffers()");
+  impl().group->require_no_step("average_buffers()");
   std::vector<torch::Tensor> buffers;
-  for (const auto& one : impl_->module.view().buffers()) buffers.push_back(one.tensor);
-  or_raise(train::average_buffers(impl_->communicator(), buffers, std::exchange(impl_->since_average, 0)));
+  for (const auto& one : impl().module.view().buffers()) buffers.push_back(one.tensor);
+  or_raise(train::average_buffers(impl().communicator(), buffers, std::exchange(impl().since_average, 0)));
 }
 
 void DataParallel::check() const {
-  impl_->group->require_no_step("check()");
-  or_raise(impl_->engine->check_parameters(impl_->parts.steps()));
+  impl().group->require_no_step("check()");
+  or_raise(impl().engine->check_parameters(impl().parts.steps()));
 }
 
-std::string DataParallel::precision() const { return train::precision_name(impl_->compute_type); }
+std::string DataParallel::precision() const { return train::precision_name(impl().compute_type); }
 
-size_t DataParallel::state_bytes() const { return impl_->engine->optimizer().state_bytes(); }
+size_t DataParallel::state_bytes() const { return impl().engine->optimizer().state_bytes(); }
 
 struct Autocast::Impl {
   train::Autocast active;
 };
 
 Autocast::Autocast(const DataParallel& parallel)
-    : impl_(new Impl{{parallel.impl_->group->ops.device(), parallel.impl_->compute_type}}) {}
+    : impl_(new Impl{{parallel.impl().group->ops.device(), parallel.impl().compute_type}}) {}
 Autocast::~Autocast() = default;
 
 }  // namespace remuda::parallel

@@ -44,6 +44,11 @@ void raise_usage(const std::string& sentence) { throw Error(Error::Kind::usage, 
 
 void GroupState::require_no_step(const char* call) const {
   if (in_step) raise_usage(fmt::format("{} was called between begin() and step(); it belongs between steps", call));
+  if (abandoned)
+    raise_usage(
+        fmt::format("{} was called after a DataParallel ended between begin() and step(), where the others "
+                    "wait for this rank; the group cannot be used any more",
+                    call));
 }
 
 void tune_for_cpu() {
@@ -70,32 +75,37 @@ Group Group::connect(const Place& place, const Terms& terms) {
   return Group(make_group(std::move(options), place.device, terms, std::move(even)));
 }
 
-int Group::rank() const { return state_->communicator->rank(); }
-int Group::size() const { return state_->communicator->size(); }
-torch::Device Group::device() const { return state_->ops.device(); }
-std::string Group::transport() const { return state_->communicator->transport(); }
-std::vector<double> Group::shares() const { return state_->shares; }
+const std::shared_ptr<GroupState>& Group::state() const {
+  if (!state_) raise_usage("this Group was moved from; use the one that it was moved to");
+  return state_;
+}
+
+int Group::rank() const { return state()->communicator->rank(); }
+int Group::size() const { return state()->communicator->size(); }
+torch::Device Group::device() const { return state()->ops.device(); }
+std::string Group::transport() const { return state()->communicator->transport(); }
+std::vector<double> Group::shares() const { return state()->shares; }
 
 std::vector<double> Group::sum(const std::vector<double>& values) const {
-  state_->require_no_step("Group::sum()");
+  state()->require_no_step("Group::sum()");
   const size_t count = values.size();
   std::vector<double> all(count * size_t(size()));
-  or_raise(state_->communicator->all_gather(std::as_bytes(std::span(values)), std::as_writable_bytes(std::span(all)),
-                                            label::kUserSum));
+  or_raise(state()->communicator->all_gather(std::as_bytes(std::span(values)), std::as_writable_bytes(std::span(all)),
+                                             label::kUserSum));
   std::vector<double> sums(count);
   for (size_t i = 0; i < all.size(); ++i) sums[i % count] += all[i];
   return sums;
 }
 
 void Group::barrier() const {
-  state_->require_no_step("Group::barrier()");
-  or_raise(state_->communicator->barrier(label::kUserBarrier));
+  state()->require_no_step("Group::barrier()");
+  or_raise(state()->communicator->barrier(label::kUserBarrier));
 }
 
 void Group::set_timeout(double seconds) const {
   if (!(seconds > 0)) raise_usage(fmt::format("the timeout is {} s; it must be above 0", seconds));
-  state_->timeout_s = seconds;
-  state_->communicator->set_timeout(seconds);
+  state()->timeout_s = seconds;
+  state()->communicator->set_timeout(seconds);
 }
 
 }  // namespace remuda::parallel

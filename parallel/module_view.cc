@@ -82,6 +82,13 @@ std::string ModuleWatch::change() const {
   return "";
 }
 
+std::vector<torch::Tensor> ModuleWatch::where(bool unmoved) const {
+  std::vector<torch::Tensor> result;
+  for (const Seen& seen : seen_)
+    if ((seen.tensor.data_ptr() == seen.memory) == unmoved) result.push_back(seen.tensor);
+  return result;
+}
+
 void load_weights(torch::nn::Module& module, const std::string& path) {
   or_raise(train::load_weights(view_of(module).all(), path));
 }

@@ -33,6 +33,9 @@ class ModuleWatch {
   const ModuleView& view() const { return view_; }
   /// What has changed since, as in "fc.weight was replaced"; empty where nothing has.
   std::string change() const;
+  /// Those of its tensors that lie where they did, and those that were given other memory.
+  std::vector<torch::Tensor> unmoved() const { return where(true); }
+  std::vector<torch::Tensor> moved() const { return where(false); }
 
  private:
   struct Seen {
@@ -42,6 +45,8 @@ class ModuleWatch {
     torch::ScalarType type;
     torch::Device device;
   };
+  std::vector<torch::Tensor> where(bool unmoved) const;
+
   ModuleView view_;
   std::vector<Seen> seen_;
 };

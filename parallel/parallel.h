@@ -111,6 +111,7 @@ class Group {
  private:
   friend class DataParallel;
   explicit Group(std::shared_ptr<GroupState> state) : state_(std::move(state)) {}
+  const std::shared_ptr<GroupState>& state() const;
   std::shared_ptr<GroupState> state_;
 };
 
@@ -176,7 +177,8 @@ struct Step {
 class DataParallel {
  public:
   /// Collective. Gives all ranks rank 0's parameters. Ranks whose models or options differ are refused. The module
-  /// stays in place as long as this lives; the parameters keep their values when this ends.
+  /// stays in place as long as this lives; the parameters keep their values when this ends. Where this ends between
+  /// begin() and step(), as when an exception leaves the loop, the group cannot be used any more.
   DataParallel(const Group& group, torch::nn::Module& module, const Options& options = {});
   DataParallel(const Group& group, torch::jit::Module& module, const Options& options = {});
   DataParallel(DataParallel&&) noexcept;
@@ -218,6 +220,7 @@ class DataParallel {
  private:
   friend class Autocast;
   struct Impl;
+  Impl& impl() const;
   std::unique_ptr<Impl> impl_;
 };
 
