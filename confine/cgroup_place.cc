@@ -78,7 +78,7 @@ std::vector<CgroupPlace> cgroup_places(std::string_view mountinfo, std::string_v
     const auto rest = path ? below(mount->root, *path) : std::nullopt;
     if (rest) places.push_back({mount->version, mount->folder, mount->folder + *rest});
   }
-  std::ranges::stable_sort(places, std::ranges::greater(), &CgroupPlace::version);
+  std::ranges::sort(places, std::ranges::greater(), &CgroupPlace::version);  // each version is there once
   return places;
 }
 
