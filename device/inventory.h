@@ -218,6 +218,7 @@ struct Sample {
 struct Inventory {
   static constexpr const char* kName = "inventory";
   static constexpr int kVersion = 1;
+  static constexpr const char* kLive = "live";  ///< the source of a machine that was read and not imported
   int version = kVersion;
   std::string host;
   double time_s = 0;

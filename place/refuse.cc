@@ -65,9 +65,16 @@ class Refuser {
   std::string host() const { return inventory_.host.empty() ? "this machine" : printable(inventory_.host); }
 
   std::string cpu_hint() const {
-    const bool has_cpu =
-        std::ranges::any_of(inventory_.devices, [](const Device& d) { return d.kind == DeviceKind::cpu; });
-    return has_cpu && !request_.cpu ? " (--cpu allows CPU devices)" : "";
+    size_t devices = 0, cores = 0;
+    for (const Device& device : inventory_.devices) {
+      if (device.kind != DeviceKind::cpu) continue;
+      ++devices;
+      cores += device.cores.value_or({}).size();
+    }
+    if (devices > 0 && !request_.cpu) return " (--cpu allows CPU devices)";
+    const size_t needed = devices + count() - come_.size();
+    const bool can_split = request_.cpu && inventory_.source == Inventory::kLive && needed <= cores;
+    return can_split ? fmt::format(" (--cpu-devices {} splits the CPU into so many)", needed) : "";
   }
 
   std::string too_few() const {

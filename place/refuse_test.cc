@@ -40,6 +40,19 @@ TEST(Never, WithoutAGpu) {
   EXPECT_EQ(never(inventory, {}), "there is no GPU on box; 1 is wanted (--cpu allows CPU devices)");
 }
 
+TEST(Never, SaysHowTheCpuBecomesSeveralDevices) {
+  Inventory inventory = make_gpus(1);
+  inventory.devices.push_back({.id = "cpu:0", .kind = DeviceKind::cpu, .cores = std::vector{0, 1, 2}});
+  inventory.source = "live";
+  EXPECT_EQ(never(inventory, {.count = 4, .any_model = true, .cpu = true}),
+            "there are 2 devices on box; 4 are wanted (--cpu-devices 3 splits the CPU into so many)");
+  EXPECT_EQ(never(inventory, {.count = 5, .any_model = true, .cpu = true}), "there are 2 devices on box; 5 are wanted")
+      << "it has three cores";
+  inventory.source = "nvidia-smi topo -m";
+  EXPECT_EQ(never(inventory, {.count = 4, .any_model = true, .cpu = true}), "there are 2 devices on box; 4 are wanted")
+      << "a recording is as it is";
+}
+
 TEST(Never, OfUnlikeModels) {
   Inventory inventory = make_gpus(5);
   inventory.devices[0].model = inventory.devices[1].model = "Acme H100";

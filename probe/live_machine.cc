@@ -42,7 +42,7 @@ Result<Inventory> LiveMachine::read() {
   Inventory inventory = merge(std::move(findings));
   inventory.host = host_name();
   inventory.time_s = wall_s();
-  inventory.source = "live";
+  inventory.source = Inventory::kLive;
   inventory.probes = std::move(reports);
   return inventory;
 }

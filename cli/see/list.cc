@@ -177,7 +177,7 @@ std::string no_model_text(const Inventory& inventory) {
   for (const Device& device : inventory.devices)
     if (device.model.empty()) labels += (labels.empty() ? "" : ", ") + device.label();
   if (labels.empty()) return "";
-  if (inventory.source.empty() || inventory.source == "live")
+  if (inventory.source.empty() || inventory.source == Inventory::kLive)
     return fmt::format("{}: nothing on this machine names the model\n", labels);
   return fmt::format("{}: the recording does not name the model ({})\n", labels, inventory.source);
 }
