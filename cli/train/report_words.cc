@@ -14,7 +14,8 @@
 namespace remuda::cli {
 namespace {
 
-constexpr double kGood = 0.9;  // an efficiency that needs no explanation
+constexpr double kGood = 0.9;          // an efficiency that needs no explanation
+constexpr double kStepsToJudge = 100;  // the balance needs 22 to come near its optimum (docs/measurements.md)
 
 /// The keys of the job; the devices stand in the table.
 std::map<std::string, std::string> job_keys_of(const Json& report) {
@@ -100,7 +101,7 @@ std::string efficiency_text(const Json& report) {
   if (balance >= kGood)
     return fmt::format(
         "slower together than alone ({:.0f} % of it), though the devices hardly wait for each other: another load on "
-        "this machine, or memory and cores that they share?",
+        "this machine takes the rest, or the memory and cores that they share",
         100 * efficiency);
   for (size_t rank = 0; rank < names.size(); ++rank)
     if (workers::number_field(report["devices"][rank], "share", 1) == 0)
@@ -111,9 +112,11 @@ std::string efficiency_text(const Json& report) {
       fmt::format("the devices wait for each other {:.0f} % of their time", 100 * (1 - balance));
   if (policy == "even" || policy == "fixed")
     return fmt::format("{}: the split is {}; balance.policy = \"auto\" follows their speeds", waiting, policy);
+  if (const double steps = steps_of(report); steps < kStepsToJudge)
+    return fmt::format("{}, but {:.0f} steps are too few to judge the split by", waiting, steps);
   return waiting +
-         ": a run too short to find the split, a load that changes too often to follow, or small batches, of which the "
-         "exchange of gradients takes a large part?";
+         ": their speeds change faster than the split can follow, or the exchange of gradients takes a large part of "
+         "each step; a larger train.global_batch makes that part smaller";
 }
 
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports) {

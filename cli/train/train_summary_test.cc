@@ -78,6 +78,16 @@ TEST(TrainSummary, ExplainsALowEfficiency) {
               HasSubstr("\n\nslower together than alone (71 % of it), though the devices hardly wait"));
 }
 
+TEST(TrainSummary, OfAFewStepsDoesNotJudgeTheSplit) {
+  Json slow = report();
+  slow["efficiency"] = 0.4, slow["balance_efficiency"] = 0.67, slow["steps"] = 30;
+  EXPECT_THAT(summary_text(slow),
+              testing::EndsWith("\n\nthe devices wait for each other 33 % of their time, but 30 steps "
+                                "are too few to\njudge the split by\n"));
+  slow["steps"] = 1000;
+  EXPECT_THAT(summary_text(slow), HasSubstr("time: their speeds change faster\nthan the split can follow, or"));
+}
+
 TEST(TrainSummary, FitsIn80Columns) {
   Inventory machine = kMachine;
   machine.devices[0].model = "NVIDIA RTX 6000 Ada Generation Workstation Edition";
