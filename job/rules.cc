@@ -118,6 +118,12 @@ std::string named_twice(const std::string& device) {
       device);
 }
 
+std::string precision_refusal(Precision precision, const std::string& libtorch) {
+  return fmt::format(
+      "no device of this job computes in {} with libtorch {}; take train.precision = \"auto\" or \"fp32\"",
+      precision == Precision::bf16 ? "bf16" : "fp16", libtorch);
+}
+
 bool belongs(const Key& key, toml::table& table) {
   if (!key.when) return true;
   if (key.when->words.empty()) return find_node(table, key.when->key);

@@ -149,6 +149,9 @@ Result<ParsedJob> parse_job(const std::string& text, const std::string& name, co
 /// The refusal of a device that is named more than once, unless every [[device]] that names it is shared.
 std::string named_twice(const std::string& device);
 
+/// The refusal of a train.precision that no device of the job computes in.
+std::string precision_refusal(Precision precision, const std::string& libtorch);
+
 /// The ranks' devices, by names that people can tell apart: told_apart() of base/text.h.
 std::vector<std::string> device_names(const TrainJob& job);
 

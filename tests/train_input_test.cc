@@ -54,6 +54,25 @@ TEST(TrainInput, AsManyLabelsAsImages) {
   EXPECT_THAT(sentence, HasSubstr("100"));
 }
 
+/// The dry run knows what the worker's libtorch can do, and ends as the run itself would.
+TEST(TrainInput, PrecisionThatNoDeviceHas) {
+  const ScratchFolder folder = job_folder();
+  const std::vector<std::string> fp16{"--devices", "cpu:0", "--set", "train.precision=fp16"};
+  std::vector<std::string> dry = fp16;
+  dry.emplace_back("--dry-run");
+  const Finished abilities = run({REMUDA_TRAIN_PROGRAM, "--abilities"});
+  ASSERT_TRUE(abilities.exit.ok()) << abilities;
+  if (abilities.out.find("fp16") != std::string::npos) {
+    EXPECT_THAT(run(train_command(folder, dry)).out, HasSubstr("fp16\n"));
+    return;
+  }
+  const std::string sentence = "no device of this job computes in fp16 with libtorch ";
+  EXPECT_THAT(refusal(folder, dry), StartsWith("remuda: " + sentence));
+  const Finished finished = run(train_command(folder, fp16));
+  EXPECT_EQ(finished.exit.status, 2) << finished;
+  EXPECT_THAT(finished.err, HasSubstr(sentence));
+}
+
 TEST(TrainInput, TokenOutsideTheVocabulary) {
   JobText job;
   job.model = fmt::format("name = 'gpt'\nvocabulary = {}\n", kVocabulary);

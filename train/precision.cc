@@ -80,10 +80,7 @@ Result<std::vector<torch::ScalarType>> agree_on_precision(comm::Communicator& co
   if (by_name && mine == torch::kDouble)
     return usage_error("train.precision is for models of float32, but this one's parameters are float64; leave it out");
   if (by_name && std::ranges::none_of(all, is_short))
-    return usage_error(
-        fmt::format("no device of this job computes in {} with libtorch {}; take train.precision = "
-                    "\"auto\" or \"fp32\"",
-                    precision == job::Precision::bf16 ? "bf16" : "fp16", TORCH_VERSION));
+    return usage_error(job::precision_refusal(precision, TORCH_VERSION));
   return all;
 }
 

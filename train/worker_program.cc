@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "measure/plan.h"
 #include "train/measure/rank.h"
+#include "train/precision.h"
 #include "train/process_tuning.h"
 #include "train/rank_environment.h"
 #include "train/run_outputs.h"
@@ -105,6 +106,15 @@ Result<void> work(const std::string& argument, const Events& events) {
   }
 }
 
+/// For `remuda`, which does not link libtorch: its version, and what it computes in on CPUs.
+Json abilities() {
+  Json types{"float32"};
+  for (const auto asked : {job::Precision::bf16, job::Precision::fp16})
+    if (const auto type = compute_type(asked, torch::kCPU); type != torch::kFloat)
+      types.push_back(precision_name(type));
+  return {{"torch", TORCH_VERSION}, {"cpu", std::move(types)}};
+}
+
 const char* kind_name(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::usage:
@@ -140,13 +150,15 @@ int run_worker(int argc, char** argv) {
   open_standard_streams();
   const std::string argument = argc == 2 ? argv[1] : "";
   if (argument == "--version") return std::cout << "remuda-train " << version() << "\n", 0;
+  if (argument == "--abilities") return std::cout << to_line(abilities()) << "\n", 0;
   if (argument.empty() || argument == "--help") {
     (argument.empty() ? std::cerr : std::cout)
         << "usage: remuda-train FILE.toml\n"
            "One rank of a training run; RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and REMUDA_SECRET say which.\n"
            "All ranks need the same job, the same data (the files may lie elsewhere) and the same "
            "TORCHELASTIC_RUN_ID.\n"
-           "`remuda train FILE.toml` starts one per device.\n";
+           "`remuda train FILE.toml` starts one per device. `remuda-train --abilities` says what its libtorch can "
+           "do.\n";
     return argument.empty() ? 2 : 0;
   }
   keep_freed_memory();

@@ -104,19 +104,31 @@ std::string abilities(const Device& device) {
   return fmt::format("{}", fmt::join(able, " and "));
 }
 
-/// What a device will compute in as far as its hardware decides it; its libtorch may do less.
-std::string precision_of(const job::TrainJob& job, const Device& device) {
+bool is_cpu(const Device& device) { return device.kind == DeviceKind::cpu; }
+
+/// What is not known is not denied.
+bool lacks_fp16_on_cpus(const TrainPlan& plan) {
+  return plan.worker && std::ranges::find(plan.worker->cpu_types, "fp16") == plan.worker->cpu_types.end();
+}
+
+/// What a device will compute in, as far as its hardware decides it, and the libtorch of the worker program where that
+/// was asked.
+std::string precision_of(const job::TrainJob& job, const TrainPlan& plan, const Device& device) {
   const std::string able = abilities(device);
   const auto asked = job.train.precision;
-  const bool is_cpu = device.kind == DeviceKind::cpu;
-  if (asked == job::Precision::bf16) return is_cpu || able.find("bf16") != std::string::npos ? "bf16" : "float32";
-  if (asked == job::Precision::fp16) return is_cpu || able.find("fp16") != std::string::npos ? "fp16" : "float32";
-  if (asked == job::Precision::fp32 || is_cpu || able.empty()) return "float32";
+  const auto can = [&](const char* type) { return is_cpu(device) || able.find(type) != std::string::npos; };
+  if (asked == job::Precision::bf16) return can("bf16") ? "bf16" : "float32";
+  if (asked == job::Precision::fp16)
+    return can("fp16") && !(is_cpu(device) && lacks_fp16_on_cpus(plan)) ? "fp16" : "float32";
+  if (asked == job::Precision::fp32 || is_cpu(device) || able.empty()) return "float32";
   return able.substr(0, 4);
 }
 
-std::string precision_reason(const job::TrainJob& job, const Inventory& inventory) {
+std::string precision_reason(const job::TrainJob& job, const TrainPlan& plan, const Inventory& inventory) {
   if (job.train.precision == job::Precision::automatic) return "the fastest type of each device's hardware";
+  if (depends_on_libtorch(job, inventory) && lacks_fp16_on_cpus(plan))
+    return fmt::format("as train.precision says, on devices that can; libtorch {} has no fp16 on CPUs",
+                       plan.worker->libtorch);
   if (job.train.precision != job::Precision::fp32)
     return "as train.precision says, on devices whose hardware and libtorch can, and float32 on the others";
   std::vector<std::string> able;
@@ -142,6 +154,19 @@ TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory, const 
   return plan;
 }
 
+bool depends_on_libtorch(const job::TrainJob& job, const Inventory& inventory) {
+  return job.train.precision == job::Precision::fp16 &&
+         std::ranges::any_of(job.devices, [&](const auto& spec) { return is_cpu(chosen_device(inventory, spec.use)); });
+}
+
+Result<void> check_precision(const job::TrainJob& job, const Inventory& inventory, const TrainPlan& plan) {
+  const bool all_lack_it =
+      depends_on_libtorch(job, inventory) && lacks_fp16_on_cpus(plan) &&
+      std::ranges::all_of(job.devices, [&](const auto& spec) { return is_cpu(chosen_device(inventory, spec.use)); });
+  if (!all_lack_it) return {};
+  return usage_error(job::precision_refusal(job.train.precision, plan.worker->libtorch));
+}
+
 std::string plan_text(const job::TrainJob& job, const Inventory& inventory, const TrainPlan& plan,
                       const std::string& devices_reason) {
   Table table({"rank", "device", "model", "share", "samples", "memory", "precision"});
@@ -152,7 +177,7 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
     table.add({std::to_string(rank), labels[rank], printable(model_text(device)),
                fmt::format("{:.1f} %", 100 * plan.shares[rank]),
                fmt::format("{:.0f}", plan.shares[rank] * job.train.global_batch), room_text(device),
-               precision_of(job, device)});
+               precision_of(job, plan, device)});
   }
   std::string text = table.text(kPlanWidth) + "\n";
   text += line("devices", "", devices_reason);
@@ -163,7 +188,7 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
   text += line("memory", "",
                fmt::format("what the devices have is shown{}; what the run needs is not known before it runs",
                            shares_devices(job) ? ", which ranks on one device share" : ""));
-  text += line("precision", "", precision_reason(job, inventory));
+  text += line("precision", "", precision_reason(job, plan, inventory));
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "cli/train/train_workers.h"
 #include "device/inventory.h"
 #include "job/train_job.h"
 
@@ -15,12 +16,19 @@ struct TrainPlan {
   std::vector<double> shares;  ///< of the global batch, one per device
   std::string shares_reason;
   std::optional<double> samples_per_s, step_s;
-  std::string speed_reason;  ///< where these are from, or why they are not known
+  std::string speed_reason;               ///< where these are from, or why they are not known
+  std::optional<WorkerAbilities> worker;  ///< where it was asked
 };
 
 /// `speeds`: samples per second of this very job on each device, where an earlier run measured them. Pure.
 TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory,
                     const std::vector<std::optional<double>>& speeds);
+
+/// Whether what CPUs will compute in depends on the worker program's libtorch.
+bool depends_on_libtorch(const job::TrainJob& job, const Inventory& inventory);
+
+/// A usage error where it is known that no device computes in the type that the job asks for.
+Result<void> check_precision(const job::TrainJob& job, const Inventory& inventory, const TrainPlan& plan);
 
 /// For people: the devices with model, share, memory and precision, the step, and the reason of each figure.
 /// `devices_reason`: why these devices.

@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/json.h"
 #include "cli/train/train_devices.h"
 #include "confine/rank_cores.h"
 #include "confine/visibility.h"
 #include "process/affinity.h"
+#include "process/guarded_child.h"
+#include "workers/event.h"
 #include "workers/ranks.h"
 
 namespace remuda::cli {
@@ -64,6 +67,24 @@ Result<std::string> worker_program() {
   std::string path = folder / kProgram;
   if (::access(path.c_str(), X_OK) == 0) return path;
   return failed(fmt::format("{} is not beside remuda in {}: this build has no libtorch", kProgram, folder.string()));
+}
+
+std::optional<WorkerAbilities> worker_abilities() {
+  constexpr double kPatience_s = 20;
+  const auto program = worker_program();
+  if (!program) return std::nullopt;
+  auto child = process::GuardedChild::start([&](int socket) {
+    ::dup2(socket, STDOUT_FILENO);
+    ::execl(program->c_str(), kProgram, "--abilities", nullptr);
+  });
+  std::string text;
+  if (!child || child->receive_all(kPatience_s, text) != process::GuardedChild::Received::end) return std::nullopt;
+  const auto said = parse_json(text, kProgram);
+  if (!said || !said->is_object() || !said->contains("cpu") || !(*said)["cpu"].is_array()) return std::nullopt;
+  WorkerAbilities abilities{workers::text_field(*said, "torch"), {}};
+  for (const Json& type : (*said)["cpu"])
+    if (type.is_string()) abilities.cpu_types.push_back(type.get<std::string>());
+  return abilities;
 }
 
 Result<std::vector<workers::RankSpec>> worker_ranks(const Workers& workers, const job::ParsedJob& job,

@@ -1,6 +1,7 @@
 // The workers of a training run: one `remuda-train` per device, ready to be supervised.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,14 @@ namespace remuda::cli {
 /// The path of remuda-train, which is in the folder of the running program. Builds without libtorch do not have it; the
 /// error says so.
 Result<std::string> worker_program();
+
+/// What the worker program's libtorch can do.
+struct WorkerAbilities {
+  std::string libtorch;                ///< its version
+  std::vector<std::string> cpu_types;  ///< what it computes in on CPUs: float32, bf16, fp16
+};
+/// Asks the worker program, which takes about a second. Nothing where there is none, or none that answers.
+std::optional<WorkerAbilities> worker_abilities();
 
 /// What all ranks of one run have in common.
 struct Workers {
