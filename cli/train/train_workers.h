@@ -1,4 +1,4 @@
-// The workers of a training run: one `remuda-train` per device, ready to be supervised.
+// The workers of a training run: one `remuda-train` per rank, ready to be supervised.
 #pragma once
 
 #include <optional>
@@ -35,7 +35,7 @@ struct Workers {
   bool live = true;                   ///< the machine is this one: ranks are bound to its cores
 };
 
-/// One rank per device of the job, each with the job's text. It sees its own device and no other, knows by
+/// One rank for each [[device]] of the job, with the job's text. It sees its own device and no other, knows by
 /// REMUDA_TORCH_DEVICE what libtorch calls it, and has the cores of confine::rank_cores().
 Result<std::vector<workers::RankSpec>> worker_ranks(const Workers& workers, const job::ParsedJob& job,
                                                     const Inventory& inventory);

@@ -280,6 +280,15 @@ class Lane(Scratch):
         self.assertEqual(status, 1)
         self.assertEqual(self.saved()["gpt"]["wrong"], ["cpu:0 and a slower cpu:0: refused: used twice"])
 
+    def test_two_ranks_on_one_device_learn_what_one_does(self):
+        differs = "cpu:0 and a slower cpu:0: its first epoch ended with a loss of 2.6000, that of one rank with 2.5000"
+        for loss, wrong in ((2.51, []), (2.6, [differs])):
+            self.program("remuda", 'case $2 in --help-keys) exit ;; esac; loss=2.5; grep -q slowdown $2 && loss=%s; '
+                         'echo "{\\"loss_per_epoch\\": [$loss]}" >"$5"' % loss)
+            (self.folder / "out/results.json").unlink(missing_ok=True)
+            self.train()
+            self.assertEqual(self.saved()["gpt"]["wrong"], wrong)
+
     def test_a_run_that_fails_or_is_refused_is_a_failure(self):
         self.program("remuda", "case $2 in --help-keys) exit ;; esac; grep -q cpu:1 $2 && { echo no device; exit 2; }; exit 1")
         status, printed = self.train()

@@ -12,6 +12,7 @@ from stage import NoGpu, Stage, json_in
 LOOP = pathlib.Path(__file__).parent / "loop.py"
 RUN_LIMIT_S = 180
 SAMPLE_EVERY_S = 0.5
+SAME_LOSS = 0.01
 
 # For a GPU, large enough to keep one busy; for CPUs, which only show that the stage works, small.
 MODELS = {
@@ -163,6 +164,14 @@ def words(found: dict) -> str:
     return (f"{speed:.0f} samples/s" if speed else "too few steps to time") + (f", {memory / 2**20:.0f} MiB" if memory else "")
 
 
+def learned_otherwise(found: dict, alone: dict) -> str | None:
+    """What is wrong where a split run did not learn what one rank does; a GPU's own sums may differ in their order."""
+    mine, other = ((run.get("loss_per_epoch") or [None])[0] for run in (found, alone))
+    if mine is None or other is None or abs(mine - other) <= SAME_LOSS * abs(other):
+        return None
+    return f"its first epoch ended with a loss of {mine:.4f}, that of one rank with {other:.4f}"
+
+
 def measure(stage: Stage, model: str) -> None:
     first, second = stage.devices
     if size_of(stage.devices) == "gpu" and not readings.query("name"):
@@ -171,7 +180,8 @@ def measure(stage: Stage, model: str) -> None:
     job = stage.out / f"{model}.toml"
     job.write_text(job_text(model, stage.devices, data))
     done = stage.found.get("runs", {})
-    for run in runs(first, second, knows_precision(stage)):
+    planned = runs(first, second, knows_precision(stage))
+    for run in planned:
         if run.name in done or stage.left_s() <= 0:
             continue
         with MemoryWatch() as watch:
@@ -181,8 +191,11 @@ def measure(stage: Stage, model: str) -> None:
         if stage.left_s() <= 0 and "failed" in found:
             break  # for lack of time: it is tried again
         stage.keep("runs", stage.found.get("runs", {}) | {run.name: found})
+        difference = learned_otherwise(found, stage.found["runs"].get(planned[0].name, {})) if run.slowed else None
         if "failed" in found or ("refused" in found and not run.may_be_refused()):
             stage.wrong(f"{run.name}: {words(found)}")
+        elif difference:
+            stage.wrong(f"{run.name}: {difference}")
         else:
             print(f"  {run.name}: {words(found)}", flush=True)
 
