@@ -104,7 +104,7 @@ std::string abilities(const Device& device) {
   return fmt::format("{}", fmt::join(able, " and "));
 }
 
-bool is_cpu(const Device& device) { return device.kind == DeviceKind::cpu; }
+bool is_cpu_device(const Device& device) { return device.kind == DeviceKind::cpu; }
 
 /// What is not known is not denied.
 bool lacks_fp16_on_cpus(const TrainPlan& plan) {
@@ -116,11 +116,11 @@ bool lacks_fp16_on_cpus(const TrainPlan& plan) {
 std::string precision_of(const job::TrainJob& job, const TrainPlan& plan, const Device& device) {
   const std::string able = abilities(device);
   const auto asked = job.train.precision;
-  const auto can = [&](const char* type) { return is_cpu(device) || able.find(type) != std::string::npos; };
+  const auto can = [&](const char* type) { return is_cpu_device(device) || able.find(type) != std::string::npos; };
   if (asked == job::Precision::bf16) return can("bf16") ? "bf16" : "float32";
   if (asked == job::Precision::fp16)
-    return can("fp16") && !(is_cpu(device) && lacks_fp16_on_cpus(plan)) ? "fp16" : "float32";
-  if (asked == job::Precision::fp32 || is_cpu(device) || able.empty()) return "float32";
+    return can("fp16") && !(is_cpu_device(device) && lacks_fp16_on_cpus(plan)) ? "fp16" : "float32";
+  if (asked == job::Precision::fp32 || is_cpu_device(device) || able.empty()) return "float32";
   return able.substr(0, 4);
 }
 
@@ -155,14 +155,16 @@ TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory, const 
 }
 
 bool depends_on_libtorch(const job::TrainJob& job, const Inventory& inventory) {
-  return job.train.precision == job::Precision::fp16 &&
-         std::ranges::any_of(job.devices, [&](const auto& spec) { return is_cpu(chosen_device(inventory, spec.use)); });
+  return job.train.precision == job::Precision::fp16 && std::ranges::any_of(job.devices, [&](const auto& spec) {
+           return is_cpu_device(chosen_device(inventory, spec.use));
+         });
 }
 
 Result<void> check_precision(const job::TrainJob& job, const Inventory& inventory, const TrainPlan& plan) {
-  const bool all_lack_it =
-      depends_on_libtorch(job, inventory) && lacks_fp16_on_cpus(plan) &&
-      std::ranges::all_of(job.devices, [&](const auto& spec) { return is_cpu(chosen_device(inventory, spec.use)); });
+  const bool all_lack_it = depends_on_libtorch(job, inventory) && lacks_fp16_on_cpus(plan) &&
+                           std::ranges::all_of(job.devices, [&](const auto& spec) {
+                             return is_cpu_device(chosen_device(inventory, spec.use));
+                           });
   if (!all_lack_it) return {};
   return usage_error(job::precision_refusal(job.train.precision, plan.worker->libtorch));
 }
