@@ -162,6 +162,21 @@ std::vector<Key> train_keys() {
   };
 }
 
+std::vector<Key> memory_keys() {
+  return {
+      {"memory.recompute",
+       choice<Recompute>({"none", "blocks"}, MEMBER(memory.recompute)),
+       Need::optional,
+       {},
+       "blocks: keep the input of each block only, and compute it again in the backward pass"},
+      {"memory.accumulate",
+       IntegerField{MEMBER(memory.accumulate), kDepth},
+       Need::optional,
+       {},
+       "compute a device's part of a step in so many pieces, whose gradients add up"},
+  };
+}
+
 std::vector<Key> output_keys() {
   const Need optional = Need::optional;
   const Condition gpt = for_model({"gpt"});
@@ -241,7 +256,8 @@ std::vector<Key> placement_keys() {
 const std::vector<Key>& job_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
-    for (auto& part : {model_keys(), data_keys(), train_keys(), output_keys(), device_keys(), placement_keys()})
+    for (auto& part :
+         {model_keys(), data_keys(), train_keys(), memory_keys(), output_keys(), device_keys(), placement_keys()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

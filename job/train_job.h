@@ -18,6 +18,7 @@ enum class Loss { cross_entropy, nll, mse };
 enum class Norm { group, batch };
 enum class Decay { all, matrices };
 enum class Switch { off, on };
+enum class Recompute { none, blocks };
 enum class Precision { fp32, bf16, fp16, automatic };
 
 struct ModelSpec {
@@ -75,6 +76,14 @@ struct TrainSpec {
   bool operator==(const TrainSpec&) const = default;
 };
 
+/// How a device's memory is saved.
+struct MemorySpec {
+  Recompute recompute = Recompute::none;  ///< what is computed again in backward() instead of being kept
+  int accumulate = 1;                     ///< a device computes its part of a step in so many pieces, one after another
+
+  bool operator==(const MemorySpec&) const = default;
+};
+
 struct BalanceSpec {
   balance::BalancePolicy policy = balance::BalancePolicy::automatic;
   std::vector<double> shares;        ///< for fixed: one weight per device
@@ -118,6 +127,7 @@ struct TrainJob {
   ModelSpec model;
   DataSpec data;
   TrainSpec train;
+  MemorySpec memory;
   OutputSpec output;
   BalanceSpec balance;
   std::vector<DeviceSpec> devices;

@@ -62,28 +62,6 @@ Result<void> check_models(comm::Communicator& communicator, const std::vector<to
   return {};
 }
 
-Result<std::vector<int64_t>> ready_order(comm::Communicator& communicator, const std::vector<torch::Tensor>& parameters,
-                                         const std::function<void()>& backward) {
-  auto order = std::make_shared<std::vector<int64_t>>();
-  std::vector<GradAccumulator> accumulators;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    accumulators.push_back(torch::autograd::impl::grad_accumulator(parameters[i]));
-    add_post_accumulate_hook(accumulators.back(), [recorder = std::weak_ptr(order), i] {
-      if (const auto list = recorder.lock()) list->push_back(int64_t(i));
-    });
-  }
-  backward();
-  std::vector<bool> used(parameters.size());
-  for (const int64_t i : *order) {
-    if (used[i]) return usage_error(std::string("in the trial step ") + kReadyTwiceText);
-    used[i] = true;
-  }
-  for (size_t i = 0; i < parameters.size(); ++i)
-    if (!used[i]) order->push_back(int64_t(i));
-  REMUDA_TRY(communicator.broadcast(std::as_writable_bytes(std::span(*order)), 0, label::kOrder));
-  return *order;
-}
-
 Result<void> check_values(comm::Communicator& communicator, std::span<const std::byte> values, torch::DeviceType device,
                           int step) {
   REMUDA_ASSIGN(const std::vector<uint64_t> hashes,

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,11 +11,6 @@
 #include "train/torch_compat.h"
 
 namespace remuda::train {
-
-/// A gradient was not complete when it was counted; the end of a sentence about it.
-inline constexpr const char* kReadyTwiceText =
-    "the gradient of a parameter became ready twice: backward() ran twice, or the parameter is in parts of the graph "
-    "that run backward separately (checkpointing does so); run one backward() per step, on the sum of all losses";
 
 /// Every rank's `mine`, in rank order. Collective.
 template <typename T>
@@ -32,11 +26,6 @@ Result<void> check_types(const std::vector<torch::Tensor>& parameters);
 
 /// Collective. Refuses parameters that cannot be trained, or that differ in number, shape or type between ranks.
 Result<void> check_models(comm::Communicator& communicator, const std::vector<torch::Tensor>& parameters);
-
-/// Collective. Numbers of the parameters in the order in which one backward pass finishes their gradients on rank 0;
-/// unused ones come last.
-Result<std::vector<int64_t>> ready_order(comm::Communicator& communicator, const std::vector<torch::Tensor>& parameters,
-                                         const std::function<void()>& backward);
 
 /// Collective: compares the bytes of all ranks (a 64-bit hash of them). The error names two ranks that differ and the
 /// kernels of both.

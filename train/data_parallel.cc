@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "train/agreement.h"
 #include "train/labels.h"
+#include "train/ready_order.h"
 
 namespace remuda::train {
 namespace {
@@ -27,13 +28,15 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
                                                            ParallelOptions options) {
   REMUDA_CHECK(options.group_of.empty() || options.group_of.size() == parameters.size(), "each parameter has a group");
   REMUDA_TRY(check_models(communicator, parameters));
-  REMUDA_ASSIGN(const auto order, ready_order(communicator, parameters, trial_backward));
+  REMUDA_ASSIGN(const ReadyOrder ready, ready_order(communicator, parameters, trial_backward));
   if (options.state_shares.empty()) {
     REMUDA_ASSIGN(options.state_shares, shares_by_memory(communicator, ops.memory_bytes() / options.ranks_on_device));
   }
   std::vector<torch::Tensor> ordered;
   std::vector<size_t> sizes, groups;
-  for (const int64_t i : order) {
+  std::vector<int64_t> times;
+  for (const int64_t i : ready.order) {
+    times.push_back(ready.times[size_t(i)]);
     ordered.push_back(parameters[size_t(i)]);
     sizes.push_back(size_t(ordered.back().numel()));
     groups.push_back(options.group_of.empty() ? 0 : options.group_of[size_t(i)]);
@@ -43,19 +46,20 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
   const torch::ScalarType sent_as = options.sent_as.value_or(ordered[0].scalar_type());
   REMUDA_ASSIGN(FlatParameters flat,
                 FlatParameters::create(communicator, ops, std::move(ordered), std::move(layout), sent_as));
-  std::unique_ptr<DataParallel> parallel(new DataParallel(communicator, ops, std::move(flat), std::move(options)));
+  std::unique_ptr<DataParallel> parallel(
+      new DataParallel(communicator, ops, std::move(flat), std::move(times), std::move(options)));
   REMUDA_TRY(parallel->share_values());
   return parallel;
 }
 
 DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters flat,
-                           ParallelOptions options)
+                           std::vector<int64_t> times, ParallelOptions options)
     : communicator_(communicator),
       ops_(ops),
       flat_(std::move(flat)),
       clip_norm_(options.clip_norm),
       engine_{communicator_, ops_, flat_, queue_, std::move(options.before_send), std::move(options.before_wait)},
-      reducer_(std::make_unique<GradientReducer>(engine_)),
+      reducer_(std::make_unique<GradientReducer>(engine_, std::move(times))),
       optimizer_(
           std::make_unique<ShardedOptimizer>(engine_, ShardedOptimizer::Options{options.rule, options.average})) {}
 

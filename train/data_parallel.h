@@ -99,7 +99,8 @@ class DataParallel {
   Result<void> check_parameters(int step);
 
  private:
-  DataParallel(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters flat, ParallelOptions options);
+  DataParallel(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters flat, std::vector<int64_t> times,
+               ParallelOptions options);
 
   comm::Communicator& communicator_;
   const DeviceOps& ops_;

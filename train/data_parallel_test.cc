@@ -52,58 +52,6 @@ TEST(DataParallel, RankWithNothingToGiveTakesPart) {
   });
 }
 
-bool are_all(const torch::Tensor& weight, double value) { return (weight - value).abs().max().item<double>() < 1e-6; }
-
-// A bfloat16 just below 1 is 0.996.
-TEST(DataParallel, StepsTooSmallForTheTypeThatIsSentAddUpAtTheirOwners) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
-    const auto weights = two_weights();
-    const auto backward = [&] { (weights[0].sum() + weights[1].sum()).backward(); };
-    const auto parallel =
-        DataParallel::create(communicator, cpu_ops(), weights, backward, {.average = 0.5, .sent_as = torch::kBFloat16})
-            .value();
-    const auto step = [&](double rate) {
-      parallel->begin(report_of(1));
-      backward();
-      ASSERT_TRUE(reduce_and_update(*parallel, rate));
-    };
-    step(5e-4);
-    step(5e-4);
-    EXPECT_TRUE(weights[1].eq(1).all().item<bool>());
-    ASSERT_TRUE(parallel->send_unrounded());
-    EXPECT_TRUE(are_all(weights[0], 0.999) && are_all(weights[1], 0.999));
-    ASSERT_TRUE(parallel->check_parameters(2));
-    ASSERT_TRUE(parallel->swap_average());
-    EXPECT_TRUE(weights[1].eq(1).all().item<bool>()) << "rounded, as all that is sent";
-    ASSERT_TRUE(parallel->send_unrounded());
-    EXPECT_TRUE(are_all(weights[0], 0.99925) && are_all(weights[1], 0.99925));
-    ASSERT_TRUE(parallel->swap_average());
-    step(2e-3);
-    EXPECT_TRUE(weights[1].eq(0.99609375).all().item<bool>()) << weights[1];
-  });
-}
-
-TEST(DataParallel, AResetOptimizerGoesOnFromTheValuesThereAre) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
-    const auto weights = two_weights();
-    const auto backward = [&] { (weights[0].sum() + weights[1].sum()).backward(); };
-    const auto parallel =
-        DataParallel::create(communicator, cpu_ops(), weights, backward, {.sent_as = torch::kBFloat16}).value();
-    const auto values = parallel->flat().values().device();
-    parallel->zero_gradient();
-    backward();
-    parallel->optimizer().step_alone(0.25, {{1, 0}});
-    const comm::Chunk own = parallel->flat().layout().own(0, communicator.rank());
-    EXPECT_TRUE(values.narrow(0, int64_t(own.begin), int64_t(own.size())).eq(0.75).all().item<bool>());
-    parallel->optimizer().reset();
-    set_to_one(values);
-    parallel->begin(report_of(1));
-    backward();
-    ASSERT_TRUE(reduce_and_update(*parallel, 0.5));
-    EXPECT_TRUE(weights[0].eq(0.5).all().item<bool>()) << weights[0];
-  });
-}
-
 TEST(DataParallel, NobodyCountsSoNothingIsApplied) {
   run_ranks(2, kShm, [](comm::Communicator& communicator) {
     const auto parallel = make_parallel(communicator, two_weights());

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "train/agreement.h"
+#include "train/ready_order.h"
 #include "train/sum_of_squares.h"
 
 namespace remuda::train {
@@ -29,8 +29,11 @@ std::span<T> values_in(const torch::Tensor& host, comm::Chunk range) {
 
 }  // namespace
 
-GradientReducer::GradientReducer(Engine& engine)
-    : engine_(engine), bucket_size_(engine.flat.layout().buckets()), self_(std::make_shared<GradientReducer*>(this)) {
+GradientReducer::GradientReducer(Engine& engine, std::vector<int64_t> times)
+    : engine_(engine),
+      bucket_size_(engine.flat.layout().buckets()),
+      times_(std::move(times)),
+      self_(std::make_shared<GradientReducer*>(this)) {
   for (size_t i = 0; i < engine.flat.parameters().size(); ++i) ++bucket_size_[engine.flat.layout().bucket_of(i)];
   add_hooks();
 }
@@ -53,11 +56,12 @@ void GradientReducer::accumulate() {
 }
 
 void GradientReducer::begin(StepReport report, double loss_scale) {
+  REMUDA_CHECK(!armed_, "a step has one begin()");
   if (!accumulating_) engine_.flat.zero_gradient();
   accumulating_ = false;
   report_ = std::move(report);
   bucket_missing_ = bucket_size_;
-  ready_.assign(engine_.flat.parameters().size(), false);
+  times_left_ = times_;
   next_bucket_ = 0;
   square_norm_ = 0;
   loss_scale_ = loss_scale;
@@ -67,11 +71,11 @@ void GradientReducer::begin(StepReport report, double loss_scale) {
 void GradientReducer::on_ready(size_t parameter) {
   if (!armed_) return;
   if (!engine_.flat.gradient_in_place(parameter)) report_.status |= kGradientMoved;
-  if (ready_[parameter]) {
+  if (times_left_[parameter] == 0) {
     report_.status |= kReadyTwice;
     return;
   }
-  ready_[parameter] = true;
+  if (--times_left_[parameter] > 0) return;
   --bucket_missing_[engine_.flat.layout().bucket_of(parameter)];
   while (next_bucket_ + 1 < bucket_size_.size() && bucket_missing_[next_bucket_] == 0) launch_next();
 }
@@ -113,7 +117,7 @@ void GradientReducer::give_up(StepStatus why) {
 
 Result<StepTotals> GradientReducer::finish() {
   armed_ = false;
-  for (size_t i = 0; i < ready_.size(); ++i)
+  for (size_t i = 0; i < times_left_.size(); ++i)
     if (!engine_.flat.gradient_in_place(i)) report_.status |= kGradientMoved;
   while (next_bucket_ < bucket_size_.size()) launch_next();
   StepTotals totals;

@@ -35,7 +35,8 @@ struct Engine {
 
 class GradientReducer {
  public:
-  explicit GradientReducer(Engine& engine);
+  /// `times`: how often each parameter becomes ready in a step, in their order.
+  GradientReducer(Engine& engine, std::vector<int64_t> times);
   /// Detaches the hooks: gradients stay where they are, and are not sent any more.
   ~GradientReducer();
 
@@ -63,7 +64,8 @@ class GradientReducer {
   Engine& engine_;
   std::vector<int> bucket_size_;     ///< parameters in each bucket
   std::vector<int> bucket_missing_;  ///< parameters not ready yet in this step
-  std::vector<bool> ready_;          ///< of each parameter, in this step
+  const std::vector<int64_t> times_;
+  std::vector<int64_t> times_left_;  ///< of each parameter, in this step
   size_t next_bucket_ = 0;
   bool armed_ = false, accumulating_ = false;
   double loss_scale_ = 1;

@@ -1,5 +1,6 @@
 #include "train/local_step.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -45,15 +46,26 @@ Result<void> LocalStep::check_model(const std::string& name) {
   return result;
 }
 
+/// Even ones, none of them empty. A part without samples is one piece without samples.
+std::vector<std::span<const uint64_t>> LocalStep::pieces_of(std::span<const uint64_t> indices) const {
+  const size_t count = std::clamp<size_t>(options_.pieces, 1, std::max<size_t>(1, indices.size()));
+  std::vector<std::span<const uint64_t>> pieces;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t begin = i * indices.size() / count, end = (i + 1) * indices.size() / count;
+    pieces.push_back(indices.subspan(begin, end - begin));
+  }
+  return pieces;
+}
+
 LossSum LocalStep::forward(std::span<const uint64_t> indices) {
   const Batch batch = samples_.gather(indices, torch::kFloat);
-  if (!ops_.is_synchronous()) on_host_ = batch;
+  if (!ops_.is_synchronous()) on_host_.push_back(batch);
   const auto input = batch.input.to(ops_.device(), /*non_blocking=*/true);
   const auto scores = [&] {
-    const Autocast autocast(ops_.device(), compute_type_);
+    const Autocast autocast(ops_.device(), options_.compute_type);
     return model_.forward(input);
   }();
-  return loss_sum(loss_, scores, batch.target, padding_);
+  return loss_sum(options_.loss, scores, batch.target, options_.padding);
 }
 
 void LocalStep::wait_for_device() const {
@@ -63,20 +75,27 @@ void LocalStep::wait_for_device() const {
 
 double LocalStep::run(std::span<const uint64_t> indices, StepReport report, DataParallel& parallel, double loss_scale) {
   pace_.start();
+  on_host_.clear();
   bool begun = false;
   try {
-    LossSum loss;
-    if (!indices.empty()) {
-      loss = forward(indices);
-      report.weight = loss.weight;
-    }
-    parallel.begin(report, loss_scale);
-    begun = true;
-    if (loss.sum.defined()) {
+    const auto pieces = pieces_of(indices);
+    std::vector<torch::Tensor> sums;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      LossSum loss;
+      if (!pieces[i].empty()) loss = forward(pieces[i]);
+      report.weight += loss.weight;
+      if (i + 1 < pieces.size()) {
+        parallel.accumulate();
+      } else {
+        parallel.begin(report, loss_scale);
+        begun = true;
+      }
+      if (!loss.sum.defined()) continue;
       (loss_scale == 1 ? loss.sum : loss.sum * loss_scale).backward();
-      wait_for_device();
-      parallel.report().loss_sum = loss.sum.item<double>();
+      sums.push_back(loss.sum.detach());
     }
+    wait_for_device();
+    for (const auto& sum : sums) parallel.report().loss_sum += sum.item<double>();
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     if (!begun) parallel.begin(report);
@@ -87,8 +106,9 @@ double LocalStep::run(std::span<const uint64_t> indices, StepReport report, Data
 }
 
 bool LocalStep::run_alone(std::span<const uint64_t> indices) {
+  on_host_.clear();
   try {
-    forward(indices).sum.backward();
+    for (const auto piece : pieces_of(indices)) forward(piece).sum.backward();
     wait_for_device();
     return true;
   } catch (const std::exception& error) {

@@ -34,24 +34,24 @@ class FailedBackward {
 /// To be made on the thread that runs it, before that thread's first forward pass.
 class LocalStep {
  public:
+  struct Options {
+    job::Loss loss = job::Loss::cross_entropy;
+    int padding = -1;
+    torch::ScalarType compute_type = torch::kFloat;
+    size_t pieces = 1;  ///< one after another, whose gradients add up: so many times less memory for activations
+  };
+
   /// The model's parameters lie on the device of `ops`. All of these outlive it.
-  LocalStep(Model& model, const DeviceOps& ops, const Samples& samples, const job::ModelSpec& spec, int padding,
-            Pace& pace, torch::ScalarType compute_type = torch::kFloat)
-      : model_(model),
-        ops_(ops),
-        samples_(samples),
-        loss_(spec.loss),
-        padding_(padding),
-        pace_(pace),
-        compute_type_(compute_type) {}
+  LocalStep(Model& model, const DeviceOps& ops, const Samples& samples, Pace& pace, const Options& options)
+      : model_(model), ops_(ops), samples_(samples), pace_(pace), options_(options) {}
 
   /// Checks that the model accepts a sample and returns scores that fit its loss; the error says what `name`, the
   /// model, returns and what it must return. One forward pass that changes nothing.
   Result<void> check_model(const std::string& name);
 
-  /// Forward and backward for `indices`; the gradients go through `parallel`, with `report` as this rank's. A rank that
-  /// runs out of memory gives up the step, and reports that. backward() runs on the loss times `loss_scale`. Returns
-  /// the seconds of compute.
+  /// Forward and backward for `indices`, in pieces; the gradients go through `parallel`, with `report` as this rank's.
+  /// A rank that runs out of memory gives up the step, and reports that. backward() runs on the loss times
+  /// `loss_scale`. Returns the seconds of compute.
   double run(std::span<const uint64_t> indices, StepReport report, DataParallel& parallel, double loss_scale = 1);
 
   /// Forward and backward without other ranks; false when it runs out of memory.
@@ -61,17 +61,16 @@ class LocalStep {
   void wait_for_device() const;
 
  private:
+  std::vector<std::span<const uint64_t>> pieces_of(std::span<const uint64_t> indices) const;
   LossSum forward(std::span<const uint64_t> indices);
 
   Model& model_;
   const DeviceOps& ops_;
   const Samples& samples_;
-  job::Loss loss_;
-  int padding_;
   Pace& pace_;
-  torch::ScalarType compute_type_;
+  const Options options_;
   FailedBackward failed_;
-  Batch on_host_;  ///< the last batch, which the device may still be copying
+  std::vector<Batch> on_host_;  ///< of the last step, which the device may still be copying
 };
 
 }  // namespace remuda::train

@@ -67,7 +67,7 @@ class OutOfMemory : public ::testing::TestWithParam<train::testing::ModelCase> {
       const int rank = communicator.rank();
       Model& model = *models[rank];
       Pace pace(1, steady_clock());
-      LocalStep local(model, testing::cpu_ops(), samples_, GetParam().spec, GetParam().padding, pace);
+      LocalStep local(model, testing::cpu_ops(), samples_, pace, {.padding = GetParam().padding});
       const std::vector<uint64_t> one{0};
       const auto parallel = DataParallel::create(communicator, testing::cpu_ops(), model.parameters(),
                                                  [&] { local.run_alone(one); }, {.bucket_bytes = 1024})

@@ -1,6 +1,8 @@
 #include "train/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace remuda::train {
@@ -15,6 +17,14 @@ std::vector<size_t> groups_of(const job::TrainSpec& spec, const std::vector<torc
   for (const auto& parameter : parameters)
     groups.push_back(spec.decay == job::Decay::matrices && parameter.dim() < 2 ? 1 : 0);
   return groups;
+}
+
+int steps_of(const job::TrainSpec& spec, uint64_t samples) {
+  constexpr uint64_t kMost = std::numeric_limits<int>::max();
+  const auto batch = uint64_t(spec.global_batch);
+  const uint64_t per_epoch = std::min(kMost, (samples + batch - 1) / batch);
+  const uint64_t all = std::min(kMost, per_epoch * uint64_t(spec.epochs));
+  return spec.max_steps > 0 ? std::min(int(all), spec.max_steps) : int(all);
 }
 
 double learning_rate(const job::TrainSpec& spec, int step, int steps) {

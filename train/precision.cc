@@ -105,6 +105,10 @@ Autocast::Autocast(torch::Device device, torch::ScalarType type) : device_(devic
   at::autocast::increment_nesting();
 }
 
+torch::ScalarType Autocast::type_on(torch::Device device) {
+  return is_enabled(device.type()) ? type_of(device.type()) : torch::kFloat;
+}
+
 Autocast::~Autocast() {
   if (!active_) return;
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();

@@ -40,6 +40,9 @@ std::string precision_name(torch::ScalarType type);
 /// While it lives, forward passes on this thread and device compute in `type`. Nothing for those of more than 16 bits.
 class Autocast {
  public:
+  /// The type in which forward passes of this thread compute on `device` at present.
+  static torch::ScalarType type_on(torch::Device device);
+
   Autocast(torch::Device device, torch::ScalarType type);
   ~Autocast();
   Autocast(const Autocast&) = delete;

@@ -4,15 +4,14 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
-#include <limits>
 #include <numeric>
 
 #include "balance/shares.h"
 #include "base/clock.h"
+#include "train/device/random_state.h"
 #include "train/evaluate.h"
 #include "train/labels.h"
 #include "train/model/make_model.h"
-#include "train/optimizer.h"
 #include "train/weights.h"
 
 namespace remuda::train {
@@ -50,7 +49,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   }
   configure_arithmetic(job.train);
   torch::manual_seed(job.train.seed);
-  REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input()));
+  REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input(), job.memory.recompute));
   if (!job.model.weights.empty()) REMUDA_TRY(load_weights(*model, job.model.weights));
   model->to(options.device);
   std::unique_ptr<Trainer> trainer(
@@ -75,7 +74,8 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       model_(std::move(model)),
       compute_type_(compute_type(job.train.precision, ops.device(), model_->parameters().at(0).scalar_type())),
       pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
-      local_(*model_, ops_, train_, job.model, job.data.padding, pace_, compute_type_),
+      local_(*model_, ops_, train_, pace_,
+             {job.model.loss, job.data.padding, compute_type_, size_t(job.memory.accumulate)}),
       balancer_(balance_options(job)),
       trace_(communicator.rank() == 0 ? options.trace_fd : -1) {
   model_->set_training(true);
@@ -191,15 +191,6 @@ double Trainer::trial_step(int batch) {
   return pace_.stop();
 }
 
-/// At most the largest int: a run that is to go on until it is stopped may ask for any number of epochs.
-int Trainer::steps_in_all() const {
-  constexpr uint64_t kMost = std::numeric_limits<int>::max();
-  const auto batch = uint64_t(job_.train.global_batch);
-  const uint64_t per_epoch = std::min(kMost, (train_.size() + batch - 1) / batch);
-  const uint64_t all = std::min(kMost, per_epoch * uint64_t(job_.train.epochs));
-  return job_.train.max_steps > 0 ? std::min(int(all), job_.train.max_steps) : int(all);
-}
-
 Result<RunReport> Trainer::run() {
   const double start = monotonic_s();
   for (epoch_ = 1; epoch_ <= job_.train.epochs && !done(); ++epoch_) {
@@ -233,14 +224,14 @@ Result<void> Trainer::run_epoch(int epoch) {
 }
 
 Result<void> Trainer::run_step(const data::Shuffle& order, uint64_t first, int size) {
-  const auto state = ops_.generator_states();
+  const RandomState random(ops_.device());
   for (;;) {
     const auto parts = size == job_.train.global_batch ? shares_ : balance::apportion(size, shares_);
     REMUDA_ASSIGN(const ReducedStep step, attempt_step(order, first, parts));
     const int starved = step.totals.first_with(kOutOfMemory);
     if (starved >= 0) {
       REMUDA_TRY(shrink_share(starved));
-      ops_.set_generator_states(state);
+      random.restore();
       last_parts_.clear();
       continue;
     }

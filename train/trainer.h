@@ -16,6 +16,7 @@
 #include "train/data_parallel.h"
 #include "train/events.h"
 #include "train/local_step.h"
+#include "train/optimizer.h"
 #include "train/run_report.h"
 #include "train/step_trace.h"
 
@@ -69,7 +70,7 @@ class Trainer {
   Result<void> collect_totals();
 
   bool is_first() const { return communicator_.rank() == 0; }
-  int steps_in_all() const;
+  int steps_in_all() const { return steps_of(job_.train, train_.size()); }
   bool done() const { return report_.stopped || report_.steps >= steps_in_all(); }
 
   const job::TrainJob& job_;

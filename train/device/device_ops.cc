@@ -22,16 +22,6 @@ double host_memory_bytes() {
   return double(::sysconf(_SC_PHYS_PAGES)) * double(::sysconf(_SC_PAGESIZE)) * std::min(1.0, mine / all);
 }
 
-/// The device's own default generator, where this libtorch has one for its type.
-std::optional<at::Generator> generator_of(torch::Device device) {
-  if (device.is_cpu()) return std::nullopt;
-  try {
-    return at::globalContext().defaultGenerator(device);
-  } catch (const c10::Error&) {
-    return std::nullopt;
-  }
-}
-
 }  // namespace
 
 Result<DeviceOps> DeviceOps::open(torch::Device device) {
@@ -107,18 +97,6 @@ double DeviceOps::memory_bytes() const {
   if (device_.is_cpu()) return host_memory_bytes();
   const auto memory = device_memory();
   return memory ? double(memory->total) : 0;
-}
-
-std::vector<torch::Tensor> DeviceOps::generator_states() const {
-  std::vector<torch::Tensor> states{at::detail::getDefaultCPUGenerator().get_state()};
-  if (const auto own = generator_of(device_)) states.push_back(own->get_state());
-  return states;
-}
-
-void DeviceOps::set_generator_states(const std::vector<torch::Tensor>& states) const {
-  at::Generator host = at::detail::getDefaultCPUGenerator();
-  host.set_state(states.at(0));
-  if (auto own = generator_of(device_); own && states.size() > 1) own->set_state(states[1]);
 }
 
 }  // namespace remuda::train

@@ -54,10 +54,6 @@ class DeviceOps {
   /// All memory of the device, in bytes; of a CPU, this process's part of the machine's, by its cores. 0: not known.
   double memory_bytes() const;
 
-  /// The states of the generators that random operations of this rank draw from: the host's, and the device's own.
-  std::vector<torch::Tensor> generator_states() const;
-  void set_generator_states(const std::vector<torch::Tensor>& states) const;
-
  private:
   DeviceOps(torch::Device device, std::optional<c10::impl::VirtualGuardImpl> guard, std::optional<c10::Stream> copies)
       : device_(device), guard_(guard), copies_(copies) {}

@@ -57,10 +57,46 @@ class OwnMemory {
   torch::Tensor tensor_, former_;
 };
 
+/// Some of the modules of a Sequential, one after another.
+struct ScriptBlock {
+  torch::Tensor operator()(torch::Tensor x) const {
+    for (torch::jit::Module module : modules) x = module.forward({x}).toTensor();
+    return x;
+  }
+  std::vector<torch::Tensor> buffers() const {
+    std::vector<torch::Tensor> all;
+    for (const auto& module : modules)
+      for (const auto& buffer : module.buffers()) all.push_back(buffer);
+    return all;
+  }
+  std::vector<torch::jit::Module> modules;
+};
+
+/// Those of a Sequential: each of its modules that has parameters, and those without that follow it. None of others.
+std::vector<ScriptBlock> blocks_of(const torch::jit::Module& module) {
+  std::vector<ScriptBlock> blocks;
+  if (module.type()->name()->name() != "Sequential") return blocks;
+  for (const auto& child : module.children()) {
+    if (blocks.empty() || child.parameters().size() > 0) blocks.emplace_back();
+    blocks.back().modules.push_back(child);
+  }
+  return blocks;
+}
+
 class ScriptModel final : public Model {
  public:
   explicit ScriptModel(const torch::jit::Module& module) : module_(module) {}
-  torch::Tensor forward(const torch::Tensor& input) override { return module_.forward({input}).toTensor(); }
+  torch::Tensor forward(const torch::Tensor& input) override {
+    if (blocks_.empty()) return module_.forward({input}).toTensor();
+    torch::Tensor x = input;
+    for (const ScriptBlock& block : blocks_) x = recomputed(block, x, block.buffers());
+    return x;
+  }
+  /// From now on what its blocks compute is not kept for backward(), but computed again. False where it has none.
+  bool recompute_blocks() {
+    blocks_ = blocks_of(module_);
+    return !blocks_.empty();
+  }
   std::vector<torch::Tensor> parameters() override { return unique(list(module_.parameters())); }
   std::vector<torch::Tensor> buffers() override { return list(module_.buffers()); }
   std::vector<NamedTensor> named_parameters() override { return named(module_.named_parameters()); }
@@ -93,12 +129,17 @@ class ScriptModel final : public Model {
     return result;
   }
   torch::jit::Module module_;
+  std::vector<ScriptBlock> blocks_;  ///< empty unless they are recomputed
 };
 
-Result<std::unique_ptr<Model>> load_script(const std::string& path) {
+Result<std::unique_ptr<Model>> load_script(const std::string& path, job::Recompute recompute) {
   try {
     auto model = std::make_unique<ScriptModel>(torch::jit::load(path));
     if (model->parameters().empty()) return usage_error(fmt::format("{} has no parameters to train", path));
+    if (recompute == job::Recompute::blocks && !model->recompute_blocks())
+      return usage_error(fmt::format(
+          "memory.recompute = \"blocks\" is for models that are a Sequential, but {} is none: leave the key out",
+          path));
     return model;
   } catch (const c10::Error& error) {
     return usage_error(fmt::format("cannot load {} as a TorchScript model: {}", path, first_line(error)));
@@ -107,13 +148,15 @@ Result<std::unique_ptr<Model>> load_script(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> make_model(const job::ModelSpec& spec, const ModelInput& input) {
-  if (!spec.path.empty()) return load_script(spec.path);
+Result<std::unique_ptr<Model>> make_model(const job::ModelSpec& spec, const ModelInput& input,
+                                          job::Recompute recompute) {
+  if (!spec.path.empty()) return load_script(spec.path, recompute);
   std::shared_ptr<TensorModule> module;
   if (spec.name == "mlp") module = make_mlp(spec, input);
   if (spec.name == "resnet") module = make_resnet(spec, input);
   if (spec.name == "gpt") module = make_gpt(spec, input);
   if (!module) return usage_error(fmt::format("unknown model '{}'; known are mlp, resnet and gpt", spec.name));
+  if (recompute == job::Recompute::blocks) module->recompute_blocks();
   return std::make_unique<NativeModel>(std::move(module));
 }
 

@@ -11,6 +11,7 @@ namespace remuda::train {
 
 /// The model a job names, with parameters drawn from torch's default generator (seed it first). Errors name the file of
 /// a TorchScript model that cannot be loaded, or the key that does not fit the data.
-Result<std::unique_ptr<Model>> make_model(const job::ModelSpec& spec, const ModelInput& input);
+Result<std::unique_ptr<Model>> make_model(const job::ModelSpec& spec, const ModelInput& input,
+                                          job::Recompute recompute = job::Recompute::none);
 
 }  // namespace remuda::train

@@ -6,23 +6,24 @@ namespace {
 struct Mlp final : TensorModule {
   Mlp(int inputs, const std::vector<int>& hidden, int classes) {
     for (const int width : hidden) {
-      layers_->push_back(torch::nn::Linear(inputs, width));
+      layers_.emplace_back(inputs, width);
       inputs = width;
     }
-    layers_->push_back(torch::nn::Linear(inputs, classes));
-    register_module("layers", layers_);
+    layers_.emplace_back(inputs, classes);
+    torch::nn::ModuleList list;
+    for (const auto& layer : layers_) list->push_back(layer);
+    register_module("layers", list);
   }
 
   torch::Tensor forward(const torch::Tensor& input) override {
     auto x = input.flatten(1);
-    for (size_t i = 0; i < layers_->size(); ++i) {
-      x = layers_->at<torch::nn::LinearImpl>(i).forward(x);
-      if (i + 1 < layers_->size()) x = x.relu();
-    }
-    return x;
+    for (size_t i = 0; i + 1 < layers_.size(); ++i)
+      x = run(
+          *layers_[i], [layer = layers_[i]](const torch::Tensor& in) mutable { return layer->forward(in).relu(); }, x);
+    return layers_.back()->forward(x);
   }
 
-  torch::nn::ModuleList layers_;
+  std::vector<torch::nn::Linear> layers_;
 };
 
 }  // namespace

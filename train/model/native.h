@@ -3,12 +3,25 @@
 
 #include "job/train_job.h"
 #include "train/model/model.h"
+#include "train/model/recompute.h"
 
 namespace remuda::train {
 
 /// A torch::nn module with one tensor in and one out.
-struct TensorModule : torch::nn::Module {
+class TensorModule : public torch::nn::Module {
+ public:
   virtual torch::Tensor forward(const torch::Tensor& input) = 0;
+  /// From now on what its blocks compute is not kept for backward(), but computed again.
+  void recompute_blocks() { recomputes_ = true; }
+
+ protected:
+  /// Runs one of its blocks. `forward` owns what it uses, as it may run after this module has ended.
+  torch::Tensor run(const torch::nn::Module& block, Block forward, const torch::Tensor& input) const {
+    return recomputes_ ? recomputed(std::move(forward), input, block.buffers()) : forward(input);
+  }
+
+ private:
+  bool recomputes_ = false;
 };
 
 /// Fully connected layers with ReLU between them.

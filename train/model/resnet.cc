@@ -63,7 +63,8 @@ struct ResNet final : TensorModule {
 
   torch::Tensor forward(const torch::Tensor& input) override {
     auto x = norm_.forward(widened(stem_->forward(input))).relu_();
-    for (const auto& block : blocks_) x = block->forward(x);
+    for (const auto& block : blocks_)
+      x = run(*block, [block](const torch::Tensor& in) { return block->forward(in); }, x);
     return head_->forward(x.mean({2, 3}));
   }
 

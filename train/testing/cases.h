@@ -16,9 +16,11 @@ struct ModelCase {
   job::ModelSpec spec;
   ModelInput input;
   int padding = -1;
+  job::Recompute recompute = job::Recompute::none;
 };
 
-/// mlp, resnet, and gpt whose targets are partly padding, unevenly from sample to sample.
+/// mlp, resnet, and gpt whose targets are partly padding, unevenly from sample to sample; gpt also with recomputed
+/// blocks.
 inline std::vector<ModelCase> model_cases() {
   ModelCase mlp{.name = "mlp", .spec = {.name = "mlp", .hidden = {24, 16}}, .input = {1, 8, 8, 5, 0}};
   ModelCase resnet{.name = "resnet", .spec = {.name = "resnet", .width = 8, .depth = 1}, .input = {1, 12, 12, 5, 0}};
@@ -26,13 +28,16 @@ inline std::vector<ModelCase> model_cases() {
                 .spec = {.name = "gpt", .width = 16, .depth = 2, .heads = 2, .vocabulary = 23},
                 .input = {0, 0, 0, 0, 12},
                 .padding = 0};
-  return {mlp, resnet, gpt};
+  ModelCase recomputed = gpt;
+  recomputed.name = "gpt_recomputed";
+  recomputed.recompute = job::Recompute::blocks;
+  return {mlp, resnet, gpt, recomputed};
 }
 
 /// Not thread-safe: draws from torch's default generator.
 inline std::unique_ptr<Model> make_seeded(const ModelCase& model_case, torch::ScalarType type) {
   torch::manual_seed(7);
-  auto model = make_model(model_case.spec, model_case.input).value();
+  auto model = make_model(model_case.spec, model_case.input, model_case.recompute).value();
   model->to(type);
   model->set_training(true);
   return model;

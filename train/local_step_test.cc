@@ -1,0 +1,75 @@
+#include "train/local_step.h"
+
+#include <gtest/gtest.h>
+#include <numeric>
+
+#include "base/clock.h"
+#include "comm/testing/run_ranks.h"
+#include "train/testing/capped_memory.h"
+#include "train/testing/data_files.h"
+#include "train/testing/parallel.h"
+
+namespace remuda::train {
+namespace {
+
+using testing::ModelCase;
+
+struct Step {
+  std::vector<torch::Tensor> gradient;
+  double weight = 0, loss_sum = 0;
+  size_t peak = 0;  ///< bytes
+};
+
+/// One step of one rank on `samples` samples, in pieces.
+Step step_in(size_t pieces, const ModelCase& model_case, const Samples& samples, size_t count) {
+  Step step;
+  const auto model = testing::make_seeded(model_case, torch::kFloat);
+  std::vector<uint64_t> indices(count);
+  std::iota(indices.begin(), indices.end(), 0);
+  run_ranks(1, comm::ConnectOptions::Transport::automatic, [&](comm::Communicator& communicator) {
+    Pace pace(1, steady_clock());
+    LocalStep local(*model, testing::cpu_ops(), samples, pace, {.padding = model_case.padding, .pieces = pieces});
+    const std::vector<uint64_t> one{0};
+    const auto parallel = DataParallel::create(communicator, testing::cpu_ops(), model->parameters(), [&] {
+                            local.run_alone(one);
+                          }).value();
+    for (int repeat = 0; repeat < 2; ++repeat) {  // the second starts from zero again
+      testing::Budget budget;
+      {
+        const testing::OnDevice device(budget);
+        local.run(indices, {}, *parallel);
+      }
+      const auto reduced = parallel->reduce().value();
+      step = {testing::whole_gradient(communicator, *parallel, model->parameters(), 1), reduced.totals.weight,
+              reduced.totals.loss_sum, budget.peak};
+    }
+  });
+  return step;
+}
+
+// 1e-6: sums of float32 in another order. Pieces of gpt have unlike weights, as they have unlike padding.
+TEST(LocalStep, InPiecesHasTheGradientOfTheWhole) {
+  for (const ModelCase& model_case : testing::model_cases()) {
+    const Samples samples = testing::make_samples(model_case, 20);
+    const testing::CappedMemory counted;
+    const Step whole = step_in(1, model_case, samples, 20);
+    for (const size_t pieces : {3, 4, 50}) {
+      SCOPED_TRACE(model_case.name + " in " + std::to_string(pieces));
+      const Step cut = step_in(pieces, model_case, samples, 20);
+      EXPECT_LT(testing::relative_error(cut.gradient, whole.gradient), 1e-6);
+      EXPECT_EQ(cut.weight, whole.weight);
+      EXPECT_NEAR(cut.loss_sum, whole.loss_sum, 1e-5 * whole.loss_sum);
+      EXPECT_LT(cut.peak, whole.peak);
+    }
+  }
+}
+
+TEST(LocalStep, OfNoSamplesIsOnePieceOfNone) {
+  const ModelCase mlp = testing::model_cases()[0];
+  const Step step = step_in(3, mlp, testing::make_samples(mlp, 20), 0);
+  EXPECT_EQ(step.weight, 0);
+  for (const auto& gradient : step.gradient) EXPECT_TRUE(gradient.eq(0).all().item<bool>());
+}
+
+}  // namespace
+}  // namespace remuda::train

@@ -1,0 +1,107 @@
+#include "train/model/recompute.h"
+
+#include <ATen/autocast_mode.h>
+
+#include "train/device/random_state.h"
+#include "train/precision.h"
+
+namespace remuda::train {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// What the first pass leaves for the second one, besides the input.
+struct FirstPass : torch::CustomClassHolder {
+  FirstPass(Block its_block, std::vector<torch::Tensor> its_buffers, torch::Device its_device)
+      : block(std::move(its_block)),
+        buffers(std::move(its_buffers)),
+        device(its_device),
+        compute_type(Autocast::type_on(its_device)),
+        random(its_device) {}
+
+  Block block;
+  std::vector<torch::Tensor> buffers;
+  torch::Device device;
+  torch::ScalarType compute_type;
+  RandomState random;
+};
+
+/// While it lives, random numbers are those of the first pass; then they go on where they were.
+class SameNumbers {
+ public:
+  explicit SameNumbers(const FirstPass& first) : before_(first.device) { first.random.restore(); }
+  ~SameNumbers() { before_.restore(); }
+  SameNumbers(const SameNumbers&) = delete;
+
+ private:
+  const RandomState before_;
+};
+
+/// Buffers have their values again when it ends, which is after the backward pass that uses them.
+class KeptBuffers {
+ public:
+  explicit KeptBuffers(const std::vector<torch::Tensor>& buffers) : buffers_(buffers) {
+    for (const auto& buffer : buffers) values_.push_back(buffer.detach().clone());
+  }
+  ~KeptBuffers() {
+    const torch::NoGradGuard no_grad;
+    for (size_t i = 0; i < values_.size(); ++i) torch::Tensor(buffers_[i]).copy_(values_[i]);
+  }
+  KeptBuffers(const KeptBuffers&) = delete;
+
+ private:
+  const std::vector<torch::Tensor>& buffers_;
+  std::vector<torch::Tensor> values_;
+};
+
+thread_local int t_blocks = 0;  ///< whose backward pass this thread is in, one within the other
+
+struct InBlock {
+  InBlock() { ++t_blocks; }
+  ~InBlock() { --t_blocks; }
+};
+
+class Recompute : public torch::autograd::Function<Recompute> {
+ public:
+  /// `leaf` needs a gradient, so that the parameters of a block whose input needs none get theirs.
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& input, const torch::Tensor& /*leaf*/,
+                               const c10::intrusive_ptr<FirstPass>& first) {
+    context->save_for_backward({input});
+    context->saved_data["first"] = c10::IValue::make_capsule(first);
+    torch::Tensor output = first->block(input);
+    // Autocast keeps the casts of weights for the rest of the pass; these, made here without gradients, are in its way.
+    if (first->compute_type != torch::kFloat) at::autocast::clear_cache();
+    return output;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto first = c10::static_intrusive_pointer_cast<FirstPass>(context->saved_data["first"].toCapsule());
+    const torch::Tensor saved = context->get_saved_variables().at(0);
+    const torch::Tensor input = saved.detach().requires_grad_(saved.requires_grad());
+    const KeptBuffers kept(first->buffers);
+    torch::Tensor output;
+    {
+      const torch::AutoGradMode with_gradients(true);
+      const SameNumbers same(*first);
+      const Autocast autocast(first->device, first->compute_type);
+      output = first->block(input.view_as(input));  // autocast would keep one cast of a leaf for all its uses
+    }
+    const InBlock in_block;
+    torch::autograd::backward({output}, {gradients.at(0)});
+    return {input.grad(), torch::Tensor(), torch::Tensor()};
+  }
+};
+
+}  // namespace
+
+bool in_recomputed_block() { return t_blocks > 0; }
+
+torch::Tensor recomputed(Block block, const torch::Tensor& input, std::vector<torch::Tensor> buffers) {
+  if (!torch::GradMode::is_enabled()) return block(input);
+  const auto leaf = torch::empty({}, torch::requires_grad());
+  return Recompute::apply(input, leaf,
+                          c10::make_intrusive<FirstPass>(std::move(block), std::move(buffers), input.device()));
+}
+
+}  // namespace remuda::train

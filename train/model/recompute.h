@@ -1,0 +1,27 @@
+// Recompute: what a block of a model computes on the way is not kept for backward(), but computed there once more
+// (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174): about a third more work, and
+// of all blocks only the inputs in memory.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "train/torch_compat.h"
+
+namespace remuda::train {
+
+using Block = std::function<torch::Tensor(const torch::Tensor&)>;
+
+/// block(input), of which backward() keeps `input` and `block` only. Gradients are the same bits as without: the second
+/// time it draws the same random numbers and computes in the same precision, and `buffers`, the block's own such as the
+/// statistics of batch norm, do not count the batch again. Without gradients (NoGradGuard) it is block(input).
+///
+/// The block leaves `input` as it is. It may use parameters, and constants that need no gradient; any other tensor that
+/// needs one must be `input`.
+/// A parameter that is used outside of the block too, or by two of them, becomes ready once for each.
+torch::Tensor recomputed(Block block, const torch::Tensor& input, std::vector<torch::Tensor> buffers = {});
+
+/// Whether this thread runs the backward pass of a recomputed block.
+bool in_recomputed_block();
+
+}  // namespace remuda::train

@@ -1,0 +1,220 @@
+#include "train/model/recompute.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/script.h>
+
+#include "base/testing/scratch_folder.h"
+#include "comm/testing/run_ranks.h"
+#include "train/precision.h"
+#include "train/testing/capped_memory.h"
+#include "train/testing/parallel.h"
+
+namespace remuda::train {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::make_batch;
+using testing::ModelCase;
+
+const auto kKept = job::Recompute::none, kRecomputed = job::Recompute::blocks;
+
+/// Each built-in model, and one whose norms count batches.
+std::vector<ModelCase> all_cases() {
+  std::vector<ModelCase> cases = testing::model_cases();
+  cases.pop_back();  // recomputed already
+  ModelCase counting = cases[1];
+  counting.name = "resnet_batch_norm";
+  counting.spec.norm = job::Norm::batch;
+  cases.push_back(counting);
+  return cases;
+}
+
+struct Outcome {
+  std::vector<torch::Tensor> gradients, buffers;
+};
+
+Outcome outcome_of(ModelCase model_case, job::Recompute recompute, torch::ScalarType type) {
+  model_case.recompute = recompute;
+  const auto model = testing::make_seeded(model_case, torch::kFloat);
+  for (int64_t step = 0; step < 2; ++step) {
+    const Batch batch = make_batch(model_case, 8, step, torch::kFloat);
+    torch::Tensor scores;
+    {
+      const Autocast autocast(torch::kCPU, type);
+      scores = model->forward(batch.input);
+    }
+    loss_sum(model_case.spec.loss, scores, batch.target, model_case.padding).sum.backward();
+  }
+  return {testing::gradients(*model), model->buffers()};
+}
+
+class Recomputed : public ::testing::TestWithParam<ModelCase> {};
+
+INSTANTIATE_TEST_SUITE_P(Models, Recomputed, ::testing::ValuesIn(all_cases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(Recomputed, ModelsHaveTheBitsOfThoseThatKeepAll) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    const Outcome kept = outcome_of(GetParam(), kKept, type), recomputed = outcome_of(GetParam(), kRecomputed, type);
+    for (size_t i = 0; i < kept.gradients.size(); ++i)
+      EXPECT_TRUE(recomputed.gradients.at(i).equal(kept.gradients[i])) << type << ", parameter " << i;
+    for (size_t i = 0; i < kept.buffers.size(); ++i)
+      EXPECT_TRUE(recomputed.buffers.at(i).equal(kept.buffers[i])) << type << ", buffer " << i;
+  }
+}
+
+/// The gradient of `weight` through dropout, and the random number that is drawn afterwards.
+std::pair<torch::Tensor, double> through_dropout(bool recompute) {
+  torch::manual_seed(3);
+  const auto weight = torch::ones({50}, torch::requires_grad());
+  const Block block = [weight](const torch::Tensor& x) { return torch::dropout(x * weight, 0.5, true); };
+  auto x = torch::ones({50});
+  for (int i = 0; i < 3; ++i) x = recompute ? recomputed(block, x) : block(x);
+  torch::rand({7});  // draws in between
+  x.sum().backward();
+  return {weight.grad(), torch::rand({}).item<double>()};
+}
+
+TEST(Recompute, DrawsTheSameRandomNumbersAndNoMore) {
+  const auto kept = through_dropout(false), again = through_dropout(true);
+  EXPECT_TRUE(again.first.equal(kept.first));
+  EXPECT_GT(kept.first.max().item<double>(), kept.first.min().item<double>()) << "some were dropped";
+  EXPECT_EQ(again.second, kept.second);
+}
+
+TEST(Recompute, RunsTheBlockOnceWhereNothingNeedsAGradient) {
+  int runs = 0;
+  const Block block = [&runs](const torch::Tensor& x) { return ++runs, x * 2; };
+  const torch::NoGradGuard no_grad;
+  EXPECT_TRUE(recomputed(block, torch::ones({2})).eq(2).all().item<bool>());
+  EXPECT_EQ(runs, 1);
+}
+
+/// What a block leaves behind when it throws in the second pass.
+TEST(Recompute, LeavesBuffersAndRandomNumbersAloneWhenTheSecondPassFails) {
+  const auto weight = torch::ones({3}, torch::requires_grad()), counter = torch::zeros({});
+  int runs = 0;
+  const Block block = [&](const torch::Tensor& x) {
+    torch::Tensor(counter).add_(1);
+    torch::rand({5});
+    if (++runs == 2) throw std::runtime_error("the second pass fails");
+    return x * weight;
+  };
+  const auto y = recomputed(block, torch::ones({3}), {counter});
+  torch::manual_seed(9);
+  EXPECT_THROW(y.sum().backward(), std::runtime_error);
+  EXPECT_EQ(counter.item<double>(), 1);
+  const double next = torch::rand({}).item<double>();
+  torch::manual_seed(9);
+  EXPECT_EQ(next, torch::rand({}).item<double>());
+  EXPECT_FALSE(in_recomputed_block());
+}
+
+/// A weight in two blocks and outside of them: its bucket waits for all three.
+TEST(Recompute, ASharedWeightIsSentOnceItsWholeGradientIsThere) {
+  run_ranks(2, comm::ConnectOptions::Transport::shared_memory, [](comm::Communicator& communicator) {
+    const auto weight = torch::full({4}, 2.0, torch::requires_grad()), last = torch::ones({4}, torch::requires_grad());
+    const auto backward = [&] {
+      const Block block = [weight](const torch::Tensor& x) { return x * weight; };
+      const auto x = recomputed(block, recomputed(block, torch::ones({4}) * last));
+      (x * weight).sum().backward();
+    };
+    const auto parallel =
+        DataParallel::create(communicator, testing::cpu_ops(), {weight, last}, backward, {.bucket_bytes = 1});
+    ASSERT_TRUE(parallel) << parallel.error().message;
+    for (int step = 0; step < 2; ++step) {
+      (*parallel)->begin({.weight = 1});
+      backward();
+      const auto reduced = (*parallel)->reduce();
+      ASSERT_TRUE(reduced) << reduced.error().message;
+      EXPECT_TRUE(testing::whole_gradient(communicator, **parallel, {weight}, 0.5)[0].eq(3 * 2 * 2).all().item<bool>());
+    }
+    (*parallel)->begin({.weight = 1});
+    backward();
+    if (communicator.rank() == 1) backward();
+    const auto twice = (*parallel)->reduce();
+    ASSERT_FALSE(twice);
+    EXPECT_THAT(twice.error().message, HasSubstr("on rank 1 the gradient of a parameter became ready twice"));
+  });
+}
+
+/// The most that forward and backward of the model need, beside its parameters and their gradients.
+size_t activations_of(ModelCase model_case, job::Recompute recompute) {
+  model_case.recompute = recompute;
+  const auto model = testing::make_seeded(model_case, torch::kFloat);
+  const Batch batch = make_batch(model_case, 16, 1, torch::kFloat);
+  const auto step = [&] { testing::case_loss(model_case, *model, batch).sum.backward(); };
+  step();  // gradients are there before the first step
+  testing::Budget budget;
+  const testing::OnDevice device(budget);
+  step();
+  return budget.peak;
+}
+
+// The model of examples/gpt.toml: eight layers, of which one at a time is in memory.
+TEST(Recompute, CutsTheActivationsOfTheGptExampleByTwoThirds) {
+  const testing::CappedMemory counted;
+  const ModelCase gpt{.name = "gpt",
+                      .spec = {.name = "gpt", .width = 128, .depth = 8, .heads = 4, .vocabulary = 256},
+                      .input = {.context = 64},
+                      .padding = 0};
+  const auto kept = double(activations_of(gpt, kKept)), recomputed = double(activations_of(gpt, kRecomputed));
+  EXPECT_LT(recomputed, 0.35 * kept) << recomputed / kept;
+  RecordProperty("part", std::to_string(recomputed / kept));
+}
+
+class ScriptBlocks : public ::testing::Test {
+ protected:
+  /// A file with a Sequential of linear layers, each followed by a ReLU.
+  std::string sequential() {
+    torch::jit::Module model("__torch__.torch.nn.modules.container.Sequential");
+    std::string forward = "def forward(self, x):\n";
+    for (int i = 0; i < 3; ++i) {
+      torch::jit::Module linear("__torch__.Linear" + std::to_string(i)), relu("__torch__.Relu" + std::to_string(i));
+      linear.register_parameter("weight", torch::eye(6).add_(0.1 * i).set_requires_grad(true), false);
+      linear.define("def forward(self, x):\n  return torch.matmul(x, self.weight)\n");
+      relu.define("def forward(self, x):\n  return torch.relu(x)\n");
+      model.register_module("l" + std::to_string(i), linear);
+      model.register_module("r" + std::to_string(i), relu);
+      forward += "  x = self.r" + std::to_string(i) + ".forward(self.l" + std::to_string(i) + ".forward(x))\n";
+    }
+    model.define(forward + "  return x\n");
+    const std::string path = folder_.path("sequential.pt");
+    model.save(path);
+    return path;
+  }
+  const ScratchFolder folder_;
+};
+
+TEST_F(ScriptBlocks, OfASequentialAreRecomputed) {
+  const std::string path = sequential();
+  std::vector<std::vector<torch::Tensor>> gradients;
+  for (const auto recompute : {kKept, kRecomputed}) {
+    const auto model = make_model({.path = path}, {}, recompute);
+    ASSERT_TRUE(model) << model.error().message;
+    const auto x = torch::linspace(-1, 1, 12).view({2, 6});
+    const auto scores = (*model)->forward(x);
+    EXPECT_THAT(scores.grad_fn()->name(), HasSubstr(recompute == kKept ? "Relu" : "Recompute"));
+    scores.square().sum().backward();
+    gradients.push_back(testing::gradients(**model));
+  }
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(gradients[1].at(i).equal(gradients[0].at(i))) << i;
+}
+
+TEST_F(ScriptBlocks, OfAnotherModelAreRefused) {
+  torch::jit::Module model("__torch__.Mine");
+  model.register_parameter("weight", torch::ones({3}, torch::requires_grad()), false);
+  model.define("def forward(self, x):\n  return x * self.weight\n");
+  const std::string path = folder_.path("mine.pt");
+  model.save(path);
+  const auto refused = make_model({.path = path}, {}, kRecomputed);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::usage);
+  EXPECT_EQ(refused.error().message, "memory.recompute = \"blocks\" is for models that are a Sequential, but " + path +
+                                         " is none: leave the key out");
+  EXPECT_TRUE(make_model({.path = path}, {}, kKept));
+}
+
+}  // namespace
+}  // namespace remuda::train

@@ -1,0 +1,75 @@
+// Parameters that are sent in fewer bits than they are kept in.
+#include "train/sharded_optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include "comm/testing/run_ranks.h"
+#include "train/testing/parallel.h"
+
+namespace remuda::train {
+namespace {
+
+constexpr auto kOneHost = comm::ConnectOptions::Transport::shared_memory;
+
+std::vector<torch::Tensor> two_halves() {
+  return {torch::ones({3}, torch::requires_grad()), torch::ones({5}, torch::requires_grad())};
+}
+
+bool are_all(const torch::Tensor& weight, double value) { return (weight - value).abs().max().item<double>() < 1e-6; }
+
+// A bfloat16 just below 1 is 0.996.
+TEST(ShardedOptimizer, KeepsStepsThatAreTooSmallForTheTypeThatIsSent) {
+  run_ranks(2, kOneHost, [](comm::Communicator& communicator) {
+    const auto weights = two_halves();
+    const auto backward = [&] { (weights[0].sum() + weights[1].sum()).backward(); };
+    const auto parallel = DataParallel::create(communicator, testing::cpu_ops(), weights, backward,
+                                               {.average = 0.5, .sent_as = torch::kBFloat16})
+                              .value();
+    const auto step = [&](double rate) {
+      parallel->begin({.weight = 1});
+      backward();
+      ASSERT_TRUE(testing::reduce_and_update(*parallel, rate));
+    };
+    step(5e-4);
+    step(5e-4);
+    EXPECT_TRUE(weights[1].eq(1).all().item<bool>());
+    ASSERT_TRUE(parallel->send_unrounded());
+    EXPECT_TRUE(are_all(weights[0], 0.999) && are_all(weights[1], 0.999));
+    ASSERT_TRUE(parallel->check_parameters(2));
+    ASSERT_TRUE(parallel->swap_average());
+    EXPECT_TRUE(weights[1].eq(1).all().item<bool>()) << "rounded, as all that is sent";
+    ASSERT_TRUE(parallel->send_unrounded());
+    EXPECT_TRUE(are_all(weights[0], 0.99925) && are_all(weights[1], 0.99925));
+    ASSERT_TRUE(parallel->swap_average());
+    step(2e-3);
+    EXPECT_TRUE(weights[1].eq(0.99609375).all().item<bool>()) << weights[1];
+  });
+}
+
+TEST(ShardedOptimizer, GoesOnFromTheValuesThereAreAfterAReset) {
+  run_ranks(2, kOneHost, [](comm::Communicator& communicator) {
+    const auto weights = two_halves();
+    const auto backward = [&] { (weights[0].sum() + weights[1].sum()).backward(); };
+    const auto parallel =
+        DataParallel::create(communicator, testing::cpu_ops(), weights, backward, {.sent_as = torch::kBFloat16})
+            .value();
+    const auto values = parallel->flat().values().device();
+    parallel->zero_gradient();
+    backward();
+    parallel->optimizer().step_alone(0.25, {{1, 0}});
+    const comm::Chunk own = parallel->flat().layout().own(0, communicator.rank());
+    EXPECT_TRUE(values.narrow(0, int64_t(own.begin), int64_t(own.size())).eq(0.75).all().item<bool>());
+    parallel->optimizer().reset();
+    {
+      const torch::NoGradGuard no_grad;
+      torch::Tensor(values).fill_(1);
+    }
+    parallel->begin({.weight = 1});
+    backward();
+    ASSERT_TRUE(testing::reduce_and_update(*parallel, 0.5));
+    EXPECT_TRUE(weights[0].eq(0.5).all().item<bool>()) << weights[0];
+  });
+}
+
+}  // namespace
+}  // namespace remuda::train
