@@ -14,6 +14,7 @@
 #include "train/evaluate.h"
 #include "train/labels.h"
 #include "train/local_step.h"
+#include "train/model/recompute.h"
 #include "train/precision.h"
 
 namespace remuda::parallel {
@@ -274,5 +275,10 @@ struct Autocast::Impl {
 Autocast::Autocast(const DataParallel& parallel)
     : impl_(new Impl{{parallel.impl().group->ops.device(), parallel.impl().compute_type}}) {}
 Autocast::~Autocast() = default;
+
+torch::Tensor recomputed(std::function<torch::Tensor(const torch::Tensor&)> block, const torch::Tensor& input,
+                         std::vector<torch::Tensor> buffers) {
+  return train::recomputed(std::move(block), input, std::move(buffers));
+}
 
 }  // namespace remuda::parallel

@@ -238,6 +238,17 @@ class Autocast {
   std::unique_ptr<Impl> impl_;
 };
 
+/// block(input), of which backward() keeps `input` and `block` only, and runs the block once more: less memory for
+/// about a third more time. Gradients are the same bits, random numbers and `buffers`, those of the block, included.
+///
+///   x = recomputed([layer](const torch::Tensor& in) { return layer->forward(in); }, x, layer->buffers());
+///
+/// The block owns what it uses, leaves `input` as it is, and may use parameters and constants; any other tensor that
+/// needs a gradient must be `input`. Where blocks share a parameter with each other or with the rest of the model,
+/// Options::trial is needed: it shows how often that becomes ready.
+torch::Tensor recomputed(std::function<torch::Tensor(const torch::Tensor&)> block, const torch::Tensor& input,
+                         std::vector<torch::Tensor> buffers = {});
+
 /// Copies parameters and buffers from a safetensors file, which must have the same names and shapes. Before
 /// DataParallel, or on all ranks.
 void load_weights(torch::nn::Module& module, const std::string& path);

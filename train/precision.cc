@@ -17,10 +17,21 @@ constexpr int kFirstBf16 = 80, kFirstFp16 = 70;
 
 bool is_short(torch::ScalarType type) { return type == torch::kHalf || type == torch::kBFloat16; }
 
+/// Whether this libtorch has autocast for the device and the type: 1.13 refuses float16 on CPUs, and for some types of
+/// device it has none.
+bool autocasts(torch::Device device, torch::ScalarType type) {
+  try {
+    const Autocast autocast(device, type);
+    const auto one = torch::ones({1, 1}, device);
+    return torch::linear(one, one).scalar_type() == type;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 bool can_compute_in(torch::Device device, torch::ScalarType type) {
-  if (device.is_cpu()) return type == torch::kBFloat16 || kTorchVersion >= 204;  // 1.13's autocast refuses float16
-  const int capability = device_capability().value_or(kFirstBf16);
-  return capability >= (type == torch::kBFloat16 ? kFirstBf16 : kFirstFp16);
+  const int capability = device.is_cpu() ? kFirstBf16 : device_capability().value_or(kFirstBf16);
+  return capability >= (type == torch::kBFloat16 ? kFirstBf16 : kFirstFp16) && autocasts(device, type);
 }
 
 // libtorch 2.4 has one function for all types of device; before, each type has its own.

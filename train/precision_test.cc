@@ -22,6 +22,7 @@ TEST(ComputeType, IsWhatWasAskedForWhereTheDeviceCan) {
   EXPECT_EQ(compute_type(Precision::automatic, kStandin), torch::kBFloat16);
   EXPECT_EQ(compute_type(Precision::automatic, kStandin, torch::kDouble), torch::kDouble);
   EXPECT_EQ(compute_type(Precision::fp32, kStandin), torch::kFloat);
+  EXPECT_EQ(compute_type(Precision::bf16, torch::kMeta), torch::kFloat) << "libtorch has no autocast for it";
 }
 
 TEST(Autocast, ComputesInItsTypeWhileItLives) {
