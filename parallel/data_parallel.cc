@@ -278,7 +278,7 @@ Autocast::~Autocast() = default;
 
 torch::Tensor recomputed(std::function<torch::Tensor(const torch::Tensor&)> block, const torch::Tensor& input,
                          std::vector<torch::Tensor> buffers) {
-  return train::recomputed(std::move(block), input, std::move(buffers));
+  return train::recomputed(std::move(block), input, [buffers = std::move(buffers)] { return buffers; });
 }
 
 }  // namespace remuda::parallel

@@ -243,8 +243,9 @@ class Autocast {
 ///
 ///   x = recomputed([layer](const torch::Tensor& in) { return layer->forward(in); }, x, layer->buffers());
 ///
-/// The block owns what it uses, leaves `input` as it is, and may use parameters and constants; any other tensor that
-/// needs a gradient must be `input`. Where blocks share a parameter with each other or with the rest of the model,
+/// The block owns what it uses, leaves `input` as it is (one that changes it throws), and may use parameters and
+/// constants; any other tensor that needs a gradient must be `input`. What it computes while it trains must not depend
+/// on buffers that it changes itself. Where blocks share a parameter with each other or with the rest of the model,
 /// Options::trial is needed: it shows how often that becomes ready.
 torch::Tensor recomputed(std::function<torch::Tensor(const torch::Tensor&)> block, const torch::Tensor& input,
                          std::vector<torch::Tensor> buffers = {});

@@ -59,9 +59,13 @@ class OwnMemory {
 
 /// Some of the modules of a Sequential, one after another.
 struct ScriptBlock {
-  torch::Tensor operator()(torch::Tensor x) const {
-    for (torch::jit::Module module : modules) x = module.forward({x}).toTensor();
-    return x;
+  torch::Tensor operator()(const torch::Tensor& input) const {
+    torch::IValue x = input;
+    for (torch::jit::Module module : modules) x = module.forward({x});
+    if (!x.isTensor())
+      throw std::runtime_error(
+          fmt::format("a block that is to be recomputed gives a {}; it must give one tensor", x.tagKind()));
+    return x.toTensor();
   }
   std::vector<torch::Tensor> buffers() const {
     std::vector<torch::Tensor> all;
@@ -72,10 +76,16 @@ struct ScriptBlock {
   std::vector<torch::jit::Module> modules;
 };
 
+/// By where its class is from: others are called Sequential, too, whose forward pass may be anything.
+bool is_sequential(const torch::jit::Module& module) {
+  const c10::QualifiedName& name = *module.type()->name();
+  return name.name() == "Sequential" && name.prefix().starts_with("__torch__.torch.nn.modules.container");
+}
+
 /// Those of a Sequential: each of its modules that has parameters, and those without that follow it. None of others.
 std::vector<ScriptBlock> blocks_of(const torch::jit::Module& module) {
   std::vector<ScriptBlock> blocks;
-  if (module.type()->name()->name() != "Sequential") return blocks;
+  if (!is_sequential(module)) return blocks;
   for (const auto& child : module.children()) {
     if (blocks.empty() || child.parameters().size() > 0) blocks.emplace_back();
     blocks.back().modules.push_back(child);
@@ -89,7 +99,7 @@ class ScriptModel final : public Model {
   torch::Tensor forward(const torch::Tensor& input) override {
     if (blocks_.empty()) return module_.forward({input}).toTensor();
     torch::Tensor x = input;
-    for (const ScriptBlock& block : blocks_) x = recomputed(block, x, block.buffers());
+    for (const ScriptBlock& block : blocks_) x = recomputed(block, x, [block] { return block.buffers(); });
     return x;
   }
   /// From now on what its blocks compute is not kept for backward(), but computed again. False where it has none.
@@ -137,9 +147,10 @@ Result<std::unique_ptr<Model>> load_script(const std::string& path, job::Recompu
     auto model = std::make_unique<ScriptModel>(torch::jit::load(path));
     if (model->parameters().empty()) return usage_error(fmt::format("{} has no parameters to train", path));
     if (recompute == job::Recompute::blocks && !model->recompute_blocks())
-      return usage_error(fmt::format(
-          "memory.recompute = \"blocks\" is for models that are a Sequential, but {} is none: leave the key out",
-          path));
+      return usage_error(
+          fmt::format("memory.recompute = \"blocks\" is for models that are a torch.nn.Sequential, but {} is none: "
+                      "leave the key out",
+                      path));
     return model;
   } catch (const c10::Error& error) {
     return usage_error(fmt::format("cannot load {} as a TorchScript model: {}", path, first_line(error)));

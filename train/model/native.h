@@ -17,7 +17,8 @@ class TensorModule : public torch::nn::Module {
  protected:
   /// Runs one of its blocks. `forward` owns what it uses, as it may run after this module has ended.
   torch::Tensor run(const torch::nn::Module& block, Block forward, const torch::Tensor& input) const {
-    return recomputes_ ? recomputed(std::move(forward), input, block.buffers()) : forward(input);
+    if (!recomputes_) return forward(input);
+    return recomputed(std::move(forward), input, [buffers = block.buffers()] { return buffers; });
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "train/model/recompute.h"
 
 #include <ATen/autocast_mode.h>
+#include <stdexcept>
 
 #include "train/device/random_state.h"
 #include "train/precision.h"
@@ -13,7 +14,7 @@ using torch::autograd::variable_list;
 
 /// What the first pass leaves for the second one, besides the input.
 struct FirstPass : torch::CustomClassHolder {
-  FirstPass(Block its_block, std::vector<torch::Tensor> its_buffers, torch::Device its_device)
+  FirstPass(Block its_block, Buffers its_buffers, torch::Device its_device)
       : block(std::move(its_block)),
         buffers(std::move(its_buffers)),
         device(its_device),
@@ -21,7 +22,7 @@ struct FirstPass : torch::CustomClassHolder {
         random(its_device) {}
 
   Block block;
-  std::vector<torch::Tensor> buffers;
+  Buffers buffers;
   torch::Device device;
   torch::ScalarType compute_type;
   RandomState random;
@@ -41,17 +42,20 @@ class SameNumbers {
 /// Buffers have their values again when it ends, which is after the backward pass that uses them.
 class KeptBuffers {
  public:
-  explicit KeptBuffers(const std::vector<torch::Tensor>& buffers) : buffers_(buffers) {
-    for (const auto& buffer : buffers) values_.push_back(buffer.detach().clone());
+  explicit KeptBuffers(const Buffers& buffers) : buffers_(buffers) {
+    if (!buffers_) return;
+    for (const auto& buffer : buffers_()) values_.push_back(buffer.detach().clone());
   }
   ~KeptBuffers() {
+    if (!buffers_) return;
     const torch::NoGradGuard no_grad;
-    for (size_t i = 0; i < values_.size(); ++i) torch::Tensor(buffers_[i]).copy_(values_[i]);
+    const std::vector<torch::Tensor> now = buffers_();
+    for (size_t i = 0; i < values_.size(); ++i) torch::Tensor(now[i]).copy_(values_[i]);
   }
   KeptBuffers(const KeptBuffers&) = delete;
 
  private:
-  const std::vector<torch::Tensor>& buffers_;
+  const Buffers& buffers_;
   std::vector<torch::Tensor> values_;
 };
 
@@ -62,6 +66,14 @@ struct InBlock {
   ~InBlock() { --t_blocks; }
 };
 
+torch::Tensor run_once(const Block& block, const torch::Tensor& input) {
+  const auto version = input._version();
+  torch::Tensor output = block(input);
+  if (input._version() != version)
+    throw std::runtime_error("a block that is to be recomputed changes its input in place");
+  return output;
+}
+
 class Recompute : public torch::autograd::Function<Recompute> {
  public:
   /// `leaf` needs a gradient, so that the parameters of a block whose input needs none get theirs.
@@ -69,7 +81,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
                                const c10::intrusive_ptr<FirstPass>& first) {
     context->save_for_backward({input});
     context->saved_data["first"] = c10::IValue::make_capsule(first);
-    torch::Tensor output = first->block(input);
+    torch::Tensor output = run_once(first->block, input);
     // Autocast keeps the casts of weights for the rest of the pass; these, made here without gradients, are in its way.
     if (first->compute_type != torch::kFloat) at::autocast::clear_cache();
     return output;
@@ -87,6 +99,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
       const Autocast autocast(first->device, first->compute_type);
       output = first->block(input.view_as(input));  // autocast would keep one cast of a leaf for all its uses
     }
+    if (!output.requires_grad()) return {torch::Tensor(), torch::Tensor(), torch::Tensor()};
     const InBlock in_block;
     torch::autograd::backward({output}, {gradients.at(0)});
     return {input.grad(), torch::Tensor(), torch::Tensor()};
@@ -97,8 +110,8 @@ class Recompute : public torch::autograd::Function<Recompute> {
 
 bool in_recomputed_block() { return t_blocks > 0; }
 
-torch::Tensor recomputed(Block block, const torch::Tensor& input, std::vector<torch::Tensor> buffers) {
-  if (!torch::GradMode::is_enabled()) return block(input);
+torch::Tensor recomputed(Block block, const torch::Tensor& input, Buffers buffers) {
+  if (!torch::GradMode::is_enabled()) return run_once(block, input);
   const auto leaf = torch::empty({}, torch::requires_grad());
   return Recompute::apply(input, leaf,
                           c10::make_intrusive<FirstPass>(std::move(block), std::move(buffers), input.device()));

@@ -11,15 +11,18 @@
 namespace remuda::train {
 
 using Block = std::function<torch::Tensor(const torch::Tensor&)>;
+/// A block's own, as they are now: a block may put new ones in their place.
+using Buffers = std::function<std::vector<torch::Tensor>()>;
 
 /// block(input), of which backward() keeps `input` and `block` only. Gradients are the same bits as without: the second
 /// time it draws the same random numbers and computes in the same precision, and `buffers`, the block's own such as the
 /// statistics of batch norm, do not count the batch again. Without gradients (NoGradGuard) it is block(input).
 ///
-/// The block leaves `input` as it is. It may use parameters, and constants that need no gradient; any other tensor that
+/// The block leaves `input` as it is; one that changes it throws. What it computes while it trains must not depend on
+/// buffers that it changes itself. It may use parameters, and constants that need no gradient; any other tensor that
 /// needs one must be `input`.
 /// A parameter that is used outside of the block too, or by two of them, becomes ready once for each.
-torch::Tensor recomputed(Block block, const torch::Tensor& input, std::vector<torch::Tensor> buffers = {});
+torch::Tensor recomputed(Block block, const torch::Tensor& input, Buffers buffers = {});
 
 /// Whether this thread runs the backward pass of a recomputed block.
 bool in_recomputed_block();

@@ -1,5 +1,6 @@
 #include "train/model/recompute.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/script.h>
@@ -101,7 +102,7 @@ TEST(Recompute, LeavesBuffersAndRandomNumbersAloneWhenTheSecondPassFails) {
     if (++runs == 2) throw std::runtime_error("the second pass fails");
     return x * weight;
   };
-  const auto y = recomputed(block, torch::ones({3}), {counter});
+  const auto y = recomputed(block, torch::ones({3}), [&] { return std::vector{counter}; });
   torch::manual_seed(9);
   EXPECT_THROW(y.sum().backward(), std::runtime_error);
   EXPECT_EQ(counter.item<double>(), 1);
@@ -164,31 +165,108 @@ TEST(Recompute, CutsTheActivationsOfTheGptExampleByTwoThirds) {
   RecordProperty("part", std::to_string(recomputed / kept));
 }
 
+torch::jit::Module script(const std::string& type, const std::string& forward) {
+  torch::jit::Module module("__torch__." + type);
+  module.define("def forward(self, x):\n  " + forward + "\n");
+  return module;
+}
+
+torch::jit::Module linear(const std::string& type, bool trained = true) {
+  torch::jit::Module module("__torch__." + type);
+  module.register_parameter("weight", torch::eye(6).mul_(0.5).add_(0.1).set_requires_grad(trained), false);
+  module.define("def forward(self, x):\n  return torch.matmul(x, self.weight)\n");
+  return module;
+}
+
+torch::jit::Module relu(const std::string& type) { return script(type, "return torch.relu(x)"); }
+
 class ScriptBlocks : public ::testing::Test {
  protected:
-  /// A file with a Sequential of linear layers, each followed by a ReLU.
-  std::string sequential() {
-    torch::jit::Module model("__torch__.torch.nn.modules.container.Sequential");
+  /// A file with a Sequential of these.
+  std::string sequential(const std::vector<torch::jit::Module>& modules,
+                         const std::string& type = "torch.nn.modules.container.___torch_mangle_3.Sequential") {
+    torch::jit::Module model("__torch__." + type);
     std::string forward = "def forward(self, x):\n";
-    for (int i = 0; i < 3; ++i) {
-      torch::jit::Module linear("__torch__.Linear" + std::to_string(i)), relu("__torch__.Relu" + std::to_string(i));
-      linear.register_parameter("weight", torch::eye(6).add_(0.1 * i).set_requires_grad(true), false);
-      linear.define("def forward(self, x):\n  return torch.matmul(x, self.weight)\n");
-      relu.define("def forward(self, x):\n  return torch.relu(x)\n");
-      model.register_module("l" + std::to_string(i), linear);
-      model.register_module("r" + std::to_string(i), relu);
-      forward += "  x = self.r" + std::to_string(i) + ".forward(self.l" + std::to_string(i) + ".forward(x))\n";
+    for (size_t i = 0; i < modules.size(); ++i) {
+      model.register_module("m" + std::to_string(i), modules[i]);
+      forward += fmt::format("  x{} = self.m{}.forward(x{})\n", i + 1, i, i == 0 ? "" : std::to_string(i));
     }
-    model.define(forward + "  return x\n");
+    model.define(fmt::format("{}  return x{}\n", forward, modules.size()));
     const std::string path = folder_.path("sequential.pt");
     model.save(path);
     return path;
   }
+
+  /// Trains two steps with recomputed blocks, and the bits of gradients and buffers are those without.
+  static void expect_the_same_bits(const std::string& path) {
+    std::vector<Outcome> outcomes;
+    for (const auto recompute : {kKept, kRecomputed}) {
+      const auto model = make_model({.path = path}, {}, recompute);
+      ASSERT_TRUE(model) << model.error().message;
+      for (int step = 0; step < 2; ++step)
+        (*model)->forward(torch::linspace(-1, 1, 12).view({2, 6})).square().sum().backward();
+      outcomes.push_back({testing::gradients(**model), (*model)->buffers()});
+    }
+    for (size_t i = 0; i < outcomes[0].gradients.size(); ++i)
+      EXPECT_TRUE(outcomes[1].gradients.at(i).equal(outcomes[0].gradients[i])) << "parameter " << i;
+    for (size_t i = 0; i < outcomes[0].buffers.size(); ++i)
+      EXPECT_TRUE(outcomes[1].buffers.at(i).equal(outcomes[0].buffers[i])) << "buffer " << i;
+  }
+
   const ScratchFolder folder_;
 };
 
+TEST_F(ScriptBlocks, WithNothingToTrainAtTheBeginning) {
+  expect_the_same_bits(
+      sequential({script("Flatten", "return torch.flatten(x, 1)"), linear("A"), relu("R"), linear("B")}));
+  expect_the_same_bits(sequential({linear("Frozen", false), linear("A"), linear("FrozenToo", false), linear("B")}));
+}
+
+TEST_F(ScriptBlocks, MayPassTuplesWithinABlock) {
+  torch::jit::Module two("__torch__.Two");
+  two.register_parameter("weight", torch::ones({6}, torch::requires_grad()), false);
+  two.define("def forward(self, x):\n  return (x * self.weight, x)\n");
+  torch::jit::Module take("__torch__.Take");
+  take.define("def forward(self, x: Tuple[Tensor, Tensor]):\n  return x[0] + x[1]\n");
+  expect_the_same_bits(sequential({linear("A"), two, take, linear("B")}));
+}
+
+TEST_F(ScriptBlocks, GiveOneTensor) {
+  const auto pair = script("Pair", "return (x, x)");
+  const auto model = make_model({.path = sequential({linear("A"), pair})}, {}, kRecomputed).value();
+  try {
+    model->forward(torch::ones({2, 6}));
+    ADD_FAILURE() << "gave a tuple";
+  } catch (const std::exception& error) {
+    EXPECT_STREQ(error.what(), "a block that is to be recomputed gives a Tuple; it must give one tensor");
+  }
+}
+
+TEST_F(ScriptBlocks, ThatReplaceTheirBuffersCountABatchOnce) {
+  torch::jit::Module counter("__torch__.Counter");
+  counter.register_parameter("weight", torch::ones({6}, torch::requires_grad()), false);
+  counter.register_buffer("seen", torch::zeros({}));
+  counter.define("def forward(self, x):\n  self.seen = self.seen + 1\n  return x * self.weight\n");
+  expect_the_same_bits(sequential({linear("A"), counter, linear("B")}));
+}
+
+TEST_F(ScriptBlocks, ThatChangeTheirInputAreRefused) {
+  torch::jit::Module leaky("__torch__.Leaky");
+  leaky.register_parameter("weight", torch::eye(6).set_requires_grad(true), false);
+  leaky.define("def forward(self, x):\n  torch.leaky_relu_(x, 0.5)\n  return torch.matmul(x, self.weight)\n");
+  for (const auto& modules : {std::vector{leaky, linear("A")}, std::vector{linear("A"), leaky}}) {
+    const auto model = make_model({.path = sequential(modules)}, {}, kRecomputed).value();
+    try {
+      model->forward(torch::linspace(-1, 1, 12).view({2, 6})).square().sum().backward();
+      ADD_FAILURE() << "changed its input twice";
+    } catch (const std::exception& error) {
+      EXPECT_THAT(error.what(), HasSubstr("changes its input in place"));
+    }
+  }
+}
+
 TEST_F(ScriptBlocks, OfASequentialAreRecomputed) {
-  const std::string path = sequential();
+  const std::string path = sequential({linear("A"), relu("R"), linear("B"), relu("S"), linear("C"), relu("T")});
   std::vector<std::vector<torch::Tensor>> gradients;
   for (const auto recompute : {kKept, kRecomputed}) {
     const auto model = make_model({.path = path}, {}, recompute);
@@ -202,6 +280,13 @@ TEST_F(ScriptBlocks, OfASequentialAreRecomputed) {
   for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(gradients[1].at(i).equal(gradients[0].at(i))) << i;
 }
 
+/// Its forward pass may be anything.
+TEST_F(ScriptBlocks, OfAClassThatIsCalledSequentialTooAreRefused) {
+  const auto refused = make_model({.path = sequential({linear("A")}, "mine.Sequential")}, {}, kRecomputed);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("is none: leave the key out"));
+}
+
 TEST_F(ScriptBlocks, OfAnotherModelAreRefused) {
   torch::jit::Module model("__torch__.Mine");
   model.register_parameter("weight", torch::ones({3}, torch::requires_grad()), false);
@@ -211,8 +296,9 @@ TEST_F(ScriptBlocks, OfAnotherModelAreRefused) {
   const auto refused = make_model({.path = path}, {}, kRecomputed);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::usage);
-  EXPECT_EQ(refused.error().message, "memory.recompute = \"blocks\" is for models that are a Sequential, but " + path +
-                                         " is none: leave the key out");
+  EXPECT_EQ(refused.error().message,
+            "memory.recompute = \"blocks\" is for models that are a torch.nn.Sequential, but " + path +
+                " is none: leave the key out");
   EXPECT_TRUE(make_model({.path = path}, {}, kKept));
 }
 
