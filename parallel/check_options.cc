@@ -148,9 +148,9 @@ std::array<Setting, kSettings> settings_of(const Candidate& mine) {
 }
 
 /// Text of any length, of which the others get the beginning.
-struct Told {
-  Told() = default;
-  explicit Told(const std::string& whole) : hash(XXH3_64bits(whole.data(), whole.size())) {
+struct Excerpt {
+  Excerpt() = default;
+  explicit Excerpt(const std::string& whole) : hash(XXH3_64bits(whole.data(), whole.size())) {
     constexpr size_t kMostBytesOfACharacter = 4;
     shortened(printable(whole), (text.size() - 1) / kMostBytesOfACharacter).copy(text.data(), text.size() - 1);
   }
@@ -158,10 +158,10 @@ struct Told {
   std::array<char, 1016> text{};
 };
 
-/// What a rank tells the others.
+/// What a rank reports to the others.
 struct Entry {
-  Told fault;
-  std::array<Told, kSettings> settings;
+  Excerpt fault;
+  std::array<Excerpt, kSettings> settings;
   torch::ScalarType wanted, computed;  ///< wanted: by name, or Undefined
 };
 static_assert(std::is_trivially_copyable_v<Entry>);
@@ -169,7 +169,7 @@ static_assert(std::is_trivially_copyable_v<Entry>);
 void refuse_difference(const std::array<Setting, kSettings>& settings, const std::vector<Entry>& entries) {
   for (size_t i = 0; i < kSettings; ++i)
     for (size_t rank = 1; rank < entries.size(); ++rank) {
-      const Told &first = entries[0].settings[i], &other = entries[rank].settings[i];
+      const Excerpt &first = entries[0].settings[i], &other = entries[rank].settings[i];
       if (other.hash != first.hash)
         raise_usage(fmt::format("Options::{} is {} on rank {} and {} on rank 0; it must be the same on all ranks",
                                 settings[i].name, other.text.data(), rank, first.text.data()));
@@ -201,8 +201,8 @@ Candidate candidate_of(const Options& options, const ModuleView& module, torch::
 void check_options(comm::Communicator& communicator, const Candidate& mine) {
   const std::string fault = fault_of(mine, communicator.size());
   const auto settings = settings_of(mine);
-  Entry entry{Told(fault), {}, wanted_by_name(mine.options.precision), mine.compute_type};
-  for (size_t i = 0; i < kSettings; ++i) entry.settings[i] = Told(settings[i].value);
+  Entry entry{Excerpt(fault), {}, wanted_by_name(mine.options.precision), mine.compute_type};
+  for (size_t i = 0; i < kSettings; ++i) entry.settings[i] = Excerpt(settings[i].value);
   const std::vector<Entry> entries = or_raise(train::gather_all(communicator, entry, train::label::kOptions));
   if (!fault.empty()) raise_usage(fault);
   for (size_t rank = 0; rank < entries.size(); ++rank)
