@@ -232,6 +232,7 @@ Step DataParallel::step(double learning_rate, const torch::Tensor& loss) {
   if (!std::isfinite(learning_rate)) raise_usage(fmt::format("the learning rate is {}", learning_rate));
   if (loss.defined() && loss.numel() != 1)
     raise_usage(fmt::format("the loss has {} elements; it must be the sum of this rank's losses", loss.numel()));
+  impl().engine->report().learning_rate = learning_rate;
   const train::ReducedStep reduced = impl().reduce(loss);
   Step step{.applied = reduced.stands, .skipped = {}, .weight = reduced.totals.weight};
   if (step.weight > 0) step.loss = reduced.totals.loss_sum / step.weight;

@@ -33,6 +33,31 @@ TEST(DataParallel, CallsInTheWrongOrderAreRefused) {
   EXPECT_THAT(refusal([&] { parallel.swap_average(); }), HasSubstr("Options::average is 0"));
 }
 
+TEST(DataParallel, StepsOfOtherRatesOrBatchesAreRefusedOnAllRanks) {
+  run_ranks(3, [](const Group& group) {
+    auto model = make_linear();
+    DataParallel parallel(group, *model);
+    parallel.begin(1);
+    (model->weight.sum() + model->bias.sum()).backward();
+    EXPECT_EQ(refusal([&] { parallel.step(group.rank() == 2 ? 0.2 : 0.1); }),
+              "the learning rate of the step is 0.2 on rank 2 and 0.1 on rank 0; it must be the same");
+  });
+  run_ranks(2, [](const Group& group) {
+    auto model = make_linear();
+    DataParallel parallel(group, *model);
+    for (const int other : {0, 1}) {
+      parallel.my_part(8 + other * group.rank());
+      parallel.begin(1);
+      (model->weight.sum() + model->bias.sum()).backward();
+      if (other == 0)
+        EXPECT_TRUE(parallel.step(0.1).applied);
+      else
+        EXPECT_EQ(refusal([&] { parallel.step(0.1); }),
+                  "the global batch of the step is 9 on rank 1 and 8 on rank 0; it must be the same");
+    }
+  });
+}
+
 TEST(DataParallel, WrongBackwardPassesAreRefusedOnAllRanks) {
   run_ranks(2, [](const Group& group) {
     auto model = make_linear();

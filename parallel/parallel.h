@@ -201,7 +201,8 @@ class DataParallel {
   /// After begin(), where this rank could not do its part, as when it ran out of memory: step() is then skipped by all,
   /// and later parts of this rank are smaller. Frees what the failed backward() holds.
   void give_up();
-  /// Collective. Adds up, updates, sends the new parameters to all. `loss`: the sum of this rank's losses, one number.
+  /// Collective. Adds up, updates, sends the new parameters to all. Ranks that say another learning rate, or asked
+  /// my_part() for another batch, are refused. `loss`: the sum of this rank's losses, one number.
   Step step(double learning_rate, const torch::Tensor& loss = {});
 
   /// Collective, between steps. Exchanges the parameters for their average (Options::average); once more, back.

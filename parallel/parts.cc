@@ -51,6 +51,7 @@ Part Parts::next(int64_t batch) {
     balancer_.emplace(options(int(batch)));
     shares_ = or_raise(balancer_->start()).shares;
   }
+  batch_ = batch;
   const bool usual = batch == std::accumulate(shares_.begin(), shares_.end(), int64_t{0});
   parts_ = usual ? shares_ : balance::apportion(int(batch), shares_);
   return {std::accumulate(parts_.begin(), parts_.begin() + rank_, int64_t{0}), parts_[size_t(rank_)]};
@@ -59,6 +60,7 @@ Part Parts::next(int64_t batch) {
 train::StepReport Parts::report(double weight) {
   train::StepReport report{
       .weight = weight, .compute_s = std::exchange(compute_s_, 0), .wait_s = std::exchange(wait_s_, 0)};
+  report.global_batch = double(std::exchange(batch_, 0));
   if (balancer_ && rank_ == 0) report.next_shares = balancer_->shares();
   return report;
 }

@@ -26,7 +26,7 @@ class Parts {
   /// This rank's part of the next batch. The first batch is the usual one; others are split in the same proportions.
   Part next(int64_t batch);
 
-  /// What this rank tells the others with the step that begins.
+  /// What this rank reports to the others with the step that begins.
   train::StepReport report(double weight);
   /// Seconds that this rank computed in the step under way.
   void computed(double seconds) { compute_s_ += seconds; }
@@ -52,6 +52,7 @@ class Parts {
   std::vector<int> parts_;       ///< of the step under way
   std::vector<int> last_parts_;  ///< of the step before, whose times come with the next reports
   double compute_s_ = 0, wait_s_ = 0;
+  int64_t batch_ = 0;  ///< of the step under way; 0 where next() was not called for it
   int steps_ = 0;
 };
 

@@ -1,6 +1,8 @@
 #include "train/step_report.h"
 
+#include <fmt/format.h>
 #include <span>
+#include <utility>
 
 #include "train/labels.h"
 
@@ -18,10 +20,26 @@ int StepTotals::first_with(StepStatus bit) const {
   return -1;
 }
 
+namespace {
+
+/// The first of these that a rank has otherwise than rank 0.
+Result<void> check_same(const std::vector<StepReport>& reports) {
+  using Term = std::pair<const char*, double StepReport::*>;
+  for (const auto& [name, value] :
+       {Term{"the global batch", &StepReport::global_batch}, Term{"the learning rate", &StepReport::learning_rate}})
+    for (size_t rank = 1; rank < reports.size(); ++rank)
+      if (reports[rank].*value != reports[0].*value)
+        return usage_error(fmt::format("{} of the step is {} on rank {} and {} on rank 0; it must be the same", name,
+                                       reports[rank].*value, rank, reports[0].*value));
+  return {};
+}
+
+}  // namespace
+
 Result<StepTotals> exchange(comm::Communicator& communicator, const StepReport& mine) {
   const auto ranks = size_t(communicator.size());
-  std::vector<double> words{mine.weight,         mine.loss_sum,  mine.square_norm,
-                            double(mine.status), mine.compute_s, mine.wait_s};
+  std::vector<double> words{mine.weight,    mine.loss_sum, mine.square_norm,  double(mine.status),
+                            mine.compute_s, mine.wait_s,   mine.global_batch, mine.learning_rate};
   const size_t fixed = words.size();
   words.insert(words.end(), mine.next_shares.begin(), mine.next_shares.end());
   words.resize(fixed + ranks);
@@ -30,6 +48,7 @@ Result<StepTotals> exchange(comm::Communicator& communicator, const StepReport& 
   REMUDA_TRY(communicator.all_gather(std::as_bytes(std::span(words)), std::as_writable_bytes(std::span(all)),
                                      label::kReports));
   StepTotals totals;
+  std::vector<StepReport> reports;
   for (size_t rank = 0; rank < ranks; ++rank) {
     const double* report = &all[rank * words.size()];
     totals.weight += report[0];
@@ -38,7 +57,9 @@ Result<StepTotals> exchange(comm::Communicator& communicator, const StepReport& 
     totals.status.push_back(unsigned(report[3]));
     totals.compute_s.push_back(report[4]);
     totals.wait_s.push_back(report[5]);
+    reports.push_back({.global_batch = report[6], .learning_rate = report[7]});
   }
+  REMUDA_TRY(check_same(reports));
   for (size_t rank = 0; rank < ranks; ++rank) totals.next_shares.push_back(int(all[fixed + rank]));
   return totals;
 }

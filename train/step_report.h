@@ -29,6 +29,8 @@ struct StepReport {
   unsigned status = 0;
   double compute_s = 0, wait_s = 0;  ///< of the step before
   std::vector<int> next_shares;      ///< rank 0 only: for the step after
+  /// Must be the same on all ranks; 0 where a program does not say it.
+  double global_batch = 0, learning_rate = 0;
 };
 
 /// Of all ranks; the same on every rank.
@@ -46,7 +48,7 @@ struct StepTotals {
   int first_with(StepStatus bit) const;
 };
 
-/// Collective. Sums are in rank order.
+/// Collective. Sums are in rank order. What must be the same and differs is a usage error, on all ranks.
 Result<StepTotals> exchange(comm::Communicator& communicator, const StepReport& mine);
 
 }  // namespace remuda::train
