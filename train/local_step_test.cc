@@ -64,6 +64,40 @@ TEST(LocalStep, InPiecesHasTheGradientOfTheWhole) {
   }
 }
 
+/// Pieces of 19, 20 and 20 samples; the memory ends in the first one, in the second, and at the last moment.
+TEST(LocalStep, OutOfMemoryInAPieceLeavesNothingForTheNextStep) {
+  const ModelCase mlp = testing::model_cases()[0];
+  const Samples samples = testing::make_samples(mlp, 59);
+  const testing::CappedMemory capped;
+  const auto model = testing::make_seeded(mlp, torch::kFloat);
+  run_ranks(1, comm::ConnectOptions::Transport::automatic, [&](comm::Communicator& communicator) {
+    Pace pace(1, steady_clock());
+    LocalStep local(*model, testing::cpu_ops(), samples, pace, {.padding = mlp.padding, .pieces = 3});
+    std::vector<uint64_t> indices(59);
+    std::iota(indices.begin(), indices.end(), 0);
+    const auto parallel = DataParallel::create(communicator, testing::cpu_ops(), model->parameters(), [&] {
+                            local.run_alone(std::span(indices).first(1));
+                          }).value();
+    const auto step = [&](size_t count, size_t cap, bool fits) {
+      testing::Budget budget;
+      budget.cap = cap;
+      {
+        const testing::OnDevice device(budget);
+        local.run(std::span(indices).first(count), {}, *parallel);
+      }
+      EXPECT_EQ(parallel->reduce().value().stands, fits) << cap;
+      return Step{.gradient = testing::whole_gradient(communicator, *parallel, model->parameters(), 1),
+                  .peak = budget.peak};
+    };
+    const Step small = step(57, SIZE_MAX, true), whole = step(59, SIZE_MAX, true);
+    ASSERT_LT(small.peak, whole.peak);
+    for (const size_t cap : {size_t(1000), small.peak, whole.peak - 1}) {
+      step(59, cap, false);
+      EXPECT_EQ(testing::relative_error(step(59, SIZE_MAX, true).gradient, whole.gradient), 0) << cap;
+    }
+  });
+}
+
 TEST(LocalStep, OfNoSamplesIsOnePieceOfNone) {
   const ModelCase mlp = testing::model_cases()[0];
   const Step step = step_in(3, mlp, testing::make_samples(mlp, 20), 0);

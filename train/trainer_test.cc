@@ -135,6 +135,20 @@ Plain train_plainly(const job::TrainJob& job) {
   return plain;
 }
 
+/// Sent in 16 bits while it trains; what is written is what its owners keep.
+TEST_F(TrainerTest, ARunInShortPrecisionEndsWithUnroundedParameters) {
+  job_.train.precision = job::Precision::bf16;
+  for (const double average : {0.0, 0.9}) {
+    job_.train.average = average;
+    split({1, 1});
+    const Finished finished = run();
+    EXPECT_EQ(finished.report.sent_as, torch::kBFloat16);
+    const torch::Tensor& weight = finished.parameters[0];
+    EXPECT_FALSE(weight.to(torch::kBFloat16).to(torch::kFloat).equal(weight)) << "rounded";
+    EXPECT_TRUE(finished.parameters[1].equal(weight));
+  }
+}
+
 TEST_F(TrainerTest, OneDeviceTrainsAsPlainLibtorchDoes) {
   for (const auto optimizer : {job::Optimizer::sgd, job::Optimizer::adamw}) {
     job_.train.optimizer = optimizer;

@@ -84,6 +84,24 @@ TEST(Recompute, DrawsTheSameRandomNumbersAndNoMore) {
   EXPECT_EQ(again.second, kept.second);
 }
 
+/// Autocast keeps its casts of weights; one that the first pass made has no gradient.
+TEST(Recompute, AWeightIsTrainedOutsideOfTheBlockTooInShortPrecision) {
+  std::vector<torch::Tensor> gradients;
+  for (const bool recompute : {false, true}) {
+    const auto weight = torch::eye(4).requires_grad_();
+    const Block block = [weight](const torch::Tensor& x) { return torch::linear(x, weight); };
+    torch::Tensor y;
+    {
+      const Autocast autocast(torch::kCPU, torch::kBFloat16);
+      const auto x = torch::ones({1, 4});
+      y = torch::linear(recompute ? recomputed(block, x) : block(x), weight);
+    }
+    y.to(torch::kFloat).sum().backward();
+    gradients.push_back(weight.grad());
+  }
+  EXPECT_TRUE(gradients[1].equal(gradients[0])) << gradients[1];
+}
+
 TEST(Recompute, RunsTheBlockOnceWhereNothingNeedsAGradient) {
   int runs = 0;
   const Block block = [&runs](const torch::Tensor& x) { return ++runs, x * 2; };
