@@ -1,6 +1,7 @@
 #include "data/content.h"
 
 #include <fcntl.h>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -45,6 +46,23 @@ TEST(Content, AFileThatIsMissingIsNamed) {
   const auto line = describe_content("/nowhere/data");
   ASSERT_FALSE(line);
   EXPECT_THAT(line.error().message, HasSubstr("/nowhere/data"));
+}
+
+TEST(Content, OfAFolderIsTheNamesAndTheBeginningsOfItsFiles) {
+  const ScratchFolder folder;
+  const auto line = [&] { return describe_content(folder.path("set")).value(); };
+  std::filesystem::create_directories(folder.path("set/a/deep"));
+  folder.write("set/a/1", "one");
+  folder.write("set/a/deep/2", "two");
+  const std::string first = line();
+  EXPECT_THAT(first, testing::StartsWith("2 files, hash "));
+  EXPECT_EQ(line(), first);
+  folder.write("set/a/deep/2", "twO");
+  EXPECT_NE(line(), first) << "another content";
+  folder.write("set/a/deep/2", "two");
+  EXPECT_EQ(line(), first);
+  std::filesystem::rename(folder.path("set/a/1"), folder.path("set/a/0"));
+  EXPECT_NE(line(), first) << "another name";
 }
 
 }  // namespace

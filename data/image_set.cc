@@ -42,4 +42,9 @@ Result<ImageSet> ImageSet::open(const std::string& images, const std::string& la
   return set;
 }
 
+Result<void> ImageSet::read(size_t index, std::span<uint8_t> values) const {
+  std::ranges::copy(pixels(index), values.begin());
+  return {};
+}
+
 }  // namespace remuda::data

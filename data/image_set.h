@@ -11,31 +11,25 @@
 
 #include "base/file.h"
 #include "base/result.h"
+#include "data/images.h"
 
 namespace remuda::data {
 
-struct ImageShape {
-  int channels = 1;
-  int height = 0;
-  int width = 0;
-  size_t bytes() const { return size_t(channels) * height * width; }
-  bool operator==(const ImageShape&) const = default;
-};
-
-class ImageSet {
+class ImageSet final : public Images {
  public:
   /// Maps both files; gzip is unpacked, chunk by chunk, into a scratch file without a name. Every error names the file.
   static Result<ImageSet> open(const std::string& images, const std::string& labels);
 
-  size_t size() const { return labels_.size(); }
-  const ImageShape& shape() const { return shape_; }
+  size_t size() const override { return labels_.size(); }
+  const ImageShape& shape() const override { return shape_; }
   /// Largest label + 1.
-  int classes() const { return classes_; }
+  int classes() const override { return classes_; }
   /// shape().bytes() values of 0..255, channel by channel, row by row.
   std::span<const uint8_t> pixels(size_t index) const {
     return pixels_.subspan(index * shape_.bytes(), shape_.bytes());
   }
-  int label(size_t index) const { return labels_[index]; }
+  int label(size_t index) const override { return labels_[index]; }
+  Result<void> read(size_t index, std::span<uint8_t> values) const override;
 
  private:
   MappedFile image_file_, label_file_;

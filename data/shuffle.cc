@@ -1,19 +1,9 @@
 #include "data/shuffle.h"
 
 #include "base/check.h"
+#include "data/mix.h"
 
 namespace remuda::data {
-namespace {
-
-/// splitmix64 (Steele, Lea, Flood 2014): a bijection of 64-bit words that mixes all bits.
-uint64_t mix(uint64_t word) {
-  word += 0x9E3779B97F4A7C15;
-  word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9;
-  word = (word ^ (word >> 27)) * 0x94D049BB133111EB;
-  return word ^ (word >> 31);
-}
-
-}  // namespace
 
 Shuffle::Shuffle(uint64_t size, uint64_t seed, uint64_t epoch) : size_(size), half_bits_(1) {
   REMUDA_CHECK(size < uint64_t{1} << 62, "two halves hold the size");

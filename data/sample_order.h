@@ -1,0 +1,34 @@
+// SampleOrder: the samples of a whole run, one after the other, epoch by epoch.
+#pragma once
+
+#include <cstdint>
+
+#include "data/shuffle.h"
+
+namespace remuda::data {
+
+class SampleOrder {
+ public:
+  struct Place {
+    uint64_t epoch = 0, index = 0;
+    bool operator==(const Place&) const = default;
+  };
+
+  /// Epochs 1, 2, 3, ..., each in an order of its own (Shuffle).
+  static SampleOrder shuffled(uint64_t size, uint64_t seed) { return SampleOrder(size, seed, true); }
+  /// 0, 1, 2, ... again and again, all of epoch 0: to test with.
+  static SampleOrder as_they_are(uint64_t size) { return SampleOrder(size, 0, false); }
+
+  /// The sample at a position of the run.
+  Place operator[](uint64_t position) const {
+    const uint64_t epoch = 1 + position / size_, place = position % size_;
+    return shuffled_ ? Place{epoch, Shuffle(size_, seed_, epoch)[place]} : Place{0, place};
+  }
+
+ private:
+  SampleOrder(uint64_t size, uint64_t seed, bool shuffled) : size_(size), seed_(seed), shuffled_(shuffled) {}
+  uint64_t size_, seed_;
+  bool shuffled_;
+};
+
+}  // namespace remuda::data
