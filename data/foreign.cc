@@ -66,8 +66,10 @@ Result<void> refuse_foreign(const std::string& path) {
   const std::string kind = foreign_kind(path);
   if (kind.empty()) return {};
   return usage_error(fmt::format(
-      "{} is {}; training reads IDX files of images and labels, as MNIST's (data.format = \"idx\"), and files "
-      "of uint16 tokens (data.format = \"tokens\"); docs/train.md shows how to write both from Python",
+      "{} is {}; training reads folders and tar files of JPEG and PNG images (data.format = \"images\"), IDX files of "
+      "images and labels, as MNIST's (\"idx\"), and files of uint16 tokens (\"tokens\"); docs/train.md shows how to "
+      "write "
+      "them from Python",
       path, kind));
 }
 

@@ -13,13 +13,15 @@
 namespace remuda::job {
 namespace {
 
-/// data.train = "FILE" -> data.train.tokens = "FILE"; the same for test.
+/// data.train = "FILE" -> data.train.tokens = "FILE", or data.train.path for images; the same for test.
 void expand_short_form(toml::table& table) {
+  const toml::node* format = find_node(table, "data.format");
+  const bool images = format && format->is_string() && format->as_string()->get() == "images";
   for (const std::string name : {"train", "test"}) {
     toml::node* node = find_node(table, "data." + name);
     if (!node || !node->is_string()) continue;
     toml::table files;
-    files.insert("tokens", std::move(*node->as_string()));
+    files.insert(images ? "path" : "tokens", std::move(*node->as_string()));
     find_node(table, "data")->as_table()->insert_or_assign(name, std::move(files));
   }
 }

@@ -20,6 +20,9 @@ constexpr Range kFraction{.low = 0, .high = 1, .below_high = true};
 constexpr Range kBucketMib{.low = 0, .high = 4096, .above_low = true};
 constexpr Range kDevices{0, 256};
 constexpr Range kSample{0, 65536};
+constexpr Range kSide{0, 4096};
+constexpr Range kUnit{0, 1};
+constexpr Range kThreads{-1, 256};
 constexpr Range kToken{-1, 2147483647};
 
 /// A choice whose words stand in the order of the enumerators.
@@ -49,7 +52,7 @@ DataFiles& test_files(TrainJob& job) {
 DeviceSpec& last_device(TrainJob& job) { return job.devices.back(); }
 
 Condition for_model(std::vector<std::string> names) { return {"model.name", std::move(names)}; }
-Condition for_data(const char* format) { return {"data.format", {format}}; }
+Condition for_data(std::vector<std::string> formats) { return {"data.format", std::move(formats)}; }
 
 std::vector<Key> model_keys() {
   const Need required = Need::required, optional = Need::optional;
@@ -80,21 +83,48 @@ std::vector<Key> model_keys() {
 
 std::vector<Key> data_keys() {
   const Need required = Need::required, optional = Need::optional, with_table = Need::with_table;
+  const Condition any_images = for_data({"idx", "images"});
   const auto images = [](TrainJob& job) -> auto& { return test_files(job).images; };
   const auto labels = [](TrainJob& job) -> auto& { return test_files(job).labels; };
+  const auto path = [](TrainJob& job) -> auto& { return test_files(job).path; };
   const auto tokens = [](TrainJob& job) -> auto& { return test_files(job).tokens; };
   return {
-      {"data.format", choice<DataFormat>({"idx", "tokens"}, MEMBER(data.format)), optional, {}, "kind of data files"},
-      {"data.train.images", PathField{MEMBER(data.train.images)}, required, for_data("idx"), "IDX file to train on"},
-      {"data.train.labels", PathField{MEMBER(data.train.labels)}, required, for_data("idx"), "its labels"},
-      {"data.train.tokens", PathField{MEMBER(data.train.tokens)}, required, for_data("tokens"),
+      {"data.format",
+       choice<DataFormat>({"idx", "images", "tokens"}, MEMBER(data.format)),
+       optional,
+       {},
+       "kind of data files"},
+      {"data.train.images", PathField{MEMBER(data.train.images)}, required, for_data({"idx"}), "IDX file to train on"},
+      {"data.train.labels", PathField{MEMBER(data.train.labels)}, required, for_data({"idx"}), "its labels"},
+      {"data.train.path", PathField{MEMBER(data.train.path)}, required, for_data({"images"}),
+       "folder or tar file of images, a folder for each class; short: data.train = \"FOLDER\""},
+      {"data.train.tokens", PathField{MEMBER(data.train.tokens)}, required, for_data({"tokens"}),
        "token file to train on; short: data.train = \"FILE\""},
-      {"data.test.images", PathField{images}, with_table, for_data("idx"), "IDX file to test with"},
-      {"data.test.labels", PathField{labels}, with_table, for_data("idx"), "its labels"},
-      {"data.test.tokens", PathField{tokens}, with_table, for_data("tokens"), "token file to test with"},
-      {"data.context", IntegerField{MEMBER(data.context), kWidth}, optional, for_data("tokens"), "length of a window"},
-      {"data.padding", IntegerField{MEMBER(data.padding), kToken}, optional, for_data("tokens"),
+      {"data.test.images", PathField{images}, with_table, for_data({"idx"}), "IDX file to test with"},
+      {"data.test.labels", PathField{labels}, with_table, for_data({"idx"}), "its labels"},
+      {"data.test.path", PathField{path}, with_table, for_data({"images"}), "folder or tar file to test with"},
+      {"data.test.tokens", PathField{tokens}, with_table, for_data({"tokens"}), "token file to test with"},
+      {"data.size", IntegerField{MEMBER(data.size), kSide}, optional, for_data({"images"}),
+       "height and width that images are brought to; 0: as they are"},
+      {"data.color", choice<Color>({"rgb", "gray"}, MEMBER(data.color)), optional, for_data({"images"}),
+       "3 channels or 1, whatever the files have"},
+      {"data.flip", choice<Switch>({"off", "on"}, MEMBER(data.flip)), optional, any_images,
+       "train with half of the images mirrored"},
+      {"data.crop", IntegerField{MEMBER(data.crop), kSide}, optional, any_images,
+       "train with images moved by up to so many pixels, over black"},
+      {"data.mean", NumbersField{MEMBER(data.mean), kUnit}, optional, any_images,
+       "taken from the values 0..1 of each channel; without it, they are brought to -1..1"},
+      {"data.std", NumbersField{MEMBER(data.std), kAbove0}, optional, any_images,
+       "which they are divided by after that"},
+      {"data.context", IntegerField{MEMBER(data.context), kWidth}, optional, for_data({"tokens"}),
+       "length of a window"},
+      {"data.padding", IntegerField{MEMBER(data.padding), kToken}, optional, for_data({"tokens"}),
        "targets with this value do not count; -1: none"},
+      {"data.workers",
+       IntegerField{MEMBER(data.workers), kThreads},
+       optional,
+       {},
+       "threads that make batches ahead; 0: none; -1: one for each core where image files are decoded, else none"},
   };
 }
 

@@ -11,7 +11,8 @@
 
 namespace remuda::job {
 
-enum class DataFormat { idx, tokens };
+enum class DataFormat { idx, images, tokens };
+enum class Color { rgb, gray };
 enum class Optimizer { sgd, adamw };
 enum class Schedule { constant, cosine };
 enum class Loss { cross_entropy, nll, mse };
@@ -36,10 +37,11 @@ struct ModelSpec {
   bool operator==(const ModelSpec&) const = default;
 };
 
-/// One split of the data: a pair of IDX files, or a token file.
+/// One split of the data: a pair of IDX files, a folder or a tar file of images, or a token file.
 struct DataFiles {
   std::string images, labels;  ///< format idx
   std::string tokens;          ///< format tokens
+  std::string path;            ///< format images: a folder, or a tar file
 
   bool operator==(const DataFiles&) const = default;
 };
@@ -48,8 +50,14 @@ struct DataSpec {
   DataFormat format = DataFormat::idx;
   DataFiles train;
   std::optional<DataFiles> test;
-  int context = 128;  ///< tokens: length of a window
-  int padding = -1;   ///< tokens: targets with this value do not count; -1 = none
+  int size = 0;  ///< images: height and width that all are brought to; 0 = those of the first, which all must have
+  Color color = Color::rgb;       ///< images: 3 channels or 1
+  Switch flip = Switch::off;      ///< images: half of them mirrored, to train with
+  int crop = 0;                   ///< images: moved by up to so many pixels, to train with
+  std::vector<double> mean, std;  ///< images: of each channel, in 0..1; empty: values of -1..1
+  int context = 128;              ///< tokens: length of a window
+  int padding = -1;               ///< tokens: targets with this value do not count; -1 = none
+  int workers = -1;  ///< threads that make batches ahead; -1: as many as cores where images are decoded, else none
 
   bool operator==(const DataSpec&) const = default;
 };

@@ -42,7 +42,8 @@ TEST(TrainInput, DataFileThatIsCutOff) {
 TEST(TrainInput, DataFileOfAnotherKind) {
   const ScratchFolder folder = job_folder();
   folder.write("train.images", "\x89PNG\r\n\x1a\n and so on");
-  EXPECT_THAT(refusal(folder), HasSubstr(folder.path("train.images") + " is a PNG image; training reads IDX files"));
+  EXPECT_THAT(refusal(folder),
+              HasSubstr(folder.path("train.images") + " is a PNG image; training reads folders and tar files"));
 }
 
 TEST(TrainInput, AsManyLabelsAsImages) {

@@ -1,7 +1,11 @@
 // Each kind of model trains on two devices.
+#include <array>
+#include <filesystem>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <map>
 
+#include "data/testing/pictures.h"
 #include "tests/train_job_files.h"
 
 namespace remuda::tests {
@@ -32,6 +36,66 @@ TEST(TrainModels, GptTestsItsTokensToo) {
   const Json report = train_report(job_folder(job));
   expect_learned(report);
   EXPECT_LT(report["test_loss"], report["loss_per_epoch"][0]);
+}
+
+/// A set of classes that differ in their colour, in a folder; and the same as a tar file.
+class TrainOnImageFiles : public testing::Test {
+ protected:
+  TrainOnImageFiles() {
+    std::map<std::string, std::string> members;
+    for (int i = 0; i < 90; ++i) {
+      const char* const of = std::array{"blue", "green", "red"}[size_t(i % 3)];
+      data::Picture picture = data::slopes({16 + i % 4, 20 - i % 5}, i);
+      for (size_t at = size_t(2 - i % 3); at < picture.values.size(); at += 3) picture.values[at] = 255;
+      const std::string name = fmt::format("{}/{}.{}", of, i, i % 2 == 0 ? "jpg" : "png");
+      const std::string file = i % 2 == 0 ? data::jpeg_file(picture) : data::png_file(picture);
+      std::filesystem::create_directories(folder_.path(fmt::format("set/{}", of)));
+      folder_.write("set/" + name, file);
+      members[name] = file;
+    }
+    folder_.write("set.tar", data::tar_file(members));
+  }
+  static JobText job() {
+    JobText job;
+    job.model = "name = 'resnet'\nwidth = 4\n";
+    job.data = "format = 'images'\ntrain = 'set'\ntest = 'set.tar'\nsize = 12\nflip = 'on'\ncrop = 1\n";
+    job.train = "epochs = 3\nglobal_batch = 24\nlearning_rate = 0.05\n";
+    return job;
+  }
+
+  const ScratchFolder folder_ = job_folder(job());
+};
+
+TEST_F(TrainOnImageFiles, LearnsAndSaysHowLongItWaitedForSamples) {
+  REMUDA_NEEDS_TWO_CORES();
+  const Json report = train_report(folder_);
+  expect_learned(report);
+  EXPECT_GT(report["test_accuracy"], 0.6);
+  for (const Json& device : report["devices"]) {
+    EXPECT_GT(device["data_wait_s"], 0);
+    EXPECT_LT(device["data_wait_s"], device["compute_s"]);
+  }
+}
+
+TEST_F(TrainOnImageFiles, TheSameSamplesForAnyNumberOfThreadsAndDevices) {
+  REMUDA_NEEDS_TWO_CORES();
+  const auto losses = [&](const std::vector<std::string>& flags) {
+    return train_report(folder_, flags).value("loss_per_epoch", std::vector<double>{});
+  };
+  const auto two = losses({"--set", "balance.policy=even", "--set", "data.workers=3"});
+  EXPECT_EQ(losses({"--set", "balance.policy=even", "--set", "data.workers=0"}), two) << "bit for bit";
+  EXPECT_EQ(losses({"--set", "balance.policy=even", "--set", "data.train=set.tar"}), two);
+  const auto one = losses({"--devices", "cpu:0"});
+  ASSERT_EQ(one.size(), two.size());
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], two[i], 1e-4 * two[i]);
+}
+
+TEST_F(TrainOnImageFiles, ADamagedImageEndsTheRunWithItsName) {
+  REMUDA_NEEDS_TWO_CORES();
+  folder_.write("set/red/89.png", folder_.read("set/red/89.png").substr(0, 60));
+  const Finished ended = run(train_command(folder_));
+  EXPECT_EQ(ended.exit.status, 2) << ended;
+  EXPECT_THAT(ended.err, testing::HasSubstr(folder_.path("set/red/89.png") + " is a damaged PNG file: "));
 }
 
 // The model's output is log-probabilities, which the log-softmax in cross_entropy does not change: both losses are

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "balance/shares.h"
+#include "data/loader.h"
 #include "train/labels.h"
 #include "train/precision.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 /// Batches between two synchronizations of the ranks: none waits much longer than that for the slowest.
 constexpr uint64_t kMeetEvery = 16;
+constexpr size_t kPartsAhead = 2;
 
 struct Sums {
   double loss = 0, weight = 0, correct = 0;
@@ -30,20 +32,38 @@ std::span<std::byte> bytes_of(torch::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
+/// The parts of this rank, one of each batch.
+std::vector<data::Range> parts_of(int rank, std::span<const int> shares, uint64_t samples) {
+  const auto batch = std::accumulate(shares.begin(), shares.end(), uint64_t{0});
+  std::vector<data::Range> parts;
+  for (uint64_t first = 0; first < samples; first += batch) {
+    const auto all = balance::apportion(int(std::min<uint64_t>(batch, samples - first)), shares);
+    const uint64_t begin = first + uint64_t(std::accumulate(all.begin(), all.begin() + rank, int64_t{0}));
+    parts.push_back({begin, uint64_t(all[size_t(rank)])});
+  }
+  return parts;
+}
+
 /// One rank's part.
 class OwnEvaluation {
  public:
   OwnEvaluation(Model& model, const Samples& samples, const EvaluationPlan& plan, Pace& pace, uint64_t at_once)
-      : model_(model), samples_(samples), plan_(plan), pace_(pace), at_once_(std::max<uint64_t>(1, at_once)) {}
+      : model_(model),
+        samples_(samples),
+        loader_(samples.set(), data::SampleOrder::as_they_are(samples.size()), plan.workers),
+        plan_(plan),
+        pace_(pace),
+        at_once_(std::max<uint64_t>(1, at_once)) {}
 
   Sums sums;
 
-  /// Adds the samples in [next, end), at most `at_once_` of them at a time.
-  Result<void> add(uint64_t next, uint64_t end) {
-    while (next < end) {
-      const uint64_t count = std::min(at_once_, end - next);
-      if (try_batch(next, count)) {
-        next += count;
+  /// Adds the samples of a part, at most `at_once_` of them at a time; `after` are the next parts.
+  Result<void> add(data::Range part, std::span<const data::Range> after) {
+    while (part.count > 0) {
+      const uint64_t count = std::min(at_once_, part.count);
+      REMUDA_ASSIGN(const bool fits, try_batch({part.first, count}, after));
+      if (fits) {
+        part = {part.first + count, part.count - count};
         continue;
       }
       if (count == 1) return failed("evaluation ran out of memory with a single sample; use a smaller model");
@@ -53,12 +73,12 @@ class OwnEvaluation {
   }
 
  private:
-  bool try_batch(uint64_t first, uint64_t count) {
-    std::vector<uint64_t> indices(count);
-    std::iota(indices.begin(), indices.end(), first);
+  /// False when the memory is not enough.
+  Result<bool> try_batch(data::Range range, std::span<const data::Range> after) {
+    REMUDA_ASSIGN(const data::LoadedBatch loaded, loader_.take(range, after));
+    const Batch batch = samples_.as_tensors(loaded, range.count);
     pace_.start();
     try {
-      const Batch batch = samples_.gather(indices, torch::kFloat);
       const auto scores = [&] {
         const Autocast autocast(plan_.device, plan_.compute_type);
         return model_.forward(batch.input.to(plan_.device));
@@ -75,6 +95,7 @@ class OwnEvaluation {
 
   Model& model_;
   const Samples& samples_;
+  data::Loader loader_;
   const EvaluationPlan& plan_;
   Pace& pace_;
   uint64_t at_once_;
@@ -104,17 +125,14 @@ Result<std::optional<Evaluation>> evaluate(comm::Communicator& communicator, Mod
                                            const EvaluationPlan& plan, Pace& pace) {
   const Evaluating evaluating(model);
   const int rank = communicator.rank();
-  const auto batch = std::accumulate(plan.shares.begin(), plan.shares.end(), uint64_t{0});
   OwnEvaluation own(model, samples, plan, pace, uint64_t(plan.shares[rank]));
   Sums total;
-  uint64_t batches = 0;
-  for (uint64_t first = 0; first < samples.size(); first += batch) {
-    const uint64_t size = std::min<uint64_t>(batch, samples.size() - first);
-    const auto parts = balance::apportion(int(size), plan.shares);
-    const uint64_t begin = first + uint64_t(std::accumulate(parts.begin(), parts.begin() + rank, int64_t{0}));
-    REMUDA_TRY(own.add(begin, begin + uint64_t(parts[rank])));
-    const bool last = first + batch >= samples.size();
-    if (!last && ++batches % kMeetEvery != 0) continue;
+  const std::vector<data::Range> parts = parts_of(rank, plan.shares, samples.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto rest = std::span(parts).subspan(i + 1);
+    REMUDA_TRY(own.add(parts[i], rest.first(plan.workers > 0 ? std::min(kPartsAhead, rest.size()) : 0)));
+    const bool last = rest.empty();
+    if (!last && (i + 1) % kMeetEvery != 0) continue;
     own.sums.leaving = plan.leave() ? 1 : 0;
     REMUDA_ASSIGN(total, add_up(communicator, own.sums));
     if (!last && total.leaving > 0) return std::nullopt;

@@ -27,6 +27,7 @@ struct EvaluationPlan {
   torch::Device device = torch::kCPU;  ///< where the model is
   torch::ScalarType compute_type = torch::kFloat;
   std::function<bool()> leave = [] { return false; };  ///< whether the run was asked to stop
+  int workers = 0;                                     ///< threads that read samples ahead
 };
 
 /// Collective. The same result on every rank; it depends on the split only by rounding. A rank that runs out of memory

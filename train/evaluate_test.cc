@@ -49,7 +49,7 @@ Evaluation of_all(const testing::ModelCase& model_case, const Samples& samples) 
   model->set_training(false);
   std::vector<uint64_t> indices(samples.size());
   std::iota(indices.begin(), indices.end(), 0);
-  const Batch batch = samples.gather(indices, torch::kFloat);
+  const Batch batch = samples.gather(indices).value();
   const auto loss = loss_sum(model_case.spec.loss, model->forward(batch.input), batch.target, model_case.padding, true);
   return {loss.sum.item<double>() / loss.weight, double(loss.correct) / loss.weight};
 }
@@ -107,7 +107,7 @@ TEST(Evaluate, RankThatRunsOutOfMemoryGoesOnWithSmallerBatches) {
     testing::Budget budget;
     const testing::OnDevice device(budget);
     const std::vector<uint64_t> indices(count, 0);
-    const Batch batch = samples.gather(indices, torch::kFloat);
+    const Batch batch = samples.gather(indices).value();
     loss_sum(model_case.spec.loss, model->forward(batch.input), batch.target, -1, true);
     return budget.peak;
   };

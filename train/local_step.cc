@@ -26,39 +26,37 @@ std::string shape_missed(const torch::Tensor& scores, const torch::Tensor& targe
 
 }  // namespace
 
-Result<void> LocalStep::check_model(const std::string& name) {
+Result<void> LocalStep::check_model(const std::string& name, const Batch& one, int classes) {
   const torch::NoGradGuard no_grad;
-  const std::vector<uint64_t> one{0};
-  const Batch batch = samples_.gather(one, torch::kFloat);
   model_.set_training(false);
   Result<void> result;
   try {
-    const auto scores = model_.forward(batch.input.to(ops_.device()));
-    const std::string missed = shape_missed(scores, batch.target, samples_.model_input().classes);
+    const auto scores = model_.forward(one.input.to(ops_.device()));
+    const std::string missed = shape_missed(scores, one.target, classes);
     if (!missed.empty())
       result = usage_error(
           fmt::format("the model {} gives {} for one sample; it must give {}", name, shape_text(scores), missed));
   } catch (const std::exception& error) {
     result = usage_error(
-        fmt::format("the model {} cannot take one sample, {}: {}", name, shape_text(batch.input), first_line(error)));
+        fmt::format("the model {} cannot take one sample, {}: {}", name, shape_text(one.input), first_line(error)));
   }
   model_.set_training(true);
   return result;
 }
 
 /// Even ones, none of them empty. A part without samples is one piece without samples.
-std::vector<std::span<const uint64_t>> LocalStep::pieces_of(std::span<const uint64_t> indices) const {
-  const size_t count = std::clamp<size_t>(options_.pieces, 1, std::max<size_t>(1, indices.size()));
-  std::vector<std::span<const uint64_t>> pieces;
-  for (size_t i = 0; i < count; ++i) {
-    const size_t begin = i * indices.size() / count, end = (i + 1) * indices.size() / count;
-    pieces.push_back(indices.subspan(begin, end - begin));
+std::vector<Batch> LocalStep::pieces_of(const Batch& batch) const {
+  const int64_t samples = batch.input.size(0),
+                count = std::clamp<int64_t>(options_.pieces, 1, std::max<int64_t>(1, samples));
+  std::vector<Batch> pieces;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t begin = i * samples / count, end = (i + 1) * samples / count;
+    pieces.push_back({batch.input.narrow(0, begin, end - begin), batch.target.narrow(0, begin, end - begin)});
   }
   return pieces;
 }
 
-LossSum LocalStep::forward(std::span<const uint64_t> indices) {
-  const Batch batch = samples_.gather(indices, torch::kFloat);
+LossSum LocalStep::forward(const Batch& batch) {
   if (!ops_.is_synchronous()) on_host_.push_back(batch);
   const auto input = batch.input.to(ops_.device(), /*non_blocking=*/true);
   const auto scores = [&] {
@@ -73,16 +71,16 @@ void LocalStep::wait_for_device() const {
     throw std::runtime_error(done.error().message);
 }
 
-double LocalStep::run(std::span<const uint64_t> indices, StepReport report, DataParallel& parallel, double loss_scale) {
+double LocalStep::run(const Batch& batch, StepReport report, DataParallel& parallel, double loss_scale) {
   pace_.start();
   on_host_.clear();
   bool begun = false;
   try {
-    const auto pieces = pieces_of(indices);
+    const auto pieces = pieces_of(batch);
     std::vector<torch::Tensor> sums;
     for (size_t i = 0; i < pieces.size(); ++i) {
       LossSum loss;
-      if (!pieces[i].empty()) loss = forward(pieces[i]);
+      if (pieces[i].input.size(0) > 0) loss = forward(pieces[i]);
       report.weight += loss.weight;
       if (i + 1 < pieces.size()) {
         parallel.accumulate();
@@ -105,10 +103,10 @@ double LocalStep::run(std::span<const uint64_t> indices, StepReport report, Data
   return pace_.stop();
 }
 
-bool LocalStep::run_alone(std::span<const uint64_t> indices) {
+bool LocalStep::run_alone(const Batch& batch) {
   on_host_.clear();
   try {
-    for (const auto piece : pieces_of(indices)) forward(piece).sum.backward();
+    for (const Batch& piece : pieces_of(batch)) forward(piece).sum.backward();
     wait_for_device();
     return true;
   } catch (const std::exception& error) {

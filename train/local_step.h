@@ -1,4 +1,4 @@
-// LocalStep: one rank's own part of a step: gather its samples, forward, loss, backward, at its device's pace.
+// LocalStep: one rank's own part of a step: forward, loss and backward of its samples, at its device's pace.
 #pragma once
 
 #include <optional>
@@ -42,31 +42,30 @@ class LocalStep {
   };
 
   /// The model's parameters lie on the device of `ops`. All of these outlive it.
-  LocalStep(Model& model, const DeviceOps& ops, const Samples& samples, Pace& pace, const Options& options)
-      : model_(model), ops_(ops), samples_(samples), pace_(pace), options_(options) {}
+  LocalStep(Model& model, const DeviceOps& ops, Pace& pace, const Options& options)
+      : model_(model), ops_(ops), pace_(pace), options_(options) {}
 
-  /// Checks that the model accepts a sample and returns scores that fit its loss; the error says what `name`, the
-  /// model, returns and what it must return. One forward pass that changes nothing.
-  Result<void> check_model(const std::string& name);
+  /// Checks that the model accepts a sample, `one`, and returns scores of at least `classes` that fit its loss; the
+  /// error says what `name`, the model, returns and what it must return. One forward pass that changes nothing.
+  Result<void> check_model(const std::string& name, const Batch& one, int classes);
 
-  /// Forward and backward for `indices`, in pieces; the gradients go through `parallel`, with `report` as this rank's.
-  /// A rank that runs out of memory gives up the step, and reports that. backward() runs on the loss times
-  /// `loss_scale`. Returns the seconds of compute.
-  double run(std::span<const uint64_t> indices, StepReport report, DataParallel& parallel, double loss_scale = 1);
+  /// Forward and backward for a batch, which may be empty, in pieces; the gradients go through `parallel`, with
+  /// `report` as this rank's. A rank that runs out of memory gives up the step, and reports that. backward() runs on
+  /// the loss times `loss_scale`. Returns the seconds of compute.
+  double run(const Batch& batch, StepReport report, DataParallel& parallel, double loss_scale = 1);
 
   /// Forward and backward without other ranks; false when it runs out of memory.
-  bool run_alone(std::span<const uint64_t> indices);
+  bool run_alone(const Batch& batch);
 
   /// Blocks until the device has done what it was given, as its time is being taken. A device that is lost throws.
   void wait_for_device() const;
 
  private:
-  std::vector<std::span<const uint64_t>> pieces_of(std::span<const uint64_t> indices) const;
-  LossSum forward(std::span<const uint64_t> indices);
+  std::vector<Batch> pieces_of(const Batch& batch) const;
+  LossSum forward(const Batch& batch);
 
   Model& model_;
   const DeviceOps& ops_;
-  const Samples& samples_;
   Pace& pace_;
   const Options options_;
   FailedBackward failed_;

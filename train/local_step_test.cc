@@ -28,8 +28,9 @@ Step step_in(size_t pieces, const ModelCase& model_case, const Samples& samples,
   std::iota(indices.begin(), indices.end(), 0);
   run_ranks(1, comm::ConnectOptions::Transport::automatic, [&](comm::Communicator& communicator) {
     Pace pace(1, steady_clock());
-    LocalStep local(*model, testing::cpu_ops(), samples, pace, {.padding = model_case.padding, .pieces = pieces});
-    const std::vector<uint64_t> one{0};
+    LocalStep local(*model, testing::cpu_ops(), pace, {.padding = model_case.padding, .pieces = pieces});
+    const Batch one = samples.gather(std::vector<uint64_t>{0}).value();
+    const Batch batch = samples.gather(indices).value();
     const auto parallel = DataParallel::create(communicator, testing::cpu_ops(), model->parameters(), [&] {
                             local.run_alone(one);
                           }).value();
@@ -37,7 +38,7 @@ Step step_in(size_t pieces, const ModelCase& model_case, const Samples& samples,
       testing::Budget budget;
       {
         const testing::OnDevice device(budget);
-        local.run(indices, {}, *parallel);
+        local.run(batch, {}, *parallel);
       }
       const auto reduced = parallel->reduce().value();
       step = {testing::whole_gradient(communicator, *parallel, model->parameters(), 1), reduced.totals.weight,
@@ -72,18 +73,18 @@ TEST(LocalStep, OutOfMemoryInAPieceLeavesNothingForTheNextStep) {
   const auto model = testing::make_seeded(mlp, torch::kFloat);
   run_ranks(1, comm::ConnectOptions::Transport::automatic, [&](comm::Communicator& communicator) {
     Pace pace(1, steady_clock());
-    LocalStep local(*model, testing::cpu_ops(), samples, pace, {.padding = mlp.padding, .pieces = 3});
-    std::vector<uint64_t> indices(59);
-    std::iota(indices.begin(), indices.end(), 0);
+    LocalStep local(*model, testing::cpu_ops(), pace, {.padding = mlp.padding, .pieces = 3});
+    FirstSamples first_samples(samples);
     const auto parallel = DataParallel::create(communicator, testing::cpu_ops(), model->parameters(), [&] {
-                            local.run_alone(std::span(indices).first(1));
+                            local.run_alone(first_samples(1));
                           }).value();
-    const auto step = [&](size_t count, size_t cap, bool fits) {
+    const auto step = [&](int64_t count, size_t cap, bool fits) {
+      const Batch batch = first_samples(count);
       testing::Budget budget;
       budget.cap = cap;
       {
         const testing::OnDevice device(budget);
-        local.run(std::span(indices).first(count), {}, *parallel);
+        local.run(batch, {}, *parallel);
       }
       EXPECT_EQ(parallel->reduce().value().stands, fits) << cap;
       return Step{.gradient = testing::whole_gradient(communicator, *parallel, model->parameters(), 1),

@@ -37,7 +37,7 @@ class OutOfMemory : public ::testing::TestWithParam<train::testing::ModelCase> {
   };
 
   LossSum loss_of(Model& model, const std::vector<uint64_t>& indices) const {
-    return case_loss(GetParam(), model, samples_.gather(indices, torch::kFloat));
+    return case_loss(GetParam(), model, samples_.gather(indices).value());
   }
 
   std::vector<torch::Tensor> gradient_of_one_device() const {
@@ -67,8 +67,8 @@ class OutOfMemory : public ::testing::TestWithParam<train::testing::ModelCase> {
       const int rank = communicator.rank();
       Model& model = *models[rank];
       Pace pace(1, steady_clock());
-      LocalStep local(model, testing::cpu_ops(), samples_, pace, {.padding = GetParam().padding});
-      const std::vector<uint64_t> one{0};
+      LocalStep local(model, testing::cpu_ops(), pace, {.padding = GetParam().padding});
+      const Batch one = samples_.gather(std::vector<uint64_t>{0}).value();
       const auto parallel = DataParallel::create(communicator, testing::cpu_ops(), model.parameters(),
                                                  [&] { local.run_alone(one); }, {.bucket_bytes = 1024})
                                 .value();
@@ -78,7 +78,7 @@ class OutOfMemory : public ::testing::TestWithParam<train::testing::ModelCase> {
       for (const bool fits : {false, true}) {
         {
           const OnDevice device(budget);
-          local.run(part_of(fits ? kLess : kTooMuch, rank), {}, *parallel);
+          local.run(samples_.gather(part_of(fits ? kLess : kTooMuch, rank)).value(), {}, *parallel);
         }
         EXPECT_EQ(budget.used, 0u) << "an attempt leaves nothing behind";
         const auto step = parallel->reduce();

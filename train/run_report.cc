@@ -57,6 +57,7 @@ Json to_json(const RunReport& report) {
                        {"share", device.share},
                        {"samples", int64_t(device.samples)},
                        {"compute_s", device.compute_s},
+                       {"data_wait_s", device.data_wait_s},
                        {"wait_s", device.wait_s}});
   Json decisions = Json::array();
   for (const auto& decision : report.decisions) decisions.push_back(to_json(decision));

@@ -21,6 +21,7 @@ struct DeviceReport {
   double share = 0;                        ///< of the global batch, at the end
   double samples = 0;                      ///< trained on in all
   double compute_s = 0;                    ///< in forward, backward and optimizer; a slowdown's sleep included
+  double data_wait_s = 0;                  ///< of compute_s: until the samples of a step were there
   double wait_s = 0;                       ///< blocked, waiting for other devices
 
   double alone_samples_per_s() const;  ///< the mean of the measurements

@@ -1,6 +1,10 @@
 #include "train/samples.h"
 
-#include <array>
+#include <numeric>
+#include <stdexcept>
+
+#include "data/image_files.h"
+#include "data/image_set.h"
 
 namespace remuda::train {
 namespace {
@@ -8,65 +12,66 @@ namespace {
 /// A TorchScript model does not report the size of its vocabulary: all tokens of uint16 are accepted.
 constexpr int kEveryToken = 1 << 16;
 
-/// 0..255 as -1..1.
-constexpr std::array<float, 256> kScaled = [] {
-  std::array<float, 256> values{};
-  for (int i = 0; i < 256; ++i) values[i] = static_cast<float>(i) / 127.5f - 1.0f;
-  return values;
-}();
-
-Batch gather_images(const data::ImageSet& set, std::span<const uint64_t> indices) {
-  const auto& shape = set.shape();
-  const int64_t n = static_cast<int64_t>(indices.size());
-  Batch batch{torch::empty({n, shape.channels, shape.height, shape.width}), torch::empty({n}, torch::kLong)};
-  float* out = batch.input.data_ptr<float>();
-  for (int64_t i = 0; i < n; ++i) {
-    for (const uint8_t pixel : set.pixels(indices[i])) *out++ = kScaled[pixel];
-    batch.target.data_ptr<int64_t>()[i] = set.label(indices[i]);
+Result<std::unique_ptr<data::Images>> open_images(const job::DataSpec& spec, const job::DataFiles& files) {
+  if (spec.format == job::DataFormat::images) {
+    const data::ImageFormat format{.channels = spec.color == job::Color::gray ? 1 : 3, .size = spec.size};
+    REMUDA_ASSIGN(data::ImageFiles set, data::ImageFiles::open(files.path, format));
+    return std::make_unique<data::ImageFiles>(std::move(set));
   }
-  return batch;
-}
-
-Batch gather_tokens(const data::TokenSet& set, std::span<const uint64_t> indices, int64_t context) {
-  const int64_t n = static_cast<int64_t>(indices.size());
-  const auto windows = torch::empty({n, context + 1}, torch::kLong);
-  int64_t* out = windows.data_ptr<int64_t>();
-  for (const uint64_t index : indices)
-    for (const uint16_t token : set.window(index)) *out++ = token;
-  return {windows.narrow(1, 0, context).contiguous(), windows.narrow(1, 1, context).contiguous()};
+  REMUDA_ASSIGN(data::ImageSet set, data::ImageSet::open(files.images, files.labels));
+  return std::make_unique<data::ImageSet>(std::move(set));
 }
 
 }  // namespace
 
-Result<Samples> Samples::open(const job::DataSpec& spec, const job::DataFiles& files, const job::ModelSpec& model) {
+Result<Samples> Samples::open(const job::DataSpec& spec, const job::DataFiles& files, const job::ModelSpec& model,
+                              uint64_t seed) {
   if (spec.format == job::DataFormat::tokens) {
     const int vocabulary = model.vocabulary > 0 ? model.vocabulary : kEveryToken;
     REMUDA_ASSIGN(data::TokenSet set, data::TokenSet::open(files.tokens, spec.context, vocabulary));
-    return Samples(std::move(set), spec.context);
+    return Samples(std::make_unique<data::TokenSamples>(std::move(set), spec.context), {.context = spec.context});
   }
-  REMUDA_ASSIGN(data::ImageSet set, data::ImageSet::open(files.images, files.labels));
-  return Samples(std::move(set), 0);
+  REMUDA_ASSIGN(std::unique_ptr<data::Images> images, open_images(spec, files));
+  const data::ImageShape& shape = images->shape();
+  const data::ImageTransform transform{
+      .flip = spec.flip == job::Switch::on, .crop = spec.crop, .seed = seed, .mean = spec.mean, .deviation = spec.std};
+  REMUDA_TRY(data::check_transform(transform, shape));
+  const ModelInput input{shape.channels, shape.height, shape.width, images->classes(), 0};
+  return Samples(std::make_unique<data::ImageSamples>(std::move(images), transform), input);
 }
 
-size_t Samples::size() const {
-  return std::visit([](const auto& set) { return set.size(); }, set_);
+Batch Samples::as_tensors(const data::LoadedBatch& batch, uint64_t count) const {
+  const auto n = int64_t(count);
+  const auto tensor = [](const std::shared_ptr<std::byte[]>& memory, const std::vector<int64_t>& sizes,
+                         torch::ScalarType type) {
+    return torch::from_blob(memory.get(), sizes, [memory](void*) {}, type);
+  };
+  if (input_.context > 0)
+    return {tensor(batch.inputs, {n, input_.context}, torch::kLong),
+            tensor(batch.targets, {n, input_.context}, torch::kLong)};
+  return {tensor(batch.inputs, {n, input_.channels, input_.height, input_.width}, torch::kFloat),
+          tensor(batch.targets, {n}, torch::kLong)};
 }
 
-ModelInput Samples::model_input() const {
-  ModelInput input;
-  input.context = context_;
-  if (const auto* images = std::get_if<data::ImageSet>(&set_)) {
-    const auto& shape = images->shape();
-    input = {shape.channels, shape.height, shape.width, images->classes(), 0};
+Result<Batch> Samples::gather(std::span<const uint64_t> indices) const {
+  constexpr uint64_t kNoEpoch = 0;
+  const size_t input = set_->input_bytes(), target = set_->target_bytes(), count = indices.size();
+  const data::LoadedBatch batch = data::LoadedBatch::of(*set_, count);
+  for (size_t i = 0; i < count; ++i)
+    REMUDA_TRY(set_->write(indices[i], kNoEpoch, {batch.inputs.get() + i * input, input},
+                           {batch.targets.get() + i * target, target}));
+  return as_tensors(batch, count);
+}
+
+Batch FirstSamples::operator()(int64_t count) {
+  if (!batch_.input.defined() || batch_.input.size(0) < count) {
+    std::vector<uint64_t> indices(count);
+    std::iota(indices.begin(), indices.end(), 0);
+    auto batch = samples_.gather(indices);
+    if (!batch) throw std::runtime_error(batch.error().message);
+    batch_ = std::move(*batch);
   }
-  return input;
-}
-
-Batch Samples::gather(std::span<const uint64_t> indices, torch::ScalarType type) const {
-  if (const auto* tokens = std::get_if<data::TokenSet>(&set_)) return gather_tokens(*tokens, indices, context_);
-  Batch batch = gather_images(std::get<data::ImageSet>(set_), indices);
-  batch.input = batch.input.to(type);
-  return batch;
+  return {batch_.input.narrow(0, 0, count), batch_.target.narrow(0, 0, count)};
 }
 
 }  // namespace remuda::train

@@ -3,11 +3,11 @@
 
 #include <memory>
 #include <span>
-#include <variant>
+#include <vector>
 
 #include "base/result.h"
-#include "data/image_set.h"
-#include "data/token_set.h"
+#include "data/dataset.h"
+#include "data/loader.h"
 #include "job/train_job.h"
 #include "train/model/model.h"
 #include "train/torch_compat.h"
@@ -21,17 +21,36 @@ struct Batch {
 
 class Samples {
  public:
-  static Result<Samples> open(const job::DataSpec& spec, const job::DataFiles& files, const job::ModelSpec& model);
+  /// `seed` is that of the ways in which images are seen (data.flip, data.crop).
+  static Result<Samples> open(const job::DataSpec& spec, const job::DataFiles& files, const job::ModelSpec& model,
+                              uint64_t seed = 1);
 
-  size_t size() const;
-  ModelInput model_input() const;
-  /// The samples at `indices`, gathered from the mapped files. Floating-point input has type `type`.
-  Batch gather(std::span<const uint64_t> indices, torch::ScalarType type) const;
+  size_t size() const { return set_->size(); }
+  const ModelInput& model_input() const { return input_; }
+  const data::Dataset& set() const { return *set_; }
+  /// The samples at `indices`, as they are in no epoch. The error names the file that cannot be read.
+  Result<Batch> gather(std::span<const uint64_t> indices) const;
+  /// A batch of this set, in the memory that it has, which the tensors keep.
+  Batch as_tensors(const data::LoadedBatch& batch, uint64_t count) const;
 
  private:
-  Samples(std::variant<data::ImageSet, data::TokenSet> set, int context) : set_(std::move(set)), context_(context) {}
-  std::variant<data::ImageSet, data::TokenSet> set_;
-  int context_;
+  Samples(std::unique_ptr<data::Dataset> set, const ModelInput& input) : set_(std::move(set)), input_(input) {}
+  std::unique_ptr<data::Dataset> set_;
+  ModelInput input_;
+};
+
+/// The first samples of a set, read once for all the numbers of them that are asked for.
+class FirstSamples {
+ public:
+  explicit FirstSamples(const Samples& samples) : samples_(samples) {}
+  /// A file that cannot be read throws.
+  Batch operator()(int64_t count);
+  /// Frees their memory.
+  void forget() { batch_ = {}; }
+
+ private:
+  const Samples& samples_;
+  Batch batch_;
 };
 
 }  // namespace remuda::train

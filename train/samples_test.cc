@@ -17,10 +17,10 @@ TEST(Samples, ImagesAreGatheredInTheOrderAskedForWithTheirLabels) {
   EXPECT_EQ(samples.size(), 2u);
   EXPECT_EQ(samples.model_input().classes, 4) << "labels 0 to 3";
   const std::vector<uint64_t> indices{1, 0, 1};
-  const Batch batch = samples.gather(indices, torch::kDouble);
+  const Batch batch = samples.gather(indices).value();
   EXPECT_EQ(batch.input.sizes(), (std::vector<int64_t>{3, 1, 2, 2}));
-  EXPECT_EQ(batch.input.scalar_type(), torch::kDouble);
-  const auto first = torch::tensor({1.0, 0.6, 0.2, -1.0}, torch::kDouble).view({1, 2, 2});
+  EXPECT_EQ(batch.input.scalar_type(), torch::kFloat);
+  const auto first = torch::tensor({1.0, 0.6, 0.2, -1.0}).view({1, 2, 2});
   EXPECT_TRUE(batch.input[0].allclose(first, 0, 1e-6)) << "0..255 is -1..1";
   EXPECT_TRUE(batch.input[1].allclose(-first, 0, 1e-6));
   EXPECT_TRUE(batch.target.equal(torch::tensor({3, 1, 3}, torch::kLong)));
@@ -36,7 +36,7 @@ TEST(Samples, TokensHaveTheNextTokenAsTarget) {
   ASSERT_EQ(samples.size(), 2u);
   EXPECT_EQ(samples.model_input().context, 3);
   const std::vector<uint64_t> indices{1, 0};
-  const Batch batch = samples.gather(indices, torch::kFloat);
+  const Batch batch = samples.gather(indices).value();
   EXPECT_TRUE(batch.input.equal(torch::tensor({{4, 5, 6}, {1, 2, 3}}, torch::kLong)));
   EXPECT_TRUE(batch.target.equal(torch::tensor({{5, 6, 7}, {2, 3, 4}}, torch::kLong)));
 }

@@ -4,9 +4,7 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
-#include <numeric>
 
-#include "balance/shares.h"
 #include "base/clock.h"
 #include "train/device/random_state.h"
 #include "train/evaluate.h"
@@ -42,7 +40,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
                                                  const Events& events, const std::atomic<bool>& leave,
                                                  TrainerOptions options) {
   REMUDA_ASSIGN(const DeviceOps ops, DeviceOps::open(options.device));
-  REMUDA_ASSIGN(Samples train, Samples::open(job.data, job.data.train, job.model));
+  REMUDA_ASSIGN(Samples train, Samples::open(job.data, job.data.train, job.model, job.train.seed));
   std::optional<Samples> test;
   if (job.data.test) {
     REMUDA_ASSIGN(test, Samples::open(job.data, *job.data.test, job.model));
@@ -74,8 +72,9 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       model_(std::move(model)),
       compute_type_(compute_type(job.train.precision, ops.device(), model_->parameters().at(0).scalar_type())),
       pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
-      local_(*model_, ops_, train_, pace_,
-             {job.model.loss, job.data.padding, compute_type_, size_t(job.memory.accumulate)}),
+      local_(*model_, ops_, pace_, {job.model.loss, job.data.padding, compute_type_, size_t(job.memory.accumulate)}),
+      batches_(train_, {job.train.seed, job.train.global_batch, communicator.rank(),
+                        uint64_t(job.train.epochs) * train_.size(), loader_threads(job.data)}),
       balancer_(balance_options(job)),
       trace_(communicator.rank() == 0 ? options.trace_fd : -1) {
   model_->set_training(true);
@@ -85,7 +84,9 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
 }
 
 Result<void> Trainer::prepare() {
-  REMUDA_TRY(local_.check_model(job_.model.path.empty() ? job_.model.name : job_.model.path));
+  REMUDA_ASSIGN(const Batch one, train_.gather(std::vector<uint64_t>{0}));
+  REMUDA_TRY(local_.check_model(job_.model.path.empty() ? job_.model.name : job_.model.path, one,
+                                train_.model_input().classes));
   REMUDA_ASSIGN(const auto precisions, agree_on_precision(communicator_, job_.train.precision, compute_type_));
   for (int rank = 0; rank < communicator_.size(); ++rank)
     report_.devices.push_back({.device = job_.devices[rank], .precision = precisions[rank]});
@@ -100,7 +101,6 @@ Result<void> Trainer::prepare() {
                                 .sent_as = report_.sent_as,
                                 .before_send = [this] { pace_.stretch(); },
                                 .before_wait = [this] { add_compute(pace_.stop()); }};
-  const std::vector<uint64_t> one{0};
   REMUDA_ASSIGN(parallel_, DataParallel::create(
                                communicator_, ops_, model_->parameters(), [&] { local_.run_alone(one); }, options));
   return {};
@@ -125,6 +125,7 @@ Result<AloneTimes> Trainer::measure_devices() {
       .leave = [this] { return leave_.load(); }};
   REMUDA_ASSIGN(AloneTimes times, measure_alone(communicator_, largest, work));
 
+  first_samples_.forget();
   values.copy_(kept_values);
   const auto buffers = model_->buffers();
   for (size_t i = 0; i < buffers.size(); ++i) torch::Tensor(buffers[i]).copy_(kept_buffers[i]);
@@ -178,14 +179,13 @@ void Trainer::begin_trace(const std::vector<std::vector<balance::BatchTime>>& al
   trace_.begin(head);
 }
 
-/// A whole step by this device alone, as measured before training starts.
+/// A whole step by this device alone, as measured before training starts. Reading the samples is no part of it.
 double Trainer::trial_step(int batch) {
   torch::AutoGradMode grad(true);
-  std::vector<uint64_t> indices(batch);
-  std::iota(indices.begin(), indices.end(), 0);
+  const Batch samples = first_samples_(batch);
   parallel_->zero_gradient();
   pace_.start();
-  if (!local_.run_alone(indices)) return INFINITY;
+  if (!local_.run_alone(samples)) return INFINITY;
   parallel_->optimizer().step_alone(1.0 / batch, settings_of(job_.train, 0, 1));
   local_.wait_for_device();
   return pace_.stop();
@@ -209,12 +209,12 @@ Result<RunReport> Trainer::run() {
 }
 
 Result<void> Trainer::run_epoch(int epoch) {
-  const data::Shuffle order(train_.size(), job_.train.seed, uint64_t(epoch));
   epoch_loss_ = epoch_weight_ = 0;
-  for (uint64_t first = 0; first < train_.size() && !done(); first += uint64_t(job_.train.global_batch)) {
-    const int size = int(std::min<uint64_t>(job_.train.global_batch, train_.size() - first));
+  for (uint64_t end = uint64_t(epoch) * train_.size(), position = end - train_.size(); position < end && !done();) {
+    const int size = batches_.step_size(position);
     const double start = monotonic_s();
-    REMUDA_TRY(run_step(order, first, size));
+    REMUDA_TRY(run_step(position));
+    position += uint64_t(size);
     if (report_.steps > kUntimedSteps) {
       report_.timed_s += monotonic_s() - start;
       report_.timed_samples += size;
@@ -223,11 +223,11 @@ Result<void> Trainer::run_epoch(int epoch) {
   return {};
 }
 
-Result<void> Trainer::run_step(const data::Shuffle& order, uint64_t first, int size) {
+Result<void> Trainer::run_step(uint64_t position) {
   const RandomState random(ops_.device());
   for (;;) {
-    const auto parts = size == job_.train.global_batch ? shares_ : balance::apportion(size, shares_);
-    REMUDA_ASSIGN(const ReducedStep step, attempt_step(order, first, parts));
+    const auto parts = batches_.parts(position, shares_);
+    REMUDA_ASSIGN(const ReducedStep step, attempt_step(position));
     const int starved = step.totals.first_with(kOutOfMemory);
     if (starved >= 0) {
       REMUDA_TRY(shrink_share(starved));
@@ -245,18 +245,15 @@ Result<void> Trainer::run_step(const data::Shuffle& order, uint64_t first, int s
   }
 }
 
-Result<ReducedStep> Trainer::attempt_step(const data::Shuffle& order, uint64_t first, const std::vector<int>& parts) {
-  const int rank = communicator_.rank();
-  const uint64_t offset = first + uint64_t(std::accumulate(parts.begin(), parts.begin() + rank, 0));
-  std::vector<uint64_t> indices(parts[rank]);
-  for (size_t i = 0; i < indices.size(); ++i) indices[i] = order[offset + i];
-
+Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
   StepReport report{.compute_s = last_compute_s_, .wait_s = last_wait_s_};
   if (is_first()) report.next_shares = balancer_.shares();
   last_compute_s_ = 0;
-  const double loss_units =
-      double(job_.train.global_batch) * double(std::max<int64_t>(1, train_.model_input().context));
-  add_compute(local_.run(indices, std::move(report), *parallel_, loss_scale_.of(compute_type_, loss_units)));
+  REMUDA_ASSIGN(const Batch batch, batches_.take(position, shares_));
+  mine_.data_wait_s += batches_.waited_s();
+  add_compute(batches_.waited_s());
+  const double loss_units = double(job_.train.global_batch) * std::max(1, train_.model_input().context);
+  add_compute(local_.run(batch, std::move(report), *parallel_, loss_scale_.of(compute_type_, loss_units)));
   if (leave_) parallel_->report().status |= kLeaving;
   auto step = parallel_->reduce();
   last_wait_s_ = parallel_->wait_s();
@@ -357,8 +354,9 @@ Result<void> Trainer::end_epoch(int epoch) {
     REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
     samples_since_average_ = 0;
     REMUDA_TRY(parallel_->swap_average());
-    const EvaluationPlan plan{job_.model,    job_.data.padding, shares_,
-                              ops_.device(), compute_type_,     [this] { return leave_.load(); }};
+    const auto leave = [this] { return leave_.load(); };
+    const EvaluationPlan plan{job_.model, job_.data.padding,        shares_, ops_.device(), compute_type_,
+                              leave,      loader_threads(job_.data)};
     REMUDA_ASSIGN(const auto test, evaluate(communicator_, *model_, *test_, plan, pace_));
     REMUDA_TRY(parallel_->swap_average());
     report_.stopped = !test;
@@ -373,8 +371,8 @@ Result<void> Trainer::end_epoch(int epoch) {
 }
 
 Result<void> Trainer::collect_totals() {
-  const std::array<double, 3> sums{mine_.samples, mine_.compute_s, mine_.wait_s};
-  std::vector<std::array<double, 3>> all(communicator_.size());
+  const std::array<double, 4> sums{mine_.samples, mine_.compute_s, mine_.wait_s, mine_.data_wait_s};
+  std::vector<std::array<double, 4>> all(communicator_.size());
   REMUDA_TRY(
       communicator_.all_gather(std::as_bytes(std::span(sums)), std::as_writable_bytes(std::span(all)), label::kTotals));
   for (int rank = 0; rank < communicator_.size(); ++rank) {
@@ -382,6 +380,7 @@ Result<void> Trainer::collect_totals() {
     device.samples = all[rank][0];
     device.compute_s = all[rank][1];
     device.wait_s = all[rank][2];
+    device.data_wait_s = all[rank][3];
     device.share = double(shares_[rank]) / job_.train.global_batch;
   }
   return {};

@@ -10,9 +10,9 @@
 #include "balance/balancer.h"
 #include "base/result.h"
 #include "comm/communicator.h"
-#include "data/shuffle.h"
 #include "job/train_job.h"
 #include "train/alone.h"
+#include "train/batches.h"
 #include "train/data_parallel.h"
 #include "train/events.h"
 #include "train/local_step.h"
@@ -55,8 +55,8 @@ class Trainer {
   double trial_step(int batch);
 
   Result<void> run_epoch(int epoch);
-  Result<void> run_step(const data::Shuffle& order, uint64_t first, int size);
-  Result<ReducedStep> attempt_step(const data::Shuffle& order, uint64_t first, const std::vector<int>& parts);
+  Result<void> run_step(uint64_t position);
+  Result<ReducedStep> attempt_step(uint64_t position);
   bool any_computes_in(torch::ScalarType type) const;
   void add_compute(double seconds);
   Result<void> shrink_share(int rank);
@@ -82,11 +82,13 @@ class Trainer {
 
   Samples train_;
   std::optional<Samples> test_;
+  FirstSamples first_samples_{train_};  ///< what devices are measured with
   std::unique_ptr<Model> model_;
   const torch::ScalarType compute_type_;
   Pace pace_;
   LocalStep local_;
   std::unique_ptr<DataParallel> parallel_;
+  Batches batches_;
   balance::Balancer balancer_;   ///< decides on rank 0, idle elsewhere
   std::vector<int> shares_;      ///< in force for the next step, the same on every rank
   std::vector<int> last_parts_;  ///< of the last step, whose times the next report contains; empty when it was repeated

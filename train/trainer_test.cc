@@ -121,7 +121,7 @@ Plain train_plainly(const job::TrainJob& job) {
       std::vector<uint64_t> indices;
       for (int i = first; i < std::min(kImages, first + job.train.global_batch); ++i)
         indices.push_back(order[uint64_t(i)]);
-      const Batch batch = samples.gather(indices, torch::kFloat);
+      const Batch batch = samples.gather(indices).value();
       const auto scores = torch::matmul(torch::relu(batch.input.flatten(1)), weight.t());
       const auto loss = torch::nn::functional::cross_entropy(scores, batch.target);
       loss_sum += loss.item<double>() * double(indices.size());

@@ -15,6 +15,7 @@ namespace remuda::cli {
 namespace {
 
 constexpr double kGood = 0.9;          // an efficiency that needs no explanation
+constexpr double kMuchWaiting = 0.1;   // for samples, of the time that a device computes
 constexpr double kStepsToJudge = 100;  // the balance needs 22 to come near its optimum (docs/measurements.md)
 
 /// The keys of the job; the devices stand in the table.
@@ -117,6 +118,24 @@ std::string efficiency_text(const Json& report) {
   return waiting +
          ": their speeds change faster than the split can follow, or the exchange of gradients takes a large part of "
          "each step; a larger train.global_batch makes that part smaller";
+}
+
+std::string data_text(const Json& report) {
+  const std::vector<std::string> names = device_names(report);
+  double most = 0;
+  std::string who;
+  for (size_t rank = 0; rank < names.size(); ++rank) {
+    const Json& device = report.at("devices")[rank];
+    const double computing = workers::number_field(device, "compute_s");
+    const double part = computing > 0 ? workers::number_field(device, "data_wait_s") / computing : 0;
+    if (part > most) who = names[rank];
+    most = std::max(most, part);
+  }
+  if (most < kMuchWaiting) return "";
+  return fmt::format(
+      "Data limits this run: {} spent {:.0f} % of its time waiting for samples. More threads (data.workers), smaller "
+      "images or a faster disk may help.",
+      who, 100 * most);
 }
 
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports) {

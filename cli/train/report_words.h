@@ -19,6 +19,9 @@ std::optional<double> predicted_difference(const Json& report);
 /// measured.
 std::string efficiency_text(const Json& report);
 
+/// Which device spent much of its time waiting for samples, and what may help; empty where none did.
+std::string data_text(const Json& report);
+
 /// How the runs differ other than in their figures, a sentence each: keys of the job, steps, an early stop. Says what
 /// cannot be compared because of it.
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports);

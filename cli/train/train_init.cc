@@ -11,6 +11,7 @@
 #include "cli/train/train_inputs.h"
 #include "data/foreign.h"
 #include "data/idx.h"
+#include "data/image_files.h"
 #include "data/image_set.h"
 #include "data/token_set.h"
 
@@ -33,6 +34,12 @@ struct Array {
 struct Pair {
   std::string images, labels;
   uint64_t count = 0;
+};
+
+/// A folder or archive of images by its name in the folder.
+struct ImageFolder {
+  std::string name;
+  data::ImageFiles images;
 };
 
 enum class Use { unknown, train, test };
@@ -118,6 +125,26 @@ class Folder {
     return pairs;
   }
 
+  /// Folders and archives of images, by their names in the folder; "." where it is one itself.
+  std::vector<ImageFolder> image_folders() const {
+    std::vector<ImageFolder> found;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(path_, error))
+      if (entry.is_directory(error) || entry.path().extension() == ".tar")
+        if (const std::string name = entry.path().filename().string(); printable(name) == name)
+          if (auto set = data::ImageFiles::open(full(name), {})) found.push_back({name, std::move(*set)});
+    const bool named = std::ranges::any_of(found, [](const auto& one) { return use_of(one.name) == Use::train; });
+    if (auto whole = data::ImageFiles::open(path_, {}); whole && !named) {
+      found.clear();
+      found.push_back({".", std::move(*whole)});
+    }
+    std::ranges::sort(found, {}, &ImageFolder::name);
+    sort_by_use(
+        found, [](const ImageFolder& one) { return one.name; },
+        [](const ImageFolder& one) { return one.images.size(); });
+    return found;
+  }
+
   std::vector<std::string> tokens() const {
     std::vector<std::string> files;
     for (const auto& name : ending_in({".bin", ".tokens"}))
@@ -198,6 +225,41 @@ Result<FirstJob> image_job(const Folder& folder, const std::vector<Pair>& pairs)
   return job;
 }
 
+/// The height and width to bring images to: none where those looked at, evenly spread, have one size that is no larger
+/// than is usual.
+Result<int> size_to_train_at(const data::ImageFiles& images) {
+  constexpr int kUsual = 224;
+  constexpr size_t kLookedAt = 64;
+  std::vector<data::PictureSize> sizes;
+  for (size_t i = 0; i < images.size(); i += std::max<size_t>(1, images.size() / kLookedAt)) {
+    REMUDA_ASSIGN(const data::PictureSize size, images.size_of(i));
+    sizes.push_back(size);
+  }
+  int side = kUsual;
+  for (const auto& size : sizes) side = std::min({side, size.height, size.width});
+  const bool same = std::ranges::count(sizes, sizes[0]) == std::ssize(sizes);
+  return same && std::max(sizes[0].height, sizes[0].width) <= kUsual ? 0 : side;
+}
+
+Result<FirstJob> image_folder_job(const Folder& folder, const std::vector<ImageFolder>& found) {
+  const data::ImageFiles& train = found[0].images;
+  REMUDA_ASSIGN(const int size, size_to_train_at(train));
+  const auto fits = [&](const ImageFolder& one) {
+    return one.images.class_names() == train.class_names() && (size > 0 || one.images.shape() == train.shape());
+  };
+  const auto test = std::find_if(found.begin() + 1, found.end(), fits);
+  const std::string model = folder.model();
+  FirstJob job;
+  job.text = kHead + model_table(model, "name = \"resnet\"\n") + "[data]\nformat = \"images\"\n" +
+             (size > 0 ? fmt::format("size = {}\n", size) : "") + "train = " + quoted(found[0].name) + "\n" +
+             (test != found.end() ? "test = " + quoted(test->name) + "\n" : "") + "\n" +
+             train_table(train.size(), "optimizer = \"adamw\"\nlearning_rate = 0.003\nschedule = \"cosine\"");
+  job.summary = fmt::format("{} on {} image files in {} classes", model.empty() ? "resnet" : model, train.size(),
+                            train.classes());
+  if (test != found.end()) job.summary += fmt::format(", tested on {}", test->images.size());
+  return job;
+}
+
 Result<FirstJob> token_job(const Folder& folder, const std::vector<std::string>& files) {
   const auto size = [&](const std::string& name) { return fs::file_size(folder.full(name)) / 2; };
   const bool has_test = files.size() > 1;
@@ -258,11 +320,13 @@ Result<FirstJob> text_job(const Folder& folder, const std::vector<std::string>& 
 Result<FirstJob> first_job(const std::string& path) {
   REMUDA_ASSIGN(const Folder folder, Folder::open(path));
   if (const auto pairs = folder.pairs(); !pairs.empty()) return image_job(folder, pairs);
+  if (const auto found = folder.image_folders(); !found.empty()) return image_folder_job(folder, found);
   if (const auto files = folder.tokens(); !files.empty()) return token_job(folder, files);
   if (const auto files = folder.texts(); !files.empty()) return text_job(folder, files);
   return usage_error(fmt::format(
-      "{} has no data to train on ({}); looked for are IDX files of images with their labels, as MNIST's, "
-      "files of uint16 tokens (*.bin, *.tokens) and text (*.txt); docs/train.md shows how to write both from Python",
+      "{} has no data to train on ({}); looked for are folders and tar files of JPEG and PNG images, "
+      "a folder for each class, IDX files of images with their labels, as MNIST's, files of uint16 tokens (*.bin, "
+      "*.tokens) and text (*.txt); docs/train.md shows how to write them from Python",
       path, folder.content()));
 }
 

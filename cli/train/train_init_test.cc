@@ -1,10 +1,12 @@
 #include "cli/train/train_init.h"
 
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/testing/scratch_folder.h"
 #include "cli/train/train_inputs.h"
+#include "data/testing/pictures.h"
 #include "job/train_job.h"
 
 namespace remuda::cli {
@@ -74,6 +76,44 @@ TEST(TrainInit, TakesTheLargerSetWhereNamesSayNothing) {
   EXPECT_THAT(first_job(folder.path())->summary, HasSubstr("resnet on 90 images of 1x4x4 in 3 classes, tested on 20"));
 }
 
+void write_image_folder(const ScratchFolder& folder, const std::string& name, data::PictureSize size) {
+  for (const char* of : {"/cat", "/dog"}) {
+    std::filesystem::create_directories(folder.path(name + of));
+    folder.write(name + of + "/1.png", data::png_file(data::slopes(size)));
+  }
+}
+
+TEST(TrainInit, TakesFoldersOfImagesToTrainAndToTest) {
+  const ScratchFolder folder;
+  write_image_folder(folder, "val", {8, 8});
+  write_image_folder(folder, "train", {8, 8});
+  const job::TrainJob job = written_job(folder);
+  EXPECT_EQ(job.data.format, job::DataFormat::images);
+  EXPECT_EQ(job.data.train.path, folder.path("train"));
+  EXPECT_EQ(job.data.test->path, folder.path("val"));
+  EXPECT_EQ(job.data.size, 0) << "all are of one size";
+  EXPECT_THAT(first_job(folder.path())->summary, HasSubstr("resnet on 2 image files in 2 classes, tested on 2"));
+}
+
+TEST(TrainInit, BringsImagesOfSeveralSizesToOne) {
+  const ScratchFolder folder;
+  write_image_folder(folder, ".", {40, 60});
+  folder.write("dog/2.png", data::png_file(data::slopes({50, 30})));
+  const job::TrainJob job = written_job(folder);
+  EXPECT_EQ(job.data.train.path, folder.path(""));
+  EXPECT_EQ(job.data.size, 30);
+  EXPECT_FALSE(job.data.test);
+}
+
+TEST(TrainInit, TakesTarFilesOfImages) {
+  const ScratchFolder folder;
+  const std::string image = data::png_file(data::slopes({300, 300}));
+  folder.write("train.tar", data::tar_file({{"cat/1.png", image}, {"dog/1.png", image}}));
+  const job::TrainJob job = written_job(folder);
+  EXPECT_EQ(job.data.train.path, folder.path("train.tar"));
+  EXPECT_EQ(job.data.size, 224) << "larger images are shrunk";
+}
+
 TEST(TrainInit, TokensTrainAGptOfTheirVocabulary) {
   const ScratchFolder folder;
   write_token_file(folder, "train.bin", 1000, 300);
@@ -117,7 +157,7 @@ TEST(TrainInit, TakesTheTorchScriptModelThatLiesThere) {
 TEST(TrainInit, FolderWithoutDataIsRefusedWithWhatIsThereAndWhatIsLookedFor) {
   const ScratchFolder folder;
   const auto refusal = [&] { return write_first_job(folder.path()).error().message; };
-  EXPECT_THAT(refusal(), HasSubstr("has no data to train on (no files at all); looked for are IDX files"));
+  EXPECT_THAT(refusal(), HasSubstr("has no data to train on (no files at all); looked for are folders and tar files"));
   folder.write("digits.csv", "label,pixel0,pixel1\n3,0,255\n");
   EXPECT_THAT(refusal(), AllOf(HasSubstr("(1 file, one of them digits.csv: text"), HasSubstr("docs/train.md")));
   write_idx_images(folder, "images", 30, 4);

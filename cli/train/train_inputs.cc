@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "data/foreign.h"
+#include "data/image_files.h"
 #include "data/image_set.h"
 #include "data/token_set.h"
+#include "data/view.h"
 #include "weights/reader.h"
 
 namespace remuda::cli {
@@ -27,6 +31,9 @@ Result<void> check_batch(const job::TrainJob& job) {
 Result<void> check_files(const job::DataFiles& files) {
   for (const std::string& file : {files.images, files.labels, files.tokens})
     if (!file.empty()) REMUDA_TRY(data::refuse_foreign(file));
+  if (!files.path.empty() && data::foreign_kind(files.path) != "a folder" &&
+      data::foreign_kind(files.path) != "a tar archive")
+    return data::refuse_foreign(files.path);
   return {};
 }
 
@@ -43,8 +50,43 @@ Result<std::string> tail_of(const std::string& path) {
   return tail;
 }
 
-Result<void> check_images(const job::DataSpec& data) {
+/// The numbers for each channel.
+Result<void> check_channels(const job::DataSpec& data, const data::ImageShape& shape) {
+  return data::check_transform({.mean = data.mean, .deviation = data.std}, shape);
+}
+
+/// Reads the first image of each class.
+Result<data::ImageFiles> open_image_files(const job::DataSpec& data, const std::string& path) {
+  const data::ImageFormat format{.channels = data.color == job::Color::gray ? 1 : 3, .size = data.size};
+  REMUDA_ASSIGN(data::ImageFiles set, data::ImageFiles::open(path, format));
+  std::vector<uint8_t> values(set.shape().bytes());
+  for (size_t i = 0; i < set.size(); ++i)
+    if (i == 0 || set.label(i) != set.label(i - 1)) REMUDA_TRY(set.read(i, values));
+  return set;
+}
+
+Result<void> check_image_files(const job::DataSpec& data) {
+  REMUDA_ASSIGN(const data::ImageFiles train, open_image_files(data, data.train.path));
+  REMUDA_TRY(check_channels(data, train.shape()));
+  if (!data.test) return {};
+  REMUDA_ASSIGN(const data::ImageFiles test, open_image_files(data, data.test->path));
+  if (test.shape() != train.shape())
+    return usage_error(
+        fmt::format("{} has images of {}, but those to train on are {} (channels x height x width); "
+                    "data.size brings all to one size",
+                    data.test->path, to_string(test.shape()), to_string(train.shape())));
+  std::vector<std::string> differ;
+  std::ranges::set_symmetric_difference(train.class_names(), test.class_names(), std::back_inserter(differ));
+  if (differ.empty()) return {};
+  const bool in_test = std::ranges::binary_search(test.class_names(), differ[0]);
+  return usage_error(fmt::format("{} has the class {}, but {} has not; both must have the same",
+                                 in_test ? data.test->path : data.train.path, printable(differ[0]),
+                                 in_test ? data.train.path : data.test->path));
+}
+
+Result<void> check_idx(const job::DataSpec& data) {
   REMUDA_ASSIGN(const data::ImageSet train, data::ImageSet::open(data.train.images, data.train.labels));
+  REMUDA_TRY(check_channels(data, train.shape()));
   if (!data.test) return {};
   REMUDA_ASSIGN(const data::ImageSet test, data::ImageSet::open(data.test->images, data.test->labels));
   if (test.shape() != train.shape())
@@ -97,7 +139,15 @@ Result<void> check_inputs(const job::TrainJob& job) {
   if (!job.model.weights.empty()) REMUDA_TRY(weights::Reader::open(job.model.weights));
   REMUDA_TRY(check_files(job.data.train));
   if (job.data.test) REMUDA_TRY(check_files(*job.data.test));
-  return job.data.format == job::DataFormat::idx ? check_images(job.data) : check_tokens(job);
+  switch (job.data.format) {
+    case job::DataFormat::images:
+      return check_image_files(job.data);
+    case job::DataFormat::idx:
+      return check_idx(job.data);
+    case job::DataFormat::tokens:
+      return check_tokens(job);
+  }
+  return {};
 }
 
 }  // namespace remuda::cli

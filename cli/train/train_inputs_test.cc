@@ -1,10 +1,12 @@
 #include "cli/train/train_inputs.h"
 
+#include <filesystem>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/testing/scratch_folder.h"
+#include "data/testing/pictures.h"
 
 namespace remuda::cli {
 namespace {
@@ -79,10 +81,10 @@ TEST_F(TrainInputs, AModelFileThatWasCutShortIsDamaged) {
 TEST_F(TrainInputs, DataOfOtherKindsIsRefusedWithTheFormats) {
   for (const char* bytes : {"label,pixel0,pixel1\n3,0,255\n", "\x89PNG\r\n\x1a\n"}) {
     job_.data.train.images = folder_.write("data", bytes);
-    EXPECT_THAT(refusal(), HasSubstr("training reads IDX files"));
+    EXPECT_THAT(refusal(), HasSubstr("training reads folders and tar files"));
   }
   job_.data.train.images = folder_.path("");
-  EXPECT_THAT(refusal(), HasSubstr(" is a folder; training reads IDX files"));
+  EXPECT_THAT(refusal(), HasSubstr(" is a folder; training reads folders and tar files"));
 }
 
 TEST_F(TrainInputs, TestImagesMustHaveTheShapeOfTheTrainingImages) {
@@ -95,6 +97,57 @@ TEST_F(TrainInputs, TestImagesMustHaveTheShapeOfTheTrainingImages) {
 TEST_F(TrainInputs, TestLabelsMustNotGoBeyondTheTrainingLabels) {
   job_.data.test->labels = labels("more", {0, 5});
   EXPECT_EQ(refusal(), folder_.path("more-labels") + " has label 5, but the largest to train on is 2");
+}
+
+/// Image folders, by the names of their classes.
+class TrainInputsOfFolders : public TrainInputs {
+ protected:
+  TrainInputsOfFolders() {
+    job_.data = {.format = job::DataFormat::images, .train = {.path = folder("train", {"cat", "dog"})}};
+    job_.data.test = job::DataFiles{.path = folder("test", {"cat", "dog"})};
+  }
+  std::string folder(const std::string& name, const std::vector<std::string>& classes, int side = 4) {
+    for (const std::string& of : classes) {
+      std::filesystem::create_directories(folder_.path(name + "/" + of));
+      folder_.write(name + "/" + of + "/1.png", data::png_file(data::plain({side, side}, {1, 2, 3})));
+    }
+    return folder_.path(name);
+  }
+};
+
+TEST_F(TrainInputsOfFolders, ThatFitAreAccepted) { EXPECT_EQ(refusal(), "none"); }
+
+TEST_F(TrainInputsOfFolders, MustHaveTheSameClasses) {
+  job_.data.test->path = folder("fewer", {"dog"});
+  EXPECT_EQ(refusal(), folder_.path("train") + " has the class cat, but " + folder_.path("fewer") +
+                           " has not; both must have the same");
+  job_.data.test->path = folder("more", {"cat", "dog", "emu"});
+  EXPECT_EQ(refusal(), folder_.path("more") + " has the class emu, but " + folder_.path("train") +
+                           " has not; both must have the same");
+}
+
+TEST_F(TrainInputsOfFolders, MustHaveOneSizeUnlessTheyAreBroughtToOne) {
+  job_.data.test->path = folder("large", {"cat", "dog"}, 5);
+  EXPECT_THAT(refusal(), HasSubstr("large has images of 3x5x5, but those to train on are 3x4x4"));
+  job_.data.size = 4;
+  EXPECT_EQ(refusal(), "none");
+}
+
+TEST_F(TrainInputsOfFolders, TheFirstImageOfEachClassIsDecoded) {
+  folder_.write("train/dog/1.png", std::string("\x89PNG\r\n\x1a\n") + "and nothing");
+  EXPECT_THAT(refusal(), HasSubstr("train/dog/1.png is a damaged PNG file"));
+}
+
+TEST_F(TrainInputsOfFolders, NeedAMeanForEachChannel) {
+  job_.data.mean = job_.data.std = {0.5};
+  EXPECT_THAT(refusal(), HasSubstr("data.mean and data.std must have a number for each channel; the images have 3"));
+  job_.data.color = job::Color::gray;
+  EXPECT_EQ(refusal(), "none");
+}
+
+TEST_F(TrainInputsOfFolders, OtherFilesAreRefusedWithTheFormats) {
+  job_.data.train.path = folder_.write("data.csv", "label,pixel0,pixel1\n3,0,255\n");
+  EXPECT_THAT(refusal(), HasSubstr("data.csv is text (CSV, JSON or the like); training reads folders and tar files"));
 }
 
 TEST_F(TrainInputs, TokensMustBeOfTheVocabulary) {

@@ -111,6 +111,7 @@ std::string summary_text(const Json& report) {
     text += line("stopped", "after step " + cell(report, "steps", count));
   text += weights_line(report);
   if (const std::string why = efficiency_text(report); !why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
+  if (const std::string why = data_text(report); !why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
   return text + sample_lines(report);
 }
 

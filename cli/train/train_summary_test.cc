@@ -10,6 +10,7 @@ namespace remuda::cli {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 const Inventory kMachine{.host = "lab",
                          .devices = {{.id = "cpu:0", .model = "EPYC 9654"}, {.id = "cpu:1", .model = "EPYC 9654"}}};
@@ -48,6 +49,16 @@ TEST(TrainSummary, IsATableAndALinePerResult) {
             "loss per epoch  0.5312 0.4210\n"
             "test loss       0.4000\n"
             "test accuracy   86.12 %\n");
+}
+
+TEST(TrainSummary, NamesTheDeviceThatWaitedForSamples) {
+  Json waited = report();
+  waited["devices"][0]["data_wait_s"] = 4.4;
+  waited["devices"][1]["data_wait_s"] = 1.0;
+  EXPECT_THAT(summary_text(complete_report(waited, kMachine, {}).value()), Not(HasSubstr("Data limits")));
+  waited["devices"][1]["data_wait_s"] = 18.1;
+  EXPECT_THAT(summary_text(complete_report(waited, kMachine, {}).value()),
+              HasSubstr("Data limits this run: cpu:1 spent 40 % of its time waiting for samples."));
 }
 
 TEST(TrainSummary, LeavesOutWhatTheReportLacks) {

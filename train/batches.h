@@ -1,0 +1,50 @@
+// Batches: this rank's part of each step's samples, made ahead of the step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "data/loader.h"
+#include "train/samples.h"
+
+namespace remuda::train {
+
+/// Positions are those of data::SampleOrder: a step begins at one, and the last of an epoch may be shorter.
+class Batches {
+ public:
+  struct Options {
+    uint64_t seed = 1;
+    int global_batch = 0;
+    int rank = 0;
+    uint64_t end = 0;  ///< nothing is made beyond this position
+    int workers = 0;   ///< threads; 0: batches are made when they are asked for
+  };
+
+  /// The samples outlive it.
+  Batches(const Samples& samples, const Options& options);
+
+  /// The samples of the step at `position`, over all ranks.
+  int step_size(uint64_t position) const;
+  /// How many of them each rank takes, where its share of a whole batch is in `shares`.
+  std::vector<int> parts(uint64_t position, const std::vector<int>& shares) const;
+  /// This rank's part of the step. Those of the two steps after it are expected to have the same shares, and begun. The
+  /// error names the file that cannot be read.
+  Result<Batch> take(uint64_t position, const std::vector<int>& shares);
+  /// How long the last take() took.
+  double waited_s() const { return waited_s_; }
+
+ private:
+  data::Range part_of(uint64_t position, const std::vector<int>& shares) const;
+
+  const Samples& samples_;
+  const Options options_;
+  data::Loader loader_;
+  double waited_s_ = 0;
+};
+
+/// The number of worker threads that a job asks for; where it says nothing, one for each core that this process may use
+/// if images have to be decoded, and none otherwise: mapped files need none.
+int loader_threads(const job::DataSpec& data);
+
+}  // namespace remuda::train
