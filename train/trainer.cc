@@ -90,7 +90,8 @@ Result<void> Trainer::prepare() {
   REMUDA_ASSIGN(const auto precisions, agree_on_precision(communicator_, job_.train.precision, compute_type_));
   for (int rank = 0; rank < communicator_.size(); ++rank)
     report_.devices.push_back({.device = job_.devices[rank], .precision = precisions[rank]});
-  report_.sent_as = common_short_type(precisions).value_or(model_->parameters().at(0).scalar_type());
+  report_.sent_as = model_->parameters().at(0).scalar_type();
+  if (communicator_.size() > 1) report_.sent_as = common_short_type(precisions).value_or(report_.sent_as);
   const ParallelOptions options{.bucket_bytes = job_.train.bucket_mib * (1 << 20),
                                 .rule = rule_of(job_.train),
                                 .group_of = groups_of(job_.train, model_->parameters()),

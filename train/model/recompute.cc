@@ -28,11 +28,23 @@ struct FirstPass : torch::CustomClassHolder {
   RandomState random;
 };
 
+/// For destructors: a device that is lost while they restore its state says so at the next call anyway.
+template <typename Restore>
+void quietly(const Restore& restore) {
+  try {
+    restore();
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
 /// While it lives, random numbers are those of the first pass; then they go on where they were.
 class SameNumbers {
  public:
   explicit SameNumbers(const FirstPass& first) : before_(first.device) { first.random.restore(); }
-  ~SameNumbers() { before_.restore(); }
+  ~SameNumbers() {
+    quietly([this] { before_.restore(); });
+  }
   SameNumbers(const SameNumbers&) = delete;
 
  private:
@@ -48,9 +60,11 @@ class KeptBuffers {
   }
   ~KeptBuffers() {
     if (!buffers_) return;
-    const torch::NoGradGuard no_grad;
-    const std::vector<torch::Tensor> now = buffers_();
-    for (size_t i = 0; i < values_.size(); ++i) torch::Tensor(now[i]).copy_(values_[i]);
+    quietly([this] {
+      const torch::NoGradGuard no_grad;
+      const std::vector<torch::Tensor> now = buffers_();
+      for (size_t i = 0; i < values_.size(); ++i) torch::Tensor(now.at(i)).copy_(values_[i]);
+    });
   }
   KeptBuffers(const KeptBuffers&) = delete;
 
