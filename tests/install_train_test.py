@@ -162,8 +162,10 @@ class InstalledForTraining(unittest.TestCase):
         self.assertIn("the job has no secret; set REMUDA_SECRET", ended.stderr)
 
     def test_two_hosts(self):
-        if os.geteuid() != 0 or subprocess.run(["ip", "netns", "list"], check=False, capture_output=True).returncode != 0:
-            self.skipTest("needs root and network namespaces")
+        if os.geteuid() != 0 or not shutil.which("ip"):
+            self.skipTest("needs root, and ip of iproute2")
+        if subprocess.run(["ip", "netns", "list"], check=False, capture_output=True).returncode != 0:
+            self.skipTest("needs network namespaces")
         with TwoHosts() as hosts:
             shared = dict(self.environment, WORLD_SIZE="2", MASTER_ADDR=hosts.address(0), MASTER_PORT="29500", REMUDA_SECRET=secrets.token_hex(16))
             ranks = [
