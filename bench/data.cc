@@ -16,6 +16,7 @@
 #include "base/testing/scratch_folder.h"
 #include "bench/figure.h"
 #include "bench/repeat.h"
+#include "data/decode.h"
 #include "data/image_files.h"
 #include "data/loader.h"
 #include "data/mix.h"
@@ -27,7 +28,7 @@ namespace {
 using data::Range;
 
 struct Options {
-  int images = 512, batch = 64, size = 224, repeats = 3;
+  int images = 1024, batch = 64, size = 224, repeats = 3;
   int threads = int(std::thread::hardware_concurrency());
   bool json = false;
 };
@@ -67,7 +68,8 @@ double decoder_limit(const Options& options) {
       threads.emplace_back([&] {
         data::Picture picture;
         for (int repeat = 0; repeat < kEach; ++repeat)
-          REMUDA_CHECK(decode(data::bytes_of(file), "memory", 3, {options.size, options.size}, picture), "it decodes");
+          REMUDA_CHECK(data::decode(data::bytes_of(file), "memory", 3, {options.size, options.size}, picture),
+                       "it decodes");
       });
   }
   return options.threads * kEach / (now_s() - start);

@@ -37,10 +37,7 @@ void Resampler::Axis::set(int pixels, double start, double length, int places) {
     double total = 0;
     for (int pixel = from; pixel < to; ++pixel) total += triangle(pixel);
     int* const weight = weights.data() + size_t(place) * size_t(taps);
-    int sum = 0;
-    for (int pixel = from; pixel < to; ++pixel)
-      sum += weight[pixel - from] = total > 0 ? int(std::lround(triangle(pixel) / total * kOne)) : 0;
-    *std::max_element(weight, weight + (to - from)) += kOne - sum;
+    for (int pixel = from; pixel < to; ++pixel) weight[pixel - from] = int(std::lround(triangle(pixel) / total * kOne));
     first[size_t(place)] = from;
     count[size_t(place)] = to - from;
   }

@@ -30,7 +30,7 @@ class Resampler {
     void set(int pixels, double start, double length, int places);
     int taps = 0;                   ///< at most, of one place
     std::vector<int> first, count;  ///< pixels of each place
-    std::vector<int> weights;       ///< `taps` for each place; those of a place add up to kOne
+    std::vector<int> weights;       ///< `taps` for each place, in parts of 2^14
   };
   template <int kChannels>
   void shrink_row(const uint8_t* pixels, int width, uint8_t* out) const;
