@@ -1,5 +1,6 @@
 #include "data/view.h"
 
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <set>
@@ -16,7 +17,7 @@ std::vector<int> seen(const View& view) {
   std::vector<float> values(shape.bytes());
   write_view(image, shape, view, ValueTable({.mean = {0}, .deviation = {1.0 / 255}}, 1), values);
   std::vector<int> rounded;
-  for (const float value : values) rounded.push_back(int(value + 0.5f));
+  for (const float value : values) rounded.push_back(int(std::lround(value)));
   return rounded;
 }
 

@@ -44,7 +44,7 @@ std::string why_skipped(const train::ReducedStep& step) {
 void give_own_memory(const std::vector<torch::Tensor>& parameters) {
   try {
     const torch::NoGradGuard no_grad;
-    for (torch::Tensor parameter : parameters) parameter.set_data(parameter.detach().clone());
+    for (const torch::Tensor& parameter : parameters) parameter.set_data(parameter.detach().clone());
   } catch (const std::exception&) {
     return;  // a device that is lost: there are no values to keep
   }

@@ -65,7 +65,7 @@ TEST(TrainWeights, OfATorchScriptModelGoAsTorchScriptWhereTheFileIsNamedSo) {
 }
 
 /// The sentence of a run that refuses its weights.
-std::string refusal(const ScratchFolder& folder, const std::vector<std::string>& settings) {
+std::string weights_refusal(const ScratchFolder& folder, const std::vector<std::string>& settings) {
   std::vector<std::string> arguments{"--quiet", "--devices", "cpu:0"};
   for (const std::string& setting : settings) arguments.insert(arguments.end(), {"--set", setting});
   const auto before = folder.names();
@@ -81,19 +81,21 @@ TEST(TrainWeights, ThatAreDamagedOrForeignAreRefused) {
   const ScratchFolder folder = job_folder();
   ASSERT_TRUE(run({MAKE_SCRIPT_MODEL_PROGRAM, folder.path("model.pt")}).exit.ok());
   folder.write("page", "<!DOCTYPE html>\n<html><body>404</body></html>\n");
-  EXPECT_THAT(refusal(folder, {"model.weights=page"}),
+  EXPECT_THAT(weights_refusal(folder, {"model.weights=page"}),
               HasSubstr(folder.path("page") + " is an HTML page; weights are read from"));
-  EXPECT_THAT(refusal(folder, {"model.weights=model.pt"}), HasSubstr("model.pt is a ZIP archive (torch.save() and"));
-  EXPECT_THAT(refusal(folder, {"model.weights=absent"}), HasSubstr("absent: No such file or directory"));
+  EXPECT_THAT(weights_refusal(folder, {"model.weights=model.pt"}),
+              HasSubstr("model.pt is a ZIP archive (torch.save() and"));
+  EXPECT_THAT(weights_refusal(folder, {"model.weights=absent"}), HasSubstr("absent: No such file or directory"));
 
   report_with(folder, {"output.weights=w.safetensors"});
-  EXPECT_THAT(refusal(folder, {"model.path=w.safetensors"}),
+  EXPECT_THAT(weights_refusal(folder, {"model.path=w.safetensors"}),
               HasSubstr("w.safetensors is a safetensors file, which holds values but no program"));
-  EXPECT_THAT(refusal(folder, {"model.weights=w.safetensors", "model.hidden=[17]"}),
+  EXPECT_THAT(weights_refusal(folder, {"model.weights=w.safetensors", "model.hidden=[17]"}),
               HasSubstr("rank 0 (cpu:0): " + folder.path("w.safetensors") +
                         " does not fit the model: layers.0.weight has shape [16, 144], but [17, 144] in the model"));
   folder.write("short", folder.read("w.safetensors").substr(0, 1000));
-  EXPECT_THAT(refusal(folder, {"model.weights=short"}), HasSubstr("short is a damaged safetensors file: tensor '"));
+  EXPECT_THAT(weights_refusal(folder, {"model.weights=short"}),
+              HasSubstr("short is a damaged safetensors file: tensor '"));
 }
 
 /// Runs a command line in a mount namespace of its own.
@@ -125,9 +127,9 @@ TEST(TrainWeights, ThatFindNoRoomLeaveTheOldOnesWhole) {
 
 TEST(TrainWeights, NeverReplaceWhatIsReadAndNeedAFolder) {
   const ScratchFolder folder = job_folder();
-  EXPECT_THAT(refusal(folder, {"output.weights=train.images"}),
+  EXPECT_THAT(weights_refusal(folder, {"output.weights=train.images"}),
               HasSubstr("output.weights " + folder.path("train.images") + " would replace what the run reads"));
-  EXPECT_THAT(refusal(folder, {"output.weights=nowhere/w.safetensors"}),
+  EXPECT_THAT(weights_refusal(folder, {"output.weights=nowhere/w.safetensors"}),
               HasSubstr("there is no folder " + folder.path("nowhere")));
 }
 

@@ -108,8 +108,8 @@ class TrainInputsOfFolders : public TrainInputs {
   }
   std::string folder(const std::string& name, const std::vector<std::string>& classes, int side = 4) {
     for (const std::string& of : classes) {
-      std::filesystem::create_directories(folder_.path(name + "/" + of));
-      folder_.write(name + "/" + of + "/1.png", data::png_file(data::plain({side, side}, {1, 2, 3})));
+      std::filesystem::create_directories(folder_.path(fmt::format("{}/{}", name, of)));
+      folder_.write(fmt::format("{}/{}/1.png", name, of), data::png_file(data::plain({side, side}, {1, 2, 3})));
     }
     return folder_.path(name);
   }

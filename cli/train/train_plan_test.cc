@@ -133,7 +133,7 @@ TEST(TrainPlan, OfFp16OnCpusAsksTheWorkersLibtorch) {
   const std::string text = plan_text(job, lab(), plan, "");
   EXPECT_THAT(text, ContainsRegex("A100 [^\n]*fp16\n[^\n]* EPYC [^\n]*float32\n"));
   EXPECT_THAT(text, HasSubstr("on devices that can; libtorch 1.13.0 has no\nfp16 on CPUs\n"));
-  plan.worker->cpu_types.push_back("fp16");
+  plan.worker->cpu_types.emplace_back("fp16");
   EXPECT_THAT(plan_text(job, lab(), plan, ""), ContainsRegex("EPYC [^\n]*fp16\n"));
   job.devices = {{"gpu:0"}};
   EXPECT_FALSE(depends_on_libtorch(job, lab()));
