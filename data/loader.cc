@@ -5,12 +5,14 @@
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
+#include <new>
 #include <optional>
 
 namespace remuda::data {
 namespace {
 
 constexpr std::chrono::minutes kLongestSample{10};
+constexpr std::align_val_t kAlignment{64};  // a cache line, as libtorch's own tensors have it
 
 /// Rows that a thread takes at once: enough that cheap samples do not wait for the lock, and ever fewer towards the end
 /// of a batch, so that no thread is late.
@@ -36,7 +38,10 @@ struct Loader::Pending {
 };
 
 LoadedBatch LoadedBatch::of(const Dataset& set, uint64_t count) {
-  const auto memory = [&](size_t bytes) { return std::shared_ptr<std::byte[]>(new std::byte[count * bytes]); };
+  const auto memory = [&](size_t bytes) {
+    auto* const start = static_cast<std::byte*>(::operator new[](count * bytes, kAlignment));
+    return std::shared_ptr<std::byte[]>(start, [](std::byte* block) { ::operator delete[](block, kAlignment); });
+  };
   return {memory(set.input_bytes()), memory(set.target_bytes())};
 }
 
