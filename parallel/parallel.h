@@ -239,8 +239,8 @@ class Autocast {
   std::unique_ptr<Impl> impl_;
 };
 
-/// block(input), of which backward() keeps `input` and `block` only, and runs the block once more: less memory for
-/// about a third more time. Gradients are the same bits, random numbers and `buffers`, those of the block, included.
+/// block(input), of which backward() keeps `input` and `block` only, and runs the block once more: less memory, for
+/// one more forward pass. Gradients are the same bits, random numbers and `buffers`, those of the block, included.
 ///
 ///   x = recomputed([layer](const torch::Tensor& in) { return layer->forward(in); }, x, layer->buffers());
 ///

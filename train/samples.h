@@ -15,7 +15,7 @@
 namespace remuda::train {
 
 struct Batch {
-  torch::Tensor input;   ///< images: [n, channels, height, width] in -1..1; tokens: [n, context] int64
+  torch::Tensor input;   ///< images: [n, channels, height, width] of data::ValueTable; tokens: [n, context] int64
   torch::Tensor target;  ///< images: [n] int64; tokens: [n, context] int64
 };
 

@@ -1,5 +1,5 @@
 // Recompute: what a block of a model computes on the way is not kept for backward(), but computed there once more
-// (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174): about a third more work, and
+// (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174): one more forward pass, and
 // of all blocks only the inputs in memory.
 #pragma once
 
