@@ -1,5 +1,6 @@
-// Times all_reduce between two processes, for both transports, beside gloo and OpenMPI and the limit of the machine.
-// What is timed: repeat.h. What the limit is: limit.h.
+// Times all_reduce between two processes, for both transports, beside gloo and OpenMPI and the limit of the machine;
+// TCP beside a raw exchange of the same bytes, too, and over a link of 1 Gbit/s where the system can make one. Counts
+// what each of more ranks sends. What is timed: repeat.h. What the limit is: limit.h.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,7 +12,10 @@
 #include "bench/limit.h"
 #include "bench/pair.h"
 #include "bench/peer.h"
+#include "bench/raw_exchange.h"
 #include "bench/repeat.h"
+#include "bench/sent_bytes.h"
+#include "bench/slow_link.h"
 #include "comm/communicator.h"
 #include "comm/wire.h"
 
@@ -21,13 +25,16 @@ namespace {
 using Transport = comm::ConnectOptions::Transport;
 
 constexpr std::array<size_t, 4> kSizes{4 << 10, 1 << 20, 25 << 20, 100 << 20};
+constexpr size_t kSlowBytes = 25 << 20;
+constexpr double kSlowBitsPerS = 1e9;
+constexpr double kSlowSeconds = 5;  // for a figure: about ten calls
 
 struct Peer {
   std::string name;
   Result<std::map<size_t, double>> seconds;
 };
 
-Result<double> time_size(comm::Communicator& communicator, size_t bytes) {
+Result<double> time_size(comm::Communicator& communicator, size_t bytes, double figure_s = kSecondsPerFigure) {
   REMUDA_ASSIGN(const auto memory, communicator.allocate(bytes));
   const std::span values(reinterpret_cast<float*>(memory.data()), bytes / sizeof(float));
   Result<void> first_error;
@@ -43,7 +50,7 @@ Result<double> time_size(comm::Communicator& communicator, size_t bytes) {
     keep(communicator.broadcast(std::as_writable_bytes(std::span(&times, 1)), 0, 0));
     return times;
   };
-  const double mine = median_s(kSecondsPerFigure, prepare, call, agree);
+  const double mine = median_s(figure_s, prepare, call, agree);
   std::array<double, 2> both{};
   keep(communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(both)), 0));
   REMUDA_TRY(first_error);
@@ -68,6 +75,38 @@ Result<std::vector<double>> time_transport(Transport transport) {
   });
 }
 
+// One call in each direction takes at least as long as the bytes that a rank must send need on the link.
+Result<Figure> time_slow_link() {
+  REMUDA_ASSIGN(const SlowLink link, SlowLink::create(kSlowBitsPerS));
+  REMUDA_ASSIGN(const auto seconds, run_pair([&](int rank) -> Result<std::vector<double>> {
+                  REMUDA_TRY(link.enter(rank));
+                  REMUDA_ASSIGN(const auto communicator, comm::connect({.rank = rank,
+                                                                        .size = 2,
+                                                                        .master_address = link.address(0),
+                                                                        .master_port = 29500,
+                                                                        .bind_address = link.address(rank),
+                                                                        .secret = "bench",
+                                                                        .transport = Transport::tcp}));
+                  REMUDA_ASSIGN(const double each, time_size(*communicator, kSlowBytes, kSlowSeconds));
+                  return std::vector{each};
+                }));
+  const double limit = kSlowBytes * 8 / kSlowBitsPerS;
+  return Figure{.name = "all_reduce",
+                .parameters = {{"transport", "tcp"}, {"ranks", 2}, {"bytes", kSlowBytes}, {"peer", "link of 1 Gbit/s"}},
+                .value = seconds.front() * 1e6,
+                .unit = "us",
+                .peer = limit * 1e6,
+                .ratio = limit / seconds.front(),
+                .limit = limit * 1e6};
+}
+
+Result<Peer> run_raw_exchange() {
+  REMUDA_ASSIGN(const auto seconds, time_raw_exchange(kSizes));
+  std::map<size_t, double> by_size;
+  for (size_t i = 0; i < kSizes.size(); ++i) by_size[kSizes[i]] = seconds[i];
+  return Peer{"raw exchange", by_size};
+}
+
 std::vector<Peer> run_peers() {
   const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const std::string gloo = fmt::format("/usr/bin/python3 {}/allreduce_gloo.py", REMUDA_BENCH_SOURCES);
@@ -90,7 +129,7 @@ Figure figure_of(const char* transport, size_t bytes, double seconds, const Peer
 }
 
 Result<std::vector<Figure>> measure(bool with_peers) {
-  const auto peers = with_peers ? run_peers() : std::vector<Peer>{{"none", {}}};
+  auto peers = with_peers ? run_peers() : std::vector<Peer>{{"none", {}}};
   for (const Peer& peer : peers)
     if (!peer.seconds)
       fmt::print(stderr, "{} is left out: {}; is it installed?\n", peer.name, peer.seconds.error().message);
@@ -99,10 +138,20 @@ Result<std::vector<Figure>> measure(bool with_peers) {
   std::vector<Figure> figures;
   for (const auto& [name, transport] :
        {std::pair{"shared memory", Transport::shared_memory}, {"tcp", Transport::tcp}}) {
+    if (transport == Transport::tcp) {
+      REMUDA_ASSIGN(Peer raw, run_raw_exchange());
+      peers.push_back(std::move(raw));
+    }
     REMUDA_ASSIGN(const auto seconds, time_transport(transport));
     for (size_t i = 0; i < kSizes.size(); ++i)
       for (const Peer& peer : peers) figures.push_back(figure_of(name, kSizes[i], seconds[i], peer, limits[i]));
   }
+  if (const auto slow = time_slow_link())
+    figures.push_back(*slow);
+  else
+    fmt::print(stderr, "a link of 1 Gbit/s is left out: {}\n", slow.error().message);
+  REMUDA_ASSIGN(const auto counted, count_sent_bytes());
+  figures.insert(figures.end(), counted.begin(), counted.end());
   return figures;
 }
 

@@ -57,6 +57,7 @@ Error lost_rank(int peer, std::string_view what, const Call& call) {
 
 Result<void> check_same(int rank, const Call& mine, int peer, const Call& theirs) {
   if (mine == theirs) return {};
+  if (peer < rank) return check_same(peer, theirs, rank, mine);
   return failed(
       fmt::format("rank {} is at {} while rank {} is at {}; all ranks must make the same calls in the same order", rank,
                   describe(mine), peer, describe(theirs)));

@@ -41,7 +41,7 @@ std::string describe(const Call& call);
 /// "rank 2 went away during barrier #3 (...)".
 Error lost_rank(int peer, std::string_view what, const Call& call);
 
-/// An error that names both ranks and the call of each, unless both calls are the same.
+/// An error that names both ranks and the call of each, unless both calls are the same. It is the same on both ranks.
 Result<void> check_same(int rank, const Call& mine, int peer, const Call& theirs);
 
 }  // namespace remuda::comm

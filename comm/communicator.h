@@ -58,6 +58,10 @@ class Communicator {
   /// Returns when every rank has called it.
   virtual Result<void> barrier(uint32_t label) = 0;
 
+  /// Bytes that this rank's calls have sent to other ranks over connections so far, descriptions of the calls included;
+  /// 0 in shared memory.
+  virtual uint64_t sent_bytes() const = 0;
+
   /// From the next call on: the longest wait for a peer in one call, in place of ConnectOptions::timeout_s. Not
   /// collective, but a rank with a shorter timeout stops waiting for the others too early: set the same on all.
   virtual void set_timeout(double seconds) = 0;

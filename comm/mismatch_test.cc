@@ -51,13 +51,16 @@ TEST_P(CompanySuite, RanksThatDisagreeOnTheLabelAreBothNamed) {
     collected.add(communicator, communicator.all_reduce(values, odd ? 7 : 6));
   });
   ASSERT_EQ(collected.errors().size(), static_cast<size_t>(ranks()));
-  EXPECT_THAT(
-      collected.errors().at(0).message,
-      HasSubstr("rank 0 is at all_reduce #2 of float (label 6, 400000 bytes) while rank 1 is at all_reduce #2 of "
-                "float (label 7, 400000 bytes)"));
+  if (ranks() == 2) {
+    EXPECT_THAT(
+        collected.errors().at(0).message,
+        HasSubstr("rank 0 is at all_reduce #2 of float (label 6, 400000 bytes) while rank 1 is at all_reduce #2 of "
+                  "float (label 7, 400000 bytes)"));
+  }
   for (const auto& [rank, error] : collected.errors()) {
     EXPECT_EQ(error.kind, ErrorKind::failed);
-    EXPECT_THAT(error.message, HasSubstr("rank 1 is at all_reduce #2 of float (label 7"));
+    EXPECT_THAT(error.message, HasSubstr("rank 1 is at all_reduce #2 of float (label 7, 400000 bytes)"));
+    EXPECT_THAT(error.message, HasSubstr("is at all_reduce #2 of float (label 6, 400000 bytes)"));
   }
 }
 

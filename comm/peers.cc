@@ -1,19 +1,13 @@
 #include "comm/peers.h"
 
-#include <fmt/format.h>
 #include <span>
 
+#include "comm/failure_report.h"
 #include "comm/wire.h"
 
 namespace remuda::comm {
 namespace {
 constexpr double kReportWaitS = 1;
-
-struct FailureReport {
-  uint64_t sequence = 0;
-  int32_t culprit = 0;
-  uint32_t reserved = 0;
-};
 }  // namespace
 
 Peers::Peers(int rank, std::vector<Fd> control)
@@ -24,20 +18,15 @@ void Peers::read_from(int peer) {
   const ptrdiff_t got = recv_some(control_[peer].get(), std::as_writable_bytes(std::span(&report, 1)));
   if (got == 0) return;
   gone_[peer] = true;
-  if (reported_ || got != sizeof report || report.culprit == peer) return;
-  const bool me = report.culprit == rank_;
-  reported_ = {
-      report.sequence,
-      {ErrorKind::lost_peer,
-       me ? fmt::format("rank {} gave up waiting for this rank, {}, in call #{}", peer, rank_, report.sequence)
-          : fmt::format("rank {} went away in call #{}, as rank {} reports", report.culprit, report.sequence, peer),
-       me ? peer : report.culprit}};
+  if (reported_ || got != sizeof report) return;
+  if (auto error = cause_in(report, peer, rank_)) reported_ = {report.sequence, std::move(*error)};
 }
 
 Result<void> Peers::check(uint64_t sequence) {
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank_ && !gone_[peer]) read_from(peer);
-  if (reported_ && reported_->sequence <= sequence) return tl::unexpected(reported_->error);
+  if (reported_ && reported_->error.kind == ErrorKind::lost_peer && reported_->sequence <= sequence)
+    return tl::unexpected(reported_->error);
   return {};
 }
 
@@ -46,8 +35,8 @@ Error Peers::cause(int peer, const Call& call) {
   return reported_ ? reported_->error : lost_rank(peer, "went away", call);
 }
 
-void Peers::report_failure(int culprit, uint64_t sequence) {
-  const FailureReport report{sequence, culprit};
+void Peers::report_failure(const Error& error, uint64_t sequence) {
+  const FailureReport report = report_of(error, rank_, sequence);
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank_ && !gone_[peer]) send_some(control_[peer].get(), std::as_bytes(std::span(&report, 1)));
 }

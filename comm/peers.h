@@ -1,7 +1,8 @@
 // Peers: which of the other ranks are still connected, as seen over the control connections.
 //
-// A rank that has an error reports to all others which rank it lost, so that all name the rank that died and not the
-// one that reported it. A connection that ends without a report is a rank that died or left.
+// A rank that has an error reports it to all others: which rank it lost, so that all name the rank that died and not
+// the one that reported it; or else the error's own sentence, so that those who cannot see the cause know it, too. A
+// connection that ends without a report is a rank that died or left.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ class Peers {
   int size() const { return static_cast<int>(control_.size()); }
 
   /// Reads the reports that have arrived, without waiting. An error when a peer gave up in call `sequence` or before
-  /// because of a lost rank. (One that gave up in a later call has done its part in this one.)
+  /// because of a lost rank. (One that gave up in a later call has done its part in this one; what another reason means
+  /// for this rank shows when the peer's data is missing.)
   Result<void> check(uint64_t sequence);
   /// Whether the peer no longer takes part; data that it sent before may still arrive.
   bool gone(int peer) const { return gone_[peer]; }
@@ -31,9 +33,8 @@ class Peers {
   /// Why `peer`'s connection has ended: waits a moment for its report.
   Error cause(int peer, const Call& call);
 
-  /// Reports to all peers that this rank gave up in call `sequence` because of rank `culprit` (its own rank, where the
-  /// cause is its own).
-  void report_failure(int culprit, uint64_t sequence);
+  /// Reports to all peers that this rank gave up in call `sequence` because of `error`.
+  void report_failure(const Error& error, uint64_t sequence);
 
   /// Adds the connections of the peers that are not gone, to be polled for reading.
   void watch(std::vector<pollfd>& polled) const;
@@ -48,7 +49,7 @@ class Peers {
   int rank_;
   std::vector<Fd> control_;
   std::vector<bool> gone_;
-  std::optional<Reported> reported_;  ///< the first report that named a lost rank
+  std::optional<Reported> reported_;  ///< the first report that named a cause
 };
 
 }  // namespace remuda::comm

@@ -28,6 +28,7 @@ class PeersTest : public testing::Test {
   }
   Peers& rank(int number) { return *ranks_[number]; }
   void end(int number) { ranks_[number].reset(); }
+  static Error lost(int rank) { return {ErrorKind::lost_peer, "it is lost", rank}; }
 
   std::vector<std::unique_ptr<Peers>> ranks_;
   const Call call_{.kind = Call::Kind::barrier, .sequence = 5};
@@ -39,7 +40,7 @@ TEST_F(PeersTest, SilenceIsNoError) {
 }
 
 TEST_F(PeersTest, AReportedFailureNamesTheLostRankAndWhoReportedIt) {
-  rank(1).report_failure(2, 5);
+  rank(1).report_failure(lost(2), 5);
   const auto checked = rank(0).check(5);
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().kind, ErrorKind::lost_peer);
@@ -49,22 +50,31 @@ TEST_F(PeersTest, AReportedFailureNamesTheLostRankAndWhoReportedIt) {
 }
 
 TEST_F(PeersTest, AFailureInALaterCallDoesNotEndThisOne) {
-  rank(1).report_failure(2, 6);
+  rank(1).report_failure(lost(2), 6);
   EXPECT_TRUE(rank(0).check(5));
   EXPECT_TRUE(rank(0).gone(1));
   EXPECT_FALSE(rank(0).check(6));
 }
 
 TEST_F(PeersTest, ARankThatIsItselfBlamedIsToldByWhom) {
-  rank(1).report_failure(0, 5);
+  rank(1).report_failure(lost(0), 5);
   const auto checked = rank(0).check(5);
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().peer, 1);
   EXPECT_THAT(checked.error().message, HasSubstr("rank 1 gave up waiting for this rank, 0, in call #5"));
 }
 
-TEST_F(PeersTest, ARankThatFailsForAReasonOfItsOwnIsGoneAndNotReported) {
-  rank(1).report_failure(1, 5);
+TEST_F(PeersTest, AReasonThatIsNoLostRankIsToldToThoseWhoMissTheRank) {
+  rank(1).report_failure({ErrorKind::failed, "rank 1 has no memory"}, 5);
+  EXPECT_TRUE(rank(0).check(5)) << "it may have done its part";
+  EXPECT_TRUE(rank(0).gone(1));
+  const Error cause = rank(0).cause(1, call_);
+  EXPECT_EQ(cause.kind, ErrorKind::failed);
+  EXPECT_EQ(cause.message, "rank 1 has no memory");
+}
+
+TEST_F(PeersTest, ARankThatGivesNoReasonIsGone) {
+  rank(1).report_failure({ErrorKind::failed, ""}, 5);
   EXPECT_TRUE(rank(0).check(5));
   EXPECT_TRUE(rank(0).gone(1));
   const Error cause = rank(0).cause(1, call_);
@@ -82,15 +92,15 @@ TEST_F(PeersTest, AConnectionThatEndsIsARankThatIsGone) {
 TEST_F(PeersTest, TheCauseBehindAnEndedConnectionIsAwaited) {
   std::jthread late([this] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    rank(1).report_failure(2, 5);
+    rank(1).report_failure(lost(2), 5);
   });
   EXPECT_EQ(rank(0).cause(1, call_).peer, 2) << "rank 1 lost rank 2 and reports it";
 }
 
 TEST_F(PeersTest, TheFirstReportCounts) {
-  rank(1).report_failure(2, 5);
+  rank(1).report_failure(lost(2), 5);
   EXPECT_FALSE(rank(0).check(5));
-  rank(2).report_failure(1, 4);
+  rank(2).report_failure(lost(1), 4);
   EXPECT_EQ(rank(0).check(5).error().peer, 2);
 }
 

@@ -13,7 +13,7 @@ auto TransportCommunicator::collective(Call call, Body body) -> decltype(body(ca
   auto result = body(call);
   if (!result) {
     failure_ = result.error();
-    peers_.report_failure(failure_->kind == ErrorKind::lost_peer ? failure_->peer : rank(), sequence_);
+    peers_.report_failure(*failure_, sequence_);
     hang_up();
   }
   return result;

@@ -172,8 +172,8 @@ bool wait_ready(int fd, short events, double deadline_s) {
   }
 }
 
-ptrdiff_t send_some(int fd, std::span<const std::byte> bytes) {
-  const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+ptrdiff_t send_some(int fd, std::span<const std::byte> bytes, bool more) {
+  const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | (more ? MSG_MORE : 0));
   if (sent >= 0) return sent;
   return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
@@ -185,7 +185,8 @@ ptrdiff_t recv_some(int fd, std::span<std::byte> bytes) {
 }
 
 Result<void> send_all(int fd, std::span<const std::byte> bytes, double deadline_s, std::string_view peer) {
-  return move_all(fd, bytes, deadline_s, peer, POLLOUT, send_some);
+  return move_all(fd, bytes, deadline_s, peer, POLLOUT,
+                  [](int to, std::span<const std::byte> part) { return send_some(to, part); });
 }
 
 Result<void> recv_all(int fd, std::span<std::byte> bytes, double deadline_s, std::string_view peer) {

@@ -48,8 +48,9 @@ bool wait_ready(int fd, short events, double deadline_s);
 Result<void> send_all(int fd, std::span<const std::byte> bytes, double deadline_s, std::string_view peer);
 Result<void> recv_all(int fd, std::span<std::byte> bytes, double deadline_s, std::string_view peer);
 
-/// One non-blocking step: the bytes moved, 0 when it would block, -1 when the other end is gone.
-ptrdiff_t send_some(int fd, std::span<const std::byte> bytes);
+/// One non-blocking step: the bytes moved, 0 when it would block, -1 when the other end is gone. `more`: further bytes
+/// are sent at once, so that these may wait for them.
+ptrdiff_t send_some(int fd, std::span<const std::byte> bytes, bool more = false);
 ptrdiff_t recv_some(int fd, std::span<std::byte> bytes);
 
 /// Milliseconds for poll() until the deadline, at most `most`.

@@ -50,6 +50,7 @@ class ShmCommunicator final : public TransportCommunicator {
   static Result<std::unique_ptr<Communicator>> make(Mesh& mesh, double connect_timeout_s, double timeout_s);
 
   std::string transport() const override { return "shared memory"; }
+  uint64_t sent_bytes() const override { return 0; }
 
  protected:
   Result<std::span<std::byte>> do_allocate(const Call& call) override;

@@ -65,7 +65,7 @@ bool Slots::spin(int peer) const {
 Result<void> Slots::check_for_dead_peers(const Call& call, Peers& peers) {
   REMUDA_TRY(peers.check(call.sequence));
   for (int peer = 0; peer < size_; ++peer)
-    if (peer != rank_ && peers.gone(peer) && !arrived(peer)) return tl::unexpected(lost_rank(peer, "went away", call));
+    if (peer != rank_ && peers.gone(peer) && !arrived(peer)) return tl::unexpected(peers.cause(peer, call));
   return {};
 }
 
