@@ -1,30 +1,22 @@
-// Memory: a file without a name, held by rank 0 and opened by the others through /proc.
+// Memory: a memory file (base/memory_file.h), held by rank 0 and opened by the others.
 //
-// It grows on request, takes memory only where it is written, and is freed with the last process that maps it, however
-// that ends: nothing is left in /dev/shm, and the limit of /dev/shm does not apply. Ranks that are threads of one
-// process share one Memory. share_memory() is how the ranks agree on it.
+// It grows on request, and takes memory only where it is written. Ranks that are threads of one process share one
+// Memory. share_memory() is how the ranks agree on it.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
-#include "base/file.h"
+#include "base/memory_file.h"
 #include "base/result.h"
 #include "comm/rendezvous.h"
 
 namespace remuda::comm::shm {
 
-/// How the others find the memory; sent by rank 0.
-struct Offer {
-  int32_t pid = 0;
-  int32_t fd = -1;
-  std::array<std::byte, 16> token{};  ///< also the memory's first bytes, which prove that it is the right one
-};
+using Offer = MemoryFile::Offer;
 
 class Memory {
  public:
@@ -32,7 +24,7 @@ class Memory {
   static Result<std::shared_ptr<Memory>> open(const Offer& offer);
   ~Memory();
 
-  const Offer& offer() const { return offer_; }
+  const Offer& offer() const { return file_.offer(); }
 
   /// The bytes from `offset` on (a whole number of pages), zeroed at first, valid as long as the Memory. All ranks
   /// request the same. Safe from any thread.
@@ -47,11 +39,10 @@ class Memory {
     std::span<std::byte> bytes;
   };
 
-  Memory(Fd fd, const Offer& offer) : fd_(std::move(fd)), offer_(offer) {}
+  explicit Memory(MemoryFile file) : file_(std::move(file)) {}
   Result<void> grow(size_t bytes);
 
-  Fd fd_;
-  Offer offer_;
+  MemoryFile file_;
   std::mutex mutex_;
   std::vector<Region> regions_;  // guarded by mutex_
 };

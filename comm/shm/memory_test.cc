@@ -25,24 +25,6 @@ TEST(Memory, IsFoundByTheRanksOfThisProcess) {
   EXPECT_EQ(*again, *memory);
 }
 
-TEST(Memory, OfAnotherTokenIsRefused) {
-  const auto memory = Memory::create();
-  ASSERT_TRUE(memory);
-  Offer offer = (*memory)->offer();
-  offer.token[15] ^= std::byte{1};
-  const auto other = Memory::open(offer);
-  ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().message, HasSubstr("is another job's memory"));
-}
-
-TEST(Memory, AnyOtherFileIsRefused) {
-  const Fd zeros(::memfd_create("something else", MFD_CLOEXEC));
-  ASSERT_EQ(::ftruncate(zeros.get(), kPageBytes), 0);
-  const auto other = Memory::open({::getpid(), zeros.get(), {}});
-  ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().message, HasSubstr("is not rank 0's memory"));
-}
-
 TEST(Memory, OfAnotherProcessIsNotTakenForThatOfThisOne) {
   const auto memory = Memory::create();
   ASSERT_TRUE(memory);
