@@ -67,9 +67,8 @@ Result<void> refuse_foreign(const std::string& path) {
   if (kind.empty()) return {};
   return usage_error(fmt::format(
       "{} is {}; training reads folders and tar files of JPEG and PNG images (data.format = \"images\"), IDX files of "
-      "images and labels, as MNIST's (\"idx\"), and files of uint16 tokens (\"tokens\"); docs/train.md shows how to "
-      "write "
-      "them from Python",
+      "images and labels, as MNIST's (\"idx\"), CIFAR's binary files (\"cifar\"), and files of uint16 tokens "
+      "(\"tokens\"); docs/train.md shows how to write them from Python",
       path, kind));
 }
 

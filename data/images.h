@@ -9,6 +9,9 @@
 
 namespace remuda::data {
 
+/// What the samples are for.
+enum class Split { train, test };
+
 struct ImageShape {
   int channels = 1;
   int height = 0;

@@ -45,9 +45,13 @@ LoadedBatch LoadedBatch::of(const Dataset& set, uint64_t count) {
   return {memory(set.input_bytes()), memory(set.target_bytes())};
 }
 
-Loader::Loader(const Dataset& set, SampleOrder order, int workers)
+Loader::Loader(const Dataset& set, SampleOrder order, int workers, const std::function<void()>& begin)
     : set_(set), order_(order), input_bytes_(set.input_bytes()), target_bytes_(set.target_bytes()) {
-  for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+  for (int i = 0; i < workers; ++i)
+    threads_.emplace_back([this, begin] {
+      begin();
+      work();
+    });
 }
 
 Loader::~Loader() {

@@ -13,10 +13,11 @@
 namespace remuda::job {
 namespace {
 
-/// data.train = "FILE" -> data.train.tokens = "FILE", or data.train.path for images; the same for test.
+/// data.train = "FILE" -> data.train.tokens = "FILE", or data.train.path for formats of images; the same for test.
 void expand_short_form(toml::table& table) {
   const toml::node* format = find_node(table, "data.format");
-  const bool images = format && format->is_string() && format->as_string()->get() == "images";
+  const std::string word = format && format->is_string() ? format->as_string()->get() : "";
+  const bool images = word == "images" || word == "cifar";
   for (const std::string name : {"train", "test"}) {
     toml::node* node = find_node(table, "data." + name);
     if (!node || !node->is_string()) continue;

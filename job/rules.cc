@@ -60,7 +60,7 @@ Result<void> check_model(const TrainJob& job, toml::table& table, const std::str
   const bool tokens = job.data.format == DataFormat::tokens;
   if (!model.name.empty() && (model.name == "gpt") != tokens)
     return usage_error(fmt::format("{}: model {} needs data.format = {}", place_of(table, "data.format", name),
-                                   model.name, tokens ? "\"images\" or \"idx\"" : "\"tokens\""));
+                                   model.name, tokens ? "\"images\", \"idx\" or \"cifar\"" : "\"tokens\""));
   if (model.name == "gpt" && model.width % model.heads != 0)
     return usage_error(fmt::format("{}: model.width must be a multiple of model.heads, but they are {} and {}",
                                    place_of(table, "model.width", name), model.width, model.heads));

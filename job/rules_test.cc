@@ -79,7 +79,7 @@ TEST(Rules, GptNeedsTokensAndAVocabulary) {
 TEST(Rules, ImageModelsNeedIdx) {
   for (const std::string name : {"mlp", "resnet"})
     EXPECT_EQ(error_of(kGptJob, {"model.name=" + name}),
-              "job.toml:5: model " + name + " needs data.format = \"images\" or \"idx\"");
+              "job.toml:5: model " + name + " needs data.format = \"images\", \"idx\" or \"cifar\"");
 }
 
 TEST(Rules, HeadsDivideTheWidth) {

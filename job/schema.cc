@@ -83,26 +83,26 @@ std::vector<Key> model_keys() {
 
 std::vector<Key> data_keys() {
   const Need required = Need::required, optional = Need::optional, with_table = Need::with_table;
-  const Condition any_images = for_data({"idx", "images"});
+  const Condition any_images = for_data({"idx", "images", "cifar"}), with_path = for_data({"images", "cifar"});
   const auto images = [](TrainJob& job) -> auto& { return test_files(job).images; };
   const auto labels = [](TrainJob& job) -> auto& { return test_files(job).labels; };
   const auto path = [](TrainJob& job) -> auto& { return test_files(job).path; };
   const auto tokens = [](TrainJob& job) -> auto& { return test_files(job).tokens; };
   return {
       {"data.format",
-       choice<DataFormat>({"idx", "images", "tokens"}, MEMBER(data.format)),
+       choice<DataFormat>({"idx", "images", "cifar", "tokens"}, MEMBER(data.format)),
        optional,
        {},
        "kind of data files"},
       {"data.train.images", PathField{MEMBER(data.train.images)}, required, for_data({"idx"}), "IDX file to train on"},
       {"data.train.labels", PathField{MEMBER(data.train.labels)}, required, for_data({"idx"}), "its labels"},
-      {"data.train.path", PathField{MEMBER(data.train.path)}, required, for_data({"images"}),
-       "folder or tar file of images, a folder for each class; short: data.train = \"FOLDER\""},
+      {"data.train.path", PathField{MEMBER(data.train.path)}, required, with_path,
+       "folder or tar file of images, a folder for each class; or CIFAR's; short: data.train = \"FOLDER\""},
       {"data.train.tokens", PathField{MEMBER(data.train.tokens)}, required, for_data({"tokens"}),
        "token file to train on; short: data.train = \"FILE\""},
       {"data.test.images", PathField{images}, with_table, for_data({"idx"}), "IDX file to test with"},
       {"data.test.labels", PathField{labels}, with_table, for_data({"idx"}), "its labels"},
-      {"data.test.path", PathField{path}, with_table, for_data({"images"}), "folder or tar file to test with"},
+      {"data.test.path", PathField{path}, with_table, with_path, "folder or file to test with"},
       {"data.test.tokens", PathField{tokens}, with_table, for_data({"tokens"}), "token file to test with"},
       {"data.size", IntegerField{MEMBER(data.size), kSide}, optional, for_data({"images"}),
        "height and width that images are brought to; 0: as they are"},
@@ -116,6 +116,10 @@ std::vector<Key> data_keys() {
        "taken from the values 0..1 of each channel; without it, they are brought to -1..1"},
       {"data.std", NumbersField{MEMBER(data.std), kAbove0}, optional, any_images,
        "which they are divided by after that"},
+      {"data.transform", PathField{MEMBER(data.transform)}, optional, any_images,
+       "a TorchScript file of what is done to each image; docs/train.md says what it takes and gives"},
+      {"data.cache_mib", IntegerField{MEMBER(data.cache_mib), kSteps}, optional, for_data({"images"}),
+       "MiB of memory for decoded images, shared by the ranks of a host, of each set; 0: none"},
       {"data.context", IntegerField{MEMBER(data.context), kWidth}, optional, for_data({"tokens"}),
        "length of a window"},
       {"data.padding", IntegerField{MEMBER(data.padding), kToken}, optional, for_data({"tokens"}),
@@ -124,7 +128,8 @@ std::vector<Key> data_keys() {
        IntegerField{MEMBER(data.workers), kThreads},
        optional,
        {},
-       "threads that make batches ahead; 0: none; -1: one for each core where image files are decoded, else none"},
+       "threads that make batches ahead; 0: none; -1: one for each core where images are decoded or transformed, else "
+       "none"},
   };
 }
 

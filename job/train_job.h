@@ -11,7 +11,7 @@
 
 namespace remuda::job {
 
-enum class DataFormat { idx, images, tokens };
+enum class DataFormat { idx, images, cifar, tokens };
 enum class Color { rgb, gray };
 enum class Optimizer { sgd, adamw };
 enum class Schedule { constant, cosine };
@@ -37,11 +37,11 @@ struct ModelSpec {
   bool operator==(const ModelSpec&) const = default;
 };
 
-/// One split of the data: a pair of IDX files, a folder or a tar file of images, or a token file.
+/// One split of the data: a pair of IDX files, a folder or a file of images, or a token file.
 struct DataFiles {
   std::string images, labels;  ///< format idx
   std::string tokens;          ///< format tokens
-  std::string path;            ///< format images: a folder, or a tar file
+  std::string path;            ///< format images: a folder, or a tar file; format cifar: a folder, or a binary file
 
   bool operator==(const DataFiles&) const = default;
 };
@@ -55,8 +55,10 @@ struct DataSpec {
   Switch flip = Switch::off;      ///< images: half of them mirrored, to train with
   int crop = 0;                   ///< images: moved by up to so many pixels, to train with
   std::vector<double> mean, std;  ///< images: of each channel, in 0..1; empty: values of -1..1
+  std::string transform;          ///< images: a TorchScript file of what is done to each; empty: nothing
   int context = 128;              ///< tokens: length of a window
   int padding = -1;               ///< tokens: targets with this value do not count; -1 = none
+  int cache_mib = 0;              ///< images: memory for decoded ones, of each split and host; 0 = none
   int workers = -1;  ///< threads that make batches ahead; -1: as many as cores where images are decoded, else none
 
   bool operator==(const DataSpec&) const = default;

@@ -85,6 +85,7 @@ TEST_F(TrainOnImageFiles, TheSameSamplesForAnyNumberOfThreadsAndDevices) {
   const auto two = losses({"--set", "balance.policy=even", "--set", "data.workers=3"});
   EXPECT_EQ(losses({"--set", "balance.policy=even", "--set", "data.workers=0"}), two) << "bit for bit";
   EXPECT_EQ(losses({"--set", "balance.policy=even", "--set", "data.train=set.tar"}), two);
+  EXPECT_EQ(losses({"--set", "balance.policy=even", "--set", "data.cache_mib=1"}), two);
   const auto one = losses({"--devices", "cpu:0"});
   ASSERT_EQ(one.size(), two.size());
   for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], two[i], 1e-4 * two[i]);
@@ -96,6 +97,25 @@ TEST_F(TrainOnImageFiles, ADamagedImageEndsTheRunWithItsName) {
   const Finished ended = run(train_command(folder_));
   EXPECT_EQ(ended.exit.status, 2) << ended;
   EXPECT_THAT(ended.err, testing::HasSubstr(folder_.path("set/red/89.png") + " is a damaged PNG file: "));
+}
+
+TEST(TrainModels, Cifar) {
+  REMUDA_NEEDS_TWO_CORES();
+  JobText job;
+  job.model = "name = 'mlp'\nhidden = [8]\n";
+  job.data = "format = 'cifar'\ntrain = 'set'\ntest = 'set'\nflip = 'on'\n";
+  job.train = "epochs = 4\nglobal_batch = 24\nlearning_rate = 0.01\n";
+  const ScratchFolder folder = job_folder(job);
+  std::filesystem::create_directories(folder.path("set"));
+  const auto records = [](int count) {  // each class has a brightness of its own
+    std::string bytes;
+    for (int i = 0; i < count; ++i) bytes += char(i % 10) + std::string(3072, char(25 * (i % 10)));
+    return bytes;
+  };
+  folder.write("set/data_batch_1.bin", records(70));
+  folder.write("set/data_batch_2.bin", records(50));
+  folder.write("set/test_batch.bin", records(30));
+  expect_learned(train_report(folder));
 }
 
 // The model's output is log-probabilities, which the log-softmax in cross_entropy does not change: both losses are

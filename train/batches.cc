@@ -6,6 +6,7 @@
 
 #include "balance/shares.h"
 #include "base/clock.h"
+#include "train/process_tuning.h"
 
 namespace remuda::train {
 namespace {
@@ -18,7 +19,8 @@ constexpr int kMostThreads = 16;  ///< unless the job asks for more: hundreds of
 Batches::Batches(const Samples& samples, const Options& options)
     : samples_(samples),
       options_(options),
-      loader_(samples.set(), data::SampleOrder::shuffled(samples.size(), options.seed), options.workers) {}
+      loader_(samples.set(), data::SampleOrder::shuffled(samples.size(), options.seed), options.workers,
+              use_one_thread_here) {}
 
 int Batches::step_size(uint64_t position) const {
   return int(std::min<uint64_t>(options_.global_batch, samples_.size() - position % samples_.size()));
@@ -51,7 +53,7 @@ Result<Batch> Batches::take(uint64_t position, const std::vector<int>& shares) {
 
 int loader_threads(const job::DataSpec& data) {
   if (data.workers >= 0) return data.workers;
-  if (data.format != job::DataFormat::images) return 0;
+  if (data.format != job::DataFormat::images && data.transform.empty()) return 0;
   cpu_set_t cores;
   CPU_ZERO(&cores);
   const int count = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;

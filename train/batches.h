@@ -44,7 +44,7 @@ class Batches {
 };
 
 /// The number of worker threads that a job asks for; where it says nothing, one for each core that this process may use
-/// if images have to be decoded, and none otherwise: mapped files need none.
+/// if images have to be decoded or transformed, and none otherwise: mapped files need none.
 int loader_threads(const job::DataSpec& data);
 
 }  // namespace remuda::train

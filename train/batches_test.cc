@@ -22,7 +22,7 @@ class BatchesTest : public ::testing::Test {
     job::DataSpec spec = testing::write_samples(folder_, model_case, kSetSize);
     spec.flip = job::Switch::on;
     spec.crop = 2;
-    samples_.emplace(Samples::open(spec, spec.train, {}, 9).value());
+    samples_.emplace(Samples::open(spec, data::Split::train, {}, 9).value());
   }
 
   /// The input of a whole run, step by step, as the ranks of this split have it together. In every second step, each
@@ -78,6 +78,7 @@ TEST_F(BatchesTest, AnEpochHasEachSampleOnceAndSeesItInAnotherWay) {
 TEST(LoaderThreads, AreForImageFilesUnlessAskedFor) {
   EXPECT_EQ(loader_threads({.format = job::DataFormat::idx}), 0);
   EXPECT_GE(loader_threads({.format = job::DataFormat::images}), 1);
+  EXPECT_GE(loader_threads({.transform = "transform.pt"}), 1);
   EXPECT_EQ(loader_threads({.format = job::DataFormat::images, .workers = 0}), 0);
   EXPECT_EQ(loader_threads({.format = job::DataFormat::idx, .workers = 5}), 5);
 }

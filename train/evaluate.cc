@@ -7,6 +7,7 @@
 #include "data/loader.h"
 #include "train/labels.h"
 #include "train/precision.h"
+#include "train/process_tuning.h"
 
 namespace remuda::train {
 namespace {
@@ -50,7 +51,7 @@ class OwnEvaluation {
   OwnEvaluation(Model& model, const Samples& samples, const EvaluationPlan& plan, Pace& pace, uint64_t at_once)
       : model_(model),
         samples_(samples),
-        loader_(samples.set(), data::SampleOrder::as_they_are(samples.size()), plan.workers),
+        loader_(samples.set(), data::SampleOrder::as_they_are(samples.size()), plan.workers, use_one_thread_here),
         plan_(plan),
         pace_(pace),
         at_once_(std::max<uint64_t>(1, at_once)) {}

@@ -24,8 +24,10 @@ enum : uint32_t {
   kBuffers,
   kMeasureAgain,  ///< whether devices are measured alone again
   kTotals,        ///< each rank's sums at the end
+  kImageCache,    ///< where each rank's memory for images is
   kUserSum,       ///< what a program of the user's adds up
   kUserBarrier,
+  kLoader,   ///< what ranks compare of a loader of such a program
   kOptions,  ///< what ranks compare of the options of such a program
 };
 

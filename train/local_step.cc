@@ -10,10 +10,6 @@ namespace {
 /// A single step of a single device; other ranks give up on it sooner or later too.
 constexpr double kStepTimeout_s = 3600;
 
-std::string shape_text(const torch::Tensor& tensor) {
-  return fmt::format("{} of shape [{}]", toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
-}
-
 /// The shape that scores for one sample must have, in words; empty when these have it.
 std::string shape_missed(const torch::Tensor& scores, const torch::Tensor& target, int classes) {
   const bool tokens = target.dim() == 2;

@@ -11,4 +11,7 @@ void keep_freed_memory();
 /// unless the environment says how many OpenBLAS is to have. Nothing where libtorch uses another library.
 void use_one_blas_thread();
 
+/// Operations of libtorch on the calling thread use no other threads: for one of several that work side by side.
+void use_one_thread_here();
+
 }  // namespace remuda::train

@@ -3,8 +3,12 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "data/cifar.h"
 #include "data/image_files.h"
 #include "data/image_set.h"
+#include "train/agreement.h"
+#include "train/labels.h"
+#include "train/transform.h"
 
 namespace remuda::train {
 namespace {
@@ -12,7 +16,16 @@ namespace {
 /// A TorchScript model does not report the size of its vocabulary: all tokens of uint16 are accepted.
 constexpr int kEveryToken = 1 << 16;
 
-Result<std::unique_ptr<data::Images>> open_images(const job::DataSpec& spec, const job::DataFiles& files) {
+const job::DataFiles& files_of(const job::DataSpec& spec, data::Split split) {
+  return split == data::Split::train ? spec.train : spec.test.value();
+}
+
+Result<std::unique_ptr<data::Images>> open_images(const job::DataSpec& spec, data::Split split) {
+  const job::DataFiles& files = files_of(spec, split);
+  if (spec.format == job::DataFormat::cifar) {
+    REMUDA_ASSIGN(data::CifarSet set, data::CifarSet::open(files.path, split));
+    return std::make_unique<data::CifarSet>(std::move(set));
+  }
   if (spec.format == job::DataFormat::images) {
     const data::ImageFormat format{.channels = spec.color == job::Color::gray ? 1 : 3, .size = spec.size};
     REMUDA_ASSIGN(data::ImageFiles set, data::ImageFiles::open(files.path, format));
@@ -24,20 +37,43 @@ Result<std::unique_ptr<data::Images>> open_images(const job::DataSpec& spec, con
 
 }  // namespace
 
-Result<Samples> Samples::open(const job::DataSpec& spec, const job::DataFiles& files, const job::ModelSpec& model,
+Result<Samples> Samples::open(const job::DataSpec& spec, data::Split split, const job::ModelSpec& model,
                               uint64_t seed) {
   if (spec.format == job::DataFormat::tokens) {
     const int vocabulary = model.vocabulary > 0 ? model.vocabulary : kEveryToken;
-    REMUDA_ASSIGN(data::TokenSet set, data::TokenSet::open(files.tokens, spec.context, vocabulary));
+    REMUDA_ASSIGN(data::TokenSet set, data::TokenSet::open(files_of(spec, split).tokens, spec.context, vocabulary));
     return Samples(std::make_unique<data::TokenSamples>(std::move(set), spec.context), {.context = spec.context});
   }
-  REMUDA_ASSIGN(std::unique_ptr<data::Images> images, open_images(spec, files));
-  const data::ImageShape& shape = images->shape();
+  REMUDA_ASSIGN(std::unique_ptr<data::Images> images, open_images(spec, split));
+  data::ImageCache* cache = nullptr;
+  if (spec.cache_mib > 0) {
+    REMUDA_ASSIGN(auto cached, data::ImageCache::create(std::move(images), uint64_t(spec.cache_mib) << 20));
+    cache = cached.get();
+    images = std::move(cached);
+  }
+  const data::ImageShape shape = images->shape();
   const data::ImageTransform transform{
       .flip = spec.flip == job::Switch::on, .crop = spec.crop, .seed = seed, .mean = spec.mean, .deviation = spec.std};
   REMUDA_TRY(data::check_transform(transform, shape));
-  const ModelInput input{shape.channels, shape.height, shape.width, images->classes(), 0};
-  return Samples(std::make_unique<data::ImageSamples>(std::move(images), transform), input);
+  ModelInput input{shape.channels, shape.height, shape.width, images->classes(), 0};
+  std::unique_ptr<data::Dataset> set = std::make_unique<data::ImageSamples>(std::move(images), transform);
+  if (!spec.transform.empty()) {
+    REMUDA_ASSIGN(auto transformed, TransformedSamples::open(std::move(set), shape, spec.transform, split, seed));
+    const data::ImageShape& given = transformed->shape();
+    input = {given.channels, given.height, given.width, input.classes, 0};
+    set = std::move(transformed);
+  }
+  Samples samples(std::move(set), input);
+  samples.cache_ = cache;
+  return samples;
+}
+
+Result<void> Samples::share_cache(comm::Communicator& communicator) {
+  if (!cache_) return {};  // on all ranks: it is a setting of the job
+  REMUDA_ASSIGN(const auto offers, gather_all(communicator, cache_->offer(), label::kImageCache));
+  for (int rank = 0; rank < communicator.rank(); ++rank)
+    if (cache_->attach(offers[size_t(rank)])) break;
+  return communicator.barrier(label::kImageCache);  // until then the others' memory must be open
 }
 
 Batch Samples::as_tensors(const data::LoadedBatch& batch, uint64_t count) const {

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "comm/communicator.h"
 #include "data/dataset.h"
+#include "data/image_cache.h"
 #include "data/loader.h"
 #include "job/train_job.h"
 #include "train/model/model.h"
@@ -15,15 +17,21 @@
 namespace remuda::train {
 
 struct Batch {
-  torch::Tensor input;   ///< images: [n, channels, height, width] of data::ValueTable; tokens: [n, context] int64
+  torch::Tensor input;   ///< images: [n, channels, height, width] of data::ValueTable, or what data.transform gives;
+                         ///< tokens: [n, context] int64
   torch::Tensor target;  ///< images: [n] int64; tokens: [n, context] int64
 };
 
 class Samples {
  public:
-  /// `seed` is that of the ways in which images are seen (data.flip, data.crop).
-  static Result<Samples> open(const job::DataSpec& spec, const job::DataFiles& files, const job::ModelSpec& model,
+  /// To test with only where the job has such files. `seed` is that of the ways in which images are seen (data.flip,
+  /// data.crop).
+  static Result<Samples> open(const job::DataSpec& spec, data::Split split, const job::ModelSpec& model,
                               uint64_t seed = 1);
+
+  /// Collective, before samples are read: the ranks of a host keep decoded images in one memory, where they keep any.
+  /// A rank that cannot reach the others' keeps its own.
+  Result<void> share_cache(comm::Communicator& communicator);
 
   size_t size() const { return set_->size(); }
   const ModelInput& model_input() const { return input_; }
@@ -36,6 +44,7 @@ class Samples {
  private:
   Samples(std::unique_ptr<data::Dataset> set, const ModelInput& input) : set_(std::move(set)), input_(input) {}
   std::unique_ptr<data::Dataset> set_;
+  data::ImageCache* cache_ = nullptr;  ///< in the set, where it has one
   ModelInput input_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <ATen/Version.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <string_view>
 
 namespace remuda::train {
@@ -18,6 +19,10 @@ std::string cpu_capability() {
 }
 
 }  // namespace
+
+std::string shape_text(const torch::Tensor& tensor) {
+  return fmt::format("{} of shape [{}]", toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
+}
 
 std::string first_line(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);

@@ -35,6 +35,9 @@ inline void add_post_accumulate_hook(const GradAccumulator& accumulator, std::fu
 /// A library exception's message without its backtrace, on one line.
 std::string first_line(const std::exception& error);
 
+/// "Float of shape [1, 4]".
+std::string shape_text(const torch::Tensor& tensor);
+
 /// Did an allocation fail? CUDA throws c10::OutOfMemoryError; a CPU allocation that fails is a plain c10::Error that
 /// names its allocator. TorchScript's interpreter turns either into a std::runtime_error, which keeps the text.
 bool is_out_of_memory(const std::exception& error);

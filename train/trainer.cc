@@ -40,10 +40,12 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
                                                  const Events& events, const std::atomic<bool>& leave,
                                                  TrainerOptions options) {
   REMUDA_ASSIGN(const DeviceOps ops, DeviceOps::open(options.device));
-  REMUDA_ASSIGN(Samples train, Samples::open(job.data, job.data.train, job.model, job.train.seed));
+  REMUDA_ASSIGN(Samples train, Samples::open(job.data, data::Split::train, job.model, job.train.seed));
+  REMUDA_TRY(train.share_cache(communicator));
   std::optional<Samples> test;
   if (job.data.test) {
-    REMUDA_ASSIGN(test, Samples::open(job.data, *job.data.test, job.model));
+    REMUDA_ASSIGN(test, Samples::open(job.data, data::Split::test, job.model));
+    REMUDA_TRY(test->share_cache(communicator));
   }
   configure_arithmetic(job.train);
   torch::manual_seed(job.train.seed);

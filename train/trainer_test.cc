@@ -112,7 +112,7 @@ Plain train_plainly(const job::TrainJob& job) {
   else
     optimizer = std::make_unique<torch::optim::AdamW>(
         std::vector{weight}, torch::optim::AdamWOptions(job.train.learning_rate).weight_decay(0));
-  const Samples samples = Samples::open(job.data, job.data.train, job.model).value();
+  const Samples samples = Samples::open(job.data, data::Split::train, job.model).value();
   Plain plain;
   for (int epoch = 1; epoch <= job.train.epochs; ++epoch) {
     const data::Shuffle order(kImages, job.train.seed, uint64_t(epoch));

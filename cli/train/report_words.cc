@@ -134,7 +134,7 @@ std::string data_text(const Json& report) {
   if (most < kMuchWaiting) return "";
   return fmt::format(
       "Data limits this run: {} spent {:.0f} % of its time waiting for samples. More threads (data.workers), smaller "
-      "images or a faster disk may help.",
+      "images, a faster disk, or memory for decoded image files (data.cache_mib) may help.",
       who, 100 * most);
 }
 

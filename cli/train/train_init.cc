@@ -8,7 +8,8 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/train/train_inputs.h"
+#include "cli/train/script_file.h"
+#include "data/cifar.h"
 #include "data/foreign.h"
 #include "data/idx.h"
 #include "data/image_files.h"
@@ -145,6 +146,21 @@ class Folder {
     return found;
   }
 
+  /// The folder of CIFAR's binary files by its name in the folder: "." where it is one itself; empty where none is.
+  std::string cifar() const {
+    std::vector<std::string> names{"."};
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(path_, error))
+      if (entry.is_directory(error)) names.push_back(entry.path().filename().string());
+    std::ranges::sort(names);
+    for (const std::string& name : names) {
+      const bool labelled = fs::exists(fs::path(full(name)) / "batches.meta.txt", error) ||
+                            fs::exists(fs::path(full(name)) / "fine_label_names.txt", error);
+      if (labelled && printable(name) == name && data::CifarSet::open(full(name), data::Split::train)) return name;
+    }
+    return "";
+  }
+
   std::vector<std::string> tokens() const {
     std::vector<std::string> files;
     for (const auto& name : ending_in({".bin", ".tokens"}))
@@ -169,7 +185,7 @@ class Folder {
   std::string model() const {
     std::vector<std::string> models;
     for (const auto& name : ending_in({".pt", ".pth", ".ts"}))
-      if (check_model_file(full(name))) models.push_back(name);
+      if (check_script_file(full(name), "model.path")) models.push_back(name);
     return models.size() == 1 ? models[0] : "";
   }
 
@@ -260,6 +276,22 @@ Result<FirstJob> image_folder_job(const Folder& folder, const std::vector<ImageF
   return job;
 }
 
+Result<FirstJob> cifar_job(const Folder& folder, const std::string& name) {
+  REMUDA_ASSIGN(const data::CifarSet train, data::CifarSet::open(folder.full(name), data::Split::train));
+  const auto test = data::CifarSet::open(folder.full(name), data::Split::test);
+  const bool has_test = test && test->classes() == train.classes();
+  const std::string model = folder.model();
+  FirstJob job;
+  job.text = kHead + model_table(model, "name = \"resnet\"\n") +
+             "[data]\nformat = \"cifar\"\nflip = \"on\"\ncrop = 4\ntrain = " + quoted(name) + "\n" +
+             (has_test ? "test = " + quoted(name) + "\n" : "") + "\n" +
+             train_table(train.size(), "optimizer = \"adamw\"\nlearning_rate = 0.003\nschedule = \"cosine\"");
+  job.summary =
+      fmt::format("{} on {} images of CIFAR-{}", model.empty() ? "resnet" : model, train.size(), train.classes());
+  if (has_test) job.summary += fmt::format(", tested on {}", test->size());
+  return job;
+}
+
 Result<FirstJob> token_job(const Folder& folder, const std::vector<std::string>& files) {
   const auto size = [&](const std::string& name) { return fs::file_size(folder.full(name)) / 2; };
   const bool has_test = files.size() > 1;
@@ -320,13 +352,14 @@ Result<FirstJob> text_job(const Folder& folder, const std::vector<std::string>& 
 Result<FirstJob> first_job(const std::string& path) {
   REMUDA_ASSIGN(const Folder folder, Folder::open(path));
   if (const auto pairs = folder.pairs(); !pairs.empty()) return image_job(folder, pairs);
+  if (const auto name = folder.cifar(); !name.empty()) return cifar_job(folder, name);
   if (const auto found = folder.image_folders(); !found.empty()) return image_folder_job(folder, found);
   if (const auto files = folder.tokens(); !files.empty()) return token_job(folder, files);
   if (const auto files = folder.texts(); !files.empty()) return text_job(folder, files);
   return usage_error(fmt::format(
       "{} has no data to train on ({}); looked for are folders and tar files of JPEG and PNG images, "
-      "a folder for each class, IDX files of images with their labels, as MNIST's, files of uint16 tokens (*.bin, "
-      "*.tokens) and text (*.txt); docs/train.md shows how to write them from Python",
+      "a folder for each class, IDX files of images with their labels, as MNIST's, CIFAR's binary files, files of "
+      "uint16 tokens (*.bin, *.tokens) and text (*.txt); docs/train.md shows how to write them from Python",
       path, folder.content()));
 }
 

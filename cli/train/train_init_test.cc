@@ -114,6 +114,26 @@ TEST(TrainInit, TakesTarFilesOfImages) {
   EXPECT_EQ(job.data.size, 224) << "larger images are shrunk";
 }
 
+TEST(TrainInit, TakesCifarFromTheFolderOfItsArchive) {
+  const ScratchFolder folder;
+  const std::string set = "cifar-10-batches-bin/";
+  std::filesystem::create_directory(folder.path(set));
+  const auto records = [](int count) {
+    std::string bytes;
+    for (int i = 0; i < count; ++i) bytes += static_cast<char>(i % 10) + std::string(3072, 'p');
+    return bytes;
+  };
+  folder.write(set + "batches.meta.txt", "airplane\nautomobile\n");
+  folder.write(set + "data_batch_1.bin", records(20));
+  folder.write(set + "data_batch_2.bin", records(10));
+  folder.write(set + "test_batch.bin", records(10));
+  const job::TrainJob job = written_job(folder);
+  EXPECT_EQ(job.data.format, job::DataFormat::cifar);
+  EXPECT_EQ(job.data.train.path, folder.path("cifar-10-batches-bin"));
+  ASSERT_TRUE(job.data.test);
+  EXPECT_EQ(job.data.test->path, job.data.train.path);
+}
+
 TEST(TrainInit, TokensTrainAGptOfTheirVocabulary) {
   const ScratchFolder folder;
   write_token_file(folder, "train.bin", 1000, 300);

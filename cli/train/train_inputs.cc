@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "base/text.h"
+#include "cli/train/script_file.h"
+#include "data/cifar.h"
 #include "data/foreign.h"
 #include "data/image_files.h"
 #include "data/image_set.h"
@@ -28,26 +28,13 @@ Result<void> check_batch(const job::TrainJob& job) {
                                  job.train.global_batch, devices));
 }
 
-Result<void> check_files(const job::DataFiles& files) {
+Result<void> check_files(job::DataFormat format, const job::DataFiles& files) {
   for (const std::string& file : {files.images, files.labels, files.tokens})
     if (!file.empty()) REMUDA_TRY(data::refuse_foreign(file));
-  if (!files.path.empty() && data::foreign_kind(files.path) != "a folder" &&
-      data::foreign_kind(files.path) != "a tar archive")
-    return data::refuse_foreign(files.path);
-  return {};
-}
-
-/// The end of a file, which in a ZIP archive contains the list of names.
-Result<std::string> tail_of(const std::string& path) {
-  constexpr off_t kTail = 4 << 20;
-  REMUDA_ASSIGN(const Fd fd, open_for_reading(path));
-  const off_t size = ::lseek(fd.get(), 0, SEEK_END);
-  if (size < 0) return failed(fmt::format("{} is no plain file", path));
-  std::string tail(static_cast<size_t>(std::min(size, kTail)), '\0');
-  const ssize_t got = ::pread(fd.get(), tail.data(), tail.size(), size - static_cast<off_t>(tail.size()));
-  if (got != static_cast<ssize_t>(tail.size()))
-    return failed(fmt::format("cannot read {}: {}", path, errno_text(errno)));
-  return tail;
+  if (files.path.empty()) return {};
+  const std::string kind = data::foreign_kind(files.path);
+  const bool fits = kind == "a folder" || (kind == "a tar archive" && format == job::DataFormat::images);
+  return fits ? Result<void>() : data::refuse_foreign(files.path);
 }
 
 /// The numbers for each channel.
@@ -84,6 +71,16 @@ Result<void> check_image_files(const job::DataSpec& data) {
                                  in_test ? data.train.path : data.test->path));
 }
 
+Result<void> check_cifar(const job::DataSpec& data) {
+  REMUDA_ASSIGN(const data::CifarSet train, data::CifarSet::open(data.train.path, data::Split::train));
+  REMUDA_TRY(check_channels(data, train.shape()));
+  if (!data.test) return {};
+  REMUDA_ASSIGN(const data::CifarSet test, data::CifarSet::open(data.test->path, data::Split::test));
+  if (test.classes() == train.classes()) return {};
+  return usage_error(fmt::format("{} is of CIFAR-{}, but {} of CIFAR-{}", data.test->path, test.classes(),
+                                 data.train.path, train.classes()));
+}
+
 Result<void> check_idx(const job::DataSpec& data) {
   REMUDA_ASSIGN(const data::ImageSet train, data::ImageSet::open(data.train.images, data.train.labels));
   REMUDA_TRY(check_channels(data, train.shape()));
@@ -108,40 +105,18 @@ Result<void> check_tokens(const job::TrainJob& job) {
 
 }  // namespace
 
-/// TorchScript is a ZIP archive with constants.pkl in it; torch.save() writes one without.
-Result<void> check_model_file(const std::string& path) {
-  constexpr const char* kWay =
-      "in Python, torch.jit.script(model).save(FILE) writes one (docs/train.md says what the model must take and give)";
-  constexpr const char* kEndOfZip = "PK\x05\x06";
-  REMUDA_ASSIGN(const std::string tail, tail_of(path));
-  const std::string kind = data::foreign_kind(path);
-  if (kind.starts_with("a ZIP archive") && tail.find(kEndOfZip) == std::string::npos)
-    return usage_error(
-        fmt::format("{} is a damaged TorchScript file: its end is missing, as after a copy that broke off", path));
-  if (tail.find("constants.pkl") != std::string::npos) return {};
-  const bool saved = tail.find("data.pkl") != std::string::npos || kind.find("torch.save()") != std::string::npos;
-  if (saved)
-    return usage_error(
-        fmt::format("{} is a file of torch.save(), which holds values but no program; model.path is a "
-                    "TorchScript file: {}",
-                    path, kWay));
-  if (weights::Reader::open(path))
-    return usage_error(
-        fmt::format("{} is a safetensors file, which holds values but no program; give it as model.weights, "
-                    "and the model's program as model.path: {}",
-                    path, kWay));
-  return usage_error(fmt::format("{} is no TorchScript file; {}", path, kWay));
-}
-
 Result<void> check_inputs(const job::TrainJob& job) {
   REMUDA_TRY(check_batch(job));
-  if (!job.model.path.empty()) REMUDA_TRY(check_model_file(job.model.path));
+  if (!job.model.path.empty()) REMUDA_TRY(check_script_file(job.model.path, "model.path"));
   if (!job.model.weights.empty()) REMUDA_TRY(weights::Reader::open(job.model.weights));
-  REMUDA_TRY(check_files(job.data.train));
-  if (job.data.test) REMUDA_TRY(check_files(*job.data.test));
+  if (!job.data.transform.empty()) REMUDA_TRY(check_script_file(job.data.transform, "data.transform"));
+  REMUDA_TRY(check_files(job.data.format, job.data.train));
+  if (job.data.test) REMUDA_TRY(check_files(job.data.format, *job.data.test));
   switch (job.data.format) {
     case job::DataFormat::images:
       return check_image_files(job.data);
+    case job::DataFormat::cifar:
+      return check_cifar(job.data);
     case job::DataFormat::idx:
       return check_idx(job.data);
     case job::DataFormat::tokens:

@@ -14,7 +14,4 @@ namespace remuda::cli {
 /// classes than the training images, and a global batch of less than one sample for each device.
 Result<void> check_inputs(const job::TrainJob& job);
 
-/// Refuses a model's file that is not TorchScript.
-Result<void> check_model_file(const std::string& path);
-
 }  // namespace remuda::cli

@@ -66,11 +66,11 @@ TEST_F(TrainInputs, AFileOfTorchSaveIsRefusedWithTheWayToTorchScript) {
       std::string("PK\x03\x04") + "model/data.pkl ... PK\x01\x02 model/data.pkl model/version " + end;
   job_.model.path = folder_.write("model.pt", names);
   EXPECT_THAT(refusal(), HasSubstr(folder_.path("model.pt") + " is a file of torch.save()"));
-  EXPECT_THAT(refusal(), HasSubstr("torch.jit.script(model).save(FILE)"));
+  EXPECT_THAT(refusal(), HasSubstr("torch.jit.script(module).save(FILE)"));
   job_.model.path = folder_.write("model.pt", names + "model/constants.pkl model/code/" + end);
   EXPECT_EQ(refusal(), "none") << "TorchScript";
   job_.model.path = folder_.write("model.pt", "hello");
-  EXPECT_THAT(refusal(), HasSubstr("model.pt is no TorchScript file; in Python, torch.jit.script(model)"));
+  EXPECT_THAT(refusal(), HasSubstr("model.pt is no TorchScript file; in Python, torch.jit.script(module)"));
 }
 
 TEST_F(TrainInputs, AModelFileThatWasCutShortIsDamaged) {
@@ -148,6 +148,23 @@ TEST_F(TrainInputsOfFolders, NeedAMeanForEachChannel) {
 TEST_F(TrainInputsOfFolders, OtherFilesAreRefusedWithTheFormats) {
   job_.data.train.path = folder_.write("data.csv", "label,pixel0,pixel1\n3,0,255\n");
   EXPECT_THAT(refusal(), HasSubstr("data.csv is text (CSV, JSON or the like); training reads folders and tar files"));
+}
+
+TEST_F(TrainInputs, CifarMustBeOfOneKind) {
+  job_.data = {.format = job::DataFormat::cifar, .train = {.path = folder_.write("train.bin", std::string(3073, 1))}};
+  EXPECT_EQ(refusal(), "none");
+  job_.data.test.emplace().path = folder_.write("test.bin", std::string(3074, 1));
+  EXPECT_EQ(refusal(),
+            folder_.path("test.bin") + " is of CIFAR-100, but " + folder_.path("train.bin") + " of CIFAR-10");
+  job_.data.train.path = folder_.write("train.bin", "label,pixel0,pixel1\n3,0,255\n");
+  EXPECT_THAT(refusal(), HasSubstr("is text (CSV, JSON or the like); training reads"));
+}
+
+TEST_F(TrainInputs, ATransformIsATorchScriptFile) {
+  job_.data.transform = folder_.write("transform.pt", "hello");
+  EXPECT_THAT(refusal(), HasSubstr("transform.pt is no TorchScript file; in Python, torch.jit.script(module)"));
+  job_.data.transform = folder_.path("none.pt");
+  EXPECT_THAT(refusal(), HasSubstr("none.pt: No such file or directory"));
 }
 
 TEST_F(TrainInputs, TokensMustBeOfTheVocabulary) {

@@ -49,7 +49,7 @@ inline job::DataSpec write_samples(const ScratchFolder& folder, const ModelCase&
 inline Samples make_samples(const ModelCase& model_case, int count) {
   const ScratchFolder folder;
   const job::DataSpec data = write_samples(folder, model_case, count);
-  return Samples::open(data, data.train, model_case.spec).value();
+  return Samples::open(data, data::Split::train, model_case.spec).value();
 }
 
 }  // namespace remuda::train::testing
