@@ -15,20 +15,24 @@ class SampleOrder {
   };
 
   /// Epochs 1, 2, 3, ..., each in an order of its own (Shuffle).
-  static SampleOrder shuffled(uint64_t size, uint64_t seed) { return SampleOrder(size, seed, true); }
+  static SampleOrder shuffled(uint64_t size, uint64_t seed) { return SampleOrder(size, seed, Kind::shuffled); }
+  /// Epochs 1, 2, 3, ..., each 0, 1, 2, ...
+  static SampleOrder in_order(uint64_t size) { return SampleOrder(size, 0, Kind::in_order); }
   /// 0, 1, 2, ... again and again, all of epoch 0: to test with.
-  static SampleOrder as_they_are(uint64_t size) { return SampleOrder(size, 0, false); }
+  static SampleOrder as_they_are(uint64_t size) { return SampleOrder(size, 0, Kind::as_they_are); }
 
   /// The sample at a position of the run.
   Place operator[](uint64_t position) const {
     const uint64_t epoch = 1 + position / size_, place = position % size_;
-    return shuffled_ ? Place{epoch, Shuffle(size_, seed_, epoch)[place]} : Place{0, place};
+    if (kind_ == Kind::shuffled) return {epoch, Shuffle(size_, seed_, epoch)[place]};
+    return {kind_ == Kind::in_order ? epoch : 0, place};
   }
 
  private:
-  SampleOrder(uint64_t size, uint64_t seed, bool shuffled) : size_(size), seed_(seed), shuffled_(shuffled) {}
+  enum class Kind : uint8_t { shuffled, in_order, as_they_are };
+  SampleOrder(uint64_t size, uint64_t seed, Kind kind) : size_(size), seed_(seed), kind_(kind) {}
   uint64_t size_, seed_;
-  bool shuffled_;
+  Kind kind_;
 };
 
 }  // namespace remuda::data

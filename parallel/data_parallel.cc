@@ -210,6 +210,8 @@ Part DataParallel::my_part(int64_t batch) {
   return part;
 }
 
+Part DataParallel::part_of(int64_t batch) const { return impl().parts.part_of(batch); }
+
 void DataParallel::accumulate(double weight) { impl().accumulate(weight); }
 
 void DataParallel::begin(double weight) { impl().begin(weight); }

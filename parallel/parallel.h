@@ -109,6 +109,7 @@ class Group {
   void set_timeout(double seconds) const;
 
  private:
+  friend class DataLoader;
   friend class DataParallel;
   explicit Group(std::shared_ptr<GroupState> state) : state_(std::move(state)) {}
   const std::shared_ptr<GroupState>& state() const;
@@ -220,6 +221,55 @@ class DataParallel {
 
  private:
   friend class Autocast;
+  friend class DataLoader;
+  struct Impl;
+  Impl& impl() const;
+  /// What my_part() would give if it were called now.
+  Part part_of(int64_t batch) const;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Samples of a program's own as batches: in an order that is another in each epoch, the same on all ranks and for any
+/// number of them; each rank makes its own part only, on threads, while the step before computes.
+///
+///   DataLoader::Options options;
+///   options.batch = 256;
+///   DataLoader loader(group, images.size(), [&](int64_t index, int64_t) { return images.get(index); }, options);
+///   while (loader.epoch() <= 10) {
+///     const auto [part, data, target] = loader.next(parallel);
+///     ...                                       // begin(), backward(), step()
+///   }
+class DataLoader {
+ public:
+  struct Options {
+    int64_t batch = 0;  ///< of all ranks together; the last one of an epoch has what is left
+    uint64_t seed = 1;  ///< of the order
+    bool shuffle = true;
+    int workers = 0;  ///< threads, for which next() works along; 0: it makes all samples itself
+  };
+  /// As torch::data::datasets give it: two tensors on the CPU, each of one shape and type for all samples.
+  using Sample = torch::data::Example<>;
+  struct Batch {
+    Part part;             ///< of the batch, this rank's
+    torch::Tensor data;    ///< of all samples of the part, on the CPU: [part.size, ...]
+    torch::Tensor target;  ///< of the same samples
+  };
+
+  /// Collective, between steps; the same on all ranks, except for the workers. `make`: the sample `index` of 0 to
+  /// `samples` - 1, as it is in this epoch, the first of which is 1. It depends on these two only, and is called by
+  /// several threads at once where there are workers.
+  DataLoader(const Group& group, int64_t samples, std::function<Sample(int64_t index, int64_t epoch)> make,
+             const Options& options);
+  DataLoader(DataLoader&&) noexcept;
+  DataLoader& operator=(DataLoader&&) noexcept;
+  ~DataLoader();
+
+  /// In place of DataParallel::my_part(). One epoch follows another. What `make` throws comes as an Error.
+  Batch next(DataParallel& parallel);
+  /// Of the batch that next() gives next; the first is 1.
+  int64_t epoch() const;
+
+ private:
   struct Impl;
   Impl& impl() const;
   std::unique_ptr<Impl> impl_;

@@ -52,9 +52,17 @@ Part Parts::next(int64_t batch) {
     shares_ = or_raise(balancer_->start()).shares;
   }
   batch_ = batch;
+  parts_ = split(batch);
+  return mine_of(parts_);
+}
+
+std::vector<int> Parts::split(int64_t batch) const {
   const bool usual = batch == std::accumulate(shares_.begin(), shares_.end(), int64_t{0});
-  parts_ = usual ? shares_ : balance::apportion(int(batch), shares_);
-  return {std::accumulate(parts_.begin(), parts_.begin() + rank_, int64_t{0}), parts_[size_t(rank_)]};
+  return usual ? shares_ : balance::apportion(int(batch), shares_);
+}
+
+Part Parts::mine_of(const std::vector<int>& parts) const {
+  return {std::accumulate(parts.begin(), parts.begin() + rank_, int64_t{0}), parts[size_t(rank_)]};
 }
 
 train::StepReport Parts::report(double weight) {

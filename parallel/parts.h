@@ -26,6 +26,9 @@ class Parts {
   /// This rank's part of the next batch. The first batch is the usual one; others are split in the same proportions.
   Part next(int64_t batch);
 
+  /// What next() would give, once it has been called.
+  Part part_of(int64_t batch) const { return mine_of(split(batch)); }
+
   /// What this rank reports to the others with the step that begins.
   train::StepReport report(double weight);
   /// Seconds that this rank computed in the step under way.
@@ -44,6 +47,8 @@ class Parts {
 
  private:
   balance::BalanceOptions options(int batch) const;
+  std::vector<int> split(int64_t batch) const;
+  Part mine_of(const std::vector<int>& parts) const;
 
   const int rank_, ranks_;
   const std::vector<double> fixed_;

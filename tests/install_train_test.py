@@ -137,6 +137,11 @@ class InstalledForTraining(unittest.TestCase):
         self.assertAlmostEqual(loss_in(alone), loss_in(together), delta=2e-3)
         self.assertEqual(alone.split("of ")[1], together.split("of ")[1])
 
+    def test_own_samples_are_the_same_for_any_number_of_ranks(self):
+        alone, together = run(self.examples / "own_data", env=self.environment), self.each(self.examples / "own_data")
+        self.assertLess(loss_in(alone), 0.5)
+        self.assertAlmostEqual(loss_in(alone), loss_in(together), delta=2e-3)
+
     def test_bf16_learns_as_float32_does(self):
         in_bf16, in_fp32 = (self.each(self.examples / "bf16", precision) for precision in ("bf16", "fp32"))
         self.assertTrue(in_bf16.startswith("bf16: "), in_bf16)
