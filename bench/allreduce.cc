@@ -1,6 +1,7 @@
-// Times all_reduce between two processes, for both transports, beside gloo and OpenMPI and the limit of the machine;
+// Times all_reduce between two processes, for each transport, beside gloo and OpenMPI and the limit of the machine;
 // TCP beside a raw exchange of the same bytes, too, and over a link of 1 Gbit/s where the system can make one. Counts
-// what each of more ranks sends. What is timed: repeat.h. What the limit is: limit.h.
+// what each of more ranks sends. The limit of encrypted TCP is the raw exchange and the time of the cipher alone. What
+// is timed: repeat.h. What the limit is: limit.h.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 
+#include "bench/cipher.h"
 #include "bench/figure.h"
 #include "bench/limit.h"
 #include "bench/pair.h"
@@ -57,7 +59,17 @@ Result<double> time_size(comm::Communicator& communicator, size_t bytes, double 
   return std::ranges::max(both);
 }
 
-Result<std::vector<double>> time_transport(Transport transport) {
+/// A way to exchange data, and what it is called in the figures.
+struct Way {
+  const char* name;
+  Transport transport;
+  comm::Encryption encryption = comm::Encryption::off;
+};
+constexpr Way kWays[] = {{"shared memory", Transport::shared_memory},
+                         {"tcp", Transport::tcp},
+                         {"tcp, encrypted", Transport::tcp, comm::Encryption::always}};
+
+Result<std::vector<double>> time_transport(const Way& way) {
   REMUDA_ASSIGN(Fd listener, comm::listen_on({"127.0.0.1", 0}));
   return run_pair([&](int rank) -> Result<std::vector<double>> {
     REMUDA_ASSIGN(const auto communicator, comm::connect({.rank = rank,
@@ -65,7 +77,8 @@ Result<std::vector<double>> time_transport(Transport transport) {
                                                           .master_port = comm::local_endpoint(listener.get()).port,
                                                           .listener = rank == 0 ? std::move(listener) : Fd(),
                                                           .secret = "bench",
-                                                          .transport = transport}));
+                                                          .encryption = way.encryption,
+                                                          .transport = way.transport}));
     std::vector<double> all;
     for (const size_t bytes : kSizes) {
       REMUDA_ASSIGN(const double seconds, time_size(*communicator, bytes));
@@ -85,14 +98,17 @@ Result<Figure> time_slow_link() {
                                                                         .master_address = link.address(0),
                                                                         .master_port = 29500,
                                                                         .bind_address = link.address(rank),
-                                                                        .secret = "bench",
+                                                                        .secret = std::string(32, 'b'),
                                                                         .transport = Transport::tcp}));
                   REMUDA_ASSIGN(const double each, time_size(*communicator, kSlowBytes, kSlowSeconds));
                   return std::vector{each};
                 }));
   const double limit = kSlowBytes * 8 / kSlowBitsPerS;
   return Figure{.name = "all_reduce",
-                .parameters = {{"transport", "tcp"}, {"ranks", 2}, {"bytes", kSlowBytes}, {"peer", "link of 1 Gbit/s"}},
+                .parameters = {{"transport", "tcp, encrypted"},
+                               {"ranks", 2},
+                               {"bytes", kSlowBytes},
+                               {"peer", "link of 1 Gbit/s"}},
                 .value = seconds.front() * 1e6,
                 .unit = "us",
                 .peer = limit * 1e6,
@@ -134,17 +150,22 @@ Result<std::vector<Figure>> measure(bool with_peers) {
     if (!peer.seconds)
       fmt::print(stderr, "{} is left out: {}; is it installed?\n", peer.name, peer.seconds.error().message);
   // Right before remuda's own figures: a virtual machine's cores change their places, and their distance.
-  REMUDA_ASSIGN(const auto limits, measure_limits(kSizes));
+  REMUDA_ASSIGN(auto limits, measure_limits(kSizes));
   std::vector<Figure> figures;
-  for (const auto& [name, transport] :
-       {std::pair{"shared memory", Transport::shared_memory}, {"tcp", Transport::tcp}}) {
-    if (transport == Transport::tcp) {
+  for (const Way& way : kWays) {
+    if (way.transport == Transport::tcp) {
       REMUDA_ASSIGN(Peer raw, run_raw_exchange());
+      if (peers.back().name == raw.name) peers.pop_back();
       peers.push_back(std::move(raw));
     }
-    REMUDA_ASSIGN(const auto seconds, time_transport(transport));
+    if (way.encryption != comm::Encryption::off) {
+      REMUDA_ASSIGN(const double cipher_s, cipher_s_per_byte());
+      for (size_t i = 0; i < kSizes.size(); ++i)
+        limits[i].seconds = peers.back().seconds->at(kSizes[i]) + cipher_s * static_cast<double>(kSizes[i]);
+    }
+    REMUDA_ASSIGN(const auto seconds, time_transport(way));
     for (size_t i = 0; i < kSizes.size(); ++i)
-      for (const Peer& peer : peers) figures.push_back(figure_of(name, kSizes[i], seconds[i], peer, limits[i]));
+      for (const Peer& peer : peers) figures.push_back(figure_of(way.name, kSizes[i], seconds[i], peer, limits[i]));
   }
   if (const auto slow = time_slow_link())
     figures.push_back(*slow);

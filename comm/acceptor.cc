@@ -35,8 +35,9 @@ Result<void> Acceptor::accept_all() {
       continue;
     }
     if (!fd) return {};
-    std::string address = remote_endpoint(fd.get()).text();
-    pending_.push_back({Candidate{std::move(fd), AcceptorHandshake(*self_), std::move(address)}, monotonic_s()});
+    const Endpoint from = remote_endpoint(fd.get());
+    const AcceptorHandshake handshake(*self_, wants_encryption(self_->encryption, from));
+    pending_.push_back({Candidate{std::move(fd), handshake, from.text()}, monotonic_s()});
   }
   return {};
 }

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/result.h"
+#include "comm/encryption.h"
 #include "comm/parts.h"
 #include "comm/terms.h"
 
@@ -25,7 +26,7 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// "shared memory" or "tcp".
+  /// "shared memory", "tcp" or "tcp, encrypted".
   virtual std::string transport() const = 0;
 
   /// Memory that the transport can reach without a copy: zeroed, aligned to 64 bytes, owned by the communicator and
@@ -75,7 +76,8 @@ struct ConnectOptions {
   std::string bind_address = "127.0.0.1";  ///< where this rank listens for ranks above it
   Fd listener;                             ///< rank 0 only: the master socket, where it is bound already
   std::string secret;                      ///< both ends of each connection prove that they know it (HMAC-SHA256)
-  Terms terms;                             ///< names and values that must be the same on all ranks; see terms.h
+  Encryption encryption = Encryption::beyond_loopback;  ///< of connections; the same on all ranks
+  Terms terms;  ///< names and values that must be the same on all ranks; see terms.h
   enum class Transport { automatic, shared_memory, tcp } transport = Transport::automatic;
   double timeout_s = 300;  ///< longest wait for a peer in one call
   double connect_timeout_s = 60;
@@ -84,7 +86,7 @@ struct ConnectOptions {
 /// Connects to the other ranks of the job and returns the communicator they share. `automatic` takes shared memory when
 /// all ranks can reach rank 0's memory, TCP otherwise; all ranks must ask for the same. A wrong secret, two processes
 /// with the same rank, a different world size and different terms are errors that name the address and the ranks. A
-/// single rank needs no secret.
+/// single rank needs no secret; ranks that connect beyond loopback need one of kLeastSecretBits.
 Result<std::unique_ptr<Communicator>> connect(ConnectOptions options);
 
 }  // namespace remuda::comm

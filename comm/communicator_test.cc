@@ -101,7 +101,9 @@ class ManyRanksSuite : public CommunicatorSuite {};
 TEST_P(CommunicatorSuite, KnowsItself) {
   run([&](Communicator& communicator) {
     EXPECT_EQ(communicator.size(), ranks());
-    EXPECT_EQ(communicator.transport(), known(GetParam().transport).name);
+    if (ranks() > 1) {
+      EXPECT_EQ(communicator.transport(), GetParam().known.name);
+    }
   });
 }
 

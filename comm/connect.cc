@@ -24,7 +24,7 @@ Result<void> check(const ConnectOptions& options) {
   return {};
 }
 
-Mesh alone() { return {0, 1, std::vector<Fd>(1), std::vector<Fd>(1)}; }
+Mesh alone() { return {0, 1, std::vector<Link>(1), std::vector<Link>(1)}; }
 
 const char* name_of(Transport transport) {
   switch (transport) {
@@ -42,12 +42,12 @@ const char* name_of(Transport transport) {
 Result<void> agree_on_transport(const Mesh& mesh, Transport mine, double deadline_s) {
   if (mesh.rank == 0) {
     for (int peer = 1; peer < mesh.size; ++peer)
-      REMUDA_TRY(send_all(mesh.control[peer].get(), std::as_bytes(std::span(&mine, 1)), deadline_s,
-                          fmt::format("rank {}", peer)));
+      REMUDA_TRY(
+          mesh.control[peer].send_all(std::as_bytes(std::span(&mine, 1)), deadline_s, fmt::format("rank {}", peer)));
     return {};
   }
   Transport theirs{};
-  REMUDA_TRY(recv_all(mesh.control[0].get(), std::as_writable_bytes(std::span(&theirs, 1)), deadline_s, "rank 0"));
+  REMUDA_TRY(mesh.control[0].recv_all(std::as_writable_bytes(std::span(&theirs, 1)), deadline_s, "rank 0"));
   if (theirs == mine) return {};
   return usage_error(fmt::format("rank {} is set to use {}, rank 0 to use {}; they must be the same", mesh.rank,
                                  name_of(mine), name_of(theirs)));

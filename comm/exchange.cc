@@ -1,6 +1,7 @@
 #include "comm/exchange.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <poll.h>
 
 #include "base/clock.h"
@@ -19,7 +20,7 @@ std::span<Byte> one_turn(std::span<Byte> bytes) {
 
 }  // namespace
 
-Exchange::Exchange(const Call& call, std::span<const int> ranks, std::span<const Fd> links, Peers& peers)
+Exchange::Exchange(const Call& call, std::span<const int> ranks, std::span<const Link> links, Peers& peers)
     : call_(call), links_(links), peers_(peers) {
   for (const int rank : ranks) {
     if (rank == peers.rank()) mine_ = static_cast<int>(lanes_.size());
@@ -73,11 +74,24 @@ Result<void> Exchange::took(Lane& lane, size_t bytes) {
   return {};
 }
 
+// What is wrong with the bytes themselves is known best here; why a connection ends, to the peer.
+tl::unexpected<Error> Exchange::ended(const Lane& lane) {
+  const std::string trouble = links_[lane.rank].trouble();
+  if (trouble.empty())
+    return tl::unexpected(
+        peers_.cause(lane.rank, call_, fmt::format("went away (its connection to rank {} has ended)", peers_.rank())));
+  return tl::unexpected(lost_rank(lane.rank,
+                                  fmt::format("and rank {} can no longer read what they send each other, as it was "
+                                              "changed on the way ({})",
+                                              peers_.rank(), trouble),
+                                  call_));
+}
+
 Result<size_t> Exchange::receive(Lane& lane) {
   const auto to = room(lane);
   if (to.empty()) return size_t{0};
-  const ptrdiff_t got = recv_some(links_[lane.rank].get(), one_turn(to));
-  if (got < 0) return tl::unexpected(peers_.cause(lane.rank, call_));
+  const ptrdiff_t got = links_[lane.rank].recv_some(one_turn(to));
+  if (got < 0) return ended(lane);
   REMUDA_TRY(took(lane, static_cast<size_t>(got)));
   return static_cast<size_t>(got);
 }
@@ -85,10 +99,12 @@ Result<size_t> Exchange::receive(Lane& lane) {
 Result<size_t> Exchange::send(Lane& lane) {
   const auto from = next_out(lane);
   if (from.empty()) return size_t{0};
+  if (!lane.begun) links_[lane.rank].begin_message();
+  lane.begun = true;
   const bool more =
       lane.described < sizeof(Call) && (lane.flow.values.left() > 0 || (!ready_ && lane.flow.finished.left() > 0));
-  const ptrdiff_t sent = send_some(links_[lane.rank].get(), one_turn(from), more);
-  if (sent < 0) return tl::unexpected(peers_.cause(lane.rank, call_));
+  const ptrdiff_t sent = links_[lane.rank].send_some(one_turn(from), more);
+  if (sent < 0) return ended(lane);
   const auto bytes = static_cast<size_t>(sent);
   sent_bytes_ += bytes;
   if (lane.described < sizeof(Call))
@@ -138,7 +154,7 @@ Result<void> Exchange::wait(double deadline_s) {
   std::vector<pollfd> polled;
   for (Lane& lane : lanes_) {
     if (done(lane)) continue;
-    if (has_all_from(lane) && peers_.gone(lane.rank)) return tl::unexpected(peers_.cause(lane.rank, call_));
+    if (has_all_from(lane) && peers_.gone(lane.rank)) return ended(lane);
     const int events = (next_out(lane).empty() ? 0 : POLLOUT) | (room(lane).empty() ? 0 : POLLIN);
     if (events != 0) polled.push_back({links_[lane.rank].get(), static_cast<short>(events), 0});
   }

@@ -11,9 +11,9 @@
 #include <span>
 #include <vector>
 
-#include "base/file.h"
 #include "base/result.h"
 #include "comm/call.h"
+#include "comm/link.h"
 #include "comm/part_sum.h"
 #include "comm/peers.h"
 #include "comm/pieces.h"
@@ -31,7 +31,7 @@ class Exchange {
  public:
   /// Between `ranks`, in ascending order, this one among them; `links` are the data connections, by rank. All of them
   /// outlive this.
-  Exchange(const Call& call, std::span<const int> ranks, std::span<const Fd> links, Peers& peers);
+  Exchange(const Call& call, std::span<const int> ranks, std::span<const Link> links, Peers& peers);
 
   Exchange(const Exchange&) = delete;
 
@@ -55,6 +55,7 @@ class Exchange {
   struct Lane {
     int number = 0;
     int rank = 0;
+    bool begun = false;    // something was to be sent
     size_t described = 0;  // bytes of the own description that were sent
     Call theirs;
     size_t got = 0;  // bytes of theirs
@@ -71,11 +72,12 @@ class Exchange {
   Result<size_t> send(Lane& lane);
   Result<size_t> advance(Lane& lane);
   Result<bool> advance_all();
+  tl::unexpected<Error> ended(const Lane& lane);
   const Lane* waited_for() const;
   Result<void> wait(double deadline_s);
 
   const Call& call_;
-  std::span<const Fd> links_;
+  std::span<const Link> links_;
   Peers& peers_;
   std::vector<Lane> lanes_;
   int mine_ = 0;

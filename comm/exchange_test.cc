@@ -18,7 +18,7 @@ using testing::HasSubstr;
 class ExchangeTest : public testing::Test {
  protected:
   ExchangeTest() {
-    std::vector<Fd> control(2);
+    std::vector<Link> control(2);
     SocketPair data, liveness;
     links_.resize(2);
     links_[1] = std::move(data.first);
@@ -35,7 +35,7 @@ class ExchangeTest : public testing::Test {
 
   const Call call_{.kind = Call::Kind::all_gather, .sequence = 5, .bytes = 100};
   const std::vector<int> ranks_{0, 1};
-  std::vector<Fd> links_;
+  std::vector<Link> links_;
   std::optional<Peers> peers_;
   Fd other_, other_control_;
 };

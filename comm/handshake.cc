@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
 #include <openssl/rand.h>
 #include <string_view>
+#include <vector>
 
 #include "base/check.h"
 #include "base/env.h"
@@ -17,9 +21,10 @@ namespace remuda::comm {
 namespace {
 
 constexpr std::string_view kMagic{"remuda\r\n", 8};
-constexpr uint32_t kVersion = 2;
-constexpr size_t kSignedBytes = 96;  // all except the MAC
-constexpr double kTermsWaitS = 5;    // for the other end's terms, once they are known to differ
+constexpr uint32_t kVersion = 3;
+constexpr size_t kSignedBytes = 96;     // all except the MAC
+constexpr uint32_t kEncrypted = 0x100;  // beside the role
+constexpr double kTermsWaitS = 5;       // for the other end's terms, once they are known to differ
 
 using Mac = std::array<std::byte, 32>;
 
@@ -38,13 +43,18 @@ void fill_random(std::span<std::byte> bytes) {
   REMUDA_CHECK(done == 1, "the system's random numbers are always there");
 }
 
-Mac sign(const std::string& secret, const Greeting& hello, const Greeting& challenge, const Greeting& message) {
-  std::array<std::byte, 3 * kSignedBytes> text;
-  auto* to = text.data();
-  for (const Greeting* part : {&hello, &challenge, &message}) {
-    std::memcpy(to, encode(*part).data(), kSignedBytes);
-    to += kSignedBytes;
+// What is signed of several greetings, one after the other.
+std::vector<std::byte> texts_of(std::initializer_list<const Greeting*> greetings) {
+  std::vector<std::byte> text;
+  for (const Greeting* greeting : greetings) {
+    const auto bytes = encode(*greeting);
+    text.insert(text.end(), bytes.begin(), bytes.begin() + kSignedBytes);
   }
+  return text;
+}
+
+Mac sign(const std::string& secret, const Greeting& hello, const Greeting& challenge, const Greeting& message) {
+  const std::vector<std::byte> text = texts_of({&hello, &challenge, &message});
   Mac mac;
   unsigned length = mac.size();
   const auto* done = HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
@@ -66,12 +76,13 @@ Result<Greeting> receive(int fd, Greeting::Step step, double deadline_s, const s
   return greeting;
 }
 
-Greeting greeting_of(const Identity& self, Greeting::Step step, LinkRole role) {
+Greeting greeting_of(const Identity& self, Greeting::Step step, LinkRole role, bool encrypted) {
   Greeting greeting{.step = step,
                     .role = role,
                     .rank = static_cast<uint32_t>(self.rank),
                     .size = static_cast<uint32_t>(self.size),
-                    .terms = digest_of(self.terms)};
+                    .terms = digest_of(self.terms),
+                    .encrypted = encrypted};
   fill_random(greeting.nonce);
   return greeting;
 }
@@ -96,12 +107,32 @@ Result<void> check_verdict(int fd, const Greeting& verdict, const Identity& self
 
 }  // namespace
 
+Protection protection_of(const std::string& secret, const Greeting& hello, const Greeting& challenge) {
+  Protection protection{.encrypted = hello.encrypted || challenge.encrypted};
+  std::vector<std::byte> both = texts_of({&hello, &challenge});
+  std::string key = secret, digest = "SHA256", purpose = "remuda: TLS 1.3 between two ranks";
+  const OSSL_PARAM parameters[] = {
+      OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest.data(), 0),
+      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, key.data(), key.size()),
+      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, both.data(), both.size()),
+      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, purpose.data(), purpose.size()),
+      OSSL_PARAM_construct_end()};
+  EVP_KDF* const kdf = EVP_KDF_fetch(nullptr, "HKDF", nullptr);
+  EVP_KDF_CTX* const context = EVP_KDF_CTX_new(kdf);
+  const int done = EVP_KDF_derive(context, reinterpret_cast<unsigned char*>(protection.key.data()),
+                                  protection.key.size(), parameters);
+  EVP_KDF_CTX_free(context);
+  EVP_KDF_free(kdf);
+  REMUDA_CHECK(done == 1, "HKDF-SHA256 makes 32 bytes of any secret");
+  return protection;
+}
+
 Greeting::Bytes encode(const Greeting& greeting) {
   Greeting::Bytes bytes{};
   std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
   put(&bytes[8], kVersion);
   put(&bytes[12], static_cast<uint32_t>(greeting.step));
-  put(&bytes[16], static_cast<uint32_t>(greeting.role));
+  put(&bytes[16], static_cast<uint32_t>(greeting.role) + (greeting.encrypted ? kEncrypted : 0));
   put(&bytes[20], greeting.rank);
   put(&bytes[24], greeting.size);
   put(&bytes[28], static_cast<uint32_t>(greeting.verdict));
@@ -123,7 +154,8 @@ Result<void> check_beginning(std::span<const std::byte> bytes) {
 Result<Greeting> parse_greeting(std::span<const std::byte> bytes) {
   if (bytes.size() != Greeting::kBytes) return failed("the other end does not speak remuda's protocol");
   REMUDA_TRY(check_beginning(bytes));
-  const uint32_t step = get(&bytes[12]), role = get(&bytes[16]), rank = get(&bytes[20]), size = get(&bytes[24]);
+  const uint32_t step = get(&bytes[12]), role = get(&bytes[16]) & ~kEncrypted, rank = get(&bytes[20]),
+                 size = get(&bytes[24]);
   const uint32_t verdict = get(&bytes[28]);
   if (step > 3 || role > 1 || size > kMaxRanks || rank >= size || verdict > 3)
     return failed("the other end sent a greeting that makes no sense");
@@ -132,11 +164,14 @@ Result<Greeting> parse_greeting(std::span<const std::byte> bytes) {
   std::memcpy(greeting.nonce.data(), &bytes[32], greeting.nonce.size());
   std::memcpy(greeting.terms.data(), &bytes[64], greeting.terms.size());
   std::memcpy(greeting.mac.data(), &bytes[96], greeting.mac.size());
+  greeting.encrypted = (get(&bytes[16]) & kEncrypted) != 0;
   return greeting;
 }
 
-Result<void> authenticate(int fd, const Identity& self, LinkRole role, const std::string& address, double deadline_s) {
-  const Greeting hello = greeting_of(self, Greeting::Step::hello, role);
+Result<Protection> authenticate(int fd, const Identity& self, LinkRole role, const std::string& address,
+                                double deadline_s) {
+  const bool encrypted = wants_encryption(self.encryption, remote_endpoint(fd));
+  const Greeting hello = greeting_of(self, Greeting::Step::hello, role, encrypted);
   REMUDA_TRY(send_all(fd, encode(hello), deadline_s, address));
   REMUDA_ASSIGN(const Greeting challenge, receive(fd, Greeting::Step::challenge, deadline_s, address));
   if (!same(challenge.mac, sign(self.secret, hello, challenge, challenge)))
@@ -149,13 +184,14 @@ Result<void> authenticate(int fd, const Identity& self, LinkRole role, const std
   REMUDA_ASSIGN(const Greeting verdict, receive(fd, Greeting::Step::verdict, deadline_s, address));
   if (!same(verdict.mac, sign(self.secret, hello, challenge, verdict)))
     return failed(fmt::format("{} sent a verdict that it did not sign", address));
-  return check_verdict(fd, verdict, self, challenge, address);
+  REMUDA_TRY(check_verdict(fd, verdict, self, challenge, address));
+  return protection_of(self.secret, hello, challenge);
 }
 
 Result<Greeting::Bytes> AcceptorHandshake::challenge(std::span<const std::byte> hello) {
   REMUDA_ASSIGN(hello_, parse_greeting(hello));
   if (hello_.step != Greeting::Step::hello) return failed("the other end did not begin with a hello");
-  challenge_ = greeting_of(*self_, Greeting::Step::challenge, hello_.role);
+  challenge_ = greeting_of(*self_, Greeting::Step::challenge, hello_.role, encrypted_);
   challenge_.mac = sign(self_->secret, hello_, challenge_, challenge_);
   return encode(challenge_);
 }
@@ -174,6 +210,8 @@ Greeting::Bytes AcceptorHandshake::verdict(Greeting::Verdict verdict) const {
   message.mac = sign(self_->secret, hello_, challenge_, message);
   return encode(message);
 }
+
+Protection AcceptorHandshake::protection() const { return protection_of(self_->secret, hello_, challenge_); }
 
 Error other_terms(int fd, const Identity& self, bool is_acceptor, uint32_t peer, const std::string& address) {
   const auto theirs = exchange_terms(fd, self.terms, is_acceptor, deadline_after(kTermsWaitS), address);

@@ -7,8 +7,9 @@
 //   acceptor -> connector   verdict    welcome, or why not, MAC
 //
 // MAC = HMAC-SHA256(secret, hello | challenge | this message), each without its own MAC; a message carries its step, so
-// none can be replayed as another. Every message is a Greeting of 128 bytes, little-endian. The handshake
-// authenticates; it does not encrypt what follows.
+// none can be replayed as another. Every message is a Greeting of 128 bytes, little-endian. What follows is encrypted
+// if either end wants it (Protection), with a key made of the secret, the hello and the challenge: of both nonces, so
+// that it is of this connection alone.
 #pragma once
 
 #include <array>
@@ -18,7 +19,9 @@
 #include <string>
 
 #include "base/result.h"
+#include "comm/encryption.h"
 #include "comm/terms.h"
+#include "comm/tls.h"
 
 namespace remuda::comm {
 
@@ -42,6 +45,7 @@ struct Greeting {
   std::array<std::byte, 32> nonce{};
   TermsDigest terms{};
   std::array<std::byte, 32> mac{};
+  bool encrypted = false;  ///< wants what follows to be encrypted
 };
 
 Greeting::Bytes encode(const Greeting& greeting);
@@ -56,15 +60,27 @@ struct Identity {
   int size = 1;
   std::string secret;
   Terms terms;
+  Encryption encryption = Encryption::off;
 };
 
+/// What both ends know, after a welcome, of how the connection goes on.
+struct Protection {
+  bool encrypted = false;
+  Tls::Key key{};  ///< HKDF-SHA256 of the secret, hello and challenge
+};
+
+/// Pure. The same at both ends.
+Protection protection_of(const std::string& secret, const Greeting& hello, const Greeting& challenge);
+
 /// The connector's side, over an open socket. Errors name `address`.
-Result<void> authenticate(int fd, const Identity& self, LinkRole role, const std::string& address, double deadline_s);
+Result<Protection> authenticate(int fd, const Identity& self, LinkRole role, const std::string& address,
+                                double deadline_s);
 
 /// The acceptor's side, without IO: hello in, challenge out; proof in, verdict out.
 class AcceptorHandshake {
  public:
-  explicit AcceptorHandshake(const Identity& self) : self_(&self) {}
+  /// `encrypted`: this end wants what follows to be.
+  explicit AcceptorHandshake(const Identity& self, bool encrypted = false) : self_(&self), encrypted_(encrypted) {}
   /// The challenge to a hello.
   Result<Greeting::Bytes> challenge(std::span<const std::byte> hello);
   /// Whether the proof shows that the connector knows the secret.
@@ -72,9 +88,12 @@ class AcceptorHandshake {
   Greeting::Bytes verdict(Greeting::Verdict verdict) const;
   /// The connector's hello; once check_proof() has passed, that of a rank that knows the secret.
   const Greeting& connector() const { return hello_; }
+  /// Once the challenge was made.
+  Protection protection() const;
 
  private:
   const Identity* self_;
+  bool encrypted_;
   Greeting hello_;
   Greeting challenge_;
 };

@@ -25,8 +25,9 @@ using Wire = std::function<void(Step, Greeting::Bytes&)>;
 const Wire kPlainWire = [](Step, Greeting::Bytes&) {};
 
 /// The acceptor's side of a whole handshake, behind `wire`.
-Result<Greeting> accept_one(int fd, const Identity& self, Greeting::Verdict verdict, const Wire& wire) {
-  AcceptorHandshake handshake(self);
+Result<Greeting> accept_one(int fd, const Identity& self, Greeting::Verdict verdict, const Wire& wire,
+                            Protection& protection) {
+  AcceptorHandshake handshake(self, self.encryption == Encryption::always);
   Greeting::Bytes bytes;
   REMUDA_TRY(recv_all(fd, bytes, deadline_after(30), "connector"));
   wire(Step::hello, bytes);
@@ -39,14 +40,16 @@ Result<Greeting> accept_one(int fd, const Identity& self, Greeting::Verdict verd
   auto answer = handshake.verdict(verdict);
   wire(Step::verdict, answer);
   REMUDA_TRY(send_all(fd, answer, deadline_after(30), "connector"));
+  protection = handshake.protection();
   if (verdict == Greeting::Verdict::other_terms)
     return tl::unexpected(other_terms(fd, self, true, handshake.connector().rank, kAddress));
   return handshake.connector();
 }
 
 struct BothEnds {
-  Result<void> connector;
+  Result<Protection> connector;
   Result<Greeting> acceptor;
+  Protection acceptors;  // once it has welcomed
   bool both() const { return connector && acceptor; }
 };
 
@@ -58,7 +61,7 @@ BothEnds shake(const Identity& connector, const Identity& acceptor,
     ends.connector = authenticate(pair.first.get(), connector, LinkRole::data, kAddress, deadline_after(30));
     pair.first.reset();
   });
-  ends.acceptor = accept_one(pair.second.get(), acceptor, verdict, wire);
+  ends.acceptor = accept_one(pair.second.get(), acceptor, verdict, wire, ends.acceptors);
   pair.second.reset();
   other.join();
   return ends;
@@ -70,6 +73,40 @@ TEST(Handshake, BothEndsThatKnowTheSecretAreConnected) {
   ASSERT_TRUE(ends.acceptor);
   EXPECT_EQ(ends.acceptor->rank, 1u);
   EXPECT_EQ(ends.acceptor->role, LinkRole::data);
+}
+
+TEST(Handshake, BothEndsHaveOneKeyOfThisConnectionAlone) {
+  const BothEnds first = shake(kRank1, kRank0), second = shake(kRank1, kRank0);
+  ASSERT_TRUE(first.both() && second.both());
+  EXPECT_EQ(first.connector->key, first.acceptors.key);
+  EXPECT_EQ(second.connector->key, second.acceptors.key);
+  EXPECT_NE(first.connector->key, second.connector->key) << "the nonces are others";
+}
+
+TEST(Handshake, TheKeyIsOfTheSecretAndOfEachNonce) {
+  const auto key = [](const std::string& secret, unsigned char a, unsigned char b) {
+    Greeting hello{.size = 2}, challenge{.step = Step::challenge, .size = 2};
+    hello.nonce.fill(std::byte{a});
+    challenge.nonce.fill(std::byte{b});
+    return protection_of(secret, hello, challenge).key;
+  };
+  EXPECT_EQ(key("secret", 1, 2), key("secret", 1, 2));
+  EXPECT_NE(key("secret", 1, 2), key("other", 1, 2));
+  EXPECT_NE(key("secret", 1, 2), key("secret", 3, 2));
+  EXPECT_NE(key("secret", 1, 2), key("secret", 1, 3));
+}
+
+TEST(Handshake, WhatFollowsIsEncryptedIfEitherEndWantsIt) {
+  for (const bool first : {false, true})
+    for (const bool second : {false, true}) {
+      Identity rank0 = kRank0, rank1 = kRank1;
+      if (first) rank0.encryption = Encryption::always;
+      if (second) rank1.encryption = Encryption::always;
+      const BothEnds ends = shake(rank1, rank0);
+      ASSERT_TRUE(ends.both());
+      EXPECT_EQ(ends.connector->encrypted, first || second);
+      EXPECT_EQ(ends.acceptors.encrypted, first || second);
+    }
 }
 
 TEST(Handshake, ConnectorWithAnotherSecretIsTold) {
@@ -205,6 +242,7 @@ TEST(ParseGreeting, TakesBackWhatEncodeWrote) {
   greeting.nonce[5] = std::byte{7};
   greeting.terms[6] = std::byte{8};
   greeting.mac[31] = std::byte{9};
+  greeting.encrypted = true;
   const auto parsed = parse_greeting(encode(greeting));
   ASSERT_TRUE(parsed);
   EXPECT_EQ(encode(*parsed), encode(greeting));
@@ -216,12 +254,13 @@ TEST(ParseGreeting, TakesBackWhatEncodeWrote) {
   EXPECT_EQ(parsed->nonce, greeting.nonce);
   EXPECT_EQ(parsed->terms, greeting.terms);
   EXPECT_EQ(parsed->mac, greeting.mac);
+  EXPECT_TRUE(parsed->encrypted);
 }
 
 TEST(ParseGreeting, NumbersAreLittleEndianAtTheirPlaces) {
   const auto bytes = encode({Step::proof, LinkRole::data, 0x0102, 0x0304});
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), 32);
-  EXPECT_EQ(text, std::string_view("remuda\r\n\2\0\0\0\2\0\0\0\1\0\0\0\2\1\0\0\4\3\0\0\0\0\0\0", 32));
+  EXPECT_EQ(text, std::string_view("remuda\r\n\3\0\0\0\2\0\0\0\1\0\0\0\2\1\0\0\4\3\0\0\0\0\0\0", 32));
 }
 
 TEST(ParseGreeting, RefusesWhatIsForeign) {

@@ -10,12 +10,12 @@ namespace {
 constexpr double kReportWaitS = 1;
 }  // namespace
 
-Peers::Peers(int rank, std::vector<Fd> control)
+Peers::Peers(int rank, std::vector<Link> control)
     : rank_(rank), control_(std::move(control)), gone_(control_.size(), false) {}
 
 void Peers::read_from(int peer) {
   FailureReport report;
-  const ptrdiff_t got = recv_some(control_[peer].get(), std::as_writable_bytes(std::span(&report, 1)));
+  const ptrdiff_t got = control_[peer].recv_some(std::as_writable_bytes(std::span(&report, 1)));
   if (got == 0) return;
   gone_[peer] = true;
   if (reported_ || got != sizeof report) return;
@@ -30,15 +30,15 @@ Result<void> Peers::check(uint64_t sequence) {
   return {};
 }
 
-Error Peers::cause(int peer, const Call& call) {
+Error Peers::cause(int peer, const Call& call, std::string_view what) {
   if (!gone_[peer] && wait_ready(control_[peer].get(), POLLIN, deadline_after(kReportWaitS))) read_from(peer);
-  return reported_ ? reported_->error : lost_rank(peer, "went away", call);
+  return reported_ ? reported_->error : lost_rank(peer, what, call);
 }
 
 void Peers::report_failure(const Error& error, uint64_t sequence) {
   const FailureReport report = report_of(error, rank_, sequence);
   for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank_ && !gone_[peer]) send_some(control_[peer].get(), std::as_bytes(std::span(&report, 1)));
+    if (peer != rank_ && !gone_[peer]) control_[peer].send_some(std::as_bytes(std::span(&report, 1)));
 }
 
 void Peers::watch(std::vector<pollfd>& polled) const {

@@ -10,15 +10,15 @@
 #include <poll.h>
 #include <vector>
 
-#include "base/file.h"
 #include "base/result.h"
 #include "comm/call.h"
+#include "comm/link.h"
 
 namespace remuda::comm {
 
 class Peers {
  public:
-  Peers(int rank, std::vector<Fd> control);
+  Peers(int rank, std::vector<Link> control);
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(control_.size()); }
@@ -30,8 +30,8 @@ class Peers {
   /// Whether the peer no longer takes part; data that it sent before may still arrive.
   bool gone(int peer) const { return gone_[peer]; }
 
-  /// Why `peer`'s connection has ended: waits a moment for its report.
-  Error cause(int peer, const Call& call);
+  /// Why `peer`'s connection has ended: waits a moment for its report. Without one, it is `what` the peer did.
+  Error cause(int peer, const Call& call, std::string_view what = "went away");
 
   /// Reports to all peers that this rank gave up in call `sequence` because of `error`.
   void report_failure(const Error& error, uint64_t sequence);
@@ -47,7 +47,7 @@ class Peers {
   void read_from(int peer);
 
   int rank_;
-  std::vector<Fd> control_;
+  std::vector<Link> control_;
   std::vector<bool> gone_;
   std::optional<Reported> reported_;  ///< the first report that named a cause
 };

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 class PeersTest : public testing::Test {
  protected:
   PeersTest() {
-    std::vector<std::vector<Fd>> control(3);
+    std::vector<std::vector<Link>> control(3);
     for (auto& of_rank : control) of_rank.resize(3);
     for (int a = 0; a < 3; ++a)
       for (int b = a + 1; b < 3; ++b) {

@@ -22,22 +22,29 @@ struct Entry {
   uint32_t port = 0;
 };
 
+Terms terms_of(const ConnectOptions& options) {
+  Terms terms = options.terms;
+  terms.push_back({"encryption", name_of(options.encryption)});
+  return terms;
+}
+
 class Rendezvous {
  public:
   Rendezvous(const ConnectOptions& options, double deadline_s)
-      : self_{options.rank, options.size, options.secret, options.terms},
+      : self_{options.rank, options.size, options.secret, terms_of(options), options.encryption},
         master_{options.master_address, options.master_port},
         timeout_s_(options.connect_timeout_s),
         deadline_s_(deadline_s) {
-    mesh_ = {options.rank, options.size, std::vector<Fd>(options.size), std::vector<Fd>(options.size)};
+    mesh_ = {options.rank, options.size, std::vector<Link>(options.size), std::vector<Link>(options.size)};
   }
 
   Result<Mesh> lead(Fd listener);
   Result<Mesh> follow(Fd listener);
 
  private:
-  Fd& link(int rank, LinkRole role) { return role == LinkRole::control ? mesh_.control[rank] : mesh_.data[rank]; }
+  Link& link(int rank, LinkRole role) { return role == LinkRole::control ? mesh_.control[rank] : mesh_.data[rank]; }
   Result<void> connect_to(int rank, const Endpoint& endpoint, LinkRole role);
+  Result<Link> protect(Fd fd, int rank, const Protection& protection, Tls::End end) const;
   Result<void> accept_from_above(Acceptor& acceptor, std::span<const LinkRole> roles);
   Result<void> admit(Candidate candidate);
   Result<void> missing(const Acceptor& acceptor, std::span<const LinkRole> roles);
@@ -67,10 +74,24 @@ Result<void> Rendezvous::connect_to(int rank, const Endpoint& endpoint, LinkRole
   auto welcome = authenticate(fd->get(), self_, role, endpoint.text(), deadline_s_);
   if (!welcome) {
     if (welcome.error().kind == ErrorKind::lost_peer) welcome.error().peer = rank;
-    return welcome;
+    return tl::unexpected(welcome.error());
   }
-  link(rank, role) = std::move(*fd);
+  REMUDA_ASSIGN(link(rank, role), protect(std::move(*fd), rank, *welcome, Tls::End::connector));
   return {};
+}
+
+// Encrypts what follows, where both ends have agreed on that.
+Result<Link> Rendezvous::protect(Fd fd, int rank, const Protection& protection, Tls::End end) const {
+  const Endpoint address = remote_endpoint(fd.get());
+  REMUDA_TRY(check_secret(self_.secret, address, self_.rank, rank));
+  Link link(std::move(fd));
+  if (!protection.encrypted) return link;
+  auto encrypted = link.encrypt(end, protection.key, deadline_s_, fmt::format("rank {} at {}", rank, address.text()));
+  if (encrypted) return link;
+  Error error = encrypted.error();
+  error.message = fmt::format("rank {}: {}", self_.rank, error.message);
+  if (error.kind == ErrorKind::lost_peer) error.peer = rank;
+  return tl::unexpected(std::move(error));
 }
 
 Result<void> Rendezvous::admit(Candidate candidate) {
@@ -90,12 +111,13 @@ Result<void> Rendezvous::admit(Candidate candidate) {
   }
   if (rank <= self_.rank || link(rank, greeting.role)) {
     static_cast<void>(answer(Greeting::Verdict::duplicate));
-    const Fd& first = link(rank, greeting.role);
+    const Link& first = link(rank, greeting.role);
     return usage_error(fmt::format("rank {} is there twice: at {} and {}", rank, candidate.address,
                                    first ? "at " + remote_endpoint(first.get()).text() : "here"));
   }
   REMUDA_TRY(answer(Greeting::Verdict::welcome));
-  link(rank, greeting.role) = std::move(candidate.fd);
+  REMUDA_ASSIGN(link(rank, greeting.role),
+                protect(std::move(candidate.fd), rank, candidate.handshake.protection(), Tls::End::acceptor));
   return {};
 }
 
@@ -127,7 +149,7 @@ Result<void> Rendezvous::accept_from_above(Acceptor& acceptor, std::span<const L
 }
 
 Result<void> Rendezvous::receive_from(int rank, std::span<std::byte> bytes) {
-  auto received = recv_all(mesh_.control[rank].get(), bytes, deadline_s_, fmt::format("rank {}", rank));
+  auto received = mesh_.control[rank].recv_all(bytes, deadline_s_, fmt::format("rank {}", rank));
   if (!received) {
     received.error().message += " while the ranks of the job were connecting";
     received.error().peer = rank;
@@ -156,8 +178,8 @@ Result<Mesh> Rendezvous::lead(Fd listener) {
   REMUDA_TRY(accept_from_above(acceptor, kControl));
   REMUDA_ASSIGN(const std::vector<Entry> entries, gather_entries());
   for (int rank = 1; rank < self_.size; ++rank)
-    REMUDA_TRY(send_all(mesh_.control[rank].get(), std::as_bytes(std::span(entries)), deadline_s_,
-                        fmt::format("rank {}", rank)));
+    REMUDA_TRY(
+        mesh_.control[rank].send_all(std::as_bytes(std::span(entries)), deadline_s_, fmt::format("rank {}", rank)));
   REMUDA_TRY(accept_from_above(acceptor, kData));
   return std::move(mesh_);
 }
@@ -169,7 +191,7 @@ Result<Mesh> Rendezvous::follow(Fd listener) {
   Entry entry;
   mine.address.copy(entry.address, sizeof entry.address - 1);
   entry.port = static_cast<uint32_t>(mine.port);
-  REMUDA_TRY(send_all(mesh_.control[0].get(), std::as_bytes(std::span(&entry, 1)), deadline_s_, "rank 0"));
+  REMUDA_TRY(mesh_.control[0].send_all(std::as_bytes(std::span(&entry, 1)), deadline_s_, "rank 0"));
   std::vector<Entry> entries(self_.size);
   REMUDA_TRY(receive_from(0, std::as_writable_bytes(std::span(entries))));
   REMUDA_TRY(connect_to(0, master_, LinkRole::data));

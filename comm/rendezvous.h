@@ -9,21 +9,22 @@
 
 #include "base/file.h"
 #include "comm/communicator.h"
+#include "comm/link.h"
 
 namespace remuda::comm {
 
-/// Two authenticated sockets to every peer, by rank; those of the own rank are empty.
+/// Two authenticated connections to every peer, by rank; those of the own rank are empty.
 struct Mesh {
   int rank = 0;
   int size = 1;
-  std::vector<Fd> control;
-  std::vector<Fd> data;
+  std::vector<Link> control;
+  std::vector<Link> data;
 };
 
 /// Ends within connect_timeout_s, or some seconds later where the terms of two ranks differ and must be exchanged for
 /// the error. Errors: a master port in use (usage); ranks that did not connect, by number; another secret, another
-/// world size, other terms, or two processes with the same rank (usage), with address and rank. Takes over
-/// options.listener.
+/// world size, other terms, a secret too short for the way it goes, or two processes with the same rank (usage), with
+/// address and rank; a connection that cannot be encrypted. Takes over options.listener.
 Result<Mesh> connect_mesh(ConnectOptions& options);
 
 }  // namespace remuda::comm

@@ -145,7 +145,7 @@ TEST_F(RendezvousTest, ASecondRank0IsNotLetIn) {
   Result<Mesh> first;
   std::jthread leader([&first, mine = options(0, 2)]() mutable { first = connect_mesh(mine); });
   const Fd fd = *dial({"127.0.0.1", port_}, deadline_after(10));
-  const Identity second{0, 2, "secret", {}};
+  const Identity second{0, 2, "secret", {{"encryption", name_of(Encryption::beyond_loopback)}}};
   const auto welcome = authenticate(fd.get(), second, LinkRole::control, "rank 0", deadline_after(10));
   leader.join();
   ASSERT_FALSE(welcome);

@@ -91,17 +91,6 @@ tl::unexpected<Error> lost(std::string message) {
   return tl::unexpected(Error{ErrorKind::lost_peer, std::move(message), -1});
 }
 
-template <typename Bytes, typename Step>
-Result<void> move_all(int fd, Bytes bytes, double deadline_s, std::string_view peer, short events, Step step) {
-  while (!bytes.empty()) {
-    const ptrdiff_t moved = step(fd, bytes);
-    if (moved < 0) return lost(fmt::format("{} closed the connection", peer));
-    if (moved == 0 && !wait_ready(fd, events, deadline_s)) return lost(fmt::format("{} did not answer in time", peer));
-    bytes = bytes.subspan(moved);
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string Endpoint::text() const {
@@ -184,13 +173,25 @@ ptrdiff_t recv_some(int fd, std::span<std::byte> bytes) {
   return got < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 }
 
+Result<void> move_all(int fd, short events, size_t bytes, const std::function<ptrdiff_t(size_t from)>& step,
+                      double deadline_s, std::string_view peer) {
+  for (size_t from = 0; from < bytes;) {
+    const ptrdiff_t moved = step(from);
+    if (moved < 0) return lost(fmt::format("{} closed the connection", peer));
+    if (moved == 0 && !wait_ready(fd, events, deadline_s)) return lost(fmt::format("{} did not answer in time", peer));
+    from += static_cast<size_t>(moved);
+  }
+  return {};
+}
+
 Result<void> send_all(int fd, std::span<const std::byte> bytes, double deadline_s, std::string_view peer) {
-  return move_all(fd, bytes, deadline_s, peer, POLLOUT,
-                  [](int to, std::span<const std::byte> part) { return send_some(to, part); });
+  const auto step = [&](size_t from) { return send_some(fd, bytes.subspan(from)); };
+  return move_all(fd, POLLOUT, bytes.size(), step, deadline_s, peer);
 }
 
 Result<void> recv_all(int fd, std::span<std::byte> bytes, double deadline_s, std::string_view peer) {
-  return move_all(fd, bytes, deadline_s, peer, POLLIN, recv_some);
+  const auto step = [&](size_t from) { return recv_some(fd, bytes.subspan(from)); };
+  return move_all(fd, POLLIN, bytes.size(), step, deadline_s, peer);
 }
 
 }  // namespace remuda::comm

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,11 @@ Result<void> recv_all(int fd, std::span<std::byte> bytes, double deadline_s, std
 /// are sent at once, so that these may wait for them.
 ptrdiff_t send_some(int fd, std::span<const std::byte> bytes, bool more = false);
 ptrdiff_t recv_some(int fd, std::span<std::byte> bytes);
+
+/// Repeats `step` until all of `bytes` are moved: step(from) moves some of those from `from` on, as send_some() or
+/// recv_some(), and where it would block, poll() reports `events` before it is called again.
+Result<void> move_all(int fd, short events, size_t bytes, const std::function<ptrdiff_t(size_t from)>& step,
+                      double deadline_s, std::string_view peer);
 
 /// Milliseconds for poll() until the deadline, at most `most`.
 int poll_ms(double deadline_s, int most = 60000);

@@ -80,6 +80,7 @@ struct TrainSpec {
   Precision precision = Precision::fp32;  ///< what devices compute in, where they can
   Switch tf32 = Switch::off;              ///< products of float32 in 19 bits, on hardware that has them
   Switch autotune = Switch::off;          ///< convolutions: try the libraries' algorithms first, and take the fastest
+  Switch encrypt = Switch::on;            ///< connections between hosts
   int check_every = 100;                  ///< steps between comparisons of all ranks' parameters
   double bucket_mib = 4;                  ///< gradients are reduced in buckets of about this size
 

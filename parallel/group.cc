@@ -26,6 +26,10 @@ Error::Kind kind_of(ErrorKind kind) {
   }
 }
 
+comm::Encryption encryption_of(bool encrypt) {
+  return encrypt ? comm::Encryption::beyond_loopback : comm::Encryption::off;
+}
+
 std::shared_ptr<GroupState> make_group(comm::ConnectOptions options, torch::Device device, const Terms& terms,
                                        std::vector<double> shares) {
   train::DeviceOps ops = or_raise(train::DeviceOps::open(device));
@@ -56,9 +60,10 @@ void tune_for_cpu() {
   train::use_one_blas_thread();
 }
 
-Group Group::from_environment(const Terms& terms) {
+Group Group::from_environment(const Terms& terms, bool encrypt) {
   const torch::Device device = or_raise(train::device_of_rank());
   comm::ConnectOptions options = or_raise(train::connect_options());
+  options.encryption = encryption_of(encrypt);
   std::vector<double> shares = or_raise(launchers_shares(env::get(env::job_shares).value_or(""), options.size));
   return Group(make_group(std::move(options), device, terms, std::move(shares)));
 }
@@ -70,6 +75,7 @@ Group Group::connect(const Place& place, const Terms& terms) {
                                .master_port = place.master_port,
                                .bind_address = place.bind_address,
                                .secret = place.secret,
+                               .encryption = encryption_of(place.encrypt),
                                .connect_timeout_s = place.connect_timeout_s};
   std::vector<double> even = or_raise(launchers_shares("", place.size));
   return Group(make_group(std::move(options), place.device, terms, std::move(even)));

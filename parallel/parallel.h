@@ -74,9 +74,10 @@ struct Place {
   std::string master_address = "127.0.0.1";  ///< where rank 0 listens
   int master_port = 0;
   std::string bind_address = "127.0.0.1";  ///< where this rank listens for others
-  std::string secret;                      ///< both ends of each connection prove that they know it
+  std::string secret;  ///< both ends of each connection prove that they know it; between hosts, of 128 bits at least
   torch::Device device = torch::kCPU;
   double connect_timeout_s = 60;
+  bool encrypt = true;  ///< connections between hosts; the same on all ranks
 };
 
 struct GroupState;
@@ -87,15 +88,15 @@ class Group {
  public:
   /// Collective. RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and REMUDA_SECRET say who and where the ranks are,
   /// REMUDA_TORCH_DEVICE what this one computes on (cpu unless set), REMUDA_BIND the address that this host has for
-  /// others. Without WORLD_SIZE it is a group of one.
-  static Group from_environment(const Terms& terms = {});
+  /// others. Without WORLD_SIZE it is a group of one. `encrypt`: connections between hosts; the same on all ranks.
+  static Group from_environment(const Terms& terms = {}, bool encrypt = true);
   /// Collective. The same for a place that is known otherwise.
   static Group connect(const Place& place, const Terms& terms = {});
 
   int rank() const;
   int size() const;
   torch::Device device() const;
-  /// "shared memory" or "tcp".
+  /// "shared memory", "tcp" or "tcp, encrypted".
   std::string transport() const;
   /// The part of the work that each rank should get by its launcher's guess (REMUDA_SHARES); even where there is none,
   /// or not for all ranks.

@@ -11,6 +11,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
+const std::string kSecret(32, 'a');
+
 bool ip(const std::vector<std::string>& arguments) {
   std::vector<std::string> command{"ip"};
   command.insert(command.end(), arguments.begin(), arguments.end());
@@ -64,13 +66,13 @@ TEST(TrainHosts, RankOnEachOfTwoHostsLearnsTheSame) {
   if (!hosts.works()) GTEST_SKIP() << "needs root and network namespaces";
   const ScratchFolder folder = job_folder();
   const Json expected = train_report(folder, {"--devices", "cpu:0"});
-  RunningProgram first = hosts.start(0, folder, "shared"), second = hosts.start(1, folder, "shared");
+  RunningProgram first = hosts.start(0, folder, kSecret), second = hosts.start(1, folder, kSecret);
   const Finished ended = first.finish();
   ASSERT_TRUE(ended.exit.ok()) << ended;
   EXPECT_TRUE(second.finish().exit.ok()) << second.err();
   const auto report = parse_json(ended.out, "rank 0's output");
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ((*report)["transport"], "tcp");
+  EXPECT_EQ((*report)["transport"], "tcp, encrypted");
   for (size_t epoch = 0; epoch < 3; ++epoch)
     EXPECT_NEAR((*report)["loss_per_epoch"][epoch], expected["loss_per_epoch"][epoch], 1e-4);
 }
@@ -97,7 +99,7 @@ TEST(TrainHosts, RanksOfSeveralHostsNeedOnlyTheVariablesOfTheirLauncher) {
   EXPECT_TRUE(other.exit.ok()) << other;
   const auto report = parse_json(folder.read("first"), "the report");
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ((*report)["transport"], "tcp");
+  EXPECT_EQ((*report)["transport"], "tcp, encrypted");
   EXPECT_EQ((*report)["devices"][1]["id"], "rank:1");
 }
 
@@ -105,7 +107,7 @@ TEST(TrainHosts, AnotherSecretEndsBoth) {
   const TwoHosts hosts;
   if (!hosts.works()) GTEST_SKIP() << "needs root and network namespaces";
   const ScratchFolder folder = job_folder();
-  RunningProgram first = hosts.start(0, folder, "one", 3), second = hosts.start(1, folder, "another", 3);
+  RunningProgram first = hosts.start(0, folder, kSecret, 3), second = hosts.start(1, folder, std::string(32, 'b'), 3);
   const Finished refused = second.finish(), waited = first.finish();
   EXPECT_EQ(refused.exit.status, 2) << refused;
   EXPECT_THAT(refused.err, HasSubstr("secret"));
@@ -113,6 +115,32 @@ TEST(TrainHosts, AnotherSecretEndsBoth) {
   EXPECT_THAT(waited.err, HasSubstr("rank 1 of 2 did not come within 3 s"));
   EXPECT_THAT(waited.err, HasSubstr(hosts.address(1)));
   EXPECT_THAT(waited.err, HasSubstr("secret"));
+}
+
+TEST(TrainHosts, ASecretThatIsShortIsRefusedByBoth) {
+  const TwoHosts hosts;
+  if (!hosts.works()) GTEST_SKIP() << "needs root and network namespaces";
+  const ScratchFolder folder = job_folder();
+  RunningProgram first = hosts.start(0, folder, "short", 30), second = hosts.start(1, folder, "short", 30);
+  for (const Finished& ended : {first.finish(), second.finish()}) {
+    EXPECT_EQ(ended.exit.status, 2) << ended;
+    EXPECT_THAT(ended.err, HasSubstr("REMUDA_SECRET must be random text of at least 128"));
+  }
+}
+
+TEST(TrainHosts, EncryptionCanBeTurnedOffByAllRanks) {
+  const TwoHosts hosts;
+  if (!hosts.works()) GTEST_SKIP() << "needs root and network namespaces";
+  JobText job;
+  job.train += "encrypt = 'off'\n";
+  const ScratchFolder folder = job_folder(job);
+  RunningProgram first = hosts.start(0, folder, kSecret), second = hosts.start(1, folder, kSecret);
+  const Finished ended = first.finish();
+  ASSERT_TRUE(ended.exit.ok()) << ended;
+  EXPECT_TRUE(second.finish().exit.ok()) << second.err();
+  const auto report = parse_json(ended.out, "rank 0's output");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ((*report)["transport"], "tcp");
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ Result<void> train_job(const std::string& file, const Events& events) {
     return usage_error("the job names no [[device]]; a worker needs to know which one is its own");
   REMUDA_ASSIGN(comm::ConnectOptions options, connect_options(static_cast<int>(job.devices.size())));
   if (options.size > 1) options.terms = terms_of(job);
+  if (job.train.encrypt == job::Switch::off) options.encryption = comm::Encryption::off;
   const int rank = options.rank;
   REMUDA_ASSIGN(const std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
   leave_on_signals();

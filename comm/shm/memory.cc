@@ -43,11 +43,11 @@ class ControlLinks {
 
   template <typename T>
   Result<void> send(int peer, const T& value) {
-    return named(peer, send_all(fd(peer), std::as_bytes(std::span(&value, 1)), deadline_s_, text(peer)));
+    return named(peer, link(peer).send_all(std::as_bytes(std::span(&value, 1)), deadline_s_, text(peer)));
   }
   template <typename T>
   Result<void> receive(int peer, T& value) {
-    return named(peer, recv_all(fd(peer), std::as_writable_bytes(std::span(&value, 1)), deadline_s_, text(peer)));
+    return named(peer, link(peer).recv_all(std::as_writable_bytes(std::span(&value, 1)), deadline_s_, text(peer)));
   }
   template <typename T>
   Result<void> send_to_all(const T& value) {
@@ -57,7 +57,7 @@ class ControlLinks {
   }
 
  private:
-  int fd(int peer) const { return mesh_.control[peer].get(); }
+  const Link& link(int peer) const { return mesh_.control[peer]; }
   static std::string text(int peer) { return fmt::format("rank {}", peer); }
   static Result<void> named(int peer, Result<void> result) {
     if (!result) {

@@ -26,7 +26,7 @@ constexpr uint32_t kNearlyOver = std::numeric_limits<uint32_t>::max() - 50;
 class SlotsTest : public testing::Test {
  protected:
   Peers peers(int rank) {
-    std::vector<Fd> control(2);
+    std::vector<Link> control(2);
     control[1 - rank] = std::move(rank == 0 ? pair_.first : pair_.second);
     return {rank, std::move(control)};
   }
@@ -143,7 +143,7 @@ TEST_F(SlotsTest, AStepWakesASleeperAtOnce) {
 TEST(Slots, ARankThatWentAfterItsPartEndsNobodysWait) {
   std::array<Slot, 3> shared{};
   SocketPair first, second;
-  std::vector<Fd> control(3);
+  std::vector<Link> control(3);
   control[1] = std::move(first.first);
   control[2] = std::move(second.first);
   second.second.reset();

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
-#include <sys/socket.h>
 
 #include "comm/exchange.h"
 #include "comm/tcp/factory.h"
@@ -38,7 +37,9 @@ class TcpCommunicator final : public TransportCommunicator {
         data_(std::move(mesh.data)),
         ranks_(all_ranks(mesh.size)) {}
 
-  std::string transport() const override { return "tcp"; }
+  std::string transport() const override {
+    return std::ranges::any_of(data_, &Link::encrypted) ? "tcp, encrypted" : "tcp";
+  }
   uint64_t sent_bytes() const override { return sent_bytes_; }
 
  protected:
@@ -73,7 +74,7 @@ class TcpCommunicator final : public TransportCommunicator {
   void send_values(Exchange& exchange, std::span<T> values, const Parts& parts);
   void send_finished(Exchange& exchange, std::span<std::byte> bytes, const Parts& parts);
 
-  std::vector<Fd> data_;
+  std::vector<Link> data_;
   std::vector<int> ranks_;
   std::vector<std::vector<Line>> arenas_;
   PartSum sum_;
@@ -185,8 +186,8 @@ Result<void> TcpCommunicator::do_all_gather(const Call& call, std::span<const st
 }
 
 void TcpCommunicator::hang_up() {
-  for (const Fd& fd : data_)
-    if (fd) ::shutdown(fd.get(), SHUT_WR);
+  for (const Link& link : data_)
+    if (link) link.hang_up();
 }
 
 }  // namespace

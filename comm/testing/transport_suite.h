@@ -18,23 +18,24 @@ namespace remuda::comm {
 
 using Transport = ConnectOptions::Transport;
 
-/// A transport, with what it calls itself and its word in the names of these tests.
+/// A transport, with what it calls itself, its word in the names of these tests, and what else is set for it.
 struct Known {
   Transport transport;
   const char *name, *word;
+  void (*adjust)(ConnectOptions&) = [](ConnectOptions&) {};
 };
-inline constexpr Known kTransports[] = {{Transport::tcp, "tcp", "tcp"},
-                                        {Transport::shared_memory, "shared memory", "shm"}};
-
-inline const Known& known(Transport transport) { return *std::ranges::find(kTransports, transport, &Known::transport); }
+inline constexpr Known kTransports[] = {
+    {Transport::tcp, "tcp", "tcp"},
+    {Transport::tcp, "tcp, encrypted", "tls", [](ConnectOptions& options) { options.encryption = Encryption::always; }},
+    {Transport::shared_memory, "shared memory", "shm"}};
 
 struct Setup {
-  Transport transport;
+  Known known;
   int ranks;
 };
 
 inline std::string setup_name(const ::testing::TestParamInfo<Setup>& info) {
-  return fmt::format("{}_{}", known(info.param.transport).word, info.param.ranks);
+  return fmt::format("{}_{}", info.param.known.word, info.param.ranks);
 }
 
 // The values of rank `rank`; adding these in another order gives other bits.
@@ -71,7 +72,7 @@ inline void expect_ok(const Result<void>& result) {
 inline std::vector<Setup> setups(std::initializer_list<int> numbers_of_ranks) {
   std::vector<Setup> all;
   for (const Known& each : kTransports)
-    for (const int ranks : numbers_of_ranks) all.push_back({each.transport, ranks});
+    for (const int ranks : numbers_of_ranks) all.push_back({each, ranks});
   return all;
 }
 
@@ -79,7 +80,8 @@ class TransportSuite : public ::testing::TestWithParam<Setup> {
  protected:
   int ranks() const { return GetParam().ranks; }
   void run(const std::function<void(Communicator&)>& body, double timeout_s = 30) const {
-    run_ranks(ranks(), GetParam().transport, body, timeout_s);
+    const Known& known = GetParam().known;
+    run_ranks(ranks(), known.transport, body, timeout_s, known.adjust);
   }
 };
 
