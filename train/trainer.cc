@@ -109,35 +109,12 @@ Result<void> Trainer::prepare() {
   return {};
 }
 
-/// Collective. Measures each device alone. Parameters and buffers are not changed; the optimizer is reset.
-Result<AloneTimes> Trainer::measure_devices() {
-  torch::NoGradGuard no_grad;
-  torch::Tensor values = parallel_->flat().values().device();
-  const auto kept_values = values.clone();
-  std::vector<torch::Tensor> kept_buffers;
-  for (const auto& buffer : model_->buffers()) kept_buffers.push_back(buffer.clone());
-
-  const int largest = int(std::min<uint64_t>(job_.train.global_batch, train_.size()));
-  const AloneWork work{
-      .trial = [this](int batch) { return trial_step(batch); },
-      .measured =
-          [this](const auto& mine) {
-            events_.send(
-                {{"event", "alone"}, {"rank", communicator_.rank()}, {"samples_per_s", alone_samples_per_s(mine)}});
-          },
-      .leave = [this] { return leave_.load(); }};
-  REMUDA_ASSIGN(AloneTimes times, measure_alone(communicator_, largest, work));
-
-  first_samples_.forget();
-  values.copy_(kept_values);
-  const auto buffers = model_->buffers();
-  for (size_t i = 0; i < buffers.size(); ++i) torch::Tensor(buffers[i]).copy_(kept_buffers[i]);
-  parallel_->optimizer().reset();
-  return times;
+Result<AloneTimes> Trainer::alone_times() {
+  return measure_devices({job_, communicator_, events_, leave_, train_, *model_, local_, pace_, *parallel_});
 }
 
 Result<void> Trainer::start_balance() {
-  REMUDA_ASSIGN(AloneTimes times, measure_devices());
+  REMUDA_ASSIGN(AloneTimes times, alone_times());
   report_.stopped = times.leaving;
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     for (const auto& time : times.by_rank[rank])
@@ -164,7 +141,7 @@ Result<void> Trainer::measure_again(double run_s) {
   bool again = is_first() && !report_.stopped && run_s > options_.measure_again_after_s;
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&again, 1)), 0, label::kMeasureAgain));
   if (!again) return {};
-  REMUDA_ASSIGN(AloneTimes times, measure_devices());
+  REMUDA_ASSIGN(AloneTimes times, alone_times());
   if (times.leaving) return {};  // the user asked to stop, and the run is complete
   for (int rank = 0; rank < communicator_.size(); ++rank)
     report_.devices[rank].alone_measurements.push_back(alone_samples_per_s(times.by_rank[rank]));
@@ -180,18 +157,6 @@ void Trainer::begin_trace(const std::vector<std::vector<balance::BatchTime>>& al
       if (std::isfinite(time.seconds)) device.alone.push_back(time);
   }
   trace_.begin(head);
-}
-
-/// A whole step by this device alone, as measured before training starts. Reading the samples is no part of it.
-double Trainer::trial_step(int batch) {
-  torch::AutoGradMode grad(true);
-  const Batch samples = first_samples_(batch);
-  parallel_->zero_gradient();
-  pace_.start();
-  if (!local_.run_alone(samples)) return INFINITY;
-  parallel_->optimizer().step_alone(1.0 / batch, settings_of(job_.train, 0, 1));
-  local_.wait_for_device();
-  return pace_.stop();
 }
 
 Result<RunReport> Trainer::run() {

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "comm/communicator.h"
 #include "job/train_job.h"
-#include "train/alone.h"
+#include "train/alone_run.h"
 #include "train/batches.h"
 #include "train/data_parallel.h"
 #include "train/events.h"
@@ -48,11 +48,10 @@ class Trainer {
           const std::atomic<bool>& leave, TrainerOptions options, const DeviceOps& ops, Samples train,
           std::optional<Samples> test, std::unique_ptr<Model> model);
   Result<void> prepare();
-  Result<AloneTimes> measure_devices();
+  Result<AloneTimes> alone_times();
   Result<void> start_balance();
   Result<void> measure_again(double run_s);
   void begin_trace(const std::vector<std::vector<balance::BatchTime>>& alone);
-  double trial_step(int batch);
 
   Result<void> run_epoch(int epoch);
   Result<void> run_step(uint64_t position);
@@ -82,7 +81,6 @@ class Trainer {
 
   Samples train_;
   std::optional<Samples> test_;
-  FirstSamples first_samples_{train_};  ///< what devices are measured with
   std::unique_ptr<Model> model_;
   const torch::ScalarType compute_type_;
   Pace pace_;

@@ -1,0 +1,33 @@
+// AloneRun: what measure_alone() asks of a rank of a run: whole steps of the run's own model, after which nothing has
+// changed.
+#pragma once
+
+#include <atomic>
+
+#include "base/result.h"
+#include "comm/communicator.h"
+#include "job/train_job.h"
+#include "train/alone.h"
+#include "train/data_parallel.h"
+#include "train/events.h"
+#include "train/local_step.h"
+
+namespace remuda::train {
+
+/// What of a rank's run its device is measured with. All of it outlives the measurement.
+struct AloneRun {
+  const job::TrainJob& job;
+  comm::Communicator& communicator;
+  const Events& events;
+  const std::atomic<bool>& leave;
+  const Samples& samples;
+  Model& model;
+  LocalStep& local;
+  Pace& pace;
+  DataParallel& parallel;
+};
+
+/// Collective. Measures each device alone. Parameters and buffers are not changed; the optimizer is reset.
+Result<AloneTimes> measure_devices(const AloneRun& run);
+
+}  // namespace remuda::train
