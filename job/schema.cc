@@ -205,10 +205,11 @@ std::vector<Key> train_keys() {
 std::vector<Key> memory_keys() {
   return {
       {"memory.recompute",
-       choice<Recompute>({"none", "blocks"}, MEMBER(memory.recompute)),
+       choice<Recompute>({"none", "blocks", "auto"}, MEMBER(memory.recompute)),
        Need::optional,
        {},
-       "blocks: keep the input of each block only, and compute it again in the backward pass"},
+       "blocks: keep the input of each block only, and compute it again in the backward pass; auto: only where a "
+       "device's memory needs that"},
       {"memory.accumulate",
        IntegerField{MEMBER(memory.accumulate), kDepth},
        Need::optional,

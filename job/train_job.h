@@ -19,7 +19,7 @@ enum class Loss { cross_entropy, nll, mse };
 enum class Norm { group, batch };
 enum class Decay { all, matrices };
 enum class Switch { off, on };
-enum class Recompute { none, blocks };
+enum class Recompute { none, blocks, automatic };
 enum class Precision { fp32, bf16, fp16, automatic };
 
 struct ModelSpec {

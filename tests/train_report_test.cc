@@ -22,6 +22,9 @@ void expect_device_fields(const Json& device) {
   // On a noisy machine a run may be faster when one of the two devices gets no samples.
   for (const char* key : {"share", "samples", "compute_s", "wait_s"})
     EXPECT_TRUE(device.contains(key) && device[key] >= 0) << key;
+  if (device["samples"] == 0) return;
+  const Json& memory = device["memory"];
+  EXPECT_NEAR(double(memory["predicted_peak_bytes"]) / double(memory["peak_bytes"]), 1, 0.1) << to_line(memory);
 }
 
 void expect_run_fields(const Json& report) {

@@ -3,48 +3,52 @@
 #include <algorithm>
 #include <cmath>
 
+#include "train/device/memory_watch.h"
 #include "train/optimizer.h"
 
 namespace remuda::train {
 namespace {
 
 /// A whole step by this device alone. Reading the samples is no part of it.
-double trial_step(const AloneRun& run, const Batch& samples) {
+double trial_step(const AloneRun& run, const Batch& samples, std::map<int, double>& memory) {
   const torch::AutoGradMode grad(true);
+  const MemoryWatch watch(run.parallel.ops().device());
   run.parallel.zero_gradient();
   run.pace.start();
   if (!run.local.run_alone(samples)) return INFINITY;
   run.parallel.optimizer().step_alone(1.0 / double(samples.input.size(0)), settings_of(run.job.train, 0, 1));
   run.local.wait_for_device();
+  if (const auto use = watch.use()) memory[int(run.local.largest_piece(samples))] = use->peak - use->before;
   return run.pace.stop();
 }
 
 }  // namespace
 
-Result<AloneTimes> measure_devices(const AloneRun& run) {
+Result<AloneCosts> measure_devices(const AloneRun& run) {
   const torch::NoGradGuard no_grad;
   torch::Tensor values = run.parallel.flat().values().device();
   const auto kept_values = values.clone();
   std::vector<torch::Tensor> kept_buffers;
   for (const auto& buffer : run.model.buffers()) kept_buffers.push_back(buffer.clone());
 
+  AloneCosts costs;
   FirstSamples first_samples(run.samples);
   const int largest = int(std::min<uint64_t>(run.job.train.global_batch, run.samples.size()));
-  const AloneWork work{.trial = [&](int batch) { return trial_step(run, first_samples(batch)); },
-                       .measured =
-                           [&](const auto& mine) {
-                             run.events.send({{"event", "alone"},
-                                              {"rank", run.communicator.rank()},
-                                              {"samples_per_s", alone_samples_per_s(mine)}});
-                           },
-                       .leave = [&] { return run.leave.load(); }};
-  REMUDA_ASSIGN(AloneTimes times, measure_alone(run.communicator, largest, work));
+  const AloneWork work{
+      .trial = [&](int batch) { return trial_step(run, first_samples(batch), costs.memory); },
+      .measured =
+          [&](const auto& mine) {
+            run.events.send(
+                {{"event", "alone"}, {"rank", run.communicator.rank()}, {"samples_per_s", alone_samples_per_s(mine)}});
+          },
+      .leave = [&] { return run.leave.load(); }};
+  REMUDA_ASSIGN(costs.times, measure_alone(run.communicator, largest, work));
 
   values.copy_(kept_values);
   const auto buffers = run.model.buffers();
   for (size_t i = 0; i < buffers.size(); ++i) torch::Tensor(buffers[i]).copy_(kept_buffers[i]);
   run.parallel.optimizer().reset();
-  return times;
+  return costs;
 }
 
 }  // namespace remuda::train

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 
 #include "base/result.h"
 #include "comm/communicator.h"
@@ -27,7 +28,14 @@ struct AloneRun {
   DataParallel& parallel;
 };
 
+struct AloneCosts {
+  AloneTimes times;
+  /// Of this rank: samples of the largest piece of a step -> bytes that the step took besides what there was before it.
+  /// Empty where the device's allocator does not count.
+  std::map<int, double> memory;
+};
+
 /// Collective. Measures each device alone. Parameters and buffers are not changed; the optimizer is reset.
-Result<AloneTimes> measure_devices(const AloneRun& run);
+Result<AloneCosts> measure_devices(const AloneRun& run);
 
 }  // namespace remuda::train

@@ -138,5 +138,32 @@ TEST(DevicesInParallel, ParametersArriveAfterWhatUsesThoseBefore) {
   configure_standin(0, {});
 }
 
+/// The device is full from the moment that the gradients are there.
+TEST(DevicesInParallel, AnUpdateTakesNoMemoryOfTheDevice) {
+  run_ranks(2, kOnOneHost, [](comm::Communicator& communicator) {
+    const bool on_device = communicator.rank() == 1;
+    const DeviceOps ops = DeviceOps::open(on_device ? torch::Device(torch::kXPU, 0) : torch::kCPU).value();
+    const auto weight = torch::full({3000}, 2.0, torch::device(ops.device()).requires_grad(true));
+    const auto backward = [&] { weight.sum().backward(); };
+    const auto parallel =
+        DataParallel::create(communicator, ops, {weight}, backward,
+                             {.rule = {.kind = UpdateRule::Kind::adamw}, .average = 0.5, .state_shares = {1, 1}})
+            .value();
+    for (int step = 0; step < 2; ++step) {
+      parallel->begin({.weight = 1});
+      backward();
+      const auto reduced = parallel->reduce();
+      ASSERT_TRUE(reduced && reduced->stands);
+      if (on_device) configure_standin(0, {.memory_cap = testing::standin_memory(0)});
+      ASSERT_TRUE(parallel->update(*reduced, {{0.5, 0}}));
+      ASSERT_TRUE(parallel->swap_average());
+      ASSERT_TRUE(parallel->swap_average());
+      if (on_device) configure_standin(0, {});
+    }
+    EXPECT_TRUE(parallel->check_parameters(2));
+    EXPECT_LT((weight.to(torch::kCPU) - 1).abs().max().item<double>(), 1e-5) << "each step of AdamW is the rate";
+  });
+}
+
 }  // namespace
 }  // namespace remuda::train

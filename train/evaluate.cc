@@ -1,6 +1,7 @@
 #include "train/evaluate.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <numeric>
 
 #include "balance/shares.h"
@@ -48,13 +49,14 @@ std::vector<data::Range> parts_of(int rank, std::span<const int> shares, uint64_
 /// One rank's part.
 class OwnEvaluation {
  public:
-  OwnEvaluation(Model& model, const Samples& samples, const EvaluationPlan& plan, Pace& pace, uint64_t at_once)
-      : model_(model),
+  OwnEvaluation(int rank, Model& model, const Samples& samples, const EvaluationPlan& plan, Pace& pace)
+      : rank_(rank),
+        model_(model),
         samples_(samples),
         loader_(samples.set(), data::SampleOrder::as_they_are(samples.size()), plan.workers, use_one_thread_here),
         plan_(plan),
         pace_(pace),
-        at_once_(std::max<uint64_t>(1, at_once)) {}
+        at_once_(uint64_t(std::clamp(plan.shares[rank], 1, std::max(1, plan.most)))) {}
 
   Sums sums;
 
@@ -67,8 +69,11 @@ class OwnEvaluation {
         part = {part.first + count, part.count - count};
         continue;
       }
-      if (count == 1) return failed("evaluation ran out of memory with a single sample; use a smaller model");
+      if (count == 1)
+        return failed(
+            fmt::format("rank {} ran out of memory in evaluation, with a single sample; use a smaller model", rank_));
       at_once_ = count / 2;
+      plan_.goes_on_with(int(at_once_));
     }
     return {};
   }
@@ -94,6 +99,7 @@ class OwnEvaluation {
     return true;
   }
 
+  const int rank_;
   Model& model_;
   const Samples& samples_;
   data::Loader loader_;
@@ -126,7 +132,7 @@ Result<std::optional<Evaluation>> evaluate(comm::Communicator& communicator, Mod
                                            const EvaluationPlan& plan, Pace& pace) {
   const Evaluating evaluating(model);
   const int rank = communicator.rank();
-  OwnEvaluation own(model, samples, plan, pace, uint64_t(plan.shares[rank]));
+  OwnEvaluation own(rank, model, samples, plan, pace);
   Sums total;
   const std::vector<data::Range> parts = parts_of(rank, plan.shares, samples.size());
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -28,6 +29,9 @@ struct EvaluationPlan {
   torch::ScalarType compute_type = torch::kFloat;
   std::function<bool()> leave = [] { return false; };  ///< whether the run was asked to stop
   int workers = 0;                                     ///< threads that read samples ahead
+  int most = std::numeric_limits<int>::max();          ///< samples that go through the model of this rank at a time
+  /// Called each time that this rank runs out of memory: from then on it takes so many samples at a time.
+  std::function<void(int most)> goes_on_with = [](int) {};
 };
 
 /// Collective. The same result on every rank; it depends on the split only by rounding. A rank that runs out of memory

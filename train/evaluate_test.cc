@@ -126,7 +126,8 @@ TEST(Evaluate, MemoryForNoSampleIsAnErrorThatSaysSo) {
     const testing::OnDevice device(budget);
     const auto result = evaluate(communicator, *model, samples, {model_case.spec, -1, shares}, pace);
     ASSERT_FALSE(result);
-    EXPECT_THAT(result.error().message, ::testing::HasSubstr("out of memory with a single sample"));
+    EXPECT_THAT(result.error().message,
+                ::testing::HasSubstr("rank 0 ran out of memory in evaluation, with a single sample"));
   });
 }
 

@@ -39,6 +39,10 @@ FlatParameters::FlatParameters(std::vector<torch::Tensor> parameters, FlatLayout
   zero_gradient();
 }
 
+size_t FlatParameters::bytes() const {
+  return values_.device().nbytes() + gradients_.device().nbytes() + (rounded_ ? rounded_->device().nbytes() : 0);
+}
+
 bool FlatParameters::gradient_in_place(size_t i) const { return parameters_[i].grad().is_same(views_[i]); }
 
 void FlatParameters::zero_gradient() {

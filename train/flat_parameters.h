@@ -35,6 +35,9 @@ class FlatParameters {
   Mirror& gradients() { return gradients_; }
   const Mirror& gradients() const { return gradients_; }
 
+  /// Of values, gradients and what is sent.
+  size_t bytes() const;
+
   /// Sets the gradient to zero and makes sure that every parameter still accumulates into it.
   void zero_gradient();
   /// Whether parameter i's gradient is its view of the flat one, so that what it accumulates lands there.

@@ -13,6 +13,7 @@ enum : uint32_t {
   kValues,      ///< rank 0's parameters
   kReports,     ///< the reports of a step
   kMemory,      ///< the memory of each device
+  kNeeds,       ///< what a step takes of it
   kPrecision,   ///< what each device computes in
   kHash,        ///< hash of all parameters
   kKernels,     ///< the kernels of each rank, once the hashes differ

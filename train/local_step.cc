@@ -40,10 +40,17 @@ Result<void> LocalStep::check_model(const std::string& name, const Batch& one, i
   return result;
 }
 
+int64_t LocalStep::pieces_in(const Batch& batch) const {
+  return std::clamp<int64_t>(int64_t(pieces_), 1, std::max<int64_t>(1, batch.input.size(0)));
+}
+
+int64_t LocalStep::largest_piece(const Batch& batch) const {
+  return (batch.input.size(0) + pieces_in(batch) - 1) / pieces_in(batch);
+}
+
 /// Even ones, none of them empty. A part without samples is one piece without samples.
 std::vector<Batch> LocalStep::pieces_of(const Batch& batch) const {
-  const int64_t samples = batch.input.size(0),
-                count = std::clamp<int64_t>(options_.pieces, 1, std::max<int64_t>(1, samples));
+  const int64_t samples = batch.input.size(0), count = pieces_in(batch);
   std::vector<Batch> pieces;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t begin = i * samples / count, end = (i + 1) * samples / count;

@@ -43,7 +43,7 @@ class LocalStep {
 
   /// The model's parameters lie on the device of `ops`. All of these outlive it.
   LocalStep(Model& model, const DeviceOps& ops, Pace& pace, const Options& options)
-      : model_(model), ops_(ops), pace_(pace), options_(options) {}
+      : model_(model), ops_(ops), pace_(pace), options_(options), pieces_(options.pieces) {}
 
   /// Checks that the model accepts a sample, `one`, and returns scores of at least `classes` that fit its loss; the
   /// error says what `name`, the model, returns and what it must return. One forward pass that changes nothing.
@@ -54,6 +54,11 @@ class LocalStep {
   /// the loss times `loss_scale`. Returns the seconds of compute.
   double run(const Batch& batch, StepReport report, DataParallel& parallel, double loss_scale = 1);
 
+  /// From now on; see Options.
+  void set_pieces(size_t pieces) { pieces_ = pieces; }
+  /// Samples that the largest piece of a batch has.
+  int64_t largest_piece(const Batch& batch) const;
+
   /// Forward and backward without other ranks; false when it runs out of memory.
   bool run_alone(const Batch& batch);
 
@@ -61,6 +66,7 @@ class LocalStep {
   void wait_for_device() const;
 
  private:
+  int64_t pieces_in(const Batch& batch) const;
   std::vector<Batch> pieces_of(const Batch& batch) const;
   LossSum forward(const Batch& batch);
 
@@ -68,6 +74,7 @@ class LocalStep {
   const DeviceOps& ops_;
   Pace& pace_;
   const Options options_;
+  size_t pieces_;
   FailedBackward failed_;
   std::vector<Batch> on_host_;  ///< of the last step, which the device may still be copying
 };

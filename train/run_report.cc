@@ -46,6 +46,23 @@ const char* to_string(balance::BalancePolicy policy) {
   return "";
 }
 
+namespace {
+
+Json memory_json(const DeviceReport& device) {
+  const MemoryNeed& need = device.memory_need;
+  if (need.known == 0) return {{"missing", "libtorch does not count the tensors of such a device"}};
+  Json json{{"held_bytes", need.held},
+            {"fixed_bytes", need.fixed},
+            {"per_sample_bytes", need.per_sample},
+            {"predicted_peak_bytes", device.memory.predicted_peak},
+            {"peak_bytes", device.memory.peak},
+            {"reserved_peak_bytes", device.memory.reserved_peak}};
+  if (need.room > 0) json["room_bytes"] = need.room;
+  return json;
+}
+
+}  // namespace
+
 Json to_json(const RunReport& report) {
   Json devices = Json::array();
   for (const auto& device : report.devices)
@@ -58,7 +75,11 @@ Json to_json(const RunReport& report) {
                        {"samples", int64_t(device.samples)},
                        {"compute_s", device.compute_s},
                        {"data_wait_s", device.data_wait_s},
-                       {"wait_s", device.wait_s}});
+                       {"wait_s", device.wait_s},
+                       {"pieces", device.pieces},
+                       {"oom_steps", device.oom_steps},
+                       {"oom_evaluations", int64_t(device.oom_evaluations)},
+                       {"memory", memory_json(device)}});
   Json decisions = Json::array();
   for (const auto& decision : report.decisions) decisions.push_back(to_json(decision));
   Json json{{"devices", devices},
@@ -77,6 +98,8 @@ Json to_json(const RunReport& report) {
   }
   json["steps"] = report.steps;
   json["skipped_steps"] = report.skipped_steps;
+  json["oom_steps"] = report.oom_steps;
+  if (report.recomputes) json["recomputes"] = true;
   json["seconds"] = report.seconds;
   json["transport"] = report.transport;
   json["parameters_sent_as"] = precision_name(report.sent_as);

@@ -9,20 +9,37 @@
 #include "base/json.h"
 #include "job/train_job.h"
 #include "train/evaluate.h"
+#include "train/memory_plan.h"
 #include "train/precision.h"
 #include "train/weights.h"
 
 namespace remuda::train {
 
-struct DeviceReport {
+/// The memory of one rank's device, in bytes; 0 where it is not known.
+struct MemoryReport {
+  double predicted_peak = 0;  ///< of a training step, before there was one
+  double peak = 0;            ///< in tensors, at most, during the steps
+  double reserved_peak = 0;   ///< what the allocator took of the device for them, at most
+};
+
+/// What a rank adds up of its own run.
+struct OwnTotals {
+  double samples = 0;          ///< trained on in all
+  double compute_s = 0;        ///< in forward, backward and optimizer; a slowdown's sleep included
+  double data_wait_s = 0;      ///< of compute_s: until the samples of a step were there
+  double wait_s = 0;           ///< blocked, waiting for other devices
+  double oom_evaluations = 0;  ///< times it ran out of memory in evaluation
+  MemoryReport memory;
+};
+
+struct DeviceReport : OwnTotals {
   job::DeviceSpec device;
   torch::ScalarType precision = torch::kFloat;  ///< what it computed in
   std::vector<double> alone_measurements;  ///< samples/s while no other device works: before training, and after it
   double share = 0;                        ///< of the global batch, at the end
-  double samples = 0;                      ///< trained on in all
-  double compute_s = 0;                    ///< in forward, backward and optimizer; a slowdown's sleep included
-  double data_wait_s = 0;                  ///< of compute_s: until the samples of a step were there
-  double wait_s = 0;                       ///< blocked, waiting for other devices
+  int pieces = 1;                          ///< in which it computed its part of a step, at the end
+  int oom_steps = 0;                       ///< steps that were repeated as it ran out of memory, each time counted
+  MemoryNeed memory_need;                  ///< what a step takes of its memory
 
   double alone_samples_per_s() const;  ///< the mean of the measurements
 };
@@ -36,8 +53,10 @@ struct RunReport {
   std::vector<double> loss_per_epoch;
   std::optional<Evaluation> test;  ///< after the last epoch
   int steps = 0;
-  int skipped_steps = 0;  ///< not applied, because something was not finite
-  double seconds = 0;     ///< from the first step to the end
+  int skipped_steps = 0;    ///< not applied, because something was not finite
+  int oom_steps = 0;        ///< repeated because a device ran out of memory; each time counts
+  bool recomputes = false;  ///< blocks of the model, because memory.recompute = "auto" found that it has to
+  double seconds = 0;       ///< from the first step to the end
   std::string transport;
   torch::ScalarType sent_as = torch::kFloat;  ///< the type in which owners sent parameters to the others
   uint64_t seed = 0;

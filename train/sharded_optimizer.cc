@@ -12,6 +12,9 @@ namespace {
 /// On a CPU an update goes over the parameters in blocks whose values, gradient and state stay in the second-level
 /// cache from one operation to the next: 640 KiB for AdamW in float32.
 constexpr size_t kCacheBlock = 32 << 10;
+/// Elsewhere, by so many values at a time: 64 MiB of scratch memory in float32, and enough work that starting it takes
+/// no time.
+constexpr size_t kSlice = 16 << 20;
 
 torch::Tensor narrow(const torch::Tensor& tensor, size_t begin, size_t size) {
   return tensor.narrow(0, int64_t(begin), int64_t(size));
@@ -30,6 +33,8 @@ ShardedOptimizer::ShardedOptimizer(Engine& engine, const Options& options)
   for (size_t i = 0; i < options_.rule.states(); ++i) states_.push_back(zeros.clone());
   if (options_.average > 0) average_ = zeros.clone();
   if (engine.flat.rounds()) unrounded_ = zeros.clone();
+  if (options_.rule.needs_scratch() || average_.defined())
+    scratch_ = torch::empty({int64_t(std::min(owned, at_once()))}, zeros.options());
 }
 
 size_t ShardedOptimizer::state_bytes() const {
@@ -39,12 +44,15 @@ size_t ShardedOptimizer::state_bytes() const {
   return bytes;
 }
 
+size_t ShardedOptimizer::at_once() const { return engine_.ops.is_synchronous() ? kCacheBlock : kSlice; }
+
 void ShardedOptimizer::reset() {
   for (auto& state : states_) state.zero_();
   steps_ = 0;
 }
 
 void ShardedOptimizer::add(Batch& batch, comm::Chunk range, size_t state_at) const {
+  batch.count += range.size();
   batch.values.push_back(unrounded_.defined() ? narrow(unrounded_, state_at, range.size())
                                               : narrow(engine_.flat.values().device(), range.begin, range.size()));
   batch.gradients.push_back(narrow(engine_.flat.gradients().device(), range.begin, range.size()));
@@ -55,6 +63,7 @@ void ShardedOptimizer::add(Batch& batch, comm::Chunk range, size_t state_at) con
 
 void ShardedOptimizer::apply(Batch batch, double gradient_factor, const GroupSettings& settings) const {
   if (batch.values.empty()) return;
+  batch.scratch = scratch_;
   update(options_.rule, settings, steps_, gradient_factor, batch);
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < batch.averages.size(); ++i) {
@@ -65,21 +74,20 @@ void ShardedOptimizer::apply(Batch batch, double gradient_factor, const GroupSet
   }
 }
 
-/// A CPU goes block by block, so that a block is read from memory once; other devices get few and long lists.
+/// Blocks of at_once() values, or lists of smaller ones that are as many together.
 void ShardedOptimizer::update_own(comm::Chunk buckets, double gradient_factor,
                                   const std::vector<GroupSettings>& settings) {
   const FlatLayout& layout = engine_.flat.layout();
-  const bool in_blocks = engine_.ops.is_synchronous();
+  const size_t most = at_once();
   std::vector<Batch> batches(layout.groups());
   for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket) {
     const size_t base = layout.own(bucket, rank_).begin;
     for (const Piece& piece : layout.pieces(bucket, rank_)) {
-      const size_t most = in_blocks ? kCacheBlock : piece.range.size();
       for (size_t begin = piece.range.begin; begin < piece.range.end; begin += most) {
         const comm::Chunk block{begin, std::min(piece.range.end, begin + most)};
         Batch& batch = batches[piece.group];
+        if (batch.count + block.size() > most) apply(std::exchange(batch, {}), gradient_factor, settings[piece.group]);
         add(batch, block, state_begin_[bucket] + block.begin - base);
-        if (in_blocks) apply(std::exchange(batch, {}), gradient_factor, settings[piece.group]);
       }
     }
   }
@@ -187,11 +195,15 @@ Result<void> ShardedOptimizer::swap_average() {
   const torch::NoGradGuard no_grad;
   const FlatLayout& layout = engine_.flat.layout();
   for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
-    auto values = own_values(bucket);
-    auto average = narrow(average_, state_begin_[bucket], size_t(values.numel()));
-    const auto kept = values.clone();
-    values.copy_(average);
-    average.copy_(kept);
+    const torch::Tensor values = own_values(bucket);
+    for (int64_t begin = 0; begin < values.numel(); begin += scratch_.numel()) {
+      const int64_t count = std::min(scratch_.numel(), values.numel() - begin);
+      torch::Tensor value = values.narrow(0, begin, count), kept = scratch_.narrow(0, 0, count);
+      torch::Tensor average = narrow(average_, state_begin_[bucket] + size_t(begin), size_t(count));
+      kept.copy_(value);
+      value.copy_(average);
+      average.copy_(kept);
+    }
   }
   send_rounded({0, layout.buckets()});
   return arrive(engine_.flat.sent());

@@ -6,6 +6,9 @@
 // Where values are rounded when they are sent (FlatParameters::rounds()), an owner keeps its part unrounded as well,
 // and updates that: steps too small for the shorter type add up (Micikevicius et al. 2018, arXiv:1710.03740, "master
 // weights"). All ranks, owners too, then compute with the rounded values.
+//
+// All memory of the device that an update needs is taken at the start: a step that its gradients have survived is not
+// lost for want of memory, nor half done.
 #pragma once
 
 #include <vector>
@@ -52,9 +55,11 @@ class ShardedOptimizer {
   /// Of a piece's group: what to update in one go, and where its average lies.
   struct Batch : UpdateRanges {
     std::vector<torch::Tensor> averages;
+    size_t count = 0;  ///< values
   };
   void update_own(comm::Chunk buckets, double gradient_factor, const std::vector<GroupSettings>& settings);
   void add(Batch& batch, comm::Chunk range, size_t state_at) const;
+  size_t at_once() const;
   void apply(Batch batch, double gradient_factor, const GroupSettings& settings) const;
   torch::Tensor own_values(size_t bucket) const;
   void begin_step();
@@ -72,6 +77,7 @@ class ShardedOptimizer {
   std::vector<torch::Tensor> states_;
   torch::Tensor average_;    ///< undefined unless options_.average > 0
   torch::Tensor unrounded_;  ///< what this rank owns, taken over at the first step; undefined where nothing is rounded
+  torch::Tensor scratch_;    ///< for at_once() values; undefined where nothing needs it
   int64_t steps_ = 0;
   double wait_s_ = 0;
 };

@@ -1,9 +1,11 @@
 // Parameters that are sent in fewer bits than they are kept in.
 #include "train/sharded_optimizer.h"
 
+#include <deque>
 #include <gtest/gtest.h>
 
 #include "comm/testing/run_ranks.h"
+#include "train/testing/capped_memory.h"
 #include "train/testing/parallel.h"
 
 namespace remuda::train {
@@ -69,6 +71,42 @@ TEST(ShardedOptimizer, GoesOnFromTheValuesThereAreAfterAReset) {
     ASSERT_TRUE(testing::reduce_and_update(*parallel, 0.5));
     EXPECT_TRUE(weights[0].eq(0.5).all().item<bool>()) << weights[0];
   });
+}
+
+/// Two steps of three ranks. One of them has no more memory, where there is not `enough`, from the moment that the
+/// gradients are there: 256 bytes, for the numbers that libtorch wraps as tensors. Rank 0's parameters.
+std::vector<float> two_steps(const UpdateRule& rule, bool enough) {
+  std::vector<float> values;
+  const testing::CappedMemory capped;
+  std::deque<testing::Budget> budgets(3);
+  run_ranks(3, kOneHost, [&](comm::Communicator& communicator) {
+    testing::Budget& budget = budgets[size_t(communicator.rank())];
+    const testing::OnDevice device(budget);
+    const auto weight = torch::ones({200'000}, torch::requires_grad());  // an owner's part is updated in three goes
+    const auto backward = [&] { (weight * weight).sum().backward(); };
+    const auto parallel = DataParallel::create(communicator, testing::cpu_ops(), {weight}, backward,
+                                               {.rule = rule, .average = 0.5, .sent_as = torch::kBFloat16})
+                              .value();
+    for (int step = 0; step < 2; ++step) {
+      parallel->begin({.weight = 1});
+      backward();
+      const auto reduced = parallel->reduce();
+      ASSERT_TRUE(reduced && reduced->stands);
+      if (communicator.rank() == 1 && !enough) budget.cap = budget.used + 256;
+      ASSERT_TRUE(parallel->update(*reduced, {{0.1, 0.1}}));
+      ASSERT_TRUE(parallel->swap_average());
+      ASSERT_TRUE(parallel->swap_average());
+      budget.cap = SIZE_MAX;
+    }
+    EXPECT_TRUE(parallel->check_parameters(2));
+    if (communicator.rank() == 0) values.assign(weight.data_ptr<float>(), weight.data_ptr<float>() + weight.numel());
+  });
+  return values;
+}
+
+TEST(ShardedOptimizer, NeedsNoMemoryInAnUpdate) {
+  for (const UpdateRule& rule : {UpdateRule{.momentum = 0.9}, UpdateRule{.kind = UpdateRule::Kind::adamw}})
+    EXPECT_EQ(two_steps(rule, false), two_steps(rule, true));
 }
 
 }  // namespace

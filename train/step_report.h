@@ -15,7 +15,7 @@ namespace remuda::train {
 
 /// Why a step must not be applied, or the run must end. Bits.
 enum StepStatus : unsigned {
-  kOutOfMemory = 1,    ///< the step is repeated with new shares
+  kOutOfMemory = 1,    ///< the step is repeated, in smaller pieces or with new shares
   kLeaving = 2,        ///< the step is applied, and is the last
   kReadyTwice = 4,     ///< gradients came twice in one step: the sums are wrong, and the run ends
   kGradientMoved = 8,  ///< a gradient is no longer part of the flat one: likewise

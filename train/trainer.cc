@@ -1,16 +1,12 @@
 #include "train/trainer.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "train/device/random_state.h"
 #include "train/evaluate.h"
 #include "train/labels.h"
-#include "train/model/make_model.h"
-#include "train/weights.h"
 
 namespace remuda::train {
 namespace {
@@ -24,111 +20,7 @@ constexpr double kReportEvery_s = 0.25;
 constexpr double kPatienceSteps = 20;
 const double kLeastPatience_s = comm::ConnectOptions().timeout_s;
 
-balance::BalanceOptions balance_options(const job::TrainJob& job) {
-  balance::BalanceOptions options;
-  options.policy = job.balance.policy;
-  options.global_batch = job.train.global_batch;
-  options.weights = job.balance.shares;
-  options.names = job::device_names(job);
-  options.bounds.assign(job.devices.size(), balance::Bounds{0, job.train.global_batch});
-  return options;
-}
-
 }  // namespace
-
-Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm::Communicator& communicator,
-                                                 const Events& events, const std::atomic<bool>& leave,
-                                                 TrainerOptions options) {
-  REMUDA_ASSIGN(const DeviceOps ops, DeviceOps::open(options.device));
-  REMUDA_ASSIGN(Samples train, Samples::open(job.data, data::Split::train, job.model, job.train.seed));
-  REMUDA_TRY(train.share_cache(communicator));
-  std::optional<Samples> test;
-  if (job.data.test) {
-    REMUDA_ASSIGN(test, Samples::open(job.data, data::Split::test, job.model));
-    REMUDA_TRY(test->share_cache(communicator));
-  }
-  configure_arithmetic(job.train);
-  torch::manual_seed(job.train.seed);
-  REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input(), job.memory.recompute));
-  if (!job.model.weights.empty()) REMUDA_TRY(load_weights(*model, job.model.weights));
-  model->to(options.device);
-  std::unique_ptr<Trainer> trainer(
-      new Trainer(job, communicator, events, leave, options, ops, std::move(train), std::move(test), std::move(model)));
-  REMUDA_TRY(trainer->prepare());
-  REMUDA_TRY(trainer->start_balance());
-  torch::manual_seed(job.train.seed + 1 + uint64_t(communicator.rank()));
-  return trainer;
-}
-
-Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
-                 const std::atomic<bool>& leave, TrainerOptions options, const DeviceOps& ops, Samples train,
-                 std::optional<Samples> test, std::unique_ptr<Model> model)
-    : job_(job),
-      communicator_(communicator),
-      events_(events),
-      leave_(leave),
-      options_(options),
-      ops_(ops),
-      train_(std::move(train)),
-      test_(std::move(test)),
-      model_(std::move(model)),
-      compute_type_(compute_type(job.train.precision, ops.device(), model_->parameters().at(0).scalar_type())),
-      pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
-      local_(*model_, ops_, pace_, {job.model.loss, job.data.padding, compute_type_, size_t(job.memory.accumulate)}),
-      batches_(train_, {job.train.seed, job.train.global_batch, communicator.rank(),
-                        uint64_t(job.train.epochs) * train_.size(), loader_threads(job.data)}),
-      balancer_(balance_options(job)),
-      trace_(communicator.rank() == 0 ? options.trace_fd : -1) {
-  model_->set_training(true);
-  report_.policy = job.balance.policy;
-  report_.seed = job.train.seed;
-  report_.transport = communicator.transport();
-}
-
-Result<void> Trainer::prepare() {
-  REMUDA_ASSIGN(const Batch one, train_.gather(std::vector<uint64_t>{0}));
-  REMUDA_TRY(local_.check_model(job_.model.path.empty() ? job_.model.name : job_.model.path, one,
-                                train_.model_input().classes));
-  REMUDA_ASSIGN(const auto precisions, agree_on_precision(communicator_, job_.train.precision, compute_type_));
-  for (int rank = 0; rank < communicator_.size(); ++rank)
-    report_.devices.push_back({.device = job_.devices[rank], .precision = precisions[rank]});
-  report_.sent_as = model_->parameters().at(0).scalar_type();
-  if (communicator_.size() > 1) report_.sent_as = common_short_type(precisions).value_or(report_.sent_as);
-  const ParallelOptions options{.bucket_bytes = job_.train.bucket_mib * (1 << 20),
-                                .rule = rule_of(job_.train),
-                                .group_of = groups_of(job_.train, model_->parameters()),
-                                .clip_norm = job_.train.clip_norm,
-                                .average = job_.train.average,
-                                .state_shares = job_.balance.state_shares,
-                                .ranks_on_device = job::ranks_on_device_of(job_, communicator_.rank()),
-                                .sent_as = report_.sent_as,
-                                .before_send = [this] { pace_.stretch(); },
-                                .before_wait = [this] { add_compute(pace_.stop()); }};
-  REMUDA_ASSIGN(parallel_, DataParallel::create(
-                               communicator_, ops_, model_->parameters(), [&] { local_.run_alone(one); }, options));
-  return {};
-}
-
-Result<AloneTimes> Trainer::alone_times() {
-  return measure_devices({job_, communicator_, events_, leave_, train_, *model_, local_, pace_, *parallel_});
-}
-
-Result<void> Trainer::start_balance() {
-  REMUDA_ASSIGN(AloneTimes times, alone_times());
-  report_.stopped = times.leaving;
-  for (int rank = 0; rank < communicator_.size(); ++rank) {
-    for (const auto& time : times.by_rank[rank])
-      if (std::isfinite(time.seconds)) balancer_.calibrate(rank, time.batch, time.seconds);
-    report_.devices[rank].alone_measurements = {alone_samples_per_s(times.by_rank[rank])};
-  }
-  begin_trace(times.by_rank);
-  REMUDA_ASSIGN(const balance::BalanceDecision first, balancer_.start());
-  record(first);
-  shares_ = balancer_.shares();
-  REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares));
-  wait_for_steps_of(first.predicted_step_s);
-  return {};
-}
 
 /// All ranks know the same times, and so wait equally long.
 void Trainer::wait_for_steps_of(double seconds) {
@@ -141,22 +33,11 @@ Result<void> Trainer::measure_again(double run_s) {
   bool again = is_first() && !report_.stopped && run_s > options_.measure_again_after_s;
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&again, 1)), 0, label::kMeasureAgain));
   if (!again) return {};
-  REMUDA_ASSIGN(AloneTimes times, alone_times());
-  if (times.leaving) return {};  // the user asked to stop, and the run is complete
+  REMUDA_ASSIGN(const AloneCosts costs, alone_costs());
+  if (costs.times.leaving) return {};  // the user asked to stop, and the run is complete
   for (int rank = 0; rank < communicator_.size(); ++rank)
-    report_.devices[rank].alone_measurements.push_back(alone_samples_per_s(times.by_rank[rank]));
+    report_.devices[rank].alone_measurements.push_back(alone_samples_per_s(costs.times.by_rank[rank]));
   return {};
-}
-
-void Trainer::begin_trace(const std::vector<std::vector<balance::BatchTime>>& alone) {
-  if (!trace_.active()) return;
-  balance::TraceHead head{job_.train.global_batch, {}};
-  for (int rank = 0; rank < communicator_.size(); ++rank) {
-    auto& device = head.devices.emplace_back(balance::TraceDevice{job_.devices[rank].use, job_.devices[rank].slowdown});
-    for (const auto& time : alone[rank])
-      if (std::isfinite(time.seconds)) device.alone.push_back(time);
-  }
-  trace_.begin(head);
 }
 
 Result<RunReport> Trainer::run() {
@@ -192,14 +73,13 @@ Result<void> Trainer::run_epoch(int epoch) {
 }
 
 Result<void> Trainer::run_step(uint64_t position) {
-  const RandomState random(ops_.device());
+  start_.keep();
   for (;;) {
     const auto parts = batches_.parts(position, shares_);
     REMUDA_ASSIGN(const ReducedStep step, attempt_step(position));
-    const int starved = step.totals.first_with(kOutOfMemory);
-    if (starved >= 0) {
-      REMUDA_TRY(shrink_share(starved));
-      random.restore();
+    if (step.totals.any_status() & kOutOfMemory) {
+      REMUDA_TRY(make_room(step.totals, parts));
+      start_.restore();
       last_parts_.clear();
       continue;
     }
@@ -221,12 +101,28 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
   mine_.data_wait_s += batches_.waited_s();
   add_compute(batches_.waited_s());
   const double loss_units = double(job_.train.global_batch) * std::max(1, train_.model_input().context);
-  add_compute(local_.run(batch, std::move(report), *parallel_, loss_scale_.of(compute_type_, loss_units)));
+  const int part = batches_.parts(position, shares_)[communicator_.rank()];
+  local_.set_pieces(size_t(memory_.pieces(communicator_.rank(), part)));
+  {
+    const MemoryWatch watch(ops_.device());
+    add_compute(local_.run(batch, std::move(report), *parallel_, loss_scale_.of(compute_type_, loss_units)));
+    watch_memory(watch.use(), part);
+  }
   if (leave_) parallel_->report().status |= kLeaving;
   auto step = parallel_->reduce();
   last_wait_s_ = parallel_->wait_s();
   mine_.wait_s += last_wait_s_;
   return step;
+}
+
+/// What a step of this rank took, with such a part, beside what it was expected to take.
+void Trainer::watch_memory(const std::optional<MemoryUse>& use, int part) {
+  const auto predicted = memory_.peak(communicator_.rank(), part);
+  if (!use || !predicted) return;
+  MemoryReport& memory = mine_.memory;
+  memory.predicted_peak = std::max(memory.predicted_peak, *predicted);
+  memory.peak = std::max(memory.peak, use->peak + uncounted_bytes());
+  memory.reserved_peak = std::max(memory.reserved_peak, use->reserved_peak + uncounted_bytes());
 }
 
 bool Trainer::any_computes_in(torch::ScalarType type) const {
@@ -238,7 +134,19 @@ void Trainer::add_compute(double seconds) {
   mine_.compute_s += seconds;
 }
 
-/// A rank ran out of memory: it gets less, the others more, and the step is repeated.
+/// Before a step is repeated in which ranks ran out of memory: each of them computes its part in twice as many pieces
+/// from now on, or gets a smaller one where pieces are single samples. The same on all ranks.
+Result<void> Trainer::make_room(const StepTotals& totals, const std::vector<int>& parts) {
+  ++report_.oom_steps;
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    if (!(totals.status[rank] & kOutOfMemory)) continue;
+    ++report_.devices[rank].oom_steps;
+    if (!memory_.cut(rank, parts[rank])) REMUDA_TRY(shrink_share(rank));
+  }
+  return {};
+}
+
+/// The rank gets less, the others more.
 Result<void> Trainer::shrink_share(int rank) {
   const int share = shares_[rank];
   if (share <= 1)
@@ -322,9 +230,19 @@ Result<void> Trainer::end_epoch(int epoch) {
     REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
     samples_since_average_ = 0;
     REMUDA_TRY(parallel_->swap_average());
-    const auto leave = [this] { return leave_.load(); };
-    const EvaluationPlan plan{job_.model, job_.data.padding,        shares_, ops_.device(), compute_type_,
-                              leave,      loader_threads(job_.data)};
+    const EvaluationPlan plan{.spec = job_.model,
+                              .padding = job_.data.padding,
+                              .shares = shares_,
+                              .device = ops_.device(),
+                              .compute_type = compute_type_,
+                              .leave = [this] { return leave_.load(); },
+                              .workers = loader_threads(job_.data),
+                              .most = evaluated_at_once_,
+                              .goes_on_with =
+                                  [this](int most) {
+                                    evaluated_at_once_ = most;
+                                    ++mine_.oom_evaluations;
+                                  }};
     REMUDA_ASSIGN(const auto test, evaluate(communicator_, *model_, *test_, plan, pace_));
     REMUDA_TRY(parallel_->swap_average());
     report_.stopped = !test;
@@ -339,17 +257,16 @@ Result<void> Trainer::end_epoch(int epoch) {
 }
 
 Result<void> Trainer::collect_totals() {
-  const std::array<double, 4> sums{mine_.samples, mine_.compute_s, mine_.wait_s, mine_.data_wait_s};
-  std::vector<std::array<double, 4>> all(communicator_.size());
-  REMUDA_TRY(
-      communicator_.all_gather(std::as_bytes(std::span(sums)), std::as_writable_bytes(std::span(all)), label::kTotals));
+  const OwnTotals own = mine_;
+  std::vector<OwnTotals> all(communicator_.size());
+  REMUDA_TRY(communicator_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
+                                      label::kTotals));
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     auto& device = report_.devices[rank];
-    device.samples = all[rank][0];
-    device.compute_s = all[rank][1];
-    device.wait_s = all[rank][2];
-    device.data_wait_s = all[rank][3];
+    static_cast<OwnTotals&>(device) = all[rank];
     device.share = double(shares_[rank]) / job_.train.global_batch;
+    device.pieces = memory_.pieces(rank, shares_[rank]);
+    device.memory_need = memory_.needs()[rank];
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <limits>
 #include <memory>
 
 #include "balance/balancer.h"
@@ -14,10 +15,13 @@
 #include "train/alone_run.h"
 #include "train/batches.h"
 #include "train/data_parallel.h"
+#include "train/device/memory_watch.h"
 #include "train/events.h"
 #include "train/local_step.h"
+#include "train/memory_plan.h"
 #include "train/optimizer.h"
 #include "train/run_report.h"
+#include "train/step_start.h"
 #include "train/step_trace.h"
 
 namespace remuda::train {
@@ -26,6 +30,7 @@ struct TrainerOptions {
   torch::Device device = torch::kCPU;  ///< what this rank computes on
   int trace_fd = -1;                   ///< rank 0 writes the times of each step there; see step_trace.h
   double measure_again_after_s = 60;   ///< a run that took longer measures each device alone again at its end
+  double room_bytes = 0;               ///< that tensors may take in all; 0: what is free on the device
 };
 
 class Trainer {
@@ -48,8 +53,17 @@ class Trainer {
           const std::atomic<bool>& leave, TrainerOptions options, const DeviceOps& ops, Samples train,
           std::optional<Samples> test, std::unique_ptr<Model> model);
   Result<void> prepare();
-  Result<AloneTimes> alone_times();
+  Result<void> prepare_parallel();
+  Result<AloneCosts> alone_costs();
   Result<void> start_balance();
+  struct FirstSplit {
+    AloneTimes times;
+    balance::BalanceDecision decision;
+  };
+  Result<FirstSplit> split_by_speed();
+  Result<void> plan_memory(const std::map<int, double>& taken);
+  double uncounted_bytes() const;
+  void report_plan();
   Result<void> measure_again(double run_s);
   void begin_trace(const std::vector<std::vector<balance::BatchTime>>& alone);
 
@@ -58,6 +72,8 @@ class Trainer {
   Result<ReducedStep> attempt_step(uint64_t position);
   bool any_computes_in(torch::ScalarType type) const;
   void add_compute(double seconds);
+  void watch_memory(const std::optional<MemoryUse>& use, int part);
+  Result<void> make_room(const StepTotals& totals, const std::vector<int>& parts);
   Result<void> shrink_share(int rank);
   Result<void> apply(const ReducedStep& step);
   void observe(const StepTotals& totals);
@@ -85,17 +101,20 @@ class Trainer {
   const torch::ScalarType compute_type_;
   Pace pace_;
   LocalStep local_;
+  StepStart start_;
   std::unique_ptr<DataParallel> parallel_;
   Batches batches_;
   balance::Balancer balancer_;   ///< decides on rank 0, idle elsewhere
   std::vector<int> shares_;      ///< in force for the next step, the same on every rank
   std::vector<int> last_parts_;  ///< of the last step, whose times the next report contains; empty when it was repeated
   StepTrace trace_;
+  MemoryPlan memory_;
 
-  DeviceReport mine_;  ///< this rank's sums
+  OwnTotals mine_;
   double last_compute_s_ = 0, last_wait_s_ = 0;
   double epoch_loss_ = 0, epoch_weight_ = 0;
   double samples_since_average_ = 0;
+  int evaluated_at_once_ = std::numeric_limits<int>::max();  ///< at most
   int epoch_ = 0;
   LossScale loss_scale_;
   int skipped_in_a_row_ = 0;  ///< while the loss scale cannot be the reason

@@ -19,6 +19,18 @@ void update_sgd(const UpdateRule& rule, const GroupSettings& settings, double fa
   at::_foreach_add_(at.values, momentum, -settings.learning_rate);
 }
 
+/// The square roots, in scratch memory.
+std::vector<torch::Tensor> roots_of(const std::vector<torch::Tensor>& squares, const torch::Tensor& scratch) {
+  std::vector<torch::Tensor> roots;
+  int64_t begin = 0;
+  for (const torch::Tensor& square : squares) {
+    roots.push_back(scratch.narrow(0, begin, square.numel()));
+    at::sqrt_out(roots.back(), square);
+    begin += square.numel();
+  }
+  return roots;
+}
+
 /// p *= 1 - rate decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= rate m^ / (sqrt(v^) + e), with the bias
 /// corrections m^ = m / (1 - b1^t) and v^ = v / (1 - b2^t) taken out of the loop.
 void update_adamw(const UpdateRule& rule, const GroupSettings& settings, int64_t step, double factor,
@@ -32,7 +44,7 @@ void update_adamw(const UpdateRule& rule, const GroupSettings& settings, int64_t
   at::_foreach_add_(mean, at.gradients, (1 - rule.beta1) * factor);
   at::_foreach_mul_(square, rule.beta2);
   at::_foreach_addcmul_(square, at.gradients, at.gradients, (1 - rule.beta2) * factor * factor);
-  std::vector<torch::Tensor> root = at::_foreach_sqrt(square);
+  std::vector<torch::Tensor> root = roots_of(square, at.scratch);
   at::_foreach_add_(root, rule.epsilon * correction2);
   at::_foreach_addcdiv_(at.values, mean, root, -settings.learning_rate * correction2 / correction1);
 }

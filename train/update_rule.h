@@ -20,6 +20,7 @@ struct UpdateRule {
 
   /// Values of state for each parameter.
   size_t states() const { return kind == Kind::adamw ? 2 : momentum > 0 ? 1 : 0; }
+  bool needs_scratch() const { return kind == Kind::adamw; }
 };
 
 /// What differs between parameter groups.
@@ -32,10 +33,11 @@ struct GroupSettings {
 struct UpdateRanges {
   std::vector<torch::Tensor> values, gradients;
   std::vector<std::vector<torch::Tensor>> states;  ///< UpdateRule::states() lists
+  torch::Tensor scratch;  ///< flat; where UpdateRule::needs_scratch(), room for as many values as all ranges have
 };
 
 /// One step, the `step`th, counted from 1. The gradient is what `ranges` has times `gradient_factor`. Queued on the
-/// current stream of the ranges' device.
+/// current stream of the ranges' device, of which it takes no memory: so it cannot run out of it half-way.
 void update(const UpdateRule& rule, const GroupSettings& settings, int64_t step, double gradient_factor,
             UpdateRanges& ranges);
 

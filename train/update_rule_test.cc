@@ -48,6 +48,7 @@ TEST_P(Rules, DoWhatLibtorchsOptimizersDo) {
 
   const auto values = expected.detach().clone();
   UpdateRanges ranges;
+  if (GetParam().rule.needs_scratch()) ranges.scratch = torch::empty({1000}, torch::kDouble);
   ranges.values = {values.narrow(0, 0, 300), values.narrow(0, 300, 700)};
   ranges.states.resize(GetParam().rule.states());
   for (auto& state : ranges.states) state = {torch::zeros({300}, torch::kDouble), torch::zeros({700}, torch::kDouble)};

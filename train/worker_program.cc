@@ -11,6 +11,7 @@
 #include "base/standard_streams.h"
 #include "base/version.h"
 #include "measure/plan.h"
+#include "train/device/memory_watch.h"
 #include "train/measure/rank.h"
 #include "train/precision.h"
 #include "train/process_tuning.h"
@@ -163,6 +164,7 @@ int run_worker(int argc, char** argv) {
     return argument.empty() ? 2 : 0;
   }
   keep_freed_memory();
+  count_cpu_memory();
   std::signal(SIGPIPE, SIG_IGN);
   return run(argument);
 }

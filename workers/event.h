@@ -6,6 +6,7 @@
 //   alone    rank, samples_per_s                  its device was measured alone
 //   step     step, steps, epoch, loss, samples_per_s, shares[], compute_s[], wait_s[]       from rank 0, per rank
 //   balance  step, shares[], predicted_step_s, predicted_gain, reason                       from rank 0
+//   memory   peak_bytes[], room_bytes[], pieces[], recomputes                              from rank 0, per rank
 //   epoch    epoch, epochs, train_loss, and with test data test_loss, test_accuracy         from rank 0
 //   output   output (weights, sample)              from rank 0, again and again while it makes it after the last step
 //   error    kind (usage, failed, lost_peer), message, peer, step      the worker ends next, with a status other than 0

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "cli/subcommands.h"
 #include "cli/train/report_words.h"
 #include "cli/train/train_progress.h"
@@ -45,6 +46,12 @@ std::string one_digit_percent(double value) { return fmt::format("{:.1f} %", 100
 
 std::string policy(const Json& report) {
   return report.contains("balance") ? workers::text_field(report["balance"], "policy", "-") : "-";
+}
+
+/// Where there were any.
+std::string repeated_steps(const Json& report) {
+  const double steps = workers::number_field(report, "oom_steps");
+  return steps > 0 ? whole(steps) : "-";
 }
 
 /// What was predicted of the run; empty where nothing was.
@@ -119,6 +126,13 @@ void add_device(const std::vector<Json>& reports, const std::string& name, Rows&
         return label == name && workers::number_field(device_of(report, name), "slowdown", 1) != 1;
       }))
     rows.add("slowdown of " + name, of_device(number("slowdown", one_digit)), "times slower");
+  const auto memory = [&](const char* key) {
+    return of_device([key](const Json& device) {
+      return number(key, human_bytes)(device.contains("memory") ? device["memory"] : Json::object());
+    });
+  };
+  rows.add("memory, " + label, memory("peak_bytes"), "in tensors, at most");
+  rows.add("predicted, " + label, memory("predicted_peak_bytes"), "before the first step");
   rows.add("share of " + label, of_device(number("share", one_digit_percent)), "of every batch");
   rows.add("waiting, " + label, of_device([](const Json& device) {
              const double wait = workers::number_field(device, "wait_s"),
@@ -140,6 +154,7 @@ std::vector<Row> rows_of(const std::vector<Json>& reports) {
   rows.add("balance efficiency", number("balance_efficiency", ratio), "computing, of all time");
   rows.add("share changes", number("share_changes", whole), "after the first split");
   rows.add("steps", number("steps", whole), "");
+  rows.add("repeated steps", repeated_steps, "for want of memory");
   rows.add("training seconds", number("seconds", one_digit), "with evaluation");
   rows.add("last training loss", last_loss, "");
   rows.add("test accuracy", number("test_accuracy", four_digits), "");

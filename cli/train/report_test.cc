@@ -75,6 +75,18 @@ TEST(Report, TellsRanksOnOneDeviceApart) {
   EXPECT_THAT(text, HasSubstr("shared: slower together than alone (60 % of it): ranks on one device share it"));
 }
 
+TEST(Report, HoldsThePeakOfMemoryAgainstWhatWasPredicted) {
+  Json one = run(0.75, 0.9), two = run(0.5, 0.9);
+  one["devices"][0]["memory"] = {{"peak_bytes", 3 << 20}, {"predicted_peak_bytes", 4 << 20}};
+  two["devices"][0]["memory"] = {{"missing", "why"}};
+  two["oom_steps"] = 3;
+  const std::string text = comparison_text({"one", "two"}, {one, two});
+  EXPECT_THAT(text, ContainsRegex("memory, cpu:0 +3.0 MiB +-"));
+  EXPECT_THAT(text, ContainsRegex("predicted, cpu:0 +4.0 MiB +-"));
+  EXPECT_THAT(text, ContainsRegex("repeated steps +- +3"));
+  EXPECT_THAT(text, Not(HasSubstr("memory, cpu:1")));
+}
+
 TEST(Report, ShowsASlowdownThatDiffersInARowOfItsOwn) {
   Json quick = run(0.5, 0.9);
   quick["devices"][1]["slowdown"] = 1.0;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kGood = 0.9;          // an efficiency that needs no explanation
 constexpr double kMuchWaiting = 0.1;   // for samples, of the time that a device computes
+constexpr double kMuchLost = 0.1;      // of the memory that tensors could have, in blocks that do not fit
 constexpr double kStepsToJudge = 100;  // the balance needs 22 to come near its optimum (docs/measurements.md)
 
 /// The keys of the job; the devices stand in the table.
@@ -136,6 +137,46 @@ std::string data_text(const Json& report) {
       "Data limits this run: {} spent {:.0f} % of its time waiting for samples. More threads (data.workers), smaller "
       "images, a faster disk, or memory for decoded image files (data.cache_mib) may help.",
       who, 100 * most);
+}
+
+namespace {
+
+Json memory_of(const Json& device) {
+  return device.is_object() ? device.value("memory", Json::object()) : Json::object();
+}
+
+/// Where blocks that do not fit are the reason that the memory was not enough.
+std::string fragmentation_text(const std::string& name, const Json& memory) {
+  const double peak = workers::number_field(memory, "peak_bytes"),
+               reserved = workers::number_field(memory, "reserved_peak_bytes"),
+               room = workers::number_field(memory, "room_bytes");
+  if (!(room > 0 && reserved - peak > kMuchLost * room)) return "";
+  return fmt::format(
+      "Tensors on {} took {} at most, but libtorch's allocator {}: the rest is lost in blocks that do not fit "
+      "(fragmentation); its setting expandable_segments, from libtorch 2.1 on, may help.",
+      name, human_bytes(peak), human_bytes(reserved));
+}
+
+}  // namespace
+
+std::string memory_text(const Json& report) {
+  std::vector<std::string> texts;
+  const std::vector<std::string> names = device_names(report);
+  for (size_t rank = 0; rank < names.size(); ++rank) {
+    const Json& device = report.at("devices")[rank];
+    const double steps = workers::number_field(device, "oom_steps"), pieces = workers::number_field(device, "pieces");
+    if (steps > 0)
+      texts.push_back(fmt::format(
+          "{} ran out of memory {:.0f} time{}; each time the step was repeated, in the end with its part in {:.0f} "
+          "piece{}. memory.accumulate = {:.0f}, or memory.recompute = \"blocks\", saves the attempts.",
+          names[rank], steps, steps == 1 ? "" : "s", pieces, pieces == 1 ? "" : "s", std::max(2.0, pieces)));
+    if (const std::string lost = fragmentation_text(names[rank], memory_of(device)); steps > 0 && !lost.empty())
+      texts.push_back(lost);
+    if (workers::number_field(device, "oom_evaluations") > 0)
+      texts.push_back(
+          fmt::format("{} ran out of memory in evaluation, and went on with smaller batches.", names[rank]));
+  }
+  return fmt::format("{}", fmt::join(texts, " "));
 }
 
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports) {

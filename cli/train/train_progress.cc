@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/characters.h"
+#include "base/text.h"
 #include "workers/event.h"
 
 namespace remuda::cli {
@@ -49,6 +50,7 @@ std::string TrainProgress::take(int rank, const Json& event) {
   if (name == "output") output_ = workers::text_field(event, "output");
   if (name == "alone") return take_alone(rank, event);
   if (name == "balance") return take_balance(event);
+  if (name == "memory") return take_memory(event);
   if (name == "epoch") return take_epoch(event);
   return "";
 }
@@ -68,6 +70,22 @@ std::string TrainProgress::take_balance(const Json& event) {
   return fmt::format("step {:.0f}: shares {}, predicted gain {:.1f} %: {}", workers::number_field(event, "step"),
                      fmt::join(shares, ", "), 100 * workers::number_field(event, "predicted_gain"),
                      workers::text_field(event, "reason", "no reason given"));
+}
+
+std::string TrainProgress::take_memory(const Json& event) const {
+  const std::vector<double> peaks = workers::numbers_field(event, "peak_bytes"),
+                            rooms = workers::numbers_field(event, "room_bytes"),
+                            pieces = workers::numbers_field(event, "pieces");
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    std::string text = at(peaks, i) > 0 ? human_bytes(at(peaks, i)) : "not known";
+    if (at(peaks, i) > 0 && at(rooms, i) > 0) text += " of " + human_bytes(at(rooms, i));
+    if (at(pieces, i) > 1) text += fmt::format(" in {:.0f} pieces", at(pieces, i));
+    texts.push_back(devices_[i] + " " + text);
+  }
+  return fmt::format(
+      "memory of a step: {}{}", fmt::join(texts, ", "),
+      event.value("recomputes", Json(false)) == Json(true) ? "; blocks are recomputed so that it fits" : "");
 }
 
 std::string TrainProgress::take_epoch(const Json& event) const {

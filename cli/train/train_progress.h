@@ -37,6 +37,7 @@ class TrainProgress {
  private:
   std::string take_alone(int rank, const Json& event);
   std::string take_balance(const Json& event);
+  std::string take_memory(const Json& event) const;
   std::string take_epoch(const Json& event) const;
   void take_step(const Json& event);
   double part_waited(size_t rank) const;

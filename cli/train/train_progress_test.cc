@@ -51,6 +51,15 @@ TEST(TrainProgress, TellsWhichDeviceIsMeasured) {
   EXPECT_LT(progress.done(), 0);
 }
 
+TEST(TrainProgress, TellsWhatAStepTakesOfEachMemory) {
+  TrainProgress progress(job());
+  Json event{
+      {"event", "memory"}, {"peak_bytes", {3 << 20, nullptr}}, {"room_bytes", {12 << 20, 0}}, {"pieces", {2, 1}}};
+  EXPECT_EQ(progress.take(0, event), "memory of a step: cpu:0 3.0 MiB of 12.0 MiB in 2 pieces, cpu:1 not known");
+  event["recomputes"] = true;
+  EXPECT_THAT(progress.take(0, event), HasSubstr("; blocks are recomputed so that it fits"));
+}
+
 TEST(TrainProgress, TellsTheStepInOneLine) {
   TrainProgress progress(job());
   EXPECT_EQ(progress.take(0, kStep), "");

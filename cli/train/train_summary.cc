@@ -110,8 +110,8 @@ std::string summary_text(const Json& report) {
   if (report.value("stopped", Json(false)) == Json(true))
     text += line("stopped", "after step " + cell(report, "steps", count));
   text += weights_line(report);
-  if (const std::string why = efficiency_text(report); !why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
-  if (const std::string why = data_text(report); !why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
+  for (const std::string& why : {efficiency_text(report), data_text(report), memory_text(report)})
+    if (!why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
   return text + sample_lines(report);
 }
 

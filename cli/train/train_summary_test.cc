@@ -61,6 +61,23 @@ TEST(TrainSummary, NamesTheDeviceThatWaitedForSamples) {
               HasSubstr("Data limits this run: cpu:1 spent 40 % of its time waiting for samples."));
 }
 
+TEST(TrainSummary, SaysWhichDeviceRanOutOfMemoryAndWhatAvoidsIt) {
+  Json short_of_it = report();
+  EXPECT_THAT(summary_text(complete_report(short_of_it, kMachine, {}).value()), Not(HasSubstr("memory")));
+  short_of_it["devices"][1].update({{"oom_steps", 2}, {"pieces", 4}});
+  EXPECT_THAT(summary_text(complete_report(short_of_it, kMachine, {}).value()),
+              HasSubstr("cpu:1 ran out of memory 2 times; each time the step was repeated, in the end\n"
+                        "with its part in 4 pieces. memory.accumulate = 4, or memory.recompute =\n"
+                        "\"blocks\", saves the attempts."));
+  short_of_it["devices"][0]["oom_evaluations"] = 1;
+  EXPECT_THAT(summary_text(complete_report(short_of_it, kMachine, {}).value()),
+              HasSubstr("cpu:0 ran out of memory in evaluation, and went on with smaller batches."));
+  short_of_it["devices"][1]["memory"] = {{"peak_bytes", 8e9}, {"reserved_peak_bytes", 9e9}, {"room_bytes", 9.5e9}};
+  EXPECT_THAT(summary_text(complete_report(short_of_it, kMachine, {}).value()), HasSubstr("fragmentation"));
+  short_of_it["devices"][1]["memory"]["peak_bytes"] = 8.9e9;
+  EXPECT_THAT(summary_text(complete_report(short_of_it, kMachine, {}).value()), Not(HasSubstr("fragmentation")));
+}
+
 TEST(TrainSummary, LeavesOutWhatTheReportLacks) {
   const Json little = Json::parse(R"({"devices": [{"id": "cpu:0"}, 7], "efficiency": "good", "stopped": true,
                                       "steps": 12})");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <c10/core/StreamGuard.h>
 #include <fmt/format.h>
+#include <fstream>
 #include <sched.h>
 #include <unistd.h>
 
@@ -15,11 +16,23 @@ namespace {
 constexpr double kSpin_s = 50e-6;   // shorter than most copies of a bucket
 constexpr double kSleep_s = 50e-6;  // then as long as that between two looks
 
-double host_memory_bytes() {
+/// This process's part of the host's cores.
+double own_part() {
   cpu_set_t cores;
   const double all = double(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   const double mine = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : all;
-  return double(::sysconf(_SC_PHYS_PAGES)) * double(::sysconf(_SC_PAGESIZE)) * std::min(1.0, mine / all);
+  return std::min(1.0, mine / all);
+}
+
+double host_memory_bytes() { return double(::sysconf(_SC_PHYS_PAGES)) * double(::sysconf(_SC_PAGESIZE)) * own_part(); }
+
+/// MemAvailable: what programs can have without swapping.
+double host_free_bytes() {
+  std::ifstream lines("/proc/meminfo");
+  std::string name, unit;
+  for (double kilobytes = 0; lines >> name >> kilobytes; std::getline(lines, unit))
+    if (name == "MemAvailable:") return kilobytes * 1024 * own_part();
+  return 0;
 }
 
 }  // namespace
@@ -92,6 +105,12 @@ bool DeviceOps::register_host(std::span<std::byte> memory) const {
 }
 
 void DeviceOps::release_host(std::span<std::byte> memory) const { unpin_host(memory); }
+
+double DeviceOps::free_bytes() const {
+  if (device_.is_cpu()) return host_free_bytes();
+  const auto memory = device_memory();
+  return memory ? double(memory->free) : 0;
+}
 
 double DeviceOps::memory_bytes() const {
   if (device_.is_cpu()) return host_memory_bytes();

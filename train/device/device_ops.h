@@ -53,6 +53,8 @@ class DeviceOps {
 
   /// All memory of the device, in bytes; of a CPU, this process's part of the machine's, by its cores. 0: not known.
   double memory_bytes() const;
+  /// What of it nobody has taken, in bytes; of a CPU, this process's part of what the machine could give. 0: not known.
+  double free_bytes() const;
 
  private:
   DeviceOps(torch::Device device, std::optional<c10::impl::VirtualGuardImpl> guard, std::optional<c10::Stream> copies)

@@ -30,6 +30,10 @@ class NativeModel final : public Model {
   void set_training(bool training) override { module_->train(training); }
   void to(torch::ScalarType type) override { module_->to(type); }
   void to(torch::Device device) override { module_->to(device); }
+  bool recompute_blocks() override {
+    module_->recompute_blocks();
+    return true;
+  }
 
  private:
   static std::vector<NamedTensor> named(const torch::OrderedDict<std::string, torch::Tensor>& tensors) {
@@ -102,8 +106,7 @@ class ScriptModel final : public Model {
     for (const ScriptBlock& block : blocks_) x = recomputed(block, x, [block] { return block.buffers(); });
     return x;
   }
-  /// From now on what its blocks compute is not kept for backward(), but computed again. False where it has none.
-  bool recompute_blocks() {
+  bool recompute_blocks() override {
     blocks_ = blocks_of(module_);
     return !blocks_.empty();
   }

@@ -43,6 +43,8 @@ class Model {
   /// such a file can: the others return false. Needs memory for a copy of the parameters.
   virtual bool write_script(const WriteBytes&) { return false; }
   virtual void to(torch::Device device) = 0;
+  /// From now on what its blocks compute is not kept for backward(), but computed again. False where it has none.
+  virtual bool recompute_blocks() { return false; }
 };
 
 }  // namespace remuda::train

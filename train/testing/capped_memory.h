@@ -31,11 +31,19 @@ struct Header {
 inline constexpr size_t kHeader = 64;
 static_assert(sizeof(Header) <= kHeader);
 
+/// To who watches, as libtorch's own allocators do.
+inline void report(const Budget& budget, int64_t bytes) {
+  c10::reportMemoryUsageToProfiler(nullptr, bytes, budget.used, budget.used, c10::Device(c10::kCPU));
+}
+
 inline void give_back(void* block) {
   if (!block) return;
   Header header;
   std::memcpy(&header, static_cast<char*>(block) - kHeader, sizeof header);
-  if (header.budget) header.budget->used -= header.size;
+  if (header.budget) {
+    header.budget->used -= header.size;
+    report(*header.budget, -static_cast<int64_t>(header.size));
+  }
   std::free(header.start);
 }
 
@@ -44,6 +52,7 @@ inline void* take(size_t size) {
     if (budget->used + size > budget->cap) C10_THROW_ERROR(OutOfMemoryError, "out of memory, as the test wants it");
     budget->used += size;
     budget->peak = std::max<size_t>(budget->peak, budget->used);
+    report(*budget, static_cast<int64_t>(size));
   }
   void* start = std::aligned_alloc(kHeader, (size + 2 * kHeader - 1) / kHeader * kHeader);
   const Header header{t_budget, size, start};

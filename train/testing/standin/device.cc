@@ -19,6 +19,8 @@ constexpr int kPoison = 0xff;  ///< NaN in every floating-point type
 thread_local int t_device = 0;
 thread_local std::array<int, kStandinDevices> t_streams{};
 
+c10::Device device_at(int index) { return {c10::DeviceType::XPU, static_cast<c10::DeviceIndex>(index)}; }
+
 }  // namespace
 
 Stream::Stream() : thread_([this] { run(); }) {}
@@ -137,6 +139,7 @@ void* Device::allocate(size_t bytes, int stream) {
     }
     used_ += size;
     blocks_[memory] = {size, stream};
+    report(static_cast<int64_t>(size));
   }
   this->stream(stream).push([memory, size] { std::memset(memory, kPoison, size); });
   return apart(memory);
@@ -150,8 +153,14 @@ void Device::free(void* pointer) {
   const Block block = blocks_.at(memory);
   blocks_.erase(memory);
   used_ -= block.bytes;
+  report(-static_cast<int64_t>(block.bytes));
   stream(block.stream).push([memory, block] { std::memset(memory, kPoison, block.bytes); });
   free_[{block.stream, block.bytes}].push_back(memory);
+}
+
+/// To who watches, as libtorch's own allocators do.
+void Device::report(int64_t bytes) const {
+  c10::reportMemoryUsageToProfiler(nullptr, bytes, used_, used_, device_at(index_));
 }
 
 bool Device::ignores(WaitKind kind) {
@@ -202,7 +211,7 @@ class Memory final : public c10::Allocator {
 
  private:
   static c10::DataPtr make(size_t bytes) {
-    const c10::Device where(c10::DeviceType::XPU, static_cast<c10::DeviceIndex>(current_device()));
+    const c10::Device where = device_at(current_device());
     if (bytes == 0) return {nullptr, where};
     void* const data = Device::get(current_device()).allocate(bytes, current_stream(current_device()));
     return {data, new std::pair(current_device(), data), &give_back, where};

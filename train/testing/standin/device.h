@@ -75,6 +75,7 @@ class Device {
   /// Memory whose content is NaN once the stream gets there; the pointer is apart().
   void* allocate(size_t bytes, int stream);
   void free(void* pointer);
+  void report(int64_t bytes) const;
   size_t used() const { return used_; }
 
   /// Whether this wait is to be ignored.

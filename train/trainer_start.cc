@@ -1,0 +1,196 @@
+// What a trainer does before the first step.
+#include <cmath>
+
+#include "train/labels.h"
+#include "train/model/make_model.h"
+#include "train/trainer.h"
+#include "train/weights.h"
+
+namespace remuda::train {
+namespace {
+
+balance::BalanceOptions balance_options(const job::TrainJob& job) {
+  balance::BalanceOptions options;
+  options.policy = job.balance.policy;
+  options.global_batch = job.train.global_batch;
+  options.weights = job.balance.shares;
+  options.names = job::device_names(job);
+  options.bounds.assign(job.devices.size(), balance::Bounds{0, job.train.global_batch});
+  return options;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm::Communicator& communicator,
+                                                 const Events& events, const std::atomic<bool>& leave,
+                                                 TrainerOptions options) {
+  REMUDA_ASSIGN(const DeviceOps ops, DeviceOps::open(options.device));
+  REMUDA_ASSIGN(Samples train, Samples::open(job.data, data::Split::train, job.model, job.train.seed));
+  REMUDA_TRY(train.share_cache(communicator));
+  std::optional<Samples> test;
+  if (job.data.test) {
+    REMUDA_ASSIGN(test, Samples::open(job.data, data::Split::test, job.model));
+    REMUDA_TRY(test->share_cache(communicator));
+  }
+  configure_arithmetic(job.train);
+  torch::manual_seed(job.train.seed);
+  REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input(), job.memory.recompute));
+  if (!job.model.weights.empty()) REMUDA_TRY(load_weights(*model, job.model.weights));
+  model->to(options.device);
+  std::unique_ptr<Trainer> trainer(
+      new Trainer(job, communicator, events, leave, options, ops, std::move(train), std::move(test), std::move(model)));
+  REMUDA_TRY(trainer->prepare());
+  REMUDA_TRY(trainer->start_balance());
+  torch::manual_seed(job.train.seed + 1 + uint64_t(communicator.rank()));
+  return trainer;
+}
+
+Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
+                 const std::atomic<bool>& leave, TrainerOptions options, const DeviceOps& ops, Samples train,
+                 std::optional<Samples> test, std::unique_ptr<Model> model)
+    : job_(job),
+      communicator_(communicator),
+      events_(events),
+      leave_(leave),
+      options_(options),
+      ops_(ops),
+      train_(std::move(train)),
+      test_(std::move(test)),
+      model_(std::move(model)),
+      compute_type_(compute_type(job.train.precision, ops.device(), model_->parameters().at(0).scalar_type())),
+      pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
+      local_(*model_, ops_, pace_, {job.model.loss, job.data.padding, compute_type_, size_t(job.memory.accumulate)}),
+      start_(*model_, ops_.device()),
+      batches_(train_, {job.train.seed, job.train.global_batch, communicator.rank(),
+                        uint64_t(job.train.epochs) * train_.size(), loader_threads(job.data)}),
+      balancer_(balance_options(job)),
+      trace_(communicator.rank() == 0 ? options.trace_fd : -1),
+      memory_(communicator.size(), job.memory.accumulate) {
+  model_->set_training(true);
+  report_.policy = job.balance.policy;
+  report_.seed = job.train.seed;
+  report_.transport = communicator.transport();
+}
+
+Result<void> Trainer::prepare() {
+  REMUDA_ASSIGN(const Batch one, train_.gather(std::vector<uint64_t>{0}));
+  REMUDA_TRY(local_.check_model(job_.model.path.empty() ? job_.model.name : job_.model.path, one,
+                                train_.model_input().classes));
+  REMUDA_ASSIGN(const auto precisions, agree_on_precision(communicator_, job_.train.precision, compute_type_));
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    DeviceReport& device = report_.devices.emplace_back();
+    device.device = job_.devices[rank];
+    device.precision = precisions[rank];
+  }
+  report_.sent_as = model_->parameters().at(0).scalar_type();
+  if (communicator_.size() > 1) report_.sent_as = common_short_type(precisions).value_or(report_.sent_as);
+  return prepare_parallel();
+}
+
+/// Collective. For the model as it computes now.
+Result<void> Trainer::prepare_parallel() {
+  REMUDA_ASSIGN(const Batch one, train_.gather(std::vector<uint64_t>{0}));
+  const ParallelOptions options{.bucket_bytes = job_.train.bucket_mib * (1 << 20),
+                                .rule = rule_of(job_.train),
+                                .group_of = groups_of(job_.train, model_->parameters()),
+                                .clip_norm = job_.train.clip_norm,
+                                .average = job_.train.average,
+                                .state_shares = job_.balance.state_shares,
+                                .ranks_on_device = job::ranks_on_device_of(job_, communicator_.rank()),
+                                .sent_as = report_.sent_as,
+                                .before_send = [this] { pace_.stretch(); },
+                                .before_wait = [this] { add_compute(pace_.stop()); }};
+  start_.keep();
+  REMUDA_ASSIGN(parallel_, DataParallel::create(
+                               communicator_, ops_, model_->parameters(), [&] { local_.run_alone(one); }, options));
+  start_.restore();  // one sample is no statistic
+  return {};
+}
+
+Result<AloneCosts> Trainer::alone_costs() {
+  return measure_devices({job_, communicator_, events_, leave_, train_, *model_, local_, pace_, *parallel_});
+}
+
+Result<void> Trainer::start_balance() {
+  REMUDA_ASSIGN(FirstSplit first, split_by_speed());
+  if (job_.memory.recompute == job::Recompute::automatic && !memory_.fits(shares_) && model_->recompute_blocks()) {
+    report_.recomputes = true;
+    REMUDA_TRY(prepare_parallel());  // what blocks share becomes ready more often
+    REMUDA_ASSIGN(first, split_by_speed());
+  }
+  begin_trace(first.times.by_rank);
+  record(first.decision);
+  report_plan();
+  wait_for_steps_of(first.decision.predicted_step_s);
+  return {};
+}
+
+/// Collective. Measures time and memory of each device, and splits the batch by them.
+Result<Trainer::FirstSplit> Trainer::split_by_speed() {
+  REMUDA_ASSIGN(AloneCosts costs, alone_costs());
+  REMUDA_TRY(plan_memory(costs.memory));
+  report_.stopped = costs.times.leaving;
+  balance::BalanceOptions options = balance_options(job_);
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    const auto& times = costs.times.by_rank[rank];
+    report_.devices[rank].alone_measurements = {alone_samples_per_s(times)};
+    if (!times.empty() && alone_samples_per_s(times) == 0) options.bounds[rank].high = 0;  // not even one sample fits
+  }
+  balancer_ = balance::Balancer(std::move(options));
+  for (int rank = 0; rank < communicator_.size(); ++rank)
+    for (const auto& time : costs.times.by_rank[rank])
+      if (std::isfinite(time.seconds)) balancer_.calibrate(rank, time.batch, time.seconds);
+  REMUDA_ASSIGN(balance::BalanceDecision first, balancer_.start());
+  shares_ = balancer_.shares();
+  REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares));
+  return FirstSplit{std::move(costs.times), std::move(first)};
+}
+
+/// Collective. From what steps of some sizes took of this rank's device.
+Result<void> Trainer::plan_memory(const std::map<int, double>& taken) {
+  MemoryNeed mine = fit_memory(taken);
+  const auto now = memory_in_use(ops_.device());
+  if (mine.known > 0 && now) {
+    mine.held = now->before + uncounted_bytes();
+    const double free = ops_.free_bytes() / job::ranks_on_device_of(job_, communicator_.rank());
+    if (free > 0) mine.room = mine.held + free + (now->reserved_peak - now->before);
+    if (options_.room_bytes > 0) mine.room = options_.room_bytes;
+  }
+  std::vector<MemoryNeed> all(communicator_.size());
+  REMUDA_TRY(communicator_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
+                                      label::kNeeds));
+  memory_.take(std::move(all));
+  return {};
+}
+
+/// On a CPU, values and gradients lie in memory of the communicator, which no allocator of libtorch counts.
+double Trainer::uncounted_bytes() const { return ops_.is_synchronous() ? double(parallel_->flat().bytes()) : 0; }
+
+/// Rank 0: what a step will take of each device, before there is one.
+void Trainer::report_plan() {
+  Json peaks = Json::array(), rooms = Json::array(), pieces = Json::array();
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    peaks.push_back(memory_.peak(rank, shares_[rank]).value_or(NAN));
+    rooms.push_back(memory_.needs()[rank].room);
+    pieces.push_back(memory_.pieces(rank, shares_[rank]));
+  }
+  if (is_first())
+    events_.send({{"event", "memory"},
+                  {"peak_bytes", peaks},
+                  {"room_bytes", rooms},
+                  {"pieces", pieces},
+                  {"recomputes", report_.recomputes}});
+}
+
+void Trainer::begin_trace(const std::vector<std::vector<balance::BatchTime>>& alone) {
+  if (!trace_.active()) return;
+  balance::TraceHead head{job_.train.global_batch, {}};
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    auto& device = head.devices.emplace_back(balance::TraceDevice{job_.devices[rank].use, job_.devices[rank].slowdown});
+    for (const auto& time : alone[rank])
+      if (std::isfinite(time.seconds)) device.alone.push_back(time);
+  }
+  trace_.begin(head);
+}
+
+}  // namespace remuda::train
