@@ -26,20 +26,23 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// "shared memory", "tcp" or "tcp, encrypted".
+  /// "shared memory", "tcp", "tcp, encrypted", "shared memory, tcp between hosts" or "shared memory, encrypted tcp
+  /// between hosts".
   virtual std::string transport() const = 0;
 
   /// Memory that the transport can reach without a copy: zeroed, aligned to 64 bytes, owned by the communicator and
   /// valid as long as it lives. Collective: all ranks ask for the same sizes.
   virtual Result<std::span<std::byte>> allocate(size_t bytes) = 0;
 
-  /// Adds up `values` over all ranks, in rank order, in place: every rank ends with the same bits, whatever the
-  /// transport. `values` lies in allocate()d memory, at the same place in it on every rank. `label` says what is
+  /// Adds up `values` over all ranks, in place: every rank ends with the same bits. The order of the additions is that
+  /// of the ranks; where hosts are joined by TCP, the ranks of each host are added up first, and then these sums in the
+  /// order of the hosts' lowest ranks. So shared memory and TCP alone give the same bits, and so does every run on the
+  /// same hosts. `values` lies in allocate()d memory, at the same place in it on every rank. `label` says what is
   /// reduced (a bucket's number, say).
   virtual Result<void> all_reduce(std::span<float> values, uint32_t label) = 0;
   virtual Result<void> all_reduce(std::span<double> values, uint32_t label) = 0;
 
-  /// The first half of an all_reduce: adds up `values` over all ranks, in rank order; afterwards each rank has the sum
+  /// The first half of an all_reduce: adds up `values` over all ranks, in its order; afterwards each rank has the sum
   /// in its own part, with the same bits as all_reduce gives it. What is in the other parts then is not specified. The
   /// same memory as for all_reduce, the same parts on every rank.
   virtual Result<void> reduce_scatter(std::span<float> values, const Parts& parts, uint32_t label) = 0;
@@ -77,16 +80,18 @@ struct ConnectOptions {
   Fd listener;                             ///< rank 0 only: the master socket, where it is bound already
   std::string secret;                      ///< both ends of each connection prove that they know it (HMAC-SHA256)
   Encryption encryption = Encryption::beyond_loopback;  ///< of connections; the same on all ranks
-  Terms terms;  ///< names and values that must be the same on all ranks; see terms.h
+  Terms terms;       ///< names and values that must be the same on all ranks; see terms.h
+  std::string host;  ///< this rank's host: ranks of one name share memory; empty: what the system says
   enum class Transport { automatic, shared_memory, tcp } transport = Transport::automatic;
   double timeout_s = 300;  ///< longest wait for a peer in one call
   double connect_timeout_s = 60;
 };
 
-/// Connects to the other ranks of the job and returns the communicator they share. `automatic` takes shared memory when
-/// all ranks can reach rank 0's memory, TCP otherwise; all ranks must ask for the same. A wrong secret, two processes
-/// with the same rank, a different world size and different terms are errors that name the address and the ranks. A
-/// single rank needs no secret; ranks that connect beyond loopback need one of kLeastSecretBits.
+/// Connects to the other ranks of the job and returns the communicator they share. `automatic` takes shared memory
+/// where ranks are on one host, and TCP between hosts; TCP alone where ranks of a host cannot reach each other's
+/// memory, or all are alone. All ranks must ask for the same. A wrong secret, two processes with the same rank, a
+/// different world size and different terms are errors that name the address and the ranks. A single rank needs no
+/// secret; ranks that connect beyond loopback need one of kLeastSecretBits.
 Result<std::unique_ptr<Communicator>> connect(ConnectOptions options);
 
 }  // namespace remuda::comm

@@ -3,6 +3,7 @@
 #include "base/env.h"
 #include "comm/communicator.h"
 #include "comm/handshake.h"
+#include "comm/hosts.h"
 #include "comm/rendezvous.h"
 #include "comm/shm/factory.h"
 #include "comm/tcp/factory.h"
@@ -53,6 +54,17 @@ Result<void> agree_on_transport(const Mesh& mesh, Transport mine, double deadlin
                                  name_of(mine), name_of(theirs)));
 }
 
+// By shared memory, where ranks are on one host. ErrorKind::failed: all have agreed that it must be TCP alone.
+Result<std::unique_ptr<Communicator>> share_memory(Mesh& mesh, const ConnectOptions& options) {
+  if (options.transport == Transport::shared_memory || options.size == 1)
+    return shm::make(mesh, options.connect_timeout_s, options.timeout_s);
+  const std::string host = options.host.empty() ? this_host() : options.host;
+  REMUDA_ASSIGN(const Hosts hosts, find_hosts(mesh, host, deadline_after(options.connect_timeout_s)));
+  if (hosts.size() == 1) return shm::make(mesh, options.connect_timeout_s, options.timeout_s);
+  if (static_cast<int>(hosts.size()) == options.size) return failed("each rank is alone on its host");
+  return shm::make_between_hosts(mesh, hosts, options.connect_timeout_s, options.timeout_s);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> connect(ConnectOptions options) {
@@ -60,7 +72,7 @@ Result<std::unique_ptr<Communicator>> connect(ConnectOptions options) {
   REMUDA_ASSIGN(Mesh mesh, options.size == 1 ? Result<Mesh>(alone()) : connect_mesh(options));
   REMUDA_TRY(agree_on_transport(mesh, options.transport, deadline_after(options.connect_timeout_s)));
   if (options.transport != Transport::tcp) {
-    auto shared = shm::make(mesh, options.connect_timeout_s, options.timeout_s);
+    auto shared = share_memory(mesh, options);
     const bool fall_back =
         !shared && shared.error().kind == ErrorKind::failed && options.transport == Transport::automatic;
     if (!fall_back) return shared;

@@ -13,6 +13,8 @@ namespace {
 // In each direction at a time, so that data is read from the socket's buffer while it is still in the cache.
 constexpr size_t kTurnBytes = 256 << 10;
 
+constexpr size_t kPassedOnBytes = 64 << 10;  // a broadcast of fewer is not worth the second hop
+
 template <typename Byte>
 std::span<Byte> one_turn(std::span<Byte> bytes) {
   return bytes.first(std::min(kTurnBytes, bytes.size()));
@@ -33,8 +35,26 @@ void Exchange::add_up(PartSum& sum) {
   ready_ = [&sum] { return sum.done(); };
 }
 
-void Exchange::pass_on_from(int source) {
-  ready_ = [this, source] { return flow(source).in.taken(); };
+void Exchange::broadcast(std::span<std::byte> bytes, int source) {
+  const bool passed_on = ranks() > 2 && bytes.size() >= kPassedOnBytes;
+  const Parts parts = even_parts(ranks(), passed_on ? bytes.size() : 0, 1);
+  const auto part_of = [&](int number) { return bytes.subspan(parts.of(number).begin, parts.of(number).size()); };
+  const auto from_source = [&](auto& pieces, int number) {
+    pieces.add(part_of(number));
+    pieces.add(passed_on ? part_of(source) : bytes);
+  };
+  for (Lane& lane : lanes_) {
+    if (!is_peer(lane)) continue;
+    if (mine_ == source) {
+      from_source(lane.flow.finished, lane.number);
+    } else if (lane.number == source) {
+      from_source(lane.flow.in, mine_);
+    } else {
+      lane.flow.finished.add(part_of(mine_));
+      lane.flow.in.add(part_of(lane.number));
+    }
+  }
+  if (mine_ != source) ready_ = [this, source] { return flow(source).in.taken(); };
 }
 
 bool Exchange::has_all_from(const Lane& lane) const {

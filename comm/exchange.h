@@ -43,8 +43,9 @@ class Exchange {
 
   /// Every peer's values go to `sum`, and its done bytes are ready: the finished bytes of every flow are the sum's own.
   void add_up(PartSum& sum);
-  /// The finished bytes of every flow are what arrives first from rank number `source`: pass them on.
-  void pass_on_from(int source);
+  /// Fills the flows: the bytes of rank number `source` go to all. Of more than a little, each rank gets a part from
+  /// the source and passes it on.
+  void broadcast(std::span<std::byte> bytes, int source);
 
   /// Errors: a peer that makes another call, is gone, or does not answer before the deadline.
   Result<void> run(double deadline_s);

@@ -45,6 +45,7 @@ class TransportCommunicator : public Communicator {
   Peers& peers() { return peers_; }
   /// Seconds on steady_clock() at which the call in progress gives up.
   double deadline_s() const { return deadline_s_; }
+  double timeout_s() const { return timeout_s_; }
 
  private:
   Call in_place(Call::Kind kind, uint32_t label, std::span<const std::byte> bytes) const;

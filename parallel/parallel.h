@@ -96,7 +96,7 @@ class Group {
   int rank() const;
   int size() const;
   torch::Device device() const;
-  /// "shared memory", "tcp" or "tcp, encrypted".
+  /// As the report of a run has it: "shared memory", "tcp, encrypted", ...; docs/run-report.md lists them.
   std::string transport() const;
   /// The part of the work that each rank should get by its launcher's guess (REMUDA_SHARES); even where there is none,
   /// or not for all ranks.

@@ -56,7 +56,7 @@ class TwoHosts {
   static std::string name(int host) { return fmt::format("remuda-test-{}-{}", ::getpid(), host); }
   bool plug_in(int host) const {
     return ip({"-n", name(host), "address", "add", address(host) + "/24", "dev", "cable"}) &&
-           ip({"-n", name(host), "link", "set", "cable", "up"});
+           ip({"-n", name(host), "link", "set", "cable", "up"}) && ip({"-n", name(host), "link", "set", "lo", "up"});
   }
   bool works_ = false;
 };
@@ -101,6 +101,44 @@ TEST(TrainHosts, RanksOfSeveralHostsNeedOnlyTheVariablesOfTheirLauncher) {
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ((*report)["transport"], "tcp, encrypted");
   EXPECT_EQ((*report)["devices"][1]["id"], "rank:1");
+}
+
+/// A host's ranks see each other's processes, and nobody else's.
+TEST(TrainHosts, TwoRanksOnEachOfTwoHostsShareMemoryAndSpeakTcpBetweenThem) {
+  const TwoHosts hosts;
+  if (!hosts.works() || !run({"unshare", "--pid", "--fork", "true"}).exit.ok())
+    GTEST_SKIP() << "needs root and namespaces of networks and processes";
+  JobText job;
+  job.devices = "";
+  for (int rank = 0; rank < 4; ++rank) job.devices += "[[device]]\nuse = 'cpu:0'\nshared = true\n";
+  const ScratchFolder folder = job_folder(job);
+  const Json expected = train_report(folder, {"--devices", "cpu:0"});
+  const auto start = [&](int host) {
+    const auto environment = HandStarted{.rank = 0,
+                                         .size = 4,
+                                         .port = 29500,
+                                         .master = hosts.address(0),
+                                         .bind = hosts.address(host),
+                                         .secret = kSecret}
+                                 .environment();
+    const std::string both =
+        "RANK=$1 \"$3\" \"$4\" & first=$!; RANK=$2 \"$3\" \"$4\"; last=$?; wait $first && exit $last";
+    std::vector<std::string> command{
+        "unshare", "--pid", "--fork", "--mount-proc",           "sh",
+        "-c",      both,    "sh",     std::to_string(2 * host), std::to_string(2 * host + 1)};
+    const auto worker = worker_command(folder);
+    command.insert(command.end(), worker.begin(), worker.end());
+    return hosts.start(host, command, environment);
+  };
+  RunningProgram first = start(0), second = start(1);
+  const Finished ended = first.finish(), other = second.finish();
+  ASSERT_TRUE(ended.exit.ok()) << ended << other;
+  EXPECT_TRUE(other.exit.ok()) << other;
+  const auto report = parse_json(ended.out, "rank 0's output");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ((*report)["transport"], "shared memory, encrypted tcp between hosts");
+  for (size_t epoch = 0; epoch < 3; ++epoch)
+    EXPECT_NEAR((*report)["loss_per_epoch"][epoch], expected["loss_per_epoch"][epoch], 1e-4);
 }
 
 TEST(TrainHosts, AnotherSecretEndsBoth) {

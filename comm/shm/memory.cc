@@ -39,7 +39,12 @@ struct Answer {
 // The control connections of a rank.
 class ControlLinks {
  public:
-  ControlLinks(const Mesh& mesh, double deadline_s) : mesh_(mesh), deadline_s_(deadline_s) {}
+  ControlLinks(const Mesh& mesh, std::span<const int> ranks, double deadline_s)
+      : mesh_(mesh), ranks_(ranks), deadline_s_(deadline_s) {}
+
+  bool leads() const { return mesh_.rank == leader(); }
+  int leader() const { return ranks_.front(); }
+  std::span<const int> followers() const { return ranks_.subspan(1); }
 
   template <typename T>
   Result<void> send(int peer, const T& value) {
@@ -50,9 +55,8 @@ class ControlLinks {
     return named(peer, link(peer).recv_all(std::as_writable_bytes(std::span(&value, 1)), deadline_s_, text(peer)));
   }
   template <typename T>
-  Result<void> send_to_all(const T& value) {
-    for (int peer = 0; peer < mesh_.size; ++peer)
-      if (peer != mesh_.rank) REMUDA_TRY(send(peer, value));
+  Result<void> send_to_followers(const T& value) {
+    for (const int peer : followers()) REMUDA_TRY(send(peer, value));
     return {};
   }
 
@@ -68,6 +72,7 @@ class ControlLinks {
   }
 
   const Mesh& mesh_;
+  std::span<const int> ranks_;
   double deadline_s_;
 };
 
@@ -79,25 +84,25 @@ Answer answer_of(int rank, const Result<std::shared_ptr<Memory>>& memory) {
   return answer;
 }
 
-Result<Answer> lead(const Mesh& mesh, ControlLinks& links, const Result<std::shared_ptr<Memory>>& memory) {
-  Answer outcome = answer_of(0, memory);
-  REMUDA_TRY(links.send_to_all(memory ? (*memory)->offer() : Offer{}));
-  for (int peer = 1; peer < mesh.size; ++peer) {
+Result<Answer> lead(ControlLinks& links, const Result<std::shared_ptr<Memory>>& memory) {
+  Answer outcome = answer_of(links.leader(), memory);
+  REMUDA_TRY(links.send_to_followers(memory ? (*memory)->offer() : Offer{}));
+  for (const int peer : links.followers()) {
     Answer answer;
     REMUDA_TRY(links.receive(peer, answer));
     if (answer.refused && !outcome.refused) outcome = answer;
   }
-  REMUDA_TRY(links.send_to_all(outcome));
+  REMUDA_TRY(links.send_to_followers(outcome));
   return outcome;
 }
 
 Result<Answer> follow(const Mesh& mesh, ControlLinks& links, Result<std::shared_ptr<Memory>>& memory) {
   Offer offer;
-  REMUDA_TRY(links.receive(0, offer));
+  REMUDA_TRY(links.receive(links.leader(), offer));
   memory = Memory::open(offer);
-  REMUDA_TRY(links.send(0, answer_of(mesh.rank, memory)));
+  REMUDA_TRY(links.send(links.leader(), answer_of(mesh.rank, memory)));
   Answer outcome;
-  REMUDA_TRY(links.receive(0, outcome));
+  REMUDA_TRY(links.receive(links.leader(), outcome));
   outcome.reason[sizeof outcome.reason - 1] = '\0';
   return outcome;
 }
@@ -114,7 +119,7 @@ Result<std::shared_ptr<Memory>> Memory::create() {
 
 Result<std::shared_ptr<Memory>> Memory::open(const Offer& offer) {
   if (auto here = find_here(offer)) return here;
-  REMUDA_ASSIGN(MemoryFile file, MemoryFile::open(offer, "rank 0's memory"));
+  REMUDA_ASSIGN(MemoryFile file, MemoryFile::open(offer, "another rank's memory"));
   return std::shared_ptr<Memory>(new Memory(std::move(file)));
 }
 
@@ -147,13 +152,14 @@ Result<std::byte*> Memory::map(size_t offset, size_t bytes) {
   return static_cast<std::byte*>(at);
 }
 
-Result<std::shared_ptr<Memory>> share_memory(const Mesh& mesh, double timeout_s) {
-  ControlLinks links(mesh, deadline_after(timeout_s));
+Result<std::shared_ptr<Memory>> share_memory(const Mesh& mesh, std::span<const int> ranks, double timeout_s) {
+  ControlLinks links(mesh, ranks, deadline_after(timeout_s));
   Result<std::shared_ptr<Memory>> memory;
-  if (mesh.rank == 0) memory = Memory::create();
-  REMUDA_ASSIGN(const Answer outcome, mesh.rank == 0 ? lead(mesh, links, memory) : follow(mesh, links, memory));
+  if (links.leads()) memory = Memory::create();
+  REMUDA_ASSIGN(const Answer outcome, links.leads() ? lead(links, memory) : follow(mesh, links, memory));
   if (outcome.refused)
-    return failed(fmt::format("rank {} cannot share memory with rank 0: {}", outcome.rank, outcome.reason));
+    return failed(
+        fmt::format("rank {} cannot share memory with rank {}: {}", outcome.rank, links.leader(), outcome.reason));
   return memory;
 }
 

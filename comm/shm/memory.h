@@ -1,4 +1,4 @@
-// Memory: a memory file (base/memory_file.h), held by rank 0 and opened by the others.
+// Memory: a memory file (base/memory_file.h), held by the first of the ranks that share it and opened by the others.
 //
 // It grows on request, and takes memory only where it is written. Ranks that are threads of one process share one
 // Memory. share_memory() is how the ranks agree on it.
@@ -47,8 +47,9 @@ class Memory {
   std::vector<Region> regions_;  // guarded by mutex_
 };
 
-/// Collective: the ranks agree, over the control connections, whether all can reach rank 0's memory. Where one cannot,
-/// ErrorKind::failed on all ranks, naming the first such rank.
-Result<std::shared_ptr<Memory>> share_memory(const Mesh& mesh, double timeout_s);
+/// Collective for `ranks`, in ascending order, this one among them: they agree, over the control connections, whether
+/// all can reach the memory of the first. Where one cannot, ErrorKind::failed on all of them, naming the first such
+/// rank.
+Result<std::shared_ptr<Memory>> share_memory(const Mesh& mesh, std::span<const int> ranks, double timeout_s);
 
 }  // namespace remuda::comm::shm

@@ -16,6 +16,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr size_t kPageBytes = 4096;
+constexpr int kBoth[] = {0, 1};
 
 TEST(Memory, IsFoundByTheRanksOfThisProcess) {
   const auto memory = Memory::create();
@@ -56,14 +57,14 @@ Result<std::shared_ptr<Memory>> share_with_process(void (*hinder)(), int& status
     Mesh mesh{1, 2, std::vector<Link>(2), std::vector<Link>(2)};
     mesh.control[0] = std::move(pair.second);
     hinder();
-    const auto memory = share_memory(mesh, 30);
+    const auto memory = share_memory(mesh, kBoth, 30);
     const auto bytes = memory ? (*memory)->map(kPageBytes, kPageBytes) : Result<std::byte*>(failed(""));
     if (bytes) **bytes = std::byte{9};
     ::_exit(bytes ? 0 : memory || memory.error().kind != ErrorKind::failed ? 2 : 1);
   }
   Mesh mesh{0, 2, std::vector<Link>(2), std::vector<Link>(2)};
   mesh.control[1] = std::move(pair.first);
-  auto memory = share_memory(mesh, 30);
+  auto memory = share_memory(mesh, kBoth, 30);
   ::waitpid(child, &status, 0);
   status = WEXITSTATUS(status);
   return memory;

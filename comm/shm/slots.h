@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "base/result.h"
 #include "comm/call.h"
@@ -25,9 +26,9 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free && sizeof(std::atomic<u
 
 class Slots {
  public:
-  /// `slots`: one per rank, in memory that all ranks share; outlives this. `steps`: the current count, the same in all
-  /// slots.
-  Slots(Slot* slots, int rank, int size, uint32_t steps = 0);
+  /// `slots`: one for each of `ranks`, in memory that these share; outlives this. This rank has number `mine` among
+  /// them. `steps`: the current count, the same in all slots.
+  Slots(Slot* slots, std::vector<int> ranks, int mine, uint32_t steps = 0);
 
   /// Announces a call. Followed by step() and wait().
   void announce(const Call& call);
@@ -39,14 +40,16 @@ class Slots {
   Result<void> check_same(const Call& call) const;
 
  private:
-  bool arrived(int peer) const;
-  bool spin(int peer) const;
-  Result<void> sleep_until_arrived(int peer, const Call& call, Peers& peers, double deadline_s);
+  bool arrived(int number) const;
+  bool spin(int number) const;
+  Result<void> sleep_until_arrived(int number, const Call& call, Peers& peers, double deadline_s);
   Result<void> check_for_dead_peers(const Call& call, Peers& peers);
+  int size() const { return static_cast<int>(ranks_.size()); }
+  int rank_of(int number) const { return ranks_[static_cast<size_t>(number)]; }
 
   Slot* slots_;
-  int rank_;
-  int size_;
+  std::vector<int> ranks_;
+  int mine_;
   uint32_t step_;
   uint32_t parity_ = 0;
   bool may_spin_;

@@ -43,7 +43,7 @@ TEST_F(SlotsTest, CarryWhatWasWrittenBeforeTheStepToThoseWhoHaveWaited) {
   std::array<int, 2> written{};  // plain: only the slots put an order between its writer and its reader
   const auto run = [&](int rank) {
     Peers peers = this->peers(rank);
-    Slots slots(slots_.data(), rank, 2, kNearlyOver);
+    Slots slots(slots_.data(), {0, 1}, rank, kNearlyOver);
     for (int i = 1; i <= kCalls; ++i) {
       written[rank] = i;
       slots.announce(call(i));
@@ -64,7 +64,7 @@ TEST_F(SlotsTest, ACallIsReadWholeWhileTheNextOneIsAnnounced) {
   constexpr int kCalls = 20000;
   const auto run = [&](int rank) {
     Peers peers = this->peers(rank);
-    Slots slots(slots_.data(), rank, 2);
+    Slots slots(slots_.data(), {0, 1}, rank);
     for (int i = 1; i <= kCalls; ++i) {
       slots.announce(call(i));
       slots.step();
@@ -80,7 +80,7 @@ TEST_F(SlotsTest, ACallIsReadWholeWhileTheNextOneIsAnnounced) {
 TEST_F(SlotsTest, DifferentCallsAreNamed) {
   const auto run = [&](int rank) {
     Peers peers = this->peers(rank);
-    Slots slots(slots_.data(), rank, 2);
+    Slots slots(slots_.data(), {0, 1}, rank);
     slots.announce(call(1 + rank));
     slots.step();
     ASSERT_TRUE(slots.wait(call(1 + rank), peers, deadline_after(60)));
@@ -96,7 +96,7 @@ TEST_F(SlotsTest, DifferentCallsAreNamed) {
 
 TEST_F(SlotsTest, ARankThatIsNotThereInTimeIsNamed) {
   Peers peers = this->peers(0);
-  Slots slots(slots_.data(), 0, 2);
+  Slots slots(slots_.data(), {0, 1}, 0);
   slots.announce(call(1));
   slots.step();
   const auto waited = slots.wait(call(1), peers, deadline_after(0.01));
@@ -109,7 +109,7 @@ TEST_F(SlotsTest, ARankThatIsNotThereInTimeIsNamed) {
 
 TEST_F(SlotsTest, ARankThatIsGoneIsNamedUnlessItHadCome) {
   Peers peers = this->peers(0);
-  Slots slots(slots_.data(), 0, 2);
+  Slots slots(slots_.data(), {0, 1}, 0);
   pair_.second.reset();
   slots.step();
   slots_[1].steps = 1;
@@ -122,7 +122,7 @@ TEST_F(SlotsTest, ARankThatIsGoneIsNamedUnlessItHadCome) {
 }
 
 TEST_F(SlotsTest, AStepWakesASleeperAtOnce) {
-  Slots slots(slots_.data(), 0, 2);
+  Slots slots(slots_.data(), {0, 1}, 0);
   std::atomic<bool> asleep = false;
   bool timed_out = false;
   slots_[0].sleepers = 1;
@@ -149,7 +149,7 @@ TEST(Slots, ARankThatWentAfterItsPartEndsNobodysWait) {
   second.second.reset();
   shared[2].steps = 1;
   Peers peers(0, std::move(control));
-  Slots slots(shared.data(), 0, 3);
+  Slots slots(shared.data(), {0, 1, 2}, 0);
   std::jthread late([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));  // longer than it takes to check for dead peers
     shared[1].steps = 1;

@@ -13,8 +13,6 @@
 namespace remuda::comm::tcp {
 namespace {
 
-constexpr size_t kPassedOnBytes = 64 << 10;  // a broadcast of fewer is not worth the second hop
-
 struct alignas(kCacheLine) Line {
   std::byte bytes[kCacheLine];
 };
@@ -156,21 +154,7 @@ Result<void> TcpCommunicator::do_gather_parts(const Call& call, std::span<std::b
 
 Result<void> TcpCommunicator::do_broadcast(const Call& call, std::span<std::byte> bytes) {
   Exchange exchange = begin(call);
-  const bool passed_on = size() > 2 && bytes.size() >= kPassedOnBytes;
-  const Parts parts = even_parts(size(), passed_on ? bytes.size() : 0, 1);
-  const auto part_of = [&](int peer) { return bytes_of(bytes, parts.of(peer)); };
-  const auto from_root = [&](auto& pieces, int peer) {
-    pieces.add(part_of(peer));
-    pieces.add(passed_on ? part_of(call.root) : bytes);
-  };
-  for_peers([&](int peer) {
-    Flow& flow = exchange.flow(peer);
-    if (rank() == call.root) return from_root(flow.finished, peer);
-    if (peer == call.root) return from_root(flow.in, rank());
-    flow.finished.add(part_of(rank()));
-    flow.in.add(part_of(peer));
-  });
-  if (rank() != call.root) exchange.pass_on_from(call.root);
+  exchange.broadcast(bytes, call.root);
   return run(exchange);
 }
 

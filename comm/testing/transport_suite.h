@@ -23,11 +23,14 @@ struct Known {
   Transport transport;
   const char *name, *word;
   void (*adjust)(ConnectOptions&) = [](ConnectOptions&) {};
+  int hosts = 1;  // rank r is on host r modulo this
 };
 inline constexpr Known kTransports[] = {
     {Transport::tcp, "tcp", "tcp"},
     {Transport::tcp, "tcp, encrypted", "tls", [](ConnectOptions& options) { options.encryption = Encryption::always; }},
-    {Transport::shared_memory, "shared memory", "shm"}};
+    {Transport::shared_memory, "shared memory", "shm"},
+    {Transport::automatic, "shared memory, tcp between hosts", "hosts",
+     [](ConnectOptions& options) { options.host = options.rank % 2 == 0 ? "even" : "odd"; }, 2}};
 
 struct Setup {
   Known known;
@@ -48,11 +51,18 @@ std::vector<T> values_of(int rank, size_t count) {
 }
 
 template <typename T>
-std::vector<T> sum_by_rank_order(int ranks, size_t count) {
-  std::vector<T> sum = values_of<T>(0, count);
-  for (int rank = 1; rank < ranks; ++rank) {
-    const std::vector<T> more = values_of<T>(rank, count);
-    for (size_t i = 0; i < count; ++i) sum[i] += more[i];
+void add_to(std::vector<T>& sum, const std::vector<T>& more) {
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
+}
+
+/// By host, then by rank.
+template <typename T>
+std::vector<T> sum_by_rank_order(int ranks, size_t count, int hosts = 1) {
+  std::vector<T> sum;
+  for (int host = 0; host < std::min(hosts, ranks); ++host) {
+    std::vector<T> of_host = values_of<T>(host, count);
+    for (int rank = host + hosts; rank < ranks; rank += hosts) add_to(of_host, values_of<T>(rank, count));
+    host == 0 ? sum.swap(of_host) : add_to(sum, of_host);
   }
   return sum;
 }

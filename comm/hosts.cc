@@ -1,0 +1,76 @@
+#include "comm/hosts.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <span>
+#include <unistd.h>
+
+#include "base/file.h"
+
+namespace remuda::comm {
+namespace {
+
+struct HostName {
+  char text[96] = {};
+};
+
+// Every rank gives rank 0 a T; rank 0 gives all of them to every rank.
+template <typename T>
+Result<std::vector<T>> gather(const Mesh& mesh, const T& mine, double deadline_s) {
+  std::vector<T> all(static_cast<size_t>(mesh.size));
+  all.front() = mine;
+  const auto rank = [](int number) { return fmt::format("rank {}", number); };
+  if (mesh.rank != 0) {
+    REMUDA_TRY(mesh.control[0].send_all(std::as_bytes(std::span(&mine, 1)), deadline_s, rank(0)));
+    REMUDA_TRY(mesh.control[0].recv_all(std::as_writable_bytes(std::span(all)), deadline_s, rank(0)));
+    return all;
+  }
+  for (int peer = 1; peer < mesh.size; ++peer)
+    REMUDA_TRY(mesh.control[static_cast<size_t>(peer)].recv_all(
+        std::as_writable_bytes(std::span(&all[static_cast<size_t>(peer)], 1)), deadline_s, rank(peer)));
+  for (int peer = 1; peer < mesh.size; ++peer)
+    REMUDA_TRY(mesh.control[static_cast<size_t>(peer)].send_all(std::as_bytes(std::span(all)), deadline_s, rank(peer)));
+  return all;
+}
+
+}  // namespace
+
+std::string this_host() {
+  const auto boot = read_text("/proc/sys/kernel/random/boot_id");
+  char processes[32] = "";
+  if (!boot || ::readlink("/proc/self/ns/pid", processes, sizeof processes - 1) <= 0) return "";
+  return fmt::format("{} {}", boot->substr(0, boot->find('\n')), processes);
+}
+
+Hosts hosts_of(const std::vector<std::string>& names) {
+  Hosts hosts;
+  for (int rank = 0; rank < static_cast<int>(names.size()); ++rank) {
+    const std::string& name = names[static_cast<size_t>(rank)];
+    const auto same = std::ranges::find_if(
+        hosts, [&](const auto& ranks) { return !name.empty() && names[static_cast<size_t>(ranks.front())] == name; });
+    if (same != hosts.end())
+      same->push_back(rank);
+    else
+      hosts.push_back({rank});
+  }
+  return hosts;
+}
+
+Result<Hosts> find_hosts(const Mesh& mesh, const std::string& name, double deadline_s) {
+  HostName mine;
+  name.copy(mine.text, sizeof mine.text - 1);
+  REMUDA_ASSIGN(std::vector<HostName> all, gather(mesh, mine, deadline_s));
+  std::vector<std::string> names;
+  for (HostName& each : all) {
+    each.text[sizeof each.text - 1] = '\0';
+    names.emplace_back(each.text);
+  }
+  return hosts_of(names);
+}
+
+Result<bool> all_say(const Mesh& mesh, bool mine, double deadline_s) {
+  REMUDA_ASSIGN(const std::vector<char> all, gather<char>(mesh, mine ? 1 : 0, deadline_s));
+  return std::ranges::all_of(all, [](char said) { return said == 1; });
+}
+
+}  // namespace remuda::comm

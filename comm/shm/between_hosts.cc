@@ -1,0 +1,231 @@
+// The first rank of each host leads it: it alone speaks with other hosts. all_reduce: each rank of a host adds up a
+// slice of the buffers of all of them into the leader's; the leaders reduce these over TCP; the others copy the sum.
+// What goes between hosts is what one rank of each would send.
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+
+#include "comm/exchange.h"
+#include "comm/hosts.h"
+#include "comm/shm/factory.h"
+#include "comm/shm/group.h"
+#include "comm/transport.h"
+
+namespace remuda::comm::shm {
+namespace {
+
+/// Who waits for another that waits itself must wait longer, or it would name the wrong one.
+double grace_s(double timeout_s) { return std::max(0.5, timeout_s / 10); }
+
+class HostsCommunicator final : public TransportCommunicator {
+ public:
+  HostsCommunicator(Mesh mesh, Hosts hosts, std::unique_ptr<Group> group, double timeout_s)
+      : TransportCommunicator(Peers(mesh.rank, std::move(mesh.control)), timeout_s),
+        data_(std::move(mesh.data)),
+        hosts_(std::move(hosts)),
+        group_(std::move(group)) {
+    for (const auto& ranks : hosts_) leaders_.push_back(ranks.front());
+  }
+
+  std::string transport() const override {
+    const bool encrypted = std::ranges::any_of(data_, &Link::encrypted);
+    return fmt::format("shared memory, {}tcp between hosts", encrypted ? "encrypted " : "");
+  }
+  uint64_t sent_bytes() const override { return sent_bytes_; }
+
+ protected:
+  Result<std::span<std::byte>> do_allocate(const Call& call) override;
+  Result<void> do_all_reduce(const Call& call, std::span<float> v) override { return reduce(call, v); }
+  Result<void> do_all_reduce(const Call& call, std::span<double> v) override { return reduce(call, v); }
+  Result<void> do_reduce_scatter(const Call& call, std::span<float> v, const Parts& parts) override {
+    return scatter(call, v, parts);
+  }
+  Result<void> do_reduce_scatter(const Call& call, std::span<double> v, const Parts& parts) override {
+    return scatter(call, v, parts);
+  }
+  Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override;
+  Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes) override;
+  Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
+  Result<void> do_barrier(const Call& call) override { return meet(call); }
+  uint64_t offset_of(const void* values) const override { return group_->offset_of(values); }
+  void hang_up() override;
+
+ private:
+  bool leads() const { return group_->mine() == 0; }
+  int host_count() const { return static_cast<int>(hosts_.size()); }
+  /// For the ranks of this host to come to the call; and for its leader, who may wait for those of other hosts.
+  Patience for_ranks(const Call& call) { return {call, peers(), deadline_s()}; }
+  Patience for_leader(const Call& call) { return {call, peers(), deadline_s() + 2 * grace_s(timeout_s())}; }
+  /// The leaders' part of a call: `fill` says what goes to each other host and comes from it. Nothing on other ranks.
+  template <typename Fill>
+  Result<void> between_hosts(const Call& call, Fill fill);
+  Result<void> meet(const Call& call);
+  /// The sum of this host's buffers, in its leader's.
+  template <typename T>
+  Result<void> add_up_here(const Call& call, std::span<T> values);
+  template <typename T>
+  Result<void> reduce(const Call& call, std::span<T> values);
+  template <typename T>
+  Result<void> scatter(const Call& call, std::span<T> values, const Parts& parts);
+
+  std::vector<Link> data_;
+  Hosts hosts_;
+  std::unique_ptr<Group> group_;
+  std::vector<int> leaders_;
+  PartSum sum_;
+  uint64_t sent_bytes_ = 0;
+};
+
+std::span<std::byte> part_of(std::span<std::byte> bytes, Chunk chunk) {
+  return bytes.subspan(chunk.begin, chunk.size());
+}
+
+template <typename Fill>
+Result<void> HostsCommunicator::between_hosts(const Call& call, Fill fill) {
+  if (!leads()) return {};
+  Exchange exchange(call, leaders_, data_, peers());
+  fill(exchange);
+  auto result = exchange.run(deadline_s() + grace_s(timeout_s()));
+  sent_bytes_ += exchange.sent_bytes();
+  return result;
+}
+
+Result<void> HostsCommunicator::meet(const Call& call) {
+  REMUDA_TRY(group_->agree_on(for_ranks(call)));
+  REMUDA_TRY(between_hosts(call, [](Exchange&) {}));
+  return group_->step(for_leader(call));
+}
+
+Result<std::span<std::byte>> HostsCommunicator::do_allocate(const Call& call) {
+  REMUDA_TRY(meet(call));
+  return group_->allocate(for_leader(call), call.bytes);
+}
+
+template <typename T>
+Result<void> HostsCommunicator::add_up_here(const Call& call, std::span<T> values) {
+  const Chunk own = even_parts(group_->size(), values.size(), sizeof(T)).of(group_->mine());
+  if (group_->size() > 1 && own.size() > 0) {
+    const std::vector<T*> buffers = group_->on_all(values.data() + own.begin);
+    const std::vector<const T*> in(buffers.begin(), buffers.end());
+    sum_in_rank_order<T>(in, std::span(buffers).first(1), own.size());
+  }
+  return group_->step(for_ranks(call));
+}
+
+template <typename T>
+Result<void> HostsCommunicator::reduce(const Call& call, std::span<T> values) {
+  REMUDA_TRY(group_->agree_on(for_ranks(call)));
+  REMUDA_TRY(add_up_here(call, values));
+  const auto bytes = std::as_writable_bytes(values);
+  REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) {
+    const Parts parts = even_parts(host_count(), values.size(), sizeof(T)).in_bytes(sizeof(T));
+    const auto own = part_of(bytes, parts.of(exchange.mine()));
+    for (int host = 0; host < host_count(); ++host) {
+      if (host == exchange.mine()) continue;
+      exchange.flow(host).values.add(part_of(bytes, parts.of(host)));
+      exchange.flow(host).finished.add(own);
+      exchange.flow(host).in.add(part_of(bytes, parts.of(host)));
+    }
+    sum_.begin(exchange.mine(), host_count(), own, add_elements<T>);
+    exchange.add_up(sum_);
+  }));
+  REMUDA_TRY(group_->step(for_leader(call)));
+  if (!leads() && !bytes.empty()) std::memcpy(bytes.data(), group_->on_all(bytes.data()).front(), bytes.size());
+  return group_->step(for_leader(call));  // until here, others read the leader's buffer
+}
+
+template <typename T>
+Result<void> HostsCommunicator::scatter(const Call& call, std::span<T> values, const Parts& parts) {
+  REMUDA_TRY(group_->agree_on(for_ranks(call)));
+  REMUDA_TRY(add_up_here(call, values));
+  const auto bytes = std::as_writable_bytes(values);
+  const Parts in_bytes = parts.in_bytes(sizeof(T));
+  REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) {
+    Pieces<std::byte> own;
+    for (int host = 0; host < host_count(); ++host)
+      for (const int rank : hosts_[static_cast<size_t>(host)]) {
+        const auto part = part_of(bytes, in_bytes.of(rank));
+        host == exchange.mine() ? own.add(part) : exchange.flow(host).values.add(part);
+      }
+    sum_.begin(exchange.mine(), host_count(), std::move(own), add_elements<T>);
+    exchange.add_up(sum_);
+  }));
+  REMUDA_TRY(group_->step(for_leader(call)));
+  const auto own = part_of(bytes, in_bytes.of(rank()));
+  if (!leads() && !own.empty()) std::memcpy(own.data(), group_->on_all(own.data()).front(), own.size());
+  return group_->step(for_leader(call));
+}
+
+Result<void> HostsCommunicator::do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) {
+  REMUDA_TRY(group_->agree_on(for_ranks(call)));
+  const auto here = group_->ranks();
+  const auto all = bytes.empty() ? std::vector<std::byte*>(here.size()) : group_->on_all(bytes.data());
+  REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) {
+    for (int host = 0; host < host_count(); ++host) {
+      if (host == exchange.mine()) continue;
+      for (size_t number = 0; number < here.size(); ++number)
+        exchange.flow(host).finished.add(part_of({all[number], bytes.size()}, parts.of(here[number])));
+      for (const int rank : hosts_[static_cast<size_t>(host)])
+        exchange.flow(host).in.add(part_of(bytes, parts.of(rank)));
+    }
+  }));
+  REMUDA_TRY(group_->step(for_leader(call)));
+  for (int rank = 0; rank < size(); ++rank) {
+    const Chunk part = parts.of(rank);
+    const auto found = std::ranges::find(here, rank);
+    const std::byte* from = all[found == here.end() ? 0 : static_cast<size_t>(found - here.begin())];
+    if (from != bytes.data() && part.size() > 0) std::memcpy(bytes.data() + part.begin, from + part.begin, part.size());
+  }
+  return group_->step(for_leader(call));
+}
+
+Result<void> HostsCommunicator::do_broadcast(const Call& call, std::span<std::byte> bytes) {
+  REMUDA_TRY(group_->agree_on(for_ranks(call)));
+  const auto number_in = [&](std::span<const int> ranks) {
+    return std::ranges::find(ranks, call.root) - ranks.begin();
+  };
+  const auto source =
+      std::ranges::find_if(hosts_, [&](const auto& ranks) { return number_in(ranks) < std::ssize(ranks); });
+  const int number = static_cast<int>(number_in(group_->ranks()));
+  const bool is_here = number < group_->size();
+  if (is_here) REMUDA_TRY(group_->pass_on(for_ranks(call), bytes, number, false));
+  REMUDA_TRY(between_hosts(
+      call, [&](Exchange& exchange) { exchange.broadcast(bytes, static_cast<int>(source - hosts_.begin())); }));
+  return is_here ? group_->step(for_leader(call)) : group_->pass_on(for_leader(call), bytes, 0, false);
+}
+
+Result<void> HostsCommunicator::do_all_gather(const Call& call, std::span<const std::byte> mine,
+                                              std::span<std::byte> all) {
+  REMUDA_TRY(group_->agree_on(for_ranks(call)));
+  const auto of = [&](int rank) { return all.subspan(static_cast<size_t>(rank) * mine.size(), mine.size()); };
+  const auto place = [&](int number) { return of(group_->ranks()[static_cast<size_t>(number)]); };
+  REMUDA_TRY(group_->gather(for_ranks(call), mine, place, false));
+  REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) {
+    for (int host = 0; host < host_count(); ++host) {
+      if (host == exchange.mine()) continue;
+      for (const int rank : group_->ranks()) exchange.flow(host).finished.add(of(rank));
+      for (const int rank : hosts_[static_cast<size_t>(host)]) exchange.flow(host).in.add(of(rank));
+    }
+  }));
+  return group_->pass_on(for_leader(call), all, 0, false);
+}
+
+void HostsCommunicator::hang_up() {
+  for (const Link& link : data_)
+    if (link) link.hang_up();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator>> make_between_hosts(Mesh& mesh, const Hosts& hosts, double connect_timeout_s,
+                                                         double timeout_s) {
+  const auto has = [&](const auto& ranks) { return std::ranges::find(ranks, mesh.rank) != ranks.end(); };
+  auto group = Group::make(mesh, *std::ranges::find_if(hosts, has), connect_timeout_s);
+  if (!group && group.error().kind != ErrorKind::failed) return tl::unexpected(group.error());
+  REMUDA_ASSIGN(const bool all, all_say(mesh, group.has_value(), deadline_after(connect_timeout_s)));
+  if (!all) return failed("the ranks of some host cannot share memory");
+  return std::make_unique<HostsCommunicator>(std::move(mesh), hosts, std::move(*group), timeout_s);
+}
+
+}  // namespace remuda::comm::shm
