@@ -19,17 +19,29 @@ template <typename T>
 Result<std::vector<T>> gather(const Mesh& mesh, const T& mine, double deadline_s) {
   std::vector<T> all(static_cast<size_t>(mesh.size));
   all.front() = mine;
-  const auto rank = [](int number) { return fmt::format("rank {}", number); };
+  const auto named = [](int peer, Result<void> result) {
+    if (!result) {
+      result.error().peer = peer;
+      result.error().message += " while the ranks were finding their hosts";
+    }
+    return result;
+  };
+  const auto send = [&](int peer, std::span<const std::byte> bytes) {
+    return named(peer,
+                 mesh.control[static_cast<size_t>(peer)].send_all(bytes, deadline_s, fmt::format("rank {}", peer)));
+  };
+  const auto receive = [&](int peer, std::span<std::byte> bytes) {
+    return named(peer,
+                 mesh.control[static_cast<size_t>(peer)].recv_all(bytes, deadline_s, fmt::format("rank {}", peer)));
+  };
   if (mesh.rank != 0) {
-    REMUDA_TRY(mesh.control[0].send_all(std::as_bytes(std::span(&mine, 1)), deadline_s, rank(0)));
-    REMUDA_TRY(mesh.control[0].recv_all(std::as_writable_bytes(std::span(all)), deadline_s, rank(0)));
+    REMUDA_TRY(send(0, std::as_bytes(std::span(&mine, 1))));
+    REMUDA_TRY(receive(0, std::as_writable_bytes(std::span(all))));
     return all;
   }
   for (int peer = 1; peer < mesh.size; ++peer)
-    REMUDA_TRY(mesh.control[static_cast<size_t>(peer)].recv_all(
-        std::as_writable_bytes(std::span(&all[static_cast<size_t>(peer)], 1)), deadline_s, rank(peer)));
-  for (int peer = 1; peer < mesh.size; ++peer)
-    REMUDA_TRY(mesh.control[static_cast<size_t>(peer)].send_all(std::as_bytes(std::span(all)), deadline_s, rank(peer)));
+    REMUDA_TRY(receive(peer, std::as_writable_bytes(std::span(&all[static_cast<size_t>(peer)], 1))));
+  for (int peer = 1; peer < mesh.size; ++peer) REMUDA_TRY(send(peer, std::as_bytes(std::span(all))));
   return all;
 }
 
