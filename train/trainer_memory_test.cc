@@ -21,7 +21,7 @@ class TrainerMemory : public ::testing::Test {
   /// Runs a job of two ranks, the second of which has `room` bytes for tensors in all; 0: any number. So does its
   /// memory end, from its start with `cap`.
   static RunReport run(const job::TrainJob& job, double room = 0, size_t cap = SIZE_MAX) {
-    RunReport report;
+    RunReport report{.devices = std::vector<DeviceReport>(kRanks)};
     std::deque<testing::Budget> budgets(kRanks);
     const testing::CappedMemory counted;
     const std::atomic<bool> leave = false;

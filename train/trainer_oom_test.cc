@@ -53,7 +53,7 @@ class TrainerOutOfMemory : public ::testing::Test {
 
   /// The starved rank has `room` bytes besides what it has before the first step.
   Finished run(size_t room = SIZE_MAX) {
-    Finished finished;
+    Finished finished{.report = {.devices = std::vector<DeviceReport>(kRanks)}};
     std::deque<testing::Budget>& budgets = budgets_.emplace_back(size_t(kRanks));
     const std::atomic<bool> leave = false;
     const Events events(-1);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <set>
 
+#include "train/device/memory_watch.h"
 #include "train/facts/fact.h"
 
 namespace remuda::train::facts {
@@ -46,6 +47,13 @@ TEST(Facts, AGeneratorsStateBringsItsNumbersBack) {
   const Answer answer = ask_cpu("generator");
   EXPECT_EQ(answer.kind, Answer::Kind::holds);
   EXPECT_THAT(answer.seen, HasSubstr("a clone is independent"));
+}
+
+TEST(Facts, TheMemoryOfACpuIsCountedOnceThatIsAskedFor) {
+  EXPECT_EQ(ask_cpu("counted memory").seen, "no block was reported");
+  count_cpu_memory();
+  const Answer answer = ask_cpu("counted memory");
+  EXPECT_EQ(answer.kind, Answer::Kind::holds) << answer.seen;
 }
 
 TEST(Facts, AFailureOfTheCpusAllocatorHasAnotherType) {

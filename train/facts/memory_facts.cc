@@ -6,6 +6,7 @@
 #include <typeinfo>
 #include <unistd.h>
 
+#include "train/device/memory_watch.h"
 #include "train/device/vendor_runtime.h"
 #include "train/facts/fact.h"
 #include "train/torch_compat.h"
@@ -139,11 +140,33 @@ Answer refused_registration(at::Device device) {
                   : does_not_hold("the kernel after it is wrong");
 }
 
+/// The first product is made in forward; its gradient, as large, in backward, on whatever thread that runs.
+Answer counted_memory(at::Device device) {
+  constexpr int64_t kCount = 1 << 20;
+  constexpr double kBytes = 4.0 * kCount;
+  const auto x = torch::ones({kCount}, at::TensorOptions().device(device)).requires_grad_();
+  const MemoryWatch watch(device);
+  const auto y = (x * x).sum();
+  const auto forward = watch.use();
+  if (!forward) return does_not_hold("no block was reported");
+  y.backward();
+  const auto backward = watch.use();
+  const std::string seen =
+      fmt::format("{:.1f} MiB more in forward, {:.1f} MiB in backward; {:.1f} MiB held for it",
+                  (forward->peak - forward->before) / (1 << 20), (backward->peak - backward->before) / (1 << 20),
+                  backward->reserved_peak / (1 << 20));
+  const bool all = forward->peak - forward->before >= kBytes && backward->peak - backward->before >= 2 * kBytes &&
+                   backward->reserved_peak >= backward->peak;
+  return all ? holds(seen) : does_not_hold(seen);
+}
+
 }  // namespace
 
 std::vector<Fact> memory_facts() {
   return {
       {"out of memory", "an allocation that fails throws c10::OutOfMemoryError, and later ones work", out_of_memory},
+      {"counted memory", "the allocator reports its blocks to who watches the thread, those of the backward pass, too",
+       counted_memory},
       {"generator", "the device's generator can be seeded, kept, set back and cloned", generator},
       {"pinned copy", "a copy between pinned memory and the device returns before it is done", pinned_copy},
       {"registered mapping", "a shared mapping can be registered with the driver and is pinned then",
