@@ -12,25 +12,25 @@ namespace {
 
 double slowest(const std::vector<double>& seconds) { return *std::max_element(seconds.begin(), seconds.end()); }
 
-bool is_whole(const TraceStep& step, int global_batch) {
+bool is_whole(const TimedStep& step, int global_batch) {
   return std::accumulate(step.shares.begin(), step.shares.end(), 0) == global_batch;
 }
 
 }  // namespace
 
-Result<Replay> Replay::of(const Trace& trace, std::string name) {
+Result<Replay> Replay::of(const StepTimes& times, std::string name) {
   Replay replay;
-  replay.scenario_ = {.name = std::move(name), .devices = {}, .global_batch = trace.head.global_batch};
-  replay.devices_ = trace.head.devices;
-  for (const TraceDevice& device : trace.head.devices) {
+  replay.scenario_ = {.name = std::move(name), .devices = {}, .global_batch = times.head.global_batch};
+  replay.devices_ = times.head.devices;
+  for (const TimedDevice& device : times.head.devices) {
     if (device.alone.empty()) return failed(fmt::format("{} was not measured alone", device.id));
     replay.scenario_.devices.push_back(fit_line(device.alone));
   }
-  for (const TraceStep& step : trace.steps) {
-    if (!is_whole(step, trace.head.global_batch)) continue;
+  for (const TimedStep& step : times.steps) {
+    if (!is_whole(step, times.head.global_batch)) continue;
     for (size_t i = 0; i < step.shares.size(); ++i)
       if (step.shares[i] == 0 || step.compute_s[i] <= 0)
-        return failed(fmt::format("{} has no time in step {}", trace.head.devices[i].id, step.step));
+        return failed(fmt::format("{} has no time in step {}", times.head.devices[i].id, step.step));
     replay.steps_.push_back(step);
   }
   replay.scenario_.steps = replay.steps();
@@ -38,7 +38,7 @@ Result<Replay> Replay::of(const Trace& trace, std::string name) {
 }
 
 std::vector<double> Replay::seconds(int step, std::span<const int> shares) const {
-  const TraceStep& recorded = steps_.at(step);
+  const TimedStep& recorded = steps_.at(step);
   std::vector<double> seconds(shares.size());
   for (size_t i = 0; i < shares.size(); ++i) {
     const CostLine& line = scenario_.devices[i];

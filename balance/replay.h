@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "balance/simulation.h"
-#include "balance/trace.h"
+#include "balance/step_times.h"
 
 namespace remuda::balance {
 
@@ -17,7 +17,7 @@ class Replay {
  public:
   /// Leaves out steps that did not take the whole global batch. Fails where a device was not measured alone, or took no
   /// samples in a step, as its times are not known then.
-  static Result<Replay> of(const Trace& trace, std::string name);
+  static Result<Replay> of(const StepTimes& times, std::string name);
 
   const std::string& name() const { return scenario_.name; }
   int steps() const { return static_cast<int>(steps_.size()); }
@@ -35,8 +35,8 @@ class Replay {
  private:
   Replay() = default;
   Scenario scenario_;
-  std::vector<TraceDevice> devices_;
-  std::vector<TraceStep> steps_;
+  std::vector<TimedDevice> devices_;
+  std::vector<TimedStep> steps_;
 };
 
 }  // namespace remuda::balance

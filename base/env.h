@@ -39,7 +39,7 @@ struct Variable {
   X(secret, "REMUDA_SECRET", "the job's secret; every connection between ranks must prove it") \
   X(listen_fd, "REMUDA_LISTEN_FD", "rank 0's listening socket, inherited and bound already") \
   X(events_fd, "REMUDA_EVENTS_FD", "where a worker writes its events, a JSON line each") \
-  X(trace_fd, "REMUDA_TRACE_FD", "where rank 0 writes the times of each step, with `remuda train --trace`") \
+  X(step_times_fd, "REMUDA_STEP_TIMES_FD", "where rank 0 writes the times of each step, with `remuda train --step-times`") \
   X(transport, "REMUDA_TRANSPORT", "how ranks exchange data: auto, shm or tcp; auto unless set") \
   X(bind, "REMUDA_BIND", "address a rank listens on; 127.0.0.1 unless set") \
   X(torch_device, "REMUDA_TORCH_DEVICE", "libtorch's type of the one device that a rank sees: cpu, cuda (ROCm's too) or xpu; cpu unless set") \

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "balance/trace.h"
+#include "balance/step_times.h"
 #include "tests/train_job_files.h"
 
 namespace remuda::tests {
@@ -67,28 +67,28 @@ TEST(TrainReport, HasEveryFieldAndItsFiguresAddUp) {
   EXPECT_LT(report["loss_per_epoch"][kEpochs - 1], report["loss_per_epoch"][0]);
 }
 
-TEST(TrainReport, TraceHoldsTheTimesOfEachStep) {
+TEST(TrainReport, StepTimesAreWrittenStepByStep) {
   REMUDA_NEEDS_TWO_CORES();
   const ScratchFolder folder = job_folder();
-  train_report(folder, {"--trace", folder.path("trace.jsonl")});
-  const auto trace = balance::parse_trace(folder.read("trace.jsonl"), "trace.jsonl");
-  ASSERT_TRUE(trace) << trace.error().message;
-  EXPECT_EQ(trace->head.global_batch, 48);
-  ASSERT_EQ(trace->head.devices.size(), 2u);
-  EXPECT_EQ(trace->head.devices[1].id, "cpu:1");
-  EXPECT_EQ(trace->head.devices[0].alone.size(), 3u);
-  EXPECT_EQ(trace->steps.size(), size_t{kEpochs * kStepsPerEpoch - 1}) << "no later step carries the last step's times";
-  for (const auto& step : trace->steps) {
-    EXPECT_EQ(step.step, 1 + (&step - trace->steps.data()));
+  train_report(folder, {"--step-times", folder.path("times.jsonl")});
+  const auto times = balance::parse_step_times(folder.read("times.jsonl"), "times.jsonl");
+  ASSERT_TRUE(times) << times.error().message;
+  EXPECT_EQ(times->head.global_batch, 48);
+  ASSERT_EQ(times->head.devices.size(), 2u);
+  EXPECT_EQ(times->head.devices[1].id, "cpu:1");
+  EXPECT_EQ(times->head.devices[0].alone.size(), 3u);
+  EXPECT_EQ(times->steps.size(), size_t{kEpochs * kStepsPerEpoch - 1}) << "no later step carries the last step's times";
+  for (const auto& step : times->steps) {
+    EXPECT_EQ(step.step, 1 + (&step - times->steps.data()));
     EXPECT_EQ(step.shares[0] + step.shares[1], step.step % kStepsPerEpoch == 0 ? 10 : 48);
     EXPECT_GT(step.compute_s[0], 0);
   }
 }
 
-TEST(TrainReport, RefusesATraceThatIsNoRegularFile) {
+TEST(TrainReport, RefusesStepTimesThatAreNoRegularFile) {
   REMUDA_NEEDS_TWO_CORES();
   const ScratchFolder folder = job_folder();
-  const Finished finished = run(train_command(folder, {"--trace", "/dev/null"}));
+  const Finished finished = run(train_command(folder, {"--step-times", "/dev/null"}));
   EXPECT_EQ(finished.exit.status, 2);
   EXPECT_THAT(finished.err, HasSubstr("cannot write /dev/null: it is not a regular file"));
 }

@@ -83,7 +83,8 @@ Result<void> Trainer::run_step(uint64_t position) {
       last_parts_.clear();
       continue;
     }
-    trace(step.totals);
+    if (step_times_.active() && !last_parts_.empty())
+      step_times_.add({report_.steps, last_parts_, step.totals.compute_s, step.totals.wait_s});
     if (is_first() && last_parts_ == balancer_.shares()) observe(step.totals);
     last_parts_ = parts;
     shares_ = step.totals.next_shares;
@@ -188,12 +189,6 @@ Result<void> Trainer::apply(const ReducedStep& step) {
 /// Rank 0: passes the times of the last step, which had the balancer's current shares, to the balancer.
 void Trainer::observe(const StepTotals& totals) {
   if (const auto decision = balancer_.observe(report_.steps, totals.compute_s)) record(*decision);
-}
-
-/// Writes the times of the last step to the trace, whatever its shares were.
-void Trainer::trace(const StepTotals& totals) {
-  if (trace_.active() && !last_parts_.empty())
-    trace_.add({report_.steps, last_parts_, totals.compute_s, totals.wait_s});
 }
 
 void Trainer::record(const balance::BalanceDecision& decision) {

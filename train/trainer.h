@@ -22,13 +22,13 @@
 #include "train/optimizer.h"
 #include "train/run_report.h"
 #include "train/step_start.h"
-#include "train/step_trace.h"
+#include "train/step_times_file.h"
 
 namespace remuda::train {
 
 struct TrainerOptions {
   torch::Device device = torch::kCPU;  ///< what this rank computes on
-  int trace_fd = -1;                   ///< rank 0 writes the times of each step there; see step_trace.h
+  int step_times_fd = -1;              ///< rank 0 writes the times of each step there; see step_times_file.h
   double measure_again_after_s = 60;   ///< a run that took longer measures each device alone again at its end
   double room_bytes = 0;               ///< that tensors may take in all; 0: what is free on the device
 };
@@ -65,7 +65,6 @@ class Trainer {
   double uncounted_bytes() const;
   void report_plan();
   Result<void> measure_again(double run_s);
-  void begin_trace(const std::vector<std::vector<balance::BatchTime>>& alone);
 
   Result<void> run_epoch(int epoch);
   Result<void> run_step(uint64_t position);
@@ -77,7 +76,6 @@ class Trainer {
   Result<void> shrink_share(int rank);
   Result<void> apply(const ReducedStep& step);
   void observe(const StepTotals& totals);
-  void trace(const StepTotals& totals);
   void record(const balance::BalanceDecision& decision);
   void report_step(const StepTotals& totals);
   void wait_for_steps_of(double seconds);
@@ -107,7 +105,7 @@ class Trainer {
   balance::Balancer balancer_;   ///< decides on rank 0, idle elsewhere
   std::vector<int> shares_;      ///< in force for the next step, the same on every rank
   std::vector<int> last_parts_;  ///< of the last step, whose times the next report contains; empty when it was repeated
-  StepTrace trace_;
+  StepTimesFile step_times_;
   MemoryPlan memory_;
 
   OwnTotals mine_;

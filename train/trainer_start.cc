@@ -64,7 +64,7 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       batches_(train_, {job.train.seed, job.train.global_batch, communicator.rank(),
                         uint64_t(job.train.epochs) * train_.size(), loader_threads(job.data)}),
       balancer_(balance_options(job)),
-      trace_(communicator.rank() == 0 ? options.trace_fd : -1),
+      step_times_(communicator.rank() == 0 ? options.step_times_fd : -1),
       memory_(communicator.size(), job.memory.accumulate) {
   model_->set_training(true);
   report_.policy = job.balance.policy;
@@ -118,7 +118,7 @@ Result<void> Trainer::start_balance() {
     REMUDA_TRY(prepare_parallel());  // what blocks share becomes ready more often
     REMUDA_ASSIGN(first, split_by_speed());
   }
-  begin_trace(first.times.by_rank);
+  step_times_.begin(job_, first.times.by_rank);
   record(first.decision);
   report_plan();
   wait_for_steps_of(first.decision.predicted_step_s);
@@ -180,17 +180,6 @@ void Trainer::report_plan() {
                   {"room_bytes", rooms},
                   {"pieces", pieces},
                   {"recomputes", report_.recomputes}});
-}
-
-void Trainer::begin_trace(const std::vector<std::vector<balance::BatchTime>>& alone) {
-  if (!trace_.active()) return;
-  balance::TraceHead head{job_.train.global_batch, {}};
-  for (int rank = 0; rank < communicator_.size(); ++rank) {
-    auto& device = head.devices.emplace_back(balance::TraceDevice{job_.devices[rank].use, job_.devices[rank].slowdown});
-    for (const auto& time : alone[rank])
-      if (std::isfinite(time.seconds)) device.alone.push_back(time);
-  }
-  trace_.begin(head);
 }
 
 }  // namespace remuda::train

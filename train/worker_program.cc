@@ -79,8 +79,8 @@ Result<void> train_job(const std::string& file, const Events& events) {
   REMUDA_ASSIGN(const std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
   leave_on_signals();
   events.send({{"event", "ready"}, {"rank", rank}, {"pid", getpid()}, {"torch", TORCH_VERSION}});
-  if (rank == 0 && env::get(env::trace_fd)) {
-    REMUDA_ASSIGN(trainer_options.trace_fd, env::get_int(env::trace_fd, 0, 1 << 20));
+  if (rank == 0 && env::get(env::step_times_fd)) {
+    REMUDA_ASSIGN(trainer_options.step_times_fd, env::get_int(env::step_times_fd, 0, 1 << 20));
   }
   REMUDA_ASSIGN(const std::unique_ptr<Trainer> trainer,
                 Trainer::create(job, *communicator, events, g_leave, trainer_options));

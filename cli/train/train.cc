@@ -57,7 +57,7 @@ struct PreparedRun : CheckedRun {
   int rank = 0;                   ///< of the first of `ranks`
   workers::Listener listener;
   std::optional<PendingFile> report_file;
-  Fd trace;
+  Fd step_times;
   std::vector<workers::RankSpec> ranks;
 };
 
@@ -68,7 +68,7 @@ struct FinishedRun {
 };
 
 /// An empty file to be written while the run goes on. Only a regular file, as a pipe could block a rank.
-Result<Fd> create_trace(const std::string& path) {
+Result<Fd> create_step_times(const std::string& path) {
   Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666));
   struct stat info = {};
   if (!file || ::fstat(file.get(), &info) != 0)
@@ -86,11 +86,11 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
     REMUDA_ASSIGN(PendingFile file, PendingFile::create(flags.json));
     run.report_file.emplace(std::move(file));
   }
-  if (!flags.trace.empty()) {
-    REMUDA_ASSIGN(run.trace, create_trace(flags.trace));
+  if (!flags.step_times.empty()) {
+    REMUDA_ASSIGN(run.step_times, create_step_times(flags.step_times));
   }
   REMUDA_ASSIGN(const std::string program, worker_program());
-  const Workers workers{program, flags.transport, run.listener, run.trace.get(), flags.job.machine.file.empty()};
+  const Workers workers{program, flags.transport, run.listener, run.step_times.get(), flags.job.machine.file.empty()};
   if (asked.rank) {
     run.rank = asked.rank->rank;
     REMUDA_ASSIGN(workers::RankSpec own, launched_worker(workers, run.job, run.inventory, *asked.rank, run.own));
@@ -263,7 +263,8 @@ void add_train(Program& program) {
   command.add_option("--set", flags->settings, "KEY=VALUE in place of the file's, such as train.epochs=2")
       ->allow_extra_args(false);
   command.add_option("--json", flags->json, "Write the report of the run to this file");
-  command.add_option("--trace", flags->trace, "Write the times of each step of each device to this file, JSON lines");
+  command.add_option("--step-times", flags->step_times,
+                     "Write the times of each step of each device to this file, JSON lines");
   add_request_options(command, flags->job.request);
   add_job_options(command, flags->job);
   flags->job.app = &command;

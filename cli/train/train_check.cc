@@ -116,7 +116,7 @@ Result<void> check_outputs(const TrainFlags& flags, const job::TrainJob& job) {
   std::vector<job::Setting> written = job::outputs_of(job);
   REMUDA_TRY(check_writable(written));
   written.push_back({"--json", flags.json});
-  written.push_back({"--trace", flags.trace});
+  written.push_back({"--step-times", flags.step_times});
   return check_distinct(written, read);
 }
 

@@ -11,7 +11,7 @@ namespace remuda::cli {
 struct TrainFlags {
   std::string file, init;
   std::vector<std::string> devices, settings;
-  std::string json, trace;
+  std::string json, step_times;
   std::string transport = "auto";
   int port = 0;
   RunFlags job;  ///< the request, how the job runs, the machine; and quiet and dry_run, which mean the run itself here

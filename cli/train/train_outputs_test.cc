@@ -45,7 +45,7 @@ TEST_F(TrainOutputs, DoNotReplaceEachOther) {
 }
 
 TEST_F(TrainOutputs, WithoutANameAreNoFiles) {
-  EXPECT_TRUE(check_distinct(std::vector<job::Setting>{{"--json", ""}, {"--trace", ""}}, read_));
+  EXPECT_TRUE(check_distinct(std::vector<job::Setting>{{"--json", ""}, {"--step-times", ""}}, read_));
 }
 
 TEST_F(TrainOutputs, HaveAFolder) {

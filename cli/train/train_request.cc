@@ -27,7 +27,7 @@ std::vector<std::string> train_line(const TrainFlags& flags, const std::string& 
   std::vector<std::string> words{self, "train", flags.file};
   for (const std::string& setting : flags.settings) words.push_back("--set=" + setting);
   if (!flags.json.empty()) words.push_back("--json=" + flags.json);
-  if (!flags.trace.empty()) words.push_back("--trace=" + flags.trace);
+  if (!flags.step_times.empty()) words.push_back("--step-times=" + flags.step_times);
   if (flags.transport != TrainFlags{}.transport) words.push_back("--transport=" + flags.transport);
   if (flags.port != 0) words.push_back(fmt::format("--port={}", flags.port));
   if (flags.job.quiet) words.emplace_back("--quiet");

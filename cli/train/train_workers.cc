@@ -46,16 +46,16 @@ process::ProcessSpec worker_process(const Workers& workers, const Inventory& inv
   return process;
 }
 
-void let_trace(const Workers& workers, process::ProcessSpec& process) {
-  process.inherited.push_back(workers.trace_fd);
-  process.environment.emplace_back(env::trace_fd.name, std::to_string(workers.trace_fd));
+void let_write_step_times(const Workers& workers, process::ProcessSpec& process) {
+  process.inherited.push_back(workers.step_times_fd);
+  process.environment.emplace_back(env::step_times_fd.name, std::to_string(workers.step_times_fd));
 }
 
 /// What only rank 0 has.
 void let_inherit(const Workers& workers, process::ProcessSpec& process) {
   process.inherited = {workers.listener.socket.get()};
   process.environment.emplace_back(env::listen_fd.name, std::to_string(workers.listener.socket.get()));
-  if (workers.trace_fd >= 0) let_trace(workers, process);
+  if (workers.step_times_fd >= 0) let_write_step_times(workers, process);
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ Result<workers::RankSpec> launched_worker(const Workers& workers, const job::Par
     REMUDA_ASSIGN(std::string own, address_towards(launched.master_address));
     process.environment.emplace_back(env::bind.name, std::move(own));
   }
-  if (launched.rank == 0 && workers.trace_fd >= 0) let_trace(workers, process);
+  if (launched.rank == 0 && workers.step_times_fd >= 0) let_write_step_times(workers, process);
   return workers::RankSpec{job.job.devices.at(launched.rank).use, std::move(process), job.text};
 }
 

@@ -31,7 +31,7 @@ struct Workers {
   std::string program;
   std::string transport;
   const workers::Listener& listener;  ///< rank 0 inherits its socket: it must stay open until the ranks have started
-  int trace_fd = -1;                  ///< where rank 0 writes the times of each step; the same holds for it
+  int step_times_fd = -1;             ///< where rank 0 writes the times of each step; the same holds for it
   bool live = true;                   ///< the machine is this one: ranks are bound to its cores
 };
 

@@ -1,4 +1,4 @@
-#include "balance/trace.h"
+#include "balance/step_times.h"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -17,10 +17,10 @@ std::vector<double> microseconds(std::vector<double> times) {
   return times;
 }
 
-TraceHead head_of(const Json& json) {
-  TraceHead head{.global_batch = json.at("global_batch").get<int>()};
+StepTimesHead head_of(const Json& json) {
+  StepTimesHead head{.global_batch = json.at("global_batch").get<int>()};
   for (const Json& one : json.at("devices")) {
-    TraceDevice device{one.at("id").get<std::string>(), one.at("slowdown").get<double>()};
+    TimedDevice device{one.at("id").get<std::string>(), one.at("slowdown").get<double>()};
     for (const Json& time : one.at("alone"))
       device.alone.push_back({time.at("batch").get<int>(), time.at("seconds").get<double>()});
     head.devices.push_back(std::move(device));
@@ -28,22 +28,22 @@ TraceHead head_of(const Json& json) {
   return head;
 }
 
-TraceStep step_of(const Json& json) {
+TimedStep step_of(const Json& json) {
   return {json.at("step").get<int>(), json.at("shares").get<std::vector<int>>(),
           json.at("compute_s").get<std::vector<double>>(), json.at("wait_s").get<std::vector<double>>()};
 }
 
 /// The fault of the head; empty when there is none.
-std::string fault_of(const Json& json, const TraceHead& head) {
-  if (json.at("trace") != kFormat) return fmt::format("this trace is not of format {}", kFormat);
+std::string fault_of(const Json& json, const StepTimesHead& head) {
+  if (json.at("step_times") != kFormat) return fmt::format("these step times are not of format {}", kFormat);
   if (head.global_batch <= 0 || head.devices.empty()) return "the head names no batch or no devices";
-  for (const TraceDevice& device : head.devices)
+  for (const TimedDevice& device : head.devices)
     for (const BatchTime& time : device.alone)
       if (time.batch <= 0 || !(time.seconds > 0)) return "a time measured alone is not positive";
   return "";
 }
 
-std::string fault_of(const TraceStep& step, size_t devices) {
+std::string fault_of(const TimedStep& step, size_t devices) {
   if (step.shares.size() != devices || step.compute_s.size() != devices || step.wait_s.size() != devices)
     return fmt::format("a step has one number per device, and there are {}", devices);
   for (size_t i = 0; i < devices; ++i)
@@ -51,15 +51,15 @@ std::string fault_of(const TraceStep& step, size_t devices) {
   return "";
 }
 
-/// Adds one line to the trace. Returns its fault; empty when there is none.
-std::string take(const Json& json, Trace& trace) {
+/// Adds one line to the times. Returns its fault; empty when there is none.
+std::string take(const Json& json, StepTimes& times) {
   try {
-    if (trace.head.devices.empty()) {
-      trace.head = head_of(json);
-      return fault_of(json, trace.head);
+    if (times.head.devices.empty()) {
+      times.head = head_of(json);
+      return fault_of(json, times.head);
     }
-    trace.steps.push_back(step_of(json));
-    return fault_of(trace.steps.back(), trace.head.devices.size());
+    times.steps.push_back(step_of(json));
+    return fault_of(times.steps.back(), times.head.devices.size());
   } catch (const Json::exception& error) {
     return error.what();
   }
@@ -67,35 +67,35 @@ std::string take(const Json& json, Trace& trace) {
 
 }  // namespace
 
-std::string trace_line(const TraceHead& head) {
+std::string step_times_line(const StepTimesHead& head) {
   Json devices = Json::array();
-  for (const TraceDevice& device : head.devices) {
+  for (const TimedDevice& device : head.devices) {
     Json alone = Json::array();
     for (const BatchTime& time : device.alone)
       alone.push_back({{"batch", time.batch}, {"seconds", microseconds(time.seconds)}});
     devices.push_back({{"id", device.id}, {"slowdown", device.slowdown}, {"alone", std::move(alone)}});
   }
-  return to_line({{"trace", kFormat}, {"global_batch", head.global_batch}, {"devices", std::move(devices)}});
+  return to_line({{"step_times", kFormat}, {"global_batch", head.global_batch}, {"devices", std::move(devices)}});
 }
 
-std::string trace_line(const TraceStep& step) {
+std::string step_times_line(const TimedStep& step) {
   return to_line({{"step", step.step},
                   {"shares", step.shares},
                   {"compute_s", microseconds(step.compute_s)},
                   {"wait_s", microseconds(step.wait_s)}});
 }
 
-Result<Trace> parse_trace(std::string_view text, std::string_view where) {
-  Trace trace;
+Result<StepTimes> parse_step_times(std::string_view text, std::string_view where) {
+  StepTimes times;
   int number = 0;
   for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
     const std::string place = fmt::format("{}, line {}", where, ++number);
     REMUDA_ASSIGN(const Json json, parse_json(text.substr(0, end), place));
-    if (const std::string fault = take(json, trace); !fault.empty()) return failed(fmt::format("{}: {}", place, fault));
+    if (const std::string fault = take(json, times); !fault.empty()) return failed(fmt::format("{}: {}", place, fault));
     text.remove_prefix(end + 1);
   }
-  if (trace.steps.empty()) return failed(fmt::format("{} holds no steps", where));
-  return trace;
+  if (times.steps.empty()) return failed(fmt::format("{} holds no steps", where));
+  return times;
 }
 
 }  // namespace remuda::balance

@@ -1,0 +1,30 @@
+#include "train/step_times_file.h"
+
+#include <cmath>
+#include <iostream>
+
+#include "base/file.h"
+
+namespace remuda::train {
+
+void StepTimesFile::begin(const job::TrainJob& job, const std::vector<std::vector<balance::BatchTime>>& alone) {
+  if (!active()) return;
+  balance::StepTimesHead head{job.train.global_batch, {}};
+  for (size_t rank = 0; rank < alone.size(); ++rank) {
+    balance::TimedDevice device{job.devices.at(rank).use, job.devices[rank].slowdown};
+    for (const auto& time : alone[rank])
+      if (std::isfinite(time.seconds)) device.alone.push_back(time);
+    head.devices.push_back(std::move(device));
+  }
+  write(balance::step_times_line(head));
+}
+
+void StepTimesFile::write(const std::string& line) {
+  if (!active()) return;
+  const auto written = write_all(fd_, line + "\n", "the step times");
+  if (written) return;
+  std::cerr << "the step times end here: " << written.error().message << std::endl;
+  fd_ = -1;
+}
+
+}  // namespace remuda::train
