@@ -48,6 +48,12 @@ Result<void> apply_setting(const std::string& setting, toml::table& table) {
   return {};
 }
 
+void erase_outputs(toml::table& table) {
+  for (const Key& key : job_keys())
+    if (const auto* field = std::get_if<PathField>(&key.field); field && field->is_output && find_node(table, key.name))
+      erase_node(table, key.name);
+}
+
 Result<toml::table> device_table(const DeviceSpec& device) {
   return parse_toml(
       fmt::format("use = {}\nslowdown = {}\nshared = {}", quoted(device.use), device.slowdown, device.shared),
@@ -58,6 +64,7 @@ Result<toml::table> device_table(const DeviceSpec& device) {
 
 Result<void> apply_overrides(const JobOverrides& overrides, toml::table& table) {
   for (const std::string& setting : overrides.settings) REMUDA_TRY(apply_setting(setting, table));
+  if (!overrides.writes_files) erase_outputs(table);
   if (overrides.devices.empty()) return {};
   toml::array devices;
   for (const DeviceSpec& device : overrides.devices) {

@@ -8,7 +8,7 @@
 
 namespace remuda::job {
 
-/// Applies settings in order, then replaces the devices. Errors name the flag.
+/// Applies settings in order, leaves out files to write, then replaces the devices. Errors name the flag.
 Result<void> apply_overrides(const JobOverrides& overrides, toml::table& table);
 
 }  // namespace remuda::job

@@ -153,6 +153,7 @@ struct JobOverrides {
   std::vector<std::string> settings;  ///< KEY=VALUE, as in balance.policy=even; VALUE is TOML, or else a plain string
   std::vector<DeviceSpec> devices;    ///< in place of all [[device]] entries and of [placement], when not empty
   bool devices_follow = false;        ///< others will be: what must fit their number is not checked now
+  bool writes_files = true;           ///< false: the job's keys of files to write do not count
 };
 
 /// A job file's text, with overrides applied and relative paths made absolute (against the folder of `name`), and the

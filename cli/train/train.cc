@@ -1,35 +1,26 @@
 #include <csignal>
 #include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "cli/jobs/pool_machine.h"
-#include "cli/status_line.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
 #include "cli/train/train_check.h"
+#include "cli/train/train_compare.h"
 #include "cli/train/train_init.h"
 #include "cli/train/train_plan.h"
-#include "cli/train/train_progress.h"
 #include "cli/train/train_request.h"
+#include "cli/train/train_run.h"
 #include "cli/train/train_speeds.h"
 #include "cli/train/train_summary.h"
 #include "cli/train/train_workers.h"
 #include "place/place.h"
-#include "workers/event.h"
-#include "workers/supervisor.h"
 
 namespace remuda::cli {
 namespace {
-
-constexpr int kSignalStatus = 128;
-constexpr double kStepsToEnd = 2;  // after Ctrl-C: the current one, which may be slower than the last
 
 constexpr const char* kTrainExamples =
     "Examples:\n"
@@ -40,6 +31,7 @@ constexpr const char* kTrainExamples =
     "  remuda train job.toml -n 4 --dry-run              which, and what to expect of them\n"
     "  remuda run -n 4 -- remuda train job.toml          the same as -n 4\n"
     "  remuda train job.toml --set balance.policy=even   with one value changed\n"
+    "  remuda train job.toml --compare train.tf32=on     both ways in turns: is the difference real?\n"
     "  remuda train job.toml --json report.json          and keep the report\n"
     "  remuda train job.toml --machine recorded.json     rehearse: check it against a recorded machine\n"
     "A run that asks for devices, by one of the first flags above or by [placement] in the file, is a job as those of\n"
@@ -51,58 +43,6 @@ constexpr const char* kTrainExamples =
     "was\n"
     "closed; also then the report is written.\n";
 
-/// A run that is ready to start.
-struct PreparedRun : CheckedRun {
-  std::optional<TrainPlan> plan;  ///< nothing for a rank that another launcher has started
-  int rank = 0;                   ///< of the first of `ranks`
-  workers::Listener listener;
-  std::optional<PendingFile> report_file;
-  Fd step_times;
-  std::vector<workers::RankSpec> ranks;
-};
-
-/// The outcome of a run.
-struct FinishedRun {
-  workers::Outcome outcome;
-  Json report;  ///< null when rank 0 sent none
-};
-
-/// An empty file to be written while the run goes on. Only a regular file, as a pipe could block a rank.
-Result<Fd> create_step_times(const std::string& path) {
-  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666));
-  struct stat info = {};
-  if (!file || ::fstat(file.get(), &info) != 0)
-    return usage_error(fmt::format("cannot write {}: {}", path, errno_text(errno)));
-  if (!S_ISREG(info.st_mode)) return usage_error(fmt::format("cannot write {}: it is not a regular file", path));
-  if (::ftruncate(file.get(), 0) != 0) return failed(fmt::format("cannot write {}: {}", path, errno_text(errno)));
-  return file;
-}
-
-Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
-  PreparedRun run;
-  REMUDA_ASSIGN(static_cast<CheckedRun&>(run), check_run(flags, asked));
-  REMUDA_TRY(check_outputs(flags, run.job.job));
-  if (!flags.json.empty()) {
-    REMUDA_ASSIGN(PendingFile file, PendingFile::create(flags.json));
-    run.report_file.emplace(std::move(file));
-  }
-  if (!flags.step_times.empty()) {
-    REMUDA_ASSIGN(run.step_times, create_step_times(flags.step_times));
-  }
-  REMUDA_ASSIGN(const std::string program, worker_program());
-  const Workers workers{program, flags.transport, run.listener, run.step_times.get(), flags.job.machine.file.empty()};
-  if (asked.rank) {
-    run.rank = asked.rank->rank;
-    REMUDA_ASSIGN(workers::RankSpec own, launched_worker(workers, run.job, run.inventory, *asked.rank, run.own));
-    run.ranks.push_back(std::move(own));
-    return run;
-  }
-  REMUDA_ASSIGN(run.listener, workers::listen_on_loopback(flags.port));
-  run.plan = make_plan(run.job.job, run.inventory, known_speeds(run.job.job, run.inventory));
-  REMUDA_ASSIGN(run.ranks, worker_ranks(workers, run.job, run.inventory));
-  return run;
-}
-
 /// Why these devices and no others.
 std::string devices_reason(const TrainFlags& flags, const AskedRun& asked) {
   if (!flags.devices.empty()) return "named with --devices";
@@ -112,24 +52,35 @@ std::string devices_reason(const TrainFlags& flags, const AskedRun& asked) {
   return "all CPU devices, as none is named; -n asks for GPUs";
 }
 
-Result<int> print_plan(const CheckedRun& run, const std::string& reason) {
+Result<void> print_plan(const CheckedRun& run, const std::string& reason) {
   const job::TrainJob& job = run.job.job;
   TrainPlan plan = make_plan(job, run.inventory, known_speeds(job, run.inventory));
   if (depends_on_libtorch(job, run.inventory)) plan.worker = worker_abilities();
   REMUDA_TRY(check_precision(job, run.inventory, plan));
   fmt::print("{} would train on {}:\n{}", job.model.name.empty() ? job.model.path : job.model.name, run.inventory.host,
              plan_text(job, run.inventory, plan, reason));
+  return {};
+}
+
+/// Checks all input, and prints what the run would do; with --compare, what A would do and what B.
+Result<void> print_plans(const TrainFlags& flags, const AskedRun& asked, const std::string& reason) {
+  for (const TrainFlags& way : ways_of(flags)) {
+    REMUDA_ASSIGN(const CheckedRun run, check_run(way, asked));
+    const bool is_b = way.settings.size() > flags.settings.size();
+    if (!flags.compare.empty()) fmt::print("{}", is_b ? "\nB, as compared with A: " : "A: ");
+    REMUDA_TRY(print_plan(run, reason));
+  }
+  return {};
+}
+
+/// For a run that asks for no devices.
+Result<int> rehearse(const TrainFlags& flags, AskedRun asked) {
+  asked.rank.reset();  // all devices of this host, as its ranks share them
+  REMUDA_TRY(print_plans(flags, asked, devices_reason(flags, asked)));
   return 0;
 }
 
-/// Checks the input of a run that asks for no devices, and prints what it would do.
-Result<int> rehearse(const TrainFlags& flags, AskedRun asked) {
-  asked.rank.reset();  // all devices of this host, as its ranks share them
-  REMUDA_ASSIGN(const CheckedRun run, check_run(flags, asked));
-  return print_plan(run, devices_reason(flags, asked));
-}
-
-/// The same for one that does: on those devices that it would be granted now.
+/// For one that does: on those devices that it would be granted now.
 Result<int> rehearse_request(const TrainFlags& flags, AskedRun asked, const place::Request& request) {
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.job.machine));
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
@@ -139,8 +90,7 @@ Result<int> rehearse_request(const TrainFlags& flags, AskedRun asked, const plac
     return tl::unexpected(Error{refusal->never ? ErrorKind::never : ErrorKind::not_now, refusal->sentence, -1});
   const auto& placement = std::get<place::Placement>(answer);
   asked.granted = placement.explanation.devices;
-  REMUDA_ASSIGN(const CheckedRun run, check_run(flags, asked));
-  REMUDA_TRY(print_plan(run, "the best that are free now, as said below"));
+  REMUDA_TRY(print_plans(flags, asked, "the best that are free now, as said below"));
   fmt::print("\n");
   print_fitted(explanation_text(placement));
   return 0;
@@ -149,67 +99,14 @@ Result<int> rehearse_request(const TrainFlags& flags, AskedRun asked, const plac
 /// A run that asks for devices: with all its input checked before it waits for them.
 Result<int> train_leased(const TrainFlags& flags, const AskedRun& asked) {
   REMUDA_ASSIGN(const place::Request request, train_request(flags, asked.job.placement));
-  REMUDA_TRY(check_before_lease(flags, asked, request.count));
+  for (const TrainFlags& way : ways_of(flags)) REMUDA_TRY(check_before_lease(way, asked, request.count));
   if (flags.job.dry_run) return rehearse_request(flags, asked, request);
   return submit(flags, asked.job.placement);
 }
 
-std::string rank_label(int rank, const job::TrainJob& job) {
-  return fmt::format("rank {} {}", rank, job.devices[rank].use);
-}
-
-Result<FinishedRun> follow(PreparedRun& run, StatusLine& status) {
-  const job::TrainJob& job = run.job.job;
-  const int base = run.rank;
-  TrainProgress progress(job);
-  if (base == 0) status.print(progress.opening());
-  FinishedRun finished;
-  const workers::RankListener listener{
-      .on_event =
-          [&](int number, const Json& event) {
-            const int rank = base + number;
-            if (const std::string line = progress.take(rank, event); !line.empty()) status.print(line);
-            if (base == 0) status.update(progress.status(status.room()), progress.done());
-            if (rank == 0 && event.contains("report")) finished.report = event["report"];
-          },
-      .on_line = [&](int rank,
-                     const std::string& line) { status.print(fmt::format("[{}] {}", rank_label(rank, job), line)); },
-      .step_s = [&] { return kStepsToEnd * progress.step_s(); },
-      .on_stop =
-          [&](int, double within_s) {
-            status.print(fmt::format(
-                "stopping after the step under way, within {:.0f} s; Ctrl-C again ends the run at once", within_s));
-          }};
-  REMUDA_ASSIGN(finished.outcome, supervise(std::move(run.ranks), listener));
-  if (finished.outcome.failure) finished.outcome.failure->rank += base;
-  return finished;
-}
-
-/// The failure as one error. The rank's last lines come before it when they have not been printed yet.
-tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_shown) {
-  if (!output_was_shown)
-    for (const auto& line : failure.last_output)
-      fmt::print(stderr, "[rank {} {}] {}\n", failure.rank, failure.device, line);
-  return tl::unexpected(
-      Error{failure.kind, fmt::format("rank {} ({}): {}", failure.rank, failure.device, failure.cause)});
-}
-
-/// The keys of the job with their values, as a job file has them; the devices have a list of their own.
-Json keys_of(const job::TrainJob& job) {
-  Json keys = Json::object();
-  for (const auto& settings : {job::settings_of(job), job::files_of(job), job::outputs_of(job)})
-    for (const job::Setting& setting : settings)
-      if (!setting.key.starts_with("device")) keys[setting.key] = setting.value;
-  return keys;
-}
-
 /// Writes the file first: a reader of stdout may be gone. With the terminal `closed`, writes only the file.
 Result<void> publish(PreparedRun& run, Json report, bool closed) {
-  REMUDA_ASSIGN(report, complete_report(std::move(report), run.inventory, keys_of(run.job.job)));
-  if (run.plan) {
-    report["predicted"] = to_json(*run.plan);
-    (void)keep_speeds(report, run.job.job, run.inventory);  // the run is done, whether or not the next one is predicted
-  }
+  REMUDA_ASSIGN(report, complete(run, std::move(report)));
   Result<void> written;
   if (run.report_file) written = run.report_file->commit(to_pretty(report));
   if (!closed) fmt::print("{}", summary_text(report));
@@ -226,25 +123,18 @@ Result<int> init(const std::string& folder) {
 Result<int> train(const TrainFlags& flags) {
   if (!flags.init.empty()) return init(flags.init);
   REMUDA_ASSIGN(AskedRun asked, read_asked(flags));
+  REMUDA_TRY(check_comparison(flags, asked));
   if (asked.asks) return train_leased(flags, asked);
   const bool is_here = flags.job.machine.file.empty() || asked.lease;
   if (flags.job.dry_run || !is_here) return rehearse(flags, std::move(asked));
+  if (!flags.compare.empty()) return compare(flags, asked);
   REMUDA_ASSIGN(PreparedRun run, prepare(flags, asked));
   if (!run.note.empty()) fmt::print(stderr, "{}\n", run.note);
-  Result<FinishedRun> finished;
-  {
-    StatusLine status(StatusLine::mode_of_stderr(flags.job.quiet), STDERR_FILENO, steady_clock());
-    finished = follow(run, status);
-  }
-  if (!finished) return tl::unexpected(std::move(finished.error()));
-  const workers::Outcome& outcome = finished->outcome;
-  if (outcome.failure) return as_error(*outcome.failure, !flags.job.quiet);
-  const bool closed = outcome.signal == SIGHUP;
-  const bool reports = run.rank == 0 && (!outcome.stopped() || !finished->report.is_null());
-  if (reports) REMUDA_TRY(publish(run, std::move(finished->report), closed));
-  if (!outcome.stopped()) return 0;
-  if (!closed) fmt::print(stderr, "stopped by signal {} ({})\n", outcome.signal, ::strsignal(outcome.signal));
-  return kSignalStatus + outcome.signal;
+  REMUDA_ASSIGN(FinishedRun finished, follow(run, flags.job.quiet));
+  const bool closed = finished.signal == SIGHUP;
+  const bool reports = run.rank == 0 && (finished.signal == 0 || !finished.report.is_null());
+  if (reports) REMUDA_TRY(publish(run, std::move(finished.report), closed));
+  return stopped_status(finished.signal);
 }
 
 }  // namespace
@@ -262,6 +152,14 @@ void add_train(Program& program) {
       ->allow_extra_args(false);
   command.add_option("--set", flags->settings, "KEY=VALUE in place of the file's, such as train.epochs=2")
       ->allow_extra_args(false);
+  command
+      .add_option("--compare", flags->compare,
+                  "KEY=VALUE: run the job as it is (A) and with this value (B) in turns, and say whether the "
+                  "difference is real; several make B together")
+      ->allow_extra_args(false);
+  command.add_option("--repeats", flags->repeats, "How many pairs of runs --compare makes")
+      ->check(CLI::Range(2, 100))
+      ->capture_default_str();
   command.add_option("--json", flags->json, "Write the report of the run to this file");
   command.add_option("--step-times", flags->step_times,
                      "Write the times of each step of each device to this file, JSON lines");

@@ -93,7 +93,9 @@ Result<CheckedRun> check_run(const TrainFlags& flags, const AskedRun& asked) {
     run.own = chosen_device(chosen.inventory, own).id;
     devices = devices_of_ranks(flags, asked);
   }
-  REMUDA_ASSIGN(run.job, job::parse_job(asked.text, flags.file, {flags.settings, devices}));
+  REMUDA_ASSIGN(run.job,
+                job::parse_job(asked.text, flags.file,
+                               {.settings = flags.settings, .devices = devices, .writes_files = flags.writes_files}));
   run.inventory = std::move(chosen.inventory);
   run.note = std::move(chosen.note);
   REMUDA_TRY(check_inputs(run.job.job));
@@ -101,7 +103,7 @@ Result<CheckedRun> check_run(const TrainFlags& flags, const AskedRun& asked) {
 }
 
 Result<void> check_before_lease(const TrainFlags& flags, const AskedRun& asked, int count) {
-  job::JobOverrides as_many{.settings = flags.settings};
+  job::JobOverrides as_many{.settings = flags.settings, .writes_files = flags.writes_files};
   for (int device = 0; device < count; ++device) as_many.devices.push_back({.use = fmt::format("gpu:{}", device)});
   REMUDA_ASSIGN(const job::ParsedJob job, job::parse_job(asked.text, flags.file, as_many));
   REMUDA_TRY(check_inputs(job.job));

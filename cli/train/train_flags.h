@@ -10,7 +10,9 @@ namespace remuda::cli {
 
 struct TrainFlags {
   std::string file, init;
-  std::vector<std::string> devices, settings;
+  std::vector<std::string> devices, settings, compare;
+  int repeats = 3;           ///< pairs of runs, with --compare
+  bool writes_files = true;  ///< false for runs that are compared: what the job would write is left out
   std::string json, step_times;
   std::string transport = "auto";
   int port = 0;

@@ -26,6 +26,8 @@ std::vector<std::string> given(const CLI::App& command, const char* group) {
 std::vector<std::string> train_line(const TrainFlags& flags, const std::string& self) {
   std::vector<std::string> words{self, "train", flags.file};
   for (const std::string& setting : flags.settings) words.push_back("--set=" + setting);
+  for (const std::string& setting : flags.compare) words.push_back("--compare=" + setting);
+  if (!flags.compare.empty()) words.push_back(fmt::format("--repeats={}", flags.repeats));
   if (!flags.json.empty()) words.push_back("--json=" + flags.json);
   if (!flags.step_times.empty()) words.push_back("--step-times=" + flags.step_times);
   if (flags.transport != TrainFlags{}.transport) words.push_back("--transport=" + flags.transport);

@@ -78,13 +78,15 @@ TEST(TrainRequest, OfTheFileIsNamedAsThereWhereItIsWrong) {
 
 TEST(TrainRequest, IsARunWhoseCommandIsTheTraining) {
   Line line({"-n", "2", "--time-limit", "1h", "-d", "--set", "model.hidden=[8, 9]", "--set", "train.epochs=1"});
+  line.flags.compare = {"balance.policy=even"};
   line.flags.json = "report file.json";
   line.flags.job.machine.file = "lab.json";
   line.flags.job.quiet = true;
   EXPECT_THAT(run_line(line.flags, {.any_model = true}, "/opt/remuda"),
               ElementsAre("remuda", "run", "--gpus=2", "--any-model", "--time-limit=1h", "--detach", "--quiet",
                           "--machine=lab.json", "--", "/opt/remuda", "train", "job.toml", "--set=model.hidden=[8, 9]",
-                          "--set=train.epochs=1", "--json=report file.json", "--quiet", "--machine=lab.json"));
+                          "--set=train.epochs=1", "--compare=balance.policy=even", "--repeats=3",
+                          "--json=report file.json", "--quiet", "--machine=lab.json"));
 }
 
 }  // namespace

@@ -1,0 +1,127 @@
+#include "cli/train/train_run.h"
+
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/status_line.h"
+#include "cli/train/train_progress.h"
+#include "cli/train/train_speeds.h"
+#include "cli/train/train_summary.h"
+#include "cli/train/train_workers.h"
+#include "workers/supervisor.h"
+
+namespace remuda::cli {
+namespace {
+
+constexpr int kSignalStatus = 128;
+constexpr double kStepsToEnd = 2;  // after Ctrl-C: the current one, which may be slower than the last
+
+/// An empty file to be written while the run goes on. Only a regular file, as a pipe could block a rank.
+Result<Fd> create_step_times(const std::string& path) {
+  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666));
+  struct stat info = {};
+  if (!file || ::fstat(file.get(), &info) != 0)
+    return usage_error(fmt::format("cannot write {}: {}", path, errno_text(errno)));
+  if (!S_ISREG(info.st_mode)) return usage_error(fmt::format("cannot write {}: it is not a regular file", path));
+  if (::ftruncate(file.get(), 0) != 0) return failed(fmt::format("cannot write {}: {}", path, errno_text(errno)));
+  return file;
+}
+
+std::string rank_label(int rank, const job::TrainJob& job) {
+  return fmt::format("rank {} {}", rank, job.devices[rank].use);
+}
+
+/// The failure as one error. The rank's last lines come before it when they have not been printed yet.
+tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_shown) {
+  if (!output_was_shown)
+    for (const auto& line : failure.last_output)
+      fmt::print(stderr, "[rank {} {}] {}\n", failure.rank, failure.device, line);
+  return tl::unexpected(
+      Error{failure.kind, fmt::format("rank {} ({}): {}", failure.rank, failure.device, failure.cause)});
+}
+
+/// The keys of the job with their values, as a job file has them; the devices have a list of their own.
+Json keys_of(const job::TrainJob& job) {
+  Json keys = Json::object();
+  for (const auto& settings : {job::settings_of(job), job::files_of(job), job::outputs_of(job)})
+    for (const job::Setting& setting : settings)
+      if (!setting.key.starts_with("device")) keys[setting.key] = setting.value;
+  return keys;
+}
+
+}  // namespace
+
+Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
+  PreparedRun run;
+  REMUDA_ASSIGN(static_cast<CheckedRun&>(run), check_run(flags, asked));
+  REMUDA_TRY(check_outputs(flags, run.job.job));
+  if (!flags.json.empty()) {
+    REMUDA_ASSIGN(PendingFile file, PendingFile::create(flags.json));
+    run.report_file.emplace(std::move(file));
+  }
+  if (!flags.step_times.empty()) {
+    REMUDA_ASSIGN(run.step_times, create_step_times(flags.step_times));
+  }
+  REMUDA_ASSIGN(const std::string program, worker_program());
+  const Workers workers{program, flags.transport, run.listener, run.step_times.get(), flags.job.machine.file.empty()};
+  if (asked.rank) {
+    run.rank = asked.rank->rank;
+    REMUDA_ASSIGN(workers::RankSpec own, launched_worker(workers, run.job, run.inventory, *asked.rank, run.own));
+    run.ranks.push_back(std::move(own));
+    return run;
+  }
+  REMUDA_ASSIGN(run.listener, workers::listen_on_loopback(flags.port));
+  run.plan = make_plan(run.job.job, run.inventory, known_speeds(run.job.job, run.inventory));
+  REMUDA_ASSIGN(run.ranks, worker_ranks(workers, run.job, run.inventory));
+  return run;
+}
+
+Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
+  const job::TrainJob& job = run.job.job;
+  const int base = run.rank;
+  StatusLine status(StatusLine::mode_of_stderr(quiet), STDERR_FILENO, steady_clock());
+  TrainProgress progress(job);
+  if (base == 0) status.print(progress.opening());
+  FinishedRun finished;
+  const workers::RankListener listener{
+      .on_event =
+          [&](int number, const Json& event) {
+            const int rank = base + number;
+            if (const std::string line = progress.take(rank, event); !line.empty()) status.print(line);
+            if (base == 0) status.update(progress.status(status.room()), progress.done());
+            if (rank == 0 && event.contains("report")) finished.report = event["report"];
+          },
+      .on_line = [&](int rank,
+                     const std::string& line) { status.print(fmt::format("[{}] {}", rank_label(rank, job), line)); },
+      .step_s = [&] { return kStepsToEnd * progress.step_s(); },
+      .on_stop =
+          [&](int, double within_s) {
+            status.print(fmt::format(
+                "stopping after the step under way, within {:.0f} s; Ctrl-C again ends the run at once", within_s));
+          }};
+  REMUDA_ASSIGN(workers::Outcome outcome, supervise(std::move(run.ranks), listener));
+  finished.signal = outcome.signal;
+  if (!outcome.failure) return finished;
+  outcome.failure->rank += base;
+  return as_error(*outcome.failure, !quiet);
+}
+
+int stopped_status(int signal) {
+  if (signal == 0) return 0;
+  if (signal != SIGHUP) fmt::print(stderr, "stopped by signal {} ({})\n", signal, ::strsignal(signal));
+  return kSignalStatus + signal;
+}
+
+Result<Json> complete(const PreparedRun& run, Json report) {
+  REMUDA_ASSIGN(report, complete_report(std::move(report), run.inventory, keys_of(run.job.job)));
+  if (!run.plan) return report;
+  report["predicted"] = to_json(*run.plan);
+  (void)keep_speeds(report, run.job.job, run.inventory);  // the run is done, whether or not the next one is predicted
+  return report;
+}
+
+}  // namespace remuda::cli

@@ -1,0 +1,42 @@
+// One training run: from its checked input to the end of its last worker.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/train/train_check.h"
+#include "cli/train/train_plan.h"
+#include "workers/rendezvous.h"
+#include "workers/watched_rank.h"
+
+namespace remuda::cli {
+
+/// A run that is ready to start: nothing is wrong with its input, and what it is to write can be written.
+struct PreparedRun : CheckedRun {
+  std::optional<TrainPlan> plan;  ///< nothing for a rank that another launcher has started
+  int rank = 0;                   ///< of the first of `ranks`
+  workers::Listener listener;
+  std::optional<PendingFile> report_file;
+  Fd step_times;
+  std::vector<workers::RankSpec> ranks;
+};
+Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked);
+
+/// The outcome of a run whose ranks have ended without a failure.
+struct FinishedRun {
+  int signal = 0;  ///< by which the user stopped it; 0: nobody did
+  Json report;     ///< null when rank 0 sent none
+};
+/// Starts the workers, shows their progress on stderr unless `quiet`, and waits for their end. The error is the first
+/// cause of a failure.
+Result<FinishedRun> follow(PreparedRun& run, bool quiet);
+
+/// Says on stderr by which signal the user stopped it, if by one; returns the exit status that it gives, 0 for none.
+int stopped_status(int signal);
+
+/// Rank 0's report with what only the launcher knows. What it says of the devices' speeds predicts later runs.
+Result<Json> complete(const PreparedRun& run, Json report);
+
+}  // namespace remuda::cli
