@@ -8,6 +8,8 @@
 #include <new>
 #include <optional>
 
+#include "profile/recorder.h"
+
 namespace remuda::data {
 namespace {
 
@@ -48,7 +50,8 @@ LoadedBatch LoadedBatch::of(const Dataset& set, uint64_t count) {
 Loader::Loader(const Dataset& set, SampleOrder order, int workers, const std::function<void()>& begin)
     : set_(set), order_(order), input_bytes_(set.input_bytes()), target_bytes_(set.target_bytes()) {
   for (int i = 0; i < workers; ++i)
-    threads_.emplace_back([this, begin] {
+    threads_.emplace_back([this, i, begin, recorder = profile::recorder_here()] {
+      const profile::Join join(recorder, fmt::format("data {}", i + 1));
       begin();
       work();
     });
@@ -88,8 +91,11 @@ bool Loader::make_some(std::unique_lock<std::mutex>& lock, Pending& batch) {
   lock.unlock();
   uint64_t row = first;
   Result<void> made;
-  for (; row < end && !stop_; ++row)
-    if (made = make(batch, row); !made) break;
+  {
+    const profile::Span span("make samples", {{{"samples", int64_t(end - first)}}});
+    for (; row < end && !stop_; ++row)
+      if (made = make(batch, row); !made) break;
+  }
   lock.lock();
   std::fill(batch.rows.begin() + int64_t(first), batch.rows.begin() + int64_t(row), Row::done);
   batch.missing -= row - first;

@@ -32,6 +32,16 @@ TEST(Set, TakesPlainText) {
   EXPECT_EQ(set(kMlpJob, {"data.train.images=/a\nlabels=1"}).data.train.images, "/a\nlabels=1");
 }
 
+TEST(Set, LeavesOutFilesToWriteWhereNoneMayBe) {
+  const std::string text = kMlpJob + "[output]\nweights = \"w.safetensors\"\nprofile = 3\ntrace = \"t\"\n";
+  const auto parsed =
+      parse_job(text, "/jobs/job.toml", {.settings = {"output.weights=v.safetensors"}, .writes_files = false});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_TRUE(outputs_of(parsed->job).empty());
+  EXPECT_EQ(parsed->job.output.profile, 3);
+  EXPECT_EQ(outputs_of(set(text, {})).size(), 2u);
+}
+
 TEST(Set, TheLastOneWins) { EXPECT_EQ(set(kMlpJob, {"train.epochs=3", "train.epochs=4"}).train.epochs, 4); }
 
 TEST(Set, MakesTheTablesItNeeds) {

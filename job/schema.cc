@@ -20,6 +20,7 @@ constexpr Range kFraction{.low = 0, .high = 1, .below_high = true};
 constexpr Range kBucketMib{.low = 0, .high = 4096, .above_low = true};
 constexpr Range kDevices{0, 256};
 constexpr Range kSample{0, 65536};
+constexpr Range kProfiledSteps{0, 1000};  // a trace of more is too large to look at
 constexpr Range kSide{0, 4096};
 constexpr Range kUnit{0, 1};
 constexpr Range kThreads{-1, 256};
@@ -227,6 +228,13 @@ std::vector<Key> output_keys() {
        optional,
        {},
        "file for the weights: safetensors, or TorchScript (*.pt) with model.path"},
+      {"output.profile",
+       IntegerField{MEMBER(output.profile), kProfiledSteps},
+       optional,
+       {},
+       "record what each rank does in so many steps, after the first three; 0: in none"},
+      {"output.trace", PathField{MEMBER(output.trace), true}, optional, Condition{"output.profile", {}},
+       "file for the record, for Perfetto and Chrome"},
       {"output.sample", IntegerField{MEMBER(output.sample), kSample}, optional, gpt,
        "bytes of text to generate at the end"},
       {"output.prompt", TextField{MEMBER(output.prompt), "Once upon "}, optional, gpt,

@@ -119,6 +119,8 @@ struct OutputSpec {
   std::string prompt;        ///< text to go on from; empty: a new line
   double temperature = 0.8;  ///< scores are divided by it; 0: always the likeliest token
   int top_k = 0;             ///< choose among so many of the likeliest tokens; 0: among all
+  int profile = 0;           ///< so many steps are recorded: what each rank does in them; 0: none
+  std::string trace;         ///< a file for the record
 
   bool operator==(const OutputSpec&) const = default;
 };

@@ -6,6 +6,7 @@
 
 #include "balance/shares.h"
 #include "base/clock.h"
+#include "profile/recorder.h"
 #include "train/process_tuning.h"
 
 namespace remuda::train {
@@ -46,7 +47,10 @@ Result<Batch> Batches::take(uint64_t position, const std::vector<int>& shares) {
     after += uint64_t(step_size(after));
   }
   const data::Range mine = part_of(position, shares);
-  REMUDA_ASSIGN(data::LoadedBatch loaded, loader_.take(mine, next));
+  REMUDA_ASSIGN(data::LoadedBatch loaded, [&] {
+    const profile::Span span("data wait");
+    return loader_.take(mine, next);
+  }());
   waited_s_ = monotonic_s() - start;
   return samples_.as_tensors(loaded, mine.count);
 }

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "profile/recorder.h"
 #include "train/ready_order.h"
 #include "train/sum_of_squares.h"
 
@@ -95,9 +96,15 @@ void GradientReducer::launch_next() {
 }
 
 Result<void> GradientReducer::reduce(size_t bucket, const Moment& on_host) {
-  REMUDA_TRY(engine_.ops.wait(on_host, fmt::format("the copy of gradients (bucket {})", bucket), engine_.timeout_s));
   const FlatLayout& layout = engine_.flat.layout();
   const torch::Tensor& host = engine_.flat.gradients().host();
+  const auto bytes = int64_t(layout.bucket(bucket).size() * host.element_size());
+  const profile::Details of_bucket{{{"bucket", int64_t(bucket)}, {"bytes", bytes}}};
+  {
+    const profile::Span span("copy", of_bucket);
+    REMUDA_TRY(engine_.ops.wait(on_host, fmt::format("the copy of gradients (bucket {})", bucket), engine_.timeout_s));
+  }
+  const profile::Span span("reduce_scatter", of_bucket);
   const comm::Chunk own = layout.own(bucket, engine_.communicator.rank());
   Result<void> outcome;
   AT_DISPATCH_FLOATING_TYPES(host.scalar_type(), "reduce", [&] {
@@ -122,10 +129,12 @@ Result<StepTotals> GradientReducer::finish() {
   while (next_bucket_ < bucket_size_.size()) launch_next();
   StepTotals totals;
   engine_.queue.push([&]() -> Result<void> {
+    const profile::Span span("verdict");
     report_.square_norm = square_norm_;
     REMUDA_ASSIGN(totals, exchange(engine_.communicator, report_));
     return {};
   });
+  const profile::Span span("wait");
   const double start = monotonic_s();
   REMUDA_TRY(engine_.queue.drain());
   wait_s_ = monotonic_s() - start;

@@ -26,6 +26,8 @@ enum : uint32_t {
   kMeasureAgain,  ///< whether devices are measured alone again
   kTotals,        ///< each rank's sums at the end
   kImageCache,    ///< where each rank's memory for images is
+  kClock,         ///< barriers by which clocks are compared
+  kProfile,       ///< what ranks have recorded
   kUserSum,       ///< what a program of the user's adds up
   kUserBarrier,
   kLoader,   ///< what ranks compare of a loader of such a program

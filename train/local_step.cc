@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "profile/recorder.h"
+
 namespace remuda::train {
 namespace {
 
@@ -60,6 +62,7 @@ std::vector<Batch> LocalStep::pieces_of(const Batch& batch) const {
 }
 
 LossSum LocalStep::forward(const Batch& batch) {
+  const profile::Span span("forward");
   if (!ops_.is_synchronous()) on_host_.push_back(batch);
   const auto input = batch.input.to(ops_.device(), /*non_blocking=*/true);
   const auto scores = [&] {
@@ -75,6 +78,7 @@ void LocalStep::wait_for_device() const {
 }
 
 double LocalStep::run(const Batch& batch, StepReport report, DataParallel& parallel, double loss_scale) {
+  const profile::Span span("forward and backward");
   pace_.start();
   on_host_.clear();
   bool begun = false;
@@ -92,6 +96,7 @@ double LocalStep::run(const Batch& batch, StepReport report, DataParallel& paral
         begun = true;
       }
       if (!loss.sum.defined()) continue;
+      const profile::Span span("backward");
       (loss_scale == 1 ? loss.sum : loss.sum * loss_scale).backward();
       sums.push_back(loss.sum.detach());
     }

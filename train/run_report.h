@@ -44,6 +44,9 @@ struct DeviceReport : OwnTotals {
   double alone_samples_per_s() const;  ///< the mean of the measurements
 };
 
+/// At the start of a run, while caches and allocator settle; nor are they profiled.
+inline constexpr int kUntimedSteps = 3;
+
 struct RunReport {
   std::vector<DeviceReport> devices;
   double timed_samples = 0, timed_s = 0;  ///< of the training steps after the first few; evaluation is not timed
@@ -62,6 +65,7 @@ struct RunReport {
   uint64_t seed = 0;
   bool stopped = false;                   ///< asked to stop before the end
   std::optional<WrittenWeights> weights;  ///< where the job asked for them, and a step was made
+  Json profile;                           ///< of some steps, where the job asked for it, or null; see step_profile.h
   std::optional<std::string> sample;      ///< the text that was generated, where the job asked for it
 
   double samples_per_s() const { return timed_s > 0 ? timed_samples / timed_s : 0; }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "profile/recorder.h"
 
 namespace remuda::train {
 namespace {
@@ -138,6 +139,12 @@ void ShardedOptimizer::step_alone(double gradient_factor, const std::vector<Grou
 }
 
 Result<void> ShardedOptimizer::step(double gradient_factor, const std::vector<GroupSettings>& settings) {
+  REMUDA_TRY(update_and_send(gradient_factor, settings));
+  return arrive(engine_.flat.sent());
+}
+
+Result<void> ShardedOptimizer::update_and_send(double gradient_factor, const std::vector<GroupSettings>& settings) {
+  const profile::Span span("update");
   begin_step();
   const size_t buckets = engine_.flat.layout().buckets();
   Mirror& gradients = engine_.flat.gradients();
@@ -150,7 +157,7 @@ Result<void> ShardedOptimizer::step(double gradient_factor, const std::vector<Gr
   }
   REMUDA_TRY(engine_.ops.wait(engine_.ops.here(), "an update", engine_.timeout_s));
   engine_.before_wait();
-  return arrive(engine_.flat.sent());
+  return {};
 }
 
 void ShardedOptimizer::send_rounded(comm::Chunk buckets) {
@@ -170,10 +177,15 @@ void ShardedOptimizer::send_to_all(comm::Chunk buckets, Mirror& values) {
 }
 
 Result<void> ShardedOptimizer::pass_on(size_t bucket, Mirror& values, const Moment& on_host) {
-  REMUDA_TRY(engine_.ops.wait(on_host, fmt::format("the copy of parameters (bucket {})", bucket), engine_.timeout_s));
   const FlatLayout& layout = engine_.flat.layout();
   const size_t element = values.host().element_size();
   const comm::Chunk all = layout.bucket(bucket), own = layout.own(bucket, rank_);
+  const profile::Details of_bucket{{{"bucket", int64_t(bucket)}, {"bytes", int64_t(all.size() * element)}}};
+  {
+    const profile::Span span("copy", of_bucket);
+    REMUDA_TRY(engine_.ops.wait(on_host, fmt::format("the copy of parameters (bucket {})", bucket), engine_.timeout_s));
+  }
+  const profile::Span span("gather", of_bucket);
   REMUDA_TRY(engine_.communicator.gather_parts(values.host_bytes().subspan(all.begin * element, all.size() * element),
                                                layout.parts(bucket).in_bytes(element), uint32_t(bucket)));
   values.to_device({all.begin, own.begin});
@@ -182,9 +194,12 @@ Result<void> ShardedOptimizer::pass_on(size_t bucket, Mirror& values, const Mome
 }
 
 Result<void> ShardedOptimizer::arrive(Mirror& values) {
-  const double start = monotonic_s();
-  REMUDA_TRY(engine_.queue.drain());
-  wait_s_ = monotonic_s() - start;
+  {
+    const profile::Span span("wait");
+    const double start = monotonic_s();
+    REMUDA_TRY(engine_.queue.drain());
+    wait_s_ = monotonic_s() - start;
+  }
   values.join();
   if (&values != &engine_.flat.values()) widen({0, engine_.flat.layout().count()});
   return {};

@@ -57,6 +57,7 @@ class ShardedOptimizer {
     std::vector<torch::Tensor> averages;
     size_t count = 0;  ///< values
   };
+  Result<void> update_and_send(double gradient_factor, const std::vector<GroupSettings>& settings);
   void update_own(comm::Chunk buckets, double gradient_factor, const std::vector<GroupSettings>& settings);
   void add(Batch& batch, comm::Chunk range, size_t state_at) const;
   size_t at_once() const;

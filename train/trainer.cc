@@ -11,7 +11,6 @@
 namespace remuda::train {
 namespace {
 
-constexpr int kUntimedSteps = 3;        ///< caches and allocator settle
 constexpr int kMostSkippedInARow = 10;  ///< then the run is beyond recovery
 constexpr double kReportEvery_s = 0.25;
 
@@ -46,6 +45,8 @@ Result<RunReport> Trainer::run() {
     REMUDA_TRY(run_epoch(epoch_));
     REMUDA_TRY(end_epoch(epoch_));
   }
+  REMUDA_TRY(profile_.finish());
+  report_.profile = profile_.report();
   REMUDA_TRY(parallel_->check_parameters(report_.steps));
   REMUDA_TRY(parallel_->swap_average());  // what is left of the run
   REMUDA_TRY(parallel_->send_unrounded());
@@ -61,6 +62,7 @@ Result<void> Trainer::run_epoch(int epoch) {
   epoch_loss_ = epoch_weight_ = 0;
   for (uint64_t end = uint64_t(epoch) * train_.size(), position = end - train_.size(); position < end && !done();) {
     const int size = batches_.step_size(position);
+    REMUDA_TRY(profile_.begin_step(report_.steps, mine_));
     const double start = monotonic_s();
     REMUDA_TRY(run_step(position));
     position += uint64_t(size);
@@ -68,6 +70,7 @@ Result<void> Trainer::run_epoch(int epoch) {
       report_.timed_s += monotonic_s() - start;
       report_.timed_samples += size;
     }
+    REMUDA_TRY(profile_.end_step(mine_));
   }
   return {};
 }

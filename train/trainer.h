@@ -21,6 +21,7 @@
 #include "train/memory_plan.h"
 #include "train/optimizer.h"
 #include "train/run_report.h"
+#include "train/step_profile.h"
 #include "train/step_start.h"
 #include "train/step_times_file.h"
 
@@ -92,6 +93,7 @@ class Trainer {
   const std::atomic<bool>& leave_;
   const TrainerOptions options_;
   const DeviceOps ops_;
+  StepProfile profile_;  ///< before all that starts threads
 
   Samples train_;
   std::optional<Samples> test_;

@@ -54,6 +54,7 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       leave_(leave),
       options_(options),
       ops_(ops),
+      profile_(job, communicator, events, kUntimedSteps),
       train_(std::move(train)),
       test_(std::move(test)),
       model_(std::move(model)),
@@ -73,6 +74,7 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
 }
 
 Result<void> Trainer::prepare() {
+  REMUDA_TRY(profile_.open());
   REMUDA_ASSIGN(const Batch one, train_.gather(std::vector<uint64_t>{0}));
   REMUDA_TRY(local_.check_model(job_.model.path.empty() ? job_.model.name : job_.model.path, one,
                                 train_.model_input().classes));

@@ -1,5 +1,6 @@
 #include "train/work_queue.h"
 
+#include "profile/recorder.h"
 #include "train/torch_compat.h"
 
 namespace remuda::train {
@@ -17,7 +18,11 @@ Result<void> outcome_of(const WorkQueue::Work& work) {
 
 }  // namespace
 
-WorkQueue::WorkQueue() : thread_([this] { run(); }) {}
+WorkQueue::WorkQueue()
+    : thread_([this, recorder = profile::recorder_here()] {
+        const profile::Join join(recorder, "exchange");
+        run();
+      }) {}
 
 WorkQueue::~WorkQueue() {
   {

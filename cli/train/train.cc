@@ -31,6 +31,8 @@ constexpr const char* kTrainExamples =
     "  remuda train job.toml -n 4 --dry-run              which, and what to expect of them\n"
     "  remuda run -n 4 -- remuda train job.toml          the same as -n 4\n"
     "  remuda train job.toml --set balance.policy=even   with one value changed\n"
+    "  remuda train job.toml --profile 20                what takes the time: operators, and job.trace.json to look "
+    "at\n"
     "  remuda train job.toml --compare train.tf32=on     both ways in turns: is the difference real?\n"
     "  remuda train job.toml --json report.json          and keep the report\n"
     "  remuda train job.toml --machine recorded.json     rehearse: check it against a recorded machine\n"
@@ -120,9 +122,25 @@ Result<int> init(const std::string& folder) {
   return 0;
 }
 
-Result<int> train(const TrainFlags& flags) {
+/// --profile and --trace are short for keys of the job.
+std::vector<std::string> profile_settings(const TrainFlags& flags) {
+  std::vector<std::string> settings;
+  if (flags.profile > 0) settings.push_back(fmt::format("output.profile={}", flags.profile));
+  if (!flags.trace.empty()) settings.push_back("output.trace=" + std::filesystem::absolute(flags.trace).string());
+  return settings;
+}
+
+/// Where the record of a job.toml goes unless it is said: job.trace.json in the working folder.
+std::string usual_trace(const std::string& job_file) {
+  return std::filesystem::absolute(std::filesystem::path(job_file).stem().string() + ".trace.json").string();
+}
+
+Result<int> train(TrainFlags flags) {
   if (!flags.init.empty()) return init(flags.init);
+  for (std::string& setting : profile_settings(flags)) flags.settings.push_back(std::move(setting));
   REMUDA_ASSIGN(AskedRun asked, read_asked(flags));
+  if (asked.job.output.profile > 0 && asked.job.output.trace.empty())
+    flags.settings.push_back("output.trace=" + usual_trace(flags.file));
   REMUDA_TRY(check_comparison(flags, asked));
   if (asked.asks) return train_leased(flags, asked);
   const bool is_here = flags.job.machine.file.empty() || asked.lease;
@@ -161,6 +179,12 @@ void add_train(Program& program) {
       ->check(CLI::Range(2, 100))
       ->capture_default_str();
   command.add_option("--json", flags->json, "Write the report of the run to this file");
+  command
+      .add_option("--profile", flags->profile,
+                  "Record what each rank does in so many steps, after the first three: print its operators, and write "
+                  "a trace for Perfetto and Chrome")
+      ->check(CLI::Range(1, 1000));
+  command.add_option("--trace", flags->trace, "Write that trace to this file; to FILE's name .trace.json unless given");
   command.add_option("--step-times", flags->step_times,
                      "Write the times of each step of each device to this file, JSON lines");
   add_request_options(command, flags->job.request);

@@ -11,6 +11,8 @@ namespace remuda::cli {
 struct TrainFlags {
   std::string file, init;
   std::vector<std::string> devices, settings, compare;
+  int profile = 0;           ///< steps; 0: none
+  std::string trace;         ///< where the record of these steps goes
   int repeats = 3;           ///< pairs of runs, with --compare
   bool writes_files = true;  ///< false for runs that are compared: what the job would write is left out
   std::string json, step_times;

@@ -52,6 +52,7 @@ std::string TrainProgress::take(int rank, const Json& event) {
   if (name == "balance") return take_balance(event);
   if (name == "memory") return take_memory(event);
   if (name == "epoch") return take_epoch(event);
+  if (name == "profile") return take_profile(event);
   return "";
 }
 
@@ -96,6 +97,12 @@ std::string TrainProgress::take_epoch(const Json& event) const {
   if (event.contains("test_accuracy"))
     line += fmt::format(", test accuracy {:.2f} %", 100 * workers::number_field(event, "test_accuracy"));
   return line;
+}
+
+std::string TrainProgress::take_profile(const Json& event) {
+  const std::string trace = workers::text_field(event, "trace");
+  return fmt::format("{:.0f} steps recorded{}; the report has their operators", workers::number_field(event, "steps"),
+                     trace.empty() ? "" : " in " + trace);
 }
 
 void TrainProgress::take_step(const Json& event) {

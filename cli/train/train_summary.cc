@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "cli/train/profile_text.h"
 #include "cli/train/report_words.h"
 #include "cli/train/train_progress.h"
 #include "workers/event.h"
@@ -112,6 +113,7 @@ std::string summary_text(const Json& report) {
   text += weights_line(report);
   for (const std::string& why : {efficiency_text(report), data_text(report), memory_text(report)})
     if (!why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
+  if (const std::string profile = profile_text(report); !profile.empty()) text += "\n" + profile;
   return text + sample_lines(report);
 }
 

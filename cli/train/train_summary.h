@@ -14,7 +14,7 @@ namespace remuda::cli {
 Result<Json> complete_report(Json report, const Inventory& inventory, const Json& job);
 
 /// A table of the devices and a line for each result. A field the report lacks is left out, or "-" in the table. No
-/// line is longer than 80 characters.
+/// line is longer than 80 characters, unless it names a file.
 std::string summary_text(const Json& report);
 
 }  // namespace remuda::cli

@@ -1,0 +1,64 @@
+#include "cli/train/profile_text.h"
+
+#include <fmt/format.h>
+
+#include "base/table.h"
+#include "cli/train/report_words.h"
+#include "workers/event.h"
+
+namespace remuda::cli {
+namespace {
+
+constexpr size_t kWidth = 80;
+
+using workers::number_field;
+using workers::text_field;
+
+/// The list in the field, or an empty one.
+Json list_field(const Json& object, const char* key) {
+  const bool has = object.is_object() && object.contains(key) && object[key].is_array();
+  return has ? object[key] : Json::array();
+}
+
+std::string operator_table(const Json& rank) {
+  const double all_s = number_field(rank, "operators_s");
+  Table table({"operator", "calls", "total ms", "self ms", "self %"});
+  table.cut_first(0);
+  for (const Json& one : list_field(rank, "operators")) {
+    const double self_s = number_field(one, "self_s");
+    table.add({text_field(one, "name"), fmt::format("{:.0f}", number_field(one, "calls")),
+               fmt::format("{:.2f}", 1e3 * number_field(one, "total_s")), fmt::format("{:.2f}", 1e3 * self_s),
+               fmt::format("{:.1f}", all_s > 0 ? 100 * self_s / all_s : 0)});
+  }
+  return table.text(kWidth);
+}
+
+std::string rank_text(const std::string& name, double steps, const Json& rank) {
+  const auto ms = [&](const char* key) { return 1e3 * number_field(rank, key) / steps; };
+  std::string text = wrapped(
+      fmt::format("{}: a step took {:.2f} ms: {:.2f} ms of computing, of which {:.2f} ms waiting for samples, and "
+                  "{:.2f} ms waiting for other ranks. CPU time of its operators:",
+                  name, ms("seconds"), ms("compute_s"), ms("data_wait_s"), ms("wait_s")),
+      kWidth);
+  return text + operator_table(rank);
+}
+
+}  // namespace
+
+std::string profile_text(const Json& report) {
+  if (!report.contains("profile") || !report["profile"].is_object()) return "";
+  const Json& profile = report["profile"];
+  const double steps = number_field(profile, "steps");
+  if (!(steps > 0)) return "profile         nothing to record: the run ended within its first three steps\n";
+  const double first = number_field(profile, "first_step");
+  std::string text = fmt::format("profile of the steps {:.0f} to {:.0f}\n", first, first + steps - 1);
+  const std::vector<std::string> names = device_names(report);
+  const Json ranks = list_field(profile, "devices");
+  for (size_t rank = 0; rank < ranks.size() && rank < names.size(); ++rank)
+    text += "\n" + rank_text(fmt::format("rank {}, {}", rank, names[rank]), steps, ranks[rank]);
+  if (const std::string trace = text_field(profile, "trace"); !trace.empty())
+    text += fmt::format("\nThe trace is {}; ui.perfetto.dev and chrome://tracing open it.\n", trace);
+  return text;
+}
+
+}  // namespace remuda::cli

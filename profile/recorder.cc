@@ -1,0 +1,119 @@
+#include "profile/recorder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace remuda::profile {
+namespace {
+
+thread_local Track* t_track = nullptr;
+
+uint64_t next_id() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
+
+}  // namespace
+
+size_t Track::begin(std::string_view name, Kind kind, const Details& details) {
+  const std::string_view kept = recorder_.kept_name(name);
+  const std::lock_guard lock(mutex_);
+  open_.push_back({{kept, kind, recorder_.clock_.now_s(), 0, details}});
+  return open_.size() - 1;
+}
+
+void Track::end(size_t depth) {
+  const double now_s = recorder_.clock_.now_s();
+  const std::lock_guard lock(mutex_);
+  while (open_.size() > depth) close(now_s);
+}
+
+void Track::close(double now_s) {
+  Open ended = std::move(open_.back());
+  open_.pop_back();
+  ended.span.end_s = now_s;
+  if (ended.span.kind == Kind::work) {
+    if (!open_.empty()) open_.back().within_s += ended.within_s;
+    spans_.push_back(ended.span);
+    return;
+  }
+  const double took_s = now_s - ended.span.start_s;
+  OperationTotal& total = totals_[ended.span.name];
+  total.name = ended.span.name;
+  ++total.calls;
+  total.total_s += took_s;
+  total.self_s += took_s - ended.within_s;
+  if (!open_.empty()) open_.back().within_s += took_s;
+  if (recorder_.operations_++ < recorder_.most_operations_) spans_.push_back(ended.span);
+}
+
+Recorder::Recorder(Clock& clock, size_t most_operations)
+    : clock_(clock), most_operations_(most_operations), id_(next_id()) {}
+
+Track& Recorder::add_track(std::string name) {
+  const std::lock_guard lock(mutex_);
+  return tracks_.emplace_back(*this, std::move(name));
+}
+
+std::string_view Recorder::kept_name(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  auto found = names_.find(name);
+  if (found == names_.end()) found = names_.emplace(name, 0).first;
+  return found->first;
+}
+
+std::vector<TrackRecord> Recorder::tracks() {
+  std::vector<TrackRecord> records;
+  const std::lock_guard lock(mutex_);
+  for (Track& track : tracks_) {
+    const std::lock_guard track_lock(track.mutex_);
+    if (!track.spans_.empty()) records.push_back({track.name_, track.spans_});
+  }
+  return records;
+}
+
+std::vector<OperationTotal> Recorder::totals() {
+  std::map<std::string_view, OperationTotal> sums;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Track& track : tracks_) {
+      const std::lock_guard track_lock(track.mutex_);
+      for (const auto& [name, total] : track.totals_) {
+        OperationTotal& sum = sums[name];
+        sum.name = name;
+        sum.calls += total.calls;
+        sum.total_s += total.total_s;
+        sum.self_s += total.self_s;
+      }
+    }
+  }
+  std::vector<OperationTotal> all;
+  for (const auto& [name, sum] : sums) all.push_back(sum);
+  std::ranges::stable_sort(all, std::greater(), &OperationTotal::self_s);
+  return all;
+}
+
+uint64_t Recorder::left_out() const {
+  const uint64_t ended = operations_;
+  return ended > most_operations_ ? ended - most_operations_ : 0;
+}
+
+Track* track_here() { return t_track; }
+
+Recorder* recorder_here() { return t_track ? &t_track->recorder() : nullptr; }
+
+Join::Join(Recorder* recorder, std::string name)
+    : before_(std::exchange(t_track, recorder ? &recorder->add_track(std::move(name)) : nullptr)) {}
+
+Join::~Join() { t_track = before_; }
+
+Span::Span(std::string_view name, const Details& details)
+    : track_(t_track && t_track->recorder().is_recording() ? t_track : nullptr) {
+  if (track_) depth_ = track_->begin(name, Kind::work, details);
+}
+
+Span::~Span() {
+  if (track_) track_->end(depth_);
+}
+
+}  // namespace remuda::profile

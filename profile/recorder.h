@@ -1,0 +1,154 @@
+// Recorder: what the threads of one rank do, and when: spans on tracks, one track for each thread.
+//
+// A thread that works for a rank joins the rank's recorder, and says what it does with spans:
+//
+//   const Join join(recorder, "exchange");
+//   const Span span("reduce_scatter", {{"bucket", 3}, {"bytes", 4096}});
+//
+// On a thread that has joined none, or while nothing is recorded, a span costs a look at a pointer.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace remuda::profile {
+
+/// A number that a span is about: a bucket's, its bytes. Without a name: none. The name outlives all recorders.
+struct Detail {
+  const char* name = nullptr;
+  int64_t value = 0;
+};
+using Details = std::array<Detail, 2>;
+
+enum class Kind : uint8_t {
+  work,       ///< what the engine does: few, none of them is left out
+  operation,  ///< an operator of the framework: many
+};
+
+struct SpanRecord {
+  std::string_view name;  ///< of the recorder's
+  Kind kind = Kind::work;
+  double start_s = 0, end_s = 0;  ///< on the recorder's clock
+  Details details;
+};
+
+/// All operations of one name.
+struct OperationTotal {
+  std::string_view name;
+  int64_t calls = 0;
+  double total_s = 0;  ///< with the operations that they call
+  double self_s = 0;   ///< without these
+};
+
+/// What one thread did. Spans are in the order in which they ended: those within another come before it.
+struct TrackRecord {
+  std::string name;
+  std::vector<SpanRecord> spans;
+};
+
+class Recorder;
+
+/// One thread's. Spans of a track are nested.
+class Track {
+ public:
+  Track(Recorder& recorder, std::string name) : recorder_(recorder), name_(std::move(name)) {}
+
+  Recorder& recorder() const { return recorder_; }
+  /// Opens a span within those that are open; returns how many were. Any thread.
+  size_t begin(std::string_view name, Kind kind, const Details& details = {});
+  /// Closes those that were opened since begin() returned `depth`. Any thread.
+  void end(size_t depth);
+
+ private:
+  friend class Recorder;
+  struct Open {
+    SpanRecord span;
+    double within_s = 0;  ///< of the operations directly within it
+  };
+  void close(double now_s);
+
+  Recorder& recorder_;
+  const std::string name_;
+  std::mutex mutex_;
+  std::vector<Open> open_;
+  std::vector<SpanRecord> spans_;
+  std::map<std::string_view, OperationTotal> totals_;
+};
+
+class Recorder {
+ public:
+  /// Keeps at most so many operations as spans, which bounds its memory (72 bytes each); the totals count all.
+  static constexpr size_t kMostOperations = 200'000;
+
+  explicit Recorder(Clock& clock = steady_clock(), size_t most_operations = kMostOperations);
+  Recorder(const Recorder&) = delete;
+
+  /// From now on spans that begin are recorded, or none. Any thread.
+  void set_recording(bool on) { recording_ = on; }
+  bool is_recording() const { return recording_; }
+
+  /// For a thread; lives as long as the recorder. Any thread.
+  Track& add_track(std::string name);
+  /// Different for each recorder of the process.
+  uint64_t id() const { return id_; }
+
+  /// What has ended so far, of each track that recorded something. Names are valid as long as the recorder. Any thread.
+  std::vector<TrackRecord> tracks();
+  /// Of all threads together, the largest self time first.
+  std::vector<OperationTotal> totals();
+  /// How many operations were not kept as spans.
+  uint64_t left_out() const;
+
+ private:
+  friend class Track;
+  std::string_view kept_name(std::string_view name);
+
+  Clock& clock_;
+  const size_t most_operations_;
+  const uint64_t id_;
+  std::atomic<bool> recording_ = false;
+  std::atomic<uint64_t> operations_ = 0;
+  std::mutex mutex_;  ///< of what follows
+  std::deque<Track> tracks_;
+  std::map<std::string, int, std::less<>> names_;
+};
+
+/// The track of this thread, or null.
+Track* track_here();
+/// The recorder that this thread has joined, or null: what threads that it starts join.
+Recorder* recorder_here();
+
+/// While it lives, its thread works for `recorder`, which outlives it; for nobody where that is null.
+class Join {
+ public:
+  Join(Recorder* recorder, std::string name);
+  ~Join();
+  Join(const Join&) = delete;
+
+ private:
+  Track* const before_;
+};
+
+/// What its thread does as long as it lives. The name outlives all recorders.
+class Span {
+ public:
+  explicit Span(std::string_view name, const Details& details = {});
+  ~Span();
+  Span(const Span&) = delete;
+
+ private:
+  Track* track_;  ///< null where nothing is recorded
+  size_t depth_ = 0;
+};
+
+}  // namespace remuda::profile

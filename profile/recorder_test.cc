@@ -1,0 +1,144 @@
+#include "profile/recorder.h"
+
+#include <gmock/gmock.h>
+#include <thread>
+
+namespace remuda::profile {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct HandClock final : Clock {
+  double now_s() override { return now; }
+  void sleep_s(double seconds) override { now += seconds; }
+  double now = 100;
+};
+
+/// What a framework's callbacks do.
+class Operation {
+ public:
+  explicit Operation(std::string_view name) : depth_(track_here()->begin(name, Kind::operation)) {}
+  ~Operation() { track_here()->end(depth_); }
+
+ private:
+  size_t depth_;
+};
+
+std::vector<std::string> names_of(const std::vector<SpanRecord>& spans) {
+  std::vector<std::string> names;
+  for (const SpanRecord& span : spans) names.emplace_back(span.name);
+  return names;
+}
+
+TEST(Recorder, KeepsSpansWithTheirTimesAndNumbers) {
+  HandClock clock;
+  Recorder recorder(clock);
+  const Join join(&recorder, "main");
+  recorder.set_recording(true);
+  {
+    const Span outer("wait");
+    clock.now += 1;
+    const Span inner("reduce", {{{"bucket", 3}, {"bytes", 4096}}});
+    clock.now += 0.5;
+  }
+  const auto tracks = recorder.tracks();
+  ASSERT_EQ(tracks.size(), 1u);
+  EXPECT_EQ(tracks[0].name, "main");
+  ASSERT_THAT(names_of(tracks[0].spans), ElementsAre("reduce", "wait"));
+  const SpanRecord& inner = tracks[0].spans[0];
+  EXPECT_EQ(inner.start_s, 101);
+  EXPECT_EQ(inner.end_s, 101.5);
+  EXPECT_EQ(inner.details[1].value, 4096);
+  EXPECT_EQ(tracks[0].spans[1].start_s, 100);
+}
+
+TEST(Recorder, RecordsNothingUnlessToldTo) {
+  Recorder recorder;
+  {
+    const Join join(&recorder, "main");
+    const Span off("off");
+  }
+  recorder.set_recording(true);
+  const Span nobody("of a thread that has not joined");
+  const Join alone(nullptr, "joins nobody");
+  const Span nobody_either("nor this");
+  EXPECT_EQ(recorder_here(), nullptr);
+  EXPECT_THAT(recorder.tracks(), IsEmpty());
+}
+
+TEST(Recorder, EndsASpanThatRecordingDidNotOutlast) {
+  Recorder recorder;
+  const Join join(&recorder, "main");
+  recorder.set_recording(true);
+  {
+    const Span span("long");
+    recorder.set_recording(false);
+    const Span late("late");
+  }
+  ASSERT_EQ(recorder.tracks().size(), 1u);
+  EXPECT_THAT(names_of(recorder.tracks()[0].spans), ElementsAre("long"));
+}
+
+TEST(Recorder, GivesEachThreadATrack) {
+  Recorder recorder;
+  recorder.set_recording(true);
+  const Join join(&recorder, "main");
+  std::thread([&, joined = recorder_here()] {
+    const Join other(joined, "exchange");
+    const Span span("reduce");
+  }).join();
+  const Span mine("mine");
+  ASSERT_EQ(recorder.tracks().size(), 1u) << "mine has not ended";
+  EXPECT_EQ(recorder.tracks()[0].name, "exchange");
+  EXPECT_EQ(track_here()->recorder().id(), recorder.id());
+}
+
+// linear 10 s, of which addmm 6 s, of which copy 1 s; a copy of 2 s alone.
+TEST(Recorder, AddsUpOperationsWithAndWithoutThoseTheyCall) {
+  HandClock clock;
+  Recorder recorder(clock);
+  const Join join(&recorder, "main");
+  recorder.set_recording(true);
+  {
+    const Operation linear("linear");
+    clock.now += 4;
+    const Span hook("work between them");
+    const Operation addmm("addmm");
+    clock.now += 5;
+    const Operation copy("copy");
+    clock.now += 1;
+  }
+  {
+    const Operation copy("copy");
+    clock.now += 2;
+  }
+  const auto totals = recorder.totals();
+  ASSERT_EQ(totals.size(), 3u);
+  EXPECT_EQ(totals[0].name, "addmm");
+  EXPECT_EQ(totals[0].total_s, 6);
+  EXPECT_EQ(totals[0].self_s, 5);
+  EXPECT_EQ(totals[1].name, "linear");
+  EXPECT_EQ(totals[1].total_s, 10);
+  EXPECT_EQ(totals[1].self_s, 4);
+  EXPECT_EQ(totals[2].name, "copy");
+  EXPECT_EQ(totals[2].calls, 2);
+  EXPECT_EQ(totals[2].total_s, 3);
+  EXPECT_EQ(totals[2].self_s, 3);
+}
+
+TEST(Recorder, KeepsOnlySoManyOperationsAndCountsAll) {
+  Recorder recorder(steady_clock(), 2);
+  const Join join(&recorder, "main");
+  recorder.set_recording(true);
+  for (int i = 0; i < 5; ++i) const Operation one("one");
+  {
+    const Span work("work");
+  }
+  EXPECT_THAT(names_of(recorder.tracks()[0].spans), ElementsAre("one", "one", "work"));
+  EXPECT_EQ(recorder.left_out(), 3u);
+  EXPECT_EQ(recorder.totals()[0].calls, 5);
+}
+
+}  // namespace
+}  // namespace remuda::profile
