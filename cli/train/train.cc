@@ -184,7 +184,8 @@ void add_train(Program& program) {
                   "Record what each rank does in so many steps, after the first three: print its operators, and write "
                   "a trace for Perfetto and Chrome")
       ->check(CLI::Range(1, 1000));
-  command.add_option("--trace", flags->trace, "Write that trace to this file; to FILE's name .trace.json unless given");
+  command.add_option("--trace", flags->trace,
+                     "The file for that trace; for a job.toml it is job.trace.json in this folder unless given");
   command.add_option("--step-times", flags->step_times,
                      "Write the times of each step of each device to this file, JSON lines");
   add_request_options(command, flags->job.request);
