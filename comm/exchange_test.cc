@@ -1,6 +1,7 @@
 // One exchange by itself: what the suites over all transports do not see.
 #include "comm/exchange.h"
 
+#include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <numeric>

@@ -179,7 +179,7 @@ TEST_P(ThreeRanksSuite, TheRankThatGivesUpFirstReportsTheLostOneToAll) {
     collected.add(communicator, communicator.barrier(1));
     if (++gave_up == silent) over.set_value();
   };
-  run_ranks(ranks(), GetParam().known.transport, body, 600, [this](ConnectOptions& options) {
+  run_ranks(ranks(), GetParam().known.transport, body, 600, [](ConnectOptions& options) {
     GetParam().known.adjust(options);
     if (options.rank == 0) options.timeout_s = 5;
   });

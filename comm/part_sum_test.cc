@@ -12,7 +12,7 @@ namespace {
 /// Rank `mine` of several, and what the others have still to send to it.
 class Sum {
  public:
-  Sum(int mine, int ranks, size_t count, std::vector<size_t> cuts = {}) : mine_(mine) {
+  Sum(int mine, int ranks, size_t count, std::vector<size_t> cuts = {}) {
     for (int rank = 0; rank < ranks; ++rank) sent_.push_back(values_of<float>(rank, count));
     own_ = sent_[size_t(mine)];
     Pieces<std::byte> places;
@@ -38,7 +38,6 @@ class Sum {
   const std::vector<float>& own() const { return own_; }
 
  private:
-  int mine_;
   std::vector<std::vector<float>> sent_;
   std::vector<size_t> at_;
   std::vector<float> own_;
