@@ -29,7 +29,7 @@ void Track::end(size_t depth) {
 }
 
 void Track::close(double now_s) {
-  Open ended = std::move(open_.back());
+  Open ended = open_.back();
   open_.pop_back();
   ended.span.end_s = now_s;
   if (ended.span.kind == Kind::work) {
