@@ -25,7 +25,7 @@ void StepStart::restore() const {
   const torch::NoGradGuard no_grad;
   random_->restore();
   std::map<torch::ScalarType, int64_t> begin;
-  for (torch::Tensor buffer : model_.buffers()) {
+  for (const torch::Tensor& buffer : model_.buffers()) {
     int64_t& at = begin[buffer.scalar_type()];
     buffer.copy_(values_.at(buffer.scalar_type()).narrow(0, at, buffer.numel()).view(buffer.sizes()));
     at += buffer.numel();
