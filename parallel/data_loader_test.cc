@@ -166,7 +166,9 @@ TEST(DataLoader, WrongOptionsAreRefused) {
               HasSubstr("batch is 0; it must be at least 1"));
   EXPECT_THAT(refusal([] { DataLoader(alone(), 1, named, loading(1, -1)); }), HasSubstr("workers are -1"));
   DataLoader loader(alone(), 1, named, loading(1));
-  DataLoader moved(std::move(loader));
+  const DataLoader moved(std::move(loader));
+  EXPECT_EQ(moved.epoch(), 1);
+  // NOLINTNEXTLINE(bugprone-use-after-move): what is tested
   EXPECT_THAT(refusal([&] { static_cast<void>(loader.epoch()); }), HasSubstr("was moved from"));
 }
 

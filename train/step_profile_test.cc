@@ -93,7 +93,7 @@ TEST(StepProfile, RefusesAFileThatCannotBeWritten) {
     const Events events(-1);
     const job::TrainJob job = profiled(1, "/no/such/folder/trace.json");
     EXPECT_THAT(StepProfile(job, communicator, events, 0).open().error().message,
-                testing::HasSubstr("/no/such/folder/trace.json"));
+                ::testing::HasSubstr("/no/such/folder/trace.json"));
   });
 }
 

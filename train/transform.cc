@@ -38,7 +38,7 @@ class Transform {
       const size_t arguments = forward ? forward->num_inputs() - 1 : 0;  // without self
       if (arguments != 1 && arguments != 2)
         return tl::unexpected(refusal(path, "must have a method forward(image) or forward(image, random)"));
-      return std::unique_ptr<Transform>(new Transform{path, std::move(module), shape, arguments == 2, seed});
+      return std::make_unique<Transform>(path, module, shape, arguments == 2, seed);
     } catch (const std::exception& error) {
       return tl::unexpected(refusal(path, "cannot be loaded as TorchScript: " + first_line(error)));
     }
@@ -55,7 +55,7 @@ class Transform {
       const torch::IValue given = module_.get_method("forward")(std::move(arguments));
       if (!given.isTensor())
         return tl::unexpected(refusal(path_, fmt::format("gives a {}; it must give a tensor", given.tagKind())));
-      const torch::Tensor tensor = given.toTensor();
+      const torch::Tensor& tensor = given.toTensor();
       if (tensor.dim() != 3 || tensor.scalar_type() != torch::kFloat || tensor.numel() == 0)
         return tl::unexpected(refusal(
             path_, fmt::format("gives {}; it must give Float of shape [channels, height, width]", shape_text(tensor))));

@@ -6,7 +6,7 @@
 namespace remuda::cli {
 namespace {
 
-Json report() {
+Json report_with_profile() {
   return Json::parse(R"({"devices": [{"id": "cpu:0"}], "profile": {"first_step": 4, "steps": 2, "trace": "/a/b.json",
     "devices": [{"seconds": 0.02, "compute_s": 0.016, "wait_s": 0.004, "data_wait_s": 0.001, "operators_s": 0.012,
       "operators": [{"name": "aten::addmm", "calls": 6, "total_s": 0.010, "self_s": 0.009},
@@ -14,7 +14,7 @@ Json report() {
 }
 
 TEST(ProfileText, IsATableForEachRankAndTheFileToOpen) {
-  EXPECT_EQ(profile_text(report()),
+  EXPECT_EQ(profile_text(report_with_profile()),
             "profile of the steps 4 to 5\n"
             "\n"
             "rank 0, cpu:0: a step took 10.00 ms: 8.00 ms of computing, of which 0.50 ms\n"
@@ -28,7 +28,7 @@ TEST(ProfileText, IsATableForEachRankAndTheFileToOpen) {
 }
 
 TEST(ProfileText, SaysWhenTheRunWasTooShort) {
-  Json none = report();
+  Json none = report_with_profile();
   none["profile"]["steps"] = 0;
   EXPECT_THAT(profile_text(none), testing::HasSubstr("the run ended within its first three steps"));
 }
