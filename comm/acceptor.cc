@@ -80,6 +80,7 @@ Acceptor::Progress Acceptor::answer(Pending& pending) {
   if (send_some(pending.candidate.fd.get(), *challenge) != static_cast<ptrdiff_t>(challenge->size()))
     return drop(pending, "it does not read its answers");
   pending.challenged = true;
+  pending.since_s = monotonic_s();  // as long again for the proof
   pending.got = 0;
   return Progress::waiting;
 }
@@ -97,7 +98,9 @@ Acceptor::Progress Acceptor::read(Pending& pending) {
 }
 
 Acceptor::Progress Acceptor::advance(Pending& pending) {
-  const Progress progress = pending.readable ? read(pending) : Progress::waiting;
+  // Whoever calls next() may have been away for longer than a handshake may take: what has come meanwhile counts.
+  const bool late = monotonic_s() >= pending.since_s + limits_.handshake_s;
+  const Progress progress = pending.readable || late ? read(pending) : Progress::waiting;
   pending.readable = false;
   if (progress != Progress::waiting || monotonic_s() < pending.since_s + limits_.handshake_s) return progress;
   return drop(pending, fmt::format("it did not finish the handshake within {:g} s", limits_.handshake_s));

@@ -31,7 +31,9 @@ Result<void> Peers::check(uint64_t sequence) {
 }
 
 Error Peers::cause(int peer, const Call& call, std::string_view what) {
-  if (!gone_[peer] && wait_ready(control_[peer].get(), POLLIN, deadline_after(kReportWaitS))) read_from(peer);
+  const double deadline_s = deadline_after(kReportWaitS);
+  if (!gone_[peer]) read_from(peer);  // poll() does not know of what is decrypted already
+  while (!gone_[peer] && wait_ready(control_[peer].get(), POLLIN, deadline_s)) read_from(peer);
   return reported_ ? reported_->error : lost_rank(peer, what, call);
 }
 

@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-constexpr double kLong_s = 60;  // by then a test has failed
+constexpr double kTamperedWait_s = 60;  // by then a test has failed
 const std::string kSecret(32, 'a');
 
 /// What is done to a connection: to its bytes, with the number of the first one in its direction; false cuts it.
@@ -44,9 +44,9 @@ class Middle {
 
   void run(int rank0_port) {
     for (Fd* ends : {control_, data_}) {
-      if (!wait_ready(listener_.get(), POLLIN, deadline_after(kLong_s))) return;
+      if (!wait_ready(listener_.get(), POLLIN, deadline_after(kTamperedWait_s))) return;
       ends[0] = accept_waiting(listener_.get());
-      auto onward = dial({"127.0.0.1", rank0_port}, deadline_after(kLong_s));
+      auto onward = dial({"127.0.0.1", rank0_port}, deadline_after(kTamperedWait_s));
       if (!onward) return;
       ends[1] = std::move(*onward);
       Way& way = ways_[ends == data_ ? 1 : 0];
@@ -72,7 +72,7 @@ class Middle {
     bytes.resize(static_cast<size_t>(std::max<ptrdiff_t>(0, got)));
     const bool goes_on = got > 0 && (!direction.change || direction.change(bytes, direction.passed));
     direction.passed += bytes.size();
-    if (!goes_on || !send_all(direction.to->get(), bytes, deadline_after(kLong_s), "a rank")) {
+    if (!goes_on || !send_all(direction.to->get(), bytes, deadline_after(kTamperedWait_s), "a rank")) {
       ::shutdown(direction.to->get(), SHUT_WR);
       ::shutdown(direction.from->get(), SHUT_RD);
       return false;
@@ -99,7 +99,7 @@ std::function<bool(std::span<std::byte>, size_t)> cut_at(size_t place) {
 
 /// Two ranks that reduce some MiB with someone between them; the error of each, empty without one.
 std::array<std::string, 2> reduce_through(Way control, Way data, Encryption encryption = Encryption::always,
-                                          double connect_timeout_s = kLong_s) {
+                                          double connect_timeout_s = kTamperedWait_s) {
   Fd listener = *listen_on({"127.0.0.1", 0});
   const Middle middle(local_endpoint(listener.get()).port, std::move(control), std::move(data));
   const auto run = [&](int rank) -> Result<void> {
@@ -110,7 +110,7 @@ std::array<std::string, 2> reduce_through(Way control, Way data, Encryption encr
                                                     .secret = kSecret,
                                                     .encryption = encryption,
                                                     .transport = ConnectOptions::Transport::tcp,
-                                                    .timeout_s = kLong_s,
+                                                    .timeout_s = kTamperedWait_s,
                                                     .connect_timeout_s = connect_timeout_s}));
     REMUDA_ASSIGN(const auto memory, communicator->allocate(4 << 20));
     const std::span values(reinterpret_cast<float*>(memory.data()), memory.size() / sizeof(float));
@@ -182,8 +182,8 @@ TEST(Tampering, ARecordedRankIsRefused) {
                     .encryption = Encryption::always,
                     .connect_timeout_s = 0.5});
   });
-  const Fd replayed = *dial(address, deadline_after(kLong_s));
-  EXPECT_TRUE(send_all(replayed.get(), recorded, deadline_after(kLong_s), "rank 0"));
+  const Fd replayed = *dial(address, deadline_after(kTamperedWait_s));
+  EXPECT_TRUE(send_all(replayed.get(), recorded, deadline_after(kTamperedWait_s), "rank 0"));
   const auto result = rank0.get();
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().message, HasSubstr("rank 0: rank 1 of 2 did not come within 0.5 s"));
@@ -200,7 +200,7 @@ TEST(Tampering, RanksThatDifferInEncryptionAreBothTold) {
                     .listener = rank == 0 ? std::move(listener) : Fd(),
                     .secret = kSecret,
                     .encryption = rank == 0 ? Encryption::off : Encryption::always,
-                    .connect_timeout_s = kLong_s});
+                    .connect_timeout_s = kTamperedWait_s});
   };
   auto other = std::async(std::launch::async, run, 1);
   const auto first = run(0), second = other.get();

@@ -30,8 +30,9 @@ TermsDigest digest_of(const Terms& terms);
 /// contain.
 std::string differences(int a, const Terms& terms_of_a, int b, const Terms& terms_of_b);
 
-/// Over an authenticated connection, once both ends know that their terms differ: sends `mine` and returns those of the
-/// other end. Exactly one end must have `send_first`, so that neither waits with its socket's buffer full.
+/// Once both ends of a connection have proved that they know the secret, and know that their terms differ: sends `mine`
+/// and returns those of the other end, not encrypted. Exactly one end must have `send_first`, so that neither waits
+/// with its socket's buffer full.
 Result<Terms> exchange_terms(int fd, const Terms& mine, bool send_first, double deadline_s, const std::string& peer);
 
 }  // namespace remuda::comm

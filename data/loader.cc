@@ -47,12 +47,11 @@ LoadedBatch LoadedBatch::of(const Dataset& set, uint64_t count) {
   return {memory(set.input_bytes()), memory(set.target_bytes())};
 }
 
-Loader::Loader(const Dataset& set, SampleOrder order, int workers, const std::function<void()>& begin)
+Loader::Loader(const Dataset& set, SampleOrder order, int workers)
     : set_(set), order_(order), input_bytes_(set.input_bytes()), target_bytes_(set.target_bytes()) {
   for (int i = 0; i < workers; ++i)
-    threads_.emplace_back([this, i, begin, recorder = profile::recorder_here()] {
+    threads_.emplace_back([this, i, recorder = profile::recorder_here()] {
       const profile::Join join(recorder, fmt::format("data {}", i + 1));
-      begin();
       work();
     });
 }

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -32,9 +31,8 @@ struct LoadedBatch {
 /// before.
 class Loader {
  public:
-  /// Starts `workers` threads, or none: then take() makes its batch itself. Each thread calls `begin` first. The set
-  /// outlives it.
-  Loader(const Dataset& set, SampleOrder order, int workers, const std::function<void()>& begin = [] {});
+  /// Starts `workers` threads, or none: then take() makes its batch itself. The set outlives it.
+  Loader(const Dataset& set, SampleOrder order, int workers);
   /// The threads end after the sample under way.
   ~Loader();
 

@@ -76,7 +76,7 @@ class MadeSamples final : public data::Dataset {
  public:
   using Make = std::function<DataLoader::Sample(int64_t, int64_t)>;
 
-  MadeSamples(int64_t size, const Make& make) : MadeSamples(size, make, make(0, 1)) {}
+  MadeSamples(int64_t size, const Make& make) : MadeSamples(size, make, made(make, 0, 1)) {}
 
   const Form& data_form() const { return data_; }
   const Form& target_form() const { return target_; }
@@ -86,8 +86,7 @@ class MadeSamples final : public data::Dataset {
   size_t target_bytes() const override { return target_.bytes(); }
   Result<void> write(uint64_t index, uint64_t epoch, std::span<std::byte> input,
                      std::span<std::byte> target) const override {
-    const torch::NoGradGuard no_gradient;
-    const DataLoader::Sample sample = make_(int64_t(index), int64_t(epoch));
+    const DataLoader::Sample sample = made(make_, int64_t(index), int64_t(epoch));
     REMUDA_TRY(copy(sample.data, data_, fmt::format("data of sample {}", index), input));
     return copy(sample.target, target_, fmt::format("target of sample {}", index), target);
   }
@@ -95,6 +94,13 @@ class MadeSamples final : public data::Dataset {
  private:
   MadeSamples(int64_t size, Make make, const DataLoader::Sample& first)
       : size_(size), make_(std::move(make)), data_(first.data), target_(first.target) {}
+
+  /// The same bits on every thread.
+  static DataLoader::Sample made(const Make& make, int64_t index, int64_t epoch) {
+    const torch::NoGradGuard no_gradient;
+    const train::OneThreadHere one_thread;
+    return make(index, epoch);
+  }
 
   static Result<void> copy(const torch::Tensor& from, const Form& form, const std::string& what,
                            std::span<std::byte> into) {
@@ -117,7 +123,7 @@ struct DataLoader::Impl {
         loader(set,
                options.shuffle ? data::SampleOrder::shuffled(set.size(), options.seed)
                                : data::SampleOrder::in_order(set.size()),
-               options.workers, train::use_one_thread_here) {}
+               options.workers) {}
 
   int64_t size_at(uint64_t at) const {
     return std::min<int64_t>(options.batch, int64_t(set.size()) - int64_t(at % set.size()));

@@ -60,6 +60,7 @@ TEST(TrainCompare, RefusesWhatCannotBeComparedBeforeTheFirstRun) {
   EXPECT_THAT(refusal({"--compare", "train.epochs=3", "--step-times", folder.path("t")}),
               HasSubstr("--step-times is for one run"));
   EXPECT_THAT(refusal({"--compare", "train.epochs=3", "--repeats", "1"}), HasSubstr("--repeats"));
+  EXPECT_THAT(refusal({"--repeats", "3"}), HasSubstr("--compare")) << "of what?";
 }
 
 TEST(TrainCompare, CtrlCEndsItWithWhatIsKnown) {

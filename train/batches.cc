@@ -7,7 +7,6 @@
 #include "balance/shares.h"
 #include "base/clock.h"
 #include "profile/recorder.h"
-#include "train/process_tuning.h"
 
 namespace remuda::train {
 namespace {
@@ -20,8 +19,7 @@ constexpr int kMostThreads = 16;  ///< unless the job asks for more: hundreds of
 Batches::Batches(const Samples& samples, const Options& options)
     : samples_(samples),
       options_(options),
-      loader_(samples.set(), data::SampleOrder::shuffled(samples.size(), options.seed), options.workers,
-              use_one_thread_here) {}
+      loader_(samples.set(), data::SampleOrder::shuffled(samples.size(), options.seed), options.workers) {}
 
 int Batches::step_size(uint64_t position) const {
   return int(std::min<uint64_t>(options_.global_batch, samples_.size() - position % samples_.size()));

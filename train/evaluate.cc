@@ -8,7 +8,6 @@
 #include "data/loader.h"
 #include "train/labels.h"
 #include "train/precision.h"
-#include "train/process_tuning.h"
 
 namespace remuda::train {
 namespace {
@@ -53,7 +52,7 @@ class OwnEvaluation {
       : rank_(rank),
         model_(model),
         samples_(samples),
-        loader_(samples.set(), data::SampleOrder::as_they_are(samples.size()), plan.workers, use_one_thread_here),
+        loader_(samples.set(), data::SampleOrder::as_they_are(samples.size()), plan.workers),
         plan_(plan),
         pace_(pace),
         at_once_(uint64_t(std::clamp(plan.shares[rank], 1, std::max(1, plan.most)))) {}

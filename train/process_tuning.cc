@@ -9,10 +9,14 @@
 namespace remuda::train {
 namespace {
 
-/// Of a library that libtorch may have been built with.
-void call_with_one(const char* function) {
-  using SetThreads = void (*)(int);
-  if (const auto set = reinterpret_cast<SetThreads>(::dlsym(RTLD_DEFAULT, function))) set(1);
+using SetThreads = void (*)(int);
+
+/// Of a library that libtorch may have been built with; nullptr where it was not.
+SetThreads find(const char* function) { return reinterpret_cast<SetThreads>(::dlsym(RTLD_DEFAULT, function)); }
+
+void set_openmp_threads(int count) {
+  static const SetThreads set = find("omp_set_num_threads");
+  if (set) set(count);
 }
 
 }  // namespace
@@ -24,12 +28,13 @@ void keep_freed_memory() {
 }
 
 void use_one_blas_thread() {
-  if (!env::get(env::openblas_num_threads)) call_with_one("openblas_set_num_threads");
+  if (env::get(env::openblas_num_threads)) return;
+  if (const SetThreads set = find("openblas_set_num_threads")) set(1);
 }
 
-void use_one_thread_here() {
-  at::get_num_threads();  // libtorch sets OpenMP's number when a thread first computes, so that has to be over
-  call_with_one("omp_set_num_threads");
-}
+// libtorch sets OpenMP's number when a thread first asks for it, so it is asked first. at::set_num_threads() would
+// change what new threads of the process begin with, too.
+OneThreadHere::OneThreadHere() : before_(at::get_num_threads()) { set_openmp_threads(1); }
+OneThreadHere::~OneThreadHere() { set_openmp_threads(before_); }
 
 }  // namespace remuda::train

@@ -11,7 +11,17 @@ void keep_freed_memory();
 /// unless the environment says how many OpenBLAS is to have. Nothing where libtorch uses another library.
 void use_one_blas_thread();
 
-/// Operations of libtorch on the calling thread use no other threads: for one of several that work side by side.
-void use_one_thread_here();
+/// While it lives, libtorch's operations on the calling thread use no other threads: for what many threads do side by
+/// side, and for what must have the same bits on each (a sum over several threads is rounded in another way).
+class OneThreadHere {
+ public:
+  OneThreadHere();
+  ~OneThreadHere();
+  OneThreadHere(const OneThreadHere&) = delete;
+  OneThreadHere& operator=(const OneThreadHere&) = delete;
+
+ private:
+  const int before_;
+};
 
 }  // namespace remuda::train

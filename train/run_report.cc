@@ -50,6 +50,8 @@ namespace {
 
 Json memory_json(const DeviceReport& device) {
   const MemoryNeed& need = device.memory_need;
+  const bool too_small = !device.alone_measurements.empty() && device.alone_measurements[0] == 0;
+  if (need.known == 0 && too_small) return {{"missing", "not one sample fits in it"}};
   if (need.known == 0) return {{"missing", "libtorch does not count the tensors of such a device"}};
   Json json{{"held_bytes", need.held},
             {"fixed_bytes", need.fixed},

@@ -80,14 +80,14 @@ Result<void> Trainer::run_step(uint64_t position) {
   for (;;) {
     const auto parts = batches_.parts(position, shares_);
     REMUDA_ASSIGN(const ReducedStep step, attempt_step(position));
+    if (step_times_.active() && !last_parts_.empty())  // of the step before
+      step_times_.add({report_.steps, last_parts_, step.totals.compute_s, step.totals.wait_s});
     if (step.totals.any_status() & kOutOfMemory) {
       REMUDA_TRY(make_room(step.totals, parts));
       start_.restore();
       last_parts_.clear();
       continue;
     }
-    if (step_times_.active() && !last_parts_.empty())
-      step_times_.add({report_.steps, last_parts_, step.totals.compute_s, step.totals.wait_s});
     if (is_first() && last_parts_ == balancer_.shares()) observe(step.totals);
     last_parts_ = parts;
     shares_ = step.totals.next_shares;

@@ -62,6 +62,7 @@ class Trainer {
     balance::BalanceDecision decision;
   };
   Result<FirstSplit> split_by_speed();
+  Result<bool> begin_to_recompute();
   Result<void> plan_memory(const std::map<int, double>& taken);
   double uncounted_bytes() const;
   void report_plan();

@@ -32,6 +32,7 @@ class TrainerMemory : public ::testing::Test {
       const testing::OnDevice device(budget);
       if (!first) budget.cap = cap;
       const auto trainer = Trainer::create(job, communicator, events, leave, {.room_bytes = first ? 0 : room}).value();
+      if (first) flat_bytes_ = double(trainer->parameters().bytes());
       if (!first && room > 0) budget.cap = size_t(room) - trainer->parameters().bytes();
       const auto outcome = trainer->run();
       ASSERT_TRUE(outcome) << outcome.error().message;
@@ -77,6 +78,7 @@ def forward(self, x):
   }
 
   const ScratchFolder folder_;
+  static inline double flat_bytes_ = 0;  ///< of the last run: in memory of the communicator, which no budget counts
 };
 
 TEST_F(TrainerMemory, ThePeakIsPredictedWithinATenth) {
@@ -124,6 +126,23 @@ TEST_F(TrainerMemory, BlocksAreRecomputedOnlyWhereAPartWouldNotFit) {
   EXPECT_EQ(tight.oom_steps, 0);
   EXPECT_EQ(tight.devices[1].pieces, 1);
   EXPECT_LE(tight.devices[1].memory.peak, room);
+}
+
+// It is known before a step: the measurement of the device alone has no room for one sample.
+TEST_F(TrainerMemory, BlocksAreRecomputedWhereNotOneSampleFitsWithout) {
+  ModelCase deep = large_gpt();
+  deep.spec.depth = 24;
+  deep.input.context = 32;  // where activations outweigh parameters
+  job::TrainJob job = job_of(deep);
+  const RunReport kept = run(job);
+  job.memory.recompute = job::Recompute::blocks;
+  const RunReport recomputed = run(job);
+  const auto one = [](const RunReport& report) { return report.devices[1].memory_need.peak(1); };
+  ASSERT_GT(one(kept), 1.2 * one(recomputed)) << "there is something to gain";
+  job.memory.recompute = job::Recompute::automatic;
+  const RunReport report = run(job, 0.0, size_t((one(kept) + one(recomputed)) / 2 - flat_bytes_));
+  EXPECT_TRUE(report.recomputes);
+  EXPECT_GT(report.devices[1].samples, 0);
 }
 
 TEST_F(TrainerMemory, ADeviceWithoutRoomForASampleGetsNone) {

@@ -1,4 +1,5 @@
 // What a trainer does before the first step.
+#include <algorithm>
 #include <cmath>
 
 #include "train/labels.h"
@@ -17,6 +18,11 @@ balance::BalanceOptions balance_options(const job::TrainJob& job) {
   options.names = job::device_names(job);
   options.bounds.assign(job.devices.size(), balance::Bounds{0, job.train.global_batch});
   return options;
+}
+
+/// Whether not even one sample fits in the memory of a device that was measured so.
+bool has_no_room(const std::vector<balance::BatchTime>& times) {
+  return !times.empty() && alone_samples_per_s(times) == 0;
 }
 
 }  // namespace
@@ -75,9 +81,12 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
 
 Result<void> Trainer::prepare() {
   REMUDA_TRY(profile_.open());
-  REMUDA_ASSIGN(const Batch one, train_.gather(std::vector<uint64_t>{0}));
-  REMUDA_TRY(local_.check_model(job_.model.path.empty() ? job_.model.name : job_.model.path, one,
-                                train_.model_input().classes));
+  for (const Samples* samples : {&train_, test_ ? &*test_ : nullptr}) {  // data.transform may give them other shapes
+    if (!samples) continue;
+    REMUDA_ASSIGN(const Batch one, samples->gather(std::vector<uint64_t>{0}));
+    REMUDA_TRY(local_.check_model(job_.model.path.empty() ? job_.model.name : job_.model.path, one,
+                                  train_.model_input().classes));
+  }
   REMUDA_ASSIGN(const auto precisions, agree_on_precision(communicator_, job_.train.precision, compute_type_));
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     DeviceReport& device = report_.devices.emplace_back();
@@ -102,6 +111,8 @@ Result<void> Trainer::prepare_parallel() {
                                 .sent_as = report_.sent_as,
                                 .before_send = [this] { pace_.stretch(); },
                                 .before_wait = [this] { add_compute(pace_.stop()); }};
+  parallel_.reset();  // a device may have no room for two
+  for (const auto& parameter : model_->parameters()) parameter.mutable_grad() = torch::Tensor();
   start_.keep();
   REMUDA_ASSIGN(parallel_, DataParallel::create(
                                communicator_, ops_, model_->parameters(), [&] { local_.run_alone(one); }, options));
@@ -110,15 +121,17 @@ Result<void> Trainer::prepare_parallel() {
 }
 
 Result<AloneCosts> Trainer::alone_costs() {
+  local_.set_pieces(size_t(job_.memory.accumulate));  // whatever the last step had
   return measure_devices({job_, communicator_, events_, leave_, train_, *model_, local_, pace_, *parallel_});
 }
 
 Result<void> Trainer::start_balance() {
   REMUDA_ASSIGN(FirstSplit first, split_by_speed());
-  if (job_.memory.recompute == job::Recompute::automatic && !memory_.fits(shares_) && model_->recompute_blocks()) {
-    report_.recomputes = true;
-    REMUDA_TRY(prepare_parallel());  // what blocks share becomes ready more often
-    REMUDA_ASSIGN(first, split_by_speed());
+  if (!memory_.fits(shares_)) {
+    REMUDA_ASSIGN(const bool again, begin_to_recompute());
+    if (again) {
+      REMUDA_ASSIGN(first, split_by_speed());
+    }
   }
   step_times_.begin(job_, first.times.by_rank);
   record(first.decision);
@@ -127,16 +140,31 @@ Result<void> Trainer::start_balance() {
   return {};
 }
 
+/// Collective. Where memory.recompute is "auto": from now on blocks are recomputed. False where they are already, or
+/// there are none, or the job says otherwise.
+Result<bool> Trainer::begin_to_recompute() {
+  if (job_.memory.recompute != job::Recompute::automatic || report_.recomputes || !model_->recompute_blocks())
+    return false;
+  report_.recomputes = true;
+  REMUDA_TRY(prepare_parallel());  // what blocks share becomes ready more often
+  return true;
+}
+
 /// Collective. Measures time and memory of each device, and splits the batch by them.
 Result<Trainer::FirstSplit> Trainer::split_by_speed() {
   REMUDA_ASSIGN(AloneCosts costs, alone_costs());
+  const bool starved = std::ranges::any_of(costs.times.by_rank, has_no_room);
+  if (starved) {
+    REMUDA_ASSIGN(const bool again, begin_to_recompute());
+    if (again) return split_by_speed();
+  }
   REMUDA_TRY(plan_memory(costs.memory));
   report_.stopped = costs.times.leaving;
   balance::BalanceOptions options = balance_options(job_);
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     const auto& times = costs.times.by_rank[rank];
     report_.devices[rank].alone_measurements = {alone_samples_per_s(times)};
-    if (!times.empty() && alone_samples_per_s(times) == 0) options.bounds[rank].high = 0;  // not even one sample fits
+    if (has_no_room(times)) options.bounds[rank].high = 0;
   }
   balancer_ = balance::Balancer(std::move(options));
   for (int rank = 0; rank < communicator_.size(); ++rank)

@@ -282,6 +282,21 @@ TEST_F(TrainerTest, ModelWhoseOutputIsNoScoresIsRefusedWithWhatItMustGive) {
   EXPECT_THAT(refusal(job_), HasSubstr("gives Float of shape [1, 4] for one sample"));
 }
 
+// A transform may give samples to test with another shape than those to train with.
+TEST_F(TrainerTest, ModelThatCannotTakeTheSamplesToTestWithIsRefusedBeforeItTrains) {
+  split({1});
+  use_model("torch.matmul(x.flatten(1), self.weight.t())");
+  torch::jit::Module transform("Transform");
+  transform.register_attribute("training", c10::BoolType::get(), true);
+  transform.define(
+      "def forward(self, image):\n  if self.training:\n    return image\n  return image.narrow(1, 0, 6)\n");
+  job_.data.transform = folder_.path("transform.pt");
+  transform.save(job_.data.transform);
+  EXPECT_EQ(refusal(job_), "none");
+  job_.data.test = job_.data.train;
+  EXPECT_THAT(refusal(job_), HasSubstr("cannot take one sample, Float of shape [1, 1, 6, 12]: "));
+}
+
 TEST_F(TrainerTest, ModelThatCannotTakeTheDataIsRefusedWithWhatItIsGiven) {
   split({1});
   use_model("torch.matmul(x, self.weight)");

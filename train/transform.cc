@@ -5,6 +5,7 @@
 #include <torch/script.h>
 
 #include "data/mix.h"
+#include "train/process_tuning.h"
 #include "train/torch_compat.h"
 
 namespace remuda::train {
@@ -50,6 +51,7 @@ class Transform {
   Result<torch::Tensor> apply(const torch::Tensor& image, uint64_t index, uint64_t epoch) const {
     try {
       const torch::NoGradGuard no_gradient;
+      const OneThreadHere one_thread;
       std::vector<torch::IValue> arguments{image};
       if (takes_random_) arguments.emplace_back(random_numbers(seed_, epoch, index));
       const torch::IValue given = module_.get_method("forward")(std::move(arguments));

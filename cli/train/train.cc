@@ -170,13 +170,15 @@ void add_train(Program& program) {
       ->allow_extra_args(false);
   command.add_option("--set", flags->settings, "KEY=VALUE in place of the file's, such as train.epochs=2")
       ->allow_extra_args(false);
-  command
-      .add_option("--compare", flags->compare,
-                  "KEY=VALUE: run the job as it is (A) and with this value (B) in turns, and say whether the "
-                  "difference is real; several make B together")
-      ->allow_extra_args(false);
+  CLI::Option* const compare =
+      command
+          .add_option("--compare", flags->compare,
+                      "KEY=VALUE: run the job as it is (A) and with this value (B) in turns, and say whether the "
+                      "difference is real; several make B together")
+          ->allow_extra_args(false);
   command.add_option("--repeats", flags->repeats, "How many pairs of runs --compare makes")
       ->check(CLI::Range(2, 100))
+      ->needs(compare)
       ->capture_default_str();
   command.add_option("--json", flags->json, "Write the report of the run to this file");
   command

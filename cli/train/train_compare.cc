@@ -124,11 +124,14 @@ Result<int> compare(const TrainFlags& flags, const AskedRun& asked) {
     REMUDA_ASSIGN(PendingFile created, PendingFile::create(flags.json));
     file.emplace(std::move(created));
   }
-  REMUDA_ASSIGN(const int signal, make_all(comparison, flags, asked));
-  comparison.stopped = signal != 0;
+  Result<int> ended = make_all(comparison, flags, asked);
+  if (!ended && comparison.runs.front().report.is_null()) return ended;  // there is nothing to show
+  const int signal = ended.value_or(0);
+  comparison.stopped = !ended || signal != 0;
   Result<void> written;
   if (file) written = file->commit(to_pretty(to_json(comparison)));
   if (signal != SIGHUP) fmt::print("{}", comparison_text(comparison));
+  if (!ended) return ended;
   REMUDA_TRY(std::move(written));
   return stopped_status(signal);
 }

@@ -15,8 +15,9 @@
 namespace remuda::comm::shm {
 namespace {
 
-/// Who waits for another that waits itself must wait longer, or it would name the wrong one.
-double grace_s(double timeout_s) { return std::max(0.5, timeout_s / 10); }
+/// Who waits for another that waits itself must wait longer, or it would name the wrong one; and the other may have
+/// come to the call as much as a timeout later.
+double grace_s(double timeout_s) { return std::max(0.5, timeout_s); }
 
 class HostsCommunicator final : public TransportCommunicator {
  public:

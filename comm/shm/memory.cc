@@ -90,6 +90,7 @@ Result<Answer> lead(ControlLinks& links, const Result<std::shared_ptr<Memory>>& 
   for (const int peer : links.followers()) {
     Answer answer;
     REMUDA_TRY(links.receive(peer, answer));
+    answer.reason[sizeof answer.reason - 1] = '\0';
     if (answer.refused && !outcome.refused) outcome = answer;
   }
   REMUDA_TRY(links.send_to_followers(outcome));
