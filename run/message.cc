@@ -19,7 +19,9 @@ bool send_bytes(int fd, const void* bytes, size_t size) {
 
 /// The size of the datagram received; 0: the other side is gone; -1: none yet.
 ssize_t receive_bytes(int fd, void* bytes, size_t size) {
-  const ssize_t got = ::recv(fd, bytes, size, MSG_DONTWAIT);
+  ssize_t got = ::recv(fd, bytes, size, MSG_DONTWAIT);
+  // The other side has gone without reading all that it was sent. The kernel says so once, ahead of what it had sent.
+  if (got < 0 && errno == ECONNRESET) got = ::recv(fd, bytes, size, MSG_DONTWAIT);
   if (got >= 0) return got;
   return errno == EAGAIN || errno == EINTR ? -1 : 0;
 }

@@ -31,6 +31,17 @@ TEST(Message, NothingNowIsNotNothingEver) {
   EXPECT_FALSE(send(ends.front.get(), ReceivedSignal{SIGTERM, false}));
 }
 
+TEST(Message, IsReceivedFromOneThatWentWithoutReadingItsOwn) {
+  Channel ends = channel();
+  send(ends.front.get(), ReceivedSignal{SIGTERM, false});  // comes as the job ends; nobody reads it
+  send(ends.keeper.get(), Message{Message::Kind::ended, 3, 143, ""});
+  ends.keeper.reset();
+  const auto last = receive_message(ends.front.get()).value;
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->status, 143);
+  EXPECT_TRUE(receive_message(ends.front.get()).gone);
+}
+
 TEST(Message, SignalsGoTheOtherWay) {
   const Channel ends = channel();
   send(ends.front.get(), ReceivedSignal{SIGINT, true});
