@@ -76,6 +76,7 @@ struct DataParallel::Impl {
   double most_units = 0;              ///< of all ranks in one step so far, of which the loss scale makes a mean
   std::optional<double> loss_factor;  ///< of all backward passes of the step under way
   bool begun = false, given_up = false;
+  bool expects_backward = false;        ///< after begin(), which was told of losses
   double accumulated = 0;               ///< weight of the step's earlier backward passes
   double since_average = 0;             ///< weight of the steps since average_buffers()
   double computing_since_s = kNever_s;  ///< kNever_s: not measured
@@ -155,12 +156,14 @@ void DataParallel::Impl::begin(double weight) {
   engine->begin(parts.report(std::exchange(accumulated, 0) + weight), *loss_factor);
   begun = group->in_step = true;
   given_up = false;
+  expects_backward = weight > 0;
   since_average += weight;
 }
 
 /// The time ends here that this rank computed: what follows waits for others.
 train::ReducedStep DataParallel::Impl::reduce(const torch::Tensor& loss) {
   or_raise(group->ops.wait(group->ops.here(), "a step", group->timeout_s));
+  if (expects_backward && !given_up && !engine->any_ready()) engine->report().status |= train::kNoBackward;
   if (loss.defined() && !given_up) engine->report().loss_sum = loss.item<double>();
   if (computing_since_s != kNever_s) parts.computed(monotonic_s() - computing_since_s);
   auto reduced = engine->reduce();

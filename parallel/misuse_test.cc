@@ -33,6 +33,33 @@ TEST(DataParallel, CallsInTheWrongOrderAreRefused) {
   EXPECT_THAT(refusal([&] { parallel.swap_average(); }), HasSubstr("Options::average is 0"));
 }
 
+TEST(DataParallel, ABackwardBeforeBeginIsRefusedOnAllRanks) {
+  run_ranks(2, [](const Group& group) {
+    auto model = make_linear();
+    DataParallel parallel(group, *model);
+    const auto backward = [&] { (model->weight.sum() + model->bias.sum()).backward(); };
+    parallel.begin(group.rank());  // without samples there is no backward()
+    if (group.rank() == 1) backward();
+    EXPECT_TRUE(parallel.step(0.1).applied);
+    if (group.rank() == 1) backward();
+    parallel.begin(1);
+    if (group.rank() == 0) backward();
+    EXPECT_THAT(refusal([&] { parallel.step(0.1); }), HasSubstr("on rank 1 losses were reported by begin(), but no"));
+  });
+}
+
+TEST(DataParallel, APartThatWasGivenUpOrWasAccumulatedNeedsNoBackward) {
+  auto model = make_linear();
+  DataParallel parallel(alone(), *model);
+  parallel.begin(1);
+  parallel.give_up();
+  EXPECT_FALSE(parallel.step(0.1).applied);
+  parallel.accumulate(1);
+  (model->weight.sum() + model->bias.sum()).backward();
+  parallel.begin(0);
+  EXPECT_TRUE(parallel.step(0.1).applied);
+}
+
 TEST(DataParallel, StepsOfOtherRatesOrBatchesAreRefusedOnAllRanks) {
   run_ranks(3, [](const Group& group) {
     auto model = make_linear();

@@ -71,6 +71,7 @@ class DataParallel {
   /// `loss_scale`: what backward() will run on is the loss times it; the gradients are divided by it before they leave.
   void begin(StepReport report, double loss_scale = 1) { reducer_->begin(std::move(report), loss_scale); }
   StepReport& report() { return reducer_->report(); }
+  bool any_ready() const { return reducer_->any_ready(); }
   void give_up(StepStatus why) { reducer_->give_up(why); }
   /// Collective. Sends the remaining buckets, waits for all ranks.
   Result<ReducedStep> reduce();

@@ -20,6 +20,11 @@ Result<void> refuse_misuse(const StepTotals& totals) {
         "on rank {} a gradient was reset or replaced between begin() and finish(), as zero_grad() does when "
         "it sets gradients to none; leave them in place, begin() zeroes them",
         rank));
+  if (const int rank = totals.first_with(kNoBackward); rank >= 0)
+    return usage_error(fmt::format(
+        "on rank {} losses were reported by begin(), but no backward() came after it; what runs before begin() or "
+        "accumulate() is lost",
+        rank));
   return {};
 }
 
@@ -66,11 +71,13 @@ void GradientReducer::begin(StepReport report, double loss_scale) {
   next_bucket_ = 0;
   square_norm_ = 0;
   loss_scale_ = loss_scale;
+  any_ready_ = false;
   armed_ = true;
 }
 
 void GradientReducer::on_ready(size_t parameter) {
   if (!armed_) return;
+  any_ready_ = true;
   if (!engine_.flat.gradient_in_place(parameter)) report_.status |= kGradientMoved;
   if (times_left_[parameter] == 0) {
     report_.status |= kReadyTwice;

@@ -47,6 +47,8 @@ class GradientReducer {
   void begin(StepReport report, double loss_scale = 1);
   /// What this rank reports; from begin() until finish().
   StepReport& report() { return report_; }
+  /// Whether any gradient has become ready since begin().
+  bool any_ready() const { return any_ready_; }
   /// To be called when this rank's part of the step failed (at any moment since begin()): what it has not sent yet is
   /// sent as it is, since nobody will use it.
   void give_up(StepStatus why);
@@ -67,7 +69,7 @@ class GradientReducer {
   const std::vector<int64_t> times_;
   std::vector<int64_t> times_left_;  ///< of each parameter, in this step
   size_t next_bucket_ = 0;
-  bool armed_ = false, accumulating_ = false;
+  bool armed_ = false, accumulating_ = false, any_ready_ = false;
   double loss_scale_ = 1;
   StepReport report_;
   double square_norm_ = 0;  ///< written by the queue's thread

@@ -19,6 +19,7 @@ enum StepStatus : unsigned {
   kLeaving = 2,        ///< the step is applied, and is the last
   kReadyTwice = 4,     ///< gradients came twice in one step: the sums are wrong, and the run ends
   kGradientMoved = 8,  ///< a gradient is no longer part of the flat one: likewise
+  kNoBackward = 16,    ///< losses were reported, and no gradient of them came: likewise
 };
 
 /// Of one rank.
