@@ -39,16 +39,21 @@ struct Loader::Pending {
   bool is_settled() const { return missing == 0 || error; }
 };
 
-LoadedBatch LoadedBatch::of(const Dataset& set, uint64_t count) {
-  const auto memory = [&](size_t bytes) {
-    auto* const start = static_cast<std::byte*>(::operator new[](count * bytes, kAlignment));
-    return std::shared_ptr<std::byte[]>(start, [](std::byte* block) { ::operator delete[](block, kAlignment); });
-  };
-  return {memory(set.input_bytes()), memory(set.target_bytes())};
+std::shared_ptr<std::byte[]> plain_memory(size_t bytes) {
+  auto* const start = static_cast<std::byte*>(::operator new[](bytes, kAlignment));
+  return std::shared_ptr<std::byte[]>(start, [](std::byte* block) { ::operator delete[](block, kAlignment); });
 }
 
-Loader::Loader(const Dataset& set, SampleOrder order, int workers)
-    : set_(set), order_(order), input_bytes_(set.input_bytes()), target_bytes_(set.target_bytes()) {
+LoadedBatch LoadedBatch::of(const Dataset& set, uint64_t count, const BatchMemory& memory) {
+  return {memory(count * set.input_bytes()), memory(count * set.target_bytes())};
+}
+
+Loader::Loader(const Dataset& set, SampleOrder order, int workers, BatchMemory memory)
+    : set_(set),
+      order_(order),
+      input_bytes_(set.input_bytes()),
+      target_bytes_(set.target_bytes()),
+      memory_(std::move(memory)) {
   for (int i = 0; i < workers; ++i)
     threads_.emplace_back([this, i, recorder = profile::recorder_here()] {
       const profile::Join join(recorder, fmt::format("data {}", i + 1));
@@ -141,7 +146,7 @@ void Loader::expect(std::span<const Range> ranges) {
     }
     auto batch = std::make_shared<Pending>();
     batch->range = range;
-    batch->memory = LoadedBatch::of(set_, range.count);
+    batch->memory = LoadedBatch::of(set_, range.count, memory_);
     batch->rows.assign(range.count, Row::open);
     batch->missing = range.count;
     for (const auto& old : queue_) reuse(*old, *batch);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -21,9 +22,16 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
+/// Gives memory for so many bytes, aligned to a cache line, which is free again with the last copy of the pointer. Any
+/// thread.
+using BatchMemory = std::function<std::shared_ptr<std::byte[]>(size_t bytes)>;
+
+/// From the heap.
+std::shared_ptr<std::byte[]> plain_memory(size_t bytes);
+
 /// Memory for the samples of a batch, one after the other.
 struct LoadedBatch {
-  static LoadedBatch of(const Dataset& set, uint64_t count);
+  static LoadedBatch of(const Dataset& set, uint64_t count, const BatchMemory& memory = plain_memory);
   std::shared_ptr<std::byte[]> inputs, targets;
 };
 
@@ -32,7 +40,7 @@ struct LoadedBatch {
 class Loader {
  public:
   /// Starts `workers` threads, or none: then take() makes its batch itself. The set outlives it.
-  Loader(const Dataset& set, SampleOrder order, int workers);
+  Loader(const Dataset& set, SampleOrder order, int workers, BatchMemory memory = plain_memory);
   /// The threads end after the sample under way.
   ~Loader();
 
@@ -56,6 +64,7 @@ class Loader {
   const Dataset& set_;
   const SampleOrder order_;
   const size_t input_bytes_, target_bytes_;
+  const BatchMemory memory_;
   std::mutex mutex_;
   std::condition_variable work_, done_;
   std::deque<std::shared_ptr<Pending>> queue_;  ///< the one being taken first

@@ -216,6 +216,11 @@ std::vector<Key> memory_keys() {
        Need::optional,
        {},
        "compute a device's part of a step in so many pieces, whose gradients add up"},
+      {"memory.empty_cache",
+       choice<Switch>({"off", "on"}, MEMBER(memory.empty_cache)),
+       Need::optional,
+       {},
+       "give freed memory back to the device after each epoch, for other programs on it"},
   };
 }
 

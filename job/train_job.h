@@ -91,6 +91,7 @@ struct TrainSpec {
 struct MemorySpec {
   Recompute recompute = Recompute::none;  ///< what is computed again in backward() instead of being kept
   int accumulate = 1;                     ///< a device computes its part of a step in so many pieces, one after another
+  Switch empty_cache = Switch::off;       ///< what allocators keep of freed memory goes back to the devices
 
   bool operator==(const MemorySpec&) const = default;
 };

@@ -17,6 +17,7 @@ uint64_t next_id() {
 
 size_t Track::begin(std::string_view name, Kind kind, const Details& details) {
   const std::string_view kept = recorder_.kept_name(name);
+  if (recorder_.ranges_.push) recorder_.ranges_.push(kept.data());  // which is the beginning of a whole string
   const std::lock_guard lock(mutex_);
   open_.push_back({{kept, kind, recorder_.clock_.now_s(), 0, details}});
   return open_.size() - 1;
@@ -25,7 +26,10 @@ size_t Track::begin(std::string_view name, Kind kind, const Details& details) {
 void Track::end(size_t depth) {
   const double now_s = recorder_.clock_.now_s();
   const std::lock_guard lock(mutex_);
-  while (open_.size() > depth) close(now_s);
+  while (open_.size() > depth) {
+    close(now_s);
+    if (recorder_.ranges_.pop) recorder_.ranges_.pop();
+  }
 }
 
 void Track::close(double now_s) {
@@ -72,8 +76,16 @@ std::vector<TrackRecord> Recorder::tracks() {
   return records;
 }
 
+void Recorder::add_device_time(std::string_view name, double total_s, double self_s) {
+  const std::lock_guard lock(mutex_);
+  OperationTotal& total = on_device_[std::string(name)];
+  total.device_s += total_s;
+  total.device_self_s += self_s;
+}
+
 std::vector<OperationTotal> Recorder::totals() {
   std::map<std::string_view, OperationTotal> sums;
+  bool has_device = false;
   {
     const std::lock_guard lock(mutex_);
     for (Track& track : tracks_) {
@@ -86,10 +98,17 @@ std::vector<OperationTotal> Recorder::totals() {
         sum.self_s += total.self_s;
       }
     }
+    for (auto& [name, sum] : sums) {
+      const auto found = on_device_.find(name);
+      if (found == on_device_.end()) continue;
+      sum.device_s = found->second.device_s;
+      sum.device_self_s = found->second.device_self_s;
+    }
+    has_device = !on_device_.empty();
   }
   std::vector<OperationTotal> all;
   for (const auto& [name, sum] : sums) all.push_back(sum);
-  std::ranges::stable_sort(all, std::greater(), &OperationTotal::self_s);
+  std::ranges::stable_sort(all, std::greater(), has_device ? &OperationTotal::device_self_s : &OperationTotal::self_s);
   return all;
 }
 

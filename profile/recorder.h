@@ -46,14 +46,22 @@ struct SpanRecord {
 struct OperationTotal {
   std::string_view name;
   int64_t calls = 0;
-  double total_s = 0;  ///< with the operations that they call
-  double self_s = 0;   ///< without these
+  double total_s = 0;                      ///< with the operations that they call
+  double self_s = 0;                       ///< without these
+  double device_s = 0, device_self_s = 0;  ///< the same on the device, where add_device_time() was told of it
 };
 
 /// What one thread did. Spans are in the order in which they ended: those within another come before it.
 struct TrackRecord {
   std::string name;
   std::vector<SpanRecord> spans;
+};
+
+/// Another tool that spans are reported to while they are open, on their own thread: a vendor's profiler, say. A name
+/// stays valid.
+struct Ranges {
+  void (*push)(const char* name) = nullptr;
+  void (*pop)() = nullptr;
 };
 
 class Recorder;
@@ -64,9 +72,9 @@ class Track {
   Track(Recorder& recorder, std::string name) : recorder_(recorder), name_(std::move(name)) {}
 
   Recorder& recorder() const { return recorder_; }
-  /// Opens a span within those that are open; returns how many were. Any thread.
+  /// Opens a span within those that are open; returns how many were.
   size_t begin(std::string_view name, Kind kind, const Details& details = {});
-  /// Closes those that were opened since begin() returned `depth`. Any thread.
+  /// Closes those that were opened since begin() returned `depth`.
   void end(size_t depth);
 
  private:
@@ -96,6 +104,12 @@ class Recorder {
   /// From now on spans that begin are recorded, or none. Any thread.
   void set_recording(bool on) { recording_ = on; }
   bool is_recording() const { return recording_; }
+  /// Who else is told of spans. To be set before anything is recorded.
+  void report_to(const Ranges& ranges) { ranges_ = ranges; }
+
+  /// Adds to the total of an operation what a device took for it, with the operations that it calls and without. Any
+  /// thread.
+  void add_device_time(std::string_view name, double total_s, double self_s);
 
   /// For a thread; lives as long as the recorder. Any thread.
   Track& add_track(std::string name);
@@ -104,7 +118,7 @@ class Recorder {
 
   /// What has ended so far, of each track that recorded something. Names are valid as long as the recorder. Any thread.
   std::vector<TrackRecord> tracks();
-  /// Of all threads together, the largest self time first.
+  /// Of all threads together, the largest self time first: that of the device, where any is known.
   std::vector<OperationTotal> totals();
   /// How many operations were not kept as spans.
   uint64_t left_out() const;
@@ -116,11 +130,13 @@ class Recorder {
   Clock& clock_;
   const size_t most_operations_;
   const uint64_t id_;
+  Ranges ranges_;
   std::atomic<bool> recording_ = false;
   std::atomic<uint64_t> operations_ = 0;
   std::mutex mutex_;  ///< of what follows
   std::deque<Track> tracks_;
   std::map<std::string, int, std::less<>> names_;
+  std::map<std::string, OperationTotal, std::less<>> on_device_;  ///< times of the device only
 };
 
 /// The track of this thread, or null.

@@ -53,6 +53,56 @@ TEST(Recorder, KeepsSpansWithTheirTimesAndNumbers) {
   EXPECT_EQ(tracks[0].spans[1].start_s, 100);
 }
 
+std::vector<std::string> open_ranges, all_ranges;
+
+TEST(Recorder, ReportsSpansToAnotherToolWhileTheyAreOpen) {
+  open_ranges.clear();
+  all_ranges.clear();
+  Recorder recorder;
+  recorder.report_to({.push =
+                          [](const char* name) {
+                            open_ranges.emplace_back(name);
+                            all_ranges.emplace_back(name);
+                          },
+                      .pop = [] { open_ranges.pop_back(); }});
+  const Join join(&recorder, "main");
+  {
+    const Span before("before it is recorded");
+  }
+  recorder.set_recording(true);
+  {
+    const Span outer("wait");
+    {
+      const Operation operation(std::string("aten::mm and more").substr(0, 8));
+    }
+    const Span inner("reduce");
+    EXPECT_THAT(open_ranges, ElementsAre("wait", "reduce"));
+    recorder.set_recording(false);
+  }
+  EXPECT_THAT(open_ranges, IsEmpty()) << "also of spans that recording did not outlast";
+  EXPECT_THAT(all_ranges, ElementsAre("wait", "aten::mm", "reduce"));
+}
+
+TEST(Recorder, HasTimesOfTheDeviceBesideThoseOfTheThread) {
+  HandClock clock;
+  Recorder recorder(clock);
+  const Join join(&recorder, "main");
+  recorder.set_recording(true);
+  for (const char* name : {"long to give", "long on the device"}) {
+    const Operation operation(name);
+    clock.now += name == std::string("long to give") ? 5 : 1;
+  }
+  EXPECT_EQ(recorder.totals().front().name, "long to give");
+  recorder.add_device_time("long on the device", 8, 7);
+  recorder.add_device_time("long on the device", 2, 1);
+  recorder.add_device_time("long to give", 3, 3);
+  const auto totals = recorder.totals();
+  ASSERT_EQ(totals.front().name, "long on the device");
+  EXPECT_EQ(totals.front().device_s, 10);
+  EXPECT_EQ(totals.front().device_self_s, 8);
+  EXPECT_EQ(totals.front().self_s, 1);
+}
+
 TEST(Recorder, RecordsNothingUnlessToldTo) {
   Recorder recorder;
   {

@@ -19,7 +19,8 @@ constexpr int kMostThreads = 16;  ///< unless the job asks for more: hundreds of
 Batches::Batches(const Samples& samples, const Options& options)
     : samples_(samples),
       options_(options),
-      loader_(samples.set(), data::SampleOrder::shuffled(samples.size(), options.seed), options.workers) {}
+      loader_(samples.set(), data::SampleOrder::shuffled(samples.size(), options.seed), options.workers,
+              options.memory) {}
 
 int Batches::step_size(uint64_t position) const {
   return int(std::min<uint64_t>(options_.global_batch, samples_.size() - position % samples_.size()));

@@ -19,6 +19,7 @@ class Batches {
     int rank = 0;
     uint64_t end = 0;  ///< nothing is made beyond this position
     int workers = 0;   ///< threads; 0: batches are made when they are asked for
+    data::BatchMemory memory = data::plain_memory;
   };
 
   /// The samples outlive it.

@@ -52,7 +52,7 @@ class OwnEvaluation {
       : rank_(rank),
         model_(model),
         samples_(samples),
-        loader_(samples.set(), data::SampleOrder::as_they_are(samples.size()), plan.workers),
+        loader_(samples.set(), data::SampleOrder::as_they_are(samples.size()), plan.workers, plan.memory),
         plan_(plan),
         pace_(pace),
         at_once_(uint64_t(std::clamp(plan.shares[rank], 1, std::max(1, plan.most)))) {}

@@ -29,7 +29,8 @@ struct EvaluationPlan {
   torch::ScalarType compute_type = torch::kFloat;
   std::function<bool()> leave = [] { return false; };  ///< whether the run was asked to stop
   int workers = 0;                                     ///< threads that read samples ahead
-  int most = std::numeric_limits<int>::max();          ///< samples that go through the model of this rank at a time
+  data::BatchMemory memory = data::plain_memory;
+  int most = std::numeric_limits<int>::max();  ///< samples that go through the model of this rank at a time
   /// Called each time that this rank runs out of memory: from then on it takes so many samples at a time.
   std::function<void(int most)> goes_on_with = [](int) {};
 };

@@ -1,9 +1,10 @@
-// OperatorWatch: tells a recorder of each operator that libtorch runs.
+// OperatorWatch: reports each operator that libtorch runs to a recorder.
 #pragma once
 
 #include <ATen/record_function.h>
 
 #include "profile/recorder.h"
+#include "train/device/device_timer.h"
 #include "train/torch_compat.h"
 
 namespace remuda::train {
@@ -12,16 +13,26 @@ namespace remuda::train {
 /// starts for a backward pass of this thread too, each such thread on a track of its own. To be made and destroyed on
 /// one thread. The recorder outlives it, and all operators that have begun meanwhile.
 ///
-/// Times are those of the thread that runs an operator: where a device computes on its own, the time of giving it the
-/// work.
+/// Spans have the times of the thread that runs an operator: where a device computes on its own, that of giving it the
+/// work. What the device takes for it is in the recorder's totals, where `timer` is given; its end waits for the device
+/// then.
 class OperatorWatch {
  public:
-  explicit OperatorWatch(profile::Recorder& recorder);
+  explicit OperatorWatch(profile::Recorder& recorder, std::optional<DeviceTimer> timer = std::nullopt);
   ~OperatorWatch();
   OperatorWatch(const OperatorWatch&) = delete;
 
  private:
-  const c10::DebugInfoGuard recorder_;  ///< where the callbacks find it, on threads of libtorch's own too
+  class DeviceTimes;
+  struct Watched;
+  struct Begun;
+  static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function);
+  static void end(const at::RecordFunction& function, at::ObserverContext* context);
+  static at::CallbackHandle add_callback();
+
+  profile::Recorder& to_;
+  const std::shared_ptr<DeviceTimes> device_;  ///< null without a timer
+  const c10::DebugInfoGuard recorder_;         ///< where the callbacks find it, on threads of libtorch's own too
   const at::CallbackHandle handle_;
 };
 

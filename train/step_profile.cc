@@ -21,20 +21,26 @@ Result<std::string> text_of(comm::Communicator& communicator, int root, std::str
   return mine;
 }
 
-Json to_json(const profile::OperationTotal& total) {
-  return {
+Json to_json(const profile::OperationTotal& total, bool has_device_times) {
+  Json json{
       {"name", std::string(total.name)}, {"calls", total.calls}, {"total_s", total.total_s}, {"self_s", total.self_s}};
+  if (has_device_times) json.update({{"device_s", total.device_s}, {"device_self_s", total.device_self_s}});
+  return json;
 }
 
 }  // namespace
 
-StepProfile::StepProfile(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, int skipped)
+StepProfile::StepProfile(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, int skipped,
+                         torch::Device device)
     : job_(job),
       communicator_(communicator),
       events_(events),
       skipped_(skipped),
+      timer_(job.output.profile > 0 ? DeviceTimer::of(device) : std::nullopt),
       recorder_(job.output.profile > 0 ? std::optional<profile::Recorder>(std::in_place) : std::nullopt),
-      join_(recorder_ ? &*recorder_ : nullptr, "steps") {}
+      join_(recorder_ ? &*recorder_ : nullptr, "steps") {
+  if (recorder_) recorder_->report_to(profiler_ranges());
+}
 
 Result<void> StepProfile::open() {
   if (!recorder_ || communicator_.rank() != 0 || job_.output.trace.empty()) return {};
@@ -59,16 +65,16 @@ Result<void> StepProfile::begin_step(int steps_before, const OwnTotals& sums) {
   step_began_s_ = monotonic_s();
   recorder_->set_recording(true);
   step_.emplace("step", profile::Details{{{"step", steps_before + 1}}});
-  watch_.emplace(*recorder_);
+  watch_.emplace(*recorder_, timer_);
   return {};
 }
 
 Result<void> StepProfile::end_step(const OwnTotals& sums) {
   if (!step_) return {};
-  watch_.reset();
   step_.reset();
   recorder_->set_recording(false);
   steps_s_ += monotonic_s() - step_began_s_;
+  watch_.reset();  // waits for the device's times
   sums_.compute_s += sums.compute_s - before_.compute_s;
   sums_.wait_s += sums.wait_s - before_.wait_s;
   sums_.data_wait_s += sums.data_wait_s - before_.data_wait_s;
@@ -80,17 +86,23 @@ Result<void> StepProfile::finish() { return recorder_ && !published_ ? publish()
 Json StepProfile::own_totals() {
   const auto all = recorder_->totals();
   Json operators = Json::array();
-  for (size_t i = 0; i < std::min(all.size(), kMostOperators); ++i) operators.push_back(to_json(all[i]));
-  double operators_s = 0;
-  for (const auto& total : all) operators_s += total.self_s;
-  return {{"seconds", steps_s_},
-          {"compute_s", sums_.compute_s},
-          {"wait_s", sums_.wait_s},
-          {"data_wait_s", sums_.data_wait_s},
-          {"clock_error_s", clock_.error_s},
-          {"operators_s", operators_s},
-          {"operators", std::move(operators)},
-          {"left_out_of_trace", recorder_->left_out()}};
+  for (size_t i = 0; i < std::min(all.size(), kMostOperators); ++i)
+    operators.push_back(to_json(all[i], timer_.has_value()));
+  double operators_s = 0, on_device_s = 0;
+  for (const auto& total : all) {
+    operators_s += total.self_s;
+    on_device_s += total.device_self_s;
+  }
+  Json totals{{"seconds", steps_s_},
+              {"compute_s", sums_.compute_s},
+              {"wait_s", sums_.wait_s},
+              {"data_wait_s", sums_.data_wait_s},
+              {"clock_error_s", clock_.error_s},
+              {"operators_s", operators_s},
+              {"operators", std::move(operators)},
+              {"left_out_of_trace", recorder_->left_out()}};
+  if (timer_) totals["device_s"] = on_device_s;
+  return totals;
 }
 
 Result<Json> StepProfile::all_totals() {

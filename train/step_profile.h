@@ -22,8 +22,10 @@ namespace remuda::train {
 /// before anything that starts threads: these join its recorder.
 class StepProfile {
  public:
-  /// Records `job.output.profile` steps after the first `skipped`. Job, communicator and events outlive it.
-  StepProfile(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, int skipped);
+  /// Records `job.output.profile` steps after the first `skipped`, computed on `device`. Job, communicator and events
+  /// outlive it.
+  StepProfile(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, int skipped,
+              torch::Device device = torch::kCPU);
 
   /// An error where rank 0 cannot write the trace later.
   Result<void> open();
@@ -49,6 +51,7 @@ class StepProfile {
   comm::Communicator& communicator_;
   const Events& events_;
   const int skipped_;
+  const std::optional<DeviceTimer> timer_;
   std::optional<profile::Recorder> recorder_;
   const profile::Join join_;
   std::optional<OperatorWatch> watch_;  ///< while a step is recorded

@@ -6,6 +6,11 @@
 #include <string>
 #include <torch/torch.h>
 #include <torch/version.h>
+#if __has_include(<torch/csrc/profiler/stubs/base.h>)
+#include <torch/csrc/profiler/stubs/base.h>
+#else  // 1.13
+#include <torch/csrc/profiler/api.h>
+#endif
 
 namespace remuda::train {
 
@@ -31,6 +36,18 @@ inline void add_post_accumulate_hook(const GradAccumulator& accumulator, std::fu
   };
   accumulator->add_post_hook(std::make_unique<Hook>(std::move(after)));
 }
+
+/// What a maker's library offers libtorch's profiler: events with times, and ranges. The types of an event and of a
+/// device's number are other ones in each version.
+using torch::profiler::impl::ProfilerStubs;
+template <typename Call>
+struct TimedEvent;
+template <typename DeviceIndex, typename Event>
+struct TimedEvent<void (ProfilerStubs::*)(DeviceIndex*, Event*, int64_t*) const> {
+  using Index = DeviceIndex;
+  using Pointer = Event;  ///< a shared_ptr
+};
+using DeviceEvent = TimedEvent<decltype(&ProfilerStubs::record)>;
 
 /// A library exception's message without its backtrace, on one line.
 std::string first_line(const std::exception& error);

@@ -84,6 +84,7 @@ Result<void> Trainer::run_step(uint64_t position) {
       step_times_.add({report_.steps, last_parts_, step.totals.compute_s, step.totals.wait_s});
     if (step.totals.any_status() & kOutOfMemory) {
       REMUDA_TRY(make_room(step.totals, parts));
+      empty_cache();
       start_.restore();
       last_parts_.clear();
       continue;
@@ -217,6 +218,10 @@ void Trainer::report_step(const StepTotals& totals) {
                 {"wait_s", totals.wait_s}});
 }
 
+void Trainer::empty_cache() const {
+  if (job_.memory.empty_cache == job::Switch::on) ops_.empty_cache();
+}
+
 Result<void> Trainer::end_epoch(int epoch) {
   if (report_.stopped) return {};
   report_.loss_per_epoch.push_back(epoch_loss_ / epoch_weight_);
@@ -235,6 +240,7 @@ Result<void> Trainer::end_epoch(int epoch) {
                               .compute_type = compute_type_,
                               .leave = [this] { return leave_.load(); },
                               .workers = loader_threads(job_.data),
+                              .memory = batch_memory_,
                               .most = evaluated_at_once_,
                               .goes_on_with =
                                   [this](int most) {
@@ -251,6 +257,7 @@ Result<void> Trainer::end_epoch(int epoch) {
     }
   }
   if (is_first()) events_.send(event);
+  empty_cache();
   return {};
 }
 

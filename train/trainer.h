@@ -82,6 +82,7 @@ class Trainer {
   void report_step(const StepTotals& totals);
   void wait_for_steps_of(double seconds);
   Result<void> end_epoch(int epoch);
+  void empty_cache() const;
   Result<void> collect_totals();
 
   bool is_first() const { return communicator_.rank() == 0; }
@@ -96,6 +97,7 @@ class Trainer {
   const DeviceOps ops_;
   StepProfile profile_;  ///< before all that starts threads
 
+  const data::BatchMemory batch_memory_;
   Samples train_;
   std::optional<Samples> test_;
   std::unique_ptr<Model> model_;

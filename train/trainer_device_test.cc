@@ -116,6 +116,33 @@ TEST_F(TrainerOnDevices, AnAcceleratorThatRunsOutOfMemoryComputesInSmallerPieces
   EXPECT_NEAR(tight[0]->test->loss, roomy[0]->test->loss, 1e-6);
 }
 
+TEST_F(TrainerOnDevices, AProfileHasTheTimesOfTheAcceleratorsOwn) {
+  configure_standin(0, {.random_delay_s = 1e-4});
+  job_.output.profile = 2;
+  const auto reports = run(torch::Device(torch::kXPU, 0));
+  ASSERT_TRUE(reports[0]) << reports[0].error().message;
+  const Json& devices = reports[0]->profile["devices"];
+  EXPECT_FALSE(devices[0].contains("device_s"));
+  EXPECT_FALSE(devices[0]["operators"][0].contains("device_s"));
+  double listed_s = 0, last_s = 1e9;
+  for (const Json& one : devices[1]["operators"]) {
+    listed_s += one["device_self_s"].get<double>();
+    EXPECT_LE(one["device_self_s"], last_s) << "the longest first";
+    last_s = one["device_self_s"];
+  }
+  EXPECT_GT(listed_s, 0);
+  EXPECT_GE(devices[1]["device_s"], listed_s * 0.999);  // rounding of sums
+}
+
+TEST_F(TrainerOnDevices, TheCacheOfAnAcceleratorIsEmptiedAfterEachEpochWhereTheJobSaysSo) {
+  const int before = testing::standin_caches_emptied();
+  ASSERT_TRUE(run(torch::Device(torch::kXPU, 0))[0]);
+  EXPECT_EQ(testing::standin_caches_emptied(), before);
+  job_.memory.empty_cache = job::Switch::on;
+  ASSERT_TRUE(run(torch::Device(torch::kXPU, 0))[0]);
+  EXPECT_EQ(testing::standin_caches_emptied(), before + job_.train.epochs);
+}
+
 TEST_F(TrainerOnDevices, AnAcceleratorThatIsLostEndsTheRunOnAllRanks) {
   const auto reports = run(torch::Device(torch::kXPU, 0), [] { testing::lose_standin(0); });
   ASSERT_FALSE(reports[0]);

@@ -1,7 +1,9 @@
 // What a trainer does before the first step.
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 
+#include "train/device/pinned_memory.h"
 #include "train/labels.h"
 #include "train/model/make_model.h"
 #include "train/trainer.h"
@@ -20,6 +22,14 @@ balance::BalanceOptions balance_options(const job::TrainJob& job) {
   return options;
 }
 
+/// A device without a cache of its own needs no emptying.
+Result<void> check_cache(const job::MemorySpec& memory, const DeviceOps& ops) {
+  if (memory.empty_cache == job::Switch::off || ops.is_synchronous() || ops.has_cache()) return {};
+  return usage_error(
+      fmt::format("memory.empty_cache = \"on\" needs libtorch 2.9 or later on a {} device; this is libtorch {}",
+                  torch::DeviceTypeName(ops.device().type(), true), TORCH_VERSION));
+}
+
 /// Whether not even one sample fits in the memory of a device that was measured so.
 bool has_no_room(const std::vector<balance::BatchTime>& times) {
   return !times.empty() && alone_samples_per_s(times) == 0;
@@ -31,6 +41,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
                                                  const Events& events, const std::atomic<bool>& leave,
                                                  TrainerOptions options) {
   REMUDA_ASSIGN(const DeviceOps ops, DeviceOps::open(options.device));
+  REMUDA_TRY(check_cache(job.memory, ops));
   REMUDA_ASSIGN(Samples train, Samples::open(job.data, data::Split::train, job.model, job.train.seed));
   REMUDA_TRY(train.share_cache(communicator));
   std::optional<Samples> test;
@@ -60,7 +71,8 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       leave_(leave),
       options_(options),
       ops_(ops),
-      profile_(job, communicator, events, kUntimedSteps),
+      profile_(job, communicator, events, kUntimedSteps, ops.device()),
+      batch_memory_(pinned_memory(ops_)),
       train_(std::move(train)),
       test_(std::move(test)),
       model_(std::move(model)),
@@ -69,7 +81,7 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       local_(*model_, ops_, pace_, {job.model.loss, job.data.padding, compute_type_, size_t(job.memory.accumulate)}),
       start_(*model_, ops_.device()),
       batches_(train_, {job.train.seed, job.train.global_batch, communicator.rank(),
-                        uint64_t(job.train.epochs) * train_.size(), loader_threads(job.data)}),
+                        uint64_t(job.train.epochs) * train_.size(), loader_threads(job.data), batch_memory_}),
       balancer_(balance_options(job)),
       step_times_(communicator.rank() == 0 ? options.step_times_fd : -1),
       memory_(communicator.size(), job.memory.accumulate) {

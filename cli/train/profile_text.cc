@@ -21,14 +21,21 @@ Json list_field(const Json& object, const char* key) {
 }
 
 std::string operator_table(const Json& rank) {
-  const double all_s = number_field(rank, "operators_s");
-  Table table({"operator", "calls", "total ms", "self ms", "self %"});
+  const bool has_device_times = rank.contains("device_s");
+  const double all_s = number_field(rank, has_device_times ? "device_s" : "operators_s");
+  std::vector<std::string> head{"operator", "calls", "total ms", "self ms"};
+  if (has_device_times) head.insert(head.end(), {"device ms", "its self"});
+  head.emplace_back("self %");
+  Table table(head);
   table.cut_first(0);
   for (const Json& one : list_field(rank, "operators")) {
-    const double self_s = number_field(one, "self_s");
-    table.add({text_field(one, "name"), fmt::format("{:.0f}", number_field(one, "calls")),
-               fmt::format("{:.2f}", 1e3 * number_field(one, "total_s")), fmt::format("{:.2f}", 1e3 * self_s),
-               fmt::format("{:.1f}", all_s > 0 ? 100 * self_s / all_s : 0)});
+    const auto ms = [&](const char* key) { return fmt::format("{:.2f}", 1e3 * number_field(one, key)); };
+    std::vector<std::string> row{text_field(one, "name"), fmt::format("{:.0f}", number_field(one, "calls")),
+                                 ms("total_s"), ms("self_s")};
+    if (has_device_times) row.insert(row.end(), {ms("device_s"), ms("device_self_s")});
+    const double self_s = number_field(one, has_device_times ? "device_self_s" : "self_s");
+    row.push_back(fmt::format("{:.1f}", all_s > 0 ? 100 * self_s / all_s : 0));
+    table.add(row);
   }
   return table.text(kWidth);
 }
@@ -37,8 +44,9 @@ std::string rank_text(const std::string& name, double steps, const Json& rank) {
   const auto ms = [&](const char* key) { return 1e3 * number_field(rank, key) / steps; };
   std::string text = wrapped(
       fmt::format("{}: a step took {:.2f} ms: {:.2f} ms of computing, of which {:.2f} ms waiting for samples, and "
-                  "{:.2f} ms waiting for other ranks. CPU time of its operators:",
-                  name, ms("seconds"), ms("compute_s"), ms("data_wait_s"), ms("wait_s")),
+                  "{:.2f} ms waiting for other ranks. {} of its operators:",
+                  name, ms("seconds"), ms("compute_s"), ms("data_wait_s"), ms("wait_s"),
+                  rank.contains("device_s") ? "CPU time and device time" : "CPU time"),
       kWidth);
   return text + operator_table(rank);
 }

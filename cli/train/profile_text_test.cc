@@ -27,6 +27,20 @@ TEST(ProfileText, IsATableForEachRankAndTheFileToOpen) {
             "The trace is /a/b.json; ui.perfetto.dev and chrome://tracing open it.\n");
 }
 
+TEST(ProfileText, HasTheTimesOfADeviceThatComputesOnItsOwn) {
+  Json report = report_with_profile();
+  Json& rank = report["profile"]["devices"][0];
+  rank["device_s"] = 0.05;
+  rank["operators"][0].update({{"device_s", 0.045}, {"device_self_s", 0.04}});
+  rank["operators"][1].update({{"device_s", 0.01}, {"device_self_s", 0.01}});
+  EXPECT_THAT(profile_text(report),
+              testing::HasSubstr("waiting for other ranks. CPU time and device\n"
+                                 "time of its operators:\n"
+                                 "operator     calls  total ms  self ms  device ms  its self  self %\n"
+                                 "aten::addmm      6     10.00     9.00      45.00     40.00    80.0\n"
+                                 "aten::relu       4      3.00     3.00      10.00     10.00    20.0\n"));
+}
+
 TEST(ProfileText, SaysWhenTheRunWasTooShort) {
   Json none = report_with_profile();
   none["profile"]["steps"] = 0;

@@ -4,11 +4,15 @@
 #include <c10/core/StreamGuard.h>
 #include <fmt/format.h>
 #include <fstream>
+#include <functional>
 #include <sched.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "train/device/vendor_runtime.h"
+#if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 209
+#include <c10/core/CachingDeviceAllocator.h>
+#endif
 
 namespace remuda::train {
 namespace {
@@ -33,6 +37,15 @@ double host_free_bytes() {
   for (double kilobytes = 0; lines >> name >> kilobytes; std::getline(lines, unit))
     if (name == "MemAvailable:") return kilobytes * 1024 * own_part();
   return 0;
+}
+
+/// What empties the cache of all devices of this type; none where nothing can.
+std::function<void()> emptying_of(torch::DeviceType type) {
+#if TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 209
+  if (auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(type)))
+    return [allocator] { allocator->emptyCache(); };
+#endif
+  return type == torch::kCPU ? nullptr : cache_emptying();
 }
 
 }  // namespace
@@ -105,6 +118,12 @@ bool DeviceOps::register_host(std::span<std::byte> memory) const {
 }
 
 void DeviceOps::release_host(std::span<std::byte> memory) const { unpin_host(memory); }
+
+bool DeviceOps::has_cache() const { return emptying_of(device_.type()) != nullptr; }
+
+void DeviceOps::empty_cache() const {
+  if (const auto empty = emptying_of(device_.type())) empty();
+}
 
 double DeviceOps::free_bytes() const {
   if (device_.is_cpu()) return host_free_bytes();

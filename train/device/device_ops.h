@@ -51,6 +51,11 @@ class DeviceOps {
   bool register_host(std::span<std::byte> memory) const;
   void release_host(std::span<std::byte> memory) const;
 
+  /// Whether empty_cache() can do anything: not on a CPU, nor with a libtorch that offers no way to.
+  bool has_cache() const;
+  /// Gives memory that libtorch's allocator keeps, and no tensor uses, back to the device.
+  void empty_cache() const;
+
   /// All memory of the device, in bytes; of a CPU, this process's part of the machine's, by its cores. 0: not known.
   double memory_bytes() const;
   /// What of it nobody has taken, in bytes; of a CPU, this process's part of what the machine could give. 0: not known.

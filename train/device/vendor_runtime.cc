@@ -40,6 +40,13 @@ std::optional<DeviceMemory> device_memory() {
   return memory;
 }
 
+void (*cache_emptying())() {
+  for (const char* name :
+       {"_ZN3c104cuda20CUDACachingAllocator10emptyCacheEv", "_ZN3c103hip19HIPCachingAllocator10emptyCacheEv"})
+    if (void* found = ::dlsym(RTLD_DEFAULT, name)) return reinterpret_cast<void (*)()>(found);
+  return nullptr;
+}
+
 std::optional<int> device_capability() {
   constexpr int kMajor = 75, kMinor = 76;  // cudaDevAttrComputeCapabilityMajor and Minor
   using Function = int(int*, int, int);

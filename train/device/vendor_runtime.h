@@ -20,6 +20,10 @@ struct DeviceMemory {
 
 /// Of the calling thread's current device.
 std::optional<DeviceMemory> device_memory();
+/// What makes the allocator of CUDA tensors, or ROCm's, give back what it keeps of freed memory; null where libtorch
+/// does not export it, as since 2.0.
+void (*cache_emptying())();
+
 /// 10 x major + minor of its compute capability, where its maker has such numbers.
 std::optional<int> device_capability();
 

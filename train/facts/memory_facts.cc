@@ -6,6 +6,7 @@
 #include <typeinfo>
 #include <unistd.h>
 
+#include "train/device/device_ops.h"
 #include "train/device/memory_watch.h"
 #include "train/device/vendor_runtime.h"
 #include "train/facts/fact.h"
@@ -160,6 +161,19 @@ Answer counted_memory(at::Device device) {
   return all ? holds(seen) : does_not_hold(seen);
 }
 
+Answer emptied_cache(at::Device device) {
+  const auto ops = DeviceOps::open(device);
+  if (!ops) return cannot_be_asked(ops.error().message);
+  if (!ops->has_cache()) return does_not_hold("this libtorch offers no way to empty it");
+  constexpr int64_t kBytes = int64_t{256} << 20;
+  (void)torch::ones({kBytes}, bytes_on(device)).sum().item<int64_t>();
+  const double before = ops->free_bytes();
+  ops->empty_cache();
+  const double freed = ops->free_bytes() - before;
+  const std::string seen = fmt::format("{:.0f} MiB are free again", freed / (1 << 20));
+  return freed >= double(kBytes) ? holds(seen) : does_not_hold(seen);
+}
+
 }  // namespace
 
 std::vector<Fact> memory_facts() {
@@ -167,6 +181,7 @@ std::vector<Fact> memory_facts() {
       {"out of memory", "an allocation that fails throws c10::OutOfMemoryError, and later ones work", out_of_memory},
       {"counted memory", "the allocator reports its blocks to who watches the thread, those of the backward pass, too",
        counted_memory},
+      {"emptied cache", "memory that the allocator keeps can be given back to the device", emptied_cache},
       {"generator", "the device's generator can be seeded, kept, set back and cloned", generator},
       {"pinned copy", "a copy between pinned memory and the device returns before it is done", pinned_copy},
       {"registered mapping", "a shared mapping can be registered with the driver and is pinned then",

@@ -8,6 +8,8 @@
 #include <ATen/DeviceAccelerator.h>
 #endif
 
+#include "base/clock.h"
+#include "train/device/device_timer.h"
 #include "train/facts/fact.h"
 #include "train/torch_compat.h"
 
@@ -144,6 +146,22 @@ Answer record_stream(at::Device device) {
   return reuse(device, true, seen);
 }
 
+Answer device_timer(at::Device device) {
+  const auto timer = DeviceTimer::of(device);
+  if (!timer) return does_not_hold("there is no timer for it");
+  const Work work(device);
+  const DeviceTimer::Mark from = timer->mark();
+  const double start = monotonic_s();
+  (void)work.queue();
+  const double given_s = monotonic_s() - start;
+  const DeviceTimer::Mark to = timer->mark();
+  const double took_s = timer->seconds(from, to), waited_s = monotonic_s() - start;
+  const std::string seen =
+      fmt::format("{:.2f} ms by the device's events; {:.2f} ms to give it the work, {:.2f} ms until it was done",
+                  1e3 * took_s, 1e3 * given_s, 1e3 * waited_s);
+  return took_s > 0 && took_s <= waited_s ? holds(seen) : does_not_hold(seen);
+}
+
 Answer accelerator([[maybe_unused]] at::Device device) {
 #if __has_include(<ATen/DeviceAccelerator.h>)
   const auto type = at::getAccelerator(false);
@@ -171,6 +189,8 @@ std::vector<Fact> stream_facts() {
       {"overlap", "copies from pinned memory run beside compute (measured, not judged)", overlap},
       {"record stream", "memory that another stream uses is not given out again once the allocator was told",
        record_stream},
+      {"device timer", "events of libtorch's profiler measure the device's time for the work between them",
+       device_timer},
       {"accelerator", "at::getAccelerator names the device's type", accelerator},
   };
 }

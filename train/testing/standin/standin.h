@@ -14,6 +14,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace remuda::train::testing {
 
@@ -44,6 +46,15 @@ int watch_waits(int device, WaitKind kind, int ignored);
 
 /// Every call into the device fails from now on, as after a fatal error of a GPU; once more with false: it works again.
 void lose_standin(int device, bool lost = true);
+
+/// Whether all of this memory of the host is registered with the driver.
+bool standin_pinned(const void* start, size_t bytes);
+
+/// Of the calling thread: the names of the ranges that were pushed, and "end" for each that was popped.
+std::vector<std::string>& standin_ranges();
+
+/// How often the allocator was told to give back what it keeps.
+int standin_caches_emptied();
 
 /// Bytes in tensors on the device.
 size_t standin_memory(int device);
