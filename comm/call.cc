@@ -23,6 +23,8 @@ const char* name_of(Call::Kind kind) {
       return "all_gather";
     case Call::Kind::barrier:
       return "barrier";
+    case Call::Kind::split:
+      return "split";
   }
   return "an unknown call";
 }
@@ -43,6 +45,9 @@ const char* type_of(Call::Kind kind) {
 }  // namespace
 
 std::string describe(const Call& call) {
+  if (call.kind == Call::Kind::split)
+    return fmt::format("split #{} (label {}, {} ranks from rank {} on, list {:08x})", call.sequence, call.label,
+                       call.bytes, call.root, call.parts);
   std::string text = fmt::format("{} #{}{} (label {}, {} bytes", name_of(call.kind), call.sequence, type_of(call.kind),
                                  call.label, call.bytes);
   if (call.kind == Call::Kind::broadcast) text += fmt::format(" from rank {}", call.root);

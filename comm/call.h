@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -21,19 +22,28 @@ struct Call {
     gather_parts,
     broadcast,
     all_gather,
-    barrier
+    barrier,
+    split
   };
 
   Kind kind = Kind::barrier;
   uint32_t label = 0;
   uint64_t sequence = 0;  ///< the number of this call, counted from 1 by each communicator
-  uint64_t bytes = 0;
-  uint64_t offset = 0;  ///< of calls in place: where the values lie in allocate()d memory
-  int32_t root = 0;
-  uint32_t parts = 0;  ///< a digest of how the values are divided among the ranks
+  uint64_t bytes = 0;     ///< of a split: how many ranks
+  uint64_t offset = 0;    ///< of calls in place: where the values lie in allocate()d memory
+  int32_t root = 0;       ///< of a broadcast: the rank whose bytes go to all; of a split: the first of the new ones
+  uint32_t parts = 0;     ///< a digest of how the values are divided among the ranks; of a split: of the list of ranks
 
   bool operator==(const Call&) const = default;
 };
+
+/// Of numbers that all ranks pass to a call: differs, almost always, where they differ.
+template <typename T>
+uint32_t digest_of(const std::vector<T>& numbers) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, a word at a time
+  for (const T number : numbers) hash = (hash ^ static_cast<uint64_t>(number)) * 0x100000001b3;
+  return static_cast<uint32_t>(hash ^ hash >> 32);
+}
 
 /// "all_reduce #12 of float (label 3, 4096 bytes)".
 std::string describe(const Call& call);

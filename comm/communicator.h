@@ -24,7 +24,7 @@ class Communicator {
  public:
   virtual ~Communicator() = default;
 
-  virtual int rank() const = 0;
+  virtual int rank() const = 0;  ///< this one's number among the size() ranks that take part
   virtual int size() const = 0;
   /// "shared memory", "tcp", "tcp, encrypted", "shared memory, tcp between hosts" or "shared memory, encrypted tcp
   /// between hosts".
@@ -61,6 +61,13 @@ class Communicator {
 
   /// Returns when every rank has called it.
   virtual Result<void> barrier(uint32_t label) = 0;
+
+  /// A communicator of their own for some of the ranks, or all: `ranks` of this one, each once, are 0, 1, ... of the
+  /// new one, in this order. All ranks call it with the same list; those that are not in it get none (nullptr). It has
+  /// connections, memory and call numbers of its own and outlives this one: two threads may use the two at the same
+  /// time. Transport, encryption and timeout are chosen as here. Its errors name a rank by the number that it has in
+  /// the job (ConnectOptions::rank), as those of all communicators do.
+  virtual Result<std::unique_ptr<Communicator>> split(std::span<const int> ranks, uint32_t label) = 0;
 
   /// Bytes that this rank's calls have sent to other ranks over connections so far, descriptions of the calls included;
   /// 0 in shared memory.

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -95,6 +97,19 @@ class CommunicatorSuite : public TransportSuite {
   }
 };
 
+std::unique_ptr<Communicator> split(Communicator& communicator, const std::vector<int>& some) {
+  auto group = communicator.split(some, 9);
+  if (!group) throw std::runtime_error(group.error().message);
+  return std::move(*group);
+}
+
+/// All `ranks` in reverse order: on several hosts, the numbers of a host's ranks are still those modulo the hosts.
+std::vector<int> reversed(int ranks) {
+  std::vector<int> all(static_cast<size_t>(ranks));
+  std::iota(all.rbegin(), all.rend(), 0);
+  return all;
+}
+
 // More ranks than cores, and more than some chunks have cache lines.
 class ManyRanksSuite : public CommunicatorSuite {};
 
@@ -156,6 +171,64 @@ TEST_P(CommunicatorSuite, AllocatesZeroedAlignedMemory) {
 TEST_P(CommunicatorSuite, BroadcastsFromEachRoot) { broadcasts_from_each_root({0, 1, 1001, 200003}); }
 TEST_P(CommunicatorSuite, GathersInRankOrder) { gathers_in_rank_order({0, 1, 1001, 100003}); }
 TEST_P(CommunicatorSuite, BarrierLetsNobodyThroughBeforeAllCame) { waits_for_all(100); }
+
+TEST_P(CommunicatorSuite, ASplitNumbersItsRanksInTheOrderOfTheList) {
+  run([&](Communicator& communicator) {
+    const auto group = split(communicator, reversed(ranks()));
+    EXPECT_EQ(group->size(), ranks());
+    EXPECT_EQ(group->rank(), ranks() - 1 - communicator.rank());
+    EXPECT_EQ(group->transport(), communicator.transport());
+    const auto values = allocate<float>(*group, 1001);
+    std::ranges::copy(values_of<float>(group->rank(), values.size()), values.begin());
+    expect_ok(group->all_reduce(values, 0));
+    EXPECT_TRUE(same_bits<float>(values, sum_by_rank_order<float>(ranks(), 1001, GetParam().known.hosts)));
+    int word = communicator.rank();
+    expect_ok(group->broadcast(std::as_writable_bytes(std::span(&word, 1)), 0, 0));
+    EXPECT_EQ(word, ranks() - 1) << "the first of the list";
+    std::vector<int> all(static_cast<size_t>(ranks()));
+    const int mine = communicator.rank();
+    expect_ok(group->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), 0));
+    EXPECT_EQ(all, reversed(ranks()));
+  });
+}
+
+TEST_P(CommunicatorSuite, ASplitOfSomeLeavesTheOthersOut) {
+  run([&](Communicator& communicator) {
+    const std::vector<int> some = ranks() < 3 ? std::vector{ranks() - 1} : std::vector{2, 0};
+    const auto group = split(communicator, some);
+    const auto found = std::ranges::find(some, communicator.rank());
+    ASSERT_EQ(group != nullptr, found != some.end());
+    expect_ok(communicator.barrier(0));
+    if (!group) return;
+    EXPECT_EQ(group->rank(), found - some.begin());
+    const auto values = allocate<double>(*group, 100);
+    std::ranges::fill(values, group->rank() + 1.0);
+    const Parts parts = even_parts(group->size(), values.size(), sizeof(double));
+    expect_ok(group->reduce_scatter(values, parts, 0));
+    expect_ok(group->gather_parts(std::as_writable_bytes(values), parts.in_bytes(sizeof(double)), 1));
+    EXPECT_EQ(std::ranges::count(values, some.size() == 1 ? 1 : 3), 100);
+    const auto alone = split(*group, std::vector{0});
+    EXPECT_EQ(alone != nullptr, group->rank() == 0) << "a split of a split";
+    if (alone) expect_ok(alone->barrier(0));
+  });
+}
+
+TEST_P(CommunicatorSuite, ASplitWorksInAnotherThreadAtTheSameTime) {
+  run([&](Communicator& communicator) {
+    const auto group = split(communicator, reversed(ranks()));
+    const auto add_ones = [&](Communicator& channel) {
+      const auto values = allocate<float>(channel, 20000);
+      for (int round = 0; round < 30; ++round) {
+        std::ranges::fill(values, 1.0f);
+        expect_ok(channel.all_reduce(values, 0));
+        EXPECT_EQ(std::ranges::count(values, static_cast<float>(ranks())), 20000);
+      }
+    };
+    auto other = std::async(std::launch::async, [&] { add_ones(*group); });
+    add_ones(communicator);
+    other.get();
+  });
+}
 
 TEST_P(CommunicatorSuite, SurvivesALongMixOfCalls) {
   run([&](Communicator& communicator) {

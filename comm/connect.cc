@@ -1,7 +1,8 @@
+#include "comm/connect.h"
+
 #include <fmt/format.h>
 
 #include "base/env.h"
-#include "comm/communicator.h"
 #include "comm/handshake.h"
 #include "comm/hosts.h"
 #include "comm/rendezvous.h"
@@ -25,7 +26,7 @@ Result<void> check(const ConnectOptions& options) {
   return {};
 }
 
-Mesh alone() { return {0, 1, std::vector<Link>(1), std::vector<Link>(1)}; }
+Mesh alone(int rank, int size) { return {rank, size, std::vector<Link>(size), std::vector<Link>(size), {rank}}; }
 
 const char* name_of(Transport transport) {
   switch (transport) {
@@ -41,43 +42,51 @@ const char* name_of(Transport transport) {
 
 // Ranks with different transports set would wait for each other in different places.
 Result<void> agree_on_transport(const Mesh& mesh, Transport mine, double deadline_s) {
-  if (mesh.rank == 0) {
-    for (int peer = 1; peer < mesh.size; ++peer)
+  if (mesh.leads()) {
+    for (const int peer : mesh.followers())
       REMUDA_TRY(
           mesh.control[peer].send_all(std::as_bytes(std::span(&mine, 1)), deadline_s, fmt::format("rank {}", peer)));
     return {};
   }
   Transport theirs{};
-  REMUDA_TRY(mesh.control[0].recv_all(std::as_writable_bytes(std::span(&theirs, 1)), deadline_s, "rank 0"));
+  const int leader = mesh.leader();
+  REMUDA_TRY(mesh.control[leader].recv_all(std::as_writable_bytes(std::span(&theirs, 1)), deadline_s,
+                                           fmt::format("rank {}", leader)));
   if (theirs == mine) return {};
-  return usage_error(fmt::format("rank {} is set to use {}, rank 0 to use {}; they must be the same", mesh.rank,
-                                 name_of(mine), name_of(theirs)));
+  return usage_error(fmt::format("rank {} is set to use {}, rank {} to use {}; they must be the same", mesh.rank,
+                                 name_of(mine), leader, name_of(theirs)));
 }
 
 // By shared memory, where ranks are on one host. ErrorKind::failed: all have agreed that it must be TCP alone.
-Result<std::unique_ptr<Communicator>> share_memory(Mesh& mesh, const ConnectOptions& options) {
-  if (options.transport == Transport::shared_memory || options.size == 1)
-    return shm::make(mesh, options.connect_timeout_s, options.timeout_s);
-  const std::string host = options.host.empty() ? this_host() : options.host;
-  REMUDA_ASSIGN(const Hosts hosts, find_hosts(mesh, host, deadline_after(options.connect_timeout_s)));
-  if (hosts.size() == 1) return shm::make(mesh, options.connect_timeout_s, options.timeout_s);
-  if (static_cast<int>(hosts.size()) == options.size) return failed("each rank is alone on its host");
-  return shm::make_between_hosts(mesh, hosts, options.connect_timeout_s, options.timeout_s);
+Result<std::unique_ptr<Communicator>> share_memory(Mesh& mesh, const Origin& origin) {
+  if (origin->transport == Transport::shared_memory || mesh.ranks.size() == 1) return shm::make(mesh, origin);
+  const std::string host = origin->host.empty() ? this_host() : origin->host;
+  REMUDA_ASSIGN(const Hosts hosts, find_hosts(mesh, host, deadline_after(origin->connect_timeout_s)));
+  if (hosts.size() == 1) return shm::make(mesh, origin);
+  if (hosts.size() == mesh.ranks.size()) return failed("each rank is alone on its host");
+  return shm::make_between_hosts(mesh, hosts, origin);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> connect(ConnectOptions options) {
-  REMUDA_TRY(check(options));
-  REMUDA_ASSIGN(Mesh mesh, options.size == 1 ? Result<Mesh>(alone()) : connect_mesh(options));
+Result<std::unique_ptr<Communicator>> connect_ranks(ConnectOptions options, std::vector<int> ranks) {
+  REMUDA_ASSIGN(Mesh mesh, ranks.size() == 1 ? Result<Mesh>(alone(options.rank, options.size))
+                                             : connect_mesh(options, std::move(ranks)));
   REMUDA_TRY(agree_on_transport(mesh, options.transport, deadline_after(options.connect_timeout_s)));
-  if (options.transport != Transport::tcp) {
-    auto shared = share_memory(mesh, options);
+  const auto origin = std::make_shared<const ConnectOptions>(std::move(options));
+  if (origin->transport != Transport::tcp) {
+    auto shared = share_memory(mesh, origin);
     const bool fall_back =
-        !shared && shared.error().kind == ErrorKind::failed && options.transport == Transport::automatic;
+        !shared && shared.error().kind == ErrorKind::failed && origin->transport == Transport::automatic;
     if (!fall_back) return shared;
   }
-  return tcp::make(std::move(mesh), options.timeout_s);
+  return tcp::make(std::move(mesh), origin);
+}
+
+Result<std::unique_ptr<Communicator>> connect(ConnectOptions options) {
+  REMUDA_TRY(check(options));
+  const int size = options.size;
+  return connect_ranks(std::move(options), all_ranks(size));
 }
 
 }  // namespace remuda::comm

@@ -29,8 +29,8 @@ struct Flow {
 
 class Exchange {
  public:
-  /// Between `ranks`, in ascending order, this one among them; `links` are the data connections, by rank. All of them
-  /// outlive this.
+  /// Between `ranks`, in the order of their numbers, this one among them; `links` are the data connections, by rank.
+  /// All of them outlive this.
   Exchange(const Call& call, std::span<const int> ranks, std::span<const Link> links, Peers& peers);
 
   Exchange(const Exchange&) = delete;

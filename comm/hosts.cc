@@ -14,10 +14,10 @@ struct HostName {
   char text[96] = {};
 };
 
-// Every rank gives rank 0 a T; rank 0 gives all of them to every rank.
+// Every rank gives the leader a T; the leader gives all of them to every rank.
 template <typename T>
 Result<std::vector<T>> gather(const Mesh& mesh, const T& mine, double deadline_s) {
-  std::vector<T> all(static_cast<size_t>(mesh.size));
+  std::vector<T> all(mesh.ranks.size());
   all.front() = mine;
   const auto named = [](int peer, Result<void> result) {
     if (!result) {
@@ -34,14 +34,14 @@ Result<std::vector<T>> gather(const Mesh& mesh, const T& mine, double deadline_s
     return named(peer,
                  mesh.control[static_cast<size_t>(peer)].recv_all(bytes, deadline_s, fmt::format("rank {}", peer)));
   };
-  if (mesh.rank != 0) {
-    REMUDA_TRY(send(0, std::as_bytes(std::span(&mine, 1))));
-    REMUDA_TRY(receive(0, std::as_writable_bytes(std::span(all))));
+  if (!mesh.leads()) {
+    REMUDA_TRY(send(mesh.leader(), std::as_bytes(std::span(&mine, 1))));
+    REMUDA_TRY(receive(mesh.leader(), std::as_writable_bytes(std::span(all))));
     return all;
   }
-  for (int peer = 1; peer < mesh.size; ++peer)
-    REMUDA_TRY(receive(peer, std::as_writable_bytes(std::span(&all[static_cast<size_t>(peer)], 1))));
-  for (int peer = 1; peer < mesh.size; ++peer) REMUDA_TRY(send(peer, std::as_bytes(std::span(all))));
+  for (size_t number = 1; number < all.size(); ++number)
+    REMUDA_TRY(receive(mesh.ranks[number], std::as_writable_bytes(std::span(&all[number], 1))));
+  for (const int peer : mesh.followers()) REMUDA_TRY(send(peer, std::as_bytes(std::span(all))));
   return all;
 }
 

@@ -9,7 +9,8 @@
 
 namespace remuda::comm {
 
-/// Ranks by host: hosts in the order of their lowest ranks, the ranks of each in ascending order.
+/// The ranks that take part, by host and by their numbers in Mesh::ranks: hosts in the order of their lowest numbers,
+/// those of each in ascending order.
 using Hosts = std::vector<std::vector<int>>;
 
 /// A name that processes have in common if they run on one kernel and see each other's numbers; empty: it is not known.

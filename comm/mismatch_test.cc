@@ -124,6 +124,66 @@ TEST_P(CompanySuite, RanksThatReduceDifferentAllocationsAreBothNamed) {
   for (const auto& [rank, error] : collected.errors()) EXPECT_THAT(error.message, HasSubstr("400 bytes at offset"));
 }
 
+std::vector<int> last_first(int ranks) {
+  std::vector<int> all;
+  for (int rank = ranks - 1; rank >= 0; --rank) all.push_back(rank);
+  return all;
+}
+
+TEST_P(CompanySuite, RanksThatSplitIntoOtherListsAreBothNamed) {
+  Collected collected;
+  run([&](Communicator& communicator) {
+    std::vector<int> list = last_first(ranks());
+    if (communicator.rank() == 1) list = {1};
+    collected.add(communicator, communicator.split(list, 4).map([](const auto&) {}));
+  });
+  ASSERT_EQ(collected.errors().size(), static_cast<size_t>(ranks()));
+  for (const auto& [rank, error] : collected.errors()) {
+    EXPECT_EQ(error.kind, ErrorKind::failed);
+    EXPECT_THAT(error.message, HasSubstr("rank 1 is at split #1 (label 4, 1 ranks from rank 1 on, list "));
+    EXPECT_THAT(error.message, HasSubstr(fmt::format("is at split #1 (label 4, {} ranks from rank {} on, list ",
+                                                     ranks(), ranks() - 1)));
+  }
+}
+
+TEST_P(CompanySuite, AGroupNamesItsRanksAsTheJobDoes) {
+  Collected collected;
+  run([&](Communicator& communicator) {
+    const auto group = communicator.split(last_first(ranks()), 0);
+    ASSERT_TRUE(group) << group.error().message;
+    collected.add(communicator, (*group)->barrier(communicator.rank() == 1 ? 7 : 6));
+  });
+  ASSERT_EQ(collected.errors().size(), static_cast<size_t>(ranks()));
+  for (const auto& [rank, error] : collected.errors())
+    EXPECT_THAT(error.message, HasSubstr("rank 1 is at barrier #1 (label 7, 0 bytes)"));
+}
+
+TEST_P(CompanySuite, ARankThatLeavesAGroupIsNamedAsInTheJob) {
+  Collected collected;
+  run([&](Communicator& communicator) {
+    const auto group = communicator.split(last_first(ranks()), 0);
+    ASSERT_TRUE(group) << group.error().message;
+    if (communicator.rank() == 0) return;
+    collected.add(communicator, (*group)->barrier(1));
+  });
+  ASSERT_EQ(collected.errors().size(), static_cast<size_t>(ranks() - 1));
+  for (const auto& [rank, error] : collected.errors()) {
+    EXPECT_EQ(error.kind, ErrorKind::lost_peer);
+    EXPECT_EQ(error.peer, 0) << error.message;
+    EXPECT_THAT(error.message, HasSubstr("rank 0 went away"));
+  }
+}
+
+TEST_P(CompanySuite, ARankThatLeavesInsteadOfSplittingIsNamed) {
+  Collected collected;
+  run([&](Communicator& communicator) {
+    if (communicator.rank() == 0) return;
+    collected.add(communicator, communicator.split(last_first(ranks()), 0).map([](const auto&) {}));
+  });
+  ASSERT_EQ(collected.errors().size(), static_cast<size_t>(ranks() - 1));
+  for (const auto& [rank, error] : collected.errors()) EXPECT_EQ(error.peer, 0) << error.message;
+}
+
 void CompanySuite::expect_leaver_named() const {
   Collected collected;
   const int leaver = ranks() - 1;

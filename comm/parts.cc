@@ -4,13 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "comm/call.h"
+
 namespace remuda::comm {
 
-uint32_t Parts::digest() const {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, a word at a time
-  for (const size_t end : ends_) hash = (hash ^ end) * 0x100000001b3;
-  return static_cast<uint32_t>(hash ^ hash >> 32);
-}
+uint32_t Parts::digest() const { return digest_of(ends_); }
 
 Parts Parts::in_bytes(size_t element_bytes) const {
   std::vector<size_t> ends = ends_;

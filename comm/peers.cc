@@ -10,8 +10,9 @@ namespace {
 constexpr double kReportWaitS = 1;
 }  // namespace
 
-Peers::Peers(int rank, std::vector<Link> control)
-    : rank_(rank), control_(std::move(control)), gone_(control_.size(), false) {}
+Peers::Peers(int rank, std::vector<Link> control) : rank_(rank), control_(std::move(control)) {
+  for (const Link& link : control_) gone_.push_back(!link);
+}
 
 void Peers::read_from(int peer) {
   FailureReport report;
@@ -24,7 +25,7 @@ void Peers::read_from(int peer) {
 
 Result<void> Peers::check(uint64_t sequence) {
   for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank_ && !gone_[peer]) read_from(peer);
+    if (!gone_[peer]) read_from(peer);
   if (reported_ && reported_->error.kind == ErrorKind::lost_peer && reported_->sequence <= sequence)
     return tl::unexpected(reported_->error);
   return {};
@@ -40,12 +41,12 @@ Error Peers::cause(int peer, const Call& call, std::string_view what) {
 void Peers::report_failure(const Error& error, uint64_t sequence) {
   const FailureReport report = report_of(error, rank_, sequence);
   for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank_ && !gone_[peer]) control_[peer].send_some(std::as_bytes(std::span(&report, 1)));
+    if (!gone_[peer]) control_[peer].send_some(std::as_bytes(std::span(&report, 1)));
 }
 
 void Peers::watch(std::vector<pollfd>& polled) const {
   for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank_ && !gone_[peer]) polled.push_back({control_[peer].get(), POLLIN, 0});
+    if (!gone_[peer]) polled.push_back({control_[peer].get(), POLLIN, 0});
 }
 
 }  // namespace remuda::comm

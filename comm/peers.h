@@ -18,6 +18,7 @@ namespace remuda::comm {
 
 class Peers {
  public:
+  /// `control` by rank; a rank without a link does not take part.
   Peers(int rank, std::vector<Link> control);
 
   int rank() const { return rank_; }
@@ -35,6 +36,9 @@ class Peers {
 
   /// Reports to all peers that this rank gave up in call `sequence` because of `error`.
   void report_failure(const Error& error, uint64_t sequence);
+
+  /// The socket of the connection to a peer.
+  int socket_of(int peer) const { return control_[size_t(peer)].get(); }
 
   /// Adds the connections of the peers that are not gone, to be polled for reading.
   void watch(std::vector<pollfd>& polled) const;

@@ -27,15 +27,21 @@ std::string maps_of(pid_t pid) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+struct Way {
+  Transport transport;
+  bool split;  // in a group that has split off, and not the ranks of the job themselves
+};
+
 // All-reduces until an error; the exit status is the rank that the error names.
-[[noreturn]] void be_rank(int rank, Transport transport, int port, Fd listener, int started) {
+[[noreturn]] void be_rank(int rank, Way way, int port, Fd listener, int started) {
   auto communicator = connect({.rank = rank,
                                .size = kRanks,
                                .master_port = port,
                                .listener = rank == 0 ? std::move(listener) : Fd(),
                                .secret = "secret",
-                               .transport = transport,
+                               .transport = way.transport,
                                .timeout_s = 20});
+  if (communicator && way.split) communicator = (*communicator)->split(std::vector{kVictim, 1, 0}, 0);
   if (!communicator) ::_exit(100);
   const auto bytes = (*communicator)->allocate(8 << 20);
   if (!bytes) ::_exit(101);
@@ -50,7 +56,7 @@ std::string maps_of(pid_t pid) {
   }
 }
 
-class ProcessesTest : public testing::TestWithParam<Transport> {};
+class ProcessesTest : public testing::TestWithParam<Way> {};
 
 TEST_P(ProcessesTest, AKilledRankIsNamedByTheOthersAndLeavesNothingBehind) {
   Fd listener = *listen_on({"127.0.0.1", 0});
@@ -69,7 +75,7 @@ TEST_P(ProcessesTest, AKilledRankIsNamedByTheOthersAndLeavesNothingBehind) {
   for (const pid_t pid : pids) {
     const std::string maps = maps_of(pid);
     EXPECT_EQ(maps.find("/dev/shm"), std::string::npos) << "memory with a name can stay behind";
-    EXPECT_EQ(maps.find("/memfd:remuda") != std::string::npos, GetParam() == Transport::shared_memory);
+    EXPECT_EQ(maps.find("/memfd:remuda") != std::string::npos, GetParam().transport == Transport::shared_memory);
   }
   ::kill(pids[kVictim], SIGKILL);
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -83,8 +89,13 @@ TEST_P(ProcessesTest, AKilledRankIsNamedByTheOthersAndLeavesNothingBehind) {
   ::close(started[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, ProcessesTest, testing::Values(Transport::tcp, Transport::shared_memory),
-                         [](const auto& info) { return info.param == Transport::tcp ? "tcp" : "shm"; });
+INSTANTIATE_TEST_SUITE_P(Transports, ProcessesTest,
+                         testing::Values(Way{Transport::tcp, false}, Way{Transport::shared_memory, false},
+                                         Way{Transport::tcp, true}, Way{Transport::shared_memory, true}),
+                         [](const auto& info) {
+                           return fmt::format("{}{}", info.param.transport == Transport::tcp ? "tcp" : "shm",
+                                              info.param.split ? "_split" : "");
+                         });
 
 }  // namespace
 }  // namespace remuda::comm

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <fmt/format.h>
+#include <numeric>
 #include <span>
-#include <string_view>
 
 #include "base/text.h"
 #include "comm/acceptor.h"
@@ -16,12 +17,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "plain structs go over the wire as they are");
 
-// The address on which a rank listens, as sent to rank 0 and by rank 0.
-struct Entry {
-  char address[60] = {};
-  uint32_t port = 0;
-};
-
 Terms terms_of(const ConnectOptions& options) {
   Terms terms = options.terms;
   terms.push_back({"encryption", name_of(options.encryption)});
@@ -30,26 +25,30 @@ Terms terms_of(const ConnectOptions& options) {
 
 class Rendezvous {
  public:
-  Rendezvous(const ConnectOptions& options, double deadline_s)
+  Rendezvous(const ConnectOptions& options, std::vector<int> ranks, double deadline_s)
       : self_{options.rank, options.size, options.secret, terms_of(options), options.encryption},
         master_{options.master_address, options.master_port},
         timeout_s_(options.connect_timeout_s),
         deadline_s_(deadline_s) {
-    mesh_ = {options.rank, options.size, std::vector<Link>(options.size), std::vector<Link>(options.size)};
+    mesh_ = {options.rank, options.size, std::vector<Link>(options.size), std::vector<Link>(options.size),
+             std::move(ranks)};
   }
 
   Result<Mesh> lead(Fd listener);
   Result<Mesh> follow(Fd listener);
 
  private:
+  // The ranks that this one connects to, besides the leader, and those that connect to it.
+  std::span<const int> before() const { return std::span(mesh_.ranks).first(mesh_.number()).subspan(1); }
+  std::span<const int> after() const { return std::span(mesh_.ranks).subspan(mesh_.number() + 1); }
   Link& link(int rank, LinkRole role) { return role == LinkRole::control ? mesh_.control[rank] : mesh_.data[rank]; }
   Result<void> connect_to(int rank, const Endpoint& endpoint, LinkRole role);
   Result<Link> protect(Fd fd, int rank, const Protection& protection, Tls::End end) const;
-  Result<void> accept_from_above(Acceptor& acceptor, std::span<const LinkRole> roles);
+  Result<void> accept_rest(Acceptor& acceptor, std::span<const LinkRole> roles);
   Result<void> admit(Candidate candidate);
   Result<void> missing(const Acceptor& acceptor, std::span<const LinkRole> roles);
   bool complete(std::span<const LinkRole> roles);
-  Result<std::vector<Entry>> gather_entries();
+  Result<std::vector<Contact>> gather_contacts();
   Result<void> receive_from(int rank, std::span<std::byte> bytes);
 
   Identity self_;
@@ -109,7 +108,7 @@ Result<void> Rendezvous::admit(Candidate candidate) {
     static_cast<void>(answer(Greeting::Verdict::other_terms));
     return tl::unexpected(other_terms(candidate.fd.get(), self_, true, greeting.rank, candidate.address));
   }
-  if (rank <= self_.rank || link(rank, greeting.role)) {
+  if (std::ranges::find(after(), rank) == after().end() || link(rank, greeting.role)) {
     static_cast<void>(answer(Greeting::Verdict::duplicate));
     const Link& first = link(rank, greeting.role);
     return usage_error(fmt::format("rank {} is there twice: at {} and {}", rank, candidate.address,
@@ -123,14 +122,14 @@ Result<void> Rendezvous::admit(Candidate candidate) {
 
 bool Rendezvous::complete(std::span<const LinkRole> roles) {
   for (const LinkRole role : roles)
-    for (int rank = self_.rank + 1; rank < self_.size; ++rank)
+    for (const int rank : after())
       if (!link(rank, role)) return false;
   return true;
 }
 
 Result<void> Rendezvous::missing(const Acceptor& acceptor, std::span<const LinkRole> roles) {
   std::vector<int> ranks;
-  for (int rank = self_.rank + 1; rank < self_.size; ++rank)
+  for (const int rank : after())
     if (!link(rank, roles.front()) || !link(rank, roles.back())) ranks.push_back(rank);
   const std::string hint = acceptor.last_refusal().empty() ? "" : fmt::format(" ({})", acceptor.last_refusal());
   return tl::unexpected(Error{ErrorKind::lost_peer,
@@ -139,7 +138,7 @@ Result<void> Rendezvous::missing(const Acceptor& acceptor, std::span<const LinkR
                               ranks.front()});
 }
 
-Result<void> Rendezvous::accept_from_above(Acceptor& acceptor, std::span<const LinkRole> roles) {
+Result<void> Rendezvous::accept_rest(Acceptor& acceptor, std::span<const LinkRole> roles) {
   while (!complete(roles)) {
     REMUDA_ASSIGN(auto candidate, acceptor.next(deadline_s_));
     if (!candidate) return missing(acceptor, roles);
@@ -157,62 +156,79 @@ Result<void> Rendezvous::receive_from(int rank, std::span<std::byte> bytes) {
   return received;
 }
 
-Result<std::vector<Entry>> Rendezvous::gather_entries() {
-  std::vector<Entry> entries(self_.size);
-  for (int rank = 1; rank < self_.size; ++rank) {
-    Entry& entry = entries[rank];
-    REMUDA_TRY(receive_from(rank, std::as_writable_bytes(std::span(&entry, 1))));
-    entry.address[sizeof entry.address - 1] = '\0';
-    const std::string_view address = entry.address;
-    if (address == "0.0.0.0" || address == "::") {
-      const std::string seen = remote_endpoint(mesh_.control[rank].get()).address;
-      seen.copy(entry.address, sizeof entry.address - 1);
-      entry.address[std::min(seen.size(), sizeof entry.address - 1)] = '\0';
-    }
+Result<std::vector<Contact>> Rendezvous::gather_contacts() {
+  std::vector<Contact> contacts(self_.size);
+  for (const int rank : after()) {
+    Contact contact;
+    REMUDA_TRY(receive_from(rank, std::as_writable_bytes(std::span(&contact, 1))));
+    contacts[rank] = contact_of(endpoint_of(contact, mesh_.control[rank].get()));
   }
-  return entries;
+  return contacts;
 }
 
 Result<Mesh> Rendezvous::lead(Fd listener) {
   Acceptor acceptor(std::move(listener), self_);
-  REMUDA_TRY(accept_from_above(acceptor, kControl));
-  REMUDA_ASSIGN(const std::vector<Entry> entries, gather_entries());
-  for (int rank = 1; rank < self_.size; ++rank)
+  REMUDA_TRY(accept_rest(acceptor, kControl));
+  REMUDA_ASSIGN(const std::vector<Contact> contacts, gather_contacts());
+  for (const int rank : after())
     REMUDA_TRY(
-        mesh_.control[rank].send_all(std::as_bytes(std::span(entries)), deadline_s_, fmt::format("rank {}", rank)));
-  REMUDA_TRY(accept_from_above(acceptor, kData));
+        mesh_.control[rank].send_all(std::as_bytes(std::span(contacts)), deadline_s_, fmt::format("rank {}", rank)));
+  REMUDA_TRY(accept_rest(acceptor, kData));
   return std::move(mesh_);
 }
 
 Result<Mesh> Rendezvous::follow(Fd listener) {
-  const Endpoint mine = local_endpoint(listener.get());
+  const int leader = mesh_.leader();
+  const Contact mine = contact_of(local_endpoint(listener.get()));
   Acceptor acceptor(std::move(listener), self_);
-  REMUDA_TRY(connect_to(0, master_, LinkRole::control));
-  Entry entry;
-  mine.address.copy(entry.address, sizeof entry.address - 1);
-  entry.port = static_cast<uint32_t>(mine.port);
-  REMUDA_TRY(mesh_.control[0].send_all(std::as_bytes(std::span(&entry, 1)), deadline_s_, "rank 0"));
-  std::vector<Entry> entries(self_.size);
-  REMUDA_TRY(receive_from(0, std::as_writable_bytes(std::span(entries))));
-  REMUDA_TRY(connect_to(0, master_, LinkRole::data));
-  for (int rank = 1; rank < self_.rank; ++rank)
+  REMUDA_TRY(connect_to(leader, master_, LinkRole::control));
+  REMUDA_TRY(
+      mesh_.control[leader].send_all(std::as_bytes(std::span(&mine, 1)), deadline_s_, fmt::format("rank {}", leader)));
+  std::vector<Contact> contacts(self_.size);
+  REMUDA_TRY(receive_from(leader, std::as_writable_bytes(std::span(contacts))));
+  REMUDA_TRY(connect_to(leader, master_, LinkRole::data));
+  for (const int rank : before())
     for (const LinkRole role : kBoth)
-      REMUDA_TRY(connect_to(rank, {entries[rank].address, static_cast<int>(entries[rank].port)}, role));
-  REMUDA_TRY(accept_from_above(acceptor, kBoth));
+      REMUDA_TRY(connect_to(rank, endpoint_of(contacts[rank], mesh_.control[leader].get()), role));
+  REMUDA_TRY(accept_rest(acceptor, kBoth));
   return std::move(mesh_);
 }
 
 }  // namespace
 
-Result<Mesh> connect_mesh(ConnectOptions& options) {
-  Rendezvous rendezvous(options, deadline_after(options.connect_timeout_s));
-  if (options.rank != 0) {
-    REMUDA_ASSIGN(Fd listener, listen_on({options.bind_address, 0}));
-    return rendezvous.follow(std::move(listener));
-  }
-  REMUDA_ASSIGN(Fd listener, options.listener ? adopt_listener(std::move(options.listener))
-                                              : listen_on({options.master_address, options.master_port}));
-  return rendezvous.lead(std::move(listener));
+int Mesh::number() const { return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin()); }
+
+Contact contact_of(const Endpoint& endpoint) {
+  Contact contact{.port = static_cast<uint32_t>(endpoint.port)};
+  endpoint.address.copy(contact.address, sizeof contact.address - 1);
+  return contact;
 }
+
+Endpoint endpoint_of(const Contact& contact, int fd) {
+  const Endpoint endpoint{std::string(contact.address, ::strnlen(contact.address, sizeof contact.address)),
+                          static_cast<int>(contact.port)};
+  const bool any = endpoint.address == "0.0.0.0" || endpoint.address == "::";
+  return any ? Endpoint{remote_endpoint(fd).address, endpoint.port} : endpoint;
+}
+
+std::vector<int> all_ranks(int size) {
+  std::vector<int> ranks(size);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+Result<Mesh> connect_mesh(ConnectOptions& options, std::vector<int> ranks) {
+  const bool leads = options.rank == ranks.front();
+  Rendezvous rendezvous(options, std::move(ranks), deadline_after(options.connect_timeout_s));
+  const auto listen = [&] {
+    if (options.listener) return adopt_listener(std::move(options.listener));
+    return listen_on(leads ? Endpoint{options.master_address, options.master_port} : Endpoint{options.bind_address, 0});
+  };
+  REMUDA_ASSIGN(Fd listener, listen());
+  options.bind_address = local_endpoint(listener.get()).address;
+  return leads ? rendezvous.lead(std::move(listener)) : rendezvous.follow(std::move(listener));
+}
+
+Result<Mesh> connect_mesh(ConnectOptions& options) { return connect_mesh(options, all_ranks(options.size)); }
 
 }  // namespace remuda::comm

@@ -1,9 +1,21 @@
 #include "comm/transport.h"
 
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "base/check.h"
+#include "comm/connect.h"
 #include "comm/wire.h"
 
 namespace remuda::comm {
+
+TransportCommunicator::TransportCommunicator(Mesh& mesh, Origin origin)
+    : origin_(std::move(origin)),
+      number_(mesh.number()),
+      ranks_(std::move(mesh.ranks)),
+      peers_(mesh.rank, std::move(mesh.control)),
+      timeout_s_(origin_->timeout_s) {}
 
 template <typename Body>
 auto TransportCommunicator::collective(Call call, Body body) -> decltype(body(call)) {
@@ -65,8 +77,9 @@ Result<void> TransportCommunicator::gather_parts(std::span<std::byte> bytes, con
 
 Result<void> TransportCommunicator::broadcast(std::span<std::byte> bytes, int root, uint32_t label) {
   REMUDA_CHECK(root >= 0 && root < size(), "the root of a broadcast is a rank of the job");
-  const Call call{.kind = Call::Kind::broadcast, .label = label, .bytes = bytes.size(), .root = root};
-  return collective(call, [&](const Call& c) { return do_broadcast(c, bytes); });
+  const Call call{
+      .kind = Call::Kind::broadcast, .label = label, .bytes = bytes.size(), .root = ranks_[static_cast<size_t>(root)]};
+  return collective(call, [&](const Call& c) { return do_broadcast(c, bytes, root); });
 }
 
 Result<void> TransportCommunicator::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
@@ -79,6 +92,51 @@ Result<void> TransportCommunicator::all_gather(std::span<const std::byte> mine, 
 Result<void> TransportCommunicator::barrier(uint32_t label) {
   const Call call{.kind = Call::Kind::barrier, .label = label};
   return collective(call, [&](const Call& c) { return do_barrier(c); });
+}
+
+Result<std::unique_ptr<Communicator>> TransportCommunicator::split(std::span<const int> ranks, uint32_t label) {
+  std::vector<int> some;
+  for (const int rank : ranks) {
+    REMUDA_CHECK(rank >= 0 && rank < size(), "the ranks of a split are some of this communicator's");
+    REMUDA_CHECK(std::ranges::count(ranks, rank) == 1, "each rank of a split is given once");
+    some.push_back(ranks_[static_cast<size_t>(rank)]);
+  }
+  REMUDA_CHECK(!some.empty(), "a split has ranks");
+  const Call call{
+      .kind = Call::Kind::split, .label = label, .bytes = some.size(), .root = some.front(), .parts = digest_of(some)};
+  return collective(call, [&](const Call& c) { return connect_some(c, some); });
+}
+
+// The first of them listens, says where to all, and they meet there as the ranks of the job have met.
+Result<std::unique_ptr<Communicator>> TransportCommunicator::connect_some(const Call& call, std::vector<int> some) {
+  const int me = peers_.rank(), leader = some.front();
+  Fd listener;
+  Contact contact;
+  if (me == leader) {
+    REMUDA_ASSIGN(listener, listen_on({origin_->bind_address, 0}));
+    contact = contact_of(local_endpoint(listener.get()));
+  }
+  const auto root = std::ranges::find(ranks_, leader) - ranks_.begin();
+  REMUDA_TRY(do_broadcast(call, std::as_writable_bytes(std::span(&contact, 1)), static_cast<int>(root)));
+  if (std::ranges::find(some, me) == some.end()) return nullptr;
+  const Endpoint meeting = me == leader ? Endpoint{} : endpoint_of(contact, peers_.socket_of(leader));
+  Terms terms = origin_->terms;
+  terms.push_back({fmt::format("split #{} of ranks {}", call.sequence, fmt::join(ranks_, ",")),
+                   fmt::format("{}", fmt::join(some, ","))});
+  return connect_ranks({.rank = me,
+                        .size = origin_->size,
+                        .master_address = meeting.address,
+                        .master_port = meeting.port,
+                        .bind_address = origin_->bind_address,
+                        .listener = std::move(listener),
+                        .secret = origin_->secret,
+                        .encryption = origin_->encryption,
+                        .terms = std::move(terms),
+                        .host = origin_->host,
+                        .transport = origin_->transport,
+                        .timeout_s = timeout_s_,
+                        .connect_timeout_s = std::min(origin_->connect_timeout_s, timeout_s_)},
+                       std::move(some));
 }
 
 }  // namespace remuda::comm

@@ -1,5 +1,6 @@
 // TransportCommunicator: the common part of all transports. Numbers and describes the calls, keeps the first error, and
-// reports it to the peers. A transport implements how ranks wait for each other and how data moves.
+// reports it to the peers; makes the communicators that split off. A transport implements how ranks wait for each other
+// and how data moves.
 #pragma once
 
 #include <optional>
@@ -7,15 +8,17 @@
 #include "comm/call.h"
 #include "comm/communicator.h"
 #include "comm/peers.h"
+#include "comm/rendezvous.h"
 
 namespace remuda::comm {
 
 class TransportCommunicator : public Communicator {
  public:
-  TransportCommunicator(Peers peers, double timeout_s) : peers_(std::move(peers)), timeout_s_(timeout_s) {}
+  /// Takes the control connections and the ranks of `mesh`.
+  TransportCommunicator(Mesh& mesh, Origin origin);
 
-  int rank() const final { return peers_.rank(); }
-  int size() const final { return peers_.size(); }
+  int rank() const final { return number_; }
+  int size() const final { return static_cast<int>(ranks_.size()); }
   Result<std::span<std::byte>> allocate(size_t bytes) final;
   Result<void> all_reduce(std::span<float> values, uint32_t label) final;
   Result<void> all_reduce(std::span<double> values, uint32_t label) final;
@@ -25,6 +28,7 @@ class TransportCommunicator : public Communicator {
   Result<void> broadcast(std::span<std::byte> bytes, int root, uint32_t label) final;
   Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all, uint32_t label) final;
   Result<void> barrier(uint32_t label) final;
+  Result<std::unique_ptr<Communicator>> split(std::span<const int> ranks, uint32_t label) final;
   void set_timeout(double seconds) final { timeout_s_ = seconds; }
 
  protected:
@@ -34,7 +38,7 @@ class TransportCommunicator : public Communicator {
   virtual Result<void> do_reduce_scatter(const Call& call, std::span<float> values, const Parts& parts) = 0;
   virtual Result<void> do_reduce_scatter(const Call& call, std::span<double> values, const Parts& parts) = 0;
   virtual Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) = 0;
-  virtual Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes) = 0;
+  virtual Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) = 0;
   virtual Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual Result<void> do_barrier(const Call& call) = 0;
   /// Where `values` lie in allocate()d memory.
@@ -42,6 +46,8 @@ class TransportCommunicator : public Communicator {
   /// Called after the first error: nothing more will be sent.
   virtual void hang_up() {}
 
+  /// Those that take part, by number, as the job numbers them: so they know each other and stand in errors.
+  std::span<const int> ranks() const { return ranks_; }
   Peers& peers() { return peers_; }
   /// Seconds on steady_clock() at which the call in progress gives up.
   double deadline_s() const { return deadline_s_; }
@@ -51,9 +57,13 @@ class TransportCommunicator : public Communicator {
   Call in_place(Call::Kind kind, uint32_t label, std::span<const std::byte> bytes) const;
   template <typename T>
   Result<void> scatter(Call::Kind kind, std::span<T> values, const Parts& parts, uint32_t label);
+  Result<std::unique_ptr<Communicator>> connect_some(const Call& call, std::vector<int> some);
   template <typename Body>
   auto collective(Call call, Body body) -> decltype(body(call));
 
+  Origin origin_;
+  int number_;
+  std::vector<int> ranks_;
   Peers peers_;
   double timeout_s_;
   double deadline_s_ = 0;

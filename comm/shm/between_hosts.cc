@@ -19,14 +19,20 @@ namespace {
 /// come to the call as much as a timeout later.
 double grace_s(double timeout_s) { return std::max(0.5, timeout_s); }
 
+const std::vector<int>& host_of(const Hosts& hosts, int number) {
+  const auto has = [&](const auto& numbers) { return std::ranges::find(numbers, number) != numbers.end(); };
+  return *std::ranges::find_if(hosts, has);
+}
+
 class HostsCommunicator final : public TransportCommunicator {
  public:
-  HostsCommunicator(Mesh mesh, Hosts hosts, std::unique_ptr<Group> group, double timeout_s)
-      : TransportCommunicator(Peers(mesh.rank, std::move(mesh.control)), timeout_s),
+  HostsCommunicator(Mesh mesh, Hosts hosts, Origin origin, std::unique_ptr<Group> group)
+      : TransportCommunicator(mesh, std::move(origin)),
         data_(std::move(mesh.data)),
         hosts_(std::move(hosts)),
+        here_(host_of(hosts_, rank())),
         group_(std::move(group)) {
-    for (const auto& ranks : hosts_) leaders_.push_back(ranks.front());
+    for (const auto& numbers : hosts_) leaders_.push_back(ranks()[static_cast<size_t>(numbers.front())]);
   }
 
   std::string transport() const override {
@@ -46,7 +52,7 @@ class HostsCommunicator final : public TransportCommunicator {
     return scatter(call, v, parts);
   }
   Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override;
-  Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes) override;
+  Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) override;
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
   Result<void> do_barrier(const Call& call) override { return meet(call); }
   uint64_t offset_of(const void* values) const override { return group_->offset_of(values); }
@@ -72,8 +78,9 @@ class HostsCommunicator final : public TransportCommunicator {
 
   std::vector<Link> data_;
   Hosts hosts_;
+  std::vector<int> here_;  // the numbers of this host's ranks
   std::unique_ptr<Group> group_;
-  std::vector<int> leaders_;
+  std::vector<int> leaders_;  // not by their numbers, but as connections know them
   PartSum sum_;
   uint64_t sent_bytes_ = 0;
 };
@@ -160,13 +167,12 @@ Result<void> HostsCommunicator::scatter(const Call& call, std::span<T> values, c
 
 Result<void> HostsCommunicator::do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) {
   REMUDA_TRY(group_->agree_on(for_ranks(call)));
-  const auto here = group_->ranks();
-  const auto all = bytes.empty() ? std::vector<std::byte*>(here.size()) : group_->on_all(bytes.data());
+  const auto all = bytes.empty() ? std::vector<std::byte*>(here_.size()) : group_->on_all(bytes.data());
   REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) {
     for (int host = 0; host < host_count(); ++host) {
       if (host == exchange.mine()) continue;
-      for (size_t number = 0; number < here.size(); ++number)
-        exchange.flow(host).finished.add(part_of({all[number], bytes.size()}, parts.of(here[number])));
+      for (size_t number = 0; number < here_.size(); ++number)
+        exchange.flow(host).finished.add(part_of({all[number], bytes.size()}, parts.of(here_[number])));
       for (const int rank : hosts_[static_cast<size_t>(host)])
         exchange.flow(host).in.add(part_of(bytes, parts.of(rank)));
     }
@@ -174,25 +180,20 @@ Result<void> HostsCommunicator::do_gather_parts(const Call& call, std::span<std:
   REMUDA_TRY(group_->step(for_leader(call)));
   for (int rank = 0; rank < size(); ++rank) {
     const Chunk part = parts.of(rank);
-    const auto found = std::ranges::find(here, rank);
-    const std::byte* from = all[found == here.end() ? 0 : static_cast<size_t>(found - here.begin())];
+    const auto found = std::ranges::find(here_, rank);
+    const std::byte* from = all[found == here_.end() ? 0 : static_cast<size_t>(found - here_.begin())];
     if (from != bytes.data() && part.size() > 0) std::memcpy(bytes.data() + part.begin, from + part.begin, part.size());
   }
   return group_->step(for_leader(call));
 }
 
-Result<void> HostsCommunicator::do_broadcast(const Call& call, std::span<std::byte> bytes) {
+Result<void> HostsCommunicator::do_broadcast(const Call& call, std::span<std::byte> bytes, int root) {
   REMUDA_TRY(group_->agree_on(for_ranks(call)));
-  const auto number_in = [&](std::span<const int> ranks) {
-    return std::ranges::find(ranks, call.root) - ranks.begin();
-  };
-  const auto source =
-      std::ranges::find_if(hosts_, [&](const auto& ranks) { return number_in(ranks) < std::ssize(ranks); });
-  const int number = static_cast<int>(number_in(group_->ranks()));
-  const bool is_here = number < group_->size();
-  if (is_here) REMUDA_TRY(group_->pass_on(for_ranks(call), bytes, number, false));
-  REMUDA_TRY(between_hosts(
-      call, [&](Exchange& exchange) { exchange.broadcast(bytes, static_cast<int>(source - hosts_.begin())); }));
+  const auto source = &host_of(hosts_, root) - hosts_.data();
+  const auto number = std::ranges::find(here_, root) - here_.begin();
+  const bool is_here = number < std::ssize(here_);
+  if (is_here) REMUDA_TRY(group_->pass_on(for_ranks(call), bytes, static_cast<int>(number), false));
+  REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) { exchange.broadcast(bytes, static_cast<int>(source)); }));
   return is_here ? group_->step(for_leader(call)) : group_->pass_on(for_leader(call), bytes, 0, false);
 }
 
@@ -200,12 +201,12 @@ Result<void> HostsCommunicator::do_all_gather(const Call& call, std::span<const 
                                               std::span<std::byte> all) {
   REMUDA_TRY(group_->agree_on(for_ranks(call)));
   const auto of = [&](int rank) { return all.subspan(static_cast<size_t>(rank) * mine.size(), mine.size()); };
-  const auto place = [&](int number) { return of(group_->ranks()[static_cast<size_t>(number)]); };
+  const auto place = [&](int number) { return of(here_[static_cast<size_t>(number)]); };
   REMUDA_TRY(group_->gather(for_ranks(call), mine, place, false));
   REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) {
     for (int host = 0; host < host_count(); ++host) {
       if (host == exchange.mine()) continue;
-      for (const int rank : group_->ranks()) exchange.flow(host).finished.add(of(rank));
+      for (const int rank : here_) exchange.flow(host).finished.add(of(rank));
       for (const int rank : hosts_[static_cast<size_t>(host)]) exchange.flow(host).in.add(of(rank));
     }
   }));
@@ -219,14 +220,14 @@ void HostsCommunicator::hang_up() {
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> make_between_hosts(Mesh& mesh, const Hosts& hosts, double connect_timeout_s,
-                                                         double timeout_s) {
-  const auto has = [&](const auto& ranks) { return std::ranges::find(ranks, mesh.rank) != ranks.end(); };
-  auto group = Group::make(mesh, *std::ranges::find_if(hosts, has), connect_timeout_s);
+Result<std::unique_ptr<Communicator>> make_between_hosts(Mesh& mesh, const Hosts& hosts, const Origin& origin) {
+  std::vector<int> here;
+  for (const int number : host_of(hosts, mesh.number())) here.push_back(mesh.ranks[static_cast<size_t>(number)]);
+  auto group = Group::make(mesh, here, origin->connect_timeout_s);
   if (!group && group.error().kind != ErrorKind::failed) return tl::unexpected(group.error());
-  REMUDA_ASSIGN(const bool all, all_say(mesh, group.has_value(), deadline_after(connect_timeout_s)));
+  REMUDA_ASSIGN(const bool all, all_say(mesh, group.has_value(), deadline_after(origin->connect_timeout_s)));
   if (!all) return failed("the ranks of some host cannot share memory");
-  return std::make_unique<HostsCommunicator>(std::move(mesh), hosts, std::move(*group), timeout_s);
+  return std::make_unique<HostsCommunicator>(std::move(mesh), hosts, origin, std::move(*group));
 }
 
 }  // namespace remuda::comm::shm

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "comm/reduce.h"
 #include "comm/shm/factory.h"
@@ -16,8 +15,8 @@ namespace {
 
 class ShmCommunicator final : public TransportCommunicator {
  public:
-  ShmCommunicator(Peers peers, double timeout_s, std::unique_ptr<Group> group)
-      : TransportCommunicator(std::move(peers), timeout_s), group_(std::move(group)) {}
+  ShmCommunicator(Mesh& mesh, Origin origin, std::unique_ptr<Group> group)
+      : TransportCommunicator(mesh, std::move(origin)), group_(std::move(group)) {}
 
   std::string transport() const override { return "shared memory"; }
   uint64_t sent_bytes() const override { return 0; }
@@ -33,7 +32,7 @@ class ShmCommunicator final : public TransportCommunicator {
     return scatter(call, v, parts);
   }
   Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override;
-  Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes) override;
+  Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) override;
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
   Result<void> do_barrier(const Call& call) override { return agree_on(call); }
   uint64_t offset_of(const void* values) const override { return group_->offset_of(values); }
@@ -93,9 +92,9 @@ Result<void> ShmCommunicator::do_gather_parts(const Call& call, std::span<std::b
   return step(call);
 }
 
-Result<void> ShmCommunicator::do_broadcast(const Call& call, std::span<std::byte> bytes) {
+Result<void> ShmCommunicator::do_broadcast(const Call& call, std::span<std::byte> bytes, int root) {
   group_->announce(call);
-  return group_->pass_on(patience(call), bytes, call.root, true);
+  return group_->pass_on(patience(call), bytes, root, true);
 }
 
 Result<void> ShmCommunicator::do_all_gather(const Call& call, std::span<const std::byte> mine,
@@ -107,11 +106,9 @@ Result<void> ShmCommunicator::do_all_gather(const Call& call, std::span<const st
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> make(Mesh& mesh, double connect_timeout_s, double timeout_s) {
-  std::vector<int> all(mesh.size);
-  std::iota(all.begin(), all.end(), 0);
-  REMUDA_ASSIGN(auto group, Group::make(mesh, all, connect_timeout_s));
-  return std::make_unique<ShmCommunicator>(Peers(mesh.rank, std::move(mesh.control)), timeout_s, std::move(group));
+Result<std::unique_ptr<Communicator>> make(Mesh& mesh, const Origin& origin) {
+  REMUDA_ASSIGN(auto group, Group::make(mesh, mesh.ranks, origin->connect_timeout_s));
+  return std::make_unique<ShmCommunicator>(mesh, origin, std::move(group));
 }
 
 }  // namespace remuda::comm::shm

@@ -27,14 +27,13 @@ struct Patience {
 
 class Group {
  public:
-  /// Collective for `ranks`, in ascending order, this one among them. Errors: those of share_memory(); lost_peer where
-  /// this rank alone cannot map it, and the others assume that all have it.
+  /// Collective for `ranks`, in the order of their numbers, this one among them. Errors: those of share_memory();
+  /// lost_peer where this rank alone cannot map it, and the others assume that all have it.
   static Result<std::unique_ptr<Group>> make(const Mesh& mesh, std::span<const int> ranks, double timeout_s);
 
   int size() const { return static_cast<int>(ranks_.size()); }
   /// This rank's number in the group.
   int mine() const { return mine_; }
-  std::span<const int> ranks() const { return ranks_; }
 
   /// Waits for all ranks of the group, and checks that all make the same call.
   Result<void> agree_on(const Patience& patience);

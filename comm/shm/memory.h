@@ -47,9 +47,9 @@ class Memory {
   std::vector<Region> regions_;  // guarded by mutex_
 };
 
-/// Collective for `ranks`, in ascending order, this one among them: they agree, over the control connections, whether
-/// all can reach the memory of the first. Where one cannot, ErrorKind::failed on all of them, naming the first such
-/// rank.
+/// Collective for `ranks`, in the same order everywhere, this one among them: they agree, over the control connections,
+/// whether all can reach the memory of the first. Where one cannot, ErrorKind::failed on all of them, naming the first
+/// such rank.
 Result<std::shared_ptr<Memory>> share_memory(const Mesh& mesh, std::span<const int> ranks, double timeout_s);
 
 }  // namespace remuda::comm::shm

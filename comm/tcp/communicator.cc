@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 
 #include "comm/exchange.h"
 #include "comm/tcp/factory.h"
@@ -17,12 +16,6 @@ struct alignas(kCacheLine) Line {
   std::byte bytes[kCacheLine];
 };
 
-std::vector<int> all_ranks(int size) {
-  std::vector<int> ranks(size);
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
 template <typename T>
 auto bytes_of(std::span<T> values, Chunk chunk) {
   return std::as_writable_bytes(values.subspan(chunk.begin, chunk.size()));
@@ -30,10 +23,8 @@ auto bytes_of(std::span<T> values, Chunk chunk) {
 
 class TcpCommunicator final : public TransportCommunicator {
  public:
-  TcpCommunicator(Mesh mesh, double timeout_s)
-      : TransportCommunicator(Peers(mesh.rank, std::move(mesh.control)), timeout_s),
-        data_(std::move(mesh.data)),
-        ranks_(all_ranks(mesh.size)) {}
+  TcpCommunicator(Mesh mesh, Origin origin)
+      : TransportCommunicator(mesh, std::move(origin)), data_(std::move(mesh.data)) {}
 
   std::string transport() const override {
     return std::ranges::any_of(data_, &Link::encrypted) ? "tcp, encrypted" : "tcp";
@@ -51,14 +42,14 @@ class TcpCommunicator final : public TransportCommunicator {
     return scatter(call, v, parts);
   }
   Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override;
-  Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes) override;
+  Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) override;
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
   Result<void> do_barrier(const Call& call) override { return meet(call); }
   uint64_t offset_of(const void* values) const override;
   void hang_up() override;
 
  private:
-  Exchange begin(const Call& call) { return Exchange(call, ranks_, data_, peers()); }
+  Exchange begin(const Call& call) { return Exchange(call, ranks(), data_, peers()); }
   Result<void> run(Exchange& exchange);
   /// Nothing but the descriptions of the call.
   Result<void> meet(const Call& call);
@@ -73,7 +64,6 @@ class TcpCommunicator final : public TransportCommunicator {
   void send_finished(Exchange& exchange, std::span<std::byte> bytes, const Parts& parts);
 
   std::vector<Link> data_;
-  std::vector<int> ranks_;
   std::vector<std::vector<Line>> arenas_;
   PartSum sum_;
   uint64_t sent_bytes_ = 0;
@@ -92,7 +82,7 @@ Result<void> TcpCommunicator::meet(const Call& call) {
 
 template <typename Each>
 void TcpCommunicator::for_peers(Each each) const {
-  for (const int peer : ranks_)
+  for (int peer = 0; peer < size(); ++peer)
     if (peer != rank()) each(peer);
 }
 
@@ -152,9 +142,9 @@ Result<void> TcpCommunicator::do_gather_parts(const Call& call, std::span<std::b
   return run(exchange);
 }
 
-Result<void> TcpCommunicator::do_broadcast(const Call& call, std::span<std::byte> bytes) {
+Result<void> TcpCommunicator::do_broadcast(const Call& call, std::span<std::byte> bytes, int root) {
   Exchange exchange = begin(call);
-  exchange.broadcast(bytes, call.root);
+  exchange.broadcast(bytes, root);
   return run(exchange);
 }
 
@@ -176,8 +166,8 @@ void TcpCommunicator::hang_up() {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make(Mesh mesh, double timeout_s) {
-  return std::make_unique<TcpCommunicator>(std::move(mesh), timeout_s);
+std::unique_ptr<Communicator> make(Mesh mesh, Origin origin) {
+  return std::make_unique<TcpCommunicator>(std::move(mesh), std::move(origin));
 }
 
 }  // namespace remuda::comm::tcp

@@ -8,6 +8,6 @@
 
 namespace remuda::comm::tcp {
 
-std::unique_ptr<Communicator> make(Mesh mesh, double timeout_s);
+std::unique_ptr<Communicator> make(Mesh mesh, Origin origin);
 
 }  // namespace remuda::comm::tcp
