@@ -9,11 +9,9 @@ const char* name_of(Call::Kind kind) {
   switch (kind) {
     case Call::Kind::allocate:
       return "allocate";
-    case Call::Kind::all_reduce_float:
-    case Call::Kind::all_reduce_double:
+    case Call::Kind::all_reduce:
       return "all_reduce";
-    case Call::Kind::reduce_scatter_float:
-    case Call::Kind::reduce_scatter_double:
+    case Call::Kind::reduce_scatter:
       return "reduce_scatter";
     case Call::Kind::gather_parts:
       return "gather_parts";
@@ -29,27 +27,15 @@ const char* name_of(Call::Kind kind) {
   return "an unknown call";
 }
 
-const char* type_of(Call::Kind kind) {
-  switch (kind) {
-    case Call::Kind::all_reduce_float:
-    case Call::Kind::reduce_scatter_float:
-      return " of float";
-    case Call::Kind::all_reduce_double:
-    case Call::Kind::reduce_scatter_double:
-      return " of double";
-    default:
-      return "";
-  }
-}
-
 }  // namespace
 
 std::string describe(const Call& call) {
   if (call.kind == Call::Kind::split)
     return fmt::format("split #{} (label {}, {} ranks from rank {} on, list {:08x})", call.sequence, call.label,
                        call.bytes, call.root, call.parts);
-  std::string text = fmt::format("{} #{}{} (label {}, {} bytes", name_of(call.kind), call.sequence, type_of(call.kind),
-                                 call.label, call.bytes);
+  std::string text = fmt::format("{} #{}", name_of(call.kind), call.sequence);
+  if (call.type != Element::bytes) text += fmt::format(" of {}", name_of(call.type));
+  text += fmt::format(" (label {}, {} bytes", call.label, call.bytes);
   if (call.kind == Call::Kind::broadcast) text += fmt::format(" from rank {}", call.root);
   if (call.offset != 0) text += fmt::format(" at offset {}", call.offset);
   if (call.parts != 0) text += fmt::format(" in parts {:08x}", call.parts);

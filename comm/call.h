@@ -8,17 +8,16 @@
 #include <vector>
 
 #include "base/result.h"
+#include "comm/elements.h"
 
 namespace remuda::comm {
 
 /// Sent over sockets and through shared memory as raw bytes.
 struct Call {
-  enum class Kind : uint32_t {
+  enum class Kind : uint16_t {
     allocate,
-    all_reduce_float,
-    all_reduce_double,
-    reduce_scatter_float,
-    reduce_scatter_double,
+    all_reduce,
+    reduce_scatter,
     gather_parts,
     broadcast,
     all_gather,
@@ -27,6 +26,7 @@ struct Call {
   };
 
   Kind kind = Kind::barrier;
+  Element type = Element::bytes;  ///< of what is added up
   uint32_t label = 0;
   uint64_t sequence = 0;  ///< the number of this call, counted from 1 by each communicator
   uint64_t bytes = 0;     ///< of a split: how many ranks
@@ -45,7 +45,7 @@ uint32_t digest_of(const std::vector<T>& numbers) {
   return static_cast<uint32_t>(hash ^ hash >> 32);
 }
 
-/// "all_reduce #12 of float (label 3, 4096 bytes)".
+/// "all_reduce #12 of float32 (label 3, 4096 bytes)".
 std::string describe(const Call& call);
 
 /// "rank 2 went away during barrier #3 (...)".

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/result.h"
+#include "comm/elements.h"
 #include "comm/encryption.h"
 #include "comm/parts.h"
 #include "comm/terms.h"
@@ -37,16 +38,19 @@ class Communicator {
   /// Adds up `values` over all ranks, in place: every rank ends with the same bits. The order of the additions is that
   /// of the ranks; where hosts are joined by TCP, the ranks of each host are added up first, and then these sums in the
   /// order of the hosts' lowest ranks. So shared memory and TCP alone give the same bits, and so does every run on the
-  /// same hosts. `values` lies in allocate()d memory, at the same place in it on every rank. `label` says what is
-  /// reduced (a bucket's number, say).
-  virtual Result<void> all_reduce(std::span<float> values, uint32_t label) = 0;
-  virtual Result<void> all_reduce(std::span<double> values, uint32_t label) = 0;
+  /// same hosts. `values` lies in allocate()d memory, at the same place in it on every rank; they are not of 16 bits.
+  /// `label` says what is reduced (a bucket's number, say).
+  virtual Result<void> all_reduce(Values values, uint32_t label) = 0;
 
   /// The first half of an all_reduce: adds up `values` over all ranks, in its order; afterwards each rank has the sum
-  /// in its own part, with the same bits as all_reduce gives it. What is in the other parts then is not specified. The
-  /// same memory as for all_reduce, the same parts on every rank.
-  virtual Result<void> reduce_scatter(std::span<float> values, const Parts& parts, uint32_t label) = 0;
-  virtual Result<void> reduce_scatter(std::span<double> values, const Parts& parts, uint32_t label) = 0;
+  /// of its own part in `sum`, with the same bits as all_reduce gives it. Values of 16 bits are added up in float32,
+  /// and so is their sum: what they lose is what the caller lost when rounding them. The values lie where those of
+  /// all_reduce do, with the same parts on every rank; `sum` in any memory that they do not overlap, or in place.
+  virtual Result<void> reduce_scatter(Values values, const Parts& parts, Values sum, uint32_t label) = 0;
+  /// In place, for values that are not of 16 bits. What is in the other parts then is not specified.
+  Result<void> reduce_scatter(Values values, const Parts& parts, uint32_t label) {
+    return reduce_scatter(values, parts, values.part(parts.of(rank())), label);
+  }
 
   /// The second half: every rank's own part goes to all, in place. The same memory as for all_reduce; `parts` are in
   /// bytes here.

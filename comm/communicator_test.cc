@@ -4,6 +4,7 @@
 #include "comm/communicator.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <future>
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include <random>
 #include <vector>
 
+#include "comm/call.h"
 #include "comm/testing/transport_suite.h"
 
 namespace remuda::comm {
@@ -57,6 +59,35 @@ class CommunicatorSuite : public TransportSuite {
           if (i < own.begin || i >= own.end) values[i] = -1;  // nobody needs it any more
         expect_ok(communicator.gather_parts(std::as_writable_bytes(values), bytes, 2));
         EXPECT_TRUE(same_bits<T>(values, expected)) << count << " elements on rank " << communicator.rank();
+      }
+    });
+  }
+  /// `narrow` makes values of 16 bits of those of values_of<float>, `widen` says what they are.
+  template <typename T>
+  void sums_halves_in_float32(T (*narrow)(float), float (*widen)(T)) {
+    run([&](Communicator& communicator) {
+      for (const size_t count : {0, 1, 33, 4097, 100003}) {
+        const auto halves_of = [&](int rank) {
+          std::vector<T> halves(count);
+          std::ranges::transform(values_of<float>(rank, count), halves.begin(), narrow);
+          return halves;
+        };
+        const auto wide_of = [&](int rank) {
+          std::vector<float> wide(count);
+          std::ranges::transform(halves_of(rank), wide.begin(), widen);
+          return wide;
+        };
+        const std::span<T> values = allocate<T>(communicator, count);
+        std::ranges::copy(halves_of(communicator.rank()), values.begin());
+        std::vector<double> weights(static_cast<size_t>(ranks()), 1.0);
+        weights.front() = 3;
+        const Parts parts = parts_by(weights, count, sizeof(T));
+        const Chunk own = parts.of(communicator.rank());
+        std::vector<float> sum(own.size());
+        expect_ok(communicator.reduce_scatter(values, parts, std::span(sum), 1));
+        const std::vector<float> expected = sum_in_order(ranks(), GetParam().known.hosts, wide_of);
+        EXPECT_TRUE(same_bits<float>(sum, std::span(expected).subspan(own.begin, own.size())))
+            << count << " elements on rank " << communicator.rank();
       }
     });
   }
@@ -113,6 +144,15 @@ std::vector<int> reversed(int ranks) {
 // More ranks than cores, and more than some chunks have cache lines.
 class ManyRanksSuite : public CommunicatorSuite {};
 
+// Transports by which each rank speaks for itself.
+class TcpSuite : public CommunicatorSuite {};
+
+std::vector<Setup> tcp_setups() {
+  std::vector<Setup> all = setups({2, 4});
+  std::erase_if(all, [](const Setup& setup) { return setup.known.transport != Transport::tcp; });
+  return all;
+}
+
 TEST_P(CommunicatorSuite, KnowsItself) {
   run([&](Communicator& communicator) {
     EXPECT_EQ(communicator.size(), ranks());
@@ -128,6 +168,40 @@ TEST_P(CommunicatorSuite, AllReduceOfDoubleAddsInRankOrder) { sums_in_rank_order
 TEST_P(CommunicatorSuite, TheHalvesOfAnAllReduceGiveItsSum) {
   halves_give_the_sum<float>({0, 1, 7, 16, 33, 4097, 100003});
   halves_give_the_sum<double>({0, 1, 9, 4097});
+}
+
+TEST_P(CommunicatorSuite, AllReduceOfIntegersIsExact) {
+  run([&](Communicator& communicator) {
+    const auto values = allocate<int64_t>(communicator, 1000);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = (int64_t{1} << 60) + static_cast<int64_t>(i);
+    expect_ok(communicator.all_reduce(values, 0));
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(values[i], ranks() * ((int64_t{1} << 60) + static_cast<int64_t>(i)));
+  });
+}
+
+TEST_P(CommunicatorSuite, HalvesAreAddedUpInFloat32) {
+  sums_halves_in_float32<BFloat16>(
+      [](float value) { return BFloat16{static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16)}; },
+      [](BFloat16 half) { return std::bit_cast<float>(uint32_t{half.bits} << 16); });
+  sums_halves_in_float32<Float16>([](float value) { return std::bit_cast<Float16>(static_cast<_Float16>(value)); },
+                                  [](Float16 half) { return static_cast<float>(std::bit_cast<_Float16>(half)); });
+}
+
+TEST_P(TcpSuite, HalvesAreHalfOfTheBytesOnTheWire) {
+  run([&](Communicator& communicator) {
+    constexpr size_t kCount = 64 * 1024;
+    const Parts parts = even_parts(ranks(), kCount, sizeof(BFloat16));
+    const auto sent_by = [&](Values values, Values sum) {
+      const uint64_t before = communicator.sent_bytes();
+      expect_ok(communicator.reduce_scatter(values, parts, sum, 0));
+      return communicator.sent_bytes() - before - sizeof(Call) * static_cast<size_t>(ranks() - 1);
+    };
+    std::vector<float> sum(parts.of(communicator.rank()).size());
+    const uint64_t floats = sent_by(allocate<float>(communicator, kCount), std::span(sum));
+    EXPECT_EQ(sent_by(allocate<BFloat16>(communicator, kCount), std::span(sum)), floats / 2);
+    EXPECT_EQ(floats, sizeof(float) * (kCount - sum.size()));
+  });
 }
 
 TEST_P(CommunicatorSuite, AllReducesPartsOfOneAllocation) {
@@ -256,6 +330,7 @@ TEST_P(ManyRanksSuite, GathersInRankOrder) { gathers_in_rank_order({1, 40001}); 
 TEST_P(ManyRanksSuite, BarrierLetsNobodyThroughBeforeAllCame) { waits_for_all(10); }
 
 INSTANTIATE_TEST_SUITE_P(Transports, ManyRanksSuite, ::testing::ValuesIn(setups({8, 16})), setup_name);
+INSTANTIATE_TEST_SUITE_P(Transports, TcpSuite, ::testing::ValuesIn(tcp_setups()), setup_name);
 INSTANTIATE_TEST_SUITE_P(Transports, CommunicatorSuite, ::testing::ValuesIn(setups({1, 2, 3, 4})), setup_name);
 
 TEST(Communicator, AutomaticTakesSharedMemoryOnOneHost) {

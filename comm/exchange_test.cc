@@ -93,7 +93,7 @@ TEST_F(ExchangeTest, WhatIsAddedUpLeavesWhileTheRestIsStillToCome) {
   const std::vector<float> theirs(own.size(), 2.0f);
   Exchange exchange = begin();
   PartSum sum;
-  sum.begin(0, 2, std::as_writable_bytes(std::span(own)), add_elements<float>);
+  sum.begin(0, 2, Element::float32, std::as_writable_bytes(std::span(own)));
   exchange.flow(1).finished.add(std::as_bytes(std::span(own)));
   exchange.add_up(sum);
   std::jthread rank0([&] { EXPECT_TRUE(exchange.run(deadline_after(30))); });

@@ -54,13 +54,13 @@ TEST_P(CompanySuite, RanksThatDisagreeOnTheLabelAreBothNamed) {
   if (ranks() == 2) {
     EXPECT_THAT(
         collected.errors().at(0).message,
-        HasSubstr("rank 0 is at all_reduce #2 of float (label 6, 400000 bytes) while rank 1 is at all_reduce #2 of "
-                  "float (label 7, 400000 bytes)"));
+        HasSubstr("rank 0 is at all_reduce #2 of float32 (label 6, 400000 bytes) while rank 1 is at all_reduce #2 of "
+                  "float32 (label 7, 400000 bytes)"));
   }
   for (const auto& [rank, error] : collected.errors()) {
     EXPECT_EQ(error.kind, ErrorKind::failed);
-    EXPECT_THAT(error.message, HasSubstr("rank 1 is at all_reduce #2 of float (label 7, 400000 bytes)"));
-    EXPECT_THAT(error.message, HasSubstr("is at all_reduce #2 of float (label 6, 400000 bytes)"));
+    EXPECT_THAT(error.message, HasSubstr("rank 1 is at all_reduce #2 of float32 (label 7, 400000 bytes)"));
+    EXPECT_THAT(error.message, HasSubstr("is at all_reduce #2 of float32 (label 6, 400000 bytes)"));
   }
 }
 
@@ -86,7 +86,7 @@ TEST_P(CompanySuite, RanksThatDisagreeOnTheCallAreBothNamed) {
   });
   for (const auto& [rank, error] : collected.errors()) {
     EXPECT_THAT(error.message, HasSubstr("rank 0 is at barrier #2 (label 3, 0 bytes)"));
-    EXPECT_THAT(error.message, HasSubstr("is at all_reduce #2 of double (label 3, 80 bytes)"));
+    EXPECT_THAT(error.message, HasSubstr("is at all_reduce #2 of float64 (label 3, 80 bytes)"));
   }
 }
 
@@ -101,7 +101,23 @@ TEST_P(CompanySuite, RanksThatDisagreeOnThePartsAreBothNamed) {
   ASSERT_EQ(collected.errors().size(), static_cast<size_t>(ranks()));
   for (const auto& [rank, error] : collected.errors()) {
     EXPECT_EQ(error.kind, ErrorKind::failed);
-    EXPECT_THAT(error.message, HasSubstr("rank 1 is at reduce_scatter #2 of float (label 0, 4000 bytes in parts "));
+    EXPECT_THAT(error.message, HasSubstr("rank 1 is at reduce_scatter #2 of float32 (label 0, 4000 bytes in parts "));
+  }
+}
+
+TEST_P(CompanySuite, RanksThatDisagreeOnTheTypeAreBothNamed) {
+  Collected collected;
+  run([&](Communicator& communicator) {
+    const auto memory = communicator.allocate(80);
+    ASSERT_TRUE(memory) << memory.error().message;
+    const bool odd = communicator.rank() == 1;
+    collected.add(communicator, communicator.all_reduce({odd ? Element::int64 : Element::float64, *memory}, 0));
+  });
+  ASSERT_EQ(collected.errors().size(), static_cast<size_t>(ranks()));
+  for (const auto& [rank, error] : collected.errors()) {
+    EXPECT_EQ(error.kind, ErrorKind::failed);
+    EXPECT_THAT(error.message, HasSubstr("rank 1 is at all_reduce #2 of int64 (label 0, 80 bytes)"));
+    EXPECT_THAT(error.message, HasSubstr("is at all_reduce #2 of float64 (label 0, 80 bytes)"));
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/reduce.h"
+
 namespace remuda::comm {
 namespace {
 
@@ -12,9 +14,10 @@ size_t whole_lines(size_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine 
 
 }  // namespace
 
-void PartSum::begin(int mine, int ranks, Pieces<std::byte> own, Add add) {
+void PartSum::begin(int mine, int ranks, Element type, Pieces<std::byte> own, std::byte* sum) {
   mine_ = mine;
-  add_ = add;
+  type_ = type;
+  sum_ = sum;
   own_ = std::move(own);
   bytes_ = own_.left();
   ring_bytes_ = std::clamp(whole_lines(bytes_), kCacheLine, kRingBytes);
@@ -23,6 +26,7 @@ void PartSum::begin(int mine, int ranks, Pieces<std::byte> own, Add add) {
   in_.resize(got_.size());
   const size_t lines = got_.size() * ring_bytes_ / kCacheLine;
   if (rings_.size() < lines) rings_.resize(lines);
+  add_what_is_there();  // a rank that is alone has all
 }
 
 std::byte* PartSum::ring(int rank) { return rings_[static_cast<size_t>(rank) * ring_bytes_ / kCacheLine].bytes; }
@@ -35,6 +39,10 @@ std::span<std::byte> PartSum::room(int rank) {
 
 void PartSum::take(int rank, size_t bytes) {
   got_[static_cast<size_t>(rank)] += bytes;
+  add_what_is_there();
+}
+
+void PartSum::add_what_is_there() {
   const size_t of_all = *std::ranges::min_element(got_);
   while (done() < bytes_ && of_all >= std::min(done() + kSumBytes, bytes_))
     add_next(std::min(kSumBytes, bytes_ - done()));
@@ -46,7 +54,10 @@ void PartSum::add_next(size_t bytes) {
     const size_t at = done() % ring_bytes_;
     for (int rank = 0; rank < static_cast<int>(in_.size()); ++rank)
       in_[static_cast<size_t>(rank)] = rank == mine_ ? here.data() : ring(rank) + at;
-    add_(in_, here.data(), here.size());
+    const size_t count = here.size() / size_of(type_);
+    std::byte* const to = sum_ ? sum_ : here.data();
+    comm::add_up(type_, in_, std::span(&to, 1), count);
+    if (sum_) sum_ += count * size_of(sum_of(type_));
     own_.take(here.size());
     bytes -= here.size();
   }

@@ -23,7 +23,7 @@ class Sum {
       begin = cut;
     }
     at_.resize(sent_.size());
-    sum_.begin(mine, ranks, std::move(places), add_elements<float>);
+    sum_.begin(mine, ranks, Element::float32, std::move(places));
   }
   /// Up to `bytes` of rank `rank`'s values arrive; how many did.
   size_t arrive(int rank, size_t bytes) {
@@ -67,6 +67,21 @@ TEST(PartSum, ARankThatIsAheadWaitsForTheOthersAndNoLonger) {
   EXPECT_GT(sum.arrive(2, 100 << 10), 0u);
   EXPECT_GT(sum.sum().done(), 0u) << "what all have sent is added up before the rest is there";
   EXPECT_GT(sum.arrive(1, 1), 0u);
+}
+
+TEST(PartSum, OfHalvesGoesElsewhereAsFloat32) {
+  std::vector<BFloat16> own{{0x3f80}, {0xc000}}, theirs{{0x4040}, {0x3f80}};  // 1, -2; 3, 1
+  std::vector<float> to(2);
+  PartSum sum;
+  sum.begin(0, 2, Element::bfloat16, std::as_writable_bytes(std::span(own)),
+            std::as_writable_bytes(std::span(to)).data());
+  for (size_t byte = 0; byte < 4; ++byte) {  // an element arrives in two steps
+    ASSERT_EQ(sum.left(1), 4 - byte);
+    sum.room(1)[0] = std::as_bytes(std::span(theirs))[byte];
+    sum.take(1, 1);
+  }
+  EXPECT_EQ(sum.done(), 4u);
+  EXPECT_EQ(to, (std::vector<float>{4, -1}));
 }
 
 TEST(PartSum, CountsWhatIsStillToCome) {

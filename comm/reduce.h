@@ -4,14 +4,13 @@
 #include <cstddef>
 #include <span>
 
+#include "comm/elements.h"
+
 namespace remuda::comm {
 
-/// out[k][i] = ((in[0][i] + in[1][i]) + in[2][i]) + ... for all k and all i < count. An output may be one of the
-/// inputs, but not overlap it otherwise.
-template <typename T>
-void sum_in_rank_order(std::span<const T* const> in, std::span<T* const> out, size_t count);
-
-extern template void sum_in_rank_order(std::span<const float* const>, std::span<float* const>, size_t);
-extern template void sum_in_rank_order(std::span<const double* const>, std::span<double* const>, size_t);
+/// out[k][i] = ((in[0][i] + in[1][i]) + in[2][i]) + ... for all k and all i < count. Inputs are elements of `type`,
+/// which is not bytes, sums are of sum_of(type). An output may be one of the inputs where these are the same type, but
+/// not overlap it otherwise.
+void add_up(Element type, std::span<const std::byte* const> in, std::span<std::byte* const> out, size_t count);
 
 }  // namespace remuda::comm

@@ -36,41 +36,36 @@ Result<std::span<std::byte>> TransportCommunicator::allocate(size_t bytes) {
   return collective(call, [&](const Call& c) { return do_allocate(c); });
 }
 
-/// A call that works on allocate()d memory, in place.
-Call TransportCommunicator::in_place(Call::Kind kind, uint32_t label, std::span<const std::byte> bytes) const {
-  return {.kind = kind, .label = label, .bytes = bytes.size(), .offset = offset_of(bytes.data())};
+/// A call that works on allocate()d memory.
+Call TransportCommunicator::in_place(Call::Kind kind, uint32_t label, const Values& values) const {
+  return {.kind = kind,
+          .type = values.type,
+          .label = label,
+          .bytes = values.bytes.size(),
+          .offset = offset_of(values.bytes.data())};
 }
 
-Result<void> TransportCommunicator::all_reduce(std::span<float> values, uint32_t label) {
-  return collective(in_place(Call::Kind::all_reduce_float, label, std::as_bytes(values)),
-                    [&](const Call& c) { return do_all_reduce(c, values); });
+Result<void> TransportCommunicator::all_reduce(Values values, uint32_t label) {
+  REMUDA_CHECK(sum_of(values.type) == values.type, "the sum of 16-bit values has no room in their place");
+  return collective(in_place(Call::Kind::all_reduce, label, values),
+                    [&](const Call& c) { return do_all_reduce(c, values.bytes); });
 }
 
-Result<void> TransportCommunicator::all_reduce(std::span<double> values, uint32_t label) {
-  return collective(in_place(Call::Kind::all_reduce_double, label, std::as_bytes(values)),
-                    [&](const Call& c) { return do_all_reduce(c, values); });
-}
-
-template <typename T>
-Result<void> TransportCommunicator::scatter(Call::Kind kind, std::span<T> values, const Parts& parts, uint32_t label) {
-  REMUDA_CHECK(parts.ranks() == size() && parts.count() == values.size(),
+Result<void> TransportCommunicator::reduce_scatter(Values values, const Parts& parts, Values sum, uint32_t label) {
+  REMUDA_CHECK(parts.ranks() == size() && parts.count() == values.count(),
                "the parts divide the values among all ranks");
-  Call call = in_place(kind, label, std::as_bytes(values));
+  REMUDA_CHECK(sum.type == sum_of(values.type) && sum.count() == parts.of(rank()).size(),
+               "the sum has the own part's elements");
+  Call call = in_place(Call::Kind::reduce_scatter, label, values);
   call.parts = parts.digest();
-  return collective(call, [&](const Call& c) { return do_reduce_scatter(c, values, parts); });
-}
-
-Result<void> TransportCommunicator::reduce_scatter(std::span<float> values, const Parts& parts, uint32_t label) {
-  return scatter(Call::Kind::reduce_scatter_float, values, parts, label);
-}
-
-Result<void> TransportCommunicator::reduce_scatter(std::span<double> values, const Parts& parts, uint32_t label) {
-  return scatter(Call::Kind::reduce_scatter_double, values, parts, label);
+  return collective(call, [&](const Call& c) {
+    return do_reduce_scatter(c, values.bytes, parts.in_bytes(size_of(c.type)), sum.bytes.data());
+  });
 }
 
 Result<void> TransportCommunicator::gather_parts(std::span<std::byte> bytes, const Parts& parts, uint32_t label) {
   REMUDA_CHECK(parts.ranks() == size() && parts.count() == bytes.size(), "the parts divide the bytes among all ranks");
-  Call call = in_place(Call::Kind::gather_parts, label, bytes);
+  Call call = in_place(Call::Kind::gather_parts, label, {Element::bytes, bytes});
   call.parts = parts.digest();
   return collective(call, [&](const Call& c) { return do_gather_parts(c, bytes, parts); });
 }

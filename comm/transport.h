@@ -20,10 +20,9 @@ class TransportCommunicator : public Communicator {
   int rank() const final { return number_; }
   int size() const final { return static_cast<int>(ranks_.size()); }
   Result<std::span<std::byte>> allocate(size_t bytes) final;
-  Result<void> all_reduce(std::span<float> values, uint32_t label) final;
-  Result<void> all_reduce(std::span<double> values, uint32_t label) final;
-  Result<void> reduce_scatter(std::span<float> values, const Parts& parts, uint32_t label) final;
-  Result<void> reduce_scatter(std::span<double> values, const Parts& parts, uint32_t label) final;
+  Result<void> all_reduce(Values values, uint32_t label) final;
+  using Communicator::reduce_scatter;
+  Result<void> reduce_scatter(Values values, const Parts& parts, Values sum, uint32_t label) final;
   Result<void> gather_parts(std::span<std::byte> bytes, const Parts& parts, uint32_t label) final;
   Result<void> broadcast(std::span<std::byte> bytes, int root, uint32_t label) final;
   Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all, uint32_t label) final;
@@ -33,10 +32,10 @@ class TransportCommunicator : public Communicator {
 
  protected:
   virtual Result<std::span<std::byte>> do_allocate(const Call& call) = 0;
-  virtual Result<void> do_all_reduce(const Call& call, std::span<float> values) = 0;
-  virtual Result<void> do_all_reduce(const Call& call, std::span<double> values) = 0;
-  virtual Result<void> do_reduce_scatter(const Call& call, std::span<float> values, const Parts& parts) = 0;
-  virtual Result<void> do_reduce_scatter(const Call& call, std::span<double> values, const Parts& parts) = 0;
+  virtual Result<void> do_all_reduce(const Call& call, std::span<std::byte> bytes) = 0;
+  /// `parts` are in bytes. The own part's sum goes to `sum`: in place, or elsewhere.
+  virtual Result<void> do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
+                                         std::byte* sum) = 0;
   virtual Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) = 0;
   virtual Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) = 0;
   virtual Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) = 0;
@@ -54,9 +53,7 @@ class TransportCommunicator : public Communicator {
   double timeout_s() const { return timeout_s_; }
 
  private:
-  Call in_place(Call::Kind kind, uint32_t label, std::span<const std::byte> bytes) const;
-  template <typename T>
-  Result<void> scatter(Call::Kind kind, std::span<T> values, const Parts& parts, uint32_t label);
+  Call in_place(Call::Kind kind, uint32_t label, const Values& values) const;
   Result<std::unique_ptr<Communicator>> connect_some(const Call& call, std::vector<int> some);
   template <typename Body>
   auto collective(Call call, Body body) -> decltype(body(call));

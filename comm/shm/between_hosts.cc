@@ -8,6 +8,7 @@
 
 #include "comm/exchange.h"
 #include "comm/hosts.h"
+#include "comm/reduce.h"
 #include "comm/shm/factory.h"
 #include "comm/shm/group.h"
 #include "comm/transport.h"
@@ -43,14 +44,9 @@ class HostsCommunicator final : public TransportCommunicator {
 
  protected:
   Result<std::span<std::byte>> do_allocate(const Call& call) override;
-  Result<void> do_all_reduce(const Call& call, std::span<float> v) override { return reduce(call, v); }
-  Result<void> do_all_reduce(const Call& call, std::span<double> v) override { return reduce(call, v); }
-  Result<void> do_reduce_scatter(const Call& call, std::span<float> v, const Parts& parts) override {
-    return scatter(call, v, parts);
-  }
-  Result<void> do_reduce_scatter(const Call& call, std::span<double> v, const Parts& parts) override {
-    return scatter(call, v, parts);
-  }
+  Result<void> do_all_reduce(const Call& call, std::span<std::byte> bytes) override;
+  Result<void> do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
+                                 std::byte* sum) override;
   Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override;
   Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) override;
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
@@ -68,13 +64,10 @@ class HostsCommunicator final : public TransportCommunicator {
   template <typename Fill>
   Result<void> between_hosts(const Call& call, Fill fill);
   Result<void> meet(const Call& call);
-  /// The sum of this host's buffers, in its leader's.
-  template <typename T>
-  Result<void> add_up_here(const Call& call, std::span<T> values);
-  template <typename T>
-  Result<void> reduce(const Call& call, std::span<T> values);
-  template <typename T>
-  Result<void> scatter(const Call& call, std::span<T> values, const Parts& parts);
+  /// Where the sums of `bytes` have room on each rank: in their place, or in memory of their own if they are wider.
+  Result<std::span<std::byte>> room_for_sums(const Call& call, std::span<std::byte> bytes);
+  /// The sum of this host's buffers, in its leader's `sums`.
+  Result<void> add_up_here(const Call& call, std::span<std::byte> bytes, std::span<std::byte> sums);
 
   std::vector<Link> data_;
   Hosts hosts_;
@@ -82,6 +75,7 @@ class HostsCommunicator final : public TransportCommunicator {
   std::unique_ptr<Group> group_;
   std::vector<int> leaders_;  // not by their numbers, but as connections know them
   PartSum sum_;
+  std::span<std::byte> wide_;  // see room_for_sums()
   uint64_t sent_bytes_ = 0;
 };
 
@@ -110,24 +104,31 @@ Result<std::span<std::byte>> HostsCommunicator::do_allocate(const Call& call) {
   return group_->allocate(for_leader(call), call.bytes);
 }
 
-template <typename T>
-Result<void> HostsCommunicator::add_up_here(const Call& call, std::span<T> values) {
-  const Chunk own = even_parts(group_->size(), values.size(), sizeof(T)).of(group_->mine());
-  if (group_->size() > 1 && own.size() > 0) {
-    const std::vector<T*> buffers = group_->on_all(values.data() + own.begin);
-    const std::vector<const T*> in(buffers.begin(), buffers.end());
-    sum_in_rank_order<T>(in, std::span(buffers).first(1), own.size());
+Result<std::span<std::byte>> HostsCommunicator::room_for_sums(const Call& call, std::span<std::byte> bytes) {
+  const size_t wide = bytes.size() / size_of(call.type) * size_of(sum_of(call.type));
+  if (wide == bytes.size()) return bytes;
+  if (wide_.size() < wide) {
+    REMUDA_ASSIGN(wide_, group_->allocate(for_ranks(call), wide));
+  }
+  return wide_.first(wide);
+}
+
+Result<void> HostsCommunicator::add_up_here(const Call& call, std::span<std::byte> bytes, std::span<std::byte> sums) {
+  const Chunk own = even_parts(group_->size(), bytes.size(), 1).of(group_->mine());
+  const bool is_there = group_->size() == 1 && sums.data() == bytes.data();
+  if (own.size() > 0 && !is_there) {
+    const size_t element = size_of(call.type), begin = own.begin / element * size_of(sum_of(call.type));
+    std::byte* const to = group_->on_all(sums.data() + begin).front();
+    add_up(call.type, group_->on_all(bytes.data() + own.begin), std::span(&to, 1), own.size() / element);
   }
   return group_->step(for_ranks(call));
 }
 
-template <typename T>
-Result<void> HostsCommunicator::reduce(const Call& call, std::span<T> values) {
+Result<void> HostsCommunicator::do_all_reduce(const Call& call, std::span<std::byte> bytes) {
   REMUDA_TRY(group_->agree_on(for_ranks(call)));
-  REMUDA_TRY(add_up_here(call, values));
-  const auto bytes = std::as_writable_bytes(values);
+  REMUDA_TRY(add_up_here(call, bytes, bytes));
   REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) {
-    const Parts parts = even_parts(host_count(), values.size(), sizeof(T)).in_bytes(sizeof(T));
+    const Parts parts = even_parts(host_count(), bytes.size(), 1);
     const auto own = part_of(bytes, parts.of(exchange.mine()));
     for (int host = 0; host < host_count(); ++host) {
       if (host == exchange.mine()) continue;
@@ -135,7 +136,7 @@ Result<void> HostsCommunicator::reduce(const Call& call, std::span<T> values) {
       exchange.flow(host).finished.add(own);
       exchange.flow(host).in.add(part_of(bytes, parts.of(host)));
     }
-    sum_.begin(exchange.mine(), host_count(), own, add_elements<T>);
+    sum_.begin(exchange.mine(), host_count(), call.type, own);
     exchange.add_up(sum_);
   }));
   REMUDA_TRY(group_->step(for_leader(call)));
@@ -143,25 +144,29 @@ Result<void> HostsCommunicator::reduce(const Call& call, std::span<T> values) {
   return group_->step(for_leader(call));  // until here, others read the leader's buffer
 }
 
-template <typename T>
-Result<void> HostsCommunicator::scatter(const Call& call, std::span<T> values, const Parts& parts) {
+// Between hosts go sums, of values of 16 bits, too: one rounding is all that these cost.
+Result<void> HostsCommunicator::do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
+                                                  std::byte* sum) {
   REMUDA_TRY(group_->agree_on(for_ranks(call)));
-  REMUDA_TRY(add_up_here(call, values));
-  const auto bytes = std::as_writable_bytes(values);
-  const Parts in_bytes = parts.in_bytes(sizeof(T));
+  REMUDA_ASSIGN(const std::span<std::byte> sums, room_for_sums(call, bytes));
+  REMUDA_TRY(add_up_here(call, bytes, sums));
+  const size_t widening = size_of(sum_of(call.type)) / size_of(call.type);
+  const auto sums_of = [&](int rank) {
+    return part_of(sums, {parts.of(rank).begin * widening, parts.of(rank).end * widening});
+  };
   REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) {
     Pieces<std::byte> own;
     for (int host = 0; host < host_count(); ++host)
-      for (const int rank : hosts_[static_cast<size_t>(host)]) {
-        const auto part = part_of(bytes, in_bytes.of(rank));
-        host == exchange.mine() ? own.add(part) : exchange.flow(host).values.add(part);
-      }
-    sum_.begin(exchange.mine(), host_count(), std::move(own), add_elements<T>);
+      for (const int rank : hosts_[static_cast<size_t>(host)])
+        host == exchange.mine() ? own.add(sums_of(rank)) : exchange.flow(host).values.add(sums_of(rank));
+    sum_.begin(exchange.mine(), host_count(), sum_of(call.type), std::move(own));
     exchange.add_up(sum_);
   }));
   REMUDA_TRY(group_->step(for_leader(call)));
-  const auto own = part_of(bytes, in_bytes.of(rank()));
-  if (!leads() && !own.empty()) std::memcpy(own.data(), group_->on_all(own.data()).front(), own.size());
+  if (const auto own = sums_of(rank()); !own.empty()) {
+    const std::byte* from = group_->on_all(own.data()).front();
+    if (from != sum) std::memcpy(sum, from, own.size());
+  }
   return group_->step(for_leader(call));
 }
 

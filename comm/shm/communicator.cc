@@ -23,14 +23,9 @@ class ShmCommunicator final : public TransportCommunicator {
 
  protected:
   Result<std::span<std::byte>> do_allocate(const Call& call) override;
-  Result<void> do_all_reduce(const Call& call, std::span<float> v) override { return reduce(call, v); }
-  Result<void> do_all_reduce(const Call& call, std::span<double> v) override { return reduce(call, v); }
-  Result<void> do_reduce_scatter(const Call& call, std::span<float> v, const Parts& parts) override {
-    return scatter(call, v, parts);
-  }
-  Result<void> do_reduce_scatter(const Call& call, std::span<double> v, const Parts& parts) override {
-    return scatter(call, v, parts);
-  }
+  Result<void> do_all_reduce(const Call& call, std::span<std::byte> bytes) override;
+  Result<void> do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
+                                 std::byte* sum) override;
   Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override;
   Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) override;
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
@@ -41,10 +36,6 @@ class ShmCommunicator final : public TransportCommunicator {
   Patience patience(const Call& call) { return {call, peers(), deadline_s()}; }
   Result<void> agree_on(const Call& call) { return group_->agree_on(patience(call)); }
   Result<void> step(const Call& call) { return group_->step(patience(call)); }
-  template <typename T>
-  Result<void> reduce(const Call& call, std::span<T> values);
-  template <typename T>
-  Result<void> scatter(const Call& call, std::span<T> values, const Parts& parts);
 
   std::unique_ptr<Group> group_;
 };
@@ -54,30 +45,24 @@ Result<std::span<std::byte>> ShmCommunicator::do_allocate(const Call& call) {
   return group_->allocate(patience(call), call.bytes);
 }
 
-template <typename T>
-Result<void> ShmCommunicator::reduce(const Call& call, std::span<T> values) {
+Result<void> ShmCommunicator::do_all_reduce(const Call& call, std::span<std::byte> bytes) {
   REMUDA_TRY(agree_on(call));
-  if (values.empty()) return {};
-  const Chunk own = even_parts(size(), values.size(), sizeof(T)).of(rank());
+  if (bytes.empty()) return {};
+  const Chunk own = even_parts(size(), bytes.size(), 1).of(rank());
   if (own.size() > 0) {
-    const std::vector<T*> buffers = group_->on_all(values.data() + own.begin);
-    const std::vector<const T*> in(buffers.begin(), buffers.end());
-    sum_in_rank_order<T>(in, buffers, own.size());
+    const std::vector<std::byte*> buffers = group_->on_all(bytes.data() + own.begin);
+    add_up(call.type, buffers, buffers, own.size() / size_of(call.type));
   }
   return step(call);
 }
 
-template <typename T>
-Result<void> ShmCommunicator::scatter(const Call& call, std::span<T> values, const Parts& parts) {
+Result<void> ShmCommunicator::do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
+                                                std::byte* sum) {
   REMUDA_TRY(agree_on(call));
-  if (values.empty()) return {};
+  if (bytes.empty()) return {};
   const Chunk own = parts.of(rank());
-  if (own.size() > 0) {
-    T* const mine = values.data() + own.begin;
-    const std::vector<T*> buffers = group_->on_all(mine);
-    const std::vector<const T*> in(buffers.begin(), buffers.end());
-    sum_in_rank_order<T>(in, std::span(&mine, 1), own.size());
-  }
+  if (own.size() > 0)
+    add_up(call.type, group_->on_all(bytes.data() + own.begin), std::span(&sum, 1), own.size() / size_of(call.type));
   return step(call);  // until here, others read this rank's buffer
 }
 

@@ -16,9 +16,9 @@ struct alignas(kCacheLine) Line {
   std::byte bytes[kCacheLine];
 };
 
-template <typename T>
-auto bytes_of(std::span<T> values, Chunk chunk) {
-  return std::as_writable_bytes(values.subspan(chunk.begin, chunk.size()));
+template <typename Byte>
+std::span<Byte> part_of(std::span<Byte> bytes, Chunk chunk) {
+  return bytes.subspan(chunk.begin, chunk.size());
 }
 
 class TcpCommunicator final : public TransportCommunicator {
@@ -33,14 +33,9 @@ class TcpCommunicator final : public TransportCommunicator {
 
  protected:
   Result<std::span<std::byte>> do_allocate(const Call& call) override;
-  Result<void> do_all_reduce(const Call& call, std::span<float> v) override { return reduce(call, v); }
-  Result<void> do_all_reduce(const Call& call, std::span<double> v) override { return reduce(call, v); }
-  Result<void> do_reduce_scatter(const Call& call, std::span<float> v, const Parts& parts) override {
-    return scatter(call, v, parts);
-  }
-  Result<void> do_reduce_scatter(const Call& call, std::span<double> v, const Parts& parts) override {
-    return scatter(call, v, parts);
-  }
+  Result<void> do_all_reduce(const Call& call, std::span<std::byte> bytes) override;
+  Result<void> do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
+                                 std::byte* sum) override;
   Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override;
   Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) override;
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
@@ -55,12 +50,8 @@ class TcpCommunicator final : public TransportCommunicator {
   Result<void> meet(const Call& call);
   template <typename Each>
   void for_peers(Each each) const;
-  template <typename T>
-  Result<void> reduce(const Call& call, std::span<T> values);
-  template <typename T>
-  Result<void> scatter(const Call& call, std::span<T> values, const Parts& parts);
-  template <typename T>
-  void send_values(Exchange& exchange, std::span<T> values, const Parts& parts);
+  void send_values(Exchange& exchange, const Call& call, std::span<std::byte> bytes, const Parts& parts,
+                   std::byte* sum = nullptr);
   void send_finished(Exchange& exchange, std::span<std::byte> bytes, const Parts& parts);
 
   std::vector<Link> data_;
@@ -105,34 +96,33 @@ uint64_t TcpCommunicator::offset_of(const void* values) const {
 }
 
 // To each owner this rank's values of its part; those of the own part are added up.
-template <typename T>
-void TcpCommunicator::send_values(Exchange& exchange, std::span<T> values, const Parts& parts) {
-  for_peers([&](int peer) { exchange.flow(peer).values.add(bytes_of(values, parts.of(peer))); });
-  sum_.begin(rank(), size(), bytes_of(values, parts.of(rank())), add_elements<T>);
+void TcpCommunicator::send_values(Exchange& exchange, const Call& call, std::span<std::byte> bytes, const Parts& parts,
+                                  std::byte* sum) {
+  for_peers([&](int peer) { exchange.flow(peer).values.add(part_of(bytes, parts.of(peer))); });
+  sum_.begin(rank(), size(), call.type, part_of(bytes, parts.of(rank())), sum);
   exchange.add_up(sum_);
 }
 
 // The own part to all, and theirs in place.
 void TcpCommunicator::send_finished(Exchange& exchange, std::span<std::byte> bytes, const Parts& parts) {
   for_peers([&](int peer) {
-    exchange.flow(peer).finished.add(bytes_of(bytes, parts.of(rank())));
-    exchange.flow(peer).in.add(bytes_of(bytes, parts.of(peer)));
+    exchange.flow(peer).finished.add(part_of(bytes, parts.of(rank())));
+    exchange.flow(peer).in.add(part_of(bytes, parts.of(peer)));
   });
 }
 
-template <typename T>
-Result<void> TcpCommunicator::reduce(const Call& call, std::span<T> values) {
-  const Parts parts = even_parts(size(), values.size(), sizeof(T));
+Result<void> TcpCommunicator::do_all_reduce(const Call& call, std::span<std::byte> bytes) {
+  const Parts parts = even_parts(size(), bytes.size(), 1);
   Exchange exchange = begin(call);
-  send_values(exchange, values, parts);
-  send_finished(exchange, std::as_writable_bytes(values), parts.in_bytes(sizeof(T)));
+  send_values(exchange, call, bytes, parts);
+  send_finished(exchange, bytes, parts);
   return run(exchange);
 }
 
-template <typename T>
-Result<void> TcpCommunicator::scatter(const Call& call, std::span<T> values, const Parts& parts) {
+Result<void> TcpCommunicator::do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
+                                                std::byte* sum) {
   Exchange exchange = begin(call);
-  send_values(exchange, values, parts);
+  send_values(exchange, call, bytes, parts, sum);
   return run(exchange);
 }
 

@@ -55,16 +55,20 @@ void add_to(std::vector<T>& sum, const std::vector<T>& more) {
   for (size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
 }
 
-/// By host, then by rank.
-template <typename T>
-std::vector<T> sum_by_rank_order(int ranks, size_t count, int hosts = 1) {
-  std::vector<T> sum;
+/// Of what `of(rank)` gives: by host, then by rank.
+template <typename Of>
+auto sum_in_order(int ranks, int hosts, Of of) {
+  decltype(of(0)) sum;
   for (int host = 0; host < std::min(hosts, ranks); ++host) {
-    std::vector<T> of_host = values_of<T>(host, count);
-    for (int rank = host + hosts; rank < ranks; rank += hosts) add_to(of_host, values_of<T>(rank, count));
+    auto of_host = of(host);
+    for (int rank = host + hosts; rank < ranks; rank += hosts) add_to(of_host, of(rank));
     host == 0 ? sum.swap(of_host) : add_to(sum, of_host);
   }
   return sum;
+}
+template <typename T>
+std::vector<T> sum_by_rank_order(int ranks, size_t count, int hosts = 1) {
+  return sum_in_order(ranks, hosts, [&](int rank) { return values_of<T>(rank, count); });
 }
 
 template <typename T>
