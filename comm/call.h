@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "comm/elements.h"
@@ -36,14 +35,6 @@ struct Call {
 
   bool operator==(const Call&) const = default;
 };
-
-/// Of numbers that all ranks pass to a call: differs, almost always, where they differ.
-template <typename T>
-uint32_t digest_of(const std::vector<T>& numbers) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, a word at a time
-  for (const T number : numbers) hash = (hash ^ static_cast<uint64_t>(number)) * 0x100000001b3;
-  return static_cast<uint32_t>(hash ^ hash >> 32);
-}
 
 /// "all_reduce #12 of float32 (label 3, 4096 bytes)".
 std::string describe(const Call& call);

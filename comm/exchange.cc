@@ -38,10 +38,10 @@ void Exchange::add_up(PartSum& sum) {
 void Exchange::broadcast(std::span<std::byte> bytes, int source) {
   const bool passed_on = ranks() > 2 && bytes.size() >= kPassedOnBytes;
   const Parts parts = even_parts(ranks(), passed_on ? bytes.size() : 0, 1);
-  const auto part_of = [&](int number) { return bytes.subspan(parts.of(number).begin, parts.of(number).size()); };
+  const auto part_for = [&](int number) { return part_of(bytes, parts.of(number)); };
   const auto from_source = [&](auto& pieces, int number) {
-    pieces.add(part_of(number));
-    pieces.add(passed_on ? part_of(source) : bytes);
+    pieces.add(part_for(number));
+    pieces.add(passed_on ? part_for(source) : bytes);
   };
   for (Lane& lane : lanes_) {
     if (!is_peer(lane)) continue;
@@ -50,8 +50,8 @@ void Exchange::broadcast(std::span<std::byte> bytes, int source) {
     } else if (lane.number == source) {
       from_source(lane.flow.in, mine_);
     } else {
-      lane.flow.finished.add(part_of(mine_));
-      lane.flow.in.add(part_of(lane.number));
+      lane.flow.finished.add(part_for(mine_));
+      lane.flow.in.add(part_for(lane.number));
     }
   }
   if (mine_ != source) ready_ = [this, source] { return flow(source).in.taken(); };

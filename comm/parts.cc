@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "comm/call.h"
+#include "comm/digest.h"
 
 namespace remuda::comm {
 

@@ -5,7 +5,14 @@
 #include <span>
 #include <vector>
 
+#include "comm/parts.h"
+
 namespace remuda::comm {
+
+template <typename Byte>
+std::span<Byte> part_of(std::span<Byte> bytes, Chunk chunk) {
+  return bytes.subspan(chunk.begin, chunk.size());
+}
 
 template <typename Byte>
 class Pieces {

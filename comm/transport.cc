@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "comm/connect.h"
+#include "comm/digest.h"
 #include "comm/wire.h"
 
 namespace remuda::comm {

@@ -79,10 +79,6 @@ class HostsCommunicator final : public TransportCommunicator {
   uint64_t sent_bytes_ = 0;
 };
 
-std::span<std::byte> part_of(std::span<std::byte> bytes, Chunk chunk) {
-  return bytes.subspan(chunk.begin, chunk.size());
-}
-
 template <typename Fill>
 Result<void> HostsCommunicator::between_hosts(const Call& call, Fill fill) {
   if (!leads()) return {};
@@ -177,7 +173,7 @@ Result<void> HostsCommunicator::do_gather_parts(const Call& call, std::span<std:
     for (int host = 0; host < host_count(); ++host) {
       if (host == exchange.mine()) continue;
       for (size_t number = 0; number < here_.size(); ++number)
-        exchange.flow(host).finished.add(part_of({all[number], bytes.size()}, parts.of(here_[number])));
+        exchange.flow(host).finished.add(part_of(std::span(all[number], bytes.size()), parts.of(here_[number])));
       for (const int rank : hosts_[static_cast<size_t>(host)])
         exchange.flow(host).in.add(part_of(bytes, parts.of(rank)));
     }

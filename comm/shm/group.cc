@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <functional>
 
+#include "base/check.h"
+
 namespace remuda::comm::shm {
 namespace {
 
@@ -71,6 +73,15 @@ uint64_t Group::offset_of(const void* values) const {
   if (!arena) return 0;
   return arena->offset +
          static_cast<uint64_t>(static_cast<const std::byte*>(values) - arena->base - stride_of(*arena, mine_));
+}
+
+std::vector<std::byte*> Group::on_all(std::byte* mine) const {
+  const Arena* arena = arena_of(mine);
+  REMUDA_CHECK(arena, "the values lie in allocate()d memory");
+  std::vector<std::byte*> all;
+  for (int number = 0; number < size(); ++number)
+    all.push_back(mine + (number - mine_) * static_cast<ptrdiff_t>(arena->stride));
+  return all;
 }
 
 std::byte* Group::bounce(int number) const {

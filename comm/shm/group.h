@@ -10,7 +10,6 @@
 #include <span>
 #include <vector>
 
-#include "base/check.h"
 #include "comm/peers.h"
 #include "comm/rendezvous.h"
 #include "comm/shm/memory.h"
@@ -45,8 +44,7 @@ class Group {
   /// Where `values` lie in what each rank has allocated, the same in groups of every size; 0 if they lie elsewhere.
   uint64_t offset_of(const void* values) const;
   /// Where each rank has what this one has at `mine`, in allocated memory.
-  template <typename T>
-  std::vector<T*> on_all(T* mine) const;
+  std::vector<std::byte*> on_all(std::byte* mine) const;
 
   /// Announces a call whose first step is that of pass_on() or gather(), with `announced`: they compare it then.
   void announce(const Call& call) { slots_.announce(call); }
@@ -81,16 +79,5 @@ class Group {
   std::vector<Arena> arenas_;
   size_t half_ = 0;
 };
-
-template <typename T>
-std::vector<T*> Group::on_all(T* mine) const {
-  const Arena* arena = arena_of(mine);
-  REMUDA_CHECK(arena, "the values lie in allocate()d memory");
-  std::vector<T*> all(ranks_.size());
-  for (int number = 0; number < size(); ++number)
-    all[static_cast<size_t>(number)] = reinterpret_cast<T*>(reinterpret_cast<std::byte*>(mine) +
-                                                            (number - mine_) * static_cast<ptrdiff_t>(arena->stride));
-  return all;
-}
 
 }  // namespace remuda::comm::shm

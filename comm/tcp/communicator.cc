@@ -16,11 +16,6 @@ struct alignas(kCacheLine) Line {
   std::byte bytes[kCacheLine];
 };
 
-template <typename Byte>
-std::span<Byte> part_of(std::span<Byte> bytes, Chunk chunk) {
-  return bytes.subspan(chunk.begin, chunk.size());
-}
-
 class TcpCommunicator final : public TransportCommunicator {
  public:
   TcpCommunicator(Mesh mesh, Origin origin)
