@@ -175,11 +175,6 @@ std::vector<Key> train_keys() {
        optional,
        {},
        "what devices compute in, where they can; auto: the fastest type of each"},
-      {"train.encrypt",
-       choice<Switch>({"off", "on"}, MEMBER(train.encrypt)),
-       optional,
-       {},
-       "connections between hosts; off only where nobody else can reach the network"},
       {"train.tf32",
        choice<Switch>({"off", "on"}, MEMBER(train.tf32)),
        optional,
@@ -190,6 +185,23 @@ std::vector<Key> train_keys() {
        optional,
        {},
        "try the algorithms of convolutions first, on GPUs; for input of one size"},
+  };
+}
+
+/// What goes between the ranks.
+std::vector<Key> exchange_keys() {
+  const Need optional = Need::optional;
+  return {
+      {"train.gradients",
+       choice<Precision>({"fp32", "bf16"}, MEMBER(train.gradients)),
+       optional,
+       {},
+       "what gradients are sent in; they are added up in float32"},
+      {"train.encrypt",
+       choice<Switch>({"off", "on"}, MEMBER(train.encrypt)),
+       optional,
+       {},
+       "connections between hosts; off only where nobody else can reach the network"},
       {"train.check_every",
        IntegerField{MEMBER(train.check_every), kCount},
        optional,
@@ -310,8 +322,8 @@ std::vector<Key> placement_keys() {
 const std::vector<Key>& job_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
-    for (auto& part :
-         {model_keys(), data_keys(), train_keys(), memory_keys(), output_keys(), device_keys(), placement_keys()})
+    for (auto& part : {model_keys(), data_keys(), train_keys(), exchange_keys(), memory_keys(), output_keys(),
+                       device_keys(), placement_keys()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

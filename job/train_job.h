@@ -78,6 +78,7 @@ struct TrainSpec {
   double average = 0;        ///< the part of the weights' running average that each step keeps; 0 = no average
   uint64_t seed = 1;
   Precision precision = Precision::fp32;  ///< what devices compute in, where they can
+  Precision gradients = Precision::fp32;  ///< what gradients are sent in, to be added up in float32: fp32 or bf16
   Switch tf32 = Switch::off;              ///< products of float32 in 19 bits, on hardware that has them
   Switch autotune = Switch::off;          ///< convolutions: try the libraries' algorithms first, and take the fastest
   Switch encrypt = Switch::on;            ///< connections between hosts

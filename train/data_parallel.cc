@@ -43,7 +43,8 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
   }
   FlatLayout layout(sizes, groups,
                     {size_t(ordered[0].element_size()), options.bucket_bytes, std::move(options.state_shares)});
-  const torch::ScalarType sent_as = options.sent_as.value_or(ordered[0].scalar_type());
+  const torch::ScalarType type = ordered[0].scalar_type();
+  const SentAs sent_as{options.sent_as.value_or(type), options.gradients_sent_as.value_or(type)};
   REMUDA_ASSIGN(FlatParameters flat,
                 FlatParameters::create(communicator, ops, std::move(ordered), std::move(layout), sent_as));
   std::unique_ptr<DataParallel> parallel(

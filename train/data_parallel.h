@@ -37,6 +37,8 @@ struct ParallelOptions {
   int ranks_on_device = 1;           ///< of which this is one; each has an equal part of the device's memory
   /// The type in which owners send parameters, the same on all ranks; see FlatParameters. Not given: their own.
   std::optional<torch::ScalarType> sent_as;
+  /// The same of gradients: bfloat16, or not given. Their sums are of their own type all the same.
+  std::optional<torch::ScalarType> gradients_sent_as;
   /// Called before gradients or parameters are sent, by the thread that has computed them; a device that simulates a
   /// slower one sleeps there.
   std::function<void()> before_send = [] {};

@@ -1,29 +1,36 @@
 #include "train/flat_parameters.h"
 
 namespace remuda::train {
+namespace {
+
+size_t bytes_of(const std::optional<Mirror>& mirror) { return mirror ? mirror->device().nbytes() : 0; }
+
+}  // namespace
 
 Result<FlatParameters> FlatParameters::create(comm::Communicator& communicator, const DeviceOps& ops,
                                               std::vector<torch::Tensor> parameters, FlatLayout layout,
-                                              torch::ScalarType sent_as) {
+                                              SentAs sent_as) {
   const torch::ScalarType type = parameters.at(0).scalar_type();
   REMUDA_ASSIGN(Mirror values, Mirror::create(communicator, ops, layout.count(), type));
   REMUDA_ASSIGN(Mirror gradients, Mirror::create(communicator, ops, layout.count(), type));
-  std::optional<Mirror> rounded;
-  if (sent_as != type) {
-    REMUDA_ASSIGN(Mirror image, Mirror::create(communicator, ops, layout.count(), sent_as));
-    rounded.emplace(std::move(image));
-  }
+  const auto image_in = [&](torch::ScalarType shorter) -> Result<std::optional<Mirror>> {
+    if (shorter == type) return std::nullopt;
+    return Mirror::create(communicator, ops, layout.count(), shorter);
+  };
+  REMUDA_ASSIGN(std::optional<Mirror> rounded, image_in(sent_as.values));
+  REMUDA_ASSIGN(std::optional<Mirror> rounded_gradients, image_in(sent_as.gradients));
   return FlatParameters(std::move(parameters), std::move(layout), std::move(values), std::move(gradients),
-                        std::move(rounded));
+                        std::move(rounded), std::move(rounded_gradients));
 }
 
 FlatParameters::FlatParameters(std::vector<torch::Tensor> parameters, FlatLayout layout, Mirror values,
-                               Mirror gradients, std::optional<Mirror> rounded)
+                               Mirror gradients, std::optional<Mirror> rounded, std::optional<Mirror> rounded_gradients)
     : parameters_(std::move(parameters)),
       layout_(std::move(layout)),
       values_(std::move(values)),
       gradients_(std::move(gradients)),
-      rounded_(std::move(rounded)) {
+      rounded_(std::move(rounded)),
+      rounded_gradients_(std::move(rounded_gradients)) {
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const auto view = [&](const Mirror& mirror) {
@@ -40,7 +47,16 @@ FlatParameters::FlatParameters(std::vector<torch::Tensor> parameters, FlatLayout
 }
 
 size_t FlatParameters::bytes() const {
-  return values_.device().nbytes() + gradients_.device().nbytes() + (rounded_ ? rounded_->device().nbytes() : 0);
+  return values_.device().nbytes() + gradients_.device().nbytes() + bytes_of(rounded_) + bytes_of(rounded_gradients_);
+}
+
+void FlatParameters::round_gradients(comm::Chunk range) const {
+  if (!rounded_gradients_) return;
+  const torch::NoGradGuard no_grad;
+  const auto of = [&](const Mirror& mirror) {
+    return mirror.device().narrow(0, int64_t(range.begin), int64_t(range.size()));
+  };
+  of(*rounded_gradients_).copy_(of(gradients_));
 }
 
 bool FlatParameters::gradient_in_place(size_t i) const { return parameters_[i].grad().is_same(views_[i]); }

@@ -2,7 +2,8 @@
 //
 // One flat gradient lets buckets be plain ranges of memory that the transport can reach; one flat parameter lets the
 // optimizer, the hash and the broadcast work on ranges of it. Elementwise optimizers give the same result either way.
-// Where all devices compute in 16 bits anyway, values are sent in that type: half of the bytes.
+// Where all devices compute in 16 bits anyway, values are sent in that type: half of the bytes. So are gradients where
+// the job says so.
 #pragma once
 
 #include <optional>
@@ -16,13 +17,17 @@
 
 namespace remuda::train {
 
+/// In which types the ranks send each other what they have: that of the parameters, or a shorter one.
+struct SentAs {
+  torch::ScalarType values, gradients;
+};
+
 class FlatParameters {
  public:
   /// Collective. Lays `parameters` (one floating-point type, each once, all on the device of `ops`) out as `layout`
-  /// says, in their order. `sent_as`: their own type, or a shorter one. The communicator and `ops` outlive it.
+  /// says, in their order. The communicator and `ops` outlive it.
   static Result<FlatParameters> create(comm::Communicator& communicator, const DeviceOps& ops,
-                                       std::vector<torch::Tensor> parameters, FlatLayout layout,
-                                       torch::ScalarType sent_as);
+                                       std::vector<torch::Tensor> parameters, FlatLayout layout, SentAs sent_as);
 
   const FlatLayout& layout() const { return layout_; }
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }
@@ -34,6 +39,10 @@ class FlatParameters {
   Mirror& sent() { return rounded_ ? *rounded_ : values_; }
   Mirror& gradients() { return gradients_; }
   const Mirror& gradients() const { return gradients_; }
+  /// What is sent of the gradients; see round_gradients().
+  const Mirror& sent_gradients() const { return rounded_gradients_ ? *rounded_gradients_ : gradients_; }
+  /// Brings this range of what is sent up to date, if that is rounded. To the nearest; ties to even.
+  void round_gradients(comm::Chunk range) const;
 
   /// Of values, gradients and what is sent.
   size_t bytes() const;
@@ -45,12 +54,12 @@ class FlatParameters {
 
  private:
   FlatParameters(std::vector<torch::Tensor> parameters, FlatLayout layout, Mirror values, Mirror gradients,
-                 std::optional<Mirror> rounded);
+                 std::optional<Mirror> rounded, std::optional<Mirror> rounded_gradients);
 
   std::vector<torch::Tensor> parameters_, views_;  ///< views_: of the flat gradient
   FlatLayout layout_;
   Mirror values_, gradients_;
-  std::optional<Mirror> rounded_;
+  std::optional<Mirror> rounded_, rounded_gradients_;
 };
 
 }  // namespace remuda::train

@@ -28,9 +28,22 @@ Result<void> refuse_misuse(const StepTotals& totals) {
   return {};
 }
 
-template <typename T>
-std::span<T> values_in(const torch::Tensor& host, comm::Chunk range) {
-  return {host.data_ptr<T>() + range.begin, range.size()};
+comm::Element element_of(torch::ScalarType type) {
+  if (type == torch::kBFloat16) return comm::Element::bfloat16;
+  return type == torch::kDouble ? comm::Element::float64 : comm::Element::float32;
+}
+
+comm::Values values_in(const Mirror& mirror, comm::Chunk range) {
+  return comm::Values(element_of(mirror.host().scalar_type()), mirror.host_bytes()).part(range);
+}
+
+double sum_of_squares(const Mirror& mirror, comm::Chunk range) {
+  double sum = 0;
+  AT_DISPATCH_FLOATING_TYPES(mirror.host().scalar_type(), "sum_of_squares", [&] {
+    sum = train::sum_of_squares(
+        std::span<const scalar_t>(mirror.host().data_ptr<scalar_t>() + range.begin, range.size()));
+  });
+  return sum;
 }
 
 }  // namespace
@@ -97,29 +110,27 @@ void GradientReducer::launch_next() {
     const torch::NoGradGuard no_grad;
     gradients.device().narrow(0, int64_t(range.begin), int64_t(range.size())).mul_(1 / loss_scale_);
   }
-  const Moment on_host = gradients.to_host(range);
+  engine_.flat.round_gradients(range);
+  const Moment on_host = engine_.flat.sent_gradients().to_host(range);
   engine_.queue.push([this, bucket, on_host] { return reduce(bucket, on_host); });
   ++next_bucket_;  // now that it is sure to leave
 }
 
 Result<void> GradientReducer::reduce(size_t bucket, const Moment& on_host) {
   const FlatLayout& layout = engine_.flat.layout();
-  const torch::Tensor& host = engine_.flat.gradients().host();
-  const auto bytes = int64_t(layout.bucket(bucket).size() * host.element_size());
-  const profile::Details of_bucket{{{"bucket", int64_t(bucket)}, {"bytes", bytes}}};
+  const Mirror& gradients = engine_.flat.gradients();
+  const comm::Values sent = values_in(engine_.flat.sent_gradients(), layout.bucket(bucket));
+  const profile::Details of_bucket{{{"bucket", int64_t(bucket)}, {"bytes", int64_t(sent.bytes.size())}}};
   {
     const profile::Span span("copy", of_bucket);
     REMUDA_TRY(engine_.ops.wait(on_host, fmt::format("the copy of gradients (bucket {})", bucket), engine_.timeout_s));
   }
   const profile::Span span("reduce_scatter", of_bucket);
   const comm::Chunk own = layout.own(bucket, engine_.communicator.rank());
-  Result<void> outcome;
-  AT_DISPATCH_FLOATING_TYPES(host.scalar_type(), "reduce", [&] {
-    outcome = engine_.communicator.reduce_scatter(values_in<scalar_t>(host, layout.bucket(bucket)),
-                                                  layout.parts(bucket), uint32_t(bucket));
-    if (outcome) square_norm_ += sum_of_squares(std::span<const scalar_t>(values_in<scalar_t>(host, own)));
-  });
-  return outcome;
+  REMUDA_TRY(
+      engine_.communicator.reduce_scatter(sent, layout.parts(bucket), values_in(gradients, own), uint32_t(bucket)));
+  square_norm_ += sum_of_squares(gradients, own);
+  return {};
 }
 
 void GradientReducer::give_up(StepStatus why) {

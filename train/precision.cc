@@ -100,6 +100,13 @@ std::optional<torch::ScalarType> common_short_type(const std::vector<torch::Scal
   return is_common && is_short(types[0]) ? std::optional(types[0]) : std::nullopt;
 }
 
+Result<torch::ScalarType> gradient_type(job::Precision asked, torch::ScalarType parameters) {
+  if (asked == job::Precision::fp32) return parameters;
+  if (parameters == torch::kDouble)
+    return usage_error("train.gradients is for models of float32, but this one's parameters are float64; leave it out");
+  return torch::kBFloat16;
+}
+
 std::string precision_name(torch::ScalarType type) {
   if (type == torch::kDouble) return "float64";
   if (type == torch::kHalf) return "fp16";

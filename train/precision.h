@@ -34,6 +34,10 @@ Result<std::vector<torch::ScalarType>> agree_on_precision(comm::Communicator& co
 /// there is none.
 std::optional<torch::ScalarType> common_short_type(const std::vector<torch::ScalarType>& types);
 
+/// The type in which gradients of parameters of this type are sent; that they are float64 and `asked` is shorter is a
+/// usage error.
+Result<torch::ScalarType> gradient_type(job::Precision asked, torch::ScalarType parameters);
+
 /// "float32", "float64", "bf16" or "fp16".
 std::string precision_name(torch::ScalarType type);
 

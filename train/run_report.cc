@@ -105,6 +105,7 @@ Json to_json(const RunReport& report) {
   json["seconds"] = report.seconds;
   json["transport"] = report.transport;
   json["parameters_sent_as"] = precision_name(report.sent_as);
+  json["gradients_sent_as"] = precision_name(report.gradients_sent_as);
   json["versions"] = {{"remuda", version()}, {"torch", TORCH_VERSION}};
   json["seed"] = report.seed;
   json["stopped"] = report.stopped;

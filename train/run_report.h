@@ -62,6 +62,7 @@ struct RunReport {
   double seconds = 0;       ///< from the first step to the end
   std::string transport;
   torch::ScalarType sent_as = torch::kFloat;  ///< the type in which owners sent parameters to the others
+  torch::ScalarType gradients_sent_as = torch::kFloat;
   uint64_t seed = 0;
   bool stopped = false;                   ///< asked to stop before the end
   std::optional<WrittenWeights> weights;  ///< where the job asked for them, and a step was made

@@ -106,7 +106,11 @@ Result<void> Trainer::prepare() {
     device.precision = precisions[rank];
   }
   report_.sent_as = model_->parameters().at(0).scalar_type();
-  if (communicator_.size() > 1) report_.sent_as = common_short_type(precisions).value_or(report_.sent_as);
+  report_.gradients_sent_as = report_.sent_as;
+  if (communicator_.size() > 1) {
+    report_.sent_as = common_short_type(precisions).value_or(report_.sent_as);
+    REMUDA_ASSIGN(report_.gradients_sent_as, gradient_type(job_.train.gradients, report_.gradients_sent_as));
+  }
   return prepare_parallel();
 }
 
@@ -121,6 +125,7 @@ Result<void> Trainer::prepare_parallel() {
                                 .state_shares = job_.balance.state_shares,
                                 .ranks_on_device = job::ranks_on_device_of(job_, communicator_.rank()),
                                 .sent_as = report_.sent_as,
+                                .gradients_sent_as = report_.gradients_sent_as,
                                 .before_send = [this] { pace_.stretch(); },
                                 .before_wait = [this] { add_compute(pace_.stop()); }};
   parallel_.reset();  // a device may have no room for two

@@ -149,6 +149,21 @@ TEST_F(TrainerTest, ARunInShortPrecisionEndsWithUnroundedParameters) {
   }
 }
 
+/// A gradient of 8 bits of mantissa moves the parameters a little, and all ranks alike.
+TEST_F(TrainerTest, GradientsThatAreSentIn16BitsTrainNearlyTheSame) {
+  split({1});
+  const Finished one = run();
+  split({5, 2, 1});
+  job_.train.gradients = job::Precision::bf16;
+  const Finished many = run();
+  EXPECT_EQ(one.report.gradients_sent_as, torch::kFloat);
+  EXPECT_EQ(many.report.gradients_sent_as, torch::kBFloat16);
+  for (const auto& parameters : many.parameters) EXPECT_TRUE(parameters.equal(many.parameters[0]));
+  const double difference = relative_difference(many.parameters[0], one.parameters[0]);
+  EXPECT_LT(difference, 1e-2);
+  EXPECT_GT(difference, 1e-5) << "they are rounded";
+}
+
 TEST_F(TrainerTest, OneDeviceTrainsAsPlainLibtorchDoes) {
   for (const auto optimizer : {job::Optimizer::sgd, job::Optimizer::adamw}) {
     job_.train.optimizer = optimizer;

@@ -191,6 +191,8 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
                fmt::format("what the devices have is shown{}; what the run needs is not known before it runs",
                            shares_devices(job) ? ", which ranks on one device share" : ""));
   text += line("precision", "", precision_reason(job, plan, inventory));
+  if (job.train.gradients == job::Precision::bf16 && job.devices.size() > 1)
+    text += line("gradients", "bf16", "as train.gradients says; half of the bytes, added up in float32");
   return text;
 }
 

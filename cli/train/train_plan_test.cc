@@ -14,6 +14,7 @@ using testing::ContainsRegex;
 using testing::DoubleEq;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::Optional;
 
 Inventory lab() {
@@ -103,6 +104,17 @@ TEST(TrainPlan, AsTextHasAReasonForEachFigure) {
             "it runs\n"
             "precision: training computes in float32 on each device, though gpu:0 could\n"
             "compute in bf16 and fp16\n");
+}
+
+TEST(TrainPlan, SaysInWhichTypeGradientsAreSentWhereItIsNotTheirOwn) {
+  job::TrainJob job = job_on({{"gpu:0"}, {"gpu:1"}});
+  const auto text = [&] { return plan_text(job, lab(), make_plan(job, lab(), {1.0, 1.0}), ""); };
+  EXPECT_THAT(text(), Not(HasSubstr("\ngradients")));
+  job.train.gradients = job::Precision::bf16;
+  EXPECT_THAT(text(), HasSubstr("\ngradients bf16: as train.gradients says"));
+  job.devices.pop_back();
+  EXPECT_THAT(plan_text(job, lab(), make_plan(job, lab(), {1.0}), ""), Not(HasSubstr("\ngradients")))
+      << "nobody to send them to";
 }
 
 TEST(TrainPlan, NamesThePrecisionThatTheRunWillChoose) {
