@@ -167,11 +167,14 @@ TEST_P(CompanySuite, AGroupNamesItsRanksAsTheJobDoes) {
   run([&](Communicator& communicator) {
     const auto group = communicator.split(last_first(ranks()), 0);
     ASSERT_TRUE(group) << group.error().message;
-    collected.add(communicator, (*group)->barrier(communicator.rank() == 1 ? 7 : 6));
+    int word = 0;
+    collected.add(communicator, (*group)->broadcast(std::as_writable_bytes(std::span(&word, 1)), 0,
+                                                    communicator.rank() == 1 ? 7 : 6));
   });
   ASSERT_EQ(collected.errors().size(), static_cast<size_t>(ranks()));
   for (const auto& [rank, error] : collected.errors())
-    EXPECT_THAT(error.message, HasSubstr("rank 1 is at barrier #1 (label 7, 0 bytes)"));
+    EXPECT_THAT(error.message,
+                HasSubstr(fmt::format("rank 1 is at broadcast #1 (label 7, 4 bytes from rank {})", ranks() - 1)));
 }
 
 TEST_P(CompanySuite, ARankThatLeavesAGroupIsNamedAsInTheJob) {
