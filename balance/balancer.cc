@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <fmt/format.h>
 
-#include "balance/reason.h"
 #include "balance/shares.h"
 #include "base/check.h"
 
@@ -31,11 +30,14 @@ constexpr double kNever = 1e9;       // seconds per sample of a device that was 
 /// False for a time that cannot be right, as when the clock jumped.
 bool usable(double seconds) { return seconds > 1e-9 && seconds < 1e6; }
 
+/// As many as hold all samples.
+int units_of(int samples, int unit) { return samples / unit + (samples % unit > 0 ? 1 : 0); }
+
 std::string no_room(const BalanceOptions& options) {
   int64_t room = 0;
   for (const Bounds& bounds : options.bounds) room += bounds.high;
   return fmt::format("the global batch of {} samples does not fit: the devices together take {} at most",
-                     options.global_batch, room);
+                     options.global_batch * options.unit, room * options.unit);
 }
 
 }  // namespace
@@ -44,6 +46,12 @@ Balancer::Balancer(BalanceOptions options) : options_(std::move(options)), unres
   const size_t devices = options_.bounds.size();
   REMUDA_CHECK(devices > 0 && options_.global_batch > 0, "there are devices, and samples for them");
   REMUDA_CHECK(options_.policy != BalancePolicy::fixed || options_.weights.size() == devices, "one weight per device");
+  REMUDA_CHECK(options_.unit > 0 && options_.global_batch % options_.unit == 0, "the batch is a whole number of units");
+  options_.global_batch /= options_.unit;
+  for (Bounds& bounds : options_.bounds) {
+    bounds.low = units_of(bounds.low, options_.unit);
+    bounds.high /= options_.unit;
+  }
   models_.resize(devices);
   shifts_.assign(devices, 1);
   calibrated_.resize(devices);
@@ -52,11 +60,11 @@ Balancer::Balancer(BalanceOptions options) : options_(std::move(options)), unres
 }
 
 void Balancer::calibrate(int device, int batch, double seconds) {
-  if (batch > 0 && usable(seconds)) models_.at(device).add(batch, seconds);
+  if (batch > 0 && usable(seconds)) models_.at(device).add(units_of(batch, options_.unit), seconds);
 }
 
 Result<BalanceDecision> Balancer::start() {
-  shares_ = nominal();
+  take(nominal());
   if (shares_.empty()) return failed(no_room(options_));
   for (size_t i = 0; i < models_.size(); ++i)
     if (models_[i].batch_sizes() > 1) calibrated_[i] = models_[i].line();
@@ -126,7 +134,7 @@ void Balancer::take_times(std::span<const double> seconds) {
 Result<BalanceDecision> Balancer::limit(int step, int device, int most) {
   const Bounds before = options_.bounds.at(device);
   Bounds& bounds = options_.bounds[device];
-  bounds.high = std::clamp(most, 0, bounds.high);
+  bounds.high = std::clamp(most / options_.unit, 0, bounds.high);
   bounds.low = std::min(bounds.low, bounds.high);
   std::vector<int> next = split();
   if (next.empty()) {
@@ -134,7 +142,7 @@ Result<BalanceDecision> Balancer::limit(int step, int device, int most) {
     bounds = before;
     return failed(message);
   }
-  std::string reason = limit_reason({name(device), shares_[device], next[device]}, bounds.high);
+  std::string reason = limit_reason(moved(device, next), bounds.high * options_.unit);
   return move(step, std::move(next), std::move(reason));
 }
 
@@ -251,13 +259,27 @@ std::string Balancer::name(int device) const {
   return options_.names.empty() ? fmt::format("device {}", device) : options_.names[device];
 }
 
+ShareMove Balancer::moved(int device, std::span<const int> next) const {
+  return {name(device), shares_[device] * options_.unit, next[device] * options_.unit};
+}
+
+std::vector<int> Balancer::in_samples(std::vector<int> units) const {
+  for (int& share : units) share *= options_.unit;
+  return units;
+}
+
+void Balancer::take(std::vector<int> shares) {
+  shares_ = std::move(shares);
+  shares_in_samples_ = in_samples(shares_);
+}
+
 std::string Balancer::why(std::span<const int> next, double gain) const {
   const std::vector<CostLine> known = lines();
   if (restless()) {
     int most = 0;
     for (int i = 1; i < static_cast<int>(shares_.size()); ++i)
       if (std::abs(next[i] - shares_[i]) > std::abs(next[most] - shares_[most])) most = i;
-    return hindsight_reason({name(most), shares_[most], next[most]}, hindsight_.steps(), gain);
+    return hindsight_reason(moved(most, next), hindsight_.steps(), gain);
   }
   int shifted = -1, slowest = 0;
   double largest = kTellingShift;
@@ -270,8 +292,8 @@ std::string Balancer::why(std::span<const int> next, double gain) const {
     const bool later = known[i].seconds(shares_[i]) > known[slowest].seconds(shares_[slowest]);
     if (shares_[i] > 0 && (shares_[slowest] == 0 || later)) slowest = i;
   }
-  if (shifted >= 0) return speed_reason({name(shifted), shares_[shifted], next[shifted]}, shifts_[shifted], gain);
-  return slowest_reason({name(slowest), shares_[slowest], next[slowest]}, gain);
+  if (shifted >= 0) return speed_reason(moved(shifted, next), shifts_[shifted], gain);
+  return slowest_reason(moved(slowest, next), gain);
 }
 
 /// Idle steps after which a trial of the device costs only a small part of all time, if it is as slow as before.
@@ -286,12 +308,12 @@ std::optional<BalanceDecision> Balancer::retry_idle(int step) {
   for (int i = 0; i < static_cast<int>(shares_.size()); ++i) {
     if (options_.bounds[i].high == 0 || idle_steps_[i] < std::max<double>(retry_after_[i], trial_worth_after(i)))
       continue;
-    std::string reason = retry_reason({name(i), 0, 1}, idle_steps_[i]);
     retry_after_[i] = std::min(2 * retry_after_[i], kMostRetrySteps);
     std::vector<Bounds> bounds = options_.bounds;
     bounds[i] = {1, 1};
     std::vector<int> next = solve_min_max(lines(), options_.global_batch, bounds);
     if (next.empty()) continue;
+    std::string reason = retry_reason(moved(i, next), idle_steps_[i]);
     holding_ = kSureTimes - 1;
     return move(step, std::move(next), std::move(reason));
   }
@@ -299,7 +321,7 @@ std::optional<BalanceDecision> Balancer::retry_idle(int step) {
 }
 
 BalanceDecision Balancer::move(int step, std::vector<int> next, std::string reason) {
-  BalanceDecision decision{step, next, 0, 0, std::move(reason)};
+  BalanceDecision decision{step, in_samples(next), 0, 0, std::move(reason)};
   if (measured(shares_)) {
     decision.predicted_step_s = slowest_s(lines(), next);
     decision.predicted_gain = gain(next);
@@ -307,7 +329,7 @@ BalanceDecision Balancer::move(int step, std::vector<int> next, std::string reas
   if (next == shares_) return decision;
   for (size_t i = 0; i < next.size(); ++i)
     if (std::abs(next[i] - shares_[i]) > kSmallMove * shares_[i]) hindsight_.keep(0);
-  shares_ = std::move(next);
+  take(std::move(next));
   shifts_.assign(shares_.size(), 1);
   settling_ = options_.settle_steps;
   ++changes_;

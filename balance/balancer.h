@@ -17,6 +17,7 @@
 #include "balance/device_model.h"
 #include "balance/hindsight.h"
 #include "balance/policy.h"
+#include "balance/reason.h"
 #include "balance/solve.h"
 #include "balance/unrest.h"
 #include "base/result.h"
@@ -25,7 +26,8 @@ namespace remuda::balance {
 
 struct BalanceOptions {
   BalancePolicy policy = BalancePolicy::automatic;
-  int global_batch = 0;
+  int global_batch = 0;            ///< a multiple of `unit`
+  int unit = 1;                    ///< each share is a multiple of so many samples: of a micro-batch
   std::vector<double> weights;     ///< for fixed: one per device
   std::vector<Bounds> bounds;      ///< one per device
   std::vector<std::string> names;  ///< one per device, for reasons; empty: "device 0" and so on
@@ -46,7 +48,7 @@ class Balancer {
  public:
   explicit Balancer(BalanceOptions options);
 
-  /// A measurement made before training: `device` took `seconds` for `batch`.
+  /// A measurement made before training: `device` took `seconds` for `batch` samples; a started unit counts as one.
   void calibrate(int device, int batch, double seconds);
   /// The first shares, from the calibration; call once, after it. Fails when the bounds do not hold the global batch.
   Result<BalanceDecision> start();
@@ -55,11 +57,12 @@ class Balancer {
   /// when the shares are to change.
   std::optional<BalanceDecision> observe(int step, std::span<const double> seconds);
 
-  /// `device` cannot take more than `most` samples (it ran out of memory): new shares at once, under every policy.
+  /// `device` cannot take more than `most` samples (it ran out of memory), which is rounded down to whole units: new
+  /// shares at once, under every policy.
   /// Fails, and changes nothing, when the devices together no longer hold the global batch.
   Result<BalanceDecision> limit(int step, int device, int most);
 
-  const std::vector<int>& shares() const { return shares_; }
+  const std::vector<int>& shares() const { return shares_in_samples_; }
   /// Moves since start().
   int changes() const { return changes_; }
 
@@ -79,12 +82,15 @@ class Balancer {
   bool restless() const;
   void take_times(std::span<const double> seconds);
   std::string name(int device) const;
+  ShareMove moved(int device, std::span<const int> next) const;
+  std::vector<int> in_samples(std::vector<int> units) const;
+  void take(std::vector<int> shares);
   std::string why(std::span<const int> next, double gain) const;
   double trial_worth_after(int device) const;
   std::optional<BalanceDecision> retry_idle(int step);
   BalanceDecision move(int step, std::vector<int> next, std::string reason);
 
-  BalanceOptions options_;
+  BalanceOptions options_;  ///< its batch and bounds are in units, as is all below
   std::vector<DeviceModel> models_;
   Hindsight hindsight_;  ///< the steps at the present speeds
   Unrest unrest_;
@@ -93,6 +99,7 @@ class Balancer {
   std::vector<int> idle_steps_;       ///< per device: steps without samples
   std::vector<int> retry_after_;      ///< per device: idle steps until it is tried again
   std::vector<int> shares_;
+  std::vector<int> shares_in_samples_;
   int observed_ = 0;  ///< steps that were used
   int settling_ = 0;  ///< next steps that are ignored
   int holding_ = 0;   ///< next steps that are used without a decision

@@ -332,12 +332,47 @@ TEST(BalancerDeathTest, RefusesTheWrongNumberOfTimes) {
   EXPECT_DEATH(server.balancer.observe(0, std::vector{1.0}), "one time per device");
 }
 
+/// Times grow with the units: 2 ms, and 1.6 ms or 4.8 ms for each.
+TEST(Balancer, SplitsWholeUnits) {
+  BalanceOptions in_units = options(BalancePolicy::automatic, 160, {{}, {}});
+  in_units.unit = 16;
+  Server server(kUnlike, in_units);
+  server.calibrate({32, 64, 160});
+  EXPECT_THAT(server.balancer.start()->shares, ElementsAre(128, 32));
+  server.devices[1] = {2e-3, 1e-4};
+  server.run(40);
+  EXPECT_THAT(server.balancer.shares(), ElementsAre(80, 80));
+  EXPECT_THAT(server.decisions.back().reason, HasSubstr(" to 80 samples"));
+  EXPECT_THAT(server.decisions.back().shares, ElementsAre(80, 80));
+  const auto limited = server.balancer.limit(50, 0, 47);
+  EXPECT_EQ(limited->reason, "device 0 takes at most 32 samples: its share goes from 80 to 32 samples");
+  EXPECT_THAT(limited->shares, ElementsAre(32, 128));
+  EXPECT_EQ(server.balancer.limit(51, 1, 127).error().message,
+            "the global batch of 160 samples does not fit: the devices together take 144 at most");
+}
+
+TEST(Balancer, TriesADroppedDeviceAgainWithOneUnit) {
+  BalanceOptions in_units = options(BalancePolicy::automatic, 96, {{}, {}});
+  in_units.unit = 32;
+  Server server({{1e-3, 1e-4}, {1.0, 1e-3}}, in_units);
+  server.calibrate({96, 32});
+  ASSERT_THAT(server.balancer.start()->shares, ElementsAre(96, 0));
+  server.devices[1] = server.devices[0];
+  server.run(60000);
+  ASSERT_FALSE(server.decisions.empty());
+  EXPECT_THAT(server.decisions[0].reason, HasSubstr("steps: its share goes from 0 to 32 samples to measure it again"));
+  EXPECT_GT(server.balancer.shares()[1], 0);
+}
+
 RC_GTEST_PROP(BalancerProperty, KeepsTheBatchAndTheBoundsWhateverTheTimes, ()) {
-  const int devices = *rc::gen::inRange(1, 6), global_batch = *rc::gen::inRange(1, 200);
+  const int devices = *rc::gen::inRange(1, 6), unit = *rc::gen::inRange(1, 4);
+  const int global_batch = unit * *rc::gen::inRange(1, 200);
   std::vector<Bounds> bounds(devices);
   for (Bounds& bound : bounds) bound.high = *rc::gen::inRange(0, 2 * global_batch);
   bounds[*rc::gen::inRange(0, devices)].high = global_batch;
-  Balancer balancer(options(BalancePolicy::automatic, global_batch, bounds));
+  BalanceOptions in_units = options(BalancePolicy::automatic, global_batch, bounds);
+  in_units.unit = unit;
+  Balancer balancer(in_units);
   RC_ASSERT(balancer.start().has_value());
   const auto odd = rc::gen::element<double>(0.0, -1.0, NAN, INFINITY, 1e-300, 1e300, 2e-9, 9e5, 1e-3, 1.1e-3, 1.0);
   for (int step = 0; step < 60; ++step) {
@@ -349,7 +384,7 @@ RC_GTEST_PROP(BalancerProperty, KeepsTheBatchAndTheBoundsWhateverTheTimes, ()) {
     }
     const auto& shares = balancer.shares();
     RC_ASSERT(std::accumulate(shares.begin(), shares.end(), 0) == global_batch);
-    for (int i = 0; i < devices; ++i) RC_ASSERT(shares[i] >= 0 && shares[i] <= bounds[i].high);
+    for (int i = 0; i < devices; ++i) RC_ASSERT(shares[i] >= 0 && shares[i] <= bounds[i].high && shares[i] % unit == 0);
     if (decision)
       RC_ASSERT(decision->predicted_gain >= 0.02 || decision->reason.find("measure it") != std::string::npos);
   }

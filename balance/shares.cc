@@ -37,4 +37,14 @@ std::vector<int> apportion(int total, std::span<const int> weights) {
   return apportion(total, std::vector<double>(weights.begin(), weights.end()));
 }
 
+std::vector<int> apportion(int total, std::span<const int> weights, int unit) {
+  std::vector<int> parts = apportion(total / unit + (total % unit > 0 ? 1 : 0), weights);
+  int left = total;
+  for (int& part : parts) {
+    part = std::min(part * unit, left);
+    left -= part;
+  }
+  return parts;
+}
+
 }  // namespace remuda::balance

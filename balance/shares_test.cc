@@ -32,6 +32,16 @@ TEST(Apportion, TakesAllZeroWeightsAsEqual) { EXPECT_THAT(split(6, {0, 0, 0}), E
 
 TEST(Apportion, TakesIntegers) { EXPECT_THAT(apportion(8, std::vector<int>{3, 1}), ElementsAre(6, 2)); }
 
+TEST(Apportion, GivesWholeUnitsAndWhatIsLeftToTheLast) {
+  const auto in_units = [](int total, std::vector<int> weights) { return apportion(total, weights, 16); };
+  EXPECT_THAT(in_units(96, {64, 32}), ElementsAre(64, 32));
+  EXPECT_THAT(in_units(40, {64, 32}), ElementsAre(32, 8));
+  EXPECT_THAT(in_units(40, {64, 32, 0}), ElementsAre(32, 8, 0));
+  EXPECT_THAT(in_units(40, {96, 0}), ElementsAre(40, 0));
+  EXPECT_THAT(in_units(7, {32, 32}), ElementsAre(7, 0));
+  EXPECT_THAT(in_units(0, {32, 32}), ElementsAre(0, 0));
+}
+
 TEST(Apportion, StandsWeightsOfAnySize) {
   EXPECT_THAT(split(4, {1e308, 1e308}), ElementsAre(2, 2));
   EXPECT_THAT(split(4, {1e-308, 3e-308}), ElementsAre(1, 3));

@@ -67,6 +67,14 @@ Result<void> check_model(const TrainJob& job, toml::table& table, const std::str
   return {};
 }
 
+Result<void> check_micro_batch(const TrainJob& job, toml::table& table, const std::string& name) {
+  const int batch = job.train.global_batch, unit = share_unit(job);
+  if (batch % unit == 0) return {};
+  return usage_error(
+      fmt::format("{}: train.global_batch must be a multiple of train.micro_batch, but they are {} and {}",
+                  place_of(table, "train.micro_batch", name), batch, unit));
+}
+
 /// A sample is text: its tokens are bytes.
 Result<void> check_sample(const TrainJob& job, toml::table& table, const std::string& name) {
   constexpr int kBytes = 256;
@@ -124,6 +132,15 @@ std::string precision_refusal(Precision precision, const std::string& libtorch) 
       precision == Precision::bf16 ? "bf16" : "fp16", libtorch);
 }
 
+std::string batch_too_small(const TrainJob& job) {
+  const size_t devices = job.devices.size();
+  const int unit = share_unit(job);
+  if (static_cast<size_t>(job.train.global_batch / unit) >= devices) return "";
+  return fmt::format("train.global_batch is {}, but each of the {} devices needs at least one {}",
+                     job.train.global_batch, devices,
+                     unit == 1 ? "sample" : fmt::format("micro-batch of {} samples", unit));
+}
+
 bool belongs(const Key& key, toml::table& table) {
   if (!key.when) return true;
   if (key.when->words.empty()) return find_node(table, key.when->key);
@@ -146,6 +163,7 @@ Result<void> settle_kinds(toml::table& table, const std::string& name) {
 Result<void> check_job(const TrainJob& job, toml::table& table, const std::string& name) {
   REMUDA_TRY(check_model(job, table, name));
   REMUDA_TRY(check_output(job, table, name));
+  REMUDA_TRY(check_micro_batch(job, table, name));
   if (job.placement.same_model && job.placement.any_model)
     return usage_error(fmt::format("{}: placement.same_model and placement.any_model exclude each other",
                                    origin(*find_node(table, "placement.any_model"))));
@@ -156,14 +174,13 @@ Result<void> check_job(const TrainJob& job, toml::table& table, const std::strin
 }
 
 Result<void> check_counts(const TrainJob& job, toml::table& table, const std::string& name) {
-  const size_t devices = job.devices.size(), batch = job.train.global_batch, shares = job.balance.shares.size();
+  const size_t devices = job.devices.size(), shares = job.balance.shares.size();
   if (job.balance.policy == balance::BalancePolicy::fixed && shares == 0)
     return usage_error(
         fmt::format("{}: balance.shares must have a weight for each device", place_of(table, "balance.shares", name)));
   if (devices == 0) return {};
-  if (batch < devices)
-    return usage_error(fmt::format("{}: train.global_batch is {}, but each of the {} devices needs at least one sample",
-                                   place_of(table, "train.global_batch", name), batch, devices));
+  if (const std::string missed = batch_too_small(job); !missed.empty())
+    return usage_error(fmt::format("{}: {}", place_of(table, "train.global_batch", name), missed));
   if (job.balance.policy == balance::BalancePolicy::fixed && shares != devices)
     return usage_error(fmt::format("{}: balance.shares must have one weight per device, but has {} for {} device{}",
                                    place_of(table, "balance.shares", name), shares, devices, devices == 1 ? "" : "s"));

@@ -110,6 +110,28 @@ TEST(Rules, TheBatchHasASampleForEachDevice) {
   EXPECT_EQ(error_of(kMlpJob, {"train.global_batch=1"}), "no error");
 }
 
+TEST(Rules, MicroBatchesDivideTheBatch) {
+  const std::string in_units = kMlpJob + "micro_batch = 8\n[balance]\nunit = \"microbatches\"\n";
+  EXPECT_EQ(error_of(in_units + kTwoDevices), "no error");
+  EXPECT_EQ(error_of(in_units, {"train.global_batch=20"}),
+            "job.toml:7: train.global_batch must be a multiple of train.micro_batch, but they are 20 and 8");
+  EXPECT_EQ(
+      error_of(in_units + kTwoDevices, {"train.micro_batch=32"}),
+      "job.toml:6: train.global_batch is 32, but each of the 2 devices needs at least one micro-batch of 32 samples");
+  EXPECT_EQ(error_of(kMlpJob, {"train.micro_batch=8"}),
+            "--set train.micro_batch: train.micro_batch is for balance.unit \"microbatches\", but this job has "
+            "balance.unit = \"samples\"");
+  EXPECT_EQ(error_of(kMlpJob, {"balance.unit=microbatches"}),
+            "job.toml: train.micro_batch is missing; it must be an integer from 1 to 16777216 (samples that go through "
+            "the model at a time, on every device)");
+  EXPECT_EQ(
+      error_of(in_units, {"memory.accumulate=2"}),
+      "--set memory.accumulate: memory.accumulate is for balance.unit \"samples\", but this job has balance.unit = "
+      "\"microbatches\"");
+  EXPECT_EQ(error_of(in_units, {"balance.unit=samples"}), "no error")
+      << "the file's micro-batch was for the other unit";
+}
+
 TEST(Rules, SharesAreForFixedOnly) {
   EXPECT_EQ(error_of(kMlpJob + "[balance]\nshares = [1, 1]\n"),
             "job.toml:8: balance.shares is for balance.policy \"fixed\", but this job has balance.policy = \"auto\"");

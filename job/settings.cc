@@ -51,6 +51,8 @@ std::vector<std::string> device_names(const TrainJob& job) {
   return told_apart(std::move(names));
 }
 
+int share_unit(const TrainJob& job) { return job.balance.unit == Unit::microbatches ? job.train.micro_batch : 1; }
+
 int ranks_on_device_of(const TrainJob& job, int rank) {
   return static_cast<int>(std::ranges::count(job.devices, job.devices.at(rank).use, &DeviceSpec::use));
 }

@@ -20,6 +20,7 @@ enum class Norm { group, batch };
 enum class Decay { all, matrices };
 enum class Switch { off, on };
 enum class Recompute { none, blocks, automatic };
+enum class Unit { samples, microbatches };
 enum class Precision { fp32, bf16, fp16, automatic };
 
 struct ModelSpec {
@@ -68,6 +69,7 @@ struct TrainSpec {
   int epochs = 1;
   int max_steps = 0;  ///< stop after this many steps; 0 = no limit
   int global_batch = 0;
+  int micro_batch = 0;  ///< samples, for BalanceSpec::unit microbatches; else 0
   Optimizer optimizer = Optimizer::sgd;
   double learning_rate = 0.1;
   Schedule schedule = Schedule::constant;  ///< of the learning rate; cosine: down to 0 over the run
@@ -101,6 +103,7 @@ struct BalanceSpec {
   balance::BalancePolicy policy = balance::BalancePolicy::automatic;
   std::vector<double> shares;        ///< for fixed: one weight per device
   std::vector<double> state_shares;  ///< of the optimizer's state, one weight per device; empty: by their memory
+  Unit unit = Unit::samples;         ///< of which each device takes a whole number
 
   bool operator==(const BalanceSpec&) const = default;
 };
@@ -180,6 +183,13 @@ std::string precision_refusal(Precision precision, const std::string& libtorch);
 
 /// The ranks' devices, by names that people can tell apart: told_apart() of base/text.h.
 std::vector<std::string> device_names(const TrainJob& job);
+
+/// The samples that each rank's share of a batch is a multiple of.
+int share_unit(const TrainJob& job);
+
+/// Where each rank cannot have at least one of what the batch is split into: what is missed, as in "train.global_batch
+/// is 2, but each of the 3 devices needs at least one sample". Else empty.
+std::string batch_too_small(const TrainJob& job);
 
 /// How many ranks compute on the device of this rank.
 int ranks_on_device_of(const TrainJob& job, int rank);

@@ -130,18 +130,21 @@ Result<std::vector<std::vector<BatchTime>>> gather(comm::Communicator& communica
 
 }  // namespace
 
-std::vector<int> trial_batches(int global_batch) {
-  return {global_batch, std::max(1, global_batch / 2), std::max(1, global_batch / 4)};
+std::vector<int> trial_batches(int global_batch, int unit) {
+  const auto part = [&](int divisor) {
+    return std::min(global_batch, std::max(1, global_batch / divisor / unit) * unit);
+  };
+  return {global_batch, part(2), part(4)};
 }
 
 Result<std::vector<BatchTime>> measure_device(int global_batch, const AloneWork& work,
                                               const std::function<Result<bool>(double)>& sign) {
-  auto sizes = trial_batches(global_batch);
+  auto sizes = trial_batches(global_batch, work.unit);
   std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   const int smallest = sizes.front();
   std::vector<int> batches;
-  for (int64_t batch = 1; batch < smallest; batch *= kGrowth) batches.push_back(int(batch));
+  for (int64_t batch = work.unit; batch < smallest; batch *= kGrowth) batches.push_back(int(batch));
   batches.insert(batches.end(), sizes.begin(), sizes.end());
   DeviceTrials trials(work, sign);
   REMUDA_TRY(trials.climb(batches));

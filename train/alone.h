@@ -12,6 +12,7 @@ namespace remuda::train {
 
 /// What one rank needs for the measurement.
 struct AloneWork {
+  int unit = 1;  ///< batches are whole numbers of so many samples, where the global batch has as many
   /// Runs one whole step of `batch` samples (with the optimizer; no result is kept) and returns its seconds, infinite
   /// where the batch does not fit in the device's memory.
   std::function<double(int batch)> trial;
@@ -19,7 +20,7 @@ struct AloneWork {
   std::function<void(const std::vector<balance::BatchTime>&)> measured = [](const auto&) {};
   /// Whether the run was asked to stop.
   std::function<bool()> leave = [] { return false; };
-  /// Time limit of one device: no trial begins that is expected to end later. The first one, of a single sample, always
+  /// Time limit of one device: no trial begins that is expected to end later. The first one, of a single unit, always
   /// runs.
   double limit_s = 20;
   /// How often the other ranks are notified that the device is still measuring; they wait at most this long plus one
@@ -28,8 +29,8 @@ struct AloneWork {
 };
 
 /// The sizes to measure: the whole global batch, as one device would train it, and two smaller ones, so that fixed cost
-/// and cost per sample can be separated.
-std::vector<int> trial_batches(int global_batch);
+/// and cost per sample can be separated. Largest first.
+std::vector<int> trial_batches(int global_batch, int unit = 1);
 
 /// Measures this device: the sizes of trial_batches(), largest first, as many as the time permits and up to the first
 /// that does not fit in memory; 7 trials of each, or fewer where they are long. For a device too slow for the smallest

@@ -35,6 +35,7 @@ Result<AloneCosts> measure_devices(const AloneRun& run) {
   FirstSamples first_samples(run.samples);
   const int largest = int(std::min<uint64_t>(run.job.train.global_batch, run.samples.size()));
   const AloneWork work{
+      .unit = job::share_unit(run.job),
       .trial = [&](int batch) { return trial_step(run, first_samples(batch), costs.memory); },
       .measured =
           [&](const auto& mine) {

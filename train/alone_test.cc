@@ -14,6 +14,7 @@ namespace {
 
 using balance::BatchTime;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 constexpr int kBatch = 256;
@@ -95,6 +96,20 @@ TEST(Alone, SmallestBatchesAreMeasuredToo) {
     EXPECT_EQ(times.front().batch, batch);
     EXPECT_NEAR(alone_samples_per_s(times), 1000, 1e-6);
   }
+}
+
+TEST(Alone, BatchesAreWholeUnits) {
+  EXPECT_THAT(trial_batches(240, 16), ElementsAre(240, 112, 48));
+  EXPECT_THAT(trial_batches(16, 16), ElementsAre(16, 16, 16));
+  EXPECT_THAT(trial_batches(10, 16), ElementsAre(10, 10, 10)) << "fewer samples than that";
+  std::vector<int> tried;
+  const AloneWork work{.unit = 8, .trial = [&](int size) {
+                         tried.push_back(size);
+                         return 1e-3 * size;
+                       }};
+  ASSERT_TRUE(measure_device(512, work, [](double) -> Result<bool> { return true; }));
+  tried.resize(5);
+  EXPECT_THAT(tried, ElementsAre(8, 32, 128, 256, 512));
 }
 
 // The communicator's timeout is two seconds here; the trials of one device together take longer.

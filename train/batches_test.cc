@@ -65,6 +65,14 @@ TEST_F(BatchesTest, HaveTheSameBitsForAnyNumberOfRanksAndWorkers) {
     }
 }
 
+TEST_F(BatchesTest, PartsAreWholeUnitsUpToTheEndOfAnEpoch) {
+  const Batches batches(*samples_, {.global_batch = 48, .end = kSetSize, .unit = 8});
+  EXPECT_EQ(batches.parts(0, {32, 16}), (std::vector{32, 16}));
+  const Batches many(*samples_, {.global_batch = 32, .end = kSetSize, .unit = 8});
+  EXPECT_EQ(many.parts(32, {16, 16}), (std::vector{16, 2})) << "18 samples are left";
+  EXPECT_EQ(many.parts(32, {8, 24}), (std::vector{8, 10}));
+}
+
 TEST_F(BatchesTest, AnEpochHasEachSampleOnceAndSeesItInAnotherWay) {
   const auto all = steps({kStepSize}, 0);
   const auto epoch = [&](size_t first) {

@@ -12,6 +12,8 @@ namespace {
 /// A single step of a single device; other ranks give up on it sooner or later too.
 constexpr double kStepTimeout_s = 3600;
 
+int64_t divided_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
+
 /// The shape that scores for one sample must have, in words; empty when these have it.
 std::string shape_missed(const torch::Tensor& scores, const torch::Tensor& target, int classes) {
   const bool tokens = target.dim() == 2;
@@ -43,20 +45,24 @@ Result<void> LocalStep::check_model(const std::string& name, const Batch& one, i
 }
 
 int64_t LocalStep::pieces_in(const Batch& batch) const {
-  return std::clamp<int64_t>(int64_t(pieces_), 1, std::max<int64_t>(1, batch.input.size(0)));
+  const int64_t samples = batch.input.size(0);
+  const int64_t count = options_.micro_batch > 0 ? divided_up(samples, options_.micro_batch) : int64_t(pieces_);
+  return std::clamp<int64_t>(count, 1, std::max<int64_t>(1, samples));
 }
 
 int64_t LocalStep::largest_piece(const Batch& batch) const {
-  return (batch.input.size(0) + pieces_in(batch) - 1) / pieces_in(batch);
+  const int64_t samples = batch.input.size(0);
+  return options_.micro_batch > 0 ? std::min(samples, options_.micro_batch) : divided_up(samples, pieces_in(batch));
 }
 
-/// Even ones, none of them empty. A part without samples is one piece without samples.
+/// None of them empty. A part without samples is one piece without samples.
 std::vector<Batch> LocalStep::pieces_of(const Batch& batch) const {
-  const int64_t samples = batch.input.size(0), count = pieces_in(batch);
+  const int64_t samples = batch.input.size(0), count = pieces_in(batch), unit = options_.micro_batch;
+  const auto start = [&](int64_t i) { return unit > 0 ? std::min(i * unit, samples) : i * samples / count; };
   std::vector<Batch> pieces;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t begin = i * samples / count, end = (i + 1) * samples / count;
-    pieces.push_back({batch.input.narrow(0, begin, end - begin), batch.target.narrow(0, begin, end - begin)});
+    const int64_t begin = start(i), size = start(i + 1) - begin;
+    pieces.push_back({batch.input.narrow(0, begin, size), batch.target.narrow(0, begin, size)});
   }
   return pieces;
 }

@@ -38,7 +38,8 @@ class LocalStep {
     job::Loss loss = job::Loss::cross_entropy;
     int padding = -1;
     torch::ScalarType compute_type = torch::kFloat;
-    size_t pieces = 1;  ///< one after another, whose gradients add up: so many times less memory for activations
+    size_t pieces = 1;        ///< one after another, whose gradients add up: so many times less memory for activations
+    int64_t micro_batch = 0;  ///< samples of each piece, of which the last may have fewer; 0: `pieces` even ones
   };
 
   /// The model's parameters lie on the device of `ops`. All of these outlive it.
@@ -54,7 +55,7 @@ class LocalStep {
   /// the loss times `loss_scale`. Returns the seconds of compute.
   double run(const Batch& batch, StepReport report, DataParallel& parallel, double loss_scale = 1);
 
-  /// From now on; see Options.
+  /// From now on, where there are no micro-batches; see Options.
   void set_pieces(size_t pieces) { pieces_ = pieces; }
   /// Samples that the largest piece of a batch has.
   int64_t largest_piece(const Batch& batch) const;

@@ -1,6 +1,7 @@
 #include "train/local_step.h"
 
 #include <gtest/gtest.h>
+#include <map>
 #include <numeric>
 
 #include "base/clock.h"
@@ -62,6 +63,43 @@ TEST(LocalStep, InPiecesHasTheGradientOfTheWhole) {
       EXPECT_NEAR(cut.loss_sum, whole.loss_sum, 1e-5 * whole.loss_sum);
       EXPECT_LT(cut.peak, whole.peak);
     }
+  }
+}
+
+/// Notes the sizes of the batches that go through a model.
+class Sizes final : public Model {
+ public:
+  explicit Sizes(std::unique_ptr<Model> model) : model_(std::move(model)) {}
+  torch::Tensor forward(const torch::Tensor& input) override {
+    sizes.push_back(input.size(0));
+    return model_->forward(input);
+  }
+  std::vector<torch::Tensor> parameters() override { return model_->parameters(); }
+  std::vector<torch::Tensor> buffers() override { return model_->buffers(); }
+  std::vector<NamedTensor> named_parameters() override { return model_->named_parameters(); }
+  std::vector<NamedTensor> named_buffers() override { return model_->named_buffers(); }
+  void set_training(bool training) override { model_->set_training(training); }
+  void to(torch::ScalarType type) override { model_->to(type); }
+  void to(torch::Device device) override { model_->to(device); }
+
+  std::vector<int64_t> sizes;
+
+ private:
+  std::unique_ptr<Model> model_;
+};
+
+TEST(LocalStep, MicroBatchesAreEqualAndTheLastHasWhatIsLeft) {
+  const ModelCase mlp = testing::model_cases()[0];
+  Sizes model(testing::make_seeded(mlp, torch::kFloat));
+  Pace pace(1, steady_clock());
+  LocalStep local(model, testing::cpu_ops(), pace, {.pieces = 7, .micro_batch = 8});
+  for (const auto& [samples, sizes] :
+       std::map<int64_t, std::vector<int64_t>>{{24, {8, 8, 8}}, {20, {8, 8, 4}}, {8, {8}}, {3, {3}}}) {
+    const Batch batch = testing::make_batch(mlp, samples, 1, torch::kFloat);
+    model.sizes.clear();
+    EXPECT_TRUE(local.run_alone(batch));
+    EXPECT_EQ(model.sizes, sizes);
+    EXPECT_EQ(local.largest_piece(batch), sizes[0]);
   }
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kCarefulSizes = 3;  // as many as are measured with care (trial_batches)
 
-int largest_piece(int samples, int pieces) { return (samples + pieces - 1) / pieces; }
+int divided_up(int count, int by) { return (count + by - 1) / by; }
 
 }  // namespace
 
@@ -25,6 +25,10 @@ MemoryNeed fit_memory(const std::map<int, double>& taken) {
   return need;
 }
 
+int MemoryPlan::largest_piece(int samples, int pieces) const {
+  return micro_batch_ > 0 ? std::min(samples, micro_batch_) : divided_up(samples, pieces);
+}
+
 bool MemoryPlan::fits(int rank, int samples, int pieces) const {
   const MemoryNeed& need = needs_[size_t(rank)];
   return need.known == 0 || need.room == 0 || need.peak(largest_piece(samples, pieces)) <= need.room;
@@ -37,6 +41,7 @@ bool MemoryPlan::fits(const std::vector<int>& parts) const {
 }
 
 int MemoryPlan::pieces(int rank, int samples) const {
+  if (micro_batch_ > 0) return std::max(1, divided_up(samples, micro_batch_));
   int count = std::clamp(pieces_[size_t(rank)], 1, std::max(1, samples));
   while (count < samples && !fits(rank, samples, count)) count = std::min(2 * count, samples);
   return count;
@@ -44,7 +49,7 @@ int MemoryPlan::pieces(int rank, int samples) const {
 
 bool MemoryPlan::cut(int rank, int samples) {
   const int now = pieces(rank, samples);
-  if (now >= samples) return false;
+  if (micro_batch_ > 0 || now >= samples) return false;
   pieces_[size_t(rank)] = std::min(2 * now, samples);
   return true;
 }

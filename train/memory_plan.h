@@ -31,8 +31,10 @@ MemoryNeed fit_memory(const std::map<int, double>& taken);
 
 class MemoryPlan {
  public:
-  /// Parts are computed in `pieces` at least.
-  MemoryPlan(int ranks, int pieces) : needs_(size_t(ranks)), pieces_(size_t(ranks), pieces) {}
+  /// Parts are computed in `pieces` at least; or, where `micro_batch` is not 0, in pieces of so many samples, which
+  /// nothing changes.
+  MemoryPlan(int ranks, int pieces, int micro_batch = 0)
+      : needs_(size_t(ranks)), pieces_(size_t(ranks), pieces), micro_batch_(micro_batch) {}
 
   /// Of all ranks, once they are measured.
   void take(std::vector<MemoryNeed> needs) { needs_ = std::move(needs); }
@@ -41,7 +43,7 @@ class MemoryPlan {
   /// In how many pieces the rank computes a part of so many samples: as many as it has to, by its need.
   int pieces(int rank, int samples) const;
   /// The rank ran out of memory with such a part: from now on it computes it in twice as many pieces. False, and
-  /// nothing changes, where these are single samples already.
+  /// nothing changes, where these are single samples already, or micro-batches.
   bool cut(int rank, int samples);
   /// The most in use during a step with such a part; nothing where that was not measured.
   std::optional<double> peak(int rank, int samples) const;
@@ -49,10 +51,12 @@ class MemoryPlan {
   bool fits(const std::vector<int>& parts) const;
 
  private:
+  int largest_piece(int samples, int pieces) const;
   bool fits(int rank, int samples, int pieces) const;
 
   std::vector<MemoryNeed> needs_;
   std::vector<int> pieces_;  ///< at least
+  int micro_batch_;
 };
 
 }  // namespace remuda::train

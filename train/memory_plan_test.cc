@@ -58,5 +58,18 @@ TEST(MemoryPlan, RunningOutOfMemoryDoublesThePiecesDownToSingleSamples) {
   EXPECT_FALSE(plan.cut(1, 0));
 }
 
+TEST(MemoryPlan, MicroBatchesAreNotCut) {
+  MemoryPlan plan(1, 1, 16);
+  plan.take({{.known = 1, .held = 100, .per_sample = 10, .room = 200}});
+  EXPECT_EQ(plan.pieces(0, 64), 4);
+  EXPECT_EQ(plan.pieces(0, 40), 3);
+  EXPECT_EQ(plan.pieces(0, 0), 1);
+  EXPECT_FALSE(plan.fits({64}));
+  EXPECT_TRUE(plan.fits({8})) << "the end of an epoch";
+  EXPECT_DOUBLE_EQ(*plan.peak(0, 64), 260);
+  EXPECT_FALSE(plan.cut(0, 64));
+  EXPECT_EQ(plan.pieces(0, 64), 4);
+}
+
 }  // namespace
 }  // namespace remuda::train

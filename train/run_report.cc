@@ -48,10 +48,11 @@ const char* to_string(balance::BalancePolicy policy) {
 
 namespace {
 
-Json memory_json(const DeviceReport& device) {
+Json memory_json(const DeviceReport& device, int micro_batch) {
   const MemoryNeed& need = device.memory_need;
   const bool too_small = !device.alone_measurements.empty() && device.alone_measurements[0] == 0;
-  if (need.known == 0 && too_small) return {{"missing", "not one sample fits in it"}};
+  if (need.known == 0 && too_small)
+    return {{"missing", micro_batch > 0 ? "not one micro-batch fits in it" : "not one sample fits in it"}};
   if (need.known == 0) return {{"missing", "libtorch does not count the tensors of such a device"}};
   Json json{{"held_bytes", need.held},
             {"fixed_bytes", need.fixed},
@@ -81,7 +82,7 @@ Json to_json(const RunReport& report) {
                        {"pieces", device.pieces},
                        {"oom_steps", device.oom_steps},
                        {"oom_evaluations", int64_t(device.oom_evaluations)},
-                       {"memory", memory_json(device)}});
+                       {"memory", memory_json(device, report.micro_batch)}});
   Json decisions = Json::array();
   for (const auto& decision : report.decisions) decisions.push_back(to_json(decision));
   Json json{{"devices", devices},
@@ -100,6 +101,8 @@ Json to_json(const RunReport& report) {
   }
   json["steps"] = report.steps;
   json["skipped_steps"] = report.skipped_steps;
+  if (!report.batch_norm.empty()) json["batch_norm"] = report.batch_norm;
+  if (report.micro_batch > 0) json["balance"]["micro_batch"] = report.micro_batch;
   json["oom_steps"] = report.oom_steps;
   if (report.recomputes) json["recomputes"] = true;
   json["seconds"] = report.seconds;

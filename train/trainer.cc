@@ -140,7 +140,7 @@ void Trainer::add_compute(double seconds) {
 }
 
 /// Before a step is repeated in which ranks ran out of memory: each of them computes its part in twice as many pieces
-/// from now on, or gets a smaller one where pieces are single samples. The same on all ranks.
+/// from now on, or gets a smaller one where pieces are single samples or micro-batches. The same on all ranks.
 Result<void> Trainer::make_room(const StepTotals& totals, const std::vector<int>& parts) {
   ++report_.oom_steps;
   for (int rank = 0; rank < communicator_.size(); ++rank) {
@@ -153,12 +153,14 @@ Result<void> Trainer::make_room(const StepTotals& totals, const std::vector<int>
 
 /// The rank gets less, the others more.
 Result<void> Trainer::shrink_share(int rank) {
-  const int share = shares_[rank];
-  if (share <= 1)
-    return failed(fmt::format("rank {} ({}) ran out of memory with a single sample; use a smaller model", rank,
-                              job_.devices[rank].use));
-  REMUDA_ASSIGN(const balance::BalanceDecision decision, balancer_.limit(report_.steps, rank, share * 3 / 4));
-  record(decision);
+  const int share = shares_[rank], unit = job::share_unit(job_);
+  const std::string who = fmt::format("rank {} ({}) ran out of memory", rank, job_.devices[rank].use);
+  if (share <= 1) return failed(who + " with a single sample; use a smaller model");
+  const auto decision = balancer_.limit(report_.steps, rank, share * 3 / 4);
+  if (!decision && unit > 1)
+    return failed(fmt::format("{} in micro-batches of {} samples; use a smaller train.micro_batch", who, unit));
+  if (!decision) return tl::unexpected(decision.error());
+  record(*decision);
   shares_ = balancer_.shares();
   return communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares);
 }

@@ -16,6 +16,7 @@ balance::BalanceOptions balance_options(const job::TrainJob& job) {
   balance::BalanceOptions options;
   options.policy = job.balance.policy;
   options.global_batch = job.train.global_batch;
+  options.unit = job::share_unit(job);
   options.weights = job.balance.shares;
   options.names = job::device_names(job);
   options.bounds.assign(job.devices.size(), balance::Bounds{0, job.train.global_batch});
@@ -30,9 +31,14 @@ Result<void> check_cache(const job::MemorySpec& memory, const DeviceOps& ops) {
                   torch::DeviceTypeName(ops.device().type(), true), TORCH_VERSION));
 }
 
-/// Whether not even one sample fits in the memory of a device that was measured so.
+/// Whether not even one sample, or one micro-batch, fits in the memory of a device that was measured so.
 bool has_no_room(const std::vector<balance::BatchTime>& times) {
   return !times.empty() && alone_samples_per_s(times) == 0;
+}
+
+bool has_batch_norm(Model& model) {
+  return std::ranges::any_of(model.named_buffers(),
+                             [](const NamedTensor& buffer) { return buffer.name.ends_with("running_mean"); });
 }
 
 }  // namespace
@@ -78,15 +84,20 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       model_(std::move(model)),
       compute_type_(compute_type(job.train.precision, ops.device(), model_->parameters().at(0).scalar_type())),
       pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
-      local_(*model_, ops_, pace_, {job.model.loss, job.data.padding, compute_type_, size_t(job.memory.accumulate)}),
+      local_(*model_, ops_, pace_,
+             {job.model.loss, job.data.padding, compute_type_, size_t(job.memory.accumulate), job.train.micro_batch}),
       start_(*model_, ops_.device()),
-      batches_(train_, {job.train.seed, job.train.global_batch, communicator.rank(),
-                        uint64_t(job.train.epochs) * train_.size(), loader_threads(job.data), batch_memory_}),
+      batches_(train_,
+               {job.train.seed, job.train.global_batch, communicator.rank(), uint64_t(job.train.epochs) * train_.size(),
+                loader_threads(job.data), job::share_unit(job), batch_memory_}),
       balancer_(balance_options(job)),
       step_times_(communicator.rank() == 0 ? options.step_times_fd : -1),
-      memory_(communicator.size(), job.memory.accumulate) {
+      memory_(communicator.size(), job.memory.accumulate, job.train.micro_batch) {
   model_->set_training(true);
+  if (job.train.micro_batch > 0) evaluated_at_once_ = job.train.micro_batch;
   report_.policy = job.balance.policy;
+  report_.micro_batch = job.train.micro_batch;
+  if (has_batch_norm(*model_)) report_.batch_norm = "local";
   report_.seed = job.train.seed;
   report_.transport = communicator.transport();
 }

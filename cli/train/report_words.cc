@@ -17,6 +17,7 @@ namespace {
 constexpr double kGood = 0.9;          // an efficiency that needs no explanation
 constexpr double kMuchWaiting = 0.1;   // for samples, of the time that a device computes
 constexpr double kMuchLost = 0.1;      // of the memory that tensors could have, in blocks that do not fit
+constexpr double kMuchUneven = 1.5;    // times the smallest batch that a device normalises
 constexpr double kStepsToJudge = 100;  // the balance needs 22 to come near its optimum (docs/measurements.md)
 
 /// The keys of the job; the devices stand in the table.
@@ -141,6 +142,11 @@ std::string data_text(const Json& report) {
 
 namespace {
 
+/// 0: shares are no whole numbers of one.
+double micro_batch_of(const Json& report) {
+  return workers::number_field(report.value("balance", Json::object()), "micro_batch");
+}
+
 Json memory_of(const Json& device) {
   return device.is_object() ? device.value("memory", Json::object()) : Json::object();
 }
@@ -165,7 +171,12 @@ std::string memory_text(const Json& report) {
   for (size_t rank = 0; rank < names.size(); ++rank) {
     const Json& device = report.at("devices")[rank];
     const double steps = workers::number_field(device, "oom_steps"), pieces = workers::number_field(device, "pieces");
-    if (steps > 0)
+    if (steps > 0 && micro_batch_of(report) > 0)
+      texts.push_back(fmt::format(
+          "{} ran out of memory {:.0f} time{}, with micro-batches of {:.0f} samples, and got fewer of them; a "
+          "smaller train.micro_batch, or memory.recompute = \"blocks\", may help.",
+          names[rank], steps, steps == 1 ? "" : "s", micro_batch_of(report)));
+    else if (steps > 0)
       texts.push_back(fmt::format(
           "{} ran out of memory {:.0f} time{}; each time the step was repeated, in the end with its part in {:.0f} "
           "piece{}. memory.accumulate = {:.0f}, or memory.recompute = \"blocks\", saves the attempts.",
@@ -177,6 +188,23 @@ std::string memory_text(const Json& report) {
           fmt::format("{} ran out of memory in evaluation, and went on with smaller batches.", names[rank]));
   }
   return fmt::format("{}", fmt::join(texts, " "));
+}
+
+std::string batch_norm_text(const Json& report) {
+  const std::string micro_batch = "balance.unit = \"microbatches\"";
+  if (workers::text_field(report, "batch_norm") != "local" || micro_batch_of(report) > 0) return "";
+  double least = INFINITY, most = 0;
+  for (const Json& device : report.value("devices", Json::array())) {
+    const double share =
+        workers::number_field(device, "share") / std::max(1.0, workers::number_field(device, "pieces"));
+    if (share > 0) least = std::min(least, share), most = std::max(most, share);
+  }
+  if (most < kMuchUneven * least) return "";
+  return fmt::format(
+      "Batch norm normalises the samples of each device by themselves, and some have {:.1f} times as many as others; "
+      "with "
+      "{} it normalises as many at a time on each.",
+      most / least, micro_batch);
 }
 
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports) {

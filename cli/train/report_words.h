@@ -25,6 +25,9 @@ std::string data_text(const Json& report);
 /// Which device ran out of memory, what was done about it, and what avoids it; empty where none did.
 std::string memory_text(const Json& report);
 
+/// Where batch norm normalised batches of unlike sizes, as each device has its own: what to do. Empty elsewhere.
+std::string batch_norm_text(const Json& report);
+
 /// How the runs differ other than in their figures, a sentence each: keys of the job, steps, an early stop. Says what
 /// cannot be compared because of it.
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports);

@@ -22,10 +22,8 @@ std::string to_string(const data::ImageShape& shape) {
 }
 
 Result<void> check_batch(const job::TrainJob& job) {
-  const size_t devices = job.devices.size();
-  if (static_cast<size_t>(job.train.global_batch) >= devices) return {};
-  return usage_error(fmt::format("train.global_batch is {}; it must be at least {}, a sample for each device",
-                                 job.train.global_batch, devices));
+  const std::string missed = job::batch_too_small(job);
+  return missed.empty() ? Result<void>() : usage_error(missed);
 }
 
 Result<void> check_files(job::DataFormat format, const job::DataFiles& files) {

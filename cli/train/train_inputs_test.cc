@@ -47,7 +47,7 @@ TEST_F(TrainInputs, ThatFitAreAccepted) { EXPECT_EQ(refusal(), "none"); }
 
 TEST_F(TrainInputs, NeedASampleForEachDevice) {
   job_.train.global_batch = 1;
-  EXPECT_EQ(refusal(), "train.global_batch is 1; it must be at least 2, a sample for each device");
+  EXPECT_EQ(refusal(), "train.global_batch is 1, but each of the 2 devices needs at least one sample");
 }
 
 TEST_F(TrainInputs, MissingFilesAreNamed) {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "balance/shares.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/machine.h"
@@ -61,6 +62,16 @@ void plan_shares(const job::TrainJob& job, const Inventory& inventory, const Spe
     plan.shares = place::shares_of(rates);
     plan.shares_reason = rates.basis + "; the run measures each device first";
   }
+}
+
+/// What is split are micro-batches, which no device has a part of.
+void round_to_micro_batches(const job::TrainJob& job, TrainPlan& plan) {
+  const int unit = job.train.micro_batch;
+  if (unit == 0) return;
+  const int count = job.train.global_batch / unit;
+  const std::vector<int> parts = balance::apportion(count, plan.shares);
+  for (size_t i = 0; i < parts.size(); ++i) plan.shares[i] = double(parts[i]) / count;
+  plan.shares_reason += fmt::format("; in whole micro-batches of {} sample{}", unit, unit == 1 ? "" : "s");
 }
 
 void plan_step(const job::TrainJob& job, const Speeds& speeds, TrainPlan& plan) {
@@ -150,6 +161,7 @@ std::string line(const char* name, const std::string& value, const std::string& 
 TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory, const Speeds& speeds) {
   TrainPlan plan;
   plan_shares(job, inventory, speeds, plan);
+  round_to_micro_batches(job, plan);
   plan_step(job, speeds, plan);
   return plan;
 }

@@ -55,6 +55,17 @@ TEST(TrainPlan, FollowsTheSpeedsThatWereMeasured) {
   EXPECT_THAT(plan.samples_per_s, Optional(DoubleEq(400)));
 }
 
+TEST(TrainPlan, OfMicroBatchesSplitsWholeOnes) {
+  job::TrainJob job = job_on({{"gpu:0"}, {"gpu:1"}});
+  job.train.micro_batch = 20;
+  job.balance.unit = job::Unit::microbatches;
+  const TrainPlan plan = make_plan(job, lab(), {300.0, 100.0});
+  EXPECT_THAT(plan.shares, ElementsAre(DoubleEq(5.0 / 6), DoubleEq(1.0 / 6)));
+  EXPECT_EQ(plan.shares_reason,
+            "the speeds that earlier runs of this job measured; in whole micro-batches of 20 samples");
+  EXPECT_THAT(plan.step_s, Optional(DoubleEq(100 / 300.0)));
+}
+
 TEST(TrainPlan, OfRanksThatShareADeviceDividesIt) {
   const job::TrainJob job = job_on({{"gpu:0", 1, true}, {"gpu:1"}, {"gpu:0", 3, true}});
   const TrainPlan plan = make_plan(job, lab(), {std::nullopt, std::nullopt, std::nullopt});

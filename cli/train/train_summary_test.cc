@@ -78,6 +78,34 @@ TEST(TrainSummary, SaysWhichDeviceRanOutOfMemoryAndWhatAvoidsIt) {
   EXPECT_THAT(summary_text(complete_report(short_of_it, kMachine, {}).value()), Not(HasSubstr("fragmentation")));
 }
 
+TEST(TrainSummary, SaysWhereBatchNormSeesUnlikeBatches) {
+  Json uneven = report();
+  uneven["devices"][0].update({{"share", 0.8}, {"pieces", 1}});
+  uneven["devices"][1].update({{"share", 0.2}, {"pieces", 1}});
+  const auto text = [&] { return summary_text(complete_report(uneven, kMachine, {}).value()); };
+  EXPECT_THAT(text(), Not(HasSubstr("Batch norm"))) << "the model has none";
+  uneven["batch_norm"] = "local";
+  EXPECT_THAT(text(), HasSubstr("Batch norm normalises the samples of each device by themselves, and some have\n4.0 "
+                                "times as many as others"));
+  uneven["devices"][0]["pieces"] = 3;
+  EXPECT_THAT(text(), Not(HasSubstr("Batch norm"))) << "pieces of like size";
+  uneven["devices"][0]["pieces"] = 1;
+  uneven["devices"][1]["share"] = 0;
+  EXPECT_THAT(text(), Not(HasSubstr("Batch norm"))) << "there is only one";
+  uneven["devices"][1]["share"] = 0.2;
+  uneven["balance"]["micro_batch"] = 32;
+  EXPECT_THAT(text(), Not(HasSubstr("Batch norm")));
+}
+
+TEST(TrainSummary, OfMicroBatchesSaysWhatMemoryWasShortOf) {
+  Json short_of_it = report();
+  short_of_it["balance"]["micro_batch"] = 32;
+  short_of_it["devices"][1]["oom_steps"] = 1;
+  EXPECT_THAT(summary_text(complete_report(short_of_it, kMachine, {}).value()),
+              HasSubstr("cpu:1 ran out of memory 1 time, with micro-batches of 32 samples, and got fewer\nof them; a "
+                        "smaller train.micro_batch, or memory.recompute = \"blocks\", may help."));
+}
+
 TEST(TrainSummary, LeavesOutWhatTheReportLacks) {
   const Json little = Json::parse(R"({"devices": [{"id": "cpu:0"}, 7], "efficiency": "good", "stopped": true,
                                       "steps": 12})");
