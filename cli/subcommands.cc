@@ -46,6 +46,7 @@ void add_subcommands(Program& program) {
   add_bind(program);
   add_train(program);
   add_report(program);
+  add_checkpoint(program);
   add_completion(program);
   use_short_help(program.app);
 }

@@ -27,6 +27,7 @@ void add_run(Program& program);
 void add_why(Program& program);
 
 // train: a model on unlike devices
+void add_checkpoint(Program& program);
 void add_report(Program& program);
 void add_train(Program& program);
 

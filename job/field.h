@@ -41,7 +41,12 @@ struct NumberField {
 };
 struct PathField {
   Member<std::string> member;
-  bool is_output = false;  ///< a file that the run writes
+  enum class Use {
+    read,     ///< a file or folder that the run reads
+    written,  ///< a file that it writes
+    kept      ///< a folder that it keeps its own files in, and reads them from
+  };
+  Use use = Use::read;
 };
 struct DeviceIdField {
   Member<std::string> member;

@@ -49,9 +49,11 @@ Result<void> apply_setting(const std::string& setting, toml::table& table) {
 }
 
 void erase_outputs(toml::table& table) {
-  for (const Key& key : job_keys())
-    if (const auto* field = std::get_if<PathField>(&key.field); field && field->is_output && find_node(table, key.name))
-      erase_node(table, key.name);
+  for (const Key& key : job_keys()) {
+    const auto* field = std::get_if<PathField>(&key.field);
+    if (field && field->use == PathField::Use::written && find_node(table, key.name)) erase_node(table, key.name);
+  }
+  table.erase("checkpoint");
 }
 
 Result<toml::table> device_table(const DeviceSpec& device) {

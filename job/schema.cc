@@ -241,7 +241,7 @@ std::vector<Key> output_keys() {
   const Condition gpt = for_model({"gpt"});
   return {
       {"output.weights",
-       PathField{MEMBER(output.weights), true},
+       PathField{MEMBER(output.weights), PathField::Use::written},
        optional,
        {},
        "file for the weights: safetensors, or TorchScript (*.pt) with model.path"},
@@ -250,8 +250,8 @@ std::vector<Key> output_keys() {
        optional,
        {},
        "record what each rank does in so many steps, after the first three; 0: in none"},
-      {"output.trace", PathField{MEMBER(output.trace), true}, optional, Condition{"output.profile", {}},
-       "file for the record, for Perfetto and Chrome"},
+      {"output.trace", PathField{MEMBER(output.trace), PathField::Use::written}, optional,
+       Condition{"output.profile", {}}, "file for the record, for Perfetto and Chrome"},
       {"output.sample", IntegerField{MEMBER(output.sample), kSample}, optional, gpt,
        "bytes of text to generate at the end"},
       {"output.prompt", TextField{MEMBER(output.prompt), "Once upon "}, optional, gpt,
@@ -260,6 +260,26 @@ std::vector<Key> output_keys() {
        "of the sample: the lower, the likelier its bytes; 0: the likeliest only"},
       {"output.top_k", IntegerField{MEMBER(output.top_k), kSteps}, optional, gpt,
        "choose among so many of the likeliest; 0: all"},
+  };
+}
+
+std::vector<Key> checkpoint_keys() {
+  const Need optional = Need::optional;
+  const Condition with_folder{"checkpoint.folder", {}};
+  return {
+      {"checkpoint.folder",
+       PathField{MEMBER(checkpoint.folder), PathField::Use::kept},
+       optional,
+       {},
+       "where the state of the run is kept, to go on from: at its end, and when it is stopped"},
+      {"checkpoint.every_steps", IntegerField{MEMBER(checkpoint.every_steps), kSteps}, optional, with_folder,
+       "and each time that so many steps were made; 0: not by steps"},
+      {"checkpoint.every_minutes", NumberField{MEMBER(checkpoint.every_minutes), kAtLeast0}, optional, with_folder,
+       "and each time that so many minutes have passed; 0: not by time"},
+      {"checkpoint.keep", IntegerField{MEMBER(checkpoint.keep), kCount}, optional, with_folder,
+       "so many of the newest stay"},
+      {"checkpoint.resume", choice<Switch>({"off", "on"}, MEMBER(checkpoint.resume)), optional, with_folder,
+       "go on from the newest that is whole; --resume is short for it"},
   };
 }
 
@@ -328,7 +348,7 @@ const std::vector<Key>& job_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
     for (auto& part : {model_keys(), data_keys(), train_keys(), exchange_keys(), memory_keys(), output_keys(),
-                       device_keys(), placement_keys()})
+                       checkpoint_keys(), device_keys(), placement_keys()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -21,12 +21,12 @@ void add_device(int number, const DeviceSpec& device, std::vector<Setting>& sett
       settings.push_back({fmt::format("{} of device {}", key.name, number), stored(key.field, alone)});
 }
 
-/// The keys of paths that are given: outputs, or files to read.
-std::vector<Setting> paths_of(TrainJob job, bool outputs) {
+/// The keys of paths that are given, of one use.
+std::vector<Setting> paths_of(TrainJob job, PathField::Use use) {
   std::vector<Setting> files;
   for (const Key& key : job_keys()) {
     const auto* field = std::get_if<PathField>(&key.field);
-    if (!field || field->is_output != outputs) continue;
+    if (!field || field->use != use) continue;
     const std::string& path = field->member(job);
     if (!path.empty()) files.push_back({key.name, path});
   }
@@ -57,8 +57,8 @@ int ranks_on_device_of(const TrainJob& job, int rank) {
   return static_cast<int>(std::ranges::count(job.devices, job.devices.at(rank).use, &DeviceSpec::use));
 }
 
-std::vector<Setting> files_of(const TrainJob& job) { return paths_of(job, false); }
+std::vector<Setting> files_of(const TrainJob& job) { return paths_of(job, PathField::Use::read); }
 
-std::vector<Setting> outputs_of(const TrainJob& job) { return paths_of(job, true); }
+std::vector<Setting> outputs_of(const TrainJob& job) { return paths_of(job, PathField::Use::written); }
 
 }  // namespace remuda::job

@@ -130,6 +130,17 @@ struct OutputSpec {
   bool operator==(const OutputSpec&) const = default;
 };
 
+/// When the state of a run is kept, so that it can go on after it was ended.
+struct CheckpointSpec {
+  std::string folder;           ///< empty: never
+  int every_steps = 0;          ///< 0: not by steps
+  double every_minutes = 0;     ///< 0: not by time
+  int keep = 2;                 ///< so many of the newest
+  Switch resume = Switch::off;  ///< go on from the newest that is whole, if there is one
+
+  bool operator==(const CheckpointSpec&) const = default;
+};
+
 /// Which devices to ask for: the words of `remuda run`, each as it is typed there. place checks what they say.
 struct PlacementSpec {
   int gpus = 0;  ///< 0: not given
@@ -147,6 +158,7 @@ struct TrainJob {
   TrainSpec train;
   MemorySpec memory;
   OutputSpec output;
+  CheckpointSpec checkpoint;
   BalanceSpec balance;
   std::vector<DeviceSpec> devices;
   PlacementSpec placement;

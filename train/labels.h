@@ -28,6 +28,7 @@ enum : uint32_t {
   kImageCache,    ///< where each rank's memory for images is
   kClock,         ///< barriers by which clocks are compared
   kProfile,       ///< what ranks have recorded
+  kCheckpoint,    ///< which checkpoint is read, and what ranks have written of one
   kUserSum,       ///< what a program of the user's adds up
   kUserBarrier,
   kLoader,   ///< what ranks compare of a loader of such a program

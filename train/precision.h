@@ -74,6 +74,13 @@ class LossScale {
   /// The factor of a rank that computes in `type`, in a step of about `units` loss units on all ranks together. Less
   /// than one counts as one. The same in all backward passes of a step.
   double of(torch::ScalarType type, double units) const;
+  /// Where it stands, and to go on from there.
+  double scale() const { return scale_; }
+  int finite_in_a_row() const { return finite_in_a_row_; }
+  void resume(double scale, int finite_in_a_row) {
+    scale_ = scale;
+    finite_in_a_row_ = finite_in_a_row;
+  }
   /// After each step. False when the step was not finite although the scale cannot be the reason any more.
   bool update(bool finite);
 

@@ -104,6 +104,9 @@ Json to_json(const RunReport& report) {
   if (!report.batch_norm.empty()) json["batch_norm"] = report.batch_norm;
   if (report.micro_batch > 0) json["balance"]["micro_batch"] = report.micro_batch;
   json["oom_steps"] = report.oom_steps;
+  if (report.checkpoints + report.failed_checkpoints + report.resumed_from > 0)
+    json["checkpoints"] = {
+        {"written", report.checkpoints}, {"failed", report.failed_checkpoints}, {"resumed_from", report.resumed_from}};
   if (report.recomputes) json["recomputes"] = true;
   json["seconds"] = report.seconds;
   json["transport"] = report.transport;

@@ -103,14 +103,18 @@ torch::Tensor ShardedOptimizer::own_values(size_t bucket) const {
   return narrow(engine_.flat.values().device(), own.begin, own.size());
 }
 
-/// The first step takes over the values there are.
-void ShardedOptimizer::begin_step() {
-  if (++steps_ > 1 || !unrounded_.defined()) return;
+/// The values there are.
+void ShardedOptimizer::take_over() {
+  if (!unrounded_.defined()) return;
   const torch::NoGradGuard no_grad;
   for (size_t bucket = 0; bucket < engine_.flat.layout().buckets(); ++bucket) {
     const comm::Chunk own = engine_.flat.layout().own(bucket, rank_);
     own_values(bucket).copy_(narrow(engine_.flat.values().device(), own.begin, own.size()));
   }
+}
+
+void ShardedOptimizer::begin_step() {
+  if (++steps_ == 1) take_over();
 }
 
 void ShardedOptimizer::round_own(comm::Chunk buckets) {
@@ -221,6 +225,31 @@ Result<void> ShardedOptimizer::swap_average() {
     }
   }
   send_rounded({0, layout.buckets()});
+  return arrive(engine_.flat.sent());
+}
+
+std::vector<ShardedOptimizer::Owned> ShardedOptimizer::owned() {
+  if (steps_ == 0) take_over();
+  const FlatLayout& layout = engine_.flat.layout();
+  const std::vector<size_t>& offsets = layout.offsets();
+  std::vector<Owned> all;
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+    const size_t bucket = layout.bucket_of(i);
+    const comm::Chunk own = layout.own(bucket, rank_);
+    const comm::Chunk range{std::max(own.begin, offsets[i]), std::min(own.end, offsets[i + 1])};
+    if (range.begin >= range.end) continue;
+    const size_t in_part = range.begin - own.begin, in_state = state_begin_[bucket] + in_part;
+    Owned one{i, range.begin - offsets[i], narrow(own_values(bucket), in_part, range.size())};
+    for (const torch::Tensor& state : states_) one.states.push_back(narrow(state, in_state, range.size()));
+    if (average_.defined()) one.average = narrow(average_, in_state, range.size());
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+Result<void> ShardedOptimizer::resume(int64_t steps) {
+  steps_ = steps;
+  send_rounded({0, engine_.flat.layout().buckets()});
   return arrive(engine_.flat.sent());
 }
 

@@ -45,6 +45,19 @@ class ShardedOptimizer {
   /// Collective. Gives all ranks the values that owners keep unrounded, until the next step.
   Result<void> send_unrounded();
 
+  /// What this rank owns of one parameter, as it is in memory of its device.
+  struct Owned {
+    size_t parameter = 0;  ///< its number in FlatParameters
+    size_t first = 0;      ///< the first element of it, in row-major order
+    torch::Tensor value;   ///< of so many elements; unrounded
+    std::vector<torch::Tensor> states;
+    torch::Tensor average;  ///< undefined where there is none
+  };
+  std::vector<Owned> owned();
+  int64_t steps() const { return steps_; }
+  /// Collective. Goes on after so many steps, once what is owned() has the values of that time: all ranks get them.
+  Result<void> resume(int64_t steps);
+
   /// Seconds the last step() waited for the others.
   double wait_s() const { return wait_s_; }
 
@@ -63,6 +76,7 @@ class ShardedOptimizer {
   size_t at_once() const;
   void apply(Batch batch, double gradient_factor, const GroupSettings& settings) const;
   torch::Tensor own_values(size_t bucket) const;
+  void take_over();
   void begin_step();
   void round_own(comm::Chunk buckets);
   void widen(comm::Chunk range);

@@ -13,13 +13,15 @@
 
 namespace remuda::train {
 
-/// Why a step must not be applied, or the run must end. Bits.
+/// Why a step must not be applied, or the run must end, and what else all ranks do after it. Bits.
 enum StepStatus : unsigned {
   kOutOfMemory = 1,    ///< the step is repeated, in smaller pieces or with new shares
   kLeaving = 2,        ///< the step is applied, and is the last
   kReadyTwice = 4,     ///< gradients came twice in one step: the sums are wrong, and the run ends
   kGradientMoved = 8,  ///< a gradient is no longer part of the flat one: likewise
   kNoBackward = 16,    ///< losses were reported, and no gradient of them came: likewise
+  kCheckpoint = 32,    ///< of rank 0: after this step the state is kept
+  kStored = 64,        ///< this rank's part of the state that is being kept is on the disk, or could not be put there
 };
 
 /// Of one rank.

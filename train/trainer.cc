@@ -41,31 +41,38 @@ Result<void> Trainer::measure_again(double run_s) {
 
 Result<RunReport> Trainer::run() {
   const double start = monotonic_s();
-  for (epoch_ = 1; epoch_ <= job_.train.epochs && !done(); ++epoch_) {
+  epoch_ = 1 + int(report_.loss_per_epoch.size());
+  for (; epoch_ <= job_.train.epochs && (!done() || is_owed(epoch_)); ++epoch_) {
     REMUDA_TRY(run_epoch(epoch_));
     REMUDA_TRY(end_epoch(epoch_));
   }
   REMUDA_TRY(profile_.finish());
   report_.profile = profile_.report();
   REMUDA_TRY(parallel_->check_parameters(report_.steps));
+  REMUDA_TRY(checkpoints_.finish(parallel_->optimizer(), parallel_->flat(), progress()));
   REMUDA_TRY(parallel_->swap_average());  // what is left of the run
   REMUDA_TRY(parallel_->send_unrounded());
   REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
   REMUDA_TRY(collect_totals());
   report_.share_changes = balancer_.changes();
+  report_.checkpoints = checkpoints_.written();
+  report_.failed_checkpoints = checkpoints_.failed();
+  report_.resumed_from = checkpoints_.resumed_from();
   report_.seconds = monotonic_s() - start;
   REMUDA_TRY(measure_again(report_.seconds));
   return report_;
 }
 
 Result<void> Trainer::run_epoch(int epoch) {
-  epoch_loss_ = epoch_weight_ = 0;
-  for (uint64_t end = uint64_t(epoch) * train_.size(), position = end - train_.size(); position < end && !done();) {
-    const int size = batches_.step_size(position);
+  const uint64_t end = uint64_t(epoch) * train_.size();
+  if (position_ == end - train_.size()) epoch_loss_ = epoch_weight_ = 0;
+  while (position_ < end && !done()) {
+    const int size = batches_.step_size(position_);
     REMUDA_TRY(profile_.begin_step(report_.steps, mine_));
     const double start = monotonic_s();
-    REMUDA_TRY(run_step(position));
-    position += uint64_t(size);
+    REMUDA_ASSIGN(const StepTotals totals, run_step(position_));
+    position_ += uint64_t(size);
+    REMUDA_TRY(checkpoints_.after_step(totals, parallel_->optimizer(), parallel_->flat(), progress()));
     if (report_.steps > kUntimedSteps) {
       report_.timed_s += monotonic_s() - start;
       report_.timed_samples += size;
@@ -75,7 +82,7 @@ Result<void> Trainer::run_epoch(int epoch) {
   return {};
 }
 
-Result<void> Trainer::run_step(uint64_t position) {
+Result<StepTotals> Trainer::run_step(uint64_t position) {
   start_.keep();
   for (;;) {
     const auto parts = batches_.parts(position, shares_);
@@ -94,7 +101,8 @@ Result<void> Trainer::run_step(uint64_t position) {
     shares_ = step.totals.next_shares;
     mine_.samples += parts[communicator_.rank()];
     samples_since_average_ += parts[communicator_.rank()];
-    return apply(step);
+    REMUDA_TRY(apply(step));
+    return step.totals;
   }
 }
 
@@ -114,6 +122,7 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
     watch_memory(watch.use(), part);
   }
   if (leave_) parallel_->report().status |= kLeaving;
+  parallel_->report().status |= checkpoints_.status(report_.steps);
   auto step = parallel_->reduce();
   last_wait_s_ = parallel_->wait_s();
   mine_.wait_s += last_wait_s_;

@@ -14,6 +14,7 @@
 #include "job/train_job.h"
 #include "train/alone_run.h"
 #include "train/batches.h"
+#include "train/checkpoints.h"
 #include "train/data_parallel.h"
 #include "train/device/memory_watch.h"
 #include "train/events.h"
@@ -68,8 +69,10 @@ class Trainer {
   void report_plan();
   Result<void> measure_again(double run_s);
 
+  Result<void> resume();
+  Progress progress() const;
   Result<void> run_epoch(int epoch);
-  Result<void> run_step(uint64_t position);
+  Result<StepTotals> run_step(uint64_t position);
   Result<ReducedStep> attempt_step(uint64_t position);
   bool any_computes_in(torch::ScalarType type) const;
   void add_compute(double seconds);
@@ -87,6 +90,8 @@ class Trainer {
 
   bool is_first() const { return communicator_.rank() == 0; }
   int steps_in_all() const { return steps_of(job_.train, train_.size()); }
+  /// Whether the steps of the epoch are made, and its end is still to come.
+  bool is_owed(int epoch) const { return position_ >= uint64_t(epoch) * train_.size(); }
   bool done() const { return report_.stopped || report_.steps >= steps_in_all(); }
 
   const job::TrainJob& job_;
@@ -107,12 +112,14 @@ class Trainer {
   StepStart start_;
   std::unique_ptr<DataParallel> parallel_;
   Batches batches_;
+  Checkpoints checkpoints_;
   balance::Balancer balancer_;   ///< decides on rank 0, idle elsewhere
   std::vector<int> shares_;      ///< in force for the next step, the same on every rank
   std::vector<int> last_parts_;  ///< of the last step, whose times the next report contains; empty when it was repeated
   StepTimesFile step_times_;
   MemoryPlan memory_;
 
+  uint64_t position_ = 0;  ///< of the next step's first sample
   OwnTotals mine_;
   double last_compute_s_ = 0, last_wait_s_ = 0;
   double epoch_loss_ = 0, epoch_weight_ = 0;

@@ -65,7 +65,37 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   REMUDA_TRY(trainer->prepare());
   REMUDA_TRY(trainer->start_balance());
   torch::manual_seed(job.train.seed + 1 + uint64_t(communicator.rank()));
+  REMUDA_TRY(trainer->resume());
   return trainer;
+}
+
+/// Collective. Goes on where a run before this one was ended, where the job asks for that.
+Result<void> Trainer::resume() {
+  REMUDA_ASSIGN(const std::optional<Progress> at, checkpoints_.resume(parallel_->optimizer(), parallel_->flat()));
+  if (!at) return {};
+  position_ = at->position;
+  report_.steps = at->steps;
+  report_.skipped_steps = at->skipped_steps;
+  report_.loss_per_epoch = at->loss_per_epoch;
+  report_.loss_per_epoch.resize(std::min<size_t>(at->loss_per_epoch.size(), position_ / train_.size()));
+  epoch_loss_ = at->epoch_loss;
+  epoch_weight_ = at->epoch_weight;
+  samples_since_average_ = at->samples_since_average;
+  loss_scale_.resume(at->loss_scale, at->finite_in_a_row);
+  return {};
+}
+
+Progress Trainer::progress() const {
+  return {.position = position_,
+          .steps = report_.steps,
+          .skipped_steps = report_.skipped_steps,
+          .epoch_loss = epoch_loss_,
+          .epoch_weight = epoch_weight_,
+          .loss_per_epoch = report_.loss_per_epoch,
+          .loss_scale = loss_scale_.scale(),
+          .finite_in_a_row = loss_scale_.finite_in_a_row(),
+          .optimizer_steps = parallel_->optimizer().steps(),
+          .samples_since_average = samples_since_average_};
 }
 
 Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
@@ -90,6 +120,7 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       batches_(train_,
                {job.train.seed, job.train.global_batch, communicator.rank(), uint64_t(job.train.epochs) * train_.size(),
                 loader_threads(job.data), job::share_unit(job), batch_memory_}),
+      checkpoints_(job, communicator, events, *model_, ops.device(), train_.size()),
       balancer_(balance_options(job)),
       step_times_(communicator.rank() == 0 ? options.step_times_fd : -1),
       memory_(communicator.size(), job.memory.accumulate, job.train.micro_batch) {

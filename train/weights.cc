@@ -55,11 +55,6 @@ std::optional<torch::ScalarType> torch_type(DType type) {
   return found == kTypes.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<DType> file_type(torch::ScalarType type) {
-  const auto found = std::ranges::find(kTypes, type, &std::pair<DType, torch::ScalarType>::second);
-  return found == kTypes.end() ? std::nullopt : std::optional(found->first);
-}
-
 std::vector<uint64_t> shape_of(const torch::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }
 
 /// "a, b, c and 4 more".
@@ -157,6 +152,11 @@ Result<void> append_values(weights::Writer& writer, const torch::Tensor& tensor,
 }
 
 }  // namespace
+
+std::optional<DType> file_type(torch::ScalarType type) {
+  const auto found = std::ranges::find(kTypes, type, &std::pair<DType, torch::ScalarType>::second);
+  return found == kTypes.end() ? std::nullopt : std::optional(found->first);
+}
 
 std::vector<NamedTensor> named_tensors(Model& model) {
   std::vector<NamedTensor> tensors = model.named_parameters();

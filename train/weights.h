@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/file.h"
@@ -13,6 +14,9 @@
 #include "weights/reader.h"
 
 namespace remuda::train {
+
+/// The type that safetensors files have for it, where they have one.
+std::optional<weights::DType> file_type(torch::ScalarType type);
 
 /// All that a file of the model's weights has: parameters and buffers.
 std::vector<NamedTensor> named_tensors(Model& model);

@@ -9,6 +9,8 @@
 //   memory   peak_bytes[], room_bytes[], pieces[], recomputes                              from rank 0, per rank
 //   epoch    epoch, epochs, train_loss, and with test data test_loss, test_accuracy         from rank 0
 //   profile  steps, trace (a path, or empty)       from rank 0, when the steps to profile have been recorded
+//   checkpoint  step, folder, failed (why, or empty)     from rank 0, when the state after that step has been kept
+//   note     text                                  from rank 0: what the user should know
 //   output   output (weights, sample)              from rank 0, again and again while it makes it after the last step
 //   error    kind (usage, failed, lost_peer), message, peer, step      the worker ends next, with a status other than 0
 //   done     rank; from rank 0 also report        the worker ends next, with status 0

@@ -33,6 +33,7 @@ constexpr const char* kTrainExamples =
     "  remuda train job.toml --set balance.policy=even   with one value changed\n"
     "  remuda train job.toml --profile 20                what takes the time: operators, and job.trace.json to look "
     "at\n"
+    "  remuda train job.toml --resume                    go on from its newest checkpoint\n"
     "  remuda train job.toml --compare train.tf32=on     both ways in turns: is the difference real?\n"
     "  remuda train job.toml --json report.json          and keep the report\n"
     "  remuda train job.toml --machine recorded.json     rehearse: check it against a recorded machine\n"
@@ -122,11 +123,12 @@ Result<int> init(const std::string& folder) {
   return 0;
 }
 
-/// --profile and --trace are short for keys of the job.
-std::vector<std::string> profile_settings(const TrainFlags& flags) {
+/// --profile, --trace and --resume are short for keys of the job.
+std::vector<std::string> short_settings(const TrainFlags& flags) {
   std::vector<std::string> settings;
   if (flags.profile > 0) settings.push_back(fmt::format("output.profile={}", flags.profile));
   if (!flags.trace.empty()) settings.push_back("output.trace=" + std::filesystem::absolute(flags.trace).string());
+  if (flags.resume) settings.emplace_back("checkpoint.resume=on");
   return settings;
 }
 
@@ -137,7 +139,7 @@ std::string usual_trace(const std::string& job_file) {
 
 Result<int> train(TrainFlags flags) {
   if (!flags.init.empty()) return init(flags.init);
-  for (std::string& setting : profile_settings(flags)) flags.settings.push_back(std::move(setting));
+  for (std::string& setting : short_settings(flags)) flags.settings.push_back(std::move(setting));
   REMUDA_ASSIGN(AskedRun asked, read_asked(flags));
   if (asked.job.output.profile > 0 && asked.job.output.trace.empty())
     flags.settings.push_back("output.trace=" + usual_trace(flags.file));
@@ -188,6 +190,8 @@ void add_train(Program& program) {
       ->check(CLI::Range(1, 1000));
   command.add_option("--trace", flags->trace,
                      "The file for that trace; for a job.toml it is job.trace.json in this folder unless given");
+  command.add_flag("--resume", flags->resume,
+                   "Go on from the newest checkpoint of the job that is whole; without one, begin");
   command.add_option("--step-times", flags->step_times,
                      "Write the times of each step of each device to this file, JSON lines");
   add_request_options(command, flags->job.request);

@@ -12,6 +12,7 @@ struct TrainFlags {
   std::string file, init;
   std::vector<std::string> devices, settings, compare;
   int profile = 0;           ///< steps; 0: none
+  bool resume = false;       ///< go on from a checkpoint
   std::string trace;         ///< where the record of these steps goes
   int repeats = 3;           ///< pairs of runs, with --compare
   bool writes_files = true;  ///< false for runs that are compared: what the job would write is left out

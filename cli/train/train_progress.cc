@@ -53,6 +53,8 @@ std::string TrainProgress::take(int rank, const Json& event) {
   if (name == "memory") return take_memory(event);
   if (name == "epoch") return take_epoch(event);
   if (name == "profile") return take_profile(event);
+  if (name == "checkpoint") return take_checkpoint(event);
+  if (name == "note") return workers::text_field(event, "text");
   return "";
 }
 
@@ -97,6 +99,13 @@ std::string TrainProgress::take_epoch(const Json& event) const {
   if (event.contains("test_accuracy"))
     line += fmt::format(", test accuracy {:.2f} %", 100 * workers::number_field(event, "test_accuracy"));
   return line;
+}
+
+std::string TrainProgress::take_checkpoint(const Json& event) {
+  const double step = workers::number_field(event, "step");
+  const std::string why = workers::text_field(event, "failed");
+  if (!why.empty()) return fmt::format("step {:.0f}: no checkpoint: {}; the run goes on", step, why);
+  return fmt::format("step {:.0f}: checkpoint in {}", step, workers::text_field(event, "folder"));
 }
 
 std::string TrainProgress::take_profile(const Json& event) {

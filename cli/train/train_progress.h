@@ -40,6 +40,7 @@ class TrainProgress {
   std::string take_memory(const Json& event) const;
   std::string take_epoch(const Json& event) const;
   static std::string take_profile(const Json& event);
+  static std::string take_checkpoint(const Json& event);
   void take_step(const Json& event);
   double part_waited(size_t rank) const;
   std::string per_device() const;

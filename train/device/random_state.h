@@ -16,6 +16,12 @@ class RandomState {
  public:
   /// As they stand now.
   explicit RandomState(torch::Device device);
+  /// As another one was; `own` may be undefined.
+  RandomState(torch::Device device, torch::Tensor host, torch::Tensor own)
+      : device_(device), host_(std::move(host)), own_(std::move(own)) {}
+
+  const torch::Tensor& host() const { return host_; }
+  const torch::Tensor& own() const { return own_; }
   /// From here on the same numbers come once more.
   void restore() const;
 

@@ -1,0 +1,56 @@
+// Manifest: what one checkpoint holds. It is the last of a checkpoint's files to be written: a folder without one is
+// none.
+//
+// All of it is plain data, in JSON, of the version kVersion. `run` belongs to who wrote it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "weights/dtype.h"
+
+namespace remuda::checkpoint {
+
+/// One of the checkpoint's files, in the same folder.
+struct StoredFile {
+  std::string name;  ///< without a folder
+  uint64_t bytes = 0;
+  std::string sum;  ///< XXH3, 64 bits, of all its bytes: 16 hexadecimal digits
+
+  bool operator==(const StoredFile&) const = default;
+};
+
+/// A tensor of the model, whose elements lie in pieces in the files (pieces.h).
+struct ModelTensor {
+  std::string name;
+  weights::DType type = weights::DType::f32;
+  std::vector<uint64_t> shape;
+  bool is_buffer = false;  ///< not trained; each rank has its own
+
+  bool operator==(const ModelTensor&) const = default;
+};
+
+struct Manifest {
+  static constexpr int kVersion = 1;
+
+  std::string remuda;  ///< the version that wrote it
+  int64_t step = 0;    ///< so many steps were made
+  double written_s = 0;
+  std::vector<StoredFile> files;  ///< one per rank, in rank order
+  std::vector<ModelTensor> tensors;
+  Json run = Json::object();
+
+  uint64_t bytes() const;
+  bool operator==(const Manifest&) const = default;
+};
+
+Json to_json(const Manifest& manifest);
+
+/// Hostile text is welcome. The error names `where` and what in it is wrong.
+Result<Manifest> parse_manifest(std::string_view text, const std::string& where);
+
+}  // namespace remuda::checkpoint

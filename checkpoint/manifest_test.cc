@@ -1,0 +1,78 @@
+#include "checkpoint/manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace remuda::checkpoint {
+namespace {
+
+using testing::HasSubstr;
+
+Manifest example() {
+  return {.remuda = "0.1.0",
+          .step = 120,
+          .written_s = 1.5,
+          .files = {{"rank-0.safetensors", 640, "0123456789abcdef"}},
+          .tensors = {{"layer.weight", weights::DType::f32, {4, 3}, false}, {"mean", weights::DType::f64, {}, true}},
+          .run = {{"position", 7}}};
+}
+
+std::string refusal(const Json& json) {
+  const auto parsed = parse_manifest(to_line(json), "m.json");
+  return parsed ? "" : parsed.error().message;
+}
+
+TEST(Manifest, IsReadAsItWasWritten) {
+  const auto parsed = parse_manifest(to_pretty(to_json(example())), "m.json");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(*parsed, example());
+  EXPECT_EQ(parsed->bytes(), 640U);
+}
+
+TEST(Manifest, OfANewerVersionIsRefusedByName) {
+  Json json = to_json(example());
+  json["remuda_checkpoint"] = 2;
+  EXPECT_EQ(refusal(json), "m.json was written by a newer remuda (format 2, this one reads up to 1)");
+}
+
+TEST(Manifest, OtherFilesAreNone) {
+  EXPECT_EQ(refusal({{"a", 1}}), "m.json is no manifest of a checkpoint");
+  EXPECT_EQ(refusal(Json::array()), "m.json is no manifest of a checkpoint");
+  EXPECT_FALSE(parse_manifest("{\"remuda_checkpoint\": 1,", "m.json"));
+}
+
+TEST(Manifest, WhatIsDamagedIsNamed) {
+  const auto with = [](const char* key, const Json& value) {
+    Json json = to_json(example());
+    json[key] = value;
+    return refusal(json);
+  };
+  EXPECT_EQ(with("step", -1), "m.json is damaged: \"step\" must be an integer of at least 0");
+  EXPECT_EQ(with("files", "none"), "m.json is damaged: \"files\" must be a list that is not too long");
+  EXPECT_EQ(with("run", Json::array()), "m.json is damaged: \"run\" must be an object");
+  EXPECT_THAT(with("tensors", {{{"name", "a"}, {"dtype", "F32"}, {"shape", {-1}}, {"buffer", false}}}),
+              HasSubstr("\"shape\" must be an integer"));
+  EXPECT_THAT(with("tensors", {{{"name", "a"}, {"dtype", "F31"}, {"shape", {1}}, {"buffer", false}}}),
+              HasSubstr("\"dtype\" must be a type of safetensors"));
+}
+
+// A name could point anywhere, and be read, or compared and reported.
+TEST(Manifest, FilesLieInItsOwnFolder) {
+  for (const char* name : {"../a", "/etc/passwd", "", ".hidden", "a/b"}) {
+    Json json = to_json(example());
+    json["files"][0]["name"] = name;
+    EXPECT_THAT(refusal(json), HasSubstr("the name of a file in the same folder")) << name;
+  }
+  Json json = to_json(example());
+  json["files"][0]["xxh3"] = "0123456789ABCDEF";
+  EXPECT_THAT(refusal(json), HasSubstr("16 hexadecimal digits"));
+}
+
+TEST(Manifest, ATensorThatCannotBeCountedIsRefused) {
+  Json json = to_json(example());
+  json["tensors"][0]["shape"] = {uint64_t{1} << 62, 8};
+  EXPECT_THAT(refusal(json), HasSubstr("\"shape\" must be sizes that can be multiplied"));
+}
+
+}  // namespace
+}  // namespace remuda::checkpoint

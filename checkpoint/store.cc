@@ -1,0 +1,160 @@
+#include "checkpoint/store.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fmt/format.h>
+#include <memory>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/file.h"
+
+namespace remuda::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr const char* kManifest = "manifest.json";
+
+std::string manifest_of(const Stored& stored) { return (fs::path(stored.folder) / kManifest).string(); }
+
+std::optional<int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  int64_t step = 0;
+  const char* const end = name.data() + name.size();
+  const auto [last, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (error != std::errc() || last != end || step < 0) return std::nullopt;
+  return step;
+}
+
+/// With a manifest or without, in the order of their steps.
+Result<std::vector<Stored>> all_in(const std::string& folder) {
+  std::vector<Stored> all;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    std::error_code ignored;
+    const auto step = step_of(entry->path().filename().string());
+    if (step && entry->is_directory(ignored)) all.push_back({*step, entry->path().string()});
+  }
+  if (error && error != std::errc::no_such_file_or_directory)
+    return usage_error(fmt::format("cannot read the folder {}: {}", folder, error.message()));
+  std::ranges::sort(all, {}, &Stored::step);
+  return all;
+}
+
+bool has_manifest(const Stored& stored) {
+  std::error_code ignored;
+  return fs::exists(manifest_of(stored), ignored);
+}
+
+struct FreeHash {
+  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+};
+
+/// The manifest first: what is left of it then is no checkpoint.
+Result<void> remove(const Stored& stored) {
+  std::error_code error;
+  fs::remove(manifest_of(stored), error);
+  if (!error) fs::remove_all(stored.folder, error);
+  if (error) return failed(fmt::format("cannot remove the old checkpoint {}: {}", stored.folder, error.message()));
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Stored>> stored_in(const std::string& folder) {
+  REMUDA_ASSIGN(std::vector<Stored> all, all_in(folder));
+  std::erase_if(all, [](const Stored& one) { return !has_manifest(one); });
+  return all;
+}
+
+Result<Manifest> read_manifest(const Stored& stored) {
+  constexpr size_t kLongest = 256 << 20;
+  REMUDA_ASSIGN(const std::string text, read_text(manifest_of(stored), kLongest));
+  REMUDA_ASSIGN(Manifest manifest, parse_manifest(text, manifest_of(stored)));
+  if (manifest.step != stored.step)
+    return usage_error(fmt::format("{} is of step {}", manifest_of(stored), manifest.step));
+  return manifest;
+}
+
+Result<StoredFile> describe(const Stored& stored, const std::string& name) {
+  const std::string path = (fs::path(stored.folder) / name).string();
+  REMUDA_ASSIGN(const Fd fd, open_for_reading(path));
+  const std::unique_ptr<XXH3_state_t, FreeHash> state(XXH3_createState());
+  XXH3_64bits_reset(state.get());
+  std::vector<char> piece(1 << 20);
+  StoredFile file{.name = name};
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed(fmt::format("cannot read {}: {}", path, errno_text(errno)));
+    if (got == 0) break;
+    XXH3_64bits_update(state.get(), piece.data(), size_t(got));
+    file.bytes += uint64_t(got);
+  }
+  file.sum = fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
+  return file;
+}
+
+Result<Manifest> verify(const Stored& stored) {
+  REMUDA_ASSIGN(Manifest manifest, read_manifest(stored));
+  for (const StoredFile& file : manifest.files) {
+    REMUDA_ASSIGN(const StoredFile there, describe(stored, file.name));
+    const std::string path = (fs::path(stored.folder) / file.name).string();
+    if (there.bytes != file.bytes)
+      return usage_error(fmt::format("{} is damaged: it has {} bytes in place of {}", path, there.bytes, file.bytes));
+    if (there.sum != file.sum)
+      return usage_error(fmt::format("{} is damaged: its sum is {} in place of {}", path, there.sum, file.sum));
+  }
+  return manifest;
+}
+
+Result<Newest> newest_whole(const std::string& folder) {
+  REMUDA_ASSIGN(const std::vector<Stored> all, stored_in(folder));
+  Newest newest;
+  for (auto one = all.rbegin(); one != all.rend(); ++one) {
+    if (auto manifest = verify(*one)) {
+      newest.found = Found{*one, std::move(*manifest)};
+      break;
+    } else {
+      newest.passed_over.push_back(manifest.error().message);
+    }
+  }
+  return newest;
+}
+
+Stored place_of(const std::string& folder, int64_t step) {
+  return {step, (fs::path(folder) / fmt::format("{}{:09}", kPrefix, step)).string()};
+}
+
+Result<Stored> begin(const std::string& folder, int64_t step) {
+  const Stored stored = place_of(folder, step);
+  std::error_code error;
+  fs::create_directories(stored.folder, error);
+  if (!error) fs::remove(manifest_of(stored), error);
+  if (error) return failed(fmt::format("cannot make the checkpoint {}: {}", stored.folder, error.message()));
+  return stored;
+}
+
+std::string file_of_rank(int rank) { return fmt::format("rank-{}.safetensors", rank); }
+
+Result<void> publish(const Stored& stored, const Manifest& manifest) {
+  REMUDA_ASSIGN(PendingFile file, PendingFile::create(manifest_of(stored)));
+  return file.commit(to_pretty(to_json(manifest)));
+}
+
+Result<void> remove_old(const std::string& folder, int kept) {
+  REMUDA_ASSIGN(const std::vector<Stored> all, all_in(folder));
+  int newer = 0;
+  for (auto one = all.rbegin(); one != all.rend(); ++one) {
+    const bool is_one = has_manifest(*one);
+    if (is_one && newer++ < kept) continue;
+    if (is_one || newer > 0) REMUDA_TRY(remove(*one));  // one without a manifest may be under way, if it is the newest
+  }
+  return {};
+}
+
+}  // namespace remuda::checkpoint

@@ -1,0 +1,124 @@
+#include "checkpoint/store.h"
+
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/testing/scratch_folder.h"
+#include "checkpoint/export.h"
+#include "checkpoint/testing/files.h"
+#include "weights/reader.h"
+
+namespace remuda::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Store : public ::testing::Test {
+ protected:
+  /// A checkpoint of two ranks, who own the halves of a weight.
+  Stored write(int64_t step) {
+    const Stored stored = begin(folder_.path(), step).value();
+    const auto value = float(step);
+    write_pieces(path(stored, file_of_rank(0)), {{"parameter/w@0", {value, value}}, {"buffer/mean@0", {value}}});
+    write_pieces(path(stored, file_of_rank(1)), {{"parameter/w@2", {-value, -value}}, {"buffer/mean@0", {0}}});
+    Manifest manifest{.step = step,
+                      .tensors = {{"w", weights::DType::f32, {2, 2}, false}, {"mean", weights::DType::f32, {}, true}}};
+    for (const int rank : {0, 1}) manifest.files.push_back(describe(stored, file_of_rank(rank)).value());
+    EXPECT_TRUE(publish(stored, manifest));
+    return stored;
+  }
+  static std::string path(const Stored& stored, const std::string& file) {
+    return (fs::path(stored.folder) / file).string();
+  }
+  std::vector<int64_t> steps() {
+    std::vector<int64_t> steps;
+    const auto all = stored_in(folder_.path());
+    for (const Stored& one : all.value()) steps.push_back(one.step);
+    return steps;
+  }
+  static void flip_byte(const std::string& file, long at) {
+    std::string text = read_text(file).value();
+    text.at(size_t(at)) ^= 1;
+    ASSERT_TRUE(PendingFile::create(file).value().commit(text));
+  }
+
+  const ScratchFolder folder_;
+};
+
+TEST_F(Store, HasWhatWasPublishedInTheOrderOfTheirSteps) {
+  write(1000);
+  write(20);
+  ASSERT_TRUE(begin(folder_.path(), 30)) << "which is not published";
+  folder_.write("step-abc", "");
+  fs::create_directory(folder_.path("step-"));
+  EXPECT_THAT(steps(), ElementsAre(20, 1000));
+  EXPECT_THAT(stored_in(folder_.path("none")).value(), IsEmpty());
+}
+
+TEST_F(Store, TheNewestThatIsWholeIsFoundAndDamageIsNamed) {
+  write(10);
+  const Stored cut = write(20), flipped = write(30), torn = write(40);
+  fs::resize_file(path(cut, file_of_rank(1)), 16);
+  flip_byte(path(flipped, file_of_rank(0)), -1 + long(fs::file_size(path(flipped, file_of_rank(0)))));
+  flip_byte(path(torn, "manifest.json"), 0);
+  const Newest newest = newest_whole(folder_.path()).value();
+  ASSERT_TRUE(newest.found);
+  EXPECT_EQ(newest.found->at.step, 10);
+  ASSERT_EQ(newest.passed_over.size(), 3U);
+  EXPECT_THAT(newest.passed_over[0], HasSubstr("step-000000040"));
+  EXPECT_THAT(newest.passed_over[1], HasSubstr("step-000000030/rank-0.safetensors is damaged: its sum is"));
+  EXPECT_THAT(newest.passed_over[2], HasSubstr("step-000000020/rank-1.safetensors is damaged: it has 16 bytes"));
+}
+
+TEST_F(Store, OneThatIsWrittenAnewIsNoneUntilItIsPublished) {
+  write(10);
+  const Stored again = write(20);
+  ASSERT_TRUE(begin(folder_.path(), 20));
+  EXPECT_EQ(newest_whole(folder_.path()).value().found->at.step, 10);
+  EXPECT_THAT(steps(), ElementsAre(10));
+  EXPECT_EQ(place_of(folder_.path(), 20).folder, again.folder);
+}
+
+TEST_F(Store, OldOnesAndLeftoversAreRemoved) {
+  for (const int64_t step : {10, 20, 30, 40}) write(step);
+  ASSERT_TRUE(begin(folder_.path(), 35)) << "of a run that was killed";
+  ASSERT_TRUE(begin(folder_.path(), 50)) << "may be under way";
+  folder_.write("notes.txt", "the user's own");
+  ASSERT_TRUE(remove_old(folder_.path(), 2));
+  EXPECT_THAT(steps(), ElementsAre(30, 40));
+  EXPECT_FALSE(fs::exists(place_of(folder_.path(), 35).folder));
+  EXPECT_TRUE(fs::exists(place_of(folder_.path(), 50).folder));
+  EXPECT_TRUE(fs::exists(folder_.path("notes.txt")));
+}
+
+TEST_F(Store, AManifestInTheFolderOfAnotherStepIsRefused) {
+  const Stored stored = write(10);
+  fs::rename(stored.folder, place_of(folder_.path(), 99).folder);
+  EXPECT_THAT(newest_whole(folder_.path()).value().passed_over, ElementsAre(HasSubstr("is of step 10")));
+}
+
+TEST_F(Store, TheModelIsExportedWhole) {
+  const Stored stored = write(3);
+  const Found found{stored, verify(stored).value()};
+  ASSERT_TRUE(write_model(found, false, folder_.path("model.safetensors")));
+  const auto reader = weights::Reader::open(folder_.path("model.safetensors")).value();
+  EXPECT_EQ(reader.header().metadata.at("steps"), "3");
+  for (const weights::TensorInfo& tensor : reader.header().tensors) {
+    std::vector<float> values(tensor.bytes() / sizeof(float));
+    ASSERT_TRUE(reader.read(tensor, 0, std::as_writable_bytes(std::span(values))));
+    if (tensor.name == "w")
+      EXPECT_THAT(values, ElementsAre(3, 3, -3, -3));
+    else
+      EXPECT_THAT(values, ElementsAre(3));
+  }
+  EXPECT_THAT(write_model(found, true, folder_.path("a")).error().message, HasSubstr("has no average"));
+  EXPECT_FALSE(fs::exists(folder_.path("a")));
+}
+
+}  // namespace
+}  // namespace remuda::checkpoint

@@ -1,0 +1,238 @@
+#include "train/checkpoints.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <iostream>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/clock.h"
+#include "base/version.h"
+#include "train/agreement.h"
+#include "train/device/random_state.h"
+#include "train/labels.h"
+#include "train/weights.h"
+#include "weights/writer.h"
+
+namespace remuda::train {
+namespace {
+
+using checkpoint::PieceName;
+using checkpoint::text_of;
+using weights::DType;
+
+/// A piece on its way to the file: a flat tensor in memory of the host.
+struct Copy {
+  std::string name;
+  DType type;
+  torch::Tensor values;
+};
+
+/// A copy of its own, whatever the device.
+torch::Tensor on_host(const torch::Tensor& tensor) {
+  const torch::Tensor flat = tensor.detach().contiguous().view(-1);
+  return flat.device().is_cpu() ? flat.clone() : flat.to(torch::kCPU);
+}
+
+Result<checkpoint::StoredFile> write_file(const checkpoint::Stored& stored, int rank, const std::vector<Copy>& copies) {
+  const std::string name = checkpoint::file_of_rank(rank);
+  std::error_code error;
+  std::filesystem::create_directories(stored.folder, error);  // rank 0 has; this rank may not see it yet
+  weights::Header header;
+  std::unordered_map<std::string, const Copy*> by_name;
+  for (const Copy& copy : copies) {
+    header.tensors.push_back({.name = copy.name, .type = copy.type, .shape = {uint64_t(copy.values.numel())}});
+    by_name.emplace(copy.name, &copy);
+  }
+  REMUDA_ASSIGN(PendingFile file, PendingFile::create((std::filesystem::path(stored.folder) / name).string()));
+  REMUDA_ASSIGN(weights::Writer writer, weights::Writer::create(std::move(file), std::move(header)));
+  for (const weights::TensorInfo& tensor : writer.header().tensors) {
+    const torch::Tensor& values = by_name.at(tensor.name)->values;
+    REMUDA_TRY(writer.append({static_cast<const std::byte*>(values.data_ptr()), values.nbytes()}));
+  }
+  REMUDA_TRY(writer.commit());
+  return checkpoint::describe(stored, name);
+}
+
+/// What each rank says of its file at the end, as raw bytes.
+struct Written {
+  uint64_t bytes = 0, sum = 0;
+  uint64_t failed = 0;
+};
+
+}  // namespace
+
+struct Checkpoints::Pending {
+  checkpoint::Stored stored;
+  Json run;
+  std::vector<checkpoint::ModelTensor> tensors;
+  std::atomic<bool> done = false;  ///< the rest is of the writing thread until then
+  Result<checkpoint::StoredFile> file;
+};
+
+Checkpoints::Checkpoints(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, Model& model,
+                         torch::Device device, uint64_t samples)
+    : job_(job),
+      communicator_(communicator),
+      events_(events),
+      model_(model),
+      device_(device),
+      samples_(samples),
+      last_s_(monotonic_s()) {}
+
+std::vector<std::string> Checkpoints::names_of(const FlatParameters& flat) const {
+  std::unordered_map<const at::TensorImpl*, std::string> names;
+  for (const NamedTensor& one : model_.named_parameters()) names.emplace(one.tensor.unsafeGetTensorImpl(), one.name);
+  std::vector<std::string> all;
+  for (const torch::Tensor& parameter : flat.parameters()) all.push_back(names.at(parameter.unsafeGetTensorImpl()));
+  return all;
+}
+
+std::vector<NamedTensor> Checkpoints::untrained(const FlatParameters& flat) const {
+  std::unordered_set<const at::TensorImpl*> known;
+  for (const torch::Tensor& parameter : flat.parameters()) known.insert(parameter.unsafeGetTensorImpl());
+  std::vector<NamedTensor> rest;
+  for (const NamedTensor& one : named_tensors(model_))
+    if (known.insert(one.tensor.unsafeGetTensorImpl()).second) rest.push_back(one);
+  return rest;
+}
+
+std::vector<checkpoint::ModelTensor> Checkpoints::model_tensors(const FlatParameters& flat) const {
+  std::vector<checkpoint::ModelTensor> tensors;
+  const auto add = [&](const std::string& name, const torch::Tensor& tensor, bool is_buffer) {
+    tensors.push_back({name,
+                       file_type(tensor.scalar_type()).value_or(DType::u8),
+                       {tensor.sizes().begin(), tensor.sizes().end()},
+                       is_buffer});
+  };
+  const std::vector<std::string> names = names_of(flat);
+  for (size_t i = 0; i < names.size(); ++i) add(names[i], flat.parameters()[i], false);
+  for (const NamedTensor& one : untrained(flat)) add(one.name, one.tensor, true);
+  std::ranges::sort(tensors, {}, &checkpoint::ModelTensor::name);  // the order of gradients may be another one
+  return tensors;
+}
+
+Json Checkpoints::run_of(const Progress& progress) const {
+  return {{"position", progress.position},
+          {"steps", progress.steps},
+          {"skipped_steps", progress.skipped_steps},
+          {"epoch_loss", progress.epoch_loss},
+          {"epoch_weight", progress.epoch_weight},
+          {"loss_per_epoch", progress.loss_per_epoch},
+          {"loss_scale", progress.loss_scale},
+          {"finite_in_a_row", progress.finite_in_a_row},
+          {"optimizer_steps", progress.optimizer_steps},
+          {"optimizer", job_.train.optimizer == job::Optimizer::adamw ? "adamw" : "sgd"},
+          {"momentum", job_.train.momentum},
+          {"average", job_.train.average},
+          {"seed", job_.train.seed},
+          {"samples", samples_}};
+}
+
+bool Checkpoints::is_due(int steps) const {
+  const job::CheckpointSpec& spec = job_.checkpoint;
+  if (spec.every_steps > 0 && steps - last_step_ >= spec.every_steps) return true;
+  return spec.every_minutes > 0 && monotonic_s() - last_s_ >= 60 * spec.every_minutes;
+}
+
+unsigned Checkpoints::status(int steps) {
+  if (!active()) return 0;
+  if (pending_) return pending_->done ? unsigned(kStored) : 0;
+  return is_first() && is_due(steps + 1) ? unsigned(kCheckpoint) : 0;
+}
+
+Result<void> Checkpoints::after_step(const StepTotals& totals, ShardedOptimizer& optimizer, const FlatParameters& flat,
+                                     const Progress& progress) {
+  if (!active()) return {};
+  if (pending_ && std::ranges::all_of(totals.status, [](unsigned bits) { return (bits & kStored) != 0; }))
+    REMUDA_TRY(conclude());
+  if (!pending_ && (totals.status[0] & kCheckpoint) && progress.optimizer_steps > 0) begin(optimizer, flat, progress);
+  return {};
+}
+
+/// Copies what this rank keeps, and writes it on a thread.
+void Checkpoints::begin(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress) {
+  pending_ = std::make_shared<Pending>();
+  last_step_ = progress.steps;
+  last_s_ = monotonic_s();
+  std::vector<Copy> copies;
+  const auto add = [&](const std::string& kind, const std::string& name, size_t first, const torch::Tensor& values) {
+    const auto type = file_type(values.scalar_type());
+    if (type && values.numel() > 0) copies.push_back({text_of({kind, name, first}), *type, on_host(values)});
+  };
+  const std::vector<std::string> names = names_of(flat);
+  for (const ShardedOptimizer::Owned& own : optimizer.owned()) {
+    const std::string& name = names[own.parameter];
+    add("parameter", name, own.first, own.value);
+    for (size_t i = 0; i < own.states.size(); ++i) add(fmt::format("state{}", i), name, own.first, own.states[i]);
+    if (own.average.defined()) add("average", name, own.first, own.average);
+  }
+  for (const NamedTensor& one : untrained(flat)) add("buffer", one.name, 0, one.tensor);
+  const RandomState random(device_);
+  add("generator", "host", 0, random.host());
+  if (random.own().defined()) add("generator", c10::DeviceTypeName(device_.type(), true), 0, random.own());
+  add("own", "samples_since_average", 0, torch::full({1}, progress.samples_since_average, torch::kDouble));
+
+  pending_->run = run_of(progress);
+  pending_->tensors = model_tensors(flat);
+  writer_ = std::jthread([pending = pending_, copies = std::move(copies), rank = communicator_.rank(),
+                          is_first = is_first(), folder = job_.checkpoint.folder, step = progress.steps] {
+    const auto write = [&]() -> Result<checkpoint::StoredFile> {
+      if (is_first) {
+        REMUDA_ASSIGN(pending->stored, checkpoint::begin(folder, step));
+      } else {
+        pending->stored = checkpoint::place_of(folder, step);
+      }
+      return write_file(pending->stored, rank, copies);
+    };
+    pending->file = write();
+    pending->done = true;
+  });
+}
+
+/// All have written, or failed to: rank 0 makes it a checkpoint.
+Result<void> Checkpoints::conclude() {
+  writer_.join();
+  const std::shared_ptr<Pending> pending = std::move(pending_);
+  Written mine{.failed = pending->file ? 0u : 1u};
+  if (pending->file) mine = {pending->file->bytes, std::stoull(pending->file->sum, nullptr, 16), 0};
+  REMUDA_ASSIGN(const std::vector<Written> all, gather_all(communicator_, mine, label::kCheckpoint));
+  const auto bad = std::ranges::find_if(all, [](const Written& one) { return one.failed != 0; });
+  std::string why = pending->file ? "" : pending->file.error().message;
+  if (!is_first() || (bad != all.end() && pending->file)) {
+    if (!why.empty())
+      std::cerr << fmt::format("rank {} could not write its part of a checkpoint: {}\n", communicator_.rank(), why);
+  }
+  failed_ += bad != all.end() ? 1 : 0;
+  if (!is_first()) return {};
+  if (why.empty() && bad != all.end()) why = fmt::format("rank {} could not write its part", bad - all.begin());
+  if (why.empty()) {
+    checkpoint::Manifest manifest{.remuda = version(),
+                                  .step = pending->stored.step,
+                                  .written_s = wall_s(),
+                                  .tensors = std::move(pending->tensors),
+                                  .run = std::move(pending->run)};
+    for (size_t rank = 0; rank < all.size(); ++rank)
+      manifest.files.push_back(
+          {checkpoint::file_of_rank(int(rank)), all[rank].bytes, fmt::format("{:016x}", all[rank].sum)});
+    Result<void> published = checkpoint::publish(pending->stored, manifest);
+    if (published) published = checkpoint::remove_old(job_.checkpoint.folder, job_.checkpoint.keep);
+    if (!published) why = published.error().message;
+    if (!published) ++failed_;
+  }
+  written_ += why.empty() ? 1 : 0;
+  events_.send(
+      {{"event", "checkpoint"}, {"step", pending->stored.step}, {"folder", pending->stored.folder}, {"failed", why}});
+  return {};
+}
+
+Result<void> Checkpoints::finish(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress) {
+  if (!active()) return {};
+  if (pending_) REMUDA_TRY(conclude());
+  if (progress.optimizer_steps == 0 || last_step_ == progress.steps) return {};
+  begin(optimizer, flat, progress);
+  return conclude();
+}
+
+}  // namespace remuda::train

@@ -1,0 +1,100 @@
+// Checkpoints: keeps the state of a run from time to time, and brings a run back to it.
+//
+// Each rank writes what it owns (ShardedOptimizer::owned()) and what is its own, its buffers and generators, to a file;
+// on a thread, from a copy that is made between two steps. What ranks know of it rides on the reports of the steps:
+// when rank 0 wants one, and who has written it. When all have, rank 0 writes the manifest. A run goes on without a
+// checkpoint that cannot be written, and says so at once and in its report.
+//
+// Values are known by their place in the model, not by their rank: any number of ranks, on any devices, can go on from
+// what any other number has written.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "checkpoint/pieces.h"
+#include "checkpoint/store.h"
+#include "comm/communicator.h"
+#include "job/train_job.h"
+#include "train/events.h"
+#include "train/model/model.h"
+#include "train/sharded_optimizer.h"
+#include "train/step_report.h"
+
+namespace remuda::train {
+
+/// Where a run stands, besides its tensors; the same on all ranks, except for what says otherwise.
+struct Progress {
+  uint64_t position = 0;  ///< of the next step's first sample
+  int steps = 0, skipped_steps = 0;
+  double epoch_loss = 0, epoch_weight = 0;  ///< of the epoch under way
+  std::vector<double> loss_per_epoch;
+  double loss_scale = 0;
+  int finite_in_a_row = 0;
+  int64_t optimizer_steps = 0;
+  double samples_since_average = 0;  ///< of this rank
+};
+
+class Checkpoints {
+ public:
+  /// All of them outlive it. Where the job names no folder, all of it does nothing.
+  Checkpoints(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, Model& model,
+              torch::Device device, uint64_t samples);
+  /// Waits for what is being written.
+  ~Checkpoints() = default;
+
+  /// Collective. Brings parameters, the optimizer's state, buffers and generators back to those of the newest
+  /// checkpoint, and returns where it stood. Nothing where the job does not ask for that, or there is none; damaged
+  /// ones are named and passed over. A model, data or optimizer other than this run's is a usage error.
+  Result<std::optional<Progress>> resume(ShardedOptimizer& optimizer, const FlatParameters& flat);
+
+  /// The bits of this rank's report of the step after `steps`.
+  unsigned status(int steps);
+  /// Collective, after each step: begins or ends a checkpoint where the reports say so.
+  Result<void> after_step(const StepTotals& totals, ShardedOptimizer& optimizer, const FlatParameters& flat,
+                          const Progress& progress);
+  /// Collective. At the end of a run: keeps the state unless it has been kept, and waits until that is done.
+  Result<void> finish(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress);
+
+  int written() const { return written_; }  ///< on rank 0
+  int failed() const { return failed_; }    ///< checkpoints that could not be written
+  int resumed_from() const { return resumed_from_; }
+
+ private:
+  bool active() const { return !job_.checkpoint.folder.empty(); }
+  bool is_first() const { return communicator_.rank() == 0; }
+  bool is_due(int steps) const;
+  void begin(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress);
+  Result<void> conclude();
+  Result<int64_t> choose();
+  Result<Progress> load(const checkpoint::Stored& stored, ShardedOptimizer& optimizer, const FlatParameters& flat);
+  Result<Progress> progress_of(const checkpoint::Manifest& manifest, const std::string& folder) const;
+  Result<void> load_owned(const checkpoint::Pieces& pieces, ShardedOptimizer& optimizer, const FlatParameters& flat);
+  Result<void> load_buffers(const checkpoint::Pieces& pieces, const FlatParameters& flat);
+  Result<void> load_own(const checkpoint::Pieces& pieces, Progress& progress);
+  Result<void> check_fits(const checkpoint::Manifest& manifest, const std::string& folder,
+                          const FlatParameters& flat) const;
+  /// The tensors that are trained, by their place in FlatParameters, under their first names.
+  std::vector<std::string> names_of(const FlatParameters& flat) const;
+  /// What each rank has of its own: buffers, and parameters that are not trained.
+  std::vector<NamedTensor> untrained(const FlatParameters& flat) const;
+  std::vector<checkpoint::ModelTensor> model_tensors(const FlatParameters& flat) const;
+  Json run_of(const Progress& progress) const;
+
+  const job::TrainJob& job_;
+  comm::Communicator& communicator_;
+  const Events& events_;
+  Model& model_;
+  const torch::Device device_;
+  const uint64_t samples_;
+
+  struct Pending;
+  std::shared_ptr<Pending> pending_;  ///< the one that is being written
+  int last_step_ = 0;                 ///< of the last one that was begun
+  double last_s_ = 0;                 ///< when that was
+  int written_ = 0, failed_ = 0, resumed_from_ = 0;
+  std::jthread writer_;
+};
+
+}  // namespace remuda::train

@@ -1,0 +1,241 @@
+// Runs that are ended and go on: they learn what a run learns that was never ended.
+#include "train/checkpoints.h"
+
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/script.h>
+
+#include "base/file.h"
+#include "comm/testing/run_ranks.h"
+#include "train/testing/data_files.h"
+#include "train/trainer.h"
+
+namespace remuda::train {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kKeptSide = 12, kKeptImages = 250, kGlobal = 60, kKeptSteps = 5;
+
+class CheckpointsTest : public ::testing::Test {
+ protected:
+  CheckpointsTest() {
+    job_.data = testing::write_samples(folder_, {.input = {1, kKeptSide, kKeptSide, 5, 0}}, kKeptImages);
+    job_.data.test = job_.data.train;
+    job_.train = {.epochs = 3, .global_batch = kGlobal, .optimizer = job::Optimizer::adamw, .learning_rate = 0.01};
+    job_.checkpoint = {.folder = folder_.path("kept"), .keep = 3};
+    split({1, 2});
+    torch::jit::Module module("two_layers");
+    const auto weight = [](int64_t out, int64_t in) {
+      return torch::arange(out * in, torch::kFloat).sin().mul(0.1).view({out, in}).requires_grad_();
+    };
+    module.register_parameter("up", weight(32, kKeptSide * kKeptSide), false);
+    module.register_parameter("down", weight(5, 32), false);
+    module.register_buffer("passes", torch::zeros({1}));
+    module.register_attribute("training", c10::BoolType::get(), true);
+    module.define(R"(
+def forward(self, x):
+  if self.training:
+    self.passes.add_(1)
+  return torch.matmul(torch.tanh(torch.matmul(x.flatten(1), self.up.t())), self.down.t())
+)");
+    job_.model = {.path = folder_.path("model.pt")};
+    module.save(job_.model.path);
+  }
+
+  void split(std::vector<double> shares) {
+    job_.devices.clear();
+    for (size_t i = 0; i < shares.size(); ++i) job_.devices.push_back({"cpu:" + std::to_string(i)});
+    job_.balance = {balance::BalancePolicy::fixed, std::move(shares)};
+  }
+
+  struct Finished {
+    RunReport report;  ///< of rank 0
+    torch::Tensor parameters, buffers;
+    std::string error;  ///< of rank 0
+  };
+
+  Finished run(bool leave = false) {
+    Finished finished;
+    const std::atomic<bool> leaving = leave;
+    const Events events(-1);
+    run_ranks(int(job_.devices.size()), comm::ConnectOptions::Transport::shared_memory,
+              [&](comm::Communicator& communicator) {
+                const auto trainer = Trainer::create(job_, communicator, events, leaving);
+                const auto report = trainer ? (*trainer)->run() : tl::unexpected(trainer.error());
+                if (communicator.rank() != 0) return;
+                if (!report) {
+                  finished.error = report.error().message;
+                  return;
+                }
+                finished.report = *report;
+                std::vector<torch::Tensor> all;
+                for (const auto& one : (*trainer)->model().named_parameters()) all.push_back(one.tensor.flatten());
+                finished.parameters = torch::cat(all).detach().clone();
+                finished.buffers = torch::cat((*trainer)->model().buffers()).clone();
+              });
+    return finished;
+  }
+
+  /// So many steps of the run, and then the rest of it on these devices.
+  Finished run_in_two(int first, std::vector<double> shares) {
+    job_.train.max_steps = first;
+    const Finished begun = run();
+    EXPECT_EQ(begun.error, "");
+    EXPECT_EQ(begun.report.steps, first);
+    EXPECT_EQ(begun.report.checkpoints, 1) << "at its end";
+    job_.train.max_steps = 0;
+    split(std::move(shares));
+    job_.checkpoint.resume = job::Switch::on;
+    const Finished rest = run();
+    EXPECT_EQ(rest.error, "");
+    EXPECT_EQ(rest.report.resumed_from, first);
+    return rest;
+  }
+
+  Finished run_without() {
+    const job::CheckpointSpec kept = std::exchange(job_.checkpoint, {});
+    const Finished whole = run();
+    EXPECT_EQ(whole.error, "");
+    job_.checkpoint = kept;
+    return whole;
+  }
+
+  std::vector<int64_t> steps() const {
+    std::vector<int64_t> steps;
+    const auto all = checkpoint::stored_in(job_.checkpoint.folder);
+    for (const auto& one : all.value()) steps.push_back(one.step);
+    return steps;
+  }
+
+  const ScratchFolder folder_;
+  job::TrainJob job_;
+};
+
+double kept_difference(const torch::Tensor& a, const torch::Tensor& b) {
+  return ((a - b).norm() / b.norm()).item<double>();
+}
+
+TEST_F(CheckpointsTest, TheSameRanksGoOnWithTheSameBits) {
+  job_.train.clip_norm = 0.5;
+  job_.train.average = 0.9;
+  const Finished whole = run_without();
+  for (const int first : {1, kKeptSteps, kKeptSteps + 2, 3 * kKeptSteps - 1}) {
+    SCOPED_TRACE(first);
+    fs::remove_all(job_.checkpoint.folder);
+    const Finished rest = run_in_two(first, {1, 2});
+    EXPECT_TRUE(rest.parameters.equal(whole.parameters));
+    EXPECT_TRUE(rest.buffers.allclose(whole.buffers, 1e-6)) << "a mean of the ranks, taken once more";
+    EXPECT_EQ(rest.report.steps, 3 * kKeptSteps);
+    EXPECT_EQ(rest.report.loss_per_epoch, whole.report.loss_per_epoch);
+    EXPECT_EQ(rest.report.test->loss, whole.report.test->loss);
+    job_.checkpoint.resume = job::Switch::off;
+  }
+}
+
+// 1e-6: sums of float32 in another order, over eight steps.
+TEST_F(CheckpointsTest, AnyNumberOfRanksGoesOnFromAnyOther) {
+  for (const auto type : {job::Optimizer::adamw, job::Optimizer::sgd}) {
+    job_.train.optimizer = type;
+    split({1, 1, 1});
+    const Finished whole = run_without();
+    for (const std::vector<double>& shares : {std::vector<double>{1}, {3, 1}, {1, 2, 1, 4}}) {
+      SCOPED_TRACE(shares.size());
+      split({1, 1, 1});
+      job_.checkpoint.resume = job::Switch::off;
+      fs::remove_all(job_.checkpoint.folder);
+      const Finished rest = run_in_two(kKeptSteps + 2, shares);
+      EXPECT_LT(kept_difference(rest.parameters, whole.parameters), 1e-6);
+      for (size_t epoch = 0; epoch < 3; ++epoch)
+        EXPECT_NEAR(rest.report.loss_per_epoch.at(epoch), whole.report.loss_per_epoch.at(epoch), 1e-6);
+    }
+  }
+}
+
+TEST_F(CheckpointsTest, OwnersGoOnFromWhatTheyHadUnrounded) {
+  job_.train.precision = job::Precision::bf16;
+  const Finished whole = run_without();
+  const Finished rest = run_in_two(kKeptSteps + 2, {1, 2});
+  EXPECT_EQ(rest.report.sent_as, torch::kBFloat16);
+  EXPECT_TRUE(rest.parameters.equal(whole.parameters));
+}
+
+TEST_F(CheckpointsTest, AreWrittenEverySoManyStepsAndOldOnesGo) {
+  job_.checkpoint.every_steps = 4;
+  job_.checkpoint.keep = 2;
+  const Finished finished = run();
+  EXPECT_EQ(finished.error, "");
+  EXPECT_GE(finished.report.checkpoints, 2) << "one is under way at a time, and one comes at the end";
+  EXPECT_EQ(steps().size(), 2U);
+  EXPECT_EQ(steps().back(), 3 * kKeptSteps);
+  const auto all = checkpoint::stored_in(job_.checkpoint.folder);
+  for (const auto& one : all.value()) EXPECT_TRUE(checkpoint::verify(one));
+}
+
+TEST_F(CheckpointsTest, ARunThatIsAskedToStopKeepsItsState) {
+  const Finished whole = run_without();
+  job_.checkpoint.every_steps = 1;
+  job_.train.max_steps = 3;
+  run();
+  job_.train.max_steps = 0;
+  job_.checkpoint.resume = job::Switch::on;
+  job_.checkpoint.every_steps = 0;
+  const Finished stopped = run(true);
+  EXPECT_TRUE(stopped.report.stopped);
+  EXPECT_EQ(stopped.report.resumed_from, 3);
+  EXPECT_TRUE(run().parameters.equal(whole.parameters));
+}
+
+TEST_F(CheckpointsTest, ADamagedOneIsPassedOver) {
+  const Finished whole = run_without();
+  run_in_two(4, {1, 2});
+  ASSERT_THAT(steps(), ElementsAre(4, 3 * kKeptSteps));
+  fs::resize_file(fs::path(checkpoint::place_of(job_.checkpoint.folder, 3 * kKeptSteps).folder) / "rank-1.safetensors",
+                  100);
+  const Finished again = run();
+  EXPECT_EQ(again.error, "");
+  EXPECT_EQ(again.report.resumed_from, 4);
+  EXPECT_TRUE(again.parameters.equal(whole.parameters));
+}
+
+TEST_F(CheckpointsTest, ARunOfAnotherKindIsRefused) {
+  job_.train.max_steps = 2;
+  run();
+  job_.checkpoint.resume = job::Switch::on;
+  const job::TrainJob same = job_;
+  job_.train.optimizer = job::Optimizer::sgd;
+  EXPECT_THAT(run().error, HasSubstr("is of a run with another train.optimizer: \"adamw\" there, \"sgd\" here"));
+  job_ = same;
+  job_.train.seed = 9;
+  EXPECT_THAT(run().error, HasSubstr("train.seed: 1 there, 9 here"));
+  job_ = same;
+  job_.model = {.name = "mlp", .hidden = {8}};
+  EXPECT_THAT(run().error, HasSubstr("is of another model: they differ first in"));
+  job_ = same;
+  EXPECT_EQ(run().error, "");
+}
+
+TEST_F(CheckpointsTest, WithoutOneARunBegins) {
+  job_.checkpoint.resume = job::Switch::on;
+  const Finished finished = run();
+  EXPECT_EQ(finished.error, "");
+  EXPECT_EQ(finished.report.resumed_from, 0);
+  EXPECT_EQ(finished.report.steps, 3 * kKeptSteps);
+}
+
+TEST_F(CheckpointsTest, ARunGoesOnWithoutOneThatCannotBeWritten) {
+  const Finished whole = run_without();
+  job_.checkpoint.folder = folder_.write("file", "") + "/kept";
+  job_.checkpoint.every_steps = 4;
+  const Finished finished = run();
+  EXPECT_EQ(finished.error, "");
+  EXPECT_EQ(finished.report.checkpoints, 0);
+  EXPECT_GE(finished.report.failed_checkpoints, 1);
+  EXPECT_TRUE(finished.parameters.equal(whole.parameters));
+}
+
+}  // namespace
+}  // namespace remuda::train
