@@ -75,6 +75,12 @@ Result<void> check_micro_batch(const TrainJob& job, toml::table& table, const st
                   place_of(table, "train.micro_batch", name), batch, unit));
 }
 
+Result<void> check_batch_norm(const TrainJob& job, toml::table& table, const std::string& name) {
+  if (job.train.batch_norm == BatchNorm::local || (job.model.name == "resnet" && job.model.norm == Norm::batch))
+    return {};
+  return usage_error(fmt::format("{}: {}", place_of(table, "train.batch_norm", name), synchronized_norm_refusal()));
+}
+
 /// A sample is text: its tokens are bytes.
 Result<void> check_sample(const TrainJob& job, toml::table& table, const std::string& name) {
   constexpr int kBytes = 256;
@@ -141,6 +147,12 @@ std::string batch_too_small(const TrainJob& job) {
                      unit == 1 ? "sample" : fmt::format("micro-batch of {} samples", unit));
 }
 
+std::string synchronized_norm_refusal() {
+  return "train.batch_norm = \"synchronized\" is for model.norm = \"batch\" of the built-in resnet; that of a "
+         "TorchScript "
+         "model stays each device's own, of equal batches with balance.unit = \"microbatches\"";
+}
+
 bool belongs(const Key& key, toml::table& table) {
   if (!key.when) return true;
   if (key.when->words.empty()) return find_node(table, key.when->key);
@@ -164,6 +176,7 @@ Result<void> check_job(const TrainJob& job, toml::table& table, const std::strin
   REMUDA_TRY(check_model(job, table, name));
   REMUDA_TRY(check_output(job, table, name));
   REMUDA_TRY(check_micro_batch(job, table, name));
+  REMUDA_TRY(check_batch_norm(job, table, name));
   if (job.placement.same_model && job.placement.any_model)
     return usage_error(fmt::format("{}: placement.same_model and placement.any_model exclude each other",
                                    origin(*find_node(table, "placement.any_model"))));

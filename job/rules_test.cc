@@ -132,6 +132,21 @@ TEST(Rules, MicroBatchesDivideTheBatch) {
       << "the file's micro-batch was for the other unit";
 }
 
+TEST(Rules, BatchNormOfAllDevicesIsForTheBuiltInOne) {
+  const std::string resnet =
+      "[model]\nname = \"resnet\"\n[data]\ntrain = { images = \"i\", labels = \"l\" }\n"
+      "[train]\nglobal_batch = 32\n";
+  const std::string refused =
+      "--set train.batch_norm: train.batch_norm = \"synchronized\" is for model.norm = \"batch\" of the built-in "
+      "resnet; "
+      "that of a TorchScript model stays each device's own, of equal batches with balance.unit = \"microbatches\"";
+  const std::string setting = "train.batch_norm=synchronized";
+  EXPECT_EQ(error_of(resnet, {setting, "model.norm=batch"}), "no error");
+  EXPECT_EQ(error_of(resnet, {setting}), refused) << "group norm";
+  EXPECT_EQ(error_of(kMlpJob, {setting}), refused);
+  EXPECT_EQ(error_of(resnet, {setting, "model.path=m.pt"}), refused);
+}
+
 TEST(Rules, SharesAreForFixedOnly) {
   EXPECT_EQ(error_of(kMlpJob + "[balance]\nshares = [1, 1]\n"),
             "job.toml:8: balance.shares is for balance.policy \"fixed\", but this job has balance.policy = \"auto\"");

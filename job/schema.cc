@@ -172,11 +172,23 @@ std::vector<Key> train_keys() {
        {},
        "test with a running average of the weights, each step keeping this part of it"},
       {"train.seed", SeedField{MEMBER(train.seed)}, optional, {}, "of parameters and of the order of samples"},
+  };
+}
+
+/// What steps are computed in.
+std::vector<Key> arithmetic_keys() {
+  const Need optional = Need::optional;
+  return {
       {"train.precision",
        choice<Precision>({"fp32", "bf16", "fp16", "auto"}, MEMBER(train.precision)),
        optional,
        {},
        "what devices compute in, where they can; auto: the fastest type of each"},
+      {"train.batch_norm",
+       choice<BatchNorm>({"local", "synchronized"}, MEMBER(train.batch_norm)),
+       optional,
+       {},
+       "local: each device normalises its own samples; synchronized: those of all devices, as one device would"},
       {"train.tf32",
        choice<Switch>({"off", "on"}, MEMBER(train.tf32)),
        optional,
@@ -347,8 +359,8 @@ std::vector<Key> placement_keys() {
 const std::vector<Key>& job_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
-    for (auto& part : {model_keys(), data_keys(), train_keys(), exchange_keys(), memory_keys(), output_keys(),
-                       checkpoint_keys(), device_keys(), placement_keys()})
+    for (auto& part : {model_keys(), data_keys(), train_keys(), arithmetic_keys(), exchange_keys(), memory_keys(),
+                       output_keys(), checkpoint_keys(), device_keys(), placement_keys()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -21,6 +21,7 @@ enum class Decay { all, matrices };
 enum class Switch { off, on };
 enum class Recompute { none, blocks, automatic };
 enum class Unit { samples, microbatches };
+enum class BatchNorm { local, synchronized };
 enum class Precision { fp32, bf16, fp16, automatic };
 
 struct ModelSpec {
@@ -79,13 +80,14 @@ struct TrainSpec {
   double clip_norm = 0;      ///< the gradient's norm is limited to it; 0 = no limit
   double average = 0;        ///< the part of the weights' running average that each step keeps; 0 = no average
   uint64_t seed = 1;
-  Precision precision = Precision::fp32;  ///< what devices compute in, where they can
-  Precision gradients = Precision::fp32;  ///< what gradients are sent in, to be added up in float32: fp32 or bf16
-  Switch tf32 = Switch::off;              ///< products of float32 in 19 bits, on hardware that has them
-  Switch autotune = Switch::off;          ///< convolutions: try the libraries' algorithms first, and take the fastest
-  Switch encrypt = Switch::on;            ///< connections between hosts
-  int check_every = 100;                  ///< steps between comparisons of all ranks' parameters
-  double bucket_mib = 4;                  ///< gradients are reduced in buckets of about this size
+  Precision precision = Precision::fp32;    ///< what devices compute in, where they can
+  Precision gradients = Precision::fp32;    ///< what gradients are sent in, to be added up in float32: fp32 or bf16
+  Switch tf32 = Switch::off;                ///< products of float32 in 19 bits, on hardware that has them
+  Switch autotune = Switch::off;            ///< convolutions: try the libraries' algorithms first, and take the fastest
+  BatchNorm batch_norm = BatchNorm::local;  ///< whose samples it normalises: each device's own, or those of all
+  Switch encrypt = Switch::on;              ///< connections between hosts
+  int check_every = 100;                    ///< steps between comparisons of all ranks' parameters
+  double bucket_mib = 4;                    ///< gradients are reduced in buckets of about this size
 
   bool operator==(const TrainSpec&) const = default;
 };
@@ -192,6 +194,9 @@ std::string named_twice(const std::string& device);
 
 /// The refusal of a train.precision that no device of the job computes in.
 std::string precision_refusal(Precision precision, const std::string& libtorch);
+
+/// The refusal of train.batch_norm = "synchronized" for a model from TorchScript.
+std::string synchronized_norm_refusal();
 
 /// The ranks' devices, by names that people can tell apart: told_apart() of base/text.h.
 std::vector<std::string> device_names(const TrainJob& job);

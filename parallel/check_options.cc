@@ -106,11 +106,17 @@ std::string fault_of_precision(const Candidate& mine) {
                      train::precision_name(wanted));
 }
 
+std::string fault_of_norms(const Candidate& mine, int ranks) {
+  if (mine.norms == 0 || mine.options.trial || ranks == 1) return "";
+  return "the module has a SynchronizedBatchNorm, but Options::trial is not set; it shows the order of their calls";
+}
+
 std::string fault_of(const Candidate& mine, int ranks) {
   const Options& options = mine.options;
-  for (std::string fault : {fault_of_numbers(options), fault_of_proportions("Options::shares", options.shares, ranks),
-                            fault_of_proportions("Options::state_shares", options.state_shares, ranks),
-                            fault_of_parameters(mine.parameters, mine.device), fault_of_precision(mine)})
+  for (std::string fault :
+       {fault_of_numbers(options), fault_of_proportions("Options::shares", options.shares, ranks),
+        fault_of_proportions("Options::state_shares", options.state_shares, ranks),
+        fault_of_parameters(mine.parameters, mine.device), fault_of_precision(mine), fault_of_norms(mine, ranks)})
     if (!fault.empty()) return fault;
   return "";
 }

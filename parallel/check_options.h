@@ -17,6 +17,7 @@ struct Candidate {
   std::vector<size_t> groups;                  ///< of each parameter: 0 decays, 1 does not
   torch::Device device;                        ///< the group's
   torch::ScalarType compute_type;              ///< that of Options::precision on this device
+  size_t norms = 0;                            ///< how many SynchronizedBatchNorm the module has
 };
 /// The options outlive it.
 Candidate candidate_of(const Options& options, const ModuleView& module, torch::Device device);

@@ -11,6 +11,7 @@
 #include "parallel/module_view.h"
 #include "parallel/parts.h"
 #include "parallel/raise.h"
+#include "parallel/synchronized_norms.h"
 #include "train/evaluate.h"
 #include "train/labels.h"
 #include "train/local_step.h"
@@ -53,7 +54,8 @@ void give_own_memory(const std::vector<torch::Tensor>& parameters) {
 }  // namespace
 
 struct DataParallel::Impl {
-  Impl(std::shared_ptr<GroupState> its_group, ModuleView view, const Options& its_options);
+  using Norms = std::vector<std::shared_ptr<SynchronizedBatchNormImpl>>;
+  Impl(std::shared_ptr<GroupState> its_group, ModuleView view, Norms its_norms, const Options& its_options);
   ~Impl();
   Impl(const Impl&) = delete;
 
@@ -69,6 +71,7 @@ struct DataParallel::Impl {
   const Options options;
   train::FailedBackward failed;
   Parts parts;
+  SynchronizedNorms norms;
   std::unique_ptr<train::DataParallel> engine;
   ModuleWatch module;
   torch::ScalarType compute_type = torch::kFloat;
@@ -82,13 +85,20 @@ struct DataParallel::Impl {
   double computing_since_s = kNever_s;  ///< kNever_s: not measured
 };
 
-DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view, const Options& its_options)
+DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view, Norms its_norms,
+                         const Options& its_options)
     : group(std::move(its_group)),
       options(its_options),
-      parts(communicator().rank(), communicator().size(), options.shares) {
+      parts(communicator().rank(), communicator().size(), options.shares),
+      norms(std::move(its_norms)) {
   group->require_no_step("DataParallel's constructor");
   Candidate mine = candidate_of(options, view, group->ops.device());
+  mine.norms = norms.count();
   check_options(communicator(), mine);
+  norms.connect(communicator(), {.waited = [this](double seconds) {
+                  if (computing_since_s != kNever_s) computing_since_s += seconds;
+                  parts.waited(seconds);
+                }});
   compute_type = mine.compute_type;
   std::vector<torch::Tensor> tensors;
   for (const auto& one : mine.parameters) tensors.push_back(one.tensor);
@@ -98,6 +108,7 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
                                   .clip_norm = options.clip_norm,
                                   .average = options.average,
                                   .state_shares = options.state_shares,
+                                  .norms = norms.exchange(),
                                   .before_wait = [this] {
                                     if (computing_since_s != kNever_s)
                                       parts.computed(monotonic_s() - computing_since_s);
@@ -138,6 +149,7 @@ void DataParallel::Impl::start_pass(double weight) {
   if (loss_factor) return;
   const double units = most_units > 0 ? most_units : weight * communicator().size();
   loss_factor = loss_scale.of(compute_type, units);
+  if (norms.exchange()) norms.exchange()->set_loss_scale(*loss_factor);
 }
 
 void DataParallel::Impl::accumulate(double weight) {
@@ -194,9 +206,9 @@ void DataParallel::Impl::shrink_part_of(int rank) {
 }
 
 DataParallel::DataParallel(const Group& group, torch::nn::Module& module, const Options& options)
-    : impl_(std::make_unique<Impl>(group.state(), view_of(module), options)) {}
+    : impl_(std::make_unique<Impl>(group.state(), view_of(module), synchronized_norms_of(module), options)) {}
 DataParallel::DataParallel(const Group& group, torch::jit::Module& module, const Options& options)
-    : impl_(std::make_unique<Impl>(group.state(), view_of(module), options)) {}
+    : impl_(std::make_unique<Impl>(group.state(), view_of(module), Impl::Norms{}, options)) {}
 DataParallel::DataParallel(DataParallel&&) noexcept = default;
 DataParallel& DataParallel::operator=(DataParallel&&) noexcept = default;
 DataParallel::~DataParallel() = default;

@@ -302,6 +302,29 @@ class Autocast {
 torch::Tensor recomputed(std::function<torch::Tensor(const torch::Tensor&)> block, const torch::Tensor& input,
                          std::vector<torch::Tensor> buffers = {});
 
+/// Batch norm, of [n, channels, ...], over the samples of all ranks: while a DataParallel trains it, outputs, gradients
+/// and running statistics are those of one device that has the whole batch. The first backward passes of a step are
+/// normalised together on all ranks, then the second ones (see accumulate()), ...; a rank may have fewer than others,
+/// or no samples. At other times, without gradients and in evaluation it is torch's own. It needs Options::trial, which
+/// shows the order of the calls: each forward pass that trains takes that way through the model, and has its backward
+/// pass before the next one.
+class SynchronizedBatchNormImpl
+    : public torch::nn::NormImplBase<2, SynchronizedBatchNormImpl, torch::nn::BatchNormOptions> {
+ public:
+  using torch::nn::NormImplBase<2, SynchronizedBatchNormImpl, torch::nn::BatchNormOptions>::NormImplBase;
+  torch::Tensor forward(const torch::Tensor& input);
+  void reset() override;
+
+ protected:
+  void _check_input_dim(const torch::Tensor& input) override;
+
+ private:
+  friend class SynchronizedNorms;
+  std::function<torch::Tensor(const torch::Tensor&)> together_;  ///< null: there is no DataParallel
+  const void* owner_ = nullptr;
+};
+TORCH_MODULE(SynchronizedBatchNorm);
+
 /// Copies parameters and buffers from a safetensors file, which must have the same names and shapes. Before
 /// DataParallel, or on all ranks.
 void load_weights(torch::nn::Module& module, const std::string& path);

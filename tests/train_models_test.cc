@@ -27,6 +27,21 @@ TEST(TrainModels, ResnetWithBatchNorm) {
   EXPECT_GT(report["test_accuracy"], 0.5) << "with the ranks' running means and variances combined";
 }
 
+/// One of them slowed, so that their parts are uneven; what both normalise together does not depend on that.
+TEST(TrainModels, ResnetWithBatchNormOfBothDevices) {
+  REMUDA_NEEDS_TWO_CORES();
+  JobText job;
+  job.model = "name = 'resnet'\nwidth = 4\nnorm = 'batch'\n";
+  job.train = "epochs = 5\nglobal_batch = 24\nlearning_rate = 0.05\nbatch_norm = 'synchronized'\n";
+  const auto folder = job_folder(job);
+  const Json report = train_report(folder);
+  expect_learned(report);
+  EXPECT_EQ(report["batch_norm"], "synchronized");
+  EXPECT_GT(report["test_accuracy"], 0.5);
+  const Json fixed = train_report(folder, {"--set", "balance.policy=fixed", "--set", "balance.shares=[7, 1]"});
+  EXPECT_NEAR(fixed["loss_per_epoch"][0].get<double>(), report["loss_per_epoch"][0].get<double>(), 1e-3);
+}
+
 TEST(TrainModels, GptTestsItsTokensToo) {
   REMUDA_NEEDS_TWO_CORES();
   JobText job;

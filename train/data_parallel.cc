@@ -28,7 +28,9 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
                                                            ParallelOptions options) {
   REMUDA_CHECK(options.group_of.empty() || options.group_of.size() == parameters.size(), "each parameter has a group");
   REMUDA_TRY(check_models(communicator, parameters));
-  REMUDA_ASSIGN(const ReadyOrder ready, ready_order(communicator, parameters, trial_backward));
+  const auto trial = [&] { options.norms ? options.norms->learn(trial_backward) : trial_backward(); };
+  REMUDA_ASSIGN(const ReadyOrder ready, ready_order(communicator, parameters, trial));
+  if (options.norms) REMUDA_TRY(options.norms->agree());
   if (options.state_shares.empty()) {
     REMUDA_ASSIGN(options.state_shares, shares_by_memory(communicator, ops.memory_bytes() / options.ranks_on_device));
   }
@@ -58,6 +60,7 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
     : communicator_(communicator),
       ops_(ops),
       flat_(std::move(flat)),
+      norms_(options.norms),
       clip_norm_(options.clip_norm),
       engine_{communicator_, ops_, flat_, queue_, std::move(options.before_send), std::move(options.before_wait)},
       reducer_(std::make_unique<GradientReducer>(engine_, std::move(times))),
@@ -65,6 +68,7 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
           std::make_unique<ShardedOptimizer>(engine_, ShardedOptimizer::Options{options.rule, options.average})) {}
 
 Result<ReducedStep> DataParallel::reduce() {
+  if (norms_) REMUDA_TRY(norms_->finish());
   REMUDA_ASSIGN(StepTotals totals, reducer_->finish());
   wait_s_ = reducer_->wait_s();
   ReducedStep step{std::move(totals)};
@@ -88,6 +92,7 @@ Result<void> DataParallel::update(const ReducedStep& step, const std::vector<Gro
 
 void DataParallel::set_timeout(double seconds) {
   communicator_.set_timeout(seconds);
+  if (norms_) norms_->set_timeout(seconds);
   engine_.timeout_s = seconds;
 }
 

@@ -23,6 +23,7 @@
 #include "base/result.h"
 #include "comm/communicator.h"
 #include "train/gradient_reducer.h"
+#include "train/norm_exchange.h"
 #include "train/sharded_optimizer.h"
 
 namespace remuda::train {
@@ -39,6 +40,7 @@ struct ParallelOptions {
   std::optional<torch::ScalarType> sent_as;
   /// The same of gradients: bfloat16, or not given. Their sums are of their own type all the same.
   std::optional<torch::ScalarType> gradients_sent_as;
+  NormExchange* norms = nullptr;  ///< of batch norms that normalise the samples of all ranks, where the model has such
   /// Called before gradients or parameters are sent, by the thread that has computed them; a device that simulates a
   /// slower one sleeps there.
   std::function<void()> before_send = [] {};
@@ -108,6 +110,7 @@ class DataParallel {
   comm::Communicator& communicator_;
   const DeviceOps& ops_;
   FlatParameters flat_;
+  NormExchange* const norms_;
   const double clip_norm_;
   Engine engine_;
   std::unique_ptr<GradientReducer> reducer_;

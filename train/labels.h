@@ -31,8 +31,11 @@ enum : uint32_t {
   kCheckpoint,    ///< which checkpoint is read, and what ranks have written of one
   kUserSum,       ///< what a program of the user's adds up
   kUserBarrier,
-  kLoader,   ///< what ranks compare of a loader of such a program
-  kOptions,  ///< what ranks compare of the options of such a program
+  kLoader,     ///< what ranks compare of a loader of such a program
+  kOptions,    ///< what ranks compare of the options of such a program
+  kNorms,      ///< the calls of batch norms
+  kNormPiece,  ///< whether a rank has another piece for them
+  kFirstNorm,  ///< the first call of a piece; the next ones count on
 };
 
 }  // namespace remuda::train::label

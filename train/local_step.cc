@@ -87,6 +87,7 @@ double LocalStep::run(const Batch& batch, StepReport report, DataParallel& paral
   const profile::Span span("forward and backward");
   pace_.start();
   on_host_.clear();
+  if (options_.norms) options_.norms->set_loss_scale(loss_scale);
   bool begun = false;
   try {
     const auto pieces = pieces_of(batch);
@@ -109,7 +110,8 @@ double LocalStep::run(const Batch& batch, StepReport report, DataParallel& paral
     wait_for_device();
     for (const auto& sum : sums) parallel.report().loss_sum += sum.item<double>();
   } catch (const std::exception& error) {
-    if (!is_out_of_memory(error)) throw;
+    const bool of_norms = options_.norms && !options_.norms->outcome();  // reduce() returns it
+    if (!is_out_of_memory(error) && !of_norms) throw;
     if (!begun) parallel.begin(report);
     parallel.give_up(kOutOfMemory);
     failed_.clear();
@@ -118,6 +120,7 @@ double LocalStep::run(const Batch& batch, StepReport report, DataParallel& paral
 }
 
 bool LocalStep::run_alone(const Batch& batch) {
+  const NormExchange::Alone alone(options_.norms);
   on_host_.clear();
   try {
     for (const Batch& piece : pieces_of(batch)) forward(piece).sum.backward();

@@ -40,6 +40,7 @@ class LocalStep {
     torch::ScalarType compute_type = torch::kFloat;
     size_t pieces = 1;        ///< one after another, whose gradients add up: so many times less memory for activations
     int64_t micro_batch = 0;  ///< samples of each piece, of which the last may have fewer; 0: `pieces` even ones
+    NormExchange* norms = nullptr;  ///< of the model, where its batch norms normalise the samples of all ranks
   };
 
   /// The model's parameters lie on the device of `ops`. All of these outlive it.

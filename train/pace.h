@@ -15,6 +15,8 @@ class Pace {
   /// Called in the middle of compute, before other ranks may see its result: sleeps until the time so far is lengthened
   /// by `slowdown`.
   void stretch();
+  /// Of the time since start(), so many seconds were none of compute.
+  void leave_out(double seconds) { left_out_s_ += seconds; }
   /// Compute ends; sleeps in the same way. Returns its seconds, with the sleep.
   double stop();
 
@@ -23,7 +25,7 @@ class Pace {
   Clock& clock_;
   bool running_ = false;
   double start_s_ = 0;
-  double slept_s_ = 0;
+  double slept_s_ = 0, left_out_s_ = 0;
 };
 
 }  // namespace remuda::train

@@ -51,7 +51,7 @@ struct RunReport {
   std::vector<DeviceReport> devices;
   double timed_samples = 0, timed_s = 0;  ///< of the training steps after the first few; evaluation is not timed
   balance::BalancePolicy policy = balance::BalancePolicy::automatic;
-  std::string batch_norm;  ///< "local" where the model has one, which sees each device's own samples; else empty
+  std::string batch_norm;  ///< "local" or "synchronized" where the model has one; else empty
   int micro_batch = 0;     ///< samples, where shares are whole numbers of it; else 0
   std::vector<balance::BalanceDecision> decisions;
   int share_changes = 0;

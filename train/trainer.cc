@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <utility>
 
 #include "base/clock.h"
 #include "train/evaluate.h"
@@ -114,8 +115,9 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
   mine_.data_wait_s += batches_.waited_s();
   add_compute(batches_.waited_s());
   const double loss_units = double(job_.train.global_batch) * std::max(1, train_.model_input().context);
-  const int part = batches_.parts(position, shares_)[communicator_.rank()];
-  local_.set_pieces(size_t(memory_.pieces(communicator_.rank(), part)));
+  const std::vector<int> parts = batches_.parts(position, shares_);
+  const int part = parts[communicator_.rank()];
+  local_.set_pieces(size_t(pieces(communicator_.rank(), parts)));
   {
     const MemoryWatch watch(ops_.device());
     add_compute(local_.run(batch, std::move(report), *parallel_, loss_scale_.of(compute_type_, loss_units)));
@@ -124,9 +126,17 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
   if (leave_) parallel_->report().status |= kLeaving;
   parallel_->report().status |= checkpoints_.status(report_.steps);
   auto step = parallel_->reduce();
-  last_wait_s_ = parallel_->wait_s();
+  last_wait_s_ = parallel_->wait_s() + std::exchange(norm_wait_s_, 0);
   mine_.wait_s += last_wait_s_;
   return step;
+}
+
+/// In how many pieces a rank computes its part. As many on all, where these are normalised together.
+int Trainer::pieces(int rank, const std::vector<int>& parts) const {
+  if (!norms_) return memory_.pieces(rank, parts[rank]);
+  int most = 1;
+  for (int other = 0; other < communicator_.size(); ++other) most = std::max(most, memory_.pieces(other, parts[other]));
+  return most;
 }
 
 /// What a step of this rank took, with such a part, beside what it was expected to take.
@@ -281,7 +291,7 @@ Result<void> Trainer::collect_totals() {
     auto& device = report_.devices[rank];
     static_cast<OwnTotals&>(device) = all[rank];
     device.share = double(shares_[rank]) / job_.train.global_batch;
-    device.pieces = memory_.pieces(rank, shares_[rank]);
+    device.pieces = pieces(rank, shares_);
     device.memory_need = memory_.needs()[rank];
   }
   return {};

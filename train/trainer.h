@@ -53,7 +53,7 @@ class Trainer {
  private:
   Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
           const std::atomic<bool>& leave, TrainerOptions options, const DeviceOps& ops, Samples train,
-          std::optional<Samples> test, std::unique_ptr<Model> model);
+          std::optional<Samples> test, std::unique_ptr<Model> model, std::unique_ptr<NormExchange> norms);
   Result<void> prepare();
   Result<void> prepare_parallel();
   Result<AloneCosts> alone_costs();
@@ -74,6 +74,7 @@ class Trainer {
   Result<void> run_epoch(int epoch);
   Result<StepTotals> run_step(uint64_t position);
   Result<ReducedStep> attempt_step(uint64_t position);
+  int pieces(int rank, const std::vector<int>& parts) const;
   bool any_computes_in(torch::ScalarType type) const;
   void add_compute(double seconds);
   void watch_memory(const std::optional<MemoryUse>& use, int part);
@@ -105,6 +106,7 @@ class Trainer {
   const data::BatchMemory batch_memory_;
   Samples train_;
   std::optional<Samples> test_;
+  std::unique_ptr<NormExchange> norms_;  ///< where batch norms normalise the samples of all ranks; else null
   std::unique_ptr<Model> model_;
   const torch::ScalarType compute_type_;
   Pace pace_;
@@ -122,6 +124,7 @@ class Trainer {
   uint64_t position_ = 0;  ///< of the next step's first sample
   OwnTotals mine_;
   double last_compute_s_ = 0, last_wait_s_ = 0;
+  double norm_wait_s_ = 0;  ///< of the step under way
   double epoch_loss_ = 0, epoch_weight_ = 0;
   double samples_since_average_ = 0;
   int evaluated_at_once_ = std::numeric_limits<int>::max();  ///< at most

@@ -36,6 +36,15 @@ bool has_no_room(const std::vector<balance::BatchTime>& times) {
   return !times.empty() && alone_samples_per_s(times) == 0;
 }
 
+/// Collective. What makes the batch norms of all ranks one, where the job asks for that and there are others.
+Result<std::unique_ptr<NormExchange>> synchronize_norms(const job::TrainJob& job, comm::Communicator& communicator,
+                                                        Model& model) {
+  if (job.train.batch_norm == job::BatchNorm::local || communicator.size() == 1) return nullptr;
+  REMUDA_ASSIGN(auto norms, NormExchange::create(communicator));
+  if (!model.synchronize_norms(*norms)) return usage_error(job::synchronized_norm_refusal());
+  return norms;
+}
+
 bool has_batch_norm(Model& model) {
   return std::ranges::any_of(model.named_buffers(),
                              [](const NamedTensor& buffer) { return buffer.name.ends_with("running_mean"); });
@@ -60,8 +69,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input(), job.memory.recompute));
   if (!job.model.weights.empty()) REMUDA_TRY(load_weights(*model, job.model.weights));
   model->to(options.device);
-  std::unique_ptr<Trainer> trainer(
-      new Trainer(job, communicator, events, leave, options, ops, std::move(train), std::move(test), std::move(model)));
+  REMUDA_ASSIGN(std::unique_ptr<NormExchange> norms, synchronize_norms(job, communicator, *model));
+  std::unique_ptr<Trainer> trainer(new Trainer(job, communicator, events, leave, options, ops, std::move(train),
+                                               std::move(test), std::move(model), std::move(norms)));
   REMUDA_TRY(trainer->prepare());
   REMUDA_TRY(trainer->start_balance());
   torch::manual_seed(job.train.seed + 1 + uint64_t(communicator.rank()));
@@ -100,7 +110,7 @@ Progress Trainer::progress() const {
 
 Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
                  const std::atomic<bool>& leave, TrainerOptions options, const DeviceOps& ops, Samples train,
-                 std::optional<Samples> test, std::unique_ptr<Model> model)
+                 std::optional<Samples> test, std::unique_ptr<Model> model, std::unique_ptr<NormExchange> norms)
     : job_(job),
       communicator_(communicator),
       events_(events),
@@ -111,11 +121,13 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       batch_memory_(pinned_memory(ops_)),
       train_(std::move(train)),
       test_(std::move(test)),
+      norms_(std::move(norms)),
       model_(std::move(model)),
       compute_type_(compute_type(job.train.precision, ops.device(), model_->parameters().at(0).scalar_type())),
       pace_(job.devices[communicator.rank()].slowdown, steady_clock()),
       local_(*model_, ops_, pace_,
-             {job.model.loss, job.data.padding, compute_type_, size_t(job.memory.accumulate), job.train.micro_batch}),
+             {job.model.loss, job.data.padding, compute_type_, size_t(job.memory.accumulate), job.train.micro_batch,
+              norms_.get()}),
       start_(*model_, ops_.device()),
       batches_(train_,
                {job.train.seed, job.train.global_batch, communicator.rank(), uint64_t(job.train.epochs) * train_.size(),
@@ -128,7 +140,14 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
   if (job.train.micro_batch > 0) evaluated_at_once_ = job.train.micro_batch;
   report_.policy = job.balance.policy;
   report_.micro_batch = job.train.micro_batch;
-  if (has_batch_norm(*model_)) report_.batch_norm = "local";
+  if (has_batch_norm(*model_)) report_.batch_norm = norms_ ? "synchronized" : "local";
+  if (norms_)
+    norms_->set_hooks({.before_wait = [this] { pace_.stretch(); },
+                       .waited =
+                           [this](double seconds) {
+                             pace_.leave_out(seconds);
+                             norm_wait_s_ += seconds;
+                           }});
   report_.seed = job.train.seed;
   report_.transport = communicator.transport();
 }
@@ -168,6 +187,7 @@ Result<void> Trainer::prepare_parallel() {
                                 .ranks_on_device = job::ranks_on_device_of(job_, communicator_.rank()),
                                 .sent_as = report_.sent_as,
                                 .gradients_sent_as = report_.gradients_sent_as,
+                                .norms = norms_.get(),
                                 .before_send = [this] { pace_.stretch(); },
                                 .before_wait = [this] { add_compute(pace_.stop()); }};
   parallel_.reset();  // a device may have no room for two
@@ -261,7 +281,7 @@ void Trainer::report_plan() {
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     peaks.push_back(memory_.peak(rank, shares_[rank]).value_or(NAN));
     rooms.push_back(memory_.needs()[rank].room);
-    pieces.push_back(memory_.pieces(rank, shares_[rank]));
+    pieces.push_back(this->pieces(rank, shares_));
   }
   if (is_first())
     events_.send({{"event", "memory"},

@@ -191,7 +191,6 @@ std::string memory_text(const Json& report) {
 }
 
 std::string batch_norm_text(const Json& report) {
-  const std::string micro_batch = "balance.unit = \"microbatches\"";
   if (workers::text_field(report, "batch_norm") != "local" || micro_batch_of(report) > 0) return "";
   double least = INFINITY, most = 0;
   for (const Json& device : report.value("devices", Json::array())) {
@@ -200,11 +199,13 @@ std::string batch_norm_text(const Json& report) {
     if (share > 0) least = std::min(least, share), most = std::max(most, share);
   }
   if (most < kMuchUneven * least) return "";
+  const auto keys = job_keys_of(report);
+  const bool built_in = keys.contains("model.name") && !keys.at("model.name").empty();
   return fmt::format(
       "Batch norm normalises the samples of each device by themselves, and some have {:.1f} times as many as others; "
       "with "
-      "{} it normalises as many at a time on each.",
-      most / least, micro_batch);
+      "balance.unit = \"microbatches\" it normalises as many at a time on each{}.",
+      most / least, built_in ? ", and with train.batch_norm = \"synchronized\" those of all devices together" : "");
 }
 
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports) {

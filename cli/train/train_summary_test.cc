@@ -87,6 +87,9 @@ TEST(TrainSummary, SaysWhereBatchNormSeesUnlikeBatches) {
   uneven["batch_norm"] = "local";
   EXPECT_THAT(text(), HasSubstr("Batch norm normalises the samples of each device by themselves, and some have\n4.0 "
                                 "times as many as others"));
+  EXPECT_THAT(text(), Not(HasSubstr("synchronized"))) << "nothing is known of the model";
+  const Json resnet{{"model.name", "resnet"}};
+  EXPECT_THAT(summary_text(complete_report(uneven, kMachine, resnet).value()), HasSubstr("synchronized"));
   uneven["devices"][0]["pieces"] = 3;
   EXPECT_THAT(text(), Not(HasSubstr("Batch norm"))) << "pieces of like size";
   uneven["devices"][0]["pieces"] = 1;

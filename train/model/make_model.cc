@@ -5,6 +5,7 @@
 #include <torch/script.h>
 #include <unordered_set>
 
+#include "train/model/batch_norm.h"
 #include "train/model/native.h"
 
 namespace remuda::train {
@@ -32,6 +33,11 @@ class NativeModel final : public Model {
   void to(torch::Device device) override { module_->to(device); }
   bool recompute_blocks() override {
     module_->recompute_blocks();
+    return true;
+  }
+  bool synchronize_norms(NormExchange& exchange) override {
+    for (const auto& module : module_->modules())
+      if (auto* norm = module->as<BatchNormImpl>()) norm->synchronize(exchange);
     return true;
   }
 

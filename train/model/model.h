@@ -10,6 +10,8 @@
 
 namespace remuda::train {
 
+class NormExchange;
+
 /// What the data requires of a model.
 struct ModelInput {
   int channels = 0, height = 0, width = 0;  ///< images
@@ -43,6 +45,9 @@ class Model {
   /// such a file can: the others return false. Needs memory for a copy of the parameters.
   virtual bool write_script(const WriteBytes&) { return false; }
   virtual void to(torch::Device device) = 0;
+  /// From now on its batch norms normalise the samples of all ranks, by way of this exchange, which outlives the
+  /// model's last forward and backward pass. False where that cannot be.
+  virtual bool synchronize_norms(NormExchange&) { return false; }
   /// From now on what its blocks compute is not kept for backward(), but computed again. False where it has none.
   virtual bool recompute_blocks() { return false; }
 };

@@ -26,7 +26,40 @@ struct FirstPass : torch::CustomClassHolder {
   torch::Device device;
   torch::ScalarType compute_type;
   RandomState random;
+  std::vector<std::vector<double>> computed_once;
 };
+
+/// A pass through a block, while it lives: the first, or the second.
+class Pass {
+ public:
+  Pass(FirstPass& first, bool second) : first_(first), second_(second), around_(t_pass) { t_pass = this; }
+  ~Pass() { t_pass = around_; }
+  Pass(const Pass&) = delete;
+
+  static Pass* here() { return t_pass; }
+
+  std::vector<double> once(const std::function<std::vector<double>()>& compute) {
+    if (second_) return first_.computed_once.at(next_++);
+    const Left left(*this);
+    return first_.computed_once.emplace_back(computed_once(compute));
+  }
+
+ private:
+  /// While it lives, the pass around this one goes on: a block within a block gets what the outer one has.
+  struct Left {
+    explicit Left(Pass& its_pass) : pass(its_pass) { t_pass = pass.around_; }
+    ~Left() { t_pass = &pass; }
+    Left(const Left&) = delete;
+    Pass& pass;
+  };
+  static thread_local Pass* t_pass;
+
+  FirstPass& first_;
+  const bool second_;
+  Pass* const around_;
+  size_t next_ = 0;
+};
+thread_local Pass* Pass::t_pass = nullptr;
 
 /// For destructors: a device that is lost while they restore its state says so at the next call anyway.
 template <typename Restore>
@@ -95,6 +128,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
                                const c10::intrusive_ptr<FirstPass>& first) {
     context->save_for_backward({input});
     context->saved_data["first"] = c10::IValue::make_capsule(first);
+    const Pass pass(*first, /*second=*/false);
     torch::Tensor output = run_once(first->block, input);
     // Autocast keeps the casts of weights for the rest of the pass; these, made here without gradients, are in its way.
     if (first->compute_type != torch::kFloat) at::autocast::clear_cache();
@@ -110,6 +144,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
     {
       const torch::AutoGradMode with_gradients(true);
       const SameNumbers same(*first);
+      const Pass pass(*first, /*second=*/true);
       const Autocast autocast(first->device, first->compute_type);
       output = first->block(input.view_as(input));  // autocast would keep one cast of a leaf for all its uses
     }
@@ -121,6 +156,12 @@ class Recompute : public torch::autograd::Function<Recompute> {
 };
 
 }  // namespace
+
+std::vector<double> computed_once(const std::function<std::vector<double>()>& compute) {
+  return Pass::here() ? Pass::here()->once(compute) : compute();
+}
+
+bool computes_block() { return Pass::here() != nullptr; }
 
 bool in_recomputed_block() { return t_blocks > 0; }
 

@@ -24,6 +24,13 @@ using Buffers = std::function<std::vector<torch::Tensor>()>;
 /// A parameter that is used outside of the block too, or by two of them, becomes ready once for each.
 torch::Tensor recomputed(Block block, const torch::Tensor& input, Buffers buffers = {});
 
+/// What `compute` gives, which in a recomputed block runs in the first pass only: the second one gets the same numbers.
+/// Outside of such blocks it just runs.
+std::vector<double> computed_once(const std::function<std::vector<double>()>& compute);
+
+/// Whether this thread computes the output of a recomputed block, for the first or the second time.
+bool computes_block();
+
 /// Whether this thread runs the backward pass of a recomputed block.
 bool in_recomputed_block();
 

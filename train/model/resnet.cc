@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "train/model/batch_norm.h"
 #include "train/model/native.h"
 #include "train/precision.h"
 
@@ -16,7 +17,7 @@ nn::Conv2d conv(int in, int out, int size, int stride) {
 }
 
 nn::AnyModule norm(job::Norm kind, int channels) {
-  if (kind == job::Norm::batch) return nn::AnyModule(nn::BatchNorm2d(channels));
+  if (kind == job::Norm::batch) return nn::AnyModule(BatchNorm(channels));
   return nn::AnyModule(nn::GroupNorm(std::gcd(channels, 8), channels));
 }
 
