@@ -11,7 +11,7 @@ namespace {
 /// As many as a loader has at once: a batch in use, and inputs and targets of those that are made ahead.
 constexpr size_t kMostKept = 8;
 
-struct Block {
+struct PinnedBlock {
   std::byte* start = nullptr;
   size_t bytes = 0;
   bool registered = false;
@@ -27,23 +27,23 @@ class Pool {
  public:
   explicit Pool(const DeviceOps& ops) : ops_(ops) {}
   ~Pool() {
-    for (const Block& block : free_) release(block);
+    for (const PinnedBlock& block : free_) release(block);
   }
   Pool(const Pool&) = delete;
 
   /// Of at least so many bytes. Shares change a little all the time, so a block that is larger will do.
-  Block take(size_t bytes) {
+  PinnedBlock take(size_t bytes) {
     {
       const std::lock_guard lock(mutex_);
-      const auto fits = [&](const Block& block) { return block.bytes >= bytes && block.bytes / 2 <= bytes; };
+      const auto fits = [&](const PinnedBlock& block) { return block.bytes >= bytes && block.bytes / 2 <= bytes; };
       const auto found = std::ranges::find_if(free_, fits);
       if (found != free_.end()) {
-        const Block block = *found;
+        const PinnedBlock block = *found;
         free_.erase(found);
         return block;
       }
     }
-    Block block;
+    PinnedBlock block;
     block.bytes = (bytes + bytes / 8 + page()) / page() * page();
     block.start = static_cast<std::byte*>(::operator new[](block.bytes, std::align_val_t(page())));
     block.registered = ops_.register_host({block.start, block.bytes});
@@ -51,7 +51,7 @@ class Pool {
   }
 
   /// The one that has been there longest goes where there are too many.
-  void give_back(const Block& block) {
+  void give_back(const PinnedBlock& block) {
     const std::lock_guard lock(mutex_);
     free_.push_back(block);
     if (free_.size() <= kMostKept) return;
@@ -60,14 +60,14 @@ class Pool {
   }
 
  private:
-  void release(const Block& block) const {
+  void release(const PinnedBlock& block) const {
     if (block.registered) ops_.release_host({block.start, block.bytes});
     ::operator delete[](block.start, std::align_val_t(page()));
   }
 
   const DeviceOps ops_;
   std::mutex mutex_;
-  std::deque<Block> free_;
+  std::deque<PinnedBlock> free_;
 };
 
 }  // namespace
@@ -75,7 +75,7 @@ class Pool {
 data::BatchMemory pinned_memory(const DeviceOps& ops) {
   if (ops.is_synchronous()) return data::plain_memory;
   return [pool = std::make_shared<Pool>(ops)](size_t bytes) {
-    const Block block = pool->take(bytes);
+    const PinnedBlock block = pool->take(bytes);
     return std::shared_ptr<std::byte[]>(block.start, [pool, block](std::byte*) { pool->give_back(block); });
   };
 }
