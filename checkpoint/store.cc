@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <memory>
+#include <ranges>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -115,13 +116,13 @@ Result<Manifest> verify(const Stored& stored) {
 Result<Newest> newest_whole(const std::string& folder) {
   REMUDA_ASSIGN(const std::vector<Stored> all, stored_in(folder));
   Newest newest;
-  for (auto one = all.rbegin(); one != all.rend(); ++one) {
-    if (auto manifest = verify(*one)) {
-      newest.found = Found{*one, std::move(*manifest)};
-      break;
-    } else {
-      newest.passed_over.push_back(manifest.error().message);
+  for (const Stored& one : std::views::reverse(all)) {
+    auto manifest = verify(one);
+    if (manifest) {
+      newest.found = Found{one, std::move(*manifest)};
+      return newest;
     }
+    newest.passed_over.push_back(manifest.error().message);
   }
   return newest;
 }
@@ -131,7 +132,7 @@ Stored place_of(const std::string& folder, int64_t step) {
 }
 
 Result<Stored> begin(const std::string& folder, int64_t step) {
-  const Stored stored = place_of(folder, step);
+  Stored stored = place_of(folder, step);
   std::error_code error;
   fs::create_directories(stored.folder, error);
   if (!error) fs::remove(manifest_of(stored), error);
@@ -149,10 +150,10 @@ Result<void> publish(const Stored& stored, const Manifest& manifest) {
 Result<void> remove_old(const std::string& folder, int kept) {
   REMUDA_ASSIGN(const std::vector<Stored> all, all_in(folder));
   int newer = 0;
-  for (auto one = all.rbegin(); one != all.rend(); ++one) {
-    const bool is_one = has_manifest(*one);
+  for (const Stored& one : std::views::reverse(all)) {
+    const bool is_one = has_manifest(one);
     if (is_one && newer++ < kept) continue;
-    if (is_one || newer > 0) REMUDA_TRY(remove(*one));  // one without a manifest may be under way, if it is the newest
+    if (is_one || newer > 0) REMUDA_TRY(remove(one));  // one without a manifest may be under way, if it is the newest
   }
   return {};
 }

@@ -16,8 +16,8 @@ uint64_t next_id() {
 }  // namespace
 
 size_t Track::begin(std::string_view name, Kind kind, const Details& details) {
-  const std::string_view kept = recorder_.kept_name(name);
-  if (recorder_.ranges_.push) recorder_.ranges_.push(kept.data());  // which is the beginning of a whole string
+  const std::string& kept = recorder_.kept_name(name);
+  if (recorder_.ranges_.push) recorder_.ranges_.push(kept.c_str());
   const std::lock_guard lock(mutex_);
   open_.push_back({{kept, kind, recorder_.clock_.now_s(), 0, details}});
   return open_.size() - 1;
@@ -59,7 +59,7 @@ Track& Recorder::add_track(std::string name) {
   return tracks_.emplace_back(*this, std::move(name));
 }
 
-std::string_view Recorder::kept_name(std::string_view name) {
+const std::string& Recorder::kept_name(std::string_view name) {
   const std::lock_guard lock(mutex_);
   auto found = names_.find(name);
   if (found == names_.end()) found = names_.emplace(name, 0).first;

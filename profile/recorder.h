@@ -125,7 +125,7 @@ class Recorder {
 
  private:
   friend class Track;
-  std::string_view kept_name(std::string_view name);
+  const std::string& kept_name(std::string_view name);
 
   Clock& clock_;
   const size_t most_operations_;

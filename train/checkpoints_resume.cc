@@ -143,7 +143,7 @@ Result<void> Checkpoints::load_own(const checkpoint::Pieces& pieces, Progress& p
   const auto read = [&](const PieceName& name, torch::ScalarType type) -> Result<torch::Tensor> {
     const weights::TensorInfo* info = pieces.find(rank, text_of(name));
     if (!info || info->type != file_type(type)) return torch::Tensor();
-    const torch::Tensor values = torch::empty({int64_t(info->bytes() / weights::size_of(info->type))}, type);
+    torch::Tensor values = torch::empty({int64_t(info->bytes() / weights::size_of(info->type))}, type);
     REMUDA_TRY(pieces.file(rank).read(*info, 0, {static_cast<std::byte*>(values.data_ptr()), values.nbytes()}));
     return values;
   };

@@ -3,6 +3,7 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <deque>
 #include <mutex>
+#include <ranges>
 
 namespace remuda::train {
 namespace {
@@ -50,11 +51,11 @@ class OperatorWatch::DeviceTimes {
   /// Once all have ended. The last ones first: an operation begins before those that it calls.
   void add_to(profile::Recorder& recorder) {
     const std::lock_guard lock(mutex_);
-    for (auto one = operations_.rbegin(); one != operations_.rend(); ++one) {
-      if (!one->to) continue;
-      const double total_s = timer_.seconds(one->from, one->to);
-      if (one->caller) one->caller->within_s += total_s;
-      recorder.add_device_time(one->name, total_s, total_s - one->within_s);
+    for (const Operation& one : std::views::reverse(operations_)) {
+      if (!one.to) continue;
+      const double total_s = timer_.seconds(one.from, one.to);
+      if (one.caller) one.caller->within_s += total_s;
+      recorder.add_device_time(one.name, total_s, total_s - one.within_s);
     }
   }
 
@@ -78,8 +79,8 @@ struct OperatorWatch::Begun final : at::ObserverContext {
   Begun(profile::Track& on, size_t at) : track(on), depth(at) {}
   profile::Track& track;
   size_t depth;
-  std::shared_ptr<DeviceTimes> device;  ///< with `operation` only
-  DeviceTimes::Operation* operation = nullptr;
+  std::shared_ptr<DeviceTimes> device;          ///< of `operation`
+  DeviceTimes::Operation* operation = nullptr;  ///< null where the device's time is not taken
 };
 
 std::unique_ptr<at::ObserverContext> OperatorWatch::begin(const at::RecordFunction& function) {
@@ -87,7 +88,9 @@ std::unique_ptr<at::ObserverContext> OperatorWatch::begin(const at::RecordFuncti
   if (!watched || !watched->recorder.is_recording()) return nullptr;
   profile::Track& track = track_of(watched->recorder);
   auto begun = std::make_unique<Begun>(track, track.begin(function.name(), profile::Kind::operation));
-  if (watched->device && (begun->operation = watched->device->begin(function.name()))) begun->device = watched->device;
+  if (!watched->device) return begun;
+  begun->operation = watched->device->begin(function.name());
+  begun->device = watched->device;
   return begun;
 }
 

@@ -18,7 +18,7 @@ using checkpoint::Found;
 using checkpoint::Manifest;
 using checkpoint::Stored;
 
-constexpr const char* kExamples =
+constexpr const char* kCheckpointExamples =
     "Examples:\n"
     "  remuda checkpoint list runs/a                     what there is, the oldest first\n"
     "  remuda checkpoint verify runs/a                   read all of it, and compare the sums\n"
@@ -143,7 +143,7 @@ void add_checkpoint(Program& program) {
     if ((flags->action == kExport) != !flags->file.empty())
       throw CLI::ValidationError(flags->file.empty() ? "export needs the FILE to write" : "FILE is for export only");
   });
-  command.footer(kExamples);
+  command.footer(kCheckpointExamples);
 }
 
 }  // namespace remuda::cli

@@ -192,7 +192,7 @@ int set_current_stream(int device, int stream) { return std::exchange(t_streams.
 
 namespace {
 
-void give_back(void* context) {
+void give_back_block(void* context) {
   const auto* owner = static_cast<std::pair<int, void*>*>(context);
   Device::get(owner->first).free(owner->second);
   delete owner;
@@ -214,7 +214,7 @@ class Memory final : public c10::Allocator {
     const c10::Device where = device_at(current_device());
     if (bytes == 0) return {nullptr, where};
     void* const data = Device::get(current_device()).allocate(bytes, current_stream(current_device()));
-    return {data, new std::pair(current_device(), data), &give_back, where};
+    return {data, new std::pair(current_device(), data), &give_back_block, where};
   }
 };
 

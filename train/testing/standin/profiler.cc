@@ -39,8 +39,8 @@ struct Stubs final : ProfilerStubs {
     return std::chrono::duration<float, std::micro>(point_of(*to).passed - point_of(*from).passed).count();
   }
   void mark(const char*) const override {}
-  void rangePush(const char* name) const override { standin_ranges().push_back(name); }
-  void rangePop() const override { standin_ranges().push_back("end"); }
+  void rangePush(const char* name) const override { standin_ranges().emplace_back(name); }
+  void rangePop() const override { standin_ranges().emplace_back("end"); }
   bool enabled() const override { return true; }
   void onEachDevice(std::function<void(int)> call) const override {
     for (int device = 0; device < kStandinDevices; ++device) call(device);
