@@ -202,30 +202,34 @@ std::vector<Key> arithmetic_keys() {
   };
 }
 
-/// What goes between the ranks.
+/// What ranks exchange, and how.
 std::vector<Key> exchange_keys() {
-  const Need optional = Need::optional;
   return {
       {"train.gradients",
        choice<Precision>({"fp32", "bf16"}, MEMBER(train.gradients)),
-       optional,
+       Need::optional,
        {},
-       "what gradients are sent in; they are added up in float32"},
+       "what gradients are sent in through memory of the host; they are added up in float32"},
+      {"train.bucket_mib",
+       NumberField{MEMBER(train.bucket_mib), kBucketMib},
+       Need::optional,
+       {},
+       "gradients are reduced in buckets of this size"},
+      {"train.device_collectives",
+       choice<Switch>({"off", "auto"}, MEMBER(train.device_collectives)),
+       Need::optional,
+       {},
+       "gradients and parameters go from GPU to GPU, where all are of one maker, whose library works between them"},
       {"train.encrypt",
        choice<Switch>({"off", "on"}, MEMBER(train.encrypt)),
-       optional,
+       Need::optional,
        {},
        "connections between hosts; off only where nobody else can reach the network"},
       {"train.check_every",
        IntegerField{MEMBER(train.check_every), kCount},
-       optional,
+       Need::optional,
        {},
        "steps between comparisons of all ranks' parameters"},
-      {"train.bucket_mib",
-       NumberField{MEMBER(train.bucket_mib), kBucketMib},
-       optional,
-       {},
-       "gradients are reduced in buckets of this size"},
   };
 }
 

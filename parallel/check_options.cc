@@ -125,7 +125,7 @@ struct Setting {
   const char* name;
   std::string value;
 };
-constexpr size_t kSettings = 8;
+constexpr size_t kSettings = 9;
 
 std::string text_of(const std::variant<Sgd, AdamW>& optimizer) {
   if (const auto* sgd = std::get_if<Sgd>(&optimizer)) return fmt::format("Sgd{{{}}}", sgd->momentum);
@@ -150,7 +150,8 @@ std::array<Setting, kSettings> settings_of(const Candidate& mine) {
            {"average", fmt::to_string(options.average)},
            {"shares", fmt::format("{{{}}}", fmt::join(options.shares, ", "))},
            {"state_shares", fmt::format("{{{}}}", fmt::join(options.state_shares, ", "))},
-           {"bucket_mib", fmt::to_string(options.bucket_mib)}}};
+           {"bucket_mib", fmt::to_string(options.bucket_mib)},
+           {"device_collectives", fmt::to_string(options.device_collectives)}}};
 }
 
 /// Text of any length, of which the others get the beginning.

@@ -12,6 +12,7 @@
 #include "parallel/parts.h"
 #include "parallel/raise.h"
 #include "parallel/synchronized_norms.h"
+#include "train/device/collectives.h"
 #include "train/evaluate.h"
 #include "train/labels.h"
 #include "train/local_step.h"
@@ -72,6 +73,7 @@ struct DataParallel::Impl {
   train::FailedBackward failed;
   Parts parts;
   SynchronizedNorms norms;
+  comm::OpenedCollectives collectives;
   std::unique_ptr<train::DataParallel> engine;
   ModuleWatch module;
   torch::ScalarType compute_type = torch::kFloat;
@@ -100,6 +102,10 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
                   parts.waited(seconds);
                 }});
   compute_type = mine.compute_type;
+  collectives = {nullptr, "Options::device_collectives is false"};
+  if (options.device_collectives)
+    collectives = or_raise(
+        train::open_collectives(communicator(), group->ops, {.largest_bytes = size_t(options.bucket_mib * (1 << 20))}));
   std::vector<torch::Tensor> tensors;
   for (const auto& one : mine.parameters) tensors.push_back(one.tensor);
   train::ParallelOptions settings{.bucket_bytes = options.bucket_mib * (1 << 20),
@@ -108,6 +114,7 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
                                   .clip_norm = options.clip_norm,
                                   .average = options.average,
                                   .state_shares = options.state_shares,
+                                  .collectives = collectives.collectives.get(),
                                   .norms = norms.exchange(),
                                   .before_wait = [this] {
                                     if (computing_since_s != kNever_s)
@@ -283,6 +290,11 @@ void DataParallel::check() const {
 }
 
 std::string DataParallel::precision() const { return train::precision_name(impl().compute_type); }
+
+std::string DataParallel::device_library() const {
+  const comm::OpenedCollectives& opened = impl().collectives;
+  return opened.collectives ? opened.collectives->name() : "none: " + opened.why_not;
+}
 
 size_t DataParallel::state_bytes() const { return impl().engine->optimizer().state_bytes(); }
 

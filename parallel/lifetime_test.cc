@@ -45,6 +45,7 @@ TEST(Lifetime, MovedFromObjectsRefuseEveryCall) {
   EXPECT_NE(refusal([&] { parallel.check(); }), "");
   EXPECT_NE(refusal([&] { (void)parallel.precision(); }), "");
   EXPECT_NE(refusal([&] { (void)parallel.state_bytes(); }), "");
+  EXPECT_NE(refusal([&] { (void)parallel.device_library(); }), "");
   EXPECT_NE(refusal([&] { const Autocast autocast(parallel); }), "");
   EXPECT_THAT(refusal([&] { (void)group.rank(); }), StartsWith("this Group was moved from"));
   EXPECT_NE(refusal([&] { (void)group.size(); }), "");

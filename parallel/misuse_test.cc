@@ -206,7 +206,8 @@ TEST(Options, ThatDifferBetweenRanksAreRefusedOnAll) {
       {"average is 0.5 on rank 1", [](Options& options) { options.average = 0.5; }},
       {"shares is {1, 2, 0} on rank 1 and {} on rank 0", [](Options& options) { options.shares = {1, 2, 0}; }},
       {"state_shares is {3, 1, 1} on rank 1", [](Options& options) { options.state_shares = {3, 1, 1}; }},
-      {"bucket_mib is 1e-05 on rank 1", [](Options& options) { options.bucket_mib = 1e-5; }}};
+      {"bucket_mib is 1e-05 on rank 1", [](Options& options) { options.bucket_mib = 1e-5; }},
+      {"device_collectives is false on rank 1", [](Options& options) { options.device_collectives = false; }}};
   for (const auto& [what, change] : changes)
     EXPECT_THAT(refusals_where(1, change), Each(HasSubstr("Options::" + what)));
 }

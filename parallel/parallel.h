@@ -155,6 +155,9 @@ struct Options {
   /// Proportions of the optimizer's state, one per rank. Empty: by the memory of the devices.
   std::vector<double> state_shares;
   double bucket_mib = 4;  ///< gradients are sent in pieces of about this size
+  /// Pieces go from GPU to GPU where each rank has one of its own, all of one maker, whose library (NCCL, RCCL) is
+  /// there and passes a trial. False: they always go through memory of the host.
+  bool device_collectives = true;
   /// Runs one backward() of a sample, from which the order is learned in which gradients become ready. Without it they
   /// are sent in the reverse order of the parameters, which for most models is the same.
   std::function<void()> trial;
@@ -217,6 +220,9 @@ class DataParallel {
 
   /// What this rank computes in: "float32", "float64", "bf16" or "fp16".
   std::string precision() const;
+  /// The library by which gradients go from GPU to GPU, as "NCCL 2.21.5"; or a sentence that begins with "none: " and
+  /// says why they go through memory of the host.
+  std::string device_library() const;
   /// Bytes of the optimizer's state on this rank.
   size_t state_bytes() const;
 

@@ -62,6 +62,8 @@ TEST(Precision, OfOneRankMayBeAnother) {
     auto model = make_linear();
     DataParallel parallel(group, *model, options_with(group.rank() == 0 ? Precision::fp32 : Precision::bf16));
     EXPECT_EQ(parallel.precision(), group.rank() == 0 ? "float32" : "bf16");
+    EXPECT_EQ(parallel.device_library(),
+              "none: rank 0 is on a cpu device, for which there is no library of collectives");
     parallel.begin(64);
     backward_over(parallel, model, 64);
     EXPECT_TRUE(parallel.step(0.25).applied);

@@ -62,7 +62,15 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
       flat_(std::move(flat)),
       norms_(options.norms),
       clip_norm_(options.clip_norm),
-      engine_{communicator_, ops_, flat_, queue_, std::move(options.before_send), std::move(options.before_wait)},
+      exchange_(options.collectives ? by_devices(communicator_, ops_, flat_, *options.collectives)
+                                    : by_host(communicator_, ops_, flat_)),
+      engine_{communicator_,
+              ops_,
+              flat_,
+              *exchange_,
+              queue_,
+              std::move(options.before_send),
+              std::move(options.before_wait)},
       reducer_(std::make_unique<GradientReducer>(engine_, std::move(times))),
       optimizer_(
           std::make_unique<ShardedOptimizer>(engine_, ShardedOptimizer::Options{options.rule, options.average})) {}
@@ -93,6 +101,7 @@ Result<void> DataParallel::update(const ReducedStep& step, const std::vector<Gro
 void DataParallel::set_timeout(double seconds) {
   communicator_.set_timeout(seconds);
   if (norms_) norms_->set_timeout(seconds);
+  exchange_->set_timeout(seconds);
   engine_.timeout_s = seconds;
 }
 

@@ -35,7 +35,10 @@ struct ParallelOptions {
   double clip_norm = 0;              ///< the largest norm of the gradient; a longer one is shortened to it. 0: no limit
   double average = 0;                ///< see ShardedOptimizer::Options
   std::vector<double> state_shares;  ///< one weight per rank; empty: by the memory of their devices
-  int ranks_on_device = 1;           ///< of which this is one; each has an equal part of the device's memory
+  /// By which buckets go from device to device, the same on all ranks, and idle; null: through memory of the host. It
+  /// outlives the DataParallel.
+  comm::DeviceCollectives* collectives = nullptr;
+  int ranks_on_device = 1;  ///< of which this is one; each has an equal part of the device's memory
   /// The type in which owners send parameters, the same on all ranks; see FlatParameters. Not given: their own.
   std::optional<torch::ScalarType> sent_as;
   /// The same of gradients: bfloat16, or not given. Their sums are of their own type all the same.
@@ -112,6 +115,7 @@ class DataParallel {
   FlatParameters flat_;
   NormExchange* const norms_;
   const double clip_norm_;
+  std::unique_ptr<BucketExchange> exchange_;
   Engine engine_;
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<ShardedOptimizer> optimizer_;

@@ -5,7 +5,9 @@
 
 #include "balance/shares.h"
 #include "comm/testing/run_ranks.h"
+#include "train/device/collectives.h"
 #include "train/testing/parallel.h"
+#include "train/testing/standin/library.h"
 #include "train/testing/standin/standin.h"
 
 namespace remuda::train {
@@ -45,9 +47,12 @@ struct Division {
   std::vector<double> state_shares;
   int first_accelerator = 1;  ///< this rank, and every other one from it on, computes on a stand-in; the others on CPUs
   double bucket_bytes = 4096;
+  bool by_devices = false;               ///< each computes on a stand-in of its own, and buckets go between these
+  std::function<void()> begins = [] {};  ///< called by the last rank when all is connected
 
   int ranks() const { return int(state_shares.size()); }
   torch::Device device(int rank) const {
+    if (by_devices) return {torch::kXPU, c10::DeviceIndex(ranks() - 1 - rank)};
     return rank % 2 == first_accelerator ? torch::Device(torch::kXPU, c10::DeviceIndex(rank / 2)) : torch::kCPU;
   }
 };
@@ -144,12 +149,19 @@ Trained train_divided(const ModelCase& model_case, const Setting& setting, const
     const int rank = communicator.rank();
     Model& model = *models[size_t(rank)];
     const DeviceOps ops = DeviceOps::open(division.device(rank)).value();
+    comm::OpenedCollectives opened;
+    if (division.by_devices) {
+      opened = open_collectives(communicator, ops, {.largest_bytes = 1 << 10}).value();
+      if (!opened.collectives) return;
+    }
+    if (rank == division.ranks() - 1) division.begins();
     const Batch on_device{batches[0].input.to(ops.device()), batches[0].target};
     const ParallelOptions options{.bucket_bytes = division.bucket_bytes,
                                   .rule = setting.rule,
                                   .group_of = setting.group_of(model.parameters()),
                                   .clip_norm = setting.clip_norm,
                                   .state_shares = division.state_shares,
+                                  .collectives = opened.collectives.get(),
                                   .sent_as = setting.sent_as};
     const auto parallel = DataParallel::create(communicator, ops, model.parameters(),
                                                testing::trial(model_case, model, on_device), options)
@@ -157,6 +169,7 @@ Trained train_divided(const ModelCase& model_case, const Setting& setting, const
     Trained& mine = all[size_t(rank)];
     for (size_t i = 0; i < division.splits.size(); ++i) {
       const auto step = reduce_part(model_case, model, *parallel, batches[i], division.splits[i], rank).value();
+      if (division.by_devices && division.splits.size() == 1) testing::fetch_own_sums(communicator, *parallel);
       if (i == 0)
         mine.first_gradient =
             testing::whole_gradient(communicator, *parallel, model.parameters(), step.gradient_factor);
@@ -225,11 +238,37 @@ TEST_P(DeviceExactness, ParametersThatAreSentRoundedAreKeptUnroundedByTheirOwner
     }
 }
 
+// By the library of the devices' maker, which adds up in another order.
+TEST_P(DeviceExactness, BucketsMayGoFromDeviceToDevice) {
+  testing::use_standin_library();
+  for (int device = 0; device < testing::kStandinDevices; ++device)
+    configure_standin(device, {.random_delay_s = 1e-4, .seed = unsigned(device)});
+  std::mt19937 random(29);
+  Setting setting{{.kind = UpdateRule::Kind::adamw, .epsilon = kEpsilon}, true, 0.01};
+  const Trained expected = train_alone(GetParam(), setting, 1);
+  for (int ranks = 2; ranks <= 3; ++ranks) {
+    setting.sent_as = ranks == 2 ? torch::kFloat : torch::kBFloat16;
+    Division division = random_division(ranks, 1, random);
+    division.by_devices = true;
+    SCOPED_TRACE(::testing::PrintToString(division.splits) + ::testing::PrintToString(division.state_shares));
+    const int calls = comm::standin_library_calls();
+    const Trained trained = train_divided(GetParam(), setting, division);
+    ASSERT_FALSE(trained.parameters.empty()) << "the ranks differ, or the step failed";
+    EXPECT_GT(comm::standin_library_calls(), calls);
+    EXPECT_LT(testing::relative_error(trained.first_gradient, expected.first_gradient), 1e-6);
+    EXPECT_LT(testing::relative_error(trained.parameters, expected.parameters), 1e-6);
+    for (size_t i = 0; i < trained.sent.size(); ++i)
+      EXPECT_TRUE(trained.sent[i].equal(trained.parameters[i].to(setting.sent_as).to(torch::kFloat)));
+  }
+}
+
 /// Runs three steps of two ranks, CPU and stand-in, with one of the waits of this kind ignored. The stream that is
 /// waited for does nothing that nobody waits for, so that no work is done in time by chance.
 class Waits {
  public:
-  Waits(WaitKind kind, torch::ScalarType sent_as) : kind_(kind), sent_as_(sent_as) {
+  Waits(WaitKind kind, torch::ScalarType sent_as, bool by_devices = false)
+      : kind_(kind), sent_as_(sent_as), by_devices_(by_devices) {
+    if (by_devices) testing::use_standin_library();
     const bool for_compute = kind == WaitKind::copies_for_compute;
     configure_standin(0, {.lazy_compute = for_compute, .lazy_copies = !for_compute});
   }
@@ -237,9 +276,10 @@ class Waits {
 
   /// The parameters; empty where the ranks ended with different ones, or failed.
   std::vector<torch::Tensor> train(int ignored) {
-    testing::watch_waits(0, kind_, ignored);
     const Setting setting{{.momentum = 0.9}, false, 0, sent_as_};
-    const Division division{{{10, 14}, {12, 12}, {14, 10}}, {1, 1}};
+    Division division{{{10, 14}, {12, 12}, {14, 10}}, {1, 1}};
+    division.by_devices = by_devices_;
+    division.begins = [this, ignored] { testing::watch_waits(0, kind_, ignored); };
     auto parameters = train_divided(model_cases()[0], setting, division).parameters;
     count = testing::watch_waits(0, kind_, -1);
     return parameters;
@@ -250,6 +290,7 @@ class Waits {
  private:
   WaitKind kind_;
   torch::ScalarType sent_as_;
+  bool by_devices_;
 };
 
 bool same(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
@@ -276,6 +317,18 @@ TEST_P(EveryWait, IsNeeded) {
   ASSERT_GE(count, 3) << "one in each step at least";
   for (int ignored = 0; ignored < count; ++ignored)
     EXPECT_FALSE(same(waits.train(ignored), expected)) << "wait " << ignored << " of " << count;
+}
+
+/// Of each step that of the last bucket, behind which the host gives the device nothing more to do: whether one before
+/// it matters is a race.
+TEST(EveryWaitByDevices, ForTheLastGradientsIsNeeded) {
+  constexpr int kBuckets = 2;
+  Waits waits(WaitKind::copies_for_compute, torch::kFloat, true);
+  const auto expected = waits.train(-1);
+  ASSERT_FALSE(expected.empty());
+  ASSERT_EQ(waits.count, 3 * (kBuckets + 1)) << "for each bucket of a step, and once for what is gathered";
+  for (int ignored = kBuckets - 1; ignored < 3 * (kBuckets + 1); ignored += kBuckets + 1)
+    EXPECT_FALSE(same(waits.train(ignored), expected)) << "wait " << ignored;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "profile/recorder.h"
 #include "train/ready_order.h"
-#include "train/sum_of_squares.h"
 
 namespace remuda::train {
 namespace {
@@ -26,24 +25,6 @@ Result<void> refuse_misuse(const StepTotals& totals) {
         "accumulate() is lost",
         rank));
   return {};
-}
-
-comm::Element element_of(torch::ScalarType type) {
-  if (type == torch::kBFloat16) return comm::Element::bfloat16;
-  return type == torch::kDouble ? comm::Element::float64 : comm::Element::float32;
-}
-
-comm::Values values_in(const Mirror& mirror, comm::Chunk range) {
-  return comm::Values(element_of(mirror.host().scalar_type()), mirror.host_bytes()).part(range);
-}
-
-double sum_of_squares(const Mirror& mirror, comm::Chunk range) {
-  double sum = 0;
-  AT_DISPATCH_FLOATING_TYPES(mirror.host().scalar_type(), "sum_of_squares", [&] {
-    sum = train::sum_of_squares(
-        std::span<const scalar_t>(mirror.host().data_ptr<scalar_t>() + range.begin, range.size()));
-  });
-  return sum;
 }
 
 }  // namespace
@@ -82,7 +63,6 @@ void GradientReducer::begin(StepReport report, double loss_scale) {
   bucket_missing_ = bucket_size_;
   times_left_ = times_;
   next_bucket_ = 0;
-  square_norm_ = 0;
   loss_scale_ = loss_scale;
   any_ready_ = false;
   armed_ = true;
@@ -104,33 +84,14 @@ void GradientReducer::on_ready(size_t parameter) {
 void GradientReducer::launch_next() {
   engine_.before_send();
   const size_t bucket = next_bucket_;
-  const comm::Chunk range = engine_.flat.layout().bucket(bucket);
-  const Mirror& gradients = engine_.flat.gradients();
   if (loss_scale_ != 1) {
     const torch::NoGradGuard no_grad;
-    gradients.device().narrow(0, int64_t(range.begin), int64_t(range.size())).mul_(1 / loss_scale_);
+    const comm::Chunk range = engine_.flat.layout().bucket(bucket);
+    engine_.flat.gradients().device().narrow(0, int64_t(range.begin), int64_t(range.size())).mul_(1 / loss_scale_);
   }
-  engine_.flat.round_gradients(range);
-  const Moment on_host = engine_.flat.sent_gradients().to_host(range);
-  engine_.queue.push([this, bucket, on_host] { return reduce(bucket, on_host); });
+  const Moment given = engine_.exchange.give_gradients(bucket);
+  engine_.queue.push([this, bucket, given] { return engine_.exchange.reduce(bucket, given); });
   ++next_bucket_;  // now that it is sure to leave
-}
-
-Result<void> GradientReducer::reduce(size_t bucket, const Moment& on_host) {
-  const FlatLayout& layout = engine_.flat.layout();
-  const Mirror& gradients = engine_.flat.gradients();
-  const comm::Values sent = values_in(engine_.flat.sent_gradients(), layout.bucket(bucket));
-  const profile::Details of_bucket{{{"bucket", int64_t(bucket)}, {"bytes", int64_t(sent.bytes.size())}}};
-  {
-    const profile::Span span("copy", of_bucket);
-    REMUDA_TRY(engine_.ops.wait(on_host, fmt::format("the copy of gradients (bucket {})", bucket), engine_.timeout_s));
-  }
-  const profile::Span span("reduce_scatter", of_bucket);
-  const comm::Chunk own = layout.own(bucket, engine_.communicator.rank());
-  REMUDA_TRY(
-      engine_.communicator.reduce_scatter(sent, layout.parts(bucket), values_in(gradients, own), uint32_t(bucket)));
-  square_norm_ += sum_of_squares(gradients, own);
-  return {};
 }
 
 void GradientReducer::give_up(StepStatus why) {
@@ -147,8 +108,8 @@ Result<StepTotals> GradientReducer::finish() {
   while (next_bucket_ < bucket_size_.size()) launch_next();
   StepTotals totals;
   engine_.queue.push([&]() -> Result<void> {
+    REMUDA_ASSIGN(report_.square_norm, engine_.exchange.take_square_norm());
     const profile::Span span("verdict");
-    report_.square_norm = square_norm_;
     REMUDA_ASSIGN(totals, exchange(engine_.communicator, report_));
     return {};
   });

@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "comm/communicator.h"
+#include "train/bucket_exchange.h"
 #include "train/flat_parameters.h"
 #include "train/step_report.h"
 #include "train/work_queue.h"
@@ -28,6 +29,7 @@ struct Engine {
   comm::Communicator& communicator;  ///< once there are buckets under way, called by `queue` only
   const DeviceOps& ops;
   FlatParameters& flat;
+  BucketExchange& exchange;  ///< its sending half is called by `queue` only
   WorkQueue& queue;
   std::function<void()> before_send, before_wait;  ///< see ParallelOptions
   double timeout_s = 300;                          ///< longest wait for the device
@@ -61,7 +63,6 @@ class GradientReducer {
   void add_hooks();
   void on_ready(size_t parameter);
   void launch_next();
-  Result<void> reduce(size_t bucket, const Moment& on_host);
 
   Engine& engine_;
   std::vector<int> bucket_size_;     ///< parameters in each bucket
@@ -72,7 +73,6 @@ class GradientReducer {
   bool armed_ = false, accumulating_ = false, any_ready_ = false;
   double loss_scale_ = 1;
   StepReport report_;
-  double square_norm_ = 0;  ///< written by the queue's thread
   double wait_s_ = 0;
   std::shared_ptr<GradientReducer*> self_;  ///< what the hooks hold; set to null when this object is destroyed
   std::vector<GradAccumulator> accumulators_;

@@ -8,18 +8,20 @@ namespace remuda::train::label {
 
 enum : uint32_t {
   kFirst = 1u << 31,
-  kStructure,   ///< hash of the model's shapes and types
-  kOrder,       ///< order of gradients
-  kValues,      ///< rank 0's parameters
-  kReports,     ///< the reports of a step
-  kMemory,      ///< the memory of each device
-  kNeeds,       ///< what a step takes of it
-  kPrecision,   ///< what each device computes in
-  kHash,        ///< hash of all parameters
-  kKernels,     ///< the kernels of each rank, once the hashes differ
-  kAloneTurn,   ///< whose turn it is to measure
-  kAloneTimes,  ///< what was measured
-  kShares,      ///< new shares outside of a step's reports
+  kStructure,    ///< hash of the model's shapes and types
+  kOrder,        ///< order of gradients
+  kValues,       ///< rank 0's parameters
+  kReports,      ///< the reports of a step
+  kCollectives,  ///< how a trial of the devices' collectives went
+  kStuck,        ///< where each rank stands, once these have hung
+  kMemory,       ///< the memory of each device
+  kNeeds,        ///< what a step takes of it
+  kPrecision,    ///< what each device computes in
+  kHash,         ///< hash of all parameters
+  kKernels,      ///< the kernels of each rank, once the hashes differ
+  kAloneTurn,    ///< whose turn it is to measure
+  kAloneTimes,   ///< what was measured
+  kShares,       ///< new shares outside of a step's reports
   kEvaluation,
   kBufferWeights,
   kBuffers,

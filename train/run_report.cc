@@ -46,6 +46,11 @@ const char* to_string(balance::BalancePolicy policy) {
   return "";
 }
 
+Json to_json(const CollectivesReport& report) {
+  if (report.library.empty()) return {{"why_not", report.why_not}};
+  return {{"library", report.library}, {"same_bits", report.same_bits}};
+}
+
 namespace {
 
 Json memory_json(const DeviceReport& device, int micro_batch) {
@@ -110,6 +115,7 @@ Json to_json(const RunReport& report) {
   if (report.recomputes) json["recomputes"] = true;
   json["seconds"] = report.seconds;
   json["transport"] = report.transport;
+  json["device_collectives"] = to_json(report.collectives);
   json["parameters_sent_as"] = precision_name(report.sent_as);
   json["gradients_sent_as"] = precision_name(report.gradients_sent_as);
   json["versions"] = {{"remuda", version()}, {"torch", TORCH_VERSION}};

@@ -44,6 +44,14 @@ struct DeviceReport : OwnTotals {
   double alone_samples_per_s() const;  ///< the mean of the measurements
 };
 
+/// Whether buckets went from device to device.
+struct CollectivesReport {
+  std::string library;     ///< by which; empty: they went through memory of the host
+  std::string why_not;     ///< a sentence, then
+  bool same_bits = false;  ///< whether sums are in the order that they have through memory of the host
+};
+Json to_json(const CollectivesReport& report);
+
 /// At the start of a run, while caches and allocator settle; nor are they profiled.
 inline constexpr int kUntimedSteps = 3;
 
@@ -65,6 +73,7 @@ struct RunReport {
   bool recomputes = false;  ///< blocks of the model, because memory.recompute = "auto" found that it has to
   double seconds = 0;       ///< from the first step to the end
   std::string transport;
+  CollectivesReport collectives;
   torch::ScalarType sent_as = torch::kFloat;  ///< the type in which owners sent parameters to the others
   torch::ScalarType gradients_sent_as = torch::kFloat;
   uint64_t seed = 0;

@@ -1,7 +1,6 @@
 #include "train/sharded_optimizer.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <utility>
 
 #include "base/clock.h"
@@ -151,9 +150,7 @@ Result<void> ShardedOptimizer::update_and_send(double gradient_factor, const std
   const profile::Span span("update");
   begin_step();
   const size_t buckets = engine_.flat.layout().buckets();
-  Mirror& gradients = engine_.flat.gradients();
-  for (size_t bucket = 0; bucket < buckets; ++bucket) gradients.to_device(engine_.flat.layout().own(bucket, rank_));
-  gradients.join();
+  engine_.exchange.take_sums();
   const size_t at_once = engine_.ops.is_synchronous() ? 1 : buckets;  // a CPU sends one while it computes the next
   for (size_t first = 0; first < buckets; first += at_once) {
     update_own({first, first + at_once}, gradient_factor, settings);
@@ -171,40 +168,22 @@ void ShardedOptimizer::send_rounded(comm::Chunk buckets) {
 
 void ShardedOptimizer::send_to_all(comm::Chunk buckets, Mirror& values) {
   engine_.before_send();
-  std::vector<comm::Chunk> own;
+  const std::vector<Moment> given = engine_.exchange.give_values(buckets, values);
   for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket)
-    own.push_back(engine_.flat.layout().own(bucket, rank_));
-  const std::vector<Moment> on_host = values.to_host(own);
-  for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket)
-    engine_.queue.push(
-        [this, bucket, &values, moment = on_host[bucket - buckets.begin]] { return pass_on(bucket, values, moment); });
-}
-
-Result<void> ShardedOptimizer::pass_on(size_t bucket, Mirror& values, const Moment& on_host) {
-  const FlatLayout& layout = engine_.flat.layout();
-  const size_t element = values.host().element_size();
-  const comm::Chunk all = layout.bucket(bucket), own = layout.own(bucket, rank_);
-  const profile::Details of_bucket{{{"bucket", int64_t(bucket)}, {"bytes", int64_t(all.size() * element)}}};
-  {
-    const profile::Span span("copy", of_bucket);
-    REMUDA_TRY(engine_.ops.wait(on_host, fmt::format("the copy of parameters (bucket {})", bucket), engine_.timeout_s));
-  }
-  const profile::Span span("gather", of_bucket);
-  REMUDA_TRY(engine_.communicator.gather_parts(values.host_bytes().subspan(all.begin * element, all.size() * element),
-                                               layout.parts(bucket).in_bytes(element), uint32_t(bucket)));
-  values.to_device({all.begin, own.begin});
-  values.to_device({own.end, all.end});
-  return {};
+    engine_.queue.push([this, bucket, &values, moment = given[bucket - buckets.begin]] {
+      return engine_.exchange.gather(bucket, values, moment);
+    });
 }
 
 Result<void> ShardedOptimizer::arrive(Mirror& values) {
   {
     const profile::Span span("wait");
     const double start = monotonic_s();
+    engine_.queue.push([this] { return engine_.exchange.finish_gather(); });
     REMUDA_TRY(engine_.queue.drain());
     wait_s_ = monotonic_s() - start;
   }
-  values.join();
+  engine_.exchange.take_values(values);
   if (&values != &engine_.flat.values()) widen({0, engine_.flat.layout().count()});
   return {};
 }

@@ -82,7 +82,6 @@ class ShardedOptimizer {
   void widen(comm::Chunk range);
   void send_rounded(comm::Chunk buckets);
   void send_to_all(comm::Chunk buckets, Mirror& values);
-  Result<void> pass_on(size_t bucket, Mirror& values, const Moment& on_host);
   Result<void> arrive(Mirror& values);
 
   Engine& engine_;

@@ -55,6 +55,7 @@ class Trainer {
           const std::atomic<bool>& leave, TrainerOptions options, const DeviceOps& ops, Samples train,
           std::optional<Samples> test, std::unique_ptr<Model> model, std::unique_ptr<NormExchange> norms);
   Result<void> prepare();
+  Result<void> prepare_collectives();
   Result<void> prepare_parallel();
   Result<AloneCosts> alone_costs();
   Result<void> start_balance();
@@ -112,6 +113,7 @@ class Trainer {
   Pace pace_;
   LocalStep local_;
   StepStart start_;
+  std::unique_ptr<comm::DeviceCollectives> collectives_;
   std::unique_ptr<DataParallel> parallel_;
   Batches batches_;
   Checkpoints checkpoints_;

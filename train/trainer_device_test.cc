@@ -6,6 +6,7 @@
 
 #include "comm/testing/run_ranks.h"
 #include "train/testing/data_files.h"
+#include "train/testing/standin/library.h"
 #include "train/testing/standin/standin.h"
 #include "train/trainer.h"
 
@@ -37,14 +38,14 @@ class TrainerOnDevices : public ::testing::Test {
   }
 
   /// Each rank's outcome; rank 1 computes on `second`. `before_run` is called on rank 1.
-  std::vector<Result<RunReport>> run(torch::Device second, const std::function<void()>& before_run = [] {}) {
+  std::vector<Result<RunReport>> run(
+      torch::Device second, const std::function<void()>& before_run = [] {}, torch::Device first = torch::kCPU) {
     std::vector<Result<RunReport>> reports(kRanks);
     const std::atomic<bool> leave = false;
     const Events events(-1);
     run_ranks(kRanks, comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
       const bool other = communicator.rank() == 1;
-      const auto trainer =
-          Trainer::create(job_, communicator, events, leave, {.device = other ? second : torch::Device(torch::kCPU)});
+      const auto trainer = Trainer::create(job_, communicator, events, leave, {.device = other ? second : first});
       if (other) before_run();
       if (trainer)
         reports[size_t(communicator.rank())] = outcome_of(**trainer);
@@ -79,6 +80,30 @@ TEST_F(TrainerOnDevices, AnAcceleratorAndACpuTrainAsTwoCpusDo) {
     EXPECT_NEAR(mixed[0]->loss_per_epoch[epoch], expected[0]->loss_per_epoch[epoch], 1e-5);
   EXPECT_NEAR(mixed[0]->test->loss, expected[0]->test->loss, 1e-5);
   EXPECT_GT(mixed[0]->devices[1].samples, 0);
+  EXPECT_EQ(mixed[0]->collectives.why_not, "rank 0 is on a cpu device, rank 1 is on a cuda device");
+}
+
+TEST_F(TrainerOnDevices, AcceleratorsOfOneMakerTrainAsTwoCpusDo) {
+  testing::use_standin_library();
+  const torch::Device first(torch::kXPU, 0), second(torch::kXPU, 1);
+  for (const int device : {0, 1}) configure_standin(device, {.random_delay_s = 2e-4, .seed = unsigned(device)});
+  const auto expected = run(torch::kCPU), direct = run(second, [] {}, first);
+  job_.train.device_collectives = job::Switch::off;
+  const int calls = comm::standin_library_calls();
+  const auto by_host = run(second, [] {}, first);
+  EXPECT_EQ(comm::standin_library_calls(), calls);
+  for (const auto& reports : {direct, by_host}) {
+    ASSERT_TRUE(reports[0]) << reports[0].error().message;
+    ASSERT_TRUE(reports[1]) << reports[1].error().message;
+    for (size_t epoch = 0; epoch < 2; ++epoch)
+      EXPECT_NEAR(reports[0]->loss_per_epoch[epoch], expected[0]->loss_per_epoch[epoch], 1e-5);
+    EXPECT_NEAR(reports[0]->test->loss, expected[0]->test->loss, 1e-5);
+  }
+  const auto way = [](const RunReport& report) { return to_json(report)["device_collectives"]; };
+  EXPECT_EQ(way(*direct[0]), (Json{{"library", "NCCL 2.21.5"}, {"same_bits", false}}));
+  EXPECT_EQ(way(*by_host[0]), (Json{{"why_not", "train.device_collectives is \"off\""}}));
+  EXPECT_EQ(way(*expected[0]),
+            (Json{{"why_not", "rank 0 is on a cpu device, for which there is no library of collectives"}}));
 }
 
 /// Each device in the type it is fast in; parameters are compared after each step. bfloat16 has 8 bits: its rounding,

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "train/device/collectives.h"
 #include "train/device/pinned_memory.h"
 #include "train/labels.h"
 #include "train/model/make_model.h"
@@ -172,7 +173,29 @@ Result<void> Trainer::prepare() {
     report_.sent_as = common_short_type(precisions).value_or(report_.sent_as);
     REMUDA_ASSIGN(report_.gradients_sent_as, gradient_type(job_.train.gradients, report_.gradients_sent_as));
   }
+  REMUDA_TRY(prepare_collectives());
   return prepare_parallel();
+}
+
+/// Collective. Of the devices' maker, where they may be used and work.
+Result<void> Trainer::prepare_collectives() {
+  comm::OpenedCollectives opened{nullptr, "train.device_collectives is \"off\""};
+  if (job_.train.device_collectives == job::Switch::on) {
+    const CollectivesTrial trial{.largest_bytes = size_t(job_.train.bucket_mib * (1 << 20))};
+    REMUDA_ASSIGN(opened, open_collectives(communicator_, ops_, trial));
+  }
+  report_.collectives = {.why_not = opened.why_not};
+  if (opened.collectives) {
+    report_.collectives.library = opened.collectives->name();
+    report_.collectives.same_bits = opened.collectives->promises().same_bits;
+  }
+  collectives_ = std::move(opened.collectives);
+  if (collectives_) report_.gradients_sent_as = model_->parameters().at(0).scalar_type();  // sums would be as short
+  if (!is_first()) return {};
+  Json event = to_json(report_.collectives);
+  event["event"] = "device_collectives";
+  events_.send(event);
+  return {};
 }
 
 /// Collective. For the model as it computes now.
@@ -184,6 +207,7 @@ Result<void> Trainer::prepare_parallel() {
                                 .clip_norm = job_.train.clip_norm,
                                 .average = job_.train.average,
                                 .state_shares = job_.balance.state_shares,
+                                .collectives = collectives_.get(),
                                 .ranks_on_device = job::ranks_on_device_of(job_, communicator_.rank()),
                                 .sent_as = report_.sent_as,
                                 .gradients_sent_as = report_.gradients_sent_as,

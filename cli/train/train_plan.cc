@@ -181,6 +181,21 @@ Result<void> check_precision(const job::TrainJob& job, const Inventory& inventor
   return usage_error(job::precision_refusal(job.train.precision, plan.worker->libtorch));
 }
 
+std::string collectives_reason(const job::TrainJob& job, const Inventory& inventory) {
+  const std::string by_host = "through memory of the host: ";
+  if (job.devices.size() == 1) return "they stay on the only device";
+  if (job.train.device_collectives == job::Switch::off) return by_host + "train.device_collectives is \"off\"";
+  const Device& first = chosen_device(inventory, job.devices[0].use);
+  for (const auto& spec : job.devices) {
+    const Device& device = chosen_device(inventory, spec.use);
+    if (is_cpu_device(device)) return fmt::format("{}{} is a CPU", by_host, spec.use);
+    if (device.vendor != first.vendor)
+      return fmt::format("{}{} and {} have different makers", by_host, job.devices[0].use, spec.use);
+  }
+  if (shares_devices(job)) return by_host + "ranks share a device";
+  return "from device to device, if the library of their maker passes a trial; else through memory of the host";
+}
+
 std::string plan_text(const job::TrainJob& job, const Inventory& inventory, const TrainPlan& plan,
                       const std::string& devices_reason) {
   Table table({"rank", "device", "model", "share", "samples", "memory", "precision"});
@@ -205,6 +220,7 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
   text += line("precision", "", precision_reason(job, plan, inventory));
   if (job.train.gradients == job::Precision::bf16 && job.devices.size() > 1)
     text += line("gradients", "bf16", "as train.gradients says; half of the bytes, added up in float32");
+  text += line("buckets", "", collectives_reason(job, inventory));
   return text;
 }
 

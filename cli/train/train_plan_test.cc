@@ -80,6 +80,24 @@ TEST(TrainPlan, OfRanksThatShareADeviceDividesIt) {
   EXPECT_THAT(text, HasSubstr("which ranks on one device share"));
 }
 
+TEST(TrainPlan, SaysHowBucketsWillGoBetweenTheRanks) {
+  Inventory machine = lab();
+  const auto text = [&](const job::TrainJob& job) {
+    return plan_text(job, machine, make_plan(job, machine, {std::nullopt, std::nullopt}), "named in job.toml");
+  };
+  EXPECT_THAT(text(job_on({{"gpu:0"}, {"gpu:1"}})), HasSubstr("from device to device, if the library"));
+  EXPECT_THAT(text(job_on({{"gpu:0"}, {"cpu:0"}})), HasSubstr("through memory of the host: cpu:0 is a CPU\n"));
+  EXPECT_THAT(text(job_on({{"gpu:0", 1, true}, {"gpu:0", 1, true}})), HasSubstr("host: ranks share a device\n"));
+  job::TrainJob off = job_on({{"gpu:0"}, {"gpu:1"}});
+  off.train.device_collectives = job::Switch::off;
+  EXPECT_THAT(text(off), HasSubstr("host: train.device_collectives is \"off\"\n"));
+  machine.devices[1].vendor = "AMD";
+  EXPECT_THAT(text(job_on({{"gpu:0"}, {"gpu:1"}})), HasSubstr("host: gpu:0 and gpu:1 have different makers\n"));
+  const job::TrainJob one = job_on({{"gpu:0"}});
+  EXPECT_THAT(plan_text(one, machine, make_plan(one, machine, {std::nullopt}), ""),
+              HasSubstr("stay on the only device"));
+}
+
 TEST(TrainPlan, SaysWhichSpeedIsNotKnown) {
   const TrainPlan plan = make_plan(job_on({{"gpu:0"}, {"gpu:1", 2}}), lab(), {300.0, std::nullopt});
   const double first = 108 * 1410, second = 40 * 1590 / 2.0;
@@ -114,7 +132,8 @@ TEST(TrainPlan, AsTextHasAReasonForEachFigure) {
             "memory: what the devices have is shown; what the run needs is not known before\n"
             "it runs\n"
             "precision: training computes in float32 on each device, though gpu:0 could\n"
-            "compute in bf16 and fp16\n");
+            "compute in bf16 and fp16\n"
+            "buckets: through memory of the host: cpu:0 is a CPU\n");
 }
 
 TEST(TrainPlan, SaysInWhichTypeGradientsAreSentWhereItIsNotTheirOwn) {

@@ -51,6 +51,7 @@ std::string TrainProgress::take(int rank, const Json& event) {
   if (name == "alone") return take_alone(rank, event);
   if (name == "balance") return take_balance(event);
   if (name == "memory") return take_memory(event);
+  if (name == "device_collectives") return take_collectives(event);
   if (name == "epoch") return take_epoch(event);
   if (name == "profile") return take_profile(event);
   if (name == "checkpoint") return take_checkpoint(event);
@@ -89,6 +90,14 @@ std::string TrainProgress::take_memory(const Json& event) const {
   return fmt::format(
       "memory of a step: {}{}", fmt::join(texts, ", "),
       event.value("recomputes", Json(false)) == Json(true) ? "; blocks are recomputed so that it fits" : "");
+}
+
+/// Where there is a CPU, that there are none needs no word.
+std::string TrainProgress::take_collectives(const Json& event) const {
+  const std::string library = printable(workers::text_field(event, "library"));
+  if (!library.empty()) return fmt::format("buckets go from device to device by {}", library);
+  if (std::ranges::any_of(devices_, [](const std::string& name) { return name.starts_with("cpu"); })) return "";
+  return fmt::format("buckets go through memory of the host: {}", printable(workers::text_field(event, "why_not")));
 }
 
 std::string TrainProgress::take_epoch(const Json& event) const {

@@ -38,6 +38,7 @@ class TrainProgress {
   std::string take_alone(int rank, const Json& event);
   std::string take_balance(const Json& event);
   std::string take_memory(const Json& event) const;
+  std::string take_collectives(const Json& event) const;
   std::string take_epoch(const Json& event) const;
   static std::string take_profile(const Json& event);
   static std::string take_checkpoint(const Json& event);

@@ -60,6 +60,17 @@ TEST(TrainProgress, TellsWhatAStepTakesOfEachMemory) {
   EXPECT_THAT(progress.take(0, event), HasSubstr("; blocks are recomputed so that it fits"));
 }
 
+TEST(TrainProgress, TellsHowBucketsGoBetweenGpus) {
+  const Json by{{"event", "device_collectives"}, {"library", "NCCL 2.21.5"}, {"same_bits", false}},
+      without{{"event", "device_collectives"}, {"why_not", "ranks 0 and 1 share the device 0000:01:00.0"}};
+  job::TrainJob on_gpus = job();
+  for (auto& device : on_gpus.devices) device.use = "gpu:0";
+  EXPECT_EQ(TrainProgress(on_gpus).take(0, by), "buckets go from device to device by NCCL 2.21.5");
+  EXPECT_EQ(TrainProgress(on_gpus).take(0, without),
+            "buckets go through memory of the host: ranks 0 and 1 share the device 0000:01:00.0");
+  EXPECT_EQ(TrainProgress(job()).take(0, without), "") << "nobody expects it of a CPU";
+}
+
 TEST(TrainProgress, TellsTheStepInOneLine) {
   TrainProgress progress(job());
   EXPECT_EQ(progress.take(0, kStep), "");

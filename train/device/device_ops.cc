@@ -77,11 +77,13 @@ void DeviceOps::after(const Moment& moment) const {
   if (moment) moment->block(guard_->getStream(device_));
 }
 
-Result<void> DeviceOps::wait(const Moment& moment, const std::string& what, double timeout_s) const {
+Result<void> DeviceOps::wait(const Moment& moment, const std::string& what, double timeout_s,
+                             const std::function<Result<void>()>& look) const {
   if (!moment) return {};
   try {
     const double start = monotonic_s();
     while (!moment->query()) {
+      if (look) REMUDA_TRY(look());
       const double waited = monotonic_s() - start;
       if (waited > timeout_s)
         return failed(fmt::format("{} did not finish {} within {:.0f} s", device_.str(), what, waited));
@@ -98,6 +100,13 @@ Moment DeviceOps::copy(const torch::Tensor& to, const torch::Tensor& from, const
   const torch::NoGradGuard no_grad;
   after(since);
   torch::Tensor(to).copy_(from, /*non_blocking=*/true);
+  return here();
+}
+
+Result<Moment> DeviceOps::in_copies(const std::function<Result<void>(void* stream)>& give, const Moment& since) const {
+  const c10::StreamGuard in_copies(*copies_);
+  after(since);
+  REMUDA_TRY(give(native_stream(*guard_, *copies_)));
   return here();
 }
 

@@ -10,6 +10,7 @@
 
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,12 +37,18 @@ class DeviceOps {
   Moment here() const;
   /// Work that this thread gives the device from now on begins after `moment`.
   void after(const Moment& moment) const;
-  /// Blocks until `moment` is reached. Errors: the device is lost; `what` is not done within `timeout_s` seconds.
-  Result<void> wait(const Moment& moment, const std::string& what, double timeout_s) const;
+  /// Blocks until `moment` is reached. Errors: the device is lost; `what` is not done within `timeout_s` seconds; what
+  /// `look` finds, which is called from time to time.
+  Result<void> wait(const Moment& moment, const std::string& what, double timeout_s,
+                    const std::function<Result<void>()>& look = {}) const;
 
   /// Copies in the stream that is kept for copies, after `since`; `to` and `from` have one type and size, and one of
   /// them lies on the host. Returns when the copy is queued: both must stay as they are until the moment it returns.
   Moment copy(const torch::Tensor& to, const torch::Tensor& from, const Moment& since) const;
+
+  /// Calls `give` with the stream that is kept for copies, as the thread's current one and as the handle that functions
+  /// of the device's maker have for it; what they put there begins after `since`. The moment when all of it is done.
+  Result<Moment> in_copies(const std::function<Result<void>(void* stream)>& give, const Moment& since) const;
 
   /// Blocks until no copy is under way, a few seconds at most: before memory of the host goes away. Never throws.
   void finish_copies() const;

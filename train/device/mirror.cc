@@ -9,6 +9,24 @@ torch::Tensor narrow(const torch::Tensor& tensor, comm::Chunk range) {
   return tensor.narrow(0, int64_t(range.begin), int64_t(range.size()));
 }
 
+comm::Element element_of(torch::ScalarType type) {
+  switch (type) {
+    case torch::kBFloat16:
+      return comm::Element::bfloat16;
+    case torch::kHalf:
+      return comm::Element::float16;
+    case torch::kDouble:
+      return comm::Element::float64;
+    default:
+      return comm::Element::float32;
+  }
+}
+
+comm::Values values_of(const torch::Tensor& tensor, comm::Chunk range) {
+  const std::span bytes(static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes());
+  return comm::Values(element_of(tensor.scalar_type()), bytes).part(range);
+}
+
 }  // namespace
 
 Result<Mirror> Mirror::create(comm::Communicator& communicator, const DeviceOps& ops, size_t count,
@@ -39,6 +57,9 @@ Mirror::~Mirror() {
   ops_->finish_copies();
   if (registered_) ops_->release_host(memory_);
 }
+
+comm::Values Mirror::host_values(comm::Chunk range) const { return values_of(host_, range); }
+comm::Values Mirror::device_values(comm::Chunk range) const { return values_of(device_, range); }
 
 Moment Mirror::to_host(comm::Chunk range) const { return to_host(std::vector{range}).front(); }
 

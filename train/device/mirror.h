@@ -29,6 +29,9 @@ class Mirror {
   const torch::Tensor& device() const { return device_; }
   const torch::Tensor& host() const { return host_; }
   std::span<std::byte> host_bytes() const { return memory_; }
+  /// A range of them, as collective calls take it; what lies on a device is not to be read here.
+  comm::Values host_values(comm::Chunk range) const;
+  comm::Values device_values(comm::Chunk range) const;
 
   /// Any thread. The moment at which the host has it; of each range, in their order. Of one that is empty: what the
   /// calling thread has given the device so far.

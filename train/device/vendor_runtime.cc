@@ -1,7 +1,9 @@
 #include "train/device/vendor_runtime.h"
 
+#include <array>
 #include <dlfcn.h>
-#include <string>
+#include <filesystem>
+#include <torch/version.h>
 
 namespace remuda::train {
 namespace {
@@ -45,6 +47,45 @@ void (*cache_emptying())() {
        {"_ZN3c104cuda20CUDACachingAllocator10emptyCacheEv", "_ZN3c103hip19HIPCachingAllocator10emptyCacheEv"})
     if (void* found = ::dlsym(RTLD_DEFAULT, name)) return reinterpret_cast<void (*)()>(found);
   return nullptr;
+}
+
+std::optional<DeviceAddress> device_address(int index) {
+  for (const char* maker : {"cuda", "hip"}) {
+    auto* const call = reinterpret_cast<int (*)(char*, int, int)>(
+        ::dlsym(RTLD_DEFAULT, (std::string(maker) + "DeviceGetPCIBusId").c_str()));
+    std::array<char, 32> address{};
+    if (call && is_success(call(address.data(), int(address.size()), index)))
+      return DeviceAddress{maker, address.data()};
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+template <typename Guard>
+void* handle_of(const Guard& guard, const c10::Stream& stream) {
+  if constexpr (requires { guard.getStreamNativeHandle(stream); }) {
+    return guard.getStreamNativeHandle(stream);
+  } else {
+    // c10::cuda::CUDAStream::stream(), or HIP's: a member of a class that holds a c10::Stream and nothing else.
+    for (const char* name : {"_ZNK3c104cuda10CUDAStream6streamEv", "_ZNK3c103hip9HIPStream6streamEv"})
+      if (void* found = ::dlsym(RTLD_DEFAULT, name))
+        return reinterpret_cast<void* (*)(const c10::Stream*)>(found)(&stream);
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+void* native_stream(const c10::impl::VirtualGuardImpl& guard, const c10::Stream& stream) {
+  return handle_of(guard, stream);
+}
+
+std::vector<std::string> library_folders() {
+  Dl_info libtorch{};
+  if (::dladdr(reinterpret_cast<const void*>(&c10::impl::getDeviceGuardImpl), &libtorch) == 0) return {};
+  const std::filesystem::path own = std::filesystem::path(libtorch.dli_fname).parent_path();
+  return {own.string(), (own / "../../nvidia/nccl/lib").lexically_normal().string()};
 }
 
 std::optional<int> device_capability() {

@@ -4,9 +4,13 @@
 // is used without them.
 #pragma once
 
+#include <c10/core/Stream.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace remuda::train {
 
@@ -23,6 +27,21 @@ std::optional<DeviceMemory> device_memory();
 /// What makes the allocator of CUDA tensors, or ROCm's, give back what it keeps of freed memory; null where libtorch
 /// does not export it, as since 2.0.
 void (*cache_emptying())();
+
+/// Where the device is on its host, by its maker's count.
+struct DeviceAddress {
+  std::string maker;    ///< the prefix of the functions that know it, "cuda" or "hip"
+  std::string address;  ///< of PCI
+};
+std::optional<DeviceAddress> device_address(int index);
+
+/// The handle that functions of the maker have for a stream of libtorch's, whose neutral interface tells it from 2.11
+/// on; before, by the function of its library for this maker. Null: neither is there.
+void* native_stream(const c10::impl::VirtualGuardImpl& guard, const c10::Stream& stream);
+
+/// Where libraries of the makers lie that come with libtorch: its own folder, and the one beside it in a Python
+/// environment.
+std::vector<std::string> library_folders();
 
 /// 10 x major + minor of its compute capability, where its maker has such numbers.
 std::optional<int> device_capability();

@@ -31,6 +31,8 @@ std::vector<Fact> backward_facts();
 std::vector<Fact> stream_facts();
 /// Memory of the device and of the host, and the generator.
 std::vector<Fact> memory_facts();
+/// The handles of streams, and the library of collectives.
+std::vector<Fact> collectives_facts();
 
 /// A device's streams through the interface that all vendors share.
 class Streams {

@@ -13,7 +13,8 @@ using testing::HasSubstr;
 
 std::vector<Fact> all_facts() {
   std::vector<Fact> all = backward_facts();
-  for (const auto& more : {stream_facts(), memory_facts()}) all.insert(all.end(), more.begin(), more.end());
+  for (const auto& more : {stream_facts(), memory_facts(), collectives_facts()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

@@ -41,7 +41,7 @@ int run(bool as_json) {
   const auto device = accelerator();
   nlohmann::json list = nlohmann::json::array();
   bool all_hold = true;
-  for (const auto& facts : {backward_facts(), stream_facts(), memory_facts()}) {
+  for (const auto& facts : {backward_facts(), stream_facts(), memory_facts(), collectives_facts()}) {
     for (const Fact& fact : facts) {
       const Answer answer = ask(fact, device);
       all_hold = all_hold && answer.kind != Answer::Kind::does_not_hold;

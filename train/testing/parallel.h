@@ -15,6 +15,15 @@ inline const DeviceOps& cpu_ops() {
   return ops;
 }
 
+/// Brings the sums that this rank owns to the host, where devices have exchanged them.
+inline void fetch_own_sums(comm::Communicator& communicator, const DataParallel& parallel) {
+  const FlatLayout& layout = parallel.flat().layout();
+  const Mirror& gradients = parallel.flat().gradients();
+  for (size_t bucket = 0; bucket < layout.buckets(); ++bucket)
+    if (!parallel.ops().wait(gradients.to_host(layout.own(bucket, communicator.rank())), "a copy", 10))
+      throw std::runtime_error("a copy has failed");
+}
+
 /// Collective, between reduce() and update(): the summed gradient times `factor`, as a copy for each of `parameters`.
 inline std::vector<torch::Tensor> whole_gradient(comm::Communicator& communicator, const DataParallel& parallel,
                                                  const std::vector<torch::Tensor>& parameters, double factor) {

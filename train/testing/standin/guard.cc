@@ -39,6 +39,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
     return as_stream(stream.device(), set_current_stream(index_of(stream.device()), int(stream.id())));
   }
+  /// Of libtorch 2.11 on.
+  void* getStreamNativeHandle(const c10::Stream stream) const { return &stream_of(stream); }
   bool queryStream(const c10::Stream& stream) const override { return stream_of(stream).has_done_all(); }
   void synchronizeStream(const c10::Stream& stream) const override { stream_of(stream).drain(); }
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}

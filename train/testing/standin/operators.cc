@@ -175,9 +175,10 @@ class Call {
 bool writes(const c10::Argument& argument) { return argument.alias_info() && argument.alias_info()->isWrite(); }
 
 /// In place: what is returned is known before it is computed. So are operations whose output is their first argument,
-/// which is what libtorch makes of many that are called in place.
+/// which is what libtorch makes of many that are called in place, and norms whose output has its shape.
 bool is_in_place(const c10::FunctionSchema& schema, const Stack& stack) {
   const auto& arguments = schema.arguments();
+  if (schema.name() == "aten::linalg_vector_norm" && schema.overload_name() == "out") return true;
   if (arguments.empty() || schema.returns().size() > 1) return false;
   if (writes(arguments.front())) return schema.name().ends_with("_") && !schema.name().ends_with("__");
   const c10::IValue &first = stack[stack.size() - arguments.size()], &last = stack.back();
@@ -208,7 +209,8 @@ void compute(const c10::OperatorHandle& op, Stack* stack) {
   const WithDevice with(call.device());
   if (is_in_place(op.schema(), *stack)) {
     const bool returns = !op.schema().returns().empty();
-    const c10::IValue self = (*stack)[stack->size() - call.count()];
+    const bool last = writes(op.schema().arguments().back());
+    const c10::IValue self = last ? stack->back() : (*stack)[stack->size() - call.count()];
     push(device, [op, arguments = call.arguments()]() mutable { op.callBoxed(arguments); });
     torch::jit::drop(*stack, call.count());
     if (returns) stack->push_back(self);

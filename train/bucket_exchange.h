@@ -1,0 +1,52 @@
+// BucketExchange: how buckets of gradients and parameters go from rank to rank.
+//
+// Through memory of the host, which the communicator reaches (by_host); or between the devices themselves, by the
+// library of their maker (by_devices), where comm::open_device_collectives() has found one. Either way a rank ends with
+// the sum of the gradients that it owns, and with everybody's parameters.
+//
+// What is sent is given away by the thread that has computed it, which does not wait; a thread of the engine, the
+// WorkQueue's, does the rest, in one order on all ranks.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/device_collectives.h"
+#include "train/flat_parameters.h"
+
+namespace remuda::train {
+
+class BucketExchange {
+ public:
+  virtual ~BucketExchange() = default;
+
+  /// The moment from which reduce() may send the gradients of this bucket, as this thread has computed them by now.
+  virtual Moment give_gradients(size_t bucket) = 0;
+  /// The queue's thread. Adds a bucket up over all ranks.
+  virtual Result<void> reduce(size_t bucket, const Moment& given) = 0;
+  /// The queue's thread: waits for all sums, and gives the squared norm of those that this rank owns, since the last
+  /// call.
+  virtual Result<double> take_square_norm() = 0;
+  /// Makes what this thread gives the device from now on wait for the sums that this rank owns.
+  virtual void take_sums() = 0;
+
+  /// The moments from which gather() may send what this rank owns of these buckets.
+  virtual std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) = 0;
+  /// The queue's thread. Sends this rank's part of a bucket to all, and gets theirs.
+  virtual Result<void> gather(size_t bucket, Mirror& values, const Moment& given) = 0;
+  /// The queue's thread: waits for all that was gathered.
+  virtual Result<void> finish_gather() = 0;
+  /// Makes what this thread gives the device from now on wait for what was gathered.
+  virtual void take_values(Mirror& values) = 0;
+
+  /// The longest wait for the device and for other ranks.
+  virtual void set_timeout(double seconds) = 0;
+};
+
+/// All that is named outlives the exchange.
+std::unique_ptr<BucketExchange> by_host(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat);
+std::unique_ptr<BucketExchange> by_devices(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat,
+                                           comm::DeviceCollectives& collectives);
+
+}  // namespace remuda::train

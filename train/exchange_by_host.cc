@@ -1,0 +1,103 @@
+// Buckets through memory of the host. On a CPU they live there, and nothing is copied.
+#include <fmt/format.h>
+
+#include "profile/recorder.h"
+#include "train/bucket_exchange.h"
+#include "train/sum_of_squares.h"
+
+namespace remuda::train {
+namespace {
+
+double sum_of_squares(const Mirror& mirror, comm::Chunk range) {
+  double sum = 0;
+  AT_DISPATCH_FLOATING_TYPES(mirror.host().scalar_type(), "sum_of_squares", [&] {
+    sum = train::sum_of_squares(
+        std::span<const scalar_t>(mirror.host().data_ptr<scalar_t>() + range.begin, range.size()));
+  });
+  return sum;
+}
+
+class ByHost final : public BucketExchange {
+ public:
+  ByHost(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat)
+      : communicator_(communicator), ops_(ops), flat_(flat), rank_(communicator.rank()) {}
+
+  Moment give_gradients(size_t bucket) override {
+    const comm::Chunk range = flat_.layout().bucket(bucket);
+    flat_.round_gradients(range);
+    return flat_.sent_gradients().to_host(range);
+  }
+
+  Result<void> reduce(size_t bucket, const Moment& given) override {
+    const FlatLayout& layout = flat_.layout();
+    const Mirror& gradients = flat_.gradients();
+    const comm::Values sent = flat_.sent_gradients().host_values(layout.bucket(bucket));
+    const profile::Details of_bucket = details(bucket, sent.bytes.size());
+    {
+      const profile::Span span("copy", of_bucket);
+      REMUDA_TRY(ops_.wait(given, fmt::format("the copy of gradients (bucket {})", bucket), timeout_s_));
+    }
+    const profile::Span span("reduce_scatter", of_bucket);
+    const comm::Chunk own = layout.own(bucket, rank_);
+    REMUDA_TRY(communicator_.reduce_scatter(sent, layout.parts(bucket), gradients.host_values(own), uint32_t(bucket)));
+    square_norm_ += sum_of_squares(gradients, own);
+    return {};
+  }
+
+  Result<double> take_square_norm() override { return std::exchange(square_norm_, 0); }
+
+  void take_sums() override {
+    Mirror& gradients = flat_.gradients();
+    for (size_t bucket = 0; bucket < flat_.layout().buckets(); ++bucket)
+      gradients.to_device(flat_.layout().own(bucket, rank_));
+    gradients.join();
+  }
+
+  std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) override {
+    std::vector<comm::Chunk> own;
+    for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket)
+      own.push_back(flat_.layout().own(bucket, rank_));
+    return values.to_host(own);
+  }
+
+  Result<void> gather(size_t bucket, Mirror& values, const Moment& given) override {
+    const FlatLayout& layout = flat_.layout();
+    const size_t element = values.host().element_size();
+    const comm::Chunk all = layout.bucket(bucket), own = layout.own(bucket, rank_);
+    const profile::Details of_bucket = details(bucket, all.size() * element);
+    {
+      const profile::Span span("copy", of_bucket);
+      REMUDA_TRY(ops_.wait(given, fmt::format("the copy of parameters (bucket {})", bucket), timeout_s_));
+    }
+    const profile::Span span("gather", of_bucket);
+    REMUDA_TRY(communicator_.gather_parts(values.host_bytes().subspan(all.begin * element, all.size() * element),
+                                          layout.parts(bucket).in_bytes(element), uint32_t(bucket)));
+    values.to_device({all.begin, own.begin});
+    values.to_device({own.end, all.end});
+    return {};
+  }
+
+  Result<void> finish_gather() override { return {}; }
+  void take_values(Mirror& values) override { values.join(); }
+  void set_timeout(double seconds) override { timeout_s_ = seconds; }
+
+ private:
+  static profile::Details details(size_t bucket, size_t bytes) {
+    return {{{"bucket", int64_t(bucket)}, {"bytes", int64_t(bytes)}}};
+  }
+
+  comm::Communicator& communicator_;
+  const DeviceOps& ops_;
+  FlatParameters& flat_;
+  const int rank_;
+  double square_norm_ = 0;
+  double timeout_s_ = comm::ConnectOptions().timeout_s;
+};
+
+}  // namespace
+
+std::unique_ptr<BucketExchange> by_host(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat) {
+  return std::make_unique<ByHost>(communicator, ops, flat);
+}
+
+}  // namespace remuda::train
