@@ -23,7 +23,8 @@ using TlsOwned = std::unique_ptr<T, TlsFreed>;
 // The socket as OpenSSL sees it. Its own kind of BIO would raise SIGPIPE, and send each record by itself.
 struct TlsSocket {
   int fd;
-  bool more = false;  // another record follows at once
+  bool more = false;   // another record follows at once
+  bool ended = false;  // nothing more can be read
 };
 
 namespace {
@@ -39,19 +40,23 @@ int write_socket(BIO* bio, const char* data, size_t size, size_t* written) {
   const ptrdiff_t sent = send_some(socket.fd, {reinterpret_cast<const std::byte*>(data), size}, socket.more);
   if (sent == 0) BIO_set_retry_write(bio);
   *written = sent > 0 ? static_cast<size_t>(sent) : 0;
-  return sent > 0 ? 1 : 0;
+  return sent > 0 ? 1 : -1;  // 0 would be success to newer versions
 }
 
 int read_socket(BIO* bio, char* data, size_t size, size_t* read) {
-  const auto& socket = *static_cast<TlsSocket*>(BIO_get_data(bio));
+  auto& socket = *static_cast<TlsSocket*>(BIO_get_data(bio));
   BIO_clear_retry_flags(bio);
   const ptrdiff_t got = recv_some(socket.fd, {reinterpret_cast<std::byte*>(data), size});
   if (got == 0) BIO_set_retry_read(bio);
+  socket.ended = got < 0;
   *read = got > 0 ? static_cast<size_t>(got) : 0;
   return got > 0 ? 1 : 0;
 }
 
-long control_socket(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+long control_socket(BIO* bio, int command, long, void*) {
+  if (command == BIO_CTRL_EOF) return static_cast<const TlsSocket*>(BIO_get_data(bio))->ended ? 1 : 0;
+  return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
 
 BIO* make_bio(TlsSocket& socket) {
   static const TlsOwned<BIO_METHOD> method = [] {
@@ -110,10 +115,11 @@ SSL_CTX* context() {
   return shared.get();
 }
 
-// The last thing that OpenSSL found wrong on this thread; empty where the connection has just ended.
-std::string last_reason() {
-  const unsigned long error = ERR_peek_last_error();
-  if (error == 0 || ERR_GET_REASON(error) == SSL_R_UNEXPECTED_EOF_WHILE_READING) return "";
+// What OpenSSL found wrong on this thread in the call that was just made, the first of it, as newer versions go on to
+// say that their record layer has failed; empty where the connection has just ended.
+std::string first_reason() {
+  const unsigned long error = ERR_peek_error();
+  if (error == 0 || ERR_SYSTEM_ERROR(error) || ERR_GET_REASON(error) == SSL_R_UNEXPECTED_EOF_WHILE_READING) return "";
   const char* reason = ERR_reason_error_string(error);
   return reason ? reason : "an error without a name";
 }
@@ -164,8 +170,8 @@ Result<void> Tls::shake(End end, double deadline_s, const std::string& peer) {
     if (result == 1) break;
     const int reason = SSL_get_error(ssl, result);
     const bool waits = reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_WANT_WRITE;
-    if (!waits && last_reason().empty()) return lost("closed the connection");
-    if (!waits) return failed(fmt::format("{} did not agree on encryption: {}", peer, last_reason()));
+    if (!waits && first_reason().empty()) return lost("closed the connection");
+    if (!waits) return failed(fmt::format("{} did not agree on encryption: {}", peer, first_reason()));
     if (!wait_ready(state_->socket.fd, reason == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline_s))
       return lost("did not answer in time");
   }
@@ -177,7 +183,7 @@ Result<void> Tls::shake(End end, double deadline_s, const std::string& peer) {
 ptrdiff_t Tls::gave_nothing(int result) {
   const int reason = SSL_get_error(state_->ssl.get(), result);
   if (reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_WANT_WRITE) return 0;
-  if (trouble_.empty()) trouble_ = last_reason();
+  if (trouble_.empty()) trouble_ = first_reason();
   return -1;
 }
 
