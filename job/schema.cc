@@ -241,6 +241,8 @@ std::vector<Key> memory_keys() {
        {},
        "blocks: keep the input of each block only, and compute it again in the backward pass; auto: only where a "
        "device's memory needs that"},
+      {"memory.recompute_blocks", IntegerField{MEMBER(memory.recompute_blocks), kSteps}, Need::optional,
+       Condition{"memory.recompute", {"blocks", "auto"}}, "so many of them, from the first one on; 0: all"},
       {"memory.accumulate", IntegerField{MEMBER(memory.accumulate), kDepth}, Need::optional,
        Condition{"balance.unit", {"samples"}},
        "compute a device's part of a step in so many pieces, whose gradients add up"},

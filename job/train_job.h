@@ -96,6 +96,7 @@ struct TrainSpec {
 /// How a device's memory is saved.
 struct MemorySpec {
   Recompute recompute = Recompute::none;  ///< what is computed again in backward() instead of being kept
+  int recompute_blocks = 0;               ///< so many, from the first one on; 0: all
   int accumulate = 1;                     ///< a device computes its part of a step in so many pieces, one after another
   Switch empty_cache = Switch::off;       ///< what allocators keep of freed memory goes back to the devices
 

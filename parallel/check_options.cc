@@ -56,6 +56,8 @@ std::string fault_of_numbers(const Options& options) {
     rules.push_back({"AdamW::beta2", adamw->beta2, is_part, "at least 0 and below 1"});
     rules.push_back({"AdamW::epsilon", adamw->epsilon, not_negative, "0 or more"});
   }
+  if (options.micro_batch < 1)
+    return fmt::format("Options::micro_batch is {}; it must be 1 or more", options.micro_batch);
   for (const Rule& rule : rules)
     if (!rule.holds(rule.value)) return fmt::format("{} is {}; it must be {}", rule.name, rule.value, rule.right);
   return "";
@@ -99,6 +101,29 @@ torch::ScalarType wanted_by_name(Precision precision) {
   return precision == Precision::fp16 ? torch::kHalf : torch::ScalarType::Undefined;
 }
 
+const char* text_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::fp16:
+      return "fp16";
+    case Precision::automatic:
+      break;
+  }
+  return "automatic";
+}
+
+std::string fault_of_gradients(const Candidate& mine) {
+  const Precision gradients = mine.options.gradients;
+  if (gradients == Precision::fp32) return "";
+  if (gradients != Precision::bf16)
+    return fmt::format("Options::gradients is {}; it must be fp32 or bf16", text_of(gradients));
+  if (mine.compute_type != torch::kDouble) return "";
+  return "Options::gradients is bf16, but the parameters are float64; it is for those of float32";
+}
+
 std::string fault_of_precision(const Candidate& mine) {
   const torch::ScalarType wanted = wanted_by_name(mine.options.precision);
   if (wanted == torch::ScalarType::Undefined || mine.compute_type != torch::kDouble) return "";
@@ -113,10 +138,10 @@ std::string fault_of_norms(const Candidate& mine, int ranks) {
 
 std::string fault_of(const Candidate& mine, int ranks) {
   const Options& options = mine.options;
-  for (std::string fault :
-       {fault_of_numbers(options), fault_of_proportions("Options::shares", options.shares, ranks),
-        fault_of_proportions("Options::state_shares", options.state_shares, ranks),
-        fault_of_parameters(mine.parameters, mine.device), fault_of_precision(mine), fault_of_norms(mine, ranks)})
+  for (std::string fault : {fault_of_numbers(options), fault_of_proportions("Options::shares", options.shares, ranks),
+                            fault_of_proportions("Options::state_shares", options.state_shares, ranks),
+                            fault_of_parameters(mine.parameters, mine.device), fault_of_precision(mine),
+                            fault_of_gradients(mine), fault_of_norms(mine, ranks)})
     if (!fault.empty()) return fault;
   return "";
 }
@@ -125,7 +150,7 @@ struct Setting {
   const char* name;
   std::string value;
 };
-constexpr size_t kSettings = 9;
+constexpr size_t kSettings = 11;
 
 std::string text_of(const std::variant<Sgd, AdamW>& optimizer) {
   if (const auto* sgd = std::get_if<Sgd>(&optimizer)) return fmt::format("Sgd{{{}}}", sgd->momentum);
@@ -146,9 +171,11 @@ std::array<Setting, kSettings> settings_of(const Candidate& mine) {
   return {{{"optimizer", text_of(options.optimizer)},
            {"weight_decay", fmt::to_string(options.weight_decay)},
            {"without_decay", names_without_decay(mine)},
+           {"gradients", text_of(options.gradients)},
            {"clip_norm", fmt::to_string(options.clip_norm)},
            {"average", fmt::to_string(options.average)},
            {"shares", fmt::format("{{{}}}", fmt::join(options.shares, ", "))},
+           {"micro_batch", fmt::to_string(options.micro_batch)},
            {"state_shares", fmt::format("{{{}}}", fmt::join(options.state_shares, ", "))},
            {"bucket_mib", fmt::to_string(options.bucket_mib)},
            {"device_collectives", fmt::to_string(options.device_collectives)}}};

@@ -91,7 +91,7 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
                          const Options& its_options)
     : group(std::move(its_group)),
       options(its_options),
-      parts(communicator().rank(), communicator().size(), options.shares),
+      parts(communicator().rank(), communicator().size(), options.shares, options.micro_batch),
       norms(std::move(its_norms)) {
   group->require_no_step("DataParallel's constructor");
   Candidate mine = candidate_of(options, view, group->ops.device());
@@ -120,6 +120,9 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
                                     if (computing_since_s != kNever_s)
                                       parts.computed(monotonic_s() - computing_since_s);
                                   }};
+  // Between devices they would be added up in 16 bits, too.
+  if (options.gradients == Precision::bf16 && communicator().size() > 1 && !collectives.collectives)
+    settings.gradients_sent_as = torch::kBFloat16;
   const auto trial = options.trial ? options.trial : [] {};
   const ModuleWatch before(view);
   try {

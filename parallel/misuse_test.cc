@@ -175,6 +175,14 @@ TEST(Options, ThatAreWrongAreRefused) {
   EXPECT_EQ(refused([](Options& options) { options.shares = {1, 2}; }),
             "Options::shares is {1, 2}; it must have 1 value, one per rank, not negative, and not all 0");
   EXPECT_THAT(refused([](Options& options) { options.state_shares = {0}; }), HasSubstr("not all 0"));
+  EXPECT_EQ(refused([](Options& options) { options.micro_batch = 0; }),
+            "Options::micro_batch is 0; it must be 1 or more");
+  EXPECT_EQ(refused([](Options& options) { options.gradients = Precision::automatic; }),
+            "Options::gradients is automatic; it must be fp32 or bf16");
+  EXPECT_EQ(refused([](Options& options) { options.gradients = Precision::bf16; }), "");
+  model->to(torch::kDouble);
+  EXPECT_EQ(refused([](Options& options) { options.gradients = Precision::bf16; }),
+            "Options::gradients is bf16, but the parameters are float64; it is for those of float32");
 }
 
 /// With what each rank is refused whose options are changed on `rank` only, of three.
@@ -203,6 +211,8 @@ TEST(Options, ThatDifferBetweenRanksAreRefusedOnAll) {
       {"weight_decay is 0.1 on rank 1", [](Options& options) { options.weight_decay = 0.1; }},
       {"without_decay is true for bias on rank 1 and true for no parameter on rank 0",
        [](Options& options) { options.without_decay = [](auto& name, auto&) { return name == "bias"; }; }},
+      {"gradients is bf16 on rank 1 and fp32 on rank 0", [](Options& options) { options.gradients = Precision::bf16; }},
+      {"micro_batch is 4 on rank 1", [](Options& options) { options.micro_batch = 4; }},
       {"average is 0.5 on rank 1", [](Options& options) { options.average = 0.5; }},
       {"shares is {1, 2, 0} on rank 1 and {} on rank 0", [](Options& options) { options.shares = {1, 2, 0}; }},
       {"state_shares is {3, 1, 1} on rank 1", [](Options& options) { options.state_shares = {3, 1, 1}; }},

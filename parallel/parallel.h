@@ -148,10 +148,16 @@ struct Options {
   /// In effect where forward passes run under an Autocast; ranks may ask for different ones. A type that no device has
   /// is refused.
   Precision precision = Precision::fp32;
+  /// What gradients are sent in: fp32, or bf16 for half of the bytes, added up in float32 all the same. In effect where
+  /// they go through memory of the host; see device_collectives.
+  Precision gradients = Precision::fp32;
   double clip_norm = 0;  ///< the largest norm of the gradient; a longer one is shortened to it. 0: no limit
   double average = 0;    ///< above 0: an average of the weights is kept, too; the part of it that each step keeps
   /// Proportions of the batch, one per rank. Empty: by measured speed, adjusted while training goes on.
   std::vector<double> shares;
+  /// Above 1: a part of a batch is a whole number of so many samples, except for the last part. A rank that computes
+  /// them one after another (see accumulate()) gives batch norm the same number of samples on all ranks.
+  int64_t micro_batch = 1;
   /// Proportions of the optimizer's state, one per rank. Empty: by the memory of the devices.
   std::vector<double> state_shares;
   double bucket_mib = 4;  ///< gradients are sent in pieces of about this size

@@ -129,6 +129,27 @@ TEST(DataParallel, PartsAreTheBatchInTheGivenProportions) {
   });
 }
 
+TEST(DataParallel, PartsAreWholeMicroBatchesExceptForTheLast) {
+  run_ranks(3, [](const Group& group) {
+    auto model = make_linear();
+    Options options;
+    options.shares = {1, 0, 3};
+    options.micro_batch = 4;
+    DataParallel parallel(group, *model, options);
+    const auto rank = size_t(group.rank());
+    const auto expect_part = [&](int64_t batch, std::vector<Part> parts) {
+      const Part part = parallel.my_part(batch);
+      EXPECT_EQ(part.begin, parts[rank].begin) << batch;
+      EXPECT_EQ(part.size, parts[rank].size) << batch;
+      train_on(parallel, model, make_batch(batch), part);
+    };
+    expect_part(32, {{0, 8}, {8, 0}, {8, 24}});
+    expect_part(30, {{0, 8}, {8, 0}, {8, 22}});
+    expect_part(14, {{0, 4}, {4, 0}, {4, 10}});
+    expect_part(2, {{0, 0}, {0, 0}, {0, 2}});
+  });
+}
+
 TEST(DataParallel, SlowerRankGetsLess) {
   using namespace std::chrono_literals;
   run_ranks(2, [](const Group& group) {

@@ -33,14 +33,15 @@ Result<std::vector<double>> launchers_shares(const std::string& text, int ranks)
   return usable ? shares : std::vector<double>(size_t(std::max(1, ranks)), 1.0 / std::max(1, ranks));
 }
 
-Parts::Parts(int rank, int ranks, std::vector<double> fixed) : rank_(rank), ranks_(ranks), fixed_(std::move(fixed)) {}
+Parts::Parts(int rank, int ranks, std::vector<double> fixed, int64_t micro_batch)
+    : rank_(rank), ranks_(ranks), fixed_(std::move(fixed)), micro_batch_(std::max<int64_t>(1, micro_batch)) {}
 
-balance::BalanceOptions Parts::options(int batch) const {
+balance::BalanceOptions Parts::options(int units) const {
   using balance::BalancePolicy;
   return {.policy = fixed_.empty() ? BalancePolicy::automatic : BalancePolicy::fixed,
-          .global_batch = batch,
+          .global_batch = units,
           .weights = fixed_,
-          .bounds = std::vector(size_t(ranks_), balance::Bounds{0, batch})};
+          .bounds = std::vector(size_t(ranks_), balance::Bounds{0, units})};
 }
 
 Part Parts::next(int64_t batch) {
@@ -48,21 +49,24 @@ Part Parts::next(int64_t batch) {
     raise_usage(fmt::format("a batch of {} samples cannot be split; it must have 1 to {}", batch,
                             std::numeric_limits<int>::max()));
   if (!balancer_) {
-    balancer_.emplace(options(int(batch)));
+    balancer_.emplace(options(units_of(batch)));
     shares_ = or_raise(balancer_->start()).shares;
   }
   batch_ = batch;
   parts_ = split(batch);
-  return mine_of(parts_);
+  return mine_of(parts_, batch);
 }
 
 std::vector<int> Parts::split(int64_t batch) const {
-  const bool usual = batch == std::accumulate(shares_.begin(), shares_.end(), int64_t{0});
-  return usual ? shares_ : balance::apportion(int(batch), shares_);
+  const int units = units_of(batch);
+  const bool usual = units == std::accumulate(shares_.begin(), shares_.end(), 0);
+  return usual ? shares_ : balance::apportion(units, shares_);
 }
 
-Part Parts::mine_of(const std::vector<int>& parts) const {
-  return {std::accumulate(parts.begin(), parts.begin() + rank_, int64_t{0}), parts[size_t(rank_)]};
+Part Parts::mine_of(const std::vector<int>& parts, int64_t batch) const {
+  const int64_t before = std::accumulate(parts.begin(), parts.begin() + rank_, int64_t{0});
+  const int64_t begin = std::min(before * micro_batch_, batch);
+  return {begin, std::min((before + parts[size_t(rank_)]) * micro_batch_, batch) - begin};
 }
 
 train::StepReport Parts::report(double weight) {

@@ -20,14 +20,15 @@ Result<std::vector<double>> launchers_shares(const std::string& text, int ranks)
 
 class Parts {
  public:
-  /// `fixed`: proportions, one per rank; empty: by speed.
-  Parts(int rank, int ranks, std::vector<double> fixed);
+  /// `fixed`: proportions, one per rank; empty: by speed. Parts are whole numbers of `micro_batch` samples, except for
+  /// the last one.
+  Parts(int rank, int ranks, std::vector<double> fixed, int64_t micro_batch = 1);
 
   /// This rank's part of the next batch. The first batch is the usual one; others are split in the same proportions.
   Part next(int64_t batch);
 
   /// What next() would give, once it has been called.
-  Part part_of(int64_t batch) const { return mine_of(split(batch)); }
+  Part part_of(int64_t batch) const { return mine_of(split(batch), batch); }
 
   /// What this rank reports to the others with the step that begins.
   train::StepReport report(double weight);
@@ -46,14 +47,17 @@ class Parts {
   bool in_use() const { return balancer_.has_value(); }
 
  private:
-  balance::BalanceOptions options(int batch) const;
+  balance::BalanceOptions options(int units) const;
+  /// How many micro-batches a batch has, and those of each rank.
+  int units_of(int64_t batch) const { return int((batch + micro_batch_ - 1) / micro_batch_); }
   std::vector<int> split(int64_t batch) const;
-  Part mine_of(const std::vector<int>& parts) const;
+  Part mine_of(const std::vector<int>& parts, int64_t batch) const;
 
   const int rank_, ranks_;
   const std::vector<double> fixed_;
+  const int64_t micro_batch_;
   std::optional<balance::Balancer> balancer_;
-  std::vector<int> shares_;      ///< in force
+  std::vector<int> shares_;      ///< in force, in micro-batches, as the two below
   std::vector<int> parts_;       ///< of the step under way
   std::vector<int> last_parts_;  ///< of the step before, whose times come with the next reports
   double compute_s_ = 0, wait_s_ = 0;

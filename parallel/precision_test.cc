@@ -71,6 +71,26 @@ TEST(Precision, OfOneRankMayBeAnother) {
   });
 }
 
+TEST(Precision, OfGradientsThatAreSentIsAnOptionOfItsOwn) {
+  const auto weight_after_a_step = [](int ranks, Precision gradients) {
+    float weight = 0;
+    run_ranks(ranks, [&](const Group& group) {
+      auto model = make_linear();
+      Options options;
+      options.gradients = gradients;
+      DataParallel parallel(group, *model, options);
+      parallel.begin(1);
+      (model->weight.sum() * 1.001).backward();
+      EXPECT_TRUE(parallel.step(0.25).applied);
+      if (group.rank() == 0) weight = model->weight[0][1].item<float>();
+    });
+    return weight;
+  };
+  EXPECT_EQ(weight_after_a_step(2, Precision::bf16), 0.25f) << "1.001 is 1 in bfloat16";
+  EXPECT_NE(weight_after_a_step(2, Precision::fp32), 0.25f);
+  EXPECT_NE(weight_after_a_step(1, Precision::bf16), 0.25f) << "there is nobody to send it to";
+}
+
 TEST(Precision, OfFloat64IsFloat64) {
   auto model = make_linear();
   model->to(torch::kDouble);

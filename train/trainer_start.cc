@@ -67,7 +67,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   }
   configure_arithmetic(job.train);
   torch::manual_seed(job.train.seed);
-  REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input(), job.memory.recompute));
+  REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input(), job.memory));
   if (!job.model.weights.empty()) REMUDA_TRY(load_weights(*model, job.model.weights));
   model->to(options.device);
   REMUDA_ASSIGN(std::unique_ptr<NormExchange> norms, synchronize_norms(job, communicator, *model));
@@ -246,7 +246,8 @@ Result<void> Trainer::start_balance() {
 /// Collective. Where memory.recompute is "auto": from now on blocks are recomputed. False where they are already, or
 /// there are none, or the job says otherwise.
 Result<bool> Trainer::begin_to_recompute() {
-  if (job_.memory.recompute != job::Recompute::automatic || report_.recomputes || !model_->recompute_blocks())
+  if (job_.memory.recompute != job::Recompute::automatic || report_.recomputes ||
+      !model_->recompute_blocks(blocks_to_recompute(job_.memory)))
     return false;
   report_.recomputes = true;
   REMUDA_TRY(prepare_parallel());  // what blocks share becomes ready more often

@@ -74,8 +74,9 @@ struct Gpt final : TensorModule {
     auto x = tokens_->forward(input) + positions_->forward(here);
     const auto mask =
         torch::full({t, t}, -std::numeric_limits<float>::infinity(), x.options().requires_grad(false)).triu(1);
-    for (const auto& layer : layers_)
-      x = run(*layer, [layer, mask](const torch::Tensor& in) { return layer->forward(in, mask); }, x);
+    for (size_t i = 0; i < layers_.size(); ++i)
+      x = run(
+          i, *layers_[i], [layer = layers_[i], mask](const torch::Tensor& in) { return layer->forward(in, mask); }, x);
     return torch::linear(norm_->forward(widened(x)), tokens_->weight);
   }
 

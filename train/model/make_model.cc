@@ -1,6 +1,7 @@
 #include "train/model/make_model.h"
 
 #include <fmt/format.h>
+#include <limits>
 #include <torch/csrc/jit/serialization/export.h>
 #include <torch/script.h>
 #include <unordered_set>
@@ -31,8 +32,8 @@ class NativeModel final : public Model {
   void set_training(bool training) override { module_->train(training); }
   void to(torch::ScalarType type) override { module_->to(type); }
   void to(torch::Device device) override { module_->to(device); }
-  bool recompute_blocks() override {
-    module_->recompute_blocks();
+  bool recompute_blocks(size_t count) override {
+    module_->recompute_blocks(count);
     return true;
   }
   bool synchronize_norms(NormExchange& exchange) override {
@@ -110,10 +111,13 @@ class ScriptModel final : public Model {
     if (blocks_.empty()) return module_.forward({input}).toTensor();
     torch::Tensor x = input;
     for (const ScriptBlock& block : blocks_) x = recomputed(block, x, [block] { return block.buffers(); });
-    return x;
+    return kept_.modules.empty() ? x : kept_(x);
   }
-  bool recompute_blocks() override {
+  bool recompute_blocks(size_t count) override {
     blocks_ = blocks_of(module_);
+    kept_ = {};
+    for (; blocks_.size() > count; blocks_.pop_back())
+      kept_.modules.insert(kept_.modules.begin(), blocks_.back().modules.begin(), blocks_.back().modules.end());
     return !blocks_.empty();
   }
   std::vector<torch::Tensor> parameters() override { return unique(list(module_.parameters())); }
@@ -148,14 +152,15 @@ class ScriptModel final : public Model {
     return result;
   }
   torch::jit::Module module_;
-  std::vector<ScriptBlock> blocks_;  ///< empty unless they are recomputed
+  std::vector<ScriptBlock> blocks_;  ///< those that are recomputed
+  ScriptBlock kept_;                 ///< what comes after them
 };
 
-Result<std::unique_ptr<Model>> load_script(const std::string& path, job::Recompute recompute) {
+Result<std::unique_ptr<Model>> load_script(const std::string& path, const job::MemorySpec& memory) {
   try {
     auto model = std::make_unique<ScriptModel>(torch::jit::load(path));
     if (model->parameters().empty()) return usage_error(fmt::format("{} has no parameters to train", path));
-    if (recompute == job::Recompute::blocks && !model->recompute_blocks())
+    if (memory.recompute == job::Recompute::blocks && !model->recompute_blocks(blocks_to_recompute(memory)))
       return usage_error(
           fmt::format("memory.recompute = \"blocks\" is for models that are a torch.nn.Sequential, but {} is none: "
                       "leave the key out",
@@ -168,15 +173,19 @@ Result<std::unique_ptr<Model>> load_script(const std::string& path, job::Recompu
 
 }  // namespace
 
+size_t blocks_to_recompute(const job::MemorySpec& memory) {
+  return memory.recompute_blocks > 0 ? size_t(memory.recompute_blocks) : std::numeric_limits<size_t>::max();
+}
+
 Result<std::unique_ptr<Model>> make_model(const job::ModelSpec& spec, const ModelInput& input,
-                                          job::Recompute recompute) {
-  if (!spec.path.empty()) return load_script(spec.path, recompute);
+                                          const job::MemorySpec& memory) {
+  if (!spec.path.empty()) return load_script(spec.path, memory);
   std::shared_ptr<TensorModule> module;
   if (spec.name == "mlp") module = make_mlp(spec, input);
   if (spec.name == "resnet") module = make_resnet(spec, input);
   if (spec.name == "gpt") module = make_gpt(spec, input);
   if (!module) return usage_error(fmt::format("unknown model '{}'; known are mlp, resnet and gpt", spec.name));
-  if (recompute == job::Recompute::blocks) module->recompute_blocks();
+  if (memory.recompute == job::Recompute::blocks) module->recompute_blocks(blocks_to_recompute(memory));
   return std::make_unique<NativeModel>(std::move(module));
 }
 

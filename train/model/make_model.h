@@ -10,8 +10,11 @@
 namespace remuda::train {
 
 /// The model a job names, with parameters drawn from torch's default generator (seed it first). Errors name the file of
-/// a TorchScript model that cannot be loaded, or the key that does not fit the data.
+/// a TorchScript model that cannot be loaded, or the key that does not fit the data or the model.
 Result<std::unique_ptr<Model>> make_model(const job::ModelSpec& spec, const ModelInput& input,
-                                          job::Recompute recompute = job::Recompute::none);
+                                          const job::MemorySpec& memory = {});
+
+/// How many blocks memory.recompute is about, for Model::recompute_blocks().
+size_t blocks_to_recompute(const job::MemorySpec& memory);
 
 }  // namespace remuda::train

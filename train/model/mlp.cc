@@ -19,7 +19,8 @@ struct Mlp final : TensorModule {
     auto x = input.flatten(1);
     for (size_t i = 0; i + 1 < layers_.size(); ++i)
       x = run(
-          *layers_[i], [layer = layers_[i]](const torch::Tensor& in) mutable { return layer->forward(in).relu(); }, x);
+          i, *layers_[i], [layer = layers_[i]](const torch::Tensor& in) mutable { return layer->forward(in).relu(); },
+          x);
     return layers_.back()->forward(x);
   }
 

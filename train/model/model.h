@@ -48,8 +48,9 @@ class Model {
   /// From now on its batch norms normalise the samples of all ranks, by way of this exchange, which outlives the
   /// model's last forward and backward pass. False where that cannot be.
   virtual bool synchronize_norms(NormExchange&) { return false; }
-  /// From now on what its blocks compute is not kept for backward(), but computed again. False where it has none.
-  virtual bool recompute_blocks() { return false; }
+  /// From now on what its first blocks compute, `count` of them or all there are, is not kept for backward(), but
+  /// computed again: the first ones, since what the others keep is freed before. False where it has no blocks.
+  virtual bool recompute_blocks(size_t /*count*/) { return false; }
 };
 
 }  // namespace remuda::train

@@ -11,18 +11,18 @@ namespace remuda::train {
 class TensorModule : public torch::nn::Module {
  public:
   virtual torch::Tensor forward(const torch::Tensor& input) = 0;
-  /// From now on what its blocks compute is not kept for backward(), but computed again.
-  void recompute_blocks() { recomputes_ = true; }
+  /// From now on what its first blocks compute, `count` of them, is not kept for backward(), but computed again.
+  void recompute_blocks(size_t count) { recomputed_ = count; }
 
  protected:
-  /// Runs one of its blocks. `forward` owns what it uses, as it may run after this module has ended.
-  torch::Tensor run(const torch::nn::Module& block, Block forward, const torch::Tensor& input) const {
-    if (!recomputes_) return forward(input);
+  /// Runs its block `i`. `forward` owns what it uses, as it may run after this module has ended.
+  torch::Tensor run(size_t i, const torch::nn::Module& block, Block forward, const torch::Tensor& input) const {
+    if (i >= recomputed_) return forward(input);
     return recomputed(std::move(forward), input, [buffers = block.buffers()] { return buffers; });
   }
 
  private:
-  bool recomputes_ = false;
+  size_t recomputed_ = 0;
 };
 
 /// Fully connected layers with ReLU between them.

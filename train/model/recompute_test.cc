@@ -28,6 +28,11 @@ std::vector<ModelCase> all_cases() {
   counting.name = "resnet_batch_norm";
   counting.spec.norm = job::Norm::batch;
   cases.push_back(counting);
+  for (ModelCase some : {cases[2], counting}) {
+    some.name += "_first_block";
+    some.recompute_blocks = 1;
+    cases.push_back(some);
+  }
   return cases;
 }
 
@@ -199,6 +204,17 @@ TEST(Recompute, CutsTheActivationsOfTheGptExampleByTwoThirds) {
   RecordProperty("part", std::to_string(recomputed / kept));
 }
 
+TEST(Recompute, OfHalfTheBlocksKeepsHalfOfTheActivations) {
+  const testing::CappedMemory counted;
+  ModelCase gpt = gpt_example();
+  const auto kept = double(activations_of(gpt, kKept)), recomputed = double(activations_of(gpt, kRecomputed));
+  gpt.recompute_blocks = gpt.spec.depth / 2;
+  const auto half = double(activations_of(gpt, kRecomputed));
+  // What the last four keep is freed before the first of the others is computed again.
+  EXPECT_LT(half, 0.6 * kept) << half / kept;
+  EXPECT_GT(half, 1.5 * recomputed) << half / recomputed;
+}
+
 torch::jit::Module script(const std::string& type, const std::string& forward) {
   torch::jit::Module module("__torch__." + type);
   module.define("def forward(self, x):\n  " + forward + "\n");
@@ -235,7 +251,7 @@ class ScriptBlocks : public ::testing::Test {
   static void expect_the_same_bits(const std::string& path) {
     std::vector<Outcome> outcomes;
     for (const auto recompute : {kKept, kRecomputed}) {
-      const auto model = make_model({.path = path}, {}, recompute);
+      const auto model = make_model({.path = path}, {}, {.recompute = recompute});
       ASSERT_TRUE(model) << model.error().message;
       for (int step = 0; step < 2; ++step)
         (*model)->forward(torch::linspace(-1, 1, 12).view({2, 6})).square().sum().backward();
@@ -267,7 +283,7 @@ TEST_F(ScriptBlocks, MayPassTuplesWithinABlock) {
 
 TEST_F(ScriptBlocks, GiveOneTensor) {
   const auto pair = script("Pair", "return (x, x)");
-  const auto model = make_model({.path = sequential({linear("A"), pair})}, {}, kRecomputed).value();
+  const auto model = make_model({.path = sequential({linear("A"), pair})}, {}, {.recompute = kRecomputed}).value();
   try {
     model->forward(torch::ones({2, 6}));
     ADD_FAILURE() << "gave a tuple";
@@ -289,7 +305,7 @@ TEST_F(ScriptBlocks, ThatChangeTheirInputAreRefused) {
   leaky.register_parameter("weight", torch::eye(6).set_requires_grad(true), false);
   leaky.define("def forward(self, x):\n  torch.leaky_relu_(x, 0.5)\n  return torch.matmul(x, self.weight)\n");
   for (const auto& modules : {std::vector{leaky, linear("A")}, std::vector{linear("A"), leaky}}) {
-    const auto model = make_model({.path = sequential(modules)}, {}, kRecomputed).value();
+    const auto model = make_model({.path = sequential(modules)}, {}, {.recompute = kRecomputed}).value();
     try {
       model->forward(torch::linspace(-1, 1, 12).view({2, 6})).square().sum().backward();
       ADD_FAILURE() << "changed its input twice";
@@ -299,11 +315,26 @@ TEST_F(ScriptBlocks, ThatChangeTheirInputAreRefused) {
   }
 }
 
+TEST_F(ScriptBlocks, AreKeptAfterTheFirstOnes) {
+  const std::string path = sequential({linear("A"), relu("R"), linear("B"), relu("S"), linear("C")});
+  for (const int count : {1, 2, 3, 9}) {
+    const auto model = make_model({.path = path}, {}, {.recompute = kRecomputed, .recompute_blocks = count}).value();
+    const auto kept = make_model({.path = path}, {}).value();
+    const auto x = torch::linspace(-1, 1, 12).view({2, 6});
+    const auto scores = model->forward(x), expected = kept->forward(x);
+    EXPECT_THAT(scores.grad_fn()->name(), HasSubstr(count < 3 ? "Mm" : "Recompute")) << count;
+    scores.square().sum().backward();
+    expected.square().sum().backward();
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_TRUE(testing::gradients(*model).at(i).equal(testing::gradients(*kept).at(i))) << count << " " << i;
+  }
+}
+
 TEST_F(ScriptBlocks, OfASequentialAreRecomputed) {
   const std::string path = sequential({linear("A"), relu("R"), linear("B"), relu("S"), linear("C"), relu("T")});
   std::vector<std::vector<torch::Tensor>> gradients;
   for (const auto recompute : {kKept, kRecomputed}) {
-    const auto model = make_model({.path = path}, {}, recompute);
+    const auto model = make_model({.path = path}, {}, {.recompute = recompute});
     ASSERT_TRUE(model) << model.error().message;
     const auto x = torch::linspace(-1, 1, 12).view({2, 6});
     const auto scores = (*model)->forward(x);
@@ -316,7 +347,8 @@ TEST_F(ScriptBlocks, OfASequentialAreRecomputed) {
 
 /// Its forward pass may be anything.
 TEST_F(ScriptBlocks, OfAClassThatIsCalledSequentialTooAreRefused) {
-  const auto refused = make_model({.path = sequential({linear("A")}, "mine.Sequential")}, {}, kRecomputed);
+  const auto refused =
+      make_model({.path = sequential({linear("A")}, "mine.Sequential")}, {}, {.recompute = kRecomputed});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("is none: leave the key out"));
 }
@@ -327,13 +359,13 @@ TEST_F(ScriptBlocks, OfAnotherModelAreRefused) {
   model.define("def forward(self, x):\n  return x * self.weight\n");
   const std::string path = folder_.path("mine.pt");
   model.save(path);
-  const auto refused = make_model({.path = path}, {}, kRecomputed);
+  const auto refused = make_model({.path = path}, {}, {.recompute = kRecomputed});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::usage);
   EXPECT_EQ(refused.error().message,
             "memory.recompute = \"blocks\" is for models that are a torch.nn.Sequential, but " + path +
                 " is none: leave the key out");
-  EXPECT_TRUE(make_model({.path = path}, {}, kKept));
+  EXPECT_TRUE(make_model({.path = path}, {}, {.recompute = kKept}));
 }
 
 }  // namespace

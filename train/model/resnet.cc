@@ -64,8 +64,8 @@ struct ResNet final : TensorModule {
 
   torch::Tensor forward(const torch::Tensor& input) override {
     auto x = norm_.forward(widened(stem_->forward(input))).relu_();
-    for (const auto& block : blocks_)
-      x = run(*block, [block](const torch::Tensor& in) { return block->forward(in); }, x);
+    for (size_t i = 0; i < blocks_.size(); ++i)
+      x = run(i, *blocks_[i], [block = blocks_[i]](const torch::Tensor& in) { return block->forward(in); }, x);
     return head_->forward(x.mean({2, 3}));
   }
 

@@ -17,6 +17,7 @@ struct ModelCase {
   ModelInput input;
   int padding = -1;
   job::Recompute recompute = job::Recompute::none;
+  int recompute_blocks = 0;
 };
 
 /// mlp, resnet, and gpt whose targets are partly padding, unevenly from sample to sample; gpt also with recomputed
@@ -37,7 +38,9 @@ inline std::vector<ModelCase> model_cases() {
 /// Not thread-safe: draws from torch's default generator.
 inline std::unique_ptr<Model> make_seeded(const ModelCase& model_case, torch::ScalarType type) {
   torch::manual_seed(7);
-  auto model = make_model(model_case.spec, model_case.input, model_case.recompute).value();
+  auto model = make_model(model_case.spec, model_case.input,
+                          {.recompute = model_case.recompute, .recompute_blocks = model_case.recompute_blocks})
+                   .value();
   model->to(type);
   model->set_training(true);
   return model;
