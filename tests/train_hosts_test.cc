@@ -1,10 +1,10 @@
 // Two hosts: a rank in each of two network namespaces, joined by a virtual cable. Needs root.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include "base/env.h"
 #include "tests/train_job_files.h"
+#include "tests/two_hosts.h"
 
 namespace remuda::tests {
 namespace {
@@ -12,54 +12,6 @@ namespace {
 using ::testing::HasSubstr;
 
 const std::string kSecret(32, 'a');
-
-bool ip(const std::vector<std::string>& arguments) {
-  std::vector<std::string> command{"ip"};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  return run(command).exit.ok();
-}
-
-/// Two namespaces and the cable between them, removed with this object.
-class TwoHosts {
- public:
-  TwoHosts() {
-    works_ = ::geteuid() == 0 && ip({"netns", "add", name(0)}) && ip({"netns", "add", name(1)}) &&
-             ip({"-n", name(0), "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", name(1)}) &&
-             plug_in(0) && plug_in(1);
-  }
-  TwoHosts(const TwoHosts&) = delete;
-  ~TwoHosts() {
-    for (const int host : {0, 1}) ip({"netns", "del", name(host)});
-  }
-
-  bool works() const { return works_; }
-  std::string address(int host) const { return fmt::format("10.99.0.{}", host + 1); }
-
-  /// Starts rank `rank` on host `rank`.
-  RunningProgram start(int rank, const ScratchFolder& folder, const std::string& secret, int timeout_s = 60) const {
-    process::Environment environment =
-        HandStarted{
-            .rank = rank, .size = 2, .port = 29500, .master = address(0), .bind = address(rank), .secret = secret}
-            .environment();
-    environment.emplace_back(env::transport.name, "tcp");
-    environment.emplace_back(env::connect_timeout.name, std::to_string(timeout_s));
-    return start(rank, worker_command(folder), environment);
-  }
-  RunningProgram start(int host, const std::vector<std::string>& program,
-                       const process::Environment& environment) const {
-    std::vector<std::string> command{"ip", "netns", "exec", name(host)};
-    command.insert(command.end(), program.begin(), program.end());
-    return RunningProgram(command, environment);
-  }
-
- private:
-  static std::string name(int host) { return fmt::format("remuda-test-{}-{}", ::getpid(), host); }
-  bool plug_in(int host) const {
-    return ip({"-n", name(host), "address", "add", address(host) + "/24", "dev", "cable"}) &&
-           ip({"-n", name(host), "link", "set", "cable", "up"}) && ip({"-n", name(host), "link", "set", "lo", "up"});
-  }
-  bool works_ = false;
-};
 
 TEST(TrainHosts, RankOnEachOfTwoHostsLearnsTheSame) {
   const TwoHosts hosts;
@@ -81,23 +33,11 @@ TEST(TrainHosts, RanksOfSeveralHostsNeedOnlyTheVariablesOfTheirLauncher) {
   const TwoHosts hosts;
   if (!hosts.works()) GTEST_SKIP() << "needs root and network namespaces";
   const ScratchFolder folder = job_folder(), home;
-  const auto start = [&](int rank) {
-    return hosts.start(rank,
-                       train_command(folder, {"--devices", "cpu:0", "--transport", "tcp", "--json",
-                                              folder.path(rank == 0 ? "first" : "second")}),
-                       {{env::rank.name, std::to_string(rank)},
-                        {env::local_rank.name, "0"},
-                        {env::world_size.name, "2"},
-                        {env::master_addr.name, hosts.address(0)},
-                        {env::master_port.name, "29500"},
-                        {env::run_id.name, "two hosts"},
-                        {env::state_home.name, home.path()}});
-  };
-  RunningProgram first = start(0), second = start(1);
+  RunningProgram first = hosts.launch(0, folder, home), second = hosts.launch(1, folder, home);
   const Finished ended = first.finish(), other = second.finish();
   ASSERT_TRUE(ended.exit.ok()) << ended << other;
   EXPECT_TRUE(other.exit.ok()) << other;
-  const auto report = parse_json(folder.read("first"), "the report");
+  const auto report = parse_json(folder.read("report-0.json"), "the report");
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ((*report)["transport"], "tcp, encrypted");
   EXPECT_EQ((*report)["devices"][1]["id"], "rank:1");

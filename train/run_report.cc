@@ -84,6 +84,7 @@ Json to_json(const RunReport& report) {
                        {"compute_s", device.compute_s},
                        {"data_wait_s", device.data_wait_s},
                        {"wait_s", device.wait_s},
+                       {"recompute_s", device.recompute_s},
                        {"pieces", device.pieces},
                        {"oom_steps", device.oom_steps},
                        {"oom_evaluations", int64_t(device.oom_evaluations)},
@@ -93,6 +94,7 @@ Json to_json(const RunReport& report) {
   Json json{{"devices", devices},
             {"ideal_samples_per_s", report.ideal_samples_per_s()},
             {"balance_efficiency", report.balance_efficiency()},
+            {"communication_s", report.communication_s},
             {"share_changes", report.share_changes},
             {"balance", {{"policy", to_string(report.policy)}, {"decisions", decisions}}},
             {"loss_per_epoch", report.loss_per_epoch}};

@@ -24,10 +24,11 @@ struct MemoryReport {
 
 /// What a rank adds up of its own run.
 struct OwnTotals {
-  double samples = 0;          ///< trained on in all
-  double compute_s = 0;        ///< in forward, backward and optimizer; a slowdown's sleep included
-  double data_wait_s = 0;      ///< of compute_s: until the samples of a step were there
-  double wait_s = 0;           ///< blocked, waiting for other devices
+  double samples = 0;      ///< trained on in all
+  double compute_s = 0;    ///< in forward, backward and optimizer; a slowdown's sleep included
+  double data_wait_s = 0;  ///< of compute_s: until the samples of a step were there
+  double wait_s = 0;       ///< blocked, waiting for other devices
+  double recompute_s = 0;  ///< of compute_s: what was computed again for want of memory: blocks (on a CPU), whole steps
   double oom_evaluations = 0;  ///< times it ran out of memory in evaluation
   MemoryReport memory;
 };
@@ -59,8 +60,9 @@ struct RunReport {
   std::vector<DeviceReport> devices;
   double timed_samples = 0, timed_s = 0;  ///< of the training steps after the first few; evaluation is not timed
   balance::BalancePolicy policy = balance::BalancePolicy::automatic;
-  std::string batch_norm;  ///< "local" or "synchronized" where the model has one; else empty
-  int micro_batch = 0;     ///< samples, where shares are whole numbers of it; else 0
+  double communication_s = 0;  ///< of each step, what the rank that waited least has waited; added up
+  std::string batch_norm;      ///< "local" or "synchronized" where the model has one; else empty
+  int micro_batch = 0;         ///< samples, where shares are whole numbers of it; else 0
   std::vector<balance::BalanceDecision> decisions;
   int share_changes = 0;
   std::vector<double> loss_per_epoch;

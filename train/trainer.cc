@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "train/evaluate.h"
 #include "train/labels.h"
+#include "train/model/recompute.h"
 
 namespace remuda::train {
 namespace {
@@ -87,10 +88,13 @@ Result<StepTotals> Trainer::run_step(uint64_t position) {
   start_.keep();
   for (;;) {
     const auto parts = batches_.parts(position, shares_);
+    const double recomputed_before_s = mine_.recompute_s;
     REMUDA_ASSIGN(const ReducedStep step, attempt_step(position));
-    if (step_times_.active() && !last_parts_.empty())  // of the step before
+    if (!last_parts_.empty()) report_.communication_s += std::ranges::min(step.totals.wait_s);  // of the step before
+    if (step_times_.active() && !last_parts_.empty())                                           // of the step before
       step_times_.add({report_.steps, last_parts_, step.totals.compute_s, step.totals.wait_s});
     if (step.totals.any_status() & kOutOfMemory) {
+      mine_.recompute_s = recomputed_before_s + last_compute_s_ - batches_.waited_s();
       REMUDA_TRY(make_room(step.totals, parts));
       empty_cache();
       start_.restore();
@@ -120,7 +124,9 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
   local_.set_pieces(size_t(pieces(communicator_.rank(), parts)));
   {
     const MemoryWatch watch(ops_.device());
+    const double recomputed_before_s = recomputed_s();
     add_compute(local_.run(batch, std::move(report), *parallel_, loss_scale_.of(compute_type_, loss_units)));
+    mine_.recompute_s += (recomputed_s() - recomputed_before_s) * job_.devices[communicator_.rank()].slowdown;
     watch_memory(watch.use(), part);
   }
   if (leave_) parallel_->report().status |= kLeaving;

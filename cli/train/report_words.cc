@@ -14,11 +14,9 @@
 namespace remuda::cli {
 namespace {
 
-constexpr double kGood = 0.9;          // an efficiency that needs no explanation
-constexpr double kMuchWaiting = 0.1;   // for samples, of the time that a device computes
-constexpr double kMuchLost = 0.1;      // of the memory that tensors could have, in blocks that do not fit
-constexpr double kMuchUneven = 1.5;    // times the smallest batch that a device normalises
-constexpr double kStepsToJudge = 100;  // the balance needs 22 to come near its optimum (docs/measurements.md)
+constexpr double kGood = 0.9;        // an efficiency that needs no explanation
+constexpr double kMuchLost = 0.1;    // of the memory that tensors could have, in blocks that do not fit
+constexpr double kMuchUneven = 1.5;  // times the smallest batch that a device normalises
 
 /// The keys of the job; the devices stand in the table.
 std::map<std::string, std::string> job_keys_of(const Json& report) {
@@ -109,35 +107,7 @@ std::string efficiency_text(const Json& report) {
   for (size_t rank = 0; rank < names.size(); ++rank)
     if (workers::number_field(report["devices"][rank], "share", 1) == 0)
       return fmt::format("{} takes no samples: even one would delay the other devices", names[rank]);
-  const Json split = report.value("balance", Json::object());
-  const std::string policy = workers::text_field(split, "policy");
-  const std::string waiting =
-      fmt::format("the devices wait for each other {:.0f} % of their time", 100 * (1 - balance));
-  if (policy == "even" || policy == "fixed")
-    return fmt::format("{}: the split is {}; balance.policy = \"auto\" follows their speeds", waiting, policy);
-  if (const double steps = steps_of(report); steps < kStepsToJudge)
-    return fmt::format("{}, but {:.0f} steps are too few to judge the split by", waiting, steps);
-  return waiting +
-         ": their speeds change faster than the split can follow, or the exchange of gradients takes a large part of "
-         "each step; a larger train.global_batch makes that part smaller";
-}
-
-std::string data_text(const Json& report) {
-  const std::vector<std::string> names = device_names(report);
-  double most = 0;
-  std::string who;
-  for (size_t rank = 0; rank < names.size(); ++rank) {
-    const Json& device = report.at("devices")[rank];
-    const double computing = workers::number_field(device, "compute_s");
-    const double part = computing > 0 ? workers::number_field(device, "data_wait_s") / computing : 0;
-    if (part > most) who = names[rank];
-    most = std::max(most, part);
-  }
-  if (most < kMuchWaiting) return "";
-  return fmt::format(
-      "Data limits this run: {} spent {:.0f} % of its time waiting for samples. More threads (data.workers), smaller "
-      "images, a faster disk, or memory for decoded image files (data.cache_mib) may help.",
-      who, 100 * most);
+  return "";
 }
 
 namespace {

@@ -15,12 +15,9 @@ std::vector<std::string> device_names(const Json& report);
 /// By how much the run was faster than predicted, as a part of that; nothing where one of the two is not known.
 std::optional<double> predicted_difference(const Json& report);
 
-/// Why the run was much slower than the sum of its devices alone; empty where it was not, or where that was not
-/// measured.
+/// Why the run was much slower than the sum of its devices alone, where that is no matter of its steps (of which
+/// bottleneck_of() tells); empty where it was not, or where that was not measured.
 std::string efficiency_text(const Json& report);
-
-/// Which device spent much of its time waiting for samples, and what may help; empty where none did.
-std::string data_text(const Json& report);
 
 /// Which device ran out of memory, what was done about it, and what avoids it; empty where none did.
 std::string memory_text(const Json& report);

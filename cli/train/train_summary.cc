@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "cli/train/profile_text.h"
 #include "cli/train/report_words.h"
+#include "cli/train/run_bottleneck.h"
 #include "cli/train/train_progress.h"
 #include "workers/event.h"
 
@@ -87,6 +88,7 @@ Result<Json> complete_report(Json report, const Inventory& inventory, const Json
   report["versions"]["remuda"] = version();
   for (auto& device : report["devices"])
     if (const auto known = inventory.resolve(workers::text_field(device, "id"))) device["model"] = (*known)->model;
+  if (Json bottleneck = bottleneck_json(report); !bottleneck.is_null()) report["bottleneck"] = std::move(bottleneck);
   return report;
 }
 
@@ -112,7 +114,7 @@ std::string summary_text(const Json& report) {
     text += line("stopped", "after step " + cell(report, "steps", count));
   text += weights_line(report);
   for (const std::string& why :
-       {efficiency_text(report), data_text(report), memory_text(report), batch_norm_text(report)})
+       {efficiency_text(report), memory_text(report), batch_norm_text(report), bottleneck_text(report)})
     if (!why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
   if (const std::string profile = profile_text(report); !profile.empty()) text += "\n" + profile;
   return text + sample_lines(report);

@@ -48,17 +48,19 @@ TEST(TrainSummary, IsATableAndALinePerResult) {
             "share changes   2\n"
             "loss per epoch  0.5312 0.4210\n"
             "test loss       0.4000\n"
-            "test accuracy   86.12 %\n");
+            "test accuracy   86.12 %\n"
+            "\n"
+            "Computing took 99 % of each step: only more or faster devices make it shorter;\n"
+            "one more like cpu:0 would make it up to 43 % shorter.\n");
 }
 
-TEST(TrainSummary, NamesTheDeviceThatWaitedForSamples) {
+TEST(TrainSummary, SaysWhatHeldTheRunBack) {
   Json waited = report();
-  waited["devices"][0]["data_wait_s"] = 4.4;
-  waited["devices"][1]["data_wait_s"] = 1.0;
-  EXPECT_THAT(summary_text(complete_report(waited, kMachine, {}).value()), Not(HasSubstr("Data limits")));
   waited["devices"][1]["data_wait_s"] = 18.1;
-  EXPECT_THAT(summary_text(complete_report(waited, kMachine, {}).value()),
-              HasSubstr("Data limits this run: cpu:1 spent 40 % of its time waiting for samples."));
+  const Json complete = complete_report(waited, kMachine, {}).value();
+  EXPECT_THAT(summary_text(complete), HasSubstr("\n\nLoading data took 40 % of each step of cpu:1: "));
+  EXPECT_EQ(complete["bottleneck"]["limit"], "data");
+  EXPECT_FALSE(complete_report({{"devices", Json::array()}}, kMachine, {}).value().contains("bottleneck"));
 }
 
 TEST(TrainSummary, SaysWhichDeviceRanOutOfMemoryAndWhatAvoidsIt) {
@@ -135,16 +137,6 @@ TEST(TrainSummary, ExplainsALowEfficiency) {
   slow["efficiency"] = 0.71;
   EXPECT_THAT(summary_text(slow),
               HasSubstr("\n\nslower together than alone (71 % of it), though the devices hardly wait"));
-}
-
-TEST(TrainSummary, OfAFewStepsDoesNotJudgeTheSplit) {
-  Json slow = report();
-  slow["efficiency"] = 0.4, slow["balance_efficiency"] = 0.67, slow["steps"] = 30;
-  EXPECT_THAT(summary_text(slow),
-              testing::EndsWith("\n\nthe devices wait for each other 33 % of their time, but 30 steps "
-                                "are too few to\njudge the split by\n"));
-  slow["steps"] = 1000;
-  EXPECT_THAT(summary_text(slow), HasSubstr("time: their speeds change faster\nthan the split can follow, or"));
 }
 
 TEST(TrainSummary, FitsIn80Columns) {

@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 #include <stdexcept>
 
+#include "base/clock.h"
 #include "train/device/random_state.h"
 #include "train/precision.h"
 
@@ -107,6 +108,7 @@ class KeptBuffers {
 };
 
 thread_local int t_blocks = 0;  ///< whose backward pass this thread is in, one within the other
+thread_local double t_recomputed_s = 0;
 
 struct InBlock {
   InBlock() { ++t_blocks; }
@@ -141,6 +143,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
     const torch::Tensor input = saved.detach().requires_grad_(saved.requires_grad());
     const KeptBuffers kept(first->buffers);
     torch::Tensor output;
+    const double start = monotonic_s();
     {
       const torch::AutoGradMode with_gradients(true);
       const SameNumbers same(*first);
@@ -148,6 +151,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
       const Autocast autocast(first->device, first->compute_type);
       output = first->block(input.view_as(input));  // autocast would keep one cast of a leaf for all its uses
     }
+    if (first->device.is_cpu()) t_recomputed_s += monotonic_s() - start;
     if (!output.requires_grad()) return {torch::Tensor(), torch::Tensor(), torch::Tensor()};
     const InBlock in_block;
     torch::autograd::backward({output}, {gradients.at(0)});
@@ -164,6 +168,8 @@ std::vector<double> computed_once(const std::function<std::vector<double>()>& co
 bool computes_block() { return Pass::here() != nullptr; }
 
 bool in_recomputed_block() { return t_blocks > 0; }
+
+double recomputed_s() { return t_recomputed_s; }
 
 torch::Tensor recomputed(Block block, const torch::Tensor& input, Buffers buffers) {
   if (!torch::GradMode::is_enabled()) return run_once(block, input);

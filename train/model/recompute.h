@@ -34,4 +34,8 @@ bool computes_block();
 /// Whether this thread runs the backward pass of a recomputed block.
 bool in_recomputed_block();
 
+/// Seconds that this thread has spent so far on computing blocks once more. Those of a CPU only: another device is
+/// still computing when its thread goes on.
+double recomputed_s();
+
 }  // namespace remuda::train

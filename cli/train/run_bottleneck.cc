@@ -1,0 +1,266 @@
+#include "cli/train/run_bottleneck.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <utility>
+
+#include "cli/train/report_words.h"
+#include "workers/event.h"
+
+namespace remuda::cli {
+namespace {
+
+constexpr double kLeastToName = 0.1;  // of a step: less is not worth a change of the job
+constexpr double kUnsettledSteps =
+    3;  // at the start, which no figure of speed has (kUntimedSteps in train/run_report.h)
+constexpr double kStepsOfBalance = 100;  // it needs 22 to come near its optimum (docs/measurements.md)
+constexpr double kMostThreads = 64;
+constexpr double kRounding = 1 - 1e-9;
+
+/// What one rank did in the run.
+struct RankTimes {
+  double samples = 0, compute_s = 0, data_s = 0, wait_s = 0, again_s = 0;
+
+  double own_s() const { return compute_s - data_s; }
+  double speed() const { return own_s() > 0 ? samples / own_s() : 0; }  ///< samples/s, while it computes
+};
+
+struct RunTimes {
+  std::vector<RankTimes> ranks;
+  size_t last = 0;     ///< the rank that computed longest: the others waited for it
+  size_t waiting = 0;  ///< the one that waited most
+  double all_s = 0, communication_s = 0;
+  double steps = 0;
+
+  const RankTimes& slowest() const { return ranks[last]; }
+  double speed() const {
+    double sum = 0;
+    for (const RankTimes& rank : ranks) sum += rank.speed();
+    return sum;
+  }
+  /// Computing what was computed, if each rank had what it can do in the same time.
+  double balanced_s() const {
+    double samples = 0;
+    for (const RankTimes& rank : ranks) samples += rank.samples;
+    return speed() > 0 ? std::min(samples / speed(), slowest().own_s()) : slowest().own_s();
+  }
+};
+
+/// Not less than 0, whatever the report says.
+double seconds_of(const Json& object, const char* key) { return std::max(0.0, workers::number_field(object, key)); }
+
+std::optional<RunTimes> times_of(const Json& report) {
+  RunTimes run;
+  run.steps = workers::number_field(report, "steps");
+  if (!report.is_object() || !report.contains("devices") || !report["devices"].is_array()) return std::nullopt;
+  for (const Json& device : report["devices"]) {
+    RankTimes rank{.samples = seconds_of(device, "samples"),
+                   .compute_s = seconds_of(device, "compute_s"),
+                   .wait_s = seconds_of(device, "wait_s")};
+    rank.data_s = std::min(seconds_of(device, "data_wait_s"), rank.compute_s);
+    rank.again_s = std::min(seconds_of(device, "recompute_s"), rank.own_s());
+    run.all_s += rank.compute_s + rank.wait_s;
+    run.ranks.push_back(rank);
+  }
+  const auto last = std::ranges::max_element(run.ranks, {}, &RankTimes::compute_s);
+  if (!(run.steps > kUnsettledSteps) || last == run.ranks.end() || !(last->compute_s > 0)) return std::nullopt;
+  run.all_s /= static_cast<double>(run.ranks.size());
+  run.last = static_cast<size_t>(last - run.ranks.begin());
+  run.waiting = static_cast<size_t>(std::ranges::max_element(run.ranks, {}, &RankTimes::wait_s) - run.ranks.begin());
+  run.communication_s = std::min(workers::number_field(report, "communication_s", last->wait_s), last->wait_s);
+  return run;
+}
+
+StepParts parts_of(const RunTimes& run) {
+  const RankTimes& last = run.slowest();
+  const double all_s = last.compute_s + last.wait_s, balanced_s = run.balanced_s();
+  StepParts parts{.data = last.data_s / all_s, .communication = run.communication_s / all_s};
+  if (last.own_s() > 0) parts.memory = balanced_s * (last.again_s / last.own_s()) / all_s;
+  parts.compute = balanced_s / all_s - parts.memory;
+  parts.imbalance = std::max(0.0, 1 - parts.data - parts.communication - parts.memory - parts.compute);
+  return parts;
+}
+
+/// The value of a key of the job, as text; empty where it is not known.
+std::string key_of(const Json& report, const char* key) {
+  const auto job = report.find("job");
+  return job != report.end() && job->is_object() ? workers::text_field(*job, key) : "";
+}
+
+std::string percent(double part) { return fmt::format("{:.0f} %", 100 * part); }
+
+/// Threads that made batches: of data.workers, or what remuda takes without it. Nothing: one for each core.
+std::optional<double> threads_of(const Json& report) {
+  const std::string given = key_of(report, "data.workers");
+  if (!given.empty() && given != "-1") return std::strtod(given.c_str(), nullptr);
+  const bool makes_images = key_of(report, "data.format") == "images" || !key_of(report, "data.transform").empty();
+  return makes_images ? std::nullopt : std::optional(0.0);
+}
+
+/// `rest_s`: of a step, without the wait for samples, which took `data_s`.
+std::string data_help(const Json& report, double data_s, double rest_s) {
+  const auto threads = threads_of(report);
+  const double step_s = data_s + rest_s;
+  const bool without_memory = key_of(report, "data.cache_mib") == "0" && key_of(report, "data.format") == "images";
+  if (!threads && without_memory)
+    return fmt::format(
+        "data.cache_mib keeps decoded images in memory, and would make steps after the first epoch up to {} shorter",
+        percent(data_s / step_s));
+  if (!threads) return "smaller images, a faster disk or more cores would help";
+  const double loading_s = *threads == 0 ? data_s : step_s * *threads;  // of threads that are always busy
+  const double more = rest_s > 0 ? std::min(kMostThreads, std::ceil(kRounding * loading_s / rest_s)) : kMostThreads;
+  if (more <= *threads) return "smaller images or a faster disk would help";
+  const double left_s = std::max(rest_s, loading_s / more);
+  return fmt::format(
+      "data.workers = {:.0f} would load samples while the devices compute, and make a step up to {} shorter where as "
+      "many cores are free",
+      more, percent(1 - left_s / step_s));
+}
+
+std::string data_sentence(const Json& report, const RunTimes& run, double share) {
+  const double data_s = run.slowest().data_s / run.steps;
+  return fmt::format("Loading data took {} of each step{}: {}.", percent(share),
+                     run.ranks.size() > 1 ? " of " + device_names(report)[run.last] : "",
+                     data_help(report, data_s, run.all_s / run.steps - data_s));
+}
+
+std::string imbalance_sentence(const Json& report, const RunTimes& run, double share) {
+  const std::vector<std::string> names = device_names(report);
+  const RankTimes& waiting = run.ranks[run.waiting];
+  const std::string what =
+      fmt::format("Imbalance took {} of each step: {} waited for others {} of its time", percent(share),
+                  names[run.waiting], percent(waiting.wait_s / (waiting.compute_s + waiting.wait_s)));
+  const Json balance = report.value("balance", Json::object());
+  const std::string policy = workers::text_field(balance, "policy");
+  if (policy == "even" || policy == "fixed")
+    return fmt::format(
+        "{}, as the split is {}; by the speeds of this run, balance.policy = \"auto\" would make a step about {} "
+        "shorter.",
+        what, policy, percent((run.slowest().own_s() - run.balanced_s()) / run.all_s));
+  if (run.steps < kStepsOfBalance)
+    return fmt::format("{}, but {:.0f} steps are too few to judge the split by: it is near its best after some 20.",
+                       what, run.steps);
+  if (workers::number_field(balance, "micro_batch") > 0)
+    return fmt::format("{}; a smaller train.micro_batch would let the split follow the speeds more closely.", what);
+  return fmt::format(
+      "{}, as speeds changed faster than the split can follow; other work on these machines is the usual cause, and a "
+      "larger train.global_batch would even it out.",
+      what);
+}
+
+std::string communication_sentence(const Json& report, const RunTimes& run, double share) {
+  const std::string transport = workers::text_field(report, "transport");
+  const std::string what = fmt::format("Communication took {} of each step{}", percent(share),
+                                       transport.empty() ? "" : fmt::format(", over {}", transport));
+  const bool by_devices = report.value("device_collectives", Json::object()).contains("library");
+  if (transport.find("tcp") != std::string::npos && !by_devices &&
+      workers::text_field(report, "gradients_sent_as") == "float32") {
+    const double parameters = workers::text_field(report, "parameters_sent_as") == "float32" ? 4 : 2;  // bytes
+    const double fewer = 2 / (4 + parameters);
+    return fmt::format("{}: train.gradients = \"bf16\" would send {} fewer bytes, and make a step about {} shorter.",
+                       what, percent(fewer), percent(fewer * run.communication_s / run.all_s));
+  }
+  return fmt::format(
+      "{}: with a train.global_batch of twice the samples there are half as many exchanges, and about {} more "
+      "samples/s.",
+      what, percent(1 / (1 - share / 2) - 1));
+}
+
+/// Steps that were repeated, as told by memory_text(), may be a part of it.
+std::string memory_sentence(const Json& report, const RunTimes& run, double share) {
+  const std::string what = fmt::format("Computing again for want of memory took {} of each step", percent(share));
+  const Json& device = report.at("devices")[run.last];
+  const std::string recompute = key_of(report, "memory.recompute");
+  if (recompute == "blocks")
+    return fmt::format(
+        "{}: memory.recompute = \"auto\" does so only where a device has no room, and would make a step up to {} "
+        "shorter.",
+        what, percent(share));
+  if (report.value("recomputes", Json(false)) == Json(true))
+    return fmt::format(
+        "{}: {} has no room for what its blocks compute; memory.recompute = \"none\" with a larger memory.accumulate "
+        "needs less memory too, and would make a step up to {} shorter.",
+        what, device_names(report)[run.last], percent(share));
+  return fmt::format("{}: memory.accumulate = {:.0f} would save the steps that were repeated.", what,
+                     std::max(2.0, workers::number_field(device, "pieces")));
+}
+
+std::string compute_sentence(const Json& report, const RunTimes& run, double share) {
+  const auto fastest =
+      std::ranges::max_element(run.ranks, [](const RankTimes& a, const RankTimes& b) { return a.speed() < b.speed(); });
+  const bool in_float32 = key_of(report, "train.precision") == "fp32";
+  const std::string what =
+      fmt::format("Computing took {} of each step: only more or faster devices{} make it shorter", percent(share),
+                  in_float32 ? ", or train.precision = \"auto\" where they have a faster type," : "");
+  if (!(fastest->speed() > 0)) return what + ".";
+  const double shorter = fastest->speed() / (run.speed() + fastest->speed());
+  return fmt::format("{}; one more like {} would make it up to {} shorter.", what,
+                     device_names(report)[static_cast<size_t>(fastest - run.ranks.begin())], percent(shorter * share));
+}
+
+std::string sentence_of(Limit limit, const Json& report, const RunTimes& run, double share) {
+  switch (limit) {
+    case Limit::data:
+      return data_sentence(report, run, share);
+    case Limit::imbalance:
+      return imbalance_sentence(report, run, share);
+    case Limit::communication:
+      return communication_sentence(report, run, share);
+    case Limit::memory:
+      return memory_sentence(report, run, share);
+    case Limit::compute:
+      return compute_sentence(report, run, share);
+  }
+  return "";
+}
+
+}  // namespace
+
+const char* to_string(Limit limit) {
+  constexpr std::array kNames{"data", "imbalance", "communication", "memory", "compute"};
+  return kNames[static_cast<size_t>(limit)];
+}
+
+std::optional<StepParts> step_parts(const Json& report) {
+  const auto run = times_of(report);
+  if (!run) return std::nullopt;
+  return parts_of(*run);
+}
+
+std::optional<Bottleneck> bottleneck_of(const Json& report) {
+  const auto run = times_of(report);
+  if (!run) return std::nullopt;
+  const StepParts parts = parts_of(*run);
+  std::pair most{parts.data, Limit::data};
+  for (const auto& other :
+       {std::pair{parts.imbalance, Limit::imbalance}, std::pair{parts.communication, Limit::communication},
+        std::pair{parts.memory, Limit::memory}})
+    if (other.first > most.first) most = other;
+  if (most.first < kLeastToName) most = {parts.compute, Limit::compute};
+  return Bottleneck{most.second, most.first, sentence_of(most.second, report, *run, most.first)};
+}
+
+std::string bottleneck_text(const Json& report) {
+  const auto bottleneck = bottleneck_of(report);
+  return bottleneck ? bottleneck->sentence : "";
+}
+
+Json bottleneck_json(const Json& report) {
+  const auto parts = step_parts(report);
+  const auto bottleneck = bottleneck_of(report);
+  if (!parts || !bottleneck) return {};
+  return {{"limit", to_string(bottleneck->limit)},
+          {"share", bottleneck->share},
+          {"parts",
+           {{"data", parts->data},
+            {"imbalance", parts->imbalance},
+            {"communication", parts->communication},
+            {"memory", parts->memory},
+            {"compute", parts->compute}}},
+          {"sentence", bottleneck->sentence}};
+}
+
+}  // namespace remuda::cli

@@ -1,0 +1,164 @@
+#include "cli/train/run_bottleneck.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace remuda::cli {
+namespace {
+
+using testing::HasSubstr;
+
+Json device(double samples, double compute_s, double wait_s) {
+  return {{"id", "cpu:0"}, {"samples", samples}, {"compute_s", compute_s}, {"wait_s", wait_s}};
+}
+
+/// Of 1000 steps of these devices.
+Json made(std::vector<Json> devices, const Json& job = Json::object()) {
+  for (size_t rank = 0; rank < devices.size(); ++rank) devices[rank]["id"] = "cpu:" + std::to_string(rank);
+  return {{"devices", devices}, {"steps", 1000}, {"balance", {{"policy", "auto"}}}, {"job", job}};
+}
+
+Json with(Json object, const Json& more) {
+  object.update(more);
+  return object;
+}
+
+std::string sentence(const Json& report) { return bottleneck_text(report); }
+
+Limit limit_of(const Json& report) { return bottleneck_of(report).value().limit; }
+
+TEST(RunBottleneck, OfSlowDataSaysHowManyThreadsHideIt) {
+  const Json report = made({with(device(1000, 100, 0), {{"data_wait_s", 61}})}, {{"data.workers", "0"}});
+  EXPECT_EQ(limit_of(report), Limit::data);
+  EXPECT_EQ(sentence(report),
+            "Loading data took 61 % of each step: data.workers = 2 would load samples while the devices compute, and "
+            "make a step up to 61 % shorter where as many cores are free.");
+}
+
+TEST(RunBottleneck, OfThreadsThatAreTooFewSaysHowManyMore) {
+  const Json report = made({with(device(1000, 100, 0), {{"data_wait_s", 70}})}, {{"data.workers", "3"}});
+  EXPECT_THAT(sentence(report), HasSubstr("data.workers = 10 would"));
+  EXPECT_THAT(sentence(report), HasSubstr("up to 70 % shorter"));
+}
+
+TEST(RunBottleneck, OfMoreDataThanThreadsCanLoadSaysWhatIsLeft) {
+  const Json report = made({with(device(1000, 100, 0), {{"data_wait_s", 99.5}})}, {{"data.workers", "0"}});
+  EXPECT_THAT(sentence(report), HasSubstr("data.workers = 64 would"));
+  EXPECT_THAT(sentence(report), HasSubstr("up to 98 % shorter")) << "99.5 s by 64 threads are 1.55 s";
+}
+
+TEST(RunBottleneck, WhereEachCoreLoadsAlreadyProposesToKeepWhatIsDecoded) {
+  const Json waiting = with(device(1000, 100, 0), {{"data_wait_s", 50}});
+  EXPECT_THAT(
+      sentence(made({waiting}, {{"data.workers", "-1"}, {"data.format", "images"}, {"data.cache_mib", "0"}})),
+      HasSubstr(
+          "data.cache_mib keeps decoded images in memory, and would make steps after the first epoch up to 50 %"));
+  EXPECT_THAT(sentence(made({waiting}, {{"data.workers", "-1"}, {"data.format", "images"}, {"data.cache_mib", "64"}})),
+              HasSubstr("smaller images, a faster disk or more cores would help"));
+  EXPECT_THAT(sentence(made({waiting}, {{"data.workers", "-1"}, {"data.format", "tokens"}})),
+              HasSubstr("data.workers = 1 would"))
+      << "none loads now";
+}
+
+TEST(RunBottleneck, OfDataNamesTheDeviceThatTheOthersWaitFor) {
+  const Json report = made({device(500, 40, 60), with(device(500, 100, 0), {{"data_wait_s", 60}})});
+  EXPECT_THAT(sentence(report), HasSubstr("Loading data took 60 % of each step of cpu:1: "));
+}
+
+TEST(RunBottleneck, OfAnEvenSplitPredictsTheBalancedOne) {
+  Json report = made({device(500, 30, 60), device(500, 90, 0)});
+  report["balance"]["policy"] = "even";
+  EXPECT_EQ(limit_of(report), Limit::imbalance);
+  EXPECT_EQ(sentence(report),
+            "Imbalance took 50 % of each step: cpu:0 waited for others 67 % of its time, as the split is even; by the "
+            "speeds of this run, balance.policy = \"auto\" would make a step about 50 % shorter.");
+}
+
+TEST(RunBottleneck, OfABalancedRunTellsWhyDevicesWaitAllTheSame) {
+  Json report = made({device(500, 80, 20), device(500, 80, 20)});
+  report["communication_s"] = 1;
+  EXPECT_EQ(limit_of(report), Limit::imbalance) << "they wait in turns";
+  EXPECT_NEAR(bottleneck_of(report)->share, 0.19, 1e-9);
+  EXPECT_THAT(sentence(report), HasSubstr("as speeds changed faster than the split can follow"));
+  report["balance"]["micro_batch"] = 32;
+  EXPECT_THAT(sentence(report), HasSubstr("a smaller train.micro_batch"));
+  report["steps"] = 30;
+  EXPECT_THAT(sentence(report), HasSubstr("30 steps are too few to judge the split by"));
+}
+
+TEST(RunBottleneck, OfASlowLinkSaysWhatFewerBytesSave) {
+  Json report = made({device(500, 50, 50), device(500, 52, 48)});
+  report.update({{"transport", "tcp"}, {"parameters_sent_as", "float32"}, {"gradients_sent_as", "float32"}});
+  EXPECT_EQ(limit_of(report), Limit::communication);
+  EXPECT_EQ(sentence(report),
+            "Communication took 48 % of each step, over tcp: train.gradients = \"bf16\" would send 25 % fewer bytes, "
+            "and make a step about 12 % shorter.");
+  report["parameters_sent_as"] = "bf16";
+  EXPECT_THAT(sentence(report), HasSubstr("33 % fewer bytes, and make a step about 16 % shorter"));
+}
+
+TEST(RunBottleneck, OfALinkThatCarriesFewBytesAlreadyProposesFewerExchanges) {
+  Json report = made({device(500, 50, 50), device(500, 50, 50)});
+  report.update({{"transport", "tcp"}, {"gradients_sent_as", "bf16"}});
+  EXPECT_THAT(sentence(report), HasSubstr("with a train.global_batch of twice the samples there are half as many "
+                                          "exchanges, and about 33 % more samples/s"));
+  report.update({{"gradients_sent_as", "float32"}, {"device_collectives", {{"library", "NCCL"}}}});
+  EXPECT_THAT(sentence(report), HasSubstr("train.global_batch")) << "these do not go through memory of the host";
+  report.erase("device_collectives");
+  report["transport"] = "shared memory";
+  EXPECT_THAT(sentence(report), HasSubstr("over shared memory: with a train.global_batch"));
+}
+
+TEST(RunBottleneck, OfMemorySaysWhatComputesAgain) {
+  const auto report = [](const char* recompute) {
+    return made({with(device(1000, 100, 0), {{"recompute_s", 24}, {"pieces", 4}})}, {{"memory.recompute", recompute}});
+  };
+  EXPECT_EQ(limit_of(report("blocks")), Limit::memory);
+  EXPECT_THAT(sentence(report("blocks")),
+              HasSubstr("Computing again for want of memory took 24 % of each step: memory.recompute = \"auto\" does"));
+  EXPECT_THAT(sentence(with(report("auto"), {{"recomputes", true}})),
+              HasSubstr("cpu:0 has no room for what its blocks"));
+  EXPECT_THAT(sentence(report("none")), HasSubstr("memory.accumulate = 4 would save the steps that were repeated"));
+}
+
+TEST(RunBottleneck, OfComputingPredictsOneMoreDevice) {
+  const Json report = made({device(3000, 97, 3), device(1000, 98, 2)}, {{"train.precision", "fp32"}});
+  EXPECT_EQ(limit_of(report), Limit::compute);
+  EXPECT_EQ(sentence(report),
+            "Computing took 97 % of each step: only more or faster devices, or train.precision = \"auto\" where they "
+            "have a faster type, make it shorter; one more like cpu:0 would make it up to 42 % shorter.");
+}
+
+TEST(RunBottleneck, PartsAddUpToTheStep) {
+  Json mixed = made({with(device(700, 60, 40), {{"data_wait_s", 5}}),
+                     with(device(300, 85, 15), {{"data_wait_s", 20}, {"recompute_s", 13}})});
+  mixed["communication_s"] = 9;
+  const StepParts parts = step_parts(mixed).value();
+  for (const double part : {parts.data, parts.imbalance, parts.communication, parts.memory, parts.compute})
+    EXPECT_GT(part, 0);
+  EXPECT_NEAR(parts.data + parts.imbalance + parts.communication + parts.memory + parts.compute, 1, 1e-9);
+  EXPECT_NEAR(parts.data, 0.2, 1e-9);
+  EXPECT_NEAR(parts.communication, 0.09, 1e-9);
+  EXPECT_EQ(bottleneck_json(mixed)["parts"]["data"], parts.data);
+}
+
+TEST(RunBottleneck, SaysNothingOfWhatHasNoTimes) {
+  EXPECT_FALSE(bottleneck_of(Json()));
+  EXPECT_FALSE(bottleneck_of(made({})));
+  EXPECT_FALSE(bottleneck_of(made({device(0, 0, 0), device(0, 0, 5)})));
+  EXPECT_FALSE(bottleneck_of(with(made({device(9, 1, 1)}), {{"steps", 3}}))) << "their start was all of it";
+  EXPECT_FALSE(bottleneck_of({{"devices", 7}, {"steps", 100}}));
+  EXPECT_TRUE(bottleneck_json(made({})).is_null());
+}
+
+TEST(RunBottleneck, TakesAnyReport) {
+  const Json odd = Json::parse(R"({"steps": 10, "job": 3, "balance": {"policy": 7}, "devices": [
+      5, {"compute_s": "much"}, {"compute_s": 5, "data_wait_s": 9, "recompute_s": 7, "wait_s": -2, "samples": null}]})");
+  const StepParts parts = step_parts(odd).value();
+  EXPECT_LE(parts.data, 1);
+  EXPECT_EQ(parts.memory, 0);
+  EXPECT_NE(sentence(odd), "");
+}
+
+}  // namespace
+}  // namespace remuda::cli
