@@ -63,6 +63,12 @@ void Balancer::calibrate(int device, int batch, double seconds) {
   if (batch > 0 && usable(seconds)) models_.at(device).add(units_of(batch, options_.unit), seconds);
 }
 
+std::vector<BatchTime> Balancer::known_times(int device) const {
+  std::vector<BatchTime> times = models_.at(device).times();
+  for (BatchTime& time : times) time.batch *= options_.unit;
+  return times;
+}
+
 Result<BalanceDecision> Balancer::start() {
   take(nominal());
   if (shares_.empty()) return failed(no_room(options_));

@@ -63,6 +63,8 @@ class Balancer {
   Result<BalanceDecision> limit(int step, int device, int most);
 
   const std::vector<int>& shares() const { return shares_in_samples_; }
+  /// What is known of the device's speed: times of batches, as calibrate() takes them, one after the other.
+  std::vector<BatchTime> known_times(int device) const;
   /// Moves since start().
   int changes() const { return changes_; }
 

@@ -92,12 +92,17 @@ double DeviceModel::rescale() {
   return factor;
 }
 
-CostLine DeviceModel::line() const {
-  std::vector<BatchTime> points;
+std::vector<BatchTime> DeviceModel::times() const {
+  std::vector<BatchTime> times;
   for (const Level& level : levels_) {
     const size_t weight = &level == &levels_.back() ? level.seconds.size() : std::min(level.seconds.size(), kOldWeight);
-    points.push_back({level.batch, median(level.seconds), static_cast<double>(weight)});
+    times.push_back({level.batch, median(level.seconds), static_cast<double>(weight)});
   }
+  return times;
+}
+
+CostLine DeviceModel::line() const {
+  const std::vector<BatchTime> points = times();
   const CostLine line = fit_line(points);
   const double off = points.back().seconds / line.seconds(points.back().batch);
   if (std::abs(std::log(off)) < kOffLine) return line;

@@ -21,6 +21,9 @@ class DeviceModel {
 
   bool measured() const { return !levels_.empty(); }
   int batch_sizes() const { return static_cast<int>(levels_.size()); }
+  /// The median time of each batch size, as far as remembered; the last used one is at the back. Given to another
+  /// model in this order, they make it one of the same speed.
+  std::vector<BatchTime> times() const;
   /// The fitted line; only when measured().
   CostLine line() const;
   /// Whether the newest times look like a change of speed, which the next ones will confirm or not.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include "base/text.h"
 #include "weights/header.h"
@@ -11,6 +12,8 @@ namespace remuda::checkpoint {
 namespace {
 
 constexpr size_t kMostRanks = 65536, kMostTensors = 1 << 20, kMostDimensions = 64;
+constexpr double kLatest_s = 2.5e11;  // the last year of four digits
+constexpr const char* kSum = "xxh3";
 
 /// A field of the type that is asked for; what is wrong is kept for the error.
 class Fields {
@@ -72,7 +75,7 @@ class Fields {
 
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.size() < 256 && name.front() != '.' && name.find('/') == std::string::npos &&
-         name.find('\0') == std::string::npos;
+         printable(name) == name;
 }
 
 bool is_sum(const std::string& text) {
@@ -82,9 +85,9 @@ bool is_sum(const std::string& text) {
 
 StoredFile file_of(const Json& json, std::string& wrong) {
   Fields fields(json, wrong);
-  StoredFile file{fields.text("name"), fields.count("bytes"), fields.text("xxh3")};
+  StoredFile file{fields.text("name"), fields.count("bytes"), fields.text(kSum)};
   if (wrong.empty() && !is_plain_name(file.name)) fields.miss<int>("name", "the name of a file in the same folder");
-  if (wrong.empty() && !is_sum(file.sum)) fields.miss<int>("xxh3", "16 hexadecimal digits");
+  if (wrong.empty() && !is_sum(file.sum)) fields.miss<int>(kSum, "16 hexadecimal digits");
   return file;
 }
 
@@ -112,19 +115,28 @@ uint64_t Manifest::bytes() const {
 Json to_json(const Manifest& manifest) {
   Json files = Json::array(), tensors = Json::array();
   for (const StoredFile& file : manifest.files)
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.sum}});
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {kSum, file.sum}});
   for (const ModelTensor& tensor : manifest.tensors)
     tensors.push_back({{"name", tensor.name},
                        {"dtype", name_of(tensor.type)},
                        {"shape", tensor.shape},
                        {"buffer", tensor.is_buffer}});
-  return {{"remuda_checkpoint", Manifest::kVersion},
-          {"remuda", manifest.remuda},
-          {"step", manifest.step},
-          {"written_s", manifest.written_s},
-          {"run", manifest.run},
-          {"files", std::move(files)},
-          {"tensors", std::move(tensors)}};
+  return sealed({{"remuda_checkpoint", Manifest::kVersion},
+                 {"remuda", manifest.remuda},
+                 {"step", manifest.step},
+                 {"written_s", manifest.written_s},
+                 {"run", manifest.run},
+                 {"files", std::move(files)},
+                 {"tensors", std::move(tensors)}});
+}
+
+/// Of the values, and not of the bytes that say them: these are what a run goes on from.
+Json sealed(Json manifest) {
+  if (!manifest.is_object()) return manifest;
+  manifest.erase(kSum);
+  const std::string line = to_line(manifest);
+  manifest[kSum] = fmt::format("{:016x}", XXH3_64bits(line.data(), line.size()));
+  return manifest;
 }
 
 Result<Manifest> parse_manifest(std::string_view text, const std::string& where) {
@@ -136,11 +148,15 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& where)
   if (version > Manifest::kVersion)
     return usage_error(fmt::format("{} was written by a newer remuda (format {}, this one reads up to {})", where,
                                    version, Manifest::kVersion));
+  if (!json.contains(kSum) || sealed(json)[kSum] != json[kSum])
+    return usage_error(fmt::format("{} is damaged: its sum is not that of what it says", where));
   Manifest manifest{.remuda = fields.text("remuda"),
                     .step = int64_t(fields.count("step")),
                     .written_s = fields.number("written_s"),
                     .run = fields.object("run")};
   for (const Json& file : fields.list("files", kMostRanks)) manifest.files.push_back(file_of(file, wrong));
+  if (manifest.files.empty()) fields.miss<int>("files", "a list of at least one file");
+  if (!(manifest.written_s >= 0 && manifest.written_s < kLatest_s)) fields.miss<int>("written_s", "seconds since 1970");
   for (const Json& tensor : fields.list("tensors", kMostTensors)) manifest.tensors.push_back(tensor_of(tensor, wrong));
   if (!wrong.empty()) return usage_error(fmt::format("{} is damaged: {}", where, printable(wrong)));
   return manifest;

@@ -1,7 +1,7 @@
 // Manifest: what one checkpoint holds. It is the last of a checkpoint's files to be written: a folder without one is
 // none.
 //
-// All of it is plain data, in JSON, of the version kVersion. `run` belongs to who wrote it.
+// All of it is plain data, in JSON, of the version kVersion, with a sum of itself. `run` belongs to who wrote it.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct Manifest {
   std::string remuda;  ///< the version that wrote it
   int64_t step = 0;    ///< so many steps were made
   double written_s = 0;
-  std::vector<StoredFile> files;  ///< one per rank, in rank order
+  std::vector<StoredFile> files;  ///< one per rank, in rank order; at least one
   std::vector<ModelTensor> tensors;
   Json run = Json::object();
 
@@ -49,6 +49,9 @@ struct Manifest {
 };
 
 Json to_json(const Manifest& manifest);
+
+/// The same with "xxh3", the sum of all the rest, in place of one that may be there.
+Json sealed(Json manifest);
 
 /// Hostile text is welcome. The error names `where` and what in it is wrong.
 Result<Manifest> parse_manifest(std::string_view text, const std::string& where);

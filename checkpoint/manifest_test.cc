@@ -18,7 +18,7 @@ Manifest example() {
 }
 
 std::string refusal(const Json& json) {
-  const auto parsed = parse_manifest(to_line(json), "m.json");
+  const auto parsed = parse_manifest(to_line(sealed(json)), "m.json");
   return parsed ? "" : parsed.error().message;
 }
 
@@ -49,6 +49,8 @@ TEST(Manifest, WhatIsDamagedIsNamed) {
   };
   EXPECT_EQ(with("step", -1), "m.json is damaged: \"step\" must be an integer of at least 0");
   EXPECT_EQ(with("files", "none"), "m.json is damaged: \"files\" must be a list that is not too long");
+  EXPECT_EQ(with("files", Json::array()), "m.json is damaged: \"files\" must be a list of at least one file");
+  EXPECT_EQ(with("written_s", 1e300), "m.json is damaged: \"written_s\" must be seconds since 1970");
   EXPECT_EQ(with("run", Json::array()), "m.json is damaged: \"run\" must be an object");
   EXPECT_THAT(with("tensors", {{{"name", "a"}, {"dtype", "F32"}, {"shape", {-1}}, {"buffer", false}}}),
               HasSubstr("\"shape\" must be an integer"));
@@ -58,7 +60,7 @@ TEST(Manifest, WhatIsDamagedIsNamed) {
 
 // A name could point anywhere, and be read, or compared and reported.
 TEST(Manifest, FilesLieInItsOwnFolder) {
-  for (const char* name : {"../a", "/etc/passwd", "", ".hidden", "a/b"}) {
+  for (const char* name : {"../a", "/etc/passwd", "", ".hidden", "a/b", "a\nb", "a\x1b[2J"}) {
     Json json = to_json(example());
     json["files"][0]["name"] = name;
     EXPECT_THAT(refusal(json), HasSubstr("the name of a file in the same folder")) << name;
@@ -66,6 +68,22 @@ TEST(Manifest, FilesLieInItsOwnFolder) {
   Json json = to_json(example());
   json["files"][0]["xxh3"] = "0123456789ABCDEF";
   EXPECT_THAT(refusal(json), HasSubstr("16 hexadecimal digits"));
+}
+
+// Whatever it says is what a run goes on from: also a digit that is another one must be noticed.
+TEST(Manifest, AFlippedBitIsNoticedWhereverItIs) {
+  const std::string text = to_pretty(to_json(example()));
+  const Json whole = to_json(example());
+  for (size_t at = 0; at < text.size(); ++at)
+    for (const char bit : {1, 2, 4, 16}) {
+      std::string flipped = text;
+      flipped[at] = char(flipped[at] ^ bit);
+      const auto parsed = parse_manifest(flipped, "m.json");
+      EXPECT_TRUE(!parsed || to_json(*parsed) == whole) << flipped;
+    }
+  std::string moved = text;
+  moved.replace(moved.find("\"position\": 7"), 13, "\"position\": 8");
+  EXPECT_EQ(parse_manifest(moved, "m.json").error().message, "m.json is damaged: its sum is not that of what it says");
 }
 
 TEST(Manifest, ATensorThatCannotBeCountedIsRefused) {

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <ranges>
+#include <sys/file.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
+#include "base/clock.h"
+#include "base/read_all.h"
 
 namespace remuda::checkpoint {
 namespace {
@@ -51,14 +54,20 @@ bool has_manifest(const Stored& stored) {
   return fs::exists(manifest_of(stored), ignored);
 }
 
+/// Puts the names in a folder on the disk, as far as its file system can.
+void sync_folder(const fs::path& folder) {
+  const Fd fd(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd) ::fsync(fd.get());
+}
+
 struct FreeHash {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
 
-/// The manifest first: what is left of it then is no checkpoint.
+/// The manifest first: what is left of it then is no checkpoint. Of a link to one that lies elsewhere only the link.
 Result<void> remove(const Stored& stored) {
-  std::error_code error;
-  fs::remove(manifest_of(stored), error);
+  std::error_code error, ignored;
+  if (!fs::is_symlink(stored.folder, ignored)) fs::remove(manifest_of(stored), error);
   if (!error) fs::remove_all(stored.folder, error);
   if (error) return failed(fmt::format("cannot remove the old checkpoint {}: {}", stored.folder, error.message()));
   return {};
@@ -74,7 +83,8 @@ Result<std::vector<Stored>> stored_in(const std::string& folder) {
 
 Result<Manifest> read_manifest(const Stored& stored) {
   constexpr size_t kLongest = 256 << 20;
-  REMUDA_ASSIGN(const std::string text, read_text(manifest_of(stored), kLongest));
+  REMUDA_ASSIGN(const Fd fd, open_for_reading(manifest_of(stored)));
+  REMUDA_ASSIGN(const std::string text, read_all(fd.get(), manifest_of(stored), kLongest, 0));
   REMUDA_ASSIGN(Manifest manifest, parse_manifest(text, manifest_of(stored)));
   if (manifest.step != stored.step)
     return usage_error(fmt::format("{} is of step {}", manifest_of(stored), manifest.step));
@@ -144,18 +154,40 @@ std::string file_of_rank(int rank) { return fmt::format("rank-{}.safetensors", r
 
 Result<void> publish(const Stored& stored, const Manifest& manifest) {
   REMUDA_ASSIGN(PendingFile file, PendingFile::create(manifest_of(stored)));
-  return file.commit(to_pretty(to_json(manifest)));
+  REMUDA_TRY(file.commit(to_pretty(to_json(manifest))));
+  sync_folder(fs::path(stored.folder).parent_path());  // before older ones are removed
+  return {};
 }
 
-Result<void> remove_old(const std::string& folder, int kept) {
+void abandon(const Stored& stored) { (void)remove(stored); }
+
+Result<void> remove_old(const std::string& folder, int64_t newest, int kept) {
   REMUDA_ASSIGN(const std::vector<Stored> all, all_in(folder));
+  Result<void> outcome;
   int newer = 0;
   for (const Stored& one : std::views::reverse(all)) {
-    const bool is_one = has_manifest(one);
-    if (is_one && newer++ < kept) continue;
-    if (is_one || newer > 0) REMUDA_TRY(remove(one));  // one without a manifest may be under way, if it is the newest
+    if (one.step > newest || (has_manifest(one) && newer++ < kept)) continue;
+    const auto removed = remove(one);
+    if (outcome && !removed) outcome = removed;
   }
-  return {};
+  return outcome;
+}
+
+/// The lock is the folder's own: nothing is left of it when the run has ended, however it has.
+Result<Claim> Claim::take(const std::string& folder, double patience_s) {
+  constexpr double kPause_s = 0.05;
+  std::error_code ignored;
+  fs::create_directories(folder, ignored);
+  Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const double end_s = monotonic_s() + patience_s;
+  while (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return Claim(Fd());
+    if (monotonic_s() >= end_s)
+      return usage_error(fmt::format(
+          "another run writes its checkpoints to {}; give each run a checkpoint.folder of its own", folder));
+    steady_clock().sleep_s(kPause_s);
+  }
+  return Claim(std::move(fd));
 }
 
 }  // namespace remuda::checkpoint

@@ -3,13 +3,14 @@
 //   folder/step-000000120/rank-0.safetensors, rank-1.safetensors, ..., manifest.json
 //
 // Files appear whole (base/file.h) and the manifest last, so that a process that is killed at any moment leaves the
-// checkpoints before it as they were.
+// checkpoints before it as they were. Runs that wrote to one folder at a time would spoil each other's: see Claim.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "checkpoint/manifest.h"
 
 namespace remuda::checkpoint {
@@ -48,7 +49,23 @@ std::string file_of_rank(int rank);
 Result<StoredFile> describe(const Stored& stored, const std::string& name);
 /// Makes it a checkpoint: its files are there.
 Result<void> publish(const Stored& stored, const Manifest& manifest);
-/// Removes all but the newest `kept` of them, and what runs that were killed have left.
-Result<void> remove_old(const std::string& folder, int kept);
+/// Removes one that could not be finished: its files would take room until another is.
+void abandon(const Stored& stored);
+/// Of the checkpoints up to that of step `newest`, removes all but the last `kept`, and what runs that were killed have
+/// left among them. Newer ones stay: that a run could not go on from them does not make them its own. Tries all of
+/// them; the error is of the first that stays.
+Result<void> remove_old(const std::string& folder, int64_t newest, int kept);
+
+/// Held by the one run that writes to a folder, for as long as it lives.
+class Claim {
+ public:
+  /// Makes the folder. A usage error where another run has had it for longer than one that is ending needs. Where the
+  /// folder cannot be made or the file system has no locks, the claim holds nothing.
+  static Result<Claim> take(const std::string& folder, double patience_s = 3);
+
+ private:
+  explicit Claim(Fd folder) : folder_(std::move(folder)) {}
+  Fd folder_;
+};
 
 }  // namespace remuda::checkpoint

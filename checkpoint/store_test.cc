@@ -1,8 +1,10 @@
 #include "checkpoint/store.h"
 
+#include <fcntl.h>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/testing/scratch_folder.h"
@@ -89,11 +91,69 @@ TEST_F(Store, OldOnesAndLeftoversAreRemoved) {
   ASSERT_TRUE(begin(folder_.path(), 35)) << "of a run that was killed";
   ASSERT_TRUE(begin(folder_.path(), 50)) << "may be under way";
   folder_.write("notes.txt", "the user's own");
-  ASSERT_TRUE(remove_old(folder_.path(), 2));
+  ASSERT_TRUE(remove_old(folder_.path(), 40, 2));
   EXPECT_THAT(steps(), ElementsAre(30, 40));
   EXPECT_FALSE(fs::exists(place_of(folder_.path(), 35).folder));
   EXPECT_TRUE(fs::exists(place_of(folder_.path(), 50).folder));
   EXPECT_TRUE(fs::exists(folder_.path("notes.txt")));
+}
+
+// A run that has gone on from 10, as 20 is damaged, writes 15: that is the newest of its own.
+TEST_F(Store, OneThatWasPassedOverTakesNoPlaceOfTheNew) {
+  for (const int64_t step : {10, 15, 20}) write(step);
+  flip_byte(path(place_of(folder_.path(), 20), file_of_rank(0)), 100);
+  ASSERT_TRUE(remove_old(folder_.path(), 15, 1));
+  EXPECT_THAT(steps(), ElementsAre(15, 20));
+  EXPECT_EQ(newest_whole(folder_.path()).value().found->at.step, 15);
+}
+
+TEST_F(Store, WhatCannotBeRemovedKeepsNoOtherOne) {
+  for (const int64_t step : {10, 20, 30}) write(step);
+  const std::string manifest = path(place_of(folder_.path(), 20), "manifest.json");
+  fs::remove(manifest);
+  fs::create_directories(manifest + "/a");  // a folder that is not empty cannot be removed as a file is
+  EXPECT_THAT(remove_old(folder_.path(), 30, 1).error().message, HasSubstr("step-000000020"));
+  EXPECT_FALSE(fs::exists(place_of(folder_.path(), 10).folder));
+}
+
+TEST_F(Store, OfALinkOnlyTheLinkIsRemoved) {
+  const Stored elsewhere = write(10);
+  const std::string aside = folder_.path("aside");
+  fs::rename(elsewhere.folder, aside);
+  fs::create_directory_symlink(aside, elsewhere.folder);
+  write(20);
+  ASSERT_TRUE(remove_old(folder_.path(), 20, 1));
+  EXPECT_THAT(steps(), ElementsAre(20));
+  EXPECT_TRUE(fs::exists(aside + "/manifest.json"));
+}
+
+TEST_F(Store, OneThatIsGivenUpTakesNoRoom) {
+  const Stored begun = begin(folder_.path(), 10).value();
+  write_pieces(path(begun, file_of_rank(1)), {{"parameter/w@0", {1}}});
+  abandon(begun);
+  EXPECT_FALSE(fs::exists(begun.folder));
+}
+
+TEST_F(Store, AManifestThatIsAPipeIsNotWaitedFor) {
+  const Stored stored = write(10);
+  const std::string manifest = path(stored, "manifest.json");
+  fs::remove(manifest);
+  ASSERT_EQ(::mkfifo(manifest.c_str(), 0600), 0);
+  const Fd writer(::open(manifest.c_str(), O_RDWR));  // who never writes
+  EXPECT_THAT(newest_whole(folder_.path()).value().passed_over, ElementsAre(HasSubstr("it is not a regular file")));
+}
+
+TEST_F(Store, AFolderIsOfOneRunAtATime) {
+  {
+    const auto first = Claim::take(folder_.path("runs"), 0);
+    ASSERT_TRUE(first);
+    EXPECT_EQ(Claim::take(folder_.path("runs"), 0).error().message,
+              "another run writes its checkpoints to " + folder_.path("runs") +
+                  "; give each run a checkpoint.folder of its own");
+    EXPECT_TRUE(Claim::take(folder_.path("others"), 0));
+  }
+  EXPECT_TRUE(Claim::take(folder_.path("runs"), 0));
+  EXPECT_TRUE(Claim::take(folder_.write("file", "") + "/runs", 0)) << "what cannot be written is said when it is tried";
 }
 
 TEST_F(Store, AManifestInTheFolderOfAnotherStepIsRefused) {

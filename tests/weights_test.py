@@ -5,7 +5,9 @@ weights_test.py REMUDA MAKE_SCRIPT_MODEL
 """
 
 import json
+import math
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -19,19 +21,27 @@ except ImportError:
     sys.exit(77)
 
 REMUDA, MAKE_SCRIPT_MODEL = sys.argv[1:3]
-TYPES = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64, "I64": torch.int64}
+TYPES = {"U8": torch.uint8, "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64, "I64": torch.int64}
 
 
 # Reader and writer of the format as its description has it (github.com/huggingface/safetensors), apart from ours.
 def read(path):
     data = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
-    header, tensors = json.loads(data[8 : 8 + length]), {}
+    if data[8:9] != b"{":
+        raise ValueError(f"{path}: the header is no JSON object")
+    header, tensors, used = json.loads(data[8 : 8 + length].decode()), {}, 0
     metadata = header.pop("__metadata__", {})
-    for name, entry in header.items():
+    for name, entry in sorted(header.items(), key=lambda one: one[1]["data_offsets"]):
         begin, end = entry["data_offsets"]
+        size = math.prod(entry["shape"]) * torch.tensor([], dtype=TYPES[entry["dtype"]]).element_size()
+        if begin != used or end - begin != size:
+            raise ValueError(f"{path}: {name} leaves a hole, overlaps, or has another size than its shape")
+        used = end
         raw = bytearray(data[8 + length + begin : 8 + length + end])
         tensors[name] = torch.frombuffer(raw, dtype=TYPES[entry["dtype"]]).reshape(entry["shape"])
+    if len(data) != 8 + length + used or not all(isinstance(value, str) for value in metadata.values()):
+        raise ValueError(f"{path}: bytes after the last tensor, or metadata that is no text")
     return tensors, metadata
 
 
@@ -66,8 +76,9 @@ class Weights(unittest.TestCase):
             "device = [{use = 'cpu:0'}]\n"
         )
 
-    def train(self, *settings):
+    def train(self, *settings, devices=1):
         words = [REMUDA, "train", self.folder / "job.toml", "--quiet"]
+        words += ["--devices", ",".join(f"cpu:{index}" for index in range(devices))]
         for setting in settings:
             words += ["--set", setting]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -95,6 +106,26 @@ class Weights(unittest.TestCase):
             tensors, _ = read(self.folder / "out.safetensors")
             for name, tensor in given.items():
                 self.assertTrue(torch.equal(tensors[name], tensor.float()), f"{name} from {dtype}")
+
+    def test_the_pieces_of_a_checkpoint_are_the_model(self):
+        self.train("checkpoint.folder=kept", "train.optimizer=adamw", "output.weights=out.safetensors", devices=2)
+        pieces, kinds = {}, set()
+        for file in sorted((self.folder / "kept").glob("*/rank-*.safetensors")):
+            for name, values in read(file)[0].items():
+                kind, tensor, first = re.fullmatch(r"([^/]+)/(.+)@(\d+)", name).groups()
+                kinds.add(kind)
+                if kind == "parameter":
+                    pieces.setdefault(tensor, {})[int(first)] = values
+        self.assertLessEqual({"parameter", "state0", "state1", "generator", "own"}, kinds)
+        tensors, _ = read(self.folder / "out.safetensors")
+        self.assertEqual(sorted(pieces), sorted(tensors))
+        for name, tensor in tensors.items():
+            whole = torch.cat([pieces[name][first] for first in sorted(pieces[name])])
+            self.assertTrue(torch.equal(whole, tensor.flatten()), name)
+        exported = self.folder / "exported.safetensors"
+        subprocess.run([REMUDA, "checkpoint", "export", self.folder / "kept", exported], check=True, capture_output=True)
+        for name, tensor in read(exported)[0].items():
+            self.assertTrue(torch.equal(tensor, tensors[name]), name)
 
 
 if __name__ == "__main__":

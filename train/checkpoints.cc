@@ -1,9 +1,11 @@
 #include "train/checkpoints.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fmt/format.h>
 #include <iostream>
+#include <sys/resource.h>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -55,6 +57,9 @@ Result<checkpoint::StoredFile> write_file(const checkpoint::Stored& stored, int 
   return checkpoint::describe(stored, name);
 }
 
+/// For a thread beside the training: on a CPU it would otherwise take the time of the steps.
+void give_way() { ::setpriority(PRIO_PROCESS, 0, 19); }
+
 /// What each rank says of its file at the end, as raw bytes.
 struct Written {
   uint64_t bytes = 0, sum = 0;
@@ -67,8 +72,12 @@ struct Checkpoints::Pending {
   checkpoint::Stored stored;
   Json run;
   std::vector<checkpoint::ModelTensor> tensors;
-  std::atomic<bool> done = false;  ///< the rest is of the writing thread until then
-  Result<checkpoint::StoredFile> file;
+  double began_s = 0;
+  std::future<Result<checkpoint::StoredFile>> file;
+
+  bool is_written(double within_s = 0) const {
+    return file.wait_for(std::chrono::duration<double>(within_s)) == std::future_status::ready;
+  }
 };
 
 Checkpoints::Checkpoints(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, Model& model,
@@ -80,6 +89,8 @@ Checkpoints::Checkpoints(const job::TrainJob& job, comm::Communicator& communica
       device_(device),
       samples_(samples),
       last_s_(monotonic_s()) {}
+
+Checkpoints::~Checkpoints() = default;
 
 std::vector<std::string> Checkpoints::names_of(const FlatParameters& flat) const {
   std::unordered_map<const at::TensorImpl*, std::string> names;
@@ -123,6 +134,8 @@ Json Checkpoints::run_of(const Progress& progress) const {
           {"loss_scale", progress.loss_scale},
           {"finite_in_a_row", progress.finite_in_a_row},
           {"optimizer_steps", progress.optimizer_steps},
+          {"balance", to_json(progress.balance)},
+          {"global_batch", job_.train.global_batch},
           {"optimizer", job_.train.optimizer == job::Optimizer::adamw ? "adamw" : "sgd"},
           {"momentum", job_.train.momentum},
           {"average", job_.train.average},
@@ -138,24 +151,28 @@ bool Checkpoints::is_due(int steps) const {
 
 unsigned Checkpoints::status(int steps) {
   if (!active()) return 0;
-  if (pending_) return pending_->done ? unsigned(kStored) : 0;
-  return is_first() && is_due(steps + 1) ? unsigned(kCheckpoint) : 0;
+  if (pending_) return pending_->is_written() ? unsigned(kStored) : 0;
+  return is_first() && !published_.valid() && is_due(steps + 1) ? unsigned(kCheckpoint) : 0;
 }
 
 Result<void> Checkpoints::after_step(const StepTotals& totals, ShardedOptimizer& optimizer, const FlatParameters& flat,
-                                     const Progress& progress) {
+                                     const std::function<Progress()>& progress) {
   if (!active()) return {};
+  const double start = monotonic_s();
+  if (published_.valid() && published_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+    report_.background_s += take_published();
   if (pending_ && std::ranges::all_of(totals.status, [](unsigned bits) { return (bits & kStored) != 0; }))
     REMUDA_TRY(conclude());
-  if (!pending_ && (totals.status[0] & kCheckpoint) && progress.optimizer_steps > 0) begin(optimizer, flat, progress);
+  if (!pending_ && (totals.status[0] & kCheckpoint) && optimizer.steps() > 0) begin(optimizer, flat, progress());
+  report_.held_s += monotonic_s() - start;
   return {};
 }
 
 /// Copies what this rank keeps, and writes it on a thread.
 void Checkpoints::begin(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress) {
-  pending_ = std::make_shared<Pending>();
+  pending_ = std::make_unique<Pending>();
+  pending_->began_s = last_s_ = monotonic_s();
   last_step_ = progress.steps;
-  last_s_ = monotonic_s();
   std::vector<Copy> copies;
   const auto add = [&](const std::string& kind, const std::string& name, size_t first, const torch::Tensor& values) {
     const auto type = file_type(values.scalar_type());
@@ -174,65 +191,105 @@ void Checkpoints::begin(ShardedOptimizer& optimizer, const FlatParameters& flat,
   if (random.own().defined()) add("generator", c10::DeviceTypeName(device_.type(), true), 0, random.own());
   add("own", "samples_since_average", 0, torch::full({1}, progress.samples_since_average, torch::kDouble));
 
+  pending_->stored = checkpoint::place_of(job_.checkpoint.folder, progress.steps);
   pending_->run = run_of(progress);
   pending_->tensors = model_tensors(flat);
-  writer_ = std::jthread([pending = pending_, copies = std::move(copies), rank = communicator_.rank(),
-                          is_first = is_first(), folder = job_.checkpoint.folder, step = progress.steps] {
-    const auto write = [&]() -> Result<checkpoint::StoredFile> {
-      if (is_first) {
-        REMUDA_ASSIGN(pending->stored, checkpoint::begin(folder, step));
-      } else {
-        pending->stored = checkpoint::place_of(folder, step);
-      }
-      return write_file(pending->stored, rank, copies);
-    };
-    pending->file = write();
-    pending->done = true;
-  });
+  pending_->file =
+      std::async(std::launch::async,
+                 [copies = std::move(copies), rank = communicator_.rank(), is_first = is_first(),
+                  folder = job_.checkpoint.folder, stored = pending_->stored]() -> Result<checkpoint::StoredFile> {
+                   give_way();
+                   if (is_first) REMUDA_TRY(checkpoint::begin(folder, stored.step));
+                   return write_file(stored, rank, copies);
+                 });
 }
 
 /// All have written, or failed to: rank 0 makes it a checkpoint.
 Result<void> Checkpoints::conclude() {
-  writer_.join();
-  const std::shared_ptr<Pending> pending = std::move(pending_);
-  Written mine{.failed = pending->file ? 0u : 1u};
-  if (pending->file) mine = {pending->file->bytes, std::stoull(pending->file->sum, nullptr, 16), 0};
+  const std::unique_ptr<Pending> pending = std::move(pending_);
+  const Result<checkpoint::StoredFile> file = pending->file.get();
+  Written mine{.failed = file ? 0u : 1u};
+  if (file) mine = {file->bytes, std::stoull(file->sum, nullptr, 16), 0};
   REMUDA_ASSIGN(const std::vector<Written> all, gather_all(communicator_, mine, label::kCheckpoint));
   const auto bad = std::ranges::find_if(all, [](const Written& one) { return one.failed != 0; });
-  std::string why = pending->file ? "" : pending->file.error().message;
-  if (!is_first() || (bad != all.end() && pending->file)) {
+  const std::string why = file ? "" : file.error().message;
+  if (!is_first()) {
     if (!why.empty())
       std::cerr << fmt::format("rank {} could not write its part of a checkpoint: {}\n", communicator_.rank(), why);
+    return {};
   }
-  failed_ += bad != all.end() ? 1 : 0;
-  if (!is_first()) return {};
-  if (why.empty() && bad != all.end()) why = fmt::format("rank {} could not write its part", bad - all.begin());
-  if (why.empty()) {
-    checkpoint::Manifest manifest{.remuda = version(),
-                                  .step = pending->stored.step,
-                                  .written_s = wall_s(),
-                                  .tensors = std::move(pending->tensors),
-                                  .run = std::move(pending->run)};
-    for (size_t rank = 0; rank < all.size(); ++rank)
-      manifest.files.push_back(
-          {checkpoint::file_of_rank(int(rank)), all[rank].bytes, fmt::format("{:016x}", all[rank].sum)});
-    Result<void> published = checkpoint::publish(pending->stored, manifest);
-    if (published) published = checkpoint::remove_old(job_.checkpoint.folder, job_.checkpoint.keep);
-    if (!published) why = published.error().message;
-    if (!published) ++failed_;
-  }
-  written_ += why.empty() ? 1 : 0;
-  events_.send(
-      {{"event", "checkpoint"}, {"step", pending->stored.step}, {"folder", pending->stored.folder}, {"failed", why}});
+  checkpoint::Manifest manifest{.remuda = version(),
+                                .step = pending->stored.step,
+                                .written_s = wall_s(),
+                                .tensors = std::move(pending->tensors),
+                                .run = std::move(pending->run)};
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    manifest.files.push_back(
+        {checkpoint::file_of_rank(int(rank)), all[rank].bytes, fmt::format("{:016x}", all[rank].sum)});
+  const std::string failed = bad == all.end() ? ""
+                             : why.empty()    ? fmt::format("rank {} could not write its part", bad - all.begin())
+                                              : why;
+  publish(std::move(manifest), *pending, failed);
   return {};
+}
+
+/// On a thread: to remove old ones takes long where they are large.
+void Checkpoints::publish(checkpoint::Manifest manifest, const Pending& pending, const std::string& failed) {
+  published_ = std::async(
+      std::launch::async, [manifest = std::move(manifest), stored = pending.stored, began_s = pending.began_s, failed,
+                           keep = job_.checkpoint.keep, folder = job_.checkpoint.folder] {
+        give_way();
+        Published published{.stored = stored, .bytes = manifest.bytes(), .failed = failed};
+        const auto done = failed.empty() ? checkpoint::publish(stored, manifest) : Result<void>();
+        if (!done) published.failed = done.error().message;
+        published.seconds = monotonic_s() - began_s;
+        if (!published.failed.empty()) {
+          checkpoint::abandon(stored);
+        } else if (const auto removed = checkpoint::remove_old(folder, stored.step, keep); !removed) {
+          published.left = removed.error().message;
+        }
+        return published;
+      });
+}
+
+/// Returns the seconds from the first copy until it was whole, or given up.
+double Checkpoints::take_published() {
+  const Published published = published_.get();
+  (published.failed.empty() ? report_.written : report_.failed) += 1;
+  if (published.failed.empty()) {
+    report_.bytes = published.bytes;
+    report_.write_s = published.seconds;
+  }
+  events_.send({{"event", "checkpoint"},
+                {"step", published.stored.step},
+                {"folder", published.stored.folder},
+                {"failed", published.failed}});
+  if (!published.left.empty()) events_.send({{"event", "note"}, {"text", published.left}});
+  return published.seconds;
+}
+
+/// Collective. In turns of a moment, so that a rank whose disk is slow is not taken for a lost one.
+Result<void> Checkpoints::wait_for_all() {
+  constexpr double kTurn_s = 0.5;
+  for (bool done = false; !done;) {
+    if (is_first()) events_.send({{"event", "output"}, {"output", "checkpoint"}});
+    const uint32_t mine = pending_->is_written(kTurn_s) ? 1 : 0;
+    REMUDA_ASSIGN(const std::vector<uint32_t> all, gather_all(communicator_, mine, label::kCheckpoint));
+    done = std::ranges::find(all, 0u) == all.end();
+  }
+  return conclude();
 }
 
 Result<void> Checkpoints::finish(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress) {
   if (!active()) return {};
-  if (pending_) REMUDA_TRY(conclude());
-  if (progress.optimizer_steps == 0 || last_step_ == progress.steps) return {};
-  begin(optimizer, flat, progress);
-  return conclude();
+  if (pending_) REMUDA_TRY(wait_for_all());
+  if (progress.optimizer_steps > 0 && last_step_ != progress.steps) {
+    if (published_.valid()) take_published();
+    begin(optimizer, flat, progress);
+    REMUDA_TRY(wait_for_all());
+  }
+  if (published_.valid()) take_published();
+  return {};
 }
 
 }  // namespace remuda::train

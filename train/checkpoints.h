@@ -2,22 +2,25 @@
 //
 // Each rank writes what it owns (ShardedOptimizer::owned()) and what is its own, its buffers and generators, to a file;
 // on a thread, from a copy that is made between two steps. What ranks know of it rides on the reports of the steps:
-// when rank 0 wants one, and who has written it. When all have, rank 0 writes the manifest. A run goes on without a
-// checkpoint that cannot be written, and says so at once and in its report.
+// when rank 0 wants one, and who has written it. When all have, rank 0 writes the manifest, on a thread, too. A run
+// goes on without a checkpoint that cannot be written, and says so at once and in its report.
 //
 // Values are known by their place in the model, not by their rank: any number of ranks, on any devices, can go on from
 // what any other number has written.
 #pragma once
 
-#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
 #include <optional>
-#include <thread>
 
 #include "checkpoint/pieces.h"
 #include "checkpoint/store.h"
 #include "comm/communicator.h"
 #include "job/train_job.h"
+#include "train/checkpoint_report.h"
 #include "train/events.h"
+#include "train/kept_balance.h"
 #include "train/model/model.h"
 #include "train/sharded_optimizer.h"
 #include "train/step_report.h"
@@ -34,6 +37,7 @@ struct Progress {
   int finite_in_a_row = 0;
   int64_t optimizer_steps = 0;
   double samples_since_average = 0;  ///< of this rank
+  KeptBalance balance;               ///< on rank 0
 };
 
 class Checkpoints {
@@ -42,35 +46,59 @@ class Checkpoints {
   Checkpoints(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, Model& model,
               torch::Device device, uint64_t samples);
   /// Waits for what is being written.
-  ~Checkpoints() = default;
+  ~Checkpoints();
 
-  /// Collective. Brings parameters, the optimizer's state, buffers and generators back to those of the newest
-  /// checkpoint, and returns where it stood. Nothing where the job does not ask for that, or there is none; damaged
-  /// ones are named and passed over. A model, data or optimizer other than this run's is a usage error.
+  /// Collective. Claims the folder for this run. Where the job asks to go on, finds the newest checkpoint that is
+  /// whole; damaged ones are named and passed over. A usage error where all are damaged.
+  Result<void> open();
+  /// After open(): what the run to go on from has learned of its devices; null where there is none, or it is not known.
+  const KeptBalance* balance() const { return found_ && found_->balance ? &*found_->balance : nullptr; }
+  /// Collective, after open(). Brings parameters, the optimizer's state, buffers and generators back to those of the
+  /// checkpoint that was found, and returns where it stood. Nothing where none was. A model, data or optimizer other
+  /// than this run's is a usage error.
   Result<std::optional<Progress>> resume(ShardedOptimizer& optimizer, const FlatParameters& flat);
 
   /// The bits of this rank's report of the step after `steps`.
   unsigned status(int steps);
   /// Collective, after each step: begins or ends a checkpoint where the reports say so.
   Result<void> after_step(const StepTotals& totals, ShardedOptimizer& optimizer, const FlatParameters& flat,
-                          const Progress& progress);
-  /// Collective. At the end of a run: keeps the state unless it has been kept, and waits until that is done.
+                          const std::function<Progress()>& progress);
+  /// Collective. At the end of a run: keeps the state unless it has been kept, and waits until that is done, which rank
+  /// 0 says from time to time.
   Result<void> finish(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress);
 
-  int written() const { return written_; }  ///< on rank 0
-  int failed() const { return failed_; }    ///< checkpoints that could not be written
-  int resumed_from() const { return resumed_from_; }
+  /// On rank 0.
+  const CheckpointReport& report() const { return report_; }
 
  private:
+  struct Found {
+    checkpoint::Stored at;
+    checkpoint::Manifest manifest;
+    std::optional<KeptBalance> balance;
+  };
+  struct Pending;
+  /// What became of one.
+  struct Published {
+    checkpoint::Stored stored;
+    uint64_t bytes = 0;
+    double seconds = 0;  ///< from the first copy until it was whole
+    std::string failed;  ///< why it is none; empty: it is one
+    std::string left;    ///< what could not be removed after it
+  };
+
   bool active() const { return !job_.checkpoint.folder.empty(); }
   bool is_first() const { return communicator_.rank() == 0; }
   bool is_due(int steps) const;
   void begin(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress);
   Result<void> conclude();
+  void publish(checkpoint::Manifest manifest, const Pending& pending, const std::string& failed);
+  double take_published();
+  Result<void> wait_for_all();
   Result<int64_t> choose();
-  Result<Progress> load(const checkpoint::Stored& stored, ShardedOptimizer& optimizer, const FlatParameters& flat);
+  Result<Progress> load(ShardedOptimizer& optimizer, const FlatParameters& flat);
   Result<Progress> progress_of(const checkpoint::Manifest& manifest, const std::string& folder) const;
   Result<void> load_owned(const checkpoint::Pieces& pieces, ShardedOptimizer& optimizer, const FlatParameters& flat);
+  static Result<std::vector<double>> buffer_weights(const checkpoint::Pieces& pieces);
   Result<void> load_buffers(const checkpoint::Pieces& pieces, const FlatParameters& flat);
   Result<void> load_own(const checkpoint::Pieces& pieces, Progress& progress);
   Result<void> check_fits(const checkpoint::Manifest& manifest, const std::string& folder,
@@ -89,12 +117,13 @@ class Checkpoints {
   const torch::Device device_;
   const uint64_t samples_;
 
-  struct Pending;
-  std::shared_ptr<Pending> pending_;  ///< the one that is being written
-  int last_step_ = 0;                 ///< of the last one that was begun
-  double last_s_ = 0;                 ///< when that was
-  int written_ = 0, failed_ = 0, resumed_from_ = 0;
-  std::jthread writer_;
+  std::optional<checkpoint::Claim> claim_;  ///< on rank 0
+  std::optional<Found> found_;              ///< to go on from; until resume()
+  int last_step_ = 0;                       ///< of the last one that was begun
+  double last_s_ = 0;                       ///< when that was
+  CheckpointReport report_;
+  std::unique_ptr<Pending> pending_;  ///< the one that is being written; its threads are waited for with it
+  std::future<Published> published_;  ///< on rank 0: of the last one that all have written
 };
 
 }  // namespace remuda::train

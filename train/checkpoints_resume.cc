@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <numeric>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "train/agreement.h"
 #include "train/checkpoints.h"
@@ -24,25 +26,62 @@ double number_of(const Json& run, const char* key) {
   return found != run.end() && found->is_number() ? found->get<double>() : NAN;
 }
 
+/// Of a rank whose error is the other's: that one says what is wrong.
+tl::unexpected<Error> because_of(int rank, std::string why) {
+  return tl::unexpected(Error{ErrorKind::lost_peer, std::move(why), rank});
+}
+
+/// That each rank has read what it needs of it.
+Result<void> check_all_read(const std::vector<uint64_t>& good, const checkpoint::Stored& at) {
+  const auto bad = std::ranges::find(good, uint64_t{0});
+  if (bad == good.end()) return {};
+  const auto rank = int(bad - good.begin());
+  return because_of(rank, fmt::format("rank {} cannot go on from {}", rank, at.folder));
+}
+
 }  // namespace
 
 /// Collective. The step of the checkpoint to go on from, or kNoCheckpoint.
 Result<int64_t> Checkpoints::choose() {
+  const std::string& folder = job_.checkpoint.folder;
   int64_t step = kNoCheckpoint;
-  Result<void> read;
-  if (is_first()) {
-    auto newest = checkpoint::newest_whole(job_.checkpoint.folder);
-    if (!newest) read = tl::unexpected(newest.error());
-    step = !newest ? kCannotRead : newest->found ? newest->found->at.step : kNoCheckpoint;
-    if (newest)
-      for (const std::string& why : newest->passed_over)
-        events_.send({{"event", "note"}, {"text", why + "; the checkpoint before it is taken"}});
-  }
+  const auto look = [&]() -> Result<void> {
+    REMUDA_ASSIGN(claim_, checkpoint::Claim::take(folder));
+    if (job_.checkpoint.resume == job::Switch::off) return {};
+    REMUDA_ASSIGN(const checkpoint::Newest newest, checkpoint::newest_whole(folder));
+    if (!newest.found && newest.passed_over.empty()) return {};
+    if (!newest.found)
+      return usage_error(fmt::format("no checkpoint in {} is whole: {}; a run that begins needs another folder", folder,
+                                     newest.passed_over.front()));
+    for (const std::string& why : newest.passed_over)
+      events_.send({{"event", "note"}, {"text", why + "; the checkpoint before it is taken"}});
+    step = newest.found->at.step;
+    return {};
+  };
+  const Result<void> seen = is_first() ? look() : Result<void>();
+  if (!seen) step = kCannotRead;
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&step, 1)), 0, label::kCheckpoint));
-  if (!read) return tl::unexpected(read.error());
-  if (step == kCannotRead)
-    return remuda::failed(fmt::format("rank 0 cannot read the checkpoints in {}", job_.checkpoint.folder));
+  if (!seen) return tl::unexpected(seen.error());
+  if (step == kCannotRead) return because_of(0, fmt::format("rank 0 cannot use the checkpoints in {}", folder));
   return step;
+}
+
+Result<void> Checkpoints::open() {
+  if (!active()) return {};
+  const double start = monotonic_s();
+  REMUDA_ASSIGN(const int64_t step, choose());
+  if (step == kNoCheckpoint) return {};
+  const checkpoint::Stored at = checkpoint::place_of(job_.checkpoint.folder, step);
+  auto manifest = checkpoint::read_manifest(at);
+  REMUDA_ASSIGN(const std::vector<uint64_t> all,
+                gather_all(communicator_, uint64_t(manifest ? 1 : 0), label::kCheckpoint));
+  if (!manifest) return usage_error(manifest.error().message + "; all hosts must have that folder");
+  REMUDA_TRY(check_all_read(all, at));
+  found_ = Found{at, std::move(*manifest), {}};
+  const Json& run = found_->manifest.run;
+  if (const auto kept = run.find("balance"); kept != run.end()) found_->balance = parse_kept_balance(*kept);
+  report_.load_s = monotonic_s() - start;
+  return {};
 }
 
 /// What is not there, or is out of range, is damage that no sum shows: somebody wrote it.
@@ -59,7 +98,8 @@ Result<Progress> Checkpoints::progress_of(const checkpoint::Manifest& manifest, 
   for (const char* key : {"position", "steps", "skipped_steps", "finite_in_a_row", "optimizer_steps"})
     whole += count(key);
   if (std::isnan(whole + progress.epoch_loss + progress.epoch_weight + progress.loss_scale) ||
-      count("steps") > 2147483647 || !run.contains("loss_per_epoch") || !run["loss_per_epoch"].is_array())
+      progress.loss_scale <= 0 || count("steps") > 2147483647 || !run.contains("loss_per_epoch") ||
+      !run["loss_per_epoch"].is_array())
     return usage_error(fmt::format("the manifest in {} does not say where the run stood", folder));
   progress.position = uint64_t(count("position"));
   progress.steps = int(count("steps"));
@@ -81,7 +121,7 @@ Result<void> Checkpoints::check_fits(const checkpoint::Manifest& manifest, const
     return usage_error(fmt::format("{} is of another model: they differ first in {}", folder, printable(name)));
   }
   const Json wanted = run_of({});
-  for (const char* key : {"optimizer", "momentum", "average", "seed", "samples"}) {
+  for (const char* key : {"optimizer", "momentum", "average", "global_batch", "seed", "samples"}) {
     const Json there = manifest.run.contains(key) ? manifest.run[key] : Json();
     if (there != wanted[key])
       return usage_error(fmt::format("{} is of a run with another {}: {} there, {} here", folder,
@@ -112,26 +152,42 @@ Result<void> Checkpoints::load_owned(const checkpoint::Pieces& pieces, ShardedOp
   return {};
 }
 
+/// How much each rank's buffers count: the samples that it has seen since the ranks last had the same.
+Result<std::vector<double>> Checkpoints::buffer_weights(const checkpoint::Pieces& pieces) {
+  const std::string name = text_of({"own", "samples_since_average", 0});
+  std::vector<double> weights(pieces.files());
+  for (size_t file = 0; file < weights.size(); ++file) {
+    const weights::TensorInfo* info = pieces.find(file, name);
+    if (info && info->type == weights::DType::f64 && info->bytes() == sizeof(double))
+      REMUDA_TRY(pieces.file(file).read(*info, 0, std::as_writable_bytes(std::span(&weights[file], 1))));
+    if (!(weights[file] >= 0)) weights[file] = 0;
+  }
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights) weight = sum > 0 ? weight / sum : 1 / double(weights.size());
+  return weights;
+}
+
 /// This rank's own; where other ranks wrote them, their mean: they are statistics of what each has seen.
 Result<void> Checkpoints::load_buffers(const checkpoint::Pieces& pieces, const FlatParameters& flat) {
-  const size_t ranks = pieces.files();
-  const bool same = ranks == size_t(communicator_.size());
+  const bool same = pieces.files() == size_t(communicator_.size());
+  REMUDA_ASSIGN(const std::vector<double> weights, buffer_weights(pieces));
   for (const NamedTensor& one : untrained(flat)) {
     const std::string name = text_of({"buffer", one.name, 0});
     const auto type = file_type(one.tensor.scalar_type());
     if (!type || one.tensor.numel() == 0) continue;
     const bool mean = !same && one.tensor.is_floating_point();
     torch::Tensor sum;
-    for (size_t rank = 0; rank < (mean ? ranks : 1); ++rank) {
+    for (size_t rank = 0; rank < (mean ? pieces.files() : 1); ++rank) {
       const size_t file = same ? size_t(communicator_.rank()) : rank;
       const weights::TensorInfo* info = pieces.find(file, name);
       const torch::Tensor values = torch::empty(one.tensor.sizes(), one.tensor.options().device(torch::kCPU));
       if (!info || info->type != *type || info->bytes() != values.nbytes())
         return usage_error(fmt::format("{} lacks the buffer {}", pieces.file(file).path(), printable(one.name)));
       REMUDA_TRY(pieces.file(file).read(*info, 0, {static_cast<std::byte*>(values.data_ptr()), values.nbytes()}));
-      sum = sum.defined() ? sum + values : values;
+      const torch::Tensor part = mean ? values * weights[rank] : values;
+      sum = sum.defined() ? sum + part : part;
     }
-    torch::Tensor(one.tensor).copy_(mean ? sum / double(ranks) : sum);
+    torch::Tensor(one.tensor).copy_(sum);
   }
   return {};
 }
@@ -158,13 +214,12 @@ Result<void> Checkpoints::load_own(const checkpoint::Pieces& pieces, Progress& p
   return {};
 }
 
-Result<Progress> Checkpoints::load(const checkpoint::Stored& stored, ShardedOptimizer& optimizer,
-                                   const FlatParameters& flat) {
+Result<Progress> Checkpoints::load(ShardedOptimizer& optimizer, const FlatParameters& flat) {
   const torch::NoGradGuard no_grad;
-  REMUDA_ASSIGN(const checkpoint::Manifest manifest, checkpoint::read_manifest(stored));
-  REMUDA_TRY(check_fits(manifest, stored.folder, flat));
-  REMUDA_ASSIGN(Progress progress, progress_of(manifest, stored.folder));
-  REMUDA_ASSIGN(const checkpoint::Pieces pieces, checkpoint::Pieces::open(stored.folder, manifest));
+  const auto& [at, manifest, balance] = *found_;
+  REMUDA_TRY(check_fits(manifest, at.folder, flat));
+  REMUDA_ASSIGN(Progress progress, progress_of(manifest, at.folder));
+  REMUDA_ASSIGN(const checkpoint::Pieces pieces, checkpoint::Pieces::open(at.folder, manifest));
   REMUDA_TRY(load_owned(pieces, optimizer, flat));
   REMUDA_TRY(load_buffers(pieces, flat));
   REMUDA_TRY(load_own(pieces, progress));
@@ -172,22 +227,20 @@ Result<Progress> Checkpoints::load(const checkpoint::Stored& stored, ShardedOpti
 }
 
 Result<std::optional<Progress>> Checkpoints::resume(ShardedOptimizer& optimizer, const FlatParameters& flat) {
-  if (!active() || job_.checkpoint.resume == job::Switch::off) return std::nullopt;
-  REMUDA_ASSIGN(const int64_t step, choose());
-  if (step == kNoCheckpoint) return std::nullopt;
-  const checkpoint::Stored stored = checkpoint::place_of(job_.checkpoint.folder, step);
-  auto progress = load(stored, optimizer, flat);
-  uint64_t good = progress ? 1 : 0;
-  REMUDA_ASSIGN(const std::vector<uint64_t> all, gather_all(communicator_, good, label::kCheckpoint));
+  if (!found_) return std::nullopt;
+  const double start = monotonic_s();
+  auto progress = load(optimizer, flat);
+  REMUDA_ASSIGN(const std::vector<uint64_t> all,
+                gather_all(communicator_, uint64_t(progress ? 1 : 0), label::kCheckpoint));
   if (!progress) return tl::unexpected(progress.error());
-  const auto bad = std::ranges::find(all, uint64_t{0});
-  if (bad != all.end())
-    return remuda::failed(
-        fmt::format("rank {} cannot go on from {}; all hosts must have that folder", bad - all.begin(), stored.folder));
+  REMUDA_TRY(check_all_read(all, found_->at));
   REMUDA_TRY(optimizer.resume(progress->optimizer_steps));
-  resumed_from_ = last_step_ = progress->steps;
+  report_.resumed_from = last_step_ = progress->steps;
+  report_.load_s += monotonic_s() - start;
   if (is_first())
-    events_.send({{"event", "note"}, {"text", fmt::format("goes on after step {}, from {}", step, stored.folder)}});
+    events_.send({{"event", "note"},
+                  {"text", fmt::format("goes on after step {}, from {}", progress->steps, found_->at.folder)}});
+  found_.reset();
   return std::move(*progress);
 }
 

@@ -86,13 +86,13 @@ def forward(self, x):
     const Finished begun = run();
     EXPECT_EQ(begun.error, "");
     EXPECT_EQ(begun.report.steps, first);
-    EXPECT_EQ(begun.report.checkpoints, 1) << "at its end";
+    EXPECT_EQ(begun.report.checkpoints.written, 1) << "at its end";
     job_.train.max_steps = 0;
     split(std::move(shares));
     job_.checkpoint.resume = job::Switch::on;
     const Finished rest = run();
     EXPECT_EQ(rest.error, "");
-    EXPECT_EQ(rest.report.resumed_from, first);
+    EXPECT_EQ(rest.report.checkpoints.resumed_from, first);
     return rest;
   }
 
@@ -168,7 +168,7 @@ TEST_F(CheckpointsTest, AreWrittenEverySoManyStepsAndOldOnesGo) {
   job_.checkpoint.keep = 2;
   const Finished finished = run();
   EXPECT_EQ(finished.error, "");
-  EXPECT_GE(finished.report.checkpoints, 2) << "one is under way at a time, and one comes at the end";
+  EXPECT_GE(finished.report.checkpoints.written, 2) << "one is under way at a time, and one comes at the end";
   EXPECT_EQ(steps().size(), 2U);
   EXPECT_EQ(steps().back(), 3 * kKeptSteps);
   const auto all = checkpoint::stored_in(job_.checkpoint.folder);
@@ -185,7 +185,7 @@ TEST_F(CheckpointsTest, ARunThatIsAskedToStopKeepsItsState) {
   job_.checkpoint.every_steps = 0;
   const Finished stopped = run(true);
   EXPECT_TRUE(stopped.report.stopped);
-  EXPECT_EQ(stopped.report.resumed_from, 3);
+  EXPECT_EQ(stopped.report.checkpoints.resumed_from, 3);
   EXPECT_TRUE(run().parameters.equal(whole.parameters));
 }
 
@@ -197,8 +197,22 @@ TEST_F(CheckpointsTest, ADamagedOneIsPassedOver) {
                   100);
   const Finished again = run();
   EXPECT_EQ(again.error, "");
-  EXPECT_EQ(again.report.resumed_from, 4);
+  EXPECT_EQ(again.report.checkpoints.resumed_from, 4);
   EXPECT_TRUE(again.parameters.equal(whole.parameters));
+}
+
+// To begin anew in their place would lose what was learned, if they can be mended.
+TEST_F(CheckpointsTest, WhereAllAreDamagedNoRunBegins) {
+  job_.train.max_steps = 2;
+  run();
+  const std::string file =
+      (fs::path(checkpoint::place_of(job_.checkpoint.folder, 2).folder) / checkpoint::file_of_rank(0)).string();
+  fs::resize_file(file, 100);
+  job_.checkpoint.resume = job::Switch::on;
+  const std::string why = run().error;
+  EXPECT_THAT(why,
+              HasSubstr("no checkpoint in " + job_.checkpoint.folder + " is whole: " + file + " is damaged: it has"));
+  EXPECT_THAT(why, HasSubstr("; a run that begins needs another folder"));
 }
 
 TEST_F(CheckpointsTest, ARunOfAnotherKindIsRefused) {
@@ -212,17 +226,67 @@ TEST_F(CheckpointsTest, ARunOfAnotherKindIsRefused) {
   job_.train.seed = 9;
   EXPECT_THAT(run().error, HasSubstr("train.seed: 1 there, 9 here"));
   job_ = same;
+  job_.train.global_batch = 30;  // the steps that were made would be others
+  EXPECT_THAT(run().error, HasSubstr("train.global_batch: 60 there, 30 here"));
+  job_ = same;
   job_.model = {.name = "mlp", .hidden = {8}};
   EXPECT_THAT(run().error, HasSubstr("is of another model: they differ first in"));
   job_ = same;
   EXPECT_EQ(run().error, "");
 }
 
+// Also where it had ended within an epoch, at train.max_steps.
+TEST_F(CheckpointsTest, ARunThatHadFinishedSaysTheSameOnceMore) {
+  for (const int steps : {0, kKeptSteps + 2}) {
+    SCOPED_TRACE(steps);
+    job_.train.max_steps = steps;
+    job_.checkpoint.folder = folder_.path("kept-" + std::to_string(steps));
+    job_.checkpoint.resume = job::Switch::off;
+    const Finished first = run();
+    job_.checkpoint.resume = job::Switch::on;
+    const Finished again = run();
+    EXPECT_EQ(again.error, "");
+    EXPECT_EQ(again.report.steps, first.report.steps);
+    EXPECT_EQ(again.report.loss_per_epoch, first.report.loss_per_epoch);
+    ASSERT_TRUE(again.report.test);
+    EXPECT_EQ(again.report.test->loss, first.report.test->loss);
+    EXPECT_TRUE(again.parameters.equal(first.parameters));
+    EXPECT_EQ(again.report.checkpoints.written, 0) << "it is there";
+  }
+}
+
+// The second rank has no samples, and so its buffers are those of the epoch before.
+TEST_F(CheckpointsTest, BuffersCountByWhatTheirRankHasSeen) {
+  split({1, 0});
+  const Finished whole = run_without();
+  const Finished rest = run_in_two(kKeptSteps + 2, {1});
+  EXPECT_TRUE(rest.buffers.allclose(whole.buffers, 1e-6)) << rest.buffers << whole.buffers;
+}
+
+TEST_F(CheckpointsTest, WhatWasLearnedOfTheSameDevicesIsKept) {
+  job_.balance = {};
+  job_.train.max_steps = kKeptSteps + 2;
+  const Finished first = run();
+  EXPECT_FALSE(first.report.checkpoints.balance_kept);
+  job_.train.max_steps = 0;
+  job_.checkpoint.resume = job::Switch::on;
+  const Finished rest = run();
+  EXPECT_EQ(rest.error, "");
+  EXPECT_TRUE(rest.report.checkpoints.balance_kept);
+  for (int rank = 0; rank < 2; ++rank)
+    EXPECT_EQ(rest.report.devices[rank].alone_measurements, first.report.devices[rank].alone_measurements);
+  job_.devices[1].slowdown = 2;
+  const Finished other = run();
+  EXPECT_EQ(other.error, "");
+  EXPECT_EQ(other.report.checkpoints.resumed_from, 3 * kKeptSteps);
+  EXPECT_FALSE(other.report.checkpoints.balance_kept);
+}
+
 TEST_F(CheckpointsTest, WithoutOneARunBegins) {
   job_.checkpoint.resume = job::Switch::on;
   const Finished finished = run();
   EXPECT_EQ(finished.error, "");
-  EXPECT_EQ(finished.report.resumed_from, 0);
+  EXPECT_EQ(finished.report.checkpoints.resumed_from, 0);
   EXPECT_EQ(finished.report.steps, 3 * kKeptSteps);
 }
 
@@ -232,9 +296,19 @@ TEST_F(CheckpointsTest, ARunGoesOnWithoutOneThatCannotBeWritten) {
   job_.checkpoint.every_steps = 4;
   const Finished finished = run();
   EXPECT_EQ(finished.error, "");
-  EXPECT_EQ(finished.report.checkpoints, 0);
-  EXPECT_GE(finished.report.failed_checkpoints, 1);
+  EXPECT_EQ(finished.report.checkpoints.written, 0);
+  EXPECT_GE(finished.report.checkpoints.failed, 1);
   EXPECT_TRUE(finished.parameters.equal(whole.parameters));
+}
+
+TEST_F(CheckpointsTest, WhatOneRankCannotWriteTakesNoRoom) {
+  job_.train.max_steps = 2;
+  const std::string folder = checkpoint::place_of(job_.checkpoint.folder, 2).folder;
+  fs::create_directories(fs::path(folder) / checkpoint::file_of_rank(1));  // in the way of a file
+  const Finished finished = run();
+  EXPECT_EQ(finished.error, "");
+  EXPECT_EQ(finished.report.checkpoints.failed, 1);
+  EXPECT_FALSE(fs::exists(folder));
 }
 
 }  // namespace

@@ -69,6 +69,21 @@ Json memory_json(const DeviceReport& device, int micro_batch) {
   return json;
 }
 
+Json checkpoints_json(const CheckpointReport& report) {
+  Json json{{"written", report.written}, {"failed", report.failed}, {"resumed_from", report.resumed_from}};
+  if (report.resumed_from > 0) {
+    json["balance"] = report.balance_kept ? "kept" : "measured anew";
+    json["load_s"] = report.load_s;
+  }
+  if (report.written > 0) {
+    json["bytes"] = report.bytes;
+    json["write_s"] = report.write_s;
+    json["background_s"] = report.background_s;
+    json["held_s"] = report.held_s;
+  }
+  return json;
+}
+
 }  // namespace
 
 Json to_json(const RunReport& report) {
@@ -111,9 +126,7 @@ Json to_json(const RunReport& report) {
   if (!report.batch_norm.empty()) json["batch_norm"] = report.batch_norm;
   if (report.micro_batch > 0) json["balance"]["micro_batch"] = report.micro_batch;
   json["oom_steps"] = report.oom_steps;
-  if (report.checkpoints + report.failed_checkpoints + report.resumed_from > 0)
-    json["checkpoints"] = {
-        {"written", report.checkpoints}, {"failed", report.failed_checkpoints}, {"resumed_from", report.resumed_from}};
+  if (report.checkpoints.any()) json["checkpoints"] = checkpoints_json(report.checkpoints);
   if (report.recomputes) json["recomputes"] = true;
   json["seconds"] = report.seconds;
   json["transport"] = report.transport;

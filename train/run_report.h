@@ -8,6 +8,7 @@
 #include "balance/balancer.h"
 #include "base/json.h"
 #include "job/train_job.h"
+#include "train/checkpoint_report.h"
 #include "train/evaluate.h"
 #include "train/memory_plan.h"
 #include "train/precision.h"
@@ -68,10 +69,9 @@ struct RunReport {
   std::vector<double> loss_per_epoch;
   std::optional<Evaluation> test;  ///< after the last epoch
   int steps = 0;
-  int skipped_steps = 0;                        ///< not applied, because something was not finite
-  int checkpoints = 0, failed_checkpoints = 0;  ///< written, and those that could not be
-  int resumed_from = 0;                         ///< the step after which the run went on; 0: it began anew
-  int oom_steps = 0;                            ///< repeated because a device ran out of memory; each time counts
+  int skipped_steps = 0;  ///< not applied, because something was not finite
+  CheckpointReport checkpoints;
+  int oom_steps = 0;        ///< repeated because a device ran out of memory; each time counts
   bool recomputes = false;  ///< blocks of the model, because memory.recompute = "auto" found that it has to
   double seconds = 0;       ///< from the first step to the end
   std::string transport;

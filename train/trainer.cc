@@ -48,6 +48,7 @@ Result<RunReport> Trainer::run() {
     REMUDA_TRY(run_epoch(epoch_));
     REMUDA_TRY(end_epoch(epoch_));
   }
+  if (!report_.test) REMUDA_TRY(test());  // it went on from the end of a run
   REMUDA_TRY(profile_.finish());
   report_.profile = profile_.report();
   REMUDA_TRY(parallel_->check_parameters(report_.steps));
@@ -57,9 +58,9 @@ Result<RunReport> Trainer::run() {
   REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
   REMUDA_TRY(collect_totals());
   report_.share_changes = balancer_.changes();
-  report_.checkpoints = checkpoints_.written();
-  report_.failed_checkpoints = checkpoints_.failed();
-  report_.resumed_from = checkpoints_.resumed_from();
+  const bool balance_kept = report_.checkpoints.balance_kept;
+  report_.checkpoints = checkpoints_.report();
+  report_.checkpoints.balance_kept = balance_kept;
   report_.seconds = monotonic_s() - start;
   REMUDA_TRY(measure_again(report_.seconds));
   return report_;
@@ -74,7 +75,8 @@ Result<void> Trainer::run_epoch(int epoch) {
     const double start = monotonic_s();
     REMUDA_ASSIGN(const StepTotals totals, run_step(position_));
     position_ += uint64_t(size);
-    REMUDA_TRY(checkpoints_.after_step(totals, parallel_->optimizer(), parallel_->flat(), progress()));
+    REMUDA_TRY(
+        checkpoints_.after_step(totals, parallel_->optimizer(), parallel_->flat(), [this] { return progress(); }));
     if (report_.steps > kUntimedSteps) {
       report_.timed_s += monotonic_s() - start;
       report_.timed_samples += size;
@@ -256,35 +258,40 @@ Result<void> Trainer::end_epoch(int epoch) {
              {"epoch", epoch},
              {"epochs", job_.train.epochs},
              {"train_loss", report_.loss_per_epoch.back()}};
-  if (test_) {
-    REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
-    samples_since_average_ = 0;
-    REMUDA_TRY(parallel_->swap_average());
-    const EvaluationPlan plan{.spec = job_.model,
-                              .padding = job_.data.padding,
-                              .shares = shares_,
-                              .device = ops_.device(),
-                              .compute_type = compute_type_,
-                              .leave = [this] { return leave_.load(); },
-                              .workers = loader_threads(job_.data),
-                              .memory = batch_memory_,
-                              .most = evaluated_at_once_,
-                              .goes_on_with =
-                                  [this](int most) {
-                                    evaluated_at_once_ = most;
-                                    ++mine_.oom_evaluations;
-                                  }};
-    REMUDA_ASSIGN(const auto test, evaluate(communicator_, *model_, *test_, plan, pace_));
-    REMUDA_TRY(parallel_->swap_average());
-    report_.stopped = !test;
-    if (test) {
-      report_.test = test;
-      event["test_loss"] = test->loss;
-      event["test_accuracy"] = test->accuracy;
-    }
+  REMUDA_TRY(test());
+  if (report_.test && !report_.stopped) {
+    event["test_loss"] = report_.test->loss;
+    event["test_accuracy"] = report_.test->accuracy;
   }
   if (is_first()) events_.send(event);
   empty_cache();
+  return {};
+}
+
+/// Collective. With the model as it is now, on the data to test with, where there are any.
+Result<void> Trainer::test() {
+  if (!test_ || report_.stopped) return {};
+  REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
+  samples_since_average_ = 0;
+  REMUDA_TRY(parallel_->swap_average());
+  const EvaluationPlan plan{.spec = job_.model,
+                            .padding = job_.data.padding,
+                            .shares = shares_,
+                            .device = ops_.device(),
+                            .compute_type = compute_type_,
+                            .leave = [this] { return leave_.load(); },
+                            .workers = loader_threads(job_.data),
+                            .memory = batch_memory_,
+                            .most = evaluated_at_once_,
+                            .goes_on_with =
+                                [this](int most) {
+                                  evaluated_at_once_ = most;
+                                  ++mine_.oom_evaluations;
+                                }};
+  REMUDA_ASSIGN(const auto test, evaluate(communicator_, *model_, *test_, plan, pace_));
+  REMUDA_TRY(parallel_->swap_average());
+  report_.stopped = !test;
+  if (test) report_.test = test;
   return {};
 }
 

@@ -58,20 +58,23 @@ class Trainer {
   Result<void> prepare_collectives();
   Result<void> prepare_parallel();
   Result<AloneCosts> alone_costs();
+  uint64_t device_hash() const;
+  Result<std::optional<KeptBalance>> kept_balance();
   Result<void> start_balance();
   struct FirstSplit {
     AloneTimes times;
     balance::BalanceDecision decision;
   };
-  Result<FirstSplit> split_by_speed();
+  Result<FirstSplit> split_by_speed(const KeptBalance* kept = nullptr);
   Result<bool> begin_to_recompute();
-  Result<void> plan_memory(const std::map<int, double>& taken);
+  Result<void> plan_memory(MemoryNeed mine);
   double uncounted_bytes() const;
   void report_plan();
   Result<void> measure_again(double run_s);
 
   Result<void> resume();
   Progress progress() const;
+  KeptBalance learned() const;
   Result<void> run_epoch(int epoch);
   Result<StepTotals> run_step(uint64_t position);
   Result<ReducedStep> attempt_step(uint64_t position);
@@ -87,13 +90,14 @@ class Trainer {
   void report_step(const StepTotals& totals);
   void wait_for_steps_of(double seconds);
   Result<void> end_epoch(int epoch);
+  Result<void> test();
   void empty_cache() const;
   Result<void> collect_totals();
 
   bool is_first() const { return communicator_.rank() == 0; }
   int steps_in_all() const { return steps_of(job_.train, train_.size()); }
-  /// Whether the steps of the epoch are made, and its end is still to come.
-  bool is_owed(int epoch) const { return position_ >= uint64_t(epoch) * train_.size(); }
+  /// Whether steps of the epoch are made: when no more are, its end is still to come.
+  bool is_owed(int epoch) const { return position_ > uint64_t(epoch - 1) * train_.size(); }
   bool done() const { return report_.stopped || report_.steps >= steps_in_all(); }
 
   const job::TrainJob& job_;
@@ -117,8 +121,10 @@ class Trainer {
   std::unique_ptr<DataParallel> parallel_;
   Batches batches_;
   Checkpoints checkpoints_;
-  balance::Balancer balancer_;   ///< decides on rank 0, idle elsewhere
-  std::vector<int> shares_;      ///< in force for the next step, the same on every rank
+  std::vector<uint64_t> devices_;                       ///< of each rank, as device_hash() has it
+  std::vector<std::vector<balance::BatchTime>> alone_;  ///< of each, before training
+  balance::Balancer balancer_;                          ///< decides on rank 0, idle elsewhere
+  std::vector<int> shares_;                             ///< in force for the next step, the same on every rank
   std::vector<int> last_parts_;  ///< of the last step, whose times the next report contains; empty when it was repeated
   StepTimesFile step_times_;
   MemoryPlan memory_;

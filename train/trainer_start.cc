@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <unistd.h>
+#include <xxhash.h>
 
+#include "train/agreement.h"
 #include "train/device/collectives.h"
 #include "train/device/pinned_memory.h"
 #include "train/labels.h"
@@ -74,6 +77,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   std::unique_ptr<Trainer> trainer(new Trainer(job, communicator, events, leave, options, ops, std::move(train),
                                                std::move(test), std::move(model), std::move(norms)));
   REMUDA_TRY(trainer->prepare());
+  REMUDA_TRY(trainer->checkpoints_.open());
   REMUDA_TRY(trainer->start_balance());
   torch::manual_seed(job.train.seed + 1 + uint64_t(communicator.rank()));
   REMUDA_TRY(trainer->resume());
@@ -88,7 +92,8 @@ Result<void> Trainer::resume() {
   report_.steps = at->steps;
   report_.skipped_steps = at->skipped_steps;
   report_.loss_per_epoch = at->loss_per_epoch;
-  report_.loss_per_epoch.resize(std::min<size_t>(at->loss_per_epoch.size(), position_ / train_.size()));
+  if (!done())  // else the last one may be of a part of an epoch
+    report_.loss_per_epoch.resize(std::min<size_t>(at->loss_per_epoch.size(), position_ / train_.size()));
   epoch_loss_ = at->epoch_loss;
   epoch_weight_ = at->epoch_weight;
   samples_since_average_ = at->samples_since_average;
@@ -106,7 +111,15 @@ Progress Trainer::progress() const {
           .loss_scale = loss_scale_.scale(),
           .finite_in_a_row = loss_scale_.finite_in_a_row(),
           .optimizer_steps = parallel_->optimizer().steps(),
-          .samples_since_average = samples_since_average_};
+          .samples_since_average = samples_since_average_,
+          .balance = is_first() ? learned() : KeptBalance()};
+}
+
+KeptBalance Trainer::learned() const {
+  KeptBalance learned{.recomputes = report_.recomputes};
+  for (int rank = 0; rank < communicator_.size(); ++rank)
+    learned.ranks.push_back({devices_[rank], alone_[rank], balancer_.known_times(rank), memory_.needs()[rank]});
+  return learned;
 }
 
 Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
@@ -228,8 +241,31 @@ Result<AloneCosts> Trainer::alone_costs() {
   return measure_devices({job_, communicator_, events_, leave_, train_, *model_, local_, pace_, *parallel_});
 }
 
+/// Which device this rank has, and what decides how fast it computes this job; the same in each run.
+uint64_t Trainer::device_hash() const {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  const job::DeviceSpec& device = job_.devices[communicator_.rank()];
+  const std::string text = fmt::format("{} {} {} x{} {} {} threads {} {} {} {}", host, device.use,
+                                       c10::DeviceTypeName(ops_.device().type(), true), device.slowdown,
+                                       precision_name(compute_type_), at::get_num_threads(), TORCH_VERSION,
+                                       job_.memory.accumulate, int(job_.memory.recompute), job_.train.micro_batch);
+  return XXH3_64bits(text.data(), text.size());
+}
+
+/// Collective. What the run before has learned of the devices, where this one has the same.
+Result<std::optional<KeptBalance>> Trainer::kept_balance() {
+  REMUDA_ASSIGN(devices_, gather_all(communicator_, device_hash(), label::kNeeds));
+  const KeptBalance* const kept = checkpoints_.balance();
+  if (!kept || !kept->is_of(devices_)) return std::nullopt;
+  report_.checkpoints.balance_kept = true;
+  return *kept;
+}
+
 Result<void> Trainer::start_balance() {
-  REMUDA_ASSIGN(FirstSplit first, split_by_speed());
+  REMUDA_ASSIGN(const std::optional<KeptBalance> kept, kept_balance());
+  if (kept && kept->recomputes) REMUDA_TRY(begin_to_recompute());
+  REMUDA_ASSIGN(FirstSplit first, split_by_speed(kept ? &*kept : nullptr));
   if (!memory_.fits(shares_)) {
     REMUDA_ASSIGN(const bool again, begin_to_recompute());
     if (again) {
@@ -254,35 +290,44 @@ Result<bool> Trainer::begin_to_recompute() {
   return true;
 }
 
-/// Collective. Measures time and memory of each device, and splits the batch by them.
-Result<Trainer::FirstSplit> Trainer::split_by_speed() {
-  REMUDA_ASSIGN(AloneCosts costs, alone_costs());
-  const bool starved = std::ranges::any_of(costs.times.by_rank, has_no_room);
+/// Collective. Measures time and memory of each device, unless they are `kept`, and splits the batch by them.
+Result<Trainer::FirstSplit> Trainer::split_by_speed(const KeptBalance* kept) {
+  AloneTimes times;
+  MemoryNeed need;
+  if (kept) {
+    for (const KeptDevice& device : kept->ranks) times.by_rank.push_back(device.alone);
+    need = kept->ranks[communicator_.rank()].need;
+  } else {
+    REMUDA_ASSIGN(AloneCosts costs, alone_costs());
+    times = std::move(costs.times);
+    need = fit_memory(costs.memory);
+  }
+  const bool starved = std::ranges::any_of(times.by_rank, has_no_room);
   if (starved) {
     REMUDA_ASSIGN(const bool again, begin_to_recompute());
     if (again) return split_by_speed();
   }
-  REMUDA_TRY(plan_memory(costs.memory));
-  report_.stopped = costs.times.leaving;
+  REMUDA_TRY(plan_memory(need));
+  report_.stopped = times.leaving;
   balance::BalanceOptions options = balance_options(job_);
   for (int rank = 0; rank < communicator_.size(); ++rank) {
-    const auto& times = costs.times.by_rank[rank];
-    report_.devices[rank].alone_measurements = {alone_samples_per_s(times)};
-    if (has_no_room(times)) options.bounds[rank].high = 0;
+    const auto& alone = times.by_rank[rank];
+    report_.devices[rank].alone_measurements = {alone_samples_per_s(alone)};
+    if (has_no_room(alone)) options.bounds[rank].high = 0;
   }
   balancer_ = balance::Balancer(std::move(options));
   for (int rank = 0; rank < communicator_.size(); ++rank)
-    for (const auto& time : costs.times.by_rank[rank])
+    for (const auto& time : kept ? kept->ranks[rank].known : times.by_rank[rank])
       if (std::isfinite(time.seconds)) balancer_.calibrate(rank, time.batch, time.seconds);
   REMUDA_ASSIGN(balance::BalanceDecision first, balancer_.start());
   shares_ = balancer_.shares();
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares));
-  return FirstSplit{std::move(costs.times), std::move(first)};
+  alone_ = times.by_rank;
+  return FirstSplit{std::move(times), std::move(first)};
 }
 
-/// Collective. From what steps of some sizes took of this rank's device.
-Result<void> Trainer::plan_memory(const std::map<int, double>& taken) {
-  MemoryNeed mine = fit_memory(taken);
+/// Collective. From what a step takes of this rank's device.
+Result<void> Trainer::plan_memory(MemoryNeed mine) {
   const auto now = memory_in_use(ops_.device());
   if (mine.known > 0 && now) {
     mine.held = now->before + uncounted_bytes();

@@ -166,6 +166,7 @@ int run_worker(int argc, char** argv) {
   keep_freed_memory();
   count_cpu_memory();
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write, as a full disk is
   return run(argument);
 }
 

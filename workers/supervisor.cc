@@ -55,8 +55,10 @@ class Supervision {
   void take_signals() {
     while (const auto signal = signals_.next()) {
       if (phase_ != Phase::working) {
-        // A terminal that closes sends SIGHUP also after a Ctrl-C: the ranks are stopping already.
-        if (*signal != SIGHUP) enter(Phase::killing);
+        // A terminal that closes sends SIGHUP also after a Ctrl-C, and who holds the lease repeats SIGTERM before it
+        // kills: the ranks are stopping already, and may be writing a checkpoint.
+        const bool is_told_again = phase_ == Phase::stopping && *signal == SIGTERM && signal_ == SIGTERM;
+        if (*signal != SIGHUP && !is_told_again) enter(Phase::killing);
         continue;
       }
       signal_ = *signal;
@@ -119,7 +121,7 @@ class Supervision {
   bool any_failed() const {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank.facts().has_failed(); });
   }
-  /// A rank that is writing weights may go on for as long as it says so.
+  /// A rank that is writing weights, or a checkpoint, may go on for as long as it says so.
   bool any_makes_output() const {
     return std::any_of(ranks_.begin(), ranks_.end(), [this](const auto& rank) {
       return rank.makes_output() && now_s_ < rank.heard_at_s() + patience_.silence_s;

@@ -28,7 +28,8 @@ struct Outcome {
 ///
 /// When a rank fails, the others are ended. The first SIGINT, SIGTERM or SIGHUP (a terminal that is closed; unless the
 /// process ignores it) is forwarded to the ranks as SIGTERM, so that they stop together and send `done`, after an
-/// output that one of them may be making; a second one kills them, except a SIGHUP that follows another signal. These
+/// output that one of them may be making; a second one kills them, except a SIGHUP that follows another signal, and a
+/// SIGTERM that follows a SIGTERM: who holds the lease (`remuda run`, Slurm) repeats it before SIGKILL. These
 /// signals are blocked in the calling thread meanwhile. An error means that a rank could not be started; those already
 /// started have been ended then.
 Result<Outcome> supervise(std::vector<RankSpec> ranks, const RankListener& listener, const Patience& patience = {});

@@ -216,6 +216,13 @@ TEST(Supervisor, TheSecondCtrlCKillsAtOnce) {
   EXPECT_EQ(status_after({SIGINT, SIGINT}, {deaf}, endless), SIGINT);
 }
 
+// `remuda run` repeats SIGTERM at half of the grace time; a checkpoint may take all of it.
+TEST(Supervisor, TheSecondSigtermIsTheSameWord) {
+  const Patience endless{.stop_s = 1000};
+  const Script slow{"deaf", "event", kReady, "pause", "50", "event", kReady, "pause", "100", "done"};
+  EXPECT_EQ(status_after({SIGTERM, SIGTERM}, {slow}, endless), SIGTERM + 50);
+}
+
 TEST(Supervisor, ARankThatDiesWhileStoppingDoesNotHoldTheOthersForLong) {
   const Patience patience{.end_s = 0.05, .stop_s = 1000};
   EXPECT_EQ(status_after({SIGINT}, {{"deaf", "event", kReady, "wait"}, {"wait"}}, patience), SIGINT);

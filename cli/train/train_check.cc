@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "checkpoint/store.h"
 #include "cli/train/train_devices.h"
 #include "cli/train/train_inputs.h"
 #include "cli/train/train_outputs.h"
@@ -69,6 +70,17 @@ Specs devices_of_ranks(const TrainFlags& flags, const AskedRun& asked) {
   return devices;
 }
 
+/// A run that begins beside the checkpoints of another would be taken for that one when it goes on.
+Result<void> check_checkpoints(const job::CheckpointSpec& spec) {
+  if (spec.folder.empty() || spec.resume == job::Switch::on) return {};
+  REMUDA_ASSIGN(const std::vector<checkpoint::Stored> there, checkpoint::stored_in(spec.folder));
+  if (there.empty()) return {};
+  return usage_error(
+      fmt::format("{} has the checkpoints of an earlier run, the newest after step {}: --resume goes on from it; a run "
+                  "that begins needs another checkpoint.folder",
+                  spec.folder, there.back().step));
+}
+
 }  // namespace
 
 Result<AskedRun> read_asked(const TrainFlags& flags) {
@@ -113,6 +125,7 @@ Result<void> check_before_lease(const TrainFlags& flags, const AskedRun& asked, 
 }
 
 Result<void> check_outputs(const TrainFlags& flags, const job::TrainJob& job) {
+  REMUDA_TRY(check_checkpoints(job.checkpoint));
   std::vector<std::string> read{flags.file, flags.job.machine.file};
   for (const job::Setting& file : job::files_of(job)) read.push_back(file.value);
   std::vector<job::Setting> written = job::outputs_of(job);

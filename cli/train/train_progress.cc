@@ -136,6 +136,7 @@ void TrainProgress::take_step(const Json& event) {
 
 std::string TrainProgress::status(size_t width) const {
   if (output_ == "weights") return "writing the weights";
+  if (output_ == "checkpoint") return "writing the last checkpoint";
   if (output_ == "sample") return "generating the sample";
   if (steps_ > 0) {
     const std::string whole = fmt::format("epoch {:.0f}/{}, {:.0f} %, loss {:.4f}, {} samples/s, ", epoch_, epochs_,

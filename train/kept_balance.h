@@ -1,0 +1,35 @@
+// KeptBalance: what a run has learned of its devices, kept in its checkpoints, so that the next run on the same ones
+// splits its first batch as the last one was, and need not measure them. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "balance/cost_line.h"
+#include "base/json.h"
+#include "train/memory_plan.h"
+
+namespace remuda::train {
+
+/// Of one rank.
+struct KeptDevice {
+  uint64_t device = 0;                    ///< which device it is, and how it computes: a hash, comparable only
+  std::vector<balance::BatchTime> alone;  ///< as measured before training, largest first; infinite where out of memory
+  std::vector<balance::BatchTime> known;  ///< what the balancer knew at last (Balancer::known_times())
+  MemoryNeed need;                        ///< `held` and `room` are of the moment, and not kept
+};
+
+struct KeptBalance {
+  bool recomputes = false;  ///< blocks of the model, as measured
+  std::vector<KeptDevice> ranks;
+
+  /// Whether these devices are they, rank by rank.
+  bool is_of(const std::vector<uint64_t>& devices) const;
+};
+
+Json to_json(const KeptBalance& balance);
+/// Nothing where the text is no such thing, or has times that no device can have.
+std::optional<KeptBalance> parse_kept_balance(const Json& json);
+
+}  // namespace remuda::train
