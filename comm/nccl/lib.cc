@@ -8,10 +8,9 @@
 namespace remuda::comm::nccl {
 namespace {
 
-/// Libraries of one process must not be two: the one that libtorch has loaded comes first.
+/// Libraries of one process must not be two: where libtorch has loaded one, the bare name is that one.
 void* open_any(const std::string& file, const std::vector<std::string>& folders, std::string& why) {
   constexpr int kHow = RTLD_NOW | RTLD_LOCAL;
-  if (void* loaded = ::dlopen(file.c_str(), kHow | RTLD_NOLOAD)) return loaded;
   std::vector<std::string> places{file};
   for (const std::string& folder : folders) places.push_back(folder + "/" + file);
   for (const std::string& place : places) {
