@@ -44,6 +44,7 @@ struct PathField {
   enum class Use {
     read,     ///< a file or folder that the run reads
     written,  ///< a file that it writes
+    filled,   ///< a folder that it writes new files into
     kept      ///< a folder that it keeps its own files in, and reads them from
   };
   Use use = Use::read;

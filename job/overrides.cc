@@ -51,7 +51,8 @@ Result<void> apply_setting(const std::string& setting, toml::table& table) {
 void erase_outputs(toml::table& table) {
   for (const Key& key : job_keys()) {
     const auto* field = std::get_if<PathField>(&key.field);
-    if (field && field->use == PathField::Use::written && find_node(table, key.name)) erase_node(table, key.name);
+    const bool is_output = field && (field->use == PathField::Use::written || field->use == PathField::Use::filled);
+    if (is_output && find_node(table, key.name)) erase_node(table, key.name);
   }
   table.erase("checkpoint");
 }

@@ -33,12 +33,15 @@ TEST(Set, TakesPlainText) {
 }
 
 TEST(Set, LeavesOutFilesToWriteWhereNoneMayBe) {
-  const std::string text = kMlpJob + "[output]\nweights = \"w.safetensors\"\nprofile = 3\ntrace = \"t\"\n";
+  const std::string text =
+      kMlpJob + "[output]\nweights = \"w.safetensors\"\nprofile = 3\ntrace = \"t\"\ntensorboard = \"b\"\n";
   const auto parsed =
       parse_job(text, "/jobs/job.toml", {.settings = {"output.weights=v.safetensors"}, .writes_files = false});
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_TRUE(outputs_of(parsed->job).empty());
+  EXPECT_EQ(parsed->job.output.tensorboard, "");
   EXPECT_EQ(parsed->job.output.profile, 3);
+  EXPECT_EQ(set(text, {}).output.tensorboard, "/jobs/b");
   EXPECT_EQ(outputs_of(set(text, {})).size(), 2u);
 }
 

@@ -130,6 +130,7 @@ struct OutputSpec {
   int top_k = 0;             ///< choose among so many of the likeliest tokens; 0: among all
   int profile = 0;           ///< so many steps are recorded: what each rank does in them; 0: none
   std::string trace;         ///< a file for the record
+  std::string tensorboard;   ///< a folder for what TensorBoard shows of the run
 
   bool operator==(const OutputSpec&) const = default;
 };

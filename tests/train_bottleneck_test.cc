@@ -22,11 +22,12 @@ void expect_limit(const Json& report, const std::string& limit, const std::strin
   EXPECT_THAT(std::string(bottleneck["sentence"]), HasSubstr(help));
 }
 
-/// Steps of much computing: all images in each, through wide layers.
+/// Steps of much computing, most of it in blocks.
 JobText heavy_job() {
   JobText job;
-  job.model = "name = 'mlp'\nhidden = [256, 256, 256, 256]\n";
-  job.train = "epochs = 6\nglobal_batch = 250\nlearning_rate = 0.01\n";
+  job.model = fmt::format("name = 'gpt'\nwidth = 64\ndepth = 4\nvocabulary = {}\n", kVocabulary);
+  job.data = "format = 'tokens'\ntrain = 'train.tokens'\ncontext = 32\n";
+  job.train = "epochs = 8\nglobal_batch = 16\nlearning_rate = 0.01\n";
   return job;
 }
 
@@ -61,7 +62,7 @@ TEST(TrainBottleneck, ImbalanceOfAnEvenSplit) {
   REMUDA_NEEDS_TWO_CORES();
   JobText job = heavy_job();
   job.balance = "policy = 'even'\n";
-  job.devices += "slowdown = 8.0\n";
+  job.devices += "slowdown = 4.0\n";
   expect_limit(train_report(job_folder(job)), "imbalance", "as the split is even; by the speeds of this run");
 }
 

@@ -140,6 +140,35 @@ TEST(TrainReport, QuietRunTellsItsResultOnly) {
   EXPECT_EQ(finished.err, "");
 }
 
+TEST(TrainReport, HasAHistoryOfItsStepsThatIsDrawn) {
+  REMUDA_NEEDS_TWO_CORES();
+  const ScratchFolder folder = job_folder();
+  const Json report = train_report(folder);
+  const Json& history = report["history"];
+  constexpr size_t kPoints = kEpochs * kStepsPerEpoch - 1;  // nobody has the times of the last step
+  EXPECT_EQ(history["steps_per_point"], 1);
+  EXPECT_EQ(history["last_step"].size(), kPoints);
+  EXPECT_LT(history["loss"][kPoints - 1], history["loss"][0]);
+  double step_s = 0, all_s = 0;
+  for (const char* phase : {"data_s", "compute_s", "update_s", "communication_s", "wait_s"}) {
+    ASSERT_EQ(history[phase].size(), kPoints) << phase;
+    for (const auto& seconds : history[phase]) step_s += double(seconds);
+  }
+  for (const char* key : {"compute_s", "wait_s"}) all_s += sum_over_devices(report, key) / 2;
+  EXPECT_LE(step_s, all_s);
+  EXPECT_NEAR(double(history["share"][0][0]) + double(history["share"][1][0]), 1, 1e-9);
+  const std::vector<std::string> draw{REMUDA_PROGRAM, "report", folder.path("report.json"), "--plot",
+                                      folder.path("run.svg")};
+  const Finished drawn = run(draw);
+  EXPECT_TRUE(drawn.exit.ok()) << drawn;
+  EXPECT_THAT(folder.read("run.svg"), HasSubstr("Time of a step, ms"));
+  std::vector<std::string> two = draw;
+  two.push_back(folder.path("report.json"));
+  const Finished refused = run(two);
+  EXPECT_EQ(refused.exit.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--plot draws one run, but there are 2 reports"));
+}
+
 TEST(TrainReport, ReportsOfTwoRunsStandSideBySide) {
   const ScratchFolder folder = job_folder();
   train_report(folder, {"--devices", "cpu:0"});

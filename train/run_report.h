@@ -18,9 +18,9 @@ namespace remuda::train {
 
 /// The memory of one rank's device, in bytes; 0 where it is not known.
 struct MemoryReport {
-  double predicted_peak = 0;  ///< of a training step, before there was one
-  double peak = 0;            ///< in tensors, at most, during the steps
-  double reserved_peak = 0;   ///< what the allocator took of the device for them, at most
+  double predicted_peak = 0;                            ///< of a training step, before there was one
+  double peak = 0;                                      ///< in tensors, at most, during the steps
+  double reserved_peak = 0;                             ///< what the allocator took of the device for them, at most
 };
 
 /// What a rank adds up of its own run.
@@ -81,6 +81,7 @@ struct RunReport {
   uint64_t seed = 0;
   bool stopped = false;                   ///< asked to stop before the end
   std::optional<WrittenWeights> weights;  ///< where the job asked for them, and a step was made
+  Json history;                           ///< of its steps, in a bounded number of points; see run_history.h
   Json profile;                           ///< of some steps, where the job asked for it, or null; see step_profile.h
   std::optional<std::string> sample;      ///< the text that was generated, where the job asked for it
 

@@ -31,6 +31,8 @@ struct StepReport {
   double square_norm = 0;  ///< of the part of the summed gradient that it owns; not finite when an element is not
   unsigned status = 0;
   double compute_s = 0, wait_s = 0;  ///< of the step before
+  double data_s = 0, update_s = 0;   ///< of that compute_s: waiting for samples, and the update
+  double memory_bytes = 0;           ///< in tensors at most, in the step before; 0: not known
   std::vector<int> next_shares;      ///< rank 0 only: for the step after
   /// Must be the same on all ranks; 0 where a program does not say it.
   double global_batch = 0, learning_rate = 0;
@@ -42,7 +44,7 @@ struct StepTotals {
   double loss_sum = 0;
   double square_norm = 0;  ///< of the whole summed gradient
   std::vector<unsigned> status;
-  std::vector<double> compute_s, wait_s;
+  std::vector<double> compute_s, wait_s, data_s, update_s, memory_bytes;
   std::vector<int> next_shares;
 
   /// The status bits of all ranks, combined.

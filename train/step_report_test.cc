@@ -16,7 +16,10 @@ TEST(StepReport, AllRanksLearnTheSameOfAll) {
                     .loss_sum = 0.5,
                     .square_norm = 2.0 + rank,
                     .compute_s = 0.25 * (rank + 1),
-                    .wait_s = 0.125 * rank};
+                    .wait_s = 0.125 * rank,
+                    .data_s = 1.5 * rank,
+                    .update_s = 2.5 * rank,
+                    .memory_bytes = 1e12 + rank};
     if (rank == 0) mine.next_shares = {30, 20, 10};
     if (rank == 2) mine.status = kOutOfMemory | kLeaving;
     const auto totals = exchange(communicator, mine);
@@ -26,6 +29,9 @@ TEST(StepReport, AllRanksLearnTheSameOfAll) {
     EXPECT_EQ(totals->square_norm, 9);
     EXPECT_EQ(totals->compute_s, (std::vector{0.25, 0.5, 0.75}));
     EXPECT_EQ(totals->wait_s, (std::vector{0.0, 0.125, 0.25}));
+    EXPECT_EQ(totals->data_s, (std::vector{0.0, 1.5, 3.0}));
+    EXPECT_EQ(totals->update_s, (std::vector{0.0, 2.5, 5.0}));
+    EXPECT_EQ(totals->memory_bytes, (std::vector{1e12, 1e12 + 1, 1e12 + 2}));
     EXPECT_EQ(totals->next_shares, (std::vector{30, 20, 10}));
     EXPECT_EQ(totals->any_status(), kOutOfMemory | kLeaving);
     EXPECT_EQ(totals->first_with(kOutOfMemory), 2);

@@ -57,6 +57,9 @@ Result<RunReport> Trainer::run() {
   REMUDA_TRY(parallel_->send_unrounded());
   REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
   REMUDA_TRY(collect_totals());
+  log_.finish();
+  report_.communication_s = log_.communication_s();
+  if (!log_.history().empty()) report_.history = log_.history().to_json();
   report_.share_changes = balancer_.changes();
   const bool balance_kept = report_.checkpoints.balance_kept;
   report_.checkpoints = checkpoints_.report();
@@ -92,11 +95,9 @@ Result<StepTotals> Trainer::run_step(uint64_t position) {
     const auto parts = batches_.parts(position, shares_);
     const double recomputed_before_s = mine_.recompute_s;
     REMUDA_ASSIGN(const ReducedStep step, attempt_step(position));
-    if (!last_parts_.empty()) report_.communication_s += std::ranges::min(step.totals.wait_s);  // of the step before
-    if (step_times_.active() && !last_parts_.empty())                                           // of the step before
-      step_times_.add({report_.steps, last_parts_, step.totals.compute_s, step.totals.wait_s});
+    log_.timed(step.totals);
     if (step.totals.any_status() & kOutOfMemory) {
-      mine_.recompute_s = recomputed_before_s + last_compute_s_ - batches_.waited_s();
+      mine_.recompute_s = recomputed_before_s + last_.compute_s - last_.data_s;
       REMUDA_TRY(make_room(step.totals, parts));
       empty_cache();
       start_.restore();
@@ -109,17 +110,19 @@ Result<StepTotals> Trainer::run_step(uint64_t position) {
     mine_.samples += parts[communicator_.rank()];
     samples_since_average_ += parts[communicator_.rank()];
     REMUDA_TRY(apply(step));
+    const double loss = step.totals.weight > 0 ? step.totals.loss_sum / step.totals.weight : NAN;
+    log_.made({report_.steps, loss, learning_rate(job_.train, report_.steps - 1, steps_in_all()), parts});
     return step.totals;
   }
 }
 
 Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
-  StepReport report{.compute_s = last_compute_s_, .wait_s = last_wait_s_};
+  StepReport report = std::exchange(last_, {});
   if (is_first()) report.next_shares = balancer_.shares();
-  last_compute_s_ = 0;
   REMUDA_ASSIGN(const Batch batch, batches_.take(position, shares_));
-  mine_.data_wait_s += batches_.waited_s();
-  add_compute(batches_.waited_s());
+  last_.data_s = batches_.waited_s();
+  mine_.data_wait_s += last_.data_s;
+  add_compute(last_.data_s);
   const double loss_units = double(job_.train.global_batch) * std::max(1, train_.model_input().context);
   const std::vector<int> parts = batches_.parts(position, shares_);
   const int part = parts[communicator_.rank()];
@@ -134,8 +137,8 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
   if (leave_) parallel_->report().status |= kLeaving;
   parallel_->report().status |= checkpoints_.status(report_.steps);
   auto step = parallel_->reduce();
-  last_wait_s_ = parallel_->wait_s() + std::exchange(norm_wait_s_, 0);
-  mine_.wait_s += last_wait_s_;
+  last_.wait_s = parallel_->wait_s() + std::exchange(norm_wait_s_, 0);
+  mine_.wait_s += last_.wait_s;
   return step;
 }
 
@@ -150,6 +153,7 @@ int Trainer::pieces(int rank, const std::vector<int>& parts) const {
 /// What a step of this rank took, with such a part, beside what it was expected to take.
 void Trainer::watch_memory(const std::optional<MemoryUse>& use, int part) {
   const auto predicted = memory_.peak(communicator_.rank(), part);
+  if (use) last_.memory_bytes = use->peak + uncounted_bytes();
   if (!use || !predicted) return;
   MemoryReport& memory = mine_.memory;
   memory.predicted_peak = std::max(memory.predicted_peak, *predicted);
@@ -162,7 +166,7 @@ bool Trainer::any_computes_in(torch::ScalarType type) const {
 }
 
 void Trainer::add_compute(double seconds) {
-  last_compute_s_ += seconds;
+  last_.compute_s += seconds;
   mine_.compute_s += seconds;
 }
 
@@ -199,7 +203,7 @@ Result<void> Trainer::apply(const ReducedStep& step) {
   if (step.stands) {
     pace_.start();
     REMUDA_TRY(parallel_->update(step, settings_of(job_.train, report_.steps - 1, steps_in_all())));
-    last_wait_s_ += parallel_->wait_s();
+    last_.wait_s += parallel_->wait_s();
     mine_.wait_s += parallel_->wait_s();
     epoch_loss_ += totals.loss_sum;
     epoch_weight_ += totals.weight;
@@ -262,6 +266,7 @@ Result<void> Trainer::end_epoch(int epoch) {
   if (report_.test && !report_.stopped) {
     event["test_loss"] = report_.test->loss;
     event["test_accuracy"] = report_.test->accuracy;
+    log_.evaluated(report_.steps, *report_.test);
   }
   if (is_first()) events_.send(event);
   empty_cache();

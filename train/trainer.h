@@ -22,9 +22,9 @@
 #include "train/memory_plan.h"
 #include "train/optimizer.h"
 #include "train/run_report.h"
+#include "train/step_log.h"
 #include "train/step_profile.h"
 #include "train/step_start.h"
-#include "train/step_times_file.h"
 
 namespace remuda::train {
 
@@ -126,12 +126,12 @@ class Trainer {
   balance::Balancer balancer_;                          ///< decides on rank 0, idle elsewhere
   std::vector<int> shares_;                             ///< in force for the next step, the same on every rank
   std::vector<int> last_parts_;  ///< of the last step, whose times the next report contains; empty when it was repeated
-  StepTimesFile step_times_;
+  StepLog log_;
   MemoryPlan memory_;
 
   uint64_t position_ = 0;  ///< of the next step's first sample
   OwnTotals mine_;
-  double last_compute_s_ = 0, last_wait_s_ = 0;
+  StepReport last_;         ///< times and memory of the last step, for the next report
   double norm_wait_s_ = 0;  ///< of the step under way
   double epoch_loss_ = 0, epoch_weight_ = 0;
   double samples_since_average_ = 0;

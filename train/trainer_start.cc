@@ -148,7 +148,7 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
                 loader_threads(job.data), job::share_unit(job), batch_memory_}),
       checkpoints_(job, communicator, events, *model_, ops.device(), train_.size()),
       balancer_(balance_options(job)),
-      step_times_(communicator.rank() == 0 ? options.step_times_fd : -1),
+      log_(job, communicator.rank(), options.step_times_fd),
       memory_(communicator.size(), job.memory.accumulate, job.train.micro_batch) {
   model_->set_training(true);
   if (job.train.micro_batch > 0) evaluated_at_once_ = job.train.micro_batch;
@@ -168,6 +168,7 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
 
 Result<void> Trainer::prepare() {
   REMUDA_TRY(profile_.open());
+  REMUDA_TRY(log_.open());
   for (const Samples* samples : {&train_, test_ ? &*test_ : nullptr}) {  // data.transform may give them other shapes
     if (!samples) continue;
     REMUDA_ASSIGN(const Batch one, samples->gather(std::vector<uint64_t>{0}));
@@ -226,7 +227,11 @@ Result<void> Trainer::prepare_parallel() {
                                 .gradients_sent_as = report_.gradients_sent_as,
                                 .norms = norms_.get(),
                                 .before_send = [this] { pace_.stretch(); },
-                                .before_wait = [this] { add_compute(pace_.stop()); }};
+                                .before_wait =
+                                    [this] {
+                                      last_.update_s = pace_.stop();
+                                      add_compute(last_.update_s);
+                                    }};
   parallel_.reset();  // a device may have no room for two
   for (const auto& parameter : model_->parameters()) parameter.mutable_grad() = torch::Tensor();
   start_.keep();
@@ -272,7 +277,7 @@ Result<void> Trainer::start_balance() {
       REMUDA_ASSIGN(first, split_by_speed());
     }
   }
-  step_times_.begin(job_, first.times.by_rank);
+  log_.begin(first.times.by_rank);
   record(first.decision);
   report_plan();
   wait_for_steps_of(first.decision.predicted_step_s);

@@ -15,6 +15,7 @@
 #include "cli/subcommands.h"
 #include "cli/train/report_words.h"
 #include "cli/train/run_bottleneck.h"
+#include "cli/train/run_plot.h"
 #include "cli/train/train_progress.h"
 #include "workers/event.h"
 
@@ -207,13 +208,23 @@ Result<Json> read_report(const std::string& path) {
   return report;
 }
 
-Result<int> report(const std::vector<std::string>& files) {
+Result<void> plot(const Json& report, const std::string& name, const std::string& path) {
+  REMUDA_ASSIGN(PendingFile file, PendingFile::create(path));
+  REMUDA_ASSIGN(const std::string svg, run_plot_svg(report, name));
+  return file.commit(svg);
+}
+
+Result<int> report(const std::vector<std::string>& files, const std::string& plot_file) {
+  if (!plot_file.empty() && files.size() > 1)
+    return usage_error(fmt::format("--plot draws one run, but there are {} reports", files.size()));
   std::vector<Json> reports;
   for (const auto& file : files) {
     REMUDA_ASSIGN(Json read, read_report(file));
     reports.push_back(std::move(read));
   }
-  fmt::print("{}", comparison_text(short_names(files), reports));
+  const std::vector<std::string> names = short_names(files);
+  if (!plot_file.empty()) REMUDA_TRY(plot(reports[0], names[0], plot_file));
+  fmt::print("{}", comparison_text(names, reports));
   return 0;
 }
 
@@ -252,10 +263,15 @@ std::string comparison_text(const std::vector<std::string>& names, const std::ve
 
 void add_report(Program& program) {
   auto files = std::make_shared<std::vector<std::string>>();
-  CLI::App& command =
-      program.add("report", "Show reports of training runs side by side", [files] { return report(*files); });
+  auto plot_file = std::make_shared<std::string>();
+  CLI::App& command = program.add("report", "Show reports of training runs side by side",
+                                  [files, plot_file] { return report(*files, *plot_file); });
   command.add_option("FILE", *files, "Reports written by `remuda train --json FILE`")->required();
-  command.footer("Example: remuda report balanced.json even.json");
+  command.add_option("--plot", *plot_file, "Draw loss, shares and step times of one run, as SVG, to this file");
+  command.footer(
+      "Examples:\n"
+      "  remuda report balanced.json even.json\n"
+      "  remuda report run.json --plot run.svg\n");
 }
 
 }  // namespace remuda::cli

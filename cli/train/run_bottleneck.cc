@@ -65,6 +65,8 @@ std::optional<RunTimes> times_of(const Json& report) {
     run.all_s += rank.compute_s + rank.wait_s;
     run.ranks.push_back(rank);
   }
+  if (run.ranks.size() == 1)
+    run.all_s = run.ranks[0].compute_s, run.ranks[0].wait_s = 0;  // there is nobody to wait for
   const auto last = std::ranges::max_element(run.ranks, {}, &RankTimes::compute_s);
   if (!(run.steps > kUnsettledSteps) || last == run.ranks.end() || !(last->compute_s > 0)) return std::nullopt;
   run.all_s /= static_cast<double>(run.ranks.size());
@@ -176,8 +178,9 @@ std::string memory_sentence(const Json& report, const RunTimes& run, double shar
   const std::string recompute = key_of(report, "memory.recompute");
   if (recompute == "blocks")
     return fmt::format(
-        "{}: memory.recompute = \"auto\" does so only where a device has no room, and would make a step up to {} "
-        "shorter.",
+        "{}: memory.recompute = \"auto\" does so only where a device has no room, and memory.recompute_blocks for "
+        "fewer "
+        "blocks; a step would be up to {} shorter.",
         what, percent(share));
   if (report.value("recomputes", Json(false)) == Json(true))
     return fmt::format(

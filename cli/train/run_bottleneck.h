@@ -9,6 +9,8 @@
 //   memory         computing again what there was no room to keep
 //   compute        the rest of its computing, if each device had what it can do in the same time
 //   imbalance      what is left: what a better split saves, and speeds that change from step to step
+//
+// A single rank waits for nobody: its waits are left out.
 #pragma once
 
 #include <optional>

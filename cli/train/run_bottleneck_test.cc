@@ -142,6 +142,13 @@ TEST(RunBottleneck, PartsAddUpToTheStep) {
   EXPECT_EQ(bottleneck_json(mixed)["parts"]["data"], parts.data);
 }
 
+TEST(RunBottleneck, OfOneDeviceNobodyWaits) {
+  const Json report = made({with(device(1000, 80, 20), {{"data_wait_s", 7}})});
+  EXPECT_EQ(limit_of(report), Limit::compute);
+  EXPECT_NEAR(step_parts(report)->data, 7.0 / 80, 1e-9);
+  EXPECT_EQ(step_parts(report)->communication, 0);
+}
+
 TEST(RunBottleneck, SaysNothingOfWhatHasNoTimes) {
   EXPECT_FALSE(bottleneck_of(Json()));
   EXPECT_FALSE(bottleneck_of(made({})));

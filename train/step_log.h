@@ -1,0 +1,60 @@
+// StepLog: what rank 0 keeps of each step: the file of step times, what TensorBoard shows, the history of the report.
+//
+// The ranks exchange their times of a step together with what they know of the next one, so these come later than its
+// loss: made(), then timed(). Of the last step there are none.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/evaluate.h"
+#include "train/run_history.h"
+#include "train/step_times_file.h"
+#include "train/tensorboard_file.h"
+
+namespace remuda::train {
+
+struct MadeStep {
+  int step = 0;  ///< from 1
+  double loss = 0, learning_rate = 0;
+  std::vector<int> samples;  ///< of each rank
+};
+
+/// On other ranks than the first all of it does nothing.
+class StepLog {
+ public:
+  /// The job outlives it. `step_times_fd`: see StepTimesFile.
+  StepLog(const job::TrainJob& job, int rank, int step_times_fd);
+  /// Makes the file for TensorBoard where the job asks for one.
+  Result<void> open();
+  /// `alone`: what was measured of each device before training.
+  void begin(const std::vector<std::vector<balance::BatchTime>>& alone);
+
+  void made(MadeStep step);
+  /// The times of the step that was made last, unless they came before.
+  void timed(const StepTotals& totals);
+  void evaluated(int step, const Evaluation& test);
+  /// What is left of the last step.
+  void finish();
+
+  const RunHistory& history() const { return history_; }
+  /// Of each step, what the rank that waited least has waited; added up.
+  double communication_s() const { return communication_s_; }
+
+ private:
+  bool is_due();
+  void show(const MadeStep& step, const StepTotals* times);
+
+  const job::TrainJob& job_;
+  const bool is_first_;
+  StepTimesFile step_times_;
+  std::optional<TensorBoardFile> tensorboard_;
+  RunHistory history_;
+  std::optional<MadeStep> untimed_;
+  double communication_s_ = 0;
+  int shown_ = 0;  ///< steps in the file for TensorBoard
+  double shown_s_ = 0;
+};
+
+}  // namespace remuda::train
