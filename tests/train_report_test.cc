@@ -14,6 +14,20 @@ using ::testing::HasSubstr;
 constexpr int kEpochs = 3;
 constexpr int kStepsPerEpoch = 6;  // 250 images, 48 at a time
 
+/// Of an mlp of 144, 16 and 5 neurons, trained with momentum.
+void expect_kinds(const Json& kinds, double peak) {
+  constexpr double kParameters = 4 * (145 * 16 + 17 * 5);
+  EXPECT_NEAR(kinds["parameters"], kParameters, 0.05 * kParameters);
+  EXPECT_NEAR(kinds["gradients"], kParameters, 0.05 * kParameters);
+  EXPECT_GT(kinds["optimizer"], 0) << "a part of it";
+  EXPECT_LT(kinds["optimizer"], kParameters);
+  EXPECT_GE(kinds["other"], 0) << to_line(kinds);
+  EXPECT_GT(kinds["activations"], 0) << to_line(kinds);
+  double sum = 0;
+  for (const auto& [kind, bytes] : kinds.items()) sum += double(bytes);
+  EXPECT_NEAR(sum, peak, 1) << to_line(kinds);
+}
+
 void expect_device_fields(const Json& device) {
   for (const char* key : {"id", "model"}) EXPECT_TRUE(device.contains(key) && device[key].is_string()) << key;
   for (const char* key : {"slowdown", "alone_samples_per_s"})
@@ -25,6 +39,8 @@ void expect_device_fields(const Json& device) {
   if (device["samples"] == 0) return;
   const Json& memory = device["memory"];
   EXPECT_NEAR(double(memory["predicted_peak_bytes"]) / double(memory["peak_bytes"]), 1, 0.1) << to_line(memory);
+  expect_kinds(memory["peak_by_kind"]["predicted"], memory["predicted_peak_bytes"]);
+  expect_kinds(memory["peak_by_kind"]["measured"], memory["peak_bytes"]);
 }
 
 void expect_run_fields(const Json& report) {

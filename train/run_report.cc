@@ -53,6 +53,19 @@ Json to_json(const CollectivesReport& report) {
 
 namespace {
 
+/// What the peak is made of, and what was predicted of that. What is there before a step is known, so it is predicted.
+Json kinds_json(const MemoryReport& memory, const MemoryNeed& need) {
+  const double known = memory.parameters + memory.gradients + memory.optimizer;
+  const auto kinds = [&](double held, double peak) -> Json {
+    return {{"parameters", memory.parameters},
+            {"gradients", memory.gradients},
+            {"optimizer", memory.optimizer},
+            {"other", held - known},
+            {"activations", peak - held}};
+  };
+  return {{"predicted", kinds(need.held, memory.predicted_peak)}, {"measured", kinds(memory.before, memory.peak)}};
+}
+
 Json memory_json(const DeviceReport& device, int micro_batch) {
   const MemoryNeed& need = device.memory_need;
   const bool too_small = !device.alone_measurements.empty() && device.alone_measurements[0] == 0;
@@ -66,6 +79,7 @@ Json memory_json(const DeviceReport& device, int micro_batch) {
             {"peak_bytes", device.memory.peak},
             {"reserved_peak_bytes", device.memory.reserved_peak}};
   if (need.room > 0) json["room_bytes"] = need.room;
+  if (device.memory.peak > 0) json["peak_by_kind"] = kinds_json(device.memory, need);
   return json;
 }
 

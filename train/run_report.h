@@ -20,6 +20,8 @@ namespace remuda::train {
 struct MemoryReport {
   double predicted_peak = 0;                            ///< of a training step, before there was one
   double peak = 0;                                      ///< in tensors, at most, during the steps
+  double before = 0;                                    ///< of the peak: what was there when that step began
+  double parameters = 0, gradients = 0, optimizer = 0;  ///< of what is there before a step
   double reserved_peak = 0;                             ///< what the allocator took of the device for them, at most
 };
 

@@ -157,7 +157,10 @@ void Trainer::watch_memory(const std::optional<MemoryUse>& use, int part) {
   if (!use || !predicted) return;
   MemoryReport& memory = mine_.memory;
   memory.predicted_peak = std::max(memory.predicted_peak, *predicted);
-  memory.peak = std::max(memory.peak, use->peak + uncounted_bytes());
+  if (const double peak = use->peak + uncounted_bytes(); peak > memory.peak) {
+    memory.peak = peak;
+    memory.before = use->before + uncounted_bytes();
+  }
   memory.reserved_peak = std::max(memory.reserved_peak, use->reserved_peak + uncounted_bytes());
 }
 
@@ -301,6 +304,9 @@ Result<void> Trainer::test() {
 }
 
 Result<void> Trainer::collect_totals() {
+  mine_.memory.parameters = double(parallel_->flat().values().device().nbytes());
+  mine_.memory.gradients = double(parallel_->flat().gradients().device().nbytes());
+  mine_.memory.optimizer = double(parallel_->optimizer().state_bytes());
   const OwnTotals own = mine_;
   std::vector<OwnTotals> all(communicator_.size());
   REMUDA_TRY(communicator_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
