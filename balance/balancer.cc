@@ -57,6 +57,7 @@ Balancer::Balancer(BalanceOptions options) : options_(std::move(options)), unres
   calibrated_.resize(devices);
   idle_steps_.assign(devices, 0);
   retry_after_.assign(devices, kRetrySteps);
+  back_after_.assign(devices, 0);
 }
 
 void Balancer::calibrate(int device, int batch, double seconds) {
@@ -108,6 +109,10 @@ std::optional<BalanceDecision> Balancer::observe(int step, std::span<const doubl
                                    : least + kSureness * known.error;
   if (known.gain < enough) return std::nullopt;
   std::string reason = why(next, known.gain);
+  // Of a device without samples no step shows how often it is late, only its medians. Where that is what counts, it
+  // would come and go for ever.
+  for (size_t i = 0; i < next.size(); ++i)
+    if (shares_[i] == 0 && next[i] > 0) back_after_[i] = std::clamp(2 * back_after_[i], kRetrySteps, kMostRetrySteps);
   BalanceDecision decision = move(step, std::move(next), std::move(reason));
   decision.predicted_gain = known.gain;
   if (restless()) holding_ = kHindsightSteps;
@@ -220,6 +225,8 @@ std::vector<int> Balancer::careful_split() const {
   std::vector<int> shares = solve_min_max(lines(), options_.global_batch, careful);
   if (shares.empty() || !restless()) return shares;
   if (observed_ % kHindsightSteps != 0) return shares_;
+  for (size_t i = 0; i < careful.size(); ++i)
+    if (shares_[i] == 0 && idle_steps_[i] < back_after_[i]) careful[i].high = careful[i].low;
   return hindsight_.best(shapes(), careful, shares_);
 }
 

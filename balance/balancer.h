@@ -100,6 +100,7 @@ class Balancer {
   std::vector<double> shifts_;        ///< per device: the factor by which its times grew since the last move
   std::vector<int> idle_steps_;       ///< per device: steps without samples
   std::vector<int> retry_after_;      ///< per device: idle steps until it is tried again
+  std::vector<int> back_after_;       ///< per device: idle steps until hindsight may give it samples
   std::vector<int> shares_;
   std::vector<int> shares_in_samples_;
   int observed_ = 0;  ///< steps that were used
