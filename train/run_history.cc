@@ -7,7 +7,10 @@
 namespace remuda::train {
 namespace {
 
-constexpr size_t kMostPoints = 512;  // more than a picture has columns for; 30 to 60 KiB of a report for two ranks
+constexpr size_t kMostPoints = 512;  // more than half of a picture's columns; 50 KiB of a report, and 4 for each rank
+constexpr double kMicroseconds = 1e6, kShareDigits = 1e5;  // a report is no longer than it has to be
+
+double rounded(double value, double unit) { return std::round(value * unit) / unit; }
 
 double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
@@ -79,11 +82,14 @@ Json RunHistory::to_json() const {
   for (const auto& [name, phase] :
        {Phase{"data_s", &Phases::data}, Phase{"compute_s", &Phases::compute}, Phase{"update_s", &Phases::update},
         Phase{"communication_s", &Phases::communication}, Phase{"wait_s", &Phases::wait}})
-    column(name, [member = phase](const Point& point) { return point.sum.*member / point.steps; });
-  column("longest_s", [](const Point& point) { return point.longest_s; });
+    column(name,
+           [member = phase](const Point& point) { return rounded(point.sum.*member / point.steps, kMicroseconds); });
+  column("longest_s", [](const Point& point) { return rounded(point.longest_s, kMicroseconds); });
   Json shares = Json::array();
   for (size_t rank = 0; !points_.empty() && rank < points_.front().samples.size(); ++rank) {
-    column("share", [rank](const Point& point) { return point.samples[rank] / std::max(1.0, sum_of(point.samples)); });
+    column("share", [rank](const Point& point) {
+      return rounded(point.samples[rank] / std::max(1.0, sum_of(point.samples)), kShareDigits);
+    });
     shares.push_back(std::exchange(json["share"], {}));
   }
   json["share"] = std::move(shares);

@@ -58,6 +58,17 @@ TEST(RunHistory, OfALongRunKeepsFewPointsAndEveryExtreme) {
   EXPECT_LT(to_line(json).size(), 64u << 10);
 }
 
+TEST(RunHistory, OfManyRanksFitsIntoAReport) {
+  RunHistory history;
+  constexpr size_t kRanks = 256;
+  StepTotals third;
+  third.compute_s = third.wait_s = third.data_s = third.update_s = std::vector(kRanks, 1.0 / 3);
+  for (int step = 1; step <= 512; ++step) history.add(step, 1.0 / 3, std::vector<int>(kRanks, step), third);
+  EXPECT_EQ(history.to_json()["share"][7][7], 0.00391);
+  EXPECT_EQ(history.to_json()["longest_s"][7], 0.666667);
+  EXPECT_LT(to_line(history.to_json()).size(), 2u << 20) << "the launcher takes events of 4 MiB";
+}
+
 TEST(RunHistory, ALossThatIsNoNumberIsLeftOut) {
   RunHistory history;
   history.add(1, NAN, {1, 1}, times(1, 1));
