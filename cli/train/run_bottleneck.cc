@@ -32,7 +32,8 @@ struct RunTimes {
   std::vector<RankTimes> ranks;
   size_t last = 0;     ///< the rank that computed longest: the others waited for it
   size_t waiting = 0;  ///< the one that waited most
-  double all_s = 0, communication_s = 0;
+  double all_s = 0;    ///< of that last rank
+  double communication_s = 0;
   double steps = 0;
 
   const RankTimes& slowest() const { return ranks[last]; }
@@ -62,14 +63,12 @@ std::optional<RunTimes> times_of(const Json& report) {
                    .wait_s = seconds_of(device, "wait_s")};
     rank.data_s = std::min(seconds_of(device, "data_wait_s"), rank.compute_s);
     rank.again_s = std::min(seconds_of(device, "recompute_s"), rank.own_s());
-    run.all_s += rank.compute_s + rank.wait_s;
     run.ranks.push_back(rank);
   }
-  if (run.ranks.size() == 1)
-    run.all_s = run.ranks[0].compute_s, run.ranks[0].wait_s = 0;  // there is nobody to wait for
+  if (run.ranks.size() == 1) run.ranks[0].wait_s = 0;  // there is nobody to wait for
   const auto last = std::ranges::max_element(run.ranks, {}, &RankTimes::compute_s);
   if (!(run.steps > kUnsettledSteps) || last == run.ranks.end() || !(last->compute_s > 0)) return std::nullopt;
-  run.all_s /= static_cast<double>(run.ranks.size());
+  run.all_s = last->compute_s + last->wait_s;
   run.last = static_cast<size_t>(last - run.ranks.begin());
   run.waiting = static_cast<size_t>(std::ranges::max_element(run.ranks, {}, &RankTimes::wait_s) - run.ranks.begin());
   run.communication_s = std::min(workers::number_field(report, "communication_s", last->wait_s), last->wait_s);
@@ -78,10 +77,10 @@ std::optional<RunTimes> times_of(const Json& report) {
 
 StepParts parts_of(const RunTimes& run) {
   const RankTimes& last = run.slowest();
-  const double all_s = last.compute_s + last.wait_s, balanced_s = run.balanced_s();
-  StepParts parts{.data = last.data_s / all_s, .communication = run.communication_s / all_s};
-  if (last.own_s() > 0) parts.memory = balanced_s * (last.again_s / last.own_s()) / all_s;
-  parts.compute = balanced_s / all_s - parts.memory;
+  const double balanced_s = run.balanced_s();
+  StepParts parts{.data = last.data_s / run.all_s, .communication = run.communication_s / run.all_s};
+  if (last.own_s() > 0) parts.memory = balanced_s * (last.again_s / last.own_s()) / run.all_s;
+  parts.compute = balanced_s / run.all_s - parts.memory;
   parts.imbalance = std::max(0.0, 1 - parts.data - parts.communication - parts.memory - parts.compute);
   return parts;
 }

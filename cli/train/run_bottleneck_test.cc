@@ -74,6 +74,13 @@ TEST(RunBottleneck, OfAnEvenSplitPredictsTheBalancedOne) {
             "speeds of this run, balance.policy = \"auto\" would make a step about 50 % shorter.");
 }
 
+TEST(RunBottleneck, APredictionIsNeverMoreThanTheShare) {
+  Json report = made({device(500, 28, 60), device(500, 90, 1)});  // their clocks differ
+  report["balance"]["policy"] = "even";
+  EXPECT_THAT(sentence(report), HasSubstr("Imbalance took 52 % of each step"));
+  EXPECT_THAT(sentence(report), HasSubstr("about 52 % shorter"));
+}
+
 TEST(RunBottleneck, OfABalancedRunTellsWhyDevicesWaitAllTheSame) {
   Json report = made({device(500, 80, 20), device(500, 80, 20)});
   report["communication_s"] = 1;
