@@ -32,6 +32,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 sees overlapping copies in std::string where there are none (GCC bug 105651), and unset variables where it
   # inlines much: when several files are compiled as one, or instrumented.
   target_compile_options(remuda_flags INTERFACE "$<BUILD_INTERFACE:-Wno-restrict;-Wno-maybe-uninitialized>")
+else()
+  # Its own std::stable_sort calls what libstdc++ 12 marks as deprecated.
+  target_compile_options(remuda_flags INTERFACE "$<BUILD_INTERFACE:-Wno-deprecated-declarations>")
 endif()
 target_include_directories(remuda_flags INTERFACE $<BUILD_INTERFACE:${REMUDA_ROOT}>
   $<INSTALL_INTERFACE:include/remuda>)

@@ -73,6 +73,7 @@ struct Checkpoints::Pending {
   Json run;
   std::vector<checkpoint::ModelTensor> tensors;
   double began_s = 0;
+  bool beside = true;  ///< the training goes on
   std::future<Result<checkpoint::StoredFile>> file;
 
   bool is_written(double within_s = 0) const {
@@ -163,14 +164,16 @@ Result<void> Checkpoints::after_step(const StepTotals& totals, ShardedOptimizer&
     report_.background_s += take_published();
   if (pending_ && std::ranges::all_of(totals.status, [](unsigned bits) { return (bits & kStored) != 0; }))
     REMUDA_TRY(conclude());
-  if (!pending_ && (totals.status[0] & kCheckpoint) && optimizer.steps() > 0) begin(optimizer, flat, progress());
+  if (!pending_ && (totals.status[0] & kCheckpoint) && optimizer.steps() > 0) begin(optimizer, flat, progress(), true);
   report_.held_s += monotonic_s() - start;
   return {};
 }
 
-/// Copies what this rank keeps, and writes it on a thread.
-void Checkpoints::begin(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress) {
+/// Copies what this rank keeps, and writes it on a thread; `beside` the training, or with nothing else to do.
+void Checkpoints::begin(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress,
+                        bool beside) {
   pending_ = std::make_unique<Pending>();
+  pending_->beside = beside;
   pending_->began_s = last_s_ = monotonic_s();
   last_step_ = progress.steps;
   std::vector<Copy> copies;
@@ -196,9 +199,9 @@ void Checkpoints::begin(ShardedOptimizer& optimizer, const FlatParameters& flat,
   pending_->tensors = model_tensors(flat);
   pending_->file =
       std::async(std::launch::async,
-                 [copies = std::move(copies), rank = communicator_.rank(), is_first = is_first(),
+                 [copies = std::move(copies), rank = communicator_.rank(), is_first = is_first(), beside,
                   folder = job_.checkpoint.folder, stored = pending_->stored]() -> Result<checkpoint::StoredFile> {
-                   give_way();
+                   if (beside) give_way();
                    if (is_first) REMUDA_TRY(checkpoint::begin(folder, stored.step));
                    return write_file(stored, rank, copies);
                  });
@@ -237,8 +240,8 @@ Result<void> Checkpoints::conclude() {
 void Checkpoints::publish(checkpoint::Manifest manifest, const Pending& pending, const std::string& failed) {
   published_ = std::async(
       std::launch::async, [manifest = std::move(manifest), stored = pending.stored, began_s = pending.began_s, failed,
-                           keep = job_.checkpoint.keep, folder = job_.checkpoint.folder] {
-        give_way();
+                           beside = pending.beside, keep = job_.checkpoint.keep, folder = job_.checkpoint.folder] {
+        if (beside) give_way();
         Published published{.stored = stored, .bytes = manifest.bytes(), .failed = failed};
         const auto done = failed.empty() ? checkpoint::publish(stored, manifest) : Result<void>();
         if (!done) published.failed = done.error().message;
@@ -270,9 +273,13 @@ double Checkpoints::take_published() {
 
 /// Collective. In turns of a moment, so that a rank whose disk is slow is not taken for a lost one.
 Result<void> Checkpoints::wait_for_all() {
-  constexpr double kTurn_s = 0.5;
+  constexpr double kTurn_s = 0.02, kSayEvery_s = 0.5;
+  double said_s = 0;
   for (bool done = false; !done;) {
-    if (is_first()) events_.send({{"event", "output"}, {"output", "checkpoint"}});
+    if (is_first() && monotonic_s() - said_s >= kSayEvery_s) {
+      said_s = monotonic_s();
+      events_.send({{"event", "output"}, {"output", "checkpoint"}});
+    }
     const uint32_t mine = pending_->is_written(kTurn_s) ? 1 : 0;
     REMUDA_ASSIGN(const std::vector<uint32_t> all, gather_all(communicator_, mine, label::kCheckpoint));
     done = std::ranges::find(all, 0u) == all.end();
@@ -283,9 +290,9 @@ Result<void> Checkpoints::wait_for_all() {
 Result<void> Checkpoints::finish(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress) {
   if (!active()) return {};
   if (pending_) REMUDA_TRY(wait_for_all());
+  if (published_.valid()) report_.background_s += take_published();
   if (progress.optimizer_steps > 0 && last_step_ != progress.steps) {
-    if (published_.valid()) take_published();
-    begin(optimizer, flat, progress);
+    begin(optimizer, flat, progress, false);
     REMUDA_TRY(wait_for_all());
   }
   if (published_.valid()) take_published();

@@ -89,7 +89,7 @@ class Checkpoints {
   bool active() const { return !job_.checkpoint.folder.empty(); }
   bool is_first() const { return communicator_.rank() == 0; }
   bool is_due(int steps) const;
-  void begin(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress);
+  void begin(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress, bool beside);
   Result<void> conclude();
   void publish(checkpoint::Manifest manifest, const Pending& pending, const std::string& failed);
   double take_published();
