@@ -5,49 +5,14 @@
 #include <numeric>
 #include <rapidcheck/gtest.h>
 
+#include "balance/testing/server.h"
+
 namespace remuda::balance {
 namespace {
 
-using testing::AllOf;
-using testing::Each;
-using testing::ElementsAre;
-using testing::Ge;
-using testing::HasSubstr;
-using testing::Le;
-
-/// Devices whose times are exact; runs a balancer on them.
-struct Server {
-  std::vector<CostLine> devices;
-  Balancer balancer;
-  std::vector<BalanceDecision> decisions;
-  int step = 0;
-
-  Server(std::vector<CostLine> lines, BalanceOptions options)
-      : devices(std::move(lines)), balancer(std::move(options)) {}
-
-  std::vector<double> seconds() const {
-    std::vector<double> seconds;
-    for (size_t i = 0; i < devices.size(); ++i)
-      seconds.push_back(balancer.shares()[i] == 0 ? 0 : devices[i].seconds(balancer.shares()[i]));
-    return seconds;
-  }
-  void run(int steps) {
-    for (; steps > 0; --steps)
-      if (const auto decision = balancer.observe(step++, seconds())) decisions.push_back(*decision);
-  }
-  void calibrate(std::vector<int> batches) {
-    for (size_t i = 0; i < devices.size(); ++i)
-      for (const int batch : batches) balancer.calibrate(i, batch, devices[i].seconds(batch));
-  }
-};
-
-const std::vector<CostLine> kUnlike{{2e-3, 1e-4}, {2e-3, 3e-4}};
-
-BalanceOptions options(BalancePolicy policy, int global_batch, std::vector<Bounds> bounds) {
-  return {.policy = policy, .global_batch = global_batch, .bounds = std::move(bounds)};
-}
-
-Server unlike(BalancePolicy policy = BalancePolicy::automatic) { return {kUnlike, options(policy, 80, {{}, {}})}; }
+using namespace testing;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Balancer, StartsEvenWhenNothingIsKnown) {
   Server server = unlike();
@@ -210,84 +175,6 @@ TEST(Balancer, RefusesALimitThatLeavesNoRoom) {
   EXPECT_EQ(server.balancer.changes(), 0);
 }
 
-TEST(Balancer, NeverTriesADeviceLimitedToNothing) {
-  Server server = unlike();
-  ASSERT_TRUE(server.balancer.start());
-  ASSERT_TRUE(server.balancer.limit(1, 1, 0));
-  server.run(1000);
-  EXPECT_THAT(server.balancer.shares(), ElementsAre(80, 0));
-  EXPECT_TRUE(server.decisions.empty());
-}
-
-TEST(Balancer, DropsAHopelessDeviceByWayOfOneSample) {
-  Server server({{1e-3, 1e-4}, {1e-3, 1e-4}, {1.0, 1e-3}}, options(BalancePolicy::automatic, 90, {{}, {}, {}}));
-  ASSERT_TRUE(server.balancer.start());
-  server.run(60);
-  EXPECT_THAT(server.balancer.shares(), ElementsAre(45, 45, 0));
-  ASSERT_GE(server.decisions.size(), 2u);
-  EXPECT_EQ(server.decisions[server.decisions.size() - 2].shares[2], 1);
-}
-
-TEST(Balancer, TakesBackADroppedDeviceThatRecovered) {
-  Server server({{1e-3, 1e-4}, {1e-3, 1e-4}, {7e-3, 1e-4}}, options(BalancePolicy::automatic, 90, {{}, {}, {}}));
-  ASSERT_TRUE(server.balancer.start());
-  server.run(60);
-  ASSERT_EQ(server.balancer.shares()[2], 0);
-  server.devices[2] = {1e-3, 1e-4};
-  server.decisions.clear();
-  server.run(300);
-  EXPECT_THAT(server.balancer.shares(), Each(AllOf(Ge(29), Le(31))));
-  EXPECT_THAT(server.decisions[0].reason, HasSubstr("device 2 had no samples for 200 steps"));
-}
-
-TEST(Balancer, RetriesADroppedDeviceEverMoreSeldom) {
-  Server server({{1e-3, 1e-4}, {1e-3, 1e-4}, {1.0, 1e-3}}, options(BalancePolicy::automatic, 90, {{}, {}, {}}));
-  ASSERT_TRUE(server.balancer.start());
-  server.run(60);
-  server.decisions.clear();
-  server.run(3000);
-  EXPECT_LE(server.decisions.size(), 8u);
-  EXPECT_THAT(server.balancer.shares(), ElementsAre(45, 45, 0));
-}
-
-TEST(Balancer, StartsWithoutADeviceThatItsCalibrationShowsToBeHopeless) {
-  Server server({{1e-3, 1e-4}, {0.1, 1e-2}}, options(BalancePolicy::automatic, 8, {{}, {}}));
-  server.calibrate({8, 4, 2});
-  EXPECT_THAT(server.balancer.start()->shares, ElementsAre(8, 0));
-}
-
-TEST(Balancer, MeasuresADeviceThatIsJustTooSlowBeforeItDropsIt) {
-  Server server({{1e-3, 1e-4}, {2.5e-3, 1e-4}}, options(BalancePolicy::automatic, 8, {{}, {}}));
-  server.calibrate({8, 4, 2});
-  EXPECT_THAT(server.balancer.start()->shares, ElementsAre(7, 1));
-  server.run(40);
-  EXPECT_THAT(server.balancer.shares(), ElementsAre(8, 0));
-}
-
-TEST(Balancer, SpendsLittleOnTrialsOfASlowDevice) {
-  Server server({{1e-3, 1e-4}, {0.1, 1e-2}}, options(BalancePolicy::automatic, 8, {{}, {}}));
-  server.calibrate({8, 4, 2});
-  ASSERT_TRUE(server.balancer.start());
-  const double alone_s = server.devices[0].seconds(8);
-  double took_s = 0;
-  const int steps = 60000;
-  for (int step = 0; step < steps; ++step) {
-    took_s += slowest_s(server.devices, server.balancer.shares());
-    server.run(1);
-  }
-  EXPECT_GE(server.decisions.size(), 2u) << "it is tried";
-  EXPECT_LE(took_s, 1.02 * steps * alone_s);
-}
-
-TEST(Balancer, GivesSamplesAgainToADeviceThatWasHopelessAtFirst) {
-  Server server({{1e-3, 1e-4}, {5e-3, 2e-4}}, options(BalancePolicy::automatic, 8, {{}, {}}));
-  server.calibrate({8, 4, 2});
-  ASSERT_THAT(server.balancer.start()->shares, ElementsAre(8, 0));
-  server.devices[1] = server.devices[0];
-  server.run(2000);
-  EXPECT_GE(server.balancer.shares()[1], 1);
-}
-
 /// A machine on which a neighbour slows both devices down, now more and now less.
 TEST(Balancer, StaysWhereItIsWhileAllDevicesAreDisturbedAlike) {
   Server server = unlike();
@@ -317,23 +204,6 @@ TEST(Balancer, FollowsADeviceThatBecomesSlowerOnARestlessMachineToo) {
   EXPECT_NEAR(server.balancer.shares()[0], 44, 8);
   EXPECT_THAT(server.decisions.back().reason, HasSubstr("steps would have been"));
   EXPECT_GE(server.decisions.back().predicted_gain, 0.02);
-}
-
-/// Every third of its times is long. Its medians do not show that, and without samples no step does.
-TEST(Balancer, ADeviceThatHeldTheOthersUpOnARestlessMachineIsSeldomTakenBack) {
-  Server server = unlike();
-  server.calibrate({80, 40, 20});
-  ASSERT_TRUE(server.balancer.start());
-  double took_s = 0;
-  for (int step = 0; step < 2000; ++step) {
-    std::vector<double> seconds = server.seconds();
-    for (size_t i = 0; i < 2; ++i) seconds[i] *= 1 + 0.15 * ((step * (i ? 7 : 11)) % 5 - 2);
-    if (step % 3 == 0) seconds[1] *= 5;
-    took_s += std::ranges::max(seconds);
-    if (const auto decision = server.balancer.observe(step, seconds)) server.decisions.push_back(*decision);
-  }
-  EXPECT_LE(server.decisions.size(), 12u);
-  EXPECT_LE(took_s, 1.03 * 2000 * server.devices[0].seconds(80));
 }
 
 TEST(Balancer, TakesMoreDevicesThanSamples) {
@@ -366,19 +236,6 @@ TEST(Balancer, SplitsWholeUnits) {
   EXPECT_THAT(limited->shares, ElementsAre(32, 128));
   EXPECT_EQ(server.balancer.limit(51, 1, 127).error().message,
             "the global batch of 160 samples does not fit: the devices together take 144 at most");
-}
-
-TEST(Balancer, TriesADroppedDeviceAgainWithOneUnit) {
-  BalanceOptions in_units = options(BalancePolicy::automatic, 96, {{}, {}});
-  in_units.unit = 32;
-  Server server({{1e-3, 1e-4}, {1.0, 1e-3}}, in_units);
-  server.calibrate({96, 32});
-  ASSERT_THAT(server.balancer.start()->shares, ElementsAre(96, 0));
-  server.devices[1] = server.devices[0];
-  server.run(60000);
-  ASSERT_FALSE(server.decisions.empty());
-  EXPECT_THAT(server.decisions[0].reason, HasSubstr("steps: its share goes from 0 to 32 samples to measure it again"));
-  EXPECT_GT(server.balancer.shares()[1], 0);
 }
 
 RC_GTEST_PROP(BalancerProperty, KeepsTheBatchAndTheBoundsWhateverTheTimes, ()) {

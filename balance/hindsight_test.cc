@@ -7,7 +7,7 @@
 namespace remuda::balance {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 const std::vector<CostLine> kLines{{2e-3, 1e-4}, {2e-3, 3e-4}};
 const std::vector<Bounds> kFree{{}, {}};

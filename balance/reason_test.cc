@@ -9,7 +9,7 @@
 namespace remuda::balance {
 namespace {
 
-using testing::StartsWith;
+using ::testing::StartsWith;
 
 TEST(Reason, TellsAChangeOfSpeed) {
   EXPECT_EQ(speed_reason({"device 1", 60, 38}, 1.8, 0.12),

@@ -11,7 +11,7 @@
 namespace remuda::balance {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 constexpr double kWorseAtMost = 0.01;  // than the best fixed split, which only hindsight knows
 constexpr double kChangesPer400 = 10;
@@ -31,7 +31,7 @@ StepTimes small_times() {
   return times;
 }
 
-class RecordedNoise : public testing::TestWithParam<const char*> {};
+class RecordedNoise : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(RecordedNoise, TheLawIsHardlyWorseThanTheBestFixedSplitAndSeldomMoves) {
   const auto replay = Replay::of(recorded_times(GetParam()), GetParam());
@@ -42,11 +42,12 @@ TEST_P(RecordedNoise, TheLawIsHardlyWorseThanTheBestFixedSplitAndSeldomMoves) {
   EXPECT_LE(law.changes, kChangesPer400 * replay->steps() / 400);
 }
 
-INSTANTIATE_TEST_SUITE_P(Runs, RecordedNoise, testing::Values("noisy-builds", "noisy-neighbour"), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Runs, RecordedNoise, ::testing::Values("noisy-builds", "noisy-neighbour"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(Replay, ScalesRecordedTimesByTheLineOfWhatWasMeasuredAlone) {
   const auto replay = Replay::of(small_times(), "small");

@@ -8,7 +8,7 @@
 namespace remuda::balance {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<int> split(int total, std::vector<double> weights) { return apportion(total, weights); }
 

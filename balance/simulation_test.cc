@@ -10,7 +10,7 @@ void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.nam
 
 namespace {
 
-class Simulation : public testing::TestWithParam<Scenario> {};
+class Simulation : public ::testing::TestWithParam<Scenario> {};
 
 TEST_P(Simulation, ComesNearTheOracleWithFewMoves) {
   const Scenario& scenario = GetParam();
@@ -23,7 +23,7 @@ TEST_P(Simulation, ComesNearTheOracleWithFewMoves) {
   EXPECT_LE(verdict.near_again_after, noisy ? 30 : 8);
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenarios, Simulation, testing::ValuesIn(standard_scenarios()), [](const auto& scenario) {
+INSTANTIATE_TEST_SUITE_P(Scenarios, Simulation, ::testing::ValuesIn(standard_scenarios()), [](const auto& scenario) {
   std::string name;
   for (const char c : scenario.param.name)
     if (std::isalnum(static_cast<unsigned char>(c))) name += c;

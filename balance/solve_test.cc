@@ -9,8 +9,8 @@
 namespace remuda::balance {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 std::vector<int> solve(const std::vector<CostLine>& lines, int total, const std::vector<Bounds>& bounds) {
   return solve_min_max(lines, total, bounds);

@@ -6,8 +6,8 @@
 namespace remuda::balance {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 const StepTimesHead kHead{.global_batch = 96,
                           .devices = {{"cpu:0", 1, {{96, 0.5}, {48, 0.2512345678}}}, {"cpu:1", 3, {{96, 1.5}}}}};
