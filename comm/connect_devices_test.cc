@@ -117,7 +117,8 @@ void expect_sums_and_parts(int ranks, const Parts& parts) {
     ASSERT_TRUE(collectives.reduce_scatter(std::span(values), parts, &stream));
     const Chunk own = parts.of(collectives.rank());
     stream.finish();
-    const T all = T(collectives.size() * (collectives.size() + 1) / 2);
+    const int ranks_added = collectives.size() * (collectives.size() + 1) / 2;
+    const T all = T(ranks_added);
     for (size_t i = own.begin; i < own.end; ++i) ASSERT_EQ(values[i], T(i % 97) * all) << i;
     ASSERT_TRUE(
         collectives.gather_parts(std::as_writable_bytes(std::span(values)), parts.in_bytes(sizeof(T)), &stream));

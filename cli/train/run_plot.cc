@@ -22,11 +22,12 @@ constexpr double kMostOverMean =
     3;  // of the largest mean: longer steps end at the upper edge, so that the rest is seen
 
 /// Where the time of a step goes, from below to above.
-struct Phase {
+struct TimeBand {
   const char *key, *name;
 };
-constexpr std::array kPhases{Phase{"compute_s", "compute"}, Phase{"update_s", "update"}, Phase{"data_s", "data"},
-                             Phase{"communication_s", "communication"}, Phase{"wait_s", "waiting for other devices"}};
+constexpr std::array kPhases{TimeBand{"compute_s", "compute"}, TimeBand{"update_s", "update"},
+                             TimeBand{"data_s", "data"}, TimeBand{"communication_s", "communication"},
+                             TimeBand{"wait_s", "waiting for other devices"}};
 
 struct History {
   double steps_per_point = 1;

@@ -12,7 +12,7 @@ namespace {
 void* open_any(const std::string& file, const std::vector<std::string>& folders, std::string& why) {
   constexpr int kHow = RTLD_NOW | RTLD_LOCAL;
   std::vector<std::string> places{file};
-  for (const std::string& folder : folders) places.push_back(folder + "/" + file);
+  for (const std::string& folder : folders) places.push_back(fmt::format("{}/{}", folder, file));
   for (const std::string& place : places) {
     if (void* found = ::dlopen(place.c_str(), kHow)) return found;
     const char* error = ::dlerror();

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,9 +93,9 @@ template <typename T>
 std::vector<std::byte> sum(const Member& member, const Meeting& meeting, size_t index) {
   const Operation& mine = (*meeting.given.at(member.rank))[index];
   std::vector<T> total(mine.count);
-  for (auto rank = meeting.given.rbegin(); rank != meeting.given.rend(); ++rank) {
+  for (const auto& [rank, given] : std::ranges::reverse_view(meeting.given)) {
     const auto* const from =
-        static_cast<const T*>(member.settings.device.memory(const_cast<void*>((*rank->second)[index].from)));
+        static_cast<const T*>(member.settings.device.memory(const_cast<void*>((*given)[index].from)));
     for (size_t i = 0; i < mine.count; ++i) total[i] += from[i];
   }
   if (member.settings.faults.fault == LibraryFault::wrong_sum && member.settings.faults.rank == member.rank &&
