@@ -38,6 +38,7 @@ struct Variable {
   /* What `remuda train` tells its workers. */ \
   X(secret, "REMUDA_SECRET", "the job's secret; every connection between ranks must prove it") \
   X(listen_fd, "REMUDA_LISTEN_FD", "rank 0's listening socket, inherited and bound already") \
+  X(members_fd, "REMUDA_MEMBERS_FD", "where a worker hears which ranks are left when one was lost, a JSON line each") \
   X(events_fd, "REMUDA_EVENTS_FD", "where a worker writes its events, a JSON line each") \
   X(step_times_fd, "REMUDA_STEP_TIMES_FD", "where rank 0 writes the times of each step, with `remuda train --step-times`") \
   X(transport, "REMUDA_TRANSPORT", "how ranks exchange data: auto, shm or tcp; auto unless set") \

@@ -123,10 +123,11 @@ Result<Manifest> verify(const Stored& stored) {
   return manifest;
 }
 
-Result<Newest> newest_whole(const std::string& folder) {
+Result<Newest> newest_whole(const std::string& folder, const Wanted& wanted) {
   REMUDA_ASSIGN(const std::vector<Stored> all, stored_in(folder));
   Newest newest;
   for (const Stored& one : std::views::reverse(all)) {
+    if (!wanted(one.step)) continue;
     auto manifest = verify(one);
     if (manifest) {
       newest.found = Found{one, std::move(*manifest)};

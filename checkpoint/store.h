@@ -6,6 +6,7 @@
 // checkpoints before it as they were. Runs that wrote to one folder at a time would spoil each other's: see Claim.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,8 +40,10 @@ struct Newest {
   std::optional<Found> found;            ///< nothing where none is whole
   std::vector<std::string> passed_over;  ///< what is wrong with newer ones, a sentence each
 };
-/// The newest that is whole.
-Result<Newest> newest_whole(const std::string& folder);
+/// Whether the checkpoint of a step is looked at.
+using Wanted = std::function<bool(int64_t step)>;
+/// The newest that is whole, of those that are wanted.
+Result<Newest> newest_whole(const std::string& folder, const Wanted& wanted = [](int64_t) { return true; });
 
 /// Makes the folder for a checkpoint, or makes one that is there no checkpoint any more.
 Result<Stored> begin(const std::string& folder, int64_t step);

@@ -59,10 +59,7 @@ std::vector<Key> model_keys() {
   const Need required = Need::required, optional = Need::optional;
   return {
       {"model.name", model_name(), optional, {}, "a built-in model; or give model.path"},
-      {"model.path",
-       PathField{MEMBER(model.path)},
-       optional,
-       {},
+      {"model.path", PathField{MEMBER(model.path)}, optional, std::nullopt,
        "a TorchScript file; docs/train.md says what it takes and gives"},
       {"model.weights", PathField{MEMBER(model.weights)}, optional, {}, "a safetensors file to start from"},
       {"model.loss", choice<Loss>({"cross_entropy", "nll", "mse"}, MEMBER(model.loss)), optional,
@@ -263,10 +260,7 @@ std::vector<Key> output_keys() {
        optional,
        {},
        "file for the weights: safetensors, or TorchScript (*.pt) with model.path"},
-      {"output.profile",
-       IntegerField{MEMBER(output.profile), kProfiledSteps},
-       optional,
-       {},
+      {"output.profile", IntegerField{MEMBER(output.profile), kProfiledSteps}, optional, std::nullopt,
        "record what each rank does in so many steps, after the first three; 0: in none"},
       {"output.trace", PathField{MEMBER(output.trace), PathField::Use::written}, optional,
        Condition{"output.profile", {}}, "file for the record, for Perfetto and Chrome"},
@@ -290,10 +284,7 @@ std::vector<Key> checkpoint_keys() {
   const Need optional = Need::optional;
   const Condition with_folder{"checkpoint.folder", {}};
   return {
-      {"checkpoint.folder",
-       PathField{MEMBER(checkpoint.folder), PathField::Use::kept},
-       optional,
-       {},
+      {"checkpoint.folder", PathField{MEMBER(checkpoint.folder), PathField::Use::kept}, optional, std::nullopt,
        "where the state of the run is kept, to go on from: at its end, and when it is stopped"},
       {"checkpoint.every_steps", IntegerField{MEMBER(checkpoint.every_steps), kSteps}, optional, with_folder,
        "and each time that so many steps were made; 0: not by steps"},
@@ -306,16 +297,26 @@ std::vector<Key> checkpoint_keys() {
   };
 }
 
+std::vector<Key> elastic_keys() {
+  const std::optional<Condition> always, elastic = Condition{"elastic.ranks_lost", {}};
+  const Need optional = Need::optional;
+  return {
+      {"elastic.ranks_lost", IntegerField{MEMBER(elastic.ranks_lost), kDevices}, optional, always,
+       "so many devices may be lost in all, and the others go on; 0: when one is lost, the run ends"},
+      {"elastic.buddy", FlagField{MEMBER(elastic.buddy)}, optional, elastic,
+       "each keeps a copy of what another one owns, in memory of its host: no step is lost with a device"},
+      {"elastic.timeout_s", NumberField{MEMBER(elastic.timeout_s), kAbove0}, optional, always,
+       "a device that others have waited for so long is lost; at least 20 times its step, whatever this says"},
+  };
+}
+
 std::vector<Key> device_keys() {
   const auto use = [](TrainJob& job) -> auto& { return last_device(job).use; };
   const auto slowdown = [](TrainJob& job) -> auto& { return last_device(job).slowdown; };
   const auto shared = [](TrainJob& job) -> auto& { return last_device(job).shared; };
   return {
-      {"balance.policy",
-       choice<balance::BalancePolicy>({"auto", "even", "fixed"}, MEMBER(balance.policy)),
-       Need::optional,
-       {},
-       "how the batch is split over devices"},
+      {"balance.policy", choice<balance::BalancePolicy>({"auto", "even", "fixed"}, MEMBER(balance.policy)),
+       Need::optional, std::nullopt, "how the batch is split over devices"},
       {"balance.unit",
        choice<Unit>({"samples", "microbatches"}, MEMBER(balance.unit)),
        Need::optional,
@@ -323,15 +324,9 @@ std::vector<Key> device_keys() {
        "what is split; microbatches: pieces of train.micro_batch samples, more of them for faster devices"},
       {"balance.shares", NumbersField{MEMBER(balance.shares), kAbove0}, Need::required,
        Condition{"balance.policy", {"fixed"}}, "one weight per device"},
-      {"balance.state_shares",
-       NumbersField{MEMBER(balance.state_shares), kAbove0},
-       Need::optional,
-       {},
+      {"balance.state_shares", NumbersField{MEMBER(balance.state_shares), kAbove0}, Need::optional, std::nullopt,
        "of the optimizer's state, a weight per device; by memory without it"},
-      {"device.use",
-       DeviceIdField{use},
-       Need::with_table,
-       {},
+      {"device.use", DeviceIdField{use}, Need::with_table, std::nullopt,
        "a device; all CPU devices without [[device]] and [placement]"},
       {"device.slowdown", NumberField{slowdown, kAtLeast1}, Need::optional, {}, "pretend to be slower by this factor"},
       {"device.shared", FlagField{shared}, Need::optional, {}, "several ranks compute on it, each with a [[device]]"},
@@ -345,10 +340,7 @@ std::vector<Key> placement_keys() {
     return Key{name, TextField{member, example}, Need::optional, {}, meaning};
   };
   return {
-      {"placement.gpus",
-       IntegerField{MEMBER(placement.gpus), kDevices},
-       optional,
-       {},
+      {"placement.gpus", IntegerField{MEMBER(placement.gpus), kDevices}, optional, std::nullopt,
        "ask for so many devices; 0: for one, or those of device"},
       text("placement.mem", MEMBER(placement.mem), "24GiB", "memory that is free on each"),
       text("placement.model", MEMBER(placement.model), "A100*", "their model, where * is any text"),
@@ -371,7 +363,7 @@ const std::vector<Key>& job_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
     for (auto& part : {model_keys(), data_keys(), train_keys(), arithmetic_keys(), exchange_keys(), memory_keys(),
-                       output_keys(), checkpoint_keys(), device_keys(), placement_keys()})
+                       output_keys(), checkpoint_keys(), elastic_keys(), device_keys(), placement_keys()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -57,6 +57,19 @@ int ranks_on_device_of(const TrainJob& job, int rank) {
   return static_cast<int>(std::ranges::count(job.devices, job.devices.at(rank).use, &DeviceSpec::use));
 }
 
+TrainJob on_ranks(TrainJob job, const std::vector<int>& ranks) {
+  const auto keep = [&](auto& of_all) {
+    if (of_all.empty()) return;
+    std::remove_reference_t<decltype(of_all)> kept;
+    for (const int rank : ranks) kept.push_back(of_all.at(static_cast<size_t>(rank)));
+    of_all = std::move(kept);
+  };
+  keep(job.devices);
+  keep(job.balance.shares);
+  keep(job.balance.state_shares);
+  return job;
+}
+
 std::vector<Setting> files_of(const TrainJob& job) { return paths_of(job, PathField::Use::read); }
 
 std::vector<Setting> outputs_of(const TrainJob& job) { return paths_of(job, PathField::Use::written); }

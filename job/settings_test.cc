@@ -40,6 +40,15 @@ TEST(JobSettings, AnyChangedValueChangesThem) {
   }
 }
 
+TEST(OnRanks, KeepsTheirDevicesAndWeights) {
+  const TrainJob job{.balance = {.policy = balance::BalancePolicy::fixed, .shares = {1, 2, 3}},
+                     .devices = {{"gpu:0"}, {"gpu:1"}, {"cpu:0"}}};
+  const TrainJob left = on_ranks(job, {0, 2});
+  EXPECT_THAT(left.devices, ElementsAre(DeviceSpec{"gpu:0"}, DeviceSpec{"cpu:0"}));
+  EXPECT_THAT(left.balance.shares, ElementsAre(1, 3));
+  EXPECT_TRUE(left.balance.state_shares.empty()) << "none were given";
+}
+
 TEST(JobFiles, AreThePathsThatAreGiven) {
   TrainJob job;
   job.data.train.images = "/a";

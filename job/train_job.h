@@ -146,6 +146,15 @@ struct CheckpointSpec {
   bool operator==(const CheckpointSpec&) const = default;
 };
 
+/// How a run goes on when it loses some of its ranks.
+struct ElasticSpec {
+  int ranks_lost = 0;      ///< at most so many in all; 0: when one is lost, the run ends
+  bool buddy = false;      ///< each rank has a copy of what another one owns
+  double timeout_s = 300;  ///< a rank that others have waited for so long is lost
+
+  bool operator==(const ElasticSpec&) const = default;
+};
+
 /// Which devices to ask for: the words of `remuda run`, each as it is typed there. place checks what they say.
 struct PlacementSpec {
   int gpus = 0;  ///< 0: not given
@@ -164,6 +173,7 @@ struct TrainJob {
   MemorySpec memory;
   OutputSpec output;
   CheckpointSpec checkpoint;
+  ElasticSpec elastic;
   BalanceSpec balance;
   std::vector<DeviceSpec> devices;
   PlacementSpec placement;
@@ -213,6 +223,9 @@ std::string batch_too_small(const TrainJob& job);
 
 /// How many ranks compute on the device of this rank.
 int ranks_on_device_of(const TrainJob& job, int rank);
+
+/// The same job on some of its devices: those of `ranks`, in this order, with their weights.
+TrainJob on_ranks(TrainJob job, const std::vector<int>& ranks);
 
 /// A key and its value, as it is written in a job file.
 struct Setting {

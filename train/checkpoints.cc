@@ -215,6 +215,7 @@ Result<void> Checkpoints::conclude() {
   if (file) mine = {file->bytes, std::stoull(file->sum, nullptr, 16), 0};
   REMUDA_ASSIGN(const std::vector<Written> all, gather_all(communicator_, mine, label::kCheckpoint));
   const auto bad = std::ranges::find_if(all, [](const Written& one) { return one.failed != 0; });
+  if (bad == all.end()) steps_.push_back(pending->stored.step);
   const std::string why = file ? "" : file.error().message;
   if (!is_first()) {
     if (!why.empty())

@@ -51,12 +51,19 @@ class Checkpoints {
   /// Collective. Claims the folder for this run. Where the job asks to go on, finds the newest checkpoint that is
   /// whole; damaged ones are named and passed over. A usage error where all are damaged.
   Result<void> open();
+  /// The same of a run that has lost a rank, and has kept these steps before, or gone on from them: finds none.
+  Result<void> open_again(std::vector<int64_t> steps);
   /// After open(): what the run to go on from has learned of its devices; null where there is none, or it is not known.
   const KeptBalance* balance() const { return found_ && found_->balance ? &*found_->balance : nullptr; }
   /// Collective, after open(). Brings parameters, the optimizer's state, buffers and generators back to those of the
   /// checkpoint that was found, and returns where it stood. Nothing where none was. A model, data or optimizer other
   /// than this run's is a usage error.
   Result<std::optional<Progress>> resume(ShardedOptimizer& optimizer, const FlatParameters& flat);
+
+  /// Collective, after open_again(): open() and resume() from the newest of those steps that is whole, if one is.
+  Result<std::optional<Progress>> resume_again(ShardedOptimizer& optimizer, const FlatParameters& flat);
+  /// The steps that this run has kept, or gone on from; the same on all ranks. Old ones may be gone.
+  const std::vector<int64_t>& steps() const { return steps_; }
 
   /// The bits of this rank's report of the step after `steps`.
   unsigned status(int steps);
@@ -94,7 +101,8 @@ class Checkpoints {
   void publish(checkpoint::Manifest manifest, const Pending& pending, const std::string& failed);
   double take_published();
   Result<void> wait_for_all();
-  Result<int64_t> choose();
+  Result<int64_t> choose(const checkpoint::Wanted& wanted);
+  Result<void> find(const checkpoint::Wanted& wanted);
   Result<Progress> load(ShardedOptimizer& optimizer, const FlatParameters& flat);
   Result<Progress> progress_of(const checkpoint::Manifest& manifest, const std::string& folder) const;
   Result<void> load_owned(const checkpoint::Pieces& pieces, ShardedOptimizer& optimizer, const FlatParameters& flat);
@@ -119,8 +127,9 @@ class Checkpoints {
 
   std::optional<checkpoint::Claim> claim_;  ///< on rank 0
   std::optional<Found> found_;              ///< to go on from; until resume()
-  int last_step_ = 0;                       ///< of the last one that was begun
-  double last_s_ = 0;                       ///< when that was
+  std::vector<int64_t> steps_;
+  int last_step_ = 0;  ///< of the last one that was begun
+  double last_s_ = 0;  ///< when that was
   CheckpointReport report_;
   std::unique_ptr<Pending> pending_;  ///< the one that is being written; its threads are waited for with it
   std::future<Published> published_;  ///< on rank 0: of the last one that all have written

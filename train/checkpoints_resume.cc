@@ -41,14 +41,16 @@ Result<void> check_all_read(const std::vector<uint64_t>& good, const checkpoint:
 
 }  // namespace
 
-/// Collective. The step of the checkpoint to go on from, or kNoCheckpoint.
-Result<int64_t> Checkpoints::choose() {
+/// Collective. The step of the checkpoint to go on from, or kNoCheckpoint. No `wanted`: none is.
+Result<int64_t> Checkpoints::choose(const checkpoint::Wanted& wanted) {
   const std::string& folder = job_.checkpoint.folder;
   int64_t step = kNoCheckpoint;
   const auto look = [&]() -> Result<void> {
-    REMUDA_ASSIGN(claim_, checkpoint::Claim::take(folder));
-    if (job_.checkpoint.resume == job::Switch::off) return {};
-    REMUDA_ASSIGN(const checkpoint::Newest newest, checkpoint::newest_whole(folder));
+    if (!claim_) {
+      REMUDA_ASSIGN(claim_, checkpoint::Claim::take(folder));
+    }
+    if (!wanted) return {};
+    REMUDA_ASSIGN(const checkpoint::Newest newest, checkpoint::newest_whole(folder, wanted));
     if (!newest.found && newest.passed_over.empty()) return {};
     if (!newest.found)
       return usage_error(fmt::format("no checkpoint in {} is whole: {}; a run that begins needs another folder", folder,
@@ -67,9 +69,18 @@ Result<int64_t> Checkpoints::choose() {
 }
 
 Result<void> Checkpoints::open() {
+  return find(job_.checkpoint.resume == job::Switch::on ? [](int64_t) { return true; } : checkpoint::Wanted());
+}
+
+Result<void> Checkpoints::open_again(std::vector<int64_t> steps) {
+  steps_ = std::move(steps);
+  return find({});
+}
+
+Result<void> Checkpoints::find(const checkpoint::Wanted& wanted) {
   if (!active()) return {};
   const double start = monotonic_s();
-  REMUDA_ASSIGN(const int64_t step, choose());
+  REMUDA_ASSIGN(const int64_t step, choose(wanted));
   if (step == kNoCheckpoint) return {};
   const checkpoint::Stored at = checkpoint::place_of(job_.checkpoint.folder, step);
   auto manifest = checkpoint::read_manifest(at);
@@ -240,8 +251,14 @@ Result<std::optional<Progress>> Checkpoints::resume(ShardedOptimizer& optimizer,
   if (is_first())
     events_.send({{"event", "note"},
                   {"text", fmt::format("goes on after step {}, from {}", progress->steps, found_->at.folder)}});
+  steps_.push_back(progress->steps);
   found_.reset();
   return std::move(*progress);
+}
+
+Result<std::optional<Progress>> Checkpoints::resume_again(ShardedOptimizer& optimizer, const FlatParameters& flat) {
+  REMUDA_TRY(find([this](int64_t step) { return std::ranges::find(steps_, step) != steps_.end(); }));
+  return resume(optimizer, flat);
 }
 
 }  // namespace remuda::train

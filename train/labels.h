@@ -31,6 +31,8 @@ enum : uint32_t {
   kClock,         ///< barriers by which clocks are compared
   kProfile,       ///< what ranks have recorded
   kCheckpoint,    ///< which checkpoint is read, and what ranks have written of one
+  kCopies,        ///< copies of what ranks own, for a buddy
+  kLoss,          ///< how far each rank was when another was lost
   kUserSum,       ///< what a program of the user's adds up
   kUserBarrier,
   kLoader,     ///< what ranks compare of a loader of such a program

@@ -1,5 +1,6 @@
 #include "train/rank_environment.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "base/env.h"
@@ -19,9 +20,8 @@ Result<comm::ConnectOptions::Transport> transport_named(const std::string& name)
       fmt::format("{} is '{}'; it must be auto, shm or tcp ({})", env::transport.name, name, env::transport.meaning));
 }
 
-}  // namespace
-
-Result<comm::ConnectOptions> connect_options(int ranks) {
+/// All but the socket at which rank 0 listens.
+Result<comm::ConnectOptions> options_of_rank(int ranks) {
   comm::ConnectOptions options;
   REMUDA_ASSIGN(options.size, env::get_int(env::world_size, ranks, ranks));
   REMUDA_ASSIGN(options.rank, env::get_int(env::rank, 0, options.size - 1));
@@ -34,10 +34,30 @@ Result<comm::ConnectOptions> connect_options(int ranks) {
   if (env::get(env::connect_timeout)) {
     REMUDA_ASSIGN(options.connect_timeout_s, env::get_int(env::connect_timeout, 1, 86400));
   }
-  if (options.rank == 0 && env::get(env::listen_fd)) {
+  return options;
+}
+
+}  // namespace
+
+Result<comm::ConnectOptions> connect_options(int ranks) {
+  REMUDA_ASSIGN(comm::ConnectOptions options, options_of_rank(ranks));
+  if (options.size > 1 && options.rank == 0 && env::get(env::listen_fd)) {
     REMUDA_ASSIGN(const int fd, env::get_int(env::listen_fd, 0, 1 << 20));
     options.listener = Fd(fd);
   }
+  return options;
+}
+
+Result<comm::ConnectOptions> connect_options(int ranks, const Members& members) {
+  REMUDA_ASSIGN(comm::ConnectOptions options, options_of_rank(ranks));
+  Fd listener(members.listen_fd);
+  const auto place = std::ranges::find(members.ranks, options.rank);
+  if (place == members.ranks.end())
+    return failed(fmt::format("rank {} is not one of those that are left", options.rank));
+  options.rank = static_cast<int>(place - members.ranks.begin());
+  options.size = static_cast<int>(members.ranks.size());
+  options.master_port = members.port;
+  if (options.rank == 0 && options.size > 1) options.listener = std::move(listener);
   return options;
 }
 

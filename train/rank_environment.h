@@ -3,12 +3,16 @@
 
 #include "base/result.h"
 #include "comm/communicator.h"
+#include "train/members.h"
 #include "train/torch_compat.h"
 
 namespace remuda::train {
 
 /// For one of `ranks` ranks, by torchrun's variables and remuda's own. Terms are the caller's business.
 Result<comm::ConnectOptions> connect_options(int ranks);
+
+/// The same for those of them that are left, and meet anew.
+Result<comm::ConnectOptions> connect_options(int ranks, const Members& members);
 
 /// For one of as many ranks as WORLD_SIZE says; without it, for a single one.
 Result<comm::ConnectOptions> connect_options();

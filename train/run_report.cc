@@ -51,6 +51,16 @@ Json to_json(const CollectivesReport& report) {
   return {{"library", report.library}, {"same_bits", report.same_bits}};
 }
 
+Json to_json(const RankLoss& loss) {
+  return {{"rank", loss.rank},
+          {"device", loss.device},
+          {"cause", loss.cause},
+          {"step", loss.step},
+          {"resumed_from", loss.resumed_from},
+          {"state", loss.state},
+          {"seconds", loss.seconds}};
+}
+
 namespace {
 
 /// What the peak is made of, and what was predicted of that. What is there before a step is known, so it is predicted.
@@ -141,6 +151,7 @@ Json to_json(const RunReport& report) {
   if (report.micro_batch > 0) json["balance"]["micro_batch"] = report.micro_batch;
   json["oom_steps"] = report.oom_steps;
   if (report.checkpoints.any()) json["checkpoints"] = checkpoints_json(report.checkpoints);
+  for (const RankLoss& loss : report.lost_ranks) json["lost_ranks"].push_back(to_json(loss));
   if (report.recomputes) json["recomputes"] = true;
   json["seconds"] = report.seconds;
   json["transport"] = report.transport;

@@ -56,6 +56,17 @@ struct CollectivesReport {
 };
 Json to_json(const CollectivesReport& report);
 
+/// A rank that was lost, and how the others went on.
+struct RankLoss {
+  int rank = 0;               ///< its number at the start of the run
+  std::string device, cause;  ///< "killed by signal 9 (Killed)"
+  int step = 0;               ///< so many were made by then
+  int resumed_from = 0;       ///< the step after which the others went on: those up to `step` are repeated
+  std::string state;   ///< where they had its state from: "memory", "checkpoint"; "start" where hardly a step was made.
+                       ///< Empty: not yet
+  double seconds = 0;  ///< from its loss until they went on
+};
+
 /// At the start of a run, while caches and allocator settle; nor are they profiled.
 inline constexpr int kUntimedSteps = 3;
 
@@ -73,9 +84,10 @@ struct RunReport {
   int steps = 0;
   int skipped_steps = 0;  ///< not applied, because something was not finite
   CheckpointReport checkpoints;
-  int oom_steps = 0;        ///< repeated because a device ran out of memory; each time counts
-  bool recomputes = false;  ///< blocks of the model, because memory.recompute = "auto" found that it has to
-  double seconds = 0;       ///< from the first step to the end
+  std::vector<RankLoss> lost_ranks;  ///< in the order of their loss
+  int oom_steps = 0;                 ///< repeated because a device ran out of memory; each time counts
+  bool recomputes = false;           ///< blocks of the model, because memory.recompute = "auto" found that it has to
+  double seconds = 0;                ///< from the first step to the end
   std::string transport;
   CollectivesReport collectives;
   torch::ScalarType sent_as = torch::kFloat;  ///< the type in which owners sent parameters to the others
@@ -97,6 +109,7 @@ struct RunReport {
 };
 
 const char* to_string(balance::BalancePolicy policy);
+Json to_json(const RankLoss& loss);
 Json to_json(const RunReport& report);
 
 }  // namespace remuda::train

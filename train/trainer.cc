@@ -17,15 +17,16 @@ constexpr int kMostSkippedInARow = 10;  ///< then the run is beyond recovery
 constexpr double kReportEvery_s = 0.25;
 
 // The timeout for a rank that does not join a collective call: this many steps of the slowest device, and at least the
-// communicator's usual timeout.
+// one that the job gives.
 constexpr double kPatienceSteps = 20;
-const double kLeastPatience_s = comm::ConnectOptions().timeout_s;
 
 }  // namespace
 
 /// All ranks know the same times, and so wait equally long.
 void Trainer::wait_for_steps_of(double seconds) {
-  parallel_->set_timeout(std::max(kLeastPatience_s, kPatienceSteps * seconds));
+  const double timeout_s = std::max(job_.elastic.timeout_s, kPatienceSteps * seconds);
+  parallel_->set_timeout(timeout_s);
+  if (buddy_) buddy_->set_timeout(timeout_s);
 }
 
 /// Collective. At the end of a run that was long enough for the devices' speeds to have changed since its start, by
@@ -42,7 +43,7 @@ Result<void> Trainer::measure_again(double run_s) {
 }
 
 Result<RunReport> Trainer::run() {
-  const double start = monotonic_s();
+  began_s_ = options_.inherited.began_s > 0 ? options_.inherited.began_s : monotonic_s();
   epoch_ = 1 + int(report_.loss_per_epoch.size());
   for (; epoch_ <= job_.train.epochs && (!done() || is_owed(epoch_)); ++epoch_) {
     REMUDA_TRY(run_epoch(epoch_));
@@ -61,10 +62,8 @@ Result<RunReport> Trainer::run() {
   report_.communication_s = log_.communication_s();
   if (!log_.history().empty()) report_.history = log_.history().to_json();
   report_.share_changes = balancer_.changes();
-  const bool balance_kept = report_.checkpoints.balance_kept;
-  report_.checkpoints = checkpoints_.report();
-  report_.checkpoints.balance_kept = balance_kept;
-  report_.seconds = monotonic_s() - start;
+  report_.checkpoints = checkpoints_in_all();
+  report_.seconds = monotonic_s() - began_s_;
   REMUDA_TRY(measure_again(report_.seconds));
   return report_;
 }
@@ -78,6 +77,8 @@ Result<void> Trainer::run_epoch(int epoch) {
     const double start = monotonic_s();
     REMUDA_ASSIGN(const StepTotals totals, run_step(position_));
     position_ += uint64_t(size);
+    steps_made_ = report_.steps;
+    REMUDA_TRY(keep_copies());
     REMUDA_TRY(
         checkpoints_.after_step(totals, parallel_->optimizer(), parallel_->flat(), [this] { return progress(); }));
     if (report_.steps > kUntimedSteps) {

@@ -14,6 +14,7 @@
 #include "job/train_job.h"
 #include "train/alone_run.h"
 #include "train/batches.h"
+#include "train/buddy.h"
 #include "train/checkpoints.h"
 #include "train/data_parallel.h"
 #include "train/device/memory_watch.h"
@@ -28,11 +29,24 @@
 
 namespace remuda::train {
 
+/// What a trainer that has lost a rank leaves to the one that goes on without it.
+struct Inheritance {
+  std::vector<RankLoss> losses;  ///< none: the run begins. The last ones have no `state` yet: this one finds it
+  int steps = 0;                 ///< that were made
+  std::vector<int64_t> kept;     ///< see Checkpoints::steps()
+  std::vector<std::shared_ptr<Copies>> copies;  ///< see take_up()
+  int generation = 0;                           ///< see Members
+  CheckpointReport checkpoints;
+  OwnTotals totals;
+  double began_s = 0, lost_s = 0;  ///< on monotonic_s(): the run, and when the loss was noticed
+};
+
 struct TrainerOptions {
   torch::Device device = torch::kCPU;  ///< what this rank computes on
   int step_times_fd = -1;              ///< rank 0 writes the times of each step there; see step_times_file.h
   double measure_again_after_s = 60;   ///< a run that took longer measures each device alone again at its end
   double room_bytes = 0;               ///< that tensors may take in all; 0: what is free on the device
+  Inheritance inherited;               ///< the run goes on after the loss of a rank
 };
 
 class Trainer {
@@ -46,6 +60,8 @@ class Trainer {
 
   /// Collective. All epochs. The report is complete on rank 0.
   Result<RunReport> run();
+  /// After an error of run(): for a trainer of the ranks that are left.
+  Inheritance bequest() const;
 
   Model& model() { return *model_; }
   const FlatParameters& parameters() const { return parallel_->flat(); }
@@ -73,6 +89,13 @@ class Trainer {
   Result<void> measure_again(double run_s);
 
   Result<void> resume();
+  void go_on_from(const Progress& at);
+  Result<const char*> take_state_back();
+  Result<void> make_good_losses(const char* state);
+  void report_losses();
+  CheckpointReport checkpoints_in_all() const;
+  Result<void> begin_copies();
+  Result<void> keep_copies();
   Progress progress() const;
   KeptBalance learned() const;
   Result<void> run_epoch(int epoch);
@@ -104,7 +127,7 @@ class Trainer {
   comm::Communicator& communicator_;
   const Events& events_;
   const std::atomic<bool>& leave_;
-  const TrainerOptions options_;
+  TrainerOptions options_;
   const DeviceOps ops_;
   StepProfile profile_;  ///< before all that starts threads
 
@@ -121,6 +144,7 @@ class Trainer {
   std::unique_ptr<DataParallel> parallel_;
   Batches batches_;
   Checkpoints checkpoints_;
+  std::unique_ptr<Buddy> buddy_;                        ///< where the job asks for it, and there are others; else null
   std::vector<uint64_t> devices_;                       ///< of each rank, as device_hash() has it
   std::vector<std::vector<balance::BatchTime>> alone_;  ///< of each, before training
   balance::Balancer balancer_;                          ///< decides on rank 0, idle elsewhere
@@ -130,6 +154,8 @@ class Trainer {
   MemoryPlan memory_;
 
   uint64_t position_ = 0;  ///< of the next step's first sample
+  int steps_made_ = 0;     ///< all of them whole, unlike report_.steps
+  double began_s_ = 0;
   OwnTotals mine_;
   StepReport last_;         ///< times and memory of the last step, for the next report
   double norm_wait_s_ = 0;  ///< of the step under way

@@ -177,5 +177,46 @@ TEST_F(TrainerOnDevices, AnAcceleratorThatIsLostEndsTheRunOnAllRanks) {
   EXPECT_THAT(reports[1].error().message, HasSubstr("the stand-in device is lost"));
 }
 
+/// Of each rank: where it ended, and what it leaves.
+struct LeftBehind {
+  torch::Tensor weight;
+  Inheritance bequest;
+};
+
+std::vector<LeftBehind> run_with_buddies(const job::TrainJob& job, const std::vector<torch::Device>& on,
+                                         const Inheritance& inherited = {}) {
+  std::vector<LeftBehind> left(on.size());
+  const std::atomic<bool> leave = false;
+  const Events events(-1);
+  run_ranks(int(on.size()), comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+    const auto rank = size_t(communicator.rank());
+    const auto trainer =
+        Trainer::create(job, communicator, events, leave, {.device = on[rank], .inherited = inherited});
+    if (!trainer || !(*trainer)->run()) return;
+    left[rank] = {(*trainer)->model().parameters().at(0).detach().to(torch::kCPU).clone(), (*trainer)->bequest()};
+  });
+  return left;
+}
+
+TEST_F(TrainerOnDevices, WhicheverIsLeftGoesOnFromTheCopiesOfBoth) {
+  job_.train.optimizer = job::Optimizer::adamw;
+  job_.elastic = {.ranks_lost = 1, .buddy = true};
+  const std::vector<torch::Device> devices{torch::kCPU, torch::Device(torch::kXPU, 0)};
+  const torch::Tensor whole = run_with_buddies(job_, devices)[0].weight;
+  ASSERT_TRUE(whole.defined());
+  job::TrainJob first = job_;
+  first.train.max_steps = 2;
+  const auto begun = run_with_buddies(first, devices);
+  for (const int left : {0, 1}) {
+    Inheritance inherited = begun[size_t(left)].bequest;
+    inherited.losses = {{.rank = 1 - left, .cause = "lost"}};
+    const auto rest = run_with_buddies(job::on_ranks(job_, {left}), {devices[size_t(left)]}, inherited);
+    ASSERT_TRUE(rest[0].weight.defined());
+    EXPECT_EQ(rest[0].bequest.losses.at(0).state, "memory");
+    EXPECT_EQ(rest[0].bequest.losses.at(0).resumed_from, 2);
+    EXPECT_LT(((rest[0].weight - whole).norm() / whole.norm()).item<double>(), 1e-6);
+  }
+}
+
 }  // namespace
 }  // namespace remuda::train

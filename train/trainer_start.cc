@@ -77,49 +77,12 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   std::unique_ptr<Trainer> trainer(new Trainer(job, communicator, events, leave, options, ops, std::move(train),
                                                std::move(test), std::move(model), std::move(norms)));
   REMUDA_TRY(trainer->prepare());
-  REMUDA_TRY(trainer->checkpoints_.open());
+  REMUDA_TRY(options.inherited.losses.empty() ? trainer->checkpoints_.open()
+                                              : trainer->checkpoints_.open_again(options.inherited.kept));
   REMUDA_TRY(trainer->start_balance());
   torch::manual_seed(job.train.seed + 1 + uint64_t(communicator.rank()));
   REMUDA_TRY(trainer->resume());
   return trainer;
-}
-
-/// Collective. Goes on where a run before this one was ended, where the job asks for that.
-Result<void> Trainer::resume() {
-  REMUDA_ASSIGN(const std::optional<Progress> at, checkpoints_.resume(parallel_->optimizer(), parallel_->flat()));
-  if (!at) return {};
-  position_ = at->position;
-  report_.steps = at->steps;
-  report_.skipped_steps = at->skipped_steps;
-  report_.loss_per_epoch = at->loss_per_epoch;
-  if (!done())  // else the last one may be of a part of an epoch
-    report_.loss_per_epoch.resize(std::min<size_t>(at->loss_per_epoch.size(), position_ / train_.size()));
-  epoch_loss_ = at->epoch_loss;
-  epoch_weight_ = at->epoch_weight;
-  samples_since_average_ = at->samples_since_average;
-  loss_scale_.resume(at->loss_scale, at->finite_in_a_row);
-  return {};
-}
-
-Progress Trainer::progress() const {
-  return {.position = position_,
-          .steps = report_.steps,
-          .skipped_steps = report_.skipped_steps,
-          .epoch_loss = epoch_loss_,
-          .epoch_weight = epoch_weight_,
-          .loss_per_epoch = report_.loss_per_epoch,
-          .loss_scale = loss_scale_.scale(),
-          .finite_in_a_row = loss_scale_.finite_in_a_row(),
-          .optimizer_steps = parallel_->optimizer().steps(),
-          .samples_since_average = samples_since_average_,
-          .balance = is_first() ? learned() : KeptBalance()};
-}
-
-KeptBalance Trainer::learned() const {
-  KeptBalance learned{.recomputes = report_.recomputes};
-  for (int rank = 0; rank < communicator_.size(); ++rank)
-    learned.ranks.push_back({devices_[rank], alone_[rank], balancer_.known_times(rank), memory_.needs()[rank]});
-  return learned;
 }
 
 Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
@@ -150,6 +113,7 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       balancer_(balance_options(job)),
       log_(job, communicator.rank(), options.step_times_fd),
       memory_(communicator.size(), job.memory.accumulate, job.train.micro_batch) {
+  mine_ = options_.inherited.totals;
   model_->set_training(true);
   if (job.train.micro_batch > 0) evaluated_at_once_ = job.train.micro_batch;
   report_.policy = job.balance.policy;

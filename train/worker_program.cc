@@ -12,13 +12,12 @@
 #include "base/version.h"
 #include "measure/plan.h"
 #include "train/device/memory_watch.h"
+#include "train/elastic_run.h"
 #include "train/measure/rank.h"
 #include "train/precision.h"
 #include "train/process_tuning.h"
 #include "train/rank_environment.h"
-#include "train/run_outputs.h"
 #include "train/run_terms.h"
-#include "train/trainer.h"
 
 namespace remuda::train {
 namespace {
@@ -72,30 +71,15 @@ Result<void> train_job(const std::string& file, const Events& events) {
   REMUDA_ASSIGN(const job::TrainJob job, read_job(file));
   if (job.devices.empty())
     return usage_error("the job names no [[device]]; a worker needs to know which one is its own");
-  REMUDA_ASSIGN(comm::ConnectOptions options, connect_options(static_cast<int>(job.devices.size())));
-  if (options.size > 1) options.terms = terms_of(job);
-  if (job.train.encrypt == job::Switch::off) options.encryption = comm::Encryption::off;
-  const int rank = options.rank;
-  REMUDA_ASSIGN(const std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
-  leave_on_signals();
-  events.send({{"event", "ready"}, {"rank", rank}, {"pid", getpid()}, {"torch", TORCH_VERSION}});
-  if (rank == 0 && env::get(env::step_times_fd)) {
+  if (env::get(env::step_times_fd)) {
     REMUDA_ASSIGN(trainer_options.step_times_fd, env::get_int(env::step_times_fd, 0, 1 << 20));
   }
-  REMUDA_ASSIGN(const std::unique_ptr<Trainer> trainer,
-                Trainer::create(job, *communicator, events, g_leave, trainer_options));
-  std::optional<RunOutputs> outputs;
-  if (rank == 0) {
-    REMUDA_ASSIGN(RunOutputs created, RunOutputs::create(job, trainer->model()));
-    outputs.emplace(std::move(created));
-  }
-  REMUDA_ASSIGN(RunReport report, trainer->run());
-  if (outputs) REMUDA_TRY(outputs->write(trainer->model(), report, events));
-  Json done{{"event", "done"}, {"rank", rank}};
-  if (rank == 0) done["report"] = to_json(report);
-  events.send(done);
-  if (rank == 0 && !env::get(env::events_fd)) return write_all(STDOUT_FILENO, to_pretty(to_json(report)), "the report");
-  return {};
+  REMUDA_ASSIGN(MembersFeed feed, MembersFeed::open());
+  const auto connected = [&](int rank) {
+    leave_on_signals();
+    events.send({{"event", "ready"}, {"rank", rank}, {"pid", getpid()}, {"torch", TORCH_VERSION}});
+  };
+  return ElasticRun(job, events, g_leave, std::move(feed), trainer_options, connected).run();
 }
 
 Result<void> work(const std::string& argument, const Events& events) {

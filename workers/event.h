@@ -2,7 +2,7 @@
 // REMUDA_EVENTS_FD.
 //
 // The field "event" names the kind:
-//   ready    rank, pid, torch                     the worker runs
+//   ready    rank, pid, torch                     the worker runs, and has met the others
 //   alone    rank, samples_per_s                  its device was measured alone
 //   step     step, steps, epoch, loss, samples_per_s, shares[], compute_s[], wait_s[]       from rank 0, per rank
 //   balance  step, shares[], predicted_step_s, predicted_gain, reason                       from rank 0
@@ -11,10 +11,17 @@
 //   epoch    epoch, epochs, train_loss, and with test data test_loss, test_accuracy         from rank 0
 //   profile  steps, trace (a path, or empty)       from rank 0, when the steps to profile have been recorded
 //   checkpoint  step, folder, failed (why, or empty)     from rank 0, when the state after that step has been kept
+//   lost     kind (lost_peer), message, peer, step    an elastic rank waits to hear who is left
+//   regrouped  rank, device, cause, step, resumed_from, state, seconds  from rank 0: those that are left go on without
+//                                                                       the one that was lost last
 //   note     text                                  from rank 0: what the user should know
 //   output   output (weights, sample)              from rank 0, again and again while it makes it after the last step
 //   error    kind (usage, failed, lost_peer), message, peer, step      the worker ends next, with a status other than 0
 //   done     rank; from rank 0 also report        the worker ends next, with status 0
+// What the launcher tells elastic ranks, on REMUDA_MEMBERS_FD, is of one kind: generation, ranks[] (who is left, by
+// their first numbers), port and listen_fd (where they meet, and the socket there, which each has inherited), lost[]
+// (rank, device, cause).
+//
 // A worker that still works when all others are done must send an event from time to time (see Patience in
 // supervisor.h).
 //

@@ -14,12 +14,6 @@ Weight weigh(const RankFacts& rank, bool stopping) {
   return rank.signalled ? Weight::none : Weight::own;
 }
 
-std::string cause_of(const RankFacts& rank) {
-  if (rank.error) return rank.error->message;
-  if (rank.exit->ok()) return "ended before its work was done";
-  return to_string(*rank.exit);
-}
-
 Failure blame(const RankFacts& rank, std::string cause) {
   return {rank.rank, rank.device, rank.error ? rank.error->kind : ErrorKind::failed, std::move(cause),
           rank.last_output};
@@ -34,6 +28,12 @@ Failure blame_peer(std::span<const RankFacts> ranks, const RankFacts& witness) {
 }
 
 }  // namespace
+
+std::string cause_of(const RankFacts& rank) {
+  if (rank.error) return rank.error->message;
+  if (rank.exit->ok()) return "ended before its work was done";
+  return to_string(*rank.exit);
+}
 
 std::optional<Failure> root_cause(std::span<const RankFacts> ranks, bool stopping) {
   const RankFacts* worst = nullptr;

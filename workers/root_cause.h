@@ -17,6 +17,8 @@ struct RankFacts {
   std::string device;
   bool done = false;           ///< it reported that its work is done
   std::optional<Error> error;  ///< what it reported
+  bool ready = false;          ///< it has met the others
+  bool waits = false;          ///< it has lost a peer, which is its error, and waits to hear who is left
   std::optional<process::ExitState> exit;
   bool signalled = false;               ///< it was sent a signal before it ended
   double failed_at_s = 0;               ///< when the failure, if it is one, was first seen
@@ -33,6 +35,9 @@ struct Failure {
   std::string cause;                    ///< "killed by signal 9 (Killed)", or what the rank reported
   std::deque<std::string> last_output;  ///< of that rank
 };
+
+/// "killed by signal 9 (Killed)", or what it reported; of a rank that has failed.
+std::string cause_of(const RankFacts& rank);
 
 /// The failure that caused the others. A rank that died by itself, or reported an error of its own, comes before one
 /// that lost a peer; among equals the earliest. When all have only lost peers, the peer that went silent is the cause.

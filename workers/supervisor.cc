@@ -16,8 +16,12 @@ constexpr double kKillWait_s = 5;  // a process in an uninterruptible call outla
 class Supervision {
  public:
   Supervision(std::vector<WatchedRank> ranks, process::StopSignals signals, const RankListener& listener,
-              const Patience& patience)
-      : ranks_(std::move(ranks)), signals_(std::move(signals)), listener_(listener), patience_(patience) {}
+              const Patience& patience, Elasticity elasticity)
+      : ranks_(std::move(ranks)),
+        signals_(std::move(signals)),
+        listener_(listener),
+        patience_(patience),
+        elasticity_(std::move(elasticity)) {}
 
   Outcome run() {
     while (running() && !given_up()) {
@@ -71,7 +75,7 @@ class Supervision {
     switch (phase_) {
       case Phase::working:
         blame_silent_rank();
-        if (any_failed()) enter(Phase::reporting);
+        if (any_failed()) go_on_or_end();
         break;
       case Phase::stopping:
         if (any_failed()) deadline_s_ = std::min(deadline_s_, now_s_ + patience_.end_s);
@@ -86,6 +90,38 @@ class Supervision {
       case Phase::killing:
         break;
     }
+  }
+
+  /// Of an elastic run those go on that are left, if they can; else all end.
+  void go_on_or_end() {
+    if (elasticity_.may_be_lost == 0 || generation_ == elasticity_.meetings.size()) return enter(Phase::reporting);
+    const Regrouping regrouping = regroup(facts(), elasticity_.may_be_lost - lost_, now_s_,
+                                          elasticity_.notice_s + listener_.step_s(), elasticity_.report_s);
+    if (regrouping.now == Regrouping::Now::fail) enter(Phase::reporting);
+    if (regrouping.now == Regrouping::Now::meet) meet(regrouping.lost);
+  }
+
+  void meet(const std::vector<Failure>& lost) {
+    lost_ += static_cast<int>(lost.size());
+    std::vector<WatchedRank> left;
+    std::vector<int> numbers;
+    for (WatchedRank& rank : ranks_) {
+      if (std::ranges::find(lost, rank.facts().rank, &Failure::rank) != lost.end()) continue;
+      numbers.push_back(rank.facts().rank);
+      left.push_back(std::move(rank));
+    }
+    ranks_.swap(left);
+    left.clear();  // kills what is left of those that were lost
+    const Listener& meeting = elasticity_.meetings.at(generation_++);
+    Json members{{"generation", generation_},
+                 {"ranks", numbers},
+                 {"port", meeting.port},
+                 {"listen_fd", meeting.socket.get()},
+                 {"lost", Json::array()}};
+    for (const Failure& one : lost)
+      members["lost"].push_back({{"rank", one.rank}, {"device", one.device}, {"cause", one.cause}});
+    for (WatchedRank& rank : ranks_) rank.tell(members);
+    listener_.on_loss(numbers, lost);
   }
 
   void enter(Phase phase) {
@@ -135,31 +171,38 @@ class Supervision {
   /// Reports the last working rank, or one that is done and does not exit, as hung if it sends no more events.
   void blame_silent_rank() {
     size_t at_work = 0;
+    bool any_done = false;
     double heard_at_s = 0;
     WatchedRank* last = nullptr;
     for (auto& rank : ranks_) {
       heard_at_s = std::max(heard_at_s, rank.heard_at_s());
+      any_done = any_done || rank.facts().done;
       if (!rank.running()) continue;
       if (!rank.facts().done) ++at_work;
       if (!last || !rank.facts().done) last = &rank;
     }
-    const bool job_ends = at_work == 0 || (at_work == 1 && ranks_.size() > 1);
+    const bool job_ends = at_work == 0 || (at_work == 1 && any_done);
     if (!job_ends || !last || now_s_ < heard_at_s + patience_.silence_s) return;
     const auto cause =
         fmt::format("sent no event for {:g} s and did not end, while the other ranks are done", patience_.silence_s);
     last->blame({ErrorKind::failed, cause}, now_s_);
   }
 
-  Outcome outcome() const {
+  std::vector<RankFacts> facts() const {
     std::vector<RankFacts> facts;
     for (const auto& rank : ranks_) facts.push_back(rank.facts());
-    return {root_cause(facts, signal_ != 0), signal_};
+    return facts;
   }
+
+  Outcome outcome() const { return {root_cause(facts(), signal_ != 0), signal_}; }
 
   std::vector<WatchedRank> ranks_;
   process::StopSignals signals_;
   const RankListener& listener_;
   const Patience patience_;
+  const Elasticity elasticity_;
+  size_t generation_ = 0;  ///< so many times those that were left have met
+  int lost_ = 0;
   Phase phase_ = Phase::working;
   int signal_ = 0;
   double now_s_ = 0;
@@ -168,15 +211,18 @@ class Supervision {
 
 }  // namespace
 
-Result<Outcome> supervise(std::vector<RankSpec> specs, const RankListener& listener, const Patience& patience) {
+Result<Outcome> supervise(std::vector<RankSpec> specs, const RankListener& listener, const Patience& patience,
+                          Elasticity elasticity) {
   REMUDA_ASSIGN(process::StopSignals signals, process::StopSignals::hold_with_hang_up());
   std::vector<WatchedRank> ranks;
   ranks.reserve(specs.size());
   for (auto& spec : specs) {
+    spec.elastic = elasticity.may_be_lost > 0;
+    for (const Listener& meeting : elasticity.meetings) spec.process.inherited.push_back(meeting.socket.get());
     REMUDA_ASSIGN(WatchedRank rank, WatchedRank::start(static_cast<int>(ranks.size()), std::move(spec), listener));
     ranks.push_back(std::move(rank));
   }
-  return Supervision(std::move(ranks), std::move(signals), listener, patience).run();
+  return Supervision(std::move(ranks), std::move(signals), listener, patience, std::move(elasticity)).run();
 }
 
 }  // namespace remuda::workers

@@ -1,6 +1,7 @@
 #include "workers/supervisor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
@@ -19,6 +20,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+constexpr auto kReady = R"({"event":"ready"})";
 constexpr auto kLost1 = R"({"event":"error","kind":"lost_peer","message":"rank 1 went away","peer":1})";
 constexpr Patience kShort{.report_s = 0.05, .end_s = 0.05, .stop_s = 0.05, .silence_s = 0.05};
 
@@ -93,6 +95,49 @@ TEST(Supervisor, APeerThatHangsIsEndedAndNamed) {
   ASSERT_TRUE(outcome.failure);
   EXPECT_EQ(outcome.failure->rank, 1);
   EXPECT_THAT(outcome.failure->cause, HasSubstr("went silent"));
+}
+
+constexpr auto kWaits = R"({"event":"lost","kind":"lost_peer","message":"rank 1 went away","peer":1})";
+
+/// The outcome of a run that may lose so many ranks; what the listener is told of them, as "LEFT LEFT without LOST".
+Outcome run_elastic(const std::vector<Script>& scripts, int may_be_lost, Heard& heard, std::vector<std::string>& told) {
+  RankListener listener = heard.listener();
+  listener.on_loss = [&](const std::vector<int>& left, const std::vector<Failure>& lost) {
+    told.push_back(fmt::format("{} without {}", fmt::join(left, " "), lost.at(0).rank));
+  };
+  Elasticity elasticity{.may_be_lost = may_be_lost};
+  for (int i = 0; i < may_be_lost; ++i) elasticity.meetings.push_back(listen_on_loopback(0).value());
+  auto outcome = supervise(ranks(scripts), listener, kShort, std::move(elasticity));
+  EXPECT_TRUE(outcome) << outcome.error().message;
+  return outcome.value_or(Outcome{});
+}
+
+TEST(Supervisor, TellsTheRanksOfAnElasticRunWhoIsLeft) {
+  Heard heard;
+  std::vector<std::string> told;
+  const Script left{"event", kReady, "event", kWaits, "members", "done"};
+  const Outcome outcome = run_elastic({left, {"event", kReady, "pause", "100", "raise", "9"}, left}, 1, heard, told);
+  EXPECT_FALSE(outcome.failure) << outcome.failure->cause;
+  EXPECT_THAT(told, ElementsAre("0 2 without 1"));
+  for (const int rank : {0, 2}) {
+    ASSERT_THAT(heard.lines[rank], SizeIs(1));
+    const Json members = parse_json(heard.lines[rank][0], "members").value();
+    EXPECT_EQ(members["generation"], 1);
+    EXPECT_EQ(members["ranks"], Json({0, 2}));
+    EXPECT_EQ(members["lost"][0]["cause"], "killed by signal 9 (Killed)");
+    EXPECT_EQ(members["port"], parse_json(heard.lines[0][0], "members").value()["port"]) << "they meet in one place";
+  }
+}
+
+TEST(Supervisor, AnElasticRunThatLosesTooManyEnds) {
+  Heard heard;
+  std::vector<std::string> told;
+  const Script left{"event", kReady, "event", kWaits, "members", "raise", "9"};
+  const Script waits{"event", kReady, "event", kWaits, "members", "event", kWaits, "wait"};
+  const Outcome outcome = run_elastic({left, {"event", kReady, "pause", "100", "raise", "9"}, waits}, 1, heard, told);
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->rank, 0);
+  EXPECT_THAT(told, SizeIs(1));
 }
 
 TEST(Supervisor, TellsWhatARankReported) {
@@ -170,8 +215,6 @@ int status_after(const std::vector<int>& signals, const std::vector<Script>& scr
   ::waitpid(pid, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
-
-constexpr auto kReady = R"({"event":"ready"})";
 
 TEST(Supervisor, CtrlCLetsTheRanksStopTogether) {
   const Script polite{"polite", "event", kReady, "wait"};

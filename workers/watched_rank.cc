@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -42,14 +43,25 @@ Result<WatchedRank> WatchedRank::start(int rank, RankSpec spec, const RankListen
   ::fcntl(events.get(), F_SETFL, O_NONBLOCK);
   spec.process.inherited.push_back(write_end.get());
   spec.process.environment.emplace_back(env::events_fd.name, std::to_string(write_end.get()));
+  Fd members, its_members;
+  if (spec.elastic) {
+    int pair[2];  // no pipe: to write into one whose reader has died raises SIGPIPE
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+      return failed(fmt::format("cannot make a pair of sockets: {}", errno_text(errno)));
+    members.reset(pair[0]);
+    its_members.reset(pair[1]);
+    spec.process.inherited.push_back(pair[1]);
+    spec.process.environment.emplace_back(env::members_fd.name, std::to_string(pair[1]));
+  }
   REMUDA_ASSIGN(process::ChildProcess process, process::ChildProcess::spawn(std::move(spec.process), spec.input));
-  return WatchedRank(rank, std::move(spec.device), std::move(process), std::move(events), listener);
+  return WatchedRank(rank, std::move(spec.device), std::move(process), std::move(events), std::move(members), listener);
 }
 
-WatchedRank::WatchedRank(int rank, std::string device, process::ChildProcess process, Fd events,
+WatchedRank::WatchedRank(int rank, std::string device, process::ChildProcess process, Fd events, Fd members,
                          const RankListener& listener)
     : process_(std::move(process)),
       events_(std::move(events)),
+      members_(std::move(members)),
       listener_(&listener),
       event_lines_(kEventLimit),
       output_lines_(kOutputLimit),
@@ -87,6 +99,15 @@ void WatchedRank::signal(int number) {
   facts_.signalled = true;
 }
 
+void WatchedRank::tell(const Json& members) {
+  const std::string line = to_line(members) + "\n";
+  // Some hundred bytes into an empty buffer; a rank that has died meanwhile is seen to have.
+  (void)::send(members_.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  facts_.error.reset();
+  facts_.waits = false;
+  heard_at_s_ = now_s_;
+}
+
 void WatchedRank::blame(Error error, double now_s) {
   if (facts_.error) return;
   facts_.error = std::move(error);
@@ -101,7 +122,12 @@ void WatchedRank::take_event(std::string_view line, bool dropped) {
   const std::string name = text_field(*event, "event");
   if (name == "done") facts_.done = true;
   makes_output_ = name == "output";
+  if (name == "ready") facts_.ready = true;
   if (name == "error") blame(reported_error(*event), now_s_);
+  if (name == "lost" && members_) {
+    blame(reported_error(*event), now_s_);
+    facts_.waits = true;
+  }
   listener_->on_event(facts_.rank, *event);
 }
 

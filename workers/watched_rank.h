@@ -17,7 +17,8 @@ namespace remuda::workers {
 struct RankSpec {
   std::string device;
   process::ProcessSpec process;
-  std::string input;  ///< what it reads on stdin
+  std::string input;     ///< what it reads on stdin
+  bool elastic = false;  ///< it is told on REMUDA_MEMBERS_FD when other ranks are lost
 };
 
 /// Called from supervise(), in its thread.
@@ -29,6 +30,9 @@ struct RankListener {
   std::function<double()> step_s = [] { return 0.0; };
   /// A signal was forwarded: the ranks have this long to stop together.
   std::function<void(int signal, double within_s)> on_stop = [](int, double) {};
+  /// Some were lost: these ranks are left, and go on.
+  std::function<void(const std::vector<int>& left, const std::vector<Failure>& lost)> on_loss = [](const auto&,
+                                                                                                   const auto&) {};
 };
 
 class WatchedRank {
@@ -51,18 +55,21 @@ class WatchedRank {
 
   /// Sends a signal; from then on the rank's death is not counted as a failure of its own.
   void signal(int number);
+  /// Tells an elastic rank that waits who is left: it goes on, and what it has lost is no error any more.
+  void tell(const Json& members);
   /// Records an error that the rank cannot report itself, unless it has one already.
   void blame(Error error, double now_s);
 
  private:
-  WatchedRank(int rank, std::string device, process::ChildProcess process, Fd events, const RankListener& listener);
+  WatchedRank(int rank, std::string device, process::ChildProcess process, Fd events, Fd members,
+              const RankListener& listener);
   void take_event(std::string_view line, bool dropped);
   void take_output(std::string_view line, bool dropped);
   void complain(const std::string& what);
 
   RankFacts facts_;
   process::ChildProcess process_;
-  Fd events_;
+  Fd events_, members_;
   const RankListener* listener_;
   process::LineSplitter event_lines_, output_lines_;
   double heard_at_s_, now_s_;

@@ -178,6 +178,22 @@ std::string batch_norm_text(const Json& report) {
       most / least, built_in ? ", and with train.batch_norm = \"synchronized\" those of all devices together" : "");
 }
 
+std::string loss_text(const Json& report) {
+  std::vector<std::string> sentences;
+  for (const Json& loss : report.value("lost_ranks", Json::array())) {
+    const double made = workers::number_field(loss, "step"), from = workers::number_field(loss, "resumed_from");
+    const std::string state = workers::text_field(loss, "state");
+    sentences.push_back(
+        fmt::format("Rank {:.0f} ({}) was lost after step {:.0f}: {}. {:.1f} s later the others went on {}.",
+                    workers::number_field(loss, "rank"), workers::text_field(loss, "device", "-"), made,
+                    workers::text_field(loss, "cause", "-"), workers::number_field(loss, "seconds"),
+                    state == "start" ? "from the start"
+                                     : fmt::format("after step {:.0f}, from {}, and repeated {:.0f} steps", from,
+                                                   state == "checkpoint" ? "the checkpoint" : state, made - from)));
+  }
+  return printable(fmt::format("{}", fmt::join(sentences, " ")));
+}
+
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports) {
   bool beyond_balance = false;
   std::vector<std::string> texts = different_keys(names, reports, beyond_balance);

@@ -25,6 +25,9 @@ std::string memory_text(const Json& report);
 /// Where batch norm normalised batches of unlike sizes, as each device has its own: what to do. Empty elsewhere.
 std::string batch_norm_text(const Json& report);
 
+/// A sentence for each rank that was lost: when, why, and what that has cost. Empty where none was.
+std::string loss_text(const Json& report);
+
 /// How the runs differ other than in their figures, a sentence each: keys of the job, steps, an early stop. Says what
 /// cannot be compared because of it.
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports);

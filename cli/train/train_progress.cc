@@ -39,9 +39,12 @@ std::vector<std::string> device_labels(const job::TrainJob& job) {
 std::string rate_text(double per_second) { return fmt::format("{:.{}f}", per_second, per_second < 100 ? 1 : 0); }
 
 TrainProgress::TrainProgress(const job::TrainJob& job)
-    : devices_(job::device_names(job)), labels_(device_labels(job)), epochs_(job.train.epochs) {}
+    : all_devices_(job::device_names(job)),
+      all_labels_(device_labels(job)),
+      devices_(all_devices_),
+      epochs_(job.train.epochs) {}
 
-std::string TrainProgress::opening() const { return fmt::format("training on {}", fmt::join(labels_, ", ")); }
+std::string TrainProgress::opening() const { return fmt::format("training on {}", fmt::join(all_labels_, ", ")); }
 
 std::string TrainProgress::take(int rank, const Json& event) {
   const std::string name = workers::text_field(event, "event");
@@ -55,13 +58,38 @@ std::string TrainProgress::take(int rank, const Json& event) {
   if (name == "epoch") return take_epoch(event);
   if (name == "profile") return take_profile(event);
   if (name == "checkpoint") return take_checkpoint(event);
+  if (name == "regrouped") return take_regrouped(event);
   if (name == "note") return workers::text_field(event, "text");
   return "";
 }
 
+std::string TrainProgress::take_loss(const std::vector<int>& left, const std::vector<workers::Failure>& lost) {
+  std::vector<std::string> causes;
+  for (const workers::Failure& one : lost)
+    causes.push_back(fmt::format("rank {} ({}) was lost: {}", one.rank, one.device, one.cause));
+  devices_.clear();
+  for (const int rank : left) devices_.push_back(all_devices_.at(static_cast<size_t>(rank)));
+  ready_ = devices_.size();
+  measured_ = 0;
+  steps_ = 0;  // until the next one is known
+  shares_.clear();
+  return fmt::format("{}; {} go{} on", printable(fmt::format("{}", fmt::join(causes, "; "))), fmt::join(devices_, ", "),
+                     devices_.size() == 1 ? "es" : "");
+}
+
+/// What the loss has cost.
+std::string TrainProgress::take_regrouped(const Json& event) {
+  const double made = workers::number_field(event, "step"), from = workers::number_field(event, "resumed_from");
+  const double seconds = workers::number_field(event, "seconds");
+  const std::string state = printable(workers::text_field(event, "state"));
+  if (state == "start") return fmt::format("begins again, {:.1f} s after the loss, as no step was made", seconds);
+  return fmt::format("goes on after step {:.0f}, from {}, {:.1f} s after the loss; {:.0f} steps are repeated", from,
+                     state == "checkpoint" ? "the checkpoint" : state, seconds, made - from);
+}
+
 std::string TrainProgress::take_alone(int rank, const Json& event) {
   ++measured_;
-  return fmt::format("{} alone: {} samples/s", labels_.at(rank),
+  return fmt::format("{} alone: {} samples/s", all_labels_.at(rank),
                      rate_text(workers::number_field(event, "samples_per_s", kUnknown)));
 }
 

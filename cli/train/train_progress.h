@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "job/train_job.h"
+#include "workers/root_cause.h"
 
 namespace remuda::cli {
 
@@ -26,6 +27,8 @@ class TrainProgress {
   /// Takes in an event of a rank. Returns a line to keep (a device's own speed, new shares, the end of an epoch), or
   /// nothing.
   std::string take(int rank, const Json& event);
+  /// Ranks were lost; those that are left go on. Returns a line to keep.
+  std::string take_loss(const std::vector<int>& left, const std::vector<workers::Failure>& lost);
   /// The current state: "epoch 1/5, 10 %, loss 0.5310, 5301 samples/s, cpu:0 76 % wait 1 % · cpu:1 24 % wait 0 %". The
   /// devices are summarised, "8 devices wait 0 to 12 %", where the text would have more than `width` characters.
   std::string status(size_t width = std::string::npos) const;
@@ -40,6 +43,7 @@ class TrainProgress {
   std::string take_memory(const Json& event) const;
   std::string take_collectives(const Json& event) const;
   std::string take_epoch(const Json& event) const;
+  static std::string take_regrouped(const Json& event);
   static std::string take_profile(const Json& event);
   static std::string take_checkpoint(const Json& event);
   void take_step(const Json& event);
@@ -47,7 +51,8 @@ class TrainProgress {
   std::string per_device() const;
   std::string devices_in_sum() const;
 
-  std::vector<std::string> devices_, labels_;  ///< names that differ; the same with the slowdown
+  const std::vector<std::string> all_devices_, all_labels_;  ///< names that differ; the same with the slowdown
+  std::vector<std::string> devices_;                         ///< of those that are left
   int epochs_;
   size_t ready_ = 0, measured_ = 0;
   double step_ = 0, steps_ = 0, epoch_ = 0, loss_ = 0, samples_per_s_ = 0;

@@ -136,5 +136,23 @@ TEST(TrainProgress, OutlastsEventsWithMissingOrStrangeFields) {
   progress.take(0, {{"event", "balance"}, {"shares", {1, 2, 3}}});
 }
 
+TEST(TrainProgress, GoesOnWithTheDevicesThatAreLeft) {
+  job::TrainJob three = job();
+  three.devices.push_back({"gpu:0"});
+  TrainProgress progress(three);
+  progress.take(0, kStep);
+  EXPECT_EQ(progress.take_loss({0, 2}, {{.rank = 1, .device = "cpu:1", .cause = "killed by signal 9 (Killed)"}}),
+            "rank 1 (cpu:1) was lost: killed by signal 9 (Killed); cpu:0, gpu:0 go on");
+  EXPECT_EQ(progress.take(2, {{"event", "alone"}, {"samples_per_s", 400}}), "gpu:0 alone: 400 samples/s")
+      << "events come from the ranks as they began";
+  EXPECT_EQ(
+      progress.take(
+          0, {{"event", "regrouped"}, {"step", 12}, {"resumed_from", 10}, {"state", "checkpoint"}, {"seconds", 1.25}}),
+      "goes on after step 10, from the checkpoint, 1.2 s after the loss; 2 steps are repeated");
+  progress.take(0, kStep);
+  EXPECT_THAT(progress.status(), HasSubstr("cpu:0 76 % wait 1 % · gpu:0 24 % wait 0 %"));
+  EXPECT_THAT(progress.take_loss({0}, {{.rank = 2, .device = "gpu:0", .cause = "lost"}}), HasSubstr("; cpu:0 goes on"));
+}
+
 }  // namespace
 }  // namespace remuda::cli

@@ -1,5 +1,6 @@
 #include "cli/train/train_run.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
@@ -44,6 +45,18 @@ tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_
       Error{failure.kind, fmt::format("rank {} ({}): {}", failure.rank, failure.device, failure.cause)});
 }
 
+/// How many of its ranks the job may lose, and where the others meet each time.
+Result<workers::Elasticity> elasticity_of(const job::TrainJob& job) {
+  workers::Elasticity elasticity{
+      .may_be_lost = std::min(job.elastic.ranks_lost, static_cast<int>(job.devices.size()) - 1),
+      .notice_s = job.elastic.timeout_s};
+  for (int i = 0; i < elasticity.may_be_lost; ++i) {
+    REMUDA_ASSIGN(workers::Listener meeting, workers::listen_on_loopback(0));
+    elasticity.meetings.push_back(std::move(meeting));
+  }
+  return elasticity;
+}
+
 /// The keys of the job with their values, as a job file has them; the devices have a list of their own.
 Json keys_of(const job::TrainJob& job) {
   Json keys = Json::object();
@@ -68,6 +81,11 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
   }
   REMUDA_ASSIGN(const std::string program, worker_program());
   const Workers workers{program, flags.transport, run.listener, run.step_times.get(), flags.job.machine.file.empty()};
+  if (asked.rank && run.job.job.elastic.ranks_lost > 0)
+    return usage_error(
+        fmt::format("elastic.ranks_lost is for runs whose ranks remuda train starts itself, on one host; this rank was "
+                    "started by {}",
+                    asked.rank->launcher));
   if (asked.rank) {
     run.rank = asked.rank->rank;
     REMUDA_ASSIGN(workers::RankSpec own, launched_worker(workers, run.job, run.inventory, *asked.rank, run.own));
@@ -75,6 +93,7 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
     return run;
   }
   REMUDA_ASSIGN(run.listener, workers::listen_on_loopback(flags.port));
+  REMUDA_ASSIGN(run.elasticity, elasticity_of(run.job.job));
   run.plan = make_plan(run.job.job, run.inventory, known_speeds(run.job.job, run.inventory));
   REMUDA_ASSIGN(run.ranks, worker_ranks(workers, run.job, run.inventory));
   return run;
@@ -93,7 +112,7 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
             const int rank = base + number;
             if (const std::string line = progress.take(rank, event); !line.empty()) status.print(line);
             if (base == 0) status.update(progress.status(status.room()), progress.done());
-            if (rank == 0 && event.contains("report")) finished.report = event["report"];
+            if (event.contains("report")) finished.report = event["report"];
           },
       .on_line = [&](int rank,
                      const std::string& line) { status.print(fmt::format("[{}] {}", rank_label(rank, job), line)); },
@@ -102,8 +121,11 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
           [&](int, double within_s) {
             status.print(fmt::format(
                 "stopping after the step under way, within {:.0f} s; Ctrl-C again ends the run at once", within_s));
-          }};
-  REMUDA_ASSIGN(workers::Outcome outcome, supervise(std::move(run.ranks), listener));
+          },
+      .on_loss = [&](const std::vector<int>& left,
+                     const std::vector<workers::Failure>& lost) { status.print(progress.take_loss(left, lost)); }};
+  REMUDA_ASSIGN(workers::Outcome outcome,
+                supervise(std::move(run.ranks), listener, workers::Patience(), std::move(run.elasticity)));
   finished.signal = outcome.signal;
   if (!outcome.failure) return finished;
   outcome.failure->rank += base;
@@ -119,7 +141,7 @@ int stopped_status(int signal) {
 Result<Json> complete(const PreparedRun& run, Json report) {
   REMUDA_ASSIGN(report, complete_report(std::move(report), run.inventory, keys_of(run.job.job)));
   if (!run.plan) return report;
-  report["predicted"] = to_json(*run.plan);
+  if (!report.contains("lost_ranks")) report["predicted"] = to_json(*run.plan);  // of all devices
   (void)keep_speeds(report, run.job.job, run.inventory);  // the run is done, whether or not the next one is predicted
   return report;
 }

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cli/train/train_check.h"
 #include "cli/train/train_plan.h"
+#include "workers/regroup.h"
 #include "workers/rendezvous.h"
 #include "workers/watched_rank.h"
 
@@ -18,6 +19,7 @@ struct PreparedRun : CheckedRun {
   std::optional<TrainPlan> plan;  ///< nothing for a rank that another launcher has started
   int rank = 0;                   ///< of the first of `ranks`
   workers::Listener listener;
+  workers::Elasticity elasticity;
   std::optional<PendingFile> report_file;
   Fd step_times;
   std::vector<workers::RankSpec> ranks;

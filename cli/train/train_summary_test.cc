@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/version.h"
+#include "cli/train/report_words.h"
 
 namespace remuda::cli {
 namespace {
@@ -161,6 +162,24 @@ TEST(TrainSummary, SaysWhereTheWeightsAre) {
   with["weights"] = {{"format", "safetensors"}, {"tensors", 98}, {"bytes", 3 << 20}};
   EXPECT_THAT(summary_text(with),
               HasSubstr("weights         98 tensors, 3.0 MiB, as safetensors in /a/w.safetensors\n"));
+}
+
+TEST(TrainSummary, SaysWhatALostRankHasCost) {
+  Json with{{"devices", Json::array()}};
+  with["lost_ranks"] = {{{"rank", 1},
+                         {"device", "cpu:1"},
+                         {"cause", "killed"},
+                         {"step", 12},
+                         {"resumed_from", 10},
+                         {"state", "checkpoint"},
+                         {"seconds", 2.5}}};
+  const std::string sentence =
+      "Rank 1 (cpu:1) was lost after step 12: killed. 2.5 s later the others went on after step 10, from the "
+      "checkpoint, and repeated 2 steps.";
+  EXPECT_EQ(loss_text(with), sentence);
+  EXPECT_THAT(summary_text(with), HasSubstr(wrapped(sentence, 80)));
+  with["lost_ranks"][0]["state"] = "start";
+  EXPECT_THAT(loss_text(with), HasSubstr("the others went on from the start."));
 }
 
 TEST(TrainSummary, EndsWithTheSample) {

@@ -6,6 +6,7 @@
 //   cores         writes the CPUs it may run on to stderr  pid           writes its process id to stderr
 //   close         closes stdout and stderr                 raise N       sends itself the signal
 //   deaf          ignores SIGTERM from now on              polite        ends well, and says done, on SIGTERM
+//   members       waits for a line on REMUDA_MEMBERS_FD, and writes it to stderr
 //   wait          waits until it is ended                  pause MS      waits for a while
 //   exit N        exits with the status N (0 at the end of the arguments)
 #include <chrono>
@@ -44,6 +45,13 @@ std::string cores() {
   return text;
 }
 
+std::string line_of_members() {
+  const int fd = remuda::env::get_int(remuda::env::members_fd, 0, 1 << 20).value_or(-1);
+  std::string line;
+  for (char next = 0; ::read(fd, &next, 1) == 1 && next != '\n';) line += next;
+  return line;
+}
+
 void wait_for(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
 using Word = const std::string&;
@@ -56,6 +64,7 @@ const std::map<std::string, std::function<void()>> kPlain{
     {"close", [] { ::close(STDOUT_FILENO), ::close(STDERR_FILENO); }},
     {"deaf", [] { ::signal(SIGTERM, SIG_IGN); }},
     {"polite", [] { ::signal(SIGTERM, say_done_and_exit); }},
+    {"members", [] { say(STDERR_FILENO, line_of_members()); }},
     {"wait",
      [] {
        for (;;) ::pause();

@@ -1,0 +1,192 @@
+// A run that loses a rank goes on with the others, and learns what it would have learned.
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <gmock/gmock.h>
+
+#include "tests/train_job_files.h"
+#include "weights/reader.h"
+
+namespace remuda::tests {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kElasticSteps = 96;  // of 16 epochs
+
+/// |a - b| / |b| over all values of two files of float32.
+double file_difference(const std::string& a, const std::string& b) {
+  const auto one = weights::Reader::open(a), other = weights::Reader::open(b);
+  if (!one || !other) return INFINITY;
+  double difference = 0, size = 0;
+  for (const weights::TensorInfo& tensor : other->header().tensors) {
+    std::vector<float> left(tensor.bytes() / sizeof(float)), right = left;
+    const auto found = std::ranges::find(one->header().tensors, tensor.name, &weights::TensorInfo::name);
+    if (found == one->header().tensors.end() || !one->read(*found, 0, std::as_writable_bytes(std::span(left))) ||
+        !other->read(tensor, 0, std::as_writable_bytes(std::span(right))))
+      return INFINITY;
+    for (size_t i = 0; i < left.size(); ++i) {
+      difference += std::pow(double(left[i]) - double(right[i]), 2);
+      size += std::pow(double(right[i]), 2);
+    }
+  }
+  return std::sqrt(difference / size);
+}
+
+/// Three ranks on two devices, slowed so that a run takes seconds, asleep for most of them.
+JobText three_ranks() {
+  JobText job;
+  job.train = "epochs = 16\nglobal_batch = 48\noptimizer = 'adamw'\nlearning_rate = 0.01\n";
+  job.balance = "policy = 'fixed'\nshares = [2, 1, 1]\n";
+  job.devices =
+      "[[device]]\nuse = 'cpu:0'\nslowdown = 20\n"
+      "[[device]]\nuse = 'cpu:1'\nshared = true\nslowdown = 20\n"
+      "[[device]]\nuse = 'cpu:1'\nshared = true\nslowdown = 40\n"
+      "[output]\nweights = 'out.safetensors'\n";
+  return job;
+}
+
+/// A run that may lose ranks.
+class ElasticRun {
+ public:
+  explicit ElasticRun(const std::vector<std::string>& settings, const JobText& job = three_ranks())
+      : folder_(job_folder(job)), program_(command(settings)) {}
+
+  /// Once the run is past so many epochs.
+  pid_t worker(size_t rank, const std::string& after) {
+    const bool there = eventually([&] { return program_.err().find(after) != std::string::npos; }, 60);
+    EXPECT_TRUE(there) << program_.err();
+    if (workers_.empty()) workers_ = children_of(program_.pid());
+    return workers_.at(rank);
+  }
+  void kill(size_t rank, const std::string& after, int signal = SIGKILL) { ::kill(worker(rank, after), signal); }
+
+  Json report() {
+    const Finished finished = program_.finish(120);
+    EXPECT_TRUE(finished.exit.ok()) << finished;
+    printed_ = finished.err + finished.out;
+    const auto report = parse_json(folder_.read("report.json"), "report.json");
+    return report ? *report : Json();
+  }
+  Finished finish() { return program_.finish(120); }
+  const ScratchFolder& folder() const { return folder_; }
+  const std::string& printed() const { return printed_; }
+
+ private:
+  std::vector<std::string> command(const std::vector<std::string>& settings) const {
+    std::vector<std::string> all{"--json", folder_.path("report.json")};
+    for (const std::string& setting : settings) {
+      all.emplace_back("--set");
+      all.emplace_back(setting == "checkpoint.folder" ? setting + "=" + folder_.path("kept") : setting);
+    }
+    return train_command(folder_, all);
+  }
+
+  ScratchFolder folder_;
+  RunningProgram program_;
+  std::vector<pid_t> workers_;
+  std::string printed_;
+};
+
+const std::vector<std::string> kWithCheckpoint{"elastic.ranks_lost=2", "checkpoint.folder", "checkpoint.every_steps=5"};
+
+class TrainElastic : public ::testing::Test {
+ protected:
+  static const ScratchFolder& whole() {
+    static const ScratchFolder folder = [] {
+      ScratchFolder made = job_folder(three_ranks());
+      EXPECT_FALSE(train_report(made).is_null());
+      return made;
+    }();
+    return folder;
+  }
+  static void expect_same_weights(const ElasticRun& run) {
+    EXPECT_LT(file_difference(run.folder().path("out.safetensors"), whole().path("out.safetensors")), 1e-6);
+  }
+};
+
+TEST_F(TrainElastic, WhicheverRankIsKilledTheOthersLearnTheSame) {
+  REMUDA_NEEDS_TWO_CORES();
+  for (const size_t rank : {0, 1, 2}) {
+    SCOPED_TRACE(rank);
+    ElasticRun run(kWithCheckpoint);
+    run.kill(rank, "checkpoint in");
+    const Json report = run.report();
+    ASSERT_FALSE(report.is_null()) << run.printed();
+    EXPECT_EQ(report["steps"], kElasticSteps);
+    EXPECT_EQ(report["devices"].size(), 2U);
+    ASSERT_EQ(report["lost_ranks"].size(), 1U);
+    const Json& loss = report["lost_ranks"][0];
+    EXPECT_EQ(loss["rank"], rank);
+    EXPECT_EQ(loss["cause"], "killed by signal 9 (Killed)");
+    EXPECT_EQ(loss["state"], "checkpoint");
+    EXPECT_GE(loss["step"], loss["resumed_from"]);
+    EXPECT_THAT(run.printed(), HasSubstr("was lost: killed by signal 9"));
+    EXPECT_THAT(run.printed(), HasSubstr("goes on after step"));
+    EXPECT_THAT(run.printed(), HasSubstr("from the checkpoint, and repeated"));
+    expect_same_weights(run);
+  }
+}
+
+TEST_F(TrainElastic, WithBuddiesNoStepIsLost) {
+  REMUDA_NEEDS_TWO_CORES();
+  ElasticRun run({"elastic.ranks_lost=2", "elastic.buddy=true"});
+  run.kill(1, "epoch 4/");
+  run.kill(0, "goes on after step");
+  const Json report = run.report();
+  ASSERT_EQ(report["lost_ranks"].size(), 2U) << run.printed();
+  for (const Json& loss : report["lost_ranks"]) {
+    EXPECT_EQ(loss["state"], "memory");
+    EXPECT_LE(loss["step"].get<int>() - loss["resumed_from"].get<int>(), 1);
+  }
+  EXPECT_EQ(report["steps"], kElasticSteps);
+  expect_same_weights(run);
+}
+
+TEST_F(TrainElastic, TwoAreLostOneAfterTheOther) {
+  REMUDA_NEEDS_TWO_CORES();
+  ElasticRun run(kWithCheckpoint);
+  run.kill(0, "checkpoint in");
+  run.kill(1, "goes on after step");
+  const Json report = run.report();
+  ASSERT_EQ(report["lost_ranks"].size(), 2U) << run.printed();
+  EXPECT_EQ(report["devices"].size(), 1U);
+  EXPECT_EQ(report["lost_ranks"][1]["rank"], 1) << "by the number that it began with";
+  expect_same_weights(run);
+}
+
+TEST_F(TrainElastic, ARankThatHangsIsLostOnceTheOthersHaveWaited) {
+  REMUDA_NEEDS_TWO_CORES();
+  std::vector<std::string> settings = kWithCheckpoint;
+  settings.emplace_back("elastic.timeout_s=2");
+  ElasticRun run(settings);
+  run.kill(1, "checkpoint in", SIGSTOP);
+  const Json report = run.report();
+  ASSERT_EQ(report["lost_ranks"].size(), 1U) << run.printed();
+  EXPECT_EQ(report["lost_ranks"][0]["rank"], 1);
+  EXPECT_THAT(report["lost_ranks"][0]["cause"].get<std::string>(), HasSubstr("went silent"));
+  expect_same_weights(run);
+}
+
+TEST_F(TrainElastic, WithoutAStateTheRunEndsAndSaysWhatKeepsOne) {
+  REMUDA_NEEDS_TWO_CORES();
+  ElasticRun run({"elastic.ranks_lost=1"});
+  run.kill(1, "epoch 4/");
+  const Finished finished = run.finish();
+  EXPECT_EQ(finished.exit.status, 1) << finished;
+  EXPECT_THAT(finished.err, HasSubstr("nothing holds the state of the run: elastic.buddy keeps it in memory"));
+}
+
+TEST_F(TrainElastic, OneMoreThanMayBeLostEndsTheRun) {
+  REMUDA_NEEDS_TWO_CORES();
+  ElasticRun run({"elastic.ranks_lost=1", "checkpoint.folder", "checkpoint.every_steps=5"});
+  run.kill(2, "checkpoint in");
+  run.kill(0, "goes on after step");
+  const Finished finished = run.finish();
+  EXPECT_EQ(finished.exit.status, 1) << finished;
+  EXPECT_THAT(finished.err, HasSubstr("remuda: rank 0 (cpu:0): killed by signal 9"));
+}
+
+// Of a checkpoint that an earlier run has left in the folder, this run knows nothing.
+}  // namespace
+}  // namespace remuda::tests

@@ -1,0 +1,175 @@
+// Ranks that are lost after some steps: those that are left take up the run from copies in memory.
+#include "train/buddy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/script.h>
+
+#include "comm/testing/run_ranks.h"
+#include "train/testing/data_files.h"
+#include "train/trainer.h"
+
+namespace remuda::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kCopiedImages = 250, kCopiedBatch = 60, kCopiedEpoch = 5, kCopiedSteps = 3 * kCopiedEpoch;
+
+class BuddyTest : public ::testing::Test {
+ protected:
+  BuddyTest() {
+    job_.data = testing::write_samples(folder_, {.input = {1, 12, 12, 5, 0}}, kCopiedImages);
+    torch::jit::Module module("two_layers");  // no random numbers, which threads of one process would draw in any order
+    const auto weight = [](int64_t out, int64_t in) {
+      return torch::arange(out * in, torch::kFloat).sin().mul(0.1).view({out, in}).requires_grad_();
+    };
+    module.register_parameter("up", weight(32, 12 * 12), false);
+    module.register_parameter("down", weight(5, 32), false);
+    module.register_buffer("passes", torch::zeros({1}));
+    module.register_attribute("training", c10::BoolType::get(), true);
+    module.define(R"(
+def forward(self, x):
+  if self.training:
+    self.passes.add_(1)
+  return torch.matmul(torch.tanh(torch.matmul(x.flatten(1), self.up.t())), self.down.t())
+)");
+    job_.model = {.path = folder_.path("model.pt")};
+    module.save(job_.model.path);
+    job_.train = {.epochs = 3, .global_batch = kCopiedBatch, .optimizer = job::Optimizer::adamw, .learning_rate = 0.01};
+    job_.balance = {balance::BalancePolicy::fixed, {1, 2, 1}};
+    job_.devices = {{"cpu:0"}, {"cpu:1"}, {"cpu:2"}};
+    job_.elastic = {.ranks_lost = 2, .buddy = true};
+  }
+
+  struct Finished {
+    RunReport report;  ///< of rank 0
+    torch::Tensor parameters;
+    std::string error;                  ///< of rank 0
+    std::vector<Inheritance> bequests;  ///< of all
+  };
+
+  /// All ranks of a job. `inherited`: of each, or none.
+  Finished run(const job::TrainJob& job, std::vector<Inheritance> inherited = {}) {
+    Finished finished;
+    const std::atomic<bool> leaving = false;
+    const Events events(-1);
+    inherited.resize(job.devices.size());
+    finished.bequests.resize(job.devices.size());
+    comm::run_ranks(
+        int(job.devices.size()), comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+          const auto rank = size_t(communicator.rank());
+          const auto trainer = Trainer::create(job, communicator, events, leaving, {.inherited = inherited[rank]});
+          const auto report = trainer ? (*trainer)->run() : tl::unexpected(trainer.error());
+          if (report) finished.bequests[rank] = (*trainer)->bequest();
+          if (rank != 0) return;
+          finished.error = report ? "" : report.error().message;
+          if (!report) return;
+          finished.report = *report;
+          std::vector<torch::Tensor> all;
+          for (const auto& one : (*trainer)->model().parameters()) all.push_back(one.flatten());
+          finished.parameters = torch::cat(all).detach().clone();
+        });
+    return finished;
+  }
+
+  /// The first steps of the run, by all.
+  std::vector<Inheritance> run_until(int step) {
+    job::TrainJob first = job_;
+    first.train.max_steps = step;
+    Finished begun = run(first);
+    EXPECT_EQ(begun.error, "");
+    return std::move(begun.bequests);
+  }
+
+  /// The rest of it, by those that are left.
+  Finished go_on(const std::vector<Inheritance>& all, const std::vector<int>& left) {
+    std::vector<Inheritance> inherited;
+    for (const int rank : left) {
+      Inheritance& one = inherited.emplace_back(all.at(size_t(rank)));
+      one.losses = {{.rank = 7, .device = "cpu:7", .cause = "killed"}};
+      one.generation = 1;
+    }
+    return run(job::on_ranks(job_, left), inherited);
+  }
+
+  const ScratchFolder folder_;
+  job::TrainJob job_;
+};
+
+double copied_difference(const torch::Tensor& a, const torch::Tensor& b) {
+  return ((a - b).norm() / b.norm()).item<double>();
+}
+
+// 1e-6: sums of float32 in another order, over eight steps.
+TEST_F(BuddyTest, WhicheverRankIsLostTheOthersHaveItsPart) {
+  job_.train.average = 0.9;
+  const Finished whole = run(job_);
+  ASSERT_EQ(whole.error, "");
+  const std::vector<Inheritance> all = run_until(kCopiedEpoch + 2);
+  for (const std::vector<int>& left : {std::vector{1, 2}, {0, 2}, {0, 1}}) {
+    SCOPED_TRACE(left[0] + left[1]);
+    const Finished rest = go_on(all, left);
+    ASSERT_EQ(rest.error, "");
+    EXPECT_LT(copied_difference(rest.parameters, whole.parameters), 1e-6);
+    EXPECT_EQ(rest.report.steps, kCopiedSteps);
+    ASSERT_EQ(rest.report.lost_ranks.size(), 1U);
+    EXPECT_EQ(rest.report.lost_ranks[0].state, "memory");
+    EXPECT_EQ(rest.report.lost_ranks[0].resumed_from, kCopiedEpoch + 2);
+    EXPECT_EQ(rest.report.lost_ranks[0].step, kCopiedEpoch + 2);
+    for (size_t epoch = 0; epoch < 3; ++epoch)
+      EXPECT_NEAR(rest.report.loss_per_epoch.at(epoch), whole.report.loss_per_epoch.at(epoch), 1e-6);
+  }
+}
+
+TEST_F(BuddyTest, AStepWhoseCopiesAreNotAllThereIsTakenBack) {
+  const Finished whole = run(job_);
+  const std::vector<Inheritance> all = run_until(kCopiedEpoch + 2);
+  Copies& broken = *all[1].copies.at(0);  // rank 0 is lost, and its part of the last step has not come to rank 1
+  for (Copies::Part& part : broken.others)
+    if (part.step == kCopiedEpoch + 2) part.step = Copies::kNone;
+  const Finished rest = go_on(all, {1, 2});
+  ASSERT_EQ(rest.error, "");
+  EXPECT_EQ(rest.report.lost_ranks.at(0).resumed_from, kCopiedEpoch + 1);
+  EXPECT_EQ(rest.report.lost_ranks.at(0).step, kCopiedEpoch + 2);
+  EXPECT_LT(copied_difference(rest.parameters, whole.parameters), 1e-6);
+}
+
+TEST_F(BuddyTest, OneRankAfterTheOtherMayBeLost) {
+  const Finished whole = run(job_);
+  std::vector<Inheritance> two = run_until(2);
+  std::vector<Inheritance> left;
+  for (const size_t rank : {0, 1}) {
+    left.push_back(two[rank]);
+    left.back().losses = {{.rank = 2, .device = "cpu:2", .cause = "killed"}};
+    left.back().generation = 1;
+  }
+  job::TrainJob next = job::on_ranks(job_, {0, 1});
+  next.train.max_steps = 4;
+  Finished begun = run(next, left);
+  ASSERT_EQ(begun.error, "");
+  job_ = job::on_ranks(job_, {0, 1});
+  begun.bequests[0].losses.clear();
+  const Finished rest = go_on(begun.bequests, {1});
+  ASSERT_EQ(rest.error, "");
+  EXPECT_EQ(rest.report.lost_ranks.at(0).resumed_from, 4);
+  EXPECT_LT(copied_difference(rest.parameters, whole.parameters), 1e-6);
+}
+
+TEST_F(BuddyTest, OwnersGoOnFromWhatTheyHadUnrounded) {
+  job_.train.precision = job::Precision::bf16;
+  job_.train.max_steps = 4;
+  const Finished whole = run(job_);
+  ASSERT_EQ(whole.report.sent_as, torch::kBFloat16);
+  const Finished rest = go_on(run_until(3), {0, 1, 2});
+  ASSERT_EQ(rest.error, "");
+  EXPECT_TRUE(rest.parameters.equal(whole.parameters)) << "the same ranks have the same bits";
+}
+
+TEST_F(BuddyTest, ARankAndItsBuddyLostAtOnceTakeItsPartAlong) {
+  const Finished rest = go_on(run_until(3), {0});
+  EXPECT_THAT(rest.error, HasSubstr("nothing holds the state of the run: elastic.buddy keeps it in memory"));
+}
+
+}  // namespace
+}  // namespace remuda::train

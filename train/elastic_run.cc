@@ -1,0 +1,98 @@
+#include "train/elastic_run.h"
+
+#include <numeric>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "train/device/device_ops.h"
+#include "train/rank_environment.h"
+#include "train/run_outputs.h"
+#include "train/run_terms.h"
+
+namespace remuda::train {
+namespace {
+
+/// The launcher knows of a loss as soon as all that are left have noticed it; then it says so at once.
+constexpr double kWordTakes_s = 60;
+
+}  // namespace
+
+ElasticRun::ElasticRun(const job::TrainJob& job, const Events& events, const std::atomic<bool>& leave, MembersFeed feed,
+                       TrainerOptions options, std::function<void(int rank)> connected)
+    : whole_job_(job),
+      events_(events),
+      leave_(leave),
+      feed_(std::move(feed)),
+      options_(std::move(options)),
+      connected_(std::move(connected)) {
+  members_.ranks.resize(job.devices.size());
+  std::iota(members_.ranks.begin(), members_.ranks.end(), 0);
+}
+
+Result<void> ElasticRun::run() {
+  for (;;) {
+    const Result<void> ended = train(job::on_ranks(whole_job_, members_.ranks));
+    if (ended || !goes_on_after(ended.error())) return ended;
+    if (const auto ops = DeviceOps::open(options_.device)) ops->empty_cache();  // what the last trainer has freed
+  }
+}
+
+Result<std::unique_ptr<comm::Communicator>> ElasticRun::meet(const job::TrainJob& job) {
+  const int all = static_cast<int>(whole_job_.devices.size());
+  REMUDA_ASSIGN(comm::ConnectOptions options,
+                members_.generation == 0 ? connect_options(all) : connect_options(all, members_));
+  if (options.size > 1) options.terms = terms_of(job);
+  options.terms.push_back({"how often ranks were lost", std::to_string(members_.generation)});
+  if (job.train.encrypt == job::Switch::off) options.encryption = comm::Encryption::off;
+  options.timeout_s = job.elastic.timeout_s;
+  const int rank = options.rank;
+  REMUDA_ASSIGN(std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
+  if (members_.generation == 0) connected_(rank);
+  return communicator;
+}
+
+Result<void> ElasticRun::train(const job::TrainJob& job) {
+  REMUDA_ASSIGN(const std::unique_ptr<comm::Communicator> communicator, meet(job));
+  const int rank = communicator->rank();
+  REMUDA_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::create(job, *communicator, events_, leave_, options_));
+  options_.inherited.copies.clear();  // the trainer has them
+  std::optional<RunOutputs> outputs;
+  if (rank == 0) {
+    REMUDA_ASSIGN(RunOutputs created, RunOutputs::create(job, trainer->model()));
+    outputs.emplace(std::move(created));
+  }
+  Result<RunReport> report = trainer->run();
+  if (!report) {
+    options_.inherited = trainer->bequest();
+    return tl::unexpected(report.error());
+  }
+  if (outputs) REMUDA_TRY(outputs->write(trainer->model(), *report, events_));
+  Json done{{"event", "done"}, {"rank", rank}};
+  if (rank == 0) done["report"] = to_json(*report);
+  events_.send(done);
+  if (rank == 0 && !env::get(env::events_fd))
+    return write_all(STDOUT_FILENO, to_pretty(to_json(*report)), "the report");
+  return {};
+}
+
+/// Whether this rank is one of those that go on without one that was lost.
+bool ElasticRun::goes_on_after(const Error& error) {
+  if (!feed_.is_elastic() || error.kind != ErrorKind::lost_peer || leave_) return false;
+  const bool known = error.peer >= 0 && error.peer < static_cast<int>(members_.ranks.size());
+  events_.send({{"event", "lost"},
+                {"kind", "lost_peer"},
+                {"message", error.message},
+                {"peer", known ? members_.ranks[static_cast<size_t>(error.peer)] : -1}});
+  Result<Members> left = feed_.next(whole_job_.elastic.timeout_s + kWordTakes_s, leave_);
+  if (!left) return false;
+  members_ = std::move(*left);
+  Inheritance& inherited = options_.inherited;
+  inherited.generation = members_.generation;
+  if (inherited.lost_s == 0) inherited.lost_s = monotonic_s();  // before there was a trainer that could say so
+  inherited.losses.insert(inherited.losses.end(), members_.lost.begin(), members_.lost.end());
+  options_.step_times_fd = -1;  // the file is of the ranks that began
+  return true;
+}
+
+}  // namespace remuda::train

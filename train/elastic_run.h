@@ -1,0 +1,41 @@
+// ElasticRun: a rank's whole run, from the meeting of all ranks to its outputs. Where others are lost and the job
+// allows that, it goes on with those that are left.
+//
+//   a collective call fails with lost_peer -> the trainer and its communicator go -> the launcher says who is left
+//   (members.h) -> they meet anew, as ranks 0, 1, ... of a smaller job -> a new trainer, which resumes
+//
+// A meeting has the number of its generation among its terms, so that a straggler of an older one is refused.
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include "train/members.h"
+#include "train/trainer.h"
+
+namespace remuda::train {
+
+class ElasticRun {
+ public:
+  /// All of them outlive it. `connected` is called once the ranks have met for the first time.
+  ElasticRun(const job::TrainJob& job, const Events& events, const std::atomic<bool>& leave, MembersFeed feed,
+             TrainerOptions options, std::function<void(int rank)> connected);
+
+  /// Returns once this rank's work is done, `done` included. The error is that of a run that does not go on.
+  Result<void> run();
+
+ private:
+  Result<std::unique_ptr<comm::Communicator>> meet(const job::TrainJob& job);
+  Result<void> train(const job::TrainJob& job);
+  bool goes_on_after(const Error& error);
+
+  const job::TrainJob& whole_job_;
+  const Events& events_;
+  const std::atomic<bool>& leave_;
+  MembersFeed feed_;
+  TrainerOptions options_;
+  const std::function<void(int rank)> connected_;
+  Members members_;
+};
+
+}  // namespace remuda::train

@@ -1,0 +1,42 @@
+// Members: which ranks of a run are left, as the process that launched them says when one was lost.
+//
+// It is the one authority: it has started all ranks, on this host, and knows which have ended. So those that are left
+// need not agree with each other, and it does not matter which rank was lost.
+#pragma once
+
+#include <atomic>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/result.h"
+#include "train/run_report.h"
+
+namespace remuda::train {
+
+struct Members {
+  int generation = 0;      ///< so many times ranks were lost
+  std::vector<int> ranks;  ///< by their first numbers, in order; a rank's place is its number from now on
+  int port = 0;            ///< where they meet
+  int listen_fd = -1;      ///< the socket that listens there, which each rank has inherited
+  std::vector<RankLoss> lost;
+};
+
+/// A line of workers/event.h. An error says what is wrong with it.
+Result<Members> parse_members(std::string_view line);
+
+/// What this rank is told on REMUDA_MEMBERS_FD.
+class MembersFeed {
+ public:
+  /// Of the environment. Without the variable the run is not elastic.
+  static Result<MembersFeed> open();
+
+  bool is_elastic() const { return static_cast<bool>(fd_); }
+  /// Waits for the next line. Errors: it does not come in time, this rank is to `leave`, the launcher is gone.
+  Result<Members> next(double timeout_s, const std::atomic<bool>& leave);
+
+ private:
+  Fd fd_;
+};
+
+}  // namespace remuda::train

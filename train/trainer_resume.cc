@@ -1,0 +1,149 @@
+// How a trainer goes on: from where a run before it ended, or where its own lost a rank.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "train/agreement.h"
+#include "train/labels.h"
+#include "train/trainer.h"
+
+namespace remuda::train {
+
+/// Collective. Goes on where a run before this one was ended, where the job asks for that; or where this one lost a
+/// rank.
+Result<void> Trainer::resume() {
+  const bool after_loss = !options_.inherited.losses.empty();
+  if (after_loss) {
+    REMUDA_ASSIGN(const char* const state, take_state_back());
+    REMUDA_TRY(make_good_losses(state));
+  } else {
+    REMUDA_ASSIGN(const std::optional<Progress> at, checkpoints_.resume(parallel_->optimizer(), parallel_->flat()));
+    if (at) go_on_from(*at);
+  }
+  steps_made_ = report_.steps;
+  REMUDA_TRY(begin_copies());
+  if (after_loss) report_losses();
+  return {};
+}
+
+/// Collective. From here on no rank's part is lost with it, where the job asks for that.
+Result<void> Trainer::begin_copies() {
+  if (!job_.elastic.buddy || communicator_.size() == 1) return {};
+  REMUDA_ASSIGN(buddy_, Buddy::create(communicator_, options_.inherited.generation, *model_, parallel_->optimizer(),
+                                      parallel_->flat(), ops_.device()));
+  return steps_made_ > 0 ? buddy_->keep(progress()) : Result<void>();
+}
+
+/// Collective. From copies in memory, or else from a checkpoint; returns from where.
+Result<const char*> Trainer::take_state_back() {
+  Inheritance& inherited = options_.inherited;
+  REMUDA_ASSIGN(const std::optional<TakenUp> taken,
+                take_up(communicator_, inherited.copies, *model_, parallel_->optimizer(), parallel_->flat()));
+  if (taken) {
+    inherited.copies = {taken->copies};  // until all have new ones
+    go_on_from(taken->progress);
+    return "memory";
+  }
+  inherited.copies.clear();
+  REMUDA_ASSIGN(const std::optional<Progress> at, checkpoints_.resume_again(parallel_->optimizer(), parallel_->flat()));
+  if (at) go_on_from(*at);
+  return at ? "checkpoint" : "start";
+}
+
+/// Collective, after each step.
+Result<void> Trainer::keep_copies() {
+  if (!buddy_) return {};
+  options_.inherited.copies.clear();  // this step has shown that all have what was kept after the one before
+  return buddy_->keep(progress());
+}
+
+void Trainer::go_on_from(const Progress& at) {
+  position_ = at.position;
+  report_.steps = at.steps;
+  report_.skipped_steps = at.skipped_steps;
+  report_.loss_per_epoch = at.loss_per_epoch;
+  if (!done())  // else the last one may be of a part of an epoch
+    report_.loss_per_epoch.resize(std::min<size_t>(at.loss_per_epoch.size(), position_ / train_.size()));
+  epoch_loss_ = at.epoch_loss;
+  epoch_weight_ = at.epoch_weight;
+  samples_since_average_ = at.samples_since_average;
+  loss_scale_.resume(at.loss_scale, at.finite_in_a_row);
+}
+
+/// Collective. The run is where it goes on from: notes what the losses have cost. An error where steps were made whose
+/// state nobody has.
+Result<void> Trainer::make_good_losses(const char* state) {
+  report_.lost_ranks = options_.inherited.losses;
+  REMUDA_ASSIGN(const std::vector<int> made, gather_all(communicator_, options_.inherited.steps, label::kLoss));
+  for (RankLoss& loss : report_.lost_ranks) {
+    if (!loss.state.empty()) continue;
+    loss.step = std::ranges::max(made);
+    loss.resumed_from = report_.steps;
+    loss.state = state;
+    loss.seconds = monotonic_s() - options_.inherited.lost_s;
+  }
+  const RankLoss& last = report_.lost_ranks.back();
+  if (report_.steps > 0 || last.step <= 1) return {};  // one step is soon made again
+  return failed(
+      fmt::format("rank {} ({}) was lost after step {} ({}), and nothing holds the state of the run: elastic.buddy "
+                  "keeps it in memory, and checkpoint.folder with checkpoint.every_steps on a disk",
+                  last.rank, last.device, last.step, last.cause));
+}
+
+void Trainer::report_losses() {
+  if (!is_first()) return;
+  Json event = to_json(report_.lost_ranks.back());
+  event["event"] = "regrouped";
+  events_.send(event);
+}
+
+/// With those from before a loss.
+CheckpointReport Trainer::checkpoints_in_all() const {
+  CheckpointReport all = checkpoints_.report();
+  const CheckpointReport& before = options_.inherited.checkpoints;
+  if (!options_.inherited.losses.empty()) all.resumed_from = before.resumed_from;
+  all.balance_kept = report_.checkpoints.balance_kept;
+  all.written += before.written;
+  all.failed += before.failed;
+  all.background_s += before.background_s;
+  all.held_s += before.held_s;
+  all.load_s += before.load_s;
+  return all;
+}
+
+Inheritance Trainer::bequest() const {
+  std::vector<std::shared_ptr<Copies>> copies = options_.inherited.copies;
+  if (buddy_) copies.push_back(buddy_->copies());
+  return {.losses = report_.lost_ranks,
+          .steps = steps_made_,
+          .kept = checkpoints_.steps(),
+          .copies = std::move(copies),
+          .generation = options_.inherited.generation,
+          .checkpoints = checkpoints_in_all(),
+          .totals = mine_,
+          .began_s = began_s_,
+          .lost_s = monotonic_s()};
+}
+
+Progress Trainer::progress() const {
+  return {.position = position_,
+          .steps = report_.steps,
+          .skipped_steps = report_.skipped_steps,
+          .epoch_loss = epoch_loss_,
+          .epoch_weight = epoch_weight_,
+          .loss_per_epoch = report_.loss_per_epoch,
+          .loss_scale = loss_scale_.scale(),
+          .finite_in_a_row = loss_scale_.finite_in_a_row(),
+          .optimizer_steps = parallel_->optimizer().steps(),
+          .samples_since_average = samples_since_average_,
+          .balance = is_first() ? learned() : KeptBalance()};
+}
+
+KeptBalance Trainer::learned() const {
+  KeptBalance learned{.recomputes = report_.recomputes};
+  for (int rank = 0; rank < communicator_.size(); ++rank)
+    learned.ranks.push_back({devices_[rank], alone_[rank], balancer_.known_times(rank), memory_.needs()[rank]});
+  return learned;
+}
+
+}  // namespace remuda::train
