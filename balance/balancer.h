@@ -6,7 +6,8 @@
 // above least_gain by more than the standard error of what is known. So a large gain is taken at once, a small one when
 // it is certain, and noise moves nothing. On a machine whose speeds change all the time (unrest.h), the shares that
 // would have been best in the last steps are used instead of those that medians give. A device whose samples make steps
-// longer gets none, and is tried again from time to time, the less often the more a trial costs.
+// longer gets none, and is tried again from time to time, the less often the more a trial costs; one that comes and
+// goes is kept out ever longer.
 #pragma once
 
 #include <optional>
@@ -100,7 +101,8 @@ class Balancer {
   std::vector<double> shifts_;        ///< per device: the factor by which its times grew since the last move
   std::vector<int> idle_steps_;       ///< per device: steps without samples
   std::vector<int> retry_after_;      ///< per device: idle steps until it is tried again
-  std::vector<int> back_after_;       ///< per device: idle steps until hindsight may give it samples
+  std::vector<int>
+      back_after_;  ///< per device: idle steps until it may come back on a restless machine; doubled each time
   std::vector<int> shares_;
   std::vector<int> shares_in_samples_;
   int observed_ = 0;  ///< steps that were used

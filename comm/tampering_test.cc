@@ -21,14 +21,14 @@ constexpr double kTamperedWait_s = 60;  // by then a test has failed
 const std::string kSecret(32, 'a');
 
 /// What is done to a connection: to its bytes, with the number of the first one in its direction; false cuts it.
-struct Way {
+struct Tampering {
   std::function<bool(std::span<std::byte> bytes, size_t first)> up, down;  // to rank 0, from rank 0
 };
 
 /// Listens in rank 0's place and passes on what comes: first the control connection, then the one for data.
 class Middle {
  public:
-  Middle(int rank0_port, Way control, Way data)
+  Middle(int rank0_port, Tampering control, Tampering data)
       : listener_(*listen_on({"127.0.0.1", 0})), ways_{std::move(control), std::move(data)} {
     thread_ = std::jthread([this, rank0_port] { run(rank0_port); });
   }
@@ -49,9 +49,9 @@ class Middle {
       auto onward = dial({"127.0.0.1", rank0_port}, deadline_after(kTamperedWait_s));
       if (!onward) return;
       ends[1] = std::move(*onward);
-      Way& way = ways_[ends == data_ ? 1 : 0];
-      directions_.push_back({&ends[0], &ends[1], way.up});
-      directions_.push_back({&ends[1], &ends[0], way.down});
+      Tampering& tampering = ways_[ends == data_ ? 1 : 0];
+      directions_.push_back({&ends[0], &ends[1], tampering.up});
+      directions_.push_back({&ends[1], &ends[0], tampering.down});
       while (ends == control_ && !wait_ready(listener_.get(), POLLIN, 0) && any_open()) pass_on();
       if (!any_open()) return;
     }
@@ -81,7 +81,7 @@ class Middle {
   }
 
   Fd listener_;
-  Way ways_[2];
+  Tampering ways_[2];
   Fd control_[2], data_[2];
   std::vector<Direction> directions_;
   std::jthread thread_;
@@ -98,7 +98,7 @@ std::function<bool(std::span<std::byte>, size_t)> cut_at(size_t place) {
 }
 
 /// Two ranks that reduce some MiB with someone between them; the error of each, empty without one.
-std::array<std::string, 2> reduce_through(Way control, Way data, Encryption encryption = Encryption::always,
+std::array<std::string, 2> reduce_through(Tampering control, Tampering data, Encryption encryption = Encryption::always,
                                           double connect_timeout_s = kTamperedWait_s) {
   Fd listener = *listen_on({"127.0.0.1", 0});
   const Middle middle(local_endpoint(listener.get()).port, std::move(control), std::move(data));
@@ -139,8 +139,9 @@ TEST(Tampering, AWayThatChangesNothingIsNoticedByNobody) {
 TEST(Tampering, AChangedBitInTheDataEndsBothRanks) {
   for (const size_t place : {1000u, 100000u, 3000000u})
     for (const bool up : {true, false}) {
-      const Way way = up ? Way{flip_at(place), {}} : Way{{}, flip_at(place)};
-      for (const std::string& error : reduce_through({}, way)) EXPECT_THAT(error, names_both()) << "byte " << place;
+      const Tampering tampering = up ? Tampering{flip_at(place), {}} : Tampering{{}, flip_at(place)};
+      for (const std::string& error : reduce_through({}, tampering))
+        EXPECT_THAT(error, names_both()) << "byte " << place;
     }
 }
 
@@ -166,11 +167,11 @@ TEST(Tampering, AChangedBitInTheControlConnectionEndsBothRanks) {
 /// Rank 1 is played back to a new rank 0, from what someone in the middle has written down.
 TEST(Tampering, ARecordedRankIsRefused) {
   std::vector<std::byte> recorded;
-  const Way listening{[&](std::span<std::byte> bytes, size_t) {
-                        recorded.insert(recorded.end(), bytes.begin(), bytes.end());
-                        return true;
-                      },
-                      {}};
+  const Tampering listening{[&](std::span<std::byte> bytes, size_t) {
+                              recorded.insert(recorded.end(), bytes.begin(), bytes.end());
+                              return true;
+                            },
+                            {}};
   for (const std::string& error : reduce_through(listening, {})) ASSERT_EQ(error, "");
   Fd listener = *listen_on({"127.0.0.1", 0});
   const Endpoint address = local_endpoint(listener.get());

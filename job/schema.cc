@@ -216,7 +216,9 @@ std::vector<Key> exchange_keys() {
        choice<Switch>({"off", "auto"}, MEMBER(train.device_collectives)),
        Need::optional,
        {},
-       "gradients and parameters go from GPU to GPU, where all are of one maker, whose library works between them"},
+       "auto: gradients and parameters go from GPU to GPU by the library of their maker, where all have one and a "
+       "trial "
+       "passes; off, or else: through memory of the host"},
       {"train.encrypt",
        choice<Switch>({"off", "on"}, MEMBER(train.encrypt)),
        Need::optional,
@@ -239,7 +241,7 @@ std::vector<Key> memory_keys() {
        "blocks: keep the input of each block only, and compute it again in the backward pass; auto: only where a "
        "device's memory needs that"},
       {"memory.recompute_blocks", IntegerField{MEMBER(memory.recompute_blocks), kSteps}, Need::optional,
-       Condition{"memory.recompute", {"blocks", "auto"}}, "so many of them, from the first one on; 0: all"},
+       Condition{"memory.recompute", {"blocks", "auto"}}, "so many of the blocks, from the first one on; 0: all"},
       {"memory.accumulate", IntegerField{MEMBER(memory.accumulate), kDepth}, Need::optional,
        Condition{"balance.unit", {"samples"}},
        "compute a device's part of a step in so many pieces, whose gradients add up"},
@@ -247,7 +249,9 @@ std::vector<Key> memory_keys() {
        choice<Switch>({"off", "on"}, MEMBER(memory.empty_cache)),
        Need::optional,
        {},
-       "give freed memory back to the device after each epoch, for other programs on it"},
+       "give freed memory back to the device after each epoch, and before a step that ran out of memory is repeated, "
+       "for "
+       "other programs on it"},
   };
 }
 
@@ -304,9 +308,11 @@ std::vector<Key> elastic_keys() {
       {"elastic.ranks_lost", IntegerField{MEMBER(elastic.ranks_lost), kDevices}, optional, always,
        "so many devices may be lost in all, and the others go on; 0: when one is lost, the run ends"},
       {"elastic.buddy", FlagField{MEMBER(elastic.buddy)}, optional, elastic,
-       "each keeps a copy of what another one owns, in memory of its host: no step is lost with a device"},
+       "each keeps a copy of what another one owns, in memory of its host: at most one step is repeated"},
       {"elastic.timeout_s", NumberField{MEMBER(elastic.timeout_s), kAbove0}, optional, always,
-       "a device that others have waited for so long is lost; at least 20 times its step, whatever this says"},
+       "seconds that others wait for a device: then it is lost, or, without ranks_lost, the run ends; never less than "
+       "20 "
+       "of its steps"},
   };
 }
 

@@ -1,5 +1,6 @@
 #include "train/elastic_run.h"
 
+#include <algorithm>
 #include <numeric>
 #include <unistd.h>
 
@@ -11,12 +12,7 @@
 #include "train/run_terms.h"
 
 namespace remuda::train {
-namespace {
-
-/// The launcher knows of a loss as soon as all that are left have noticed it; then it says so at once.
-constexpr double kWordTakes_s = 60;
-
-}  // namespace
+namespace {}  // namespace
 
 ElasticRun::ElasticRun(const job::TrainJob& job, const Events& events, const std::atomic<bool>& leave, MembersFeed feed,
                        TrainerOptions options, std::function<void(int rank)> connected)
@@ -45,7 +41,8 @@ Result<std::unique_ptr<comm::Communicator>> ElasticRun::meet(const job::TrainJob
   if (options.size > 1) options.terms = terms_of(job);
   options.terms.push_back({"how often ranks were lost", std::to_string(members_.generation)});
   if (job.train.encrypt == job::Switch::off) options.encryption = comm::Encryption::off;
-  options.timeout_s = job.elastic.timeout_s;
+  // Until the ranks know how long a step takes: what they do before may take longer than a step may.
+  options.timeout_s = std::max(options.timeout_s, job.elastic.timeout_s);
   const int rank = options.rank;
   REMUDA_ASSIGN(std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
   if (members_.generation == 0) connected_(rank);
@@ -62,6 +59,7 @@ Result<void> ElasticRun::train(const job::TrainJob& job) {
     REMUDA_ASSIGN(RunOutputs created, RunOutputs::create(job, trainer->model()));
     outputs.emplace(std::move(created));
   }
+  began_ = true;
   Result<RunReport> report = trainer->run();
   if (!report) {
     options_.inherited = trainer->bequest();
@@ -78,13 +76,14 @@ Result<void> ElasticRun::train(const job::TrainJob& job) {
 
 /// Whether this rank is one of those that go on without one that was lost.
 bool ElasticRun::goes_on_after(const Error& error) {
-  if (!feed_.is_elastic() || error.kind != ErrorKind::lost_peer || leave_) return false;
+  // Before it has begun, the run may have a checkpoint to go on from that only some of its ranks know.
+  if (!feed_.is_elastic() || !began_ || error.kind != ErrorKind::lost_peer || leave_) return false;
   const bool known = error.peer >= 0 && error.peer < static_cast<int>(members_.ranks.size());
   events_.send({{"event", "lost"},
                 {"kind", "lost_peer"},
                 {"message", error.message},
                 {"peer", known ? members_.ranks[static_cast<size_t>(error.peer)] : -1}});
-  Result<Members> left = feed_.next(whole_job_.elastic.timeout_s + kWordTakes_s, leave_);
+  Result<Members> left = feed_.next(leave_);
   if (!left) return false;
   members_ = std::move(*left);
   Inheritance& inherited = options_.inherited;

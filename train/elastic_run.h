@@ -36,6 +36,7 @@ class ElasticRun {
   TrainerOptions options_;
   const std::function<void(int rank)> connected_;
   Members members_;
+  bool began_ = false;  ///< to train, once
 };
 
 }  // namespace remuda::train

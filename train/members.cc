@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/env.h"
 #include "base/json.h"
 
@@ -65,13 +64,11 @@ Result<MembersFeed> MembersFeed::open() {
   return feed;
 }
 
-Result<Members> MembersFeed::next(double timeout_s, const std::atomic<bool>& leave) {
+Result<Members> MembersFeed::next(const std::atomic<bool>& leave) {
   std::string line;
-  const double deadline_s = monotonic_s() + timeout_s;
   while (!line.ends_with('\n')) {
     if (leave) return failed("told to stop while it waited to hear which ranks are left");
-    if (monotonic_s() >= deadline_s || line.size() > kLongestLine)
-      return failed(fmt::format("did not hear within {:g} s which ranks are left", timeout_s));
+    if (line.size() > kLongestLine) return failed("the launcher says more than which ranks are left");
     pollfd polled{fd_.get(), POLLIN, 0};
     if (::poll(&polled, 1, kLookMs) <= 0) continue;
     char next = 0;

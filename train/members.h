@@ -32,8 +32,9 @@ class MembersFeed {
   static Result<MembersFeed> open();
 
   bool is_elastic() const { return static_cast<bool>(fd_); }
-  /// Waits for the next line. Errors: it does not come in time, this rank is to `leave`, the launcher is gone.
-  Result<Members> next(double timeout_s, const std::atomic<bool>& leave);
+  /// Waits for the next line. The launcher writes one, or ends the run, in a time that it knows and this rank does not;
+  /// if it ends itself, that is seen. Errors: this rank is to `leave`, the launcher is gone.
+  Result<Members> next(const std::atomic<bool>& leave);
 
  private:
   Fd fd_;

@@ -28,7 +28,7 @@ Result<void> Trainer::resume() {
 
 /// Collective. From here on no rank's part is lost with it, where the job asks for that.
 Result<void> Trainer::begin_copies() {
-  if (!job_.elastic.buddy || communicator_.size() == 1) return {};
+  if (job_.elastic.ranks_lost == 0 || !job_.elastic.buddy || communicator_.size() == 1) return {};
   REMUDA_ASSIGN(buddy_, Buddy::create(communicator_, options_.inherited.generation, *model_, parallel_->optimizer(),
                                       parallel_->flat(), ops_.device()));
   return steps_made_ > 0 ? buddy_->keep(progress()) : Result<void>();
@@ -102,6 +102,10 @@ CheckpointReport Trainer::checkpoints_in_all() const {
   CheckpointReport all = checkpoints_.report();
   const CheckpointReport& before = options_.inherited.checkpoints;
   if (!options_.inherited.losses.empty()) all.resumed_from = before.resumed_from;
+  if (all.written == 0) {
+    all.bytes = before.bytes;
+    all.write_s = before.write_s;
+  }
   all.balance_kept = report_.checkpoints.balance_kept;
   all.written += before.written;
   all.failed += before.failed;

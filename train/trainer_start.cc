@@ -158,7 +158,9 @@ Result<void> Trainer::prepare() {
 /// Collective. Of the devices' maker, where they may be used and work.
 Result<void> Trainer::prepare_collectives() {
   comm::OpenedCollectives opened{nullptr, "train.device_collectives is \"off\""};
-  if (job_.train.device_collectives == job::Switch::on) {
+  if (job_.elastic.ranks_lost > 0) {
+    opened.why_not = "elastic.ranks_lost is set: memory of the host shows at once that a rank is lost";
+  } else if (job_.train.device_collectives == job::Switch::on) {
     const CollectivesTrial trial{.largest_bytes = size_t(job_.train.bucket_mib * (1 << 20))};
     REMUDA_ASSIGN(opened, open_collectives(communicator_, ops_, trial));
   }
@@ -215,10 +217,12 @@ uint64_t Trainer::device_hash() const {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   const job::DeviceSpec& device = job_.devices[communicator_.rank()];
-  const std::string text = fmt::format("{} {} {} x{} {} {} threads {} {} {} {}", host, device.use,
-                                       c10::DeviceTypeName(ops_.device().type(), true), device.slowdown,
-                                       precision_name(compute_type_), at::get_num_threads(), TORCH_VERSION,
-                                       job_.memory.accumulate, int(job_.memory.recompute), job_.train.micro_batch);
+  const std::string text =
+      fmt::format("{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {}", host, device.use,
+                  c10::DeviceTypeName(ops_.device().type(), true), device.slowdown, precision_name(compute_type_),
+                  at::get_num_threads(), TORCH_VERSION, job_.memory.accumulate, int(job_.memory.recompute),
+                  job_.memory.recompute_blocks, job_.train.micro_batch, int(job_.train.tf32), int(job_.train.autotune),
+                  int(job_.train.batch_norm), job_.data.size, job_.data.context);
   return XXH3_64bits(text.data(), text.size());
 }
 

@@ -34,6 +34,8 @@ Regrouping regroup(std::span<const RankFacts> ranks, int may_be_lost, double now
   if (std::ranges::all_of(ranks, is_at_work)) return {};
   if (std::ranges::any_of(ranks, ends_the_run)) return {Regrouping::Now::fail, {}};
   Regrouping regrouping{Regrouping::Now::meet, {}};
+  // Where one is gone, those that it has left name each other, too, and are only slower to say so.
+  const bool any_gone = std::ranges::any_of(ranks, is_gone);
   double first_s = now_s, last_s = 0;
   for (const RankFacts& rank : ranks) {
     if (is_at_work(rank)) continue;
@@ -44,7 +46,7 @@ Regrouping regroup(std::span<const RankFacts> ranks, int may_be_lost, double now
     if (is_gone(rank)) regrouping.lost.push_back(lost(rank, cause_of(rank)));
     if (!is_at_work(rank)) continue;
     const RankFacts* const witness = who_waited_for(rank, ranks);
-    const bool hangs = now_s >= first_s + notice_s || (witness && now_s >= last_s + report_s);
+    const bool hangs = now_s >= first_s + notice_s || (witness && !any_gone && now_s >= last_s + report_s);
     if (!hangs) regrouping.now = Regrouping::Now::wait;
     regrouping.lost.push_back(
         lost(rank, witness ? fmt::format("went silent (rank {}: {})", witness->rank, witness->error->message)

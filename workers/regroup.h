@@ -29,8 +29,8 @@ struct Regrouping {
 
 /// From what is known of the ranks that belong to the run. A rank is lost when it has ended, when it has reported an
 /// error of its own, and when it hangs: it has said nothing for notice_s while the others know that one is lost, or
-/// sooner where it is the one they name. A run that has not begun, whose work is done, whose input is wrong, or whose
-/// ranks have lost one another without any being lost does not go on; nor where nobody is left. Pure.
+/// sooner where it is the one they name and none is gone. A run that has not begun, whose work is done, whose input is
+/// wrong, or whose ranks have lost one another without any being lost does not go on; nor where nobody is left. Pure.
 Regrouping regroup(std::span<const RankFacts> ranks, int may_be_lost, double now_s, double notice_s, double report_s);
 
 }  // namespace remuda::workers

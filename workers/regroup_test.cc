@@ -80,6 +80,12 @@ TEST(Regroup, ARankThatNoticesNothingIsLostAtLast) {
   EXPECT_THAT(lost(later), ElementsAre(0, 1));
 }
 
+TEST(Regroup, ARankThatIsNamedInPlaceOfTheLostOneHasTimeToSaySo) {
+  const std::vector<RankFacts> ranks{killed(0), at_work(1), without(2, 1)};
+  EXPECT_EQ(after(ranks, 50).now, Now::wait);
+  EXPECT_EQ(after(ranks, 110).now, Now::fail) << "one more than may be lost";
+}
+
 TEST(Regroup, RanksThatHaveLostOneAnotherDoNotGoOn) { EXPECT_EQ(after({without(0, 1), without(1, 0)}).now, Now::fail); }
 
 TEST(Regroup, NotMoreAreLostThanMayBe) {

@@ -11,7 +11,8 @@ namespace remuda::workers {
 namespace {
 
 constexpr double kLongestPoll_s = 0.2;
-constexpr double kKillWait_s = 5;  // a process in an uninterruptible call outlasts even SIGKILL
+constexpr double kNoticeSteps = 10;  // of RankListener::step_s: ranks wait for each other for 20 steps at least
+constexpr double kKillWait_s = 5;    // a process in an uninterruptible call outlasts even SIGKILL
 
 class Supervision {
  public:
@@ -95,8 +96,9 @@ class Supervision {
   /// Of an elastic run those go on that are left, if they can; else all end.
   void go_on_or_end() {
     if (elasticity_.may_be_lost == 0 || generation_ == elasticity_.meetings.size()) return enter(Phase::reporting);
-    const Regrouping regrouping = regroup(facts(), elasticity_.may_be_lost - lost_, now_s_,
-                                          elasticity_.notice_s + listener_.step_s(), elasticity_.report_s);
+    const Regrouping regrouping =
+        regroup(facts(), elasticity_.may_be_lost - lost_, now_s_,
+                elasticity_.notice_s + kNoticeSteps * listener_.step_s(), elasticity_.report_s);
     if (regrouping.now == Regrouping::Now::fail) enter(Phase::reporting);
     if (regrouping.now == Regrouping::Now::meet) meet(regrouping.lost);
   }

@@ -183,13 +183,14 @@ std::string loss_text(const Json& report) {
   for (const Json& loss : report.value("lost_ranks", Json::array())) {
     const double made = workers::number_field(loss, "step"), from = workers::number_field(loss, "resumed_from");
     const std::string state = workers::text_field(loss, "state");
-    sentences.push_back(
-        fmt::format("Rank {:.0f} ({}) was lost after step {:.0f}: {}. {:.1f} s later the others went on {}.",
-                    workers::number_field(loss, "rank"), workers::text_field(loss, "device", "-"), made,
-                    workers::text_field(loss, "cause", "-"), workers::number_field(loss, "seconds"),
-                    state == "start" ? "from the start"
-                                     : fmt::format("after step {:.0f}, from {}, and repeated {:.0f} steps", from,
-                                                   state == "checkpoint" ? "the checkpoint" : state, made - from)));
+    sentences.push_back(fmt::format(
+        "Rank {:.0f} ({}) was lost after step {:.0f}: {}. {:.1f} s later the others went on {}.",
+        workers::number_field(loss, "rank"), workers::text_field(loss, "device", "-"), made,
+        workers::text_field(loss, "cause", "-"), workers::number_field(loss, "seconds"),
+        state == "start"
+            ? "from the start"
+            : fmt::format("after step {:.0f}, from {}, and repeated {:.0f} step{}", from,
+                          state == "checkpoint" ? "the checkpoint" : state, made - from, made - from == 1 ? "" : "s")));
   }
   return printable(fmt::format("{}", fmt::join(sentences, " ")));
 }

@@ -13,9 +13,8 @@
 namespace remuda::cli {
 namespace {
 
-constexpr double kLeastToName = 0.1;  // of a step: less is not worth a change of the job
-constexpr double kUnsettledSteps =
-    3;  // at the start, which no figure of speed has (kUntimedSteps in train/run_report.h)
+constexpr double kLeastToName = 0.1;     // of a step: less is not worth a change of the job
+constexpr double kUnsettledSteps = 3;    // at the start, in no figure of speed (kUntimedSteps in train/run_report.h)
 constexpr double kStepsOfBalance = 100;  // it needs 22 to come near its optimum (docs/measurements.md)
 constexpr double kMostThreads = 64;
 constexpr double kRounding = 1 - 1e-9;
@@ -44,9 +43,23 @@ struct RunTimes {
   }
   /// Computing what was computed, if each rank had what it can do in the same time.
   double balanced_s() const {
-    double samples = 0;
-    for (const RankTimes& rank : ranks) samples += rank.samples;
-    return speed() > 0 ? std::min(samples / speed(), slowest().own_s()) : slowest().own_s();
+    return balanced([](const RankTimes& rank) { return rank.own_s(); });
+  }
+  /// The same with the waiting for samples, as `auto` balances it.
+  double balanced_compute_s() const {
+    return balanced([](const RankTimes& rank) { return rank.compute_s; });
+  }
+
+ private:
+  /// `seconds`: what a rank took for its samples.
+  template <typename Seconds>
+  double balanced(Seconds seconds) const {
+    double samples = 0, per_s = 0;
+    for (const RankTimes& rank : ranks) {
+      samples += rank.samples;
+      if (seconds(rank) > 0) per_s += rank.samples / seconds(rank);
+    }
+    return per_s > 0 ? std::min(samples / per_s, seconds(slowest())) : seconds(slowest());
   }
 };
 
@@ -140,7 +153,7 @@ std::string imbalance_sentence(const Json& report, const RunTimes& run, double s
     return fmt::format(
         "{}, as the split is {}; by the speeds of this run, balance.policy = \"auto\" would make a step about {} "
         "shorter.",
-        what, policy, percent((run.slowest().own_s() - run.balanced_s()) / run.all_s));
+        what, policy, percent((run.slowest().compute_s - run.balanced_compute_s()) / run.all_s));
   if (run.steps < kStepsOfBalance)
     return fmt::format("{}, but {:.0f} steps are too few to judge the split by: it is near its best after some 20.",
                        what, run.steps);
@@ -157,8 +170,8 @@ std::string communication_sentence(const Json& report, const RunTimes& run, doub
   const std::string what = fmt::format("Communication took {} of each step{}", percent(share),
                                        transport.empty() ? "" : fmt::format(", over {}", transport));
   const bool by_devices = report.value("device_collectives", Json::object()).contains("library");
-  if (transport.find("tcp") != std::string::npos && !by_devices &&
-      workers::text_field(report, "gradients_sent_as") == "float32") {
+  // Where hosts share memory too, what goes between them are sums, in float32 whatever was sent.
+  if (transport.starts_with("tcp") && !by_devices && workers::text_field(report, "gradients_sent_as") == "float32") {
     const double parameters = workers::text_field(report, "parameters_sent_as") == "float32" ? 4 : 2;  // bytes
     const double fewer = 2 / (4 + parameters);
     return fmt::format("{}: train.gradients = \"bf16\" would send {} fewer bytes, and make a step about {} shorter.",
@@ -174,6 +187,8 @@ std::string communication_sentence(const Json& report, const RunTimes& run, doub
 std::string memory_sentence(const Json& report, const RunTimes& run, double share) {
   const std::string what = fmt::format("Computing again for want of memory took {} of each step", percent(share));
   const Json& device = report.at("devices")[run.last];
+  if (workers::number_field(report.value("balance", Json::object()), "micro_batch") > 0)
+    return what + ": a smaller train.micro_batch needs less memory.";
   const std::string recompute = key_of(report, "memory.recompute");
   if (recompute == "blocks")
     return fmt::format(

@@ -74,6 +74,13 @@ TEST(RunBottleneck, OfAnEvenSplitPredictsTheBalancedOne) {
             "speeds of this run, balance.policy = \"auto\" would make a step about 50 % shorter.");
 }
 
+TEST(RunBottleneck, OfAnEvenSplitCountsTheWaitingForSamples) {
+  Json report =
+      made({with(device(500, 60, 45), {{"data_wait_s", 40}}), with(device(500, 100, 5), {{"data_wait_s", 0}})});
+  report["balance"]["policy"] = "even";
+  EXPECT_THAT(sentence(report), HasSubstr("about 24 % shorter")) << "500 in 60 s and in 100 s are 1000 in 75 s";
+}
+
 TEST(RunBottleneck, APredictionIsNeverMoreThanTheShare) {
   Json report = made({device(500, 28, 60), device(500, 90, 1)});  // their clocks differ
   report["balance"]["policy"] = "even";
@@ -112,6 +119,8 @@ TEST(RunBottleneck, OfALinkThatCarriesFewBytesAlreadyProposesFewerExchanges) {
   report.update({{"gradients_sent_as", "float32"}, {"device_collectives", {{"library", "NCCL"}}}});
   EXPECT_THAT(sentence(report), HasSubstr("train.global_batch")) << "these do not go through memory of the host";
   report.erase("device_collectives");
+  report["transport"] = "shared memory, encrypted tcp between hosts";
+  EXPECT_THAT(sentence(report), HasSubstr("train.global_batch of twice")) << "sums go between hosts, in float32";
   report["transport"] = "shared memory";
   EXPECT_THAT(sentence(report), HasSubstr("over shared memory: with a train.global_batch"));
 }

@@ -82,9 +82,11 @@ std::string TrainProgress::take_regrouped(const Json& event) {
   const double made = workers::number_field(event, "step"), from = workers::number_field(event, "resumed_from");
   const double seconds = workers::number_field(event, "seconds");
   const std::string state = printable(workers::text_field(event, "state"));
-  if (state == "start") return fmt::format("begins again, {:.1f} s after the loss, as no step was made", seconds);
-  return fmt::format("goes on after step {:.0f}, from {}, {:.1f} s after the loss; {:.0f} steps are repeated", from,
-                     state == "checkpoint" ? "the checkpoint" : state, seconds, made - from);
+  if (state == "start")
+    return fmt::format("begins again, {:.1f} s after the loss, as no more than one step was made", seconds);
+  return fmt::format("goes on after step {:.0f}, from {}, {:.1f} s after the loss; {:.0f} step{} repeated", from,
+                     state == "checkpoint" ? "the checkpoint" : state, seconds, made - from,
+                     made - from == 1 ? " is" : "s are");
 }
 
 std::string TrainProgress::take_alone(int rank, const Json& event) {

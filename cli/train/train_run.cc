@@ -47,9 +47,10 @@ tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_
 
 /// How many of its ranks the job may lose, and where the others meet each time.
 Result<workers::Elasticity> elasticity_of(const job::TrainJob& job) {
+  constexpr double kMeeting_s = 60;  // ranks that meet notice no sooner that another one is lost
   workers::Elasticity elasticity{
       .may_be_lost = std::min(job.elastic.ranks_lost, static_cast<int>(job.devices.size()) - 1),
-      .notice_s = job.elastic.timeout_s};
+      .notice_s = std::max(job.elastic.timeout_s, kMeeting_s)};
   for (int i = 0; i < elasticity.may_be_lost; ++i) {
     REMUDA_ASSIGN(workers::Listener meeting, workers::listen_on_loopback(0));
     elasticity.meetings.push_back(std::move(meeting));
