@@ -184,6 +184,7 @@ Result<void> check_precision(const job::TrainJob& job, const Inventory& inventor
 std::string collectives_reason(const job::TrainJob& job, const Inventory& inventory) {
   const std::string by_host = "through memory of the host: ";
   if (job.devices.size() == 1) return "they stay on the only device";
+  if (job.elastic.ranks_lost > 0) return by_host + "elastic.ranks_lost is set";
   if (job.train.device_collectives == job::Switch::off) return by_host + "train.device_collectives is \"off\"";
   const Device& first = chosen_device(inventory, job.devices[0].use);
   for (const auto& spec : job.devices) {

@@ -91,6 +91,9 @@ TEST(TrainPlan, SaysHowBucketsWillGoBetweenTheRanks) {
   job::TrainJob off = job_on({{"gpu:0"}, {"gpu:1"}});
   off.train.device_collectives = job::Switch::off;
   EXPECT_THAT(text(off), HasSubstr("host: train.device_collectives is \"off\"\n"));
+  job::TrainJob elastic = job_on({{"gpu:0"}, {"gpu:1"}});
+  elastic.elastic.ranks_lost = 1;
+  EXPECT_THAT(text(elastic), HasSubstr("host: elastic.ranks_lost is set\n"));
   machine.devices[1].vendor = "AMD";
   EXPECT_THAT(text(job_on({{"gpu:0"}, {"gpu:1"}})), HasSubstr("host: gpu:0 and gpu:1 have different makers\n"));
   const job::TrainJob one = job_on({{"gpu:0"}});
