@@ -66,6 +66,24 @@ TEST(Program, MoreCpuDevicesThanCoresAreAUsageError) {
   EXPECT_EQ(list.out, "");
 }
 
+TEST(Program, TopoPlansAnAllReduceOverARecordedMachine) {
+  const std::string topo = "topo --machine " REMUDA_MACHINES "/nv-dgx1-v100-8gpu-4nic.json";
+  const Finished text = remuda(topo + " --plan allreduce --bytes 100MiB");
+  EXPECT_EQ(text.exit.status, 0) << text.err;
+  EXPECT_THAT(text.out, StartsWith("all-reduce of 100.0 MiB over gpu:0-7\n"));
+  const Finished json = remuda(topo + " --plan allreduce --devices gpu:0,gpu:3,gpu:5 --json");
+  EXPECT_EQ(json.exit.status, 0) << json.err;
+  EXPECT_EQ(parse_json(json.out, "output").value()["labels"], Json({"gpu:0", "gpu:3", "gpu:5"}));
+  for (const char* wrong :
+       {" --plan broadcast", " --devices gpu:0,gpu:1", " --bytes 4MiB", " --plan allreduce --bytes much",
+        " --plan allreduce --devices gpu:9", " --plan allreduce --svg -", " --plan allreduce --set 0,1"}) {
+    const Finished refused = remuda(topo + wrong);
+    EXPECT_EQ(refused.exit.status, 2) << wrong;
+    EXPECT_EQ(refused.out, "") << wrong;
+    EXPECT_THAT(refused.err, StartsWith("remuda")) << wrong;
+  }
+}
+
 TEST(Program, ToldNothingOrHelpItExplainsItself) {
   for (const char* arguments : {"", "--help", "-h"}) {
     const Finished help = remuda(arguments);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/machine.h"
+#include "cli/see/topo_plan.h"
 #include "cli/subcommands.h"
 #include "topology/graph.h"
 #include "topology/json.h"
@@ -24,6 +25,7 @@ struct TopoFlags {
   bool json = false;
   std::string svg;
   std::vector<std::string> set;
+  PlanFlags plan;
 };
 
 std::string machine_text(const Inventory& inventory) {
@@ -38,6 +40,7 @@ std::string machine_text(const Inventory& inventory) {
 }
 
 Result<std::string> output(const TopoFlags& flags, const Inventory& inventory) {
+  if (!flags.plan.collective.empty()) return plan_output(inventory, flags.plan, flags.json);
   if (!flags.set.empty()) return set_text(inventory, flags.set);
   if (!flags.svg.empty()) return topology::topology_svg(topology::make_graph(inventory));
   if (const size_t devices = topology::linked_devices(inventory).size(); devices > kMostDevices)
@@ -65,6 +68,8 @@ constexpr const char* kTopoExamples =
     "Examples:\n"
     "  remuda topo                               the matrix, and how fast each pair is\n"
     "  remuda topo --set gpu:0,gpu:2,gpu:3       how fast these three can work together\n"
+    "  remuda topo --plan allreduce              how all GPUs best add up what each has\n"
+    "  remuda topo --plan allreduce --devices gpu:0,gpu:2,gpu:3 --bytes 100MiB\n"
     "  remuda topo --svg machine.svg             a picture of the machine\n"
     "  remuda topo --json --machine saved.json   a recorded machine, for programs\n";
 
@@ -89,7 +94,7 @@ void add_topo(Program& program) {
   CLI::App& command =
       program.add("topo", "Show how the devices of this machine are joined", [flags] { return topo(*flags); });
   add_machine_options(command, flags->machine);
-  CLI::Option* json = command.add_flag("--json", flags->json, "Print the matrix as JSON");
+  CLI::Option* json = command.add_flag("--json", flags->json, "Print the matrix, or the plan, as JSON");
   CLI::Option* svg = command.add_option("--svg", flags->svg, "Draw the machine into this file; - is standard output")
                          ->type_name("FILE");
   CLI::Option* set =
@@ -97,6 +102,7 @@ void add_topo(Program& program) {
           ->type_name("DEVICES");
   svg->type_name("FILE")->excludes(json);
   set->type_name("DEVICES")->delimiter(',')->excludes(json)->excludes(svg);
+  for (CLI::Option* option : add_plan_options(command, flags->plan)) option->excludes(svg)->excludes(set);
   command.footer(kTopoExamples);
 }
 
