@@ -206,9 +206,11 @@ TEST_F(TrainLease, DryRunGivesTheReasonOfEachFigure) {
               AllOf(ContainsRegex("mlp would train on lab:\n"), ContainsRegex("1  cpu:1 +Model 1 +50.0 % +24"),
                     HasSubstr("step not known: no run has measured this job on cpu:0, cpu:1 yet"),
                     HasSubstr("shares: equal, as their speeds are not known"), HasSubstr("precision: "),
-                    HasSubstr("memory: "), HasSubstr("chosen      cpu:0, cpu:1")));
+                    HasSubstr("memory: what the devices have"), HasSubstr("chosen      cpu:0, cpu:1")));
   ASSERT_EQ(ask(train({"-n", "2", "--cpu", "--any-model", "--json", files_.path("first.json")})).exit.status, 0);
-  EXPECT_THAT(rehearse(), ContainsRegex("step [0-9.e-]+ s, [0-9]+ samples/s: the speeds that earlier runs measured"));
+  EXPECT_THAT(rehearse(),
+              AllOf(ContainsRegex("step [0-9.e-]+ s, [0-9]+ samples/s: the speeds that earlier runs measured"),
+                    ContainsRegex("memory cpu:0 [0-9.]+ [KM]iB, cpu:1 [0-9.]+ [KM]iB: what a step takes at most")));
   ASSERT_EQ(ask(train({"-n", "2", "--cpu", "--any-model", "--json", files_.path("second.json")})).exit.status, 0);
   const auto compared =
       run({REMUDA_PROGRAM, "report", files_.path("first.json"), files_.path("second.json")}, environment());

@@ -1,6 +1,7 @@
 #include "cli/train/train_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <numeric>
@@ -92,13 +93,73 @@ void plan_step(const job::TrainJob& job, const Speeds& speeds, TrainPlan& plan) 
   if (shares_devices(job)) plan.speed_reason += "; ranks that share one slow each other, which is not in it";
 }
 
-std::string room_text(const Device& device) {
-  if (!device.memory_bytes.has_value()) return "-";
+std::string line(const char* name, const std::string& value, const std::string& reason) {
+  return wrapped(fmt::format("{}{}{}: {}", name, value.empty() ? "" : " ", value, reason), kPlanWidth);
+}
+
+/// What is free of the device's memory, as far as that is known.
+struct Room {
+  std::optional<double> bytes;
+  bool is_free = false;  ///< else it is all that the device has
+};
+
+Room room_of(const Device& device) {
+  if (!device.memory_bytes.has_value()) return {};
   const auto bytes = static_cast<double>(device.memory_bytes.value());
-  if (!device.status.memory_used_bytes.has_value()) return human_bytes(bytes);
+  if (!device.status.memory_used_bytes.has_value()) return {bytes};
   const auto used =
       static_cast<double>(device.status.memory_used_bytes.value() + device.status.memory_reserved_bytes.value_or(0));
-  return human_bytes(std::max(0.0, bytes - used)) + " free";
+  return {std::max(0.0, bytes - used), true};
+}
+
+std::string room_text(const Device& device) {
+  const Room room = room_of(device);
+  if (!room.bytes) return "-";
+  return human_bytes(*room.bytes) + (room.is_free ? " free" : "");
+}
+
+/// As the run does it: in twice as many pieces until a step fits, down to single samples; never of micro-batches.
+PlannedMemory planned_memory(const job::TrainJob& job, const StepMemory& known, int samples, double room) {
+  const auto peak = [&](int piece) { return known.held_bytes + known.fixed_bytes + known.per_sample_bytes * piece; };
+  if (const int unit = job.train.micro_batch; unit > 0)
+    return {peak(std::min(samples, unit)), std::max(1, (samples + unit - 1) / unit)};
+  int pieces = std::clamp(job.memory.accumulate, 1, std::max(1, samples));
+  const auto piece = [&] { return (samples + pieces - 1) / pieces; };
+  while (pieces < samples && room > 0 && peak(piece()) > room) pieces = std::min(2 * pieces, samples);
+  return {peak(piece()), pieces};
+}
+
+void plan_memory(const job::TrainJob& job, const Inventory& inventory,
+                 const std::vector<std::optional<StepMemory>>& known, TrainPlan& plan) {
+  for (size_t i = 0; i < job.devices.size(); ++i) {
+    const double room = room_of(chosen_device(inventory, job.devices[i].use)).bytes.value_or(0) /
+                        job::ranks_on_device_of(job, static_cast<int>(i));
+    const auto samples = static_cast<int>(std::lround(plan.shares[i] * job.train.global_batch));
+    plan.memory.push_back(i < known.size() && known[i] ? std::optional(planned_memory(job, *known[i], samples, room))
+                                                       : std::nullopt);
+  }
+}
+
+/// "gpu:0 14.2 GiB, gpu:1 9.1 GiB in 2 pieces: what a step takes at most, ..."
+std::string memory_line(const job::TrainJob& job, const TrainPlan& plan) {
+  const std::vector<std::string> names = job::device_names(job);
+  std::vector<std::string> needs, unknown;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto& need = plan.memory[i];
+    if (!need) unknown.push_back(names[i]);
+    if (!need) continue;
+    const std::string pieces = need->pieces > 1 ? fmt::format(" in {} pieces", need->pieces) : "";
+    needs.push_back(fmt::format("{} {}{}", names[i], human_bytes(need->peak_bytes), pieces));
+  }
+  const std::string shared = shares_devices(job) ? ", which ranks on one device share" : "";
+  std::string reason = needs.empty() ? fmt::format("what the devices have is shown{}", shared)
+                                     : "what a step takes at most, as an earlier run measured it";
+  if (!unknown.empty())
+    reason += fmt::format(
+        "; what a step takes of {} is measured before the first one, as no run of this job on these devices has "
+        "measured it yet",
+        fmt::join(unknown, ", "));
+  return line("memory", fmt::format("{}", fmt::join(needs, ", ")), reason);
 }
 
 bool has(const Device& device, const char* capability) {
@@ -152,17 +213,15 @@ std::string precision_reason(const job::TrainJob& job, const TrainPlan& plan, co
                       : fmt::format("training computes in float32 on each device, though {}", fmt::join(able, ", "));
 }
 
-std::string line(const char* name, const std::string& value, const std::string& reason) {
-  return wrapped(fmt::format("{}{}{}: {}", name, value.empty() ? "" : " ", value, reason), kPlanWidth);
-}
-
 }  // namespace
 
-TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory, const Speeds& speeds) {
+TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory, const Speeds& speeds,
+                    const std::vector<std::optional<StepMemory>>& memory) {
   TrainPlan plan;
   plan_shares(job, inventory, speeds, plan);
   round_to_micro_batches(job, plan);
   plan_step(job, speeds, plan);
+  plan_memory(job, inventory, memory, plan);
   return plan;
 }
 
@@ -215,9 +274,7 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
   const std::string step =
       plan.step_s ? fmt::format("{:.4g} s, {} samples/s", *plan.step_s, rate_text(*plan.samples_per_s)) : "not known";
   text += line("step", step, plan.speed_reason);
-  text += line("memory", "",
-               fmt::format("what the devices have is shown{}; what the run needs is not known before it runs",
-                           shares_devices(job) ? ", which ranks on one device share" : ""));
+  text += memory_line(job, plan);
   text += line("precision", "", precision_reason(job, plan, inventory));
   if (job.train.gradients == job::Precision::bf16 && job.devices.size() > 1)
     text += line("gradients", "bf16", "as train.gradients says; half of the bytes, added up in float32");

@@ -6,23 +6,33 @@
 #include <vector>
 
 #include "base/json.h"
+#include "cli/train/train_speeds.h"
 #include "cli/train/train_workers.h"
 #include "device/inventory.h"
 #include "job/train_job.h"
 
 namespace remuda::cli {
 
+/// What a step is expected to take of a device's memory.
+struct PlannedMemory {
+  double peak_bytes = 0;
+  int pieces = 1;  ///< in which the device computes its part: more than the job asks for where it would not fit
+};
+
 struct TrainPlan {
   std::vector<double> shares;  ///< of the global batch, one per device
   std::string shares_reason;
   std::optional<double> samples_per_s, step_s;
-  std::string speed_reason;               ///< where these are from, or why they are not known
-  std::optional<WorkerAbilities> worker;  ///< where it was asked
+  std::string speed_reason;                          ///< where these are from, or why they are not known
+  std::vector<std::optional<PlannedMemory>> memory;  ///< one per device; nothing where no run has measured it
+  std::optional<WorkerAbilities> worker;             ///< where it was asked
 };
 
-/// `speeds`: samples per second of this very job on each device, where an earlier run measured them. Pure.
+/// `speeds`: samples per second of this very job on each device, where an earlier run measured them; `memory`: what a
+/// step took of it. Pure.
 TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory,
-                    const std::vector<std::optional<double>>& speeds);
+                    const std::vector<std::optional<double>>& speeds,
+                    const std::vector<std::optional<StepMemory>>& memory = {});
 
 /// Whether what CPUs will compute in depends on the worker program's libtorch.
 bool depends_on_libtorch(const job::TrainJob& job, const Inventory& inventory);

@@ -132,11 +132,38 @@ TEST(TrainPlan, AsTextHasAReasonForEachFigure) {
             "shares: the speeds that earlier runs of this job measured\n"
             "step 0.3 s, 400 samples/s: the speeds that earlier runs measured of each device\n"
             "alone\n"
-            "memory: what the devices have is shown; what the run needs is not known before\n"
-            "it runs\n"
+            "memory: what the devices have is shown; what a step takes of gpu:0, cpu:0 is\n"
+            "measured before the first one, as no run of this job on these devices has\n"
+            "measured it yet\n"
             "precision: training computes in float32 on each device, though gpu:0 could\n"
             "compute in bf16 and fp16\n"
             "buckets: through memory of the host: cpu:0 is a CPU\n");
+}
+
+constexpr double kGiB = 1 << 30;
+
+TEST(TrainPlan, SaysWhatAStepTakesOfTheMemoryAndInHowManyPiecesItFits) {
+  job::TrainJob job = job_on({{"gpu:0"}, {"gpu:1"}});
+  const StepMemory measured{.held_bytes = 10 * kGiB, .fixed_bytes = kGiB, .per_sample_bytes = kGiB / 2};
+  const auto plan = [&] { return make_plan(job, lab(), {300.0, 100.0}, {measured, std::nullopt}); };
+  const auto peak = [&] { return plan().memory.at(0).value().peak_bytes / kGiB; };
+  EXPECT_DOUBLE_EQ(peak(), 10 + 1 + 23 / 2.0) << "in 4 pieces: 45 samples at a time would take more than the 30 free";
+  EXPECT_THAT(plan_text(job, lab(), plan(), ""),
+              HasSubstr("memory gpu:0 22.5 GiB in 4 pieces: what a step takes at most, as an earlier run\n"
+                        "measured it; what a step takes of gpu:1 is measured before the first one, as no\n"));
+  job.memory.accumulate = 9;
+  EXPECT_DOUBLE_EQ(peak(), 10 + 1 + 5);
+  job.memory.accumulate = 1;
+  job.train.micro_batch = 20;  // of which it gets 5, and none is cut
+  EXPECT_DOUBLE_EQ(peak(), 10 + 1 + 10);
+  EXPECT_EQ(plan().memory.at(0)->pieces, 5);
+}
+
+TEST(TrainPlan, OfADeviceWithoutKnownMemoryCountsItsNeedOnly) {
+  const job::TrainJob job = job_on({{"cpu:0"}});
+  const StepMemory measured{.held_bytes = kGiB, .fixed_bytes = 0, .per_sample_bytes = kGiB / 10};
+  EXPECT_THAT(plan_text(job, lab(), make_plan(job, lab(), {1.0}, {measured}), ""),
+              HasSubstr("\nmemory cpu:0 13.0 GiB: what a step takes at most, as an earlier run measured it\n"));
 }
 
 TEST(TrainPlan, SaysInWhichTypeGradientsAreSentWhereItIsNotTheirOwn) {
@@ -211,6 +238,29 @@ TEST_F(TrainSpeeds, AreKeptByDeviceAndJob) {
   Inventory other = lab();
   other.host = "another";
   EXPECT_THAT(known_speeds(job, other), ElementsAre(std::nullopt, std::nullopt));
+}
+
+TEST_F(TrainSpeeds, HaveTheMemoryOfARunOnTheSameDevices) {
+  const job::TrainJob job = job_on({{"gpu:0"}, {"cpu:0"}});
+  Json measured = report();
+  measured["devices"][0]["memory"] = {{"held_bytes", 1000.0}, {"fixed_bytes", 100.0}, {"per_sample_bytes", 10.0}};
+  measured["devices"][1]["memory"] = {{"missing", "not one sample fits in it"}};
+  ASSERT_TRUE(keep_speeds(measured, job, lab()));
+  const auto known = known_memory(job, lab());
+  ASSERT_TRUE(known.at(0));
+  EXPECT_EQ(known[0]->held_bytes, 1000);
+  EXPECT_EQ(known[0]->fixed_bytes, 100);
+  EXPECT_EQ(known[0]->per_sample_bytes, 10);
+  EXPECT_FALSE(known.at(1));
+  job::TrainJob longer = job, divided = job;
+  longer.train.epochs = 7;
+  EXPECT_TRUE(known_memory(longer, lab()).at(0));
+  divided.balance.state_shares = {3, 1};
+  EXPECT_FALSE(known_memory(divided, lab()).at(0)) << "holds another part of the optimizer's state";
+  EXPECT_FALSE(known_memory(job_on({{"gpu:0"}}), lab()).at(0)) << "holds all of it";
+  measured["lost_ranks"] = Json::array({Json::object()});
+  ASSERT_TRUE(keep_speeds(measured, job, lab()));
+  EXPECT_FALSE(known_memory(job, lab()).at(0)) << "held another's part at the end";
 }
 
 TEST_F(TrainSpeeds, OfRanksThatShareADeviceAreTheirOwn) {

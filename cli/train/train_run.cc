@@ -95,7 +95,8 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
   }
   REMUDA_ASSIGN(run.listener, workers::listen_on_loopback(flags.port));
   REMUDA_ASSIGN(run.elasticity, elasticity_of(run.job.job));
-  run.plan = make_plan(run.job.job, run.inventory, known_speeds(run.job.job, run.inventory));
+  run.plan = make_plan(run.job.job, run.inventory, known_speeds(run.job.job, run.inventory),
+                       known_memory(run.job.job, run.inventory));
   REMUDA_ASSIGN(run.ranks, worker_ranks(workers, run.job, run.inventory));
   return run;
 }

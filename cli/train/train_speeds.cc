@@ -31,12 +31,21 @@ bool decides_work(const std::string& key) {
          !key.starts_with("output.");
 }
 
-std::string fingerprint(const job::TrainJob& job) {
+/// Of the keys that `decides` is about.
+template <typename Decides>
+std::string fingerprint(const job::TrainJob& job, Decides decides) {
   std::string text;
   for (const auto& settings : {job::settings_of(job), job::files_of(job)})
     for (const job::Setting& setting : settings)
-      if (decides_work(setting.key)) text += setting.key + '=' + setting.value + '\n';
+      if (decides(setting.key)) text += setting.key + '=' + setting.value + '\n';
   return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
+}
+
+/// Which devices there are, and what each of them holds of the optimizer's state.
+std::string division_of(const job::TrainJob& job) {
+  return fingerprint(job, [](const std::string& key) {
+    return key.starts_with("device.") || key == "balance.state_shares" || key == "train.momentum";
+  });
 }
 
 /// Ranks that share a CPU device compute with a part of its cores each, also alone.
@@ -46,7 +55,7 @@ std::string key_of(const job::TrainJob& job, size_t rank, const Inventory& inven
   const int ranks = job::ranks_on_device_of(job, static_cast<int>(rank));
   return fmt::format("{} {} {} {} {}{}", inventory.host, device.id,
                      is_cpu ? index_ranges(device.cores.value_or({})) : "", job.devices[rank].slowdown,
-                     ranks > 1 ? fmt::format("1/{} ", ranks) : "", fingerprint(job));
+                     ranks > 1 ? fmt::format("1/{} ", ranks) : "", fingerprint(job, decides_work));
 }
 
 std::optional<std::string> path_of_speeds() {
@@ -74,16 +83,46 @@ void forget_oldest(Json& speeds) {
   }
 }
 
+/// What is kept of each device; null of one that is not known.
+std::vector<Json> kept_of(const job::TrainJob& job, const Inventory& inventory) {
+  const auto path = path_of_speeds();
+  const auto speeds = path ? read_speeds(*path) : Result<Json>(Json::object());
+  std::vector<Json> kept;
+  for (size_t rank = 0; rank < job.devices.size(); ++rank)
+    kept.push_back(speeds ? speeds->value(key_of(job, rank, inventory), Json()) : Json());
+  return kept;
+}
+
+/// As a report has it; null where it was not measured.
+Json memory_in(const Json& report, const Json& device, const job::TrainJob& job) {
+  const Json memory = device.value("memory", Json::object());
+  if (!(workers::number_field(memory, "held_bytes") > 0) || report.contains("lost_ranks")) return {};
+  Json kept{{"division", division_of(job)}};
+  for (const char* key : {"held_bytes", "fixed_bytes", "per_sample_bytes"})
+    kept[key] = workers::number_field(memory, key);
+  return kept;
+}
+
 }  // namespace
 
 std::vector<std::optional<double>> known_speeds(const job::TrainJob& job, const Inventory& inventory) {
-  const auto path = path_of_speeds();
-  const auto speeds = path ? read_speeds(*path) : Result<Json>(Json::object());
   std::vector<std::optional<double>> known;
-  for (size_t rank = 0; rank < job.devices.size(); ++rank) {
-    const std::string key = key_of(job, rank, inventory);
-    const double speed = speeds && speeds->contains(key) ? workers::number_field((*speeds)[key], "samples_per_s") : 0;
+  for (const Json& kept : kept_of(job, inventory)) {
+    const double speed = workers::number_field(kept, "samples_per_s");
     known.push_back(speed > 0 ? std::optional(speed) : std::nullopt);
+  }
+  return known;
+}
+
+std::vector<std::optional<StepMemory>> known_memory(const job::TrainJob& job, const Inventory& inventory) {
+  std::vector<std::optional<StepMemory>> known;
+  for (const Json& kept : kept_of(job, inventory)) {
+    const Json memory = kept.is_object() ? kept.value("memory", Json()) : Json();
+    const double held = workers::number_field(memory, "held_bytes");
+    known.push_back(held > 0 && workers::text_field(memory, "division") == division_of(job)
+                        ? std::optional(StepMemory{held, workers::number_field(memory, "fixed_bytes"),
+                                                   workers::number_field(memory, "per_sample_bytes")})
+                        : std::nullopt);
   }
   return known;
 }
@@ -96,7 +135,8 @@ Result<void> keep_speeds(const Json& report, const job::TrainJob& job, const Inv
   for (size_t rank = 0; rank < std::min(devices.size(), job.devices.size()); ++rank) {
     const double speed = workers::number_field(devices[rank], "alone_samples_per_s");
     if (workers::text_field(devices[rank], "id") != job.devices[rank].use || !(speed > 0)) continue;
-    speeds[key_of(job, rank, inventory)] = {{"samples_per_s", speed}, {"time_s", wall_s()}};
+    Json& kept = speeds[key_of(job, rank, inventory)] = {{"samples_per_s", speed}, {"time_s", wall_s()}};
+    if (Json memory = memory_in(report, devices[rank], job); !memory.is_null()) kept["memory"] = std::move(memory);
   }
   forget_oldest(speeds);
   REMUDA_TRY(make_folder(*state_folder()));
