@@ -3,7 +3,8 @@
 // One message goes to each peer and one comes from it: the description of the call, then values for its receiver to add
 // up, then values that are finished. A receiver compares the description with its own before it takes a byte of data.
 // Nothing waits for a meeting of all ranks, and what an owner has added up leaves while the rest still arrives. All
-// sockets are sent to and received from as they can, so that no two ranks wait for each other's buffers.
+// sockets are sent to and received from as they can, so that no two ranks wait for each other's buffers. Rounds in
+// which each rank sends to one other would send no byte less (route/plan.h), and each round would wait for its slowest.
 #pragma once
 
 #include <cstdint>

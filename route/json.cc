@@ -1,5 +1,7 @@
 #include "route/json.h"
 
+#include "route/bound.h"
+
 namespace remuda::route {
 namespace {
 

@@ -73,6 +73,19 @@ TEST(BestOrders, AvoidsRoutesThatAreNotKnown) {
   EXPECT_TRUE(best_orders(network, direct(4), first_order(4)).best.empty());
 }
 
+/// Owners of one part are joined fast across islands: 0, 3 and 4; 1, 2 and 5.
+TEST(BestOrders, MembersOfAllIslandsChangePlaces) {
+  Network network = full_mesh(6, 1);
+  const auto side = [](size_t device) { return device == 0 || device == 3 || device == 4; };
+  for (size_t a = 0; a < 6; ++a)
+    for (size_t b = 0; b < 6; ++b)
+      if (a != b && (a / 2 == b / 2 || side(a) == side(b)))
+        network.routes[a][b].gbps = network.channels[network.routes[a][b].channels[0]].gbps = 100;
+  const SearchResult result = best_orders(network, islands({2, 2, 2}), first_order(6));
+  ASSERT_EQ(result.best.size(), 1U);
+  EXPECT_THAT(result.best.front().order, ElementsAre(0, 1, 3, 2, 4, 5));
+}
+
 TEST(BestOrders, DescendsWhereThereAreTooManyOrders) {
   // A ring of 12 devices, each joined fast to two others only, given in an order that uses none of these links.
   constexpr size_t kSize = 12;

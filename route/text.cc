@@ -9,6 +9,7 @@
 #include "base/characters.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "route/bound.h"
 
 namespace remuda::route {
 namespace {
