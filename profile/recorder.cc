@@ -1,10 +1,14 @@
 #include "profile/recorder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace remuda::profile {
 namespace {
+
+/// What a change of a counter is to its largest value, at least, to be recorded.
+constexpr double kLeastChange = 1e-3;
 
 thread_local Track* t_track = nullptr;
 
@@ -73,6 +77,25 @@ std::vector<TrackRecord> Recorder::tracks() {
     const std::lock_guard track_lock(track.mutex_);
     if (!track.spans_.empty()) records.push_back({track.name_, track.spans_});
   }
+  return records;
+}
+
+void Recorder::set_counter(std::string_view name, double value) {
+  if (!recording_) return;
+  const std::lock_guard lock(mutex_);
+  auto found = counters_.find(name);
+  if (found == counters_.end()) found = counters_.emplace(name, Counter{0, {std::string(name), {}}}).first;
+  auto& [largest, record] = found->second;
+  largest = std::max(largest, std::abs(value));
+  auto& values = record.values;
+  if (!values.empty() && std::abs(value - values.back().value) <= kLeastChange * largest) return;
+  if (values.size() < most_operations_) values.push_back({clock_.now_s(), value});
+}
+
+std::vector<CounterRecord> Recorder::counters() {
+  std::vector<CounterRecord> records;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, counter] : counters_) records.push_back(counter.record);
   return records;
 }
 

@@ -1,4 +1,5 @@
-// Recorder: what the threads of one rank do, and when: spans on tracks, one track for each thread.
+// Recorder: what the threads of one rank do, and when: spans on tracks, one track for each thread; and numbers that
+// change meanwhile, as counters.
 //
 // A thread that works for a rank joins the rank's recorder, and says what it does with spans:
 //
@@ -57,6 +58,16 @@ struct TrackRecord {
   std::vector<SpanRecord> spans;
 };
 
+/// A number that changes while the rank works, as the memory that it has in use.
+struct CounterRecord {
+  struct Value {
+    double time_s = 0;  ///< on the recorder's clock
+    double value = 0;   ///< from then on
+  };
+  std::string name;
+  std::vector<Value> values;
+};
+
 /// Another tool that spans are reported to while they are open, on their own thread: a vendor's profiler, say. A name
 /// stays valid.
 struct Ranges {
@@ -111,6 +122,10 @@ class Recorder {
   /// thread.
   void add_device_time(std::string_view name, double total_s, double self_s);
 
+  /// From now on a counter has this value. It is recorded where it differs from the one that was recorded last by more
+  /// than a thousandth of the largest so far, and at most so many times as operations are kept. Any thread.
+  void set_counter(std::string_view name, double value);
+
   /// For a thread; lives as long as the recorder. Any thread.
   Track& add_track(std::string name);
   /// Different for each recorder of the process.
@@ -118,6 +133,8 @@ class Recorder {
 
   /// What has ended so far, of each track that recorded something. Names are valid as long as the recorder. Any thread.
   std::vector<TrackRecord> tracks();
+  /// By their names. Any thread.
+  std::vector<CounterRecord> counters();
   /// Of all threads together, the largest self time first: that of the device, where any is known.
   std::vector<OperationTotal> totals();
   /// How many operations were not kept as spans.
@@ -137,6 +154,11 @@ class Recorder {
   std::deque<Track> tracks_;
   std::map<std::string, int, std::less<>> names_;
   std::map<std::string, OperationTotal, std::less<>> on_device_;  ///< times of the device only
+  struct Counter {
+    double largest = 0;
+    CounterRecord record;
+  };
+  std::map<std::string, Counter, std::less<>> counters_;
 };
 
 /// The track of this thread, or null.

@@ -103,6 +103,27 @@ TEST(Recorder, HasTimesOfTheDeviceBesideThoseOfTheThread) {
   EXPECT_EQ(totals.front().self_s, 1);
 }
 
+TEST(Recorder, KeepsTheValuesOfACounterThatDiffer) {
+  HandClock clock;
+  Recorder recorder(clock, 5);
+  recorder.set_counter("memory", 1);
+  EXPECT_THAT(recorder.counters(), IsEmpty()) << "nothing is recorded yet";
+  recorder.set_recording(true);
+  for (const double value : {1000.0, 100'000.0, 100'090.0, 100'200.0, 100.0, 190.0, 5000.0, 6000.0}) {
+    recorder.set_counter("memory", value);
+    clock.now += 1;
+  }
+  recorder.set_counter("other", -1);
+  const auto counters = recorder.counters();
+  ASSERT_EQ(counters.size(), 2u);
+  EXPECT_EQ(counters[0].name, "memory");
+  std::vector<double> values;
+  for (const auto& one : counters[0].values) values.push_back(one.value);
+  EXPECT_THAT(values, ElementsAre(1000, 100'000, 100'200, 100, 5000)) << "and not more than five";
+  EXPECT_EQ(counters[0].values[2].time_s, 103);
+  EXPECT_EQ(counters[1].values.at(0).value, -1);
+}
+
 TEST(Recorder, RecordsNothingUnlessToldTo) {
   Recorder recorder;
   {

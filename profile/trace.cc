@@ -46,18 +46,28 @@ std::string event(const Process& process, size_t thread, const SpanRecord& span)
                      arguments(span.details));
 }
 
+std::string event(const Process& process, const std::string& counter, const CounterRecord::Value& value) {
+  return fmt::format(R"({{"ph":"C","name":{},"pid":{},"ts":{},"args":{{"value":{}}}}},)"
+                     "\n",
+                     quoted(std::string_view(counter)), process_id(process.rank),
+                     microseconds(nanoseconds(value.time_s, process.zero_s)), value.value);
+}
+
 }  // namespace
 
 std::string trace_head(const Json& about) {
   return fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[\n", to_line(about));
 }
 
-std::string trace_events(const Process& process, std::span<const TrackRecord> tracks, bool is_last) {
+std::string trace_events(const Process& process, std::span<const TrackRecord> tracks,
+                         std::span<const CounterRecord> counters, bool is_last) {
   std::string text = metadata("process", process.rank, 0, process.name, size_t(process.rank));
   for (size_t thread = 0; thread < tracks.size(); ++thread)
     text += metadata("thread", process.rank, thread, tracks[thread].name, thread);
   for (size_t thread = 0; thread < tracks.size(); ++thread)
     for (const SpanRecord& span : tracks[thread].spans) text += event(process, thread, span);
+  for (const CounterRecord& counter : counters)
+    for (const CounterRecord::Value& value : counter.values) text += event(process, counter.name, value);
   if (is_last) text.erase(text.size() - 2, 1);
   return text;
 }

@@ -16,8 +16,8 @@ Json parsed(const std::string& text) {
 }
 
 TEST(Trace, HasAProcessForEachRankAndAThreadForEachTrack) {
-  const Json trace = parsed(trace_head({{"steps", 2}}) + trace_events({0, "rank 0, cpu:0", 10}, kTracks, false) +
-                            trace_events({1, "rank 1, cpu:1", 10}, kTracks, true) + trace_end());
+  const Json trace = parsed(trace_head({{"steps", 2}}) + trace_events({0, "rank 0, cpu:0", 10}, kTracks, {}, false) +
+                            trace_events({1, "rank 1, cpu:1", 10}, kTracks, {}, true) + trace_end());
   EXPECT_EQ(trace["displayTimeUnit"], "ms");
   EXPECT_EQ(trace["otherData"]["steps"], 2);
   ASSERT_EQ(trace["traceEvents"].size(), 2u * (2 + 4 + 3));
@@ -39,7 +39,7 @@ TEST(Trace, HasAProcessForEachRankAndAThreadForEachTrack) {
 }
 
 TEST(Trace, QuotesNamesAndCountsInNanoseconds) {
-  const Json trace = parsed("[" + trace_events({0, "rank 0", 10}, kTracks, true) + "]");
+  const Json trace = parsed("[" + trace_events({0, "rank 0", 10}, kTracks, {}, true) + "]");
   const Json& add = trace[6];
   EXPECT_EQ(add["name"], "add \"1\"");
   EXPECT_EQ(add["cat"], "operator");
@@ -47,12 +47,25 @@ TEST(Trace, QuotesNamesAndCountsInNanoseconds) {
   EXPECT_EQ(add["dur"], 1.0);
 }
 
+TEST(Trace, HasTheValuesOfCountersOverTime) {
+  const std::vector<CounterRecord> counters{{"bytes in tensors", {{10.25, 4096}, {10.5, 3e10}}}};
+  const Json trace = parsed("[" + trace_events({1, "rank 1", 10}, {}, counters, true) + "]");
+  ASSERT_EQ(trace.size(), 2u + 2);
+  const Json& value = trace[3];
+  EXPECT_EQ(value["ph"], "C");
+  EXPECT_EQ(value["name"], "bytes in tensors");
+  EXPECT_EQ(value["pid"], trace[0]["pid"]);
+  EXPECT_EQ(value["ts"], 500'000);
+  EXPECT_EQ(value["args"]["value"], 3e10);
+  EXPECT_EQ(trace[2]["args"]["value"], 4096);
+}
+
 TEST(Trace, ARankThatRecordedNothingStillHasItsName) {
-  EXPECT_EQ(parsed("[" + trace_events({0, "rank 0", 0}, {}, true) + "]").size(), 2u);
+  EXPECT_EQ(parsed("[" + trace_events({0, "rank 0", 0}, {}, {}, true) + "]").size(), 2u);
 }
 
 TEST(Trace, TimesBeforeItsZeroAreNegative) {
-  const Json trace = parsed("[" + trace_events({0, "rank 0", 10.5}, kTracks, true) + "]");
+  const Json trace = parsed("[" + trace_events({0, "rank 0", 10.5}, kTracks, {}, true) + "]");
   EXPECT_EQ(trace[7]["ts"], -500'000);
 }
 

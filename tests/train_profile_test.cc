@@ -23,19 +23,25 @@ JobText profiled_job() {
   return job;
 }
 
-/// What the format (Trace Event Format, JSON Object Format) demands of a metadata or complete event.
+/// What the format (Trace Event Format, JSON Object Format) demands of a metadata, complete or counter event.
 void expect_well_formed(const Json& event) {
-  for (const char* key : {"pid", "tid"}) ASSERT_TRUE(event.contains(key) && event[key].is_number_integer()) << event;
-  ASSERT_TRUE(event.contains("name") && event["name"].is_string()) << event;
+  const auto is_number = [&](const char* key) { return event.contains(key) && event[key].is_number(); };
   const std::string phase = event.value("ph", "");
-  ASSERT_TRUE(phase == "M" || phase == "X") << event;
+  ASSERT_TRUE(phase == "M" || phase == "X" || phase == "C") << event;
+  ASSERT_TRUE(event.contains("name") && event["name"].is_string()) << event;
+  ASSERT_TRUE(event.contains("pid") && event["pid"].is_number_integer()) << event;
+  if (phase == "C") {
+    ASSERT_TRUE(is_number("ts") && event["args"].size() == 1 && event["args"].front().is_number()) << event;
+    return;
+  }
+  ASSERT_TRUE(event.contains("tid") && event["tid"].is_number_integer()) << event;
   if (phase == "M") {
     const std::string key = std::string(event["name"]).ends_with("_name") ? "name" : "sort_index";
     ASSERT_TRUE(event["args"].contains(key)) << event;
     return;
   }
   ASSERT_TRUE(event.contains("cat")) << event;
-  for (const char* key : {"ts", "dur"}) ASSERT_TRUE(event.contains(key) && event[key].is_number()) << event;
+  ASSERT_TRUE(is_number("ts") && is_number("dur")) << event;
   ASSERT_GE(event["dur"], 0) << event;
 }
 
@@ -71,6 +77,14 @@ class Trace {
         sum_us += double(event["dur"]);
     return sum_us / 1e6;
   }
+  /// The most that a rank had in tensors.
+  double peak_bytes(int rank) const {
+    double peak = 0;
+    for (const Json& event : events_)
+      if (event["ph"] == "C" && event["pid"] == rank + 1 && event["name"] == "bytes in tensors")
+        peak = std::max(peak, double(event["args"]["value"]));
+    return peak;
+  }
   std::set<std::string> names(const char* phase) const {
     std::set<std::string> all;
     for (const Json& event : events_)
@@ -90,8 +104,8 @@ class Trace {
 TEST(TrainProfile, TraceIsWellFormedAndItsTracksAddUpToTheReport) {
   REMUDA_NEEDS_TWO_CORES();
   const ScratchFolder folder = job_folder(profiled_job());
-  const Json report = train_report(
-      folder, {"--profile", std::to_string(kProfiled), "--trace", folder.path("t.json"), "--set", "data.workers=1"});
+  const Json report = train_report(folder, {"--profile", std::to_string(kProfiled), "--trace", folder.path("t.json"),
+                                            "--set", "data.workers=1", "--set", "balance.policy=even"});
   ASSERT_TRUE(report.contains("profile"));
   EXPECT_EQ(report["profile"]["steps"], kProfiled);
   EXPECT_EQ(report["profile"]["trace"], folder.path("t.json"));
@@ -119,6 +133,10 @@ TEST(TrainProfile, TraceIsWellFormedAndItsTracksAddUpToTheReport) {
     near(trace.sum_s(rank, "data wait") + trace.sum_s(rank, "forward and backward") + trace.sum_s(rank, "update"),
          "compute_s");
     EXPECT_GT(engine["compute_s"], 1e-3);
+    const Json& memory = report["devices"][size_t(rank)]["memory"]["peak_by_kind"]["measured"];
+    const double of_communicator = double(memory["parameters"]) + double(memory["gradients"]);
+    const double peak = double(report["devices"][size_t(rank)]["memory"]["peak_bytes"]) - of_communicator;
+    EXPECT_NEAR(trace.peak_bytes(rank), peak, 0.02 * peak) << "rank " << rank;
   }
 }
 

@@ -136,7 +136,9 @@ Result<void> StepProfile::gather_trace() {
                                    zero_s_ - clock_.offset_s};
     REMUDA_ASSIGN(const std::string events,
                   text_of(communicator_, rank,
-                          rank == own ? profile::trace_events(process, recorder_->tracks(), rank + 1 == size) : ""));
+                          rank == own ? profile::trace_events(process, recorder_->tracks(), recorder_->counters(),
+                                                              rank + 1 == size)
+                                      : ""));
     append(events);
   }
   append(profile::trace_end());

@@ -4,6 +4,8 @@
 
 #include "base/testing/scratch_folder.h"
 #include "comm/testing/run_ranks.h"
+#include "train/device/memory_watch.h"
+#include "train/testing/capped_memory.h"
 
 namespace remuda::train {
 namespace {
@@ -23,14 +25,18 @@ job::TrainJob profiled(int steps, const std::string& trace) {
 /// So many steps of two ranks, each a sum of tensors and a span; rank 0's report.
 Json report_after(const job::TrainJob& job, int steps) {
   Json report;
+  const testing::CappedMemory counted;
   comm::run_ranks(2, Transport::shared_memory, [&](comm::Communicator& communicator) {
     const Events events(-1);
+    testing::Budget budget;
+    const testing::OnDevice device(budget);
     StepProfile profile(job, communicator, events, kSkipped);
     ASSERT_TRUE(profile.open());
     for (int step = 0; step < steps; ++step) {
       ASSERT_TRUE(profile.begin_step(step, {.compute_s = double(step)}));
       {
         const profile::Span span("work");
+        const MemoryWatch watch(torch::kCPU);
         torch::relu(torch::ones({4}));
       }
       ASSERT_TRUE(profile.end_step({.compute_s = step + 0.25, .wait_s = 0.5 * step}));
@@ -49,6 +55,15 @@ Json trace_in(const ScratchFolder& folder) {
 
 int count(const Json& events, const std::string& name) {
   return int(std::ranges::count_if(events, [&](const Json& event) { return event["name"] == name; }));
+}
+
+/// By the counter of a rank; -1 where it has none.
+double most_in_use(const Json& events, int rank) {
+  double most = -1;
+  for (const Json& event : events)
+    if (event["ph"] == "C" && event["name"] == kMemoryCounter && event["pid"] == rank + 1)
+      most = std::max(most, double(event["args"]["value"]));
+  return most;
 }
 
 TEST(StepProfile, RecordsTheStepsAfterTheFirstOfEveryRank) {
@@ -71,6 +86,8 @@ TEST(StepProfile, RecordsTheStepsAfterTheFirstOfEveryRank) {
   EXPECT_EQ(count(events, "step"), 4);
   EXPECT_EQ(count(events, "work"), 4);
   EXPECT_EQ(count(events, "aten::relu"), 4);
+  EXPECT_EQ(most_in_use(events, 0), 32) << "two tensors of four numbers";
+  EXPECT_EQ(most_in_use(events, 1), 32);
 }
 
 TEST(StepProfile, OfARunThatEndsEarlyHasTheStepsThatWere) {

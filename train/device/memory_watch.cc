@@ -7,6 +7,8 @@
 #include <malloc.h>
 #include <mutex>
 
+#include "profile/recorder.h"
+
 namespace remuda::train {
 namespace {
 
@@ -67,6 +69,7 @@ class MemoryWatch::Reports final : public c10::MemoryReportingInfoBase {
     if (!use_) use_ = MemoryUse{.before = now - static_cast<double>(bytes), .peak = now - static_cast<double>(bytes)};
     use_->peak = std::max(use_->peak, now);
     use_->reserved_peak = std::max({use_->reserved_peak, static_cast<double>(reserved), use_->peak});
+    if (recorder_) recorder_->set_counter(kMemoryCounter, now);
   }
   /// False: libtorch's own allocator for CPUs need not count for this.
   bool memoryProfilingEnabled() const override { return false; }
@@ -78,6 +81,7 @@ class MemoryWatch::Reports final : public c10::MemoryReportingInfoBase {
 
  private:
   const torch::Device device_;
+  profile::Recorder* const recorder_ = profile::recorder_here();  ///< outlives the watch
   std::mutex mutex_;
   std::optional<MemoryUse> use_;
 };

@@ -3,6 +3,7 @@
 // libtorch's allocators report each block that they hand out or get back to who watches on that thread, whoever made
 // the device (c10::MemoryReportingInfoBase), with all that is in use at that moment. The one for CPUs counts only under
 // libtorch's profiler: count_cpu_memory() puts one in its place that always counts.
+// Where this thread has joined a recorder, that has it over time, as a counter.
 //
 //   const MemoryWatch watch(device);
 //   loss.backward();
@@ -17,6 +18,9 @@
 #include "train/torch_compat.h"
 
 namespace remuda::train {
+
+/// The counter's name.
+inline constexpr const char* kMemoryCounter = "bytes in tensors";
 
 /// In bytes, over all threads of the process.
 struct MemoryUse {
