@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <numeric>
 #include <vector>
 
@@ -37,8 +38,8 @@ int draw_token(std::span<const float> scores, double temperature, int top_k, std
   return tokens[std::min<size_t>(size_t(found - sums.begin()), kept - 1)];
 }
 
-std::string generate(Model& model, const job::OutputSpec& spec, int context, uint64_t seed,
-                     const std::function<void()>& after_token) {
+Result<std::string> generate(Model& model, const job::OutputSpec& spec, int context, uint64_t seed,
+                             const std::function<void()>& after_token) {
   const torch::NoGradGuard no_grad;
   model.set_training(false);
   const torch::Device device = model.parameters().at(0).device();
@@ -46,11 +47,16 @@ std::string generate(Model& model, const job::OutputSpec& spec, int context, uin
   std::vector<int64_t> tokens;
   for (const unsigned char byte : spec.prompt.empty() ? std::string("\n") : spec.prompt) tokens.push_back(byte);
   std::string text;
-  for (int i = 0; i < spec.sample; ++i) {
-    const auto window = std::span(tokens).last(std::min(tokens.size(), size_t(context)));
-    tokens.push_back(draw_token(next_scores(model, window, device), spec.temperature, spec.top_k, random));
-    text += static_cast<char>(tokens.back());
-    after_token();
+  try {
+    for (int i = 0; i < spec.sample; ++i) {
+      const auto window = std::span(tokens).last(std::min(tokens.size(), size_t(context)));
+      tokens.push_back(draw_token(next_scores(model, window, device), spec.temperature, spec.top_k, random));
+      text += static_cast<char>(tokens.back());
+      after_token();
+    }
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    return failed(fmt::format("the device of rank 0 ran out of memory after {} of {} bytes", text.size(), spec.sample));
   }
   return text;
 }

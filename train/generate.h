@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/result.h"
 #include "job/train_job.h"
 #include "train/model/model.h"
 
@@ -17,8 +18,9 @@ namespace remuda::train {
 int draw_token(std::span<const float> scores, double temperature, int top_k, std::mt19937_64& random);
 
 /// `spec.sample` bytes that continue `spec.prompt`, without the prompt; the same for the same model and seed. The model
-/// sees the last `context` bytes. `after_token` is called after each. Leaves the model set for evaluation.
-std::string generate(Model& model, const job::OutputSpec& spec, int context, uint64_t seed,
-                     const std::function<void()>& after_token);
+/// sees the last `context` bytes. `after_token` is called after each. Leaves the model set for evaluation. An error
+/// where the device has no room for it.
+Result<std::string> generate(Model& model, const job::OutputSpec& spec, int context, uint64_t seed,
+                             const std::function<void()>& after_token);
 
 }  // namespace remuda::train

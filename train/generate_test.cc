@@ -46,7 +46,7 @@ class Generate : public ::testing::Test {
  protected:
   std::string text(const job::OutputSpec& spec, uint64_t seed) {
     int tokens = 0;
-    const std::string text = generate(*model_, spec, case_.input.context, seed, [&] { ++tokens; });
+    const std::string text = generate(*model_, spec, case_.input.context, seed, [&] { ++tokens; }).value();
     EXPECT_EQ(tokens, spec.sample);
     return text;
   }

@@ -39,8 +39,11 @@ Result<void> RunOutputs::write(Model& model, RunReport& report, const Events& ev
     REMUDA_ASSIGN(report.weights, as_script(job_) ? write_script(model, std::move(file), report_piece)
                                                   : write_weights(model, std::move(file), report.steps, report_piece));
   }
-  if (job_.output.sample > 0 && !report.stopped)
-    report.sample = generate(model, job_.output, job_.data.context, job_.train.seed, reporter(events, "sample"));
+  if (job_.output.sample == 0 || report.stopped) return {};
+  if (auto text = generate(model, job_.output, job_.data.context, job_.train.seed, reporter(events, "sample")))
+    report.sample = std::move(*text);
+  else
+    report.sample_missing = text.error().message;
   return {};
 }
 

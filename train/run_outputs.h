@@ -18,8 +18,8 @@ class RunOutputs {
   static Result<RunOutputs> create(const job::TrainJob& job, Model& model);
 
   /// After training, once: writes the weights unless no step was made, so that a run that was stopped at once replaces
-  /// nothing; generates the sample unless the run was stopped. Tells both to the report, and sends `output` events all
-  /// the while, as this may take long.
+  /// nothing; generates the sample unless the run was stopped; where the device has no room for that, the report says
+  /// so. Tells both to the report, and sends `output` events all the while, as this may take long.
   Result<void> write(Model& model, RunReport& report, const Events& events);
 
  private:

@@ -167,6 +167,7 @@ Json to_json(const RunReport& report) {
   if (!report.history.is_null()) json["history"] = report.history;
   if (!report.profile.is_null()) json["profile"] = report.profile;
   if (report.sample) json["sample"] = *report.sample;
+  if (!report.sample_missing.empty()) json["sample_missing"] = report.sample_missing;
   return json;
 }
 

@@ -98,6 +98,7 @@ struct RunReport {
   Json history;                           ///< of its steps, in a bounded number of points; see run_history.h
   Json profile;                           ///< of some steps, where the job asked for it, or null; see step_profile.h
   std::optional<std::string> sample;      ///< the text that was generated, where the job asked for it
+  std::string sample_missing;             ///< why there is none, where the job asked for it
 
   double samples_per_s() const { return timed_s > 0 ? timed_samples / timed_s : 0; }
   /// The sum of the devices' speeds alone.

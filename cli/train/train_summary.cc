@@ -69,6 +69,8 @@ std::string weights_line(const Json& report) {
 
 /// The text that the model has generated, with the prompt before it, as both may hold anything.
 std::string sample_lines(const Json& report) {
+  if (const std::string why = workers::text_field(report, "sample_missing"); !why.empty())
+    return "\n" + wrapped(fmt::format("There is no sample: {}.", why), kSummaryWidth);
   if (!report.contains("sample")) return "";
   std::string text = "\nsample\n";
   const std::string prompt = report.contains("job") ? workers::text_field(report["job"], "output.prompt") : "";

@@ -133,6 +133,14 @@ TEST(TrainSummary, SaysThatAFewStepsMeasureNothing) {
   EXPECT_THAT(text, testing::Not(HasSubstr("efficiency")));
 }
 
+TEST(TrainSummary, SaysWhyThereIsNoSample) {
+  Json full = report();
+  full["sample_missing"] = "the device of rank 0 ran out of memory after 3 of 50 bytes";
+  EXPECT_THAT(
+      summary_text(full),
+      testing::EndsWith("\n\nThere is no sample: the device of rank 0 ran out of memory after 3 of 50 bytes.\n"));
+}
+
 TEST(TrainSummary, ExplainsALowEfficiency) {
   Json slow = report();
   slow["efficiency"] = 0.71;
