@@ -314,4 +314,10 @@ torch::Tensor recomputed(std::function<torch::Tensor(const torch::Tensor&)> bloc
   return train::recomputed(std::move(block), input, [buffers = std::move(buffers)] { return buffers; });
 }
 
+torch::Tensor recomputed(const torch::nn::Module& module, std::function<torch::Tensor(const torch::Tensor&)> forward,
+                         const torch::Tensor& input) {
+  return train::recomputed(
+      std::move(forward), input, [buffers = module.buffers()] { return buffers; }, module.parameters());
+}
+
 }  // namespace remuda::parallel

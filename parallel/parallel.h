@@ -314,6 +314,24 @@ class Autocast {
 torch::Tensor recomputed(std::function<torch::Tensor(const torch::Tensor&)> block, const torch::Tensor& input,
                          std::vector<torch::Tensor> buffers = {});
 
+/// The same of a module with its parameters and buffers, which marks it as a block. Its parameters may be shared with
+/// other blocks and with the rest of the model, and still each becomes ready once: gradients are the same bits, and no
+/// trial is needed. One that it uses without having registered it throws in backward(), as its gradient would be lost.
+/// `forward` owns what it uses.
+///
+///   x = recomputed(*layer, [layer, mask](const torch::Tensor& in) { return layer->forward(in, mask); }, x);
+torch::Tensor recomputed(const torch::nn::Module& module, std::function<torch::Tensor(const torch::Tensor&)> forward,
+                         const torch::Tensor& input);
+/// recomputed(layer, x) in place of layer(x).
+template <typename Module>
+torch::Tensor recomputed(const std::shared_ptr<Module>& module, const torch::Tensor& input) {
+  return recomputed(*module, [module](const torch::Tensor& x) { return module->forward(x); }, input);
+}
+template <typename Module>
+torch::Tensor recomputed(const torch::nn::ModuleHolder<Module>& module, const torch::Tensor& input) {
+  return recomputed(module.ptr(), input);
+}
+
 /// Batch norm, of [n, channels, ...], over the samples of all ranks: while a DataParallel trains it, outputs, gradients
 /// and running statistics are those of one device that has the whole batch. The first backward passes of a step are
 /// normalised together on all ranks, then the second ones (see accumulate()), ...; a rank may have fewer than others,

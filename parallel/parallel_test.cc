@@ -302,6 +302,52 @@ TEST(DataParallel, RecomputedBlocksLearnWhatKeptOnesDo) {
   EXPECT_LT((trained(true) - trained(false)).abs().max().item<double>(), 1e-6);
 }
 
+/// Embedding-like at the beginning, in two blocks, and at the end.
+struct TiedNet : torch::nn::Module {
+  TiedNet() : shared(torch::nn::LinearOptions(6, 6)), norm(6), block(shared, norm, torch::nn::Tanh()) {
+    register_module("block", block);
+    const torch::NoGradGuard no_grad;
+    for (auto& one : parameters()) one.copy_(torch::arange(one.numel()).sin().mul(0.5).view_as(one));
+  }
+  torch::Tensor forward(const torch::Tensor& input, bool recompute) {
+    auto x = shared(input);
+    for (int i = 0; i < 2; ++i) x = recompute ? recomputed(block, x) : block->forward(x);
+    return shared(x);
+  }
+  torch::nn::Linear shared;
+  torch::nn::BatchNorm1d norm;
+  torch::nn::Sequential block;
+};
+
+/// Without a trial. Two backward passes for each step, so that there are gradients to add to.
+TEST(DataParallel, RecomputedModulesMayShareParametersWithTheRest) {
+  const auto trained = [](bool recompute) {
+    std::vector<torch::Tensor> all;
+    run_ranks(2, [&](const Group& group) {
+      TiedNet net;
+      const auto inputs = torch::linspace(-1, 1, 48).view({8, 6});
+      DataParallel parallel(group, net);
+      for (int i = 0; i < 3; ++i) {
+        const auto loss_of = [&](int64_t begin) {
+          return net.forward(inputs.narrow(0, begin, 2), recompute).square().sum();
+        };
+        parallel.accumulate(2);
+        loss_of(4 * group.rank()).backward();
+        parallel.begin(2);
+        const auto loss = loss_of(4 * group.rank() + 2);
+        loss.backward();
+        ASSERT_TRUE(parallel.step(0.1, loss).applied);
+      }
+      if (group.rank() != 0) return;
+      for (const auto& one : net.parameters()) all.push_back(one.detach().clone());
+      for (const auto& one : net.buffers()) all.push_back(one.clone());
+    });
+    return all;
+  };
+  const auto kept = trained(false), again = trained(true);
+  for (size_t i = 0; i < kept.size(); ++i) EXPECT_TRUE(again.at(i).equal(kept[i])) << i;
+}
+
 TEST(Group, AddsUpOverAllRanks) {
   run_ranks(3, [](const Group& group) {
     EXPECT_THAT(group.sum({double(group.rank()), 1}), ::testing::ElementsAre(3, 3));

@@ -1,9 +1,12 @@
 #include "train/model/make_model.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <limits>
+#include <span>
 #include <torch/csrc/jit/serialization/export.h>
 #include <torch/script.h>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "train/model/batch_norm.h"
@@ -84,8 +87,26 @@ struct ScriptBlock {
       for (const auto& buffer : module.buffers()) all.push_back(buffer);
     return all;
   }
+  std::vector<torch::Tensor> parameters() const {
+    std::vector<torch::Tensor> all;
+    for (const auto& module : modules)
+      for (const auto& parameter : module.parameters()) all.push_back(parameter);
+    return all;
+  }
   std::vector<torch::jit::Module> modules;
+  bool shares = false;  ///< a parameter with another block
 };
+
+/// Says of each block whether it has a parameter that another one has, too.
+void find_shared(std::span<ScriptBlock* const> blocks) {
+  std::unordered_map<at::TensorImpl*, int> users;
+  for (const ScriptBlock* block : blocks)
+    for (const auto& parameter : unique(block->parameters())) ++users[parameter.unsafeGetTensorImpl()];
+  for (ScriptBlock* block : blocks)
+    block->shares = std::ranges::any_of(unique(block->parameters()), [&](const torch::Tensor& parameter) {
+      return users[parameter.unsafeGetTensorImpl()] > 1;
+    });
+}
 
 /// By where its class is from: others are called Sequential, too, whose forward pass may be anything.
 bool is_sequential(const torch::jit::Module& module) {
@@ -110,7 +131,10 @@ class ScriptModel final : public Model {
   torch::Tensor forward(const torch::Tensor& input) override {
     if (blocks_.empty()) return module_.forward({input}).toTensor();
     torch::Tensor x = input;
-    for (const ScriptBlock& block : blocks_) x = recomputed(block, x, [block] { return block.buffers(); });
+    for (const ScriptBlock& block : blocks_)
+      x = recomputed(
+          block, x, [block] { return block.buffers(); },
+          block.shares ? block.parameters() : std::vector<torch::Tensor>{});
     return kept_.modules.empty() ? x : kept_(x);
   }
   bool recompute_blocks(size_t count) override {
@@ -118,6 +142,9 @@ class ScriptModel final : public Model {
     kept_ = {};
     for (; blocks_.size() > count; blocks_.pop_back())
       kept_.modules.insert(kept_.modules.begin(), blocks_.back().modules.begin(), blocks_.back().modules.end());
+    std::vector<ScriptBlock*> all{&kept_};
+    for (ScriptBlock& block : blocks_) all.push_back(&block);
+    find_shared(all);
     return !blocks_.empty();
   }
   std::vector<torch::Tensor> parameters() override { return unique(list(module_.parameters())); }

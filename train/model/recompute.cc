@@ -1,7 +1,10 @@
 #include "train/model/recompute.h"
 
 #include <ATen/autocast_mode.h>
+#include <algorithm>
 #include <stdexcept>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <unordered_set>
 
 #include "base/clock.h"
 #include "train/device/random_state.h"
@@ -15,15 +18,17 @@ using torch::autograd::variable_list;
 
 /// What the first pass leaves for the second one, besides the input.
 struct FirstPass : torch::CustomClassHolder {
-  FirstPass(Block its_block, Buffers its_buffers, torch::Device its_device)
+  FirstPass(Block its_block, Buffers its_buffers, variable_list its_parameters, torch::Device its_device)
       : block(std::move(its_block)),
         buffers(std::move(its_buffers)),
+        parameters(std::move(its_parameters)),
         device(its_device),
         compute_type(Autocast::type_on(its_device)),
         random(its_device) {}
 
   Block block;
   Buffers buffers;
+  variable_list parameters;  ///< each once; empty: their gradients do not leave the block
   torch::Device device;
   torch::ScalarType compute_type;
   RandomState random;
@@ -123,11 +128,36 @@ torch::Tensor run_once(const Block& block, const torch::Tensor& input) {
   return output;
 }
 
+/// The parameters to train among these, each once, as tied ones have several names.
+variable_list trained_once(const std::vector<torch::Tensor>& parameters) {
+  variable_list kept;
+  std::unordered_set<at::TensorImpl*> seen;
+  for (const auto& one : parameters)
+    if (one.requires_grad() && seen.insert(one.unsafeGetTensorImpl()).second) kept.push_back(one);
+  return kept;
+}
+
+/// A leaf of the graph of `output` that is none of `known` would get no gradient: throws.
+void refuse_strangers(const torch::Tensor& output, const variable_list& known) {
+  std::vector<torch::autograd::Node*> open{output.grad_fn().get()};
+  std::unordered_set<torch::autograd::Node*> seen;
+  while (!open.empty()) {
+    auto* const node = open.back();
+    open.pop_back();
+    if (!node || !seen.insert(node).second) continue;
+    if (const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node);
+        leaf && std::ranges::none_of(known, [&](const auto& one) { return one.is_same(leaf->variable); }))
+      throw std::runtime_error("a block that is to be recomputed uses a parameter of " + shape_text(leaf->variable) +
+                               " that is not among its own: register it in the block's module, too");
+    for (const auto& edge : node->next_edges()) open.push_back(edge.function.get());
+  }
+}
+
 class Recompute : public torch::autograd::Function<Recompute> {
  public:
   /// `leaf` needs a gradient, so that the parameters of a block whose input needs none get theirs.
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& input, const torch::Tensor& /*leaf*/,
-                               const c10::intrusive_ptr<FirstPass>& first) {
+                               const at::TensorList& /*parameters*/, const c10::intrusive_ptr<FirstPass>& first) {
     context->save_for_backward({input});
     context->saved_data["first"] = c10::IValue::make_capsule(first);
     const Pass pass(*first, /*second=*/false);
@@ -142,20 +172,36 @@ class Recompute : public torch::autograd::Function<Recompute> {
     const torch::Tensor saved = context->get_saved_variables().at(0);
     const torch::Tensor input = saved.detach().requires_grad_(saved.requires_grad());
     const KeptBuffers kept(first->buffers);
-    torch::Tensor output;
-    const double start = monotonic_s();
-    {
-      const torch::AutoGradMode with_gradients(true);
-      const SameNumbers same(*first);
-      const Pass pass(*first, /*second=*/true);
-      const Autocast autocast(first->device, first->compute_type);
-      output = first->block(input.view_as(input));  // autocast would keep one cast of a leaf for all its uses
-    }
-    if (first->device.is_cpu()) t_recomputed_s += monotonic_s() - start;
-    if (!output.requires_grad()) return {torch::Tensor(), torch::Tensor(), torch::Tensor()};
+    const torch::Tensor output = compute_again(*first, input);
+    variable_list results(first->parameters.size() + 3);  // as forward() has arguments
+    if (!output.requires_grad()) return results;
     const InBlock in_block;
-    torch::autograd::backward({output}, {gradients.at(0)});
-    return {input.grad(), torch::Tensor(), torch::Tensor()};
+    if (first->parameters.empty()) {
+      torch::autograd::backward({output}, {gradients.at(0)});
+      results[0] = input.grad();
+      return results;
+    }
+    variable_list inputs = first->parameters;
+    if (input.requires_grad()) inputs.push_back(input);
+    refuse_strangers(output, inputs);
+    const variable_list all = torch::autograd::grad({output}, inputs, {gradients.at(0)}, /*retain_graph=*/false,
+                                                    /*create_graph=*/false, /*allow_unused=*/true);
+    if (input.requires_grad()) results[0] = all.back();
+    std::ranges::copy_n(all.begin(), std::ssize(first->parameters), results.begin() + 2);
+    return results;
+  }
+
+ private:
+  static torch::Tensor compute_again(FirstPass& first, const torch::Tensor& input) {
+    const double start = monotonic_s();
+    const torch::AutoGradMode with_gradients(true);
+    const SameNumbers same(first);
+    const Pass pass(first, /*second=*/true);
+    const Autocast autocast(first.device, first.compute_type);
+    torch::Tensor output =
+        first.block(input.view_as(input));  // autocast would keep one cast of a leaf for all its uses
+    if (first.device.is_cpu()) t_recomputed_s += monotonic_s() - start;
+    return output;
   }
 };
 
@@ -171,11 +217,14 @@ bool in_recomputed_block() { return t_blocks > 0; }
 
 double recomputed_s() { return t_recomputed_s; }
 
-torch::Tensor recomputed(Block block, const torch::Tensor& input, Buffers buffers) {
+torch::Tensor recomputed(Block block, const torch::Tensor& input, Buffers buffers,
+                         const std::vector<torch::Tensor>& parameters) {
   if (!torch::GradMode::is_enabled()) return run_once(block, input);
   const auto leaf = torch::empty({}, torch::requires_grad());
-  return Recompute::apply(input, leaf,
-                          c10::make_intrusive<FirstPass>(std::move(block), std::move(buffers), input.device()));
+  auto first =
+      c10::make_intrusive<FirstPass>(std::move(block), std::move(buffers), trained_once(parameters), input.device());
+  const at::TensorList trained = first->parameters;
+  return Recompute::apply(input, leaf, trained, first);
 }
 
 }  // namespace remuda::train

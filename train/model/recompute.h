@@ -21,8 +21,15 @@ using Buffers = std::function<std::vector<torch::Tensor>()>;
 /// The block leaves `input` as it is; one that changes it throws. What it computes while it trains must not depend on
 /// buffers that it changes itself. It may use parameters, and constants that need no gradient; any other tensor that
 /// needs one must be `input`.
-/// A parameter that is used outside of the block too, or by two of them, becomes ready once for each.
-torch::Tensor recomputed(Block block, const torch::Tensor& input, Buffers buffers = {});
+///
+/// `parameters`: all that the block uses, where they may be used elsewhere, too. Their gradients leave the block as
+/// those of an operator leave it: all at its end, to be added up by the graph around it in the order that it has
+/// without recompute, so that each parameter becomes ready once, with the same bits. (Those of a parameter that the
+/// block itself uses several times are one gradient then.) A block that uses another parameter throws in backward().
+/// Without them gradients are added up parameter by parameter while the block is computed backward, in less memory; one
+/// that is used outside of the block too, or by two of them, becomes ready once for each.
+torch::Tensor recomputed(Block block, const torch::Tensor& input, Buffers buffers = {},
+                         const std::vector<torch::Tensor>& parameters = {});
 
 /// What `compute` gives, which in a recomputed block runs in the first pass only: the second one gets the same numbers.
 /// Outside of such blocks it just runs.

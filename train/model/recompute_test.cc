@@ -272,6 +272,11 @@ TEST_F(ScriptBlocks, WithNothingToTrainAtTheBeginning) {
   expect_the_same_bits(sequential({linear("Frozen", false), linear("A"), linear("FrozenToo", false), linear("B")}));
 }
 
+TEST_F(ScriptBlocks, ThatShareALayerHaveTheSameBits) {
+  const auto shared = linear("A");
+  expect_the_same_bits(sequential({shared, relu("R"), linear("B"), relu("S"), shared, relu("T"), shared}));
+}
+
 TEST_F(ScriptBlocks, MayPassTuplesWithinABlock) {
   torch::jit::Module two("__torch__.Two");
   two.register_parameter("weight", torch::ones({6}, torch::requires_grad()), false);
