@@ -111,6 +111,14 @@ TEST(Network, WithoutPeerAccessAllPassesTheHostsMemory) {
   EXPECT_EQ(network.channels[network.routes[0][1].channels[0]].gbps, 18) << "in and out at once";
 }
 
+TEST(Network, AStagedSpeedThatWasMeasuredIsNotDoubled) {
+  Inventory inventory = two_sockets();
+  for (Link& link : inventory.links) link.peer_access = PeerAccess::chipset;
+  inventory.measured_links = {{.a = "GPU-0", .b = "GPU-1", .gbps = 12}};
+  const Network network = of_all(inventory);
+  EXPECT_EQ(network.channels[network.routes[0][1].channels[0]].gbps, 12);
+}
+
 TEST(Network, CpuDevicesShareTheirNodesMemory) {
   Inventory inventory{.host = "host1"};
   for (int i = 0; i < 4; ++i) {
