@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "tests/train_job_files.h"
@@ -69,10 +70,10 @@ class ElasticRun {
     return report ? *report : Json();
   }
   Finished finish() { return program_.finish(120); }
+  RunningProgram& program() { return program_; }
   const ScratchFolder& folder() const { return folder_; }
   const std::string& printed() const { return printed_; }
 
- private:
   std::vector<std::string> command(const std::vector<std::string>& settings) const {
     std::vector<std::string> all{"--json", folder_.path("report.json")};
     for (const std::string& setting : settings) {
@@ -82,6 +83,7 @@ class ElasticRun {
     return train_command(folder_, all);
   }
 
+ private:
   ScratchFolder folder_;
   RunningProgram program_;
   std::vector<pid_t> workers_;
@@ -177,6 +179,46 @@ TEST_F(TrainElastic, WithoutAStateTheRunEndsAndSaysWhatKeepsOne) {
   EXPECT_THAT(finished.err, HasSubstr("nothing holds the state of the run: elastic.buddy keeps it in memory"));
 }
 
+/// Rank 1 is killed, and rank 2 notices it only once the run has been told to stop.
+void stop_after_a_loss(ElasticRun& run) {
+  const pid_t slow = run.worker(2, "epoch 4/");
+  ::kill(slow, SIGSTOP);
+  run.kill(1, "epoch 4/");
+  run.program().signal(SIGTERM);
+  EXPECT_TRUE(eventually([&] { return run.program().err().find("stopping after") != std::string::npos; }, 30));
+  ::kill(slow, SIGCONT);
+}
+
+TEST_F(TrainElastic, ARunThatIsStoppedWhileItsRanksRegroupKeepsItsState) {
+  REMUDA_NEEDS_TWO_CORES();
+  ElasticRun run({"elastic.ranks_lost=1", "elastic.buddy=true", "checkpoint.folder"});
+  stop_after_a_loss(run);
+  const Finished finished = run.finish();
+  EXPECT_EQ(finished.exit.status, 128 + SIGTERM) << finished;
+  const auto report = parse_json(run.folder().read("report.json"), "report.json");
+  ASSERT_TRUE(report) << finished;
+  EXPECT_EQ((*report)["stopped"], true);
+  EXPECT_EQ((*report)["lost_ranks"][0]["state"], "memory");
+  EXPECT_EQ((*report)["checkpoints"]["written"], 1) << finished;
+  const Finished rest = tests::run(run.command({"checkpoint.folder", "checkpoint.resume=on"}));
+  EXPECT_EQ(rest.exit.status, 0) << rest;
+  EXPECT_THAT(rest.err, HasSubstr(fmt::format("goes on after step {}", (*report)["steps"].get<int>())));
+  expect_same_weights(run);
+}
+
+TEST_F(TrainElastic, WithoutTheStateInMemoryTheNewestCheckpointStays) {
+  REMUDA_NEEDS_TWO_CORES();
+  ElasticRun run({"elastic.ranks_lost=1", "checkpoint.folder", "checkpoint.every_steps=5"});
+  run.worker(0, "checkpoint in");
+  stop_after_a_loss(run);
+  const Finished finished = run.finish();
+  EXPECT_EQ(finished.exit.status, 128 + SIGTERM) << finished;
+  const auto report = parse_json(run.folder().read("report.json"), "report.json");
+  ASSERT_TRUE(report) << finished;
+  EXPECT_EQ((*report)["steps"], (*report)["lost_ranks"][0]["resumed_from"]);
+  EXPECT_TRUE(run.folder().has(fmt::format("kept/step-{:09}/manifest.json", (*report)["steps"].get<int>())));
+}
+
 TEST_F(TrainElastic, OneMoreThanMayBeLostEndsTheRun) {
   REMUDA_NEEDS_TWO_CORES();
   ElasticRun run({"elastic.ranks_lost=1", "checkpoint.folder", "checkpoint.every_steps=5"});
@@ -187,6 +229,5 @@ TEST_F(TrainElastic, OneMoreThanMayBeLostEndsTheRun) {
   EXPECT_THAT(finished.err, HasSubstr("remuda: rank 0 (cpu:0): killed by signal 9"));
 }
 
-// Of a checkpoint that an earlier run has left in the folder, this run knows nothing.
 }  // namespace
 }  // namespace remuda::tests

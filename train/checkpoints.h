@@ -101,6 +101,7 @@ class Checkpoints {
   void publish(checkpoint::Manifest manifest, const Pending& pending, const std::string& failed);
   double take_published();
   Result<void> wait_for_all();
+  Result<int> newest_of_own();
   Result<int64_t> choose(const checkpoint::Wanted& wanted);
   Result<void> find(const checkpoint::Wanted& wanted);
   Result<Progress> load(ShardedOptimizer& optimizer, const FlatParameters& flat);
@@ -128,7 +129,7 @@ class Checkpoints {
   std::optional<checkpoint::Claim> claim_;  ///< on rank 0
   std::optional<Found> found_;              ///< to go on from; until resume()
   std::vector<int64_t> steps_;
-  int last_step_ = 0;  ///< of the last one that was begun
+  int last_step_ = 0;  ///< of the last one that was begun, or gone on from
   double last_s_ = 0;  ///< when that was
   CheckpointReport report_;
   std::unique_ptr<Pending> pending_;  ///< the one that is being written; its threads are waited for with it

@@ -74,7 +74,21 @@ Result<void> Checkpoints::open() {
 
 Result<void> Checkpoints::open_again(std::vector<int64_t> steps) {
   steps_ = std::move(steps);
-  return find({});
+  REMUDA_TRY(find({}));
+  REMUDA_ASSIGN(last_step_, newest_of_own());
+  return {};
+}
+
+/// Collective. The newest step of this run that is kept: of the last one, its manifest may be missing, as a rank may
+/// have been lost before it was written. 0: none.
+Result<int> Checkpoints::newest_of_own() {
+  int step = 0;
+  if (!active()) return step;
+  const auto stored = is_first() ? checkpoint::stored_in(job_.checkpoint.folder) : std::vector<checkpoint::Stored>();
+  for (const checkpoint::Stored& one : stored.value_or(std::vector<checkpoint::Stored>()))
+    if (std::ranges::find(steps_, one.step) != steps_.end()) step = int(one.step);
+  REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&step, 1)), 0, label::kCheckpoint));
+  return step;
 }
 
 Result<void> Checkpoints::find(const checkpoint::Wanted& wanted) {

@@ -12,7 +12,6 @@
 #include "train/run_terms.h"
 
 namespace remuda::train {
-namespace {}  // namespace
 
 ElasticRun::ElasticRun(const job::TrainJob& job, const Events& events, const std::atomic<bool>& leave, MembersFeed feed,
                        TrainerOptions options, std::function<void(int rank)> connected)
@@ -77,13 +76,13 @@ Result<void> ElasticRun::train(const job::TrainJob& job) {
 /// Whether this rank is one of those that go on without one that was lost.
 bool ElasticRun::goes_on_after(const Error& error) {
   // Before it has begun, the run may have a checkpoint to go on from that only some of its ranks know.
-  if (!feed_.is_elastic() || !began_ || error.kind != ErrorKind::lost_peer || leave_) return false;
+  if (!feed_.is_elastic() || !began_ || error.kind != ErrorKind::lost_peer) return false;
   const bool known = error.peer >= 0 && error.peer < static_cast<int>(members_.ranks.size());
   events_.send({{"event", "lost"},
                 {"kind", "lost_peer"},
                 {"message", error.message},
                 {"peer", known ? members_.ranks[static_cast<size_t>(error.peer)] : -1}});
-  Result<Members> left = feed_.next(leave_);
+  Result<Members> left = feed_.next();
   if (!left) return false;
   members_ = std::move(*left);
   Inheritance& inherited = options_.inherited;

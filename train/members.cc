@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -15,7 +14,6 @@ namespace {
 
 constexpr int kMostMembers = 1 << 16;
 constexpr size_t kLongestLine = 1 << 20;
-constexpr int kLookMs = 100;  ///< how soon a rank that is to leave does
 
 /// An integer of the object in 0..most, or -1.
 int whole_number(const Json& object, const char* key, int most) {
@@ -55,25 +53,20 @@ Result<Members> parse_members(std::string_view line) {
 }
 
 Result<MembersFeed> MembersFeed::open() {
-  MembersFeed feed;
-  if (!env::get(env::members_fd)) return feed;
+  if (!env::get(env::members_fd)) return MembersFeed(Fd());
   REMUDA_ASSIGN(const int fd, env::get_int(env::members_fd, 0, 1 << 20));
   if (::fcntl(fd, F_GETFD) < 0)
     return usage_error(fmt::format("{}={} is no open descriptor", env::members_fd.name, fd));
-  feed.fd_ = Fd(fd);
-  return feed;
+  return MembersFeed(Fd(fd));
 }
 
-Result<Members> MembersFeed::next(const std::atomic<bool>& leave) {
+Result<Members> MembersFeed::next() {
   std::string line;
   while (!line.ends_with('\n')) {
-    if (leave) return failed("told to stop while it waited to hear which ranks are left");
     if (line.size() > kLongestLine) return failed("the launcher says more than which ranks are left");
-    pollfd polled{fd_.get(), POLLIN, 0};
-    if (::poll(&polled, 1, kLookMs) <= 0) continue;
     char next = 0;
     const ssize_t got = ::read(fd_.get(), &next, 1);
-    if (got == 0 || (got < 0 && errno != EINTR)) return failed("the process that launched this rank is gone");
+    if (got == 0 || (got < 0 && errno != EINTR)) return failed("the launcher says of no ranks that they go on");
     if (got == 1) line += next;
   }
   return parse_members(line);

@@ -4,7 +4,6 @@
 // need not agree with each other, and it does not matter which rank was lost.
 #pragma once
 
-#include <atomic>
 #include <string_view>
 #include <vector>
 
@@ -30,11 +29,13 @@ class MembersFeed {
  public:
   /// Of the environment. Without the variable the run is not elastic.
   static Result<MembersFeed> open();
+  explicit MembersFeed(Fd fd) : fd_(std::move(fd)) {}
 
   bool is_elastic() const { return static_cast<bool>(fd_); }
-  /// Waits for the next line. The launcher writes one, or ends the run, in a time that it knows and this rank does not;
-  /// if it ends itself, that is seen. Errors: this rank is to `leave`, the launcher is gone.
-  Result<Members> next(const std::atomic<bool>& leave);
+  /// Waits for the next line. The launcher writes one, or closes its end, in a time that it knows and this rank does
+  /// not; if it ends itself, that is seen, too. Whether the run is to stop is no matter here: those that are left keep
+  /// its state first. Errors: nobody goes on.
+  Result<Members> next();
 
  private:
   Fd fd_;

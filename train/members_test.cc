@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 namespace remuda::train {
 namespace {
@@ -42,6 +43,22 @@ TEST(Members, WhatIsNotCompleteIsRefused) {
     EXPECT_THAT(members.error().message, HasSubstr("is not complete")) << line;
   }
   EXPECT_FALSE(parse_members("no JSON"));
+}
+
+TEST(Members, AreHeardAsTheLauncherSaysThemUntilItClosesItsEnd) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  MembersFeed feed{Fd(ends[0])};
+  Fd launcher(ends[1]);
+  EXPECT_TRUE(feed.is_elastic());
+  const std::string lines = members_line("1", "[0,2]") + "\n" + members_line("2", "[2]") + "\n{\"cut\"";
+  ASSERT_TRUE(write_all(launcher.get(), lines, "lines"));
+  launcher.reset();
+  EXPECT_EQ(feed.next().value().generation, 1);
+  EXPECT_EQ(feed.next().value().generation, 2);
+  const auto none = feed.next();
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("says of no ranks that they go on"));
 }
 
 }  // namespace

@@ -79,8 +79,8 @@ class Supervision {
         if (any_failed()) go_on_or_end();
         break;
       case Phase::stopping:
-        if (any_failed()) deadline_s_ = std::min(deadline_s_, now_s_ + patience_.end_s);
-        if (late && (any_failed() || !any_makes_output())) enter(Phase::killing);
+        if (any_failed()) go_on_or_end();
+        if (now_s_ >= deadline_s_ && (any_failed() || !any_makes_output())) enter(Phase::killing);
         break;
       case Phase::reporting:
         if (late || all_reported()) enter(Phase::ending);
@@ -95,12 +95,19 @@ class Supervision {
 
   /// Of an elastic run those go on that are left, if they can; else all end.
   void go_on_or_end() {
-    if (elasticity_.may_be_lost == 0 || generation_ == elasticity_.meetings.size()) return enter(Phase::reporting);
+    if (dismissed_ || elasticity_.may_be_lost == 0 || generation_ == elasticity_.meetings.size()) return end();
     const Regrouping regrouping =
         regroup(facts(), elasticity_.may_be_lost - lost_, now_s_,
                 elasticity_.notice_s + kNoticeSteps * listener_.step_s(), elasticity_.report_s);
-    if (regrouping.now == Regrouping::Now::fail) enter(Phase::reporting);
+    if (regrouping.now == Regrouping::Now::fail) end();
     if (regrouping.now == Regrouping::Now::meet) meet(regrouping.lost);
+  }
+
+  /// Ranks that have been told to stop already need no second signal.
+  void end() {
+    if (phase_ != Phase::stopping) return enter(Phase::reporting);
+    dismiss_all();
+    deadline_s_ = std::min(deadline_s_, now_s_ + patience_.end_s);
   }
 
   void meet(const std::vector<Failure>& lost) {
@@ -124,6 +131,7 @@ class Supervision {
       members["lost"].push_back({{"rank", one.rank}, {"device", one.device}, {"cause", one.cause}});
     for (WatchedRank& rank : ranks_) rank.tell(members);
     listener_.on_loss(numbers, lost);
+    if (phase_ == Phase::stopping) wait_for(listener_.step_s() + patience_.regroup_s);
   }
 
   void enter(Phase phase) {
@@ -137,6 +145,7 @@ class Supervision {
       case Phase::stopping:
         return stop_all();
       case Phase::ending:
+        dismiss_all();
         return signal_all(SIGTERM, patience_.end_s);
       case Phase::killing:
         return signal_all(SIGKILL, kKillWait_s);
@@ -147,6 +156,11 @@ class Supervision {
     const double within_s = listener_.step_s() + patience_.stop_s;
     signal_all(SIGTERM, within_s);
     listener_.on_stop(signal_, within_s);
+  }
+
+  void dismiss_all() {
+    dismissed_ = true;
+    for (auto& rank : ranks_) rank.dismiss();
   }
 
   void wait_for(double seconds) { deadline_s_ = now_s_ + seconds; }
@@ -205,6 +219,7 @@ class Supervision {
   const Elasticity elasticity_;
   size_t generation_ = 0;  ///< so many times those that were left have met
   int lost_ = 0;
+  bool dismissed_ = false;  ///< those that wait do not go on
   Phase phase_ = Phase::working;
   int signal_ = 0;
   double now_s_ = 0;

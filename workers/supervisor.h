@@ -16,6 +16,7 @@ struct Patience {
   double report_s = 1;    ///< after the first failure, for the other ranks to report what they saw
   double end_s = 3;       ///< after SIGTERM to the ranks of a failed job, before SIGKILL
   double stop_s = 10;     ///< after Ctrl-C, for the ranks to stop together, before SIGKILL; see RankListener::step_s
+  double regroup_s = 60;  ///< after Ctrl-C, for those that are left when a rank is lost, to take up the run's state
   double silence_s = 60;  ///< for a rank that works without an event when all others are done, or makes an output
 };
 
@@ -28,7 +29,8 @@ struct Outcome {
 /// Starts one process per rank, in rank order, and returns when all have ended.
 ///
 /// When a rank fails, the others are ended, unless the run is elastic: then those that are left are told so, on
-/// REMUDA_MEMBERS_FD, and meet anew; what is left of the lost ones is killed. The first SIGINT, SIGTERM or SIGHUP (a
+/// REMUDA_MEMBERS_FD, and meet anew; what is left of the lost ones is killed. So they are when the user has stopped the
+/// job, as its state is to be kept. The first SIGINT, SIGTERM or SIGHUP (a
 /// terminal that is closed; unless the process ignores it) is forwarded to the ranks as SIGTERM, so that they stop
 /// together and send `done`, after an output that one of them may be making; a second one kills them, except a SIGHUP
 /// that follows another signal, and a SIGTERM that follows a SIGTERM: who holds the lease (`remuda run`, Slurm) repeats

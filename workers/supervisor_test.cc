@@ -100,14 +100,15 @@ TEST(Supervisor, APeerThatHangsIsEndedAndNamed) {
 constexpr auto kWaits = R"({"event":"lost","kind":"lost_peer","message":"rank 1 went away","peer":1})";
 
 /// The outcome of a run that may lose so many ranks; what the listener is told of them, as "LEFT LEFT without LOST".
-Outcome run_elastic(const std::vector<Script>& scripts, int may_be_lost, Heard& heard, std::vector<std::string>& told) {
+Outcome run_elastic(const std::vector<Script>& scripts, int may_be_lost, Heard& heard, std::vector<std::string>& told,
+                    const Patience& patience = kShort) {
   RankListener listener = heard.listener();
   listener.on_loss = [&](const std::vector<int>& left, const std::vector<Failure>& lost) {
     told.push_back(fmt::format("{} without {}", fmt::join(left, " "), lost.at(0).rank));
   };
   Elasticity elasticity{.may_be_lost = may_be_lost};
   for (int i = 0; i < may_be_lost; ++i) elasticity.meetings.push_back(listen_on_loopback(0).value());
-  auto outcome = supervise(ranks(scripts), listener, kShort, std::move(elasticity));
+  auto outcome = supervise(ranks(scripts), listener, patience, std::move(elasticity));
   EXPECT_TRUE(outcome) << outcome.error().message;
   return outcome.value_or(Outcome{});
 }
@@ -196,8 +197,9 @@ TEST(Supervisor, ARankThatCannotStartIsAnErrorAndTakesTheOthersAlong) {
 
 /// Runs the ranks in a process of its own that is sent `signals`, one per "ready" event it receives. Its exit status:
 /// the signal in the outcome, plus 100 if it has a failure, plus 50 if rank 0 was done.
+/// A 0 is no signal. Of them `may_be_lost` may be lost.
 int status_after(const std::vector<int>& signals, const std::vector<Script>& scripts, const Patience& patience,
-                 double step_s = 0, bool ignores_hang_up = false) {
+                 double step_s = 0, bool ignores_hang_up = false, int may_be_lost = 0) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::signal(SIGHUP, ignores_hang_up ? SIG_IGN : SIG_DFL);
@@ -207,7 +209,9 @@ int status_after(const std::vector<int>& signals, const std::vector<Script>& scr
     heard.then = [&](const Json& event) {
       if (text_field(event, "event") == "ready" && sent < signals.size()) ::kill(::getpid(), signals[sent++]);
     };
-    const Outcome outcome = run(scripts, heard, patience);
+    std::vector<std::string> told;
+    const Outcome outcome = may_be_lost > 0 ? run_elastic(scripts, may_be_lost, heard, told, patience)
+                                            : run(scripts, heard, patience);
     const bool done = !heard.events[0].empty() && heard.events[0].back() == "done";
     ::_exit(outcome.signal + (outcome.failure ? 100 : 0) + (done ? 50 : 0));
   }
@@ -264,6 +268,28 @@ TEST(Supervisor, TheSecondSigtermIsTheSameWord) {
   const Patience endless{.stop_s = 1000};
   const Script slow{"deaf", "event", kReady, "pause", "50", "event", kReady, "pause", "100", "done"};
   EXPECT_EQ(status_after({SIGTERM, SIGTERM}, {slow}, endless), SIGTERM + 50);
+}
+
+// The state of the run is with those that are left: together they can keep it.
+TEST(Supervisor, RanksThatLoseOneWhileTheyStopMeetBeforeTheyEnd) {
+  const Script left{"deaf", "event", kReady, "event", kWaits, "members", "pause", "200", "done"};
+  const Script killed{"deaf", "event", kReady, "pause", "50", "raise", "9"};
+  const Patience patience{.end_s = 0.05, .stop_s = 20, .regroup_s = 20};
+  EXPECT_EQ(status_after({0, 0, SIGTERM}, {left, killed, left}, patience, 0, false, 1), SIGTERM + 50);
+}
+
+TEST(Supervisor, RanksThatCannotGoOnWhileTheyStopAreToldSoAndEnd) {
+  const Script waits{"deaf", "event", kReady, "event", kWaits, "members", "exit", "1"};
+  const Script killed{"deaf", "event", kReady, "pause", "50", "raise", "9"};
+  const Patience patience{.end_s = 20, .stop_s = 20};
+  EXPECT_EQ(status_after({0, 0, SIGTERM}, {waits, killed, killed}, patience, 0, false, 1), SIGTERM);
+}
+
+TEST(Supervisor, RanksThatMeetWhileTheyStopHaveALimit) {
+  const Script left{"deaf", "event", kReady, "event", kWaits, "members", "wait"};
+  const Script killed{"deaf", "event", kReady, "pause", "50", "raise", "9"};
+  const Patience patience{.end_s = 0.05, .stop_s = 20, .regroup_s = 0.05};
+  EXPECT_EQ(status_after({0, 0, SIGTERM}, {left, killed, left}, patience, 0, false, 1), SIGTERM);
 }
 
 TEST(Supervisor, ARankThatDiesWhileStoppingDoesNotHoldTheOthersForLong) {

@@ -57,6 +57,8 @@ class WatchedRank {
   void signal(int number);
   /// Tells an elastic rank that waits who is left: it goes on, and what it has lost is no error any more.
   void tell(const Json& members);
+  /// An elastic rank that waits, now or later, hears that it does not go on, and ends.
+  void dismiss() { members_.reset(); }
   /// Records an error that the rank cannot report itself, unless it has one already.
   void blame(Error error, double now_s);
 

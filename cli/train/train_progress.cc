@@ -144,7 +144,9 @@ std::string TrainProgress::take_checkpoint(const Json& event) {
   const double step = workers::number_field(event, "step");
   const std::string why = workers::text_field(event, "failed");
   if (!why.empty()) return fmt::format("step {:.0f}: no checkpoint: {}; the run goes on", step, why);
-  return fmt::format("step {:.0f}: checkpoint in {}", step, workers::text_field(event, "folder"));
+  const std::string folder = printable(workers::text_field(event, "folder"));
+  kept_ = fmt::format("after step {:.0f}, in {}", step, folder);
+  return fmt::format("step {:.0f}: checkpoint in {}", step, folder);
 }
 
 std::string TrainProgress::take_profile(const Json& event) {

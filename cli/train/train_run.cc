@@ -45,6 +45,13 @@ tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_
       Error{failure.kind, fmt::format("rank {} ({}): {}", failure.rank, failure.device, failure.cause)});
 }
 
+/// What is left of a run that has begun and makes no report: of its state, what its last checkpoint has.
+std::string what_is_kept(const job::TrainJob& job, const TrainProgress& progress) {
+  if (job.checkpoint.folder.empty() || !progress.has_begun()) return "";
+  return progress.kept().empty() ? "the run has kept no checkpoint of itself"
+                                 : fmt::format("the last checkpoint of the run is that {}", progress.kept());
+}
+
 /// How many of its ranks the job may lose, and where the others meet each time.
 Result<workers::Elasticity> elasticity_of(const job::TrainJob& job) {
   constexpr double kMeeting_s = 60;  // ranks that meet notice no sooner that another one is lost
@@ -129,6 +136,9 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
   REMUDA_ASSIGN(workers::Outcome outcome,
                 supervise(std::move(run.ranks), listener, workers::Patience(), std::move(run.elasticity)));
   finished.signal = outcome.signal;
+  if (base == 0 && finished.report.is_null())
+    if (const std::string kept = what_is_kept(job, progress); !kept.empty())
+      quiet ? fmt::print(stderr, "{}\n", kept) : status.print(kept);
   if (!outcome.failure) return finished;
   outcome.failure->rank += base;
   return as_error(*outcome.failure, !quiet);
