@@ -219,6 +219,22 @@ TEST_F(TrainElastic, WithoutTheStateInMemoryTheNewestCheckpointStays) {
   EXPECT_TRUE(run.folder().has(fmt::format("kept/step-{:09}/manifest.json", (*report)["steps"].get<int>())));
 }
 
+// Which of its last acts the rank is at is chance; the run is whole whichever it is.
+TEST_F(TrainElastic, ARankThatIsLostAfterTheLastStepEndsNoRun) {
+  REMUDA_NEEDS_TWO_CORES();
+  for (const size_t rank : {0, 1}) {
+    SCOPED_TRACE(rank);
+    ElasticRun run({"elastic.ranks_lost=1", "elastic.buddy=true"});
+    run.worker(rank, "epoch 4/");
+    run.kill(rank, "epoch 16/16");
+    const Json report = run.report();
+    ASSERT_FALSE(report.is_null()) << run.printed();
+    EXPECT_EQ(report["steps"], kElasticSteps);
+    EXPECT_TRUE(report.contains("test_loss"));
+    expect_same_weights(run);
+  }
+}
+
 TEST_F(TrainElastic, OneMoreThanMayBeLostEndsTheRun) {
   REMUDA_NEEDS_TWO_CORES();
   ElasticRun run({"elastic.ranks_lost=1", "checkpoint.folder", "checkpoint.every_steps=5"});

@@ -28,7 +28,7 @@ ElasticRun::ElasticRun(const job::TrainJob& job, const Events& events, const std
 Result<void> ElasticRun::run() {
   for (;;) {
     const Result<void> ended = train(job::on_ranks(whole_job_, members_.ranks));
-    if (ended || !goes_on_after(ended.error())) return ended;
+    if (ended ? !goes_on_after_the_end() : !goes_on_after(ended.error())) return ended;
     if (const auto ops = DeviceOps::open(options_.device)) ops->empty_cache();  // what the last trainer has freed
   }
 }
@@ -50,11 +50,11 @@ Result<std::unique_ptr<comm::Communicator>> ElasticRun::meet(const job::TrainJob
 
 Result<void> ElasticRun::train(const job::TrainJob& job) {
   REMUDA_ASSIGN(const std::unique_ptr<comm::Communicator> communicator, meet(job));
-  const int rank = communicator->rank();
+  rank_ = communicator->rank();
   REMUDA_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::create(job, *communicator, events_, leave_, options_));
   options_.inherited.copies.clear();  // the trainer has them
   std::optional<RunOutputs> outputs;
-  if (rank == 0) {
+  if (rank_ == 0) {
     REMUDA_ASSIGN(RunOutputs created, RunOutputs::create(job, trainer->model()));
     outputs.emplace(std::move(created));
   }
@@ -64,13 +64,29 @@ Result<void> ElasticRun::train(const job::TrainJob& job) {
     options_.inherited = trainer->bequest();
     return tl::unexpected(report.error());
   }
+  events_.send({{"event", "trained"}, {"rank", rank_}});
+  if (rank_ != 0) {
+    options_.inherited = trainer->bequest();
+    return {};
+  }
   if (outputs) REMUDA_TRY(outputs->write(trainer->model(), *report, events_));
-  Json done{{"event", "done"}, {"rank", rank}};
-  if (rank == 0) done["report"] = to_json(*report);
-  events_.send(done);
-  if (rank == 0 && !env::get(env::events_fd))
-    return write_all(STDOUT_FILENO, to_pretty(to_json(*report)), "the report");
+  events_.send({{"event", "done"}, {"rank", rank_}, {"report", to_json(*report)}});
+  if (!env::get(env::events_fd)) return write_all(STDOUT_FILENO, to_pretty(to_json(*report)), "the report");
   return {};
+}
+
+/// Whether this rank has trained, and goes on as rank 0 was lost before the run was done.
+bool ElasticRun::goes_on_after_the_end() {
+  if (rank_ == 0) return false;
+  if (feed_.is_elastic()) {
+    if (Result<Members> left = feed_.next()) {
+      options_.inherited.lost_s = 0;
+      go_on_with(std::move(*left));
+      return true;
+    }
+  }
+  events_.send({{"event", "done"}, {"rank", rank_}});
+  return false;
 }
 
 /// Whether this rank is one of those that go on without one that was lost.
@@ -84,13 +100,17 @@ bool ElasticRun::goes_on_after(const Error& error) {
                 {"peer", known ? members_.ranks[static_cast<size_t>(error.peer)] : -1}});
   Result<Members> left = feed_.next();
   if (!left) return false;
-  members_ = std::move(*left);
+  go_on_with(std::move(*left));
+  return true;
+}
+
+void ElasticRun::go_on_with(Members left) {
+  members_ = std::move(left);
   Inheritance& inherited = options_.inherited;
   inherited.generation = members_.generation;
-  if (inherited.lost_s == 0) inherited.lost_s = monotonic_s();  // before there was a trainer that could say so
+  if (inherited.lost_s == 0) inherited.lost_s = monotonic_s();  // no trainer was there that could say so
   inherited.losses.insert(inherited.losses.end(), members_.lost.begin(), members_.lost.end());
   options_.step_times_fd = -1;  // the file is of the ranks that began
-  return true;
 }
 
 }  // namespace remuda::train

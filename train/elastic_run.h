@@ -4,6 +4,9 @@
 //   a collective call fails with lost_peer -> the trainer and its communicator go -> the launcher says who is left
 //   (members.h) -> they meet anew, as ranks 0, 1, ... of a smaller job -> a new trainer, which resumes
 //
+// At the end rank 0 alone has something to do: it leaves behind what the run is for. The others wait for that; if it is
+// lost before, they go on in the same way, from the last step.
+//
 // A meeting has the number of its generation among its terms, so that a straggler of an older one is refused.
 #pragma once
 
@@ -28,6 +31,8 @@ class ElasticRun {
   Result<std::unique_ptr<comm::Communicator>> meet(const job::TrainJob& job);
   Result<void> train(const job::TrainJob& job);
   bool goes_on_after(const Error& error);
+  bool goes_on_after_the_end();
+  void go_on_with(Members left);
 
   const job::TrainJob& whole_job_;
   const Events& events_;
@@ -36,6 +41,7 @@ class ElasticRun {
   TrainerOptions options_;
   const std::function<void(int rank)> connected_;
   Members members_;
+  int rank_ = 0;        ///< among them
   bool began_ = false;  ///< to train, once
 };
 

@@ -11,13 +11,15 @@
 //   epoch    epoch, epochs, train_loss, and with test data test_loss, test_accuracy         from rank 0
 //   profile  steps, trace (a path, or empty)       from rank 0, when the steps to profile have been recorded
 //   checkpoint  step, folder, failed (why, or empty)     from rank 0, when the state after that step has been kept
+//   trained  rank      it has made all steps, and needs no other rank; of an elastic run, any but rank 0 waits to hear
+//                      whether that one is lost before what it leaves behind is there
 //   lost     kind (lost_peer), message, peer, step    an elastic rank waits to hear who is left
 //   regrouped  rank, device, cause, step, resumed_from, state, seconds  from rank 0: those that are left go on without
 //                                                                       the one that was lost last
 //   note     text                                  from rank 0: what the user should know
 //   output   output (weights, sample)              from rank 0, again and again while it makes it after the last step
 //   error    kind (usage, failed, lost_peer), message, peer, step      the worker ends next, with a status other than 0
-//   done     rank; from rank 0 also report        the worker ends next, with status 0
+//   done     rank; from rank 0 also report        the worker ends next, with status 0; with the report the run is done
 // What the launcher tells elastic ranks, on REMUDA_MEMBERS_FD, is of one kind: generation, ranks[] (who is left, by
 // their first numbers), port and listen_fd (where they meet, and the socket there, which each has inherited), lost[]
 // (rank, device, cause).

@@ -27,10 +27,15 @@ struct Regrouping {
   std::vector<Failure> lost;
 };
 
+/// Whether all goes well, or will: what the first rank has still to do once it has made all steps, it does alone. Pure.
+bool is_well(std::span<const RankFacts> ranks);
+
 /// From what is known of the ranks that belong to the run. A rank is lost when it has ended, when it has reported an
 /// error of its own, and when it hangs: it has said nothing for notice_s while the others know that one is lost, or
-/// sooner where it is the one they name and none is gone. A run that has not begun, whose work is done, whose input is
-/// wrong, or whose ranks have lost one another without any being lost does not go on; nor where nobody is left. Pure.
+/// sooner where it is the one they name and none is gone. Where ranks have only lost one another, as with a cut
+/// connection, the one that most of them name is lost, until no two are left that do; of equals the last.
+///
+/// Where the first one is lost after it has made all steps, those that wait for that go on. A run that has not begun or whose input is wrong does not go on; nor where nobody is left. Pure.
 Regrouping regroup(std::span<const RankFacts> ranks, int may_be_lost, double now_s, double notice_s, double report_s);
 
 }  // namespace remuda::workers

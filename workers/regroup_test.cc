@@ -86,7 +86,56 @@ TEST(Regroup, ARankThatIsNamedInPlaceOfTheLostOneHasTimeToSaySo) {
   EXPECT_EQ(after(ranks, 110).now, Now::fail) << "one more than may be lost";
 }
 
-TEST(Regroup, RanksThatHaveLostOneAnotherDoNotGoOn) { EXPECT_EQ(after({without(0, 1), without(1, 0)}).now, Now::fail); }
+TEST(Regroup, OfRanksThatHaveLostOneAnotherTheOneThatMostNameIsLost) {
+  const Regrouping all = after({without(0, 2), without(1, 0), without(2, 0)});
+  EXPECT_EQ(all.now, Now::meet);
+  EXPECT_THAT(lost(all), ElementsAre(0));
+  EXPECT_EQ(all.lost[0].cause, "lost its connection to rank 1, which goes on (rank 0 did not answer)");
+  EXPECT_EQ(all.lost[0].kind, ErrorKind::lost_peer);
+}
+
+TEST(Regroup, OfTwoThatHaveLostOneAnotherTheSecondIsLost) {
+  EXPECT_THAT(lost(after({without(0, 1), without(1, 0)})), ElementsAre(1));
+  EXPECT_EQ(after({without(0, 1), without(1, 0)}, 10, 0).now, Now::fail);
+}
+
+TEST(Regroup, NoTwoGoOnOfWhichOneHasLostTheOther) {
+  const std::vector<RankFacts> halves{without(0, 2), without(1, 3), without(2, 0), without(3, 1)};
+  EXPECT_EQ(after(halves).now, Now::fail) << "two are one more than may be lost";
+  const Regrouping all = after(halves, 10, 2);
+  EXPECT_EQ(all.now, Now::meet);
+  EXPECT_THAT(lost(all), ElementsAre(3, 2));
+}
+
+TEST(Regroup, RanksThatHaveLostNobodyWhoIsKnownDoNotGoOn) {
+  EXPECT_EQ(after({without(0, -1), without(1, 7)}).now, Now::fail);
+}
+
+RankFacts trained(int rank) {
+  RankFacts facts = at_work(rank);
+  facts.trained = true;
+  return facts;
+}
+
+TEST(Regroup, OnceTheFirstHasTrainedTheOthersAreNoMatter) {
+  EXPECT_EQ(after({trained(0), killed(1), without(2, 1)}).now, Now::work);
+  EXPECT_EQ(after({trained(0), killed(1)}, 10, 0).now, Now::work);
+}
+
+TEST(Regroup, RanksThatHaveTrainedGoOnWhereTheFirstIsLost) {
+  RankFacts first = trained(0);
+  first.exit = process::ExitState{0, 9};
+  first.failed_at_s = 10;
+  const Regrouping all = after({first, trained(1), without(2, 0)});
+  EXPECT_EQ(all.now, Now::meet);
+  EXPECT_THAT(lost(all), ElementsAre(0));
+}
+
+TEST(Regroup, TheFirstMayStillEndItsStepsAfterOthersHave) {
+  EXPECT_EQ(after({at_work(0), trained(1), killed(2)}, 109).now, Now::wait);
+  const Regrouping later = after({at_work(0), trained(1), killed(2)}, 110, 2);
+  EXPECT_THAT(lost(later), ElementsAre(0, 2));
+}
 
 TEST(Regroup, NotMoreAreLostThanMayBe) {
   EXPECT_EQ(after({killed(0), killed(1), without(2, 0)}).now, Now::fail);

@@ -1,5 +1,6 @@
 #include "workers/root_cause.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace remuda::workers {
@@ -8,22 +9,17 @@ namespace {
 enum class Weight { none, lost_peer, own };
 
 Weight weigh(const RankFacts& rank, bool stopping) {
+  if (!rank.has_failed()) return Weight::none;
   if (rank.error && rank.error->kind != ErrorKind::lost_peer) return Weight::own;
-  if (stopping || !rank.has_failed()) return Weight::none;
+  if (stopping) return Weight::none;
   if (rank.error) return Weight::lost_peer;
   return rank.signalled ? Weight::none : Weight::own;
-}
-
-Failure blame(const RankFacts& rank, std::string cause) {
-  return {rank.rank, rank.device, rank.error ? rank.error->kind : ErrorKind::failed, std::move(cause),
-          rank.last_output};
 }
 
 /// Only one thing is known: `witness` lost a peer. The peer itself is the cause if it has reported nothing.
 Failure blame_peer(std::span<const RankFacts> ranks, const RankFacts& witness) {
   for (const auto& rank : ranks)
-    if (rank.rank == witness.error->peer && !rank.error)
-      return blame(rank, fmt::format("went silent (rank {}: {})", witness.rank, witness.error->message));
+    if (rank.rank == witness.error->peer && !rank.error) return blame_silent(rank, witness);
   return blame(witness, witness.error->message);
 }
 
@@ -35,7 +31,17 @@ std::string cause_of(const RankFacts& rank) {
   return to_string(*rank.exit);
 }
 
+Failure blame(const RankFacts& rank, std::string cause) {
+  return {rank.rank, rank.device, rank.error ? rank.error->kind : ErrorKind::failed, std::move(cause),
+          rank.last_output};
+}
+
+Failure blame_silent(const RankFacts& rank, const RankFacts& witness) {
+  return blame(rank, fmt::format("went silent (rank {}: {})", witness.rank, witness.error->message));
+}
+
 std::optional<Failure> root_cause(std::span<const RankFacts> ranks, bool stopping) {
+  if (std::ranges::any_of(ranks, &RankFacts::reported)) return std::nullopt;
   const RankFacts* worst = nullptr;
   Weight heaviest = Weight::none;
   for (const auto& rank : ranks) {

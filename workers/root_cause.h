@@ -15,7 +15,9 @@ namespace remuda::workers {
 struct RankFacts {
   int rank = 0;
   std::string device;
-  bool done = false;           ///< it reported that its work is done
+  bool done = false;           ///< it reported that its work is done: whatever becomes of it then
+  bool reported = false;       ///< and with that the results of the run, which is done
+  bool trained = false;        ///< it has made all steps: no rank waits for it, and it for none
   std::optional<Error> error;  ///< what it reported
   bool ready = false;          ///< it has met the others
   bool waits = false;          ///< it has lost a peer, which is its error, and waits to hear who is left
@@ -24,8 +26,8 @@ struct RankFacts {
   double failed_at_s = 0;               ///< when the failure, if it is one, was first seen
   std::deque<std::string> last_output;  ///< its last lines of output
 
-  /// It has reported an error, or ended without success.
-  bool has_failed() const { return error || (exit && !(done && exit->ok())); }
+  /// It has reported an error, or ended, before its work was done.
+  bool has_failed() const { return !done && (error || exit); }
 };
 
 struct Failure {
@@ -38,10 +40,14 @@ struct Failure {
 
 /// "killed by signal 9 (Killed)", or what it reported; of a rank that has failed.
 std::string cause_of(const RankFacts& rank);
+/// The failure that this rank's is, for such a cause.
+Failure blame(const RankFacts& rank, std::string cause);
+/// The same of a rank that has reported nothing, but for which `witness` has waited in vain.
+Failure blame_silent(const RankFacts& rank, const RankFacts& witness);
 
 /// The failure that caused the others. A rank that died by itself, or reported an error of its own, comes before one
 /// that lost a peer; among equals the earliest. When all have only lost peers, the peer that went silent is the cause.
-/// After `stopping`, deaths and lost peers are expected: no failure. Pure.
+/// After `stopping`, deaths and lost peers are expected: no failure; nor is anything once the run has reported. Pure.
 std::optional<Failure> root_cause(std::span<const RankFacts> ranks, bool stopping);
 
 }  // namespace remuda::workers

@@ -94,10 +94,19 @@ TEST(RootCause, EndingWellWithoutBeingDoneIsAFailure) {
   EXPECT_EQ(failure->cause, "ended before its work was done");
 }
 
-TEST(RootCause, DyingAfterBeingDoneIsAFailure) {
+TEST(RootCause, DyingAfterBeingDoneIsNoFailure) {
   RankFacts crashed = finished(0);
   crashed.exit = process::ExitState{0, 11};
-  EXPECT_TRUE(root_cause(std::vector{crashed}, false));
+  EXPECT_FALSE(root_cause(std::vector{crashed}, false));
+}
+
+TEST(RootCause, NothingIsAFailureOnceTheRunHasReported) {
+  RankFacts reporter = finished(0);
+  const std::vector<RankFacts> others{ended(1, kKilled, 1.0), reported(2, ErrorKind::failed, "no device", 1.0)};
+  std::vector<RankFacts> all{reporter, others[0], others[1]};
+  EXPECT_TRUE(root_cause(all, false));
+  all[0].reported = true;
+  EXPECT_FALSE(root_cause(all, false));
 }
 
 TEST(RootCause, AfterAStopOnlyErrorsOfTheirOwnCount) {

@@ -29,6 +29,7 @@ class Supervision {
       wait();
       now_s_ = monotonic_s();
       for (auto& rank : ranks_) rank.read(now_s_);
+      if (has_reported()) dismiss_all();
       take_signals();
       decide();
     }
@@ -75,12 +76,12 @@ class Supervision {
     const bool late = now_s_ >= deadline_s_;
     switch (phase_) {
       case Phase::working:
-        blame_silent_rank();
-        if (any_failed()) go_on_or_end();
+        end_silent_rank();
+        if (phase_ == Phase::working && is_failing()) go_on_or_end();
         break;
       case Phase::stopping:
-        if (any_failed()) go_on_or_end();
-        if (now_s_ >= deadline_s_ && (any_failed() || !any_makes_output())) enter(Phase::killing);
+        if (is_failing()) go_on_or_end();
+        if (now_s_ >= deadline_s_ && (is_failing() || !any_makes_output())) enter(Phase::killing);
         break;
       case Phase::reporting:
         if (late || all_reported()) enter(Phase::ending);
@@ -95,9 +96,9 @@ class Supervision {
 
   /// Of an elastic run those go on that are left, if they can; else all end.
   void go_on_or_end() {
-    if (dismissed_ || elasticity_.may_be_lost == 0 || generation_ == elasticity_.meetings.size()) return end();
+    const bool can_meet = !dismissed_ && generation_ < elasticity_.meetings.size();
     const Regrouping regrouping =
-        regroup(facts(), elasticity_.may_be_lost - lost_, now_s_,
+        regroup(facts(), can_meet ? elasticity_.may_be_lost - lost_ : 0, now_s_,
                 elasticity_.notice_s + kNoticeSteps * listener_.step_s(), elasticity_.report_s);
     if (regrouping.now == Regrouping::Now::fail) end();
     if (regrouping.now == Regrouping::Now::meet) meet(regrouping.lost);
@@ -170,8 +171,9 @@ class Supervision {
     wait_for(then_wait_s);
   }
 
-  bool any_failed() const {
-    return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank.facts().has_failed(); });
+  bool is_failing() const { return !has_reported() && !is_well(facts()); }
+  bool has_reported() const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank.facts().reported; });
   }
   /// A rank that is writing weights, or a checkpoint, may go on for as long as it says so.
   bool any_makes_output() const {
@@ -184,21 +186,29 @@ class Supervision {
                        [](const auto& rank) { return rank.facts().has_failed() || !rank.running(); });
   }
 
-  /// Reports the last working rank, or one that is done and does not exit, as hung if it sends no more events.
-  void blame_silent_rank() {
+  /// The last rank that has something to do must say so from time to time; one that has nothing must end.
+  void end_silent_rank() {
     size_t at_work = 0;
-    bool any_done = false;
+    bool any_at_rest = false;
     double heard_at_s = 0;
     WatchedRank* last = nullptr;
+    const auto is_at_rest = [&](const WatchedRank& rank) {
+      return rank.facts().done || (rank.facts().trained && &rank != &ranks_.front());
+    };
     for (auto& rank : ranks_) {
       heard_at_s = std::max(heard_at_s, rank.heard_at_s());
-      any_done = any_done || rank.facts().done;
+      any_at_rest = any_at_rest || is_at_rest(rank);
       if (!rank.running()) continue;
-      if (!rank.facts().done) ++at_work;
-      if (!last || !rank.facts().done) last = &rank;
+      if (!is_at_rest(rank)) ++at_work;
+      if (!last || !is_at_rest(rank)) last = &rank;
     }
-    const bool job_ends = at_work == 0 || (at_work == 1 && any_done);
+    const bool job_ends = at_work == 0 || (at_work == 1 && any_at_rest) || has_reported();
     if (!job_ends || !last || now_s_ < heard_at_s + patience_.silence_s) return;
+    if (last->facts().done || has_reported()) {
+      listener_.on_line(last->facts().rank,
+                        fmt::format("did not end for {:g} s once the work was done, and is ended", patience_.silence_s));
+      return enter(Phase::ending);
+    }
     const auto cause =
         fmt::format("sent no event for {:g} s and did not end, while the other ranks are done", patience_.silence_s);
     last->blame({ErrorKind::failed, cause}, now_s_);

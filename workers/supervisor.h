@@ -17,7 +17,8 @@ struct Patience {
   double end_s = 3;       ///< after SIGTERM to the ranks of a failed job, before SIGKILL
   double stop_s = 10;     ///< after Ctrl-C, for the ranks to stop together, before SIGKILL; see RankListener::step_s
   double regroup_s = 60;  ///< after Ctrl-C, for those that are left when a rank is lost, to take up the run's state
-  double silence_s = 60;  ///< for a rank that works without an event when all others are done, or makes an output
+  double silence_s = 60;  ///< for a rank that works without an event when all others are done, or makes an output; or
+                          ///< that is done and does not end
 };
 
 struct Outcome {
@@ -28,7 +29,8 @@ struct Outcome {
 
 /// Starts one process per rank, in rank order, and returns when all have ended.
 ///
-/// When a rank fails, the others are ended, unless the run is elastic: then those that are left are told so, on
+/// A run that has reported is done, and so is a rank that has said so, however its process ends. When a rank fails before
+/// that, and the first one has still need of it, the others are ended, unless the run is elastic: then those that are left are told so, on
 /// REMUDA_MEMBERS_FD, and meet anew; what is left of the lost ones is killed. So they are when the user has stopped the
 /// job, as its state is to be kept. The first SIGINT, SIGTERM or SIGHUP (a
 /// terminal that is closed; unless the process ignores it) is forwarded to the ranks as SIGTERM, so that they stop

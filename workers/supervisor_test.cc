@@ -21,6 +21,8 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr auto kReady = R"({"event":"ready"})";
+constexpr auto kTrained = R"({"event":"trained"})";
+constexpr auto kReport = R"({"event":"done","report":{}})";
 constexpr auto kLost1 = R"({"event":"error","kind":"lost_peer","message":"rank 1 went away","peer":1})";
 constexpr Patience kShort{.report_s = 0.05, .end_s = 0.05, .stop_s = 0.05, .silence_s = 0.05};
 
@@ -130,6 +132,27 @@ TEST(Supervisor, TellsTheRanksOfAnElasticRunWhoIsLeft) {
   }
 }
 
+TEST(Supervisor, RanksThatHaveTrainedGoOnWhenTheFirstIsLostBeforeItsReport) {
+  Heard heard;
+  std::vector<std::string> told;
+  const Script left{"event", kReady, "event", kTrained, "members", "event", kReport};
+  const Script first{"event", kReady, "event", kTrained, "pause", "100", "raise", "9"};
+  const Outcome outcome = run_elastic({first, left, left}, 1, heard, told);
+  EXPECT_FALSE(outcome.failure) << outcome.failure->cause;
+  EXPECT_THAT(told, ElementsAre("1 2 without 0"));
+}
+
+TEST(Supervisor, RanksThatHaveTrainedAreDoneOnceTheFirstHasReported) {
+  Heard heard;
+  std::vector<std::string> told;
+  const Script waits{"event", kReady, "event", kTrained, "members", "done"};
+  const Outcome outcome =
+      run_elastic({{"event", kReady, "event", kTrained, "pause", "100", "event", kReport}, waits}, 1, heard, told);
+  EXPECT_FALSE(outcome.failure) << outcome.failure->cause;
+  EXPECT_THAT(told, IsEmpty());
+  EXPECT_THAT(heard.events[1], ElementsAre("ready", "trained", "done"));
+}
+
 TEST(Supervisor, AnElasticRunThatLosesTooManyEnds) {
   Heard heard;
   std::vector<std::string> told;
@@ -179,10 +202,26 @@ TEST(Supervisor, EndsARankThatHangsAfterAllAreDone) {
   EXPECT_THAT(outcome.failure->cause, HasSubstr("and did not end, while the other ranks are done"));
 }
 
-TEST(Supervisor, EndsTheOnlyRankWhenItIsDoneAndDoesNotExit) {
-  const Outcome outcome = run({{"deaf", "done", "wait"}}, kShort);
-  ASSERT_TRUE(outcome.failure);
-  EXPECT_EQ(outcome.failure->rank, 0);
+TEST(Supervisor, ARankThatIsDoneAndDoesNotExitIsEndedAndNoFailure) {
+  Heard heard;
+  EXPECT_FALSE(run({{"deaf", "done", "wait"}}, heard, kShort).failure);
+  EXPECT_THAT(heard.lines[0], ElementsAre(HasSubstr("did not end for 0.05 s once the work was done")));
+}
+
+TEST(Supervisor, ARankThatDiesOnceItIsDoneIsNoFailure) {
+  Heard heard;
+  EXPECT_FALSE(run({{"pause", "100", "done"}, {"done", "raise", "9"}}, heard, kShort).failure);
+  EXPECT_THAT(heard.lines[1], ElementsAre("its process ended after its work was done: killed by signal 9 (Killed)"));
+}
+
+TEST(Supervisor, ARunThatHasReportedIsDoneWhateverBecomesOfItsRanks) {
+  const Script hangs{"deaf", "wait"};
+  EXPECT_FALSE(run({{"event", kReport}, {"pause", "50", "raise", "9"}, hangs, hangs}, kShort).failure);
+}
+
+TEST(Supervisor, OnceTheFirstRankHasTrainedItIsLeftToEndItsWork) {
+  const Script first{"event", kReady, "event", kTrained, "pause", "300", "event", kReport};
+  EXPECT_FALSE(run({first, {"event", kReady, "pause", "100", "raise", "9"}}, kShort).failure);
 }
 
 TEST(Supervisor, ARankThatCannotStartIsAnErrorAndTakesTheOthersAlong) {

@@ -91,6 +91,8 @@ void WatchedRank::read(double now_s) {
   output_lines_.finish(on_output);
   if (!facts_.error) facts_.failed_at_s = now_s;
   facts_.exit = exit;
+  if (facts_.done && !exit->ok() && !facts_.signalled)
+    listener_->on_line(facts_.rank, fmt::format("its process ended after its work was done: {}", to_string(*exit)));
 }
 
 void WatchedRank::signal(int number) {
@@ -104,7 +106,7 @@ void WatchedRank::tell(const Json& members) {
   // Some hundred bytes into an empty buffer; a rank that has died meanwhile is seen to have.
   (void)::send(members_.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   facts_.error.reset();
-  facts_.waits = false;
+  facts_.waits = facts_.trained = false;
   heard_at_s_ = now_s_;
 }
 
@@ -120,7 +122,11 @@ void WatchedRank::take_event(std::string_view line, bool dropped) {
   if (!event) return complain(fmt::format("a line that is no event was ignored: {}", event.error().message));
   heard_at_s_ = now_s_;
   const std::string name = text_field(*event, "event");
-  if (name == "done") facts_.done = true;
+  if (name == "done") {
+    facts_.done = true;
+    facts_.reported = event->contains("report");
+  }
+  if (name == "trained") facts_.trained = true;
   makes_output_ = name == "output";
   if (name == "ready") facts_.ready = true;
   if (name == "error") blame(reported_error(*event), now_s_);

@@ -55,7 +55,7 @@ class WatchedRank {
 
   /// Sends a signal; from then on the rank's death is not counted as a failure of its own.
   void signal(int number);
-  /// Tells an elastic rank that waits who is left: it goes on, and what it has lost is no error any more.
+  /// Tells an elastic rank that waits who is left: it goes on, and what it has lost, or done, is so no more.
   void tell(const Json& members);
   /// An elastic rank that waits, now or later, hears that it does not go on, and ends.
   void dismiss() { members_.reset(); }
