@@ -41,6 +41,7 @@ struct Variable {
   X(members_fd, "REMUDA_MEMBERS_FD", "where a worker hears which ranks are left when one was lost, a JSON line each") \
   X(events_fd, "REMUDA_EVENTS_FD", "where a worker writes its events, a JSON line each") \
   X(step_times_fd, "REMUDA_STEP_TIMES_FD", "where rank 0 writes the times of each step, with `remuda train --step-times`") \
+  X(claim_fd, "REMUDA_CLAIM_FD", "the folder of the run's checkpoints, which `remuda train` has claimed for all ranks of an elastic run") \
   X(transport, "REMUDA_TRANSPORT", "how ranks exchange data: auto, shm or tcp; auto unless set") \
   X(bind, "REMUDA_BIND", "address a rank listens on; 127.0.0.1 unless set") \
   X(torch_device, "REMUDA_TORCH_DEVICE", "libtorch's type of the one device that a rank sees: cpu, cuda (ROCm's too) or xpu; cpu unless set") \

@@ -59,12 +59,15 @@ void abandon(const Stored& stored);
 /// them; the error is of the first that stays.
 Result<void> remove_old(const std::string& folder, int64_t newest, int kept);
 
-/// Held by the one run that writes to a folder, for as long as it lives.
+/// Held by the one run that writes to a folder, for as long as it lives: by one of its processes, and by those that have
+/// inherited the descriptor.
 class Claim {
  public:
   /// Makes the folder. A usage error where another run has had it for longer than one that is ending needs. Where the
   /// folder cannot be made or the file system has no locks, the claim holds nothing.
   static Result<Claim> take(const std::string& folder, double patience_s = 3);
+  /// -1 where it holds nothing.
+  int fd() const { return folder_.get(); }
 
  private:
   explicit Claim(Fd folder) : folder_(std::move(folder)) {}

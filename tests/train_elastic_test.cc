@@ -4,6 +4,9 @@
 #include <csignal>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "tests/train_job_files.h"
 #include "weights/reader.h"
@@ -217,6 +220,31 @@ TEST_F(TrainElastic, WithoutTheStateInMemoryTheNewestCheckpointStays) {
   ASSERT_TRUE(report) << finished;
   EXPECT_EQ((*report)["steps"], (*report)["lost_ranks"][0]["resumed_from"]);
   EXPECT_TRUE(run.folder().has(fmt::format("kept/step-{:09}/manifest.json", (*report)["steps"].get<int>())));
+}
+
+/// A process in an uninterruptible call outlives SIGKILL, and with it its descriptors: those of this rank live on here.
+std::vector<Fd> descriptors_of(pid_t pid) {
+  std::vector<Fd> all;
+  const Fd process(int(::syscall(SYS_pidfd_open, pid, 0)));
+  for (int fd = 3; fd < 64; ++fd) {
+    Fd copy(int(::syscall(SYS_pidfd_getfd, process.get(), fd, 0)));
+    struct stat info = {};
+    if (copy && ::fstat(copy.get(), &info) == 0 && S_ISDIR(info.st_mode)) all.push_back(std::move(copy));
+  }
+  return all;
+}
+
+TEST_F(TrainElastic, TheFolderIsTheRunsAlsoWhereTheFirstRankDoesNotEnd) {
+  REMUDA_NEEDS_TWO_CORES();
+  ElasticRun run(kWithCheckpoint);
+  const pid_t first = run.worker(0, "checkpoint in");
+  const std::vector<Fd> kept = descriptors_of(first);
+  if (kept.empty()) GTEST_SKIP() << "this system does not let a process have the descriptors of its child's child";
+  run.kill(0, "checkpoint in");
+  const Json report = run.report();
+  ASSERT_EQ(report["lost_ranks"].size(), 1U) << run.printed();
+  EXPECT_EQ(report["steps"], kElasticSteps);
+  expect_same_weights(run);
 }
 
 // Which of its last acts the rank is at is chance; the run is whole whichever it is.

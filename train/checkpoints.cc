@@ -82,13 +82,14 @@ struct Checkpoints::Pending {
 };
 
 Checkpoints::Checkpoints(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, Model& model,
-                         torch::Device device, uint64_t samples)
+                         torch::Device device, uint64_t samples, bool is_claimed)
     : job_(job),
       communicator_(communicator),
       events_(events),
       model_(model),
       device_(device),
       samples_(samples),
+      is_claimed_(is_claimed),
       last_s_(monotonic_s()) {}
 
 Checkpoints::~Checkpoints() = default;

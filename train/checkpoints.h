@@ -42,13 +42,14 @@ struct Progress {
 
 class Checkpoints {
  public:
-  /// All of them outlive it. Where the job names no folder, all of it does nothing.
+  /// All of them outlive it. Where the job names no folder, all of it does nothing. `is_claimed`: the folder is this
+  /// run's already.
   Checkpoints(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, Model& model,
-              torch::Device device, uint64_t samples);
+              torch::Device device, uint64_t samples, bool is_claimed = false);
   /// Waits for what is being written.
   ~Checkpoints();
 
-  /// Collective. Claims the folder for this run. Where the job asks to go on, finds the newest checkpoint that is
+  /// Collective. Claims the folder for this run, unless it is. Where the job asks to go on, finds the newest checkpoint that is
   /// whole; damaged ones are named and passed over. A usage error where all are damaged.
   Result<void> open();
   /// The same of a run that has lost a rank, and has kept these steps before, or gone on from them: finds none.
@@ -126,7 +127,8 @@ class Checkpoints {
   const torch::Device device_;
   const uint64_t samples_;
 
-  std::optional<checkpoint::Claim> claim_;  ///< on rank 0
+  const bool is_claimed_;
+  std::optional<checkpoint::Claim> claim_;  ///< on rank 0, unless it is claimed
   std::optional<Found> found_;              ///< to go on from; until resume()
   std::vector<int64_t> steps_;
   int last_step_ = 0;  ///< of the last one that was begun, or gone on from

@@ -46,7 +46,7 @@ Result<int64_t> Checkpoints::choose(const checkpoint::Wanted& wanted) {
   const std::string& folder = job_.checkpoint.folder;
   int64_t step = kNoCheckpoint;
   const auto look = [&]() -> Result<void> {
-    if (!claim_) {
+    if (!claim_ && !is_claimed_) {
       REMUDA_ASSIGN(claim_, checkpoint::Claim::take(folder));
     }
     if (!wanted) return {};

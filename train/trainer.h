@@ -45,6 +45,7 @@ struct TrainerOptions {
   torch::Device device = torch::kCPU;  ///< what this rank computes on
   int step_times_fd = -1;              ///< rank 0 writes the times of each step there; see step_times_file.h
   double measure_again_after_s = 60;   ///< a run that took longer measures each device alone again at its end
+  bool folder_is_claimed = false;      ///< that of the checkpoints, for all ranks of the run
   double room_bytes = 0;               ///< that tensors may take in all; 0: what is free on the device
   Inheritance inherited;               ///< the run goes on after the loss of a rank
 };

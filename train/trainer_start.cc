@@ -109,7 +109,7 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       batches_(train_,
                {job.train.seed, job.train.global_batch, communicator.rank(), uint64_t(job.train.epochs) * train_.size(),
                 loader_threads(job.data), job::share_unit(job), batch_memory_}),
-      checkpoints_(job, communicator, events, *model_, ops.device(), train_.size()),
+      checkpoints_(job, communicator, events, *model_, ops.device(), train_.size(), options.folder_is_claimed),
       balancer_(balance_options(job)),
       log_(job, communicator.rank(), options.step_times_fd),
       memory_(communicator.size(), job.memory.accumulate, job.train.micro_batch) {

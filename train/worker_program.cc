@@ -65,6 +65,14 @@ Result<void> measure_plan(const Events& events) {
   return {};
 }
 
+/// While that descriptor is open here, the claim holds.
+Result<bool> has_claim() {
+  if (!env::get(env::claim_fd)) return false;
+  REMUDA_ASSIGN(const int fd, env::get_int(env::claim_fd, 0, 1 << 20));
+  if (::fcntl(fd, F_GETFD) >= 0) return true;
+  return usage_error(fmt::format("{}={} is no open descriptor", env::claim_fd.name, fd));
+}
+
 Result<void> train_job(const std::string& file, const Events& events) {
   TrainerOptions trainer_options;
   REMUDA_ASSIGN(trainer_options.device, device_of_rank());
@@ -74,6 +82,7 @@ Result<void> train_job(const std::string& file, const Events& events) {
   if (env::get(env::step_times_fd)) {
     REMUDA_ASSIGN(trainer_options.step_times_fd, env::get_int(env::step_times_fd, 0, 1 << 20));
   }
+  REMUDA_ASSIGN(trainer_options.folder_is_claimed, has_claim());
   REMUDA_ASSIGN(MembersFeed feed, MembersFeed::open());
   const auto connected = [&](int rank) {
     leave_on_signals();

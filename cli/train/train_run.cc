@@ -88,7 +88,7 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
     REMUDA_ASSIGN(run.step_times, create_step_times(flags.step_times));
   }
   REMUDA_ASSIGN(const std::string program, worker_program());
-  const Workers workers{program, flags.transport, run.listener, run.step_times.get(), flags.job.machine.file.empty()};
+  Workers workers{program, flags.transport, run.listener, run.step_times.get(), flags.job.machine.file.empty()};
   if (asked.rank && run.job.job.elastic.ranks_lost > 0)
     return usage_error(
         fmt::format("elastic.ranks_lost is for runs whose ranks remuda train starts itself, on one host; this rank was "
@@ -102,6 +102,10 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
   }
   REMUDA_ASSIGN(run.listener, workers::listen_on_loopback(flags.port));
   REMUDA_ASSIGN(run.elasticity, elasticity_of(run.job.job));
+  if (run.elasticity.may_be_lost > 0 && !run.job.job.checkpoint.folder.empty()) {
+    REMUDA_ASSIGN(run.claim, checkpoint::Claim::take(run.job.job.checkpoint.folder));
+    workers.claim_fd = run.claim->fd();
+  }
   run.plan = make_plan(run.job.job, run.inventory, known_speeds(run.job.job, run.inventory),
                        known_memory(run.job.job, run.inventory));
   REMUDA_ASSIGN(run.ranks, worker_ranks(workers, run.job, run.inventory));

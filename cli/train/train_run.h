@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "checkpoint/store.h"
 #include "cli/train/train_check.h"
 #include "cli/train/train_plan.h"
 #include "workers/regroup.h"
@@ -20,6 +21,7 @@ struct PreparedRun : CheckedRun {
   int rank = 0;                   ///< of the first of `ranks`
   workers::Listener listener;
   workers::Elasticity elasticity;
+  std::optional<checkpoint::Claim> claim;  ///< for an elastic run: its rank 0 may be lost, and not end
   std::optional<PendingFile> report_file;
   Fd step_times;
   std::vector<workers::RankSpec> ranks;

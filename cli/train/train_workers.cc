@@ -51,6 +51,12 @@ void let_write_step_times(const Workers& workers, process::ProcessSpec& process)
   process.environment.emplace_back(env::step_times_fd.name, std::to_string(workers.step_times_fd));
 }
 
+/// Whichever rank is the first, now or once others are lost, writes to the folder.
+void let_share_claim(const Workers& workers, process::ProcessSpec& process) {
+  process.inherited.push_back(workers.claim_fd);
+  process.environment.emplace_back(env::claim_fd.name, std::to_string(workers.claim_fd));
+}
+
 /// What only rank 0 has.
 void let_inherit(const Workers& workers, process::ProcessSpec& process) {
   process.inherited = {workers.listener.socket.get()};
@@ -103,6 +109,7 @@ Result<std::vector<workers::RankSpec>> worker_ranks(const Workers& workers, cons
     process::ProcessSpec process =
         worker_process(workers, inventory, ids[i], cores[i], rank_environment(rendezvous, rank, cores[i].threads));
     if (rank == 0) let_inherit(workers, process);
+    if (workers.claim_fd >= 0) let_share_claim(workers, process);
     ranks.push_back({job.job.devices[i].use, std::move(process), job.text});
   }
   return ranks;

@@ -33,6 +33,7 @@ struct Workers {
   const workers::Listener& listener;  ///< rank 0 inherits its socket: it must stay open until the ranks have started
   int step_times_fd = -1;             ///< where rank 0 writes the times of each step; the same holds for it
   bool live = true;                   ///< the machine is this one: ranks are bound to its cores
+  int claim_fd = -1;                  ///< of checkpoint::Claim: all ranks inherit it, and take none of their own
 };
 
 /// One rank for each [[device]] of the job, with the job's text. It sees its own device and no other, knows by

@@ -41,6 +41,18 @@ TEST(TrainWorkers, AreOnePerDeviceOfTheJobInItsOrder) {
   EXPECT_THAT(second.process.inherited, IsEmpty());
 }
 
+TEST(TrainWorkers, ShareTheClaimOnTheFolderOfTheirCheckpoints) {
+  job::ParsedJob job;
+  job.job.devices = {{"cpu:1"}, {"cpu:0"}};
+  const workers::Listener listener{Fd(), 29500};
+  const auto ranks = worker_ranks({"/bin/remuda-train", "auto", listener, -1, true, 77}, job, kTrainedOn);
+  ASSERT_TRUE(ranks);
+  for (const auto& rank : *ranks) {
+    EXPECT_THAT(rank.process.inherited, Contains(77));
+    EXPECT_THAT(rank.process.environment, Contains(Pair("REMUDA_CLAIM_FD", "77")));
+  }
+}
+
 /// NVIDIA's and AMD's in one machine, as in tests/nvml.
 Inventory unlike() {
   return {.host = "lab",
