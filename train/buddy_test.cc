@@ -89,6 +89,7 @@ def forward(self, x):
       Inheritance& one = inherited.emplace_back(all.at(size_t(rank)));
       one.losses = {{.rank = 7, .device = "cpu:7", .cause = "killed"}};
       one.generation = 1;
+      one.left.assign(left.begin(), left.end());
     }
     return run(job::on_ranks(job_, left), inherited);
   }
@@ -99,6 +100,37 @@ def forward(self, x):
 
 double copied_difference(const torch::Tensor& a, const torch::Tensor& b) {
   return ((a - b).norm() / b.norm()).item<double>();
+}
+
+TEST_F(BuddyTest, TheReportIsOfTheWholeRun) {
+  std::vector<Inheritance> all = run_until(kCopiedEpoch + 2);
+  for (Inheritance& one : all) one.oom_steps = 3, one.totals.oom_steps = 2;
+  const Finished rest = go_on(all, {1, 2});
+  ASSERT_EQ(rest.error, "");
+  EXPECT_EQ(rest.report.history["last_step"], Json({1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14}))
+      << "of the last step before the loss, and of the run, there are no times";
+  EXPECT_EQ(rest.report.history["share"].size(), 2U);
+  EXPECT_NEAR(rest.report.history["share"][0][0], 0.5, 0.01) << "of all three";
+  EXPECT_GE(rest.report.communication_s, all[1].log.communication_s);
+  EXPECT_GT(all[1].log.communication_s, 0);
+  EXPECT_EQ(rest.report.oom_steps, 3);
+  EXPECT_EQ(rest.report.devices[0].oom_steps, 2);
+  EXPECT_EQ(all[1].timed.samples, 60 + 10 + 60 + 60) << "without the first three";
+  EXPECT_EQ(rest.report.timed_samples, all[1].timed.samples + 4 * 60 + 10) << "nor the first three after the loss";
+  EXPECT_GT(rest.report.timed_s, all[1].timed.seconds);
+}
+
+TEST_F(BuddyTest, WhatWasRecordedBeforeALossIsReported) {
+  job_.output.profile = 2;
+  const std::vector<Inheritance> all = run_until(kCopiedEpoch + 2);
+  const Finished rest = go_on(all, {0, 2});
+  ASSERT_EQ(rest.error, "");
+  EXPECT_EQ(rest.report.profile["first_step"], kUntimedSteps + 1);
+  ASSERT_EQ(rest.report.profile["devices"].size(), 2U);
+  EXPECT_EQ(rest.report.profile["devices"][1], all[0].profile["devices"][2]);
+  std::vector<Inheritance> one_without = all;
+  one_without[2].profile = Json();
+  EXPECT_EQ(go_on(one_without, {0, 2}).report.profile["first_step"], kCopiedEpoch + 2 + kUntimedSteps + 1);
 }
 
 // 1e-6: sums of float32 in another order, over eight steps.
@@ -143,6 +175,7 @@ TEST_F(BuddyTest, OneRankAfterTheOtherMayBeLost) {
     left.push_back(two[rank]);
     left.back().losses = {{.rank = 2, .device = "cpu:2", .cause = "killed"}};
     left.back().generation = 1;
+    left.back().left = {0, 1};
   }
   job::TrainJob next = job::on_ranks(job_, {0, 1});
   next.train.max_steps = 4;

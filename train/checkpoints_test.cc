@@ -132,6 +132,10 @@ TEST_F(CheckpointsTest, TheSameRanksGoOnWithTheSameBits) {
     EXPECT_EQ(rest.report.steps, 3 * kKeptSteps);
     EXPECT_EQ(rest.report.loss_per_epoch, whole.report.loss_per_epoch);
     EXPECT_EQ(rest.report.test->loss, whole.report.test->loss);
+    double timed = 0;
+    for (int step = first + kUntimedSteps + 1; step <= 3 * kKeptSteps; ++step)
+      timed += step % kKeptSteps == 0 ? kKeptImages % kGlobal : kGlobal;
+    EXPECT_EQ(rest.report.timed_samples, timed) << "the first steps of a run settle, also where it goes on";
     job_.checkpoint.resume = job::Switch::off;
   }
 }

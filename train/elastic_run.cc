@@ -59,6 +59,7 @@ Result<void> ElasticRun::train(const job::TrainJob& job) {
     outputs.emplace(std::move(created));
   }
   began_ = true;
+  trained_with_ = members_.ranks;
   Result<RunReport> report = trainer->run();
   if (!report) {
     options_.inherited = trainer->bequest();
@@ -108,6 +109,9 @@ void ElasticRun::go_on_with(Members left) {
   members_ = std::move(left);
   Inheritance& inherited = options_.inherited;
   inherited.generation = members_.generation;
+  inherited.left.clear();
+  for (const int rank : members_.ranks)
+    inherited.left.push_back(size_t(std::ranges::find(trained_with_, rank) - trained_with_.begin()));
   if (inherited.lost_s == 0) inherited.lost_s = monotonic_s();  // no trainer was there that could say so
   inherited.losses.insert(inherited.losses.end(), members_.lost.begin(), members_.lost.end());
   options_.step_times_fd = -1;  // the file is of the ranks that began

@@ -41,6 +41,7 @@ class ElasticRun {
   TrainerOptions options_;
   const std::function<void(int rank)> connected_;
   Members members_;
+  std::vector<int> trained_with_;  ///< the ranks of the last trainer, by their first numbers
   int rank_ = 0;        ///< among them
   bool began_ = false;  ///< to train, once
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace remuda::train {
 namespace {
@@ -40,10 +41,12 @@ void RunHistory::Point::take(const Point& next) {
     sum.*phase += next.sum.*phase;
   longest_s = std::max(longest_s, next.longest_s);
   for (size_t rank = 0; rank < samples.size(); ++rank) samples[rank] += next.samples[rank];
+  samples_in_all += next.samples_in_all;
 }
 
 void RunHistory::add(int step, double loss, const std::vector<int>& samples, const StepTotals& times) {
   Point point{.last_step = step, .steps = 1, .sum = phases_of(times), .samples = {samples.begin(), samples.end()}};
+  point.samples_in_all = sum_of(point.samples);
   if (std::isfinite(loss)) {
     point.loss_sum = point.loss_low = point.loss_high = loss;
     point.losses = 1;
@@ -53,6 +56,16 @@ void RunHistory::add(int step, double loss, const std::vector<int>& samples, con
   if (!points_.empty() && points_.back().steps < steps_per_point_) return points_.back().take(point);
   if (points_.size() == kMostPoints) halve();
   points_.push_back(std::move(point));
+}
+
+/// A point of which some steps are made again keeps those, too: it cannot be divided.
+void RunHistory::go_on(int after_step, const std::vector<size_t>& left) {
+  while (!points_.empty() && points_.back().last_step - points_.back().steps >= after_step) points_.pop_back();
+  if (!points_.empty()) points_.back().last_step = std::min(points_.back().last_step, after_step);
+  for (Point& point : points_) {
+    const std::vector<double> all = std::exchange(point.samples, {});
+    for (const size_t rank : left) point.samples.push_back(all.at(rank));
+  }
 }
 
 void RunHistory::halve() {
@@ -88,7 +101,7 @@ Json RunHistory::to_json() const {
   Json shares = Json::array();
   for (size_t rank = 0; !points_.empty() && rank < points_.front().samples.size(); ++rank) {
     column("share", [rank](const Point& point) {
-      return rounded(point.samples[rank] / std::max(1.0, sum_of(point.samples)), kShareDigits);
+      return rounded(point.samples[rank] / std::max(1.0, point.samples_in_all), kShareDigits);
     });
     shares.push_back(std::exchange(json["share"], {}));
   }

@@ -14,6 +14,9 @@ class RunHistory {
   /// Steps in order. `samples`: what each rank took; `times`: of this step, on each rank.
   void add(int step, double loss, const std::vector<int>& samples, const StepTotals& times);
   bool empty() const { return points_.empty(); }
+  /// The run has lost ranks, and goes on after this step with those `left`, by their places among the ranks before:
+  /// forgets the points of steps that are made again, and the columns of those that were lost.
+  void go_on(int after_step, const std::vector<size_t>& left);
   /// docs/run-report.md says what is in it.
   Json to_json() const;
 
@@ -28,7 +31,8 @@ class RunHistory {
     int losses = 0;  ///< finite ones
     Phases sum;
     double longest_s = 0;
-    std::vector<double> samples;
+    std::vector<double> samples;  ///< of each rank
+    double samples_in_all = 0;    ///< of those, too, that were lost since
 
     void take(const Point& next);
   };

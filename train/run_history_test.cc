@@ -31,6 +31,38 @@ TEST(RunHistory, TellsWhereTheTimeOfAStepWent) {
   EXPECT_EQ(json["share"], Json::parse("[[0.75], [0.25]]"));
 }
 
+StepTotals times_alone(double seconds) {
+  StepTotals totals;
+  totals.compute_s = {seconds};
+  totals.wait_s = totals.data_s = totals.update_s = {0};
+  return totals;
+}
+
+TEST(RunHistory, GoesOnWithoutTheStepsThatAreMadeAgainAndTheRankThatIsLost) {
+  RunHistory history;
+  for (int step = 1; step <= 5; ++step) history.add(step, step, {30, 10}, times(4, 8));
+  history.go_on(3, {1});
+  history.add(4, 40, {40}, times_alone(2));
+  const Json json = history.to_json();
+  EXPECT_EQ(json["last_step"], Json({1, 2, 3, 4}));
+  EXPECT_EQ(json["loss"], Json({1, 2, 3, 40}));
+  EXPECT_EQ(json["share"], Json::parse("[[0.25, 0.25, 0.25, 1]]"));
+  history.go_on(0, {0});
+  EXPECT_TRUE(history.empty());
+}
+
+TEST(RunHistory, APointIsNotDividedButEndsWhereTheRunGoesOn) {
+  RunHistory history;
+  for (int step = 1; step <= 513; ++step) history.add(step, 1, {3, 1}, times(1, 1));
+  ASSERT_EQ(history.to_json()["steps_per_point"], 2);
+  history.go_on(501, {0, 1});
+  const size_t points = history.to_json()["last_step"].size();
+  EXPECT_EQ(history.to_json()["last_step"][points - 2], 500);
+  EXPECT_EQ(history.to_json()["last_step"][points - 1], 501) << "of 501 and 502";
+  history.add(502, 1, {3, 1}, times(1, 1));
+  EXPECT_EQ(history.to_json()["last_step"][points], 502);
+}
+
 TEST(RunHistory, OfALongRunKeepsFewPointsAndEveryExtreme) {
   RunHistory history;
   for (int step = 1; step <= 100000; ++step) {

@@ -21,8 +21,13 @@ double RunReport::ideal_samples_per_s() const {
 }
 
 double RunReport::efficiency() const {
-  const double ideal = ideal_samples_per_s();
-  return ideal > 0 ? samples_per_s() / ideal : 0;
+  const double ideal = timed().ideal_samples;
+  return ideal > 0 ? timed_samples / ideal : 0;
+}
+
+TimedSteps RunReport::timed() const {
+  return {timed_samples, timed_s,
+          before_loss.ideal_samples + ideal_samples_per_s() * (timed_s - before_loss.seconds)};
 }
 
 double RunReport::balance_efficiency() const {
@@ -125,7 +130,7 @@ Json to_json(const RunReport& report) {
                        {"wait_s", device.wait_s},
                        {"recompute_s", device.recompute_s},
                        {"pieces", device.pieces},
-                       {"oom_steps", device.oom_steps},
+                       {"oom_steps", int64_t(device.oom_steps)},
                        {"oom_evaluations", int64_t(device.oom_evaluations)},
                        {"memory", memory_json(device, report.micro_batch)}});
   Json decisions = Json::array();

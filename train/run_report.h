@@ -32,6 +32,7 @@ struct OwnTotals {
   double data_wait_s = 0;  ///< of compute_s: until the samples of a step were there
   double wait_s = 0;       ///< blocked, waiting for other devices
   double recompute_s = 0;  ///< of compute_s: what was computed again for want of memory: blocks (on a CPU), whole steps
+  double oom_steps = 0;        ///< steps that were repeated as it ran out of memory, each time counted
   double oom_evaluations = 0;  ///< times it ran out of memory in evaluation
   MemoryReport memory;
 };
@@ -42,7 +43,6 @@ struct DeviceReport : OwnTotals {
   std::vector<double> alone_measurements;  ///< samples/s while no other device works: before training, and after it
   double share = 0;                        ///< of the global batch, at the end
   int pieces = 1;                          ///< in which it computed its part of a step, at the end
-  int oom_steps = 0;                       ///< steps that were repeated as it ran out of memory, each time counted
   MemoryNeed memory_need;                  ///< what a step takes of its memory
 
   double alone_samples_per_s() const;  ///< the mean of the measurements
@@ -70,9 +70,16 @@ struct RankLoss {
 /// At the start of a run, while caches and allocator settle; nor are they profiled.
 inline constexpr int kUntimedSteps = 3;
 
+/// Training steps after the first few of a run, or of its ranks after others were lost. Evaluation is not timed.
+struct TimedSteps {
+  double samples = 0, seconds = 0;
+  double ideal_samples = 0;  ///< that the devices at work would have made alone in these seconds
+};
+
 struct RunReport {
   std::vector<DeviceReport> devices;
-  double timed_samples = 0, timed_s = 0;  ///< of the training steps after the first few; evaluation is not timed
+  double timed_samples = 0, timed_s = 0;  ///< of TimedSteps, all
+  TimedSteps before_loss;                 ///< of these, those with ranks that were lost since
   balance::BalancePolicy policy = balance::BalancePolicy::automatic;
   double communication_s = 0;  ///< of each step, what the rank that waited least has waited; added up
   std::string batch_norm;      ///< "local" or "synchronized" where the model has one; else empty
@@ -101,8 +108,10 @@ struct RunReport {
   std::string sample_missing;             ///< why there is none, where the job asked for it
 
   double samples_per_s() const { return timed_s > 0 ? timed_samples / timed_s : 0; }
+  TimedSteps timed() const;
   /// The sum of the devices' speeds alone.
   double ideal_samples_per_s() const;
+  /// The samples of the timed steps over what the devices would have made alone.
   double efficiency() const;
   /// Computing time divided by total time, of all devices: measures the balance, independent of other loads on the
   /// machine.

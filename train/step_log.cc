@@ -25,7 +25,10 @@ std::string tag_of(std::string name) {
 }  // namespace
 
 StepLog::StepLog(const job::TrainJob& job, int rank, int step_times_fd)
-    : job_(job), is_first_(rank == 0), step_times_(is_first_ ? step_times_fd : -1) {}
+    : job_(job),
+      is_first_(rank == 0),
+      keeps_(is_first_ || job.elastic.ranks_lost > 0),
+      step_times_(is_first_ ? step_times_fd : -1) {}
 
 Result<void> StepLog::open() {
   if (!is_first_ || job_.output.tensorboard.empty()) return {};
@@ -36,16 +39,21 @@ Result<void> StepLog::open() {
 void StepLog::begin(const std::vector<std::vector<balance::BatchTime>>& alone) { step_times_.begin(job_, alone); }
 
 void StepLog::made(MadeStep step) {
-  if (is_first_) untimed_ = std::move(step);
+  if (keeps_) untimed_ = std::move(step);
 }
 
 void StepLog::timed(const StepTotals& totals) {
   if (!untimed_) return;
   const MadeStep step = *std::exchange(untimed_, std::nullopt);
   step_times_.add({step.step, step.samples, totals.compute_s, totals.wait_s});
-  history_.add(step.step, step.loss, step.samples, totals);
-  communication_s_ += std::ranges::min(totals.wait_s);
+  kept_.history.add(step.step, step.loss, step.samples, totals);
+  kept_.communication_s += std::ranges::min(totals.wait_s);
   if (is_due()) show(step, &totals);
+}
+
+void StepLog::go_on(Kept kept, int after_step, const std::vector<size_t>& left) {
+  kept_ = std::move(kept);
+  kept_.history.go_on(after_step, left);
 }
 
 bool StepLog::is_due() {

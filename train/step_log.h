@@ -21,9 +21,14 @@ struct MadeStep {
   std::vector<int> samples;  ///< of each rank
 };
 
-/// On other ranks than the first all of it does nothing.
+/// On other ranks than the first it writes nothing; they keep the history only where the first may be lost.
 class StepLog {
  public:
+  /// What the report has of it.
+  struct Kept {
+    RunHistory history;
+    double communication_s = 0;  ///< of each step, what the rank that waited least has waited; added up
+  };
   /// The job outlives it. `step_times_fd`: see StepTimesFile.
   StepLog(const job::TrainJob& job, int rank, int step_times_fd);
   /// Makes the file for TensorBoard where the job asks for one.
@@ -38,21 +43,20 @@ class StepLog {
   /// What is left of the last step.
   void finish();
 
-  const RunHistory& history() const { return history_; }
-  /// Of each step, what the rank that waited least has waited; added up.
-  double communication_s() const { return communication_s_; }
+  const Kept& kept() const { return kept_; }
+  /// The run has lost ranks: goes on with what was kept of it before. See RunHistory::go_on().
+  void go_on(Kept kept, int after_step, const std::vector<size_t>& left);
 
  private:
   bool is_due();
   void show(const MadeStep& step, const StepTotals* times);
 
   const job::TrainJob& job_;
-  const bool is_first_;
+  const bool is_first_, keeps_;
   StepTimesFile step_times_;
   std::optional<TensorBoardFile> tensorboard_;
-  RunHistory history_;
+  Kept kept_;
   std::optional<MadeStep> untimed_;
-  double communication_s_ = 0;
   int shown_ = 0;  ///< steps in the file for TensorBoard
   double shown_s_ = 0;
 };

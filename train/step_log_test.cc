@@ -26,12 +26,12 @@ TEST(StepLog, TimesBelongToTheStepBeforeAndCountOnce) {
   const job::TrainJob job = job_of_two();
   StepLog log(job, 0, -1);
   log.timed(times_of(9, 9));
-  EXPECT_TRUE(log.history().empty()) << "no step was made before";
+  EXPECT_TRUE(log.kept().history.empty()) << "no step was made before";
   log.made({1, 2.5, 0.1, {6, 2}});
   log.timed(times_of(0.5, 0.25));
   log.timed(times_of(9, 9));  // of a step that was repeated
-  EXPECT_EQ(log.communication_s(), 0.25);
-  const Json history = log.history().to_json();
+  EXPECT_EQ(log.kept().communication_s, 0.25);
+  const Json history = log.kept().history.to_json();
   EXPECT_EQ(history["loss"], Json({2.5}));
   EXPECT_EQ(history["share"][0][0], 0.75);
 }
@@ -44,8 +44,23 @@ TEST(StepLog, OtherRanksKeepNothing) {
   ASSERT_TRUE(log.open());
   log.made({1, 2.5, 0.1, {6, 2}});
   log.timed(times_of(0, 0));
-  EXPECT_TRUE(log.history().empty());
+  EXPECT_TRUE(log.kept().history.empty());
   EXPECT_FALSE(std::filesystem::exists(folder.path("runs")));
+}
+
+TEST(StepLog, WhereTheFirstRankMayBeLostOthersHaveItsHistory) {
+  job::TrainJob job = job_of_two();
+  job.elastic.ranks_lost = 1;
+  StepLog log(job, 1, -1);
+  for (int step = 1; step <= 4; ++step) {
+    log.made({step, 2.5, 0.1, {6, 2}});
+    log.timed(times_of(0.5, 0.25));
+  }
+  StepLog next(job, 0, -1);
+  next.go_on(log.kept(), 2, {1});
+  EXPECT_EQ(next.kept().communication_s, 1);
+  EXPECT_EQ(next.kept().history.to_json()["last_step"], Json({1, 2}));
+  EXPECT_EQ(next.kept().history.to_json()["share"], Json::parse("[[0.25, 0.25]]"));
 }
 
 TEST(StepLog, ShowsTheLastStepWithoutTimes) {

@@ -49,6 +49,12 @@ Result<void> StepProfile::open() {
   return {};
 }
 
+void StepProfile::take(Json report) {
+  published_ = true;
+  file_.reset();
+  report_ = std::move(report);
+}
+
 bool StepProfile::records(int steps_before) const { return recorder_ && !published_ && steps_before >= skipped_; }
 
 Result<void> StepProfile::begin() {

@@ -29,13 +29,17 @@ class StepProfile {
 
   /// An error where rank 0 cannot write the trace later.
   Result<void> open();
+  /// The run begins, or goes on, after so many steps: the next ones are its first. To be called before them.
+  void begin_after(int steps) { skipped_ += steps; }
+  /// The run has lost ranks, and has this report of those that are left: nothing is recorded any more.
+  void take(Json report);
   /// Around each step, with the number of steps before it and the engine's sums so far. Collective where recording
   /// begins and where it has ended.
   Result<void> begin_step(int steps_before, const OwnTotals& sums);
   Result<void> end_step(const OwnTotals& sums);
   /// Collective. What is left where the run ends before all these steps were made.
   Result<void> finish();
-  /// On rank 0, after finish(): docs/run-report.md says what is in it. Null where the job asks for no profile.
+  /// On rank 0, once it is there, finish() at the latest: docs/run-report.md says what is in it. Null where the job asks for no profile.
   const Json& report() const { return report_; }
 
  private:
@@ -50,7 +54,7 @@ class StepProfile {
   const job::TrainJob& job_;
   comm::Communicator& communicator_;
   const Events& events_;
-  const int skipped_;
+  int skipped_;
   const std::optional<DeviceTimer> timer_;
   std::optional<profile::Recorder> recorder_;
   const profile::Join join_;

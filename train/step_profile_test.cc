@@ -22,8 +22,8 @@ job::TrainJob profiled(int steps, const std::string& trace) {
   return job;
 }
 
-/// So many steps of two ranks, each a sum of tensors and a span; rank 0's report.
-Json report_after(const job::TrainJob& job, int steps) {
+/// So many steps of two ranks, after those `before`, each a sum of tensors and a span; rank 0's report.
+Json report_after(const job::TrainJob& job, int steps, int before = 0) {
   Json report;
   const testing::CappedMemory counted;
   comm::run_ranks(2, Transport::shared_memory, [&](comm::Communicator& communicator) {
@@ -32,7 +32,8 @@ Json report_after(const job::TrainJob& job, int steps) {
     const testing::OnDevice device(budget);
     StepProfile profile(job, communicator, events, kSkipped);
     ASSERT_TRUE(profile.open());
-    for (int step = 0; step < steps; ++step) {
+    profile.begin_after(before);
+    for (int step = before; step < before + steps; ++step) {
       ASSERT_TRUE(profile.begin_step(step, {.compute_s = double(step)}));
       {
         const profile::Span span("work");
@@ -88,6 +89,28 @@ TEST(StepProfile, RecordsTheStepsAfterTheFirstOfEveryRank) {
   EXPECT_EQ(count(events, "aten::relu"), 4);
   EXPECT_EQ(most_in_use(events, 0), 32) << "two tensors of four numbers";
   EXPECT_EQ(most_in_use(events, 1), 32);
+}
+
+TEST(StepProfile, OfARunThatGoesOnLeavesOutItsOwnFirstSteps) {
+  const Json report = report_after(profiled(2, ""), 9, 100);
+  EXPECT_EQ(report["first_step"], 100 + kSkipped + 1);
+  EXPECT_EQ(report["steps"], 2);
+}
+
+TEST(StepProfile, OfARunThatHasItRecordsNoMore) {
+  const ScratchFolder folder;
+  comm::run_ranks(1, Transport::shared_memory, [&](comm::Communicator& communicator) {
+    const Events events(-1);
+    const job::TrainJob job = profiled(1, folder.path("trace.json"));
+    StepProfile profile(job, communicator, events, 0);
+    ASSERT_TRUE(profile.open());
+    profile.take({{"steps", 7}});
+    ASSERT_TRUE(profile.begin_step(0, {}));
+    ASSERT_TRUE(profile.end_step({}));
+    ASSERT_TRUE(profile.finish());
+    EXPECT_EQ(profile.report(), Json({{"steps", 7}}));
+  });
+  EXPECT_FALSE(folder.has("trace.json"));
 }
 
 TEST(StepProfile, OfARunThatEndsEarlyHasTheStepsThatWere) {

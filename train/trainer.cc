@@ -59,8 +59,8 @@ Result<RunReport> Trainer::run() {
   REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
   REMUDA_TRY(collect_totals());
   log_.finish();
-  report_.communication_s = log_.communication_s();
-  if (!log_.history().empty()) report_.history = log_.history().to_json();
+  report_.communication_s = log_.kept().communication_s;
+  if (!log_.kept().history.empty()) report_.history = log_.kept().history.to_json();
   report_.share_changes = balancer_.changes();
   report_.checkpoints = checkpoints_in_all();
   report_.seconds = monotonic_s() - began_s_;
@@ -83,7 +83,7 @@ Result<void> Trainer::run_epoch(int epoch) {
     REMUDA_TRY(keep_copies());
     REMUDA_TRY(
         checkpoints_.after_step(totals, parallel_->optimizer(), parallel_->flat(), [this] { return progress(); }));
-    if (report_.steps > kUntimedSteps) {
+    if (report_.steps - first_step_ > kUntimedSteps) {
       report_.timed_s += monotonic_s() - start;
       report_.timed_samples += size;
     }
@@ -182,7 +182,7 @@ Result<void> Trainer::make_room(const StepTotals& totals, const std::vector<int>
   ++report_.oom_steps;
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     if (!(totals.status[rank] & kOutOfMemory)) continue;
-    ++report_.devices[rank].oom_steps;
+    if (rank == communicator_.rank()) ++mine_.oom_steps;
     if (!memory_.cut(rank, parts[rank])) REMUDA_TRY(shrink_share(rank));
   }
   return {};

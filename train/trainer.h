@@ -36,8 +36,13 @@ struct Inheritance {
   std::vector<int64_t> kept;     ///< see Checkpoints::steps()
   std::vector<std::shared_ptr<Copies>> copies;  ///< see take_up()
   int generation = 0;                           ///< see Members
+  std::vector<size_t> left;  ///< those that go on, by their places among the ranks of that trainer
   CheckpointReport checkpoints;
   OwnTotals totals;
+  StepLog::Kept log;
+  TimedSteps timed;
+  int oom_steps = 0;
+  Json profile;  ///< null until it was published
   double began_s = 0, lost_s = 0;  ///< on monotonic_s(): the run, and when the loss was noticed
 };
 
@@ -94,6 +99,7 @@ class Trainer {
   Result<const char*> take_state_back();
   Result<void> make_good_losses(const char* state);
   void report_losses();
+  Result<void> keep_profile();
   CheckpointReport checkpoints_in_all() const;
   Result<void> begin_copies();
   Result<void> keep_copies();
@@ -155,6 +161,7 @@ class Trainer {
   MemoryPlan memory_;
 
   uint64_t position_ = 0;  ///< of the next step's first sample
+  int first_step_ = 0;     ///< so many were made before this trainer
   int steps_made_ = 0;     ///< all of them whole, unlike report_.steps
   double began_s_ = 0;
   OwnTotals mine_;

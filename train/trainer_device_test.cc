@@ -210,6 +210,7 @@ TEST_F(TrainerOnDevices, WhicheverIsLeftGoesOnFromTheCopiesOfBoth) {
   for (const int left : {0, 1}) {
     Inheritance inherited = begun[size_t(left)].bequest;
     inherited.losses = {{.rank = 1 - left, .cause = "lost"}};
+    inherited.left = {size_t(left)};
     const auto rest = run_with_buddies(job::on_ranks(job_, {left}), {devices[size_t(left)]}, inherited);
     ASSERT_TRUE(rest[0].weight.defined());
     EXPECT_EQ(rest[0].bequest.losses.at(0).state, "memory");

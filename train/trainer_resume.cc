@@ -20,9 +20,25 @@ Result<void> Trainer::resume() {
     REMUDA_ASSIGN(const std::optional<Progress> at, checkpoints_.resume(parallel_->optimizer(), parallel_->flat()));
     if (at) go_on_from(*at);
   }
-  steps_made_ = report_.steps;
+  first_step_ = steps_made_ = report_.steps;
+  profile_.begin_after(first_step_);
   REMUDA_TRY(begin_copies());
-  if (after_loss) report_losses();
+  if (!after_loss) return {};
+  log_.go_on(std::move(options_.inherited.log), first_step_, options_.inherited.left);
+  REMUDA_TRY(keep_profile());
+  report_losses();
+  return {};
+}
+
+/// Collective. Of the ranks that are left, where all of them have it: one may have been lost while they exchanged it.
+Result<void> Trainer::keep_profile() {
+  const Json& before = options_.inherited.profile;
+  REMUDA_ASSIGN(const std::vector<int> known, gather_all(communicator_, before.is_null() ? 0 : 1, label::kLoss));
+  if (std::ranges::find(known, 0) != known.end()) return {};
+  Json report = before;
+  report["devices"] = Json::array();
+  for (const size_t rank : options_.inherited.left) report["devices"].push_back(before.at("devices").at(rank));
+  profile_.take(std::move(report));
   return {};
 }
 
@@ -123,8 +139,13 @@ Inheritance Trainer::bequest() const {
           .kept = checkpoints_.steps(),
           .copies = std::move(copies),
           .generation = options_.inherited.generation,
+          .left = {},
           .checkpoints = checkpoints_in_all(),
           .totals = mine_,
+          .log = log_.kept(),
+          .timed = report_.timed(),
+          .oom_steps = report_.oom_steps,
+          .profile = profile_.report(),
           .began_s = began_s_,
           .lost_s = monotonic_s()};
 }

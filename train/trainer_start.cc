@@ -114,6 +114,10 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       log_(job, communicator.rank(), options.step_times_fd),
       memory_(communicator.size(), job.memory.accumulate, job.train.micro_batch) {
   mine_ = options_.inherited.totals;
+  report_.oom_steps = options_.inherited.oom_steps;
+  report_.before_loss = options_.inherited.timed;
+  report_.timed_samples = report_.before_loss.samples;
+  report_.timed_s = report_.before_loss.seconds;
   model_->set_training(true);
   if (job.train.micro_batch > 0) evaluated_at_once_ = job.train.micro_batch;
   report_.policy = job.balance.policy;

@@ -33,7 +33,8 @@ struct RunTimes {
   size_t waiting = 0;  ///< the one that waited most
   double all_s = 0;    ///< of that last rank
   double communication_s = 0;
-  double steps = 0;
+  double steps = 0;           ///< that the times are of
+  double steps_of_split = 0;  ///< since the balance began, or began again
 
   const RankTimes& slowest() const { return ranks[last]; }
   double speed() const {
@@ -66,10 +67,25 @@ struct RunTimes {
 /// Not less than 0, whatever the report says.
 double seconds_of(const Json& object, const char* key) { return std::max(0.0, workers::number_field(object, key)); }
 
+/// Times are of the steps since a run went on, and of those, too, that were made again after a loss.
+void count_steps(const Json& report, RunTimes& run) {
+  const double last = workers::number_field(report, "steps");
+  double first = workers::number_field(report.value("checkpoints", Json()), "resumed_from");
+  run.steps = last - first;
+  const Json losses = report.value("lost_ranks", Json::array());
+  for (size_t i = 0; losses.is_array() && i < losses.size(); ++i) {
+    if (i > 0 && workers::number_field(losses[i], "seconds") == workers::number_field(losses[i - 1], "seconds"))
+      continue;  // lost at once
+    first = workers::number_field(losses[i], "resumed_from");
+    run.steps += std::max(0.0, workers::number_field(losses[i], "step") - first);
+  }
+  run.steps_of_split = last - first;
+}
+
 std::optional<RunTimes> times_of(const Json& report) {
   RunTimes run;
-  run.steps = workers::number_field(report, "steps");
   if (!report.is_object() || !report.contains("devices") || !report["devices"].is_array()) return std::nullopt;
+  count_steps(report, run);
   for (const Json& device : report["devices"]) {
     RankTimes rank{.samples = seconds_of(device, "samples"),
                    .compute_s = seconds_of(device, "compute_s"),
@@ -154,9 +170,9 @@ std::string imbalance_sentence(const Json& report, const RunTimes& run, double s
         "{}, as the split is {}; by the speeds of this run, balance.policy = \"auto\" would make a step about {} "
         "shorter.",
         what, policy, percent((run.slowest().compute_s - run.balanced_compute_s()) / run.all_s));
-  if (run.steps < kStepsOfBalance)
+  if (run.steps_of_split < kStepsOfBalance)
     return fmt::format("{}, but {:.0f} steps are too few to judge the split by: it is near its best after some 20.",
-                       what, run.steps);
+                       what, run.steps_of_split);
   if (workers::number_field(balance, "micro_batch") > 0)
     return fmt::format("{}; a smaller train.micro_batch would let the split follow the speeds more closely.", what);
   return fmt::format(

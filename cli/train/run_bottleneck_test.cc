@@ -74,6 +74,26 @@ TEST(RunBottleneck, OfAnEvenSplitPredictsTheBalancedOne) {
             "speeds of this run, balance.policy = \"auto\" would make a step about 50 % shorter.");
 }
 
+TEST(RunBottleneck, CountsTheStepsThatTheTimesAreOf) {
+  Json report = made({with(device(1000, 100, 0), {{"data_wait_s", 70}})}, {{"data.workers", "3"}});
+  report["checkpoints"]["resumed_from"] = 997;
+  EXPECT_EQ(sentence(report), "") << "of three steps nothing is known";
+  report["checkpoints"]["resumed_from"] = 996;
+  EXPECT_NE(sentence(report), "");
+}
+
+TEST(RunBottleneck, JudgesTheSplitByTheStepsSinceItWasMade) {
+  Json report = made({device(500, 30, 60), device(500, 90, 0)});
+  EXPECT_THAT(sentence(report), HasSubstr("as speeds changed faster"));
+  const Json loss{{"step", 960}, {"resumed_from", 950}, {"seconds", 2.5}};
+  report["lost_ranks"] = {loss, loss};
+  EXPECT_THAT(sentence(report), HasSubstr("but 50 steps are too few"));
+  report["checkpoints"]["resumed_from"] = 1000;
+  EXPECT_NE(sentence(report), "") << "ten steps were made twice";
+  report["lost_ranks"] = 7;
+  EXPECT_EQ(sentence(report), "");
+}
+
 TEST(RunBottleneck, OfAnEvenSplitCountsTheWaitingForSamples) {
   Json report =
       made({with(device(500, 60, 45), {{"data_wait_s", 40}}), with(device(500, 100, 5), {{"data_wait_s", 0}})});

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/status_line.h"
+#include "cli/train/run_decisions.h"
 #include "cli/train/train_progress.h"
 #include "cli/train/train_speeds.h"
 #include "cli/train/train_summary.h"
@@ -117,6 +118,7 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
   const int base = run.rank;
   StatusLine status(StatusLine::mode_of_stderr(quiet), STDERR_FILENO, steady_clock());
   TrainProgress progress(job);
+  RunDecisions decisions;
   if (base == 0) status.print(progress.opening());
   FinishedRun finished;
   const workers::RankListener listener{
@@ -125,6 +127,7 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
             const int rank = base + number;
             if (const std::string line = progress.take(rank, event); !line.empty()) status.print(line);
             if (base == 0) status.update(progress.status(status.room()), progress.done());
+            decisions.take(event);
             if (event.contains("report")) finished.report = event["report"];
           },
       .on_line = [&](int rank,
@@ -136,10 +139,14 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
                 "stopping after the step under way, within {:.0f} s; Ctrl-C again ends the run at once", within_s));
           },
       .on_loss = [&](const std::vector<int>& left,
-                     const std::vector<workers::Failure>& lost) { status.print(progress.take_loss(left, lost)); }};
+                     const std::vector<workers::Failure>& lost) {
+            decisions.take_loss();
+            status.print(progress.take_loss(left, lost));
+          }};
   REMUDA_ASSIGN(workers::Outcome outcome,
                 supervise(std::move(run.ranks), listener, workers::Patience(), std::move(run.elasticity)));
   finished.signal = outcome.signal;
+  decisions.complete(finished.report);
   if (base == 0 && finished.report.is_null())
     if (const std::string kept = what_is_kept(job, progress); !kept.empty())
       quiet ? fmt::print(stderr, "{}\n", kept) : status.print(kept);
@@ -157,7 +164,8 @@ int stopped_status(int signal) {
 Result<Json> complete(const PreparedRun& run, Json report) {
   REMUDA_ASSIGN(report, complete_report(std::move(report), run.inventory, keys_of(run.job.job)));
   if (!run.plan) return report;
-  if (!report.contains("lost_ranks")) report["predicted"] = to_json(*run.plan);  // of all devices
+  if (report.contains("lost_ranks")) return report;  // the plan is of all devices
+  report["predicted"] = to_json(*run.plan);
   (void)keep_speeds(report, run.job.job, run.inventory);  // the run is done, whether or not the next one is predicted
   return report;
 }

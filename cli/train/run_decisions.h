@@ -1,0 +1,27 @@
+// RunDecisions: what a run that has lost ranks decided on its shares, from its start.
+//
+// The ranks that are left know only what was decided since the last loss, as whoever decided before may be lost. The
+// launcher has heard all of it. Pure.
+#pragma once
+
+#include "base/json.h"
+
+namespace remuda::cli {
+
+class RunDecisions {
+ public:
+  /// An event of a rank (workers/event.h).
+  void take(const Json& event);
+  /// Ranks were lost; what is decided next is the first split of those that are left.
+  void take_loss();
+  /// Gives the report of a run that has lost ranks all decisions, and the number of changes.
+  void complete(Json& report) const;
+
+ private:
+  Json decisions_ = Json::array();
+  size_t since_loss_ = 0;  ///< the first of them after the last loss
+  size_t splits_ = 0;      ///< of them, first splits
+  bool splits_next_ = true;
+};
+
+}  // namespace remuda::cli
