@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/script.h>
 
 #include "base/file.h"
 #include "comm/testing/run_ranks.h"
 #include "train/testing/data_files.h"
+#include "train/testing/script_models.h"
 #include "train/trainer.h"
 
 namespace remuda::train {
@@ -28,22 +28,8 @@ class CheckpointsTest : public ::testing::Test {
     job_.train = {.epochs = 3, .global_batch = kGlobal, .optimizer = job::Optimizer::adamw, .learning_rate = 0.01};
     job_.checkpoint = {.folder = folder_.path("kept"), .keep = 3};
     split({1, 2});
-    torch::jit::Module module("two_layers");
-    const auto weight = [](int64_t out, int64_t in) {
-      return torch::arange(out * in, torch::kFloat).sin().mul(0.1).view({out, in}).requires_grad_();
-    };
-    module.register_parameter("up", weight(32, kKeptSide * kKeptSide), false);
-    module.register_parameter("down", weight(5, 32), false);
-    module.register_buffer("passes", torch::zeros({1}));
-    module.register_attribute("training", c10::BoolType::get(), true);
-    module.define(R"(
-def forward(self, x):
-  if self.training:
-    self.passes.add_(1)
-  return torch.matmul(torch.tanh(torch.matmul(x.flatten(1), self.up.t())), self.down.t())
-)");
     job_.model = {.path = folder_.path("model.pt")};
-    module.save(job_.model.path);
+    testing::write_two_layers(job_.model.path, kKeptSide * kKeptSide);
   }
 
   void split(std::vector<double> shares) {

@@ -228,18 +228,22 @@ std::vector<ShardedOptimizer::Owned> ShardedOptimizer::owned() {
 
 Result<void> ShardedOptimizer::resume(int64_t steps) {
   steps_ = steps;
+  if (steps == 0) return send_owned();
   send_rounded({0, engine_.flat.layout().buckets()});
   return arrive(engine_.flat.sent());
 }
 
 Result<void> ShardedOptimizer::send_unrounded() {
-  if (!unrounded_.defined() || steps_ == 0) return {};
+  return unrounded_.defined() && steps_ > 0 ? send_owned() : Result<void>();
+}
+
+Result<void> ShardedOptimizer::send_owned() {
   const torch::NoGradGuard no_grad;
   const FlatLayout& layout = engine_.flat.layout();
   Mirror& values = engine_.flat.values();
   for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
     const comm::Chunk own = layout.own(bucket, rank_);
-    narrow(values.device(), own.begin, own.size()).copy_(own_values(bucket));
+    if (unrounded_.defined()) narrow(values.device(), own.begin, own.size()).copy_(own_values(bucket));
   }
   send_to_all({0, layout.buckets()}, values);
   return arrive(values);

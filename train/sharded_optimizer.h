@@ -55,7 +55,8 @@ class ShardedOptimizer {
   };
   std::vector<Owned> owned();
   int64_t steps() const { return steps_; }
-  /// Collective. Goes on after so many steps, once what is owned() has the values of that time: all ranks get them.
+  /// Collective. Goes on after so many steps, once what is owned() has the values of that time: all ranks get them; after
+  /// none, unrounded, as they begin.
   Result<void> resume(int64_t steps);
 
   /// Seconds the last step() waited for the others.
@@ -77,6 +78,7 @@ class ShardedOptimizer {
   void apply(Batch batch, double gradient_factor, const GroupSettings& settings) const;
   torch::Tensor own_values(size_t bucket) const;
   void take_over();
+  Result<void> send_owned();
   void begin_step();
   void round_own(comm::Chunk buckets);
   void widen(comm::Chunk range);
