@@ -59,8 +59,8 @@ void abandon(const Stored& stored);
 /// them; the error is of the first that stays.
 Result<void> remove_old(const std::string& folder, int64_t newest, int kept);
 
-/// Held by the one run that writes to a folder, for as long as it lives: by one of its processes, and by those that have
-/// inherited the descriptor.
+/// Held by the one run that writes to a folder, for as long as it lives: by one of its processes, and by those that
+/// have inherited the descriptor.
 class Claim {
  public:
   /// Makes the folder. A usage error where another run has had it for longer than one that is ending needs. Where the

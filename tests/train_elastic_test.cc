@@ -222,6 +222,24 @@ TEST_F(TrainElastic, WithoutTheStateInMemoryTheNewestCheckpointStays) {
   EXPECT_TRUE(run.folder().has(fmt::format("kept/step-{:09}/manifest.json", (*report)["steps"].get<int>())));
 }
 
+// Only some of its ranks may know the checkpoint that it goes on from.
+TEST_F(TrainElastic, ALossWhileARunThatGoesOnStartsEndsIt) {
+  REMUDA_NEEDS_TWO_CORES();
+  ElasticRun first({"checkpoint.folder", "train.max_steps=5"});
+  ASSERT_FALSE(first.report().is_null());
+  JobText job = three_ranks();
+  job.devices.replace(job.devices.find("slowdown = 20\n[[device]]\nuse = 'cpu:1'\nshared = true\nslowdown = 40"), 13,
+                      "slowdown = 300");  // rank 1 is measured for seconds
+  first.folder().write("job.toml", job.text());
+  RunningProgram again(first.command({"elastic.ranks_lost=2", "checkpoint.folder", "checkpoint.resume=on"}));
+  ASSERT_TRUE(eventually([&] { return again.err().find("x) alone: ") != std::string::npos; }, 60)) << again.err();
+  ::kill(children_of(again.pid()).at(2), SIGKILL);
+  const Finished finished = again.finish();
+  EXPECT_EQ(finished.exit.status, 1) << finished;
+  EXPECT_THAT(finished.err, HasSubstr("remuda: rank 2 (cpu:1): killed by signal 9"));
+  EXPECT_TRUE(first.folder().has("kept/step-000000005/manifest.json"));
+}
+
 /// A process in an uninterruptible call outlives SIGKILL, and with it its descriptors: those of this rank live on here.
 std::vector<Fd> descriptors_of(pid_t pid) {
   std::vector<Fd> all;

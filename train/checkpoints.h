@@ -49,8 +49,8 @@ class Checkpoints {
   /// Waits for what is being written.
   ~Checkpoints();
 
-  /// Collective. Claims the folder for this run, unless it is. Where the job asks to go on, finds the newest checkpoint that is
-  /// whole; damaged ones are named and passed over. A usage error where all are damaged.
+  /// Collective. Claims the folder for this run, unless it is. Where the job asks to go on, finds the newest checkpoint
+  /// that is whole; damaged ones are named and passed over. A usage error where all are damaged.
   Result<void> open();
   /// The same of a run that has lost a rank, and has kept these steps before, or gone on from them: finds none.
   Result<void> open_again(std::vector<int64_t> steps);

@@ -42,8 +42,8 @@ class ElasticRun {
   const std::function<void(int rank)> connected_;
   Members members_;
   std::vector<int> trained_with_;  ///< the ranks of the last trainer, by their first numbers
-  int rank_ = 0;        ///< among them
-  bool began_ = false;  ///< to train, once
+  int rank_ = 0;                   ///< among them
+  bool began_ = false;             ///< to train, once
 };
 
 }  // namespace remuda::train

@@ -26,8 +26,7 @@ double RunReport::efficiency() const {
 }
 
 TimedSteps RunReport::timed() const {
-  return {timed_samples, timed_s,
-          before_loss.ideal_samples + ideal_samples_per_s() * (timed_s - before_loss.seconds)};
+  return {timed_samples, timed_s, before_loss.ideal_samples + ideal_samples_per_s() * (timed_s - before_loss.seconds)};
 }
 
 double RunReport::balance_efficiency() const {

@@ -32,7 +32,7 @@ struct OwnTotals {
   double data_wait_s = 0;  ///< of compute_s: until the samples of a step were there
   double wait_s = 0;       ///< blocked, waiting for other devices
   double recompute_s = 0;  ///< of compute_s: what was computed again for want of memory: blocks (on a CPU), whole steps
-  double oom_steps = 0;        ///< steps that were repeated as it ran out of memory, each time counted
+  double oom_steps = 0;    ///< steps that were repeated as it ran out of memory, each time counted
   double oom_evaluations = 0;  ///< times it ran out of memory in evaluation
   MemoryReport memory;
 };

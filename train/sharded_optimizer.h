@@ -55,8 +55,8 @@ class ShardedOptimizer {
   };
   std::vector<Owned> owned();
   int64_t steps() const { return steps_; }
-  /// Collective. Goes on after so many steps, once what is owned() has the values of that time: all ranks get them; after
-  /// none, unrounded, as they begin.
+  /// Collective. Goes on after so many steps, once what is owned() has the values of that time: all ranks get them;
+  /// after none, unrounded, as they begin.
   Result<void> resume(int64_t steps);
 
   /// Seconds the last step() waited for the others.

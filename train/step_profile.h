@@ -39,7 +39,8 @@ class StepProfile {
   Result<void> end_step(const OwnTotals& sums);
   /// Collective. What is left where the run ends before all these steps were made.
   Result<void> finish();
-  /// On rank 0, once it is there, finish() at the latest: docs/run-report.md says what is in it. Null where the job asks for no profile.
+  /// On rank 0, once it is there, finish() at the latest: docs/run-report.md says what is in it. Null where the job
+  /// asks for no profile.
   const Json& report() const { return report_; }
 
  private:

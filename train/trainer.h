@@ -36,13 +36,13 @@ struct Inheritance {
   std::vector<int64_t> kept;     ///< see Checkpoints::steps()
   std::vector<std::shared_ptr<Copies>> copies;  ///< see take_up()
   int generation = 0;                           ///< see Members
-  std::vector<size_t> left;  ///< those that go on, by their places among the ranks of that trainer
+  std::vector<size_t> left;                     ///< those that go on, by their places among the ranks of that trainer
   CheckpointReport checkpoints;
   OwnTotals totals;
   StepLog::Kept log;
   TimedSteps timed;
   int oom_steps = 0;
-  Json profile;  ///< null until it was published
+  Json profile;                    ///< null until it was published
   double began_s = 0, lost_s = 0;  ///< on monotonic_s(): the run, and when the loss was noticed
 };
 

@@ -35,7 +35,8 @@ bool is_well(std::span<const RankFacts> ranks);
 /// sooner where it is the one they name and none is gone. Where ranks have only lost one another, as with a cut
 /// connection, the one that most of them name is lost, until no two are left that do; of equals the last.
 ///
-/// Where the first one is lost after it has made all steps, those that wait for that go on. A run that has not begun or whose input is wrong does not go on; nor where nobody is left. Pure.
+/// Where the first one is lost after it has made all steps, those that wait for that go on. A run that has not begun or
+/// whose input is wrong does not go on; nor where nobody is left. Pure.
 Regrouping regroup(std::span<const RankFacts> ranks, int may_be_lost, double now_s, double notice_s, double report_s);
 
 }  // namespace remuda::workers

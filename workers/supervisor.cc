@@ -205,8 +205,8 @@ class Supervision {
     const bool job_ends = at_work == 0 || (at_work == 1 && any_at_rest) || has_reported();
     if (!job_ends || !last || now_s_ < heard_at_s + patience_.silence_s) return;
     if (last->facts().done || has_reported()) {
-      listener_.on_line(last->facts().rank,
-                        fmt::format("did not end for {:g} s once the work was done, and is ended", patience_.silence_s));
+      listener_.on_line(last->facts().rank, fmt::format("did not end for {:g} s once the work was done, and is ended",
+                                                        patience_.silence_s));
       return enter(Phase::ending);
     }
     const auto cause =

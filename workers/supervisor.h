@@ -29,15 +29,15 @@ struct Outcome {
 
 /// Starts one process per rank, in rank order, and returns when all have ended.
 ///
-/// A run that has reported is done, and so is a rank that has said so, however its process ends. When a rank fails before
-/// that, and the first one has still need of it, the others are ended, unless the run is elastic: then those that are left are told so, on
-/// REMUDA_MEMBERS_FD, and meet anew; what is left of the lost ones is killed. So they are when the user has stopped the
-/// job, as its state is to be kept. The first SIGINT, SIGTERM or SIGHUP (a
-/// terminal that is closed; unless the process ignores it) is forwarded to the ranks as SIGTERM, so that they stop
-/// together and send `done`, after an output that one of them may be making; a second one kills them, except a SIGHUP
-/// that follows another signal, and a SIGTERM that follows a SIGTERM: who holds the lease (`remuda run`, Slurm) repeats
-/// it before SIGKILL. These signals are blocked in the calling thread meanwhile. An error means that a rank could not
-/// be started; those already started have been ended then.
+/// A run that has reported is done, and so is a rank that has said so, however its process ends. When a rank fails
+/// before that, and the first one has still need of it, the others are ended, unless the run is elastic: then those
+/// that are left are told so, on REMUDA_MEMBERS_FD, and meet anew; what is left of the lost ones is killed. So they are
+/// when the user has stopped the job, as its state is to be kept. The first SIGINT, SIGTERM or SIGHUP (a terminal that
+/// is closed; unless the process ignores it) is forwarded to the ranks as SIGTERM, so that they stop together and send
+/// `done`, after an output that one of them may be making; a second one kills them, except a SIGHUP that follows
+/// another signal, and a SIGTERM that follows a SIGTERM: who holds the lease (`remuda run`, Slurm) repeats it before
+/// SIGKILL. These signals are blocked in the calling thread meanwhile. An error means that a rank could not be started;
+/// those already started have been ended then.
 Result<Outcome> supervise(std::vector<RankSpec> ranks, const RankListener& listener, const Patience& patience = {},
                           Elasticity elasticity = {});
 

@@ -103,12 +103,12 @@ constexpr auto kWaits = R"({"event":"lost","kind":"lost_peer","message":"rank 1 
 
 /// The outcome of a run that may lose so many ranks; what the listener is told of them, as "LEFT LEFT without LOST".
 Outcome run_elastic(const std::vector<Script>& scripts, int may_be_lost, Heard& heard, std::vector<std::string>& told,
-                    const Patience& patience = kShort) {
+                    const Patience& patience = kShort, double notice_s = 300) {
   RankListener listener = heard.listener();
   listener.on_loss = [&](const std::vector<int>& left, const std::vector<Failure>& lost) {
     told.push_back(fmt::format("{} without {}", fmt::join(left, " "), lost.at(0).rank));
   };
-  Elasticity elasticity{.may_be_lost = may_be_lost};
+  Elasticity elasticity{.may_be_lost = may_be_lost, .notice_s = notice_s};
   for (int i = 0; i < may_be_lost; ++i) elasticity.meetings.push_back(listen_on_loopback(0).value());
   auto outcome = supervise(ranks(scripts), listener, patience, std::move(elasticity));
   EXPECT_TRUE(outcome) << outcome.error().message;
@@ -129,6 +129,19 @@ TEST(Supervisor, TellsTheRanksOfAnElasticRunWhoIsLeft) {
     EXPECT_EQ(members["ranks"], Json({0, 2}));
     EXPECT_EQ(members["lost"][0]["cause"], "killed by signal 9 (Killed)");
     EXPECT_EQ(members["port"], parse_json(heard.lines[0][0], "members").value()["port"]) << "they meet in one place";
+  }
+}
+
+TEST(Supervisor, ARankMayTakeSomeStepsToNoticeALoss) {
+  const Script left{"event", kReady, "event", kWaits, "members", "done"};
+  const Script slow{"event", kReady, "pause", "300", "event", kWaits, "members", "done"};
+  const Script killed{"event", kReady, "pause", "50", "raise", "9"};
+  for (const double step_s : {10.0, 0.0}) {
+    Heard heard;
+    heard.step_s = step_s;
+    std::vector<std::string> told;
+    run_elastic({left, killed, slow}, 2, heard, told, kShort, 0);
+    EXPECT_THAT(told, ElementsAre(step_s > 0 ? "0 2 without 1" : "0 without 1"));
   }
 }
 
@@ -249,8 +262,8 @@ int status_after(const std::vector<int>& signals, const std::vector<Script>& scr
       if (text_field(event, "event") == "ready" && sent < signals.size()) ::kill(::getpid(), signals[sent++]);
     };
     std::vector<std::string> told;
-    const Outcome outcome = may_be_lost > 0 ? run_elastic(scripts, may_be_lost, heard, told, patience)
-                                            : run(scripts, heard, patience);
+    const Outcome outcome =
+        may_be_lost > 0 ? run_elastic(scripts, may_be_lost, heard, told, patience) : run(scripts, heard, patience);
     const bool done = !heard.events[0].empty() && heard.events[0].back() == "done";
     ::_exit(outcome.signal + (outcome.failure ? 100 : 0) + (done ? 50 : 0));
   }

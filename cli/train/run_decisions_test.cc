@@ -27,9 +27,8 @@ TEST(RunDecisions, AreThoseBeforeALossAndAfter) {
   Json report = kLost;
   decisions.complete(report);
   EXPECT_EQ(report["balance"]["policy"], "auto");
-  EXPECT_EQ(report["balance"]["decisions"],
-            Json({decision(0, {4, 4, 4}), decision(0, {5, 4, 3}), decision(9, {6, 3, 3}), decision(12, {7, 5}),
-                  decision(20, {6, 6})}));
+  EXPECT_EQ(report["balance"]["decisions"], Json({decision(0, {4, 4, 4}), decision(0, {5, 4, 3}),
+                                                  decision(9, {6, 3, 3}), decision(12, {7, 5}), decision(20, {6, 6})}));
   EXPECT_EQ(report["share_changes"], 3) << "for want of memory in the first step, and two later";
 }
 

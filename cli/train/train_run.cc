@@ -53,7 +53,17 @@ std::string what_is_kept(const job::TrainJob& job, const TrainProgress& progress
                                  : fmt::format("the last checkpoint of the run is that {}", progress.kept());
 }
 
-/// How many of its ranks the job may lose, and where the others meet each time.
+/// The keys of the job with their values, as a job file has them; the devices have a list of their own.
+Json keys_of(const job::TrainJob& job) {
+  Json keys = Json::object();
+  for (const auto& settings : {job::settings_of(job), job::files_of(job), job::outputs_of(job)})
+    for (const job::Setting& setting : settings)
+      if (!setting.key.starts_with("device")) keys[setting.key] = setting.value;
+  return keys;
+}
+
+}  // namespace
+
 Result<workers::Elasticity> elasticity_of(const job::TrainJob& job) {
   constexpr double kMeeting_s = 60;  // ranks that meet notice no sooner that another one is lost
   workers::Elasticity elasticity{
@@ -65,17 +75,6 @@ Result<workers::Elasticity> elasticity_of(const job::TrainJob& job) {
   }
   return elasticity;
 }
-
-/// The keys of the job with their values, as a job file has them; the devices have a list of their own.
-Json keys_of(const job::TrainJob& job) {
-  Json keys = Json::object();
-  for (const auto& settings : {job::settings_of(job), job::files_of(job), job::outputs_of(job)})
-    for (const job::Setting& setting : settings)
-      if (!setting.key.starts_with("device")) keys[setting.key] = setting.value;
-  return keys;
-}
-
-}  // namespace
 
 Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
   PreparedRun run;
@@ -138,8 +137,8 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
             status.print(fmt::format(
                 "stopping after the step under way, within {:.0f} s; Ctrl-C again ends the run at once", within_s));
           },
-      .on_loss = [&](const std::vector<int>& left,
-                     const std::vector<workers::Failure>& lost) {
+      .on_loss =
+          [&](const std::vector<int>& left, const std::vector<workers::Failure>& lost) {
             decisions.take_loss();
             status.print(progress.take_loss(left, lost));
           }};

@@ -26,6 +26,9 @@ struct PreparedRun : CheckedRun {
   Fd step_times;
   std::vector<workers::RankSpec> ranks;
 };
+/// How many of its ranks the job may lose, and where the others meet each time.
+Result<workers::Elasticity> elasticity_of(const job::TrainJob& job);
+
 Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked);
 
 /// The outcome of a run whose ranks have ended without a failure.

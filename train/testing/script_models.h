@@ -24,7 +24,8 @@ def forward(self, x):
   scores = torch.matmul(torch.tanh(torch.matmul(x.flatten(1), self.up.t())), self.down.t())
   if self.training:
     self.passes.add_(1)
-    if bool(self.passes <= )" + std::to_string(infinite) + R"():
+    if bool(self.passes <= )" +
+                std::to_string(infinite) + R"():
       scores = scores * float('inf')
   return scores
 )");
