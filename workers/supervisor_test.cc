@@ -134,8 +134,8 @@ TEST(Supervisor, TellsTheRanksOfAnElasticRunWhoIsLeft) {
 
 TEST(Supervisor, ARankMayTakeSomeStepsToNoticeALoss) {
   const Script left{"event", kReady, "event", kWaits, "members", "done"};
-  const Script slow{"event", kReady, "pause", "300", "event", kWaits, "members", "done"};
-  const Script killed{"event", kReady, "pause", "50", "raise", "9"};
+  const Script slow{"event", kReady, "pause", "900", "event", kWaits, "members", "done"};
+  const Script killed{"event", kReady, "pause", "400", "raise", "9"};
   for (const double step_s : {10.0, 0.0}) {
     Heard heard;
     heard.step_s = step_s;
@@ -150,7 +150,7 @@ TEST(Supervisor, RanksThatHaveTrainedGoOnWhenTheFirstIsLostBeforeItsReport) {
   std::vector<std::string> told;
   const Script left{"event", kReady, "event", kTrained, "members", "event", kReport};
   const Script first{"event", kReady, "event", kTrained, "pause", "100", "raise", "9"};
-  const Outcome outcome = run_elastic({first, left, left}, 1, heard, told);
+  const Outcome outcome = run_elastic({first, left, left}, 1, heard, told, {});
   EXPECT_FALSE(outcome.failure) << outcome.failure->cause;
   EXPECT_THAT(told, ElementsAre("1 2 without 0"));
 }
@@ -160,7 +160,7 @@ TEST(Supervisor, RanksThatHaveTrainedAreDoneOnceTheFirstHasReported) {
   std::vector<std::string> told;
   const Script waits{"event", kReady, "event", kTrained, "members", "done"};
   const Outcome outcome =
-      run_elastic({{"event", kReady, "event", kTrained, "pause", "100", "event", kReport}, waits}, 1, heard, told);
+      run_elastic({{"event", kReady, "event", kTrained, "pause", "100", "event", kReport}, waits}, 1, heard, told, {});
   EXPECT_FALSE(outcome.failure) << outcome.failure->cause;
   EXPECT_THAT(told, IsEmpty());
   EXPECT_THAT(heard.events[1], ElementsAre("ready", "trained", "done"));
@@ -229,12 +229,12 @@ TEST(Supervisor, ARankThatDiesOnceItIsDoneIsNoFailure) {
 
 TEST(Supervisor, ARunThatHasReportedIsDoneWhateverBecomesOfItsRanks) {
   const Script hangs{"deaf", "wait"};
-  EXPECT_FALSE(run({{"event", kReport}, {"pause", "50", "raise", "9"}, hangs, hangs}, kShort).failure);
+  EXPECT_FALSE(run({{"event", kReport}, {"pause", "500", "raise", "9"}, hangs, hangs}, kShort).failure);
 }
 
 TEST(Supervisor, OnceTheFirstRankHasTrainedItIsLeftToEndItsWork) {
-  const Script first{"event", kReady, "event", kTrained, "pause", "300", "event", kReport};
-  EXPECT_FALSE(run({first, {"event", kReady, "pause", "100", "raise", "9"}}, kShort).failure);
+  const Script first{"event", kReady, "event", kTrained, "pause", "900", "event", kReport};
+  EXPECT_FALSE(run({first, {"event", kReady, "pause", "500", "raise", "9"}}, kShort).failure);
 }
 
 TEST(Supervisor, ARankThatCannotStartIsAnErrorAndTakesTheOthersAlong) {
