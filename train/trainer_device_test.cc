@@ -181,19 +181,36 @@ TEST_F(TrainerOnDevices, AnAcceleratorThatIsLostEndsTheRunOnAllRanks) {
 struct LeftBehind {
   torch::Tensor weight;
   Inheritance bequest;
+  std::string error;
 };
 
-std::vector<LeftBehind> run_with_buddies(const job::TrainJob& job, const std::vector<torch::Device>& on,
-                                         const Inheritance& inherited = {}) {
+/// `inherited`: of each rank, or none. `before_run` is called on rank 1.
+std::vector<LeftBehind> run_with_buddies(
+    const job::TrainJob& job, const std::vector<torch::Device>& on, std::vector<Inheritance> inherited = {},
+    const std::function<void()>& before_run = [] {}) {
   std::vector<LeftBehind> left(on.size());
   const std::atomic<bool> leave = false;
   const Events events(-1);
+  inherited.resize(on.size());
   run_ranks(int(on.size()), comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
     const auto rank = size_t(communicator.rank());
     const auto trainer =
-        Trainer::create(job, communicator, events, leave, {.device = on[rank], .inherited = inherited});
-    if (!trainer || !(*trainer)->run()) return;
-    left[rank] = {(*trainer)->model().parameters().at(0).detach().to(torch::kCPU).clone(), (*trainer)->bequest()};
+        Trainer::create(job, communicator, events, leave, {.device = on[rank], .inherited = inherited[rank]});
+    if (!trainer) {
+      left[rank].error = trainer.error().message;
+      return;
+    }
+    if (rank == 1) before_run();
+    try {
+      const auto report = (*trainer)->run();
+      left[rank].error = report ? "" : report.error().message;
+    } catch (const std::exception& error) {
+      left[rank].error = first_line(error);
+      return;
+    }
+    left[rank].bequest = (*trainer)->bequest();
+    if (left[rank].error.empty())
+      left[rank].weight = (*trainer)->model().parameters().at(0).detach().to(torch::kCPU).clone();
   });
   return left;
 }
@@ -211,12 +228,55 @@ TEST_F(TrainerOnDevices, WhicheverIsLeftGoesOnFromTheCopiesOfBoth) {
     Inheritance inherited = begun[size_t(left)].bequest;
     inherited.losses = {{.rank = 1 - left, .cause = "lost"}};
     inherited.left = {size_t(left)};
-    const auto rest = run_with_buddies(job::on_ranks(job_, {left}), {devices[size_t(left)]}, inherited);
+    const auto rest = run_with_buddies(job::on_ranks(job_, {left}), {devices[size_t(left)]}, {inherited});
     ASSERT_TRUE(rest[0].weight.defined());
     EXPECT_EQ(rest[0].bequest.losses.at(0).state, "memory");
     EXPECT_EQ(rest[0].bequest.losses.at(0).resumed_from, 2);
     EXPECT_LT(((rest[0].weight - whole).norm() / whole.norm()).item<double>(), 1e-6);
   }
+}
+
+// At whatever moment of a step: in forward, backward, on the way to the others, in the update.
+TEST_F(TrainerOnDevices, ADeviceThatIsLostInMidRunIsLeftBehind) {
+  job_.train.optimizer = job::Optimizer::adamw;
+  job_.elastic = {.ranks_lost = 1, .buddy = true};
+  job_.devices = {{"cpu:0"}, {"gpu:0"}, {"cpu:1"}};
+  const torch::Device lost(torch::kXPU, 0);
+  const torch::Tensor whole = run_with_buddies(job_, {torch::kCPU, lost, torch::kCPU})[0].weight;
+  ASSERT_TRUE(whole.defined());
+  for (const int calls : {1, 160, 187, 214, 241, 268, 295}) {
+    SCOPED_TRACE(calls);
+    const auto begun =
+        run_with_buddies(job_, {torch::kCPU, lost, torch::kCPU}, {}, [&] { testing::lose_standin(0, true, calls); });
+    testing::lose_standin(0, false);
+    EXPECT_THAT(begun[1].error, HasSubstr("the stand-in device is lost"));
+    std::vector<Inheritance> inherited;
+    for (const size_t rank : {0, 2}) {
+      EXPECT_THAT(begun[rank].error, HasSubstr("rank 1"));
+      inherited.push_back(begun[rank].bequest);
+      inherited.back().losses = {{.rank = 1, .cause = "the device is lost"}};
+      inherited.back().left = {0, 2};
+      inherited.back().generation = 1;
+    }
+    const auto rest = run_with_buddies(job::on_ranks(job_, {0, 2}), {torch::kCPU, torch::kCPU}, inherited);
+    ASSERT_EQ(rest[0].error, "");
+    const RankLoss& loss = rest[0].bequest.losses.at(0);
+    EXPECT_EQ(loss.state, loss.step > 0 ? "memory" : "start");
+    EXPECT_LE(loss.step - loss.resumed_from, 1);
+    EXPECT_LT(((rest[0].weight - whole).norm() / whole.norm()).item<double>(), 1e-6);
+  }
+}
+
+// A library of the devices' maker may hang where a rank is lost; memory of the host shows it at once.
+TEST_F(TrainerOnDevices, RunsThatMayLoseRanksExchangeThroughMemoryOfTheHost) {
+  testing::use_standin_library();
+  job_.elastic.ranks_lost = 1;
+  const int calls = comm::standin_library_calls();
+  const auto reports = run(torch::Device(torch::kXPU, 1), [] {}, torch::Device(torch::kXPU, 0));
+  ASSERT_TRUE(reports[0]) << reports[0].error().message;
+  EXPECT_EQ(comm::standin_library_calls(), calls);
+  EXPECT_EQ(reports[0]->collectives.why_not,
+            "elastic.ranks_lost is set: memory of the host shows at once that a rank is lost");
 }
 
 }  // namespace

@@ -174,7 +174,13 @@ int Device::watch(WaitKind kind, int ignored) {
   return std::exchange(watches_[kind], Watch{0, ignored}).count;
 }
 
+void Device::lose(bool lost, int after_calls) {
+  lost_ = lost && after_calls == 0;
+  calls_left_ = lost ? after_calls : 0;
+}
+
 void Device::check() {
+  if (calls_left_ > 0 && --calls_left_ == 0) lost_ = true;
   TORCH_CHECK(!lost_, "the stand-in device is lost");
   const std::lock_guard lock(mutex_);
   TORCH_CHECK(failure_.empty(), std::exchange(failure_, {}));
@@ -229,7 +235,7 @@ void configure_standin(int device, const StandinSettings& settings) { Device::ge
 
 int watch_waits(int device, WaitKind kind, int ignored) { return Device::get(device).watch(kind, ignored); }
 
-void lose_standin(int device, bool lost) { Device::get(device).lose(lost); }
+void lose_standin(int device, bool lost, int after_calls) { Device::get(device).lose(lost, after_calls); }
 
 size_t standin_memory(int device) { return Device::get(device).used(); }
 

@@ -87,7 +87,7 @@ class Device {
   /// Throws where the device is lost, or a task of it failed.
   void check();
   void fail(const std::string& why);
-  void lose(bool lost) { lost_ = lost; }
+  void lose(bool lost, int after_calls);
 
  private:
   struct Block {
@@ -107,6 +107,7 @@ class Device {
   size_t cap_ = SIZE_MAX;
   std::map<WaitKind, Watch> watches_;
   std::atomic<bool> lost_ = false;
+  std::atomic<int> calls_left_ = 0;  ///< until it is; 0: no more are counted
   std::string failure_;
 };
 

@@ -44,8 +44,9 @@ enum class WaitKind {
 /// the number of waits since the last call for this kind.
 int watch_waits(int device, WaitKind kind, int ignored);
 
-/// Every call into the device fails from now on, as after a fatal error of a GPU; once more with false: it works again.
-void lose_standin(int device, bool lost = true);
+/// Every call into the device fails from now on, or after so many more, as after a fatal error of a GPU; once more with
+/// false: it works again.
+void lose_standin(int device, bool lost = true, int after_calls = 0);
 
 /// Whether all of this memory of the host is registered with the driver.
 bool standin_pinned(const void* start, size_t bytes);
