@@ -12,7 +12,7 @@ namespace {
 
 namespace data = remuda::data;
 
-void expect_users_error(const remuda::Error& error) {
+void expect_error_of_file(const remuda::Error& error) {
   REMUDA_CHECK(error.kind == remuda::ErrorKind::usage, "a wrong file is the user's error");
   REMUDA_CHECK(error.message.find('\n') == std::string::npos, "an error is one line");
   REMUDA_CHECK(error.message.starts_with("cat/1.jpg "), "an error names the file");
@@ -21,7 +21,7 @@ void expect_users_error(const remuda::Error& error) {
 void decode_at(std::span<const std::byte> file, int channels, data::PictureSize needed) {
   data::Picture picture;
   if (const auto done = data::decode(file, "cat/1.jpg", channels, needed, picture); !done)
-    return expect_users_error(done.error());
+    return expect_error_of_file(done.error());
   const size_t pixels = size_t(picture.size.height) * size_t(picture.size.width);
   REMUDA_CHECK(picture.values.size() == pixels * size_t(channels), "a picture has all its pixels");
   const data::ImageShape shape{channels, needed.height, needed.width};
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   const auto file = std::as_bytes(std::span(bytes, size));
   const auto announced = data::picture_size(file, "cat/1.jpg");
   if (!announced) {
-    expect_users_error(announced.error());
+    expect_error_of_file(announced.error());
     return 0;
   }
   if (int64_t(announced->height) * announced->width > kMostPixelsHere) return 0;

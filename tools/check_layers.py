@@ -149,6 +149,54 @@ def check_names(texts: dict[str, str]) -> Iterator[str]:
             first.setdefault(name, place)
 
 
+ANONYMOUS = re.compile(r"^namespace \{$.*?^\}", re.MULTILINE | re.DOTALL)
+LOCAL_TYPE = re.compile(r"^(?:struct|class|enum(?: class)?) (\w+)[^;{()<]*\{", re.MULTILINE)  # an alias may be declared again
+CONSTANT = re.compile(r"^(?:thread_local |static |inline )*(?:constexpr|const|thread_local|static)\b[^;={(\n]*?\b(\w+)(?:\[[^\]]*\])* *[={;]", re.MULTILINE)
+FUNCTION = re.compile(r"^(?!return\b|namespace\b|using\b)[\w:][^\n;={}()]*[ &*>](\w+)\(", re.MULTILINE)
+
+
+def parameters(code: str, start: int) -> str:
+    """The types of the parameters in the parentheses that open before `start`; an estimate."""
+    depth, word, words = 1, "", []
+    for letter in code[start:]:
+        depth += {"(": 1, "<": 1, "{": 1, ")": -1, ">": -1, "}": -1}.get(letter, 0)
+        if not depth or (depth == 1 and letter == ","):
+            words.append(word)
+            word = ""
+        else:
+            word += letter
+        if not depth:
+            break
+    types = [re.sub(r"(?<=[\w>&*\]]) *\b\w+$", "", " ".join(word.split("=")[0].split())) if " " in word.strip() else word.strip()
+             for word in words]
+    return ", ".join(types)
+
+
+def local_names(text: str) -> Iterator[tuple[int, str]]:
+    """Line and name of each type, constant and function (with its parameters) in anonymous namespaces."""
+    code = blank(text, strings_too=True)
+    for region in ANONYMOUS.finditer(code):
+        begin, end = region.span()
+        for match in [*LOCAL_TYPE.finditer(code, begin, end), *CONSTANT.finditer(code, begin, end)]:
+            yield line_of(code, match.start()), match.group(1)
+        for match in FUNCTION.finditer(code, begin, end):
+            yield line_of(code, match.start()), f"{match.group(1)}({parameters(code, match.end())})"
+
+
+def check_local_names(texts: dict[str, str]) -> Iterator[str]:
+    """Sources of a folder are compiled several at once, where equal names of two anonymous namespaces would clash."""
+    first: dict[tuple, str] = {}
+    for path, text in texts.items():
+        if not path.endswith(".cc"):
+            continue
+        scope = ([name for _, name in namespaces(blank(text, strings_too=True))][:1], path.split("/")[0], is_test(path))
+        for line, name in local_names(text):
+            key = (*map(str, scope), name)
+            if key in first and not first[key].startswith(path + ":"):
+                yield f"{path}:{line}: {name} has the name of another in this folder, at {first[key]}"
+            first.setdefault(key, f"{path}:{line}")
+
+
 def check_variables(path: str, text: str, rules: Rules, listed: set[str]) -> Iterator[tuple[int, str]]:
     """A variable of the environment is written by its name in the list, so that the list is all of them."""
     if path == rules.variables_list or is_test(path):
@@ -306,7 +354,7 @@ def check(root: pathlib.Path) -> list[str]:
     found = [f"tools/layers.txt: {sentence}" for sentence in rules.wrong]
     for path, text in texts.items():
         found += [f"{path}:{line}: {sentence}" for line, sentence in sorted(check_file(path, text, root, rules, listed))]
-    return [*found, *check_names(code), *check_cycles(code)]
+    return [*found, *check_names(code), *check_local_names(code), *check_cycles(code)]
 
 
 def unusual_sizes(root: pathlib.Path) -> list[str]:

@@ -151,6 +151,24 @@ class CheckLayers(unittest.TestCase):
         declared = "namespace remuda::probe {\nstruct Outcome;\n}\n"
         self.assertEqual(self.found({"probe/a.h": one, "probe/b.h": declared}), [])
 
+    def test_a_local_name_that_two_sources_of_a_folder_give_is_found(self):
+        def source(code: str) -> str:
+            return f"namespace remuda::probe {{\nnamespace {{\n{code}\n}}\n}}\n"
+
+        for code, name in {"constexpr int kMost = 3;": "kMost", "struct Way {\n};": "Way", "int f(int a, B<C, D> b) {": "f(int, B<C, D>)",
+                           "std::string to_text(const A& a);": "to_text(const A&)", "const std::string kNames[] = {};": "kNames"}.items():
+            found = self.found({"probe/a.cc": source(code), "probe/b.cc": source(code)})
+            self.assertEqual(found, [f"probe/b.cc:3: {name} has the name of another in this folder, at probe/a.cc:3"])
+            for path in ("probe/b_test.cc", "train/b.cc"):  # another program
+                text = source(code).replace("probe", path.split("/")[0])
+                self.assertEqual(self.found({"probe/a.cc": source(code), path: text}), [])
+
+    def test_equal_local_aliases_and_overloads_are_fine(self):
+        for one, other in (("using A = int;", "using A = int;"), ("int f(int a) {", "int f(long a) {"), ("  int kMost = 3;", "  int kMost = 3;")):
+            files = {path: f"namespace remuda::probe {{\nnamespace {{\n{code}\n}}\n}}\n"
+                     for path, code in (("probe/a.cc", one), ("probe/b.cc", other))}
+            self.assertEqual(self.found(files), [])
+
     def test_a_variable_outside_the_list_is_found(self):
         listed = {"base/env.h": 'auto port = "MASTER_PORT";\n'}
         wrong = 'auto a = "MASTER_PORT";\nauto b = "REMUDA_NEW";\nauto c = "CUDA_VISIBLE_DEVICES=";\n'

@@ -17,26 +17,26 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-constexpr int kBatch = 256;
+constexpr int kWholeBatch = 256;
 constexpr double kLimit_s = 20;
 
 /// A device whose time is in proportion to the batch, by its own clock.
 struct TimedDevice {
   double whole_batch_s = 1;
-  int fits = kBatch;  ///< samples, in its memory
+  int fits = kWholeBatch;  ///< samples, in its memory
   double spent_s = 0;
   std::vector<int> tried;
 
   double trial(int batch) {
     tried.push_back(batch);
     if (batch > fits) return INFINITY;
-    const double took = whole_batch_s * batch / kBatch;
+    const double took = whole_batch_s * batch / kWholeBatch;
     spent_s += took;
     return took;
   }
   std::vector<BatchTime> measure() {
     const AloneWork work{.trial = [this](int batch) { return trial(batch); }, .limit_s = kLimit_s};
-    return measure_device(kBatch, work, [](double) -> Result<bool> { return true; }).value();
+    return measure_device(kWholeBatch, work, [](double) -> Result<bool> { return true; }).value();
   }
 };
 
@@ -51,10 +51,10 @@ TEST(Alone, FastDeviceIsTriedSevenTimesAtEachSize) {
   const auto times = device.measure();
   EXPECT_EQ(batches_of(times), (std::vector{256, 128, 64}));
   for (const auto& time : times) {
-    EXPECT_NEAR(time.seconds, 0.1 * time.batch / kBatch, 1e-9);
+    EXPECT_NEAR(time.seconds, 0.1 * time.batch / kWholeBatch, 1e-9);
     EXPECT_EQ(std::ranges::count(device.tried, time.batch), 7);
   }
-  EXPECT_NEAR(alone_samples_per_s(times), kBatch / 0.1, 1e-6);
+  EXPECT_NEAR(alone_samples_per_s(times), kWholeBatch / 0.1, 1e-6);
 }
 
 TEST(Alone, SlowDeviceIsMeasuredWithinItsTime) {
@@ -62,9 +62,9 @@ TEST(Alone, SlowDeviceIsMeasuredWithinItsTime) {
     SCOPED_TRACE(whole_batch_s);
     TimedDevice device{.whole_batch_s = whole_batch_s};
     const auto times = device.measure();
-    EXPECT_LE(device.spent_s, std::max(kLimit_s, whole_batch_s / kBatch));
+    EXPECT_LE(device.spent_s, std::max(kLimit_s, whole_batch_s / kWholeBatch));
     ASSERT_FALSE(times.empty());
-    EXPECT_NEAR(alone_samples_per_s(times), kBatch / whole_batch_s, 1e-6);
+    EXPECT_NEAR(alone_samples_per_s(times), kWholeBatch / whole_batch_s, 1e-6);
   }
 }
 
@@ -81,7 +81,7 @@ TEST(Alone, BatchThatDoesNotFitInMemoryIsTriedOnce) {
   EXPECT_TRUE(std::isinf(times[0].seconds));
   EXPECT_EQ(std::ranges::count(device.tried, 256), 1);
   EXPECT_EQ(std::ranges::count(device.tried, 128), 7);
-  EXPECT_NEAR(alone_samples_per_s(times), kBatch / 0.1, 1e-6);
+  EXPECT_NEAR(alone_samples_per_s(times), kWholeBatch / 0.1, 1e-6);
 }
 
 TEST(Alone, DeviceWithoutMemoryForASampleHasNoSpeed) {
@@ -116,30 +116,30 @@ TEST(Alone, BatchesAreWholeUnits) {
 TEST(Alone, OtherRanksWaitForATrialAndNotForTheWholeMeasuring) {
   constexpr int kRanks = 3;
   run_ranks(
-      kRanks, comm::ConnectOptions::Transport::shared_memory,
+      kRanks, comm::kSharedMemory,
       [&](comm::Communicator& communicator) {
         const bool slow = communicator.rank() == 1;
         const AloneWork work{.trial =
                                  [&](int batch) {
-                                   const double seconds = (slow ? 0.3 : 0.001) * batch / kBatch;
+                                   const double seconds = (slow ? 0.3 : 0.001) * batch / kWholeBatch;
                                    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
                                    return seconds;
                                  },
                              .limit_s = 2.4,
                              .sign_every_s = 0.3};
-        const auto times = measure_alone(communicator, kBatch, work);
+        const auto times = measure_alone(communicator, kWholeBatch, work);
         ASSERT_TRUE(times) << times.error().message;
         EXPECT_FALSE(times->leaving);
         ASSERT_THAT(times->by_rank, SizeIs(kRanks));
         EXPECT_THAT(times->by_rank, Each(SizeIs(3)));
-        EXPECT_NEAR(alone_samples_per_s(times->by_rank[1]), kBatch / 0.3, 1e-6);
-        EXPECT_NEAR(alone_samples_per_s(times->by_rank[2]), kBatch / 0.001, 1e-3);
+        EXPECT_NEAR(alone_samples_per_s(times->by_rank[1]), kWholeBatch / 0.3, 1e-6);
+        EXPECT_NEAR(alone_samples_per_s(times->by_rank[2]), kWholeBatch / 0.001, 1e-3);
       },
       2.0);
 }
 
 TEST(Alone, RankThatIsAskedToStopEndsTheMeasuringForAll) {
-  run_ranks(3, comm::ConnectOptions::Transport::shared_memory, [](comm::Communicator& communicator) {
+  run_ranks(3, comm::kSharedMemory, [](comm::Communicator& communicator) {
     int trials = 0;
     const AloneWork work{.trial =
                              [&](int batch) {
@@ -147,7 +147,7 @@ TEST(Alone, RankThatIsAskedToStopEndsTheMeasuringForAll) {
                                return 1e-4 * batch;
                              },
                          .leave = [&] { return communicator.rank() == 1 && trials == 2; }};
-    const auto times = measure_alone(communicator, kBatch, work);
+    const auto times = measure_alone(communicator, kWholeBatch, work);
     ASSERT_TRUE(times) << times.error().message;
     EXPECT_TRUE(times->leaving);
     EXPECT_THAT(times->by_rank[0], SizeIs(3));

@@ -42,20 +42,19 @@ class BuddyTest : public ::testing::Test {
     const Events events(-1);
     inherited.resize(job.devices.size());
     finished.bequests.resize(job.devices.size());
-    comm::run_ranks(
-        int(job.devices.size()), comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
-          const auto rank = size_t(communicator.rank());
-          const auto trainer = Trainer::create(job, communicator, events, leaving, {.inherited = inherited[rank]});
-          const auto report = trainer ? (*trainer)->run() : tl::unexpected(trainer.error());
-          if (report) finished.bequests[rank] = (*trainer)->bequest();
-          if (rank != 0) return;
-          finished.error = report ? "" : report.error().message;
-          if (!report) return;
-          finished.report = *report;
-          std::vector<torch::Tensor> all;
-          for (const auto& one : (*trainer)->model().parameters()) all.push_back(one.flatten());
-          finished.parameters = torch::cat(all).detach().clone();
-        });
+    comm::run_ranks(int(job.devices.size()), comm::kSharedMemory, [&](comm::Communicator& communicator) {
+      const auto rank = size_t(communicator.rank());
+      const auto trainer = Trainer::create(job, communicator, events, leaving, {.inherited = inherited[rank]});
+      const auto report = trainer ? (*trainer)->run() : tl::unexpected(trainer.error());
+      if (report) finished.bequests[rank] = (*trainer)->bequest();
+      if (rank != 0) return;
+      finished.error = report ? "" : report.error().message;
+      if (!report) return;
+      finished.report = *report;
+      std::vector<torch::Tensor> all;
+      for (const auto& one : (*trainer)->model().parameters()) all.push_back(one.flatten());
+      finished.parameters = torch::cat(all).detach().clone();
+    });
     return finished;
   }
 

@@ -48,21 +48,20 @@ class CheckpointsTest : public ::testing::Test {
     Finished finished;
     const std::atomic<bool> leaving = leave;
     const Events events(-1);
-    run_ranks(int(job_.devices.size()), comm::ConnectOptions::Transport::shared_memory,
-              [&](comm::Communicator& communicator) {
-                const auto trainer = Trainer::create(job_, communicator, events, leaving);
-                const auto report = trainer ? (*trainer)->run() : tl::unexpected(trainer.error());
-                if (communicator.rank() != 0) return;
-                if (!report) {
-                  finished.error = report.error().message;
-                  return;
-                }
-                finished.report = *report;
-                std::vector<torch::Tensor> all;
-                for (const auto& one : (*trainer)->model().named_parameters()) all.push_back(one.tensor.flatten());
-                finished.parameters = torch::cat(all).detach().clone();
-                finished.buffers = torch::cat((*trainer)->model().buffers()).clone();
-              });
+    run_ranks(int(job_.devices.size()), comm::kSharedMemory, [&](comm::Communicator& communicator) {
+      const auto trainer = Trainer::create(job_, communicator, events, leaving);
+      const auto report = trainer ? (*trainer)->run() : tl::unexpected(trainer.error());
+      if (communicator.rank() != 0) return;
+      if (!report) {
+        finished.error = report.error().message;
+        return;
+      }
+      finished.report = *report;
+      std::vector<torch::Tensor> all;
+      for (const auto& one : (*trainer)->model().named_parameters()) all.push_back(one.tensor.flatten());
+      finished.parameters = torch::cat(all).detach().clone();
+      finished.buffers = torch::cat((*trainer)->model().buffers()).clone();
+    });
     return finished;
   }
 

@@ -30,7 +30,7 @@ TEST(ClockOffset, IsKnownToTheTimeOfAMessage) {
 }
 
 TEST(ClockOffset, OfOneHostIsNone) {
-  comm::run_ranks(3, comm::ConnectOptions::Transport::shared_memory, [](comm::Communicator& communicator) {
+  comm::run_ranks(3, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto offset = clock_offset(communicator);
     ASSERT_TRUE(offset) << offset.error().message;
     EXPECT_EQ(offset->offset_s, 0);

@@ -12,7 +12,6 @@ namespace {
 using testing::cpu_ops;
 using ::testing::HasSubstr;
 using testing::reduce_and_update;
-constexpr auto kShm = comm::ConnectOptions::Transport::shared_memory;
 
 std::vector<torch::Tensor> two_weights(double value = 1) {
   return {torch::full({3}, value, torch::requires_grad()), torch::full({5}, value, torch::requires_grad())};
@@ -38,7 +37,7 @@ void set_to_one(const torch::Tensor& weight) {
 }
 
 TEST(DataParallel, RankWithNothingToGiveTakesPart) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto parallel = make_parallel(communicator, weights);
     const bool gives = communicator.rank() == 0;
@@ -53,7 +52,7 @@ TEST(DataParallel, RankWithNothingToGiveTakesPart) {
 }
 
 TEST(DataParallel, NobodyCountsSoNothingIsApplied) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto parallel = make_parallel(communicator, two_weights());
     parallel->begin(report_of(0));
     const auto step = reduce_and_update(*parallel, 1);
@@ -64,7 +63,7 @@ TEST(DataParallel, NobodyCountsSoNothingIsApplied) {
 }
 
 TEST(DataParallel, UnusedParameterGetsZero) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto parallel = make_parallel(communicator, weights);
     parallel->begin(report_of(1));
@@ -77,7 +76,7 @@ TEST(DataParallel, UnusedParameterGetsZero) {
 
 /// The first of three parameters is never used; the buckets of the others are sent while backward() runs.
 TEST(DataParallel, UnusedParameterDelaysNoBucketOfTheOthers) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     auto weights = two_weights();
     weights.push_back(torch::ones({4}, torch::requires_grad()));
     int left = 0;
@@ -98,7 +97,7 @@ TEST(DataParallel, UnusedParameterDelaysNoBucketOfTheOthers) {
 }
 
 TEST(DataParallel, RankThatGivesUpHalfWayDiscardsTheStepForAll) {
-  run_ranks(3, kShm, [](comm::Communicator& communicator) {
+  run_ranks(3, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto parallel = make_parallel(communicator, weights);
     parallel->begin(report_of(1));
@@ -121,7 +120,7 @@ TEST(DataParallel, RankThatGivesUpHalfWayDiscardsTheStepForAll) {
 }
 
 TEST(DataParallel, ParametersWithoutElementsTakePart) {
-  run_ranks(3, kShm, [](comm::Communicator& communicator) {
+  run_ranks(3, comm::kSharedMemory, [](comm::Communicator& communicator) {
     std::vector<torch::Tensor> weights{torch::ones({0}, torch::requires_grad()),
                                        torch::ones({3}, torch::requires_grad()),
                                        torch::ones({2, 0}, torch::requires_grad())};
@@ -144,7 +143,7 @@ TEST(DataParallel, ParametersWithoutElementsTakePart) {
 /// Expects this error of finish() on both of two ranks, after a step in which `misuse` happened between begin() and
 /// finish() only on rank 1.
 void expect_refused(const std::string& sentence, const std::function<void(const std::vector<torch::Tensor>&)>& misuse) {
-  run_ranks(2, kShm, [&](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto parallel = make_parallel(communicator, weights);
     parallel->begin(report_of(1));
@@ -176,7 +175,7 @@ TEST(DataParallel, ParameterThatBecomesReadyTwiceIsRefusedThoughItsBucketHasNotL
 }
 
 TEST(DataParallel, SharedWeightInOneGraphIsReadyOnce) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto parallel = make_parallel(communicator, weights);
     parallel->begin(report_of(1));
@@ -202,7 +201,7 @@ TEST(DataParallel, GradientsThatWereResetInTheStepAreRefusedOnAllRanks) {
 }
 
 TEST(DataParallel, GradientsThatWereResetBetweenStepsAreInPlaceAgain) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto parallel = make_parallel(communicator, weights);
     for (const auto& weight : weights) weight.mutable_grad() = torch::Tensor();
@@ -215,7 +214,7 @@ TEST(DataParallel, GradientsThatWereResetBetweenStepsAreInPlaceAgain) {
 }
 
 TEST(DataParallel, TrialStepWithTwoBackwardsIsRefused) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto parallel = DataParallel::create(communicator, cpu_ops(), weights, [&] {
       weights[0].sum().backward();
@@ -228,7 +227,7 @@ TEST(DataParallel, TrialStepWithTwoBackwardsIsRefused) {
 }
 
 TEST(DataParallel, GradientThatIsNotFiniteStopsTheStepEverywhere) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto parallel = make_parallel(communicator, weights);
     parallel->begin(report_of(1));
@@ -250,7 +249,7 @@ struct AverageCase {
 TEST(DataParallel, AverageFollowsTheParametersWhereverItIsKept) {
   for (const auto& [bucket_bytes, state_shares] :
        {AverageCase{1, {1, 1, 1}}, AverageCase{1, {0, 1, 0}}, AverageCase{1e6, {1, 0, 3}}})
-    run_ranks(3, kShm, [&](comm::Communicator& communicator) {
+    run_ranks(3, comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const std::vector weights{torch::ones({40}, torch::requires_grad()), torch::ones({3}, torch::requires_grad())};
       const auto loss = [&] { return weights[0].sum() + weights[1].sum(); };
       const auto parallel =
@@ -279,7 +278,7 @@ TEST(DataParallel, AverageFollowsTheParametersWhereverItIsKept) {
 }
 
 TEST(DataParallel, RanksOnOneDeviceOwnWhatOneRankThereWould) {
-  run_ranks(3, kShm, [](comm::Communicator& communicator) {
+  run_ranks(3, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const std::vector<torch::Tensor> weights{torch::ones({4096}, torch::requires_grad())};
     const int rank = communicator.rank(), sharing = rank == 1 ? 1 : 2;
     const auto parallel = DataParallel::create(communicator, cpu_ops(), weights, [&] { weights[0].sum().backward(); },
@@ -289,7 +288,7 @@ TEST(DataParallel, RanksOnOneDeviceOwnWhatOneRankThereWould) {
 }
 
 TEST(DataParallel, AllRanksStartFromRankZerosValues) {
-  run_ranks(3, kShm, [](comm::Communicator& communicator) {
+  run_ranks(3, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weights = two_weights(communicator.rank() + 1);
     const auto parallel = make_parallel(communicator, weights);
     EXPECT_TRUE(weights[0].eq(1).all().item<bool>());
@@ -298,7 +297,7 @@ TEST(DataParallel, AllRanksStartFromRankZerosValues) {
 }
 
 TEST(DataParallel, ParametersThatDriftApartAreFound) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto parallel = make_parallel(communicator, two_weights());
     torch::NoGradGuard no_grad;
     if (communicator.rank() == 1) torch::Tensor(parallel->flat().values().device())[-1] += 1e-6;
@@ -310,7 +309,7 @@ TEST(DataParallel, ParametersThatDriftApartAreFound) {
 }
 
 TEST(DataParallel, ModelsOfUnlikeShapesAreRefused) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const std::vector weights{torch::zeros({communicator.rank() == 0 ? 3 : 4}, torch::requires_grad())};
     const auto parallel = DataParallel::create(communicator, cpu_ops(), weights, [&] { weights[0].sum().backward(); });
     ASSERT_FALSE(parallel);
@@ -319,7 +318,7 @@ TEST(DataParallel, ModelsOfUnlikeShapesAreRefused) {
 }
 
 TEST(DataParallel, OrderOfRankZeroHoldsForAll) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weights = two_weights();
     const auto backward = [&] {  // rank 1 finishes its gradients in the other order
       weights[communicator.rank()].sum().backward();

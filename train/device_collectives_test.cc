@@ -16,7 +16,6 @@ using ::testing::AllOf;
 using testing::configure_standin;
 using ::testing::HasSubstr;
 using testing::use_standin_library;
-constexpr auto kSharedMemory = comm::ConnectOptions::Transport::shared_memory;
 
 torch::Device standin(int rank) { return {torch::kXPU, c10::DeviceIndex(rank)}; }
 
@@ -34,7 +33,7 @@ class TrainByDevices : public ::testing::Test {
   /// Why two ranks on these devices go without; both must say the same.
   static std::string why_not(std::vector<torch::Device> devices, const CollectivesTrial& trial) {
     std::vector<std::string> reasons(devices.size());
-    run_ranks(int(devices.size()), kSharedMemory, [&](comm::Communicator& communicator) {
+    run_ranks(int(devices.size()), comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const auto rank = size_t(communicator.rank());
       const DeviceOps ops = DeviceOps::open(devices[rank]).value();
       reasons[rank] = open_collectives(communicator, ops, trial).value().why_not;
@@ -75,7 +74,7 @@ TEST_F(TrainByDevices, IsNotTrustedWithSizesThatHangOrFail) {
 std::vector<Result<void>> outcomes_of_step(double timeout_s) {
   std::vector<Result<void>> outcomes(2);
   run_ranks(
-      2, kSharedMemory,
+      2, comm::kSharedMemory,
       [&](comm::Communicator& communicator) {
         const int rank = communicator.rank();
         const DeviceOps ops = DeviceOps::open(standin(rank)).value();

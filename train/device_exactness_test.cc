@@ -20,7 +20,6 @@ using testing::model_cases;
 using testing::ModelCase;
 using testing::StandinSettings;
 using testing::WaitKind;
-constexpr auto kInOneHost = comm::ConnectOptions::Transport::shared_memory;
 constexpr int kBatch = 24;
 constexpr double kEpsilon = 1e-3;
 
@@ -145,7 +144,7 @@ Trained train_divided(const ModelCase& model_case, const Setting& setting, const
     models.back()->to(division.device(rank));
   }
   std::vector<Trained> all(size_t(division.ranks()));
-  run_ranks(division.ranks(), kInOneHost, [&](comm::Communicator& communicator) {
+  run_ranks(division.ranks(), comm::kSharedMemory, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     Model& model = *models[size_t(rank)];
     const DeviceOps ops = DeviceOps::open(division.device(rank)).value();

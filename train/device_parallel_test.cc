@@ -11,10 +11,9 @@ namespace {
 
 using testing::configure_standin;
 using testing::WaitKind;
-constexpr auto kOnOneHost = comm::ConnectOptions::Transport::shared_memory;
 
 TEST(DevicesInParallel, StateIsDividedEvenlyWhereTheMemoryOfADeviceIsNotKnown) {
-  run_ranks(2, kOnOneHost, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const DeviceOps ops =
         DeviceOps::open(communicator.rank() == 1 ? torch::Device(torch::kXPU, 0) : torch::kCPU).value();
     const auto weight = torch::ones({64}, torch::device(ops.device()).requires_grad(true));
@@ -24,7 +23,7 @@ TEST(DevicesInParallel, StateIsDividedEvenlyWhereTheMemoryOfADeviceIsNotKnown) {
 }
 
 TEST(DevicesInParallel, WaitForTheDeviceAsLongAsForTheOthers) {
-  run_ranks(1, kOnOneHost, [](comm::Communicator& communicator) {
+  run_ranks(1, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const DeviceOps ops = DeviceOps::open(torch::Device(torch::kXPU, 0)).value();
     const auto weight = torch::ones({64}, torch::device(ops.device()).requires_grad(true));
     const auto backward = [&] { weight.sum().backward(); };
@@ -43,7 +42,7 @@ TEST(DevicesInParallel, WaitForTheDeviceAsLongAsForTheOthers) {
 /// The copy of a bucket is under way, and the queue waits for it, when everything ends.
 TEST(DevicesInParallel, EndTheirWorkBeforeWhatTheWorkUses) {
   configure_standin(0, {.random_delay_s = 0.05});
-  run_ranks(1, kOnOneHost, [](comm::Communicator& communicator) {
+  run_ranks(1, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const torch::Device device(torch::kXPU, 0);
     const DeviceOps ops = DeviceOps::open(device).value();
     bool copied = false;
@@ -70,7 +69,7 @@ TEST(DevicesInParallel, EndTheirWorkBeforeWhatTheWorkUses) {
 /// The device fails while a hook gives it the copy of the first bucket.
 TEST(DevicesInParallel, AHookThatFailsGivesUpTheStepOfAllRanks) {
   constexpr int kFailing = 1;
-  run_ranks(2, kOnOneHost, [&](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
     const DeviceOps ops =
         DeviceOps::open(communicator.rank() == kFailing ? torch::Device(torch::kXPU, 0) : torch::kCPU).value();
     std::vector<torch::Tensor> weights;
@@ -112,7 +111,7 @@ TEST(DevicesInParallel, AHookThatFailsGivesUpTheStepOfAllRanks) {
 /// The device does nothing before somebody waits for it, and its rank owns no parameters that others would wait for.
 TEST(DevicesInParallel, ParametersArriveAfterWhatUsesThoseBefore) {
   configure_standin(0, {.lazy_compute = true});
-  run_ranks(2, kOnOneHost, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     const DeviceOps ops = DeviceOps::open(rank == 1 ? torch::Device(torch::kXPU, 0) : torch::kCPU).value();
     const auto weight = torch::full({3}, 1.0 + rank, torch::device(ops.device()).requires_grad(true));
@@ -140,7 +139,7 @@ TEST(DevicesInParallel, ParametersArriveAfterWhatUsesThoseBefore) {
 
 /// The device is full from the moment that the gradients are there.
 TEST(DevicesInParallel, AnUpdateTakesNoMemoryOfTheDevice) {
-  run_ranks(2, kOnOneHost, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const bool on_device = communicator.rank() == 1;
     const DeviceOps ops = DeviceOps::open(on_device ? torch::Device(torch::kXPU, 0) : torch::kCPU).value();
     const auto weight = torch::full({3000}, 2.0, torch::device(ops.device()).requires_grad(true));

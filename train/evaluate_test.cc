@@ -14,7 +14,6 @@ namespace {
 
 using testing::make_seeded;
 using testing::model_cases;
-constexpr auto kSharedMemory = comm::ConnectOptions::Transport::shared_memory;
 constexpr int kHeldOut = 100;
 
 /// Records the largest batch that goes through a model.
@@ -68,7 +67,7 @@ void expect_evaluation(const testing::ModelCase& model_case, const Run& run, con
   std::vector<std::unique_ptr<LargestBatch>> models;
   for (int rank = 0; rank < ranks; ++rank)
     models.push_back(std::make_unique<LargestBatch>(make_seeded(model_case, torch::kFloat)));
-  run_ranks(ranks, kSharedMemory, [&](comm::Communicator& communicator) {
+  run_ranks(ranks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     Pace pace(1, steady_clock());
     const EvaluationPlan plan{model_case.spec, model_case.padding, run.shares, torch::kCPU, torch::kFloat, run.leave};
@@ -118,7 +117,7 @@ TEST(Evaluate, MemoryForNoSampleIsAnErrorThatSaysSo) {
   const auto model_case = model_cases()[0];
   const Samples samples = testing::make_samples(model_case, kHeldOut);
   const testing::CappedMemory capped;
-  run_ranks(1, kSharedMemory, [&](comm::Communicator& communicator) {
+  run_ranks(1, comm::kSharedMemory, [&](comm::Communicator& communicator) {
     const auto model = make_seeded(model_case, torch::kFloat);
     Pace pace(1, steady_clock());
     const std::vector<int> shares{kHeldOut};
@@ -142,7 +141,7 @@ TEST(AverageBuffers, CountsEachRankByItsSamplesAndTakesIntegersFromRankZero) {
   model_case.spec.norm = job::Norm::batch;
   std::vector<std::unique_ptr<Model>> models;
   for (int rank = 0; rank < 2; ++rank) models.push_back(make_seeded(model_case, torch::kFloat));
-  run_ranks(2, kSharedMemory, [&](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     const torch::NoGradGuard no_grad;
     for (const auto& buffer : models[size_t(rank)]->buffers()) buffer.fill_(rank == 0 ? 1 : 5);

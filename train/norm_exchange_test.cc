@@ -10,7 +10,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-constexpr auto kShm = comm::ConnectOptions::Transport::shared_memory;
 
 /// A batch norm of one channel, which notes what it counted.
 struct Layer final : NormLayer {
@@ -40,7 +39,7 @@ struct Rank {
 };
 
 TEST(NormExchange, AddsUpPiecesOfAllRanks) {
-  run_ranks(3, kShm, [](comm::Communicator& communicator) {
+  run_ranks(3, comm::kSharedMemory, [](comm::Communicator& communicator) {
     Rank rank(communicator);
     ASSERT_TRUE(rank.exchange->agree());
     for (int step = 0; step < 2; ++step) {
@@ -54,7 +53,7 @@ TEST(NormExchange, AddsUpPiecesOfAllRanks) {
 }
 
 TEST(NormExchange, ARankWithoutAPieceJoinsThoseOfTheOthersAndCountsThem) {
-  run_ranks(3, kShm, [](comm::Communicator& communicator) {
+  run_ranks(3, comm::kSharedMemory, [](comm::Communicator& communicator) {
     Rank rank(communicator);
     ASSERT_TRUE(rank.exchange->agree());
     for (int piece = 0; piece < communicator.rank(); ++piece) rank.piece(communicator.rank() + piece);
@@ -67,7 +66,7 @@ TEST(NormExchange, ARankWithoutAPieceJoinsThoseOfTheOthersAndCountsThem) {
 /// As when it runs out of memory, at any point of a piece.
 TEST(NormExchange, ARankThatStopsInTheMiddleOfAPieceKeepsNobodyWaiting) {
   for (int calls = 0; calls < 4; ++calls)
-    run_ranks(2, kShm, [&](comm::Communicator& communicator) {
+    run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
       Rank rank(communicator);
       ASSERT_TRUE(rank.exchange->agree());
       const bool stops = communicator.rank() == 1;
@@ -82,7 +81,7 @@ TEST(NormExchange, ARankThatStopsInTheMiddleOfAPieceKeepsNobodyWaiting) {
 
 /// A rank whose loss is scaled has gradients that are as many times as large, and gets such.
 TEST(NormExchange, ScalesOfLossesMayDiffer) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     Rank rank(communicator);
     ASSERT_TRUE(rank.exchange->agree());
     const double scale = communicator.rank() == 0 ? 1 : 8;
@@ -95,7 +94,7 @@ TEST(NormExchange, ScalesOfLossesMayDiffer) {
 }
 
 TEST(NormExchange, AloneItIsThisRankOnly) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     Rank rank(communicator);
     ASSERT_TRUE(rank.exchange->agree());
     if (communicator.rank() == 0) {
@@ -110,7 +109,7 @@ TEST(NormExchange, AloneItIsThisRankOnly) {
 }
 
 TEST(NormExchange, ModelsThatCallInAnotherOrderAreRefused) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     Rank rank(communicator);
     if (communicator.rank() == 1)
       rank.exchange->learn([&] {
@@ -126,7 +125,7 @@ TEST(NormExchange, ModelsThatCallInAnotherOrderAreRefused) {
 /// It had no memory for one sample, but may have to join.
 TEST(NormExchange, ARankWhoseTrialWasCutShortTakesTheCallsOfTheOthers) {
   for (const int starved : {0, 1})
-    run_ranks(2, kShm, [&](comm::Communicator& communicator) {
+    run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
       Rank rank(communicator);
       const bool short_of_it = communicator.rank() == starved;
       if (short_of_it) rank.exchange->learn([&] { rank.exchange->add_up_moments(rank.layers[0], {1, 0, 0}); });
@@ -146,7 +145,7 @@ TEST(NormExchange, AnotherWayThroughTheModelIsRefused) {
 }
 
 TEST(NormExchange, ARankThatIsGoneIsNamed) {
-  run_ranks(2, kShm, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     Rank rank(communicator);
     ASSERT_TRUE(rank.exchange->agree());
     if (communicator.rank() == 1) return;
@@ -161,7 +160,7 @@ TEST(NormExchange, ARankThatIsGoneIsNamed) {
 
 TEST(NormExchange, ARankThatIsSilentIsNamedInTime) {
   run_ranks(
-      2, kShm,
+      2, comm::kSharedMemory,
       [](comm::Communicator& communicator) {
         Rank rank(communicator);
         ASSERT_TRUE(rank.exchange->agree());

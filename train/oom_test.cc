@@ -63,7 +63,7 @@ class OutOfMemory : public ::testing::TestWithParam<train::testing::ModelCase> {
   void expect_exact_after_failure(const std::vector<torch::Tensor>& expected, size_t cap) const {
     std::vector<std::unique_ptr<Model>> models;
     for (int rank = 0; rank < kRanks; ++rank) models.push_back(make_seeded(GetParam(), torch::kFloat));
-    run_ranks(kRanks, comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+    run_ranks(kRanks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const int rank = communicator.rank();
       Model& model = *models[rank];
       Pace pace(1, steady_clock());

@@ -10,7 +10,6 @@ namespace remuda::train {
 namespace {
 
 using ::testing::HasSubstr;
-constexpr auto kInMemory = comm::ConnectOptions::Transport::shared_memory;
 const torch::Device kStandin(torch::kXPU, 2);
 
 TEST(ComputeType, IsWhatWasAskedForWhereTheDeviceCan) {
@@ -122,7 +121,7 @@ TEST(LossScale, IsNoReasonAnyMoreOnceItIsOne) {
 }
 
 TEST(Precision, ThatNoDeviceHasIsRefusedOnAllRanks) {
-  run_ranks(2, kInMemory, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto refused = agree_on_precision(communicator, job::Precision::fp16, torch::kFloat);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, ErrorKind::usage);
@@ -153,7 +152,7 @@ std::unique_ptr<DataParallel> parallel_over(comm::Communicator& communicator, co
 
 /// A power of two, so that not a bit of the gradient changes.
 TEST(LossScale, OfOneRankIsTakenOutOfItsGradientsBeforeTheyAreAddedUp) {
-  run_ranks(2, kInMemory, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weight = torch::ones({100}, torch::requires_grad());
     const auto parallel = parallel_over(communicator, weight);
     const double scale = communicator.rank() == 1 ? 1024 : 1;
@@ -166,7 +165,7 @@ TEST(LossScale, OfOneRankIsTakenOutOfItsGradientsBeforeTheyAreAddedUp) {
 }
 
 TEST(LossScale, ThatOverflowsOnOneRankSkipsTheStepOnAll) {
-  run_ranks(3, kInMemory, [](comm::Communicator& communicator) {
+  run_ranks(3, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weight = torch::ones({100}, torch::requires_grad());
     const auto parallel = parallel_over(communicator, weight);
     const bool overflows = communicator.rank() == 1;

@@ -11,8 +11,6 @@
 namespace remuda::train {
 namespace {
 
-constexpr auto kOneHost = comm::ConnectOptions::Transport::shared_memory;
-
 std::vector<torch::Tensor> two_halves() {
   return {torch::ones({3}, torch::requires_grad()), torch::ones({5}, torch::requires_grad())};
 }
@@ -21,7 +19,7 @@ bool are_all(const torch::Tensor& weight, double value) { return (weight - value
 
 // A bfloat16 just below 1 is 0.996.
 TEST(ShardedOptimizer, KeepsStepsThatAreTooSmallForTheTypeThatIsSent) {
-  run_ranks(2, kOneHost, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weights = two_halves();
     const auto backward = [&] { (weights[0].sum() + weights[1].sum()).backward(); };
     const auto parallel = DataParallel::create(communicator, testing::cpu_ops(), weights, backward,
@@ -49,7 +47,7 @@ TEST(ShardedOptimizer, KeepsStepsThatAreTooSmallForTheTypeThatIsSent) {
 }
 
 TEST(ShardedOptimizer, GoesOnFromTheValuesThereAreAfterAReset) {
-  run_ranks(2, kOneHost, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weights = two_halves();
     const auto backward = [&] { (weights[0].sum() + weights[1].sum()).backward(); };
     const auto parallel =
@@ -79,7 +77,7 @@ std::vector<float> two_steps(const UpdateRule& rule, bool enough) {
   std::vector<float> values;
   const testing::CappedMemory capped;
   std::deque<testing::Budget> budgets(3);
-  run_ranks(3, kOneHost, [&](comm::Communicator& communicator) {
+  run_ranks(3, comm::kSharedMemory, [&](comm::Communicator& communicator) {
     testing::Budget& budget = budgets[size_t(communicator.rank())];
     const testing::OnDevice device(budget);
     const auto weight = torch::ones({200'000}, torch::requires_grad());  // an owner's part is updated in three goes

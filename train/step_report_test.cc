@@ -7,10 +7,8 @@
 namespace remuda::train {
 namespace {
 
-constexpr auto kByMemory = comm::ConnectOptions::Transport::shared_memory;
-
 TEST(StepReport, AllRanksLearnTheSameOfAll) {
-  run_ranks(3, kByMemory, [](comm::Communicator& communicator) {
+  run_ranks(3, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     StepReport mine{.weight = 10.0 * (rank + 1),
                     .loss_sum = 0.5,
@@ -40,7 +38,7 @@ TEST(StepReport, AllRanksLearnTheSameOfAll) {
 }
 
 TEST(StepReport, WeightsOfManyTokensStayExact) {
-  run_ranks(4, kByMemory, [](comm::Communicator& communicator) {
+  run_ranks(4, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto totals = exchange(communicator, {.weight = 1'000'000'007});
     ASSERT_TRUE(totals);
     EXPECT_EQ(totals->weight, 4'000'000'028);

@@ -117,7 +117,7 @@ class SynchronizedNormTest : public ::testing::Test {
     }
     std::vector<Learned> all(size_t(cut.ranks()));
     std::deque<testing::Budget>& budgets = budgets_.emplace_back(size_t(cut.ranks()));
-    run_ranks(cut.ranks(), comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+    run_ranks(cut.ranks(), comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const int rank = communicator.rank();
       Model& model = *models[size_t(rank)];
       const DeviceOps ops = DeviceOps::open(cut.device(rank)).value();
@@ -231,7 +231,7 @@ TEST_F(SynchronizedNormTest, LocalStatisticsDependOnTheSplit) {
 }
 
 TEST_F(SynchronizedNormTest, AForwardPassWithoutGradientsIsOfThisRankAlone) {
-  run_ranks(2, comm::ConnectOptions::Transport::shared_memory, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto norms = NormExchange::create(communicator).value();
     BatchNorm norm(3), ordinary(3);
     norm->synchronize(*norms);

@@ -45,7 +45,7 @@ class SynchronizedRun : public ::testing::Test {
     Finished finished;
     const std::atomic<bool> leave = false;
     const Events events(-1);
-    run_ranks(ranks, comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+    run_ranks(ranks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const int rank = communicator.rank();
       TrainerOptions options;
       if (rank % 2 == 1) options.device = {torch::kXPU, c10::DeviceIndex(rank / 2)};

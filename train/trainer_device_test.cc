@@ -15,18 +15,18 @@ namespace {
 
 using testing::configure_standin;
 using ::testing::HasSubstr;
-constexpr int kSide = 12, kImages = 250, kRanks = 2;
+constexpr int kPixels = 12, kImages = 250, kRanks = 2;
 
 class TrainerOnDevices : public ::testing::Test {
  protected:
   TrainerOnDevices() {
-    job_.data = testing::write_samples(folder_, {.input = {1, kSide, kSide, 5, 0}}, kImages);
+    job_.data = testing::write_samples(folder_, {.input = {1, kPixels, kPixels, 5, 0}}, kImages);
     job_.train = {.epochs = 2, .global_batch = 100, .learning_rate = 0.01, .average = 0.5, .check_every = 1};
     job_.data.test = job_.data.train;
     job_.devices = {{"cpu:0"}, {"gpu:0"}};
     job_.balance.policy = balance::BalancePolicy::even;
     torch::jit::Module module("linear");
-    const auto weight = torch::arange(5 * kSide * kSide, torch::kFloat).sin().mul(0.1).view({5, kSide * kSide});
+    const auto weight = torch::arange(5 * kPixels * kPixels, torch::kFloat).sin().mul(0.1).view({5, kPixels * kPixels});
     module.register_parameter("weight", weight.detach().requires_grad_(), false);
     module.define("def forward(self, x):\n  return torch.matmul(torch.relu(x.flatten(1)), self.weight.t())\n");
     job_.model = {.path = folder_.path("model.pt")};
@@ -43,7 +43,7 @@ class TrainerOnDevices : public ::testing::Test {
     std::vector<Result<RunReport>> reports(kRanks);
     const std::atomic<bool> leave = false;
     const Events events(-1);
-    run_ranks(kRanks, comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+    run_ranks(kRanks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const bool other = communicator.rank() == 1;
       const auto trainer = Trainer::create(job_, communicator, events, leave, {.device = other ? second : first});
       if (other) before_run();
@@ -192,7 +192,7 @@ std::vector<LeftBehind> run_with_buddies(
   const std::atomic<bool> leave = false;
   const Events events(-1);
   inherited.resize(on.size());
-  run_ranks(int(on.size()), comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+  run_ranks(int(on.size()), comm::kSharedMemory, [&](comm::Communicator& communicator) {
     const auto rank = size_t(communicator.rank());
     const auto trainer =
         Trainer::create(job, communicator, events, leave, {.device = on[rank], .inherited = inherited[rank]});

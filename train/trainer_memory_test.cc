@@ -26,7 +26,7 @@ class TrainerMemory : public ::testing::Test {
     const testing::CappedMemory counted;
     const std::atomic<bool> leave = false;
     const Events events(-1);
-    run_ranks(kRanks, comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+    run_ranks(kRanks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const bool first = communicator.rank() == 0;
       testing::Budget& budget = budgets[size_t(communicator.rank())];
       const testing::OnDevice device(budget);

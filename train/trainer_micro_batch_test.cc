@@ -66,7 +66,7 @@ class MicroBatches : public ::testing::Test {
     std::deque<testing::Budget>& budgets = budgets_.emplace_back(size_t(ranks));
     const std::atomic<bool> leave = false;
     const Events events(-1);
-    run_ranks(ranks, comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+    run_ranks(ranks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const int rank = communicator.rank();
       testing::Budget& budget = budgets[size_t(rank)];
       const testing::OnDevice device(budget);

@@ -57,7 +57,7 @@ class TrainerOutOfMemory : public ::testing::Test {
     std::deque<testing::Budget>& budgets = budgets_.emplace_back(size_t(kRanks));
     const std::atomic<bool> leave = false;
     const Events events(-1);
-    run_ranks(kRanks, comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+    run_ranks(kRanks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const int rank = communicator.rank();
       testing::Budget& budget = budgets[size_t(rank)];
       const testing::OnDevice device(budget);

@@ -14,14 +14,13 @@
 #include "measure/memory.h"
 #include "measure/shared_memory.h"
 #include "measure/store.h"
+#include "process/spawn.h"
 #include "workers/ranks.h"
 #include "workers/rendezvous.h"
 #include "workers/supervisor.h"
 
 namespace remuda::cli {
 namespace {
-
-constexpr int kSignalStatus = 128;
 
 /// A measurement that is ready to start.
 struct PreparedBench {
@@ -157,7 +156,7 @@ Result<int> bench_links(const BenchLinksFlags& flags) {
   }
   if (!outcome.stopped()) return publish(bench.inventory, results, flags.json);
   fmt::print(stderr, "stopped by signal {} ({}); nothing was kept\n", outcome.signal, ::strsignal(outcome.signal));
-  return kSignalStatus + outcome.signal;
+  return process::exit_code({.signal = outcome.signal});
 }
 
 }  // namespace remuda::cli

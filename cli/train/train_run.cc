@@ -14,12 +14,12 @@
 #include "cli/train/train_speeds.h"
 #include "cli/train/train_summary.h"
 #include "cli/train/train_workers.h"
+#include "process/spawn.h"
 #include "workers/supervisor.h"
 
 namespace remuda::cli {
 namespace {
 
-constexpr int kSignalStatus = 128;
 constexpr double kStepsToEnd = 2;  // after Ctrl-C: the current one, which may be slower than the last
 
 /// An empty file to be written while the run goes on. Only a regular file, as a pipe could block a rank.
@@ -157,7 +157,7 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
 int stopped_status(int signal) {
   if (signal == 0) return 0;
   if (signal != SIGHUP) fmt::print(stderr, "stopped by signal {} ({})\n", signal, ::strsignal(signal));
-  return kSignalStatus + signal;
+  return process::exit_code({.signal = signal});
 }
 
 Result<Json> complete(const PreparedRun& run, Json report) {

@@ -7,6 +7,8 @@
 
 namespace remuda::comm {
 
+inline constexpr auto kSharedMemory = ConnectOptions::Transport::shared_memory;
+
 /// Runs `body` once per rank, each in a thread with its own communicator (connected over loopback), and joins them.
 /// The first exception a rank throws is thrown again here, once all have ended. `timeout_s` is
 /// ConnectOptions::timeout_s; `adjust` may change more of a rank's options.

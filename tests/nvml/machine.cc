@@ -10,8 +10,6 @@
 namespace remuda::tests::nvml {
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30;
-
 bool is_ours(const std::string& vendor) { return vendor.empty() || ::strcasecmp(vendor.c_str(), "nvidia") == 0; }
 
 template <typename T>
@@ -27,7 +25,7 @@ void name(Reading<std::string>& reading, std::string value) {
 void make_up(Device& device, int number) {
   name(device.uuid, fmt::format("GPU-00000000-0000-0000-0000-{:012}", number));
   name(device.pci, fmt::format("0000:{:02x}:00.0", 0x10 + number));
-  make_up(device.memory_bytes, 24 * kGiB);
+  make_up(device.memory_bytes, int64_t{24} << 30);
   make_up(device.status.memory_used_bytes, int64_t{0});
   if (device.model.empty()) device.model = "Test GPU";
 }

@@ -94,7 +94,7 @@ std::vector<Json> events_of_a_run() {
   const auto file = scratch_file();
   EXPECT_TRUE(shared && file);
   auto written = std::make_unique<Events>(file->get());
-  run_ranks(2, comm::ConnectOptions::Transport::shared_memory, [&](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
     measure::Plan own = plan;
     own.memory_fd = ::dup(shared->fd());
     const auto outcome = measure_rank(own, communicator, *written);

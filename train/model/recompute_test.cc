@@ -140,7 +140,7 @@ TEST(Recompute, LeavesBuffersAndRandomNumbersAloneWhenTheSecondPassFails) {
 
 /// A weight in two blocks and outside of them: its bucket waits for all three.
 TEST(Recompute, ASharedWeightIsSentOnceItsWholeGradientIsThere) {
-  run_ranks(2, comm::ConnectOptions::Transport::shared_memory, [](comm::Communicator& communicator) {
+  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
     const auto weight = torch::full({4}, 2.0, torch::requires_grad()), last = torch::ones({4}, torch::requires_grad());
     const auto backward = [&] {
       const Block block = [weight](const torch::Tensor& x) { return x * weight; };
