@@ -1,0 +1,71 @@
+// What a rank waits for although the order of what its device does would be right without it: its times, and memory
+// that the device still reads.
+#include <gtest/gtest.h>
+
+#include "comm/testing/run_ranks.h"
+#include "train/local_step.h"
+#include "train/testing/parallel.h"
+#include "train/testing/standin/standin.h"
+
+namespace remuda::train {
+namespace {
+
+class DeviceWaits : public ::testing::Test {
+ protected:
+  void TearDown() override { testing::configure_standin(0, {}); }
+
+  static bool is_idle() {
+    const c10::impl::VirtualGuardImpl guard(torch::kXPU);
+    return guard.queryStream(guard.getStream(torch::Device(torch::kXPU, 0)));
+  }
+
+  const DeviceOps ops_ = DeviceOps::open(torch::Device(torch::kXPU, 0)).value();
+};
+
+TEST_F(DeviceWaits, AStepAloneHasEndedWhenItsTimeIsTaken) {
+  const testing::ModelCase model_case = testing::model_cases().front();
+  const auto model = testing::make_seeded(model_case, torch::kFloat);
+  model->to(ops_.device());
+  Pace pace(1, steady_clock());
+  LocalStep local(*model, ops_, pace, {.padding = model_case.padding});
+  testing::configure_standin(0, {.lazy_compute = true});
+  ASSERT_TRUE(local.run_alone(testing::make_batch(model_case, 4, 1, torch::kFloat)));
+  EXPECT_TRUE(is_idle());
+}
+
+TEST_F(DeviceWaits, AnUpdateHasEndedWhenTheWaitForOthersBegins) {
+  run_ranks(1, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+    const auto weight = torch::ones({64}, torch::device(ops_.device()).requires_grad(true));
+    const auto backward = [&] { weight.sum().backward(); };
+    bool idle = false;
+    const auto parallel =
+        DataParallel::create(communicator, ops_, {weight}, backward, {.before_wait = [&] { idle = is_idle(); }})
+            .value();
+    parallel->begin({.weight = 1});
+    backward();
+    const auto step = parallel->reduce();
+    ASSERT_TRUE(step) << step.error().message;
+    testing::configure_standin(0, {.random_delay_s = 0.02});
+    ASSERT_TRUE(parallel->update(*step, {{1, 0}}));
+    EXPECT_TRUE(idle);
+  });
+}
+
+/// A step that is given up waits for nothing, so the copy of its samples may still be under way. That of the stand-in
+/// holds them itself, so this looks after it has ended.
+TEST_F(DeviceWaits, SamplesStayInMemoryUntilTheNextStep) {
+  const testing::ModelCase model_case = testing::model_cases().front();
+  const auto model = testing::make_seeded(model_case, torch::kFloat);
+  model->to(ops_.device());
+  Pace pace(1, steady_clock());
+  LocalStep local(*model, ops_, pace, {.padding = model_case.padding});
+  const Batch batch = testing::make_batch(model_case, 4, 1, torch::kFloat);
+  const auto users = batch.input.storage().use_count();
+  testing::configure_standin(0, {.memory_cap = testing::standin_memory(0) + batch.input.nbytes() + 64});
+  EXPECT_FALSE(local.run_alone(batch));
+  testing::configure_standin(0, {});
+  EXPECT_GT(batch.input.storage().use_count(), users);
+}
+
+}  // namespace
+}  // namespace remuda::train
