@@ -1,7 +1,9 @@
 #include "route/bound.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "topology/locality.h"
@@ -10,6 +12,7 @@ namespace remuda::route {
 namespace {
 
 constexpr double kBytesPerGb = 1e9;
+constexpr double kSameLevel = 0.95;  // speeds that differ by less are one level: measurements scatter
 
 bool is_known(const Network& network) {
   for (size_t from = 0; from < network.size(); ++from)
@@ -93,7 +96,9 @@ std::vector<std::vector<std::vector<size_t>>> island_partitions(const Network& n
   for (size_t i = 0; i < n; ++i)
     for (size_t j = 0; j < i; ++j) speeds.insert(network.routes[i][j].gbps);
   std::vector<std::vector<std::vector<size_t>>> partitions;
-  for (const double speed : speeds) {
+  for (auto at = speeds.begin(); at != speeds.end(); ++at) {
+    const double speed = *at;
+    if (const auto next = std::next(at); next != speeds.end() && *next > kSameLevel * speed) continue;
     topology::Groups groups(n);
     for (size_t i = 0; i < n; ++i)
       for (size_t j = 0; j < i; ++j)
@@ -105,6 +110,18 @@ std::vector<std::vector<std::vector<size_t>>> island_partitions(const Network& n
     if (partitions.empty() || partitions.back() != islands) partitions.push_back(std::move(islands));
   }
   return partitions;
+}
+
+std::vector<size_t> nested_order(const Network& network) {
+  std::vector<size_t> order(network.size()), island_of(network.size());
+  std::iota(order.begin(), order.end(), 0);
+  // The last sort counts most, and the widest islands come last.
+  for (const auto& partition : island_partitions(network)) {
+    for (size_t island = 0; island < partition.size(); ++island)
+      for (const size_t device : partition[island]) island_of[device] = island;
+    std::ranges::stable_sort(order, {}, [&](size_t device) { return island_of[device]; });
+  }
+  return order;
 }
 
 }  // namespace remuda::route

@@ -52,6 +52,21 @@ TEST(IslandPartitions, FollowTheSpeeds) {
                           ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7))));
 }
 
+TEST(IslandPartitions, SpeedsThatScatterAreOneLevel) {
+  Network network = two_level({2, 3}, 100, 10);
+  network.routes[2][3].gbps = network.routes[3][2].gbps = 97;
+  network.routes[4][3].gbps = network.routes[3][4].gbps = 94;
+  network.routes[0][4].gbps = network.routes[4][0].gbps = 9.8;
+  EXPECT_THAT(island_partitions(network), ElementsAre(ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3, 4))));
+  EXPECT_TRUE(island_partitions(scattered_mesh(64)).empty());
+}
+
+TEST(NestedOrder, PutsIslandsOfIslandsTogether) {
+  EXPECT_THAT(nested_order(full_mesh(3, 10)), ElementsAre(0, 1, 2));
+  EXPECT_THAT(nested_order(relabelled(machine("nv-8gpu-pix-phb-sys"), {0, 4, 2, 6, 1, 5, 3, 7})),
+              ElementsAre(0, 4, 2, 6, 1, 5, 3, 7));
+}
+
 TEST(IslandPartitions, DevicesWithoutKnownLinksAreNone) {
   Network network = full_mesh(2, 10);
   network.routes[0][1].gbps = network.routes[1][0].gbps = 0;

@@ -54,7 +54,8 @@ class Planner {
   Plan make() {
     const size_t n = plan_.network.size();
     const Order start = index_order(plan_.network);
-    const std::vector<Order> others = ring_orders(plan_.network);
+    std::vector<Order> others = ring_orders(plan_.network);
+    if (Order nested = nested_order(plan_.network); nested != start) others.push_back(std::move(nested));
     plan_.exact = true;
     for (const auto& make : {doubling, tree, direct, halving, ring}) consider(make(n), {}, start, others);
     if (n > 2) consider(two_rings(n), {}, start, others);

@@ -1,6 +1,7 @@
 #include "route/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
@@ -75,6 +76,32 @@ TEST(PlanAllReduce, IslandsSpareTheLinkBetweenThem) {
 TEST(PlanAllReduce, AnOddDeviceIsAnIsland) {
   const Plan plan = plan_of(machine("nv-3xa6000-nvlink-pair-plus-one"));
   EXPECT_LE(best_seconds(plan, 25 * kMiB), plan.index_ring->seconds(25 * kMiB));
+  EXPECT_THAT(plan.candidates, testing::Contains(testing::Field(&Candidate::island_sizes, ElementsAre(2, 1))));
+}
+
+/// Islands stay together in whatever order their devices are given, although there are too many orders to try all.
+TEST(PlanAllReduce, FindsIslandsOfShuffledDevices) {
+  for (const size_t size : {8, 16}) {
+    const Network sorted = two_level({size, size}, 400, 10);
+    const Plan known = plan_of(sorted);
+    Order interleaved, shuffled;
+    for (size_t i = 0; i < 2 * size; ++i) {
+      interleaved.push_back(i % 2 * size + i / 2);
+      shuffled.push_back((5 * i + i * i * 2 + 3) % (2 * size));
+    }
+    for (const Order& places : {interleaved, shuffled}) {
+      const Plan plan = plan_of(relabelled(sorted, places));
+      for (const Algorithm algorithm : {Algorithm::ring, Algorithm::two_rings})
+        EXPECT_DOUBLE_EQ(seconds_of(plan, algorithm, 100 * kMiB), seconds_of(known, algorithm, 100 * kMiB)) << size;
+    }
+  }
+}
+
+/// Measurements scatter: no two pairs have the same speed.
+TEST(PlanAllReduce, ScatteredSpeedsMakeNoIslands) {
+  const Plan plan = plan_of(scattered_mesh(kMostRanks));
+  for (const Candidate& each : plan.candidates) EXPECT_TRUE(each.island_sizes.empty());
+  EXPECT_LE(best_seconds(plan, 100 * kMiB), plan.index_ring->seconds(100 * kMiB));
 }
 
 TEST(PlanAllReduce, SaysWhatTheOrderGivenWouldTake) {
@@ -161,7 +188,7 @@ void check_rounds(const Plan& plan, const Candidate& candidate) {
   const size_t n = plan.network.size();
   const auto rounds = rounds_of(plan.network, candidate);
   const auto chunk = [&](double share) {
-    return static_cast<size_t>(share * static_cast<double>(candidate.pattern.chunks) + 0.5);
+    return static_cast<size_t>(std::lround(share * static_cast<double>(candidate.pattern.chunks)));
   };
   std::vector sums(n, std::vector(candidate.pattern.chunks, std::vector<int>(n, 0)));
   for (size_t rank = 0; rank < n; ++rank)
@@ -201,8 +228,7 @@ RC_GTEST_PROP(PlanProperty, ItIsBetweenTheLeastAndTheNaive, ()) {
     RC_ASSERT(best <= plan.index_ring->seconds(bytes) * (1 + 1e-12));
     RC_ASSERT(best >= least_seconds(plan.least, bytes) * (1 - 1e-12));
     for (const Candidate& each : plan.candidates) RC_ASSERT(best <= each.cost.seconds(bytes) * (1 + 1e-12));
-    RC_ASSERT(best == plan.candidates[plan.by_algorithm(bytes).front()].cost.seconds(bytes) ||
-              best <= plan.candidates[plan.by_algorithm(bytes).front()].cost.seconds(bytes) * (1 + 1e-12));
+    RC_ASSERT(plan.candidates[plan.by_algorithm(bytes).front()].cost.seconds(bytes) <= best * (1 + 1e-12));
   }
   for (size_t i = 1; i < plan.ranges.size(); ++i) RC_ASSERT(plan.ranges[i].from_bytes >= plan.ranges[i - 1].from_bytes);
 }

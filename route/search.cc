@@ -6,8 +6,6 @@
 namespace remuda::route {
 namespace {
 
-constexpr size_t kMostDescentSteps = 20000;  // prices of one descent: some 50 ms for 16 devices
-
 size_t order_count(const Pattern& pattern) {
   size_t count = 1;
   for (const size_t group : pattern.groups)
@@ -45,7 +43,8 @@ Key by_latency(const Cost& cost) { return {cost.latency_s, cost.s_per_byte}; }
 /// Goes on from one order to a better neighbour until there is none.
 class Descent {
  public:
-  Descent(Pricer& pricer, const Pattern& pattern, KeyOf key) : pricer_(pricer), groups_(pattern.groups), key_(key) {}
+  Descent(Pricer& pricer, const Pattern& pattern, KeyOf key)
+      : pricer_(pricer), groups_(pattern.groups), key_(key), most_moves_(pricer.moves() + kMostDescentMoves) {}
 
   std::optional<Found> from(Order order) {
     const auto cost = pricer_.cost(order);
@@ -76,8 +75,7 @@ class Descent {
   }
 
   bool try_order(Found& best, Order order) {
-    if (tried_ >= kMostDescentSteps) return false;
-    ++tried_;
+    if (pricer_.moves() >= most_moves_) return false;
     const auto cost = pricer_.cost(order);
     if (!cost || key_(*cost) >= key_(best.cost)) return false;
     best = {*cost, std::move(order)};
@@ -87,7 +85,7 @@ class Descent {
   Pricer& pricer_;
   const std::vector<size_t>& groups_;
   KeyOf key_;
-  size_t tried_ = 0;
+  size_t most_moves_;
 };
 
 bool is_alike(const Step& a, const Step& b) {
@@ -111,6 +109,7 @@ Pricer::Pricer(const Network& network, const Pattern& pattern) : rounds_(network
 std::optional<Cost> Pricer::cost(const Order& order) {
   Cost all;
   for (const auto& [step, times] : steps_) {
+    moves_ += step.size();
     const auto once = rounds_.divide(step, chunks_, order);
     if (!once) return std::nullopt;
     all += {once->latency_s * times, once->s_per_byte * times};
@@ -138,6 +137,7 @@ SearchResult best_orders(const Network& network, const Pattern& pattern, const O
     do
       if (const auto cost = pricer.cost(order)) add_unless_beaten({*cost, order}, result.best);
     while (next_order(pattern.groups, order));
+    result.moves = pricer.moves();
     return result;
   }
   std::vector<Order> starts = others;
@@ -145,6 +145,7 @@ SearchResult best_orders(const Network& network, const Pattern& pattern, const O
   for (const KeyOf key : {&by_rate, &by_latency})
     for (const Order& each : starts)
       if (auto found = Descent(pricer, pattern, key).from(each)) add_unless_beaten(std::move(*found), result.best);
+  result.moves = pricer.moves();
   return result;
 }
 

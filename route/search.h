@@ -23,10 +23,13 @@ struct SearchResult {
   /// where every order tried needs a route that is not known.
   std::vector<Found> best;
   bool exact = false;  ///< all orders were tried
+  size_t moves = 0;    ///< that were looked at for all orders together
 };
 
 /// As many orders are tried one by one: those of 8 devices.
 inline constexpr size_t kMostOrdersTried = 40320;
+/// A descent begins no other order after so many moves.
+inline constexpr size_t kMostDescentMoves = 1'000'000;
 
 /// What a pattern takes in some order; for many orders, one after the other.
 class Pricer {
@@ -34,6 +37,8 @@ class Pricer {
   Pricer(const Network& network, const Pattern& pattern);
   /// Nothing where a route is not known.
   std::optional<Cost> cost(const Order& order);
+  /// That were looked at for all orders so far.
+  size_t moves() const { return moves_; }
 
  private:
   /// Steps that differ only in what lies in the chunks take the same.
@@ -44,11 +49,13 @@ class Pricer {
   Rounds rounds_;
   size_t chunks_;
   std::vector<Repeated> steps_;
+  size_t moves_ = 0;
 };
 
 /// Starts from `start`; devices change places within the pattern's groups. Up to kMostOrdersTried orders all are tried.
 /// Beyond, two descents from `start` and from `others`, one to the shortest time per byte and one to the least latency,
-/// exchange two devices or turn a stretch around as long as that helps.
+/// exchange two devices or turn a stretch around as long as that helps, up to
+/// kMostDescentMoves.
 SearchResult best_orders(const Network& network, const Pattern& pattern, const Order& start,
                          const std::vector<Order>& others = {});
 

@@ -97,12 +97,27 @@ TEST(BestOrders, DescendsWhereThereAreTooManyOrders) {
   }
   Order known;
   for (size_t i = 0; i < kSize; ++i) known.push_back(i * 5 % kSize);
-  const SearchResult result = best_orders(network, ring(kSize), first_order(kSize), {known});
-  EXPECT_FALSE(result.exact);
-  EXPECT_DOUBLE_EQ(best_seconds(result.best, 1e9),
-                   best_seconds({{*Pricer(network, ring(kSize)).cost(known), known}}, 1e9));
+  Order swapped = known, turned = known;
+  std::swap(swapped[3], swapped[8]);
+  std::reverse(turned.begin() + 2, turned.begin() + 9);
+  for (const Order& other : {known, swapped, turned}) {
+    const SearchResult result = best_orders(network, ring(kSize), first_order(kSize), {other});
+    EXPECT_FALSE(result.exact);
+    EXPECT_DOUBLE_EQ(best_seconds(result.best, 1e9), Pricer(network, ring(kSize)).cost(known)->seconds(1e9));
+  }
   EXPECT_LE(best_seconds(best_orders(network, ring(kSize), first_order(kSize)).best, 1e9),
             Pricer(network, ring(kSize)).cost(first_order(kSize))->seconds(1e9));
+}
+
+TEST(BestOrders, LooksAtNoMoreMovesThanItMay) {
+  const Network network = scattered_mesh(64);
+  const Pattern pattern = halving(64);
+  size_t of_order = 0;
+  for (const Step& step : pattern.steps) of_order += step.size();
+  const SearchResult result = best_orders(network, pattern, first_order(64));
+  EXPECT_GT(result.moves, kMostDescentMoves);
+  EXPECT_LE(result.moves, of_order + 2 * (kMostDescentMoves + of_order));
+  EXPECT_EQ(best_orders(network, ring(3), first_order(3)).moves, 3 * 3U);  // the order given, then both that there are
 }
 
 TEST(BestOrders, OneIsBestForLittleAndAnotherForMuch) {

@@ -46,6 +46,26 @@ Network full_mesh(size_t size, double gbps, double latency_us) {
   return network;
 }
 
+Network scattered_mesh(size_t size) {
+  Network network = full_mesh(size, 100);
+  const double pairs = static_cast<double>(size * size);
+  for (size_t a = 0; a < size; ++a)
+    for (size_t b = 0; b < a; ++b)
+      for (Route* route : {&network.routes[a][b], &network.routes[b][a]}) {
+        route->gbps = 100 * (1 - 0.03 * static_cast<double>((a * size + b) * 37 % (size * size)) / pairs);
+        route->measured = true;
+        network.channels[route->channels[0]].gbps = route->gbps;
+      }
+  return network;
+}
+
+Network relabelled(const Network& network, const std::vector<size_t>& places) {
+  Network other = network;
+  for (size_t a = 0; a < places.size(); ++a)
+    for (size_t b = 0; b < places.size(); ++b) other.routes[a][b] = network.routes[places[a]][places[b]];
+  return other;
+}
+
 Network star(size_t size, double gbps, double latency_us) {
   Network network = unjoined(size);
   for (size_t i = 0; i < size; ++i) add_link(network, "uplink of " + network.devices[i], gbps);
