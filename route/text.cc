@@ -77,7 +77,8 @@ std::string head_text(const Plan& plan, const Candidate& best, const std::vector
   text += wrapped("  limit     ", limit_text(plan, rounds, bytes));
   const double least = least_seconds(plan.least, bytes);
   if (least > 0)
-    text += wrapped("  at least  ", fmt::format("{} over these links, whatever the algorithm", duration_text(least)));
+    text += wrapped("  at least  ",
+                    fmt::format("{} over these links, where only the devices add up", duration_text(least)));
   text += wrapped("  naive     ", plan.index_ring
                                       ? fmt::format("{} by a ring in the order of the devices",
                                                     duration_text(plan.index_ring->seconds(bytes)))

@@ -23,7 +23,7 @@ TEST(PlanText, TellsTheBestAndWhy) {
   EXPECT_THAT(text, HasSubstr("  best      islands: 0 1 2 | 3 4 5\n"));
   EXPECT_THAT(text, HasSubstr("  limit     uplink 0 (10.0 GB/s, assumed), which "));
   EXPECT_THAT(text, HasSubstr(" by a ring in the order of the devices\n"));
-  EXPECT_THAT(text, HasSubstr(" over these links, whatever the algorithm\n"));
+  EXPECT_THAT(text, HasSubstr(" over these links, where only the devices add up\n"));
   EXPECT_THAT(text, HasSubstr("ROUNDS\n"));
   EXPECT_THAT(text, HasSubstr("BUSIEST LINKS"));
   EXPECT_THAT(text, Not(HasSubstr("not all orders")));
