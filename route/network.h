@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "device/inventory.h"
 
 namespace remuda::route {

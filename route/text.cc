@@ -15,6 +15,7 @@ namespace remuda::route {
 namespace {
 
 constexpr size_t kColumns = 80;
+constexpr size_t kMostChain = 60;   // characters: a longer chain goes on as another one
 constexpr size_t kMostLinks = 8;    // of the table of loads
 constexpr size_t kMostRounds = 16;  // that are listed, alike ones counted once
 
@@ -148,14 +149,17 @@ std::string loads_text(const Plan& plan, const std::vector<Round>& rounds, doubl
   std::vector<size_t> sorted;
   for (const auto& [name, channel] : busiest) sorted.push_back(channel);
   std::ranges::stable_sort(sorted, [&](size_t a, size_t b) { return busy(a) > busy(b); });
-  Table table({"BUSIEST LINKS", "GB/s", "EACH WAY", "BUSY"});
+  Table table({"BUSIEST LINKS", "GB/s", "CARRIES", "BUSY"});
+  bool is_measured = false;
   for (size_t i = 0; i < std::min(sorted.size(), kMostLinks); ++i) {
     const Channel& channel = plan.network.channels[sorted[i]];
+    is_measured = is_measured || channel.measured;
     table.add({printable(channel.name), fmt::format("{:.1f}{}", channel.gbps, channel.measured ? "*" : ""),
                human_bytes(sums[sorted[i]] * bytes), fmt::format("{:.0f} %", 100 * busy(sorted[i]) / seconds)});
   }
   table.cut_first(0);
   std::string text = table.text(kColumns);
+  if (is_measured) text += "* measured\n";
   if (sorted.size() > kMostLinks) text += fmt::format("and {} less busy\n", sorted.size() - kMostLinks);
   return text;
 }
@@ -219,6 +223,10 @@ std::string transfers_text(const Network& network, const Round& round) {
     std::string chain = labels[next->first];
     while (next != left.end()) {
       const size_t end = next->second;
+      if (characters(chain) + 1 + characters(labels[end]) > kMostChain) {
+        add(chain);
+        chain = labels[next->first];
+      }
       chain += ">" + labels[end];
       left.erase(next);
       next = std::ranges::find(left, end, &std::pair<size_t, size_t>::first);

@@ -52,6 +52,19 @@ TEST(PlanText, Fits80Columns) {
         EXPECT_LE(characters(line), 80U) << line;
 }
 
+TEST(PlanText, Fits80ColumnsForManyDevices) {
+  for (const Network& network : {two_level({16, 16}, 400, 10), star(64, 10)})
+    for (const double bytes : {1.0, 25 * kMiB})
+      for (const std::string& line : split(text_of(network, bytes), '\n')) EXPECT_LE(characters(line), 80U) << line;
+}
+
+TEST(PlanText, MarksWhatWasMeasured) {
+  Network network = star(4, 10);
+  EXPECT_THAT(text_of(network, kMiB), Not(HasSubstr("measured")));
+  network.channels[0].measured = true;
+  EXPECT_THAT(text_of(network, kMiB), HasSubstr("\n* measured\n"));
+}
+
 TEST(DurationText, HasThreeDigits) {
   EXPECT_EQ(duration_text(1.5), "1.5 s");
   EXPECT_EQ(duration_text(0.00321), "3.21 ms");
@@ -68,6 +81,12 @@ TEST(TransfersText, JoinsThemToChains) {
   EXPECT_EQ(text({{1, 2}, {0, 1}, {3, 4}}), "0>1>2 3>4");
   EXPECT_EQ(text({{0, 1}, {1, 0}, {2, 3}}), "0<>1 2>3");
   EXPECT_EQ(text({{0, 1, 0, 0.5}, {0, 1, 0.5, 1}}), "0>1");
+  const Network many = star(64, 10);
+  std::vector<Transfer> ring;
+  for (size_t i = 0; i < 64; ++i) ring.push_back({i, (i + 1) % 64});
+  const std::string chains = transfers_text(many, {.transfers = ring});
+  EXPECT_THAT(chains, HasSubstr(">21>22 22>23>"));
+  for (const std::string& chain : split(chains, ' ')) EXPECT_LE(characters(chain), 60U);
   network.devices[4] = "cpu:0";
   EXPECT_EQ(text({{0, 4}}), "gpu:0>cpu:0");
 }
