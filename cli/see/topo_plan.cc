@@ -16,6 +16,7 @@ namespace remuda::cli {
 namespace {
 
 constexpr double kMostBytes = 1e15;
+constexpr size_t kMostLinked = 512;  // devices of a machine, whose graph has all their pairs
 
 Result<std::vector<const Device*>> devices_of_plan(const Inventory& inventory, const std::vector<std::string>& names) {
   if (names.empty()) return topology::linked_devices(inventory);
@@ -59,6 +60,8 @@ Result<std::string> plan_output(const Inventory& inventory, const PlanFlags& fla
   REMUDA_ASSIGN(const auto devices, devices_of_plan(inventory, flags.devices));
   if (devices.size() > route::kMostRanks)  // said before a network of so many is made
     return usage_error(fmt::format("--plan has room for {} devices, these are {}", route::kMostRanks, devices.size()));
+  if (const size_t linked = topology::linked_devices(inventory).size(); linked > kMostLinked)
+    return usage_error(fmt::format("--plan has room for machines of {} devices, this one has {}", kMostLinked, linked));
   REMUDA_ASSIGN(const route::Plan plan, route::plan_all_reduce(route::network_of(inventory, devices)));
   return json ? to_pretty(to_json(plan, bytes)) : plan_text(plan, bytes);
 }

@@ -51,6 +51,9 @@ TEST(TopoPlan, RefusesInOneSentence) {
   Inventory many{.host = "host1"};
   for (int i = 0; i < 65; ++i) many.devices.push_back({.id = std::to_string(i), .kind = DeviceKind::gpu, .index = i});
   EXPECT_EQ(plan_output(many, {}, false).error().message, "--plan has room for 64 devices, these are 65");
+  for (int i = 65; i < 513; ++i) many.devices.push_back({.id = std::to_string(i), .kind = DeviceKind::gpu, .index = i});
+  EXPECT_EQ(plan_output(many, {.devices = {"gpu:0", "gpu:1"}}, false).error().message,
+            "--plan has room for machines of 512 devices, this one has 513");
 }
 
 }  // namespace
