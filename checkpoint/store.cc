@@ -191,4 +191,8 @@ Result<Claim> Claim::take(const std::string& folder, double patience_s) {
   return Claim(std::move(fd));
 }
 
+Claim::~Claim() {
+  if (folder_) ::flock(folder_.get(), LOCK_UN);
+}
+
 }  // namespace remuda::checkpoint

@@ -66,6 +66,10 @@ class Claim {
   /// Makes the folder. A usage error where another run has had it for longer than one that is ending needs. Where the
   /// folder cannot be made or the file system has no locks, the claim holds nothing.
   static Result<Claim> take(const std::string& folder, double patience_s = 3);
+  Claim(Claim&&) noexcept = default;
+  Claim& operator=(Claim&&) noexcept = default;
+  /// Given up for those, too, that have inherited it: one that was killed may not have ended yet.
+  ~Claim();
   /// -1 where it holds nothing.
   int fd() const { return folder_.get(); }
 

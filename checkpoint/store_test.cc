@@ -156,6 +156,14 @@ TEST_F(Store, AFolderIsOfOneRunAtATime) {
   EXPECT_TRUE(Claim::take(folder_.write("file", "") + "/runs", 0)) << "what cannot be written is said when it is tried";
 }
 
+TEST_F(Store, AFolderIsFreeWhenItsRunHasEndedAlthoughAProcessOfItHasNot) {
+  std::optional<Claim> claim = Claim::take(folder_.path("runs"), 0).value();
+  const Fd inherited(::dup(claim->fd()));
+  EXPECT_FALSE(Claim::take(folder_.path("runs"), 0));
+  claim.reset();
+  EXPECT_TRUE(Claim::take(folder_.path("runs"), 0));
+}
+
 TEST_F(Store, AManifestInTheFolderOfAnotherStepIsRefused) {
   const Stored stored = write(10);
   fs::rename(stored.folder, place_of(folder_.path(), 99).folder);

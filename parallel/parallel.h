@@ -315,9 +315,10 @@ torch::Tensor recomputed(std::function<torch::Tensor(const torch::Tensor&)> bloc
                          std::vector<torch::Tensor> buffers = {});
 
 /// The same of a module with its parameters and buffers, which marks it as a block. Its parameters may be shared with
-/// other blocks and with the rest of the model, and still each becomes ready once: gradients are the same bits, and no
-/// trial is needed. One that it uses without having registered it throws in backward(), as its gradient would be lost.
-/// `forward` owns what it uses.
+/// other blocks and with the rest of the model, and still each becomes ready once: gradients are the same bits (in
+/// float32, where a block uses a shared one once), and no trial is needed. A block within it is marked so, too. A
+/// parameter that it uses without having registered it throws in backward(), as its gradient would be lost. `forward`
+/// owns what it uses.
 ///
 ///   x = recomputed(*layer, [layer, mask](const torch::Tensor& in) { return layer->forward(in, mask); }, x);
 torch::Tensor recomputed(const torch::nn::Module& module, std::function<torch::Tensor(const torch::Tensor&)> forward,

@@ -1,6 +1,7 @@
 #include "train/checkpoints.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fmt/format.h>
@@ -37,7 +38,8 @@ torch::Tensor on_host(const torch::Tensor& tensor) {
   return flat.device().is_cpu() ? flat.clone() : flat.to(torch::kCPU);
 }
 
-Result<checkpoint::StoredFile> write_file(const checkpoint::Stored& stored, int rank, const std::vector<Copy>& copies) {
+Result<checkpoint::StoredFile> write_file(const checkpoint::Stored& stored, int rank, const std::vector<Copy>& copies,
+                                          const std::atomic<bool>& given_up) {
   const std::string name = checkpoint::file_of_rank(rank);
   std::error_code error;
   std::filesystem::create_directories(stored.folder, error);  // rank 0 has; this rank may not see it yet
@@ -50,6 +52,7 @@ Result<checkpoint::StoredFile> write_file(const checkpoint::Stored& stored, int 
   REMUDA_ASSIGN(PendingFile file, PendingFile::create((std::filesystem::path(stored.folder) / name).string()));
   REMUDA_ASSIGN(weights::Writer writer, weights::Writer::create(std::move(file), std::move(header)));
   for (const weights::TensorInfo& tensor : writer.header().tensors) {
+    if (given_up) return failed("the run did not wait for it");
     const torch::Tensor& values = by_name.at(tensor.name)->values;
     REMUDA_TRY(writer.append({static_cast<const std::byte*>(values.data_ptr()), values.nbytes()}));
   }
@@ -74,6 +77,7 @@ struct Checkpoints::Pending {
   std::vector<checkpoint::ModelTensor> tensors;
   double began_s = 0;
   bool beside = true;  ///< the training goes on
+  std::shared_ptr<std::atomic<bool>> given_up = std::make_shared<std::atomic<bool>>(false);
   std::future<Result<checkpoint::StoredFile>> file;
 
   bool is_written(double within_s = 0) const {
@@ -92,7 +96,10 @@ Checkpoints::Checkpoints(const job::TrainJob& job, comm::Communicator& communica
       is_claimed_(is_claimed),
       last_s_(monotonic_s()) {}
 
-Checkpoints::~Checkpoints() = default;
+// What is being written can be no checkpoint any more; who is to notice a loss must not be kept by it.
+Checkpoints::~Checkpoints() {
+  if (pending_) *pending_->given_up = true;
+}
 
 std::vector<std::string> Checkpoints::names_of(const FlatParameters& flat) const {
   std::unordered_map<const at::TensorImpl*, std::string> names;
@@ -198,14 +205,14 @@ void Checkpoints::begin(ShardedOptimizer& optimizer, const FlatParameters& flat,
   pending_->stored = checkpoint::place_of(job_.checkpoint.folder, progress.steps);
   pending_->run = run_of(progress);
   pending_->tensors = model_tensors(flat);
-  pending_->file =
-      std::async(std::launch::async,
-                 [copies = std::move(copies), rank = communicator_.rank(), is_first = is_first(), beside,
-                  folder = job_.checkpoint.folder, stored = pending_->stored]() -> Result<checkpoint::StoredFile> {
-                   if (beside) give_way();
-                   if (is_first) REMUDA_TRY(checkpoint::begin(folder, stored.step));
-                   return write_file(stored, rank, copies);
-                 });
+  pending_->file = std::async(std::launch::async,
+                              [copies = std::move(copies), rank = communicator_.rank(), is_first = is_first(), beside,
+                               folder = job_.checkpoint.folder, stored = pending_->stored,
+                               given_up = pending_->given_up]() -> Result<checkpoint::StoredFile> {
+                                if (beside) give_way();
+                                if (is_first) REMUDA_TRY(checkpoint::begin(folder, stored.step));
+                                return write_file(stored, rank, copies, *given_up);
+                              });
 }
 
 /// All have written, or failed to: rank 0 makes it a checkpoint.

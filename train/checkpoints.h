@@ -46,7 +46,7 @@ class Checkpoints {
   /// run's already.
   Checkpoints(const job::TrainJob& job, comm::Communicator& communicator, const Events& events, Model& model,
               torch::Device device, uint64_t samples, bool is_claimed = false);
-  /// Waits for what is being written.
+  /// Gives up what is being written, and waits for its thread.
   ~Checkpoints();
 
   /// Collective. Claims the folder for this run, unless it is. Where the job asks to go on, finds the newest checkpoint

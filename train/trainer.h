@@ -66,7 +66,7 @@ class Trainer {
 
   /// Collective. All epochs. The report is complete on rank 0.
   Result<RunReport> run();
-  /// After an error of run(): for a trainer of the ranks that are left.
+  /// After run(): for a trainer of the ranks that are left.
   Inheritance bequest() const;
 
   Model& model() { return *model_; }

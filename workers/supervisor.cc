@@ -84,7 +84,10 @@ class Supervision {
         if (now_s_ >= deadline_s_ && (is_failing() || !any_makes_output())) enter(Phase::killing);
         break;
       case Phase::reporting:
-        if (late || all_reported()) enter(Phase::ending);
+        if (!is_failing())
+          phase_ = Phase::working;  // the first one has trained meanwhile, and needs the others no more
+        else if (late || all_reported())
+          enter(Phase::ending);
         break;
       case Phase::ending:
         if (late) enter(Phase::killing);
@@ -130,6 +133,7 @@ class Supervision {
                  {"lost", Json::array()}};
     for (const Failure& one : lost)
       members["lost"].push_back({{"rank", one.rank}, {"device", one.device}, {"cause", one.cause}});
+    met_s_ = now_s_;
     for (WatchedRank& rank : ranks_) rank.tell(members);
     listener_.on_loss(numbers, lost);
     if (phase_ == Phase::stopping) wait_for(listener_.step_s() + patience_.regroup_s);
@@ -154,7 +158,8 @@ class Supervision {
   }
 
   void stop_all() {
-    const double within_s = listener_.step_s() + patience_.stop_s;
+    const double meeting_s = generation_ > 0 ? met_s_ + patience_.regroup_s - now_s_ : 0;
+    const double within_s = listener_.step_s() + std::max(patience_.stop_s, meeting_s);
     signal_all(SIGTERM, within_s);
     listener_.on_stop(signal_, within_s);
   }
@@ -228,6 +233,7 @@ class Supervision {
   const Patience patience_;
   const Elasticity elasticity_;
   size_t generation_ = 0;  ///< so many times those that were left have met
+  double met_s_ = 0;       ///< when they last began to
   int lost_ = 0;
   bool dismissed_ = false;  ///< those that wait do not go on
   Phase phase_ = Phase::working;

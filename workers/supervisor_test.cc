@@ -330,6 +330,13 @@ TEST(Supervisor, RanksThatLoseOneWhileTheyStopMeetBeforeTheyEnd) {
   EXPECT_EQ(status_after({0, 0, SIGTERM}, {left, killed, left}, patience, 0, false, 1), SIGTERM + 50);
 }
 
+TEST(Supervisor, RanksThatHaveJustMetHaveAsLongToStop) {
+  const Script left{"deaf", "event", kReady, "event", kWaits, "members", "event", kReady, "pause", "300", "done"};
+  const Script killed{"deaf", "event", kReady, "pause", "50", "raise", "9"};
+  const Patience patience{.end_s = 0.05, .stop_s = 0.05, .regroup_s = 20};
+  EXPECT_EQ(status_after({0, 0, 0, SIGTERM}, {left, killed, left}, patience, 0, false, 1), SIGTERM + 50);
+}
+
 TEST(Supervisor, RanksThatCannotGoOnWhileTheyStopAreToldSoAndEnd) {
   const Script waits{"deaf", "event", kReady, "event", kWaits, "members", "exit", "1"};
   const Script killed{"deaf", "event", kReady, "pause", "50", "raise", "9"};

@@ -142,7 +142,9 @@ std::string data_help(const Json& report, double data_s, double rest_s) {
   if (!threads) return "smaller images, a faster disk or more cores would help";
   const double loading_s = *threads == 0 ? data_s : step_s * *threads;  // of threads that are always busy
   const double more = rest_s > 0 ? std::min(kMostThreads, std::ceil(kRounding * loading_s / rest_s)) : kMostThreads;
-  if (more <= *threads) return "smaller images or a faster disk would help";
+  if (more <= *threads)
+    return key_of(report, "data.format") == "tokens" ? "a faster disk would help"
+                                                     : "smaller images or a faster disk would help";
   const double left_s = std::max(rest_s, loading_s / more);
   return fmt::format(
       "data.workers = {:.0f} would load samples while the devices compute, and make a step up to {} shorter where as "

@@ -47,6 +47,14 @@ TEST(RunBottleneck, OfMoreDataThanThreadsCanLoadSaysWhatIsLeft) {
   EXPECT_THAT(sentence(report), HasSubstr("up to 98 % shorter")) << "99.5 s by 64 threads are 1.55 s";
 }
 
+TEST(RunBottleneck, OfThreadsThatAreEnoughProposesWhatTheyReadFaster) {
+  const Json waiting = with(device(1000, 100, 0), {{"data_wait_s", 99.9}});
+  EXPECT_THAT(sentence(made({waiting}, {{"data.workers", "64"}, {"data.format", "idx"}})),
+              HasSubstr("of each step: smaller images or a faster disk would help."));
+  EXPECT_THAT(sentence(made({waiting}, {{"data.workers", "64"}, {"data.format", "tokens"}})),
+              HasSubstr("of each step: a faster disk would help."));
+}
+
 TEST(RunBottleneck, WhereEachCoreLoadsAlreadyProposesToKeepWhatIsDecoded) {
   const Json waiting = with(device(1000, 100, 0), {{"data_wait_s", 50}});
   EXPECT_THAT(

@@ -71,6 +71,7 @@ std::string TrainProgress::take_loss(const std::vector<int>& left, const std::ve
   for (const int rank : left) devices_.push_back(all_devices_.at(static_cast<size_t>(rank)));
   ready_ = devices_.size();
   measured_ = 0;
+  output_.clear();
   steps_ = 0;  // until the next one is known
   shares_.clear();
   return fmt::format("{}; {} go{} on", printable(fmt::format("{}", fmt::join(causes, "; "))), fmt::join(devices_, ", "),
@@ -144,9 +145,7 @@ std::string TrainProgress::take_checkpoint(const Json& event) {
   const double step = workers::number_field(event, "step");
   const std::string why = workers::text_field(event, "failed");
   if (!why.empty()) return fmt::format("step {:.0f}: no checkpoint: {}; the run goes on", step, why);
-  const std::string folder = printable(workers::text_field(event, "folder"));
-  kept_ = fmt::format("after step {:.0f}, in {}", step, folder);
-  return fmt::format("step {:.0f}: checkpoint in {}", step, folder);
+  return fmt::format("step {:.0f}: checkpoint in {}", step, printable(workers::text_field(event, "folder")));
 }
 
 std::string TrainProgress::take_profile(const Json& event) {

@@ -35,8 +35,6 @@ class TrainProgress {
   /// Part of all steps that is done; less than 0 before the first.
   double done() const { return steps_ > 0 ? step_ / steps_ : -1; }
   bool has_begun() const { return step_ > 0; }
-  /// Where the run has kept its state last: "after step 20, in runs/a"; empty where it has not.
-  const std::string& kept() const { return kept_; }
   /// About how long a step takes, waits included; 0 while nothing is known.
   double step_s() const;
 
@@ -48,7 +46,7 @@ class TrainProgress {
   std::string take_epoch(const Json& event) const;
   static std::string take_regrouped(const Json& event);
   static std::string take_profile(const Json& event);
-  std::string take_checkpoint(const Json& event);
+  static std::string take_checkpoint(const Json& event);
   void take_step(const Json& event);
   double part_waited(size_t rank) const;
   std::string per_device() const;
@@ -61,7 +59,6 @@ class TrainProgress {
   double step_ = 0, steps_ = 0, epoch_ = 0, loss_ = 0, samples_per_s_ = 0;
   double predicted_step_s_ = 0;
   std::vector<double> shares_, compute_s_, wait_s_;
-  std::string kept_;
   std::string output_;  ///< that is being made, after the last step
 };
 

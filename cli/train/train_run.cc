@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/env.h"
+#include "base/text.h"
+#include "checkpoint/store.h"
 #include "cli/status_line.h"
 #include "cli/train/run_decisions.h"
 #include "cli/train/train_progress.h"
@@ -46,11 +49,14 @@ tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_
       Error{failure.kind, fmt::format("rank {} ({}): {}", failure.rank, failure.device, failure.cause)});
 }
 
-/// What is left of a run that has begun and makes no report: of its state, what its last checkpoint has.
+/// What is left of a run that has begun and makes no report: of its state, what the newest checkpoint in its folder
+/// has.
 std::string what_is_kept(const job::TrainJob& job, const TrainProgress& progress) {
   if (job.checkpoint.folder.empty() || !progress.has_begun()) return "";
-  return progress.kept().empty() ? "the run has kept no checkpoint of itself"
-                                 : fmt::format("the last checkpoint of the run is that {}", progress.kept());
+  const auto stored = checkpoint::stored_in(job.checkpoint.folder);
+  if (!stored || stored->empty()) return "the run has kept no checkpoint of itself";
+  return fmt::format("the last checkpoint of the run is that after step {}, in {}", stored->back().step,
+                     printable(stored->back().folder));
 }
 
 /// The keys of the job with their values, as a job file has them; the devices have a list of their own.
@@ -65,10 +71,14 @@ Json keys_of(const job::TrainJob& job) {
 }  // namespace
 
 Result<workers::Elasticity> elasticity_of(const job::TrainJob& job) {
-  constexpr double kMeeting_s = 60;  // ranks that meet notice no sooner that another one is lost
+  constexpr double kMargin_s = 30;  // from when they are told to, until ranks begin to meet
+  int meeting_s = 60;               // ranks that meet notice no sooner that another one is lost
+  if (env::get(env::connect_timeout)) {
+    REMUDA_ASSIGN(meeting_s, env::get_int(env::connect_timeout, 1, 86400));
+  }
   workers::Elasticity elasticity{
       .may_be_lost = std::min(job.elastic.ranks_lost, static_cast<int>(job.devices.size()) - 1),
-      .notice_s = std::max(job.elastic.timeout_s, kMeeting_s)};
+      .notice_s = std::max(job.elastic.timeout_s, meeting_s + kMargin_s)};
   for (int i = 0; i < elasticity.may_be_lost; ++i) {
     REMUDA_ASSIGN(workers::Listener meeting, workers::listen_on_loopback(0));
     elasticity.meetings.push_back(std::move(meeting));

@@ -220,9 +220,9 @@ double recomputed_s() { return t_recomputed_s; }
 torch::Tensor recomputed(Block block, const torch::Tensor& input, Buffers buffers,
                          const std::vector<torch::Tensor>& parameters) {
   if (!torch::GradMode::is_enabled()) return run_once(block, input);
-  const auto leaf = torch::empty({}, torch::requires_grad());
-  auto first =
-      c10::make_intrusive<FirstPass>(std::move(block), std::move(buffers), trained_once(parameters), input.device());
+  variable_list own = trained_once(parameters);
+  const auto leaf = torch::empty({}, torch::requires_grad(own.empty()));  // parameters that are arguments need none
+  auto first = c10::make_intrusive<FirstPass>(std::move(block), std::move(buffers), std::move(own), input.device());
   const at::TensorList trained = first->parameters;
   return Recompute::apply(input, leaf, trained, first);
 }

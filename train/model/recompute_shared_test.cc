@@ -37,6 +37,16 @@ TEST(Recompute, AParameterThatIsNotTheBlocksOwnIsRefused) {
   }
 }
 
+TEST(Recompute, ABlockOfABlockMayHaveItsOwnParameters) {
+  const auto outer = torch::full({3}, 2.0, torch::requires_grad()),
+             inner = torch::full({3}, 3.0, torch::requires_grad());
+  const Block within = [&](const torch::Tensor& x) { return x * inner; };
+  const Block block = [&](const torch::Tensor& x) { return recomputed(within, x, {}, {inner}) * outer; };
+  recomputed(block, torch::ones({3}), {}, {outer, inner}).sum().backward();
+  EXPECT_TRUE(outer.grad().eq(3).all().item<bool>());
+  EXPECT_TRUE(inner.grad().eq(2).all().item<bool>());
+}
+
 TEST(Recompute, ParametersThatNeedNoGradientMayBeNamed) {
   const auto frozen = torch::full({3}, 2.0), unused = torch::ones({3}, torch::requires_grad());
   const auto x = torch::ones({3}, torch::requires_grad());
