@@ -19,6 +19,8 @@ const char* name_of(Call::Kind kind) {
       return "broadcast";
     case Call::Kind::all_gather:
       return "all_gather";
+    case Call::Kind::all_to_all:
+      return "all_to_all";
     case Call::Kind::barrier:
       return "barrier";
     case Call::Kind::split:

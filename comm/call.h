@@ -20,6 +20,7 @@ struct Call {
     gather_parts,
     broadcast,
     all_gather,
+    all_to_all,
     barrier,
     split
   };

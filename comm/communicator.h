@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "base/result.h"
@@ -35,6 +36,10 @@ class Communicator {
   /// "shared memory", "tcp", "tcp, encrypted", "shared memory, tcp between hosts" or "shared memory, encrypted tcp
   /// between hosts".
   virtual std::string transport() const = 0;
+
+  /// The ranks by whom they reach through memory, without a connection: the same on every rank, as Hosts has it. With
+  /// "tcp" each is alone.
+  virtual std::vector<std::vector<int>> hosts() const = 0;
 
   /// Memory that the transport can reach without a copy: zeroed, aligned to 64 bytes, owned by the communicator and
   /// valid as long as it lives. Collective: all ranks ask for the same sizes.
@@ -67,6 +72,11 @@ class Communicator {
   /// Every rank passes `mine` (the same size everywhere) and receives all of them in rank order: `all` is size() times
   /// as long. Any memory.
   virtual Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all, uint32_t label) = 0;
+
+  /// Every rank has a part of `mine` for each: parts.of(r) of its bytes goes to rank r. `theirs` gets what is for this
+  /// one, in the order of the ranks: size() times its own part. The same parts on every rank. Any memory.
+  virtual Result<void> all_to_all(std::span<const std::byte> mine, const Parts& parts, std::span<std::byte> theirs,
+                                  uint32_t label) = 0;
 
   /// Returns when every rank has called it.
   virtual Result<void> barrier(uint32_t label) = 0;

@@ -114,6 +114,27 @@ class CommunicatorSuite : public TransportSuite {
       }
     });
   }
+  /// Parts of every size, empty ones too: what rank a has for rank b arrives there as it was.
+  void sends_each_its_part(const std::vector<size_t>& counts) {
+    run([&](Communicator& communicator) {
+      for (const size_t count : counts) {
+        std::vector<size_t> ends;
+        for (int rank = 0; rank < ranks(); ++rank)
+          ends.push_back((ends.empty() ? 0 : ends.back()) + count * (rank % 3));
+        const Parts parts = Parts(ends).in_bytes(sizeof(float));
+        const auto mine = values_of<float>(communicator.rank(), ends.back());
+        std::vector<float> theirs(count * size_t(communicator.rank() % 3) * size_t(ranks())), expected;
+        expect_ok(communicator.all_to_all(std::as_bytes(std::span(mine)), parts,
+                                          std::as_writable_bytes(std::span(theirs)), 4));
+        const Chunk own = Parts(ends).of(communicator.rank());
+        for (int peer = 0; peer < ranks(); ++peer) {
+          const auto from = values_of<float>(peer, ends.back());
+          std::ranges::copy(std::span(from).subspan(own.begin, own.size()), std::back_inserter(expected));
+        }
+        EXPECT_TRUE(same_bits<float>(theirs, expected)) << count << " elements on rank " << communicator.rank();
+      }
+    });
+  }
   void waits_for_all(int rounds) {
     std::atomic<int> came = 0;
     run([&](Communicator& communicator) {
@@ -159,6 +180,16 @@ TEST_P(CommunicatorSuite, KnowsItself) {
     if (ranks() > GetParam().known.hosts) {
       EXPECT_EQ(communicator.transport(), GetParam().known.name);
     }
+  });
+}
+
+TEST_P(CommunicatorSuite, KnowsWhoIsReachedThroughMemory) {
+  run([&](Communicator& communicator) {
+    const bool in_memory = communicator.transport().starts_with("shared memory");
+    const int hosts = in_memory ? std::min(ranks(), GetParam().known.hosts) : ranks();
+    std::vector<std::vector<int>> expected(static_cast<size_t>(hosts));
+    for (int rank = 0; rank < ranks(); ++rank) expected[static_cast<size_t>(rank % hosts)].push_back(rank);
+    EXPECT_EQ(communicator.hosts(), expected);
   });
 }
 
@@ -244,6 +275,7 @@ TEST_P(CommunicatorSuite, AllocatesZeroedAlignedMemory) {
 
 TEST_P(CommunicatorSuite, BroadcastsFromEachRoot) { broadcasts_from_each_root({0, 1, 1001, 200003}); }
 TEST_P(CommunicatorSuite, GathersInRankOrder) { gathers_in_rank_order({0, 1, 1001, 100003}); }
+TEST_P(CommunicatorSuite, SendsEachRankItsPart) { sends_each_its_part({0, 1, 1001, 50003}); }
 TEST_P(CommunicatorSuite, BarrierLetsNobodyThroughBeforeAllCame) { waits_for_all(100); }
 
 TEST_P(CommunicatorSuite, ASplitNumbersItsRanksInTheOrderOfTheList) {
@@ -327,6 +359,7 @@ TEST_P(ManyRanksSuite, AllReduceAddsInRankOrder) {
 }
 TEST_P(ManyRanksSuite, BroadcastsFromEachRoot) { broadcasts_from_each_root({1, 40001}); }
 TEST_P(ManyRanksSuite, GathersInRankOrder) { gathers_in_rank_order({1, 40001}); }
+TEST_P(ManyRanksSuite, SendsEachRankItsPart) { sends_each_its_part({1, 10001}); }
 TEST_P(ManyRanksSuite, BarrierLetsNobodyThroughBeforeAllCame) { waits_for_all(10); }
 
 INSTANTIATE_TEST_SUITE_P(Transports, ManyRanksSuite, ::testing::ValuesIn(setups({8, 16})), setup_name);

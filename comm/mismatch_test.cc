@@ -43,6 +43,21 @@ class Collected {
   Errors errors_;
 };
 
+TEST_P(CompanySuite, RanksThatDivideDifferentlyDoNotTakeWhatIsForAnother) {
+  Collected collected;
+  run([&](Communicator& communicator) {
+    const std::vector<std::byte> mine(size_t(ranks()) * 100);
+    std::vector<double> weights(size_t(ranks()), 1);
+    if (communicator.rank() == 1) weights[0] = 3;
+    const Parts parts = parts_by(weights, mine.size(), kCacheLine);
+    std::vector<std::byte> theirs(parts.of(communicator.rank()).size() * size_t(ranks()));
+    collected.add(communicator, communicator.all_to_all(mine, parts, theirs, 6));
+  });
+  ASSERT_EQ(collected.errors().size(), static_cast<size_t>(ranks()));
+  for (const auto& [rank, error] : collected.errors())
+    EXPECT_THAT(error.message, HasSubstr("all_to_all #1 (label 6, ")) << "rank " << rank;
+}
+
 TEST_P(CompanySuite, RanksThatDisagreeOnTheLabelAreBothNamed) {
   Collected collected;
   run([&](Communicator& communicator) {

@@ -5,15 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
-
-// One copy of each loop per vector width, chosen when the program starts. Not with sanitizers, which run before that
-// choice can be made, nor with clang, which makes no such copies of templates.
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define REMUDA_VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define REMUDA_VECTOR_CLONES
-#endif
+#include "base/vector_clones.h"
 
 namespace remuda::comm {
 namespace {

@@ -85,6 +85,25 @@ Result<void> TransportCommunicator::all_gather(std::span<const std::byte> mine, 
   return collective(call, [&](const Call& c) { return do_all_gather(c, mine, all); });
 }
 
+Result<void> TransportCommunicator::all_to_all(std::span<const std::byte> mine, const Parts& parts,
+                                               std::span<std::byte> theirs, uint32_t label) {
+  REMUDA_CHECK(parts.ranks() == size() && parts.count() == mine.size(), "the parts divide the bytes among all ranks");
+  REMUDA_CHECK(theirs.size() == parts.of(rank()).size() * size_t(size()), "there is room for a part from every rank");
+  const Call call{.kind = Call::Kind::all_to_all, .label = label, .bytes = mine.size(), .parts = parts.digest()};
+  return collective(call, [&](const Call& c) { return do_all_to_all(c, mine, parts, theirs); });
+}
+
+Result<void> TransportCommunicator::do_all_to_all(const Call& call, std::span<const std::byte> mine, const Parts& parts,
+                                                  std::span<std::byte> theirs) {
+  std::vector<std::byte> all(mine.size() * size_t(size()));
+  REMUDA_TRY(do_all_gather(call, mine, all));
+  const Chunk own = parts.of(rank());
+  for (size_t peer = 0; peer < size_t(size()); ++peer)
+    std::ranges::copy(std::span(all).subspan(peer * mine.size() + own.begin, own.size()),
+                      theirs.begin() + ptrdiff_t(peer * own.size()));
+  return {};
+}
+
 Result<void> TransportCommunicator::barrier(uint32_t label) {
   const Call call{.kind = Call::Kind::barrier, .label = label};
   return collective(call, [&](const Call& c) { return do_barrier(c); });

@@ -26,6 +26,8 @@ class TransportCommunicator : public Communicator {
   Result<void> gather_parts(std::span<std::byte> bytes, const Parts& parts, uint32_t label) final;
   Result<void> broadcast(std::span<std::byte> bytes, int root, uint32_t label) final;
   Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all, uint32_t label) final;
+  Result<void> all_to_all(std::span<const std::byte> mine, const Parts& parts, std::span<std::byte> theirs,
+                          uint32_t label) final;
   Result<void> barrier(uint32_t label) final;
   Result<std::unique_ptr<Communicator>> split(std::span<const int> ranks, uint32_t label) final;
   void set_timeout(double seconds) final { timeout_s_ = seconds; }
@@ -39,6 +41,9 @@ class TransportCommunicator : public Communicator {
   virtual Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) = 0;
   virtual Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) = 0;
   virtual Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  /// `parts` are in bytes. Unless a transport knows better: all bytes go to all, as they do through memory.
+  virtual Result<void> do_all_to_all(const Call& call, std::span<const std::byte> mine, const Parts& parts,
+                                     std::span<std::byte> theirs);
   virtual Result<void> do_barrier(const Call& call) = 0;
   /// Where `values` lie in allocate()d memory.
   virtual uint64_t offset_of(const void* values) const = 0;

@@ -41,6 +41,7 @@ class HostsCommunicator final : public TransportCommunicator {
     return fmt::format("shared memory, {}tcp between hosts", encrypted ? "encrypted " : "");
   }
   uint64_t sent_bytes() const override { return sent_bytes_; }
+  std::vector<std::vector<int>> hosts() const override { return hosts_; }
 
  protected:
   Result<std::span<std::byte>> do_allocate(const Call& call) override;

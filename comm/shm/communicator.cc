@@ -20,6 +20,7 @@ class ShmCommunicator final : public TransportCommunicator {
 
   std::string transport() const override { return "shared memory"; }
   uint64_t sent_bytes() const override { return 0; }
+  std::vector<std::vector<int>> hosts() const override { return {all_ranks(size())}; }
 
  protected:
   Result<std::span<std::byte>> do_allocate(const Call& call) override;

@@ -25,6 +25,7 @@ class TcpCommunicator final : public TransportCommunicator {
     return std::ranges::any_of(data_, &Link::encrypted) ? "tcp, encrypted" : "tcp";
   }
   uint64_t sent_bytes() const override { return sent_bytes_; }
+  std::vector<std::vector<int>> hosts() const override;
 
  protected:
   Result<std::span<std::byte>> do_allocate(const Call& call) override;
@@ -34,6 +35,8 @@ class TcpCommunicator final : public TransportCommunicator {
   Result<void> do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) override;
   Result<void> do_broadcast(const Call& call, std::span<std::byte> bytes, int root) override;
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
+  Result<void> do_all_to_all(const Call& call, std::span<const std::byte> mine, const Parts& parts,
+                             std::span<std::byte> theirs) override;
   Result<void> do_barrier(const Call& call) override { return meet(call); }
   uint64_t offset_of(const void* values) const override;
   void hang_up() override;
@@ -54,6 +57,12 @@ class TcpCommunicator final : public TransportCommunicator {
   PartSum sum_;
   uint64_t sent_bytes_ = 0;
 };
+
+std::vector<std::vector<int>> TcpCommunicator::hosts() const {
+  std::vector<std::vector<int>> alone;
+  for (int rank = 0; rank < size(); ++rank) alone.push_back({rank});
+  return alone;
+}
 
 Result<void> TcpCommunicator::run(Exchange& exchange) {
   auto result = exchange.run(deadline_s());
@@ -140,6 +149,18 @@ Result<void> TcpCommunicator::do_all_gather(const Call& call, std::span<const st
   for_peers([&](int peer) {
     exchange.flow(peer).finished.add(mine);
     exchange.flow(peer).in.add(all.subspan(peer * mine.size(), mine.size()));
+  });
+  return run(exchange);
+}
+
+Result<void> TcpCommunicator::do_all_to_all(const Call& call, std::span<const std::byte> mine, const Parts& parts,
+                                            std::span<std::byte> theirs) {
+  Exchange exchange = begin(call);
+  const size_t own = parts.of(rank()).size();
+  std::ranges::copy(part_of(mine, parts.of(rank())), theirs.begin() + ptrdiff_t(size_t(rank()) * own));
+  for_peers([&](int peer) {
+    exchange.flow(peer).finished.add(part_of(mine, parts.of(peer)));
+    exchange.flow(peer).in.add(theirs.subspan(size_t(peer) * own, own));
   });
   return run(exchange);
 }
