@@ -176,9 +176,34 @@ Result<PendingFile> PendingFile::create(const std::string& path) {
   return PendingFile(target.path, std::move(folder), std::move(file));
 }
 
+void PendingFile::bypass_cache() {
+  const int flags = ::fcntl(file_.fd(), F_GETFL);
+  bypasses_cache_ = flags >= 0 && ::fcntl(file_.fd(), F_SETFL, flags | O_DIRECT) == 0;
+}
+
+void PendingFile::use_cache() {
+  ::fcntl(file_.fd(), F_SETFL, ::fcntl(file_.fd(), F_GETFL) & ~O_DIRECT);
+  bypasses_cache_ = false;
+}
+
+/// Past the page cache; returns what is left to be written through it.
+std::string_view PendingFile::append_pages(std::string_view bytes) {
+  constexpr size_t kPage = 4096;  // where a disk has larger blocks, the usual way is taken
+  while (bypasses_cache_) {
+    const size_t pages = reinterpret_cast<uintptr_t>(bytes.data()) % kPage == 0 ? bytes.size() / kPage * kPage : 0;
+    if (pages == 0) break;
+    const ssize_t done = ::write(file_.fd(), bytes.data(), pages);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) break;  // the usual way may do, and says why it does not
+    bytes.remove_prefix(static_cast<size_t>(done));
+  }
+  if (bypasses_cache_ && !bytes.empty()) use_cache();
+  return bytes;
+}
+
 Result<void> PendingFile::append(std::string_view bytes) {
-  auto written = write_all(file_.fd(), bytes, path_);
-  unsynced_ += bytes.size();
+  unsynced_ += bytes.size();  // also of what passes the cache: some file systems put that there all the same
+  auto written = write_all(file_.fd(), append_pages(bytes), path_);
   if (written && unsynced_ >= kSyncEvery) {  // so that commit() does not wait long
     unsynced_ = 0;
     if (::fdatasync(file_.fd()) != 0) written = unwritten(path_);

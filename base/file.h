@@ -99,6 +99,10 @@ class PendingFile {
   /// cannot be written, a file that is read-only (for root too) or not a regular one.
   static Result<PendingFile> create(const std::string& path);
 
+  /// From here on, whole pages from memory that begins with a page go past the page cache, where the file system can,
+  /// up to the first bytes that are none: of a large file, that costs the processor little and takes no memory from
+  /// others.
+  void bypass_cache();
   /// Adds to what commit() will show. What has failed once stays failed: commit() then fails, too.
   Result<void> append(std::string_view bytes);
   /// To be called once. On failure the previous file is not changed.
@@ -108,11 +112,13 @@ class PendingFile {
 
  private:
   PendingFile(std::string path, Fd folder, NewFile file);
+  std::string_view append_pages(std::string_view bytes);
+  void use_cache();
   std::string path_;
   Fd folder_;
   NewFile file_;
   uint64_t unsynced_ = 0;  ///< bytes
-  bool failed_ = false, committed_ = false;
+  bool failed_ = false, committed_ = false, bypasses_cache_ = false;
 };
 
 /// A scratch file in TMPDIR that has no name and is gone with its descriptor.

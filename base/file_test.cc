@@ -252,6 +252,24 @@ TEST_F(PendingFileTest, AFailedCommitLeavesTheFolderAsItWas) {
   EXPECT_THAT(names(), ElementsAre("taken"));
 }
 
+/// Whole pages from a page's beginning, and all that is not.
+TEST_F(PendingFileTest, HasTheSameBytesPastTheCache) {
+  constexpr size_t kPage = 4096;
+  std::string source(8 * kPage, ' ');
+  for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<char>(i * 31 / 7);
+  const size_t page = kPage - reinterpret_cast<uintptr_t>(source.data()) % kPage;
+  for (const auto& [begin, size] : std::vector<std::pair<size_t, size_t>>{
+           {page, 0}, {page, 1}, {page, 2 * kPage}, {page, 2 * kPage + 5}, {page + 8, 2 * kPage}}) {
+    auto file = PendingFile::create(path("direct"));
+    file->bypass_cache();
+    const auto piece = std::string_view(source).substr(begin, size);
+    ASSERT_TRUE(file->append(piece));
+    ASSERT_TRUE(file->append(source));
+    ASSERT_TRUE(file->commit());
+    EXPECT_EQ(read_text(path("direct")).value(), std::string(piece) + source);
+  }
+}
+
 TEST_F(PendingFileTest, ASecondCommitIsABug) {
   auto file = PendingFile::create(path("once"));
   ASSERT_TRUE(file->commit("x"));

@@ -4,15 +4,10 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include "base/vector_clones.h"
 #include "bench/pair.h"
 #include "bench/repeat.h"
 #include "measure/core_latency.h"
-
-#if defined(__x86_64__)
-#define VECTOR_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define VECTOR_CLONES
-#endif
 
 namespace remuda::bench {
 namespace {
@@ -32,7 +27,7 @@ void relax() {
 #endif
 }
 
-VECTOR_CLONES void scale(float* values, size_t count) {
+REMUDA_VECTOR_CLONES void scale(float* values, size_t count) {
   for (size_t i = 0; i < count; ++i) values[i] *= 1.0000001f;
 }
 

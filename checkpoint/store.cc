@@ -1,16 +1,20 @@
 #include "checkpoint/store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
-#include <memory>
+#include <future>
 #include <ranges>
 #include <sys/file.h>
+#include <system_error>
+#include <thread>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/read_all.h"
 
@@ -60,16 +64,23 @@ void sync_folder(const fs::path& folder) {
   if (fd) ::fsync(fd.get());
 }
 
-struct FreeHash {
-  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-};
-
 /// The manifest first: what is left of it then is no checkpoint. Of a link to one that lies elsewhere only the link.
 Result<void> remove(const Stored& stored) {
   std::error_code error, ignored;
   if (!fs::is_symlink(stored.folder, ignored)) fs::remove(manifest_of(stored), error);
   if (!error) fs::remove_all(stored.folder, error);
   if (error) return failed(fmt::format("cannot remove the old checkpoint {}: {}", stored.folder, error.message()));
+  return {};
+}
+
+/// That a file is what the manifest says.
+Result<void> check_file(const Stored& stored, const StoredFile& file) {
+  REMUDA_ASSIGN(const StoredFile there, describe(stored, file.name));
+  const std::string path = (fs::path(stored.folder) / file.name).string();
+  if (there.bytes != file.bytes)
+    return usage_error(fmt::format("{} is damaged: it has {} bytes in place of {}", path, there.bytes, file.bytes));
+  if (there.sum != file.sum)
+    return usage_error(fmt::format("{} is damaged: its sum is {} in place of {}", path, there.sum, file.sum));
   return {};
 }
 
@@ -94,32 +105,57 @@ Result<Manifest> read_manifest(const Stored& stored) {
 Result<StoredFile> describe(const Stored& stored, const std::string& name) {
   const std::string path = (fs::path(stored.folder) / name).string();
   REMUDA_ASSIGN(const Fd fd, open_for_reading(path));
-  const std::unique_ptr<XXH3_state_t, FreeHash> state(XXH3_createState());
-  XXH3_64bits_reset(state.get());
-  std::vector<char> piece(1 << 20);
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  Sum sum;
+  std::vector<std::byte> piece(1 << 20);
   StoredFile file{.name = name};
   for (;;) {
     const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed(fmt::format("cannot read {}: {}", path, errno_text(errno)));
     if (got == 0) break;
-    XXH3_64bits_update(state.get(), piece.data(), size_t(got));
+    sum.add(std::span(piece).first(size_t(got)));
     file.bytes += uint64_t(got);
   }
-  file.sum = fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
+  file.sum = sum.text();
   return file;
 }
 
+Sum::Sum() : state_(XXH3_createState()) {
+  REMUDA_CHECK(state_, "there is memory for a sum");
+  XXH3_64bits_reset(state_.get());
+}
+
+void Sum::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
+
+void Sum::add(std::span<const std::byte> bytes) { XXH3_64bits_update(state_.get(), bytes.data(), bytes.size()); }
+
+std::string Sum::text() const { return fmt::format("{:016x}", XXH3_64bits_digest(state_.get())); }
+
+/// Several files at a time: the sum of one takes about as long as reading it.
 Result<Manifest> verify(const Stored& stored) {
   REMUDA_ASSIGN(Manifest manifest, read_manifest(stored));
-  for (const StoredFile& file : manifest.files) {
-    REMUDA_ASSIGN(const StoredFile there, describe(stored, file.name));
-    const std::string path = (fs::path(stored.folder) / file.name).string();
-    if (there.bytes != file.bytes)
-      return usage_error(fmt::format("{} is damaged: it has {} bytes in place of {}", path, there.bytes, file.bytes));
-    if (there.sum != file.sum)
-      return usage_error(fmt::format("{} is damaged: its sum is {} in place of {}", path, there.sum, file.sum));
+  constexpr size_t kMostAtOnce = 8;
+  std::vector<Result<void>> outcomes(manifest.files.size(), failed(stored.folder + " was not read to its end"));
+  std::atomic<size_t> next = 0;
+  const auto check_some = [&] {
+    for (size_t i = next++; i < outcomes.size(); i = next++) outcomes[i] = check_file(stored, manifest.files[i]);
+  };
+  std::vector<std::future<void>> others;
+  const size_t at_once = std::min({outcomes.size(), kMostAtOnce, size_t{std::thread::hardware_concurrency()}});
+  const auto has_another = [&] {
+    try {
+      others.push_back(std::async(std::launch::async, check_some));
+      return true;
+    } catch (const std::system_error&) {
+      return false;  // those that there are do
+    }
+  };
+  while (others.size() + 1 < at_once && has_another()) {
   }
+  check_some();
+  for (auto& other : others) other.get();
+  for (const Result<void>& outcome : outcomes) REMUDA_TRY(outcome);
   return manifest;
 }
 

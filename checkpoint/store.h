@@ -7,12 +7,16 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "checkpoint/manifest.h"
+
+struct XXH3_state_s;
 
 namespace remuda::checkpoint {
 
@@ -32,6 +36,20 @@ Result<Manifest> read_manifest(const Stored& stored);
 /// Reads all files, and compares their lengths and sums with the manifest. The error says what is wrong with which.
 Result<Manifest> verify(const Stored& stored);
 
+/// StoredFile::sum of bytes that pass by.
+class Sum {
+ public:
+  Sum();
+  void add(std::span<const std::byte> bytes);
+  std::string text() const;
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, Free> state_;
+};
+
 struct Found {
   Stored at;
   Manifest manifest;
@@ -48,7 +66,7 @@ Result<Newest> newest_whole(const std::string& folder, const Wanted& wanted = []
 /// Makes the folder for a checkpoint, or makes one that is there no checkpoint any more.
 Result<Stored> begin(const std::string& folder, int64_t step);
 std::string file_of_rank(int rank);
-/// The file's length and sum.
+/// The file's length and sum, from its bytes.
 Result<StoredFile> describe(const Stored& stored, const std::string& name);
 /// Makes it a checkpoint: its files are there.
 Result<void> publish(const Stored& stored, const Manifest& manifest);

@@ -1,0 +1,44 @@
+// Image: one rank's file of a checkpoint as it will stand on the disk, in memory of its own. The values are copied into
+// it between two steps; it is written beside the training, from where they lie, past the page cache.
+//
+//   auto image = Image::create(header);
+//   for (const weights::TensorInfo& tensor : image->tensors()) copy(tensor.name, image->bytes_of(tensor));
+//   auto file = image->write(stored, file_of_rank(0), given_up);
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "checkpoint/store.h"
+#include "weights/header.h"
+
+namespace remuda::checkpoint {
+
+class Image {
+ public:
+  /// Gives the tensors their places. Fails where there is not so much memory.
+  static Result<Image> create(weights::Header header);
+  Image(Image&& other) noexcept;
+  Image& operator=(Image&&) = delete;
+  ~Image();
+
+  /// In the order of their places.
+  const std::vector<weights::TensorInfo>& tensors() const { return header_.tensors; }
+  /// Where the values of one of tensors() belong: an address that is a multiple of their size.
+  std::span<std::byte> bytes_of(const weights::TensorInfo& tensor) const;
+
+  /// Puts the file into the checkpoint's folder, whole or not at all. Ends soon after `given_up`, with an error.
+  Result<StoredFile> write(const Stored& stored, const std::string& name, const std::atomic<bool>& given_up) const;
+
+ private:
+  Image(weights::Header header, std::span<std::byte> bytes, size_t header_bytes)
+      : header_(std::move(header)), bytes_(bytes), header_bytes_(header_bytes) {}
+  weights::Header header_;
+  std::span<std::byte> bytes_;  ///< of the whole file; begins with a page
+  size_t header_bytes_;
+};
+
+}  // namespace remuda::checkpoint

@@ -1,0 +1,89 @@
+#include "checkpoint/image.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+
+#include "base/file.h"
+#include "base/testing/scratch_folder.h"
+#include "weights/reader.h"
+
+namespace remuda::checkpoint {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Truly;
+using weights::DType;
+
+class ImageTest : public ::testing::Test {
+ protected:
+  static void fill(const Image& image, const weights::TensorInfo& tensor) {
+    const std::span<std::byte> bytes = image.bytes_of(tensor);
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::byte(i * 7 + tensor.name.size());
+  }
+
+  const ScratchFolder folder_;
+  const Stored stored_{3, folder_.path()};
+  std::atomic<bool> given_up_ = false;
+};
+
+/// Of more than one piece, and of no whole number of pages.
+TEST_F(ImageTest, IsTheFileThatAReaderFinds) {
+  const auto image = Image::create(
+      {.tensors = {{"b", DType::u8, {5}}, {"large", DType::f32, {(9 << 20) / 4 + 3}}, {"count", DType::i64, {2}}}});
+  ASSERT_TRUE(image);
+  for (const weights::TensorInfo& tensor : image->tensors()) fill(*image, tensor);
+  const auto file = image->write(stored_, "rank-0.safetensors", given_up_);
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(*file, describe(stored_, "rank-0.safetensors").value());
+
+  const auto reader = weights::Reader::open(folder_.path("rank-0.safetensors"));
+  ASSERT_TRUE(reader) << reader.error().message;
+  ASSERT_EQ(reader->header().tensors, image->tensors());
+  for (const weights::TensorInfo& tensor : image->tensors()) {
+    std::vector<std::byte> there(tensor.bytes());
+    ASSERT_TRUE(reader->read(tensor, 0, there));
+    EXPECT_TRUE(std::ranges::equal(there, image->bytes_of(tensor))) << tensor.name;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(image->bytes_of(tensor).data()) % weights::size_of(tensor.type), 0U);
+  }
+}
+
+TEST_F(ImageTest, MayHoldNothing) {
+  const auto image = Image::create({});
+  ASSERT_TRUE(image->write(stored_, "empty", given_up_));
+  EXPECT_THAT(weights::Reader::open(folder_.path("empty"))->header().tensors, IsEmpty());
+}
+
+TEST_F(ImageTest, LeavesThePageCacheToOthers) {
+  struct statfs info{};
+  if (::statfs(folder_.path().c_str(), &info) != 0 ||
+      (info.f_type != EXT4_SUPER_MAGIC && info.f_type != XFS_SUPER_MAGIC))
+    GTEST_SKIP() << "of other file systems it is not known what stays in the cache";
+  constexpr size_t kBytes = 1 << 20, kPage = 4096;
+  const auto image = Image::create({.tensors = {{"w", DType::u8, {kBytes}}}});
+  ASSERT_TRUE(image->write(stored_, "file", given_up_));
+  const auto mapped = MappedFile::map(open_for_reading(folder_.path("file"))->get(), "file");
+  std::vector<unsigned char> resident(kBytes / kPage, 0xff);  // of its whole pages
+  ASSERT_EQ(::mincore(const_cast<std::byte*>(mapped->bytes().data()), kBytes, resident.data()), 0);
+  EXPECT_THAT(resident, Each(Truly([](unsigned char page) { return (page & 1) == 0; })));
+}
+
+TEST_F(ImageTest, LeavesNothingWhenItIsGivenUp) {
+  const auto image = Image::create({.tensors = {{"w", DType::f32, {1000}}}});
+  given_up_ = true;
+  EXPECT_THAT(image->write(stored_, "file", given_up_).error().message, HasSubstr("did not wait"));
+  EXPECT_THAT(folder_.names(), IsEmpty());
+}
+
+TEST_F(ImageTest, FailsWhereThereIsNoMemory) {
+  EXPECT_THAT(Image::create({.tensors = {{"w", DType::u8, {uint64_t{1} << 60}}}}).error().message,
+              HasSubstr("no memory"));
+}
+
+}  // namespace
+}  // namespace remuda::checkpoint
