@@ -4,7 +4,6 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
-#include <numeric>
 
 #include "route/bound.h"
 #include "topology/bottleneck.h"
@@ -15,12 +14,6 @@ namespace {
 constexpr double kLess = 1 - 1e-9;  // of two times that differ by rounding, none is less
 
 constexpr double kSame = 1e-6;  // shares of the time that differ by less are equal
-
-Order index_order(const Network& network) {
-  Order order(network.size());
-  std::iota(order.begin(), order.end(), 0);
-  return order;
-}
 
 /// The order of the ring whose slowest link is fastest.
 std::vector<Order> ring_orders(const Network& network) {
@@ -53,7 +46,7 @@ class Planner {
 
   Plan make() {
     const size_t n = plan_.network.size();
-    const Order start = index_order(plan_.network);
+    const Order start = index_order(plan_.network.size());
     std::vector<Order> others = ring_orders(plan_.network);
     if (Order nested = nested_order(plan_.network); nested != start) others.push_back(std::move(nested));
     plan_.exact = true;

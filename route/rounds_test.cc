@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
-#include <numeric>
 #include <rapidcheck/gtest.h>
 
 #include "route/testing/networks.h"
@@ -13,12 +12,6 @@ namespace remuda::route {
 namespace {
 
 using testing::ElementsAre;
-
-Order in_order(size_t size) {
-  Order order(size);
-  std::iota(order.begin(), order.end(), 0);
-  return order;
-}
 
 /// One chunk for each pair.
 Step step_of(const std::vector<std::pair<size_t, size_t>>& pairs) {
@@ -30,7 +23,7 @@ Step step_of(const std::vector<std::pair<size_t, size_t>>& pairs) {
 TEST(Rounds, TransfersOnLinksOfTheirOwnGoAtOnce) {
   const Network mesh = full_mesh(4, 10, 2);
   Rounds rounds(mesh);
-  const auto cost = rounds.divide(step_of({{0, 1}, {1, 0}, {0, 2}, {3, 2}}), 4, in_order(4));
+  const auto cost = rounds.divide(step_of({{0, 1}, {1, 0}, {0, 2}, {3, 2}}), 4, index_order(4));
   EXPECT_THAT(rounds.round_of(), ElementsAre(0, 0, 0, 0));
   ASSERT_TRUE(cost);
   EXPECT_DOUBLE_EQ(cost->latency_s, 2e-6);
@@ -40,7 +33,7 @@ TEST(Rounds, TransfersOnLinksOfTheirOwnGoAtOnce) {
 TEST(Rounds, TransfersOnOneLinkGoOneAfterTheOther) {
   const Network network = star(4, 10, 2);
   Rounds rounds(network);
-  const auto cost = rounds.divide(step_of({{0, 1}, {2, 1}, {0, 3}, {1, 0}}), 1, in_order(4));
+  const auto cost = rounds.divide(step_of({{0, 1}, {2, 1}, {0, 3}, {1, 0}}), 1, index_order(4));
   EXPECT_THAT(rounds.round_of(), ElementsAre(0, 1, 1, 0));
   EXPECT_DOUBLE_EQ(cost->latency_s, 4e-6);
   EXPECT_DOUBLE_EQ(cost->s_per_byte, 2 / 10e9);
@@ -51,11 +44,11 @@ TEST(Rounds, ALinkCarriesAsManyAsItHasRoomFor) {
   for (auto& row : network.routes)
     for (Route& route : row) route.gbps = 10;
   Rounds rounds(network);
-  rounds.divide(step_of({{0, 1}, {0, 2}, {0, 3}}), 1, in_order(4));
+  rounds.divide(step_of({{0, 1}, {0, 2}, {0, 3}}), 1, index_order(4));
   EXPECT_THAT(rounds.round_of(), ElementsAre(0, 0, 0));
   network.channels[0].gbps = 29;
   Rounds narrow(network);
-  narrow.divide(step_of({{0, 1}, {0, 2}, {0, 3}}), 1, in_order(4));
+  narrow.divide(step_of({{0, 1}, {0, 2}, {0, 3}}), 1, index_order(4));
   EXPECT_THAT(narrow.round_of(), ElementsAre(0, 0, 1));
 }
 
@@ -63,7 +56,7 @@ TEST(Rounds, AHalfDuplexLinkIsOneChannel) {
   Network network = full_mesh(2, 10);
   network.routes[1][0].channels = network.routes[0][1].channels;
   Rounds rounds(network);
-  rounds.divide(step_of({{0, 1}, {1, 0}}), 1, in_order(2));
+  rounds.divide(step_of({{0, 1}, {1, 0}}), 1, index_order(2));
   EXPECT_THAT(rounds.round_of(), ElementsAre(0, 1));
 }
 
@@ -71,7 +64,7 @@ TEST(Rounds, LongTransfersGoTogether) {
   const Network network = star(5, 10, 0);
   Rounds rounds(network);
   const Step step{{0, 1, 0, 1, true}, {0, 2, 0, 4, true}, {3, 1, 0, 4, true}, {3, 4, 0, 1, true}};
-  const auto cost = rounds.divide(step, 4, in_order(5));
+  const auto cost = rounds.divide(step, 4, index_order(5));
   EXPECT_THAT(rounds.round_of(), ElementsAre(1, 0, 0, 1));
   EXPECT_DOUBLE_EQ(cost->s_per_byte, 1.25 / 10e9);
 }
@@ -87,8 +80,8 @@ TEST(Rounds, NothingGoesWhereNothingIsKnown) {
   Network network = full_mesh(3, 10);
   network.routes[0][1].gbps = 0;
   Rounds rounds(network);
-  EXPECT_FALSE(rounds.divide(step_of({{1, 2}, {0, 1}}), 1, in_order(3)));
-  EXPECT_TRUE(rounds.divide(step_of({{1, 2}, {0, 2}}), 1, in_order(3)));
+  EXPECT_FALSE(rounds.divide(step_of({{1, 2}, {0, 1}}), 1, index_order(3)));
+  EXPECT_TRUE(rounds.divide(step_of({{1, 2}, {0, 2}}), 1, index_order(3)));
 }
 
 /// On a switch, all pairs in as many rounds as each has peers: none idles.
@@ -97,7 +90,7 @@ TEST(Rounds, AllToAllOnASwitchHasNoMoreRoundsThanPeers) {
     const Network network = star(n, 10);
     Rounds rounds(network);
     for (const Step& step : direct(n).steps) {
-      ASSERT_TRUE(rounds.divide(step, n, in_order(n)));
+      ASSERT_TRUE(rounds.divide(step, n, index_order(n)));
       EXPECT_EQ(rounds.costs().size(), n - 1);
     }
   }
@@ -146,7 +139,7 @@ RC_GTEST_PROP(RoundsProperty, NoChannelCarriesMoreThanItCanAndNothingIsLost, ())
   const Pattern pattern = *rc::gen::elementOf(std::vector{ring(n), tree(n), doubling(n), halving(n), direct(n)});
   Rounds rounds(network);
   for (const Step& step : pattern.steps) {
-    const auto cost = rounds.divide(step, pattern.chunks, in_order(n));
+    const auto cost = rounds.divide(step, pattern.chunks, index_order(n));
     RC_ASSERT(cost.has_value());
     RC_ASSERT(rounds.round_of().size() == step.size());
     std::map<std::pair<size_t, size_t>, double> load;
@@ -174,7 +167,7 @@ RC_GTEST_PROP(RoundsProperty, IsNearTheBestDivision, ()) {
   const Step step = step_of({pairs.begin(), pairs.begin() + std::min<std::ptrdiff_t>(6, std::ssize(pairs))});
   std::vector<std::vector<size_t>> parts;
   const double best = best_division(network, step, parts, 0),
-               found = Rounds(network).divide(step, 1, in_order(n))->seconds(1e6);
+               found = Rounds(network).divide(step, 1, index_order(n))->seconds(1e6);
   RC_ASSERT(found >= best * (1 - 1e-9));
   RC_ASSERT(found <= best * 1.5 + 1e-12);
 }

@@ -1,6 +1,7 @@
 #include "route/search.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 namespace remuda::route {
@@ -95,6 +96,12 @@ bool is_alike(const Step& a, const Step& b) {
 }
 
 }  // namespace
+
+Order index_order(size_t size) {
+  Order order(size);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
 
 Pricer::Pricer(const Network& network, const Pattern& pattern) : rounds_(network), chunks_(pattern.chunks) {
   for (const Step& step : pattern.steps) {

@@ -11,6 +11,8 @@
 namespace remuda::route {
 
 using Order = std::vector<size_t>;  ///< the device at each position
+/// Device i at position i.
+Order index_order(size_t size);
 
 /// An order, and what the pattern takes with it.
 struct Found {
@@ -54,8 +56,7 @@ class Pricer {
 
 /// Starts from `start`; devices change places within the pattern's groups. Up to kMostOrdersTried orders all are tried.
 /// Beyond, two descents from `start` and from `others`, one to the shortest time per byte and one to the least latency,
-/// exchange two devices or turn a stretch around as long as that helps, up to
-/// kMostDescentMoves.
+/// exchange two devices or turn a stretch around as long as that helps, up to kMostDescentMoves.
 SearchResult best_orders(const Network& network, const Pattern& pattern, const Order& start,
                          const std::vector<Order>& others = {});
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <numeric>
 #include <rapidcheck/gtest.h>
 
 #include "route/testing/networks.h"
@@ -12,12 +11,6 @@ namespace remuda::route {
 namespace {
 
 using testing::ElementsAre;
-
-Order first_order(size_t size) {
-  Order order(size);
-  std::iota(order.begin(), order.end(), 0);
-  return order;
-}
 
 double best_seconds(const std::vector<Found>& found, double bytes) {
   double best = 1e9;
@@ -28,7 +21,7 @@ double best_seconds(const std::vector<Found>& found, double bytes) {
 /// Over all orders whatever the groups say, step by step.
 double best_of_all_orders(const Network& network, const Pattern& pattern, double bytes) {
   Rounds rounds(network);
-  Order order = first_order(pattern.ranks);
+  Order order = index_order(pattern.ranks);
   double best = 1e9;
   do {
     Cost sum;
@@ -50,7 +43,7 @@ TEST(BestOrders, ARingKeepsToIslands) {
   const std::vector<size_t> place{0, 3, 1, 4, 2, 5};
   for (size_t a = 0; a < 6; ++a)
     for (size_t b = 0; b < 6; ++b) mixed.routes[a][b] = network.routes[place[a]][place[b]];
-  const SearchResult result = best_orders(mixed, ring(6), first_order(6));
+  const SearchResult result = best_orders(mixed, ring(6), index_order(6));
   EXPECT_TRUE(result.exact);
   ASSERT_EQ(result.best.size(), 1U);
   EXPECT_THAT(result.best.front().order, ElementsAre(0, 1, 3, 5, 2, 4));
@@ -67,10 +60,10 @@ TEST(BestOrders, AvoidsRoutesThatAreNotKnown) {
   Network network = full_mesh(4, 10);
   for (const auto& [a, b] : std::vector<std::pair<size_t, size_t>>{{0, 1}, {2, 3}})
     network.routes[a][b].gbps = network.routes[b][a].gbps = 0;
-  const SearchResult result = best_orders(network, ring(4), first_order(4));
+  const SearchResult result = best_orders(network, ring(4), index_order(4));
   ASSERT_EQ(result.best.size(), 1U);
   EXPECT_THAT(result.best.front().order, ElementsAre(0, 2, 1, 3));
-  EXPECT_TRUE(best_orders(network, direct(4), first_order(4)).best.empty());
+  EXPECT_TRUE(best_orders(network, direct(4), index_order(4)).best.empty());
 }
 
 /// Owners of one part are joined fast across islands: 0, 3 and 4; 1, 2 and 5.
@@ -81,7 +74,7 @@ TEST(BestOrders, MembersOfAllIslandsChangePlaces) {
     for (size_t b = 0; b < 6; ++b)
       if (a != b && (a / 2 == b / 2 || side(a) == side(b)))
         network.routes[a][b].gbps = network.channels[network.routes[a][b].channels[0]].gbps = 100;
-  const SearchResult result = best_orders(network, islands({2, 2, 2}), first_order(6));
+  const SearchResult result = best_orders(network, islands({2, 2, 2}), index_order(6));
   ASSERT_EQ(result.best.size(), 1U);
   EXPECT_THAT(result.best.front().order, ElementsAre(0, 1, 3, 2, 4, 5));
 }
@@ -101,12 +94,12 @@ TEST(BestOrders, DescendsWhereThereAreTooManyOrders) {
   std::swap(swapped[3], swapped[8]);
   std::reverse(turned.begin() + 2, turned.begin() + 9);
   for (const Order& other : {known, swapped, turned}) {
-    const SearchResult result = best_orders(network, ring(kSize), first_order(kSize), {other});
+    const SearchResult result = best_orders(network, ring(kSize), index_order(kSize), {other});
     EXPECT_FALSE(result.exact);
     EXPECT_DOUBLE_EQ(best_seconds(result.best, 1e9), Pricer(network, ring(kSize)).cost(known)->seconds(1e9));
   }
-  EXPECT_LE(best_seconds(best_orders(network, ring(kSize), first_order(kSize)).best, 1e9),
-            Pricer(network, ring(kSize)).cost(first_order(kSize))->seconds(1e9));
+  EXPECT_LE(best_seconds(best_orders(network, ring(kSize), index_order(kSize)).best, 1e9),
+            Pricer(network, ring(kSize)).cost(index_order(kSize))->seconds(1e9));
 }
 
 TEST(BestOrders, LooksAtNoMoreMovesThanItMay) {
@@ -114,10 +107,10 @@ TEST(BestOrders, LooksAtNoMoreMovesThanItMay) {
   const Pattern pattern = halving(64);
   size_t of_order = 0;
   for (const Step& step : pattern.steps) of_order += step.size();
-  const SearchResult result = best_orders(network, pattern, first_order(64));
+  const SearchResult result = best_orders(network, pattern, index_order(64));
   EXPECT_GT(result.moves, kMostDescentMoves);
   EXPECT_LE(result.moves, of_order + 2 * (kMostDescentMoves + of_order));
-  EXPECT_EQ(best_orders(network, ring(3), first_order(3)).moves, 3 * 3U);  // the order given, then both that there are
+  EXPECT_EQ(best_orders(network, ring(3), index_order(3)).moves, 3 * 3U);  // the order given, then both that there are
 }
 
 TEST(BestOrders, OneIsBestForLittleAndAnotherForMuch) {
@@ -128,10 +121,10 @@ TEST(BestOrders, OneIsBestForLittleAndAnotherForMuch) {
     for (const size_t channel : {network.routes[a][b].channels[0], network.routes[b][a].channels[0]})
       network.channels[channel].gbps = 20;
   }
-  const SearchResult result = best_orders(network, ring(4), first_order(4));
+  const SearchResult result = best_orders(network, ring(4), index_order(4));
   ASSERT_EQ(result.best.size(), 1U);  // any ring takes one of the slow beginnings at least
   EXPECT_THAT(result.best.front().order, ElementsAre(0, 1, 2, 3));
-  const SearchResult tree_result = best_orders(network, tree(4), first_order(4));
+  const SearchResult tree_result = best_orders(network, tree(4), index_order(4));
   EXPECT_GT(tree_result.best.size(), 1U);
 }
 
@@ -155,7 +148,7 @@ RC_GTEST_PROP(BestOrdersProperty, EqualsTryingAllOrders, ()) {
   std::vector<Pattern> patterns{ring(n), tree(n), doubling(n), halving(n), direct(n)};
   if (n > 2) patterns.push_back(two_rings(n));
   const Pattern pattern = *rc::gen::elementOf(patterns);
-  const SearchResult result = best_orders(network, pattern, first_order(n));
+  const SearchResult result = best_orders(network, pattern, index_order(n));
   RC_ASSERT(result.exact);
   for (const double bytes : {0.0, 1e3, 1e5, 1e7, 1e9}) {
     const double all = best_of_all_orders(network, pattern, bytes), found = best_seconds(result.best, bytes);

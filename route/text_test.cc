@@ -74,6 +74,15 @@ TEST(DurationText, HasThreeDigits) {
   EXPECT_EQ(duration_text(0), "0 ns");
 }
 
+TEST(TransfersText, BeginsAnotherChainWhereOneIsTooLongForALine) {
+  constexpr size_t kDevices = 48;
+  Round around;
+  for (size_t i = 0; i < kDevices; ++i) around.transfers.push_back({i, (i + 1) % kDevices});
+  const std::vector<std::string> chains = split(transfers_text(star(kDevices, 10), around), ' ');
+  EXPECT_EQ(chains.size(), 3U);
+  for (const std::string& chain : chains) EXPECT_LE(characters(chain), 60U) << chain;
+}
+
 TEST(TransfersText, JoinsThemToChains) {
   Network network = star(5, 10);
   const auto text = [&](std::vector<Transfer> transfers) { return transfers_text(network, {.transfers = transfers}); };
