@@ -19,6 +19,7 @@ enum class Loss { cross_entropy, nll, mse };
 enum class Norm { group, batch };
 enum class Decay { all, matrices };
 enum class Switch { off, on };
+enum class UpdatesOn { device, host };
 enum class Recompute { none, blocks, automatic };
 enum class Unit { samples, microbatches };
 enum class BatchNorm { local, synchronized };
@@ -98,7 +99,8 @@ struct MemorySpec {
   Recompute recompute = Recompute::none;  ///< what is computed again in backward() instead of being kept
   int recompute_blocks = 0;               ///< so many, from the first one on; 0: all
   int accumulate = 1;                     ///< a device computes its part of a step in so many pieces, one after another
-  Switch empty_cache = Switch::off;       ///< what allocators keep of freed memory goes back to the devices
+  UpdatesOn optimizer = UpdatesOn::device;  ///< where the optimizer keeps its state, and updates parameters
+  Switch empty_cache = Switch::off;         ///< what allocators keep of freed memory goes back to the devices
 
   bool operator==(const MemorySpec&) const = default;
 };

@@ -106,6 +106,7 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
   if (options.device_collectives)
     collectives = or_raise(
         train::open_collectives(communicator(), group->ops, {.largest_bytes = size_t(options.bucket_mib * (1 << 20))}));
+  const bool host = options.optimizer_on_host;
   std::vector<torch::Tensor> tensors;
   for (const auto& one : mine.parameters) tensors.push_back(one.tensor);
   train::ParallelOptions settings{.bucket_bytes = options.bucket_mib * (1 << 20),
@@ -113,6 +114,7 @@ DataParallel::Impl::Impl(std::shared_ptr<GroupState> its_group, ModuleView view,
                                   .group_of = std::move(mine.groups),
                                   .clip_norm = options.clip_norm,
                                   .average = options.average,
+                                  .updates_on = host ? train::UpdatesOn::host : train::UpdatesOn::device,
                                   .state_shares = options.state_shares,
                                   .collectives = collectives.collectives.get(),
                                   .norms = norms.exchange(),

@@ -139,7 +139,7 @@ enum class Precision {
   automatic  ///< the best that each device has
 };
 
-/// The same on all ranks, except for `precision` and `trial`.
+/// The same on all ranks, except for `precision`, `optimizer_on_host` and `trial`.
 struct Options {
   std::variant<Sgd, AdamW> optimizer;
   double weight_decay = 0;
@@ -160,6 +160,9 @@ struct Options {
   int64_t micro_batch = 1;
   /// Proportions of the optimizer's state, one per rank. Empty: by the memory of the devices.
   std::vector<double> state_shares;
+  /// This rank keeps the optimizer's state in memory of the host, whose CPU updates the parameters: for a model that
+  /// has no room on its device otherwise. A change of parameters after the first step is not seen there.
+  bool optimizer_on_host = false;
   double bucket_mib = 4;  ///< gradients are sent in pieces of about this size
   /// Pieces go from GPU to GPU where each rank has one of its own, all of one maker, whose library (NCCL, RCCL) is
   /// there and passes a trial. False: they always go through memory of the host.

@@ -85,11 +85,21 @@ void Recorder::set_counter(std::string_view name, double value) {
   const std::lock_guard lock(mutex_);
   auto found = counters_.find(name);
   if (found == counters_.end()) found = counters_.emplace(name, Counter{0, {std::string(name), {}}}).first;
-  auto& [largest, record] = found->second;
+  auto& [largest, record, left_out] = found->second;
   largest = std::max(largest, std::abs(value));
   auto& values = record.values;
   if (!values.empty() && std::abs(value - values.back().value) <= kLeastChange * largest) return;
-  if (values.size() < most_operations_) values.push_back({clock_.now_s(), value});
+  if (values.size() < most_operations_)
+    values.push_back({clock_.now_s(), value});
+  else
+    ++left_out;
+}
+
+uint64_t Recorder::left_out_values() {
+  const std::lock_guard lock(mutex_);
+  uint64_t sum = 0;
+  for (const auto& [name, counter] : counters_) sum += counter.left_out;
+  return sum;
 }
 
 std::vector<CounterRecord> Recorder::counters() {

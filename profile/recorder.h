@@ -139,6 +139,8 @@ class Recorder {
   std::vector<OperationTotal> totals();
   /// How many operations were not kept as spans.
   uint64_t left_out() const;
+  /// How many values of counters were not kept. Any thread.
+  uint64_t left_out_values();
 
  private:
   friend class Track;
@@ -157,6 +159,7 @@ class Recorder {
   struct Counter {
     double largest = 0;
     CounterRecord record;
+    uint64_t left_out = 0;
   };
   std::map<std::string, Counter, std::less<>> counters_;
 };

@@ -120,6 +120,7 @@ TEST(Recorder, KeepsTheValuesOfACounterThatDiffer) {
   std::vector<double> values;
   for (const auto& one : counters[0].values) values.push_back(one.value);
   EXPECT_THAT(values, ElementsAre(1000, 100'000, 100'200, 100, 5000)) << "and not more than five";
+  EXPECT_EQ(recorder.left_out_values(), 1U);
   EXPECT_EQ(counters[0].values[2].time_s, 103);
   EXPECT_EQ(counters[1].values.at(0).value, -1);
 }

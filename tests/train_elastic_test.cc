@@ -222,6 +222,21 @@ TEST_F(TrainElastic, WithoutTheStateInMemoryTheNewestCheckpointStays) {
   EXPECT_TRUE(run.folder().has(fmt::format("kept/step-{:09}/manifest.json", (*report)["steps"].get<int>())));
 }
 
+TEST_F(TrainElastic, ARunThatIsStoppedWhenNothingHoldsItsStateIsStoppedAllTheSame) {
+  REMUDA_NEEDS_TWO_CORES();
+  ElasticRun run({"elastic.ranks_lost=1"});
+  stop_after_a_loss(run);
+  const Finished finished = run.finish();
+  EXPECT_EQ(finished.exit.status, 128 + SIGTERM) << finished;
+  EXPECT_THAT(finished.err, HasSubstr("stops: nothing holds the state of the run after step"));
+  const auto report = parse_json(run.folder().read("report.json"), "report.json");
+  ASSERT_TRUE(report) << finished;
+  EXPECT_EQ((*report)["stopped"], true);
+  EXPECT_EQ((*report)["steps"], 0);
+  EXPECT_EQ((*report)["lost_ranks"][0]["state"], "none");
+  EXPECT_FALSE(run.folder().has("out.safetensors")) << "no weights that nothing has learned";
+}
+
 // Only some of its ranks may know the checkpoint that it goes on from.
 TEST_F(TrainElastic, ALossWhileARunThatGoesOnStartsEndsIt) {
   REMUDA_NEEDS_TWO_CORES();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "train/device/memory_watch.h"
 #include "train/optimizer.h"
@@ -16,7 +17,9 @@ double trial_step(const AloneRun& run, const Batch& samples, std::map<int, doubl
   run.parallel.zero_gradient();
   run.pace.start();
   if (!run.local.run_alone(samples)) return INFINITY;
-  run.parallel.optimizer().step_alone(1.0 / double(samples.input.size(0)), settings_of(run.job.train, 0, 1));
+  const auto updated =
+      run.parallel.optimizer().step_alone(1.0 / double(samples.input.size(0)), settings_of(run.job.train, 0, 1));
+  if (!updated) throw std::runtime_error(updated.error().message);
   run.local.wait_for_device();
   if (const auto use = watch.use()) memory[int(run.local.largest_piece(samples))] = use->peak - use->before;
   return run.pace.stop();
@@ -27,7 +30,10 @@ double trial_step(const AloneRun& run, const Batch& samples, std::map<int, doubl
 Result<AloneCosts> measure_devices(const AloneRun& run) {
   const torch::NoGradGuard no_grad;
   torch::Tensor values = run.parallel.flat().values().device();
-  const auto kept_values = values.clone();
+  // A device that has no room for state has none for a copy.
+  const auto kept_values = run.parallel.optimizer().is_on_host()
+                               ? values.to(torch::kCPU, values.scalar_type(), false, /*copy=*/true)
+                               : values.clone();
   std::vector<torch::Tensor> kept_buffers;
   for (const auto& buffer : run.model.buffers()) kept_buffers.push_back(buffer.clone());
 

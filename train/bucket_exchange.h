@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "comm/device_collectives.h"
 #include "train/flat_parameters.h"
+#include "train/update_rule.h"
 
 namespace remuda::train {
 
@@ -28,10 +29,12 @@ class BucketExchange {
   /// The queue's thread: waits for all sums, and gives the squared norm of those that this rank owns, since the last
   /// call.
   virtual Result<double> take_square_norm() = 0;
-  /// Makes what this thread gives the device from now on wait for the sums that this rank owns.
-  virtual void take_sums() = 0;
+  /// Makes what this thread gives the device from now on wait for the sums that this rank owns; or, where updates are
+  /// on the host, waits until Mirror::host() has them.
+  virtual Result<void> take_sums() = 0;
 
-  /// The moments from which gather() may send what this rank owns of these buckets.
+  /// The moments from which gather() may send what this rank owns of these buckets: values of the device or, where
+  /// updates are on the host, of Mirror::host().
   virtual std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) = 0;
   /// The queue's thread. Sends this rank's part of a bucket to all, and gets theirs.
   virtual Result<void> gather(size_t bucket, Mirror& values, const Moment& given) = 0;
@@ -45,8 +48,9 @@ class BucketExchange {
 };
 
 /// All that is named outlives the exchange.
-std::unique_ptr<BucketExchange> by_host(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat);
+std::unique_ptr<BucketExchange> by_host(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat,
+                                        UpdatesOn updates_on);
 std::unique_ptr<BucketExchange> by_devices(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat,
-                                           comm::DeviceCollectives& collectives);
+                                           comm::DeviceCollectives& collectives, UpdatesOn updates_on);
 
 }  // namespace remuda::train

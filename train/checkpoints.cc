@@ -16,7 +16,6 @@
 #include "train/device/random_state.h"
 #include "train/labels.h"
 #include "train/weights.h"
-#include "weights/writer.h"
 
 namespace remuda::train {
 namespace {
@@ -25,39 +24,34 @@ using checkpoint::PieceName;
 using checkpoint::text_of;
 using weights::DType;
 
-/// A piece on its way to the file: a flat tensor in memory of the host.
-struct Copy {
+/// A piece on its way to the file.
+struct Kept {
   std::string name;
   DType type;
   torch::Tensor values;
 };
 
-/// A copy of its own, whatever the device.
-torch::Tensor on_host(const torch::Tensor& tensor) {
-  const torch::Tensor flat = tensor.detach().contiguous().view(-1);
-  return flat.device().is_cpu() ? flat.clone() : flat.to(torch::kCPU);
-}
-
-Result<checkpoint::StoredFile> write_file(const checkpoint::Stored& stored, int rank, const std::vector<Copy>& copies,
-                                          const std::atomic<bool>& given_up) {
-  const std::string name = checkpoint::file_of_rank(rank);
-  std::error_code error;
-  std::filesystem::create_directories(stored.folder, error);  // rank 0 has; this rank may not see it yet
+/// The rank's file as it is now; in the memory of the last one, where that has the same tensors.
+Result<std::shared_ptr<checkpoint::Image>> copy_of(const std::vector<Kept>& pieces,
+                                                   std::shared_ptr<checkpoint::Image> image) {
   weights::Header header;
-  std::unordered_map<std::string, const Copy*> by_name;
-  for (const Copy& copy : copies) {
-    header.tensors.push_back({.name = copy.name, .type = copy.type, .shape = {uint64_t(copy.values.numel())}});
-    by_name.emplace(copy.name, &copy);
+  std::unordered_map<std::string, torch::Tensor> by_name;
+  for (const Kept& piece : pieces) {
+    header.tensors.push_back({.name = piece.name, .type = piece.type, .shape = {uint64_t(piece.values.numel())}});
+    by_name.emplace(piece.name, piece.values.detach());
   }
-  REMUDA_ASSIGN(PendingFile file, PendingFile::create((std::filesystem::path(stored.folder) / name).string()));
-  REMUDA_ASSIGN(weights::Writer writer, weights::Writer::create(std::move(file), std::move(header)));
-  for (const weights::TensorInfo& tensor : writer.header().tensors) {
-    if (given_up) return failed("the run did not wait for it");
-    const torch::Tensor& values = by_name.at(tensor.name)->values;
-    REMUDA_TRY(writer.append({static_cast<const std::byte*>(values.data_ptr()), values.nbytes()}));
+  weights::place_tensors(header);
+  if (!image || image->tensors() != header.tensors) {
+    image.reset();
+    REMUDA_ASSIGN(checkpoint::Image made, checkpoint::Image::create(std::move(header)));
+    image = std::make_shared<checkpoint::Image>(std::move(made));
   }
-  REMUDA_TRY(writer.commit());
-  return checkpoint::describe(stored, name);
+  for (const weights::TensorInfo& tensor : image->tensors()) {
+    const torch::Tensor& values = by_name.at(tensor.name);
+    torch::from_blob(image->bytes_of(tensor).data(), values.sizes(), values.options().device(torch::kCPU))
+        .copy_(values);
+  }
+  return image;
 }
 
 /// For a thread beside the training: on a CPU it would otherwise take the time of the steps.
@@ -184,10 +178,10 @@ void Checkpoints::begin(ShardedOptimizer& optimizer, const FlatParameters& flat,
   pending_->beside = beside;
   pending_->began_s = last_s_ = monotonic_s();
   last_step_ = progress.steps;
-  std::vector<Copy> copies;
+  std::vector<Kept> pieces;
   const auto add = [&](const std::string& kind, const std::string& name, size_t first, const torch::Tensor& values) {
     const auto type = file_type(values.scalar_type());
-    if (type && values.numel() > 0) copies.push_back({text_of({kind, name, first}), *type, on_host(values)});
+    if (type && values.numel() > 0) pieces.push_back({text_of({kind, name, first}), *type, values});
   };
   const std::vector<std::string> names = names_of(flat);
   for (const ShardedOptimizer::Owned& own : optimizer.owned()) {
@@ -205,14 +199,20 @@ void Checkpoints::begin(ShardedOptimizer& optimizer, const FlatParameters& flat,
   pending_->stored = checkpoint::place_of(job_.checkpoint.folder, progress.steps);
   pending_->run = run_of(progress);
   pending_->tensors = model_tensors(flat);
-  pending_->file = std::async(std::launch::async,
-                              [copies = std::move(copies), rank = communicator_.rank(), is_first = is_first(), beside,
-                               folder = job_.checkpoint.folder, stored = pending_->stored,
-                               given_up = pending_->given_up]() -> Result<checkpoint::StoredFile> {
-                                if (beside) give_way();
-                                if (is_first) REMUDA_TRY(checkpoint::begin(folder, stored.step));
-                                return write_file(stored, rank, copies, *given_up);
-                              });
+  auto copied = copy_of(pieces, std::exchange(image_, nullptr));
+  image_ = copied.value_or(nullptr);
+  pending_->file =
+      std::async(std::launch::async,
+                 [copied = std::move(copied), rank = communicator_.rank(), is_first = is_first(), beside,
+                  folder = job_.checkpoint.folder, stored = pending_->stored,
+                  given_up = pending_->given_up]() -> Result<checkpoint::StoredFile> {
+                   if (beside) give_way();
+                   REMUDA_ASSIGN(const std::shared_ptr<checkpoint::Image> image, copied);
+                   if (is_first) REMUDA_TRY(checkpoint::begin(folder, stored.step));
+                   std::error_code error;
+                   std::filesystem::create_directories(stored.folder, error);  // this rank may not see that yet
+                   return image->write(stored, checkpoint::file_of_rank(rank), *given_up);
+                 });
 }
 
 /// All have written, or failed to: rank 0 makes it a checkpoint.
@@ -280,6 +280,10 @@ double Checkpoints::take_published() {
   return published.seconds;
 }
 
+void Checkpoints::settle() {
+  if (published_.valid()) report_.background_s += take_published();
+}
+
 /// Collective. In turns of a moment, so that a rank whose disk is slow is not taken for a lost one.
 Result<void> Checkpoints::wait_for_all() {
   constexpr double kTurn_s = 0.02, kSayEvery_s = 0.5;
@@ -299,7 +303,7 @@ Result<void> Checkpoints::wait_for_all() {
 Result<void> Checkpoints::finish(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress) {
   if (!active()) return {};
   if (pending_) REMUDA_TRY(wait_for_all());
-  if (published_.valid()) report_.background_s += take_published();
+  settle();
   if (progress.optimizer_steps > 0 && last_step_ != progress.steps) {
     begin(optimizer, flat, progress, false);
     REMUDA_TRY(wait_for_all());

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 
+#include "checkpoint/image.h"
 #include "checkpoint/pieces.h"
 #include "checkpoint/store.h"
 #include "comm/communicator.h"
@@ -75,6 +76,10 @@ class Checkpoints {
   /// 0 says from time to time.
   Result<void> finish(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress);
 
+  /// Waits for what the thread makes of the last one that all have written, and reports that: whoever reports next may
+  /// not know of it.
+  void settle();
+
   /// On rank 0.
   const CheckpointReport& report() const { return report_; }
 
@@ -134,8 +139,9 @@ class Checkpoints {
   int last_step_ = 0;  ///< of the last one that was begun, or gone on from
   double last_s_ = 0;  ///< when that was
   CheckpointReport report_;
-  std::unique_ptr<Pending> pending_;  ///< the one that is being written; its threads are waited for with it
-  std::future<Published> published_;  ///< on rank 0: of the last one that all have written
+  std::shared_ptr<checkpoint::Image> image_;  ///< of the last one: the next one's, too
+  std::unique_ptr<Pending> pending_;          ///< the one that is being written; its threads are waited for with it
+  std::future<Published> published_;          ///< on rank 0: of the last one that all have written
 };
 
 }  // namespace remuda::train

@@ -161,10 +161,11 @@ Result<void> Checkpoints::load_owned(const checkpoint::Pieces& pieces, ShardedOp
   const std::vector<std::string> names = names_of(flat);
   const auto load = [&](const std::string& kind, const std::string& name, size_t first,
                         torch::Tensor to) -> Result<void> {
-    const torch::Tensor values = torch::empty(to.sizes(), to.options().device(torch::kCPU));
+    const bool is_there = to.is_cpu() && to.is_contiguous();
+    const torch::Tensor values = is_there ? to : torch::empty(to.sizes(), to.options().device(torch::kCPU));
     REMUDA_TRY(pieces.read(kind, name, file_type(to.scalar_type()).value(), first,
                            {static_cast<std::byte*>(values.data_ptr()), values.nbytes()}));
-    to.copy_(values);
+    if (!is_there) to.copy_(values);
     return {};
   };
   for (const ShardedOptimizer::Owned& own : optimizer.owned()) {

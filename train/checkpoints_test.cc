@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/script.h>
 
 #include "base/file.h"
 #include "comm/testing/run_ranks.h"
@@ -79,6 +80,22 @@ class CheckpointsTest : public ::testing::Test {
     EXPECT_EQ(rest.error, "");
     EXPECT_EQ(rest.report.checkpoints.resumed_from, first);
     return rest;
+  }
+
+  /// A run of two ranks, of which the other one makes no more than so many steps: what rank 0 leaves then.
+  Inheritance run_until_lost(int step) {
+    Inheritance left;
+    const std::atomic<bool> leaving = false;
+    const Events events(-1);
+    job::TrainJob shorter = job_;
+    shorter.train.max_steps = step;
+    run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+      const bool is_first = communicator.rank() == 0;
+      const auto trainer = Trainer::create(is_first ? job_ : shorter, communicator, events, leaving);
+      EXPECT_FALSE((*trainer)->run());
+      if (is_first) left = (*trainer)->bequest();
+    });
+    return left;
   }
 
   Finished run_without() {
@@ -298,6 +315,38 @@ TEST_F(CheckpointsTest, WhatOneRankCannotWriteTakesNoRoom) {
   EXPECT_EQ(finished.error, "");
   EXPECT_EQ(finished.report.checkpoints.failed, 1);
   EXPECT_FALSE(fs::exists(folder));
+}
+
+// Whoever goes on does not know of it.
+TEST_F(CheckpointsTest, OneThatIsWholeIsCountedAlsoWhereTheRunEndsFirst) {
+  job_.checkpoint.every_steps = 1;
+  job_.checkpoint.keep = 100;
+  for (int step = 2; step < 12; ++step) {
+    SCOPED_TRACE(step);
+    job_.checkpoint.folder = folder_.path("kept-" + std::to_string(step));
+    const int written = run_until_lost(step).checkpoints.written;
+    EXPECT_EQ(size_t(written), steps().size());
+  }
+}
+
+// Nobody waits until all of it is on the disk; it may be there all the same, where the disk is quicker than the loss.
+TEST_F(CheckpointsTest, OneThatIsBeingWrittenWhenARankIsLostIsGivenUp) {
+  constexpr int kBuffers = 8, kBufferSize = 1 << 20, kTries = 10;  // a step takes far less time than to write them
+  torch::jit::Module module("ballast");
+  module.register_parameter("weight", torch::full({5, kKeptSide * kKeptSide}, 0.01).requires_grad_(), false);
+  for (int i = 0; i < kBuffers; ++i) module.register_buffer("b" + std::to_string(i), torch::zeros({kBufferSize}));
+  module.define("def forward(self, x):\n  return torch.matmul(x.flatten(1), self.weight.t())\n");
+  module.save(job_.model.path);
+  job_.checkpoint.every_steps = 2;
+  bool given_up = false;
+  for (int i = 0; i < kTries && !given_up; ++i) {
+    job_.checkpoint.folder = folder_.path("kept-" + std::to_string(i));
+    EXPECT_EQ(run_until_lost(2).checkpoints.written, 0);
+    EXPECT_TRUE(steps().empty());
+    const checkpoint::Stored begun = checkpoint::place_of(job_.checkpoint.folder, 2);
+    given_up = fs::exists(begun.folder) && fs::is_empty(begun.folder);
+  }
+  EXPECT_TRUE(given_up);
 }
 
 }  // namespace

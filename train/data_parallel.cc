@@ -27,6 +27,7 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
                                                            const std::function<void()>& trial_backward,
                                                            ParallelOptions options) {
   REMUDA_CHECK(options.group_of.empty() || options.group_of.size() == parameters.size(), "each parameter has a group");
+  if (ops.is_synchronous()) options.updates_on = UpdatesOn::device;
   REMUDA_TRY(check_models(communicator, parameters));
   const auto trial = [&] { options.norms ? options.norms->learn(trial_backward) : trial_backward(); };
   REMUDA_ASSIGN(const ReadyOrder ready, ready_order(communicator, parameters, trial));
@@ -62,8 +63,8 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
       flat_(std::move(flat)),
       norms_(options.norms),
       clip_norm_(options.clip_norm),
-      exchange_(options.collectives ? by_devices(communicator_, ops_, flat_, *options.collectives)
-                                    : by_host(communicator_, ops_, flat_)),
+      exchange_(options.collectives ? by_devices(communicator_, ops_, flat_, *options.collectives, options.updates_on)
+                                    : by_host(communicator_, ops_, flat_, options.updates_on)),
       engine_{communicator_,
               ops_,
               flat_,
@@ -72,8 +73,8 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
               std::move(options.before_send),
               std::move(options.before_wait)},
       reducer_(std::make_unique<GradientReducer>(engine_, std::move(times))),
-      optimizer_(
-          std::make_unique<ShardedOptimizer>(engine_, ShardedOptimizer::Options{options.rule, options.average})) {}
+      optimizer_(std::make_unique<ShardedOptimizer>(
+          engine_, ShardedOptimizer::Options{options.rule, options.average, options.updates_on})) {}
 
 Result<ReducedStep> DataParallel::reduce() {
   if (norms_) REMUDA_TRY(norms_->finish());

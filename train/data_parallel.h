@@ -31,9 +31,11 @@ namespace remuda::train {
 struct ParallelOptions {
   double bucket_bytes = 4 << 20;
   UpdateRule rule;
-  std::vector<size_t> group_of;      ///< of each parameter: the number of its group; empty: all are of group 0
-  double clip_norm = 0;              ///< the largest norm of the gradient; a longer one is shortened to it. 0: no limit
-  double average = 0;                ///< see ShardedOptimizer::Options
+  std::vector<size_t> group_of;  ///< of each parameter: the number of its group; empty: all are of group 0
+  double clip_norm = 0;          ///< the largest norm of the gradient; a longer one is shortened to it. 0: no limit
+  double average = 0;            ///< see ShardedOptimizer::Options
+  /// Where this rank keeps state and values that it owns unrounded, and updates; on a CPU, both are the same.
+  UpdatesOn updates_on = UpdatesOn::device;
   std::vector<double> state_shares;  ///< one weight per rank; empty: by the memory of their devices
   /// By which buckets go from device to device, the same on all ranks, and idle; null: through memory of the host. It
   /// outlives the DataParallel.

@@ -46,6 +46,7 @@ struct Division {
   std::vector<double> state_shares;
   int first_accelerator = 1;  ///< this rank, and every other one from it on, computes on a stand-in; the others on CPUs
   double bucket_bytes = 4096;
+  std::vector<UpdatesOn> updates_on;     ///< of each rank
   bool by_devices = false;               ///< each computes on a stand-in of its own, and buckets go between these
   std::function<void()> begins = [] {};  ///< called by the last rank when all is connected
 
@@ -67,6 +68,8 @@ Division random_division(int ranks, int steps, std::mt19937& random) {
   Division division;
   for (int i = 0; i < steps; ++i) division.splits.push_back(balance::apportion(kBatch, weights()));
   division.state_shares = weights();
+  for (int rank = 0; rank < ranks; ++rank)
+    division.updates_on.push_back(random() % 2 ? UpdatesOn::host : UpdatesOn::device);
   division.first_accelerator = ranks == 1 ? 0 : int(random() % 2);
   if (random() % 2) division.bucket_bytes = 1;
   return division;
@@ -159,6 +162,7 @@ Trained train_divided(const ModelCase& model_case, const Setting& setting, const
                                   .rule = setting.rule,
                                   .group_of = setting.group_of(model.parameters()),
                                   .clip_norm = setting.clip_norm,
+                                  .updates_on = division.updates_on[size_t(rank)],
                                   .state_shares = division.state_shares,
                                   .collectives = opened.collectives.get(),
                                   .sent_as = setting.sent_as};
@@ -265,8 +269,8 @@ TEST_P(DeviceExactness, BucketsMayGoFromDeviceToDevice) {
 /// waited for does nothing that nobody waits for, so that no work is done in time by chance.
 class Waits {
  public:
-  Waits(WaitKind kind, torch::ScalarType sent_as, bool by_devices = false)
-      : kind_(kind), sent_as_(sent_as), by_devices_(by_devices) {
+  Waits(WaitKind kind, torch::ScalarType sent_as, UpdatesOn updates_on, bool by_devices = false)
+      : kind_(kind), sent_as_(sent_as), updates_on_(updates_on), by_devices_(by_devices) {
     if (by_devices) testing::use_standin_library();
     const bool for_compute = kind == WaitKind::copies_for_compute;
     configure_standin(0, {.lazy_compute = for_compute, .lazy_copies = !for_compute});
@@ -277,6 +281,7 @@ class Waits {
   std::vector<torch::Tensor> train(int ignored) {
     const Setting setting{{.momentum = 0.9}, false, 0, sent_as_};
     Division division{{{10, 14}, {12, 12}, {14, 10}}, {1, 1}};
+    division.updates_on = {updates_on_, updates_on_};
     division.by_devices = by_devices_;
     division.begins = [this, ignored] { testing::watch_waits(0, kind_, ignored); };
     auto parameters = train_divided(model_cases()[0], setting, division).parameters;
@@ -289,6 +294,7 @@ class Waits {
  private:
   WaitKind kind_;
   torch::ScalarType sent_as_;
+  UpdatesOn updates_on_;
   bool by_devices_;
 };
 
@@ -299,16 +305,17 @@ bool same(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>&
   return true;
 }
 
-class EveryWait : public ::testing::TestWithParam<std::tuple<WaitKind, torch::ScalarType>> {};
+class EveryWait : public ::testing::TestWithParam<std::tuple<WaitKind, torch::ScalarType, UpdatesOn>> {};
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryWait,
                          ::testing::Combine(::testing::Values(WaitKind::copies_for_compute,
                                                               WaitKind::compute_for_copies, WaitKind::host_for_copies),
-                                            ::testing::Values(torch::kFloat, torch::kBFloat16)));
+                                            ::testing::Values(torch::kFloat, torch::kBFloat16),
+                                            ::testing::Values(UpdatesOn::device, UpdatesOn::host)));
 
 TEST_P(EveryWait, IsNeeded) {
-  const auto [kind, sent_as] = GetParam();
-  Waits waits(kind, sent_as);
+  const auto [kind, sent_as, updates_on] = GetParam();
+  Waits waits(kind, sent_as, updates_on);
   const auto expected = waits.train(-1);
   ASSERT_FALSE(expected.empty());
   EXPECT_TRUE(same(waits.train(-1), expected)) << "repeatable";
@@ -322,7 +329,7 @@ TEST_P(EveryWait, IsNeeded) {
 /// it matters is a race.
 TEST(EveryWaitByDevices, ForTheLastGradientsIsNeeded) {
   constexpr int kBuckets = 2;
-  Waits waits(WaitKind::copies_for_compute, torch::kFloat, true);
+  Waits waits(WaitKind::copies_for_compute, torch::kFloat, UpdatesOn::device, true);
   const auto expected = waits.train(-1);
   ASSERT_FALSE(expected.empty());
   ASSERT_EQ(waits.count, 3 * (kBuckets + 1)) << "for each bucket of a step, and once for what is gathered";

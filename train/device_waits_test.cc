@@ -12,6 +12,7 @@ namespace {
 
 class DeviceWaits : public ::testing::Test {
  protected:
+  DeviceWaits() { model_->to(ops_.device()); }
   void TearDown() override { testing::configure_standin(0, {}); }
 
   static bool is_idle() {
@@ -20,16 +21,15 @@ class DeviceWaits : public ::testing::Test {
   }
 
   const DeviceOps ops_ = DeviceOps::open(torch::Device(torch::kXPU, 0)).value();
+  const testing::ModelCase case_ = testing::model_cases().front();
+  const std::unique_ptr<Model> model_ = testing::make_seeded(case_, torch::kFloat);
+  Pace pace_{1, steady_clock()};
+  LocalStep local_{*model_, ops_, pace_, {.padding = case_.padding}};
 };
 
 TEST_F(DeviceWaits, AStepAloneHasEndedWhenItsTimeIsTaken) {
-  const testing::ModelCase model_case = testing::model_cases().front();
-  const auto model = testing::make_seeded(model_case, torch::kFloat);
-  model->to(ops_.device());
-  Pace pace(1, steady_clock());
-  LocalStep local(*model, ops_, pace, {.padding = model_case.padding});
   testing::configure_standin(0, {.lazy_compute = true});
-  ASSERT_TRUE(local.run_alone(testing::make_batch(model_case, 4, 1, torch::kFloat)));
+  ASSERT_TRUE(local_.run_alone(testing::make_batch(case_, 4, 1, torch::kFloat)));
   EXPECT_TRUE(is_idle());
 }
 
@@ -54,15 +54,10 @@ TEST_F(DeviceWaits, AnUpdateHasEndedWhenTheWaitForOthersBegins) {
 /// A step that is given up waits for nothing, so the copy of its samples may still be under way. That of the stand-in
 /// holds them itself, so this looks after it has ended.
 TEST_F(DeviceWaits, SamplesStayInMemoryUntilTheNextStep) {
-  const testing::ModelCase model_case = testing::model_cases().front();
-  const auto model = testing::make_seeded(model_case, torch::kFloat);
-  model->to(ops_.device());
-  Pace pace(1, steady_clock());
-  LocalStep local(*model, ops_, pace, {.padding = model_case.padding});
-  const Batch batch = testing::make_batch(model_case, 4, 1, torch::kFloat);
+  const Batch batch = testing::make_batch(case_, 4, 1, torch::kFloat);
   const auto users = batch.input.storage().use_count();
   testing::configure_standin(0, {.memory_cap = testing::standin_memory(0) + batch.input.nbytes() + 64});
-  EXPECT_FALSE(local.run_alone(batch));
+  EXPECT_FALSE(local_.run_alone(batch));
   testing::configure_standin(0, {});
   EXPECT_GT(batch.input.storage().use_count(), users);
 }

@@ -26,11 +26,12 @@ std::string text_of(const std::vector<Standing>& all, size_t rank) {
 class ByDevices final : public BucketExchange {
  public:
   ByDevices(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat,
-            comm::DeviceCollectives& collectives)
+            comm::DeviceCollectives& collectives, UpdatesOn updates_on)
       : communicator_(communicator),
         ops_(ops),
         flat_(flat),
         collectives_(collectives),
+        updates_on_(updates_on),
         rank_(communicator.rank()),
         norms_(torch::zeros({int64_t(flat.layout().buckets())},
                             torch::TensorOptions().dtype(torch::kDouble).device(ops.device()))) {
@@ -61,10 +62,20 @@ class ByDevices final : public BucketExchange {
     return norms_.to(torch::kCPU).square().sum().item<double>();
   }
 
-  void take_sums() override {}  // take_square_norm() has waited for them
+  /// take_square_norm() has waited for them.
+  Result<void> take_sums() override {
+    if (updates_on_ == UpdatesOn::device) return {};
+    for (const Moment& there : flat_.gradients().to_host(own_of({0, flat_.layout().buckets()})))
+      REMUDA_TRY(ops_.wait(there, "the copy of sums", timeout_s_));
+    return {};
+  }
 
   /// The first moment is that of all of them.
-  std::vector<Moment> give_values(comm::Chunk buckets, Mirror&) override {
+  std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) override {
+    if (updates_on_ == UpdatesOn::host) {
+      for (const comm::Chunk& own : own_of(buckets)) values.to_device(own);
+      values.join();
+    }
     std::vector<Moment> moments(buckets.size());
     if (!moments.empty()) moments.front() = ops_.here();
     return moments;
@@ -89,6 +100,13 @@ class ByDevices final : public BucketExchange {
   }
 
  private:
+  std::vector<comm::Chunk> own_of(comm::Chunk buckets) const {
+    std::vector<comm::Chunk> own;
+    for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket)
+      own.push_back(flat_.layout().own(bucket, rank_));
+    return own;
+  }
+
   struct Call {
     std::string what;
     Moment done;
@@ -156,6 +174,7 @@ class ByDevices final : public BucketExchange {
   const DeviceOps& ops_;
   FlatParameters& flat_;
   comm::DeviceCollectives& collectives_;
+  const UpdatesOn updates_on_;
   const int rank_;
   const torch::Tensor norms_;  ///< of the gradients that this rank owns, one for each bucket
   std::vector<Call> under_way_;
@@ -166,8 +185,8 @@ class ByDevices final : public BucketExchange {
 }  // namespace
 
 std::unique_ptr<BucketExchange> by_devices(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat,
-                                           comm::DeviceCollectives& collectives) {
-  return std::make_unique<ByDevices>(communicator, ops, flat, collectives);
+                                           comm::DeviceCollectives& collectives, UpdatesOn updates_on) {
+  return std::make_unique<ByDevices>(communicator, ops, flat, collectives, updates_on);
 }
 
 }  // namespace remuda::train

@@ -19,8 +19,8 @@ double sum_of_squares(const Mirror& mirror, comm::Chunk range) {
 
 class ByHost final : public BucketExchange {
  public:
-  ByHost(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat)
-      : communicator_(communicator), ops_(ops), flat_(flat), rank_(communicator.rank()) {}
+  ByHost(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat, UpdatesOn updates_on)
+      : communicator_(communicator), ops_(ops), flat_(flat), updates_on_(updates_on), rank_(communicator.rank()) {}
 
   Moment give_gradients(size_t bucket) override {
     const comm::Chunk range = flat_.layout().bucket(bucket);
@@ -46,14 +46,17 @@ class ByHost final : public BucketExchange {
 
   Result<double> take_square_norm() override { return std::exchange(square_norm_, 0); }
 
-  void take_sums() override {
+  Result<void> take_sums() override {
+    if (updates_on_ == UpdatesOn::host) return {};  // they are there
     Mirror& gradients = flat_.gradients();
     for (size_t bucket = 0; bucket < flat_.layout().buckets(); ++bucket)
       gradients.to_device(flat_.layout().own(bucket, rank_));
     gradients.join();
+    return {};
   }
 
   std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) override {
+    if (updates_on_ == UpdatesOn::host) return std::vector<Moment>(buckets.size());
     std::vector<comm::Chunk> own;
     for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket)
       own.push_back(flat_.layout().own(bucket, rank_));
@@ -72,8 +75,12 @@ class ByHost final : public BucketExchange {
     const profile::Span span("gather", of_bucket);
     REMUDA_TRY(communicator_.gather_parts(values.host_bytes().subspan(all.begin * element, all.size() * element),
                                           layout.parts(bucket).in_bytes(element), uint32_t(bucket)));
-    values.to_device({all.begin, own.begin});
-    values.to_device({own.end, all.end});
+    if (updates_on_ == UpdatesOn::host) {
+      values.to_device(all);
+    } else {
+      values.to_device({all.begin, own.begin});
+      values.to_device({own.end, all.end});
+    }
     return {};
   }
 
@@ -89,6 +96,7 @@ class ByHost final : public BucketExchange {
   comm::Communicator& communicator_;
   const DeviceOps& ops_;
   FlatParameters& flat_;
+  const UpdatesOn updates_on_;
   const int rank_;
   double square_norm_ = 0;
   double timeout_s_ = comm::ConnectOptions().timeout_s;
@@ -96,8 +104,9 @@ class ByHost final : public BucketExchange {
 
 }  // namespace
 
-std::unique_ptr<BucketExchange> by_host(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat) {
-  return std::make_unique<ByHost>(communicator, ops, flat);
+std::unique_ptr<BucketExchange> by_host(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat,
+                                        UpdatesOn updates_on) {
+  return std::make_unique<ByHost>(communicator, ops, flat, updates_on);
 }
 
 }  // namespace remuda::train

@@ -12,6 +12,10 @@ UpdateRule rule_of(const job::TrainSpec& spec) {
   return {.kind = UpdateRule::Kind::sgd, .momentum = spec.momentum};
 }
 
+UpdatesOn updates_on(const job::MemorySpec& spec) {
+  return spec.optimizer == job::UpdatesOn::host ? UpdatesOn::host : UpdatesOn::device;
+}
+
 std::vector<size_t> groups_of(const job::TrainSpec& spec, const std::vector<torch::Tensor>& parameters) {
   std::vector<size_t> groups;
   for (const auto& parameter : parameters)

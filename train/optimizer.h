@@ -10,6 +10,7 @@
 namespace remuda::train {
 
 UpdateRule rule_of(const job::TrainSpec& spec);
+UpdatesOn updates_on(const job::MemorySpec& spec);
 
 /// The group of each parameter, for job::Decay: 0 decays, 1 does not.
 std::vector<size_t> groups_of(const job::TrainSpec& spec, const std::vector<torch::Tensor>& parameters);

@@ -71,9 +71,9 @@ TEST(RoundedGradients, AreHalfOfTheBytesOnTheWire) {
       const KnownModel model(torch::kCPU);
       const auto parallel = parallel_of(communicator, testing::cpu_ops(), model,
                                         rounded ? std::optional(torch::kBFloat16) : std::nullopt);
+      const uint64_t before = communicator.sent_bytes();
       parallel->begin({.weight = 1});
       model.backward(communicator.rank());
-      const uint64_t before = communicator.sent_bytes();
       ASSERT_TRUE(parallel->reduce());
       sent[rounded] = communicator.sent_bytes() - before;
       of_the_other = parallel->flat().layout().owned(1 - communicator.rank());

@@ -93,6 +93,7 @@ Json memory_json(const DeviceReport& device, int micro_batch) {
             {"peak_bytes", device.memory.peak},
             {"reserved_peak_bytes", device.memory.reserved_peak}};
   if (need.room > 0) json["room_bytes"] = need.room;
+  if (device.memory.optimizer_on_host > 0) json["optimizer_on_host_bytes"] = device.memory.optimizer_on_host;
   if (device.memory.peak > 0) json["peak_by_kind"] = kinds_json(device.memory, need);
   return json;
 }

@@ -22,6 +22,7 @@ struct MemoryReport {
   double peak = 0;                                      ///< in tensors, at most, during the steps
   double before = 0;                                    ///< of the peak: what was there when that step began
   double parameters = 0, gradients = 0, optimizer = 0;  ///< of what is there before a step
+  double optimizer_on_host = 0;                         ///< in place of `optimizer`, in the host's memory
   double reserved_peak = 0;                             ///< what the allocator took of the device for them, at most
 };
 
@@ -62,8 +63,8 @@ struct RankLoss {
   std::string device, cause;  ///< "killed by signal 9 (Killed)"
   int step = 0;               ///< so many were made by then
   int resumed_from = 0;       ///< the step after which the others went on: those up to `step` are repeated
-  std::string state;   ///< where they had its state from: "memory", "checkpoint"; "start" where hardly a step was made.
-                       ///< Empty: not yet
+  std::string state;   ///< where they had its state from: "memory", "checkpoint"; "start" where hardly a step was made;
+                       ///< "none" where nothing had it, and the run was to stop anyway. Empty: not yet
   double seconds = 0;  ///< from its loss until they went on
 };
 

@@ -29,10 +29,10 @@ ShardedOptimizer::ShardedOptimizer(Engine& engine, const Options& options)
     state_begin_.push_back(owned);
     owned += engine.flat.layout().own(bucket, rank_).size();
   }
-  const auto zeros = torch::zeros({int64_t(owned)}, engine.flat.values().device().options());
+  const auto zeros = torch::zeros({int64_t(owned)}, here(engine.flat.values()).options());
   for (size_t i = 0; i < options_.rule.states(); ++i) states_.push_back(zeros.clone());
   if (options_.average > 0) average_ = zeros.clone();
-  if (engine.flat.rounds()) unrounded_ = zeros.clone();
+  if (engine.flat.rounds() || is_on_host()) unrounded_ = zeros.clone();
   if (options_.rule.needs_scratch() || average_.defined())
     scratch_ = torch::empty({int64_t(std::min(owned, at_once()))}, zeros.options());
 }
@@ -44,7 +44,7 @@ size_t ShardedOptimizer::state_bytes() const {
   return bytes;
 }
 
-size_t ShardedOptimizer::at_once() const { return engine_.ops.is_synchronous() ? kCacheBlock : kSlice; }
+size_t ShardedOptimizer::at_once() const { return is_on_cpu() ? kCacheBlock : kSlice; }
 
 void ShardedOptimizer::reset() {
   for (auto& state : states_) state.zero_();
@@ -55,7 +55,7 @@ void ShardedOptimizer::add(Batch& batch, comm::Chunk range, size_t state_at) con
   batch.count += range.size();
   batch.values.push_back(unrounded_.defined() ? narrow(unrounded_, state_at, range.size())
                                               : narrow(engine_.flat.values().device(), range.begin, range.size()));
-  batch.gradients.push_back(narrow(engine_.flat.gradients().device(), range.begin, range.size()));
+  batch.gradients.push_back(narrow(here(engine_.flat.gradients()), range.begin, range.size()));
   batch.states.resize(states_.size());
   for (size_t i = 0; i < states_.size(); ++i) batch.states[i].push_back(narrow(states_[i], state_at, range.size()));
   if (average_.defined()) batch.averages.push_back(narrow(average_, state_at, range.size()));
@@ -121,24 +121,40 @@ void ShardedOptimizer::round_own(comm::Chunk buckets) {
   const torch::NoGradGuard no_grad;
   for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket) {
     const comm::Chunk own = engine_.flat.layout().own(bucket, rank_);
-    narrow(engine_.flat.sent().device(), own.begin, own.size()).copy_(own_values(bucket));
+    narrow(here(engine_.flat.sent()), own.begin, own.size()).copy_(own_values(bucket));
   }
 }
 
 /// The model computes with what was sent.
 void ShardedOptimizer::widen(comm::Chunk range) {
-  if (!unrounded_.defined()) return;
+  if (!engine_.flat.rounds()) return;
   const torch::NoGradGuard no_grad;
   narrow(engine_.flat.values().device(), range.begin, range.size())
       .copy_(narrow(engine_.flat.sent().device(), range.begin, range.size()));
 }
 
-void ShardedOptimizer::step_alone(double gradient_factor, const std::vector<GroupSettings>& settings) {
+/// Waits until the device has read what it was last sent from memory of the host, which owners are about to write.
+Result<void> ShardedOptimizer::free_host() const {
+  return is_on_host() ? engine_.ops.wait(engine_.ops.here(), "the copy of parameters", engine_.timeout_s)
+                      : Result<void>();
+}
+
+Result<void> ShardedOptimizer::step_alone(double gradient_factor, const std::vector<GroupSettings>& settings) {
   const FlatLayout& layout = engine_.flat.layout();
+  const comm::Chunk all{0, layout.buckets()};
+  REMUDA_TRY(free_host());
   begin_step();
-  update_own({0, layout.buckets()}, gradient_factor, settings);
-  round_own({0, layout.buckets()});
+  if (is_on_host()) {
+    const Moment there = engine_.flat.gradients().to_host({0, layout.count()});
+    REMUDA_TRY(engine_.ops.wait(there, "the copy of gradients", engine_.timeout_s));
+  }
+  update_own(all, gradient_factor, settings);
+  round_own(all);
+  for (size_t bucket = 0; is_on_host() && bucket < layout.buckets(); ++bucket)
+    engine_.flat.sent().to_device(layout.own(bucket, rank_));
+  if (is_on_host()) engine_.flat.sent().join();
   for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) widen(layout.own(bucket, rank_));
+  return {};
 }
 
 Result<void> ShardedOptimizer::step(double gradient_factor, const std::vector<GroupSettings>& settings) {
@@ -148,15 +164,16 @@ Result<void> ShardedOptimizer::step(double gradient_factor, const std::vector<Gr
 
 Result<void> ShardedOptimizer::update_and_send(double gradient_factor, const std::vector<GroupSettings>& settings) {
   const profile::Span span("update");
+  REMUDA_TRY(free_host());
   begin_step();
   const size_t buckets = engine_.flat.layout().buckets();
-  engine_.exchange.take_sums();
-  const size_t at_once = engine_.ops.is_synchronous() ? 1 : buckets;  // a CPU sends one while it computes the next
+  REMUDA_TRY(engine_.exchange.take_sums());
+  const size_t at_once = is_on_cpu() ? 1 : buckets;  // a CPU sends one while it computes the next
   for (size_t first = 0; first < buckets; first += at_once) {
     update_own({first, first + at_once}, gradient_factor, settings);
     send_rounded({first, first + at_once});
   }
-  REMUDA_TRY(engine_.ops.wait(engine_.ops.here(), "an update", engine_.timeout_s));
+  if (!is_on_host()) REMUDA_TRY(engine_.ops.wait(engine_.ops.here(), "an update", engine_.timeout_s));
   engine_.before_wait();
   return {};
 }
@@ -190,6 +207,7 @@ Result<void> ShardedOptimizer::arrive(Mirror& values) {
 
 Result<void> ShardedOptimizer::swap_average() {
   if (!average_.defined() || steps_ == 0) return {};
+  REMUDA_TRY(free_host());
   const torch::NoGradGuard no_grad;
   const FlatLayout& layout = engine_.flat.layout();
   for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
@@ -229,21 +247,23 @@ std::vector<ShardedOptimizer::Owned> ShardedOptimizer::owned() {
 Result<void> ShardedOptimizer::resume(int64_t steps) {
   steps_ = steps;
   if (steps == 0) return send_owned();
+  REMUDA_TRY(free_host());
   send_rounded({0, engine_.flat.layout().buckets()});
   return arrive(engine_.flat.sent());
 }
 
 Result<void> ShardedOptimizer::send_unrounded() {
-  return unrounded_.defined() && steps_ > 0 ? send_owned() : Result<void>();
+  return engine_.flat.rounds() && steps_ > 0 ? send_owned() : Result<void>();
 }
 
 Result<void> ShardedOptimizer::send_owned() {
+  REMUDA_TRY(free_host());
   const torch::NoGradGuard no_grad;
   const FlatLayout& layout = engine_.flat.layout();
   Mirror& values = engine_.flat.values();
   for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
     const comm::Chunk own = layout.own(bucket, rank_);
-    if (unrounded_.defined()) narrow(values.device(), own.begin, own.size()).copy_(own_values(bucket));
+    if (unrounded_.defined()) narrow(here(values), own.begin, own.size()).copy_(own_values(bucket));
   }
   send_to_all({0, layout.buckets()}, values);
   return arrive(values);

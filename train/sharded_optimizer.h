@@ -7,6 +7,10 @@
 // and updates that: steps too small for the shorter type add up (Micikevicius et al. 2018, arXiv:1710.03740, "master
 // weights"). All ranks, owners too, then compute with the rounded values.
 //
+// Where a device has no room for them, owners keep state and unrounded values in memory of the host and update there
+// (UpdatesOn::host): sums of gradients and new values pass through it anyway (Ren et al. 2021, arXiv:2101.06840,
+// "ZeRO-Offload"). Each rank decides that for itself.
+//
 // All memory of the device that an update needs is taken at the start: a step that its gradients have survived is not
 // lost for want of memory, nor half done.
 #pragma once
@@ -23,6 +27,7 @@ class ShardedOptimizer {
   struct Options {
     UpdateRule rule;
     double average = 0;  ///< above 0: keeps the average of the weights too; the part of it that each step keeps
+    UpdatesOn updates_on = UpdatesOn::device;  ///< as the engine's exchange has it
   };
 
   ShardedOptimizer(Engine& engine, const Options& options);
@@ -33,7 +38,7 @@ class ShardedOptimizer {
 
   /// The same work without the other ranks, to measure how long it takes: parameters are no longer the same on all
   /// ranks.
-  void step_alone(double gradient_factor, const std::vector<GroupSettings>& settings);
+  Result<void> step_alone(double gradient_factor, const std::vector<GroupSettings>& settings);
 
   /// Forgets all steps; the values stay as they are.
   void reset();
@@ -45,7 +50,7 @@ class ShardedOptimizer {
   /// Collective. Gives all ranks the values that owners keep unrounded, until the next step.
   Result<void> send_unrounded();
 
-  /// What this rank owns of one parameter, as it is in memory of its device.
+  /// What this rank owns of one parameter, where it is updated.
   struct Owned {
     size_t parameter = 0;  ///< its number in FlatParameters
     size_t first = 0;      ///< the first element of it, in row-major order
@@ -62,8 +67,9 @@ class ShardedOptimizer {
   /// Seconds the last step() waited for the others.
   double wait_s() const { return wait_s_; }
 
-  /// Bytes of state on this rank.
+  /// Bytes of what this rank keeps of its own besides the parameters, where it updates.
   size_t state_bytes() const;
+  bool is_on_host() const { return options_.updates_on == UpdatesOn::host; }
 
  private:
   /// Of a piece's group: what to update in one go, and where its average lies.
@@ -71,12 +77,16 @@ class ShardedOptimizer {
     std::vector<torch::Tensor> averages;
     size_t count = 0;  ///< values
   };
+  Result<void> free_host() const;
   Result<void> update_and_send(double gradient_factor, const std::vector<GroupSettings>& settings);
   void update_own(comm::Chunk buckets, double gradient_factor, const std::vector<GroupSettings>& settings);
   void add(Batch& batch, comm::Chunk range, size_t state_at) const;
   size_t at_once() const;
   void apply(Batch batch, double gradient_factor, const GroupSettings& settings) const;
   torch::Tensor own_values(size_t bucket) const;
+  bool is_on_cpu() const { return is_on_host() || engine_.ops.is_synchronous(); }
+  /// What updates read and write of it.
+  const torch::Tensor& here(const Mirror& mirror) const { return is_on_host() ? mirror.host() : mirror.device(); }
   void take_over();
   Result<void> send_owned();
   void begin_step();
@@ -92,7 +102,7 @@ class ShardedOptimizer {
   std::vector<size_t> state_begin_;  ///< of each bucket: where this rank's part lies in the tensors below
   std::vector<torch::Tensor> states_;
   torch::Tensor average_;    ///< undefined unless options_.average > 0
-  torch::Tensor unrounded_;  ///< what this rank owns, taken over at the first step; undefined where nothing is rounded
+  torch::Tensor unrounded_;  ///< what this rank owns, taken over at the first step; undefined where the device has it
   torch::Tensor scratch_;    ///< for at_once() values; undefined where nothing needs it
   int64_t steps_ = 0;
   double wait_s_ = 0;

@@ -56,7 +56,7 @@ TEST(ShardedOptimizer, GoesOnFromTheValuesThereAreAfterAReset) {
     const auto values = parallel->flat().values().device();
     parallel->zero_gradient();
     backward();
-    parallel->optimizer().step_alone(0.25, {{1, 0}});
+    ASSERT_TRUE(parallel->optimizer().step_alone(0.25, {{1, 0}}));
     const comm::Chunk own = parallel->flat().layout().own(0, communicator.rank());
     EXPECT_TRUE(values.narrow(0, int64_t(own.begin), int64_t(own.size())).eq(0.75).all().item<bool>());
     parallel->optimizer().reset();

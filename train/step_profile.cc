@@ -106,7 +106,8 @@ Json StepProfile::own_totals() {
               {"clock_error_s", clock_.error_s},
               {"operators_s", operators_s},
               {"operators", std::move(operators)},
-              {"left_out_of_trace", recorder_->left_out()}};
+              {"left_out_of_trace", recorder_->left_out()},
+              {"counters_left_out_of_trace", recorder_->left_out_values()}};
   if (timer_) totals["device_s"] = on_device_s;
   return totals;
 }

@@ -1,12 +1,18 @@
 #include "train/torch_compat.h"
 
 #include <ATen/Version.h>
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string_view>
 
 namespace remuda::train {
 namespace {
+
+/// The last four are of a maker's libraries, which allocate memory of their own: XBLAS_STATUS_ALLOC_FAILED, and
+/// X_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, xStatusAllocFailed, xblas_status_memory_error.
+constexpr const char* kAllocationFailures[] = {"DefaultCPUAllocator", "out of memory",     "_ALLOC_FAILED",
+                                               "_ALLOCATION_FAILED",  "StatusAllocFailed", "_status_memory_error"};
 
 /// As in "AVX2". libtorch 1.13 has no function for it, but every version prints it.
 std::string cpu_capability() {
@@ -39,7 +45,7 @@ bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
-  return text.find("DefaultCPUAllocator") != std::string::npos || text.find("out of memory") != std::string::npos;
+  return std::ranges::any_of(kAllocationFailures, [&](const char* words) { return text.find(words) != text.npos; });
 }
 
 std::string kernels_of(torch::DeviceType device) {

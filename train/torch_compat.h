@@ -56,7 +56,8 @@ std::string first_line(const std::exception& error);
 std::string shape_text(const torch::Tensor& tensor);
 
 /// Did an allocation fail? CUDA throws c10::OutOfMemoryError; a CPU allocation that fails is a plain c10::Error that
-/// names its allocator. TorchScript's interpreter turns either into a std::runtime_error, which keeps the text.
+/// names its allocator, and one of a maker's library one that has the library's status as text. TorchScript's
+/// interpreter turns any of them into a std::runtime_error, which keeps the text.
 bool is_out_of_memory(const std::exception& error);
 
 /// The kernels that compute a rank's update, as in "cpu, AVX512, libtorch 1.13.0": the type of device, the variant of

@@ -309,7 +309,8 @@ Result<void> Trainer::test() {
 Result<void> Trainer::collect_totals() {
   mine_.memory.parameters = double(parallel_->flat().values().device().nbytes());
   mine_.memory.gradients = double(parallel_->flat().gradients().device().nbytes());
-  mine_.memory.optimizer = double(parallel_->optimizer().state_bytes());
+  ShardedOptimizer& optimizer = parallel_->optimizer();
+  (optimizer.is_on_host() ? mine_.memory.optimizer_on_host : mine_.memory.optimizer) = double(optimizer.state_bytes());
   const OwnTotals own = mine_;
   std::vector<OwnTotals> all(communicator_.size());
   REMUDA_TRY(communicator_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),

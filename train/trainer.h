@@ -66,8 +66,8 @@ class Trainer {
 
   /// Collective. All epochs. The report is complete on rank 0.
   Result<RunReport> run();
-  /// After run(): for a trainer of the ranks that are left.
-  Inheritance bequest() const;
+  /// After run(): for a trainer of the ranks that are left. To be called once.
+  Inheritance bequest();
 
   Model& model() { return *model_; }
   const FlatParameters& parameters() const { return parallel_->flat(); }

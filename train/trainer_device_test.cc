@@ -45,20 +45,20 @@ class TrainerOnDevices : public ::testing::Test {
     const Events events(-1);
     run_ranks(kRanks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const bool other = communicator.rank() == 1;
-      const auto trainer = Trainer::create(job_, communicator, events, leave, {.device = other ? second : first});
-      if (other) before_run();
-      if (trainer)
-        reports[size_t(communicator.rank())] = outcome_of(**trainer);
-      else
-        reports[size_t(communicator.rank())] = tl::unexpected(trainer.error());
+      reports[size_t(communicator.rank())] = outcome_of([&]() -> Result<RunReport> {
+        REMUDA_ASSIGN(const auto trainer,
+                      Trainer::create(job_, communicator, events, leave, {.device = other ? second : first}));
+        if (other) before_run();
+        return trainer->run();
+      });
     });
     return reports;
   }
 
   /// What a worker does with an exception.
-  static Result<RunReport> outcome_of(Trainer& trainer) {
+  static Result<RunReport> outcome_of(const std::function<Result<RunReport>()>& run) {
     try {
-      return trainer.run();
+      return run();
     } catch (const std::exception& error) {
       return failed(first_line(error));
     }
@@ -124,6 +124,40 @@ TEST_F(TrainerOnDevices, EachDeviceComputesInItsOwnPrecision) {
   EXPECT_EQ(to_json(*both[0])["devices"][0]["precision"], "bf16");
   EXPECT_EQ(to_json(*mixed[0])["parameters_sent_as"], "float32");
   EXPECT_EQ(to_json(*both[0])["parameters_sent_as"], "bf16");
+}
+
+// 1e-4: another kernel updates, over six steps of AdamW, which makes whole steps of small gradients.
+TEST_F(TrainerOnDevices, AnOptimizerWithoutRoomOnItsDeviceWorksOnTheHost) {
+  constexpr int kWidth = 512;
+  constexpr size_t kModel = 4 * (kPixels * kPixels + 5) * kWidth;  // bytes
+  torch::jit::Module module("wide");
+  const auto add = [&](const char* name, int rows, int columns) {
+    const auto values = torch::arange(rows * columns, torch::kFloat).sin().mul(0.1).view({rows, columns});
+    module.register_parameter(name, values.detach().requires_grad_(), false);
+  };
+  add("first", kWidth, kPixels * kPixels);
+  add("second", 5, kWidth);
+  module.define(
+      "def forward(self, x):\n  x = torch.matmul(x.flatten(1), self.first.t())\n"
+      "  return torch.matmul(torch.relu(x), self.second.t())\n");
+  module.save(job_.model.path);
+  job_.train.optimizer = job::Optimizer::adamw;
+  job_.train.learning_rate = 1e-3;
+  job_.balance.state_shares = {0, 1};
+  const torch::Device device(torch::kXPU, 0);
+  const auto roomy = run(device);
+  // The model as it is read, parameters, gradients and activations; but not two values of state and an average as well.
+  configure_standin(0, {.memory_cap = testing::standin_memory(0) + kModel * 4});
+  EXPECT_THAT(run(device)[1].error().message, HasSubstr("memory.optimizer = \"host\" keeps that"));
+  job_.memory.optimizer = job::UpdatesOn::host;
+  const auto tight = run(device);
+  for (const auto& report : tight) ASSERT_TRUE(report) << report.error().message;
+  EXPECT_NEAR(tight[0]->loss_per_epoch[1], roomy[0]->loss_per_epoch[1], 1e-4);
+  EXPECT_NEAR(tight[0]->test->loss, roomy[0]->test->loss, 1e-4);
+  const Json memory = to_json(*tight[0])["devices"][1]["memory"];
+  EXPECT_GT(memory["optimizer_on_host_bytes"], 3 * kModel);
+  EXPECT_EQ(memory["peak_by_kind"]["measured"]["optimizer"], 0);
+  EXPECT_FALSE(to_json(*tight[0])["devices"][0]["memory"].contains("optimizer_on_host_bytes"));
 }
 
 // 1e-6: sums of float32 in another order.

@@ -87,19 +87,23 @@ void Trainer::go_on_from(const Progress& at) {
 }
 
 /// Collective. The run is where it goes on from: notes what the losses have cost. An error where steps were made whose
-/// state nobody has.
+/// state nobody has, unless the run is to stop anyway.
 Result<void> Trainer::make_good_losses(const char* state) {
-  report_.lost_ranks = options_.inherited.losses;
   REMUDA_ASSIGN(const std::vector<int> made, gather_all(communicator_, options_.inherited.steps, label::kLoss));
+  REMUDA_ASSIGN(const std::vector<int> leaving, gather_all(communicator_, leave_ ? 1 : 0, label::kLoss));
+  if (std::ranges::max(leaving) > 0) report_.stopped = true;
+  const int steps = std::ranges::max(made);
+  const bool is_bereft = report_.steps == 0 && steps > 1;  // one step is soon made again
+  report_.lost_ranks = options_.inherited.losses;
   for (RankLoss& loss : report_.lost_ranks) {
     if (!loss.state.empty()) continue;
-    loss.step = std::ranges::max(made);
+    loss.step = steps;
     loss.resumed_from = report_.steps;
-    loss.state = state;
+    loss.state = is_bereft ? "none" : state;
     loss.seconds = monotonic_s() - options_.inherited.lost_s;
   }
+  if (!is_bereft || report_.stopped) return {};
   const RankLoss& last = report_.lost_ranks.back();
-  if (report_.steps > 0 || last.step <= 1) return {};  // one step is soon made again
   return failed(
       fmt::format("rank {} ({}) was lost after step {} ({}), and nothing holds the state of the run: elastic.buddy "
                   "keeps it in memory, and checkpoint.folder with checkpoint.every_steps on a disk",
@@ -131,7 +135,8 @@ CheckpointReport Trainer::checkpoints_in_all() const {
   return all;
 }
 
-Inheritance Trainer::bequest() const {
+Inheritance Trainer::bequest() {
+  checkpoints_.settle();
   std::vector<std::shared_ptr<Copies>> copies = options_.inherited.copies;
   if (buddy_) copies.push_back(buddy_->copies());
   return {.losses = report_.lost_ranks,

@@ -54,6 +54,16 @@ bool has_batch_norm(Model& model) {
                              [](const NamedTensor& buffer) { return buffer.name.ends_with("running_mean"); });
 }
 
+/// Of a rank that can hold the model, but not train it.
+std::string no_room(const job::TrainJob& job, int rank, bool is_cpu) {
+  const bool on_host = job.memory.optimizer == job::UpdatesOn::host;
+  return fmt::format(
+      "{}{} has no room for parameters, gradients and its part of the optimizer's state; {}"
+      "balance.state_shares gives a device less of that",
+      job.devices[size_t(rank)].use, on_host && !is_cpu ? " or its host" : "",
+      on_host || is_cpu ? "" : "memory.optimizer = \"host\" keeps that in the host's memory, and ");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm::Communicator& communicator,
@@ -190,6 +200,7 @@ Result<void> Trainer::prepare_parallel() {
                                 .group_of = groups_of(job_.train, model_->parameters()),
                                 .clip_norm = job_.train.clip_norm,
                                 .average = job_.train.average,
+                                .updates_on = updates_on(job_.memory),
                                 .state_shares = job_.balance.state_shares,
                                 .collectives = collectives_.get(),
                                 .ranks_on_device = job::ranks_on_device_of(job_, communicator_.rank()),
@@ -205,8 +216,13 @@ Result<void> Trainer::prepare_parallel() {
   parallel_.reset();  // a device may have no room for two
   for (const auto& parameter : model_->parameters()) parameter.mutable_grad() = torch::Tensor();
   start_.keep();
-  REMUDA_ASSIGN(parallel_, DataParallel::create(
-                               communicator_, ops_, model_->parameters(), [&] { local_.run_alone(one); }, options));
+  try {
+    REMUDA_ASSIGN(parallel_, DataParallel::create(
+                                 communicator_, ops_, model_->parameters(), [&] { local_.run_alone(one); }, options));
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    return failed(no_room(job_, communicator_.rank(), ops_.is_synchronous()));
+  }
   start_.restore();  // one sample is no statistic
   return {};
 }
@@ -222,11 +238,11 @@ uint64_t Trainer::device_hash() const {
   ::gethostname(host, sizeof host - 1);
   const job::DeviceSpec& device = job_.devices[communicator_.rank()];
   const std::string text =
-      fmt::format("{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {}", host, device.use,
+      fmt::format("{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {} {}", host, device.use,
                   c10::DeviceTypeName(ops_.device().type(), true), device.slowdown, precision_name(compute_type_),
                   at::get_num_threads(), TORCH_VERSION, job_.memory.accumulate, int(job_.memory.recompute),
                   job_.memory.recompute_blocks, job_.train.micro_batch, int(job_.train.tf32), int(job_.train.autotune),
-                  int(job_.train.batch_norm), job_.data.size, job_.data.context);
+                  int(job_.train.batch_norm), job_.data.size, job_.data.context, int(job_.memory.optimizer));
   return XXH3_64bits(text.data(), text.size());
 }
 

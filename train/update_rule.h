@@ -23,6 +23,9 @@ struct UpdateRule {
   bool needs_scratch() const { return kind == Kind::adamw; }
 };
 
+/// Whose memory and arithmetic owners of parameters update with.
+enum class UpdatesOn { device, host };
+
 /// What differs between parameter groups.
 struct GroupSettings {
   double learning_rate = 0.1;

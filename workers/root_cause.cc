@@ -42,6 +42,7 @@ Failure blame_silent(const RankFacts& rank, const RankFacts& witness) {
 
 std::optional<Failure> root_cause(std::span<const RankFacts> ranks, bool stopping) {
   if (std::ranges::any_of(ranks, &RankFacts::reported)) return std::nullopt;
+  if (!ranks.empty() && ranks.front().trained && weigh(ranks.front(), stopping) != Weight::none) ranks = ranks.first(1);
   const RankFacts* worst = nullptr;
   Weight heaviest = Weight::none;
   for (const auto& rank : ranks) {

@@ -46,8 +46,9 @@ Failure blame(const RankFacts& rank, std::string cause);
 Failure blame_silent(const RankFacts& rank, const RankFacts& witness);
 
 /// The failure that caused the others. A rank that died by itself, or reported an error of its own, comes before one
-/// that lost a peer; among equals the earliest. When all have only lost peers, the peer that went silent is the cause.
-/// After `stopping`, deaths and lost peers are expected: no failure; nor is anything once the run has reported. Pure.
+/// that lost a peer; among equals the earliest. Once the first rank has made all steps, it needs no other, and only its
+/// own failure is one. When all have only lost peers, the peer that went silent is the cause. After `stopping`, deaths
+/// and lost peers are expected: no failure; nor is anything once the run has reported. Pure.
 std::optional<Failure> root_cause(std::span<const RankFacts> ranks, bool stopping);
 
 }  // namespace remuda::workers

@@ -100,6 +100,14 @@ TEST(RootCause, DyingAfterBeingDoneIsNoFailure) {
   EXPECT_FALSE(root_cause(std::vector{crashed}, false));
 }
 
+TEST(RootCause, OfAFirstRankThatHasTrainedNoOtherIsTheCause) {
+  RankFacts first = reported(0, ErrorKind::failed, "disk full", 2.0);
+  const RankFacts other = ended(1, kKilled, 1.0);
+  EXPECT_EQ(root_cause(std::vector{first, other}, false)->rank, 1);
+  first.trained = true;
+  EXPECT_EQ(root_cause(std::vector{first, other}, false)->cause, "disk full");
+}
+
 TEST(RootCause, NothingIsAFailureOnceTheRunHasReported) {
   RankFacts reporter = finished(0);
   const std::vector<RankFacts> others{ended(1, kKilled, 1.0), reported(2, ErrorKind::failed, "no device", 1.0)};

@@ -193,6 +193,10 @@ class Supervision {
 
   /// The last rank that has something to do must say so from time to time; one that has nothing must end.
   void end_silent_rank() {
+    // Once the first one has made all steps, nobody else has work that matters, whatever becomes of them.
+    WatchedRank& first = ranks_.front();
+    if (first.facts().trained && !first.facts().done && first.running())
+      return end_if_silent(first, first.heard_at_s(), "after the last step");
     size_t at_work = 0;
     bool any_at_rest = false;
     double heard_at_s = 0;
@@ -208,15 +212,17 @@ class Supervision {
       if (!last || !is_at_rest(rank)) last = &rank;
     }
     const bool job_ends = at_work == 0 || (at_work == 1 && any_at_rest) || has_reported();
-    if (!job_ends || !last || now_s_ < heard_at_s + patience_.silence_s) return;
-    if (last->facts().done || has_reported()) {
-      listener_.on_line(last->facts().rank, fmt::format("did not end for {:g} s once the work was done, and is ended",
-                                                        patience_.silence_s));
+    if (job_ends && last) end_if_silent(*last, heard_at_s, "and did not end, while the other ranks are done");
+  }
+
+  void end_if_silent(WatchedRank& last, double heard_at_s, const char* when) {
+    if (now_s_ < heard_at_s + patience_.silence_s) return;
+    if (last.facts().done || has_reported()) {
+      listener_.on_line(last.facts().rank, fmt::format("did not end for {:g} s once the work was done, and is ended",
+                                                       patience_.silence_s));
       return enter(Phase::ending);
     }
-    const auto cause =
-        fmt::format("sent no event for {:g} s and did not end, while the other ranks are done", patience_.silence_s);
-    last->blame({ErrorKind::failed, cause}, now_s_);
+    last.blame({ErrorKind::failed, fmt::format("sent no event for {:g} s {}", patience_.silence_s, when)}, now_s_);
   }
 
   std::vector<RankFacts> facts() const {

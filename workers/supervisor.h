@@ -17,8 +17,8 @@ struct Patience {
   double end_s = 3;       ///< after SIGTERM to the ranks of a failed job, before SIGKILL
   double stop_s = 10;     ///< after Ctrl-C, for the ranks to stop together, before SIGKILL; see RankListener::step_s
   double regroup_s = 60;  ///< after Ctrl-C, for those that are left when a rank is lost, to take up the run's state
-  double silence_s = 60;  ///< for a rank that works without an event when all others are done, or makes an output; or
-                          ///< that is done and does not end
+  double silence_s = 60;  ///< for a rank that works without an event when all others are done, or makes an output, as
+                          ///< the first one may once it has made all steps; or that is done and does not end
 };
 
 struct Outcome {

@@ -101,6 +101,8 @@ TEST(Supervisor, APeerThatHangsIsEndedAndNamed) {
 
 constexpr auto kWaits = R"({"event":"lost","kind":"lost_peer","message":"rank 1 went away","peer":1})";
 
+constexpr auto kLost0 = R"({"event":"lost","kind":"lost_peer","message":"rank 0 went away","peer":0})";
+
 /// The outcome of a run that may lose so many ranks; what the listener is told of them, as "LEFT LEFT without LOST".
 Outcome run_elastic(const std::vector<Script>& scripts, int may_be_lost, Heard& heard, std::vector<std::string>& told,
                     const Patience& patience = kShort, double notice_s = 300) {
@@ -232,9 +234,28 @@ TEST(Supervisor, ARunThatHasReportedIsDoneWhateverBecomesOfItsRanks) {
   EXPECT_FALSE(run({{"event", kReport}, {"pause", "500", "raise", "9"}, hangs, hangs}, kShort).failure);
 }
 
+constexpr Patience kSilent{.report_s = 0.05, .end_s = 0.05, .stop_s = 0.05};
+
 TEST(Supervisor, OnceTheFirstRankHasTrainedItIsLeftToEndItsWork) {
   const Script first{"event", kReady, "event", kTrained, "pause", "900", "event", kReport};
-  EXPECT_FALSE(run({first, {"event", kReady, "pause", "500", "raise", "9"}}, kShort).failure);
+  EXPECT_FALSE(run({first, {"event", kReady, "pause", "500", "raise", "9"}}, kSilent).failure);
+}
+
+TEST(Supervisor, AFirstRankThatHangsOnceItHasTrainedIsEndedAlsoWhereAnotherOneDied) {
+  const Script first{"event", kReady, "event", kTrained, "deaf", "wait"};
+  const Outcome outcome = run({first, {"event", kReady, "pause", "100", "raise", "9"}}, kShort);
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->rank, 0);
+  EXPECT_THAT(outcome.failure->cause, HasSubstr("sent no event for 0.05 s after the last step"));
+}
+
+TEST(Supervisor, RanksThatWaitForAFirstOneThatHangsOnceItHasTrainedGoOnWithoutIt) {
+  Heard heard;
+  std::vector<std::string> told;
+  const Script first{"event", kReady, "event", kTrained, "deaf", "wait"};
+  const Script waits{"event", kReady, "event", kLost0, "members", "event", kReport};
+  EXPECT_FALSE(run_elastic({first, waits, waits}, 1, heard, told).failure);
+  EXPECT_THAT(told, ElementsAre("1 2 without 0"));
 }
 
 TEST(Supervisor, ARankThatCannotStartIsAnErrorAndTakesTheOthersAlong) {

@@ -51,6 +51,20 @@ std::string rank_text(const std::string& name, double steps, const Json& rank) {
   return text + operator_table(rank);
 }
 
+/// What the ranks had no room for in the trace.
+std::string left_out_text(const Json& ranks) {
+  double operators = 0, values = 0;
+  for (const Json& rank : ranks) {
+    operators += number_field(rank, "left_out_of_trace");
+    values += number_field(rank, "counters_left_out_of_trace");
+  }
+  if (operators + values == 0) return "";
+  return wrapped(fmt::format("It lacks the last {:.0f} operators and {:.0f} values of counters of these steps: a rank "
+                             "keeps 200,000 of each; fewer steps give all.",
+                             operators, values),
+                 kWidth);
+}
+
 }  // namespace
 
 std::string profile_text(const Json& report) {
@@ -65,7 +79,8 @@ std::string profile_text(const Json& report) {
   for (size_t rank = 0; rank < ranks.size() && rank < names.size(); ++rank)
     text += "\n" + rank_text(fmt::format("rank {}, {}", rank, names[rank]), steps, ranks[rank]);
   if (const std::string trace = text_field(profile, "trace"); !trace.empty())
-    text += fmt::format("\nThe trace is {}; ui.perfetto.dev and chrome://tracing open it.\n", trace);
+    text +=
+        fmt::format("\nThe trace is {}; ui.perfetto.dev and chrome://tracing open it.\n", trace) + left_out_text(ranks);
   return text;
 }
 

@@ -27,6 +27,12 @@ TEST(ProfileText, IsATableForEachRankAndTheFileToOpen) {
             "The trace is /a/b.json; ui.perfetto.dev and chrome://tracing open it.\n");
 }
 
+TEST(ProfileText, SaysWhatTheTraceLacks) {
+  Json report = report_with_profile();
+  report["profile"]["devices"][0]["counters_left_out_of_trace"] = 12;
+  EXPECT_THAT(profile_text(report), testing::HasSubstr("It lacks the last 0 operators and 12 values of counters"));
+}
+
 TEST(ProfileText, HasTheTimesOfADeviceThatComputesOnItsOwn) {
   Json report = report_with_profile();
   Json& rank = report["profile"]["devices"][0];

@@ -13,6 +13,7 @@ void RunDecisions::take(const Json& event) {
     decisions_.push_back(event);
     decisions_.back().erase("event");
   }
+  if (name == "checkpoint") ++(workers::text_field(event, "failed").empty() ? written_ : failed_);
   // When they split, they did not know yet where they would go on.
   if (name == "regrouped" && since_loss_ < decisions_.size())
     decisions_[since_loss_]["step"] = workers::number_field(event, "resumed_from");
@@ -27,6 +28,10 @@ void RunDecisions::complete(Json& report) const {
   if (!report.is_object() || !report.contains("lost_ranks")) return;
   report["balance"]["decisions"] = decisions_;
   report["share_changes"] = decisions_.size() - splits_;
+  if (written_ + failed_ == 0) return;
+  Json kept = report.value("checkpoints", Json{{"resumed_from", 0}});
+  kept.update({{"written", written_}, {"failed", failed_}});
+  report["checkpoints"] = std::move(kept);
 }
 
 }  // namespace remuda::cli

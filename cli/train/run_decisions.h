@@ -1,6 +1,6 @@
-// RunDecisions: what a run that has lost ranks decided on its shares, from its start.
+// RunDecisions: what a run that has lost ranks decided on its shares, and kept of itself, from its start.
 //
-// The ranks that are left know only what was decided since the last loss, as whoever decided before may be lost. The
+// The ranks that are left know only what happened since the last loss, as whoever decided before may be lost. The
 // launcher has heard all of it. Pure.
 #pragma once
 
@@ -14,7 +14,7 @@ class RunDecisions {
   void take(const Json& event);
   /// Ranks were lost; what is decided next is the first split of those that are left.
   void take_loss();
-  /// Gives the report of a run that has lost ranks all decisions, and the number of changes.
+  /// Gives the report of a run that has lost ranks all decisions, and the numbers of changes and of checkpoints.
   void complete(Json& report) const;
 
  private:
@@ -22,6 +22,7 @@ class RunDecisions {
   size_t since_loss_ = 0;  ///< the first of them after the last loss
   size_t splits_ = 0;      ///< of them, first splits
   bool splits_next_ = true;
+  int written_ = 0, failed_ = 0;  ///< checkpoints
 };
 
 }  // namespace remuda::cli

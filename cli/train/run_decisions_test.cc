@@ -45,6 +45,21 @@ TEST(RunDecisions, ALossBeforeTheNextSplitIsNoSplit) {
   EXPECT_EQ(report["share_changes"], 0);
 }
 
+TEST(RunDecisions, CountCheckpointsOfARankThatIsLostToo) {
+  RunDecisions decisions;
+  for (const char* failed : {"", "", "no room", ""}) {
+    if (std::string(failed) == "no room") decisions.take_loss();
+    decisions.take({{"event", "checkpoint"}, {"step", 5}, {"failed", failed}});
+  }
+  Json report = kLost;
+  report["checkpoints"] = {{"written", 1}, {"failed", 1}, {"bytes", 9}};
+  decisions.complete(report);
+  EXPECT_EQ(report["checkpoints"], Json({{"written", 3}, {"failed", 1}, {"bytes", 9}}));
+  Json of_new_ranks = kLost;
+  decisions.complete(of_new_ranks);
+  EXPECT_EQ(of_new_ranks["checkpoints"], Json({{"resumed_from", 0}, {"written", 3}, {"failed", 1}}));
+}
+
 TEST(RunDecisions, OfARunWithoutALossAreThoseOfItsReport) {
   RunDecisions decisions;
   decisions.take(balance(0, {4, 4, 4}));

@@ -83,6 +83,11 @@ std::string TrainProgress::take_regrouped(const Json& event) {
   const double made = workers::number_field(event, "step"), from = workers::number_field(event, "resumed_from");
   const double seconds = workers::number_field(event, "seconds");
   const std::string state = printable(workers::text_field(event, "state"));
+  if (state == "none")
+    return fmt::format(
+        "stops: nothing holds the state of the run after step {:.0f}; elastic.buddy keeps it in memory, "
+        "and checkpoint.folder with checkpoint.every_steps on a disk",
+        made);
   if (state == "start")
     return fmt::format("begins again, {:.1f} s after the loss, as no more than one step was made", seconds);
   return fmt::format("goes on after step {:.0f}, from {}, {:.1f} s after the loss; {:.0f} step{} repeated", from,

@@ -49,16 +49,6 @@ tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_
       Error{failure.kind, fmt::format("rank {} ({}): {}", failure.rank, failure.device, failure.cause)});
 }
 
-/// What is left of a run that has begun and makes no report: of its state, what the newest checkpoint in its folder
-/// has.
-std::string what_is_kept(const job::TrainJob& job, const TrainProgress& progress) {
-  if (job.checkpoint.folder.empty() || !progress.has_begun()) return "";
-  const auto stored = checkpoint::stored_in(job.checkpoint.folder);
-  if (!stored || stored->empty()) return "the run has kept no checkpoint of itself";
-  return fmt::format("the last checkpoint of the run is that after step {}, in {}", stored->back().step,
-                     printable(stored->back().folder));
-}
-
 /// The keys of the job with their values, as a job file has them; the devices have a list of their own.
 Json keys_of(const job::TrainJob& job) {
   Json keys = Json::object();
@@ -69,6 +59,14 @@ Json keys_of(const job::TrainJob& job) {
 }
 
 }  // namespace
+
+std::string what_is_kept(const job::TrainJob& job) {
+  if (job.checkpoint.folder.empty()) return "";
+  const auto stored = checkpoint::stored_in(job.checkpoint.folder);
+  if (!stored || stored->empty()) return "the run has kept no checkpoint of itself";
+  return fmt::format("the last checkpoint of the run is that after step {}, in {}", stored->back().step,
+                     printable(stored->back().folder));
+}
 
 Result<workers::Elasticity> elasticity_of(const job::TrainJob& job) {
   constexpr double kMargin_s = 30;  // from when they are told to, until ranks begin to meet
@@ -156,8 +154,8 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
                 supervise(std::move(run.ranks), listener, workers::Patience(), std::move(run.elasticity)));
   finished.signal = outcome.signal;
   decisions.complete(finished.report);
-  if (base == 0 && finished.report.is_null())
-    if (const std::string kept = what_is_kept(job, progress); !kept.empty())
+  if (base == 0 && finished.report.is_null() && progress.has_begun())
+    if (const std::string kept = what_is_kept(job); !kept.empty())
       quiet ? fmt::print(stderr, "{}\n", kept) : status.print(kept);
   if (!outcome.failure) return finished;
   outcome.failure->rank += base;

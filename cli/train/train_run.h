@@ -36,6 +36,9 @@ struct FinishedRun {
   int signal = 0;  ///< by which the user stopped it; 0: nobody did
   Json report;     ///< null when rank 0 sent none
 };
+/// What is left of a run that has begun and makes no report: of its state, what the newest checkpoint in its folder
+/// has. A sentence; nothing where it was to keep none.
+std::string what_is_kept(const job::TrainJob& job);
 /// Starts the workers, shows their progress on stderr unless `quiet`, and waits for their end. The error is the first
 /// cause of a failure.
 Result<FinishedRun> follow(PreparedRun& run, bool quiet);

@@ -1,6 +1,9 @@
 #include "cli/train/train_run.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/testing/scratch_folder.h"
 
 namespace remuda::cli {
 namespace {
@@ -22,6 +25,21 @@ TEST(TrainRun, WaitsForALossToBeNoticedAsLongAsAMeetingMayTake) {
   EXPECT_EQ(elasticity_of(job).value().notice_s, 90) << "the 60 s of a meeting, and what comes before it";
   job.elastic.timeout_s = 100;
   EXPECT_EQ(elasticity_of(job).value().notice_s, 100);
+}
+
+TEST(TrainRun, WhatIsKeptIsWhatTheDiskHas) {
+  const ScratchFolder folder;
+  job::TrainJob job;
+  EXPECT_EQ(what_is_kept(job), "");
+  job.checkpoint.folder = folder.path("kept");
+  EXPECT_EQ(what_is_kept(job), "the run has kept no checkpoint of itself");
+  for (const int step : {5, 10})
+    EXPECT_TRUE(checkpoint::publish(checkpoint::begin(job.checkpoint.folder, step).value(), {.step = step}));
+  EXPECT_TRUE(checkpoint::begin(job.checkpoint.folder, 15)) << "which is not whole";
+  const checkpoint::Stored last = checkpoint::place_of(job.checkpoint.folder, 10);
+  EXPECT_EQ(what_is_kept(job), "the last checkpoint of the run is that after step 10, in " + last.folder);
+  checkpoint::abandon(last);
+  EXPECT_THAT(what_is_kept(job), testing::HasSubstr("after step 5"));
 }
 
 }  // namespace

@@ -94,9 +94,9 @@ std::vector<Json> kept_of(const job::TrainJob& job, const Inventory& inventory) 
 }
 
 /// As a report has it; null where it was not measured.
-Json memory_in(const Json& report, const Json& device, const job::TrainJob& job) {
+Json memory_in(const Json& device, const job::TrainJob& job) {
   const Json memory = device.value("memory", Json::object());
-  if (!(workers::number_field(memory, "held_bytes") > 0) || report.contains("lost_ranks")) return {};
+  if (!(workers::number_field(memory, "held_bytes") > 0)) return {};
   Json kept{{"division", division_of(job)}};
   for (const char* key : {"held_bytes", "fixed_bytes", "per_sample_bytes"})
     kept[key] = workers::number_field(memory, key);
@@ -136,7 +136,7 @@ Result<void> keep_speeds(const Json& report, const job::TrainJob& job, const Inv
     const double speed = workers::number_field(devices[rank], "alone_samples_per_s");
     if (workers::text_field(devices[rank], "id") != job.devices[rank].use || !(speed > 0)) continue;
     Json& kept = speeds[key_of(job, rank, inventory)] = {{"samples_per_s", speed}, {"time_s", wall_s()}};
-    if (Json memory = memory_in(report, devices[rank], job); !memory.is_null()) kept["memory"] = std::move(memory);
+    if (Json memory = memory_in(devices[rank], job); !memory.is_null()) kept["memory"] = std::move(memory);
   }
   forget_oldest(speeds);
   REMUDA_TRY(make_folder(*state_folder()));
