@@ -11,20 +11,27 @@ namespace remuda::process {
 
 std::optional<ProcessStat> process_stat(int pid) {
   constexpr size_t kLongest = 8192;
-  constexpr size_t kState = 0, kParent = 1, kFlags = 6, kThreads = 17, kStart = 19;  // fields 3, 4, 9, 20 and 22
+  // Fields 3, 4, 9, 20, 22 and 27.
+  constexpr size_t kState = 0, kParent = 1, kFlags = 6, kThreads = 17, kStart = 19, kCodeEnd = 24;
   if (pid <= 0) return std::nullopt;
   const auto text = read_text(fmt::format("/proc/{}/stat", pid), kLongest);
   const size_t name_start = text ? text->find(" (") : std::string::npos;
   const size_t name_end = text ? text->rfind(") ") : std::string::npos;  // "PID (NAME) STATE PARENT ..."
   if (name_end == std::string::npos || name_start >= name_end) return std::nullopt;
   const auto fields = split(std::string_view(*text).substr(name_end + 2), ' ');
-  if (fields.size() <= kStart || fields[kState].size() != 1) return std::nullopt;
+  if (fields.size() <= kCodeEnd || fields[kState].size() != 1) return std::nullopt;
   const auto parent = parse_number<int>(fields[kParent]);
   const auto flags = parse_number<unsigned>(fields[kFlags]);
   const auto threads = parse_number<int64_t>(fields[kThreads]), start = parse_number<int64_t>(fields[kStart]);
-  if (!parent || !flags || !threads || !start) return std::nullopt;
-  return ProcessStat{
-      text->substr(name_start + 2, name_end - name_start - 2), fields[kState][0], *parent, *flags, *threads, *start};
+  const auto code_end = parse_number<uint64_t>(fields[kCodeEnd]);
+  if (!parent || !flags || !threads || !start || !code_end) return std::nullopt;
+  return ProcessStat{.name = text->substr(name_start + 2, name_end - name_start - 2),
+                     .state = fields[kState][0],
+                     .parent = *parent,
+                     .flags = *flags,
+                     .threads = *threads,
+                     .start_ticks = *start,
+                     .code_end = *code_end};
 }
 
 }  // namespace remuda::process

@@ -32,15 +32,28 @@ bool is_daemon(int pid) {
   return entries && std::ranges::any_of(*entries, [&](const std::string& entry) { return entry.starts_with(start); });
 }
 
+std::vector<int> numbers_in(const std::string& folder) {
+  std::vector<int> numbers;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (const auto number = parse_number<int>(entry->path().filename().string())) numbers.push_back(*number);
+  return numbers;
+}
+
+/// The environment as the kernel shows it now, by whichever thread still has it: a process whose first thread has ended
+/// shows none of its own.
+Result<std::string> read_environ(int pid) {
+  auto text = read_text(fmt::format("/proc/{}/environ", pid));
+  if (text && !text->empty()) return text;
+  for (const int thread : numbers_in(fmt::format("/proc/{}/task", pid)))
+    if (auto of_thread = read_text(fmt::format("/proc/{}/task/{}/environ", pid, thread)))
+      if (!of_thread->empty()) return of_thread;
+  return text;
+}
+
 }  // namespace
 
-std::vector<int> all_processes() {
-  std::vector<int> pids;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error))
-    if (const auto pid = parse_number<int>(entry->path().filename().string())) pids.push_back(*pid);
-  return pids;
-}
+std::vector<int> all_processes() { return numbers_in("/proc"); }
 
 std::vector<ProcessId> descendants(int root, const std::vector<int>& except) {
   std::multimap<int, int> children;
@@ -57,9 +70,20 @@ std::vector<ProcessId> descendants(int root, const std::vector<int>& except) {
 }
 
 std::optional<std::vector<std::string>> environ_of(int pid) {
-  const auto environment = read_text(fmt::format("/proc/{}/environ", pid));
-  if (!environment) return std::nullopt;
-  return split(*environment, '\0');
+  constexpr double kPatience_s = 1, kPause_s = 0.0005;  // execve takes some 0.1 ms, more where the disk is slow
+  constexpr unsigned kKernelThread = 0x00200000;        // PF_KTHREAD of linux/sched.h
+  const double end_s = monotonic_s() + kPatience_s;
+  for (int empty = 0; monotonic_s() < end_s;) {
+    const auto environment = read_environ(pid);
+    if (!environment) return std::nullopt;
+    if (!environment->empty()) return split(*environment, '\0');
+    const auto stat = process_stat(pid);
+    if (!process_id(pid) || !stat || (stat->flags & kKernelThread) != 0) return std::vector<std::string>{};
+    // Between two looks a process may begin a program and end doing so; not between each two of three.
+    if (stat->code_end != 0 && ++empty == 3) return std::vector<std::string>{};
+    steady_clock().sleep_s(kPause_s);
+  }
+  return std::nullopt;
 }
 
 std::vector<ProcessId> processes_with(const std::function<bool(const std::vector<std::string>&)>& matches) {
