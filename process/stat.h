@@ -14,8 +14,8 @@ struct ProcessStat {
   unsigned flags = 0;       ///< PF_* of linux/sched.h
   int64_t threads = 0;      ///< a process whose first thread has ended looks like a zombie while others run on
   int64_t start_ticks = 0;  ///< clock ticks after boot
-  /// Where the program's code ends; 1 where this user may not know; 0: there is none now. It is a zombie, a thread of the
-  /// kernel, or begins another program (execve), and has no environment until this is not 0.
+  /// Where the program's code ends; 1 where this user may not know; 0: there is none now. It is a zombie, a thread of
+  /// the kernel, or begins another program (execve), and has no environment until this is not 0.
   uint64_t code_end = 0;
 };
 

@@ -21,8 +21,8 @@ std::vector<int> all_processes();
 std::vector<ProcessId> descendants(int root, const std::vector<int>& except = {});
 
 /// The entries "NAME=VALUE" that the process was started with; nothing where they cannot be read: only root can read
-/// those of other users' processes. A process that begins another program (execve) has none for a moment; that is waited
-/// for, a second at most, so that no process of a job is missed by those who look for all of them.
+/// those of other users' processes. A process that begins another program (execve) has none for a moment; that is
+/// waited for, a second at most, so that no process of a job is missed by those who look for all of them.
 std::optional<std::vector<std::string>> environ_of(int pid);
 
 /// The processes, except this one, whose environment has all of these entries.
