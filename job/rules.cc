@@ -134,7 +134,8 @@ std::string named_twice(const std::string& device) {
 
 std::string precision_refusal(Precision precision, const std::string& libtorch) {
   return fmt::format(
-      "no device of this job computes in {} with libtorch {}; take train.precision = \"auto\" or \"fp32\"",
+      "no device of this job computes in {} with libtorch {} and adds up in float32; take train.precision = \"auto\" "
+      "or \"fp32\"",
       precision == Precision::bf16 ? "bf16" : "fp16", libtorch);
 }
 

@@ -214,10 +214,10 @@ void refuse_type_of_no_device(const std::vector<Entry>& entries) {
   for (const Entry& entry : entries)
     if (entry.wanted != torch::ScalarType::Undefined &&
         std::ranges::find(entries, entry.wanted, &Entry::computed) == entries.end())
-      raise_usage(
-          fmt::format("no device of the group computes in {} with libtorch {}; take Precision::automatic or "
-                      "Precision::fp32",
-                      train::precision_name(entry.wanted), TORCH_VERSION));
+      raise_usage(fmt::format(
+          "no device of the group computes in {} with libtorch {} and adds up in float32; take Precision::automatic or "
+          "Precision::fp32",
+          train::precision_name(entry.wanted), TORCH_VERSION));
 }
 
 }  // namespace

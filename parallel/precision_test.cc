@@ -1,4 +1,6 @@
 // What a DataParallel computes in, and the scale of the loss that goes with it.
+#include "train/testing/precision.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,6 +30,7 @@ void backward_over(DataParallel& parallel, torch::nn::Linear& model, int64_t row
 }
 
 TEST(DataParallel, ComputesInItsPrecisionAndKeepsFloat32) {
+  if (!train::testing::cpu_has_bf16()) GTEST_SKIP() << train::testing::kNoBf16;
   auto model = make_linear();
   Options options;
   options.precision = Precision::bf16;
@@ -48,6 +51,7 @@ TEST(DataParallel, ComputesInItsPrecisionAndKeepsFloat32) {
 }
 
 TEST(Precision, ScalesNoLossOfFloat32AndBfloat16) {
+  if (!train::testing::cpu_has_bf16()) GTEST_SKIP() << train::testing::kNoBf16;
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     auto model = make_linear();
     DataParallel parallel(alone(), *model, options_with(precision));
@@ -58,6 +62,7 @@ TEST(Precision, ScalesNoLossOfFloat32AndBfloat16) {
 }
 
 TEST(Precision, OfOneRankMayBeAnother) {
+  if (!train::testing::cpu_has_bf16()) GTEST_SKIP() << train::testing::kNoBf16;
   run_ranks(2, [](const Group& group) {
     auto model = make_linear();
     DataParallel parallel(group, *model, options_with(group.rank() == 0 ? Precision::fp32 : Precision::bf16));

@@ -6,6 +6,7 @@
 
 #include "comm/testing/run_ranks.h"
 #include "train/testing/data_files.h"
+#include "train/testing/precision.h"
 #include "train/testing/script_models.h"
 #include "train/trainer.h"
 
@@ -175,6 +176,7 @@ TEST_F(BuddyTest, OneRankAfterTheOtherMayBeLost) {
 }
 
 TEST_F(BuddyTest, OwnersGoOnFromWhatTheyHadUnrounded) {
+  if (!testing::cpu_has_bf16()) GTEST_SKIP() << testing::kNoBf16;
   job_.train.precision = job::Precision::bf16;
   job_.train.max_steps = 4;
   const Finished whole = run(job_);
@@ -189,6 +191,7 @@ TEST_F(BuddyTest, WhereNoStepWasAppliedTheyGoOnFromTheFirstParameters) {
   testing::write_two_layers(job_.model.path, 12 * 12, 2);
   job_.train.average = 0.9;
   for (const auto precision : {job::Precision::fp32, job::Precision::bf16}) {
+    if (precision == job::Precision::bf16 && !testing::cpu_has_bf16()) GTEST_SKIP() << testing::kNoBf16;
     SCOPED_TRACE(int(precision));
     job_.train.precision = precision;
     job_.train.max_steps = 4;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "comm/testing/run_ranks.h"
 #include "train/testing/data_files.h"
+#include "train/testing/precision.h"
 #include "train/testing/script_models.h"
 #include "train/trainer.h"
 
@@ -162,6 +163,7 @@ TEST_F(CheckpointsTest, AnyNumberOfRanksGoesOnFromAnyOther) {
 }
 
 TEST_F(CheckpointsTest, OwnersGoOnFromWhatTheyHadUnrounded) {
+  if (!testing::cpu_has_bf16()) GTEST_SKIP() << testing::kNoBf16;
   job_.train.precision = job::Precision::bf16;
   const Finished whole = run_without();
   const Finished rest = run_in_two(kKeptSteps + 2, {1, 2});

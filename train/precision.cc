@@ -20,18 +20,27 @@ bool is_short(torch::ScalarType type) { return type == torch::kHalf || type == t
 /// Whether this libtorch has autocast for the device and the type: 1.13 refuses float16 on CPUs, and for some types of
 /// device it has none.
 bool autocasts(torch::Device device, torch::ScalarType type) {
-  try {
-    const Autocast autocast(device, type);
-    const auto one = torch::ones({1, 1}, device);
-    return torch::linear(one, one).scalar_type() == type;
-  } catch (const std::exception&) {
-    return false;
-  }
+  const Autocast autocast(device, type);
+  const auto one = torch::ones({1, 1}, device);
+  return torch::linear(one, one).scalar_type() == type;
+}
+
+/// A product as that of a weight's gradient, of 4096 ones. libtorch 1.13 adds up in bfloat16 itself on CPUs without
+/// AVX-512, and ends at 256, from where one more is rounded away; float16 would end at 2048.
+bool adds_up_in_float32(torch::Device device, torch::ScalarType type) {
+  constexpr int kSamples = 4096;
+  const auto ones = torch::ones({kSamples, 8}, torch::TensorOptions(device).dtype(type));
+  return torch::mm(ones.t(), ones).eq(kSamples).all().item<bool>();
 }
 
 bool can_compute_in(torch::Device device, torch::ScalarType type) {
   const int capability = device.is_cpu() ? kFirstBf16 : device_capability().value_or(kFirstBf16);
-  return capability >= (type == torch::kBFloat16 ? kFirstBf16 : kFirstFp16) && autocasts(device, type);
+  if (capability < (type == torch::kBFloat16 ? kFirstBf16 : kFirstFp16)) return false;
+  try {
+    return autocasts(device, type) && adds_up_in_float32(device, type);
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 // libtorch 2.4 has one function for all types of device; before, each type has its own.

@@ -5,20 +5,23 @@
 
 #include "comm/testing/run_ranks.h"
 #include "train/testing/parallel.h"
+#include "train/testing/precision.h"
 
 namespace remuda::train {
 namespace {
 
 using ::testing::HasSubstr;
 const torch::Device kStandin(torch::kXPU, 2);
+/// The stand-in for an accelerator computes with the CPU's kernels.
+const bool kHasBf16 = testing::cpu_has_bf16();
 
 TEST(ComputeType, IsWhatWasAskedForWhereTheDeviceCan) {
   using job::Precision;
   EXPECT_EQ(compute_type(Precision::fp32, torch::kCPU), torch::kFloat);
-  EXPECT_EQ(compute_type(Precision::bf16, torch::kCPU), torch::kBFloat16);
+  EXPECT_EQ(compute_type(Precision::bf16, torch::kCPU), kHasBf16 ? torch::kBFloat16 : torch::kFloat);
   EXPECT_EQ(compute_type(Precision::fp16, torch::kCPU), kTorchVersion >= 204 ? torch::kHalf : torch::kFloat);
   EXPECT_EQ(compute_type(Precision::automatic, torch::kCPU), torch::kFloat);
-  EXPECT_EQ(compute_type(Precision::automatic, kStandin), torch::kBFloat16);
+  EXPECT_EQ(compute_type(Precision::automatic, kStandin), kHasBf16 ? torch::kBFloat16 : torch::kFloat);
   EXPECT_EQ(compute_type(Precision::automatic, kStandin, torch::kDouble), torch::kDouble);
   EXPECT_EQ(compute_type(Precision::fp32, kStandin), torch::kFloat);
   EXPECT_EQ(compute_type(Precision::bf16, torch::kMeta), torch::kFloat) << "libtorch has no autocast for it";
@@ -51,6 +54,7 @@ TEST(Autocast, GivesGradientsInFloat32) {
 /// bfloat16 has 8 bits of mantissa: a product is off by 0.4 % at most, and a gradient through ten layers by 7 %
 /// (measured).
 TEST(Autocast, SuitsEveryModelOnEveryDevice) {
+  if (!kHasBf16) GTEST_SKIP() << testing::kNoBf16;
   for (const auto& model_case : testing::model_cases())
     for (const torch::Device device : {torch::Device(torch::kCPU), kStandin}) {
       const Batch batch = testing::make_batch(model_case, 8, 3, torch::kFloat);

@@ -6,6 +6,7 @@
 
 #include "comm/testing/run_ranks.h"
 #include "train/testing/data_files.h"
+#include "train/testing/precision.h"
 #include "train/testing/standin/library.h"
 #include "train/testing/standin/standin.h"
 #include "train/trainer.h"
@@ -109,6 +110,7 @@ TEST_F(TrainerOnDevices, AcceleratorsOfOneMakerTrainAsTwoCpusDo) {
 /// Each device in the type it is fast in; parameters are compared after each step. bfloat16 has 8 bits: its rounding,
 /// 0.4 % a product, shows in the second digit of the loss.
 TEST_F(TrainerOnDevices, EachDeviceComputesInItsOwnPrecision) {
+  if (!testing::cpu_has_bf16()) GTEST_SKIP() << testing::kNoBf16;
   const auto expected = run(torch::kCPU);
   job_.train.precision = job::Precision::automatic;
   const auto mixed = run(torch::Device(torch::kXPU, 0));

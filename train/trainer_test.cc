@@ -17,6 +17,7 @@
 #include "train/testing/capped_memory.h"
 #include "train/testing/cases.h"
 #include "train/testing/data_files.h"
+#include "train/testing/precision.h"
 
 namespace remuda::train {
 namespace {
@@ -137,6 +138,7 @@ Plain train_plainly(const job::TrainJob& job) {
 
 /// Sent in 16 bits while it trains; what is written is what its owners keep.
 TEST_F(TrainerTest, ARunInShortPrecisionEndsWithUnroundedParameters) {
+  if (!testing::cpu_has_bf16()) GTEST_SKIP() << testing::kNoBf16;
   job_.train.precision = job::Precision::bf16;
   for (const double average : {0.0, 0.9}) {
     job_.train.average = average;

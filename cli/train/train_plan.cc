@@ -178,9 +178,16 @@ std::string abilities(const Device& device) {
 
 bool is_cpu_device(const Device& device) { return device.kind == DeviceKind::cpu; }
 
-/// What is not known is not denied.
-bool lacks_fp16_on_cpus(const TrainPlan& plan) {
-  return plan.worker && std::ranges::find(plan.worker->cpu_types, "fp16") == plan.worker->cpu_types.end();
+/// "bf16" or "fp16" where the job asks for that by name.
+std::optional<std::string> type_by_name(const job::TrainJob& job) {
+  if (job.train.precision == job::Precision::bf16) return "bf16";
+  return job.train.precision == job::Precision::fp16 ? std::optional<std::string>("fp16") : std::nullopt;
+}
+
+/// Whether CPUs do not compute in the type that the job names. What is not known is not denied.
+bool cpus_lack_type(const job::TrainJob& job, const TrainPlan& plan) {
+  const auto type = type_by_name(job);
+  return type && plan.worker && std::ranges::find(plan.worker->cpu_types, *type) == plan.worker->cpu_types.end();
 }
 
 /// What a device will compute in, as far as its hardware decides it, and the libtorch of the worker program where that
@@ -188,19 +195,21 @@ bool lacks_fp16_on_cpus(const TrainPlan& plan) {
 std::string precision_of(const job::TrainJob& job, const TrainPlan& plan, const Device& device) {
   const std::string able = abilities(device);
   const auto asked = job.train.precision;
-  const auto can = [&](const char* type) { return is_cpu_device(device) || able.find(type) != std::string::npos; };
-  if (asked == job::Precision::bf16) return can("bf16") ? "bf16" : "float32";
-  if (asked == job::Precision::fp16)
-    return can("fp16") && !(is_cpu_device(device) && lacks_fp16_on_cpus(plan)) ? "fp16" : "float32";
+  if (const auto type = type_by_name(job)) {
+    const bool can = is_cpu_device(device) ? !cpus_lack_type(job, plan) : able.find(*type) != std::string::npos;
+    return can ? *type : "float32";
+  }
   if (asked == job::Precision::fp32 || is_cpu_device(device) || able.empty()) return "float32";
   return able.substr(0, 4);
 }
 
 std::string precision_reason(const job::TrainJob& job, const TrainPlan& plan, const Inventory& inventory) {
   if (job.train.precision == job::Precision::automatic) return "the fastest type of each device's hardware";
-  if (depends_on_libtorch(job, inventory) && lacks_fp16_on_cpus(plan))
-    return fmt::format("as train.precision says, on devices that can; libtorch {} has no fp16 on CPUs",
-                       plan.worker->libtorch);
+  if (depends_on_libtorch(job, inventory) && cpus_lack_type(job, plan))
+    return fmt::format(
+        "as train.precision says, on devices that can; libtorch {} has no {} on this machine's CPUs that "
+        "adds up in float32",
+        plan.worker->libtorch, *type_by_name(job));
   if (job.train.precision != job::Precision::fp32)
     return "as train.precision says, on devices whose hardware and libtorch can, and float32 on the others";
   std::vector<std::string> able;
@@ -226,13 +235,13 @@ TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory, const 
 }
 
 bool depends_on_libtorch(const job::TrainJob& job, const Inventory& inventory) {
-  return job.train.precision == job::Precision::fp16 && std::ranges::any_of(job.devices, [&](const auto& spec) {
+  return type_by_name(job) && std::ranges::any_of(job.devices, [&](const auto& spec) {
            return is_cpu_device(chosen_device(inventory, spec.use));
          });
 }
 
 Result<void> check_precision(const job::TrainJob& job, const Inventory& inventory, const TrainPlan& plan) {
-  const bool all_lack_it = depends_on_libtorch(job, inventory) && lacks_fp16_on_cpus(plan) &&
+  const bool all_lack_it = depends_on_libtorch(job, inventory) && cpus_lack_type(job, plan) &&
                            std::ranges::all_of(job.devices, [&](const auto& spec) {
                              return is_cpu_device(chosen_device(inventory, spec.use));
                            });

@@ -188,7 +188,7 @@ TEST(TrainPlan, NamesThePrecisionThatTheRunWillChoose) {
   EXPECT_THAT(text(), ContainsRegex("T4 [^\n]*float32\n"));
 }
 
-TEST(TrainPlan, OfFp16OnCpusAsksTheWorkersLibtorch) {
+TEST(TrainPlan, OfShortTypesOnCpusAsksTheWorkersLibtorch) {
   job::TrainJob job = job_on({{"cpu:0"}});
   TrainPlan plan = make_plan(job, lab(), {1.0});
   EXPECT_FALSE(depends_on_libtorch(job, lab()));
@@ -198,15 +198,22 @@ TEST(TrainPlan, OfFp16OnCpusAsksTheWorkersLibtorch) {
   EXPECT_THAT(plan_text(job, lab(), plan, ""), ContainsRegex("EPYC [^\n]*fp16\n"));
   plan.worker = WorkerAbilities{"1.13.0", {"float32", "bf16"}};
   EXPECT_EQ(check_precision(job, lab(), plan).error().message,
-            "no device of this job computes in fp16 with libtorch 1.13.0; take train.precision = \"auto\" or \"fp32\"");
+            "no device of this job computes in fp16 with libtorch 1.13.0 and adds up in float32; take train.precision "
+            "= \"auto\" or \"fp32\"");
   job.devices = {{"gpu:0"}, {"cpu:0"}};
   plan.shares = {0.5, 0.5};
   EXPECT_TRUE(check_precision(job, lab(), plan)) << "the GPU does";
   const std::string text = plan_text(job, lab(), plan, "");
   EXPECT_THAT(text, ContainsRegex("A100 [^\n]*fp16\n[^\n]* EPYC [^\n]*float32\n"));
-  EXPECT_THAT(text, HasSubstr("on devices that can; libtorch 1.13.0 has no\nfp16 on CPUs\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("on devices that can; libtorch 1.13.0 has no\nfp16 on this machine's CPUs that adds up in float32\n"));
   plan.worker->cpu_types.emplace_back("fp16");
   EXPECT_THAT(plan_text(job, lab(), plan, ""), ContainsRegex("EPYC [^\n]*fp16\n"));
+  job.train.precision = job::Precision::bf16;
+  EXPECT_THAT(plan_text(job, lab(), plan, ""), ContainsRegex("EPYC [^\n]*bf16\n"));
+  plan.worker->cpu_types = {"float32"};
+  EXPECT_THAT(plan_text(job, lab(), plan, ""), ContainsRegex("EPYC [^\n]*float32\n"));
   job.devices = {{"gpu:0"}};
   EXPECT_FALSE(depends_on_libtorch(job, lab()));
 }
