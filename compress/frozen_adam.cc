@@ -22,7 +22,10 @@ REMUDA_VECTOR_CLONES void descend_by(float* __restrict values, float keep, float
 }  // namespace
 
 void invert_root(std::span<float> variance, double correction, double epsilon) {
-  for (float& value : variance) value = value > 0 ? float(1 / (std::sqrt(value / correction) + epsilon)) : 0;
+  for (float& value : variance) {
+    const double root = std::sqrt(value / correction);
+    value = root > epsilon ? float(1 / (root + epsilon)) : 0;
+  }
 }
 
 void divide(std::span<float> momentum, std::span<const float> inverse_root) {

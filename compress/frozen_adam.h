@@ -4,7 +4,8 @@
 // With the variance frozen, Adam divides the momentum by constants. Here it is kept divided ("direction"), and so is
 // each gradient before it is added: the same numbers, but what is packed into one bit each is then of one size within a
 // chunk, however rare a parameter's gradients are. (The paper packs the momentum before it is divided.) A parameter
-// that has had no gradient until then has no variance to divide by, and stays as it is: its inverse root is 0.
+// that has had no gradient until then, or next to none, has no variance to divide by, and gets no direction: its
+// inverse root is 0.
 //
 // Pure. Products and sums are rounded one by one, so every processor gives the same bits.
 #pragma once
@@ -13,7 +14,8 @@
 
 namespace remuda::compress {
 
-/// In place of the variance: 1 / (sqrt(variance / correction) + epsilon), or 0 where there was none.
+/// In place of the variance: 1 / (sqrt(variance / correction) + epsilon), or 0 where that root is no larger than
+/// epsilon: the first gradient worth the name would be divided by next to nothing.
 void invert_root(std::span<float> variance, double correction, double epsilon);
 
 /// In place of the momentum: its direction.

@@ -9,9 +9,12 @@ namespace remuda::compress {
 namespace {
 
 TEST(FrozenAdam, AParameterWithoutVarianceStaysAsItIs) {
-  std::vector<float> root{0, 4e-4f};
+  std::vector<float> root{0, 4e-4f}, none{2e-17f, 3e-17f};
   invert_root(root, 0.25, 1e-8);
   EXPECT_EQ(root[0], 0);
+  invert_root(none, 0.25, 1e-8);
+  EXPECT_EQ(none[0], 0) << "its root is 0.9e-8";
+  EXPECT_GT(none[1], 0) << "1.1e-8";
   EXPECT_FLOAT_EQ(root[1], float(1 / (0.04 + 1e-8)));
   std::vector<float> direction{3, 3}, values{5, 5};
   divide(direction, root);

@@ -110,6 +110,21 @@ Result<void> check_output(const TrainJob& job, toml::table& table, const std::st
   return check_sample(job, table, name);
 }
 
+/// What the compressed stage has no place for.
+Result<void> check_compression(const TrainJob& job, toml::table& table, const std::string& name) {
+  if (job.train.compression == Compression::none) return {};
+  const std::pair<const char*, bool> others[] = {
+      {"train.clip_norm: nobody knows the norm of the gradient that hosts do not send", job.train.clip_norm > 0},
+      {"train.average", job.train.average > 0},
+      {"memory.optimizer = \"host\": its state is there anyway", job.memory.optimizer == UpdatesOn::host},
+      {"elastic.ranks_lost", job.elastic.ranks_lost > 0}};
+  for (const auto& [what, is_there] : others)
+    if (is_there)
+      return usage_error(fmt::format("{}: train.compression does not go together with {}",
+                                     place_of(table, "train.compression", name), what));
+  return {};
+}
+
 Result<void> check_devices(const TrainJob& job, toml::table& table) {
   std::map<std::string, bool> shared_so_far;
   auto spec = job.devices.begin();
@@ -178,6 +193,7 @@ Result<void> check_job(const TrainJob& job, toml::table& table, const std::strin
   REMUDA_TRY(check_output(job, table, name));
   REMUDA_TRY(check_micro_batch(job, table, name));
   REMUDA_TRY(check_batch_norm(job, table, name));
+  REMUDA_TRY(check_compression(job, table, name));
   if (job.placement.same_model && job.placement.any_model)
     return usage_error(fmt::format("{}: placement.same_model and placement.any_model exclude each other",
                                    origin(*find_node(table, "placement.any_model"))));

@@ -41,6 +41,35 @@ TEST(Rules, MomentumIsForSgd) {
             "job.toml:7: train.momentum is for train.optimizer \"sgd\", but this job has train.optimizer = \"adamw\"");
 }
 
+TEST(Rules, CompressionIsForAdamWWithoutWhatItCannotKnow) {
+  const std::vector<std::string> compressed{"train.optimizer=adamw", "train.compression=1-bit"};
+  const auto error_with = [&](const std::string& setting) {
+    std::vector<std::string> settings = compressed;
+    settings.push_back(setting);
+    return error_of(kMlpJob, settings);
+  };
+  EXPECT_EQ(error_with("train.compression_after=3"), "no error");
+  EXPECT_EQ(
+      error_with("train.clip_norm=1"),
+      "--set train.compression: train.compression does not go together with train.clip_norm: nobody knows the norm "
+      "of the gradient that hosts do not send");
+  EXPECT_EQ(error_with("train.average=0.9"),
+            "--set train.compression: train.compression does not go together with train.average");
+  EXPECT_EQ(
+      error_with("memory.optimizer=host"),
+      "--set train.compression: train.compression does not go together with memory.optimizer = \"host\": its state "
+      "is there anyway");
+  EXPECT_EQ(error_with("elastic.ranks_lost=1"),
+            "--set train.compression: train.compression does not go together with elastic.ranks_lost");
+  EXPECT_EQ(error_of(kMlpJob, {"train.compression=1-bit"}),
+            "--set train.compression: train.compression is for train.optimizer \"adamw\", but this job has "
+            "train.optimizer = \"sgd\"");
+  EXPECT_EQ(
+      error_of(kMlpJob, {"train.optimizer=adamw", "train.compression_after=3"}),
+      "--set train.compression_after: train.compression_after is for train.compression \"1-bit\", but this job has "
+      "train.compression = \"none\"");
+}
+
 TEST(Rules, AWrongKindIsToldBeforeWhatBelongsToIt) {
   EXPECT_EQ(error_of("[model]\nname = \"resnett\"\nnorm = \"group\"\n"),
             "job.toml:2: model.name is 'resnett'; it must be one of mlp, resnet, gpt");

@@ -33,16 +33,9 @@ ChoiceField choice(std::vector<std::string> words, Enum& (*member)(TrainJob&)) {
           [member, words](TrainJob& job) { return words.at(static_cast<size_t>(member(job))); }};
 }
 
-ChoiceField model_name() {
-  const std::vector<std::string> words{"mlp", "resnet", "gpt"};
-  return {words, [words](TrainJob& job, size_t index) { job.model.name = words.at(index); },
-          [](TrainJob& job) { return job.model.name; }};
-}
-
-ChoiceField placement_link() {
-  const std::vector<std::string> words{"any", "p2p", "nvlink"};
-  return {words, [words](TrainJob& job, size_t index) { job.placement.link = words.at(index); },
-          [](TrainJob& job) { return job.placement.link; }};
+/// A choice that is kept as its word.
+ChoiceField word(const std::vector<std::string>& words, std::string& (*member)(TrainJob&)) {
+  return {words, [words, member](TrainJob& job, size_t index) { member(job) = words.at(index); }, member};
 }
 
 DataFiles& test_files(TrainJob& job) {
@@ -58,7 +51,11 @@ Condition for_data(std::vector<std::string> formats) { return {"data.format", st
 std::vector<Key> model_keys() {
   const Need required = Need::required, optional = Need::optional;
   return {
-      {"model.name", model_name(), optional, {}, "a built-in model; or give model.path"},
+      {"model.name",
+       word({"mlp", "resnet", "gpt"}, MEMBER(model.name)),
+       optional,
+       {},
+       "a built-in model; or give model.path"},
       {"model.path", PathField{MEMBER(model.path)}, optional, std::nullopt,
        "a TorchScript file; docs/train.md says what it takes and gives"},
       {"model.weights", PathField{MEMBER(model.weights)}, optional, {}, "a safetensors file to start from"},
@@ -202,32 +199,22 @@ std::vector<Key> arithmetic_keys() {
 /// What ranks exchange, and how.
 std::vector<Key> exchange_keys() {
   return {
-      {"train.gradients",
-       choice<Precision>({"fp32", "bf16"}, MEMBER(train.gradients)),
-       Need::optional,
-       {},
+      {"train.gradients", choice<Precision>({"fp32", "bf16"}, MEMBER(train.gradients)), Need::optional, std::nullopt,
        "what gradients are sent in through memory of the host; they are added up in float32"},
-      {"train.bucket_mib",
-       NumberField{MEMBER(train.bucket_mib), kBucketMib},
-       Need::optional,
-       {},
+      {"train.compression", choice<Compression>({"none", "1-bit"}, MEMBER(train.compression)), Need::optional,
+       Condition{"train.optimizer", {"adamw"}}, "1-bit: hosts send each other one bit per parameter after a warm-up"},
+      {"train.compression_after", IntegerField{MEMBER(train.compression_after), kSteps}, Need::optional,
+       Condition{"train.compression", {"1-bit"}}, "steps of the warm-up; 0: a fifth of the run's"},
+      {"train.bucket_mib", NumberField{MEMBER(train.bucket_mib), kBucketMib}, Need::optional, std::nullopt,
        "gradients are reduced in buckets of this size"},
-      {"train.device_collectives",
-       choice<Switch>({"off", "auto"}, MEMBER(train.device_collectives)),
-       Need::optional,
-       {},
+      {"train.device_collectives", choice<Switch>({"off", "auto"}, MEMBER(train.device_collectives)), Need::optional,
+       std::nullopt,
        "auto: gradients and parameters go from GPU to GPU by the library of their maker, where all have one and a "
        "trial "
        "passes; off, or else: through memory of the host"},
-      {"train.encrypt",
-       choice<Switch>({"off", "on"}, MEMBER(train.encrypt)),
-       Need::optional,
-       {},
+      {"train.encrypt", choice<Switch>({"off", "on"}, MEMBER(train.encrypt)), Need::optional, std::nullopt,
        "connections between hosts; off only where nobody else can reach the network"},
-      {"train.check_every",
-       IntegerField{MEMBER(train.check_every), kCount},
-       Need::optional,
-       {},
+      {"train.check_every", IntegerField{MEMBER(train.check_every), kCount}, Need::optional, std::nullopt,
        "steps between comparisons of all ranks' parameters"},
   };
 }
@@ -356,7 +343,11 @@ std::vector<Key> placement_keys() {
       text("placement.mem", MEMBER(placement.mem), "24GiB", "memory that is free on each"),
       text("placement.model", MEMBER(placement.model), "A100*", "their model, where * is any text"),
       text("placement.cap", MEMBER(placement.cap), "bf16", "what each must be able to do"),
-      {"placement.link", placement_link(), optional, {}, "what must join them in a ring; any unless given"},
+      {"placement.link",
+       word({"any", "p2p", "nvlink"}, MEMBER(placement.link)),
+       optional,
+       {},
+       "what must join them in a ring; any unless given"},
       {"placement.same_model", FlagField{MEMBER(placement.same_model)}, optional, {}, "all of one model (the default)"},
       {"placement.any_model", FlagField{MEMBER(placement.any_model)}, optional, {}, "unlike devices may be taken"},
       {"placement.device", DeviceIdsField{MEMBER(placement.device)}, optional, {}, "only among these"},

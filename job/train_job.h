@@ -24,6 +24,7 @@ enum class Recompute { none, blocks, automatic };
 enum class Unit { samples, microbatches };
 enum class BatchNorm { local, synchronized };
 enum class Precision { fp32, bf16, fp16, automatic };
+enum class Compression { none, one_bit };
 
 struct ModelSpec {
   std::string name;                   ///< mlp, resnet or gpt; empty when `path` is given
@@ -81,9 +82,11 @@ struct TrainSpec {
   double clip_norm = 0;      ///< the gradient's norm is limited to it; 0 = no limit
   double average = 0;        ///< the part of the weights' running average that each step keeps; 0 = no average
   uint64_t seed = 1;
-  Precision precision = Precision::fp32;    ///< what devices compute in, where they can
-  Precision gradients = Precision::fp32;    ///< what gradients are sent in, to be added up in float32: fp32 or bf16
-  Switch tf32 = Switch::off;                ///< products of float32 in 19 bits, on hardware that has them
+  Precision precision = Precision::fp32;        ///< what devices compute in, where they can
+  Precision gradients = Precision::fp32;        ///< what gradients are sent in, to be added up in float32: fp32 or bf16
+  Compression compression = Compression::none;  ///< of what hosts send each other, after a warm-up
+  int compression_after = 0;                    ///< steps of the warm-up; 0: a fifth of the run's
+  Switch tf32 = Switch::off;                    ///< products of float32 in 19 bits, on hardware that has them
   Switch autotune = Switch::off;            ///< convolutions: try the libraries' algorithms first, and take the fastest
   BatchNorm batch_norm = BatchNorm::local;  ///< whose samples it normalises: each device's own, or those of all
   Switch encrypt = Switch::on;              ///< connections between hosts
@@ -207,7 +210,7 @@ Result<ParsedJob> parse_job(const std::string& text, const std::string& name, co
 /// The refusal of a device that is named more than once, unless every [[device]] that names it is shared.
 std::string named_twice(const std::string& device);
 
-/// The refusal of a train.precision that no device of the job computes in.
+/// The refusal of a train.precision that no device of the job computes in, adding up in float32.
 std::string precision_refusal(Precision precision, const std::string& libtorch);
 
 /// The refusal of train.batch_norm = "synchronized" for a model from TorchScript.

@@ -52,5 +52,8 @@ std::unique_ptr<BucketExchange> by_host(comm::Communicator& communicator, const 
                                         UpdatesOn updates_on);
 std::unique_ptr<BucketExchange> by_devices(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat,
                                            comm::DeviceCollectives& collectives, UpdatesOn updates_on);
+/// Each rank's own gradients go to memory of its host, and nothing goes further: somebody else sends it
+/// (CompressedOptimizer). Their squared norm is that of all of them.
+std::unique_ptr<BucketExchange> kept_on_host(const DeviceOps& ops, FlatParameters& flat);
 
 }  // namespace remuda::train

@@ -37,7 +37,7 @@ std::vector<OwnedRange> owned_ranges(Model& model, ShardedOptimizer& optimizer, 
   for (const torch::Tensor& one : model.parameters())
     numbers.emplace(one.unsafeGetTensorImpl(), uint32_t(numbers.size()));
   std::vector<OwnedRange> ranges;
-  for (const ShardedOptimizer::Owned& own : optimizer.owned()) {
+  for (const Owned& own : optimizer.owned()) {
     const uint32_t number = numbers.at(flat.parameters()[own.parameter].unsafeGetTensorImpl());
     const auto add = [&](uint32_t kind, const torch::Tensor& values) {
       ranges.push_back({{number, kind, own.first, uint64_t(values.numel())}, values});

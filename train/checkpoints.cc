@@ -137,6 +137,7 @@ Json Checkpoints::run_of(const Progress& progress) const {
           {"loss_scale", progress.loss_scale},
           {"finite_in_a_row", progress.finite_in_a_row},
           {"optimizer_steps", progress.optimizer_steps},
+          {"compressed", progress.compressed},
           {"balance", to_json(progress.balance)},
           {"global_batch", job_.train.global_batch},
           {"optimizer", job_.train.optimizer == job::Optimizer::adamw ? "adamw" : "sgd"},
@@ -158,7 +159,7 @@ unsigned Checkpoints::status(int steps) {
   return is_first() && !published_.valid() && is_due(steps + 1) ? unsigned(kCheckpoint) : 0;
 }
 
-Result<void> Checkpoints::after_step(const StepTotals& totals, ShardedOptimizer& optimizer, const FlatParameters& flat,
+Result<void> Checkpoints::after_step(const StepTotals& totals, OwnedState& state, const FlatParameters& flat,
                                      const std::function<Progress()>& progress) {
   if (!active()) return {};
   const double start = monotonic_s();
@@ -166,14 +167,16 @@ Result<void> Checkpoints::after_step(const StepTotals& totals, ShardedOptimizer&
     report_.background_s += take_published();
   if (pending_ && std::ranges::all_of(totals.status, [](unsigned bits) { return (bits & kStored) != 0; }))
     REMUDA_TRY(conclude());
-  if (!pending_ && (totals.status[0] & kCheckpoint) && optimizer.steps() > 0) begin(optimizer, flat, progress(), true);
+  if (!pending_ && (totals.status[0] & kCheckpoint) && state.steps() > 0)
+    REMUDA_TRY(begin(state, flat, progress(), true));
   report_.held_s += monotonic_s() - start;
   return {};
 }
 
-/// Copies what this rank keeps, and writes it on a thread; `beside` the training, or with nothing else to do.
-void Checkpoints::begin(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress,
-                        bool beside) {
+/// Collective. Copies what this rank keeps, and writes it on a thread; `beside` the training, or with nothing else to
+/// do.
+Result<void> Checkpoints::begin(OwnedState& state, const FlatParameters& flat, const Progress& progress, bool beside) {
+  REMUDA_TRY(state.settle());
   pending_ = std::make_unique<Pending>();
   pending_->beside = beside;
   pending_->began_s = last_s_ = monotonic_s();
@@ -184,7 +187,7 @@ void Checkpoints::begin(ShardedOptimizer& optimizer, const FlatParameters& flat,
     if (type && values.numel() > 0) pieces.push_back({text_of({kind, name, first}), *type, values});
   };
   const std::vector<std::string> names = names_of(flat);
-  for (const ShardedOptimizer::Owned& own : optimizer.owned()) {
+  for (const Owned& own : state.owned()) {
     const std::string& name = names[own.parameter];
     add("parameter", name, own.first, own.value);
     for (size_t i = 0; i < own.states.size(); ++i) add(fmt::format("state{}", i), name, own.first, own.states[i]);
@@ -213,6 +216,7 @@ void Checkpoints::begin(ShardedOptimizer& optimizer, const FlatParameters& flat,
                    std::filesystem::create_directories(stored.folder, error);  // this rank may not see that yet
                    return image->write(stored, checkpoint::file_of_rank(rank), *given_up);
                  });
+  return {};
 }
 
 /// All have written, or failed to: rank 0 makes it a checkpoint.
@@ -300,12 +304,12 @@ Result<void> Checkpoints::wait_for_all() {
   return conclude();
 }
 
-Result<void> Checkpoints::finish(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress) {
+Result<void> Checkpoints::finish(OwnedState& state, const FlatParameters& flat, const Progress& progress) {
   if (!active()) return {};
   if (pending_) REMUDA_TRY(wait_for_all());
   settle();
   if (progress.optimizer_steps > 0 && last_step_ != progress.steps) {
-    begin(optimizer, flat, progress, false);
+    REMUDA_TRY(begin(state, flat, progress, false));
     REMUDA_TRY(wait_for_all());
   }
   if (published_.valid()) take_published();

@@ -1,6 +1,6 @@
 // Checkpoints: keeps the state of a run from time to time, and brings a run back to it.
 //
-// Each rank writes what it owns (ShardedOptimizer::owned()) and what is its own, its buffers and generators, to a file;
+// Each rank writes what it owns (OwnedState::owned()) and what is its own, its buffers and generators, to a file;
 // on a thread, from a copy that is made between two steps. What ranks know of it rides on the reports of the steps:
 // when rank 0 wants one, and who has written it. When all have, rank 0 writes the manifest, on a thread, too. A run
 // goes on without a checkpoint that cannot be written, and says so at once and in its report.
@@ -21,9 +21,10 @@
 #include "job/train_job.h"
 #include "train/checkpoint_report.h"
 #include "train/events.h"
+#include "train/flat_parameters.h"
 #include "train/kept_balance.h"
 #include "train/model/model.h"
-#include "train/sharded_optimizer.h"
+#include "train/owned_state.h"
 #include "train/step_report.h"
 
 namespace remuda::train {
@@ -37,6 +38,7 @@ struct Progress {
   double loss_scale = 0;
   int finite_in_a_row = 0;
   int64_t optimizer_steps = 0;
+  bool compressed = false;           ///< whether the state is a CompressedOptimizer's
   double samples_since_average = 0;  ///< of this rank
   KeptBalance balance;               ///< on rank 0
 };
@@ -57,24 +59,26 @@ class Checkpoints {
   Result<void> open_again(std::vector<int64_t> steps);
   /// After open(): what the run to go on from has learned of its devices; null where there is none, or it is not known.
   const KeptBalance* balance() const { return found_ && found_->balance ? &*found_->balance : nullptr; }
+  /// Whether its state is a CompressedOptimizer's: resume() needs one.
+  bool is_compressed() const { return found_ && found_->manifest.run.value("compressed", Json()) == true; }
   /// Collective, after open(). Brings parameters, the optimizer's state, buffers and generators back to those of the
   /// checkpoint that was found, and returns where it stood. Nothing where none was. A model, data or optimizer other
   /// than this run's is a usage error.
-  Result<std::optional<Progress>> resume(ShardedOptimizer& optimizer, const FlatParameters& flat);
+  Result<std::optional<Progress>> resume(OwnedState& state, const FlatParameters& flat);
 
   /// Collective, after open_again(): open() and resume() from the newest of those steps that is whole, if one is.
-  Result<std::optional<Progress>> resume_again(ShardedOptimizer& optimizer, const FlatParameters& flat);
+  Result<std::optional<Progress>> resume_again(OwnedState& state, const FlatParameters& flat);
   /// The steps that this run has kept, or gone on from; the same on all ranks. Old ones may be gone.
   const std::vector<int64_t>& steps() const { return steps_; }
 
   /// The bits of this rank's report of the step after `steps`.
   unsigned status(int steps);
   /// Collective, after each step: begins or ends a checkpoint where the reports say so.
-  Result<void> after_step(const StepTotals& totals, ShardedOptimizer& optimizer, const FlatParameters& flat,
+  Result<void> after_step(const StepTotals& totals, OwnedState& state, const FlatParameters& flat,
                           const std::function<Progress()>& progress);
   /// Collective. At the end of a run: keeps the state unless it has been kept, and waits until that is done, which rank
   /// 0 says from time to time.
-  Result<void> finish(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress);
+  Result<void> finish(OwnedState& state, const FlatParameters& flat, const Progress& progress);
 
   /// Waits for what the thread makes of the last one that all have written, and reports that: whoever reports next may
   /// not know of it.
@@ -102,7 +106,7 @@ class Checkpoints {
   bool active() const { return !job_.checkpoint.folder.empty(); }
   bool is_first() const { return communicator_.rank() == 0; }
   bool is_due(int steps) const;
-  void begin(ShardedOptimizer& optimizer, const FlatParameters& flat, const Progress& progress, bool beside);
+  Result<void> begin(OwnedState& state, const FlatParameters& flat, const Progress& progress, bool beside);
   Result<void> conclude();
   void publish(checkpoint::Manifest manifest, const Pending& pending, const std::string& failed);
   double take_published();
@@ -110,9 +114,9 @@ class Checkpoints {
   Result<int> newest_of_own();
   Result<int64_t> choose(const checkpoint::Wanted& wanted);
   Result<void> find(const checkpoint::Wanted& wanted);
-  Result<Progress> load(ShardedOptimizer& optimizer, const FlatParameters& flat);
+  Result<Progress> load(OwnedState& state, const FlatParameters& flat);
   Result<Progress> progress_of(const checkpoint::Manifest& manifest, const std::string& folder) const;
-  Result<void> load_owned(const checkpoint::Pieces& pieces, ShardedOptimizer& optimizer, const FlatParameters& flat);
+  Result<void> load_owned(const checkpoint::Pieces& pieces, OwnedState& state, const FlatParameters& flat);
   static Result<std::vector<double>> buffer_weights(const checkpoint::Pieces& pieces);
   Result<void> load_buffers(const checkpoint::Pieces& pieces, const FlatParameters& flat);
   Result<void> load_own(const checkpoint::Pieces& pieces, Progress& progress);

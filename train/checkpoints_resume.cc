@@ -145,6 +145,11 @@ Result<void> Checkpoints::check_fits(const checkpoint::Manifest& manifest, const
     const std::string name = here != mine.end() ? here->name : there->name;
     return usage_error(fmt::format("{} is of another model: they differ first in {}", folder, printable(name)));
   }
+  if (is_compressed() && job_.train.compression == job::Compression::none)
+    return usage_error(
+        fmt::format("{} is of a run whose variance was frozen; give train.compression = \"1-bit\" as "
+                    "there",
+                    folder));
   const Json wanted = run_of({});
   for (const char* key : {"optimizer", "momentum", "average", "global_batch", "seed", "samples"}) {
     const Json there = manifest.run.contains(key) ? manifest.run[key] : Json();
@@ -156,8 +161,7 @@ Result<void> Checkpoints::check_fits(const checkpoint::Manifest& manifest, const
   return {};
 }
 
-Result<void> Checkpoints::load_owned(const checkpoint::Pieces& pieces, ShardedOptimizer& optimizer,
-                                     const FlatParameters& flat) {
+Result<void> Checkpoints::load_owned(const checkpoint::Pieces& pieces, OwnedState& state, const FlatParameters& flat) {
   const std::vector<std::string> names = names_of(flat);
   const auto load = [&](const std::string& kind, const std::string& name, size_t first,
                         torch::Tensor to) -> Result<void> {
@@ -168,7 +172,7 @@ Result<void> Checkpoints::load_owned(const checkpoint::Pieces& pieces, ShardedOp
     if (!is_there) to.copy_(values);
     return {};
   };
-  for (const ShardedOptimizer::Owned& own : optimizer.owned()) {
+  for (const Owned& own : state.owned()) {
     const std::string& name = names[own.parameter];
     REMUDA_TRY(load("parameter", name, own.first, own.value));
     for (size_t i = 0; i < own.states.size(); ++i)
@@ -240,27 +244,27 @@ Result<void> Checkpoints::load_own(const checkpoint::Pieces& pieces, Progress& p
   return {};
 }
 
-Result<Progress> Checkpoints::load(ShardedOptimizer& optimizer, const FlatParameters& flat) {
+Result<Progress> Checkpoints::load(OwnedState& state, const FlatParameters& flat) {
   const torch::NoGradGuard no_grad;
   const auto& [at, manifest, balance] = *found_;
   REMUDA_TRY(check_fits(manifest, at.folder, flat));
   REMUDA_ASSIGN(Progress progress, progress_of(manifest, at.folder));
   REMUDA_ASSIGN(const checkpoint::Pieces pieces, checkpoint::Pieces::open(at.folder, manifest));
-  REMUDA_TRY(load_owned(pieces, optimizer, flat));
+  REMUDA_TRY(load_owned(pieces, state, flat));
   REMUDA_TRY(load_buffers(pieces, flat));
   REMUDA_TRY(load_own(pieces, progress));
   return progress;
 }
 
-Result<std::optional<Progress>> Checkpoints::resume(ShardedOptimizer& optimizer, const FlatParameters& flat) {
+Result<std::optional<Progress>> Checkpoints::resume(OwnedState& state, const FlatParameters& flat) {
   if (!found_) return std::nullopt;
   const double start = monotonic_s();
-  auto progress = load(optimizer, flat);
+  auto progress = load(state, flat);
   REMUDA_ASSIGN(const std::vector<uint64_t> all,
                 gather_all(communicator_, uint64_t(progress ? 1 : 0), label::kCheckpoint));
   if (!progress) return tl::unexpected(progress.error());
   REMUDA_TRY(check_all_read(all, found_->at));
-  REMUDA_TRY(optimizer.resume(progress->optimizer_steps));
+  REMUDA_TRY(state.resume(progress->optimizer_steps));
   report_.resumed_from = last_step_ = progress->steps;
   report_.load_s += monotonic_s() - start;
   if (is_first())
@@ -271,9 +275,9 @@ Result<std::optional<Progress>> Checkpoints::resume(ShardedOptimizer& optimizer,
   return std::move(*progress);
 }
 
-Result<std::optional<Progress>> Checkpoints::resume_again(ShardedOptimizer& optimizer, const FlatParameters& flat) {
+Result<std::optional<Progress>> Checkpoints::resume_again(OwnedState& state, const FlatParameters& flat) {
   REMUDA_TRY(find([this](int64_t step) { return std::ranges::find(steps_, step) != steps_.end(); }));
-  return resume(optimizer, flat);
+  return resume(state, flat);
 }
 
 }  // namespace remuda::train

@@ -50,7 +50,7 @@ class CheckpointsTest : public ::testing::Test {
     Finished finished;
     const std::atomic<bool> leaving = leave;
     const Events events(-1);
-    run_ranks(int(job_.devices.size()), comm::kSharedMemory, [&](comm::Communicator& communicator) {
+    run_ranks(int(job_.devices.size()), transport_, [&](comm::Communicator& communicator) {
       const auto trainer = Trainer::create(job_, communicator, events, leaving);
       const auto report = trainer ? (*trainer)->run() : tl::unexpected(trainer.error());
       if (communicator.rank() != 0) return;
@@ -116,6 +116,7 @@ class CheckpointsTest : public ::testing::Test {
 
   const ScratchFolder folder_;
   job::TrainJob job_;
+  comm::ConnectOptions::Transport transport_ = comm::kSharedMemory;
 };
 
 double kept_difference(const torch::Tensor& a, const torch::Tensor& b) {
@@ -169,6 +170,39 @@ TEST_F(CheckpointsTest, OwnersGoOnFromWhatTheyHadUnrounded) {
   const Finished rest = run_in_two(kKeptSteps + 2, {1, 2});
   EXPECT_EQ(rest.report.sent_as, torch::kBFloat16);
   EXPECT_TRUE(rest.parameters.equal(whole.parameters));
+}
+
+/// What is owed goes on as one sum: not the same bits, but the same way down.
+TEST_F(CheckpointsTest, OfACompressedRunAreGoneOnFromByAnyNumberOfHosts) {
+  transport_ = comm::ConnectOptions::Transport::tcp;  // each rank is a host
+  job_.train.compression = job::Compression::one_bit;
+  job_.train.compression_after = 4;
+  split({1, 1, 1});
+  const Finished whole = run_without();
+  EXPECT_EQ(to_json(whole.report)["compression"], (Json{{"after_steps", 4}}));
+  EXPECT_LT(whole.report.loss_per_epoch[2], 0.9 * whole.report.loss_per_epoch[0]);
+  for (const std::vector<double>& shares : {std::vector<double>{1, 1, 1}, {1, 2}, {1}}) {
+    SCOPED_TRACE(shares.size());
+    fs::remove_all(job_.checkpoint.folder);
+    job_.checkpoint.resume = job::Switch::off;
+    split({1, 1, 1});
+    const Finished rest = run_in_two(kKeptSteps + 2, shares);
+    EXPECT_EQ(rest.report.compression->after, kKeptSteps + 2);
+    EXPECT_NEAR(rest.report.test->loss, whole.report.test->loss, 0.05 * whole.report.test->loss);
+  }
+  job_.train.compression = job::Compression::none;
+  EXPECT_THAT(run().error,
+              HasSubstr("is of a run whose variance was frozen; give train.compression = \"1-bit\" as there"));
+}
+
+TEST_F(CheckpointsTest, ARunOnOneHostCompressesNothing) {
+  job_.train.compression = job::Compression::one_bit;
+  job_.checkpoint = {};
+  const Finished whole = run();
+  EXPECT_EQ(to_json(whole.report)["compression"],
+            (Json{{"why_not", "all devices are on one host, whose memory needs no compression"}}));
+  job_.train.compression = job::Compression::none;
+  EXPECT_TRUE(run().parameters.equal(whole.parameters));
 }
 
 TEST_F(CheckpointsTest, AreWrittenEverySoManyStepsAndOldOnesGo) {

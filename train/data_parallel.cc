@@ -11,6 +11,9 @@
 namespace remuda::train {
 namespace {
 
+/// Of the squares of all ranks' gradients: up to here, no sum of them is too large for float32, nor are the steps of
+/// the compressed stage, whose directions are gradients divided by no less than epsilon.
+constexpr double kMostSquares = 1e50;
 constexpr double kClipEpsilon = 1e-6;  ///< as torch::nn::utils::clip_grad_norm_ has it
 
 /// In proportion to the memory of the devices; even where the memory of one is not known. Collective.
@@ -62,13 +65,14 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
       ops_(ops),
       flat_(std::move(flat)),
       norms_(options.norms),
+      rule_(options.rule),
       clip_norm_(options.clip_norm),
       exchange_(options.collectives ? by_devices(communicator_, ops_, flat_, *options.collectives, options.updates_on)
                                     : by_host(communicator_, ops_, flat_, options.updates_on)),
       engine_{communicator_,
               ops_,
               flat_,
-              *exchange_,
+              exchange_.get(),
               queue_,
               std::move(options.before_send),
               std::move(options.before_wait)},
@@ -83,9 +87,10 @@ Result<ReducedStep> DataParallel::reduce() {
   ReducedStep step{std::move(totals)};
   const auto& sum = step.totals;
   step.finite = std::isfinite(sum.loss_sum) && std::isfinite(sum.square_norm);
+  if (compressed_) step.finite = step.finite && sum.square_norm < kMostSquares;
   step.stands = step.finite && !(sum.any_status() & kOutOfMemory) && sum.weight > 0;
   if (!step.stands) return step;
-  step.norm = std::sqrt(sum.square_norm) / sum.weight;
+  step.norm = compressed_ ? NAN : std::sqrt(sum.square_norm) / sum.weight;
   step.gradient_factor = 1 / sum.weight;
   if (clip_norm_ > 0) step.gradient_factor *= std::min(1.0, clip_norm_ / (step.norm + kClipEpsilon));
   return step;
@@ -94,9 +99,32 @@ Result<ReducedStep> DataParallel::reduce() {
 Result<void> DataParallel::update(const ReducedStep& step, const std::vector<GroupSettings>& settings) {
   REMUDA_CHECK(step.stands, "only a step that stands is applied");
   REMUDA_CHECK(settings.size() >= flat_.layout().groups(), "each parameter group has its settings");
-  const auto outcome = optimizer_->step(step.gradient_factor, settings);
-  wait_s_ = optimizer_->wait_s();
-  return outcome;
+  const auto take_step = [&](auto& optimizer) {
+    const auto outcome = optimizer.step(step.gradient_factor, settings);
+    wait_s_ = optimizer.wait_s();
+    return outcome;
+  };
+  return compressed_ ? take_step(*compressed_) : take_step(*optimizer_);
+}
+
+Result<void> DataParallel::compress() {
+  REMUDA_CHECK(optimizer_ && clip_norm_ == 0, "what compress() asks for");
+  REMUDA_ASSIGN(compressed_, CompressedOptimizer::create(engine_, rule_, *optimizer_));
+  optimizer_.reset();
+  exchange_ = kept_on_host(ops_, flat_);
+  exchange_->set_timeout(engine_.timeout_s);
+  engine_.exchange = exchange_.get();
+  return {};
+}
+
+ShardedOptimizer& DataParallel::optimizer() {
+  REMUDA_CHECK(optimizer_, "it is not needed once the exchange is compressed");
+  return *optimizer_;
+}
+
+OwnedState& DataParallel::state() {
+  if (compressed_) return *compressed_;
+  return *optimizer_;
 }
 
 void DataParallel::set_timeout(double seconds) {
@@ -104,6 +132,7 @@ void DataParallel::set_timeout(double seconds) {
   if (norms_) norms_->set_timeout(seconds);
   exchange_->set_timeout(seconds);
   engine_.timeout_s = seconds;
+  if (compressed_) compressed_->set_timeout(seconds);
 }
 
 Result<std::span<std::byte>> DataParallel::values_on_host() {

@@ -22,6 +22,7 @@
 
 #include "base/result.h"
 #include "comm/communicator.h"
+#include "train/compressed_optimizer.h"
 #include "train/gradient_reducer.h"
 #include "train/norm_exchange.h"
 #include "train/sharded_optimizer.h"
@@ -56,9 +57,9 @@ struct ParallelOptions {
 /// The result of a step over all ranks. The same on every rank.
 struct ReducedStep {
   StepTotals totals;
-  bool finite = true;          ///< neither the loss nor any gradient is infinite or NaN
-  bool stands = true;          ///< false: not finite, a rank failed, or nothing counted: nobody may update
-  double norm = 0;             ///< of the gradient of the mean loss, before it is clipped
+  bool finite = true;  ///< neither the loss nor any gradient is infinite or NaN
+  bool stands = true;  ///< false: not finite, a rank failed, or nothing counted: nobody may update
+  double norm = 0;     ///< of the gradient of the mean loss, before it is clipped; NaN once compress() was called
   double gradient_factor = 0;  ///< the summed gradient times this is the one to use: divided by the weight, and clipped
 };
 
@@ -87,11 +88,16 @@ class DataParallel {
   /// Collective. Only for a step that stands. `settings`: one element per parameter group.
   Result<void> update(const ReducedStep& step, const std::vector<GroupSettings>& settings);
 
+  /// Collective, between two steps, once. From now on hosts send each other one bit per parameter and step; see
+  /// CompressedOptimizer. Only with AdamW, no clip_norm, no average and no collectives of devices.
+  Result<void> compress();
+  bool is_compressed() const { return compressed_ != nullptr; }
+
   /// Collective. Exchanges the parameters for their average (see ParallelOptions); once more, back.
-  Result<void> swap_average() { return optimizer_->swap_average(); }
+  Result<void> swap_average() { return optimizer_ ? optimizer_->swap_average() : Result<void>(); }
   /// Collective. Gives all ranks the parameters as their owners keep them (see ParallelOptions::sent_as), until the
   /// next step: to be called before they are kept.
-  Result<void> send_unrounded() { return optimizer_->send_unrounded(); }
+  Result<void> send_unrounded() { return optimizer_ ? optimizer_->send_unrounded() : Result<void>(); }
 
   /// Seconds the last reduce() or update() was blocked, waiting for other ranks and for buckets being sent.
   double wait_s() const { return wait_s_; }
@@ -99,7 +105,9 @@ class DataParallel {
   void set_timeout(double seconds);
 
   void zero_gradient() { flat_.zero_gradient(); }
-  ShardedOptimizer& optimizer() { return *optimizer_; }
+  /// Not once compress() was called.
+  ShardedOptimizer& optimizer();
+  OwnedState& state();
 
   /// The parameters of this rank, in memory of the host, once the device has computed them.
   Result<std::span<std::byte>> values_on_host();
@@ -116,11 +124,13 @@ class DataParallel {
   const DeviceOps& ops_;
   FlatParameters flat_;
   NormExchange* const norms_;
+  const UpdateRule rule_;
   const double clip_norm_;
   std::unique_ptr<BucketExchange> exchange_;
   Engine engine_;
   std::unique_ptr<GradientReducer> reducer_;
-  std::unique_ptr<ShardedOptimizer> optimizer_;
+  std::unique_ptr<ShardedOptimizer> optimizer_;      ///< until compress()
+  std::unique_ptr<CompressedOptimizer> compressed_;  ///< from then on
   double wait_s_ = 0;
   WorkQueue queue_;  ///< last: it ends before what its work uses
 };

@@ -1,4 +1,4 @@
-// Buckets through memory of the host. On a CPU they live there, and nothing is copied.
+// Buckets through memory of the host, and those that only get there. On a CPU they live there, and nothing is copied.
 #include <fmt/format.h>
 
 #include "profile/recorder.h"
@@ -15,6 +15,10 @@ double sum_of_squares(const Mirror& mirror, comm::Chunk range) {
         std::span<const scalar_t>(mirror.host().data_ptr<scalar_t>() + range.begin, range.size()));
   });
   return sum;
+}
+
+profile::Details details(size_t bucket, size_t bytes) {
+  return {{{"bucket", int64_t(bucket)}, {"bytes", int64_t(bytes)}}};
 }
 
 class ByHost final : public BucketExchange {
@@ -89,10 +93,6 @@ class ByHost final : public BucketExchange {
   void set_timeout(double seconds) override { timeout_s_ = seconds; }
 
  private:
-  static profile::Details details(size_t bucket, size_t bytes) {
-    return {{{"bucket", int64_t(bucket)}, {"bytes", int64_t(bytes)}}};
-  }
-
   comm::Communicator& communicator_;
   const DeviceOps& ops_;
   FlatParameters& flat_;
@@ -102,7 +102,38 @@ class ByHost final : public BucketExchange {
   double timeout_s_ = comm::ConnectOptions().timeout_s;
 };
 
+class KeptOnHost final : public BucketExchange {
+ public:
+  KeptOnHost(const DeviceOps& ops, FlatParameters& flat) : ops_(ops), flat_(flat) {}
+
+  Moment give_gradients(size_t bucket) override { return flat_.gradients().to_host(flat_.layout().bucket(bucket)); }
+  Result<void> reduce(size_t bucket, const Moment& given) override {
+    const comm::Chunk all = flat_.layout().bucket(bucket);
+    const profile::Span span("copy", details(bucket, all.size() * flat_.gradients().host().element_size()));
+    REMUDA_TRY(ops_.wait(given, fmt::format("the copy of gradients (bucket {})", bucket), timeout_s_));
+    square_norm_ += sum_of_squares(flat_.gradients(), all);
+    return {};
+  }
+  Result<double> take_square_norm() override { return std::exchange(square_norm_, 0); }
+  Result<void> take_sums() override { return {}; }
+  std::vector<Moment> give_values(comm::Chunk buckets, Mirror&) override { return std::vector<Moment>(buckets.size()); }
+  Result<void> gather(size_t, Mirror&, const Moment&) override { return {}; }
+  Result<void> finish_gather() override { return {}; }
+  void take_values(Mirror&) override {}
+  void set_timeout(double seconds) override { timeout_s_ = seconds; }
+
+ private:
+  const DeviceOps& ops_;
+  FlatParameters& flat_;
+  double square_norm_ = 0;
+  double timeout_s_ = comm::ConnectOptions().timeout_s;
+};
+
 }  // namespace
+
+std::unique_ptr<BucketExchange> kept_on_host(const DeviceOps& ops, FlatParameters& flat) {
+  return std::make_unique<KeptOnHost>(ops, flat);
+}
 
 std::unique_ptr<BucketExchange> by_host(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters& flat,
                                         UpdatesOn updates_on) {

@@ -89,8 +89,8 @@ void GradientReducer::launch_next() {
     const comm::Chunk range = engine_.flat.layout().bucket(bucket);
     engine_.flat.gradients().device().narrow(0, int64_t(range.begin), int64_t(range.size())).mul_(1 / loss_scale_);
   }
-  const Moment given = engine_.exchange.give_gradients(bucket);
-  engine_.queue.push([this, bucket, given] { return engine_.exchange.reduce(bucket, given); });
+  const Moment given = engine_.exchange->give_gradients(bucket);
+  engine_.queue.push([this, bucket, given] { return engine_.exchange->reduce(bucket, given); });
   ++next_bucket_;  // now that it is sure to leave
 }
 
@@ -108,7 +108,7 @@ Result<StepTotals> GradientReducer::finish() {
   while (next_bucket_ < bucket_size_.size()) launch_next();
   StepTotals totals;
   engine_.queue.push([&]() -> Result<void> {
-    REMUDA_ASSIGN(report_.square_norm, engine_.exchange.take_square_norm());
+    REMUDA_ASSIGN(report_.square_norm, engine_.exchange->take_square_norm());
     const profile::Span span("verdict");
     REMUDA_ASSIGN(totals, exchange(engine_.communicator, report_));
     return {};

@@ -29,7 +29,7 @@ struct Engine {
   comm::Communicator& communicator;  ///< once there are buckets under way, called by `queue` only
   const DeviceOps& ops;
   FlatParameters& flat;
-  BucketExchange& exchange;  ///< its sending half is called by `queue` only
+  BucketExchange* exchange;  ///< never null; its sending half is called by `queue` only
   WorkQueue& queue;
   std::function<void()> before_send, before_wait;  ///< see ParallelOptions
   double timeout_s = 300;                          ///< longest wait for the device

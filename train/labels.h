@@ -32,6 +32,7 @@ enum : uint32_t {
   kProfile,       ///< what ranks have recorded
   kCheckpoint,    ///< which checkpoint is read, and what ranks have written of one
   kCopies,        ///< copies of what ranks own, for a buddy
+  kCompression,   ///< sums in one bit, and what ranks agree on before
   kLoss,          ///< how far each rank was when another was lost
   kUserSum,       ///< what a program of the user's adds up
   kUserBarrier,

@@ -31,6 +31,10 @@ int steps_of(const job::TrainSpec& spec, uint64_t samples) {
   return spec.max_steps > 0 ? std::min(int(all), spec.max_steps) : int(all);
 }
 
+int warm_up_of(const job::TrainSpec& spec, int steps) {
+  return spec.compression_after > 0 ? spec.compression_after : std::max(1, steps / 5);
+}
+
 double learning_rate(const job::TrainSpec& spec, int step, int steps) {
   if (spec.schedule == job::Schedule::constant) return spec.learning_rate;
   return spec.learning_rate * (1 + std::cos(std::numbers::pi * step / steps)) / 2;

@@ -28,6 +28,12 @@ TEST(Settings, FollowTheScheduleInBothGroups) {
   EXPECT_EQ(settings[1].weight_decay, 0);
 }
 
+TEST(WarmUp, IsAFifthOfTheRunUnlessGiven) {
+  EXPECT_EQ(warm_up_of({}, 1000), 200);
+  EXPECT_EQ(warm_up_of({}, 3), 1) << "a variance needs a gradient";
+  EXPECT_EQ(warm_up_of({.compression_after = 7}, 1000), 7);
+}
+
 TEST(Groups, PartMatricesFromTheRestWhereTheJobSaysSo) {
   const std::vector parameters{torch::zeros({2, 3}), torch::zeros({3}), torch::zeros({1, 2, 2, 2})};
   EXPECT_EQ(groups_of({.decay = job::Decay::matrices}, parameters), (std::vector<size_t>{0, 1, 0}));

@@ -115,6 +115,11 @@ Json checkpoints_json(const CheckpointReport& report) {
 
 }  // namespace
 
+Json to_json(const CompressionReport& report) {
+  if (!report.why_not.empty()) return {{"why_not", report.why_not}};
+  return {{"after_steps", report.after}};
+}
+
 Json to_json(const RunReport& report) {
   Json devices = Json::array();
   for (const auto& device : report.devices)
@@ -163,6 +168,7 @@ Json to_json(const RunReport& report) {
   json["device_collectives"] = to_json(report.collectives);
   json["parameters_sent_as"] = precision_name(report.sent_as);
   json["gradients_sent_as"] = precision_name(report.gradients_sent_as);
+  if (report.compression) json["compression"] = to_json(*report.compression);
   json["versions"] = {{"remuda", version()}, {"torch", TORCH_VERSION}};
   json["seed"] = report.seed;
   json["stopped"] = report.stopped;

@@ -57,6 +57,13 @@ struct CollectivesReport {
 };
 Json to_json(const CollectivesReport& report);
 
+/// Of train.compression, where the job asks for it.
+struct CompressionReport {
+  int after = 0;        ///< steps that were made before hosts sent each other one bit per parameter; 0: none so far
+  std::string why_not;  ///< why they never do; empty: they do, or will
+};
+Json to_json(const CompressionReport& report);
+
 /// A rank that was lost, and how the others went on.
 struct RankLoss {
   int rank = 0;               ///< its number at the start of the run
@@ -98,6 +105,7 @@ struct RunReport {
   double seconds = 0;                ///< from the first step to the end
   std::string transport;
   CollectivesReport collectives;
+  std::optional<CompressionReport> compression;
   torch::ScalarType sent_as = torch::kFloat;  ///< the type in which owners sent parameters to the others
   torch::ScalarType gradients_sent_as = torch::kFloat;
   uint64_t seed = 0;

@@ -167,7 +167,7 @@ Result<void> ShardedOptimizer::update_and_send(double gradient_factor, const std
   REMUDA_TRY(free_host());
   begin_step();
   const size_t buckets = engine_.flat.layout().buckets();
-  REMUDA_TRY(engine_.exchange.take_sums());
+  REMUDA_TRY(engine_.exchange->take_sums());
   const size_t at_once = is_on_cpu() ? 1 : buckets;  // a CPU sends one while it computes the next
   for (size_t first = 0; first < buckets; first += at_once) {
     update_own({first, first + at_once}, gradient_factor, settings);
@@ -185,10 +185,10 @@ void ShardedOptimizer::send_rounded(comm::Chunk buckets) {
 
 void ShardedOptimizer::send_to_all(comm::Chunk buckets, Mirror& values) {
   engine_.before_send();
-  const std::vector<Moment> given = engine_.exchange.give_values(buckets, values);
+  const std::vector<Moment> given = engine_.exchange->give_values(buckets, values);
   for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket)
     engine_.queue.push([this, bucket, &values, moment = given[bucket - buckets.begin]] {
-      return engine_.exchange.gather(bucket, values, moment);
+      return engine_.exchange->gather(bucket, values, moment);
     });
 }
 
@@ -196,11 +196,11 @@ Result<void> ShardedOptimizer::arrive(Mirror& values) {
   {
     const profile::Span span("wait");
     const double start = monotonic_s();
-    engine_.queue.push([this] { return engine_.exchange.finish_gather(); });
+    engine_.queue.push([this] { return engine_.exchange->finish_gather(); });
     REMUDA_TRY(engine_.queue.drain());
     wait_s_ = monotonic_s() - start;
   }
-  engine_.exchange.take_values(values);
+  engine_.exchange->take_values(values);
   if (&values != &engine_.flat.values()) widen({0, engine_.flat.layout().count()});
   return {};
 }
@@ -225,7 +225,7 @@ Result<void> ShardedOptimizer::swap_average() {
   return arrive(engine_.flat.sent());
 }
 
-std::vector<ShardedOptimizer::Owned> ShardedOptimizer::owned() {
+std::vector<Owned> ShardedOptimizer::owned() {
   if (steps_ == 0) take_over();
   const FlatLayout& layout = engine_.flat.layout();
   const std::vector<size_t>& offsets = layout.offsets();

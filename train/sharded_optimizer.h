@@ -18,11 +18,12 @@
 #include <vector>
 
 #include "train/gradient_reducer.h"
+#include "train/owned_state.h"
 #include "train/update_rule.h"
 
 namespace remuda::train {
 
-class ShardedOptimizer {
+class ShardedOptimizer final : public OwnedState {
  public:
   struct Options {
     UpdateRule rule;
@@ -50,26 +51,17 @@ class ShardedOptimizer {
   /// Collective. Gives all ranks the values that owners keep unrounded, until the next step.
   Result<void> send_unrounded();
 
-  /// What this rank owns of one parameter, where it is updated.
-  struct Owned {
-    size_t parameter = 0;  ///< its number in FlatParameters
-    size_t first = 0;      ///< the first element of it, in row-major order
-    torch::Tensor value;   ///< of so many elements; unrounded
-    std::vector<torch::Tensor> states;
-    torch::Tensor average;  ///< undefined where there is none
-  };
-  std::vector<Owned> owned();
-  int64_t steps() const { return steps_; }
-  /// Collective. Goes on after so many steps, once what is owned() has the values of that time: all ranks get them;
-  /// after none, unrounded, as they begin.
-  Result<void> resume(int64_t steps);
+  Result<void> settle() override { return {}; }
+  std::vector<Owned> owned() override;
+  int64_t steps() const override { return steps_; }
+  /// After none, all get the values unrounded, as they begin.
+  Result<void> resume(int64_t steps) override;
 
   /// Seconds the last step() waited for the others.
   double wait_s() const { return wait_s_; }
 
-  /// Bytes of what this rank keeps of its own besides the parameters, where it updates.
-  size_t state_bytes() const;
-  bool is_on_host() const { return options_.updates_on == UpdatesOn::host; }
+  size_t state_bytes() const override;
+  bool is_on_host() const override { return options_.updates_on == UpdatesOn::host; }
 
  private:
   /// Of a piece's group: what to update in one go, and where its average lies.

@@ -32,6 +32,7 @@ void Trainer::wait_for_steps_of(double seconds) {
 /// Collective. At the end of a run that was long enough for the devices' speeds to have changed since its start, by
 /// warming up for example: their speed alone is the mean of both measurements.
 Result<void> Trainer::measure_again(double run_s) {
+  if (parallel_->is_compressed()) return {};  // what a device alone would do is gone
   bool again = is_first() && !report_.stopped && run_s > options_.measure_again_after_s;
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&again, 1)), 0, label::kMeasureAgain));
   if (!again) return {};
@@ -53,7 +54,7 @@ Result<RunReport> Trainer::run() {
   REMUDA_TRY(profile_.finish());
   report_.profile = profile_.report();
   REMUDA_TRY(parallel_->check_parameters(report_.steps));
-  REMUDA_TRY(checkpoints_.finish(parallel_->optimizer(), parallel_->flat(), progress()));
+  REMUDA_TRY(checkpoints_.finish(parallel_->state(), parallel_->flat(), progress()));
   REMUDA_TRY(parallel_->swap_average());  // what is left of the run
   REMUDA_TRY(parallel_->send_unrounded());
   REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
@@ -70,19 +71,46 @@ Result<RunReport> Trainer::run() {
   return report_;
 }
 
+/// Collective. From here on hosts send each other one bit per parameter.
+Result<void> Trainer::compress() {
+  mine_.memory.optimizer = double(parallel_->state().state_bytes());  // until now, on the device
+  return parallel_->compress();
+}
+
+/// Where it stands: hosts will begin it, or have begun it, or go on with it.
+void Trainer::report_compression() {
+  if (!report_.compression) return;
+  const bool begun = parallel_->is_compressed();
+  if (begun) report_.compression->after = report_.steps;
+  if (!is_first() || communicator_.hosts().size() == 1) return;
+  const int after = begun ? report_.steps : warm_up_of(job_.train, steps_in_all());
+  events_.send({{"event", "note"},
+                {"text", fmt::format("hosts {} each other one bit per parameter after step {} of {}",
+                                     begun ? "send" : "will send", after, steps_in_all())}});
+}
+
+/// Collective. Once the warm-up is over, where there are several hosts.
+Result<void> Trainer::compress_when_due() {
+  if (!report_.compression || !report_.compression->why_not.empty() || parallel_->is_compressed()) return {};
+  if (parallel_->state().steps() < warm_up_of(job_.train, steps_in_all())) return {};
+  REMUDA_TRY(compress());
+  report_compression();
+  return {};
+}
+
 Result<void> Trainer::run_epoch(int epoch) {
   const uint64_t end = uint64_t(epoch) * train_.size();
   if (position_ == end - train_.size()) epoch_loss_ = epoch_weight_ = 0;
   while (position_ < end && !done()) {
     const int size = batches_.step_size(position_);
+    REMUDA_TRY(compress_when_due());
     REMUDA_TRY(profile_.begin_step(report_.steps, mine_));
     const double start = monotonic_s();
     REMUDA_ASSIGN(const StepTotals totals, run_step(position_));
     position_ += uint64_t(size);
     steps_made_ = report_.steps;
     REMUDA_TRY(keep_copies());
-    REMUDA_TRY(
-        checkpoints_.after_step(totals, parallel_->optimizer(), parallel_->flat(), [this] { return progress(); }));
+    REMUDA_TRY(checkpoints_.after_step(totals, parallel_->state(), parallel_->flat(), [this] { return progress(); }));
     if (report_.steps - first_step_ > kUntimedSteps) {
       report_.timed_s += monotonic_s() - start;
       report_.timed_samples += size;
@@ -309,8 +337,8 @@ Result<void> Trainer::test() {
 Result<void> Trainer::collect_totals() {
   mine_.memory.parameters = double(parallel_->flat().values().device().nbytes());
   mine_.memory.gradients = double(parallel_->flat().gradients().device().nbytes());
-  ShardedOptimizer& optimizer = parallel_->optimizer();
-  (optimizer.is_on_host() ? mine_.memory.optimizer_on_host : mine_.memory.optimizer) = double(optimizer.state_bytes());
+  const OwnedState& state = parallel_->state();
+  (state.is_on_host() ? mine_.memory.optimizer_on_host : mine_.memory.optimizer) = double(state.state_bytes());
   const OwnTotals own = mine_;
   std::vector<OwnTotals> all(communicator_.size());
   REMUDA_TRY(communicator_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),

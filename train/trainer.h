@@ -105,6 +105,9 @@ class Trainer {
   Result<void> keep_copies();
   Progress progress() const;
   KeptBalance learned() const;
+  Result<void> compress();
+  Result<void> compress_when_due();
+  void report_compression();
   Result<void> run_epoch(int epoch);
   Result<StepTotals> run_step(uint64_t position);
   Result<ReducedStep> attempt_step(uint64_t position);

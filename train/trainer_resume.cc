@@ -17,8 +17,10 @@ Result<void> Trainer::resume() {
     REMUDA_ASSIGN(const char* const state, take_state_back());
     REMUDA_TRY(make_good_losses(state));
   } else {
-    REMUDA_ASSIGN(const std::optional<Progress> at, checkpoints_.resume(parallel_->optimizer(), parallel_->flat()));
+    if (checkpoints_.is_compressed() && report_.compression) REMUDA_TRY(compress());
+    REMUDA_ASSIGN(const std::optional<Progress> at, checkpoints_.resume(parallel_->state(), parallel_->flat()));
     if (at) go_on_from(*at);
+    report_compression();
   }
   first_step_ = steps_made_ = report_.steps;
   profile_.begin_after(first_step_);
@@ -61,7 +63,7 @@ Result<const char*> Trainer::take_state_back() {
     return "memory";
   }
   inherited.copies.clear();
-  REMUDA_ASSIGN(const std::optional<Progress> at, checkpoints_.resume_again(parallel_->optimizer(), parallel_->flat()));
+  REMUDA_ASSIGN(const std::optional<Progress> at, checkpoints_.resume_again(parallel_->state(), parallel_->flat()));
   if (at) go_on_from(*at);
   return at ? "checkpoint" : "start";
 }
@@ -164,7 +166,8 @@ Progress Trainer::progress() const {
           .loss_per_epoch = report_.loss_per_epoch,
           .loss_scale = loss_scale_.scale(),
           .finite_in_a_row = loss_scale_.finite_in_a_row(),
-          .optimizer_steps = parallel_->optimizer().steps(),
+          .optimizer_steps = parallel_->state().steps(),
+          .compressed = parallel_->is_compressed(),
           .samples_since_average = samples_since_average_,
           .balance = is_first() ? learned() : KeptBalance()};
 }

@@ -165,6 +165,8 @@ Result<void> Trainer::prepare() {
     report_.sent_as = common_short_type(precisions).value_or(report_.sent_as);
     REMUDA_ASSIGN(report_.gradients_sent_as, gradient_type(job_.train.gradients, report_.gradients_sent_as));
   }
+  if (job_.train.compression != job::Compression::none)
+    REMUDA_TRY(CompressedOptimizer::check_type(model_->parameters().at(0).scalar_type()));
   REMUDA_TRY(prepare_collectives());
   return prepare_parallel();
 }
@@ -172,7 +174,14 @@ Result<void> Trainer::prepare() {
 /// Collective. Of the devices' maker, where they may be used and work.
 Result<void> Trainer::prepare_collectives() {
   comm::OpenedCollectives opened{nullptr, "train.device_collectives is \"off\""};
-  if (job_.elastic.ranks_lost > 0) {
+  if (job_.train.compression != job::Compression::none) {
+    report_.compression.emplace();
+    if (communicator_.hosts().size() == 1)
+      report_.compression->why_not = "all devices are on one host, whose memory needs no compression";
+  }
+  if (report_.compression && report_.compression->why_not.empty()) {
+    opened.why_not = "train.compression is set: what it packs is in memory of the host";
+  } else if (job_.elastic.ranks_lost > 0) {
     opened.why_not = "elastic.ranks_lost is set: memory of the host shows at once that a rank is lost";
   } else if (job_.train.device_collectives == job::Switch::on) {
     const CollectivesTrial trial{.largest_bytes = size_t(job_.train.bucket_mib * (1 << 20))};

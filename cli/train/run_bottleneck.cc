@@ -188,8 +188,10 @@ std::string communication_sentence(const Json& report, const RunTimes& run, doub
   const std::string what = fmt::format("Communication took {} of each step{}", percent(share),
                                        transport.empty() ? "" : fmt::format(", over {}", transport));
   const bool by_devices = report.value("device_collectives", Json::object()).contains("library");
+  const bool compressed = report.value("compression", Json::object()).value("after_steps", 0) > 0;
   // Where hosts share memory too, what goes between them are sums, in float32 whatever was sent.
-  if (transport.starts_with("tcp") && !by_devices && workers::text_field(report, "gradients_sent_as") == "float32") {
+  if (transport.starts_with("tcp") && !by_devices && !compressed &&
+      workers::text_field(report, "gradients_sent_as") == "float32") {
     const double parameters = workers::text_field(report, "parameters_sent_as") == "float32" ? 4 : 2;  // bytes
     const double fewer = 2 / (4 + parameters);
     return fmt::format("{}: train.gradients = \"bf16\" would send {} fewer bytes, and make a step about {} shorter.",

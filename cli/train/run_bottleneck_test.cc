@@ -147,6 +147,10 @@ TEST(RunBottleneck, OfALinkThatCarriesFewBytesAlreadyProposesFewerExchanges) {
   report.update({{"gradients_sent_as", "float32"}, {"device_collectives", {{"library", "NCCL"}}}});
   EXPECT_THAT(sentence(report), HasSubstr("train.global_batch")) << "these do not go through memory of the host";
   report.erase("device_collectives");
+  report["transport"] = "tcp";
+  report["compression"] = {{"after_steps", 100}};
+  EXPECT_THAT(sentence(report), HasSubstr("train.global_batch of twice")) << "one bit is less than 16";
+  report.erase("compression");
   report["transport"] = "shared memory, encrypted tcp between hosts";
   EXPECT_THAT(sentence(report), HasSubstr("train.global_batch of twice")) << "sums go between hosts, in float32";
   report["transport"] = "shared memory";

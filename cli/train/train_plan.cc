@@ -288,6 +288,8 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
   if (job.train.gradients == job::Precision::bf16 && job.devices.size() > 1)
     text += line("gradients", "bf16", "as train.gradients says; half of the bytes, added up in float32");
   text += line("buckets", "", collectives_reason(job, inventory));
+  if (job.train.compression != job::Compression::none)
+    text += line("compression", "1-bit", "between hosts, after a warm-up; on one host nothing is compressed");
   return text;
 }
 

@@ -177,6 +177,14 @@ TEST(TrainPlan, SaysInWhichTypeGradientsAreSentWhereItIsNotTheirOwn) {
       << "nobody to send them to";
 }
 
+TEST(TrainPlan, SaysWhereBytesAreCompressed) {
+  job::TrainJob job = job_on({{"gpu:0"}, {"gpu:1"}});
+  const auto text = [&] { return plan_text(job, lab(), make_plan(job, lab(), {1.0, 1.0}), ""); };
+  EXPECT_THAT(text(), Not(HasSubstr("compression")));
+  job.train.compression = job::Compression::one_bit;
+  EXPECT_THAT(text(), HasSubstr("\ncompression 1-bit: between hosts, after a warm-up; on one host nothing is"));
+}
+
 TEST(TrainPlan, NamesThePrecisionThatTheRunWillChoose) {
   job::TrainJob job = job_on({{"gpu:0"}, {"gpu:1"}, {"cpu:0"}});
   job.train.precision = job::Precision::automatic;

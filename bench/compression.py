@@ -1,0 +1,137 @@
+#!/usr/bin/python3
+"""What 1-bit Adam saves over a slow link: compression.py [--json] [--width N] [--gbit R].
+
+Two hosts of one CPU device each: two network namespaces, joined by a virtual cable of 1 Gbit/s (needs root, ip and tc).
+They train an mlp with AdamW, of 26 M parameters unless a width is given, as it is and with train.compression = "1-bit". The
+learning rate is next to nothing: a warm-up of three steps is too short to learn after.
+
+bytes  that a host sends in a step, counted by the system, encryption and headers included. The limit is what one bit per
+       parameter takes, and a scale of 4 bytes for every 2048
+step   seconds, the median. The limit is the step over a cable without a limit, and the time of its bytes on one with it
+"""
+
+import argparse
+import json
+import os
+import secrets
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path("/usr/share/datasets/fashion-mnist")
+WARM, MADE, MORE = 3, 8, 16  # steps before compression, and of a short and a long run, whose difference is of such steps
+KINDS = ("none", "1-bit")
+JOB = """
+model = {{name = "mlp", hidden = [{width}, {width}]}}
+data = {{format = "idx", train = {{images = "{data}/train-images-idx3-ubyte.gz", labels = "{data}/train-labels-idx1-ubyte.gz"}}}}
+train = {{global_batch = 64, optimizer = "adamw", learning_rate = 0.000001, epochs = 1000, max_steps = {steps}}}
+balance = {{policy = "even"}}
+device = [{{use = "cpu:0"}}, {{use = "cpu:1"}}]
+"""
+
+
+class Hosts:
+    """Two namespaces with a cable between them; `gbit` is its rate, or 0."""
+
+    def __init__(self, gbit):
+        self.names = [f"remuda-bench-{os.getpid()}-{host}" for host in (0, 1)]
+        self.gbit = gbit
+
+    def __enter__(self):
+        for name in self.names:
+            run("ip", "netns", "add", name)
+        run("ip", "-n", self.names[0], "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", self.names[1])
+        for host, name in enumerate(self.names):
+            run("ip", "-n", name, "address", "add", f"{self.address(host)}/24", "dev", "cable")
+            run("ip", "-n", name, "link", "set", "cable", "up")
+            if self.gbit:
+                run("tc", "-n", name, "qdisc", "add", "dev", "cable", "root", "tbf", "rate", f"{self.gbit}gbit", "burst",
+                    str(int(self.gbit * 250_000)), "latency", "50ms")
+        return self
+
+    def __exit__(self, *_):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+    def address(self, host):
+        return f"10.98.0.{host + 1}"
+
+    def sent(self):
+        return int(run("ip", "netns", "exec", self.names[0], "cat", "/sys/class/net/cable/statistics/tx_bytes"))
+
+    def train(self, folder, width, kind, steps):
+        """The report of host 0, and the bytes that it sent."""
+        job, out = folder / "job.toml", folder / "report.json"
+        job.write_text(JOB.format(width=width, data=DATA, steps=steps))
+        more = ["--set", "train.compression=1-bit", "--set", f"train.compression_after={WARM}"] if kind == "1-bit" else []
+        shared = dict(os.environ, WORLD_SIZE="2", MASTER_ADDR=self.address(0), MASTER_PORT="29500",
+                      REMUDA_SECRET=secrets.token_hex(16))
+        before = self.sent()
+        ranks = [subprocess.Popen(["ip", "netns", "exec", self.names[rank], ROOT / "build/bin/remuda", "train", job, "--quiet",
+                                   "--transport", "tcp", *(["--json", out] if rank == 0 else []), *more],
+                                  env=dict(shared, RANK=str(rank), LOCAL_RANK="0", REMUDA_BIND=self.address(rank),
+                                           OMP_NUM_THREADS="1"),
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in (0, 1)]
+        said = [rank.communicate(timeout=900)[0] for rank in ranks]
+        if any(rank.returncode for rank in ranks):
+            sys.exit(f"{sys.argv[0]}: a run failed:\n" + "\n".join(said))
+        return json.loads(out.read_text()), self.sent() - before
+
+
+def run(*words):
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+def step_s(report):
+    """The median of the steps after the short run's."""
+    history = report["history"]
+    phases = ("data_s", "compute_s", "update_s", "communication_s", "wait_s")
+    times = [sum(parts) for parts in zip(*(history[phase] for phase in phases))]
+    return statistics.median(seconds for step, seconds in zip(history["last_step"], times) if step >= MADE)
+
+
+def measure(folder, width, gbit):
+    """Of each kind: bytes and seconds of a step."""
+    found = {}
+    with Hosts(gbit) as hosts:
+        for kind in KINDS:
+            _, fewer = hosts.train(folder, width, kind, MADE)
+            report, more = hosts.train(folder, width, kind, MORE)
+            found[kind] = {"bytes": (more - fewer) / (MORE - MADE), "step_s": step_s(report)}
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    parser.add_argument("--width", type=int, default=4700, help="of both hidden layers")
+    parser.add_argument("--gbit", type=float, default=1, help="rate of the cable")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit(f"{sys.argv[0]}: network namespaces need root")
+    parameters = 784 * options.width + options.width ** 2 + 10 * options.width + 2 * options.width + 10
+    with tempfile.TemporaryDirectory() as folder:
+        fast = measure(Path(folder), options.width, 0)
+        slow = measure(Path(folder), options.width, options.gbit)
+    for kind in KINDS:
+        bits = 1 + 32 / 2048 if kind == "1-bit" else 32
+        least = parameters * bits / 8  # half of it to the owner of the half, and half of the sum back
+        limit_s = fast[kind]["step_s"] + slow[kind]["bytes"] / (options.gbit * 1e9 / 8)
+        if options.json:
+            about = {"compression": kind, "parameters": parameters, "gbit": options.gbit}
+            print(json.dumps({"name": "sent_bytes", "parameters": about, "value": slow[kind]["bytes"], "unit": "bytes",
+                              "limit": least}))
+            print(json.dumps({"name": "step_s", "parameters": about, "value": slow[kind]["step_s"], "unit": "s", "limit": limit_s}))
+        else:
+            print(f"{kind:6} {slow[kind]['bytes'] / 1e6:7.2f} MB   limit {least / 1e6:7.2f}   of limit {least / slow[kind]['bytes']:.2f}"
+                  f"   step {slow[kind]['step_s']:.3f} s   limit {limit_s:.3f}   of limit {limit_s / slow[kind]['step_s']:.2f}")
+    if not options.json:
+        none, one_bit = (slow[kind] for kind in KINDS)
+        print(f"{none['bytes'] / one_bit['bytes']:.1f} times fewer bytes, {none['step_s'] / one_bit['step_s']:.1f} times faster")
+
+
+if __name__ == "__main__":
+    main()
