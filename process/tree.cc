@@ -70,9 +70,10 @@ std::vector<ProcessId> descendants(int root, const std::vector<int>& except) {
 }
 
 std::optional<std::vector<std::string>> environ_of(int pid) {
-  constexpr double kPatience_s = 1, kPause_s = 0.0005;  // execve takes some 0.1 ms, more where the disk is slow
-  constexpr unsigned kKernelThread = 0x00200000;        // PF_KTHREAD of linux/sched.h
+  constexpr double kPatience_s = 1, kLongest_s = 0.005;  // execve takes some 0.1 ms, more where the disk is slow
+  constexpr unsigned kKernelThread = 0x00200000;         // PF_KTHREAD of linux/sched.h
   const double end_s = monotonic_s() + kPatience_s;
+  double pause_s = 0.0003;
   for (int empty = 0; monotonic_s() < end_s;) {
     const auto environment = read_environ(pid);
     if (!environment) return std::nullopt;
@@ -81,7 +82,8 @@ std::optional<std::vector<std::string>> environ_of(int pid) {
     if (!process_id(pid) || !stat || (stat->flags & kKernelThread) != 0) return std::vector<std::string>{};
     // Between two looks a process may begin a program and end doing so; not between each two of three.
     if (stat->code_end != 0 && ++empty == 3) return std::vector<std::string>{};
-    steady_clock().sleep_s(kPause_s);
+    steady_clock().sleep_s(pause_s);
+    pause_s = std::min(kLongest_s, 1.6 * pause_s);  // never in step with a process that begins one after another
   }
   return std::nullopt;
 }

@@ -71,8 +71,9 @@ TEST_F(JobCommands, CancelTakesAnArrayAndItsJobsAtOnce) {
 }
 
 TEST_F(JobCommands, AnArrayRunsAgainOnlyWhenAllOfItHasEnded) {
-  const std::string array = detach("trap '' TERM; sleep 600", {"--array", "0-1", "--grace", "5s"});
-  ASSERT_TRUE(eventually([&] { return why(array).find("2 running") != std::string::npos; }, kPatience_s));
+  const std::string array =
+      detach("trap '' TERM; echo >\"$OUT/up$REMUDA_ARRAY_INDEX\"; sleep 600", {"--array", "0-1", "--grace", "5s"});
+  ASSERT_TRUE(comes("up0") && comes("up1"));
   EXPECT_EQ(ask({"cancel", array}).exit.status, 0);
   const Finished again = ask({"rerun", array});  // within their grace time
   EXPECT_EQ(again.exit.status, 2) << again;

@@ -31,10 +31,10 @@ class Requeue : public JobTest {
 };
 
 TEST_F(Requeue, GoesOnFromItsCheckpointAfterEachTimeLimit) {
-  const Finished finished = ask(job({"--time-limit", "1s"}, kTrainer));
+  const Finished finished = ask(job({"--time-limit", "2s"}, kTrainer));
   EXPECT_EQ(finished.exit.status, 0) << finished;
   EXPECT_EQ(folder_.read("starts"), "0\n1\n2\n");
-  EXPECT_THAT(finished.err, HasSubstr("reached its time limit of 1 s; queued again")) << finished;
+  EXPECT_THAT(finished.err, HasSubstr("reached its time limit of 2 s; queued again")) << finished;
   EXPECT_THAT(ask({"why", "1"}).out, HasSubstr("Job 1 ended"));
 }
 
@@ -152,7 +152,7 @@ TEST_F(RequeueBehindAnother, KeepsThoseWaitingThatStartAfterIt) {
 
 TEST_F(Requeue, MayItselfHaveWaitedForAnother) {
   EXPECT_EQ(ask({"run", "--", "true"}).exit.status, 0);
-  const Finished finished = ask(job({"--after", "1", "--time-limit", "1s"}, kTrainer));
+  const Finished finished = ask(job({"--after", "1", "--time-limit", "2s"}, kTrainer));
   EXPECT_EQ(finished.exit.status, 0) << finished;
   EXPECT_EQ(folder_.read("starts"), "0\n1\n2\n");
 }
@@ -161,7 +161,7 @@ TEST_F(Requeue, CountsRestartsApart) {
   const char* script =
       "trap 'exit 75' TERM; echo x >>\"$OUT/starts\"; case $(wc -l <\"$OUT/starts\") in 1|3) exit 5;; 4) exit 0;; esac;"
       "while :; do sleep 0.05; done";
-  const Finished finished = ask(job({"--restart", "1", "--time-limit", "2s"}, script));
+  const Finished finished = ask(job({"--restart", "1", "--time-limit", "4s"}, script));
   EXPECT_EQ(finished.exit.status, 0) << finished;
   EXPECT_EQ(folder_.read("starts"), "x\nx\nx\nx\n");
   EXPECT_THAT(finished.err, HasSubstr("starts again (1 of 1)"));

@@ -195,13 +195,13 @@ TEST_F(Run, HandsSignalsOn) {
 
 TEST_F(Run, KillsAJobThatDoesNotHearItsTimeLimit) {
   const Finished finished =
-      run({"--time-limit", "0.3s", "--grace", "0.3s"}, "trap '' TERM; while :; do sleep 0.05; done");
+      run({"--time-limit", "2s", "--grace", "0.3s"}, "trap '' TERM; while :; do sleep 0.05; done");
   EXPECT_EQ(finished.exit.status, 128 + SIGKILL) << finished;
   EXPECT_THAT(finished.err, HasSubstr("time limit")) << finished;
 }
 
 TEST_F(Run, LetsAJobWriteItsCheckpoint) {
-  const Finished finished = run({"--time-limit", "0.3s", "--signal", "USR1", "--grace", "20s"},
+  const Finished finished = run({"--time-limit", "2s", "--signal", "USR1", "--grace", "20s"},
                                 "trap 'echo saved; exit 0' USR1; while :; do sleep 0.05; done");
   EXPECT_EQ(finished.exit.status, 0) << finished;
   EXPECT_EQ(finished.out, "saved\n");

@@ -57,9 +57,10 @@ TEST_F(Stop, ReachesAShellThatIsItsOwnGroupAsAnInteractiveOneIs) {
 }
 
 TEST_F(Stop, OfTheFrontOfADetachedArrayEndsNothing) {
-  const std::string array =
-      detach("echo $PPID >\"$OUT/keeper$REMUDA_ARRAY_INDEX\"; sleep 0.3; echo $REMUDA_ARRAY_INDEX >>\"$OUT/ran\"",
-             {"--array", "0-2%1"});
+  const std::string array = detach(
+      "echo $PPID >\"$OUT/keeper$REMUDA_ARRAY_INDEX\"; until test -e \"$OUT/go\"; do sleep 0.05; done; "
+      "echo $REMUDA_ARRAY_INDEX >>\"$OUT/ran\"",
+      {"--array", "0-2%1"});
   const auto parent_of = [](pid_t pid) {
     const auto stat = process::process_stat(pid);
     return stat ? stat->parent : 0;
@@ -67,6 +68,7 @@ TEST_F(Stop, OfTheFrontOfADetachedArrayEndsNothing) {
   const pid_t front = parent_of(parent_of(pid_in("keeper0")));
   ASSERT_GT(front, 1);
   ASSERT_EQ(::kill(front, SIGSTOP), 0);
+  folder_.write("go", "");
   ASSERT_TRUE(comes("ran"));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // index 0 ends, and what it was a group with
   EXPECT_EQ(::kill(front, SIGCONT), 0);

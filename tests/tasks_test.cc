@@ -167,7 +167,7 @@ TEST_F(Tasks, AreCancelledWithTheirJob) {
 
 TEST_F(Tasks, EndAtTheTimeLimit) {
   const Finished finished =
-      run("trap '' TERM; while :; do sleep 0.05; done\necho never\n", {"--time-limit", "0.3s", "--grace", "0.2s"});
+      run("trap '' TERM; while :; do sleep 0.05; done\necho never\n", {"--time-limit", "2s", "--grace", "0.2s"});
   EXPECT_EQ(finished.exit.status, 128 + SIGKILL) << finished;
   EXPECT_EQ(finished.out, "");
 }

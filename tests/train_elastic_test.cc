@@ -163,7 +163,7 @@ TEST_F(TrainElastic, TwoAreLostOneAfterTheOther) {
 TEST_F(TrainElastic, ARankThatHangsIsLostOnceTheOthersHaveWaited) {
   REMUDA_NEEDS_TWO_CORES();
   std::vector<std::string> settings = kWithCheckpoint;
-  settings.emplace_back("elastic.timeout_s=2");
+  settings.emplace_back("elastic.timeout_s=8");
   ElasticRun run(settings);
   run.kill(1, "checkpoint in", SIGSTOP);
   const Json report = run.report();

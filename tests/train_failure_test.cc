@@ -64,7 +64,7 @@ TEST(TrainFailure, KilledParentTakesItsWorkersAlong) {
   LongRun run;
   run.program().signal(SIGKILL);
   EXPECT_EQ(run.program().finish(kSoon_s).exit.signal, SIGKILL);
-  EXPECT_TRUE(run.no_worker_within(2));
+  EXPECT_TRUE(run.no_worker_within(kPatience_s));
   EXPECT_THAT(run.folder().names(), Not(::testing::Contains(HasSubstr("report"))));
 }
 

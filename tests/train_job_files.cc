@@ -85,4 +85,9 @@ std::vector<std::string> worker_command(const ScratchFolder& folder) {
 
 int free_port() { return workers::listen_on_loopback(0).value().port; }
 
+bool has_two_cores() {
+  static const bool has = run({REMUDA_PROGRAM, "list", "--cpu-devices", "2"}).exit.ok();
+  return has;
+}
+
 }  // namespace remuda::tests

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/json.h"
@@ -57,8 +56,10 @@ std::vector<std::string> worker_command(const ScratchFolder& folder);
 /// A port on which no process listens now.
 int free_port();
 
-/// Skips the test where there is only one core, which cannot be split into two devices.
+/// Whether this machine's cores can be split into two CPU devices: the two threads of one core cannot.
+bool has_two_cores();
+
 #define REMUDA_NEEDS_TWO_CORES() \
-  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores, as two devices"
+  if (!has_two_cores()) GTEST_SKIP() << "needs two cores, as two devices"
 
 }  // namespace remuda::tests

@@ -66,6 +66,7 @@ class TrainLaunched : public JobTest {
 };
 
 TEST_F(TrainLaunched, ByTorchrunTrainsTogether) {
+  REMUDA_NEEDS_TWO_CORES();
   const int port = free_port();
   const auto first = start(torchrun(0, port), {"--devices", "cpu:0,cpu:1"});
   const auto second = start(torchrun(1, port), {"--devices", "cpu:0,cpu:1"});
@@ -132,6 +133,7 @@ TEST_F(TrainLaunched, AsksForNoDevices) {
 }
 
 TEST_F(TrainLaunched, OfAnotherRankThatDiesEndsToo) {
+  REMUDA_NEEDS_TWO_CORES();
   const int port = free_port();
   const auto first = start(torchrun(0, port), {"--devices", "cpu:0,cpu:1", "--set", "train.epochs=1000000"});
   const auto second = start(torchrun(1, port), {"--devices", "cpu:0,cpu:1", "--set", "train.epochs=1000000"});

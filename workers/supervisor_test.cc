@@ -325,8 +325,8 @@ TEST(Supervisor, RanksThatDoNotStopAreKilledAfterAGrace) {
 
 TEST(Supervisor, ARankThatWritesItsWeightsMayEnd) {
   const Script writing{"deaf",  "event", kReady, "event", R"({"event":"output","output":"weights"})",
-                       "pause", "500",   "done"};
-  EXPECT_EQ(status_after({SIGINT}, {writing}, {.stop_s = 0.05}), SIGINT + 50);
+                       "pause", "1500",  "done"};
+  EXPECT_EQ(status_after({SIGINT}, {writing}, {.stop_s = 0.5}), SIGINT + 50);
   EXPECT_EQ(status_after({SIGINT}, {writing}, kShort), SIGINT) << "unless it falls silent";
 }
 
