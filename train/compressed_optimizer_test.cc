@@ -241,6 +241,26 @@ TEST_P(CompressedOptimizers, AnyNumberOfRanksGoesOnWithWhatIsOwed) {
     });
 }
 
+/// Its gradients, zeros, may reach the host before the values of the last step have left it.
+TEST_P(CompressedOptimizers, ARankWithoutSamplesTakesPart) {
+  for (int i = 0; i < 3; ++i) testing::configure_standin(i, {.lazy_copies = true, .random_delay_s = 0.002});
+  on_hosts(2, 1, [&](Communicator& communicator) {
+    CompressedRun trained(communicator, GetParam(), kAdam);
+    trained.step(gradient_of(0, 0, kFirstSize + kSecondSize), 1);
+    ASSERT_TRUE(trained.parallel->compress());
+    for (int step = 1; step < 6; ++step) {
+      if (communicator.rank() == 0) {
+        trained.step(gradient_of(0, step, kFirstSize + kSecondSize), 1);
+        continue;
+      }
+      trained.parallel->begin({});
+      const auto reduced = trained.parallel->reduce();
+      ASSERT_TRUE(reduced && trained.parallel->update(*reduced, {{0.01, 0.1}, {0.01, 0}}));
+    }
+    EXPECT_TRUE(trained.parallel->check_parameters(6));
+  });
+}
+
 TEST_P(CompressedOptimizers, ValuesThatWereSentRoundedAreWholeFromThenOn) {
   on_hosts(2, 1, [&](Communicator& communicator) {
     CompressedRun trained(communicator, GetParam(), kAdam, {}, torch::kBFloat16);

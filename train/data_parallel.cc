@@ -100,7 +100,7 @@ Result<void> DataParallel::update(const ReducedStep& step, const std::vector<Gro
   REMUDA_CHECK(step.stands, "only a step that stands is applied");
   REMUDA_CHECK(settings.size() >= flat_.layout().groups(), "each parameter group has its settings");
   const auto take_step = [&](auto& optimizer) {
-    const auto outcome = optimizer.step(step.gradient_factor, settings);
+    auto outcome = optimizer.step(step.gradient_factor, settings);
     wait_s_ = optimizer.wait_s();
     return outcome;
   };
