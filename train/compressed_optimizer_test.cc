@@ -53,12 +53,13 @@ DeviceOps ops_for(On on, int rank) {
 /// Two parameters, trained on gradients that are given.
 struct CompressedRun {
   DeviceOps ops;
+  bool is_first;
   std::vector<torch::Tensor> weights;
   std::unique_ptr<DataParallel> parallel;
 
   CompressedRun(Communicator& communicator, On on, UpdateRule rule, std::vector<double> state_shares = {},
                 std::optional<torch::ScalarType> sent_as = {})
-      : ops(ops_for(on, communicator.rank())) {
+      : ops(ops_for(on, communicator.rank())), is_first(communicator.rank() == 0) {
     const auto options = torch::device(ops.device()).requires_grad(true);
     weights = {torch::ones({kFirstSize}, options), torch::full({kSecondSize}, 2.0, options)};
     parallel =
@@ -71,7 +72,7 @@ struct CompressedRun {
             .value();
   }
 
-  /// A step of rate 0.01 and a decay of 0.1 of the first.
+  /// A step of rate 0.01 and a decay of 0.1 of the first. Once it is compressed, rank 0's settings are those of all.
   ReducedStep step(const torch::Tensor& gradient, double weight) {
     parallel->begin({.weight = weight});
     const auto there = gradient.to(ops.device());
@@ -81,7 +82,8 @@ struct CompressedRun {
     auto reduced = parallel->reduce();
     if (!reduced) throw std::runtime_error(reduced.error().message);
     if (!reduced->stands) return *reduced;
-    if (const auto done = parallel->update(*reduced, {{0.01, 0.1}, {0.01, 0}}); !done)
+    const double rate = is_first || !parallel->is_compressed() ? 0.01 : 0.5;
+    if (const auto done = parallel->update(*reduced, {{rate, 0.1}, {rate, 0}}); !done)
       throw std::runtime_error(done.error().message);
     return *reduced;
   }
