@@ -14,6 +14,15 @@ constexpr size_t kMostElements = 200'000;
 constexpr size_t kMostAttributes = 64;
 constexpr size_t kLongestText = 4096;
 
+// Expat 2.9 deprecates the old name.
+auto line_of(XML_Parser parser) {
+#if XML_MAJOR_VERSION > 2 || (XML_MAJOR_VERSION == 2 && XML_MINOR_VERSION >= 9)
+  return XML_GetCurrentLineNumber64(parser);
+#else
+  return XML_GetCurrentLineNumber(parser);
+#endif
+}
+
 class TreeReader {
  public:
   explicit TreeReader(std::string_view where) : where_(where), parser_(XML_ParserCreate(nullptr), &XML_ParserFree) {
@@ -80,8 +89,7 @@ class TreeReader {
 
   tl::unexpected<Error> refuse() const {
     const std::string why = refusal_.empty() ? XML_ErrorString(XML_GetErrorCode(parser_.get())) : refusal_;
-    return usage_error(fmt::format("{} is not XML that can be read: line {}: {}", where_,
-                                   XML_GetCurrentLineNumber(parser_.get()), why));
+    return usage_error(fmt::format("{} is not XML that can be read: line {}: {}", where_, line_of(parser_.get()), why));
   }
 
   const std::string where_;
