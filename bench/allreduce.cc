@@ -64,10 +64,12 @@ struct Way {
   const char* name;
   Transport transport;
   comm::Encryption encryption = comm::Encryption::off;
+  int streams = 1;
 };
 constexpr Way kWays[] = {{"shared memory", Transport::shared_memory},
                          {"tcp", Transport::tcp},
-                         {"tcp, encrypted", Transport::tcp, comm::Encryption::always}};
+                         {"tcp, encrypted", Transport::tcp, comm::Encryption::always},
+                         {"tcp, encrypted, 4 streams", Transport::tcp, comm::Encryption::always, 4}};
 
 Result<std::vector<double>> time_transport(const Way& way) {
   REMUDA_ASSIGN(Fd listener, comm::listen_on({"127.0.0.1", 0}));
@@ -78,7 +80,8 @@ Result<std::vector<double>> time_transport(const Way& way) {
                                                           .listener = rank == 0 ? std::move(listener) : Fd(),
                                                           .secret = "bench",
                                                           .encryption = way.encryption,
-                                                          .transport = way.transport}));
+                                                          .transport = way.transport,
+                                                          .streams = way.streams}));
     std::vector<double> all;
     for (const size_t bytes : kSizes) {
       REMUDA_ASSIGN(const double seconds, time_size(*communicator, bytes));

@@ -109,7 +109,9 @@ struct ConnectOptions {
   Terms terms;       ///< names and values that must be the same on all ranks; see terms.h
   std::string host;  ///< this rank's host: ranks of one name share memory; empty: what the system says
   enum class Transport { automatic, shared_memory, tcp } transport = Transport::automatic;
-  double timeout_s = 300;  ///< longest wait for a peer in one call
+  int streams = 1;                  ///< connections for data to each peer, 1 to 16; the same on all ranks
+  size_t stripe_bytes = 512 << 10;  ///< of a call that each of them carries at least; the same on all ranks
+  double timeout_s = 300;           ///< longest wait for a peer in one call
   double connect_timeout_s = 60;
 };
 

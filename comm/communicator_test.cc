@@ -222,11 +222,12 @@ TEST_P(CommunicatorSuite, HalvesAreAddedUpInFloat32) {
 TEST_P(TcpSuite, HalvesAreHalfOfTheBytesOnTheWire) {
   run([&](Communicator& communicator) {
     constexpr size_t kCount = 64 * 1024;
+    const auto descriptions = static_cast<size_t>((ranks() - 1) * streams());
     const Parts parts = even_parts(ranks(), kCount, sizeof(BFloat16));
     const auto sent_by = [&](Values values, Values sum) {
       const uint64_t before = communicator.sent_bytes();
       expect_ok(communicator.reduce_scatter(values, parts, sum, 0));
-      return communicator.sent_bytes() - before - sizeof(Call) * static_cast<size_t>(ranks() - 1);
+      return communicator.sent_bytes() - before - sizeof(Call) * descriptions;
     };
     std::vector<float> sum(parts.of(communicator.rank()).size());
     const uint64_t floats = sent_by(allocate<float>(communicator, kCount), std::span(sum));

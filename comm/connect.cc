@@ -20,13 +20,14 @@ Result<void> check(const ConnectOptions& options) {
     return usage_error(fmt::format("a job has 1 to {} ranks, not {}", kMaxRanks, options.size));
   if (options.rank < 0 || options.rank >= options.size)
     return usage_error(fmt::format("rank {} is not one of a job of {} ranks", options.rank, options.size));
+  if (options.streams < 1 || options.streams > kMaxStreams)
+    return usage_error(
+        fmt::format("there are 1 to {} streams between two ranks, not {}", kMaxStreams, options.streams));
   if (options.size > 1 && options.secret.empty())
     return usage_error(
         fmt::format("the job has no secret; set {} to the same random text for all ranks", env::secret.name));
   return {};
 }
-
-Mesh alone(int rank, int size) { return {rank, size, std::vector<Link>(size), std::vector<Link>(size), {rank}}; }
 
 const char* name_of(Transport transport) {
   switch (transport) {
@@ -70,7 +71,7 @@ Result<std::unique_ptr<Communicator>> share_memory(Mesh& mesh, const Origin& ori
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> connect_ranks(ConnectOptions options, std::vector<int> ranks) {
-  REMUDA_ASSIGN(Mesh mesh, ranks.size() == 1 ? Result<Mesh>(alone(options.rank, options.size))
+  REMUDA_ASSIGN(Mesh mesh, ranks.size() == 1 ? Result<Mesh>(Mesh(options.rank, options.size, std::move(ranks)))
                                              : connect_mesh(options, std::move(ranks)));
   REMUDA_TRY(agree_on_transport(mesh, options.transport, deadline_after(options.connect_timeout_s)));
   const auto origin = std::make_shared<const ConnectOptions>(std::move(options));

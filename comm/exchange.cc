@@ -22,8 +22,8 @@ std::span<Byte> one_turn(std::span<Byte> bytes) {
 
 }  // namespace
 
-Exchange::Exchange(const Call& call, std::span<const int> ranks, std::span<const Link> links, Peers& peers)
-    : call_(call), links_(links), peers_(peers) {
+Exchange::Exchange(const Call& call, std::span<const int> ranks, std::span<const Link> links, Peers& peers, int stop)
+    : call_(call), links_(links), peers_(peers), stop_(stop) {
   for (const int rank : ranks) {
     if (rank == peers.rank()) mine_ = static_cast<int>(lanes_.size());
     lanes_.push_back({.number = static_cast<int>(lanes_.size()), .rank = rank});
@@ -181,7 +181,9 @@ Result<void> Exchange::wait(double deadline_s) {
   if (monotonic_s() >= deadline_s)
     return tl::unexpected(lost_rank(waited_for()->rank, "did not answer in time", call_));
   peers_.watch(polled);
+  polled.push_back({stop_, POLLIN, 0});
   ::poll(polled.data(), polled.size(), poll_ms(deadline_s));
+  if (polled.back().revents != 0) return failed("another stream of the call has failed");
   return peers_.check(call_.sequence);
 }
 

@@ -31,8 +31,8 @@ struct Flow {
 class Exchange {
  public:
   /// Between `ranks`, in the order of their numbers, this one among them; `links` are the data connections, by rank.
-  /// All of them outlive this.
-  Exchange(const Call& call, std::span<const int> ranks, std::span<const Link> links, Peers& peers);
+  /// All of them outlive this. Once `stop` is readable, if it is a descriptor, run() fails.
+  Exchange(const Call& call, std::span<const int> ranks, std::span<const Link> links, Peers& peers, int stop = -1);
 
   Exchange(const Exchange&) = delete;
 
@@ -81,6 +81,7 @@ class Exchange {
   const Call& call_;
   std::span<const Link> links_;
   Peers& peers_;
+  int stop_;
   std::vector<Lane> lanes_;
   int mine_ = 0;
   PartSum* sum_ = nullptr;

@@ -157,7 +157,7 @@ Result<Greeting> parse_greeting(std::span<const std::byte> bytes) {
   const uint32_t step = get(&bytes[12]), role = get(&bytes[16]) & ~kEncrypted, rank = get(&bytes[20]),
                  size = get(&bytes[24]);
   const uint32_t verdict = get(&bytes[28]);
-  if (step > 3 || role > 1 || size > kMaxRanks || rank >= size || verdict > 3)
+  if (step > 3 || role > kMaxStreams || size > kMaxRanks || rank >= size || verdict > 3)
     return failed("the other end sent a greeting that makes no sense");
   Greeting greeting{static_cast<Greeting::Step>(step), static_cast<LinkRole>(role), rank, size,
                     static_cast<Greeting::Verdict>(verdict)};

@@ -26,10 +26,13 @@
 namespace remuda::comm {
 
 constexpr int kMaxRanks = 1024;
+constexpr int kMaxStreams = 16;
 
 /// What a connection is for: control carries set-up, liveness (its end shows that the peer is gone) and reports of
-/// failure; data carries messages.
+/// failure; data and the numbers after it carry messages, one number for each stream.
 enum class LinkRole : uint32_t { control, data };
+constexpr LinkRole data_role(int stream) { return LinkRole(uint32_t(LinkRole::data) + uint32_t(stream)); }
+constexpr size_t stream_of(LinkRole role) { return size_t(role) - size_t(LinkRole::data); }
 
 struct Greeting {
   enum class Step : uint32_t { hello, challenge, proof, verdict };

@@ -299,7 +299,7 @@ TEST(ParseGreeting, RefusesNumbersOutOfRange) {
     uint32_t largest;
   };
   const Greeting greeting{.rank = kMaxRanks - 1, .size = kMaxRanks};
-  for (const Case& field : {Case{12, 3}, {16, 1}, {20, kMaxRanks - 1}, {24, kMaxRanks}, {28, 3}}) {
+  for (const Case& field : {Case{12, 3}, {16, kMaxStreams}, {20, kMaxRanks - 1}, {24, kMaxRanks}, {28, 3}}) {
     for (const bool too_large : {false, true}) {
       auto bytes = encode(greeting);
       const uint32_t value = field.largest + (too_large ? 1 : 0);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <poll.h>
 #include <vector>
@@ -16,6 +17,7 @@
 
 namespace remuda::comm {
 
+/// The streams of a call use it at the same time, each from its thread.
 class Peers {
  public:
   /// `control` by rank; a rank without a link does not take part.
@@ -29,7 +31,7 @@ class Peers {
   /// for this rank shows when the peer's data is missing.)
   Result<void> check(uint64_t sequence);
   /// Whether the peer no longer takes part; data that it sent before may still arrive.
-  bool gone(int peer) const { return gone_[peer]; }
+  bool gone(int peer) const;
 
   /// Why `peer`'s connection has ended: waits a moment for its report. Without one, it is `what` the peer did.
   Error cause(int peer, const Call& call, std::string_view what = "went away");
@@ -48,10 +50,12 @@ class Peers {
     uint64_t sequence;
     Error error;
   };
-  void read_from(int peer);
+  /// Returns what gone() does then.
+  bool read_from(int peer);
 
   int rank_;
   std::vector<Link> control_;
+  mutable std::mutex mutex_;  ///< of what follows, and of reading from `control_`
   std::vector<bool> gone_;
   std::optional<Reported> reported_;  ///< the first report that named a cause
 };

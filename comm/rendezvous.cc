@@ -20,6 +20,7 @@ static_assert(std::endian::native == std::endian::little, "plain structs go over
 Terms terms_of(const ConnectOptions& options) {
   Terms terms = options.terms;
   terms.push_back({"encryption", name_of(options.encryption)});
+  terms.push_back({"streams", std::to_string(options.streams)});
   return terms;
 }
 
@@ -29,9 +30,10 @@ class Rendezvous {
       : self_{options.rank, options.size, options.secret, terms_of(options), options.encryption},
         master_{options.master_address, options.master_port},
         timeout_s_(options.connect_timeout_s),
-        deadline_s_(deadline_s) {
-    mesh_ = {options.rank, options.size, std::vector<Link>(options.size), std::vector<Link>(options.size),
-             std::move(ranks)};
+        deadline_s_(deadline_s),
+        mesh_(options.rank, options.size, std::move(ranks), options.streams) {
+    for (int stream = 0; stream < options.streams; ++stream) data_.push_back(data_role(stream));
+    both_.insert(both_.end(), data_.begin(), data_.end());
   }
 
   Result<Mesh> lead(Fd listener);
@@ -41,7 +43,9 @@ class Rendezvous {
   // The ranks that this one connects to, besides the leader, and those that connect to it.
   std::span<const int> before() const { return std::span(mesh_.ranks).first(mesh_.number()).subspan(1); }
   std::span<const int> after() const { return std::span(mesh_.ranks).subspan(mesh_.number() + 1); }
-  Link& link(int rank, LinkRole role) { return role == LinkRole::control ? mesh_.control[rank] : mesh_.data[rank]; }
+  Link& link(int rank, LinkRole role) {
+    return role == LinkRole::control ? mesh_.control[rank] : mesh_.data[stream_of(role)][rank];
+  }
   Result<void> connect_to(int rank, const Endpoint& endpoint, LinkRole role);
   Result<Link> protect(Fd fd, int rank, const Protection& protection, Tls::End end) const;
   Result<void> accept_rest(Acceptor& acceptor, std::span<const LinkRole> roles);
@@ -56,11 +60,8 @@ class Rendezvous {
   double timeout_s_;
   double deadline_s_;
   Mesh mesh_;
+  std::vector<LinkRole> control_{LinkRole::control}, data_, both_{LinkRole::control};
 };
-
-constexpr LinkRole kControl[] = {LinkRole::control};
-constexpr LinkRole kData[] = {LinkRole::data};
-constexpr LinkRole kBoth[] = {LinkRole::control, LinkRole::data};
 
 Result<void> Rendezvous::connect_to(int rank, const Endpoint& endpoint, LinkRole role) {
   auto fd = dial(endpoint, deadline_s_);
@@ -108,6 +109,8 @@ Result<void> Rendezvous::admit(Candidate candidate) {
     static_cast<void>(answer(Greeting::Verdict::other_terms));
     return tl::unexpected(other_terms(candidate.fd.get(), self_, true, greeting.rank, candidate.address));
   }
+  if (std::ranges::find(both_, greeting.role) == both_.end())
+    return failed(fmt::format("rank {} at {} has more streams than its terms say", rank, candidate.address));
   if (std::ranges::find(after(), rank) == after().end() || link(rank, greeting.role)) {
     static_cast<void>(answer(Greeting::Verdict::duplicate));
     const Link& first = link(rank, greeting.role);
@@ -130,7 +133,7 @@ bool Rendezvous::complete(std::span<const LinkRole> roles) {
 Result<void> Rendezvous::missing(const Acceptor& acceptor, std::span<const LinkRole> roles) {
   std::vector<int> ranks;
   for (const int rank : after())
-    if (!link(rank, roles.front()) || !link(rank, roles.back())) ranks.push_back(rank);
+    if (!std::ranges::all_of(roles, [&](LinkRole role) { return bool(link(rank, role)); })) ranks.push_back(rank);
   const std::string hint = acceptor.last_refusal().empty() ? "" : fmt::format(" ({})", acceptor.last_refusal());
   return tl::unexpected(Error{ErrorKind::lost_peer,
                               fmt::format("rank {}: rank {} of {} did not come within {:g} s{}", self_.rank,
@@ -168,12 +171,12 @@ Result<std::vector<Contact>> Rendezvous::gather_contacts() {
 
 Result<Mesh> Rendezvous::lead(Fd listener) {
   Acceptor acceptor(std::move(listener), self_);
-  REMUDA_TRY(accept_rest(acceptor, kControl));
+  REMUDA_TRY(accept_rest(acceptor, control_));
   REMUDA_ASSIGN(const std::vector<Contact> contacts, gather_contacts());
   for (const int rank : after())
     REMUDA_TRY(
         mesh_.control[rank].send_all(std::as_bytes(std::span(contacts)), deadline_s_, fmt::format("rank {}", rank)));
-  REMUDA_TRY(accept_rest(acceptor, kData));
+  REMUDA_TRY(accept_rest(acceptor, data_));
   return std::move(mesh_);
 }
 
@@ -186,15 +189,20 @@ Result<Mesh> Rendezvous::follow(Fd listener) {
       mesh_.control[leader].send_all(std::as_bytes(std::span(&mine, 1)), deadline_s_, fmt::format("rank {}", leader)));
   std::vector<Contact> contacts(self_.size);
   REMUDA_TRY(receive_from(leader, std::as_writable_bytes(std::span(contacts))));
-  REMUDA_TRY(connect_to(leader, master_, LinkRole::data));
+  for (const LinkRole role : data_) REMUDA_TRY(connect_to(leader, master_, role));
   for (const int rank : before())
-    for (const LinkRole role : kBoth)
+    for (const LinkRole role : both_)
       REMUDA_TRY(connect_to(rank, endpoint_of(contacts[rank], mesh_.control[leader].get()), role));
-  REMUDA_TRY(accept_rest(acceptor, kBoth));
+  REMUDA_TRY(accept_rest(acceptor, both_));
   return std::move(mesh_);
 }
 
 }  // namespace
+
+Mesh::Mesh(int rank, int size, std::vector<int> ranks, int streams)
+    : rank(rank), size(size), control(static_cast<size_t>(size)), ranks(std::move(ranks)) {
+  while (streams-- > 0) data.emplace_back(static_cast<size_t>(size));
+}
 
 int Mesh::number() const { return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin()); }
 

@@ -17,14 +17,18 @@
 
 namespace remuda::comm {
 
-/// Two authenticated connections to every peer, by rank; those of the own rank, and of ranks of the job that do not
-/// take part, are empty.
+/// Authenticated connections to every peer, by rank: one for control, and one for data of each stream. Those of the own
+/// rank, and of ranks of the job that do not take part, are empty.
 struct Mesh {
+  Mesh() = default;
+  /// Without connections yet.
+  Mesh(int rank, int size, std::vector<int> ranks, int streams = 1);
+
   int rank = 0;
   int size = 1;  ///< of the job
   std::vector<Link> control;
-  std::vector<Link> data;
-  std::vector<int> ranks;  ///< those that take part; the first one leads
+  std::vector<std::vector<Link>> data;  ///< by stream
+  std::vector<int> ranks;               ///< those that take part; the first one leads
 
   int leader() const { return ranks.front(); }
   bool leads() const { return rank == leader(); }

@@ -58,7 +58,7 @@ void expect_joined(const std::vector<Mesh>& meshes) {
   const int size = static_cast<int>(meshes.size());
   const auto fd = [&](const Word& word) {
     const Mesh& mesh = meshes[word.from];
-    return (word.role == 0 ? mesh.control : mesh.data)[word.to].get();
+    return (word.role == 0 ? mesh.control : mesh.data.front())[word.to].get();
   };
   std::vector<Word> words;
   for (int from = 0; from < size; ++from)
@@ -145,7 +145,7 @@ TEST_F(RendezvousTest, ASecondRank0IsNotLetIn) {
   Result<Mesh> first;
   std::jthread leader([&first, mine = options(0, 2)]() mutable { first = connect_mesh(mine); });
   const Fd fd = *dial({"127.0.0.1", port_}, deadline_after(10));
-  const Identity second{0, 2, "secret", {{"encryption", name_of(Encryption::beyond_loopback)}}};
+  const Identity second{0, 2, "secret", {{"encryption", name_of(Encryption::beyond_loopback)}, {"streams", "1"}}};
   const auto welcome = authenticate(fd.get(), second, LinkRole::control, "rank 0", deadline_after(10));
   leader.join();
   ASSERT_FALSE(welcome);
@@ -228,6 +228,24 @@ TEST_F(RendezvousTest, RanksMustAskForTheSameTransport) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::usage);
   EXPECT_THAT(result.error().message, HasSubstr("rank 1 is set to use tcp, rank 0 to use any transport"));
+}
+
+TEST_F(RendezvousTest, RanksMustHaveAsManyStreams) {
+  auto all = everyone(2);
+  all[1].streams = 3;
+  for (const auto& result : connect_all(std::move(all))) {
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().kind, ErrorKind::usage);
+    EXPECT_THAT(result.error().message, HasSubstr("streams is"));
+  }
+}
+
+TEST(Connect, RefusesNoStreamsAndTooMany) {
+  for (const int streams : {0, kMaxStreams + 1}) {
+    const auto result = connect({.size = 2, .secret = "secret", .streams = streams});
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().message, fmt::format("there are 1 to 16 streams between two ranks, not {}", streams));
+  }
 }
 
 TEST(Connect, RefusesAnEmptySecret) {

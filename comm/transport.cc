@@ -149,6 +149,8 @@ Result<std::unique_ptr<Communicator>> TransportCommunicator::connect_some(const 
                         .terms = std::move(terms),
                         .host = origin_->host,
                         .transport = origin_->transport,
+                        .streams = origin_->streams,
+                        .stripe_bytes = origin_->stripe_bytes,
                         .timeout_s = timeout_s_,
                         .connect_timeout_s = std::min(origin_->connect_timeout_s, timeout_s_)},
                        std::move(some));

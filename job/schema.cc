@@ -13,6 +13,7 @@ constexpr Range kCount{1, 2147483647};
 constexpr Range kBatch{1, 16777216};
 constexpr Range kWidth{1, 1048576};
 constexpr Range kDepth{1, 10000};
+constexpr Range kStreams{1, 16};
 constexpr Range kAtLeast0{0};
 constexpr Range kAtLeast1{1};
 constexpr Range kAbove0{.low = 0, .above_low = true};
@@ -214,6 +215,8 @@ std::vector<Key> exchange_keys() {
        "passes; off, or else: through memory of the host"},
       {"train.encrypt", choice<Switch>({"off", "on"}, MEMBER(train.encrypt)), Need::optional, std::nullopt,
        "connections between hosts; off only where nobody else can reach the network"},
+      {"train.streams", IntegerField{MEMBER(train.streams), kStreams}, Need::optional, std::nullopt,
+       "connections over which two hosts exchange gradients and parameters, each with a core that encrypts it"},
       {"train.check_every", IntegerField{MEMBER(train.check_every), kCount}, Need::optional, std::nullopt,
        "steps between comparisons of all ranks' parameters"},
   };

@@ -90,6 +90,7 @@ struct TrainSpec {
   Switch autotune = Switch::off;            ///< convolutions: try the libraries' algorithms first, and take the fastest
   BatchNorm batch_norm = BatchNorm::local;  ///< whose samples it normalises: each device's own, or those of all
   Switch encrypt = Switch::on;              ///< connections between hosts
+  int streams = 4;                          ///< connections that two hosts exchange gradients and parameters over
   Switch device_collectives = Switch::on;  ///< buckets go from device to device, where their maker has a library for it
   int check_every = 100;                   ///< steps between comparisons of all ranks' parameters
   double bucket_mib = 4;                   ///< gradients are reduced in buckets of about this size

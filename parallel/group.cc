@@ -64,6 +64,7 @@ Group Group::from_environment(const Terms& terms, bool encrypt) {
   const torch::Device device = or_raise(train::device_of_rank());
   comm::ConnectOptions options = or_raise(train::connect_options());
   options.encryption = encryption_of(encrypt);
+  options.streams = Place{}.streams;
   std::vector<double> shares = or_raise(launchers_shares(env::get(env::job_shares).value_or(""), options.size));
   return Group(make_group(std::move(options), device, terms, std::move(shares)));
 }
@@ -76,6 +77,7 @@ Group Group::connect(const Place& place, const Terms& terms) {
                                .bind_address = place.bind_address,
                                .secret = place.secret,
                                .encryption = encryption_of(place.encrypt),
+                               .streams = place.streams,
                                .connect_timeout_s = place.connect_timeout_s};
   std::vector<double> even = or_raise(launchers_shares("", place.size));
   return Group(make_group(std::move(options), place.device, terms, std::move(even)));

@@ -78,6 +78,7 @@ struct Place {
   torch::Device device = torch::kCPU;
   double connect_timeout_s = 60;
   bool encrypt = true;  ///< connections between hosts; the same on all ranks
+  int streams = 4;      ///< connections that two hosts exchange over, each with a thread; the same on all ranks
 };
 
 struct GroupState;

@@ -40,6 +40,7 @@ Result<std::unique_ptr<comm::Communicator>> ElasticRun::meet(const job::TrainJob
   if (options.size > 1) options.terms = terms_of(job);
   options.terms.push_back({"how often ranks were lost", std::to_string(members_.generation)});
   if (job.train.encrypt == job::Switch::off) options.encryption = comm::Encryption::off;
+  options.streams = job.train.streams;
   // Until the ranks know how long a step takes: what they do before may take longer than a step may.
   options.timeout_s = std::max(options.timeout_s, job.elastic.timeout_s);
   const int rank = options.rank;

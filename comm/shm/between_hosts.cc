@@ -6,11 +6,11 @@
 #include <cstring>
 #include <fmt/format.h>
 
-#include "comm/exchange.h"
 #include "comm/hosts.h"
 #include "comm/reduce.h"
 #include "comm/shm/factory.h"
 #include "comm/shm/group.h"
+#include "comm/streams.h"
 #include "comm/transport.h"
 
 namespace remuda::comm::shm {
@@ -28,8 +28,8 @@ const std::vector<int>& host_of(const Hosts& hosts, int number) {
 class HostsCommunicator final : public TransportCommunicator {
  public:
   HostsCommunicator(Mesh mesh, Hosts hosts, Origin origin, std::unique_ptr<Group> group)
-      : TransportCommunicator(mesh, std::move(origin)),
-        data_(std::move(mesh.data)),
+      : TransportCommunicator(mesh, origin),
+        streams_(std::move(mesh.data), origin->stripe_bytes, peers()),
         hosts_(std::move(hosts)),
         here_(host_of(hosts_, rank())),
         group_(std::move(group)) {
@@ -37,10 +37,9 @@ class HostsCommunicator final : public TransportCommunicator {
   }
 
   std::string transport() const override {
-    const bool encrypted = std::ranges::any_of(data_, &Link::encrypted);
-    return fmt::format("shared memory, {}tcp between hosts", encrypted ? "encrypted " : "");
+    return fmt::format("shared memory, {}tcp between hosts", streams_.encrypted() ? "encrypted " : "");
   }
-  uint64_t sent_bytes() const override { return sent_bytes_; }
+  uint64_t sent_bytes() const override { return streams_.sent_bytes(); }
   std::vector<std::vector<int>> hosts() const override { return hosts_; }
 
  protected:
@@ -53,7 +52,7 @@ class HostsCommunicator final : public TransportCommunicator {
   Result<void> do_all_gather(const Call& call, std::span<const std::byte> mine, std::span<std::byte> all) override;
   Result<void> do_barrier(const Call& call) override { return meet(call); }
   uint64_t offset_of(const void* values) const override { return group_->offset_of(values); }
-  void hang_up() override;
+  void hang_up() override { streams_.hang_up(); }
 
  private:
   bool leads() const { return group_->mine() == 0; }
@@ -61,38 +60,32 @@ class HostsCommunicator final : public TransportCommunicator {
   /// For the ranks of this host to come to the call; and for its leader, who may wait for those of other hosts.
   Patience for_ranks(const Call& call) { return {call, peers(), deadline_s()}; }
   Patience for_leader(const Call& call) { return {call, peers(), deadline_s() + 2 * grace_s(timeout_s())}; }
-  /// The leaders' part of a call: `fill` says what goes to each other host and comes from it. Nothing on other ranks.
-  template <typename Fill>
-  Result<void> between_hosts(const Call& call, Fill fill);
+  /// The leaders' part of a call of so many bytes: `fill` says what goes to each other host and comes from it. Nothing
+  /// on other ranks.
+  Result<void> between_hosts(const Call& call, size_t bytes, const std::function<void(Stripe&)>& fill);
   Result<void> meet(const Call& call);
   /// Where the sums of `bytes` have room on each rank: in their place, or in memory of their own if they are wider.
   Result<std::span<std::byte>> room_for_sums(const Call& call, std::span<std::byte> bytes);
   /// The sum of this host's buffers, in its leader's `sums`.
   Result<void> add_up_here(const Call& call, std::span<std::byte> bytes, std::span<std::byte> sums);
 
-  std::vector<Link> data_;
+  Streams streams_;
   Hosts hosts_;
   std::vector<int> here_;  // the numbers of this host's ranks
   std::unique_ptr<Group> group_;
-  std::vector<int> leaders_;  // not by their numbers, but as connections know them
-  PartSum sum_;
+  std::vector<int> leaders_;   // not by their numbers, but as connections know them
   std::span<std::byte> wide_;  // see room_for_sums()
-  uint64_t sent_bytes_ = 0;
 };
 
-template <typename Fill>
-Result<void> HostsCommunicator::between_hosts(const Call& call, Fill fill) {
+Result<void> HostsCommunicator::between_hosts(const Call& call, size_t bytes,
+                                              const std::function<void(Stripe&)>& fill) {
   if (!leads()) return {};
-  Exchange exchange(call, leaders_, data_, peers());
-  fill(exchange);
-  auto result = exchange.run(deadline_s() + grace_s(timeout_s()));
-  sent_bytes_ += exchange.sent_bytes();
-  return result;
+  return streams_.run(call, leaders_, bytes, deadline_s() + grace_s(timeout_s()), fill);
 }
 
 Result<void> HostsCommunicator::meet(const Call& call) {
   REMUDA_TRY(group_->agree_on(for_ranks(call)));
-  REMUDA_TRY(between_hosts(call, [](Exchange&) {}));
+  REMUDA_TRY(between_hosts(call, 0, [](Stripe&) {}));
   return group_->step(for_leader(call));
 }
 
@@ -124,17 +117,19 @@ Result<void> HostsCommunicator::add_up_here(const Call& call, std::span<std::byt
 Result<void> HostsCommunicator::do_all_reduce(const Call& call, std::span<std::byte> bytes) {
   REMUDA_TRY(group_->agree_on(for_ranks(call)));
   REMUDA_TRY(add_up_here(call, bytes, bytes));
-  REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) {
-    const Parts parts = even_parts(host_count(), bytes.size(), 1);
-    const auto own = part_of(bytes, parts.of(exchange.mine()));
+  const Parts parts = even_parts(host_count(), bytes.size(), 1);
+  REMUDA_TRY(between_hosts(call, bytes.size(), [&](Stripe& stripe) {
+    Exchange& exchange = stripe.exchange;
+    const auto own = stripe.of(part_of(bytes, parts.of(exchange.mine())));
     for (int host = 0; host < host_count(); ++host) {
       if (host == exchange.mine()) continue;
-      exchange.flow(host).values.add(part_of(bytes, parts.of(host)));
+      const auto theirs = stripe.of(part_of(bytes, parts.of(host)));
+      exchange.flow(host).values.add(theirs);
       exchange.flow(host).finished.add(own);
-      exchange.flow(host).in.add(part_of(bytes, parts.of(host)));
+      exchange.flow(host).in.add(theirs);
     }
-    sum_.begin(exchange.mine(), host_count(), call.type, own);
-    exchange.add_up(sum_);
+    stripe.sum.begin(exchange.mine(), host_count(), call.type, own);
+    exchange.add_up(stripe.sum);
   }));
   REMUDA_TRY(group_->step(for_leader(call)));
   if (!leads() && !bytes.empty()) std::memcpy(bytes.data(), group_->on_all(bytes.data()).front(), bytes.size());
@@ -151,13 +146,15 @@ Result<void> HostsCommunicator::do_reduce_scatter(const Call& call, std::span<st
   const auto sums_of = [&](int rank) {
     return part_of(sums, {parts.of(rank).begin * widening, parts.of(rank).end * widening});
   };
-  REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) {
+  REMUDA_TRY(between_hosts(call, sums.size(), [&](Stripe& stripe) {
+    Exchange& exchange = stripe.exchange;
     Pieces<std::byte> own;
     for (int host = 0; host < host_count(); ++host)
       for (const int rank : hosts_[static_cast<size_t>(host)])
-        host == exchange.mine() ? own.add(sums_of(rank)) : exchange.flow(host).values.add(sums_of(rank));
-    sum_.begin(exchange.mine(), host_count(), sum_of(call.type), std::move(own));
-    exchange.add_up(sum_);
+        host == exchange.mine() ? own.add(stripe.of(sums_of(rank)))
+                                : exchange.flow(host).values.add(stripe.of(sums_of(rank)));
+    stripe.sum.begin(exchange.mine(), host_count(), sum_of(call.type), std::move(own));
+    exchange.add_up(stripe.sum);
   }));
   REMUDA_TRY(group_->step(for_leader(call)));
   if (const auto own = sums_of(rank()); !own.empty()) {
@@ -170,13 +167,15 @@ Result<void> HostsCommunicator::do_reduce_scatter(const Call& call, std::span<st
 Result<void> HostsCommunicator::do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) {
   REMUDA_TRY(group_->agree_on(for_ranks(call)));
   const auto all = bytes.empty() ? std::vector<std::byte*>(here_.size()) : group_->on_all(bytes.data());
-  REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) {
+  REMUDA_TRY(between_hosts(call, bytes.size(), [&](Stripe& stripe) {
+    Exchange& exchange = stripe.exchange;
     for (int host = 0; host < host_count(); ++host) {
       if (host == exchange.mine()) continue;
       for (size_t number = 0; number < here_.size(); ++number)
-        exchange.flow(host).finished.add(part_of(std::span(all[number], bytes.size()), parts.of(here_[number])));
+        exchange.flow(host).finished.add(
+            stripe.of(part_of(std::span(all[number], bytes.size()), parts.of(here_[number]))));
       for (const int rank : hosts_[static_cast<size_t>(host)])
-        exchange.flow(host).in.add(part_of(bytes, parts.of(rank)));
+        exchange.flow(host).in.add(stripe.of(part_of(bytes, parts.of(rank))));
     }
   }));
   REMUDA_TRY(group_->step(for_leader(call)));
@@ -195,7 +194,9 @@ Result<void> HostsCommunicator::do_broadcast(const Call& call, std::span<std::by
   const auto number = std::ranges::find(here_, root) - here_.begin();
   const bool is_here = number < std::ssize(here_);
   if (is_here) REMUDA_TRY(group_->pass_on(for_ranks(call), bytes, static_cast<int>(number), false));
-  REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) { exchange.broadcast(bytes, static_cast<int>(source)); }));
+  REMUDA_TRY(between_hosts(call, bytes.size(), [&](Stripe& stripe) {
+    stripe.exchange.broadcast(stripe.of(bytes), static_cast<int>(source));
+  }));
   return is_here ? group_->step(for_leader(call)) : group_->pass_on(for_leader(call), bytes, 0, false);
 }
 
@@ -205,19 +206,15 @@ Result<void> HostsCommunicator::do_all_gather(const Call& call, std::span<const 
   const auto of = [&](int rank) { return all.subspan(static_cast<size_t>(rank) * mine.size(), mine.size()); };
   const auto place = [&](int number) { return of(here_[static_cast<size_t>(number)]); };
   REMUDA_TRY(group_->gather(for_ranks(call), mine, place, false));
-  REMUDA_TRY(between_hosts(call, [&](Exchange& exchange) {
+  REMUDA_TRY(between_hosts(call, all.size(), [&](Stripe& stripe) {
+    Exchange& exchange = stripe.exchange;
     for (int host = 0; host < host_count(); ++host) {
       if (host == exchange.mine()) continue;
-      for (const int rank : here_) exchange.flow(host).finished.add(of(rank));
-      for (const int rank : hosts_[static_cast<size_t>(host)]) exchange.flow(host).in.add(of(rank));
+      for (const int rank : here_) exchange.flow(host).finished.add(stripe.of(of(rank)));
+      for (const int rank : hosts_[static_cast<size_t>(host)]) exchange.flow(host).in.add(stripe.of(of(rank)));
     }
   }));
   return group_->pass_on(for_leader(call), all, 0, false);
-}
-
-void HostsCommunicator::hang_up() {
-  for (const Link& link : data_)
-    if (link) link.hang_up();
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ Result<std::shared_ptr<Memory>> share_with_process(void (*hinder)(), int& status
   SocketPair pair;
   const pid_t child = ::fork();
   if (child == 0) {
-    Mesh mesh{1, 2, std::vector<Link>(2), std::vector<Link>(2)};
+    Mesh mesh(1, 2, {});
     mesh.control[0] = std::move(pair.second);
     hinder();
     const auto memory = share_memory(mesh, kBoth, 30);
@@ -62,7 +62,7 @@ Result<std::shared_ptr<Memory>> share_with_process(void (*hinder)(), int& status
     if (bytes) **bytes = std::byte{9};
     ::_exit(bytes ? 0 : memory || memory.error().kind != ErrorKind::failed ? 2 : 1);
   }
-  Mesh mesh{0, 2, std::vector<Link>(2), std::vector<Link>(2)};
+  Mesh mesh(0, 2, {});
   mesh.control[1] = std::move(pair.first);
   auto memory = share_memory(mesh, kBoth, 30);
   ::waitpid(child, &status, 0);

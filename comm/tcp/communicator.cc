@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "comm/exchange.h"
+#include "comm/streams.h"
 #include "comm/tcp/factory.h"
 #include "comm/transport.h"
 
@@ -19,12 +19,10 @@ struct alignas(kCacheLine) Line {
 class TcpCommunicator final : public TransportCommunicator {
  public:
   TcpCommunicator(Mesh mesh, Origin origin)
-      : TransportCommunicator(mesh, std::move(origin)), data_(std::move(mesh.data)) {}
+      : TransportCommunicator(mesh, origin), streams_(std::move(mesh.data), origin->stripe_bytes, peers()) {}
 
-  std::string transport() const override {
-    return std::ranges::any_of(data_, &Link::encrypted) ? "tcp, encrypted" : "tcp";
-  }
-  uint64_t sent_bytes() const override { return sent_bytes_; }
+  std::string transport() const override { return streams_.encrypted() ? "tcp, encrypted" : "tcp"; }
+  uint64_t sent_bytes() const override { return streams_.sent_bytes(); }
   std::vector<std::vector<int>> hosts() const override;
 
  protected:
@@ -39,40 +37,30 @@ class TcpCommunicator final : public TransportCommunicator {
                              std::span<std::byte> theirs) override;
   Result<void> do_barrier(const Call& call) override { return meet(call); }
   uint64_t offset_of(const void* values) const override;
-  void hang_up() override;
+  void hang_up() override { streams_.hang_up(); }
 
  private:
-  Exchange begin(const Call& call) { return Exchange(call, ranks(), data_, peers()); }
-  Result<void> run(Exchange& exchange);
+  Result<void> run(const Call& call, size_t bytes, const std::function<void(Stripe&)>& fill) {
+    return streams_.run(call, ranks(), bytes, deadline_s(), fill);
+  }
   /// Nothing but the descriptions of the call.
-  Result<void> meet(const Call& call);
+  Result<void> meet(const Call& call) {
+    return run(call, 0, [](Stripe&) {});
+  }
   template <typename Each>
   void for_peers(Each each) const;
-  void send_values(Exchange& exchange, const Call& call, std::span<std::byte> bytes, const Parts& parts,
-                   std::byte* sum = nullptr);
-  void send_finished(Exchange& exchange, std::span<std::byte> bytes, const Parts& parts);
+  void send_values(Stripe& stripe, const Call& call, std::span<std::byte> bytes, const Parts& parts,
+                   std::byte* sum = nullptr) const;
+  void send_finished(Stripe& stripe, std::span<std::byte> bytes, const Parts& parts) const;
 
-  std::vector<Link> data_;
+  Streams streams_;
   std::vector<std::vector<Line>> arenas_;
-  PartSum sum_;
-  uint64_t sent_bytes_ = 0;
 };
 
 std::vector<std::vector<int>> TcpCommunicator::hosts() const {
   std::vector<std::vector<int>> alone;
   for (int rank = 0; rank < size(); ++rank) alone.push_back({rank});
   return alone;
-}
-
-Result<void> TcpCommunicator::run(Exchange& exchange) {
-  auto result = exchange.run(deadline_s());
-  sent_bytes_ += exchange.sent_bytes();
-  return result;
-}
-
-Result<void> TcpCommunicator::meet(const Call& call) {
-  Exchange exchange = begin(call);
-  return run(exchange);
 }
 
 template <typename Each>
@@ -100,74 +88,65 @@ uint64_t TcpCommunicator::offset_of(const void* values) const {
 }
 
 // To each owner this rank's values of its part; those of the own part are added up.
-void TcpCommunicator::send_values(Exchange& exchange, const Call& call, std::span<std::byte> bytes, const Parts& parts,
-                                  std::byte* sum) {
-  for_peers([&](int peer) { exchange.flow(peer).values.add(part_of(bytes, parts.of(peer))); });
-  sum_.begin(rank(), size(), call.type, part_of(bytes, parts.of(rank())), sum);
-  exchange.add_up(sum_);
+void TcpCommunicator::send_values(Stripe& stripe, const Call& call, std::span<std::byte> bytes, const Parts& parts,
+                                  std::byte* sum) const {
+  for_peers([&](int peer) { stripe.exchange.flow(peer).values.add(stripe.of(part_of(bytes, parts.of(peer)))); });
+  const auto own = part_of(bytes, parts.of(rank()));
+  if (sum) sum += stripe.chunk_of(own.size()).begin / size_of(call.type) * size_of(sum_of(call.type));
+  stripe.sum.begin(rank(), size(), call.type, stripe.of(own), sum);
+  stripe.exchange.add_up(stripe.sum);
 }
 
 // The own part to all, and theirs in place.
-void TcpCommunicator::send_finished(Exchange& exchange, std::span<std::byte> bytes, const Parts& parts) {
+void TcpCommunicator::send_finished(Stripe& stripe, std::span<std::byte> bytes, const Parts& parts) const {
   for_peers([&](int peer) {
-    exchange.flow(peer).finished.add(part_of(bytes, parts.of(rank())));
-    exchange.flow(peer).in.add(part_of(bytes, parts.of(peer)));
+    stripe.exchange.flow(peer).finished.add(stripe.of(part_of(bytes, parts.of(rank()))));
+    stripe.exchange.flow(peer).in.add(stripe.of(part_of(bytes, parts.of(peer))));
   });
 }
 
 Result<void> TcpCommunicator::do_all_reduce(const Call& call, std::span<std::byte> bytes) {
   const Parts parts = even_parts(size(), bytes.size(), 1);
-  Exchange exchange = begin(call);
-  send_values(exchange, call, bytes, parts);
-  send_finished(exchange, bytes, parts);
-  return run(exchange);
+  return run(call, bytes.size(), [&](Stripe& stripe) {
+    send_values(stripe, call, bytes, parts);
+    send_finished(stripe, bytes, parts);
+  });
 }
 
 Result<void> TcpCommunicator::do_reduce_scatter(const Call& call, std::span<std::byte> bytes, const Parts& parts,
                                                 std::byte* sum) {
-  Exchange exchange = begin(call);
-  send_values(exchange, call, bytes, parts, sum);
-  return run(exchange);
+  return run(call, bytes.size(), [&](Stripe& stripe) { send_values(stripe, call, bytes, parts, sum); });
 }
 
 Result<void> TcpCommunicator::do_gather_parts(const Call& call, std::span<std::byte> bytes, const Parts& parts) {
-  Exchange exchange = begin(call);
-  send_finished(exchange, bytes, parts);
-  return run(exchange);
+  return run(call, bytes.size(), [&](Stripe& stripe) { send_finished(stripe, bytes, parts); });
 }
 
 Result<void> TcpCommunicator::do_broadcast(const Call& call, std::span<std::byte> bytes, int root) {
-  Exchange exchange = begin(call);
-  exchange.broadcast(bytes, root);
-  return run(exchange);
+  return run(call, bytes.size(), [&](Stripe& stripe) { stripe.exchange.broadcast(stripe.of(bytes), root); });
 }
 
 Result<void> TcpCommunicator::do_all_gather(const Call& call, std::span<const std::byte> mine,
                                             std::span<std::byte> all) {
-  Exchange exchange = begin(call);
   std::copy(mine.begin(), mine.end(), all.begin() + rank() * mine.size());
-  for_peers([&](int peer) {
-    exchange.flow(peer).finished.add(mine);
-    exchange.flow(peer).in.add(all.subspan(peer * mine.size(), mine.size()));
+  return run(call, all.size(), [&](Stripe& stripe) {
+    for_peers([&](int peer) {
+      stripe.exchange.flow(peer).finished.add(stripe.of(mine));
+      stripe.exchange.flow(peer).in.add(stripe.of(all.subspan(peer * mine.size(), mine.size())));
+    });
   });
-  return run(exchange);
 }
 
 Result<void> TcpCommunicator::do_all_to_all(const Call& call, std::span<const std::byte> mine, const Parts& parts,
                                             std::span<std::byte> theirs) {
-  Exchange exchange = begin(call);
   const size_t own = parts.of(rank()).size();
   std::ranges::copy(part_of(mine, parts.of(rank())), theirs.begin() + ptrdiff_t(size_t(rank()) * own));
-  for_peers([&](int peer) {
-    exchange.flow(peer).finished.add(part_of(mine, parts.of(peer)));
-    exchange.flow(peer).in.add(theirs.subspan(size_t(peer) * own, own));
+  return run(call, mine.size(), [&](Stripe& stripe) {
+    for_peers([&](int peer) {
+      stripe.exchange.flow(peer).finished.add(stripe.of(part_of(mine, parts.of(peer))));
+      stripe.exchange.flow(peer).in.add(stripe.of(theirs.subspan(size_t(peer) * own, own)));
+    });
   });
-  return run(exchange);
-}
-
-void TcpCommunicator::hang_up() {
-  for (const Link& link : data_)
-    if (link) link.hang_up();
 }
 
 }  // namespace

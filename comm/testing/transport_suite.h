@@ -28,9 +28,20 @@ struct Known {
 inline constexpr Known kTransports[] = {
     {Transport::tcp, "tcp", "tcp"},
     {Transport::tcp, "tcp, encrypted", "tls", [](ConnectOptions& options) { options.encryption = Encryption::always; }},
+    {Transport::tcp, "tcp, encrypted", "streams",
+     [](ConnectOptions& options) {
+       options.encryption = Encryption::always;
+       options.streams = 3;
+       options.stripe_bytes = 128;
+     }},
     {Transport::shared_memory, "shared memory", "shm"},
     {Transport::automatic, "shared memory, tcp between hosts", "hosts",
-     [](ConnectOptions& options) { options.host = options.rank % 2 == 0 ? "even" : "odd"; }, 2}};
+     [](ConnectOptions& options) {
+       options.host = options.rank % 2 == 0 ? "even" : "odd";
+       options.streams = 2;
+       options.stripe_bytes = 1 << 10;
+     },
+     2}};
 
 struct Setup {
   Known known;
@@ -93,6 +104,12 @@ inline std::vector<Setup> setups(std::initializer_list<int> numbers_of_ranks) {
 class TransportSuite : public ::testing::TestWithParam<Setup> {
  protected:
   int ranks() const { return GetParam().ranks; }
+  /// Over which a large call goes to each peer.
+  int streams() const {
+    ConnectOptions options;
+    GetParam().known.adjust(options);
+    return options.streams;
+  }
   void run(const std::function<void(Communicator&)>& body, double timeout_s = 30) const {
     const Known& known = GetParam().known;
     run_ranks(ranks(), known.transport, body, timeout_s, known.adjust);
