@@ -50,6 +50,17 @@ Rates rates_of(const Inventory& inventory, Devices devices) {
   return {std::vector<double>(devices.size(), 1), "equal, as their speeds are not known"};
 }
 
+RelativeSpeeds relative_speeds(const Inventory& inventory) {
+  std::vector<const Device*> devices;
+  for (const Device& device : inventory.devices)
+    if (device.kind == DeviceKind::gpu || device.kind == DeviceKind::partition) devices.push_back(&device);
+  Rates rates = rates_of(inventory, devices);
+  RelativeSpeeds speeds{.of = {}, .basis = std::move(rates.basis)};
+  const double fastest = rates.values.empty() ? 1 : *std::ranges::max_element(rates.values);
+  for (size_t i = 0; i < devices.size(); ++i) speeds.of[devices[i]->id] = rates.values[i] / fastest;
+  return speeds;
+}
+
 std::vector<double> shares_of(const Rates& rates) {
   const double sum = std::accumulate(rates.values.begin(), rates.values.end(), 0.0);
   std::vector<double> shares;

@@ -23,6 +23,12 @@ bool succeeded(const Job& job) {
   return job.state == JobState::ended && job.exit_status == 0 && job.signal == 0 && !job.cancelled;
 }
 
+std::vector<int64_t> awaited_by(const Job& job) {
+  std::vector<int64_t> ids = job.after;
+  ids.insert(ids.end(), job.after_any.begin(), job.after_any.end());
+  return ids;
+}
+
 std::string name_of(const Job& job) {
   if (job.array == 0 || is_array(job)) return std::to_string(job.id);
   return fmt::format("{}.{}", job.array, job.array_index);

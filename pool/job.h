@@ -36,7 +36,24 @@ struct remuda::Words<remuda::pool::JobState> {
 
 namespace remuda::pool {
 
+/// A time for which a job had devices, before it was queued again.
+struct Turn {
+  double began_s = 0, ended_s = 0;
+  std::vector<std::string> devices;  ///< ids
+
+  static constexpr const char* kName = "turn";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("began_s", self.began_s, "when it got them, in seconds since 1970");
+    visit("ended_s", self.ended_s, "when it gave them back");
+    visit("devices", self.devices, "ids of the devices");
+  }
+  bool operator==(const Turn&) const = default;
+};
+
 struct Job {
+  static constexpr size_t kMostTurns = 64;  ///< of those in `earlier`; the oldest are forgotten
+
   int64_t id = 0;  ///< given by the pool, ascending, never used again
   std::string user;
   int uid = 0;
@@ -47,7 +64,10 @@ struct Job {
   int64_t preempted_by = 0;  ///< the job for which it is to make room; 0 = none
   double submitted_s = 0, started_s = 0, ended_s = 0;  ///< seconds since 1970; 0 = not yet
   double time_limit_s = 0;                             ///< 0 = none
+  double begin_s = 0;                                  ///< does not start before; 0: at once
   std::vector<int64_t> after;                          ///< jobs that must have ended with status 0 before
+  std::vector<int64_t> after_any;                      ///< jobs that must have ended before, however they did
+  bool paused = false;                                 ///< keeps its place in the queue, and does not start
   int64_t array = 0;                                   ///< the job that stands for its array; 0 = none
   int array_index = 0;
   JobState state = JobState::waiting;
@@ -56,6 +76,9 @@ struct Job {
       processes;  ///< what was started for it; children of these carry its number in REMUDA_JOB
   std::vector<std::string> command;
   std::string folder, log;
+  std::string at_end;                ///< command for the user's shell, once the job has ended
+  std::vector<std::string> devices;  ///< ids of those it has, or had last; of an ended job, too
+  std::vector<Turn> earlier;         ///< before it was queued again, oldest first
   std::vector<std::string> daemons;  ///< ids of the devices of which it has a part through a sharing daemon
   std::string cgroup;                ///< folder of the cgroup its processes were started in; empty: none
   bool devices_enforced = false;     ///< they cannot open devices that it was not granted
@@ -79,7 +102,10 @@ struct Job {
     visit("started_s", self.started_s, "when it got its devices");
     visit("ended_s", self.ended_s, "when its last process was gone");
     visit("time_limit_s", self.time_limit_s, "how long it may run, in seconds");
+    visit("begin_s", self.begin_s, "it does not start before, in seconds since 1970");
     visit("after", self.after, "jobs that must have ended well before it starts");
+    visit("after_any", self.after_any, "jobs that must have ended before it starts, however they did");
+    visit("paused", self.paused, "it keeps its place in the queue, and does not start");
     visit("array", self.array, "the job that stands for its array");
     visit("array_index", self.array_index, "its place in the array");
     visit("state", self.state, "waiting, running or ended", true);
@@ -88,6 +114,9 @@ struct Job {
     visit("command", self.command, "what it runs");
     visit("folder", self.folder, "where it runs");
     visit("log", self.log, "file with its output");
+    visit("at_end", self.at_end, "command that runs once it has ended");
+    visit("devices", self.devices, "the devices that it has, or had last");
+    visit("earlier", self.earlier, "when and on which devices it ran before it was queued again");
     visit("daemons", self.daemons, "devices of which it has a part through a sharing daemon");
     visit("cgroup", self.cgroup, "folder of the cgroup that its processes are held by");
     visit("devices_enforced", self.devices_enforced, "they cannot open devices that it was not granted");
@@ -145,6 +174,9 @@ std::string name_of(const Job& job);
 /// Ended with status 0, without a signal, and was not cancelled.
 bool succeeded(const Job& job);
 
+/// The jobs whose ends it waits for, in any order: Job::after and Job::after_any.
+std::vector<int64_t> awaited_by(const Job& job);
+
 /// All fields of the job, and "request".
 Json to_json(const Job& job);
 /// Fields of the record that this program does not know, such as those of a newer one; an object, mostly empty.
@@ -152,8 +184,8 @@ Json unknown_fields(const Json& job);
 /// Reads what to_json() wrote; a usage error that starts with `where` otherwise.
 Result<Job> parse_job(const Json& json, const std::string& where);
 
-/// Everything a scheduling decision needs. Contains only those ended jobs that waiting jobs name in `after`, or that
-/// the caller of Pool::change asked for.
+/// Everything a scheduling decision needs. Contains only those ended jobs that waiting jobs wait for (awaited_by()), or
+/// that the caller of Pool::change asked for.
 struct PoolState {
   int64_t next_job = 1;   ///< id of the job that is submitted next
   std::vector<Job> jobs;  ///< ascending ids

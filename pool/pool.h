@@ -35,7 +35,7 @@ class Pool {
   /// Reads the state, lets `transition` change it, and writes what changed, all in one transaction that excludes all
   /// other writers. An error from `transition`, or any other failure, leaves the pool as it was. Rings the bell when
   /// something changed. Waits at most 10 seconds for other writers.
-  /// `with`: ended jobs that the state shall contain, too: for submit() those of Job::after, for cancel() the job
+  /// `with`: ended jobs that the state shall contain, too: for submit() those of awaited_by(), for cancel() the job
   /// itself.
   Result<void> change(const std::function<Result<void>(PoolState&)>& transition, const std::vector<int64_t>& with = {});
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/clock.h"
 #include "pool/refused.h"
 #include "pool/transitions.h"
 #include "pool/usage.h"
@@ -69,16 +70,30 @@ class Pass {
     }
   }
 
-  bool is_ready(Job& job) {
-    for (const int64_t id : job.after) {
-      const Job* before = state_.find(id);
-      if (before->state == JobState::ended) continue;
-      job.why = is_array(*before)
-                    ? fmt::format("array {}, which must end well before, has not ended", id)
-                    : fmt::format("job {}, which must end well before, is {}", id, to_string(before->state));
-      return false;
-    }
-    return true;
+  bool is_ready(Job& job) const {
+    std::string why;
+    if (job.paused)
+      why = fmt::format("it is paused, until `remuda resume {}`", name_of(job));
+    else if (now_s_ < job.begin_s)
+      why = "it is not to begin yet";
+    else
+      why = awaited_end(job);
+    const bool is_ready = why.empty();
+    if (!is_ready) job.why = std::move(why);
+    return is_ready;
+  }
+
+  /// Which job must end before; empty where none has to any more.
+  std::string awaited_end(const Job& job) const {
+    for (const auto& [ids, how] : {std::pair(&job.after, " well"), std::pair(&job.after_any, "")})
+      for (const int64_t id : *ids) {
+        const Job* before = state_.find(id);
+        if (!before || before->state == JobState::ended) continue;
+        return is_array(*before)
+                   ? fmt::format("array {}, which must end{} before, has not ended", id, how)
+                   : fmt::format("job {}, which must end{} before, is {}", id, how, to_string(before->state));
+      }
+    return "";
   }
 
   void look_at(Job& job) {
@@ -89,7 +104,7 @@ class Pass {
     }
     Waiting& waiting = waiting_.emplace_back(Waiting{&job, kept_.size(), ""});
     if (make_room_for(job, waiting)) return;
-    if (now_s_ - job.submitted_s >= policy_.patience_s) keep_for(job, waiting);
+    if (now_s_ - std::max(job.submitted_s, job.begin_s) >= policy_.patience_s) keep_for(job, waiting);
   }
 
   void explain() {
@@ -126,6 +141,7 @@ class Pass {
       state_.leases.push_back({job.id, device, job.request.share, now_s_, until_s});
     job.state = JobState::running;
     job.started_s = now_s_;
+    job.devices = placement.devices;
     job.why.clear();
     started_.push_back(job.id);
     leased_ = held_by_leases(state_);
@@ -274,6 +290,13 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
   std::vector<const Job*> waiting(turns.size());
   std::ranges::transform(turns, waiting.begin(), [](const auto& turn) { return std::get<const Job*>(turn); });
   return waiting;
+}
+
+double begins_next(const PoolState& state, double now_s) {
+  double next_s = kNever_s;
+  for (const Job& job : state.jobs)
+    if (job.state == JobState::waiting && job.begin_s > now_s) next_s = std::min(next_s, job.begin_s);
+  return next_s;
 }
 
 std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<place::Held>& held,

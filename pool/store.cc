@@ -32,7 +32,8 @@ Result<void> check_files(const Folder& folder) {
 std::set<int64_t> named(const std::vector<Job>& jobs) {
   std::set<int64_t> ids;
   for (const Job& job : jobs)
-    if (job.state == JobState::waiting) ids.insert(job.after.begin(), job.after.end());
+    if (job.state == JobState::waiting)
+      for (const int64_t id : awaited_by(job)) ids.insert(id);
   return ids;
 }
 

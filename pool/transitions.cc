@@ -24,10 +24,16 @@ std::string clean(const std::string& text, size_t longest = kLongestText) {
   return cut.append(kCut);
 }
 
+void sort_unique(std::vector<int64_t>& ids) {
+  std::ranges::sort(ids);
+  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+}
+
 Result<void> check_after(const PoolState& state, const Job& job) {
+  for (const int64_t id : awaited_by(job))
+    if (!state.find(id)) return usage_error(fmt::format("there is no job {} to wait for", id));
   for (const int64_t id : job.after) {
     const Job* before = state.find(id);
-    if (!before) return usage_error(fmt::format("there is no job {} to wait for", id));
     if (before->state == JobState::ended && !succeeded(*before))
       return usage_error(fmt::format("job {}, which should end well before, did not: {}", id,
                                      before->why.empty() ? "it failed" : before->why));
@@ -45,11 +51,50 @@ Result<void> check_possible(const Job& job, const Inventory& inventory) {
   return {};
 }
 
-Result<void> check_array(const PoolState& state, const Job& job) {
+/// The job with what its array has been given since it was submitted.
+Result<void> follow_array(const PoolState& state, Job& job) {
   if (job.array == 0) return {};
   const Job* array = state.find(job.array);
-  if (array && array->state != JobState::ended) return {};
-  return usage_error(fmt::format("array {} has ended", job.array));
+  if (!array || array->state == JobState::ended) return usage_error(fmt::format("array {} has ended", job.array));
+  job.priority = array->priority;
+  job.paused = array->paused;
+  return {};
+}
+
+void remember_turn(Job& job, double now_s) {
+  if (job.processes.empty()) return;
+  if (job.earlier.size() >= Job::kMostTurns) job.earlier.erase(job.earlier.begin());
+  job.earlier.push_back({job.started_s, now_s, job.devices});
+}
+
+/// The job, for a user who may change it.
+Result<Job*> open_job_of(PoolState& state, int64_t id, int uid) {
+  Job* job = state.find(id);
+  if (!job) return usage_error(fmt::format("there is no job {}", id));
+  if (job->state == JobState::ended) return usage_error(fmt::format("job {} has ended already", name_of(*job)));
+  if (uid != 0 && uid != job->uid) return usage_error(fmt::format("job {} belongs to {}", name_of(*job), job->user));
+  return job;
+}
+
+/// The job itself; of an array, all that have not ended, too.
+std::vector<Job*> with_jobs_of_array(PoolState& state, Job& job) {
+  std::vector<Job*> jobs{&job};
+  if (!is_array(job)) return jobs;
+  for (Job& one : state.jobs)
+    if (one.array == job.id && one.id != job.id && one.state != JobState::ended) jobs.push_back(&one);
+  return jobs;
+}
+
+Result<void> set_paused(PoolState& state, int64_t id, int uid, bool paused) {
+  REMUDA_ASSIGN(Job * job, open_job_of(state, id, uid));
+  if (job->state == JobState::running)
+    return usage_error(
+        fmt::format("job {0} runs, and only one that waits can be paused; `remuda cancel {0}` ends it", name_of(*job)));
+  if (job->paused == paused)
+    return usage_error(fmt::format("job {} is {}paused", name_of(*job), paused ? "already " : "not "));
+  for (Job* one : with_jobs_of_array(state, *job))
+    if (one->state == JobState::waiting) one->paused = paused;
+  return {};
 }
 
 void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& policy, double now_s) {
@@ -115,7 +160,7 @@ std::string check_usage(const PoolState& state) {
 
 void clean_texts(Job& job) {
   constexpr size_t kMostArguments = 256;
-  for (std::string* text : {&job.user, &job.name, &job.folder}) *text = clean(*text);
+  for (std::string* text : {&job.user, &job.name, &job.folder, &job.at_end}) *text = clean(*text);
   job.why = clean(job.why, kLongestWhy);
   if (job.command.size() > kMostArguments) {
     job.command.resize(kMostArguments);
@@ -127,10 +172,10 @@ void clean_texts(Job& job) {
 Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s) {
   REMUDA_CHECK(job.keeper.pid > 0, "every job has a keeper");
   clean_texts(job);
-  std::ranges::sort(job.after);
-  job.after.erase(std::ranges::unique(job.after).begin(), job.after.end());
+  sort_unique(job.after);
+  sort_unique(job.after_any);
   REMUDA_TRY(check_after(state, job));
-  REMUDA_TRY(check_array(state, job));
+  REMUDA_TRY(follow_array(state, job));
   REMUDA_TRY(check_possible(job, inventory));
   clamp_future_times(state, now_s);
   job.id = state.next_job;
@@ -165,9 +210,11 @@ void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
   if (!job || job->state != JobState::running) return;
   end_job(state, *job, {.why = "was cancelled"}, policy, now_s);
   if (job->cancelled) return;
+  remember_turn(*job, now_s);
   job->state = JobState::waiting;
   job->started_s = job->ended_s = 0;
   job->processes.clear();
+  job->devices.clear();
   job->cgroup.clear();
   job->devices_enforced = false;
   job->files_denied = 0;
@@ -176,20 +223,34 @@ void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
 }
 
 Result<void> cancel(PoolState& state, int64_t id, int uid, double now_s) {
-  Job* job = state.find(id);
-  if (!job) return usage_error(fmt::format("there is no job {}", id));
-  if (job->state == JobState::ended) return usage_error(fmt::format("job {} has ended already", name_of(*job)));
-  if (uid != 0 && uid != job->uid) return usage_error(fmt::format("job {} belongs to {}", name_of(*job), job->user));
-  const auto cancel_one = [&](Job& one) {
-    one.cancelled = true;
-    if (one.state == JobState::waiting) end_job(state, one, {.why = "was cancelled while it waited"}, {}, now_s);
-  };
-  cancel_one(*job);
-  if (!is_array(*job)) return {};
-  for (Job& one : state.jobs)
-    if (one.array == id && one.state != JobState::ended) cancel_one(one);
+  REMUDA_ASSIGN(Job * job, open_job_of(state, id, uid));
+  for (Job* one : with_jobs_of_array(state, *job)) {
+    one->cancelled = true;
+    if (one->state == JobState::waiting) end_job(state, *one, {.why = "was cancelled while it waited"}, {}, now_s);
+  }
   return {};
 }
+
+std::vector<int64_t> select_jobs(const PoolState& state, const Selection& selection) {
+  std::vector<int64_t> ids;
+  for (const Job& job : state.jobs) {
+    const bool is_open = job.state != JobState::ended && (job.array == 0 || is_array(job));
+    const bool is_meant = (selection.name.empty() || job.name == selection.name) &&
+                          (selection.user.empty() || job.user == selection.user);
+    if (is_open && is_meant) ids.push_back(job.id);
+  }
+  return ids;
+}
+
+Result<void> reprioritize(PoolState& state, int64_t id, int priority, int uid) {
+  REMUDA_ASSIGN(Job * job, open_job_of(state, id, uid));
+  for (Job* one : with_jobs_of_array(state, *job)) one->priority = priority;
+  return {};
+}
+
+Result<void> pause(PoolState& state, int64_t id, int uid) { return set_paused(state, id, uid, true); }
+
+Result<void> resume(PoolState& state, int64_t id, int uid) { return set_paused(state, id, uid, false); }
 
 std::vector<int64_t> reap(PoolState& state, const std::function<bool(const process::ProcessId&)>& lives,
                           const std::function<bool(const Job&)>& has_orphans, const Policy& policy, double now_s) {

@@ -26,9 +26,9 @@ namespace remuda::pool {
 /// be shown. Pool::change does that for every job.
 void clean_texts(Job& job);
 
-/// Adds a waiting job and returns its id. Refuses (usage) a job that waits `after` one that does not exist or has
-/// failed, and a request that can never be met on this machine (the refusal's sentence), and one of an array that has
-/// ended.
+/// Adds a waiting job and returns its id. Refuses (usage) a job that waits for one that does not exist, or `after` one
+/// that has failed, and a request that can never be met on this machine (the refusal's sentence), and one of an array
+/// that has ended. A job of an array has the array's priority, and is paused where the array is.
 Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s);
 
 /// In the order of their turns: by priority, then by least decayed usage of their user, then by arrival.
@@ -37,15 +37,20 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
 /// Starts every job whose turn it is, in the order of waiting_jobs(). A job that cannot start yet reserves the devices
 /// it waits for only once it has waited for `patience_s`. Writes each waiting job's `why`, in words that change only
 /// when something happens: a pass that starts nothing changes nothing. For jobs behind the first 32, `why` says only
-/// that. A job that waits `after` one that failed ends, as cancelled. `held` are devices in use without a lease. Where
+/// that. A job that waits `after` one that failed ends, as cancelled. A job that is paused, or that is to begin later,
+/// is passed over, and nothing is reserved for it. `held` are devices in use without a lease. Where
 /// a job could start if preemptible running jobs of lower priority ended, the lowest of them are marked
 /// (Job::preempted_by), no more than are needed, and their devices are kept for it; their keepers stop and requeue()
 /// them. Returns the ids of jobs started.
 ///
 /// To be called in the same Pool::change as every transition that may let a job start (submit, end, requeue, cancel,
-/// reap); then a waiting keeper need only check whether its job is running.
+/// resume, reprioritize, reap), and when the time of begins_next() has come; then a waiting keeper need only check
+/// whether its job is running.
 std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<place::Held>& held,
                               const Policy& policy, double now_s);
+
+/// When the next waiting job that is not to begin before then may start; kNever_s (base/clock.h) where there is none.
+double begins_next(const PoolState& state, double now_s);
 
 /// The running jobs' leases in the form that place() takes, without those of the jobs in `but`.
 std::vector<place::Held> held_by_leases(const PoolState& state, std::span<const int64_t> but = {});
@@ -61,13 +66,27 @@ struct Ending {
 /// Ends the job: its leases end, its user's usage grows. Does nothing if it has ended already, or does not exist.
 void end(PoolState& state, int64_t job, const Ending& ending, const Policy& policy, double now_s);
 
-/// Puts a running job back into the queue with its old place: its leases end, `restarts` grows. Does nothing if it does
-/// not run.
+/// Puts a running job back into the queue with its old place: its leases end, `restarts` grows, and where processes of
+/// it had started, Job::earlier does. Does nothing if it does not run.
 void requeue(PoolState& state, int64_t job, const Policy& policy, double now_s);
 
 /// Marks a running job as cancelled; its keeper then ends it. A waiting job ends at once. The same for all jobs of an
 /// array. Refuses (usage) a job that does not exist or has ended, and users other than its own and root.
 Result<void> cancel(PoolState& state, int64_t job, int uid, double now_s);
+
+/// Those that have not ended, by name, by user, or both; an empty text is any. An array stands for its jobs.
+struct Selection {
+  std::string name, user;
+};
+std::vector<int64_t> select_jobs(const PoolState& state, const Selection& selection);
+
+/// Gives a job that has not ended another priority; to an array, and all its jobs. Refuses (usage) as cancel() does.
+Result<void> reprioritize(PoolState& state, int64_t job, int priority, int uid);
+
+/// A waiting job does not start until it is resumed, and keeps its place; of an array, no job that waits. Refuses
+/// (usage) as cancel() does, and jobs that run, that are paused already, or, for resume(), are not.
+Result<void> pause(PoolState& state, int64_t job, int uid);
+Result<void> resume(PoolState& state, int64_t job, int uid);
 
 /// Ends every job whose keeper is gone and of which no process is left, with status 125. `lives`: whether a process is
 /// alive; `has_orphans`: whether any process that carries the job's number is. Returns the ids of jobs that are

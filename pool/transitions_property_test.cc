@@ -35,9 +35,12 @@ Job random_job(World& world, int gpus) {
   job.time_limit_s = *rc::gen::element(0.0, 30.0, 300.0);
   job.keeper.pid = world.next_pid++;
   if (*inRange(0, 4) == 0 && !world.submitted.empty()) job.after = {*rc::gen::elementOf(world.submitted)};
+  if (*inRange(0, 6) == 0 && !world.submitted.empty()) job.after_any = {*rc::gen::elementOf(world.submitted)};
+  if (*inRange(0, 6) == 0) job.begin_s = world.now_s + 500;
   if (*inRange(0, 3) == 0 && !world.arrays.empty()) {
     job.array = *rc::gen::elementOf(world.arrays);
     job.after.clear();  // it must not wait for one that waits for its array
+    job.after_any.clear();
   }
   return job;
 }
@@ -72,7 +75,7 @@ int64_t any_job(const World& world) { return world.submitted.empty() ? 1 : *rc::
 
 void happen(World& world, PoolState& state) {
   const int64_t id = any_job(world);
-  switch (*inRange(0, 10)) {
+  switch (*inRange(0, 13)) {
     case 0:
     case 1:
     case 2:
@@ -89,6 +92,15 @@ void happen(World& world, PoolState& state) {
         for (const Job& job : state.jobs) RC_ASSERT(job.array != id || job.cancelled || job.state == JobState::ended);
       return;
     case 8:
+      (void)reprioritize(state, id, *inRange(-3, 4), 0);
+      return;
+    case 9:
+      (void)pause(state, id, 0);
+      return;
+    case 10:
+      (void)resume(state, id, 0);
+      return;
+    case 11:
       if (const Job* job = state.find(id)) world.dead.insert(job->keeper.pid);
       if (*inRange(0, 3) == 0) world.orphaned.insert(id);
       return reap_dead(world, state);

@@ -187,6 +187,16 @@ TEST_F(Transitions, CancelRefuses) {
   EXPECT_EQ(cancel(state, 1, 0, 150).error().message, "job 1 has ended already");
 }
 
+TEST_F(Transitions, SubmitRefusesToWaitForAnyEndOfNobody) {
+  Job later = test_job("ada", 1);
+  later.after_any = {7};
+  EXPECT_EQ(refusal(later), "there is no job 7 to wait for");
+  add("ada", 1);
+  end(state, 1, {.exit_status = 1}, policy, 200);
+  later.after_any = {1, 1};
+  EXPECT_THAT(job(add(later)).after_any, ElementsAre(1));
+}
+
 TEST_F(Transitions, ReapEndsWhatNobodyKeeps) {
   add("ada", 1);
   add("bob", 1);

@@ -1,0 +1,146 @@
+// What becomes of jobs that wait: for a time, for others, until they are resumed.
+#include <gmock/gmock.h>
+
+#include "base/clock.h"
+#include "pool/testing/schedule.h"
+
+namespace remuda::pool {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class WaitingJobs : public ScheduleTest {};
+
+TEST_F(WaitingJobs, WaitsForTheEndsOfOthersHoweverTheyEnd) {
+  add("ada", 1);
+  Job later = test_job("ada", 1);
+  later.after_any = {1};
+  add(later);
+  EXPECT_THAT(look(), ElementsAre(1));
+  EXPECT_EQ(job(2).why, "job 1, which must end before, is running");
+  finish(1, 200, 3);
+  EXPECT_THAT(look(200), ElementsAre(2));
+}
+
+TEST_F(WaitingJobs, StartsNothingBeforeItsTimeToBegin) {
+  Job later = test_job("ada", 4);
+  later.begin_s = 5000;
+  add(later);
+  add("bob", 1);
+  EXPECT_THAT(look(), ElementsAre(2)) << "it keeps nobody waiting";
+  EXPECT_EQ(job(1).why, "it is not to begin yet");
+  EXPECT_EQ(begins_next(state, 100), 5000);
+  EXPECT_THAT(look(4999), IsEmpty());
+  add("eve", 1, 5000);
+  finish(2, 5000);
+  EXPECT_THAT(look(5000), ElementsAre(1)) << "with the place of its arrival";
+  EXPECT_EQ(begins_next(state, 5000), kNever_s);
+}
+
+TEST_F(WaitingJobs, CountsPatienceFromTheTimeToBegin) {
+  add("ada", 2);
+  Job later = test_job("bob", 4);
+  later.begin_s = 5000;
+  add(later);
+  look();
+  add("eve", 1, 5100);
+  EXPECT_THAT(look(5100), ElementsAre(3)) << "bob has not waited for long";
+  finish(3, 6000);
+  add("eve", 1, 6000);
+  EXPECT_THAT(look(6000), IsEmpty());
+}
+
+TEST_F(WaitingJobs, PassesOverAPausedJobWhichKeepsItsPlace) {
+  add("ada", 4);
+  add("bob", 4);
+  ASSERT_TRUE(pause(state, 1, 0));
+  EXPECT_THAT(look(), ElementsAre(2));
+  EXPECT_EQ(job(1).why, "it is paused, until `remuda resume 1`");
+  add("eve", 4, 200);
+  finish(2, 5000);
+  ASSERT_TRUE(resume(state, 1, 0));
+  EXPECT_THAT(look(5000), ElementsAre(1)) << "ahead of eve, who came later";
+}
+
+TEST_F(WaitingJobs, RemembersWhichDevicesAJobHad) {
+  add("ada", 2);
+  look();
+  EXPECT_THAT(job(1).devices, ElementsAre("gpu:0", "gpu:1"));
+  state.find(1)->processes = {process::own_process_id()};
+  requeue(state, 1, policy, 150);
+  EXPECT_THAT(job(1).devices, IsEmpty());
+  ASSERT_EQ(job(1).earlier.size(), 1U);
+  EXPECT_EQ(job(1).earlier[0], (Turn{100, 150, {"gpu:0", "gpu:1"}}));
+  look(200);
+  requeue(state, 1, policy, 201);
+  EXPECT_EQ(job(1).earlier.size(), 1U) << "nothing had started";
+  look(300);
+  finish(1, 400);
+  EXPECT_THAT(job(1).devices, ElementsAre("gpu:0", "gpu:1"));
+}
+
+TEST_F(WaitingJobs, SelectsByNameAndUserWhatHasNotEnded) {
+  for (const char* user : {"ada", "ada", "bob", "ada"}) {
+    Job named = test_job(user, 1);
+    named.name = "sweep";
+    add(named);
+  }
+  add("ada", 1);
+  end(state, 4, {}, policy, 200);
+  EXPECT_THAT(select_jobs(state, {.name = "sweep", .user = "ada"}), ElementsAre(1, 2));
+  EXPECT_THAT(select_jobs(state, {.name = "", .user = "ada"}), ElementsAre(1, 2, 5));
+  EXPECT_THAT(select_jobs(state, {.name = "sweep", .user = ""}), ElementsAre(1, 2, 3));
+  state.find(1)->array = 1;
+  state.find(2)->array = 1;
+  EXPECT_THAT(select_jobs(state, {.name = "sweep", .user = "ada"}), ElementsAre(1)) << "the array stands for its jobs";
+}
+
+TEST_F(WaitingJobs, ReprioritizeMovesAJobInTheQueue) {
+  add("ada", 4);
+  add("ada", 4);
+  EXPECT_FALSE(reprioritize(state, 2, 5, 'b')) << "of another user";
+  ASSERT_TRUE(reprioritize(state, 2, 5, 'a'));
+  EXPECT_THAT(look(), ElementsAre(2));
+  EXPECT_FALSE(reprioritize(state, 9, 5, 0));
+}
+
+TEST_F(WaitingJobs, PauseRefuses) {
+  add("ada", 1);
+  add("ada", 4);
+  look();
+  const auto why = [](const Result<void>& result) { return result ? "" : result.error().message; };
+  EXPECT_EQ(why(pause(state, 1, 'a')), "job 1 runs, and only one that waits can be paused; `remuda cancel 1` ends it");
+  EXPECT_EQ(why(resume(state, 2, 'a')), "job 2 is not paused");
+  EXPECT_EQ(why(pause(state, 2, 'b')), "job 2 belongs to ada");
+  EXPECT_EQ(why(pause(state, 2, 'a')), "");
+  EXPECT_EQ(why(pause(state, 2, 'a')), "job 2 is already paused");
+  EXPECT_EQ(why(pause(state, 3, 'a')), "there is no job 3");
+}
+
+TEST_F(WaitingJobs, JobsOfAnArrayFollowIt) {
+  add("ada", 1);
+  state.find(1)->array = 1;
+  const auto add_index = [&] {
+    Job index = test_job("ada", 1);
+    index.array = 1;
+    return add(index);
+  };
+  add_index();
+  look();
+  add_index();
+  ASSERT_TRUE(pause(state, 1, 'a'));
+  ASSERT_TRUE(reprioritize(state, 1, 7, 'a'));
+  EXPECT_FALSE(job(2).paused) << "it runs";
+  EXPECT_TRUE(job(3).paused);
+  EXPECT_EQ(job(3).priority, 7);
+  const int64_t later = add_index();
+  EXPECT_TRUE(job(later).paused);
+  EXPECT_EQ(job(later).priority, 7);
+  EXPECT_THAT(look(), IsEmpty());
+  ASSERT_TRUE(resume(state, 1, 'a'));
+  EXPECT_THAT(look(), ElementsAre(3, later));
+}
+
+}  // namespace
+}  // namespace remuda::pool
