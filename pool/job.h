@@ -62,8 +62,10 @@ struct Job {
   int priority = 0;
   bool preemptible = false;  ///< may be stopped, and queued again, for a job of higher priority
   int64_t preempted_by = 0;  ///< the job for which it is to make room; 0 = none
+  int64_t passed = 0;        ///< the job in front of which it started, on devices kept for that one; 0 = none
   double submitted_s = 0, started_s = 0, ended_s = 0;  ///< seconds since 1970; 0 = not yet
   double time_limit_s = 0;                             ///< 0 = none
+  double grace_s = 0;                                  ///< between the end of that and SIGKILL
   double begin_s = 0;                                  ///< does not start before; 0: at once
   std::vector<int64_t> after;                          ///< jobs that must have ended with status 0 before
   std::vector<int64_t> after_any;                      ///< jobs that must have ended before, however they did
@@ -98,10 +100,12 @@ struct Job {
     visit("priority", self.priority, "higher goes first");
     visit("preemptible", self.preemptible, "may be stopped, and queued again, for a job of higher priority");
     visit("preempted_by", self.preempted_by, "the job for which it is to make room");
+    visit("passed", self.passed, "the job in front of which it started, on devices that are kept for that one");
     visit("submitted_s", self.submitted_s, "when it came, in seconds since 1970");
     visit("started_s", self.started_s, "when it got its devices");
     visit("ended_s", self.ended_s, "when its last process was gone");
     visit("time_limit_s", self.time_limit_s, "how long it may run, in seconds");
+    visit("grace_s", self.grace_s, "how long it may take to end then");
     visit("begin_s", self.begin_s, "it does not start before, in seconds since 1970");
     visit("after", self.after, "jobs that must have ended well before it starts");
     visit("after_any", self.after_any, "jobs that must have ended before it starts, however they did");

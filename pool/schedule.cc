@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -102,9 +103,71 @@ class Pass {
       if (placement) return start(job, *placement);
       refused_.add(job.request);
     }
-    Waiting& waiting = waiting_.emplace_back(Waiting{&job, kept_.size(), ""});
+    if (pass_with(job)) return;
+    Waiting& waiting = waiting_.emplace_back(Waiting{&job, kept_.size(), why_not_passing(job)});
     if (make_room_for(job, waiting)) return;
     if (now_s_ - std::max(job.submitted_s, job.begin_s) >= policy_.patience_s) keep_for(job, waiting);
+  }
+
+  /// Devices that are kept for a job.
+  struct Kept {
+    place::Held held;
+    const Job* job;
+    double starts_s;  ///< the job can start then, by the time limits of what runs; 0: nobody knows
+  };
+
+  /// Starts a job on devices that are kept for others which cannot start before it has ended.
+  bool pass_with(Job& job) {
+    if (!policy_.backfill || job.time_limit_s <= 0) return false;
+    const double ends_s = now_s_ + job.time_limit_s + job.grace_s;
+    const auto lets_pass = [&](const Kept& kept) { return kept.starts_s >= ends_s; };
+    const auto first = std::ranges::find_if(kept_, lets_pass);
+    RefusedRequests& refused = cannot_pass_[ends_s];
+    if (first == kept_.end() || refused.covers(job.request)) return false;
+    const std::vector<place::Held> held = held_unless(lets_pass);
+    const auto placement =
+        place::fits(layout_, job.request, held).value_or(false) ? placement_among(held, job.request) : std::nullopt;
+    if (!placement) {
+      refused.add(job.request);
+      return false;
+    }
+    const auto is_taken = [&](const Kept& kept) {
+      return lets_pass(kept) && std::ranges::find(placement->devices, kept.held.device) != placement->devices.end();
+    };
+    const auto taken = std::ranges::find_if(kept_, is_taken);
+    job.passed = (taken == kept_.end() ? first : taken)->job->id;
+    start(job, *placement);
+    return true;
+  }
+
+  /// Why a job waits that could start if its time limit were short enough; words that do not change with time.
+  std::string why_not_passing(const Job& job) const {
+    const auto is_known = [](const Kept& kept) { return kept.starts_s > 0; };
+    const auto first = std::ranges::find_if(kept_, is_known);
+    if (!policy_.backfill || first == kept_.end() || waiting_.size() >= kExplained) return "";
+    if (!place::fits(layout_, job.request, held_unless(is_known)).value_or(false)) return "";
+    const std::string before = name_of(*first->job);
+    return job.time_limit_s > 0
+               ? fmt::format("; by its time limit it would not end before job {} can start", before)
+               : fmt::format("; with a time limit it could pass job {}, if it ends before that can start", before);
+  }
+
+  /// All that is held now, without what is kept by those that `may_be_passed`.
+  template <typename MayBePassed>
+  std::vector<place::Held> held_unless(const MayBePassed& may_be_passed) const {
+    std::vector<place::Held> held = with_others(leased_, 0);
+    for (const Kept& kept : kept_)
+      if (!may_be_passed(kept)) held.push_back(kept.held);
+    return held;
+  }
+
+  /// "; job 7, which ends before it can start, passes it".
+  std::string passers_text(const Job& job) const {
+    std::string text;
+    for (const Job& other : state_.jobs)
+      if (other.passed == job.id && other.state == JobState::running)
+        text += fmt::format("; job {}, which ends before it can start, passes it", name_of(other));
+    return text;
   }
 
   void explain() {
@@ -112,7 +175,8 @@ class Pass {
     std::vector<Reason> reasons;
     int explained = 0;
     for (const Waiting& waiting : waiting_)
-      waiting.job->why = (explained++ < kExplained ? reason_of(waiting, reasons) : behind) + waiting.also;
+      waiting.job->why =
+          (explained++ < kExplained ? reason_of(waiting, reasons) + passers_text(*waiting.job) : behind) + waiting.also;
   }
 
   /// Why a job waits.
@@ -161,7 +225,7 @@ class Pass {
       if (holds_any(*other, placement->devices)) other->preempted_by = job.id;
       if (other->preempted_by == job.id) waiting.also += fmt::format("; job {} makes room for it", name_of(*other));
     }
-    keep(*placement, job);
+    keep(*placement, job, 0);
     return true;
   }
 
@@ -211,17 +275,15 @@ class Pass {
     const auto suffices = [&](size_t count) { return fits_after(count, job.request); };
     const auto fewest = std::ranges::partition_point(counts, [&](size_t count) { return !suffices(count); });
     if (fewest == counts.end()) return cannot_keep_.add(job.request);
-    keep(*placement_after(*fewest, job.request), job);
+    const double starts_s = *fewest > 0 && *fewest <= leased_.size() ? leased_[*fewest - 1].until_s.value_or(0) : 0;
+    keep(*placement_after(*fewest, job.request), job, starts_s);
     waiting.also += "; what comes free is kept for it";
   }
 
-  void keep(const place::Placement& placement, const Job& job) {
+  void keep(const place::Placement& placement, const Job& job, double starts_s) {
+    const std::string holder = fmt::format("{} (job {}, for which it is kept)", job.user, name_of(job));
     for (const std::string& device : placement.devices)
-      kept_.push_back({device,
-                       job.request.share,
-                       fmt::format("{} (job {}, for which it is kept)", job.user, name_of(job)),
-                       {},
-                       {}});
+      kept_.push_back({{device, job.request.share, holder, {}, {}}, &job, starts_s});
   }
 
   static void sort_by_end(std::vector<place::Held>& held) {
@@ -251,14 +313,14 @@ class Pass {
     std::vector<place::Held> held = leased_;
     held.insert(held.end(), foreign_.begin(), foreign_.end());
     held.erase(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(std::min(gone, held.size())));
-    held.insert(held.end(), kept_.begin(), kept_.end());
+    for (const Kept& kept : kept_) held.push_back(kept.held);
     return held;
   }
 
   /// These leases, the devices held without a lease, and the first `kept` of those kept for jobs.
   std::vector<place::Held> with_others(std::vector<place::Held> leased, size_t kept) const {
     leased.insert(leased.end(), foreign_.begin(), foreign_.end());
-    leased.insert(leased.end(), kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(kept));
+    for (const Kept& one : std::span(kept_).first(kept)) leased.push_back(one.held);
     return leased;
   }
 
@@ -269,9 +331,10 @@ class Pass {
   const double now_s_;
   std::vector<place::Held> leased_;
   bool has_preemptible_;
-  std::vector<place::Held> kept_;
+  std::vector<Kept> kept_;
   RefusedRequests refused_, has_no_room_, cannot_keep_;
-  std::vector<Waiting> waiting_;  ///< the refused jobs, in queue order
+  std::map<double, RefusedRequests> cannot_pass_;  ///< by when the job would end
+  std::vector<Waiting> waiting_;                   ///< the refused jobs, in queue order
   std::vector<int64_t> started_;
 };
 

@@ -1,7 +1,7 @@
+#include "pool/testing/schedule.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "pool/testing/schedule.h"
 
 namespace remuda::pool {
 namespace {

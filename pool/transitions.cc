@@ -180,7 +180,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   clamp_future_times(state, now_s);
   job.id = state.next_job;
   job.state = JobState::waiting;
-  job.preempted_by = 0;
+  job.preempted_by = job.passed = 0;
   job.submitted_s = now_s;
   job.started_s = job.ended_s = 0;
   REMUDA_TRY(parse_job(to_json(job), "the job"));  // a record that could not be read again is refused now
@@ -215,6 +215,7 @@ void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
   job->started_s = job->ended_s = 0;
   job->processes.clear();
   job->devices.clear();
+  job->passed = 0;
   job->cgroup.clear();
   job->devices_enforced = false;
   job->files_denied = 0;

@@ -37,7 +37,14 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
 /// Starts every job whose turn it is, in the order of waiting_jobs(). A job that cannot start yet reserves the devices
 /// it waits for only once it has waited for `patience_s`. Writes each waiting job's `why`, in words that change only
 /// when something happens: a pass that starts nothing changes nothing. For jobs behind the first 32, `why` says only
-/// that. A job that waits `after` one that failed ends, as cancelled. A job that is paused, or that is to begin later,
+/// that.
+///
+/// Backfill: a job whose time limit (and grace time) ends before the job for which devices are kept can start, by the
+/// time limits of all that runs, may have those devices meanwhile (Job::passed). So the job in front starts no later
+/// than it could when they were kept for it, as long as every job keeps its limit; where one that it waits for has no
+/// limit, nobody passes it.
+///
+/// A job that waits `after` one that failed ends, as cancelled. A job that is paused, or that is to begin later,
 /// is passed over, and nothing is reserved for it. `held` are devices in use without a lease. Where
 /// a job could start if preemptible running jobs of lower priority ended, the lowest of them are marked
 /// (Job::preempted_by), no more than are needed, and their devices are kept for it; their keepers stop and requeue()

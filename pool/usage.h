@@ -14,6 +14,7 @@ namespace remuda::pool {
 struct Policy {
   double half_life_s = 7 * 86400;  ///< of usage
   double patience_s = 900;         ///< how long later jobs may overtake a waiting one; then devices are kept for it
+  bool backfill = true;            ///< a job that ends in time may have them meanwhile; see schedule()
 };
 
 /// The usage at `now_s` of one device held from `since_s` to `now_s`.
