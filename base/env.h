@@ -70,6 +70,13 @@ struct Variable {
   X(job_task, "REMUDA_TASK", "number of the task's line, with `remuda run --tasks`") \
   X(job_array, "REMUDA_ARRAY", "number of the array that the job is of, with `remuda run --array`") \
   X(job_array_index, "REMUDA_ARRAY_INDEX", "the job's index in its array") \
+  /* What it tells the command of `--at-end`. */ \
+  X(ended_job, "REMUDA_ENDED_JOB", "the job that has ended: 12, or 5.7 for index 7 of array 5") \
+  X(ended_name, "REMUDA_ENDED_NAME", "what it was called") \
+  X(ended_how, "REMUDA_ENDED_HOW", "done, failed or cancelled") \
+  X(ended_status, "REMUDA_ENDED_STATUS", "its exit status, as `remuda wait` gives it") \
+  X(ended_why, "REMUDA_ENDED_WHY", "how it ended, in a sentence") \
+  X(ended_log, "REMUDA_ENDED_LOG", "file with its output, where it has one") \
   X(daemon, "REMUDA_DAEMON", "folder of the sharing daemon that this process is, or was started by") \
   X(omp_num_threads, "OMP_NUM_THREADS", "threads of a rank; its part of the CPUs with `remuda run --each` unless set") \
   /* By these a job sees the devices that it was granted, and no others (confine/visibility.h). */ \

@@ -38,9 +38,16 @@ void add_subcommands(Program& program) {
   add_ps(program);
   add_queue(program);
   add_why(program);
-  add_cancel(program);
-  add_rerun(program);
+  add_show(program);
+  add_wait(program);
   add_logs(program);
+  add_cancel(program);
+  add_pause(program);
+  add_resume(program);
+  add_reprioritize(program);
+  add_rerun(program);
+  add_history(program);
+  add_usage(program);
   add_hold(program);
   add_release(program);
   add_bind(program);

@@ -112,10 +112,14 @@ class ArrayFront {
     spec.job.array = id_;
     spec.job.array_index = index;
     spec.log_only = true;
+    spec.job.at_end.clear();  // it is for the end of the array
     spec.has_bar = false;
     if (!spec.job.log.empty()) spec.job.log += fmt::format(".{}", index);
     if (is_known_) spec.wait = true;
-    if (has_started_) spec.job.after.clear();  // they have ended well, and may be out of the pool's records by now
+    if (has_started_) {  // they have ended, and may be out of the pool's records by now
+      spec.job.after.clear();
+      spec.job.after_any.clear();
+    }
     return spec;
   }
 

@@ -12,6 +12,7 @@
 #include "pool/lifeline.h"
 #include "pool/logs.h"
 #include "process/spawn.h"
+#include "run/at_end.h"
 #include "run/caretaker.h"
 
 namespace remuda::run {
@@ -71,7 +72,7 @@ class ArrayKeeper {
       array.why = text_;
       return {};
     };
-    return caretaker_.change(enter, job.after);
+    return caretaker_.change(enter, awaited_by(job));
   }
 
   /// As many as can run on the machine at once, and one more that is ready to follow.
@@ -111,6 +112,7 @@ class ArrayKeeper {
     send(front_.get(),
          Message{Kind::ended, id_, process::kOwnFailure, ended ? ended->why : "it is not in the pool any more"});
     has_ended_ = true;
+    (void)run_at_end(caretaker_.pool(), spec_.job, id_);
     return {};
   }
 
@@ -120,6 +122,7 @@ class ArrayKeeper {
       return {};
     }));
     has_ended_ = true;
+    (void)run_at_end(caretaker_.pool(), spec_.job, id_);
     return {};
   }
 

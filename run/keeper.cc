@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "pool/lifeline.h"
 #include "pool/logs.h"
+#include "run/at_end.h"
 #include "run/caretaker.h"
 #include "run/pool_retry.h"
 #include "run/queue_entry.h"
@@ -39,6 +40,7 @@ class Keeper {
     for (;;) {
       REMUDA_ASSIGN(const bool is_running, entry_.wait());
       if (!is_running) {
+        if (entry_.job() > 0) do_at_end();
         link_.send(Kind::ended, id_, entry_.why(), entry_.status());
         return {};
       }
@@ -150,10 +152,20 @@ class Keeper {
       started = start_others();
       await_readers();
     }
+    if (recorded) do_at_end();
     if (is_read && run_.output() && !run_.output()->loss().empty()) link_.send(Kind::note, id_, run_.output()->loss());
     link_.send(Kind::ended, id_, outcome.why, exit_code(outcome.state));
     if (!recorded) return record_later(record);
     return is_read ? start_others() : started;
+  }
+
+  /// Once its devices are free, and other jobs have started on them.
+  void do_at_end() {
+    if (spec_.job.at_end.empty()) return;
+    entry_.release_claims();
+    if (const auto started = start_others(); !started) link_.send(Kind::note, id_, started.error().message);
+    if (const std::string trouble = run_at_end(caretaker_.pool(), spec_.job, id_); !trouble.empty())
+      link_.send(Kind::note, id_, trouble);
   }
 
   /// The disk was full or the database busy when the job ended: its user has the result, and this process stays in the
@@ -171,7 +183,9 @@ class Keeper {
       if (!retry.rest(id_, recorded.error()) || monotonic_s() >= end_s) return recorded;
     }
     entry_.release_claims();
-    return start_others();
+    const auto started = start_others();
+    (void)run_at_end(caretaker_.pool(), spec_.job, id_);
+    return started;
   }
 
   void sweep_own_logs() {

@@ -58,7 +58,7 @@ Result<bool> QueueEntry::enter() {
         if (spec_.log_only && job.log.empty()) state.find(id_)->log = pool::pool_log_path(spec_.pool, id_);
         return {};
       },
-      job.after,
+      awaited_by(job),
       [&](const pool::PoolState& state) -> Result<void> {
         const pool::Job* entered = state.find(id_);
         if (spec_.wait || (entered && entered->state == pool::JobState::running)) return {};
@@ -109,8 +109,7 @@ Result<QueueEntry::Step> QueueEntry::wait_once() {
 Result<void> QueueEntry::rest(const pool::PoolState& state) {
   constexpr double kEach_s = 0.005, kMost_s = 2;
   if (maintains_pool_)
-    return caretaker_.pool().wait(keepers_to_watch(state), spec_.live ? kLiveLook_s : kRecordedLook_s,
-                                  link_.readable());
+    return caretaker_.pool().wait(keepers_to_watch(state), until_next_look_s(state), link_.readable());
   const auto waiting = std::ranges::count(state.jobs, pool::JobState::waiting, &pool::Job::state);
   if (link_.wait(std::min(kMost_s, kEach_s * static_cast<double>(waiting)))) return {};
   return caretaker_.pool().wait(keepers_to_watch(state), is_next_ ? kNextTrust_s : kTrust_s, link_.readable());
@@ -126,12 +125,21 @@ Result<pool::PoolState> QueueEntry::read_pool() {
   if (!job || job->state != pool::JobState::waiting || !(maintains_pool_ || was_first)) return state;
   REMUDA_TRY(caretaker_.tidy());
   const double now_s = monotonic_s();
-  if (was_first && now_s - read_at_s_ >= (spec_.live ? kLiveLook_s : kRecordedLook_s)) {
+  if (was_first && (now_s - read_at_s_ >= look_s() || wall_s() >= begins_at_s_)) {
     read_at_s_ = now_s;
+    begins_at_s_ = pool::begins_next(state, wall_s());
     if (spec_.live) REMUDA_TRY(caretaker_.read_machine());
     REMUDA_TRY(caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; }));
   }
   return caretaker_.pool().read();
+}
+
+double QueueEntry::look_s() const { return spec_.live ? kLiveLook_s : kRecordedLook_s; }
+
+/// The keeper that looks after the pool starts jobs whose time to begin has come.
+double QueueEntry::until_next_look_s(const pool::PoolState& state) {
+  begins_at_s_ = pool::begins_next(state, wall_s());
+  return std::clamp(begins_at_s_ - wall_s(), 0.0, look_s());
 }
 
 /// How many working keepers wait before this one, at most 2; 2 also where this job is not in the queue.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "pool/claim.h"
 #include "run/caretaker.h"
 #include "run/front_link.h"
@@ -48,6 +49,8 @@ class QueueEntry {
   Result<Step> wait_once();
   Result<pool::PoolState> read_pool();
   Result<void> rest(const pool::PoolState& state);
+  double look_s() const;
+  double until_next_look_s(const pool::PoolState& state);
   std::vector<process::ProcessId> keepers_to_watch(const pool::PoolState& state) const;
   int count_before(const pool::PoolState& state) const;
   void report_waiting(const pool::Job& job);
@@ -65,7 +68,8 @@ class QueueEntry {
   int status_ = 0;
   std::string why_, reported_;
   bool has_reported_ = false, maintains_pool_ = false, is_next_ = false, has_waited_ = false;
-  double read_at_s_ = 0;  ///< when it was last read which processes use the devices, on the steady clock
+  double begins_at_s_ = kNever_s;  ///< when the next job may begin, on the wall clock
+  double read_at_s_ = 0;           ///< when it was last read which processes use the devices, on the steady clock
 };
 
 }  // namespace remuda::run

@@ -20,6 +20,9 @@ Result<run::Caretaker> open_pool(const MachineFlags& flags);
 /// machine.
 void note_pool_obstacle(const MachineFlags& flags);
 
+/// For pool::Pool::ended(): more than a pool keeps.
+inline constexpr int kAllEnded = 1 << 20;
+
 /// "gpu:0"; the id itself for a device that does not exist.
 std::string label_of(const Inventory& inventory, const std::string& id);
 /// "gpu:0, gpu:3": what the job holds.

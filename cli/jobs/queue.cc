@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 #include <memory>
 
-#include "base/characters.h"
 #include "base/clock.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/jobs/array_jobs.h"
 #include "cli/jobs/job_name.h"
+#include "cli/jobs/job_text.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/jobs/waiting.h"
 #include "cli/subcommands.h"
@@ -24,15 +24,6 @@ struct QueueFlags {
   MachineFlags machine;
   bool json = false;
 };
-
-std::string what_text(const pool::Job& job) {
-  constexpr size_t kLongest = 60;
-  std::string text;
-  for (const std::string& argument : job.command) text += (text.empty() ? "" : " ") + argument;
-  if (!job.name.empty()) text = job.name + ": " + text;
-  std::ranges::replace(text, '\t', ' ');
-  return shortened(printable(text), kLongest);
-}
 
 std::string until_text(double until_s, double now_s) { return until_s > 0 ? duration_text(until_s - now_s) : "-"; }
 

@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <memory>
+#include <string_view>
 #include <unistd.h>
 
 #include "cli/jobs/array_jobs.h"
@@ -64,14 +67,24 @@ std::string array_flag(const std::vector<int>& indices, const std::string& befor
                      percent == std::string::npos ? "" : before.substr(percent));
 }
 
-/// Jobs that have ended well since, or are no longer in the pool, need not be waited for again.
-Result<std::vector<int64_t>> still_after(run::Caretaker& caretaker, const pool::Job& job) {
-  std::vector<int64_t> open;
+/// Jobs that have ended as they should, or are no longer in the pool, need not be waited for again.
+Result<std::vector<std::string>> awaited_flags(run::Caretaker& caretaker, const pool::Job& job) {
+  std::vector<std::string> flags;
   for (const int64_t id : job.after) {
     REMUDA_ASSIGN(const auto before, caretaker.pool().find(id));
-    if (before && !(before->state == pool::JobState::ended && succeeded(*before))) open.push_back(id);
+    if (before && !succeeded(*before)) flags.push_back(fmt::format("--after={}", id));
   }
-  return open;
+  for (const int64_t id : job.after_any) {
+    REMUDA_ASSIGN(const auto before, caretaker.pool().find(id));
+    if (before && before->state != pool::JobState::ended) flags.push_back(fmt::format("--after-any={}", id));
+  }
+  return flags;
+}
+
+/// Flags that are of the first time, or are written anew.
+bool is_of_first_time(const std::string& flag) {
+  constexpr std::array<std::string_view, 4> kStarts{"--after=", "--after-any=", "--array=", "--begin="};
+  return std::ranges::any_of(kStarts, [&](std::string_view start) { return flag.starts_with(start); });
 }
 
 Result<std::vector<std::string>> command_line(const RerunFlags& flags, std::string& folder) {
@@ -86,9 +99,9 @@ Result<std::vector<std::string>> command_line(const RerunFlags& flags, std::stri
   if (!flags.machine.file.empty())
     words.push_back("--machine=" + std::filesystem::absolute(flags.machine.file).string());
   for (const std::string& flag : line.flags)
-    if (!flag.starts_with("--after=") && !flag.starts_with("--array=")) words.push_back(flag);
-  REMUDA_ASSIGN(const std::vector<int64_t> after, still_after(caretaker, first));
-  for (const int64_t id : after) words.push_back(fmt::format("--after={}", id));
+    if (!is_of_first_time(flag)) words.push_back(flag);
+  REMUDA_ASSIGN(std::vector<std::string> awaited, awaited_flags(caretaker, first));
+  std::ranges::move(awaited, std::back_inserter(words));
   if (!wanted.indices.empty()) words.push_back(array_flag(wanted.indices, line.flag("array").value_or("")));
   if (!line.command.empty()) words.emplace_back("--");
   words.insert(words.end(), line.command.begin(), line.command.end());

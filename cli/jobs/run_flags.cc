@@ -10,8 +10,10 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/jobs/job_command.h"
+#include "cli/jobs/moment.h"
 #include "cli/jobs/pool_machine.h"
 
 namespace remuda::cli {
@@ -26,6 +28,18 @@ Result<double> duration(const char* flag, const std::string& text) {
 Result<double> grace(const std::string& text) {
   if (text == "0") return 0;
   return duration("--grace", text);
+}
+
+Result<double> begin(const std::string& text) {
+  if (text.empty()) return 0;
+  if (const auto moment = parse_moment(text, wall_s(), Side::future)) return *moment;
+  return usage_error(fmt::format("--begin: '{}' is no time; write 2h, 22:00 or '2026-11-24 08:00'", printable(text)));
+}
+
+Result<std::string> at_end(const std::string& text) {
+  constexpr size_t kLongest = 4096;
+  if (printable(text) == text && text.size() <= kLongest) return text;
+  return usage_error(fmt::format("--at-end: write a command of one line, {} bytes at the most", kLongest));
 }
 
 /// TERM, SIGTERM or 15; nothing for anything else.
@@ -78,6 +92,11 @@ void add_job_options(CLI::App& command, RunFlags& flags) {
   add("--priority", flags.priority, "N", "Higher goes first")->check(CLI::Range(-1000, 1000));
   add("--time-limit", flags.time_limit, "TIME", "End it after so long: 90s, 15m, 2h");
   add("--after", flags.after, "JOB", "Start after these jobs have succeeded")->delimiter(',')->allow_extra_args(false);
+  add("--after-any", flags.after_any, "JOB", "Start after these jobs have ended, however they did")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  add("--begin", flags.begin, "TIME", "Do not start before: 2h (from now), 22:00 (the next), '2026-11-24 08:00'");
+  add("--at-end", flags.at_end, "COMMAND", "What /bin/sh does once it has ended: docs/many-jobs.md");
   add("--signal", flags.stop_signal, "SIGNAL", "What it gets when it is to end; TERM unless given");
   add("--grace", flags.grace, "TIME",
       "Between the stop signal and SIGKILL; 30s unless given. After half of it all its processes get the signal");
@@ -121,6 +140,7 @@ Result<run::RunSpec> make_run_spec(const RunFlags& flags) {
   REMUDA_ASSIGN(spec.job.request, make_request(flags.request));
   REMUDA_ASSIGN(spec.job.time_limit_s, duration("--time-limit", flags.time_limit));
   REMUDA_ASSIGN(spec.grace_s, grace(flags.grace));
+  spec.job.grace_s = spec.grace_s;
   const auto signal = parse_signal(flags.stop_signal);
   if (!signal)
     return usage_error(
@@ -130,6 +150,9 @@ Result<run::RunSpec> make_run_spec(const RunFlags& flags) {
   spec.job.priority = flags.priority;
   spec.job.preemptible = flags.preemptible;
   spec.job.after = flags.after;
+  spec.job.after_any = flags.after_any;
+  REMUDA_ASSIGN(spec.job.begin_s, begin(flags.begin));
+  REMUDA_ASSIGN(spec.job.at_end, at_end(flags.at_end));
   REMUDA_ASSIGN(spec.job.command, job_command(*flags.app));
   if (spec.job.command.empty() && flags.tasks.empty())
     return usage_error("there is nothing to run; write the command after --");

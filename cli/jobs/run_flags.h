@@ -16,8 +16,9 @@ struct RunFlags {
   RequestFlags request;
   std::string tasks;  ///< file of commands; empty: none
   std::string array, name, time_limit, stop_signal = "TERM", grace = "30", log;
+  std::string begin, at_end;
   int priority = 0, restarts = 0;
-  std::vector<int64_t> after;
+  std::vector<int64_t> after, after_any;
   std::vector<int> restart_on;
   bool no_wait = false, dry_run = false, quiet = false, each = false, detach = false, fail_fast = false;
   bool requeue = false, preemptible = false, isolate = false;

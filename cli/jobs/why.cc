@@ -32,6 +32,8 @@ std::string running_text(const Inventory& inventory, const pool::PoolState& stat
       devices_text(state, job.id, inventory),
       job.devices_enforced ? "it cannot open other devices" : "other devices are hidden from it by variables only");
   if (job.cancelled) text += "It was cancelled, and has its grace time to end\n";
+  if (job.passed > 0)
+    text += fmt::format("It passed job {}, for which devices are kept: it ends before that can start\n", job.passed);
   if (job.preempted_by > 0) text += fmt::format("It makes room for job {}\n", job.preempted_by);
   return text;
 }

@@ -1,0 +1,194 @@
+#include "cli/jobs/device_hours.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <memory>
+#include <set>
+
+#include "base/clock.h"
+#include "base/local_time.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "cli/jobs/moment.h"
+#include "cli/jobs/pool_machine.h"
+#include "cli/subcommands.h"
+#include "cli/terminal.h"
+#include "device/words.h"
+
+namespace remuda::cli {
+namespace {
+
+class Tally {
+ public:
+  Tally(UsageBy by, const place::RelativeSpeeds& speeds, double since_s, double now_s)
+      : by_(by), speeds_(speeds), since_s_(since_s), now_s_(now_s) {}
+
+  void add(const pool::Job& job) {
+    counted_.clear();
+    for (const pool::Turn& turn : job.earlier) add(job, turn);
+    if (job.started_s <= 0) return;
+    const bool runs = job.state == pool::JobState::running;
+    const pool::Turn last{job.started_s, runs ? now_s_ : job.ended_s, job.devices};
+    if (job.devices.empty() && last.ended_s > since_s_) ++hours_.without_devices;
+    add(job, last);
+  }
+
+  DeviceHours take() {
+    hours_.unknown.assign(unknown_.begin(), unknown_.end());
+    return std::move(hours_);
+  }
+
+ private:
+  void add(const pool::Job& job, const pool::Turn& turn) {
+    const double seconds = std::min(turn.ended_s, now_s_) - std::max(turn.began_s, since_s_);
+    if (!(seconds > 0)) return;
+    for (const std::string& device : turn.devices) {
+      const std::string& whose = by_ == UsageBy::user ? job.user : device;
+      Hours& hours = hours_.of[whose];
+      if (counted_.insert(whose).second) ++hours.jobs;
+      hours.device_s += seconds * job.request.share;
+      hours.weighted_s += seconds * job.request.share * speed_of(device);
+    }
+  }
+
+  double speed_of(const std::string& device) {
+    const auto known = speeds_.of.find(device);
+    if (known != speeds_.of.end()) return known->second;
+    unknown_.insert(device);
+    return 1;
+  }
+
+  const UsageBy by_;
+  const place::RelativeSpeeds& speeds_;
+  const double since_s_, now_s_;
+  DeviceHours hours_;
+  std::set<std::string> counted_;  ///< what the current job was counted for
+  std::set<std::string> unknown_;
+};
+
+struct UsageFlags {
+  MachineFlags machine;
+  std::string since = "7d", by = "user";
+  bool json = false;
+};
+
+struct Report {
+  DeviceHours hours;
+  UsageBy by = UsageBy::user;
+  std::string basis;  ///< of the speeds
+  double since_s = 0;
+  double forgotten_s = 0;  ///< jobs that ended before this are not known any more; 0: all are
+};
+
+std::string hours_text(double seconds) { return fmt::format("{:.1f}", seconds / 3600); }
+
+std::string labels(const std::vector<std::string>& devices, const Inventory& inventory) {
+  std::vector<std::string> labels;
+  for (const std::string& device : devices) labels.push_back(label_of(inventory, device));
+  return fmt::format("{}", fmt::join(labels, ", "));
+}
+
+std::string notes_text(const Report& report, const Inventory& inventory) {
+  std::string text = fmt::format("WEIGHTED by speed ({}): an hour of the fastest GPU is 1\n", report.basis);
+  if (!report.hours.unknown.empty())
+    text += fmt::format("The speed of {} is not known, and counts as 1\n", labels(report.hours.unknown, inventory));
+  if (report.hours.without_devices > 0)
+    text += fmt::format("The devices of {} jobs of an older remuda were not recorded; they are left out\n",
+                        report.hours.without_devices);
+  if (report.forgotten_s > report.since_s)
+    text += fmt::format("Jobs that ended before {} are forgotten; the hours before are too few\n",
+                        local_time_text(report.forgotten_s));
+  return text;
+}
+
+std::string report_text(const Report& report, const Inventory& inventory, size_t width) {
+  if (report.hours.of.empty() && report.hours.without_devices == 0)
+    return fmt::format("Nobody had a device since {}\n", local_time_text(report.since_s));
+  std::vector<std::pair<std::string, Hours>> rows(report.hours.of.begin(), report.hours.of.end());
+  std::ranges::stable_sort(rows, std::greater{}, [](const auto& row) { return row.second.device_s; });
+  Table table({report.by == UsageBy::user ? "USER" : "DEVICE", "JOBS", "HOURS", "WEIGHTED"});
+  for (const auto& [whose, hours] : rows)
+    table.add({report.by == UsageBy::user ? whose : label_of(inventory, whose), std::to_string(hours.jobs),
+               hours_text(hours.device_s), hours_text(hours.weighted_s)});
+  return table.text(width) + notes_text(report, inventory);
+}
+
+Json report_json(const Report& report, const Inventory& inventory) {
+  const bool by_user = report.by == UsageBy::user;
+  Json rows = Json::array();
+  for (const auto& [whose, hours] : report.hours.of) {
+    Json row{{by_user ? "user" : "device", whose},
+             {"jobs", hours.jobs},
+             {"device_s", hours.device_s},
+             {"weighted_s", hours.weighted_s}};
+    if (!by_user) row["label"] = label_of(inventory, whose);
+    rows.push_back(std::move(row));
+  }
+  Json json{{"since_s", report.since_s},
+            {"usage", std::move(rows)},
+            {"weighted_by", report.basis},
+            {"unknown_speed", report.hours.unknown},
+            {"jobs_without_devices", report.hours.without_devices}};
+  if (report.forgotten_s > report.since_s) json["forgotten_before_s"] = report.forgotten_s;
+  return json;
+}
+
+/// When the oldest job ended that the pool still remembers, where it has forgotten others.
+double forgotten_before(const std::vector<pool::Job>& ended, int64_t next_job) {
+  const auto is_first = [](const pool::Job& job) { return job.id == 1; };
+  if (ended.empty() || next_job <= 1 || std::ranges::any_of(ended, is_first)) return 0;
+  return std::ranges::min(ended, {}, &pool::Job::id).ended_s;
+}
+
+Result<int> usage(const UsageFlags& flags) {
+  const double now_s = wall_s();
+  const auto since_s = parse_moment(flags.since, now_s, Side::past);
+  if (!since_s)
+    return usage_error(
+        fmt::format("--since: '{}' is no time; write 7d, 2h, 14:30 or 2026-11-24", printable(flags.since)));
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
+  REMUDA_ASSIGN(std::vector<pool::Job> jobs, caretaker.pool().ended(kAllEnded));
+  const bool has_first = std::ranges::any_of(state.jobs, [](const pool::Job& job) { return job.id == 1; });
+  const double forgotten_s = has_first ? 0 : forgotten_before(jobs, state.next_job);
+  for (const pool::Job& job : state.jobs)
+    if (job.state != pool::JobState::ended) jobs.push_back(job);
+  const place::RelativeSpeeds speeds = place::relative_speeds(caretaker.inventory());
+  const UsageBy by = flags.by == "user" ? UsageBy::user : UsageBy::device;
+  const Report report{device_hours(jobs, by, speeds, *since_s, now_s), by, speeds.basis, *since_s, forgotten_s};
+  if (flags.json)
+    fmt::print("{}", to_pretty(report_json(report, caretaker.inventory())));
+  else
+    fmt::print("{}", report_text(report, caretaker.inventory(), table_width()));
+  return 0;
+}
+
+}  // namespace
+
+DeviceHours device_hours(std::span<const pool::Job> jobs, UsageBy by, const place::RelativeSpeeds& speeds,
+                         double since_s, double now_s) {
+  Tally tally(by, speeds, since_s, now_s);
+  for (const pool::Job& job : jobs) tally.add(job);
+  return tally.take();
+}
+
+void add_usage(Program& program) {
+  auto flags = std::make_shared<UsageFlags>();
+  CLI::App& command = program.add("usage", "Show for how long jobs had devices", [flags] { return usage(*flags); });
+  command.add_option("--since", flags->since, "Since then: 7d (unless given), 2h, 14:30 or 2026-11-24")
+      ->type_name("TIME");
+  command.add_option("--by", flags->by, "A line for each user (unless given) or device")
+      ->check(CLI::IsMember({"user", "device"}));
+  command.add_flag("--json", flags->json, "Print as JSON, in seconds");
+  add_machine_options(command, flags->machine);
+  command.footer(
+      "Half a device for an hour is half an hour. WEIGHTED counts slower GPUs less, by measured speed (`remuda bench "
+      "links`)\n"
+      "where it is known. What runs counts up to now; of ended jobs the pool remembers 10000.\n\n"
+      "Examples:\n"
+      "  remuda usage                         the last seven days, by user\n"
+      "  remuda usage --since 1d --by device  which devices were used\n");
+}
+
+}  // namespace remuda::cli

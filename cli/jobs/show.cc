@@ -1,0 +1,157 @@
+#include "cli/jobs/show.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/local_time.h"
+#include "base/text.h"
+#include "cli/jobs/array_jobs.h"
+#include "cli/jobs/job_name.h"
+#include "cli/jobs/job_text.h"
+#include "cli/jobs/pool_machine.h"
+#include "cli/subcommands.h"
+#include "cli/terminal.h"
+#include "pool/stage.h"
+
+namespace remuda::cli {
+namespace {
+
+/// Lines of a name and a value; without a value, none.
+class Lines {
+ public:
+  void add(const char* name, const std::string& value) {
+    if (!value.empty()) text_ += fmt::format("{:<10}  {}\n", name, printable(value));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::string moment_text(double at_s, double now_s) {
+  if (at_s <= 0) return "";
+  const std::string away = at_s <= now_s ? duration_text(now_s - at_s) + " ago" : "in " + duration_text(at_s - now_s);
+  return fmt::format("{}, {}", local_time_text(at_s), away);
+}
+
+std::string numbers_text(const std::vector<int64_t>& jobs) { return fmt::format("{}", fmt::join(jobs, ", ")); }
+
+std::string request_text(const place::Request& request) {
+  const std::string devices = fmt::format("{} device{}", request.count, request.count == 1 ? "" : "s");
+  const std::string part = request.share < 1 ? fmt::format("{:.0f} % of ", request.share * 100) : "";
+  const std::string which = conditions_text(request, request.count > 1);
+  return part + devices + (which == "can be taken" ? "" : " that " + which);
+}
+
+std::string exit_text(const pool::Job& job) {
+  if (job.state != pool::JobState::ended) return "";
+  return std::to_string(exit_status_of(job)) + (job.signal > 0 ? fmt::format(" (signal {})", job.signal) : "");
+}
+
+std::string command_text(const pool::Job& job) { return fmt::format("{}", fmt::join(job.command, " ")); }
+
+void add_times(const pool::Job& job, double now_s, Lines& lines) {
+  lines.add("submitted", moment_text(job.submitted_s, now_s));
+  if (job.state == pool::JobState::waiting) lines.add("begins", moment_text(job.begin_s, now_s));
+  lines.add("started", moment_text(job.started_s, now_s));
+  lines.add("ended", moment_text(job.ended_s, now_s));
+  if (job.started_s > 0) lines.add("ran for", duration_text((job.ended_s > 0 ? job.ended_s : now_s) - job.started_s));
+  if (job.time_limit_s > 0) lines.add("time limit", duration_text(job.time_limit_s));
+}
+
+void add_place_in_queue(const pool::Job& job, Lines& lines) {
+  if (job.priority != 0) lines.add("priority", std::to_string(job.priority));
+  if (job.preemptible) lines.add("makes room", "for jobs of higher priority");
+  lines.add("after", numbers_text(job.after));
+  lines.add("after any", numbers_text(job.after_any));
+  if (job.restarts > 0) lines.add("restarts", std::to_string(job.restarts));
+}
+
+}  // namespace
+
+std::string job_text(const pool::Job& job, const Inventory& inventory, double now_s) {
+  Lines lines;
+  lines.add("job", name_of(job) + (job.name.empty() ? "" : fmt::format(" ({})", job.name)));
+  lines.add("user", job.user);
+  lines.add("state", to_string(stage_of(job)));
+  lines.add("why", job.why);
+  lines.add("exit", exit_text(job));
+  add_times(job, now_s, lines);
+  add_place_in_queue(job, lines);
+  if (!is_array(job)) lines.add("asks for", request_text(job.request));
+  lines.add(job.state == pool::JobState::running ? "has" : "had", labels_of(job.devices, inventory));
+  for (const pool::Turn& turn : job.earlier)
+    lines.add("before", fmt::format("{} for {}, {}", labels_of(turn.devices, inventory),
+                                    duration_text(turn.ended_s - turn.began_s), moment_text(turn.began_s, now_s)));
+  lines.add("folder", job.folder);
+  lines.add("command", command_text(job));
+  lines.add("at end", job.at_end);
+  lines.add("log", job.log);
+  return lines.text();
+}
+
+Json job_json(const pool::Job& job, const Inventory& inventory, double now_s) {
+  Json json = to_json(job);
+  json["job"] = name_of(job);
+  json["stage"] = to_string(stage_of(job));
+  if (job.state == pool::JobState::ended) json["exit"] = exit_status_of(job);
+  if (job.started_s > 0) json["ran_s"] = (job.ended_s > 0 ? job.ended_s : now_s) - job.started_s;
+  Json labels = Json::array();
+  for (const std::string& device : job.devices) labels.push_back(label_of(inventory, device));
+  if (!labels.empty()) json["labels"] = std::move(labels);
+  return json;
+}
+
+namespace {
+
+struct ShowFlags {
+  MachineFlags machine;
+  std::vector<std::string> jobs;
+  bool json = false;
+};
+
+Result<std::string> states_line(run::Caretaker& caretaker, const pool::Job& job) {
+  if (!is_array(job)) return "";
+  REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(caretaker.pool(), job.id));
+  return fmt::format("{:<10}  {}\n", "indices", states_text(job, array_states(job, jobs)));
+}
+
+Result<int> show(const ShowFlags& flags) {
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
+  const double now_s = wall_s();
+  std::string text;
+  Json list = Json::array();
+  for (const std::string& name : flags.jobs) {
+    REMUDA_ASSIGN(const pool::Job job, find_job(caretaker, name));
+    list.push_back(job_json(job, caretaker.inventory(), now_s));
+    REMUDA_ASSIGN(const std::string indices, states_line(caretaker, job));
+    text += (text.empty() ? "" : "\n") + job_text(job, caretaker.inventory(), now_s) + indices;
+  }
+  if (flags.json)
+    fmt::print("{}", to_pretty(Json{{"jobs", std::move(list)}}));
+  else
+    print_fitted(text);
+  return 0;
+}
+
+}  // namespace
+
+void add_show(Program& program) {
+  auto flags = std::make_shared<ShowFlags>();
+  CLI::App& command = program.add("show", "Show all that is known of a job, also of one that has ended",
+                                  [flags] { return show(*flags); });
+  command.add_option("JOB", flags->jobs, "Number of the job, or 5.7: index 7 of array 5")->required();
+  command.add_flag("--json", flags->json,
+                   "Print as JSON: the record of the pool, with \"stage\", \"exit\" and \"ran_s\"");
+  add_machine_options(command, flags->machine);
+  command.footer(
+      "The pool remembers the last 10000 jobs that ended. `remuda why JOB` says what one waits for.\n\n"
+      "Examples:\n"
+      "  remuda show 12         times, devices, how it ended\n"
+      "  remuda show --json 12  the same for programs\n");
+}
+
+}  // namespace remuda::cli

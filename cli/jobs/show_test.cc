@@ -1,0 +1,68 @@
+#include "cli/jobs/show.h"
+
+#include <gmock/gmock.h>
+
+#include "base/local_time.h"
+
+namespace remuda::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr double kShown_s = 1'000'000;
+
+Inventory one_gpu() {
+  Inventory inventory;
+  inventory.devices.push_back({.id = "GPU-0", .kind = DeviceKind::gpu, .index = 0});
+  return inventory;
+}
+
+pool::Job ended() {
+  pool::Job job;
+  job.id = 7;
+  job.user = "ada";
+  job.name = "sweep";
+  job.state = pool::JobState::ended;
+  job.submitted_s = kShown_s - 400;
+  job.started_s = kShown_s - 300;
+  job.ended_s = kShown_s - 180;
+  job.signal = 9;
+  job.why = "killed by signal 9 (Killed)";
+  job.devices = {"GPU-0", "GPU-gone"};
+  job.earlier = {{kShown_s - 390, kShown_s - 380, {"GPU-0"}}};
+  job.command = {"python", "train\x1b.py"};
+  return job;
+}
+
+TEST(Show, SaysHowAJobEndedWhenAndOnWhat) {
+  const std::string text = job_text(ended(), one_gpu(), kShown_s);
+  EXPECT_THAT(text, AllOf(HasSubstr("job         7 (sweep)\n"), HasSubstr("state       failed\n"),
+                          HasSubstr("exit        137 (signal 9)\n"), HasSubstr("ran for     2 min\n"),
+                          HasSubstr("had         gpu:0, GPU-gone\n"), HasSubstr("before      gpu:0 for 10 s, ")));
+  EXPECT_THAT(text, HasSubstr("ended       " + local_time_text(kShown_s - 180) + ", 3 min ago\n"));
+  EXPECT_THAT(text, AllOf(HasSubstr("command     python train?.py\n"), Not(HasSubstr("begins"))));
+}
+
+TEST(Show, SaysWhenAWaitingJobBegins) {
+  pool::Job job;
+  job.id = 8;
+  job.paused = true;
+  job.begin_s = kShown_s + 7200;
+  const std::string text = job_text(job, one_gpu(), kShown_s);
+  EXPECT_THAT(text, AllOf(HasSubstr("state       paused\n"), HasSubstr(", in 2 h 0 min\n"), Not(HasSubstr("exit"))));
+}
+
+TEST(Show, HasTheWholeRecordAsJson) {
+  const Json json = job_json(ended(), one_gpu(), kShown_s);
+  EXPECT_EQ(json["job"], "7");
+  EXPECT_EQ(json["stage"], "failed");
+  EXPECT_EQ(json["exit"], 137);
+  EXPECT_EQ(json["ran_s"], 120);
+  EXPECT_EQ(json["labels"], (Json{"gpu:0", "GPU-gone"}));
+  EXPECT_EQ(json["earlier"][0]["devices"][0], "GPU-0");
+}
+
+}  // namespace
+}  // namespace remuda::cli
