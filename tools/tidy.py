@@ -27,7 +27,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BATCH = 12
+BATCH = 36
 KEPT_DAYS = 60
 CLANG, CLANG_TIDY = "clang++-19", "clang-tidy-19"
 # libtorch 1.13 is refused by clang with the library of g++ 12; and g++'s warnings are not clang's.
