@@ -22,8 +22,8 @@ install(FILES ${CMAKE_BINARY_DIR}/completion/fish DESTINATION ${CMAKE_INSTALL_DA
   RENAME remuda.fish COMPONENT program)
 
 # The library for others: seeing devices, choosing among them, leasing them. No libtorch.
-set(folders base process device probe recorded topology place pool measure)
-set(libraries base process device sysfs probe_amd probe_nvml probe_pci probe recorded topology place pool measure)
+set(folders base process device probe recorded topology place policy pool measure)
+set(libraries base process device sysfs probe_amd probe_nvml probe_pci probe recorded topology place policy pool measure)
 foreach(library ${libraries})
   set_target_properties(remuda_${library} PROPERTIES EXPORT_NAME ${library})
   install(TARGETS remuda_${library} EXPORT remuda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
@@ -40,7 +40,7 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/remuda)
 # The library for training. Its one header is all that its users see of it; the rest is there to be linked, with the
 # libtorch that they find.
 if(REMUDA_TRAIN)
-  set(train_libraries profile data weights checkpoint job balance comm compress train parallel)
+  set(train_libraries document profile data weights checkpoint job balance comm compress train parallel)
   foreach(library ${train_libraries})
     set_target_properties(remuda_${library} PROPERTIES EXPORT_NAME ${library})
     install(TARGETS remuda_${library} EXPORT remuda-train ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}

@@ -1,0 +1,229 @@
+#include "policy/file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <fmt/format.h>
+#include <functional>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "document/toml_text.h"
+
+namespace remuda::policy {
+namespace {
+
+constexpr size_t kMostTables = 1000, kMostNames = 1000;
+constexpr double kLongest_s = 366.0 * 86400, kMostHours = 1e9;
+
+/// One table of the file, key by key; the first thing that is wrong is the error.
+class Reader {
+ public:
+  Reader(const toml::table& table, std::string name) : table_(table), name_(std::move(name)) {}
+
+  /// Stores what `take` makes of the value; where that is nothing, the value should have been `expected`.
+  template <typename T>
+  void read(const char* key, const std::string& expected,
+            const std::function<std::optional<T>(const toml::node&)>& take,
+            const std::function<void(T, std::string)>& store) {
+    known_.emplace_back(key);
+    const toml::node* value = table_.get(key);
+    if (!value || !outcome_) return;
+    if (auto taken = take(*value))
+      store(std::move(*taken), document::origin(*value));
+    else
+      outcome_ = usage_error(fmt::format("{}: {}.{} is {}; it must be {}", document::origin(*value), name_, key,
+                                         document::shown(*value), expected));
+  }
+
+  template <typename T>
+  void read(const char* key, const std::string& expected,
+            const std::function<std::optional<T>(const toml::node&)>& take, std::optional<Rule<T>>& rule) {
+    read<T>(key, expected, take,
+            [&](T value, std::string where) { rule = Rule<T>{std::move(value), std::move(where)}; });
+  }
+
+  template <typename T>
+  void read(const char* key, const std::string& expected,
+            const std::function<std::optional<T>(const toml::node&)>& take, T& plain) {
+    read<T>(key, expected, take, [&](T value, const std::string&) { plain = std::move(value); });
+  }
+
+  Result<void> finish() const {
+    REMUDA_TRY(outcome_);
+    for (const auto& [key, value] : table_) {
+      const std::string name(key.str());
+      if (std::ranges::find(known_, name) != known_.end()) continue;
+      const std::string near = nearest(name, known_);
+      return usage_error(fmt::format("{}: there is no key {}.{}{}", document::origin(value), name_, printable(name),
+                                     near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+    }
+    return {};
+  }
+
+  std::string where() const { return document::origin(table_); }
+
+ private:
+  const toml::table& table_;
+  const std::string name_;
+  std::vector<std::string> known_;
+  Result<void> outcome_;
+};
+
+std::optional<bool> flag(const toml::node& node) {
+  return node.is_boolean() ? std::optional(node.as_boolean()->get()) : std::nullopt;
+}
+
+std::function<std::optional<int>(const toml::node&)> integer(int low, int high) {
+  return [low, high](const toml::node& node) -> std::optional<int> {
+    if (!node.is_integer()) return std::nullopt;
+    const int64_t value = node.as_integer()->get();
+    return value >= low && value <= high ? std::optional(static_cast<int>(value)) : std::nullopt;
+  };
+}
+
+std::optional<double> hours(const toml::node& node) {
+  if (!node.is_number()) return std::nullopt;
+  const double value =
+      node.is_integer() ? static_cast<double>(node.as_integer()->get()) : node.as_floating_point()->get();
+  return value >= 0 && value <= kMostHours ? std::optional(value) : std::nullopt;
+}
+
+std::optional<double> duration(const toml::node& node) {
+  const auto seconds = node.is_string() ? parse_duration(node.as_string()->get()) : std::nullopt;
+  return seconds && *seconds <= kLongest_s ? seconds : std::nullopt;
+}
+
+/// ["alice", "bob"], at least one.
+std::optional<std::vector<std::string>> names(const toml::node& node) {
+  if (!node.is_array() || node.as_array()->empty() || node.as_array()->size() > kMostNames) return std::nullopt;
+  std::vector<std::string> names;
+  for (const toml::node& one : *node.as_array()) {
+    const std::string name = one.is_string() ? one.as_string()->get() : "";
+    if (name.empty() || printable(name) != name) return std::nullopt;
+    names.push_back(name);
+  }
+  return names;
+}
+
+std::optional<std::array<bool, 7>> days(const toml::node& node) {
+  return node.is_string() ? parse_days(node.as_string()->get()) : std::nullopt;
+}
+
+std::optional<int> minute(const toml::node& node) {
+  return node.is_string() ? parse_minute(node.as_string()->get()) : std::nullopt;
+}
+
+constexpr const char *kDuration = "a time such as \"15m\", \"12h\" or \"7d\"",
+                     *kNames = "a list of names such as [\"alice\"]", *kMinute = "a time of day such as \"08:00\"";
+
+void read_who(Reader& reader, Who& who) {
+  reader.read<std::vector<std::string>>("users", kNames, names, who.users);
+  reader.read<std::vector<std::string>>("groups", kNames, names, who.groups);
+}
+
+Result<void> read_queue(const toml::table& table, Policy& policy) {
+  Reader reader(table, "queue");
+  reader.read<double>("half_life", kDuration, duration, policy.half_life_s);
+  reader.read<double>("patience", kDuration, duration, policy.patience_s);
+  reader.read<bool>("backfill", "true or false", flag, policy.backfill);
+  return reader.finish();
+}
+
+Result<void> read_limit(const toml::table& table, Policy& policy) {
+  Limit limit;
+  Reader reader(table, "limit");
+  read_who(reader, limit.who);
+  reader.read<int>("devices", "an integer from 0 to 256", integer(0, 256), limit.devices);
+  reader.read<int>("waiting", "an integer from 0 to 1000000", integer(0, 1'000'000), limit.waiting);
+  reader.read<int>("priority", "an integer from -1000 to 1000", integer(-1000, 1000), limit.priority);
+  reader.read<double>("device_hours", "a number of at least 0", hours, limit.device_hours);
+  reader.read<double>("longest", kDuration, duration, limit.longest_s);
+  reader.read<double>("default", kDuration, duration, limit.default_s);
+  reader.read<bool>("share", "true or false", flag, limit.share);
+  REMUDA_TRY(reader.finish());
+  if (limit.default_s && limit.longest_s && limit.default_s->value > limit.longest_s->value)
+    return usage_error(fmt::format("{}: limit.default is longer than limit.longest", limit.default_s->where));
+  policy.limits.push_back(std::move(limit));
+  return {};
+}
+
+Result<void> read_reservation(const toml::table& table, Policy& policy) {
+  Reservation reservation;
+  Reader reader(table, "reservation");
+  read_who(reader, reservation.who);
+  reader.read<std::vector<std::string>>("devices", "a list of devices such as [\"gpu:0\"]", names, reservation.devices);
+  reader.read<std::array<bool, 7>>("days", "days such as \"Mon-Fri\" or \"Sat,Sun\"", days, reservation.hours.days);
+  reader.read<int>("from", kMinute, minute, reservation.hours.from_min);
+  reader.read<int>("to", kMinute, minute, reservation.hours.to_min);
+  REMUDA_TRY(reader.finish());
+  reservation.where = reader.where();
+  if (reservation.devices.empty())
+    return usage_error(reservation.where + ": reservation.devices is missing; it must be a list such as [\"gpu:0\"]");
+  if (reservation.who.users.empty() && reservation.who.groups.empty())
+    return usage_error(reservation.where + ": the reservation is for nobody; it needs users or groups");
+  policy.reservations.push_back(std::move(reservation));
+  return {};
+}
+
+using ReadTable = Result<void> (*)(const toml::table&, Policy&);
+
+/// [[name]] tables.
+Result<void> read_each(const toml::node& node, const std::string& name, ReadTable read, Policy& policy) {
+  const auto wrong = [&] {
+    return usage_error(fmt::format("{0}: {1} must be tables, each below a line [[{1}]], {2} at the most",
+                                   document::origin(node), name, kMostTables));
+  };
+  if (!node.is_array() || node.as_array()->size() > kMostTables) return wrong();
+  for (const toml::node& one : *node.as_array()) {
+    if (!one.is_table()) return wrong();
+    REMUDA_TRY(read(*one.as_table(), policy));
+  }
+  return {};
+}
+
+/// A file that somebody else can write is not the administrator's.
+Result<void> check_owner(const std::string& path, int fd) {
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) return usage_error(fmt::format("cannot read {}: {}", path, errno_text(errno)));
+  const bool is_trusted = info.st_uid == 0 || info.st_uid == ::geteuid();
+  if (is_trusted && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+  return usage_error(
+      fmt::format("{} can be written by others; make it root's: chown root {} && chmod 644 {}", path, path, path));
+}
+
+}  // namespace
+
+Result<Policy> parse_policy(std::string_view text, const std::string& name) {
+  if (text.size() > kMostBytes) return usage_error(fmt::format("{} is longer than {} bytes", name, kMostBytes));
+  REMUDA_ASSIGN(const toml::table table, document::parse_toml(text, name));
+  Policy policy;
+  const std::vector<std::string> known{"queue", "limit", "reservation"};
+  for (const auto& [key, value] : table) {
+    if (key == "queue" && value.is_table()) {
+      REMUDA_TRY(read_queue(*value.as_table(), policy));
+    } else if (key == "limit") {
+      REMUDA_TRY(read_each(value, "limit", read_limit, policy));
+    } else if (key == "reservation") {
+      REMUDA_TRY(read_each(value, "reservation", read_reservation, policy));
+    } else {
+      const std::string word(key.str()), near = nearest(word, known);
+      return usage_error(fmt::format(
+          "{}: there is no table {}; the tables are [queue], [[limit]] and [[reservation]]{}", document::origin(value),
+          printable(word), near.empty() || near == word ? "" : fmt::format("; did you mean {}?", near)));
+    }
+  }
+  return policy;
+}
+
+Result<Policy> read_policy(const std::string& path) {
+  REMUDA_ASSIGN(const Fd file, open_for_reading(path));
+  REMUDA_TRY(check_owner(path, file.get()));
+  REMUDA_ASSIGN(const std::string text, read_text(path));
+  return parse_policy(text, path);
+}
+
+}  // namespace remuda::policy

@@ -1,0 +1,82 @@
+#include "policy/file.h"
+
+#include <filesystem>
+#include <gtest/gtest.h>
+
+#include "base/testing/scratch_folder.h"
+
+namespace remuda::policy {
+namespace {
+
+std::string error_of(const std::string& text) {
+  const auto policy = parse_policy(text, "policy.toml");
+  return policy ? "" : policy.error().message;
+}
+
+TEST(PolicyFile, MayBeEmpty) { EXPECT_EQ(*parse_policy("# nothing yet\n", "policy.toml"), Policy{}); }
+
+TEST(PolicyFile, HasTheQueue) {
+  const auto policy =
+      parse_policy("[queue]\nhalf_life = \"2d\"\npatience = \"90s\"\nbackfill = false\n", "policy.toml");
+  ASSERT_TRUE(policy) << policy.error().message;
+  EXPECT_EQ(policy->half_life_s, 2 * 86400);
+  EXPECT_EQ(policy->patience_s, 90);
+  EXPECT_FALSE(policy->backfill);
+}
+
+TEST(PolicyFile, NamesTheLineOfWhatIsWrong) {
+  EXPECT_EQ(error_of("[queue]\npatience = 90\n"),
+            "policy.toml:2: queue.patience is 90; it must be a time such as \"15m\", \"12h\" or \"7d\"");
+  EXPECT_EQ(error_of("\n[[limit]]\ndevices = \"two\"\n"),
+            "policy.toml:3: limit.devices is 'two'; it must be an integer from 0 to 256");
+  EXPECT_EQ(error_of("[[limit]]\ndevices = 257\n"),
+            "policy.toml:2: limit.devices is 257; it must be an integer from 0 to 256");
+  EXPECT_EQ(error_of("[[limit]]\npriority = 1.5\n"),
+            "policy.toml:2: limit.priority is 1.5; it must be an integer from -1000 to 1000");
+  EXPECT_EQ(error_of("[[limit]]\ndevice_hours = -1\n"),
+            "policy.toml:2: limit.device_hours is -1; it must be a number of at least 0");
+  EXPECT_EQ(error_of("[[limit]]\nusers = \"alice\"\n"),
+            "policy.toml:2: limit.users is 'alice'; it must be a list of names such as [\"alice\"]");
+  EXPECT_EQ(error_of("[[limit]]\nusers = []\n"),
+            "policy.toml:2: limit.users is []; it must be a list of names such as [\"alice\"]");
+  EXPECT_EQ(error_of("[[limit]]\nshare = 1\n"), "policy.toml:2: limit.share is 1; it must be true or false");
+  EXPECT_EQ(error_of("[[limit]]\ndefault = \"2h\"\nlongest = \"1h\"\n"),
+            "policy.toml:2: limit.default is longer than limit.longest");
+}
+
+TEST(PolicyFile, KnowsItsKeysAndTables) {
+  EXPECT_EQ(error_of("[[limit]]\ndevice = 1\n"), "policy.toml:2: there is no key limit.device; did you mean devices?");
+  EXPECT_EQ(
+      error_of("[[limits]]\n"),
+      "policy.toml:1: there is no table limits; the tables are [queue], [[limit]] and [[reservation]]; did you mean "
+      "limit?");
+  EXPECT_EQ(error_of("[limit]\ndevices = 1\n"),
+            "policy.toml:1: limit must be tables, each below a line [[limit]], 1000 at the most");
+}
+
+TEST(PolicyFile, AReservationIsOfDevicesForSomebody) {
+  EXPECT_EQ(error_of("[[reservation]]\ngroups = [\"a\"]\n"),
+            "policy.toml:1: reservation.devices is missing; it must be a list such as [\"gpu:0\"]");
+  EXPECT_EQ(error_of("[[reservation]]\ndevices = [\"gpu:0\"]\n"),
+            "policy.toml:1: the reservation is for nobody; it needs users or groups");
+  EXPECT_EQ(error_of("[[reservation]]\ndays = \"Monday\"\n"),
+            "policy.toml:2: reservation.days is 'Monday'; it must be days such as \"Mon-Fri\" or \"Sat,Sun\"");
+  EXPECT_EQ(error_of("[[reservation]]\nfrom = \"8\"\n"),
+            "policy.toml:2: reservation.from is '8'; it must be a time of day such as \"08:00\"");
+}
+
+TEST(PolicyFile, IsNotReadWhereOthersCouldWriteIt) {
+  const ScratchFolder folder;
+  folder.write("policy.toml", "[queue]\nbackfill = false\n");
+  const std::string path = folder.path("policy.toml");
+  std::filesystem::permissions(path, std::filesystem::perms(0644));
+  ASSERT_TRUE(read_policy(path));
+  EXPECT_FALSE(read_policy(path)->backfill);
+  std::filesystem::permissions(path, std::filesystem::perms(0664));
+  EXPECT_EQ(read_policy(path).error().message,
+            path + " can be written by others; make it root's: chown root " + path + " && chmod 644 " + path);
+  EXPECT_FALSE(read_policy(folder.path("none.toml")));
+}
+
+}  // namespace
+}  // namespace remuda::policy

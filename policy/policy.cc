@@ -1,0 +1,69 @@
+#include "policy/policy.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/duration.h"
+
+namespace remuda::policy {
+namespace {
+
+/// Lines of a place in the file and a sentence.
+class Lines {
+ public:
+  void add(const std::string& where, const std::string& text) { text_ += fmt::format("{}: {}\n", where, text); }
+  template <typename T, typename Text>
+  void add(const std::optional<Rule<T>>& rule, const Who& who, const Text& text) {
+    if (rule) add(rule->where, fmt::format("{} {}", who.text(), text(rule->value)));
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+void add_limit(const Limit& limit, Lines& lines) {
+  const Who& who = limit.who;
+  lines.add(limit.devices, who, [](int n) { return fmt::format("may have {} devices at once", n); });
+  lines.add(limit.waiting, who, [](int n) { return fmt::format("may have {} waiting jobs", n); });
+  lines.add(limit.priority, who, [](int n) { return fmt::format("may give priority {} at the most", n); });
+  lines.add(limit.device_hours, who,
+            [](double hours) { return fmt::format("may have {:g} device hours in 7 days", hours); });
+  lines.add(limit.longest_s, who,
+            [](double s) { return fmt::format("may run a job for {} at the most", duration_text(s)); });
+  lines.add(limit.default_s, who,
+            [](double s) { return fmt::format("get a time limit of {} where they ask for none", duration_text(s)); });
+  lines.add(limit.share, who,
+            [](bool may) { return may ? "may take parts of devices" : "may not take parts of devices"; });
+}
+
+}  // namespace
+
+bool Who::includes(const User& user) const {
+  if (users.empty() && groups.empty()) return true;
+  if (std::ranges::find(users, user.name) != users.end()) return true;
+  return std::ranges::any_of(
+      groups, [&](const std::string& group) { return std::ranges::find(user.groups, group) != user.groups.end(); });
+}
+
+std::string Who::text() const {
+  std::vector<std::string> names = users;
+  for (const std::string& group : groups) names.push_back("group " + group);
+  return names.empty() ? "everybody" : fmt::format("{}", fmt::join(names, " and "));
+}
+
+std::string policy_text(const Policy& policy) {
+  std::string text =
+      fmt::format("usage is halved every {}; a job that has waited for {} gets devices kept for it; {}\n",
+                  duration_text(policy.half_life_s), duration_text(policy.patience_s),
+                  policy.backfill ? "jobs that end in time may have them meanwhile" : "nobody has them meanwhile");
+  Lines lines;
+  for (const Limit& limit : policy.limits) add_limit(limit, lines);
+  for (const Reservation& reservation : policy.reservations)
+    lines.add(reservation.where, fmt::format("{} reserved for {}, {}", fmt::join(reservation.devices, ", "),
+                                             reservation.who.text(), hours_text(reservation.hours)));
+  return text + lines.take();
+}
+
+}  // namespace remuda::policy

@@ -1,0 +1,78 @@
+// Policy: what the administrator of a pool has decided. Plain data and pure questions; it is read by file.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy/hours.h"
+
+namespace remuda::policy {
+
+/// A value of the file, and where it stands there: "/etc/remuda/policy.toml:12".
+template <typename T>
+struct Rule {
+  T value{};
+  std::string where;
+  bool operator==(const Rule&) const = default;
+};
+
+struct User {
+  std::string name;
+  std::vector<std::string> groups;
+};
+
+/// For whom a table of the file is. With neither users nor groups: for everybody.
+struct Who {
+  std::vector<std::string> users, groups;
+
+  bool includes(const User& user) const;
+  /// "everybody", "alice and group gpu".
+  std::string text() const;
+  bool operator==(const Who&) const = default;
+};
+
+/// [[limit]]: what these users may have.
+struct Limit {
+  Who who;
+  std::optional<Rule<int>> devices;          ///< at once; a half of one is a half
+  std::optional<Rule<int>> waiting;          ///< jobs; an array is one
+  std::optional<Rule<int>> priority;         ///< the highest that they may give
+  std::optional<Rule<double>> device_hours;  ///< in seven days, of the fastest GPU
+  std::optional<Rule<double>> longest_s;     ///< time limit of a job
+  std::optional<Rule<double>> default_s;     ///< time limit of a job that asks for none
+  std::optional<Rule<bool>> share;           ///< whether they may take a part of a device
+  bool operator==(const Limit&) const = default;
+};
+
+/// [[reservation]]: devices that at these hours only these users get.
+struct Reservation {
+  std::vector<std::string> devices;  ///< as for Inventory::resolve
+  Who who;
+  Hours hours;
+  std::string where;
+  bool operator==(const Reservation&) const = default;
+};
+
+struct Policy {
+  double half_life_s = 7 * 86400;  ///< of usage
+  double patience_s = 900;         ///< how long later jobs may overtake a waiting one; then devices are kept for it
+  bool backfill = true;            ///< a job that ends in time may have them meanwhile
+  std::vector<Limit> limits;
+  std::vector<Reservation> reservations;
+  double utc_offset_s = 0;  ///< of the machine's time zone, for hours; not of the file
+
+  /// The value that holds for this user: that of the first table which is for them and has it; null where none has.
+  template <typename T>
+  const Rule<T>* find(std::optional<Rule<T>> Limit::* key, const User& user) const {
+    for (const Limit& limit : limits)
+      if ((limit.*key).has_value() && limit.who.includes(user)) return &*(limit.*key);
+    return nullptr;
+  }
+  bool operator==(const Policy&) const = default;
+};
+
+/// What it says, a line for each rule, for people.
+std::string policy_text(const Policy& policy);
+
+}  // namespace remuda::policy

@@ -1,0 +1,65 @@
+#include "policy/policy.h"
+
+#include <gmock/gmock.h>
+
+#include "policy/file.h"
+
+namespace remuda::policy {
+namespace {
+
+const Policy kPolicy = *parse_policy(R"(
+[[limit]]
+users = ["alice"]
+devices = 4
+[[limit]]
+groups = ["students"]
+devices = 2
+longest = "12h"
+[[limit]]
+longest = "7d"
+)",
+                                     "policy.toml");
+
+TEST(Policy, HasTheFirstTableThatIsForTheUserAndHasTheKey) {
+  const User alice{"alice", {"students"}}, bob{"bob", {"users", "students"}}, eve{"eve", {}};
+  EXPECT_EQ(kPolicy.find(&Limit::devices, alice)->value, 4);
+  EXPECT_EQ(kPolicy.find(&Limit::longest_s, alice)->value, 12 * 3600) << "of a later table, as the first has none";
+  EXPECT_EQ(kPolicy.find(&Limit::devices, bob)->value, 2);
+  EXPECT_EQ(kPolicy.find(&Limit::devices, bob)->where, "policy.toml:7");
+  EXPECT_EQ(kPolicy.find(&Limit::devices, eve), nullptr);
+  EXPECT_EQ(kPolicy.find(&Limit::longest_s, eve)->value, 7 * 86400);
+}
+
+TEST(Policy, IsShownRuleByRule) {
+  const Policy policy = *parse_policy(R"(
+[queue]
+backfill = false
+[[limit]]
+users = ["alice"]
+groups = ["gpu"]
+waiting = 10
+priority = 0
+device_hours = 1.5
+default = "1h"
+share = false
+[[reservation]]
+devices = ["gpu:0", "gpu:1"]
+groups = ["course"]
+days = "Mon-Fri"
+from = "08:00"
+to = "18:00"
+)",
+                                      "p.toml");
+  EXPECT_EQ(policy_text(policy),
+            "usage is halved every 7 d 0 h; a job that has waited for 15 min gets devices kept for it; nobody has them "
+            "meanwhile\n"
+            "p.toml:7: alice and group gpu may have 10 waiting jobs\n"
+            "p.toml:8: alice and group gpu may give priority 0 at the most\n"
+            "p.toml:9: alice and group gpu may have 1.5 device hours in 7 days\n"
+            "p.toml:10: alice and group gpu get a time limit of 1 h 0 min where they ask for none\n"
+            "p.toml:11: alice and group gpu may not take parts of devices\n"
+            "p.toml:12: gpu:0, gpu:1 reserved for group course, Mon-Fri 08:00-18:00\n");
+}
+
+}  // namespace
+}  // namespace remuda::policy
