@@ -58,6 +58,7 @@ struct Variable {
   X(virtual_env, "VIRTUAL_ENV", "the active virtual environment of Python") \
   X(cuda_device_order, "CUDA_DEVICE_ORDER", "how CUDA numbers GPUs: FASTEST_FIRST unless set to PCI_BUS_ID") \
   X(probe_timeout, "REMUDA_PROBE_TIMEOUT", "seconds a device may take to answer; 5 unless set") \
+  X(policy, "REMUDA_POLICY", "file with the policy of a pool of one's own; the pool for all users has /etc/remuda/policy.toml") \
   X(path, "PATH", "where programs are looked for") \
   X(shell, "SHELL", "the user's shell, for `remuda hold`") \
   /* What `remuda run` tells a job; `remuda bind` and `remuda release` read it. */ \

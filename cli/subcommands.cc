@@ -48,6 +48,9 @@ void add_subcommands(Program& program) {
   add_rerun(program);
   add_history(program);
   add_usage(program);
+  add_drain(program);
+  add_undrain(program);
+  add_policy(program);
   add_hold(program);
   add_release(program);
   add_bind(program);

@@ -16,11 +16,13 @@ void add_topo(Program& program);
 // jobs: devices for programs
 void add_bind(Program& program);
 void add_cancel(Program& program);
+void add_drain(Program& program);
 void add_history(Program& program);
 void add_hold(Program& program);
 void add_logs(Program& program);
 void add_pause(Program& program);  // change_jobs.cc
 void add_place(Program& program);
+void add_policy(Program& program);
 void add_ps(Program& program);  // queue.cc
 void add_queue(Program& program);
 void add_release(Program& program);       // hold.cc
@@ -29,7 +31,8 @@ void add_rerun(Program& program);
 void add_resume(Program& program);  // change_jobs.cc
 void add_run(Program& program);
 void add_show(Program& program);
-void add_usage(Program& program);  // device_hours.cc
+void add_undrain(Program& program);  // drain.cc
+void add_usage(Program& program);    // device_hours.cc
 void add_wait(Program& program);
 void add_why(Program& program);
 

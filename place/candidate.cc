@@ -177,12 +177,18 @@ class Judge {
   std::string holders(const Device& device, double room) const {
     const bool is_partition = device.kind == DeviceKind::partition;
     if (is_partition ? room > 0 : room >= request_.share - kRounding) return "";
-    std::string names;
+    std::string names, barred;
     for (const std::string& id : {device.id, device.parent}) {
       const auto found = held_.find(id);
       if (id.empty() || found == held_.end()) continue;
-      for (const Held* held : found->second) names += (names.empty() ? "" : ", ") + printable(held->holder);
+      for (const Held* held : found->second) {
+        if (held->barred.empty())
+          names += (names.empty() ? "" : ", ") + printable(held->holder);
+        else
+          barred = printable(held->barred);
+      }
     }
+    if (!barred.empty()) return barred;
     const std::string left = room > kRounding ? fmt::format(", which leaves {:.0f} %", 100 * room) : "";
     return fmt::format("is held by {}{}", names, left);
   }

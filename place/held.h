@@ -15,6 +15,7 @@ struct Held {
   std::string holder;             ///< for people: "alice (job 12)"
   std::optional<double> since_s;  ///< seconds since 1970
   std::optional<double> until_s;  ///< when it comes free, where that is known
+  std::string barred;             ///< nobody holds it, and it must not be taken: "is drained: its fan is broken"
 };
 
 /// What the processes on the devices hold: each device with a computing process is held whole, by that process's user.

@@ -50,6 +50,15 @@ Rates rates_of(const Inventory& inventory, Devices devices) {
   return {std::vector<double>(devices.size(), 1), "equal, as their speeds are not known"};
 }
 
+std::vector<double> RelativeSpeeds::of_each(const std::vector<std::string>& devices) const {
+  std::vector<double> speeds;
+  for (const std::string& device : devices) {
+    const auto known = of.find(device);
+    speeds.push_back(known == of.end() ? 1 : known->second);
+  }
+  return speeds;
+}
+
 RelativeSpeeds relative_speeds(const Inventory& inventory) {
   std::vector<const Device*> devices;
   for (const Device& device : inventory.devices)

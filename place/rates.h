@@ -24,6 +24,9 @@ Rates rates_of(const Inventory& inventory, std::span<const Device* const> device
 struct RelativeSpeeds {
   std::map<std::string, double> of;  ///< by id
   std::string basis;
+
+  /// 1 for those that are not in it.
+  std::vector<double> of_each(const std::vector<std::string>& devices) const;
 };
 RelativeSpeeds relative_speeds(const Inventory& inventory);
 

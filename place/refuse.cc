@@ -186,7 +186,8 @@ class Refuser {
       if (one->state != State::held) continue;
       for (const Held& held : held_)
         if (concerns(held, *one->device))
-          blockers.push_back({label, printable(held.holder), held.share, held.since_s, held.until_s});
+          blockers.push_back({label, printable(held.barred.empty() ? held.holder : held.barred), held.share,
+                              held.since_s, held.until_s});
     }
     return blockers;
   }

@@ -1,5 +1,6 @@
 #include "pool/format.h"
 
+#include <array>
 #include <fmt/format.h>
 
 namespace remuda::pool {
@@ -57,7 +58,23 @@ tl::unexpected<Error> is_too_old(const std::string& path, int64_t format, int64_
 
 }  // namespace
 
-Migrations migrations() { return {}; }
+Migrations migrations() {
+  static constexpr std::array kMigrations{R"(
+    CREATE TABLE drain (
+      device TEXT PRIMARY KEY,
+      reason TEXT NOT NULL,
+      drained_by TEXT NOT NULL,
+      since_s REAL NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE spent (
+      user TEXT NOT NULL,
+      day INTEGER NOT NULL,
+      device_s REAL NOT NULL,
+      PRIMARY KEY (user, day)
+    ) STRICT, WITHOUT ROWID;
+  )"};
+  return kMigrations;
+}
 
 int64_t newest_format(Migrations migrations) { return static_cast<int64_t>(migrations.size()) + 1; }
 

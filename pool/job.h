@@ -57,6 +57,7 @@ struct Job {
   int64_t id = 0;  ///< given by the pool, ascending, never used again
   std::string user;
   int uid = 0;
+  std::vector<std::string> groups;  ///< of the user, by name, as a policy may ask for them
   std::string name;
   place::Request request;
   int priority = 0;
@@ -80,6 +81,7 @@ struct Job {
   std::string folder, log;
   std::string at_end;                ///< command for the user's shell, once the job has ended
   std::vector<std::string> devices;  ///< ids of those it has, or had last; of an ended job, too
+  std::vector<double> speeds;        ///< of each of them, as part of the fastest GPU's, where that was known
   std::vector<Turn> earlier;         ///< before it was queued again, oldest first
   std::vector<std::string> daemons;  ///< ids of the devices of which it has a part through a sharing daemon
   std::string cgroup;                ///< folder of the cgroup its processes were started in; empty: none
@@ -96,6 +98,7 @@ struct Job {
     visit("id", self.id, "number of the job", true);
     visit("user", self.user, "who asked for it", true);
     visit("uid", self.uid, "their user id");
+    visit("groups", self.groups, "their groups");
     visit("name", self.name, "what they call it");
     visit("priority", self.priority, "higher goes first");
     visit("preemptible", self.preemptible, "may be stopped, and queued again, for a job of higher priority");
@@ -120,6 +123,7 @@ struct Job {
     visit("log", self.log, "file with its output");
     visit("at_end", self.at_end, "command that runs once it has ended");
     visit("devices", self.devices, "the devices that it has, or had last");
+    visit("speeds", self.speeds, "how fast each of them is, as part of the fastest GPU");
     visit("earlier", self.earlier, "when and on which devices it ran before it was queued again");
     visit("daemons", self.daemons, "devices of which it has a part through a sharing daemon");
     visit("cgroup", self.cgroup, "folder of the cgroup that its processes are held by");
@@ -169,6 +173,31 @@ struct Usage {
   bool operator==(const Usage&) const = default;
 };
 
+/// What a user has had on one day, for limits of a policy.
+struct Spent {
+  std::string user;
+  int64_t day = 0;      ///< since 1970, in UTC
+  double device_s = 0;  ///< seconds of the fastest GPU
+  bool operator==(const Spent&) const = default;
+};
+
+/// A device that is granted to nobody until it is given back. Jobs on it go on.
+struct Drain {
+  std::string device;  ///< id
+  std::string reason, by;
+  double since_s = 0;
+
+  static constexpr const char* kName = "drain";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("device", self.device, "id of the device", true);
+    visit("reason", self.reason, "why it is granted to nobody", true);
+    visit("by", self.by, "who has drained it");
+    visit("since_s", self.since_s, "since when, in seconds since 1970");
+  }
+  bool operator==(const Drain&) const = default;
+};
+
 /// Stands for an array: gets no devices, and waits until the last of the array's jobs has ended.
 bool is_array(const Job& job);
 
@@ -195,6 +224,8 @@ struct PoolState {
   std::vector<Job> jobs;  ///< ascending ids
   std::vector<Lease> leases;
   std::vector<Usage> usage;
+  std::vector<Spent> spent;   ///< by user and day, ascending; of the last seven days
+  std::vector<Drain> drains;  ///< by device, ascending
 
   Job* find(int64_t id);
   const Job* find(int64_t id) const;

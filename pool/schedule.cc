@@ -7,6 +7,8 @@
 #include <unordered_map>
 
 #include "base/clock.h"
+#include "place/rates.h"
+#include "pool/admission.h"
 #include "pool/refused.h"
 #include "pool/transitions.h"
 #include "pool/usage.h"
@@ -29,12 +31,15 @@ class Pass {
        double now_s)
       : state_(state),
         layout_(inventory),
+        inventory_(inventory),
         foreign_(foreign),
         policy_(policy),
         now_s_(now_s),
         leased_(held_by_leases(state)),
         has_preemptible_(std::ranges::any_of(
-            state.jobs, [](const Job& job) { return job.state == JobState::running && job.preemptible; })) {}
+            state.jobs, [](const Job& job) { return job.state == JobState::running && job.preemptible; })) {
+    std::ranges::move(held_by_drains(state), std::back_inserter(foreign_));
+  }
 
   std::vector<int64_t> run() {
     for (Job& job : state_.jobs)
@@ -56,6 +61,19 @@ class Pass {
     size_t kept;       ///< size of kept_ when its turn came
     std::string also;  ///< appended to the reason
   };
+
+  /// What has been refused where the same devices were barred.
+  struct Seen {
+    RefusedRequests refused, has_no_room, cannot_keep;
+    std::map<double, RefusedRequests> cannot_pass;  ///< by when the job would end
+  };
+
+  void see_for(const Job& job) {
+    barred_ = barred_devices(job, inventory_, policy_, now_s_);
+    std::string key;
+    for (const place::Held& held : barred_) key += held.device + '\n' + held.barred + '\n';
+    seen_ = &seen_of_[key];
+  }
 
   /// Ends a job that can never start because a job that it waits for failed. A job's id is lower than those of the jobs
   /// that wait for it, so a whole chain ends in one pass.
@@ -79,9 +97,10 @@ class Pass {
       why = "it is not to begin yet";
     else
       why = awaited_end(job);
-    const bool is_ready = why.empty();
-    if (!is_ready) job.why = std::move(why);
-    return is_ready;
+    if (why.empty()) why = over_limit(state_, job, policy_, now_s_);
+    if (why.empty()) return true;
+    job.why = std::move(why);
+    return false;
   }
 
   /// Which job must end before; empty where none has to any more.
@@ -98,10 +117,11 @@ class Pass {
   }
 
   void look_at(Job& job) {
-    if (!refused_.covers(job.request)) {
+    see_for(job);
+    if (!seen_->refused.covers(job.request)) {
       const auto placement = fits_after(0, job.request) ? placement_after(0, job.request) : std::nullopt;
       if (placement) return start(job, *placement);
-      refused_.add(job.request);
+      seen_->refused.add(job.request);
     }
     if (pass_with(job)) return;
     Waiting& waiting = waiting_.emplace_back(Waiting{&job, kept_.size(), why_not_passing(job)});
@@ -122,7 +142,7 @@ class Pass {
     const double ends_s = now_s_ + job.time_limit_s + job.grace_s;
     const auto lets_pass = [&](const Kept& kept) { return kept.starts_s >= ends_s; };
     const auto first = std::ranges::find_if(kept_, lets_pass);
-    RefusedRequests& refused = cannot_pass_[ends_s];
+    RefusedRequests& refused = seen_->cannot_pass[ends_s];
     if (first == kept_.end() || refused.covers(job.request)) return false;
     const std::vector<place::Held> held = held_unless(lets_pass);
     const auto placement =
@@ -181,18 +201,21 @@ class Pass {
 
   /// Why a job waits.
   struct Reason {
+    const Seen* seen;
     const place::Request* request;
     size_t kept;
     std::string sentence;
   };
 
-  std::string reason_of(const Waiting& waiting, std::vector<Reason>& known) const {
+  std::string reason_of(const Waiting& waiting, std::vector<Reason>& known) {
+    see_for(*waiting.job);
     for (const Reason& reason : known)
-      if (reason.kept == waiting.kept && *reason.request == waiting.job->request) return reason.sentence;
+      if (reason.seen == seen_ && reason.kept == waiting.kept && *reason.request == waiting.job->request)
+        return reason.sentence;
     std::vector<place::Held> held = with_others(leased_, waiting.kept);
     const auto answer = place::place(layout_, waiting.job->request, held);
     const auto* refusal = answer ? std::get_if<place::Refusal>(&*answer) : nullptr;
-    known.push_back({&waiting.job->request, waiting.kept,
+    known.push_back({seen_, &waiting.job->request, waiting.kept,
                      refusal  ? refusal->sentence
                      : answer ? "it can start at the next look"
                               : answer.error().message});
@@ -206,6 +229,8 @@ class Pass {
     job.state = JobState::running;
     job.started_s = now_s_;
     job.devices = placement.devices;
+    if (!speeds_) speeds_ = place::relative_speeds(inventory_);
+    job.speeds = speeds_->of_each(placement.devices);
     job.why.clear();
     started_.push_back(job.id);
     leased_ = held_by_leases(state_);
@@ -214,11 +239,11 @@ class Pass {
   /// Marks preemptible jobs of lower priority to make room, as few as suffice: first those marked for this job already,
   /// then those of the lowest priority, then those with the least work to lose. False where that does not suffice.
   bool make_room_for(const Job& job, Waiting& waiting) {
-    if (!has_preemptible_ || has_no_room_.covers(job.request)) return false;
+    if (!has_preemptible_ || seen_->has_no_room.covers(job.request)) return false;
     const std::vector<Job*> others = preemptible_for(job);
     const auto placement = placement_without(others, job.request);
     if (!placement) {
-      has_no_room_.add(job.request);
+      seen_->has_no_room.add(job.request);
       return false;
     }
     for (Job* other : others) {
@@ -268,13 +293,13 @@ class Pass {
   /// order: leases with the earliest time limit, then those held longest, then devices held without a lease; and as few
   /// of these as possible. Devices that come free are kept for the job, so in the end it has them all.
   void keep_for(const Job& job, Waiting& waiting) {
-    if (cannot_keep_.covers(job.request)) return;
+    if (seen_->cannot_keep.covers(job.request)) return;
     sort_by_end(leased_);
     std::vector<size_t> counts;
     for (size_t count = 0; count <= leased_.size() + foreign_.size(); ++count) counts.push_back(count);
     const auto suffices = [&](size_t count) { return fits_after(count, job.request); };
     const auto fewest = std::ranges::partition_point(counts, [&](size_t count) { return !suffices(count); });
-    if (fewest == counts.end()) return cannot_keep_.add(job.request);
+    if (fewest == counts.end()) return seen_->cannot_keep.add(job.request);
     const double starts_s = *fewest > 0 && *fewest <= leased_.size() ? leased_[*fewest - 1].until_s.value_or(0) : 0;
     keep(*placement_after(*fewest, job.request), job, starts_s);
     waiting.also += "; what comes free is kept for it";
@@ -314,27 +339,32 @@ class Pass {
     held.insert(held.end(), foreign_.begin(), foreign_.end());
     held.erase(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(std::min(gone, held.size())));
     for (const Kept& kept : kept_) held.push_back(kept.held);
+    std::ranges::copy(barred_, std::back_inserter(held));
     return held;
   }
 
   /// These leases, the devices held without a lease, and the first `kept` of those kept for jobs.
   std::vector<place::Held> with_others(std::vector<place::Held> leased, size_t kept) const {
     leased.insert(leased.end(), foreign_.begin(), foreign_.end());
+    std::ranges::copy(barred_, std::back_inserter(leased));
     for (const Kept& one : std::span(kept_).first(kept)) leased.push_back(one.held);
     return leased;
   }
 
   PoolState& state_;
   place::Layout layout_;
-  const std::vector<place::Held>& foreign_;
+  const Inventory& inventory_;
+  std::vector<place::Held> foreign_;
   const Policy& policy_;
   const double now_s_;
   std::vector<place::Held> leased_;
   bool has_preemptible_;
   std::vector<Kept> kept_;
-  RefusedRequests refused_, has_no_room_, cannot_keep_;
-  std::map<double, RefusedRequests> cannot_pass_;  ///< by when the job would end
-  std::vector<Waiting> waiting_;                   ///< the refused jobs, in queue order
+  std::vector<place::Held> barred_;      ///< what is reserved for others than the job that is looked at
+  std::map<std::string, Seen> seen_of_;  ///< by what is barred
+  Seen* seen_ = nullptr;                 ///< the one for barred_
+  std::optional<place::RelativeSpeeds> speeds_;
+  std::vector<Waiting> waiting_;  ///< the refused jobs, in queue order
   std::vector<int64_t> started_;
 };
 
@@ -353,13 +383,6 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
   std::vector<const Job*> waiting(turns.size());
   std::ranges::transform(turns, waiting.begin(), [](const auto& turn) { return std::get<const Job*>(turn); });
   return waiting;
-}
-
-double begins_next(const PoolState& state, double now_s) {
-  double next_s = kNever_s;
-  for (const Job& job : state.jobs)
-    if (job.state == JobState::waiting && job.begin_s > now_s) next_s = std::min(next_s, job.begin_s);
-  return next_s;
 }
 
 std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<place::Held>& held,

@@ -62,6 +62,8 @@ Result<PoolState> Store::read(const std::vector<int64_t>& with) {
   REMUDA_TRY(read_ended(with, state.jobs));
   REMUDA_ASSIGN(state.leases, read_leases());
   REMUDA_ASSIGN(state.usage, read_usage());
+  REMUDA_ASSIGN(state.spent, read_spent());
+  REMUDA_ASSIGN(state.drains, read_drains());
   if (const std::string broken = check(state); !broken.empty()) return failed(damage_text(broken));
   return state;
 }
@@ -143,6 +145,28 @@ Result<std::vector<Usage>> Store::read_usage() {
   }
 }
 
+Result<std::vector<Spent>> Store::read_spent() {
+  std::vector<Spent> spent;
+  REMUDA_ASSIGN(sqlite::Statement query,
+                database_->prepare("SELECT user, day, device_s FROM spent ORDER BY user, day"));
+  for (;;) {
+    REMUDA_ASSIGN(const bool found, query.step());
+    if (!found) return spent;
+    spent.push_back({printable(query.text(0)), query.integer(1), query.real(2)});
+  }
+}
+
+Result<std::vector<Drain>> Store::read_drains() {
+  std::vector<Drain> drains;
+  REMUDA_ASSIGN(sqlite::Statement query,
+                database_->prepare("SELECT device, reason, drained_by, since_s FROM drain ORDER BY device"));
+  for (;;) {
+    REMUDA_ASSIGN(const bool found, query.step());
+    if (!found) return drains;
+    drains.push_back({printable(query.text(0)), printable(query.text(1)), printable(query.text(2)), query.real(3)});
+  }
+}
+
 Result<std::optional<Job>> Store::find(int64_t id) {
   REMUDA_ASSIGN(sqlite::Statement query, database_->prepare("SELECT record FROM job WHERE id = ?"));
   query.bind(1, id);
@@ -168,7 +192,9 @@ Result<std::vector<Job>> Store::ended(int at_most) {
 Result<void> Store::write(const PoolState& before, const PoolState& after) {
   REMUDA_TRY(write_jobs(before, after));
   REMUDA_TRY(write_leases(before, after));
-  return write_usage(before, after);
+  REMUDA_TRY(write_usage(before, after));
+  REMUDA_TRY(write_spent(before, after));
+  return write_drains(before, after);
 }
 
 /// Each record is parsed again, by the rules for reading, before anything is committed.
@@ -242,6 +268,35 @@ Result<void> Store::write_usage(const PoolState& before, const PoolState& after)
     put.bind(2, usage.device_seconds);
     put.bind(3, usage.at_s);
     REMUDA_TRY(put.run());
+  }
+  return {};
+}
+
+/// Replaces all that the table has: a few rows, which change when a job ends.
+Result<void> Store::write_spent(const PoolState& before, const PoolState& after) {
+  if (before.spent == after.spent) return {};
+  REMUDA_TRY(database_->execute("DELETE FROM spent"));
+  REMUDA_ASSIGN(sqlite::Statement add, database_->prepare("INSERT INTO spent (user, day, device_s) VALUES (?, ?, ?)"));
+  for (const Spent& spent : after.spent) {
+    add.bind(1, std::string_view(spent.user));
+    add.bind(2, spent.day);
+    add.bind(3, spent.device_s);
+    REMUDA_TRY(add.run());
+  }
+  return {};
+}
+
+Result<void> Store::write_drains(const PoolState& before, const PoolState& after) {
+  if (before.drains == after.drains) return {};
+  REMUDA_TRY(database_->execute("DELETE FROM drain"));
+  REMUDA_ASSIGN(sqlite::Statement add,
+                database_->prepare("INSERT INTO drain (device, reason, drained_by, since_s) VALUES (?, ?, ?, ?)"));
+  for (const Drain& drain : after.drains) {
+    add.bind(1, std::string_view(drain.device));
+    add.bind(2, std::string_view(drain.reason));
+    add.bind(3, std::string_view(drain.by));
+    add.bind(4, drain.since_s);
+    REMUDA_TRY(add.run());
   }
   return {};
 }

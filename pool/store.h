@@ -45,9 +45,13 @@ class Store {
   Result<void> read_ended(const std::vector<int64_t>& with, std::vector<Job>& jobs);
   Result<std::vector<Lease>> read_leases();
   Result<std::vector<Usage>> read_usage();
+  Result<std::vector<Spent>> read_spent();
+  Result<std::vector<Drain>> read_drains();
   Result<void> write_jobs(const PoolState& before, const PoolState& after);
   Result<void> write_leases(const PoolState& before, const PoolState& after);
   Result<void> write_usage(const PoolState& before, const PoolState& after);
+  Result<void> write_spent(const PoolState& before, const PoolState& after);
+  Result<void> write_drains(const PoolState& before, const PoolState& after);
   Result<void> forget_ended(const PoolState& kept);
 
   struct Decoded {

@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/text.h"
+#include "pool/admission.h"
 #include "pool/usage.h"
 
 namespace remuda::pool {
@@ -156,6 +159,25 @@ std::string check_usage(const PoolState& state) {
   return "";
 }
 
+std::string check_spent(const PoolState& state) {
+  const auto is_before = [](const Spent& a, const Spent& b) {
+    return std::tie(a.user, a.day) < std::tie(b.user, b.day);
+  };
+  for (size_t i = 0; i < state.spent.size(); ++i) {
+    const Spent& spent = state.spent.at(i);
+    if (!(std::isfinite(spent.device_s) && spent.device_s >= 0) || (i > 0 && !is_before(state.spent.at(i - 1), spent)))
+      return fmt::format("what '{}' spent on day {} is {} s, or stands twice", spent.user, spent.day, spent.device_s);
+  }
+  return "";
+}
+
+std::string check_drains(const PoolState& state) {
+  for (size_t i = 0; i + 1 < state.drains.size(); ++i)
+    if (state.drains.at(i).device >= state.drains.at(i + 1).device)
+      return fmt::format("{} is drained twice", state.drains.at(i).device);
+  return "";
+}
+
 }  // namespace
 
 void clean_texts(Job& job) {
@@ -169,13 +191,14 @@ void clean_texts(Job& job) {
   for (std::string& argument : job.command) argument = clean(argument);
 }
 
-Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s) {
+Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s, const Policy& policy) {
   REMUDA_CHECK(job.keeper.pid > 0, "every job has a keeper");
   clean_texts(job);
   sort_unique(job.after);
   sort_unique(job.after_any);
   REMUDA_TRY(check_after(state, job));
   REMUDA_TRY(follow_array(state, job));
+  REMUDA_TRY(admit(state, job, policy));
   REMUDA_TRY(check_possible(job, inventory));
   clamp_future_times(state, now_s);
   job.id = state.next_job;
@@ -187,6 +210,13 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   ++state.next_job;
   state.jobs.push_back(std::move(job));
   return state.jobs.back().id;
+}
+
+double begins_next(const PoolState& state, double now_s) {
+  double next_s = kNever_s;
+  for (const Job& job : state.jobs)
+    if (job.state == JobState::waiting && job.begin_s > now_s) next_s = std::min(next_s, job.begin_s);
+  return next_s;
 }
 
 std::vector<place::Held> held_by_leases(const PoolState& state, std::span<const int64_t> but) {
@@ -215,6 +245,7 @@ void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
   job->started_s = job->ended_s = 0;
   job->processes.clear();
   job->devices.clear();
+  job->speeds.clear();
   job->passed = 0;
   job->cgroup.clear();
   job->devices_enforced = false;
@@ -243,8 +274,9 @@ std::vector<int64_t> select_jobs(const PoolState& state, const Selection& select
   return ids;
 }
 
-Result<void> reprioritize(PoolState& state, int64_t id, int priority, int uid) {
+Result<void> reprioritize(PoolState& state, int64_t id, int priority, int uid, const Policy& policy) {
   REMUDA_ASSIGN(Job * job, open_job_of(state, id, uid));
+  if (uid != 0) REMUDA_TRY(check_priority(*job, priority, policy));
   for (Job* one : with_jobs_of_array(state, *job)) one->priority = priority;
   return {};
 }
@@ -252,6 +284,22 @@ Result<void> reprioritize(PoolState& state, int64_t id, int priority, int uid) {
 Result<void> pause(PoolState& state, int64_t id, int uid) { return set_paused(state, id, uid, true); }
 
 Result<void> resume(PoolState& state, int64_t id, int uid) { return set_paused(state, id, uid, false); }
+
+Result<void> drain(PoolState& state, Drain drain) {
+  drain.reason = clean(drain.reason);
+  if (drain.reason.empty()) return usage_error("a drain needs a reason, which others will read");
+  const auto at = std::ranges::lower_bound(state.drains, drain.device, {}, &Drain::device);
+  if (at != state.drains.end() && at->device == drain.device)
+    *at = std::move(drain);
+  else
+    state.drains.insert(at, std::move(drain));
+  return {};
+}
+
+Result<void> undrain(PoolState& state, const std::string& device, const std::string& label) {
+  if (std::erase_if(state.drains, [&](const Drain& one) { return one.device == device; }) > 0) return {};
+  return usage_error(fmt::format("{} is not drained", label));
+}
 
 std::vector<int64_t> reap(PoolState& state, const std::function<bool(const process::ProcessId&)>& lives,
                           const std::function<bool(const Job&)>& has_orphans, const Policy& policy, double now_s) {
@@ -268,7 +316,7 @@ std::vector<int64_t> reap(PoolState& state, const std::function<bool(const proce
 }
 
 std::string check(const PoolState& state) {
-  for (const auto& part : {check_jobs, check_leases, check_usage})
+  for (const auto& part : {check_jobs, check_leases, check_usage, check_spent, check_drains})
     if (std::string broken = part(state); !broken.empty()) return broken;
   return "";
 }

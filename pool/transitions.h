@@ -26,10 +26,11 @@ namespace remuda::pool {
 /// be shown. Pool::change does that for every job.
 void clean_texts(Job& job);
 
-/// Adds a waiting job and returns its id. Refuses (usage) a job that waits for one that does not exist, or `after` one
-/// that has failed, and a request that can never be met on this machine (the refusal's sentence), and one of an array
-/// that has ended. A job of an array has the array's priority, and is paused where the array is.
-Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s);
+/// Adds a waiting job and returns its id. Refuses (usage) a job that the policy does not admit, one that waits for one
+/// that does not exist, or `after` one that has failed, and a request that can never be met on this machine (the
+/// refusal's sentence), and one of an array that has ended. A job of an array has the array's priority, and is paused
+/// where the array is.
+Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s, const Policy& policy = {});
 
 /// In the order of their turns: by priority, then by least decayed usage of their user, then by arrival.
 std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& policy, double now_s);
@@ -37,7 +38,8 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
 /// Starts every job whose turn it is, in the order of waiting_jobs(). A job that cannot start yet reserves the devices
 /// it waits for only once it has waited for `patience_s`. Writes each waiting job's `why`, in words that change only
 /// when something happens: a pass that starts nothing changes nothing. For jobs behind the first 32, `why` says only
-/// that.
+/// that. A job whose user has as much as the policy permits waits, and nothing is reserved for it; devices that are
+/// drained, or that the policy reserves for others, count as held.
 ///
 /// Backfill: a job whose time limit (and grace time) ends before the job for which devices are kept can start, by the
 /// time limits of all that runs, may have those devices meanwhile (Job::passed). So the job in front starts no later
@@ -87,13 +89,20 @@ struct Selection {
 };
 std::vector<int64_t> select_jobs(const PoolState& state, const Selection& selection);
 
-/// Gives a job that has not ended another priority; to an array, and all its jobs. Refuses (usage) as cancel() does.
-Result<void> reprioritize(PoolState& state, int64_t job, int priority, int uid);
+/// Gives a job that has not ended another priority; to an array, and all its jobs. Refuses (usage) as cancel() does,
+/// and a priority above what the policy gives the job's user; root may give any.
+Result<void> reprioritize(PoolState& state, int64_t job, int priority, int uid, const Policy& policy = {});
 
 /// A waiting job does not start until it is resumed, and keeps its place; of an array, no job that waits. Refuses
 /// (usage) as cancel() does, and jobs that run, that are paused already, or, for resume(), are not.
 Result<void> pause(PoolState& state, int64_t job, int uid);
 Result<void> resume(PoolState& state, int64_t job, int uid);
+
+/// From here on the device is granted to nobody; where it is drained already, the reason is replaced. Refuses (usage)
+/// an empty reason.
+Result<void> drain(PoolState& state, Drain drain);
+/// Ends that. Refuses (usage) a device that is not drained; `label` names it for people.
+Result<void> undrain(PoolState& state, const std::string& device, const std::string& label);
 
 /// Ends every job whose keeper is gone and of which no process is left, with status 125. `lives`: whether a process is
 /// alive; `has_orphans`: whether any process that carries the job's number is. Returns the ids of jobs that are

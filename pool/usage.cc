@@ -20,6 +20,43 @@ double running_seconds(const PoolState& state, const Job& job, const Policy& pol
   return seconds;
 }
 
+constexpr double kDay_s = 86400;
+constexpr int64_t kDaysBefore = 6;
+
+int64_t day_of(double at_s) { return static_cast<int64_t>(std::floor(at_s / kDay_s)); }
+
+double speed_of(const Job& job, const std::string& device) {
+  const auto place = std::ranges::find(job.devices, device) - job.devices.begin();
+  return static_cast<size_t>(place) < job.speeds.size() ? job.speeds.at(static_cast<size_t>(place)) : 1;
+}
+
+/// Calls visit(day, seconds) for each of the last seven days on which the job had the device.
+template <typename Visit>
+void for_each_day(const Lease& lease, const Job& job, double now_s, const Visit& visit) {
+  const double weight = lease.share * speed_of(job, lease.device);
+  for (int64_t day = day_of(now_s) - kDaysBefore; day <= day_of(now_s); ++day) {
+    const double begin_s = std::max(lease.since_s, static_cast<double>(day) * kDay_s);
+    const double end_s = std::min(now_s, static_cast<double>(day + 1) * kDay_s);
+    if (end_s > begin_s) visit(day, weight * (end_s - begin_s));
+  }
+}
+
+void add_spent(PoolState& state, const std::string& user, int64_t day, double seconds) {
+  const auto key = [](const Spent& spent) { return std::pair(spent.user, spent.day); };
+  const auto at = std::ranges::lower_bound(state.spent, std::pair(user, day), {}, key);
+  if (at != state.spent.end() && key(*at) == std::pair(user, day))
+    at->device_s += seconds;
+  else
+    state.spent.insert(at, Spent{user, day, seconds});
+}
+
+void spend(PoolState& state, const Job& job, double now_s) {
+  std::erase_if(state.spent, [&](const Spent& spent) { return spent.day < day_of(now_s) - kDaysBefore; });
+  for (const Lease& lease : state.leases)
+    if (lease.job == job.id)
+      for_each_day(lease, job, now_s, [&](int64_t day, double seconds) { add_spent(state, job.user, day, seconds); });
+}
+
 }  // namespace
 
 double faded_seconds(double since_s, double now_s, const Policy& policy) {
@@ -39,11 +76,22 @@ double usage_of(const PoolState& state, const std::string& user, const Policy& p
 
 void charge(PoolState& state, const Job& job, const Policy& policy, double now_s) {
   const double seconds = running_seconds(state, job, policy, now_s);
+  spend(state, job, now_s);
   const auto known = std::ranges::find(state.usage, job.user, &Usage::user);
   if (known == state.usage.end())
     state.usage.push_back({job.user, seconds, now_s});
   else
     *known = {job.user, faded(*known, policy, now_s) + seconds, now_s};
+}
+
+double spent_s(const PoolState& state, const std::string& user, double now_s) {
+  double seconds = 0;
+  for (const Spent& spent : state.spent)
+    if (spent.user == user && spent.day >= day_of(now_s) - kDaysBefore) seconds += spent.device_s;
+  for (const Lease& lease : state.leases)
+    if (const Job* job = state.find(lease.job); job && job->user == user)
+      for_each_day(lease, *job, now_s, [&](int64_t, double more) { seconds += more; });
+  return seconds;
 }
 
 void clamp_future_times(PoolState& state, double now_s) {

@@ -7,15 +7,12 @@
 
 #include <string>
 
+#include "policy/policy.h"
 #include "pool/job.h"
 
 namespace remuda::pool {
 
-struct Policy {
-  double half_life_s = 7 * 86400;  ///< of usage
-  double patience_s = 900;         ///< how long later jobs may overtake a waiting one; then devices are kept for it
-  bool backfill = true;            ///< a job that ends in time may have them meanwhile; see schedule()
-};
+using policy::Policy;
 
 /// The usage at `now_s` of one device held from `since_s` to `now_s`.
 double faded_seconds(double since_s, double now_s, const Policy& policy);
@@ -23,8 +20,12 @@ double faded_seconds(double since_s, double now_s, const Policy& policy);
 /// The user's device seconds, decayed; running jobs count up to now.
 double usage_of(const PoolState& state, const std::string& user, const Policy& policy, double now_s);
 
-/// Adds the usage of the job's leases to that of its user.
+/// Adds the usage of the job's leases to that of its user, and to what that user has spent.
 void charge(PoolState& state, const Job& job, const Policy& policy, double now_s);
+
+/// What the user has had today and on the six days before, in seconds of the fastest GPU; running jobs count up to now.
+/// Days are those of UTC.
+double spent_s(const PoolState& state, const std::string& user, double now_s);
 
 /// After the clock was set back, moves times in the future to now: arrivals, starts and usage, and leases, whose ends
 /// move with them.

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace remuda::process {
 
 /// The login name, without characters that cannot be shown; of a user without one, the number.
 std::string user_name(int uid);
+
+/// The names of the groups that this process is in, without those that have none, ascending; 256 at the most.
+std::vector<std::string> own_groups();
 
 }  // namespace remuda::process

@@ -66,7 +66,8 @@ class ArrayKeeper {
     job.command.insert(job.command.begin(), {"--array", spec_.array.text});
     job.keeper = process::own_process_id();
     const auto enter = [&](pool::PoolState& state) -> Result<void> {
-      REMUDA_ASSIGN(id_, remuda::pool::submit(state, job, caretaker_.inventory(), wall_s()));
+      REMUDA_ASSIGN(const policy::Policy policy, caretaker_.policy());
+      REMUDA_ASSIGN(id_, remuda::pool::submit(state, job, caretaker_.inventory(), wall_s(), policy));
       pool::Job& array = *state.find(id_);
       array.array = id_;
       array.why = text_;

@@ -15,6 +15,7 @@
 #include "pool/claim.h"
 #include "pool/lifeline.h"
 #include "run/orphans.h"
+#include "run/policy_file.h"
 #include "share/job_sharing.h"
 
 namespace remuda::run {
@@ -48,6 +49,7 @@ Caretaker::Caretaker(pool::Pool pool, std::string folder, ReadMachine read, bool
       read_(std::move(read)),
       live_(live),
       inventory_(std::move(inventory)),
+      policy_(policy_of(folder_)),
       read_at_s_(monotonic_s()) {
   if (live_) claimed_ = pool::claimed_by_others(folder_, inventory_);
 }
@@ -61,6 +63,7 @@ Result<Caretaker> Caretaker::open(const std::string& folder, ReadMachine read, b
 Result<void> Caretaker::read_machine() {
   REMUDA_ASSIGN(inventory_, read_());
   if (live_) claimed_ = pool::claimed_by_others(folder_, inventory_);
+  policy_ = policy_of(folder_);
   read_at_s_ = monotonic_s();
   return {};
 }
@@ -99,8 +102,8 @@ std::optional<int64_t> Caretaker::confining_job(const pool::PoolState& state) {
 /// Starts the jobs whose turn it is, and returns their keepers.
 std::vector<process::ProcessId> Caretaker::start_jobs(pool::PoolState& state) const {
   std::vector<process::ProcessId> keepers;
-  if (confining_job(state)) return keepers;
-  for (const int64_t id : schedule(state, inventory_, held_without_lease(state), {}, wall_s()))
+  if (confining_job(state) || !policy_) return keepers;
+  for (const int64_t id : schedule(state, inventory_, held_without_lease(state), *policy_, wall_s()))
     if (const pool::Job* job = state.find(id)) keepers.push_back(job->keeper);
   return keepers;
 }

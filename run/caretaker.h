@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "policy/policy.h"
 #include "pool/pool.h"
 #include "pool/transitions.h"
 
@@ -31,6 +32,8 @@ class Caretaker {
   const Inventory& inventory() const { return inventory_; }
   pool::Pool& pool() { return pool_; }
   const std::string& folder() const { return folder_; }
+  /// The policy of the pool. An error where its file is wrong: then nothing enters the queue, and no job starts.
+  const Result<policy::Policy>& policy() const { return policy_; }
 
   /// Devices that jobs of other pools have (pool/claim.h), and those in use by processes that hold no lease. Where a
   /// device has a lease, its processes are taken to be the lease's.
@@ -68,6 +71,7 @@ class Caretaker {
   bool live_;
   Inventory inventory_;
   std::vector<place::Held> claimed_;  ///< by other pools
+  Result<policy::Policy> policy_;     ///< as it was when the machine was read last
   double read_at_s_;                  ///< on the steady clock
   double race_until_s_ = 0;           ///< likewise: the line of those who wait for a change does not move
 };

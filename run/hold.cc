@@ -40,6 +40,7 @@ class HoldKeeper {
       link_.send(Kind::ended, id_, turn.why(), turn.status());
       return {};
     }
+    if (turn.time_limit_s() > 0) limit_at_s_ = monotonic_s() + turn.time_limit_s();
     auto handed_over = hand_over(words);
     const std::string why = handed_over ? stay() : handed_over.error().message;
     sharing_.end();
@@ -82,7 +83,10 @@ class HoldKeeper {
       const pool::Job* job = state ? state->find(id_) : nullptr;
       if (state && (!job || job->cancelled)) return "was given back";
       if (!is_alive(shell_)) return "its shell has ended";
-      if (!state || !caretaker_.pool().wait({shell_}, kLongest_s, link_.readable())) link_.wait(kBlind_s);
+      const double left_s = limit_at_s_ - monotonic_s();
+      if (left_s <= 0) return "reached its time limit";
+      if (!state || !caretaker_.pool().wait({shell_}, std::min(kLongest_s, left_s), link_.readable()))
+        link_.wait(kBlind_s);
     }
   }
 
@@ -101,6 +105,7 @@ class HoldKeeper {
   Caretaker caretaker_;
   FrontLink& link_;
   share::JobSharing sharing_;
+  double limit_at_s_ = kNever_s;  ///< on the steady clock
   int64_t id_ = 0;
 };
 

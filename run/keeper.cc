@@ -44,6 +44,7 @@ class Keeper {
         link_.send(Kind::ended, id_, entry_.why(), entry_.status());
         return {};
       }
+      spec_.job.time_limit_s = entry_.time_limit_s();
       limit_at_s_ = spec_.job.time_limit_s > 0 ? monotonic_s() + spec_.job.time_limit_s : kNever_s;
       run_.begin({id_, entry_.claims(), limit_at_s_});
       const Outcome outcome = spec_.tasks.empty() ? run_with_restarts() : run_.run_tasks();
@@ -213,7 +214,7 @@ class Keeper {
     return caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; });
   }
 
-  const RunSpec& spec_;
+  RunSpec spec_;
   const Inherited inherited_;
   Caretaker caretaker_;
   FrontLink& link_;

@@ -54,7 +54,8 @@ Result<bool> QueueEntry::enter() {
   job.keeper = process::own_process_id();
   const auto changed = caretaker_.change(
       [&](pool::PoolState& state) -> Result<void> {
-        REMUDA_ASSIGN(id_, remuda::pool::submit(state, job, caretaker_.inventory(), wall_s()));
+        REMUDA_ASSIGN(const policy::Policy policy, caretaker_.policy());
+        REMUDA_ASSIGN(id_, remuda::pool::submit(state, job, caretaker_.inventory(), wall_s(), policy));
         if (spec_.log_only && job.log.empty()) state.find(id_)->log = pool::pool_log_path(spec_.pool, id_);
         return {};
       },
@@ -91,6 +92,7 @@ Result<bool> QueueEntry::wait() {
 Result<QueueEntry::Step> QueueEntry::wait_once() {
   REMUDA_ASSIGN(const pool::PoolState state, read_pool());
   const pool::Job* job = state.find(id_);
+  if (job) time_limit_s_ = job->time_limit_s;
   if (job && job->state == pool::JobState::running) return claim(state);
   if (!job || job->state == pool::JobState::ended) {
     REMUDA_ASSIGN(const auto ended, caretaker_.pool().find(id_));

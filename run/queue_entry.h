@@ -29,6 +29,8 @@ class QueueEntry {
   /// reason, and wait() returns false at once.
   Result<void> submit();
   int64_t job() const { return id_; }
+  /// How long the job that runs may do so: what it asked for, or what the policy has given it; 0: without limit.
+  double time_limit_s() const { return time_limit_s_; }
 
   /// True once the job runs; false when it never will: its user gave up, it was cancelled, a job that it waits for
   /// failed. Then status() and why() have the reason. While the pool cannot be written, the job keeps its place and
@@ -68,6 +70,7 @@ class QueueEntry {
   int status_ = 0;
   std::string why_, reported_;
   bool has_reported_ = false, maintains_pool_ = false, is_next_ = false, has_waited_ = false;
+  double time_limit_s_ = 0;
   double begins_at_s_ = kNever_s;  ///< when the next job may begin, on the wall clock
   double read_at_s_ = 0;           ///< when it was last read which processes use the devices, on the steady clock
 };

@@ -11,7 +11,7 @@
 namespace remuda::cli {
 namespace {
 
-using Change = std::function<Result<void>(pool::PoolState&, int64_t job)>;
+using Change = std::function<Result<void>(pool::PoolState&, int64_t job, const pool::Policy&)>;
 
 int own_uid() { return static_cast<int>(::getuid()); }
 
@@ -24,7 +24,8 @@ Result<int> change_jobs(const MachineFlags& machine, const std::vector<std::stri
     jobs.push_back(job.id);
   }
   const auto change_all = [&](pool::PoolState& state) -> Result<void> {
-    for (const int64_t id : jobs) REMUDA_TRY(change(state, id));
+    REMUDA_ASSIGN(const pool::Policy policy, caretaker.policy());
+    for (const int64_t id : jobs) REMUDA_TRY(change(state, id, policy));
     return {};
   };
   REMUDA_TRY(caretaker.change(change_all, jobs));
@@ -42,8 +43,9 @@ void add_pausing(Program& program, const char* name, const char* summary, const 
                  Result<void> (*transition)(pool::PoolState&, int64_t, int)) {
   auto flags = std::make_shared<ChangeFlags>();
   CLI::App& command = program.add(name, summary, [flags, transition] {
-    return change_jobs(flags->machine, flags->jobs,
-                       [&](pool::PoolState& state, int64_t job) { return transition(state, job, own_uid()); });
+    return change_jobs(flags->machine, flags->jobs, [&](pool::PoolState& state, int64_t job, const pool::Policy&) {
+      return transition(state, job, own_uid());
+    });
   });
   command.add_option("JOB", flags->jobs, "Numbers of the jobs, or 5.7: index 7 of array 5")->required();
   add_machine_options(command, flags->machine);
@@ -55,9 +57,10 @@ void add_pausing(Program& program, const char* name, const char* summary, const 
 void add_reprioritize(Program& program) {
   auto flags = std::make_shared<ChangeFlags>();
   CLI::App& command = program.add("reprioritize", "Give a job another priority", [flags] {
-    return change_jobs(flags->machine, {flags->job}, [&](pool::PoolState& state, int64_t job) {
-      return reprioritize(state, job, flags->priority, own_uid());
-    });
+    return change_jobs(flags->machine, {flags->job},
+                       [&](pool::PoolState& state, int64_t job, const pool::Policy& policy) {
+                         return reprioritize(state, job, flags->priority, own_uid(), policy);
+                       });
   });
   command.add_option("JOB", flags->job, "Number of the job, or 5.7: index 7 of array 5")->required();
   command.add_option("N", flags->priority, "The priority: higher goes first")

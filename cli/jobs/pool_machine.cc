@@ -1,13 +1,12 @@
 #include "cli/jobs/pool_machine.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <fmt/format.h>
 #include <iterator>
 #include <memory>
 
+#include "pool/admission.h"
 #include "pool/shared_pool.h"
 
 namespace remuda::cli {
@@ -44,30 +43,20 @@ std::string devices_text(const pool::PoolState& state, int64_t job, const Invent
   return text;
 }
 
-std::vector<place::Held> held_now(const run::Caretaker& caretaker, const pool::PoolState& state) {
-  std::vector<place::Held> held = held_by_leases(state);
-  std::ranges::move(caretaker.held_without_lease(state), std::back_inserter(held));
+pool::Policy policy_or_none(const run::Caretaker& caretaker) {
+  return caretaker.policy() ? *caretaker.policy() : pool::Policy{};
+}
+
+std::vector<place::Held> held_without_job(const run::Caretaker& caretaker, const pool::PoolState& state) {
+  std::vector<place::Held> held = caretaker.held_without_lease(state);
+  std::ranges::move(held_by_drains(state), std::back_inserter(held));
   return held;
 }
 
-std::optional<double> parse_duration(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || !std::isfinite(value) || value <= 0) return std::nullopt;
-  const std::string_view unit(end, text.data() + text.size());
-  if (unit.empty() || unit == "s") return value;
-  if (unit == "m" || unit == "min") return value * 60;
-  if (unit == "h") return value * 3600;
-  if (unit == "d") return value * 86400;
-  return std::nullopt;
-}
-
-std::string duration_text(double seconds) {
-  const auto whole = static_cast<int64_t>(std::max(0.0, seconds));
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{} min", whole / 60);
-  if (whole < 86400) return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
-  return fmt::format("{} d {} h", whole / 86400, whole / 3600 % 24);
+std::vector<place::Held> held_now(const run::Caretaker& caretaker, const pool::PoolState& state) {
+  std::vector<place::Held> held = held_by_leases(state);
+  std::ranges::move(held_without_job(caretaker, state), std::back_inserter(held));
+  return held;
 }
 
 }  // namespace remuda::cli

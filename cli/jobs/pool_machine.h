@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/duration.h"
 #include "cli/machine.h"
 #include "run/caretaker.h"
 
@@ -28,13 +29,14 @@ std::string label_of(const Inventory& inventory, const std::string& id);
 /// "gpu:0, gpu:3": what the job holds.
 std::string devices_text(const pool::PoolState& state, int64_t job, const Inventory& inventory);
 
+/// The pool's policy; the one that permits everything where its file is wrong.
+pool::Policy policy_or_none(const run::Caretaker& caretaker);
+
+/// What is in use without a lease, by processes or jobs of other pools, and what is drained.
+std::vector<place::Held> held_without_job(const run::Caretaker& caretaker, const pool::PoolState& state);
+
 /// The parts of the machine that are held: by the leases of `state`, by jobs of other pools, and by processes that hold
 /// no lease.
 std::vector<place::Held> held_now(const run::Caretaker& caretaker, const pool::PoolState& state);
-
-/// "90", "90s", "15m", "2h", "1.5d" in seconds; nothing for anything else, and for values not above 0.
-std::optional<double> parse_duration(const std::string& text);
-/// 42 -> "42 s", 4000 -> "1 h 6 min".
-std::string duration_text(double seconds);
 
 }  // namespace remuda::cli

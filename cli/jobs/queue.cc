@@ -82,10 +82,10 @@ Result<int> ps(const QueueFlags& flags) {
   note_pool_obstacle(flags.machine);
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
-  const std::vector<place::Held> foreign = caretaker.held_without_lease(state);
+  const std::vector<place::Held> foreign = held_without_job(caretaker, state);
   const double now_s = wall_s();
   if (flags.json)
-    fmt::print("{}", to_pretty(pool_json(state, foreign, caretaker.inventory(), now_s)));
+    fmt::print("{}", to_pretty(pool_json(state, foreign, caretaker.inventory(), now_s, policy_or_none(caretaker))));
   else
     fmt::print("{}", leases_text(state, foreign, caretaker.inventory(), now_s, table_width()));
   return 0;
@@ -97,12 +97,13 @@ Result<int> queue(const QueueFlags& flags) {
   const double now_s = wall_s();
   if (flags.json) {
     Json list = Json::array();
-    for (const pool::Job* job : waiting_jobs(state, {}, now_s)) list.push_back(to_json(*job));
+    for (const pool::Job* job : waiting_jobs(state, policy_or_none(caretaker), now_s)) list.push_back(to_json(*job));
     fmt::print("{}", to_pretty(Json{{"waiting", std::move(list)}}));
   } else {
     REMUDA_ASSIGN(const ArrayTexts arrays, array_texts(caretaker.pool(), state));
-    fmt::print("{}", queue_text({state, caretaker.inventory(), caretaker.held_without_lease(state), arrays}, now_s,
-                                table_width()));
+    fmt::print("{}", queue_text({state, caretaker.inventory(), held_without_job(caretaker, state), arrays,
+                                 policy_or_none(caretaker)},
+                                now_s, table_width()));
   }
   return 0;
 }
@@ -119,7 +120,7 @@ void add_reader(Program& program, const char* name, const char* summary, const c
 }  // namespace
 
 Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& foreign, const Inventory& inventory,
-               double now_s) {
+               double now_s, const pool::Policy& policy) {
   Json leases = Json::array(), waiting = Json::array();
   for (const pool::Lease& lease : state.leases) {
     Json one = fields::write(lease);
@@ -140,12 +141,12 @@ Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& for
     Json one{{"device", held.device},
              {"share", held.share},
              {"label", label_of(inventory, held.device)},
-             {"holder", held.holder}};
+             {held.barred.empty() ? "holder" : "barred", held.barred.empty() ? held.holder : held.barred}};
     if (held.since_s) one["since_s"] = *held.since_s;
     add_load(inventory, held.device, one);
     leases.push_back(std::move(one));
   }
-  for (const pool::Job* job : waiting_jobs(state, {}, now_s)) waiting.push_back(to_json(*job));
+  for (const pool::Job* job : waiting_jobs(state, policy, now_s)) waiting.push_back(to_json(*job));
   return Json{{"leases", std::move(leases)}, {"waiting", std::move(waiting)}};
 }
 
@@ -177,13 +178,15 @@ std::string leases_text(const pool::PoolState& state, const std::vector<place::H
         until_text(lease.until_s, now_s), share_text(state, lease, inventory), job ? what_text(*job) : "");
   }
   for (const place::Held& held : foreign)
-    add(held.device, {printable(held.holder), "no lease", held.since_s ? duration_text(now_s - *held.since_s) : "-"},
-        "-", fmt::format("{:.0f} %", held.share * 100), "");
+    add(held.device,
+        {held.barred.empty() ? printable(held.holder) : "-", held.barred.empty() ? "no lease" : "-",
+         held.since_s ? duration_text(now_s - *held.since_s) : "-"},
+        "-", fmt::format("{:.0f} %", held.share * 100), printable(held.barred));
   return table.text(width);
 }
 
 std::string queue_text(const Queue& queue, double now_s, size_t width) {
-  auto jobs = waiting_jobs(queue.state, {}, now_s);
+  auto jobs = waiting_jobs(queue.state, queue.policy, now_s);
   if (jobs.empty()) return "Nobody waits\n";
   const bool has_priorities = std::ranges::any_of(jobs, [](const pool::Job* job) { return job->priority != 0; });
   std::vector<std::string> header{"JOB", "USER", "FOR", "WHAT", "WHY"};
@@ -210,7 +213,8 @@ std::string queue_text(const Queue& queue, double now_s, size_t width) {
 void add_ps(Program& program) {
   add_reader(program, "ps", "Show who holds which device",
              "BUSY and MEMORY are those of the whole device, now: at 0 % and with no memory in use, it is held for\n"
-             "nothing. Devices that a process uses without a lease are shown too; no job gets those.\n\n"
+             "nothing. Devices that a process uses without a lease, or that are drained, are shown too; no job gets "
+             "those.\n\n"
              "Examples:\n  remuda ps         a line for each device that is held\n"
              "  remuda ps --json  leases and waiting jobs, for programs\n",
              ps);

@@ -9,13 +9,14 @@
 #include "device/inventory.h"
 #include "place/held.h"
 #include "pool/job.h"
+#include "pool/usage.h"
 
 namespace remuda::cli {
 
 /// {"leases": [...], "waiting": [...]}; devices in use without a lease are among the leases, with "holder" in place of
 /// a job.
 Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& foreign, const Inventory& inventory,
-               double now_s);
+               double now_s, const pool::Policy& policy = {});
 
 /// A line for each device that is held; see Table::text() for `width`.
 std::string leases_text(const pool::PoolState& state, const std::vector<place::Held>& foreign,
@@ -29,6 +30,7 @@ struct Queue {
   const Inventory& inventory;
   const std::vector<place::Held>& foreign;  ///< devices in use without a lease
   const ArrayTexts& arrays;                 ///< those that have not ended; their jobs get no lines of their own
+  pool::Policy policy = {};                 ///< decides the order
 };
 /// A line for each job that waits, in the order of their turns.
 std::string queue_text(const Queue& queue, double now_s, size_t width);

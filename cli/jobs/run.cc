@@ -127,6 +127,7 @@ Result<run::RunSpec> for_caller(run::RunSpec spec, const MachineFlags& machine) 
   spec.live = machine.file.empty();
   spec.job.uid = static_cast<int>(::getuid());
   spec.job.user = process::user_name(spec.job.uid);
+  spec.job.groups = process::own_groups();
   std::error_code error;
   spec.job.folder = std::filesystem::current_path(error).string();
   return spec;

@@ -19,7 +19,7 @@ Result<std::string> waiting_text(run::Caretaker& caretaker, const pool::PoolStat
   REMUDA_ASSIGN(const place::Answer answer,
                 place::place(place::Layout(caretaker.inventory()), job.request, held_now(caretaker, state)));
   if (const auto* refusal = std::get_if<place::Refusal>(&answer)) text += refusal_text(*refusal);
-  auto waiting = waiting_jobs(state, {}, wall_s());
+  auto waiting = waiting_jobs(state, policy_or_none(caretaker), wall_s());
   std::erase_if(waiting, [](const pool::Job* one) { return is_array(*one); });
   const auto before = std::ranges::find(waiting, job.id, &pool::Job::id) - waiting.begin();
   if (before == 0) return text + "It is the first in the queue\n";

@@ -7,6 +7,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
+#include "cli/jobs/drain.h"
 #include "cli/machine.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
@@ -229,7 +230,7 @@ Result<int> list(const ListFlags& flags) {
     if (flags.json)
       fmt::print("{}", to_pretty(to_json(inventory)));
     else
-      print_fitted(inventory_text(inventory, table_width()));
+      print_fitted(inventory_text(inventory, table_width()) + drains_text(flags.machine, inventory));
     return 0;
   }
   REMUDA_ASSIGN(const Device* device, inventory.resolve(flags.device));

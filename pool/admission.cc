@@ -1,0 +1,121 @@
+#include "pool/admission.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+
+namespace remuda::pool {
+namespace {
+
+using policy::Limit;
+
+template <typename T>
+const policy::Rule<T>* rule_for(const Job& job, const Policy& policy, std::optional<policy::Rule<T>> Limit::* key) {
+  return job.uid == 0 ? nullptr : policy.find(key, {job.user, job.groups});
+}
+
+template <typename T>
+Result<void> refuse(const policy::Rule<T>& rule, const std::string& sentence) {
+  return usage_error(fmt::format("{} ({})", sentence, rule.where));
+}
+
+Result<void> check_time_limit(Job& job, const Policy& policy) {
+  const auto* given = rule_for(job, policy, &Limit::default_s);
+  const auto* longest = rule_for(job, policy, &Limit::longest_s);
+  if (job.time_limit_s <= 0) {
+    if (given) job.time_limit_s = given->value;
+    if (longest) job.time_limit_s = given ? std::min(given->value, longest->value) : longest->value;
+    return {};
+  }
+  if (!longest || job.time_limit_s <= longest->value) return {};
+  return refuse(*longest, fmt::format("a job of {} may run for {} at the most, not {}", job.user,
+                                      duration_text(longest->value), duration_text(job.time_limit_s)));
+}
+
+Result<void> check_devices(const Job& job, const Policy& policy) {
+  const auto* share = rule_for(job, policy, &Limit::share);
+  if (share && !share->value && job.request.share < 1)
+    return refuse(*share, fmt::format("{} may not take a part of a device", job.user));
+  const auto* devices = rule_for(job, policy, &Limit::devices);
+  const double wanted = job.request.count * job.request.share;
+  if (!devices || wanted <= devices->value) return {};
+  return refuse(*devices,
+                fmt::format("{} may have {} devices at once, and {:g} are wanted", job.user, devices->value, wanted));
+}
+
+/// The jobs of an array are not counted, as the array is.
+Result<void> check_waiting(const PoolState& state, const Job& job, const Policy& policy) {
+  const auto* most = rule_for(job, policy, &Limit::waiting);
+  if (!most || job.array != 0) return {};
+  const auto waits = [&](const Job& other) {
+    return other.user == job.user && other.state == JobState::waiting && (other.array == 0 || is_array(other));
+  };
+  if (std::ranges::count_if(state.jobs, waits) < most->value) return {};
+  return refuse(*most, fmt::format("{} may have {} waiting jobs, and has them", job.user, most->value));
+}
+
+double devices_of(const PoolState& state, const std::string& user) {
+  double devices = 0;
+  for (const Lease& lease : state.leases)
+    if (const Job* job = state.find(lease.job); job && job->user == user) devices += lease.share;
+  return devices;
+}
+
+}  // namespace
+
+Result<void> admit(const PoolState& state, Job& job, const Policy& policy) {
+  REMUDA_TRY(check_priority(job, job.priority, policy));
+  REMUDA_TRY(check_devices(job, policy));
+  REMUDA_TRY(check_waiting(state, job, policy));
+  return check_time_limit(job, policy);
+}
+
+Result<void> check_priority(const Job& job, int priority, const Policy& policy) {
+  const auto* highest = rule_for(job, policy, &Limit::priority);
+  if (!highest || priority <= highest->value) return {};
+  return refuse(*highest,
+                fmt::format("{} may give priority {} at the most, not {}", job.user, highest->value, priority));
+}
+
+std::string over_limit(const PoolState& state, const Job& job, const Policy& policy, double now_s) {
+  constexpr double kRounding = 1e-9, kHour_s = 3600;
+  if (const auto* most = rule_for(job, policy, &Limit::devices)) {
+    const double has = devices_of(state, job.user);
+    if (has + job.request.count * job.request.share > most->value + kRounding)
+      return fmt::format("{} may have {} devices at once, and has {:g} ({})", job.user, most->value, has, most->where);
+  }
+  const auto* hours = rule_for(job, policy, &Limit::device_hours);
+  if (!hours || spent_s(state, job.user, now_s) < hours->value * kHour_s) return "";
+  return fmt::format("{} may have {:g} device hours in 7 days, and has had them ({})", job.user, hours->value,
+                     hours->where);
+}
+
+std::vector<place::Held> barred_devices(const Job& job, const Inventory& inventory, const Policy& policy,
+                                        double now_s) {
+  std::vector<place::Held> barred;
+  const double ends_s = job.time_limit_s > 0 ? now_s + job.time_limit_s + job.grace_s : kNever_s;
+  for (const policy::Reservation& reservation : policy.reservations) {
+    if (reservation.who.includes({job.user, job.groups}) || !reservation.hours.meet(now_s, ends_s, policy.utc_offset_s))
+      continue;
+    const bool is_now = reservation.hours.meet(now_s, now_s, policy.utc_offset_s);
+    const std::string when =
+        is_now ? "" : fmt::format(" {}, and the job might not end before", hours_text(reservation.hours));
+    for (const std::string& name : reservation.devices)
+      if (const auto device = inventory.resolve(name))
+        barred.push_back(
+            {.device = (*device)->id,
+             .barred = fmt::format("is reserved for {}{} ({})", reservation.who.text(), when, reservation.where)});
+  }
+  return barred;
+}
+
+std::vector<place::Held> held_by_drains(const PoolState& state) {
+  std::vector<place::Held> held;
+  for (const Drain& drain : state.drains)
+    held.push_back({.device = drain.device, .since_s = drain.since_s, .barred = "is drained: " + drain.reason});
+  return held;
+}
+
+}  // namespace remuda::pool

@@ -1,0 +1,35 @@
+// Admission: what a policy lets users have. Pure; each refusal names the rule and where it stands. Internal to
+// pool, except held_by_drains().
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/inventory.h"
+#include "place/held.h"
+#include "pool/job.h"
+#include "pool/usage.h"
+
+namespace remuda::pool {
+
+/// Whether the job may enter the queue: its priority, time limit, parts of devices, how many it wants, and how many
+/// jobs of its user wait. Gives it a time limit where it asks for none and the policy has one. root may have
+/// everything.
+Result<void> admit(const PoolState& state, Job& job, const Policy& policy);
+
+/// A usage error where this user may not give a job that priority.
+Result<void> check_priority(const Job& job, int priority, const Policy& policy);
+
+/// Why a waiting job may not start now, whatever is free: its user has as many devices, or has had as many device
+/// hours, as the policy permits; empty where it may. Words that change only when something happens.
+std::string over_limit(const PoolState& state, const Job& job, const Policy& policy, double now_s);
+
+/// The devices that are reserved for others at a time at which the job, started now, might run: for as long as its time
+/// limit and grace time, or for ever. They count as held.
+std::vector<place::Held> barred_devices(const Job& job, const Inventory& inventory, const Policy& policy, double now_s);
+
+/// The devices that are drained, which count as held.
+std::vector<place::Held> held_by_drains(const PoolState& state);
+
+}  // namespace remuda::pool

@@ -1,0 +1,173 @@
+// What a policy refuses, and in which words; drained and reserved devices.
+#include "pool/admission.h"
+
+#include <gmock/gmock.h>
+
+#include "policy/file.h"
+#include "pool/testing/schedule.h"
+
+namespace remuda::pool {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr double kHour_s = 3600, kDay_s = 86400;
+constexpr double kMonday = 4 * kDay_s;  // 1970-01-05
+
+class Admission : public ScheduleTest {
+ protected:
+  void set_policy(const std::string& text) {
+    const auto read = policy::parse_policy(text, "policy.toml");
+    ASSERT_TRUE(read) << read.error().message;
+    policy = *read;
+  }
+  std::string refusal(const Job& job) {
+    const auto id = submit(state, job, box, kMonday, policy);
+    return id ? "" : id.error().message;
+  }
+  static Job limited(double time_limit_s) {
+    Job job = test_job("ada", 1);
+    job.time_limit_s = time_limit_s;
+    return job;
+  }
+};
+
+TEST_F(Admission, LimitsThePriority) {
+  set_policy("[[limit]]\npriority = 3\n");
+  Job job = test_job("ada", 1);
+  job.priority = 4;
+  EXPECT_EQ(refusal(job), "ada may give priority 3 at the most, not 4 (policy.toml:2)");
+  job.priority = 3;
+  EXPECT_EQ(refusal(job), "");
+  EXPECT_EQ(reprioritize(state, 1, 9, 'a', policy).error().message,
+            "ada may give priority 3 at the most, not 9 (policy.toml:2)");
+  EXPECT_TRUE(reprioritize(state, 1, 9, 0, policy)) << "root may";
+}
+
+TEST_F(Admission, LimitsTheTime) {
+  set_policy("[[limit]]\nlongest = \"2h\"\ndefault = \"1h\"\n");
+  EXPECT_EQ(refusal(limited(3 * kHour_s)),
+            "a job of ada may run for 2 h 0 min at the most, not 3 h 0 min (policy.toml:2)");
+  EXPECT_EQ(refusal(limited(0)), "");
+  EXPECT_EQ(job(1).time_limit_s, kHour_s) << "the one it is given";
+  set_policy("[[limit]]\nlongest = \"2h\"\n");
+  EXPECT_EQ(refusal(limited(0)), "");
+  EXPECT_EQ(job(2).time_limit_s, 2 * kHour_s) << "none is longer than the longest";
+}
+
+TEST_F(Admission, LimitsPartsOfDevices) {
+  set_policy("[[limit]]\nusers = [\"eve\"]\nshare = true\n[[limit]]\nshare = false\n");
+  EXPECT_EQ(refusal(test_job("ada", 1, 0.5)), "ada may not take a part of a device (policy.toml:5)");
+  EXPECT_EQ(refusal(test_job("eve", 1, 0.5)), "");
+  EXPECT_EQ(refusal(test_job("ada", 1)), "");
+}
+
+TEST_F(Admission, LimitsWaitingJobs) {
+  set_policy("[[limit]]\nwaiting = 2\n");
+  EXPECT_EQ(refusal(test_job("ada", 1)), "");
+  EXPECT_EQ(refusal(test_job("ada", 1)), "");
+  EXPECT_EQ(refusal(test_job("ada", 1)), "ada may have 2 waiting jobs, and has them (policy.toml:2)");
+  EXPECT_EQ(refusal(test_job("bob", 1)), "") << "each has as many";
+  state.find(1)->array = 1;
+  Job index = test_job("ada", 1);
+  index.array = 1;
+  EXPECT_EQ(refusal(index), "") << "the array is counted";
+}
+
+TEST_F(Admission, LimitsDevicesAtOnce) {
+  set_policy("[[limit]]\ngroups = [\"students\"]\ndevices = 2\n");
+  Job large = test_job("ada", 3), small = test_job("ada", 1);
+  large.groups = small.groups = {"students"};
+  EXPECT_EQ(refusal(large), "ada may have 2 devices at once, and 3 are wanted (policy.toml:3)");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(refusal(small), "");
+  add("bob", 1, kMonday);
+  EXPECT_THAT(look(kMonday), ElementsAre(1, 2, 4)) << "the third waits, and keeps nobody waiting";
+  EXPECT_EQ(job(3).why, "ada may have 2 devices at once, and has 2 (policy.toml:3)");
+  EXPECT_THAT(look(kMonday + kDay_s), IsEmpty());
+  finish(1, kMonday + kDay_s);
+  EXPECT_THAT(look(kMonday + kDay_s), ElementsAre(3));
+}
+
+TEST_F(Admission, LimitsDeviceHoursBySpeed) {
+  set_policy("[[limit]]\ndevice_hours = 10\n");
+  for (int i = 0; i < 4; ++i) {
+    box.devices[static_cast<size_t>(i)].multiprocessors = i < 2 ? 100 : 50;
+    box.devices[static_cast<size_t>(i)].sm_clock_max_mhz = 1000;
+  }
+  Job slow = test_job("ada", 2);
+  slow.request.devices = {"gpu:2", "gpu:3"};
+  add(slow, kMonday);
+  EXPECT_THAT(look(kMonday), ElementsAre(1));
+  EXPECT_DOUBLE_EQ(spent_s(state, "ada", kMonday + 9 * kHour_s), 9 * kHour_s) << "half of two is one";
+  finish(1, kMonday + 9 * kHour_s);
+  add("ada", 1, kMonday + 9 * kHour_s);
+  EXPECT_THAT(look(kMonday + 9 * kHour_s), ElementsAre(2)) << "nine of ten";
+  add("ada", 1, kMonday + 10 * kHour_s);
+  EXPECT_THAT(look(kMonday + 10 * kHour_s), IsEmpty());
+  EXPECT_EQ(job(3).why, "ada may have 10 device hours in 7 days, and has had them (policy.toml:2)");
+  finish(2, kMonday + 10 * kHour_s);
+  EXPECT_THAT(look(kMonday + 6.9 * kDay_s), IsEmpty());
+  EXPECT_THAT(look(kMonday + 7 * kDay_s), ElementsAre(3)) << "Monday is not one of these seven days any more";
+}
+
+TEST_F(Admission, IsNotForRoot) {
+  set_policy("[[limit]]\npriority = 0\ndevices = 0\nwaiting = 0\nlongest = \"1h\"\n");
+  Job job = test_job("root", 4);
+  job.uid = 0;
+  job.priority = 5;
+  EXPECT_EQ(refusal(job), "");
+  EXPECT_THAT(look(kMonday), ElementsAre(1));
+}
+
+TEST_F(Admission, ReservesDevicesAtTheirHours) {
+  set_policy(
+      "[[reservation]]\ndevices = [\"gpu:0\", \"gpu:1\", \"gpu:9\"]\ngroups = [\"course\"]\nfrom = \"08:00\"\nto = "
+      "\"18:00\"\n");
+  Job two = test_job("ada", 2);
+  two.request.devices = {"gpu:0", "gpu:1"};
+  add(two, kMonday);
+  two.time_limit_s = 8 * kHour_s;
+  two.user = "bob";
+  add(two, kMonday);
+  EXPECT_THAT(look(kMonday), ElementsAre(2)) << "it ends at eight";
+  EXPECT_THAT(job(1).why,
+              HasSubstr("gpu:0 is reserved for group course every day 08:00-18:00, and the job might not end "
+                        "before (policy.toml:1)"));
+  finish(2, kMonday + 8 * kHour_s);
+  two.groups = {"course"};
+  add(two, kMonday + 8 * kHour_s);
+  EXPECT_THAT(look(kMonday + 8 * kHour_s), ElementsAre(3));
+  finish(3, kMonday + 9 * kHour_s);
+  look(kMonday + 9 * kHour_s);
+  EXPECT_THAT(job(1).why, HasSubstr("gpu:0 is reserved for group course (policy.toml:1)"));
+  const PoolState before = state;
+  look(kMonday + 10 * kHour_s);
+  EXPECT_EQ(state, before);
+}
+
+TEST_F(Admission, ADrainedDeviceIsGrantedToNobody) {
+  add("ada", 1);
+  look();
+  ASSERT_TRUE(drain(state, {"gpu:0", "its fan is broken", "root", 100}));
+  ASSERT_TRUE(drain(state, {"gpu:3", "old", "root", 100}));
+  ASSERT_TRUE(drain(state, {"gpu:3", "dead", "root", 120}));
+  ASSERT_EQ(state.drains.size(), 2U);
+  EXPECT_EQ(state.drains[1].reason, "dead");
+  add("bob", 2);
+  add("eve", 1);
+  EXPECT_THAT(look(), ElementsAre(2));
+  EXPECT_THAT(devices(2), ElementsAre("gpu:1", "gpu:2"));
+  EXPECT_THAT(job(3).why, HasSubstr("gpu:0 is drained: its fan is broken"));
+  EXPECT_EQ(job(1).state, JobState::running) << "it goes on";
+  finish(1, 200);
+  EXPECT_THAT(look(200), IsEmpty());
+  ASSERT_TRUE(undrain(state, "gpu:0", "gpu:0"));
+  EXPECT_EQ(undrain(state, "gpu:0", "gpu:0").error().message, "gpu:0 is not drained");
+  EXPECT_EQ(drain(state, {"gpu:0", "", "root", 100}).error().message, "a drain needs a reason, which others will read");
+  EXPECT_THAT(look(200), ElementsAre(3));
+}
+
+}  // namespace
+}  // namespace remuda::pool

@@ -1,0 +1,37 @@
+#include "run/policy_file.h"
+
+#include <ctime>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "policy/file.h"
+#include "pool/shared_pool.h"
+
+namespace remuda::run {
+namespace {
+
+double utc_offset_s() {
+  const auto now = static_cast<std::time_t>(wall_s());
+  std::tm parts{};
+  return ::localtime_r(&now, &parts) ? static_cast<double>(parts.tm_gmtoff) : 0;
+}
+
+}  // namespace
+
+std::string policy_path(const std::string& folder) {
+  if (folder == pool::kSharedPool) return ::access(policy::kPolicyFile, F_OK) == 0 ? policy::kPolicyFile : "";
+  return env::get(env::policy).value_or("");
+}
+
+Result<policy::Policy> policy_of(const std::string& folder) {
+  const std::string path = policy_path(folder);
+  policy::Policy policy;
+  if (!path.empty()) {
+    REMUDA_ASSIGN(policy, policy::read_policy(path));
+  }
+  policy.utc_offset_s = utc_offset_s();
+  return policy;
+}
+
+}  // namespace remuda::run
