@@ -1,25 +1,39 @@
 #include "comm/streams.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <list>
 #include <mutex>
 #include <sys/eventfd.h>
+#include <system_error>
 #include <thread>
 
-#include "base/check.h"
-
 namespace remuda::comm {
+namespace {
+
+// False where the system has no thread for it.
+template <typename Body>
+bool starts(std::list<std::jthread>& threads, const Body& body, int number) {
+  try {
+    threads.emplace_back(body, number);
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
+}  // namespace
 
 Streams::Streams(std::vector<std::vector<Link>> links, size_t stripe_bytes, Peers& peers)
     : links_(std::move(links)), stripe_bytes_(std::max<size_t>(1, stripe_bytes)), peers_(peers), sums_(links_.size()) {
-  if (links_.size() < 2) return;
-  stop_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  REMUDA_CHECK(stop_, "the system has a descriptor for an event");
+  if (links_.size() > 1) stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 Result<void> Streams::run(const Call& call, std::span<const int> ranks, size_t bytes, double deadline_s,
                           const std::function<void(Stripe&)>& fill) {
   const int count = static_cast<int>(std::clamp<size_t>(bytes / stripe_bytes_, 1, links_.size()));
+  if (count > 1 && !stop_)
+    return failed(fmt::format("rank {} has no descriptor left for an event of its streams", peers_.rank()));
   std::mutex mutex;
   Result<void> result;
   const auto exchange_one = [&](int number) {
@@ -36,8 +50,10 @@ Result<void> Streams::run(const Call& call, std::span<const int> ranks, size_t b
   };
   {
     std::list<std::jthread> others;
-    for (int number = 1; number < count; ++number) others.emplace_back(exchange_one, number);
+    int begun = 1;
+    while (begun < count && starts(others, exchange_one, begun)) ++begun;
     exchange_one(0);
+    while (begun < count) exchange_one(begun++);  // in the order that all ranks have: none waits for one behind it
   }
   return result;
 }

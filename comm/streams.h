@@ -1,9 +1,10 @@
 // Streams: the data connections of a communicator, one or several to each peer, and the calls that go over them.
 //
 // One connection is no faster than the core that encrypts it, nor than TCP's window allows. So a large call is cut into
-// stripes, one for each stream, which are exchanged at the same time, by a thread each. Every piece of a call's data is
-// cut in the same way, so that neither who adds up what nor in which order depends on the number of streams: the bits
-// are those of one. Each stripe describes the call, and a failure of one ends all.
+// stripes, one for each stream, which are exchanged at the same time, by a thread each, or one after the other where
+// the system has no thread for them. Every piece of a call's data is cut in the same way, so that neither who adds up
+// what nor in which order depends on the number of streams: the bits are those of one. Each stripe describes the call,
+// and a failure of one ends all.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +47,8 @@ class Streams {
   Streams(std::vector<std::vector<Link>> links, size_t stripe_bytes, Peers& peers);
 
   /// Makes one call between `ranks`, in the order of their numbers: `fill` says of each stripe what goes to each peer
-  /// and comes from it. `bytes` is the size of the data, the same on all ranks. Errors: those of Exchange::run().
+  /// and comes from it. `bytes` is the size of the data, the same on all ranks. Errors: those of Exchange::run(); a
+  /// rank that had no descriptor left when the streams were made. After one there are no further calls.
   Result<void> run(const Call& call, std::span<const int> ranks, size_t bytes, double deadline_s,
                    const std::function<void(Stripe&)>& fill);
 

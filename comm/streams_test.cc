@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <optional>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <thread>
 
 #include "comm/testing/socket_pair.h"
 #include "comm/wire.h"
@@ -43,6 +46,14 @@ class StreamsTest : public testing::Test {
   }
   void other_says(size_t stream, std::span<const std::byte> bytes) {
     ASSERT_TRUE(send_all(others_[stream].get(), bytes, deadline_after(10), "rank 0"));
+  }
+  /// All that the other rank has for this one, over all streams.
+  void other_says_all(const std::vector<std::byte>& bytes) {
+    const Parts parts = even_parts(3, bytes.size(), 1);
+    for (int stream = 0; stream < 3; ++stream) {
+      other_calls(size_t(stream), call_);
+      other_says(size_t(stream), part_of(std::span(bytes), parts.of(stream)));
+    }
   }
   void other_calls(size_t stream, const Call& call) { other_says(stream, std::as_bytes(std::span(&call, 1))); }
 
@@ -105,6 +116,33 @@ TEST_F(StreamsTest, SilenceOnOneEndsAtTheDeadline) {
   const auto result = exchange(1000, 0.02);
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().message, HasSubstr("rank 1 did not answer in time"));
+}
+
+TEST_F(StreamsTest, WhatGetsNoThreadGoesOneAfterTheOther) {
+  other_says_all(std::vector<std::byte>(1000, std::byte{2}));
+  pthread_attr_t before, vast;
+  ASSERT_EQ(::pthread_getattr_default_np(&before), 0);
+  ::pthread_attr_init(&vast);
+  ASSERT_EQ(::pthread_attr_setstacksize(&vast, size_t{1} << 50), 0);
+  ASSERT_EQ(::pthread_setattr_default_np(&vast), 0);
+  EXPECT_THROW(std::thread([] {}).join(), std::system_error);
+  const auto result = exchange(1000);
+  ::pthread_setattr_default_np(&before);
+  EXPECT_TRUE(result) << result.error().message;
+  EXPECT_EQ(theirs_, std::vector<std::byte>(1000, std::byte{2}));
+}
+
+TEST_F(StreamsTest, ARankWithoutADescriptorForThemSaysSo) {
+  rlimit limit;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  streams_.emplace(std::vector<std::vector<Link>>(2), kStripeBytes, *peers_);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  const auto result = exchange(1000);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, ErrorKind::failed);
+  EXPECT_THAT(result.error().message, HasSubstr("rank 0 has no descriptor left"));
 }
 
 }  // namespace
