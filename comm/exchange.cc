@@ -13,6 +13,9 @@ namespace {
 // In each direction at a time, so that data is read from the socket's buffer while it is still in the cache.
 constexpr size_t kTurnBytes = 256 << 10;
 
+// Several streams wait for a report on one control connection. One reads it; poll() may not wake the others then.
+constexpr int kLookAgainMs = 100;
+
 constexpr size_t kPassedOnBytes = 64 << 10;  // a broadcast of fewer is not worth the second hop
 
 template <typename Byte>
@@ -182,7 +185,7 @@ Result<void> Exchange::wait(double deadline_s) {
     return tl::unexpected(lost_rank(waited_for()->rank, "did not answer in time", call_));
   peers_.watch(polled);
   polled.push_back({stop_, POLLIN, 0});
-  ::poll(polled.data(), polled.size(), poll_ms(deadline_s));
+  ::poll(polled.data(), polled.size(), stop_ < 0 ? poll_ms(deadline_s) : poll_ms(deadline_s, kLookAgainMs));
   if (polled.back().revents != 0) return failed("another stream of the call has failed");
   return peers_.check(call_.sequence);
 }

@@ -1,6 +1,7 @@
 // What several streams add to an exchange; that the calls of all transports go over them is in the suites.
 #include "comm/streams.h"
 
+#include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <sys/resource.h>
 #include <thread>
 
+#include "comm/failure_report.h"
 #include "comm/testing/socket_pair.h"
 #include "comm/wire.h"
 
@@ -116,6 +118,24 @@ TEST_F(StreamsTest, SilenceOnOneEndsAtTheDeadline) {
   const auto result = exchange(1000, 0.02);
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().message, HasSubstr("rank 1 did not answer in time"));
+}
+
+// Who reads a report first is chance. The stream that has to act on it here can neither send nor is to receive.
+TEST_F(StreamsTest, AReportThatAnotherThreadReadsEndsTheStreamThatWaits) {
+  constexpr size_t kBytes = 3 << 20;
+  auto rank0 = std::async(std::launch::async, [&] { return exchange(kBytes, 60); });
+  other_says_all(std::vector<std::byte>(kBytes));
+  std::vector<std::byte> got(sizeof(Call) + kBytes / 3);
+  for (const size_t stream : {0, 1}) ASSERT_TRUE(recv_all(others_[stream].get(), got, deadline_after(10), "rank 0"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const FailureReport report = report_of({ErrorKind::failed, "rank 1 has no memory"}, 1, call_.sequence);
+  ASSERT_TRUE(send_all(other_control_.get(), std::as_bytes(std::span(&report, 1)), deadline_after(10), "rank 0"));
+  while (!peers_->gone(1)) EXPECT_TRUE(peers_->check(call_.sequence));
+  EXPECT_EQ(rank0.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  others_[2].reset();
+  const auto result = rank0.get();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "rank 1 has no memory");
 }
 
 TEST_F(StreamsTest, WhatGetsNoThreadGoesOneAfterTheOther) {
