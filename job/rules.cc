@@ -125,6 +125,33 @@ Result<void> check_compression(const TrainJob& job, toml::table& table, const st
   return {};
 }
 
+/// What sharded parameters have no place for.
+Result<void> check_sharded(const TrainJob& job, toml::table& table, const std::string& name) {
+  const MemorySpec& memory = job.memory;
+  if (memory.parameters == Held::whole) return {};
+  const bool all_recomputed = memory.recompute == Recompute::blocks && memory.recompute_blocks == 0;
+  const std::pair<const char*, bool> others[] = {
+      {"memory.recompute = \"auto\", which tries first what fits without; say \"blocks\" or \"none\"",
+       memory.recompute == Recompute::automatic},
+      {"a train.precision of 16 bits unless memory.recompute is \"blocks\", for all of them: the blocks' parameters "
+       "in 16 bits would stay for the backward pass",
+       job.train.precision != Precision::fp32 && !all_recomputed},
+      {"train.gradients = \"bf16\": a block's gradients are added up as they are",
+       job.train.gradients != Precision::fp32},
+      {"train.compression, which needs all parameters on each device", job.train.compression != Compression::none},
+      {"train.batch_norm = \"synchronized\", whose calls are learned from a pass of one device with the whole model",
+       job.train.batch_norm == BatchNorm::synchronized},
+      {"elastic.ranks_lost: with a rank its part would be lost in the middle of a pass", job.elastic.ranks_lost > 0},
+      {"output.sample, which one device generates with the whole model", job.output.sample > 0},
+      {"output.weights as TorchScript, which is written from the whole model; name a *.safetensors file",
+       !job.model.path.empty() && job.output.weights.ends_with(".pt")}};
+  for (const auto& [what, is_there] : others)
+    if (is_there)
+      return usage_error(fmt::format("{}: memory.parameters = \"sharded\" does not go together with {}",
+                                     place_of(table, "memory.parameters", name), what));
+  return {};
+}
+
 Result<void> check_devices(const TrainJob& job, toml::table& table) {
   std::map<std::string, bool> shared_so_far;
   auto spec = job.devices.begin();
@@ -194,6 +221,7 @@ Result<void> check_job(const TrainJob& job, toml::table& table, const std::strin
   REMUDA_TRY(check_micro_batch(job, table, name));
   REMUDA_TRY(check_batch_norm(job, table, name));
   REMUDA_TRY(check_compression(job, table, name));
+  REMUDA_TRY(check_sharded(job, table, name));
   if (job.placement.same_model && job.placement.any_model)
     return usage_error(fmt::format("{}: placement.same_model and placement.any_model exclude each other",
                                    origin(*find_node(table, "placement.any_model"))));

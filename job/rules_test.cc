@@ -70,6 +70,35 @@ TEST(Rules, CompressionIsForAdamWWithoutWhatItCannotKnow) {
       "train.compression = \"none\"");
 }
 
+TEST(Rules, ShardedParametersSayWhatTheyDoNotGoTogetherWith) {
+  const auto error_with = [](std::vector<std::string> settings) {
+    settings.insert(settings.begin(), "memory.parameters=sharded");
+    return error_of(kGptJob, settings);
+  };
+  const std::string refused = "--set memory.parameters: memory.parameters = \"sharded\" does not go together with ";
+  EXPECT_EQ(error_with({}), "no error");
+  EXPECT_EQ(error_with({"memory.optimizer=host", "memory.accumulate=2", "memory.recompute=blocks", "train.clip_norm=1",
+                        "train.average=0.9", "train.precision=auto"}),
+            "no error");
+  EXPECT_EQ(error_with({"memory.recompute=auto"}),
+            refused + "memory.recompute = \"auto\", which tries first what fits without; say \"blocks\" or \"none\"");
+  for (const std::string recompute : {"none", "blocks"})
+    EXPECT_EQ(error_with({"train.precision=bf16", "memory.recompute=" + recompute,
+                          recompute == "none" ? "memory.accumulate=1" : "memory.recompute_blocks=1"}),
+              refused +
+                  "a train.precision of 16 bits unless memory.recompute is \"blocks\", for all of them: the blocks' "
+                  "parameters in 16 bits would stay for the backward pass");
+  EXPECT_EQ(error_with({"train.gradients=bf16"}),
+            refused + "train.gradients = \"bf16\": a block's gradients are added up as they are");
+  EXPECT_EQ(error_with({"train.optimizer=adamw", "train.compression=1-bit"}),
+            refused + "train.compression, which needs all parameters on each device");
+  EXPECT_EQ(error_with({"output.sample=9", "model.vocabulary=122"}),
+            refused + "output.sample, which one device generates with the whole model");
+  EXPECT_EQ(
+      error_of(kMlpJob, {"memory.parameters=sharded", "model.path=m.pt", "output.weights=w.pt"}),
+      refused + "output.weights as TorchScript, which is written from the whole model; name a *.safetensors file");
+}
+
 TEST(Rules, AWrongKindIsToldBeforeWhatBelongsToIt) {
   EXPECT_EQ(error_of("[model]\nname = \"resnett\"\nnorm = \"group\"\n"),
             "job.toml:2: model.name is 'resnett'; it must be one of mlp, resnet, gpt");

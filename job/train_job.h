@@ -20,6 +20,7 @@ enum class Norm { group, batch };
 enum class Decay { all, matrices };
 enum class Switch { off, on };
 enum class UpdatesOn { device, host };
+enum class Held { whole, sharded };
 enum class Recompute { none, blocks, automatic };
 enum class Unit { samples, microbatches };
 enum class BatchNorm { local, synchronized };
@@ -104,6 +105,7 @@ struct MemorySpec {
   int recompute_blocks = 0;               ///< so many, from the first one on; 0: all
   int accumulate = 1;                     ///< a device computes its part of a step in so many pieces, one after another
   UpdatesOn optimizer = UpdatesOn::device;  ///< where the optimizer keeps its state, and updates parameters
+  Held parameters = Held::whole;            ///< what each device holds of the blocks' between steps: all, or its part
   Switch empty_cache = Switch::off;         ///< what allocators keep of freed memory goes back to the devices
 
   bool operator==(const MemorySpec&) const = default;

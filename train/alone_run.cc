@@ -13,6 +13,7 @@ namespace {
 /// A whole step by this device alone. Reading the samples is no part of it.
 double trial_step(const AloneRun& run, const Batch& samples, std::map<int, double>& memory) {
   const torch::AutoGradMode grad(true);
+  const ShardedBlocks::Alone alone(run.parallel.blocks());
   const MemoryWatch watch(run.parallel.ops().device());
   run.parallel.zero_gradient();
   run.pace.start();
@@ -29,11 +30,12 @@ double trial_step(const AloneRun& run, const Batch& samples, std::map<int, doubl
 
 Result<AloneCosts> measure_devices(const AloneRun& run) {
   const torch::NoGradGuard no_grad;
-  torch::Tensor values = run.parallel.flat().values().device();
-  // A device that has no room for state has none for a copy.
-  const auto kept_values = run.parallel.optimizer().is_on_host()
-                               ? values.to(torch::kCPU, values.scalar_type(), false, /*copy=*/true)
-                               : values.clone();
+  const std::vector<torch::Tensor> values = run.parallel.held_values();
+  // A device that has no room for state, or for whole parameters, has none for a copy.
+  const bool to_host = run.parallel.optimizer().is_on_host() || run.parallel.blocks();
+  std::vector<torch::Tensor> kept_values;
+  for (const torch::Tensor& one : values)
+    kept_values.push_back(to_host ? one.to(torch::kCPU, one.scalar_type(), false, /*copy=*/true) : one.clone());
   std::vector<torch::Tensor> kept_buffers;
   for (const auto& buffer : run.model.buffers()) kept_buffers.push_back(buffer.clone());
 
@@ -51,7 +53,7 @@ Result<AloneCosts> measure_devices(const AloneRun& run) {
       .leave = [&] { return run.leave.load(); }};
   REMUDA_ASSIGN(costs.times, measure_alone(run.communicator, largest, work));
 
-  values.copy_(kept_values);
+  for (size_t i = 0; i < values.size(); ++i) torch::Tensor(values[i]).copy_(kept_values[i]);
   const auto buffers = run.model.buffers();
   for (size_t i = 0; i < buffers.size(); ++i) torch::Tensor(buffers[i]).copy_(kept_buffers[i]);
   run.parallel.optimizer().reset();

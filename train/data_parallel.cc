@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "train/agreement.h"
@@ -23,6 +24,35 @@ Result<std::vector<double>> shares_by_memory(comm::Communicator& communicator, d
   return memory;
 }
 
+/// Collective. As a trial backward pass shows it.
+Result<ReadyOrder> learned_order(comm::Communicator& communicator, const std::vector<torch::Tensor>& parameters,
+                                 const std::function<void()>& trial_backward, NormExchange* norms) {
+  const auto trial = [&] { norms ? norms->learn(trial_backward) : trial_backward(); };
+  REMUDA_ASSIGN(ReadyOrder ready, ready_order(communicator, parameters, trial));
+  if (norms) REMUDA_TRY(norms->agree());
+  return ready;
+}
+
+/// First the parameters that no block has, the last ones first, and then block by block.
+ReadyOrder order_by_blocks(const std::vector<torch::Tensor>& parameters,
+                           const std::vector<std::vector<torch::Tensor>>& blocks) {
+  std::unordered_map<at::TensorImpl*, int64_t> numbers;
+  for (const torch::Tensor& parameter : parameters)
+    numbers.emplace(parameter.unsafeGetTensorImpl(), int64_t(numbers.size()));
+  std::vector<int64_t> of_blocks;
+  std::vector<bool> is_whole(parameters.size(), true);
+  for (const auto& block : blocks)
+    for (const torch::Tensor& parameter : block) {
+      of_blocks.push_back(numbers.at(parameter.unsafeGetTensorImpl()));
+      is_whole[size_t(of_blocks.back())] = false;
+    }
+  ReadyOrder order{{}, std::vector<int64_t>(parameters.size(), 1)};
+  for (size_t i = parameters.size(); i > 0; --i)
+    if (is_whole[i - 1]) order.order.push_back(int64_t(i - 1));
+  order.order.insert(order.order.end(), of_blocks.begin(), of_blocks.end());
+  return order;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& communicator, const DeviceOps& ops,
@@ -32,9 +62,10 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
   REMUDA_CHECK(options.group_of.empty() || options.group_of.size() == parameters.size(), "each parameter has a group");
   if (ops.is_synchronous()) options.updates_on = UpdatesOn::device;
   REMUDA_TRY(check_models(communicator, parameters));
-  const auto trial = [&] { options.norms ? options.norms->learn(trial_backward) : trial_backward(); };
-  REMUDA_ASSIGN(const ReadyOrder ready, ready_order(communicator, parameters, trial));
-  if (options.norms) REMUDA_TRY(options.norms->agree());
+  ReadyOrder ready = order_by_blocks(parameters, options.blocks);
+  if (options.blocks.empty()) {
+    REMUDA_ASSIGN(ready, learned_order(communicator, parameters, trial_backward, options.norms));
+  }
   if (options.state_shares.empty()) {
     REMUDA_ASSIGN(options.state_shares, shares_by_memory(communicator, ops.memory_bytes() / options.ranks_on_device));
   }
@@ -47,16 +78,32 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
     sizes.push_back(size_t(ordered.back().numel()));
     groups.push_back(options.group_of.empty() ? 0 : options.group_of[size_t(i)]);
   }
-  FlatLayout layout(sizes, groups,
-                    {size_t(ordered[0].element_size()), options.bucket_bytes, std::move(options.state_shares)});
+  FlatLayout::Options division{
+      size_t(ordered[0].element_size()), options.bucket_bytes, std::move(options.state_shares), {}};
+  for (const auto& block : options.blocks) division.blocks.push_back(block.size());
+  FlatLayout layout(sizes, groups, division);
   const torch::ScalarType type = ordered[0].scalar_type();
   const SentAs sent_as{options.sent_as.value_or(type), options.gradients_sent_as.value_or(type)};
   REMUDA_ASSIGN(FlatParameters flat,
                 FlatParameters::create(communicator, ops, std::move(ordered), std::move(layout), sent_as));
+  const std::vector<std::vector<torch::Tensor>> blocks = std::move(options.blocks);
+  const WaitHooks hooks = options.block_waits;
+  const UpdatesOn updates_on = options.updates_on;
   std::unique_ptr<DataParallel> parallel(
       new DataParallel(communicator, ops, std::move(flat), std::move(times), std::move(options)));
+  if (!blocks.empty()) REMUDA_TRY(parallel->shard(blocks, hooks, updates_on));
   REMUDA_TRY(parallel->share_values());
   return parallel;
+}
+
+/// Collective.
+Result<void> DataParallel::shard(const std::vector<std::vector<torch::Tensor>>& blocks, WaitHooks hooks,
+                                 UpdatesOn updates_on) {
+  REMUDA_CHECK(!norms_ && !flat_.rounds(), "what sharded blocks go together with");
+  REMUDA_ASSIGN(parts_, ShardedParts::create(communicator_, ops_, flat_.layout(), blocks, updates_on));
+  blocks_ = std::make_unique<ShardedBlocks>(engine_, *parts_, std::move(hooks));
+  engine_.blocks = blocks_.get();
+  return {};
 }
 
 DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters flat,
@@ -82,6 +129,7 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
 
 Result<ReducedStep> DataParallel::reduce() {
   if (norms_) REMUDA_TRY(norms_->finish());
+  if (blocks_) REMUDA_TRY(blocks_->finish());
   REMUDA_ASSIGN(StepTotals totals, reducer_->finish());
   wait_s_ = reducer_->wait_s();
   ReducedStep step{std::move(totals)};
@@ -127,17 +175,56 @@ OwnedState& DataParallel::state() {
   return *optimizer_;
 }
 
+void DataParallel::set_loss_scale(double loss_scale) {
+  if (norms_) norms_->set_loss_scale(loss_scale);
+  if (blocks_) blocks_->set_loss_scale(loss_scale);
+}
+
+std::vector<torch::Tensor> DataParallel::held_values() const {
+  std::vector<torch::Tensor> all{flat_.values().device()};
+  if (parts_) all.push_back(parts_->all_values());
+  return all;
+}
+
+Result<torch::Tensor> DataParallel::borrow(const torch::Tensor& parameter) {
+  for (size_t block = 0; block < parts_->blocks(); ++block) {
+    int64_t at = 0;
+    for (const torch::Tensor& one : parts_->block(block).parameters()) {
+      if (one.is_same(parameter)) {
+        REMUDA_ASSIGN(const torch::Tensor values, blocks_->borrow(block));
+        return values.narrow(0, at, one.numel()).view(one.sizes());
+      }
+      at += one.numel();
+    }
+  }
+  return parameter;
+}
+
+size_t DataParallel::parameter_bytes() const {
+  const size_t of_blocks = parts_ && (ops_.is_synchronous() || !parts_->is_on_host()) ? parts_->value_bytes() : 0;
+  return flat_.values().device().nbytes() + of_blocks;
+}
+
+size_t DataParallel::gradient_bytes() const {
+  const size_t of_blocks = parts_ && (ops_.is_synchronous() || !parts_->is_on_host()) ? parts_->sum_bytes() : 0;
+  return flat_.gradients().device().nbytes() + of_blocks;
+}
+
+size_t DataParallel::shared_bytes() const { return flat_.bytes() + (parts_ ? parts_->room_bytes() : 0); }
+
 void DataParallel::set_timeout(double seconds) {
   communicator_.set_timeout(seconds);
   if (norms_) norms_->set_timeout(seconds);
   exchange_->set_timeout(seconds);
   engine_.timeout_s = seconds;
+  if (parts_) parts_->set_timeout(seconds);
   if (compressed_) compressed_->set_timeout(seconds);
 }
 
 Result<std::span<std::byte>> DataParallel::values_on_host() {
   Mirror& values = flat_.values();
-  REMUDA_TRY(ops_.wait(values.to_host({0, flat_.layout().count()}), "the copy of all parameters", engine_.timeout_s));
+  REMUDA_TRY(
+      ops_.wait(values.to_host({0, flat_.layout().whole_count()}), "the copy of all parameters", engine_.timeout_s));
   return values.host_bytes();
 }
 
@@ -145,7 +232,7 @@ Result<void> DataParallel::share_values() {
   REMUDA_TRY(ops_.wait(ops_.here(), "its own values", engine_.timeout_s));  // which rank 0's are to replace
   if (communicator_.rank() == 0) REMUDA_TRY(values_on_host());
   REMUDA_TRY(communicator_.broadcast(flat_.values().host_bytes(), 0, label::kValues));
-  flat_.values().to_device({0, flat_.layout().count()});
+  flat_.values().to_device({0, flat_.layout().whole_count()});
   flat_.values().join();
   return {};
 }

@@ -25,6 +25,7 @@
 #include "train/compressed_optimizer.h"
 #include "train/gradient_reducer.h"
 #include "train/norm_exchange.h"
+#include "train/sharded_blocks.h"
 #include "train/sharded_optimizer.h"
 
 namespace remuda::train {
@@ -46,6 +47,11 @@ struct ParallelOptions {
   std::optional<torch::ScalarType> sent_as;
   /// The same of gradients: bfloat16, or not given. Their sums are of their own type all the same.
   std::optional<torch::ScalarType> gradients_sent_as;
+  /// Of each block of the model, the parameters that nothing else uses: they are sharded, and a rank holds them only
+  /// while the block computes; see ShardedBlocks, and Model::watch_blocks(). Empty: all are whole on every rank. The
+  /// same on all ranks; without `norms`, `collectives` and shorter types to send.
+  std::vector<std::vector<torch::Tensor>> blocks;
+  WaitHooks block_waits;
   NormExchange* norms = nullptr;  ///< of batch norms that normalise the samples of all ranks, where the model has such
   /// Called before gradients or parameters are sent, by the thread that has computed them; a device that simulates a
   /// slower one sleeps there.
@@ -67,7 +73,8 @@ class DataParallel {
  public:
   /// Collective. Learns the order in which gradients become ready from one `trial_backward` (rank 0's order holds for
   /// all), lays the parameters out flat in that order, and gives all ranks rank 0's values. The communicator and `ops`
-  /// outlive it.
+  /// outlive it. Where blocks are sharded there is no trial: none of them has the whole model. `parameters` may be on
+  /// the host then, and are on the device afterwards.
   static Result<std::unique_ptr<DataParallel>> create(comm::Communicator& communicator, const DeviceOps& ops,
                                                       std::vector<torch::Tensor> parameters,
                                                       const std::function<void()>& trial_backward,
@@ -82,6 +89,10 @@ class DataParallel {
   void begin(StepReport report, double loss_scale = 1) { reducer_->begin(std::move(report), loss_scale); }
   StepReport& report() { return reducer_->report(); }
   bool any_ready() const { return reducer_->any_ready(); }
+  /// Before the first pass of a step in which begin() gets it.
+  void set_loss_scale(double loss_scale);
+  /// Whether calls that passes make with other ranks have failed: reduce() returns why.
+  bool has_failed() const { return blocks_ && !blocks_->outcome(); }
   void give_up(StepStatus why) { reducer_->give_up(why); }
   /// Collective. Sends the remaining buckets, waits for all ranks.
   Result<ReducedStep> reduce();
@@ -108,6 +119,17 @@ class DataParallel {
   /// Not once compress() was called.
   ShardedOptimizer& optimizer();
   OwnedState& state();
+  ShardedBlocks* blocks() { return blocks_.get(); }  ///< null where all parameters are whole
+  /// What steps change of the values that this rank holds between them.
+  std::vector<torch::Tensor> held_values() const;
+  /// Collective in effect: the other ranks are in ShardedBlocks::lend(). The values of a parameter, on the host where
+  /// it is of a block; until the next call.
+  Result<torch::Tensor> borrow(const torch::Tensor& parameter);
+  /// What this rank holds between steps, where it updates: of parameters, and of gradients.
+  size_t parameter_bytes() const;
+  size_t gradient_bytes() const;
+  /// In memory of the communicator: what libtorch's allocators do not count.
+  size_t shared_bytes() const;
 
   /// The parameters of this rank, in memory of the host, once the device has computed them.
   Result<std::span<std::byte>> values_on_host();
@@ -119,6 +141,7 @@ class DataParallel {
  private:
   DataParallel(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters flat, std::vector<int64_t> times,
                ParallelOptions options);
+  Result<void> shard(const std::vector<std::vector<torch::Tensor>>& blocks, WaitHooks hooks, UpdatesOn updates_on);
 
   comm::Communicator& communicator_;
   const DeviceOps& ops_;
@@ -128,6 +151,8 @@ class DataParallel {
   const double clip_norm_;
   std::unique_ptr<BucketExchange> exchange_;
   Engine engine_;
+  std::unique_ptr<ShardedParts> parts_;    ///< null where all parameters are whole
+  std::unique_ptr<ShardedBlocks> blocks_;  ///< likewise
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<ShardedOptimizer> optimizer_;      ///< until compress()
   std::unique_ptr<CompressedOptimizer> compressed_;  ///< from then on

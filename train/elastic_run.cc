@@ -67,11 +67,13 @@ Result<void> ElasticRun::train(const job::TrainJob& job) {
     return tl::unexpected(report.error());
   }
   events_.send({{"event", "trained"}, {"rank", rank_}});
+  REMUDA_TRY(trainer->write([&](const ValuesOf& values_of) {
+    return outputs ? outputs->write(trainer->model(), *report, events_, values_of) : Result<void>();
+  }));
   if (rank_ != 0) {
     options_.inherited = trainer->bequest();
     return {};
   }
-  if (outputs) REMUDA_TRY(outputs->write(trainer->model(), *report, events_));
   events_.send({{"event", "done"}, {"rank", rank_}, {"report", to_json(*report)}});
   if (!env::get(env::events_fd)) return write_all(STDOUT_FILENO, to_pretty(to_json(*report)), "the report");
   return {};

@@ -91,7 +91,10 @@ class OwnEvaluation {
       const auto loss = loss_sum(plan_.spec.loss, scores, batch.target, plan_.padding, true);
       sums += {loss.sum.item<double>(), loss.weight, double(loss.correct)};
     } catch (const std::exception& error) {
-      if (!is_out_of_memory(error)) throw;
+      if (!is_out_of_memory(error)) {
+        REMUDA_TRY(plan_.finish_passes());  // it may know better why
+        throw;
+      }
       return false;
     }
     pace_.stop();
@@ -139,6 +142,7 @@ Result<std::optional<Evaluation>> evaluate(comm::Communicator& communicator, Mod
     REMUDA_TRY(own.add(parts[i], rest.first(plan.workers > 0 ? std::min(kPartsAhead, rest.size()) : 0)));
     const bool last = rest.empty();
     if (!last && (i + 1) % kMeetEvery != 0) continue;
+    REMUDA_TRY(plan.finish_passes());
     own.sums.leaving = plan.leave() ? 1 : 0;
     REMUDA_ASSIGN(total, add_up(communicator, own.sums));
     if (!last && total.leaving > 0) return std::nullopt;

@@ -31,6 +31,8 @@ struct EvaluationPlan {
   int workers = 0;                                     ///< threads that read samples ahead
   data::BatchMemory memory = data::plain_memory;
   int most = std::numeric_limits<int>::max();  ///< samples that go through the model of this rank at a time
+  /// Collective, where passes of the model are: called before ranks meet, for the passes that others still make.
+  std::function<Result<void>()> finish_passes = [] { return Result<void>(); };
   /// Called each time that this rank runs out of memory: from then on it takes so many samples at a time.
   std::function<void(int most)> goes_on_with = [](int) {};
 };

@@ -53,7 +53,7 @@ class ByHost final : public BucketExchange {
   Result<void> take_sums() override {
     if (updates_on_ == UpdatesOn::host) return {};  // they are there
     Mirror& gradients = flat_.gradients();
-    for (size_t bucket = 0; bucket < flat_.layout().buckets(); ++bucket)
+    for (size_t bucket = 0; bucket < flat_.layout().whole_buckets(); ++bucket)
       gradients.to_device(flat_.layout().own(bucket, rank_));
     gradients.join();
     return {};

@@ -1,19 +1,27 @@
 #include "train/flat_layout.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace remuda::train {
 
 FlatLayout::FlatLayout(std::span<const size_t> sizes, std::span<const size_t> groups, const Options& options)
-    : groups_(groups.begin(), groups.end()) {
-  for (const size_t size : sizes) {
+    : groups_(groups.begin(), groups.end()),
+      blocks_(options.blocks.size()),
+      whole_parameters_(sizes.size() - std::accumulate(options.blocks.begin(), options.blocks.end(), size_t{0})) {
+  const double room = options.bucket_bytes / double(options.element_bytes);
+  const auto add = [&](size_t size, bool to_new_bucket) {
     const size_t begin = offsets_.back(), end = begin + size;
-    const double room = options.bucket_bytes / double(options.element_bytes);
-    if (buckets_.empty() || double(end - buckets_.back().begin) > room) buckets_.push_back({begin, end});
+    if (to_new_bucket) buckets_.push_back({begin, end});
     buckets_.back().end = end;
     bucket_of_.push_back(buckets_.size() - 1);
     offsets_.push_back(end);
-  }
+  };
+  for (const size_t size : sizes.first(whole_parameters_))
+    add(size, buckets_.empty() || double(buckets_.back().size() + size) > room);
+  size_t next = whole_parameters_;
+  for (const size_t parameters : options.blocks)
+    for (size_t i = 0; i < parameters; ++i) add(sizes[next++], i == 0);
   for (const comm::Chunk& bucket : buckets_)
     parts_.push_back(comm::parts_by(options.state_shares, bucket.size(), options.element_bytes));
 }

@@ -3,7 +3,8 @@
 // Parameters lie one after the other in the given order. A bucket holds whole parameters, about `bucket_bytes` of them.
 // Each bucket is divided among all ranks, in proportion to their shares of the state, so that every rank owns a part of
 // each: it adds that part up, updates it, and keeps the optimizer's state for it (Rajbhandari et al. 2020, "ZeRO",
-// arXiv:1910.02054, stage 1). Plain data, the same on every rank; no libtorch.
+// arXiv:1910.02054, stage 1). The parameters of each block that is sharded (ShardedBlocks; stage 3) are a bucket of
+// their own, after all others. Plain data, the same on every rank; no libtorch.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +28,7 @@ class FlatLayout {
     size_t element_bytes = 4;
     double bucket_bytes = 4 << 20;
     std::vector<double> state_shares;  ///< one weight per rank
+    std::vector<size_t> blocks;        ///< how many parameters each sharded block has: the last ones of all
   };
 
   /// `sizes`: elements of each parameter; `groups`: the parameter group of each.
@@ -39,6 +41,12 @@ class FlatLayout {
   const std::vector<size_t>& offsets() const { return offsets_; }
 
   size_t buckets() const { return buckets_.size(); }
+  /// Of these the ones that every rank holds whole, which come first, with their parameters and elements.
+  size_t whole_buckets() const { return buckets_.size() - blocks_; }
+  size_t whole_parameters() const { return whole_parameters_; }
+  size_t whole_count() const { return offsets_[whole_parameters_]; }
+  size_t blocks() const { return blocks_; }
+  size_t bucket_of_block(size_t block) const { return whole_buckets() + block; }
   size_t bucket_of(size_t parameter) const { return bucket_of_[parameter]; }
   comm::Chunk bucket(size_t index) const { return buckets_[index]; }
   /// How a bucket is divided among the ranks; from its start, in elements.
@@ -54,6 +62,7 @@ class FlatLayout {
   std::vector<size_t> offsets_{0}, groups_, bucket_of_;
   std::vector<comm::Chunk> buckets_;
   std::vector<comm::Parts> parts_;
+  size_t blocks_ = 0, whole_parameters_ = 0;
 };
 
 }  // namespace remuda::train

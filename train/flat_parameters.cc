@@ -11,11 +11,11 @@ Result<FlatParameters> FlatParameters::create(comm::Communicator& communicator, 
                                               std::vector<torch::Tensor> parameters, FlatLayout layout,
                                               SentAs sent_as) {
   const torch::ScalarType type = parameters.at(0).scalar_type();
-  REMUDA_ASSIGN(Mirror values, Mirror::create(communicator, ops, layout.count(), type));
-  REMUDA_ASSIGN(Mirror gradients, Mirror::create(communicator, ops, layout.count(), type));
+  REMUDA_ASSIGN(Mirror values, Mirror::create(communicator, ops, layout.whole_count(), type));
+  REMUDA_ASSIGN(Mirror gradients, Mirror::create(communicator, ops, layout.whole_count(), type));
   const auto image_in = [&](torch::ScalarType shorter) -> Result<std::optional<Mirror>> {
     if (shorter == type) return std::nullopt;
-    return Mirror::create(communicator, ops, layout.count(), shorter);
+    return Mirror::create(communicator, ops, layout.whole_count(), shorter);
   };
   REMUDA_ASSIGN(std::optional<Mirror> rounded, image_in(sent_as.values));
   REMUDA_ASSIGN(std::optional<Mirror> rounded_gradients, image_in(sent_as.gradients));
@@ -32,7 +32,7 @@ FlatParameters::FlatParameters(std::vector<torch::Tensor> parameters, FlatLayout
       rounded_(std::move(rounded)),
       rounded_gradients_(std::move(rounded_gradients)) {
   const torch::NoGradGuard no_grad;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
+  for (size_t i = 0; i < layout_.whole_parameters(); ++i) {
     const auto view = [&](const Mirror& mirror) {
       return mirror.device()
           .narrow(0, int64_t(layout_.offsets()[i]), parameters_[i].numel())
@@ -64,7 +64,7 @@ bool FlatParameters::gradient_in_place(size_t i) const { return parameters_[i].g
 void FlatParameters::zero_gradient() {
   const torch::NoGradGuard no_grad;
   torch::Tensor(gradients_.device()).zero_();
-  for (size_t i = 0; i < parameters_.size(); ++i)
+  for (size_t i = 0; i < layout_.whole_parameters(); ++i)
     if (!gradient_in_place(i)) parameters_[i].mutable_grad() = views_[i];
 }
 

@@ -3,7 +3,8 @@
 // One flat gradient lets buckets be plain ranges of memory that the transport can reach; one flat parameter lets the
 // optimizer, the hash and the broadcast work on ranges of it. Elementwise optimizers give the same result either way.
 // Where all devices compute in 16 bits anyway, values are sent in that type: half of the bytes. So are gradients where
-// the job says so.
+// the job says so. The parameters of blocks that are sharded (FlatLayout::blocks()) are listed here, but lie elsewhere:
+// see ShardedParts.
 #pragma once
 
 #include <optional>
@@ -30,6 +31,7 @@ class FlatParameters {
                                        std::vector<torch::Tensor> parameters, FlatLayout layout, SentAs sent_as);
 
   const FlatLayout& layout() const { return layout_; }
+  /// All of them, those of sharded blocks last.
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }
   Mirror& values() { return values_; }
   const Mirror& values() const { return values_; }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "profile/recorder.h"
 #include "train/ready_order.h"
+#include "train/sharded_blocks.h"
 
 namespace remuda::train {
 namespace {
@@ -31,10 +32,11 @@ Result<void> refuse_misuse(const StepTotals& totals) {
 
 GradientReducer::GradientReducer(Engine& engine, std::vector<int64_t> times)
     : engine_(engine),
-      bucket_size_(engine.flat.layout().buckets()),
+      bucket_size_(engine.flat.layout().whole_buckets()),
       times_(std::move(times)),
       self_(std::make_shared<GradientReducer*>(this)) {
-  for (size_t i = 0; i < engine.flat.parameters().size(); ++i) ++bucket_size_[engine.flat.layout().bucket_of(i)];
+  for (size_t i = 0; i < engine.flat.layout().whole_parameters(); ++i)
+    ++bucket_size_[engine.flat.layout().bucket_of(i)];
   add_hooks();
 }
 
@@ -42,7 +44,7 @@ GradientReducer::~GradientReducer() { *self_ = nullptr; }
 
 void GradientReducer::add_hooks() {
   const auto& parameters = engine_.flat.parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
+  for (size_t i = 0; i < engine_.flat.layout().whole_parameters(); ++i) {
     accumulators_.push_back(torch::autograd::impl::grad_accumulator(parameters[i]));
     add_post_accumulate_hook(accumulators_.back(), [self = self_, i] {
       if (*self) (*self)->on_ready(i);
@@ -78,6 +80,7 @@ void GradientReducer::on_ready(size_t parameter) {
   }
   if (--times_left_[parameter] > 0) return;
   --bucket_missing_[engine_.flat.layout().bucket_of(parameter)];
+  if (engine_.blocks) return;
   while (next_bucket_ + 1 < bucket_size_.size() && bucket_missing_[next_bucket_] == 0) launch_next();
 }
 
@@ -103,12 +106,13 @@ void GradientReducer::give_up(StepStatus why) {
 
 Result<StepTotals> GradientReducer::finish() {
   armed_ = false;
-  for (size_t i = 0; i < times_left_.size(); ++i)
+  for (size_t i = 0; i < engine_.flat.layout().whole_parameters(); ++i)
     if (!engine_.flat.gradient_in_place(i)) report_.status |= kGradientMoved;
   while (next_bucket_ < bucket_size_.size()) launch_next();
   StepTotals totals;
   engine_.queue.push([&]() -> Result<void> {
     REMUDA_ASSIGN(report_.square_norm, engine_.exchange->take_square_norm());
+    if (engine_.blocks) report_.square_norm += engine_.blocks->parts().square_norm();
     const profile::Span span("verdict");
     REMUDA_ASSIGN(totals, exchange(engine_.communicator, report_));
     return {};

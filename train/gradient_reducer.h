@@ -3,7 +3,7 @@
 // Gradients are added up in buckets, in one agreed order, on a separate thread. Of each bucket a rank gets the sum only
 // of the part it owns (see FlatLayout); what decides about the step, the total weight and norm among it, all ranks
 // learn in one small round at the end. Hooks never wait: they mark a moment in the device's work and hand the bucket
-// over.
+// over. Where a model's blocks are sharded (ShardedBlocks), they go first, and all other buckets after backward().
 //
 // One backward() per step, after any number of them between accumulate() and begin(): gradients that become ready twice
 // between begin() and finish(), or that are reset or replaced in between (zero_grad() with set_to_none), would be sent
@@ -16,24 +16,10 @@
 #include <memory>
 
 #include "base/result.h"
-#include "comm/communicator.h"
-#include "train/bucket_exchange.h"
-#include "train/flat_parameters.h"
+#include "train/engine.h"
 #include "train/step_report.h"
-#include "train/work_queue.h"
 
 namespace remuda::train {
-
-/// What of a run the parts of the engine share. All of it outlives them.
-struct Engine {
-  comm::Communicator& communicator;  ///< once there are buckets under way, called by `queue` only
-  const DeviceOps& ops;
-  FlatParameters& flat;
-  BucketExchange* exchange;  ///< never null; its sending half is called by `queue` only
-  WorkQueue& queue;
-  std::function<void()> before_send, before_wait;  ///< see ParallelOptions
-  double timeout_s = 300;                          ///< longest wait for the device
-};
 
 class GradientReducer {
  public:

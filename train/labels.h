@@ -40,6 +40,8 @@ enum : uint32_t {
   kOptions,    ///< what ranks compare of the options of such a program
   kNorms,      ///< the calls of batch norms
   kNormPiece,  ///< whether a rank has another piece for them
+  kBlockPass,  ///< whether a rank has another pass of a model whose blocks are sharded
+  kLentBlock,  ///< the block that rank 0 asks for outside of a pass
   kFirstNorm,  ///< the first call of a piece; the next ones count on
 };
 

@@ -31,7 +31,7 @@ Result<void> LocalStep::check_model(const std::string& name, const Batch& one, i
   model_.set_training(false);
   Result<void> result;
   try {
-    const auto scores = model_.forward(one.input.to(ops_.device()));
+    const auto scores = model_.forward(one.input.to(model_.parameters().at(0).device()));
     const std::string missed = shape_missed(scores, one.target, classes);
     if (!missed.empty())
       result = usage_error(
@@ -87,7 +87,7 @@ double LocalStep::run(const Batch& batch, StepReport report, DataParallel& paral
   const profile::Span span("forward and backward");
   pace_.start();
   on_host_.clear();
-  if (options_.norms) options_.norms->set_loss_scale(loss_scale);
+  parallel.set_loss_scale(loss_scale);
   bool begun = false;
   try {
     const auto pieces = pieces_of(batch);
@@ -110,8 +110,8 @@ double LocalStep::run(const Batch& batch, StepReport report, DataParallel& paral
     wait_for_device();
     for (const auto& sum : sums) parallel.report().loss_sum += sum.item<double>();
   } catch (const std::exception& error) {
-    const bool of_norms = options_.norms && !options_.norms->outcome();  // reduce() returns it
-    if (!is_out_of_memory(error) && !of_norms) throw;
+    const bool of_others = (options_.norms && !options_.norms->outcome()) || parallel.has_failed();  // see reduce()
+    if (!is_out_of_memory(error) && !of_others) throw;
     if (!begun) parallel.begin(report);
     parallel.give_up(kOutOfMemory);
     failed_.clear();

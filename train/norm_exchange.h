@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "comm/communicator.h"
+#include "train/wait_hooks.h"
 
 namespace remuda::train {
 
@@ -30,14 +31,9 @@ class NormLayer {
 
 class NormExchange {
  public:
-  struct Hooks {
-    std::function<void()> before_wait = [] {};                   ///< called before each wait for other ranks,
-    std::function<void(double seconds)> waited = [](double) {};  ///< and after it
-  };
-
   /// Collective: these calls get a channel of their own, as gradients leave at the same time.
   static Result<std::unique_ptr<NormExchange>> create(comm::Communicator& communicator);
-  void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
+  void set_hooks(WaitHooks hooks) { hooks_ = std::move(hooks); }
 
   /// Before all else: the model's batch norms, in the same order on all ranks. They live as long as steps are made.
   void add(NormLayer& layer);
@@ -98,7 +94,7 @@ class NormExchange {
   Call call_of(NormLayer& layer, bool backward, size_t numbers) const;
 
   std::unique_ptr<comm::Communicator> communicator_;
-  Hooks hooks_;
+  WaitHooks hooks_;
   std::vector<NormLayer*> layers_;
   std::vector<Call> calls_;  ///< of a piece
   size_t next_ = 0;          ///< of them, in the piece under way; 0 between pieces

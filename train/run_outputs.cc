@@ -32,12 +32,13 @@ Result<RunOutputs> RunOutputs::create(const job::TrainJob& job, Model& model) {
   return outputs;
 }
 
-Result<void> RunOutputs::write(Model& model, RunReport& report, const Events& events) {
+Result<void> RunOutputs::write(Model& model, RunReport& report, const Events& events, const ValuesOf& values_of) {
   if (weights_ && report.steps > 0) {
     const auto report_piece = reporter(events, "weights");
     PendingFile file = std::move(*weights_);
-    REMUDA_ASSIGN(report.weights, as_script(job_) ? write_script(model, std::move(file), report_piece)
-                                                  : write_weights(model, std::move(file), report.steps, report_piece));
+    REMUDA_ASSIGN(report.weights, as_script(job_)
+                                      ? write_script(model, std::move(file), report_piece)
+                                      : write_weights(model, std::move(file), report.steps, report_piece, values_of));
   }
   if (job_.output.sample == 0 || report.stopped) return {};
   if (auto text = generate(model, job_.output, job_.data.context, job_.train.seed, reporter(events, "sample")))

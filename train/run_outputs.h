@@ -20,7 +20,7 @@ class RunOutputs {
   /// After training, once: writes the weights unless no step was made, so that a run that was stopped at once replaces
   /// nothing; generates the sample unless the run was stopped; where the device has no room for that, the report says
   /// so. Tells both to the report, and sends `output` events all the while, as this may take long.
-  Result<void> write(Model& model, RunReport& report, const Events& events);
+  Result<void> write(Model& model, RunReport& report, const Events& events, const ValuesOf& values_of = as_it_is);
 
  private:
   explicit RunOutputs(const job::TrainJob& job) : job_(job) {}

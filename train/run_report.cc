@@ -55,6 +55,14 @@ Json to_json(const CollectivesReport& report) {
   return {{"library", report.library}, {"same_bits", report.same_bits}};
 }
 
+Json to_json(const ShardedReport& report) {
+  return {{"blocks", report.blocks},
+          {"largest_block_bytes", report.largest_block_bytes},
+          {"bytes_per_pass", report.bytes_per_pass},
+          {"predicted_s_per_pass", report.predicted_s_per_pass},
+          {"s_per_pass", report.s_per_pass}};
+}
+
 Json to_json(const RankLoss& loss) {
   return {{"rank", loss.rank},
           {"device", loss.device},
@@ -169,6 +177,7 @@ Json to_json(const RunReport& report) {
   json["parameters_sent_as"] = precision_name(report.sent_as);
   json["gradients_sent_as"] = precision_name(report.gradients_sent_as);
   if (report.compression) json["compression"] = to_json(*report.compression);
+  if (report.sharded) json["sharded"] = to_json(*report.sharded);
   json["versions"] = {{"remuda", version()}, {"torch", TORCH_VERSION}};
   json["seed"] = report.seed;
   json["stopped"] = report.stopped;

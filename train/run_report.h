@@ -64,6 +64,15 @@ struct CompressionReport {
 };
 Json to_json(const CompressionReport& report);
 
+/// Of memory.parameters = "sharded": what it takes to fetch blocks from the other ranks.
+struct ShardedReport {
+  int blocks = 0;
+  double largest_block_bytes = 0;
+  double bytes_per_pass = 0;                        ///< that rank 0 gets from others, forward and backward
+  double predicted_s_per_pass = 0, s_per_pass = 0;  ///< of a trial before the first step, and of the run
+};
+Json to_json(const ShardedReport& report);
+
 /// A rank that was lost, and how the others went on.
 struct RankLoss {
   int rank = 0;               ///< its number at the start of the run
@@ -106,6 +115,7 @@ struct RunReport {
   std::string transport;
   CollectivesReport collectives;
   std::optional<CompressionReport> compression;
+  std::optional<ShardedReport> sharded;       ///< where blocks of the model are
   torch::ScalarType sent_as = torch::kFloat;  ///< the type in which owners sent parameters to the others
   torch::ScalarType gradients_sent_as = torch::kFloat;
   uint64_t seed = 0;

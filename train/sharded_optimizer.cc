@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "profile/recorder.h"
+#include "train/sharded_blocks.h"
 
 namespace remuda::train {
 namespace {
@@ -20,19 +21,27 @@ torch::Tensor narrow(const torch::Tensor& tensor, size_t begin, size_t size) {
   return tensor.narrow(0, int64_t(begin), int64_t(size));
 }
 
+/// The buckets among these that are of whole parameters.
+comm::Chunk whole(const FlatLayout& layout, comm::Chunk buckets) {
+  const size_t end = layout.whole_buckets();
+  return {std::min(buckets.begin, end), std::min(buckets.end, end)};
+}
+
 }  // namespace
 
 ShardedOptimizer::ShardedOptimizer(Engine& engine, const Options& options)
     : engine_(engine), options_(options), rank_(engine.communicator.rank()) {
-  size_t owned = 0;
-  for (size_t bucket = 0; bucket < engine.flat.layout().buckets(); ++bucket) {
+  const FlatLayout& layout = engine.flat.layout();
+  size_t owned = 0, owned_of_whole = 0;
+  for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
     state_begin_.push_back(owned);
-    owned += engine.flat.layout().own(bucket, rank_).size();
+    owned += layout.own(bucket, rank_).size();
+    if (!is_block(bucket)) owned_of_whole = owned;
   }
   const auto zeros = torch::zeros({int64_t(owned)}, here(engine.flat.values()).options());
   for (size_t i = 0; i < options_.rule.states(); ++i) states_.push_back(zeros.clone());
   if (options_.average > 0) average_ = zeros.clone();
-  if (engine.flat.rounds() || is_on_host()) unrounded_ = zeros.clone();
+  if (engine.flat.rounds() || is_on_host()) unrounded_ = narrow(zeros, 0, owned_of_whole).clone();
   if (options_.rule.needs_scratch() || average_.defined())
     scratch_ = torch::empty({int64_t(std::min(owned, at_once()))}, zeros.options());
 }
@@ -51,11 +60,12 @@ void ShardedOptimizer::reset() {
   steps_ = 0;
 }
 
-void ShardedOptimizer::add(Batch& batch, comm::Chunk range, size_t state_at) const {
+void ShardedOptimizer::add(Batch& batch, size_t bucket, comm::Chunk range) const {
+  const size_t in_part = range.begin - engine_.flat.layout().own(bucket, rank_).begin;
+  const size_t state_at = state_begin_[bucket] + in_part;
   batch.count += range.size();
-  batch.values.push_back(unrounded_.defined() ? narrow(unrounded_, state_at, range.size())
-                                              : narrow(engine_.flat.values().device(), range.begin, range.size()));
-  batch.gradients.push_back(narrow(here(engine_.flat.gradients()), range.begin, range.size()));
+  batch.values.push_back(narrow(own_values(bucket), in_part, range.size()));
+  batch.gradients.push_back(narrow(own_gradients(bucket), in_part, range.size()));
   batch.states.resize(states_.size());
   for (size_t i = 0; i < states_.size(); ++i) batch.states[i].push_back(narrow(states_[i], state_at, range.size()));
   if (average_.defined()) batch.averages.push_back(narrow(average_, state_at, range.size()));
@@ -81,13 +91,12 @@ void ShardedOptimizer::update_own(comm::Chunk buckets, double gradient_factor,
   const size_t most = at_once();
   std::vector<Batch> batches(layout.groups());
   for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket) {
-    const size_t base = layout.own(bucket, rank_).begin;
     for (const Piece& piece : layout.pieces(bucket, rank_)) {
       for (size_t begin = piece.range.begin; begin < piece.range.end; begin += most) {
         const comm::Chunk block{begin, std::min(piece.range.end, begin + most)};
         Batch& batch = batches[piece.group];
         if (batch.count + block.size() > most) apply(std::exchange(batch, {}), gradient_factor, settings[piece.group]);
-        add(batch, block, state_begin_[bucket] + block.begin - base);
+        add(batch, bucket, block);
       }
     }
   }
@@ -97,16 +106,25 @@ void ShardedOptimizer::update_own(comm::Chunk buckets, double gradient_factor,
 
 /// The values that this rank updates: of a bucket, its own.
 torch::Tensor ShardedOptimizer::own_values(size_t bucket) const {
-  const comm::Chunk own = engine_.flat.layout().own(bucket, rank_);
+  const FlatLayout& layout = engine_.flat.layout();
+  if (is_block(bucket)) return engine_.blocks->parts().values(bucket - layout.whole_buckets());
+  const comm::Chunk own = layout.own(bucket, rank_);
   if (unrounded_.defined()) return narrow(unrounded_, state_begin_[bucket], own.size());
   return narrow(engine_.flat.values().device(), own.begin, own.size());
+}
+
+/// And their gradients.
+torch::Tensor ShardedOptimizer::own_gradients(size_t bucket) const {
+  const FlatLayout& layout = engine_.flat.layout();
+  if (is_block(bucket)) return engine_.blocks->parts().sums(bucket - layout.whole_buckets());
+  return narrow(here(engine_.flat.gradients()), layout.own(bucket, rank_));
 }
 
 /// The values there are.
 void ShardedOptimizer::take_over() {
   if (!unrounded_.defined()) return;
   const torch::NoGradGuard no_grad;
-  for (size_t bucket = 0; bucket < engine_.flat.layout().buckets(); ++bucket) {
+  for (size_t bucket = 0; bucket < engine_.flat.layout().whole_buckets(); ++bucket) {
     const comm::Chunk own = engine_.flat.layout().own(bucket, rank_);
     own_values(bucket).copy_(narrow(engine_.flat.values().device(), own.begin, own.size()));
   }
@@ -145,15 +163,15 @@ Result<void> ShardedOptimizer::step_alone(double gradient_factor, const std::vec
   REMUDA_TRY(free_host());
   begin_step();
   if (is_on_host()) {
-    const Moment there = engine_.flat.gradients().to_host({0, layout.count()});
+    const Moment there = engine_.flat.gradients().to_host({0, layout.whole_count()});
     REMUDA_TRY(engine_.ops.wait(there, "the copy of gradients", engine_.timeout_s));
   }
   update_own(all, gradient_factor, settings);
-  round_own(all);
-  for (size_t bucket = 0; is_on_host() && bucket < layout.buckets(); ++bucket)
+  round_own(whole(layout, all));
+  for (size_t bucket = 0; is_on_host() && bucket < layout.whole_buckets(); ++bucket)
     engine_.flat.sent().to_device(layout.own(bucket, rank_));
   if (is_on_host()) engine_.flat.sent().join();
-  for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) widen(layout.own(bucket, rank_));
+  for (size_t bucket = 0; bucket < layout.whole_buckets(); ++bucket) widen(layout.own(bucket, rank_));
   return {};
 }
 
@@ -168,11 +186,13 @@ Result<void> ShardedOptimizer::update_and_send(double gradient_factor, const std
   begin_step();
   const size_t buckets = engine_.flat.layout().buckets();
   REMUDA_TRY(engine_.exchange->take_sums());
+  if (engine_.blocks) engine_.blocks->parts().take_sums();
   const size_t at_once = is_on_cpu() ? 1 : buckets;  // a CPU sends one while it computes the next
   for (size_t first = 0; first < buckets; first += at_once) {
     update_own({first, first + at_once}, gradient_factor, settings);
-    send_rounded({first, first + at_once});
+    send_rounded(whole(engine_.flat.layout(), {first, first + at_once}));
   }
+  if (engine_.blocks) engine_.blocks->parts().give_values();
   if (!is_on_host()) REMUDA_TRY(engine_.ops.wait(engine_.ops.here(), "an update", engine_.timeout_s));
   engine_.before_wait();
   return {};
@@ -201,7 +221,7 @@ Result<void> ShardedOptimizer::arrive(Mirror& values) {
     wait_s_ = monotonic_s() - start;
   }
   engine_.exchange->take_values(values);
-  if (&values != &engine_.flat.values()) widen({0, engine_.flat.layout().count()});
+  if (&values != &engine_.flat.values()) widen({0, engine_.flat.layout().whole_count()});
   return {};
 }
 
@@ -221,7 +241,13 @@ Result<void> ShardedOptimizer::swap_average() {
       average.copy_(kept);
     }
   }
-  send_rounded({0, layout.buckets()});
+  return send_all();
+}
+
+/// Collective. What owners have now.
+Result<void> ShardedOptimizer::send_all() {
+  if (engine_.blocks) engine_.blocks->parts().give_values();
+  send_rounded({0, engine_.flat.layout().whole_buckets()});
   return arrive(engine_.flat.sent());
 }
 
@@ -248,8 +274,7 @@ Result<void> ShardedOptimizer::resume(int64_t steps) {
   steps_ = steps;
   if (steps == 0) return send_owned();
   REMUDA_TRY(free_host());
-  send_rounded({0, engine_.flat.layout().buckets()});
-  return arrive(engine_.flat.sent());
+  return send_all();
 }
 
 Result<void> ShardedOptimizer::send_unrounded() {
@@ -261,11 +286,12 @@ Result<void> ShardedOptimizer::send_owned() {
   const torch::NoGradGuard no_grad;
   const FlatLayout& layout = engine_.flat.layout();
   Mirror& values = engine_.flat.values();
-  for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
+  for (size_t bucket = 0; bucket < layout.whole_buckets(); ++bucket) {
     const comm::Chunk own = layout.own(bucket, rank_);
     if (unrounded_.defined()) narrow(here(values), own.begin, own.size()).copy_(own_values(bucket));
   }
-  send_to_all({0, layout.buckets()}, values);
+  if (engine_.blocks) engine_.blocks->parts().give_values();
+  send_to_all({0, layout.whole_buckets()}, values);
   return arrive(values);
 }
 

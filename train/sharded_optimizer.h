@@ -7,6 +7,9 @@
 // and updates that: steps too small for the shorter type add up (Micikevicius et al. 2018, arXiv:1710.03740, "master
 // weights"). All ranks, owners too, then compute with the rounded values.
 //
+// The parts of blocks that are sharded are updated where ShardedParts has them, and are not sent: the next pass fetches
+// them.
+//
 // Where a device has no room for them, owners keep state and unrounded values in memory of the host and update there
 // (UpdatesOn::host): sums of gradients and new values pass through it anyway (Ren et al. 2021, arXiv:2101.06840,
 // "ZeRO-Offload"). Each rank decides that for itself.
@@ -72,10 +75,12 @@ class ShardedOptimizer final : public OwnedState {
   Result<void> free_host() const;
   Result<void> update_and_send(double gradient_factor, const std::vector<GroupSettings>& settings);
   void update_own(comm::Chunk buckets, double gradient_factor, const std::vector<GroupSettings>& settings);
-  void add(Batch& batch, comm::Chunk range, size_t state_at) const;
+  void add(Batch& batch, size_t bucket, comm::Chunk range) const;
   size_t at_once() const;
   void apply(Batch batch, double gradient_factor, const GroupSettings& settings) const;
   torch::Tensor own_values(size_t bucket) const;
+  torch::Tensor own_gradients(size_t bucket) const;
+  bool is_block(size_t bucket) const { return bucket >= engine_.flat.layout().whole_buckets(); }
   bool is_on_cpu() const { return is_on_host() || engine_.ops.is_synchronous(); }
   /// What updates read and write of it.
   const torch::Tensor& here(const Mirror& mirror) const { return is_on_host() ? mirror.host() : mirror.device(); }
@@ -85,6 +90,7 @@ class ShardedOptimizer final : public OwnedState {
   void round_own(comm::Chunk buckets);
   void widen(comm::Chunk range);
   void send_rounded(comm::Chunk buckets);
+  Result<void> send_all();
   void send_to_all(comm::Chunk buckets, Mirror& values);
   Result<void> arrive(Mirror& values);
 
@@ -94,7 +100,8 @@ class ShardedOptimizer final : public OwnedState {
   std::vector<size_t> state_begin_;  ///< of each bucket: where this rank's part lies in the tensors below
   std::vector<torch::Tensor> states_;
   torch::Tensor average_;    ///< undefined unless options_.average > 0
-  torch::Tensor unrounded_;  ///< what this rank owns, taken over at the first step; undefined where the device has it
+  torch::Tensor unrounded_;  ///< what this rank owns of whole parameters, taken over at the first step; undefined where
+                             ///< the device has it
   torch::Tensor scratch_;    ///< for at_once() values; undefined where nothing needs it
   int64_t steps_ = 0;
   double wait_s_ = 0;

@@ -15,7 +15,7 @@ void StepStart::keep() {
   }
   for (const auto& [type, tensors] : buffers) {
     torch::Tensor& values = values_[type];
-    if (!values.defined() || values.numel() != counts[type])
+    if (!values.defined() || values.numel() != counts[type] || values.device() != tensors.front().device())
       values = torch::empty({counts[type]}, tensors.front().options());
     torch::cat_out(values, tensors);
   }

@@ -64,11 +64,28 @@ Result<RunReport> Trainer::run() {
   if (!log_.kept().history.empty()) report_.history = log_.kept().history.to_json();
   report_.share_changes = balancer_.changes();
   report_.checkpoints = checkpoints_in_all();
+  report_sharded();
   report_.seconds = monotonic_s() - began_s_;
   // Whoever is lost now has made all steps, and the report is whole without these figures.
   if (const auto again = measure_again(report_.seconds); !again && again.error().kind != ErrorKind::lost_peer)
     return tl::unexpected(again.error());
   return report_;
+}
+
+void Trainer::report_sharded() {
+  if (!is_sharded()) return;
+  const ShardedParts& parts = parallel_->blocks()->parts();
+  const double bytes = parts.bytes_per_pass();
+  report_.sharded = {int(parts.blocks()), double(parts.largest_block_bytes()), bytes,
+                     bytes * parts.trial_cost().seconds_per_byte(), bytes * parts.cost().seconds_per_byte()};
+}
+
+Result<void> Trainer::write(const std::function<Result<void>(const ValuesOf& values_of)>& write) {
+  if (!is_sharded()) return is_first() ? write(as_it_is) : Result<void>();
+  if (!is_first()) return parallel_->blocks()->lend();
+  const Result<void> written = write([this](const torch::Tensor& one) { return parallel_->borrow(one); });
+  const Result<void> ended = parallel_->blocks()->end_lending();
+  return written ? ended : written;
 }
 
 /// Collective. From here on hosts send each other one bit per parameter.
@@ -168,7 +185,7 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
   if (leave_) parallel_->report().status |= kLeaving;
   parallel_->report().status |= checkpoints_.status(report_.steps);
   auto step = parallel_->reduce();
-  last_.wait_s = parallel_->wait_s() + std::exchange(norm_wait_s_, 0);
+  last_.wait_s = parallel_->wait_s() + std::exchange(wait_in_step_s_, 0);
   mine_.wait_s += last_.wait_s;
   return step;
 }
@@ -313,20 +330,22 @@ Result<void> Trainer::test() {
   REMUDA_TRY(average_buffers(communicator_, *model_, samples_since_average_));
   samples_since_average_ = 0;
   REMUDA_TRY(parallel_->swap_average());
-  const EvaluationPlan plan{.spec = job_.model,
-                            .padding = job_.data.padding,
-                            .shares = shares_,
-                            .device = ops_.device(),
-                            .compute_type = compute_type_,
-                            .leave = [this] { return leave_.load(); },
-                            .workers = loader_threads(job_.data),
-                            .memory = batch_memory_,
-                            .most = evaluated_at_once_,
-                            .goes_on_with =
-                                [this](int most) {
-                                  evaluated_at_once_ = most;
-                                  ++mine_.oom_evaluations;
-                                }};
+  const EvaluationPlan plan{
+      .spec = job_.model,
+      .padding = job_.data.padding,
+      .shares = shares_,
+      .device = ops_.device(),
+      .compute_type = compute_type_,
+      .leave = [this] { return leave_.load(); },
+      .workers = loader_threads(job_.data),
+      .memory = batch_memory_,
+      .most = evaluated_at_once_,
+      .finish_passes = [this] { return is_sharded() ? parallel_->blocks()->finish() : Result<void>(); },
+      .goes_on_with =
+          [this](int most) {
+            evaluated_at_once_ = most;
+            ++mine_.oom_evaluations;
+          }};
   REMUDA_ASSIGN(const auto test, evaluate(communicator_, *model_, *test_, plan, pace_));
   REMUDA_TRY(parallel_->swap_average());
   report_.stopped = !test;
@@ -335,8 +354,8 @@ Result<void> Trainer::test() {
 }
 
 Result<void> Trainer::collect_totals() {
-  mine_.memory.parameters = double(parallel_->flat().values().device().nbytes());
-  mine_.memory.gradients = double(parallel_->flat().gradients().device().nbytes());
+  mine_.memory.parameters = double(parallel_->parameter_bytes());
+  mine_.memory.gradients = double(parallel_->gradient_bytes());
   const OwnedState& state = parallel_->state();
   (state.is_on_host() ? mine_.memory.optimizer_on_host : mine_.memory.optimizer) = double(state.state_bytes());
   const OwnTotals own = mine_;

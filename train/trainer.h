@@ -26,6 +26,7 @@
 #include "train/step_log.h"
 #include "train/step_profile.h"
 #include "train/step_start.h"
+#include "train/weights.h"
 
 namespace remuda::train {
 
@@ -69,6 +70,10 @@ class Trainer {
   /// After run(): for a trainer of the ranks that are left. To be called once.
   Inheritance bequest();
 
+  /// After run(), on all ranks: rank 0 writes what is left of the run, by write(values_of), and the others give it the
+  /// blocks that it needs for that. Of a parameter of the model values_of has the values; each until the next call.
+  Result<void> write(const std::function<Result<void>(const ValuesOf& values_of)>& write);
+
   Model& model() { return *model_; }
   const FlatParameters& parameters() const { return parallel_->flat(); }
 
@@ -76,6 +81,8 @@ class Trainer {
   Trainer(const job::TrainJob& job, comm::Communicator& communicator, const Events& events,
           const std::atomic<bool>& leave, TrainerOptions options, const DeviceOps& ops, Samples train,
           std::optional<Samples> test, std::unique_ptr<Model> model, std::unique_ptr<NormExchange> norms);
+  WaitHooks waits_in_step();
+  void report_sharded();
   Result<void> prepare();
   Result<void> prepare_collectives();
   Result<void> prepare_parallel();
@@ -127,6 +134,7 @@ class Trainer {
   void empty_cache() const;
   Result<void> collect_totals();
 
+  bool is_sharded() const { return job_.memory.parameters == job::Held::sharded; }
   bool is_first() const { return communicator_.rank() == 0; }
   int steps_in_all() const { return steps_of(job_.train, train_.size()); }
   /// Whether steps of the epoch are made: when no more are, its end is still to come.
@@ -168,8 +176,8 @@ class Trainer {
   int steps_made_ = 0;     ///< all of them whole, unlike report_.steps
   double began_s_ = 0;
   OwnTotals mine_;
-  StepReport last_;         ///< times and memory of the last step, for the next report
-  double norm_wait_s_ = 0;  ///< of the step under way
+  StepReport last_;            ///< times and memory of the last step, for the next report
+  double wait_in_step_s_ = 0;  ///< of the step under way: in its forward and backward passes
   double epoch_loss_ = 0, epoch_weight_ = 0;
   double samples_since_average_ = 0;
   int evaluated_at_once_ = std::numeric_limits<int>::max();  ///< at most

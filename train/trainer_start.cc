@@ -49,6 +49,19 @@ Result<std::unique_ptr<NormExchange>> synchronize_norms(const job::TrainJob& job
   return norms;
 }
 
+/// On its device; or, where that is to hold parts of it only, on the host until it is divided.
+Result<void> place_model(const job::TrainJob& job, torch::Device device, Model& model) {
+  if (job.memory.parameters == job::Held::whole) {
+    model.to(device);
+  } else if (model.blocks().empty()) {
+    return usage_error(
+        fmt::format("memory.parameters = \"sharded\" is for models with blocks, but {} has none: it must "
+                    "be a torch.nn.Sequential, or built in; leave the key out",
+                    job.model.path.empty() ? "model " + job.model.name : job.model.path));
+  }
+  return {};
+}
+
 bool has_batch_norm(Model& model) {
   return std::ranges::any_of(model.named_buffers(),
                              [](const NamedTensor& buffer) { return buffer.name.ends_with("running_mean"); });
@@ -82,7 +95,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   torch::manual_seed(job.train.seed);
   REMUDA_ASSIGN(std::unique_ptr<Model> model, make_model(job.model, train.model_input(), job.memory));
   if (!job.model.weights.empty()) REMUDA_TRY(load_weights(*model, job.model.weights));
-  model->to(options.device);
+  REMUDA_TRY(place_model(job, options.device, *model));
   REMUDA_ASSIGN(std::unique_ptr<NormExchange> norms, synchronize_norms(job, communicator, *model));
   std::unique_ptr<Trainer> trainer(new Trainer(job, communicator, events, leave, options, ops, std::move(train),
                                                std::move(test), std::move(model), std::move(norms)));
@@ -133,15 +146,19 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
   report_.policy = job.balance.policy;
   report_.micro_batch = job.train.micro_batch;
   if (has_batch_norm(*model_)) report_.batch_norm = norms_ ? "synchronized" : "local";
-  if (norms_)
-    norms_->set_hooks({.before_wait = [this] { pace_.stretch(); },
-                       .waited =
-                           [this](double seconds) {
-                             pace_.leave_out(seconds);
-                             norm_wait_s_ += seconds;
-                           }});
+  if (norms_) norms_->set_hooks(waits_in_step());
   report_.seed = job.train.seed;
   report_.transport = communicator.transport();
+}
+
+/// Of waits for others in the middle of forward and backward passes.
+WaitHooks Trainer::waits_in_step() {
+  return {.before_wait = [this] { pace_.stretch(); },
+          .waited =
+              [this](double seconds) {
+                pace_.leave_out(seconds);
+                wait_in_step_s_ += seconds;
+              }};
 }
 
 Result<void> Trainer::prepare() {
@@ -161,7 +178,7 @@ Result<void> Trainer::prepare() {
   }
   report_.sent_as = model_->parameters().at(0).scalar_type();
   report_.gradients_sent_as = report_.sent_as;
-  if (communicator_.size() > 1) {
+  if (communicator_.size() > 1 && !is_sharded()) {
     report_.sent_as = common_short_type(precisions).value_or(report_.sent_as);
     REMUDA_ASSIGN(report_.gradients_sent_as, gradient_type(job_.train.gradients, report_.gradients_sent_as));
   }
@@ -183,6 +200,8 @@ Result<void> Trainer::prepare_collectives() {
     opened.why_not = "train.compression is set: what it packs is in memory of the host";
   } else if (job_.elastic.ranks_lost > 0) {
     opened.why_not = "elastic.ranks_lost is set: memory of the host shows at once that a rank is lost";
+  } else if (is_sharded()) {
+    opened.why_not = "memory.parameters is \"sharded\": blocks are fetched through memory of the host";
   } else if (job_.train.device_collectives == job::Switch::on) {
     const CollectivesTrial trial{.largest_bytes = size_t(job_.train.bucket_mib * (1 << 20))};
     REMUDA_ASSIGN(opened, open_collectives(communicator_, ops_, trial));
@@ -215,6 +234,8 @@ Result<void> Trainer::prepare_parallel() {
                                 .ranks_on_device = job::ranks_on_device_of(job_, communicator_.rank()),
                                 .sent_as = report_.sent_as,
                                 .gradients_sent_as = report_.gradients_sent_as,
+                                .blocks = is_sharded() ? model_->blocks() : std::vector<std::vector<torch::Tensor>>(),
+                                .block_waits = waits_in_step(),
                                 .norms = norms_.get(),
                                 .before_send = [this] { pace_.stretch(); },
                                 .before_wait =
@@ -233,6 +254,10 @@ Result<void> Trainer::prepare_parallel() {
     return failed(no_room(job_, communicator_.rank(), ops_.is_synchronous()));
   }
   start_.restore();  // one sample is no statistic
+  if (!is_sharded()) return {};
+  model_->to(ops_.device());  // what is not trained
+  model_->watch_blocks(*parallel_->blocks());
+  start_.keep();
   return {};
 }
 
@@ -247,11 +272,12 @@ uint64_t Trainer::device_hash() const {
   ::gethostname(host, sizeof host - 1);
   const job::DeviceSpec& device = job_.devices[communicator_.rank()];
   const std::string text =
-      fmt::format("{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {} {}", host, device.use,
+      fmt::format("{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {} {} {}", host, device.use,
                   c10::DeviceTypeName(ops_.device().type(), true), device.slowdown, precision_name(compute_type_),
                   at::get_num_threads(), TORCH_VERSION, job_.memory.accumulate, int(job_.memory.recompute),
                   job_.memory.recompute_blocks, job_.train.micro_batch, int(job_.train.tf32), int(job_.train.autotune),
-                  int(job_.train.batch_norm), job_.data.size, job_.data.context, int(job_.memory.optimizer));
+                  int(job_.train.batch_norm), job_.data.size, job_.data.context, int(job_.memory.optimizer),
+                  int(job_.memory.parameters));
   return XXH3_64bits(text.data(), text.size());
 }
 
@@ -345,7 +371,7 @@ Result<void> Trainer::plan_memory(MemoryNeed mine) {
 }
 
 /// On a CPU, values and gradients lie in memory of the communicator, which no allocator of libtorch counts.
-double Trainer::uncounted_bytes() const { return ops_.is_synchronous() ? double(parallel_->flat().bytes()) : 0; }
+double Trainer::uncounted_bytes() const { return ops_.is_synchronous() ? double(parallel_->shared_bytes()) : 0; }
 
 /// Rank 0: what a step will take of each device, before there is one.
 void Trainer::report_plan() {

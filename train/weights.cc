@@ -187,7 +187,7 @@ Result<weights::Header> weights_header(const std::vector<NamedTensor>& tensors) 
 }
 
 Result<WrittenWeights> write_weights(const std::vector<NamedTensor>& tensors, PendingFile file, int steps,
-                                     const std::function<void()>& after_piece) {
+                                     const std::function<void()>& after_piece, const ValuesOf& values_of) {
   const torch::NoGradGuard no_grad;
   REMUDA_ASSIGN(weights::Header header, weights_header(tensors));
   // "pt" is how PyTorch's users mark such files; some programs refuse them otherwise.
@@ -195,9 +195,11 @@ Result<WrittenWeights> write_weights(const std::vector<NamedTensor>& tensors, Pe
   if (steps >= 0) header.metadata["steps"] = std::to_string(steps);
   REMUDA_ASSIGN(weights::Writer writer, weights::Writer::create(std::move(file), std::move(header)));
   std::unordered_map<std::string, torch::Tensor> by_name;
-  for (const Slot& slot : slots_of(tensors)) by_name.emplace(slot.names[0], slot.tensor);
-  for (const TensorInfo& tensor : writer.header().tensors)
-    REMUDA_TRY(append_values(writer, by_name.at(tensor.name), after_piece));
+  for (const NamedTensor& one : tensors) by_name.emplace(one.name, one.tensor);
+  for (const TensorInfo& tensor : writer.header().tensors) {
+    REMUDA_ASSIGN(const torch::Tensor values, values_of(by_name.at(tensor.name)));
+    REMUDA_TRY(append_values(writer, values, after_piece));
+  }
   REMUDA_TRY(writer.commit());
   return WrittenWeights{"safetensors", writer.header().tensors.size(), writer.file_bytes()};
 }

@@ -34,6 +34,10 @@ inline Result<void> load_weights(Model& model, const std::string& path) {
 Result<weights::Header> weights_header(const std::vector<NamedTensor>& tensors);
 inline Result<weights::Header> weights_header(Model& model) { return weights_header(named_tensors(model)); }
 
+/// The values of a tensor, where it may have no memory of its own: on whatever device, until the next call.
+using ValuesOf = std::function<Result<torch::Tensor>(const torch::Tensor&)>;
+inline Result<torch::Tensor> as_it_is(const torch::Tensor& tensor) { return tensor; }
+
 struct WrittenWeights {
   std::string format;  ///< "safetensors" or "TorchScript"
   size_t tensors = 0;
@@ -43,10 +47,11 @@ struct WrittenWeights {
 /// Writes a safetensors file, whole or not at all. Its metadata says which remuda wrote it and after how many steps
 /// (negative: not known). `after_piece` is called after each piece.
 Result<WrittenWeights> write_weights(const std::vector<NamedTensor>& tensors, PendingFile file, int steps,
-                                     const std::function<void()>& after_piece);
+                                     const std::function<void()>& after_piece, const ValuesOf& values_of = as_it_is);
 inline Result<WrittenWeights> write_weights(Model& model, PendingFile file, int steps,
-                                            const std::function<void()>& after_piece) {
-  return write_weights(named_tensors(model), std::move(file), steps, after_piece);
+                                            const std::function<void()>& after_piece,
+                                            const ValuesOf& values_of = as_it_is) {
+  return write_weights(named_tensors(model), std::move(file), steps, after_piece, values_of);
 }
 
 /// The same as TorchScript, for a model that came as such.

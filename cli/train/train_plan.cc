@@ -137,7 +137,18 @@ void plan_memory(const job::TrainJob& job, const Inventory& inventory,
     const auto samples = static_cast<int>(std::lround(plan.shares[i] * job.train.global_batch));
     plan.memory.push_back(i < known.size() && known[i] ? std::optional(planned_memory(job, *known[i], samples, room))
                                                        : std::nullopt);
+    if (i >= known.size() || !known[i] || known[i]->fetched_bytes <= plan.fetched_bytes) continue;
+    plan.fetched_bytes = known[i]->fetched_bytes;
+    plan.fetch_s = known[i]->fetch_s;
   }
+}
+
+/// "12.0 MiB in 3.1 ms: what a pass fetches of the blocks, ..."
+std::string blocks_line(const TrainPlan& plan) {
+  if (plan.fetched_bytes <= 0)
+    return line("blocks", "", "each device holds its part; what it takes to fetch the rest is measured at the start");
+  return line("blocks", fmt::format("{} in {:.3g} ms", human_bytes(plan.fetched_bytes), 1e3 * plan.fetch_s),
+              "what a pass fetches from the other devices, beside what it computes, as an earlier run measured it");
 }
 
 /// "gpu:0 14.2 GiB, gpu:1 9.1 GiB in 2 pieces: what a step takes at most, ..."
@@ -253,6 +264,7 @@ std::string collectives_reason(const job::TrainJob& job, const Inventory& invent
   const std::string by_host = "through memory of the host: ";
   if (job.devices.size() == 1) return "they stay on the only device";
   if (job.elastic.ranks_lost > 0) return by_host + "elastic.ranks_lost is set";
+  if (job.memory.parameters == job::Held::sharded) return by_host + "memory.parameters is \"sharded\"";
   if (job.train.device_collectives == job::Switch::off) return by_host + "train.device_collectives is \"off\"";
   const Device& first = chosen_device(inventory, job.devices[0].use);
   for (const auto& spec : job.devices) {
@@ -284,6 +296,7 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
       plan.step_s ? fmt::format("{:.4g} s, {} samples/s", *plan.step_s, rate_text(*plan.samples_per_s)) : "not known";
   text += line("step", step, plan.speed_reason);
   text += memory_line(job, plan);
+  if (job.memory.parameters == job::Held::sharded) text += blocks_line(plan);
   text += line("precision", "", precision_reason(job, plan, inventory));
   if (job.train.gradients == job::Precision::bf16 && job.devices.size() > 1)
     text += line("gradients", "bf16", "as train.gradients says; half of the bytes, added up in float32");

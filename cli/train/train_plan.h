@@ -25,6 +25,7 @@ struct TrainPlan {
   std::optional<double> samples_per_s, step_s;
   std::string speed_reason;                          ///< where these are from, or why they are not known
   std::vector<std::optional<PlannedMemory>> memory;  ///< one per device; nothing where no run has measured it
+  double fetched_bytes = 0, fetch_s = 0;             ///< of sharded parameters, in a pass; 0: not measured
   std::optional<WorkerAbilities> worker;             ///< where it was asked
 };
 

@@ -159,6 +159,19 @@ TEST(TrainPlan, SaysWhatAStepTakesOfTheMemoryAndInHowManyPiecesItFits) {
   EXPECT_EQ(plan().memory.at(0)->pieces, 5);
 }
 
+TEST(TrainPlan, SaysWhatItTakesToFetchShardedBlocks) {
+  job::TrainJob job = job_on({{"gpu:0"}, {"gpu:1"}});
+  job.memory.parameters = job::Held::sharded;
+  StepMemory measured{.held_bytes = kGiB};
+  const auto text = [&] { return plan_text(job, lab(), make_plan(job, lab(), {}, {measured, measured}), ""); };
+  EXPECT_THAT(text(),
+              HasSubstr("blocks: each device holds its part; what it takes to fetch the rest is measured at\n"));
+  measured.fetched_bytes = kGiB;
+  measured.fetch_s = 0.25;
+  EXPECT_THAT(text(), HasSubstr("blocks 1.00 GiB in 250 ms: what a pass fetches from the other devices, beside"));
+  EXPECT_THAT(text(), HasSubstr("buckets: through memory of the host: memory.parameters is \"sharded\"\n"));
+}
+
 TEST(TrainPlan, OfADeviceWithoutKnownMemoryCountsItsNeedOnly) {
   const job::TrainJob job = job_on({{"cpu:0"}});
   const StepMemory measured{.held_bytes = kGiB, .fixed_bytes = 0, .per_sample_bytes = kGiB / 10};
@@ -267,6 +280,11 @@ TEST_F(TrainSpeeds, HaveTheMemoryOfARunOnTheSameDevices) {
   EXPECT_EQ(known[0]->fixed_bytes, 100);
   EXPECT_EQ(known[0]->per_sample_bytes, 10);
   EXPECT_FALSE(known.at(1));
+  EXPECT_EQ(known[0]->fetch_s, 0);
+  measured["sharded"] = {{"bytes_per_pass", 500.0}, {"s_per_pass", 0.5}};
+  ASSERT_TRUE(keep_speeds(measured, job, lab()));
+  EXPECT_EQ(known_memory(job, lab()).at(0)->fetched_bytes, 500);
+  EXPECT_EQ(known_memory(job, lab()).at(0)->fetch_s, 0.5);
   job::TrainJob longer = job, divided = job;
   longer.train.epochs = 7;
   EXPECT_TRUE(known_memory(longer, lab()).at(0));

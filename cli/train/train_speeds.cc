@@ -94,12 +94,16 @@ std::vector<Json> kept_of(const job::TrainJob& job, const Inventory& inventory) 
 }
 
 /// As a report has it; null where it was not measured.
-Json memory_in(const Json& device, const job::TrainJob& job) {
+Json memory_in(const Json& device, const Json& report, const job::TrainJob& job) {
   const Json memory = device.value("memory", Json::object());
   if (!(workers::number_field(memory, "held_bytes") > 0)) return {};
   Json kept{{"division", division_of(job)}};
   for (const char* key : {"held_bytes", "fixed_bytes", "per_sample_bytes"})
     kept[key] = workers::number_field(memory, key);
+  if (const auto sharded = report.find("sharded"); sharded != report.end()) {
+    kept["fetched_bytes"] = workers::number_field(*sharded, "bytes_per_pass");
+    kept["fetch_s"] = workers::number_field(*sharded, "s_per_pass");
+  }
   return kept;
 }
 
@@ -121,7 +125,9 @@ std::vector<std::optional<StepMemory>> known_memory(const job::TrainJob& job, co
     const double held = workers::number_field(memory, "held_bytes");
     known.push_back(held > 0 && workers::text_field(memory, "division") == division_of(job)
                         ? std::optional(StepMemory{held, workers::number_field(memory, "fixed_bytes"),
-                                                   workers::number_field(memory, "per_sample_bytes")})
+                                                   workers::number_field(memory, "per_sample_bytes"),
+                                                   workers::number_field(memory, "fetched_bytes"),
+                                                   workers::number_field(memory, "fetch_s")})
                         : std::nullopt);
   }
   return known;
@@ -136,7 +142,7 @@ Result<void> keep_speeds(const Json& report, const job::TrainJob& job, const Inv
     const double speed = workers::number_field(devices[rank], "alone_samples_per_s");
     if (workers::text_field(devices[rank], "id") != job.devices[rank].use || !(speed > 0)) continue;
     Json& kept = speeds[key_of(job, rank, inventory)] = {{"samples_per_s", speed}, {"time_s", wall_s()}};
-    if (Json memory = memory_in(devices[rank], job); !memory.is_null()) kept["memory"] = std::move(memory);
+    if (Json memory = memory_in(devices[rank], report, job); !memory.is_null()) kept["memory"] = std::move(memory);
   }
   forget_oldest(speeds);
   REMUDA_TRY(make_folder(*state_folder()));

@@ -22,9 +22,10 @@ namespace remuda::cli {
 std::vector<std::optional<double>> known_speeds(const job::TrainJob& job, const Inventory& inventory);
 
 /// What a step takes of a device's memory: `held` before it, and besides `fixed`, and `per_sample` of each sample that
-/// is computed at a time.
+/// is computed at a time. With sharded parameters also what each pass fetches from other devices, and in what time.
 struct StepMemory {
   double held_bytes = 0, fixed_bytes = 0, per_sample_bytes = 0;
+  double fetched_bytes = 0, fetch_s = 0;
 };
 
 /// One per device of the job. Nothing for one where no run on these same devices has measured it.

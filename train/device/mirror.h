@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "comm/communicator.h"
 #include "train/device/device_ops.h"
+#include "train/device/host_room.h"
 
 namespace remuda::train {
 
@@ -22,16 +23,13 @@ class Mirror {
   /// Collective. `count` zeros of type `type`. The communicator and `ops` outlive it; its end waits for its copies.
   static Result<Mirror> create(comm::Communicator& communicator, const DeviceOps& ops, size_t count,
                                torch::ScalarType type);
-  Mirror(Mirror&& other) noexcept;
-  Mirror& operator=(Mirror&&) = delete;
-  ~Mirror();
 
   const torch::Tensor& device() const { return device_; }
-  const torch::Tensor& host() const { return host_; }
-  std::span<std::byte> host_bytes() const { return memory_; }
+  const torch::Tensor& host() const { return host_.tensor(); }
+  std::span<std::byte> host_bytes() const { return host_.bytes(); }
   /// A range of them, as collective calls take it; what lies on a device is not to be read here.
-  comm::Values host_values(comm::Chunk range) const;
-  comm::Values device_values(comm::Chunk range) const;
+  comm::Values host_values(comm::Chunk range) const { return values_of(host(), range); }
+  comm::Values device_values(comm::Chunk range) const { return values_of(device(), range); }
 
   /// Any thread. The moment at which the host has it; of each range, in their order. Of one that is empty: what the
   /// calling thread has given the device so far.
@@ -43,12 +41,12 @@ class Mirror {
   void join();
 
  private:
-  Mirror(const DeviceOps& ops, std::span<std::byte> memory, torch::Tensor host, torch::Tensor device);
+  Mirror(const DeviceOps& ops, HostRoom host, torch::Tensor device)
+      : ops_(&ops), device_(std::move(device)), host_(std::move(host)) {}
 
   const DeviceOps* ops_;
-  std::span<std::byte> memory_;
-  torch::Tensor host_, device_;
-  bool registered_;
+  torch::Tensor device_;
+  HostRoom host_;   ///< it ends first, and waits for copies
   Moment arrived_;  ///< the last copy to the device
 };
 

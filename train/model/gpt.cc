@@ -80,6 +80,8 @@ struct Gpt final : TensorModule {
     return torch::linear(norm_->forward(widened(x)), tokens_->weight);
   }
 
+  std::vector<std::shared_ptr<nn::Module>> blocks() const override { return {layers_.begin(), layers_.end()}; }
+
   nn::Embedding tokens_, positions_;
   std::vector<std::shared_ptr<Layer>> layers_;
   nn::LayerNorm norm_;

@@ -39,6 +39,12 @@ class NativeModel final : public Model {
     module_->recompute_blocks(count);
     return true;
   }
+  std::vector<std::vector<torch::Tensor>> blocks() override {
+    std::vector<std::vector<torch::Tensor>> all;
+    for (const auto& block : module_->blocks()) all.push_back(unique(block->parameters()));
+    return all;
+  }
+  void watch_blocks(BlockWatch& watch) override { module_->watch_blocks(watch); }
   bool synchronize_norms(NormExchange& exchange) override {
     for (const auto& module : module_->modules())
       if (auto* norm = module->as<BatchNormImpl>()) norm->synchronize(exchange);
@@ -73,12 +79,15 @@ class OwnMemory {
 
 /// Some of the modules of a Sequential, one after another.
 struct ScriptBlock {
-  torch::Tensor operator()(const torch::Tensor& input) const {
-    torch::IValue x = input;
+  torch::IValue chain(torch::IValue x) const {
     for (torch::jit::Module module : modules) x = module.forward({x});
+    return x;
+  }
+  torch::Tensor operator()(const torch::Tensor& input) const {
+    const torch::IValue x = chain(input);
     if (!x.isTensor())
       throw std::runtime_error(
-          fmt::format("a block that is to be recomputed gives a {}; it must give one tensor", x.tagKind()));
+          fmt::format("a block that is to be recomputed or sharded gives a {}; it must give one tensor", x.tagKind()));
     return x.toTensor();
   }
   std::vector<torch::Tensor> buffers() const {
@@ -94,18 +103,21 @@ struct ScriptBlock {
     return all;
   }
   std::vector<torch::jit::Module> modules;
-  bool shares = false;  ///< a parameter with another block
+  std::vector<torch::Tensor> own;  ///< the parameters to train that no other block has
+  bool shares = false;             ///< a parameter with another block
 };
 
-/// Says of each block whether it has a parameter that another one has, too.
-void find_shared(std::span<ScriptBlock* const> blocks) {
+/// Says of each block which parameters are its own, and whether another one has others of it.
+void find_shared(std::span<ScriptBlock> blocks) {
   std::unordered_map<at::TensorImpl*, int> users;
-  for (const ScriptBlock* block : blocks)
-    for (const auto& parameter : unique(block->parameters())) ++users[parameter.unsafeGetTensorImpl()];
-  for (ScriptBlock* block : blocks)
-    block->shares = std::ranges::any_of(unique(block->parameters()), [&](const torch::Tensor& parameter) {
-      return users[parameter.unsafeGetTensorImpl()] > 1;
-    });
+  for (const ScriptBlock& block : blocks)
+    for (const auto& parameter : unique(block.parameters())) ++users[parameter.unsafeGetTensorImpl()];
+  for (ScriptBlock& block : blocks) {
+    const std::vector<torch::Tensor> all = unique(block.parameters());
+    std::ranges::copy_if(all, std::back_inserter(block.own),
+                         [&](const torch::Tensor& parameter) { return users[parameter.unsafeGetTensorImpl()] == 1; });
+    block.shares = block.own.size() < all.size();
+  }
 }
 
 /// By where its class is from: others are called Sequential, too, whose forward pass may be anything.
@@ -127,26 +139,32 @@ std::vector<ScriptBlock> blocks_of(const torch::jit::Module& module) {
 
 class ScriptModel final : public Model {
  public:
-  explicit ScriptModel(const torch::jit::Module& module) : module_(module) {}
+  explicit ScriptModel(const torch::jit::Module& module) : module_(module), blocks_(blocks_of(module)) {
+    find_shared(blocks_);
+  }
   torch::Tensor forward(const torch::Tensor& input) override {
-    if (blocks_.empty()) return module_.forward({input}).toTensor();
-    torch::Tensor x = input;
-    for (const ScriptBlock& block : blocks_)
-      x = recomputed(
-          block, x, [block] { return block.buffers(); },
-          block.shares ? block.parameters() : std::vector<torch::Tensor>{});
-    return kept_.modules.empty() ? x : kept_(x);
+    if (!watch_ && recomputed_ == 0) return module_.forward({input}).toTensor();
+    torch::IValue x = input;
+    size_t number = 0;  // of those that are watched
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      if (watch_ && !blocks_[i].own.empty())
+        x = watched(*watch_, number++, [&, i](const torch::Tensor& in) { return run(i, in); }, x.toTensor());
+      else
+        x = i < recomputed_ ? run(i, x.toTensor()) : blocks_[i].chain(std::move(x));
+    }
+    return x.toTensor();
   }
   bool recompute_blocks(size_t count) override {
-    blocks_ = blocks_of(module_);
-    kept_ = {};
-    for (; blocks_.size() > count; blocks_.pop_back())
-      kept_.modules.insert(kept_.modules.begin(), blocks_.back().modules.begin(), blocks_.back().modules.end());
-    std::vector<ScriptBlock*> all{&kept_};
-    for (ScriptBlock& block : blocks_) all.push_back(&block);
-    find_shared(all);
+    recomputed_ = std::min(count, blocks_.size());
     return !blocks_.empty();
   }
+  std::vector<std::vector<torch::Tensor>> blocks() override {
+    std::vector<std::vector<torch::Tensor>> all;
+    for (const ScriptBlock& block : blocks_)
+      if (!block.own.empty()) all.push_back(block.own);
+    return all;
+  }
+  void watch_blocks(BlockWatch& watch) override { watch_ = &watch; }
   std::vector<torch::Tensor> parameters() override { return unique(list(module_.parameters())); }
   std::vector<torch::Tensor> buffers() override { return list(module_.buffers()); }
   std::vector<NamedTensor> named_parameters() override { return named(module_.named_parameters()); }
@@ -178,9 +196,18 @@ class ScriptModel final : public Model {
     for (const auto& tensor : tensors) result.push_back(tensor);
     return result;
   }
+  torch::Tensor run(size_t i, const torch::Tensor& input) const {
+    const ScriptBlock& block = blocks_[i];
+    if (i >= recomputed_) return block(input);
+    return recomputed(
+        block, input, [block] { return block.buffers(); },
+        block.shares ? block.parameters() : std::vector<torch::Tensor>{});
+  }
+
   torch::jit::Module module_;
-  std::vector<ScriptBlock> blocks_;  ///< those that are recomputed
-  ScriptBlock kept_;                 ///< what comes after them
+  std::vector<ScriptBlock> blocks_;  ///< where it is a Sequential
+  size_t recomputed_ = 0;            ///< so many of them, from the first on
+  BlockWatch* watch_ = nullptr;
 };
 
 Result<std::unique_ptr<Model>> load_script(const std::string& path, const job::MemorySpec& memory) {

@@ -24,6 +24,12 @@ struct Mlp final : TensorModule {
     return layers_.back()->forward(x);
   }
 
+  std::vector<std::shared_ptr<torch::nn::Module>> blocks() const override {
+    std::vector<std::shared_ptr<torch::nn::Module>> all;
+    for (size_t i = 0; i + 1 < layers_.size(); ++i) all.push_back(layers_[i].ptr());
+    return all;
+  }
+
   std::vector<torch::nn::Linear> layers_;
 };
 

@@ -10,6 +10,7 @@
 
 namespace remuda::train {
 
+class BlockWatch;
 class NormExchange;
 
 /// What the data requires of a model.
@@ -48,6 +49,11 @@ class Model {
   /// From now on its batch norms normalise the samples of all ranks, by way of this exchange, which outlives the
   /// model's last forward and backward pass. False where that cannot be.
   virtual bool synchronize_norms(NormExchange&) { return false; }
+  /// Its blocks, in the order in which they run: of each, the parameters that nothing else uses. Empty where it has
+  /// none.
+  virtual std::vector<std::vector<torch::Tensor>> blocks() { return {}; }
+  /// From now on `watch` is told what these blocks do; it outlives the model's last forward and backward pass.
+  virtual void watch_blocks(BlockWatch& /*watch*/) {}
   /// From now on what its first blocks compute, `count` of them or all there are, is not kept for backward(), but
   /// computed again: the first ones, since what the others keep is freed before. False where it has no blocks.
   virtual bool recompute_blocks(size_t /*count*/) { return false; }

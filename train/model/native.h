@@ -2,8 +2,8 @@
 #pragma once
 
 #include "job/train_job.h"
+#include "train/model/blocks.h"
 #include "train/model/model.h"
-#include "train/model/recompute.h"
 
 namespace remuda::train {
 
@@ -13,16 +13,23 @@ class TensorModule : public torch::nn::Module {
   virtual torch::Tensor forward(const torch::Tensor& input) = 0;
   /// From now on what its first blocks compute, `count` of them, is not kept for backward(), but computed again.
   void recompute_blocks(size_t count) { recomputed_ = count; }
+  void watch_blocks(BlockWatch& watch) { watch_ = &watch; }
+  /// Those that run() runs, by their numbers.
+  virtual std::vector<std::shared_ptr<torch::nn::Module>> blocks() const = 0;
 
  protected:
   /// Runs its block `i`. `forward` owns what it uses, as it may run after this module has ended.
   torch::Tensor run(size_t i, const torch::nn::Module& block, Block forward, const torch::Tensor& input) const {
-    if (i >= recomputed_) return forward(input);
-    return recomputed(std::move(forward), input, [buffers = block.buffers()] { return buffers; });
+    const auto compute = [&](const torch::Tensor& x) {
+      if (i >= recomputed_) return forward(x);
+      return recomputed(std::move(forward), x, [buffers = block.buffers()] { return buffers; });
+    };
+    return watch_ ? watched(*watch_, i, compute, input) : compute(input);
   }
 
  private:
   size_t recomputed_ = 0;
+  BlockWatch* watch_ = nullptr;
 };
 
 /// Fully connected layers with ReLU between them.

@@ -69,6 +69,8 @@ struct ResNet final : TensorModule {
     return head_->forward(x.mean({2, 3}));
   }
 
+  std::vector<std::shared_ptr<nn::Module>> blocks() const override { return {blocks_.begin(), blocks_.end()}; }
+
   static constexpr int kStages = 3;
   nn::Conv2d stem_;
   nn::AnyModule norm_;

@@ -1,0 +1,27 @@
+// Engine: what of a run the parts that exchange gradients and parameters share.
+#pragma once
+
+#include <functional>
+
+#include "comm/communicator.h"
+#include "train/bucket_exchange.h"
+#include "train/flat_parameters.h"
+#include "train/work_queue.h"
+
+namespace remuda::train {
+
+class ShardedBlocks;
+
+/// All of it outlives them.
+struct Engine {
+  comm::Communicator& communicator;  ///< once there are buckets under way, called by `queue` only
+  const DeviceOps& ops;
+  FlatParameters& flat;
+  BucketExchange* exchange;  ///< never null; its sending half is called by `queue` only
+  WorkQueue& queue;
+  std::function<void()> before_send, before_wait;  ///< see ParallelOptions
+  double timeout_s = 300;                          ///< longest wait for the device
+  ShardedBlocks* blocks = nullptr;                 ///< null where all parameters are whole
+};
+
+}  // namespace remuda::train
