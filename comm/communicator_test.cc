@@ -236,6 +236,17 @@ TEST_P(TcpSuite, HalvesAreHalfOfTheBytesOnTheWire) {
   });
 }
 
+TEST_P(TcpSuite, ASplitHasAsManyStreams) {
+  run([&](Communicator& communicator) {
+    const auto peers = static_cast<size_t>(ranks() - 1);
+    const auto group = split(communicator, reversed(ranks()));
+    std::vector<std::byte> bytes(4096);
+    expect_ok(group->broadcast(bytes, 0, 0));
+    const size_t values = group->rank() == 0 ? peers * bytes.size() : 0;
+    EXPECT_EQ(group->sent_bytes(), values + peers * static_cast<size_t>(streams()) * sizeof(Call));
+  });
+}
+
 TEST_P(CommunicatorSuite, AllReducesPartsOfOneAllocation) {
   run([&](Communicator& communicator) {
     const auto values = allocate<float>(communicator, 1000);

@@ -240,6 +240,18 @@ TEST_F(RendezvousTest, RanksMustHaveAsManyStreams) {
   }
 }
 
+TEST_F(RendezvousTest, AStreamBeyondTheTermsIsNotLetIn) {
+  Result<Mesh> first;
+  std::jthread leader([&first, mine = options(0, 2)]() mutable { first = connect_mesh(mine); });
+  const Fd fd = *dial({"127.0.0.1", port_}, deadline_after(10));
+  const Identity other{1, 2, "secret", {{"encryption", name_of(Encryption::beyond_loopback)}, {"streams", "1"}}};
+  const auto welcome = authenticate(fd.get(), other, data_role(1), "rank 0", deadline_after(10));
+  leader.join();
+  EXPECT_FALSE(welcome);
+  ASSERT_FALSE(first);
+  EXPECT_THAT(first.error().message, testing::ContainsRegex("rank 1 at 127.* has more streams than its terms say"));
+}
+
 TEST(Connect, RefusesNoStreamsAndTooMany) {
   for (const int streams : {0, kMaxStreams + 1}) {
     const auto result = connect({.size = 2, .secret = "secret", .streams = streams});

@@ -46,6 +46,12 @@ class StreamsTest : public testing::Test {
       stripe.exchange.flow(1).in.add(stripe.of(std::span(theirs_)));
     });
   }
+  /// One that does not wait for its deadline.
+  Result<void> exchange_that_ends(size_t bytes) {
+    auto rank0 = std::async(std::launch::async, [&] { return exchange(bytes, 60); });
+    EXPECT_EQ(rank0.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    return rank0.get();
+  }
   void other_says(size_t stream, std::span<const std::byte> bytes) {
     ASSERT_TRUE(send_all(others_[stream].get(), bytes, deadline_after(10), "rank 0"));
   }
@@ -95,7 +101,7 @@ TEST_F(StreamsTest, AnotherCallOnOneEndsAllWithItsError) {
   Call other = call_;
   other.label = 9;
   other_calls(1, other);
-  const auto result = exchange(1000);
+  const auto result = exchange_that_ends(1000);
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().message, HasSubstr("rank 1 is at all_gather #5 (label 9"));
 }
@@ -104,7 +110,7 @@ TEST_F(StreamsTest, OneThatIsCutEndsAll) {
   other_calls(0, call_);
   others_[2].reset();
   other_control_.reset();
-  const auto result = exchange(1000);
+  const auto result = exchange_that_ends(1000);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, ErrorKind::lost_peer);
   EXPECT_EQ(result.error().peer, 1);
@@ -123,7 +129,7 @@ TEST_F(StreamsTest, SilenceOnOneEndsAtTheDeadline) {
 // Who reads a report first is chance. The stream that has to act on it here can neither send nor is to receive.
 TEST_F(StreamsTest, AReportThatAnotherThreadReadsEndsTheStreamThatWaits) {
   constexpr size_t kBytes = 3 << 20;
-  auto rank0 = std::async(std::launch::async, [&] { return exchange(kBytes, 60); });
+  auto rank0 = std::async(std::launch::async, [&] { return exchange_that_ends(kBytes); });
   other_says_all(std::vector<std::byte>(kBytes));
   std::vector<std::byte> got(sizeof(Call) + kBytes / 3);
   for (const size_t stream : {0, 1}) ASSERT_TRUE(recv_all(others_[stream].get(), got, deadline_after(10), "rank 0"));
@@ -131,11 +137,21 @@ TEST_F(StreamsTest, AReportThatAnotherThreadReadsEndsTheStreamThatWaits) {
   const FailureReport report = report_of({ErrorKind::failed, "rank 1 has no memory"}, 1, call_.sequence);
   ASSERT_TRUE(send_all(other_control_.get(), std::as_bytes(std::span(&report, 1)), deadline_after(10), "rank 0"));
   while (!peers_->gone(1)) EXPECT_TRUE(peers_->check(call_.sequence));
-  EXPECT_EQ(rank0.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  others_[2].reset();
   const auto result = rank0.get();
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message, "rank 1 has no memory");
+}
+
+TEST_F(StreamsTest, AllAreHungUp) {
+  streams_->hang_up();
+  std::byte more{};
+  for (const Fd& other : others_) EXPECT_EQ(recv_some(other.get(), std::span(&more, 1)), -1);
+}
+
+TEST_F(StreamsTest, ARankAloneHasOneAndStripesOfAnySize) {
+  streams_.emplace(std::vector<std::vector<Link>>(1), 0, *peers_);
+  EXPECT_TRUE(streams_->run(call_, std::vector{0}, 1000, deadline_after(10), [](Stripe&) {}));
+  EXPECT_EQ(streams_->sent_bytes(), 0u);
 }
 
 TEST_F(StreamsTest, WhatGetsNoThreadGoesOneAfterTheOther) {
