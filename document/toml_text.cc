@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "base/text.h"
 
 namespace remuda::document {
 namespace {
@@ -23,7 +24,7 @@ std::string reason_of(const toml::parse_error& error) {
   std::string reason(error.description());
   if (!reason.empty()) reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
   if (reason.ends_with("could not determine value type")) reason += "; text stands in quotes";
-  return reason;
+  return printable(reason);
 }
 
 }  // namespace

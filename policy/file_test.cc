@@ -44,6 +44,11 @@ TEST(PolicyFile, NamesTheLineOfWhatIsWrong) {
             "policy.toml:2: limit.default is longer than limit.longest");
 }
 
+/// Found by policy_fuzz: the parser quotes what it reads, line ends too.
+TEST(PolicyFile, AnErrorIsOneLine) {
+  EXPECT_EQ(error_of("m=[n\n0"), "policy.toml:1: error while parsing floating-point: expected 'nan', saw 'n?'");
+}
+
 TEST(PolicyFile, KnowsItsKeysAndTables) {
   EXPECT_EQ(error_of("[[limit]]\ndevice = 1\n"), "policy.toml:2: there is no key limit.device; did you mean devices?");
   EXPECT_EQ(
