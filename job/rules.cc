@@ -141,7 +141,7 @@ Result<void> check_sharded(const TrainJob& job, toml::table& table, const std::s
       {"train.compression, which needs all parameters on each device", job.train.compression != Compression::none},
       {"train.batch_norm = \"synchronized\", whose calls are learned from a pass of one device with the whole model",
        job.train.batch_norm == BatchNorm::synchronized},
-      {"elastic.ranks_lost: with a rank its part would be lost in the middle of a pass", job.elastic.ranks_lost > 0},
+      {"elastic.ranks_lost: a run does not go on after a loss in the middle of a pass", job.elastic.ranks_lost > 0},
       {"output.sample, which one device generates with the whole model", job.output.sample > 0},
       {"output.weights as TorchScript, which is written from the whole model; name a *.safetensors file",
        !job.model.path.empty() && job.output.weights.ends_with(".pt")}};

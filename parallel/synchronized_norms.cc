@@ -35,7 +35,7 @@ SynchronizedNorms::~SynchronizedNorms() {
     if (module->owner_ == this) module->together_ = nullptr;
 }
 
-void SynchronizedNorms::connect(comm::Communicator& communicator, train::NormExchange::Hooks hooks) {
+void SynchronizedNorms::connect(comm::Communicator& communicator, train::WaitHooks hooks) {
   if (modules_.empty() || communicator.size() == 1) return;
   exchange_ = or_raise(train::NormExchange::create(communicator));
   exchange_->set_hooks(std::move(hooks));

@@ -7,6 +7,7 @@
 #include "comm/communicator.h"
 #include "parallel/parallel.h"
 #include "train/model/batch_norm.h"
+#include "train/wait_hooks.h"
 
 namespace remuda::parallel {
 
@@ -23,7 +24,7 @@ class SynchronizedNorms {
 
   size_t count() const { return modules_.size(); }
   /// Collective, where there are any.
-  void connect(comm::Communicator& communicator, train::NormExchange::Hooks hooks);
+  void connect(comm::Communicator& communicator, train::WaitHooks hooks);
   /// Null before connect(), and where there are none.
   train::NormExchange* exchange() const { return exchange_.get(); }
 
