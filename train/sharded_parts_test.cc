@@ -59,23 +59,6 @@ void train(ShardedParts& parts, const DeviceOps& ops, Seen& seen) {
   for (size_t block = 0; block < kBlocks; ++block) read_block(parts, ops, block, 0, seen);
 }
 
-/// As a forward pass does, but that blocks stay.
-void only_fill(ShardedParts& parts, const DeviceOps& ops, Seen& seen) {
-  std::vector<torch::Tensor> memory;
-  for (size_t block = 0; block < kBlocks; ++block) {
-    const size_t room = block % ShardedParts::kRooms;
-    memory.push_back(parts.value_memory(block, room));
-    ops.after(parts.fill(block, room, memory.back(), ops.here(), false).value());
-  }
-  for (const torch::Tensor& one : memory) seen.push_back(one.to(torch::kCPU, torch::kFloat, false, /*copy=*/true));
-}
-
-Seen filled() {
-  Seen expected;
-  for (const auto& block : blocks_of_tens()) expected.push_back(block[0].detach());
-  return expected;
-}
-
 void only_add_up(ShardedParts& parts, const DeviceOps& ops, Seen& seen) {
   for (size_t block = 0; block < kBlocks; ++block) {
     const size_t room = block % ShardedParts::kRooms;
@@ -135,7 +118,6 @@ TEST(EveryWaitOfShardedParts, OfTheDeviceIsNeeded) {
 
 TEST(EveryWaitOfShardedParts, OfTheHostIsNeeded) {
   const WaitKind kind = WaitKind::host_for_copies;
-  expect_each_wait_is_needed(only_fill, filled(), UpdatesOn::device, kind, int(kBlocks) - 2);
   expect_each_wait_is_needed(only_add_up, on_cpu(only_add_up), UpdatesOn::host, kind, int(kBlocks));
   expect_each_wait_is_needed(only_add_up, on_cpu(only_add_up), UpdatesOn::device, kind, int(kBlocks) + 1);
 }
