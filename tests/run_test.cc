@@ -177,7 +177,8 @@ TEST_F(Run, PlaceSaysThatThePoolCannotBeRead) {
   EXPECT_EQ(run({}, "true").exit.status, 0);
   for (const auto& pool : std::filesystem::directory_iterator(folder_.path("state/remuda/pools")))
     for (const auto& file : std::filesystem::directory_iterator(pool))
-      if (file.path().extension() == ".db") std::filesystem::resize_file(file, 100);
+      if (const auto kind = file.path().extension(); kind == ".db" || kind == ".db-wal")
+        std::filesystem::resize_file(file, 100);
   const Finished refused = ask("place");
   EXPECT_NE(refused.exit.status, 0) << refused;
   EXPECT_THAT(refused.err, HasSubstr("pool")) << refused;

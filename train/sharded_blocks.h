@@ -30,7 +30,7 @@ namespace remuda::train {
 
 class ShardedBlocks final : public BlockWatch {
  public:
-  /// All that is named outlives it; so does its model's last pass not.
+  /// All that is named outlives it. It ends when no pass of the model is under way.
   ShardedBlocks(Engine& engine, ShardedParts& parts, WaitHooks hooks);
 
   ShardedParts& parts() { return parts_; }

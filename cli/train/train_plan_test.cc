@@ -163,7 +163,7 @@ TEST(TrainPlan, SaysWhatItTakesToFetchShardedBlocks) {
   job::TrainJob job = job_on({{"gpu:0"}, {"gpu:1"}});
   job.memory.parameters = job::Held::sharded;
   StepMemory measured{.held_bytes = kGiB};
-  const auto text = [&] { return plan_text(job, lab(), make_plan(job, lab(), {}, {measured, measured}), ""); };
+  const auto text = [&] { return plan_text(job, lab(), make_plan(job, lab(), {1.0, 1.0}, {measured, measured}), ""); };
   EXPECT_THAT(text(),
               HasSubstr("blocks: each device holds its part; what it takes to fetch the rest is measured at\n"));
   measured.fetched_bytes = kGiB;
