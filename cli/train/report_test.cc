@@ -109,8 +109,8 @@ TEST(Report, SaysWhichKeysDifferOtherThanTheDevices) {
 TEST(Report, ComparesLossesOfRunsThatDifferInTheirSplitOnly) {
   Json one = run(0.75, 0.9), two = run(0.5, 0.9);
   one["job"] = {{"train.seed", "1"}, {"balance.policy", "auto"}, {"balance.state_shares", ""}, {"output.weights", "a"}};
-  two["job"] = {
-      {"train.seed", "1"}, {"balance.policy", "even"}, {"balance.state_shares", "[3, 1]"}, {"output.weights", "b"}};
+  two["job"] = {{"train.seed", "1"},     {"balance.policy", "even"},       {"balance.state_shares", "[3, 1]"},
+                {"output.weights", "b"}, {"memory.parameters", "sharded"}, {"train.streams", "1"}};
   const std::string text = comparison_text({"a", "b"}, {one, two});
   EXPECT_THAT(text, HasSubstr("\nbalance.policy: a auto, b even\nbalance.state_shares: a not set, b [3, 1]\n"));
   EXPECT_THAT(text, Not(HasSubstr("do not compare")));

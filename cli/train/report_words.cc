@@ -18,6 +18,15 @@ constexpr double kGood = 0.9;        // an efficiency that needs no explanation
 constexpr double kMuchLost = 0.1;    // of the memory that tensors could have, in blocks that do not fit
 constexpr double kMuchUneven = 1.5;  // times the smallest batch that a device normalises
 
+/// Whether runs that differ in this key learn the same, except for the rounding of sums.
+bool learns_the_same(const std::string& key) {
+  static const std::set<std::string> kKeys{
+      "memory.parameters", "memory.optimizer", "memory.recompute",  "memory.empty_cache", "memory.recompute_blocks",
+      "train.encrypt",     "train.streams",    "train.check_every", "data.workers",       "data.cache_mib"};
+  return kKeys.contains(key) || key.starts_with("balance.") || key.starts_with("output.") ||
+         key.starts_with("checkpoint.") || key.starts_with("elastic.");
+}
+
 /// The keys of the job; the devices stand in the table.
 std::map<std::string, std::string> job_keys_of(const Json& report) {
   std::map<std::string, std::string> keys;
@@ -37,7 +46,7 @@ std::string per_run(const std::vector<std::string>& names, const Text& text_of) 
 
 /// "KEY: one 1, two 2" for each key that is not the same in all runs whose reports have keys.
 std::vector<std::string> different_keys(const std::vector<std::string>& names, const std::vector<Json>& reports,
-                                        bool& beyond_balance) {
+                                        bool& learnt_alike) {
   std::vector<std::map<std::string, std::string>> keys;
   std::set<std::string> all;
   for (const Json& report : reports) {
@@ -54,7 +63,7 @@ std::vector<std::string> different_keys(const std::vector<std::string>& names, c
     bool same = true;
     for (size_t run = 1; run < keys.size(); ++run) same = same && value_of(run) == value_of(0);
     if (same) continue;
-    beyond_balance = beyond_balance || !(key.starts_with("balance.") || key.starts_with("output."));
+    learnt_alike = learnt_alike && learns_the_same(key);
     texts.push_back(fmt::format("{}: {}", key, per_run(names, value_of)));
   }
   return texts;
@@ -196,9 +205,8 @@ std::string loss_text(const Json& report) {
 }
 
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports) {
-  bool beyond_balance = false;
-  std::vector<std::string> texts = different_keys(names, reports, beyond_balance);
-  bool comparable = !beyond_balance;
+  bool comparable = true;
+  std::vector<std::string> texts = different_keys(names, reports, comparable);
   if (!same_steps(reports)) {
     comparable = false;
     texts.push_back(fmt::format("steps: {}", per_run(names, [&](size_t run) {
