@@ -164,11 +164,12 @@ TEST(TrainPlan, SaysWhatItTakesToFetchShardedBlocks) {
   job.memory.parameters = job::Held::sharded;
   StepMemory measured{.held_bytes = kGiB};
   const auto text = [&] { return plan_text(job, lab(), make_plan(job, lab(), {1.0, 1.0}, {measured, measured}), ""); };
-  EXPECT_THAT(text(),
-              HasSubstr("blocks: each device holds its part; what it takes to fetch the rest is measured at\n"));
+  EXPECT_THAT(
+      text(),
+      HasSubstr("blocks: each device holds its part; what it takes to fetch the rest is measured\nat the start\n"));
   measured.fetched_bytes = kGiB;
   measured.fetch_s = 0.25;
-  EXPECT_THAT(text(), HasSubstr("blocks 1.00 GiB in 250 ms: what a pass fetches from the other devices, beside"));
+  EXPECT_THAT(text(), HasSubstr("blocks 1.0 GiB in 250 ms: what a pass fetches from the other devices, beside"));
   EXPECT_THAT(text(), HasSubstr("buckets: through memory of the host: memory.parameters is \"sharded\"\n"));
 }
 
