@@ -61,6 +61,10 @@ struct Variable {
   X(policy, "REMUDA_POLICY", "file with the policy of a pool of one's own; the pool for all users has /etc/remuda/policy.toml") \
   X(path, "PATH", "where programs are looked for") \
   X(shell, "SHELL", "the user's shell, for `remuda hold`") \
+  X(agent, "REMUDA_AGENT", "socket of the agent to use, for any machine; unset: that of this machine, if it has one") \
+  /* What systemd tells `remuda agent`. */ \
+  X(listen_pid, "LISTEN_PID", "the process that inherits sockets") \
+  X(listen_fds, "LISTEN_FDS", "how many") \
   /* What `remuda run` tells a job; `remuda bind` and `remuda release` read it. */ \
   X(job, "REMUDA_JOB", "number of the job that this process belongs to") \
   X(job_pool, "REMUDA_POOL", "folder of the pool that the job is in") \

@@ -12,6 +12,8 @@ int exit_status(ErrorKind kind) {
       return 3;
     case ErrorKind::not_now:
       return 4;
+    case ErrorKind::unavailable:
+      return 5;
     default:
       return 1;
   }

@@ -14,11 +14,12 @@ namespace remuda {
 
 /// What kind of failure it is. Each kind has one exit status; see exit_status().
 enum class ErrorKind {
-  usage,      ///< the user's input is wrong: flag, file, key, value
-  failed,     ///< the work was tried and failed
-  lost_peer,  ///< another rank of the job went away; that rank's own error is the cause
-  never,      ///< this machine does not have what is asked for
-  not_now,    ///< it has, but others hold it
+  usage,        ///< the user's input is wrong: flag, file, key, value
+  failed,       ///< the work was tried and failed
+  lost_peer,    ///< another rank of the job went away; that rank's own error is the cause
+  never,        ///< this machine does not have what is asked for
+  not_now,      ///< it has, but others hold it
+  unavailable,  ///< the agent that serves this machine does not answer
 };
 
 struct Error {
@@ -27,7 +28,7 @@ struct Error {
   int peer = -1;        ///< for lost_peer: the rank that went away
 };
 
-/// The exit status a program ends with: usage 2, never 3, not_now 4, everything else 1.
+/// The exit status a program ends with: usage 2, never 3, not_now 4, unavailable 5, everything else 1.
 int exit_status(ErrorKind kind);
 
 template <typename T>

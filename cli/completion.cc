@@ -1,10 +1,13 @@
+#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 
 #include "cli/completion_script.h"
-#include "cli/jobs/job_name.h"
+#include "cli/jobs/pool_machine.h"
 #include "cli/machine.h"
 #include "cli/subcommands.h"
+#include "pool/pool.h"
+#include "wire/client.h"
 
 namespace remuda::cli {
 namespace {
@@ -15,13 +18,10 @@ struct CompletionFlags {
   bool jobs = false;
 };
 
-/// Prints the jobs that have not ended, then the newest that have, one a line. Does not read the devices: a shell that
-/// completes a word cannot wait for them.
-Result<int> print_jobs(const CompletionFlags& flags) {
+/// The jobs that have not ended, then the newest that have, one a line.
+template <typename Pool>
+Result<int> print_jobs(Pool& pool) {
   constexpr int kEnded = 50;
-  REMUDA_ASSIGN(const std::string folder, pool::pool_folder(flags.machine.file));
-  if (!std::filesystem::exists(folder)) return 0;
-  REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
   REMUDA_ASSIGN(const pool::PoolState state, pool.read());
   REMUDA_ASSIGN(const std::vector<pool::Job> ended, pool.ended(kEnded));
   for (const pool::Job& job : state.jobs)
@@ -30,8 +30,20 @@ Result<int> print_jobs(const CompletionFlags& flags) {
   return 0;
 }
 
+/// Does not read the devices: a shell that completes a word cannot wait for them.
+Result<int> print_jobs_of(const CompletionFlags& flags) {
+  REMUDA_ASSIGN(const PoolPlace place, place_of_pool(flags.machine));
+  if (place.agent) {
+    REMUDA_ASSIGN(const auto client, wire::Client::connect(*place.agent, place.logs));
+    return print_jobs(*client);
+  }
+  if (!std::filesystem::exists(place.folder)) return 0;
+  REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(place.folder));
+  return print_jobs(pool);
+}
+
 Result<int> completion(const CompletionFlags& flags, const Program& program) {
-  if (flags.jobs) return print_jobs(flags);
+  if (flags.jobs) return print_jobs_of(flags);
   if (flags.shell.empty()) return usage_error("which shell? write remuda completion bash, zsh or fish");
   fmt::print("{}", completion_script(program.app, flags.shell));
   return 0;

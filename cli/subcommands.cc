@@ -54,6 +54,7 @@ void add_subcommands(Program& program) {
   add_hold(program);
   add_release(program);
   add_bind(program);
+  add_agent(program);
   add_train(program);
   add_report(program);
   add_checkpoint(program);

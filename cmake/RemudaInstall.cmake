@@ -1,6 +1,7 @@
 # What `cmake --install` puts where. Three components:
 #   program      remuda, its manual pages, completion for shells
 #   train        remuda-train
+#   agent        units of systemd for `remuda agent`, and the mark that this machine has one
 #   development  headers, static libraries and a CMake package: find_package(remuda), remuda::remuda
 #   development-train  the same for find_package(remuda COMPONENTS train), remuda::train
 include(GNUInstallDirs)
@@ -20,6 +21,14 @@ install(FILES ${CMAKE_BINARY_DIR}/completion/zsh DESTINATION ${CMAKE_INSTALL_DAT
   RENAME _remuda COMPONENT program)
 install(FILES ${CMAKE_BINARY_DIR}/completion/fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
   RENAME remuda.fish COMPONENT program)
+
+install(CODE "
+  set(PROGRAM \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/remuda\")
+  configure_file(\"${REMUDA_ROOT}/packaging/remuda-agent.service.in\" \"${CMAKE_BINARY_DIR}/remuda-agent.service\" @ONLY)
+  " COMPONENT agent)
+install(FILES ${CMAKE_BINARY_DIR}/remuda-agent.service ${REMUDA_ROOT}/packaging/remuda-agent.socket
+  DESTINATION lib/systemd/system COMPONENT agent)
+install(FILES ${REMUDA_ROOT}/packaging/remuda.tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME remuda.conf COMPONENT agent)
 
 # The library for others: seeing devices, choosing among them, leasing them. No libtorch.
 set(folders base process device probe recorded topology place policy pool measure)

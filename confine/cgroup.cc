@@ -142,6 +142,11 @@ Result<JobCgroup> JobCgroup::make(const CgroupPlace& place, const std::string& n
 JobCgroup::JobCgroup(JobCgroup&& other) noexcept
     : version_(other.version_), folder_(std::exchange(other.folder_, {})), fd_(std::move(other.fd_)) {}
 
+std::string JobCgroup::release() {
+  fd_.reset();
+  return std::exchange(folder_, {});
+}
+
 JobCgroup::~JobCgroup() {
   if (!folder_.empty()) remove_cgroup(folder_, kLeavePatience_s);
 }

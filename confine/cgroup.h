@@ -37,6 +37,8 @@ class JobCgroup {
 
   int version() const { return version_; }
   const std::string& folder() const { return folder_; }
+  /// Leaves the cgroup to others: it stays, and this object is empty. Returns its folder.
+  std::string release();
   /// Its open folder, closed by exec, for ProcessSpec::cgroup (process/spawn.h).
   int fd() const { return fd_.get(); }
 

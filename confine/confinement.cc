@@ -65,17 +65,22 @@ std::string Confined::sentence() const {
 }
 
 Confinement Confinement::make(const std::string& pool, int64_t job, const std::optional<Withheld>& withheld) {
-  Confinement confinement;
   const std::string name = cgroup_name(pool, job);
-  if (name.empty()) {
-    confinement.how_.obstacle = "the pool's folder is gone";
-    return confinement;
-  }
+  if (!name.empty()) return make_named(name, withheld);
+  Confinement confinement;
+  confinement.how_.obstacle = "the pool's folder is gone";
+  return confinement;
+}
+
+Confinement Confinement::make_named(const std::string& name, const std::optional<Withheld>& withheld) {
+  Confinement confinement;
   Made made = make_in(own_cgroup_places(), name, withheld);
   if (made.cgroup) confinement.cgroup_.emplace(std::move(*made.cgroup));
   confinement.how_ = std::move(made.how);
   return confinement;
 }
+
+std::string Confinement::release() { return cgroup_ ? cgroup_->release() : ""; }
 
 void Confinement::kill() const {
   if (cgroup_) kill_cgroup(cgroup_->folder());

@@ -31,10 +31,15 @@ class Confinement {
   /// recorded machine.
   static Confinement make(const std::string& pool, int64_t job, const std::optional<Withheld>& withheld);
 
+  /// The same, in a cgroup of that name, which no other job has.
+  static Confinement make_named(const std::string& name, const std::optional<Withheld>& withheld);
+
   const Confined& how() const { return how_; }
   /// To start processes in (ProcessSpec::cgroup); -1: none.
   int cgroup() const { return cgroup_ ? cgroup_->fd() : -1; }
   std::string folder() const { return cgroup_ ? cgroup_->folder() : ""; }
+  /// Leaves the cgroup in place for others to look after; returns its folder, empty where there is none.
+  std::string release();
   /// SIGKILL for all processes at once; nothing without a cgroup.
   void kill() const;
 

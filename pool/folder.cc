@@ -136,6 +136,10 @@ std::optional<PoolObstacle> shared_pool_obstacle_at(const std::string& shared) {
 
 std::optional<PoolObstacle> shared_pool_obstacle() { return shared_pool_obstacle_at(kSharedPool); }
 
+Result<std::string> own_pool_folder(const std::string& machine_file) {
+  return pool_folder_at({.shared = ""}, machine_file);
+}
+
 Result<std::string> pool_folder(const std::string& machine_file) { return pool_folder_at({}, machine_file); }
 
 }  // namespace remuda::pool

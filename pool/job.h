@@ -66,7 +66,7 @@ struct Job {
   int64_t passed = 0;        ///< the job in front of which it started, on devices kept for that one; 0 = none
   double submitted_s = 0, started_s = 0, ended_s = 0;  ///< seconds since 1970; 0 = not yet
   double time_limit_s = 0;                             ///< 0 = none
-  double grace_s = 0;                                  ///< between the end of that and SIGKILL
+  double grace_s = 0;                                  ///< between the request to end and the end
   double begin_s = 0;                                  ///< does not start before; 0: at once
   std::vector<int64_t> after;                          ///< jobs that must have ended with status 0 before
   std::vector<int64_t> after_any;                      ///< jobs that must have ended before, however they did
@@ -89,7 +89,8 @@ struct Job {
   int files_denied = 0;              ///< device files that a filter of that cgroup keeps them from
   int exit_status = 0, signal = 0, restarts = 0;
   bool cancelled = false;
-  std::string why;  ///< of a waiting job: the scheduler's last sentence about it; of an ended one: how it ended
+  std::string submission;  ///< id of the request that has submitted it to an agent; of no use to people
+  std::string why;         ///< of a waiting job: the scheduler's last sentence about it; of an ended one: how it ended
 
   /// Without the request: see to_json() below.
   static constexpr const char* kName = "job";
@@ -108,7 +109,7 @@ struct Job {
     visit("started_s", self.started_s, "when it got its devices");
     visit("ended_s", self.ended_s, "when its last process was gone");
     visit("time_limit_s", self.time_limit_s, "how long it may run, in seconds");
-    visit("grace_s", self.grace_s, "how long it may take to end then");
+    visit("grace_s", self.grace_s, "how long it has to end once it was asked to, in seconds");
     visit("begin_s", self.begin_s, "it does not start before, in seconds since 1970");
     visit("after", self.after, "jobs that must have ended well before it starts");
     visit("after_any", self.after_any, "jobs that must have ended before it starts, however they did");
@@ -133,6 +134,7 @@ struct Job {
     visit("signal", self.signal, "that ended it");
     visit("restarts", self.restarts, "how often it was started again");
     visit("cancelled", self.cancelled, "it was asked to end");
+    visit("submission", self.submission, "id of the request that has submitted it");
     visit("why", self.why, "why it waits, or how it ended");
   }
   bool operator==(const Job&) const = default;

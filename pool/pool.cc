@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/state_folder.h"
 #include "pool/bell.h"
+#include "pool/kept_state.h"
 #include "pool/lifeline.h"
 #include "pool/store.h"
 #include "pool/transitions.h"
@@ -26,13 +27,6 @@ void count_pool(int more) {
   REMUDA_CHECK(open_pools == 0 || owner == ::getpid(), "a pool does not cross a fork");
   owner = ::getpid();
   open_pools += more;
-}
-
-void clean_changed(const PoolState& before, PoolState& after) {
-  for (Job& job : after.jobs) {
-    const Job* known = before.find(job.id);
-    if (!known || *known != job) clean_texts(job);
-  }
 }
 
 /// Descriptors by which the kernel reports the end of processes, where it supports that (pidfd).
@@ -87,9 +81,37 @@ struct Pool::Impl {
     return {};
   }
 
-  Result<PoolState> read_within(const std::vector<int64_t>& with) {
+  /// Reads the state, unless no other process has changed it since. Within a transaction.
+  Result<void> read_within() {
     REMUDA_ASSIGN(seen, store.version());
-    return store.read(with);
+    if (kept_version == seen) return {};
+    kept_version.reset();
+    REMUDA_ASSIGN(PoolState state, store.read({}));
+    kept.set(std::move(state));
+    kept_version = seen;
+    return {};
+  }
+
+  /// Adds the ended jobs that are wanted, and returns those that were not known.
+  Result<std::vector<int64_t>> add_ended(const std::vector<int64_t>& with) {
+    std::vector<int64_t> added;
+    for (const int64_t id : with) {
+      if (kept.state().find(id)) continue;
+      REMUDA_ASSIGN(const auto job, store.find(id));
+      if (!job) continue;
+      kept.add(*job);
+      added.push_back(id);
+    }
+    return added;
+  }
+
+  Result<void> write(const std::function<Result<void>(PoolState&)>& transition) {
+    REMUDA_TRY(transition(kept.draft()));
+    changed = kept.clean_changed();
+    if (changed.empty() && !kept.differs_beside_jobs()) return {};
+    const std::string broken = check(kept.draft());
+    REMUDA_CHECK(broken.empty(), broken.c_str());
+    return store.write(kept.state(), kept.draft());
   }
 
   Result<bool> has_news() {
@@ -103,6 +125,9 @@ struct Pool::Impl {
   std::optional<Bell> bell;  ///< made at the first wait
   bool cannot_create_bell = false;
   int64_t seen = 0;  ///< version that was read last
+  KeptState kept;
+  std::optional<int64_t> kept_version;  ///< of `kept`; nothing: it is to be read
+  std::vector<int64_t> changed;         ///< by the last change()
 };
 
 Pool::Pool(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -123,35 +148,52 @@ Result<Pool> Pool::open(const std::string& folder) {
 Result<PoolState> Pool::read() {
   REMUDA_TRY(impl_->check_usable());
   REMUDA_ASSIGN(const auto transaction, sqlite::Transaction::reading(impl_->store.database()));
-  return impl_->read_within({});
+  REMUDA_TRY(impl_->read_within());
+  return impl_->kept.state();
 }
 
+const PoolState& Pool::seen() const { return impl_->kept.state(); }
+
+const std::vector<int64_t>& Pool::changed() const { return impl_->changed; }
+
 Result<void> Pool::change(const std::function<Result<void>(PoolState&)>& transition, const std::vector<int64_t>& with) {
+  impl_->changed.clear();
   REMUDA_TRY(impl_->check_usable());
   REMUDA_ASSIGN(auto transaction, sqlite::Transaction::writing(impl_->store.database()));
-  REMUDA_ASSIGN(const PoolState before, impl_->read_within(with));
-  PoolState after = before;
-  REMUDA_TRY(transition(after));
-  clean_changed(before, after);
-  if (after == before) return {};
-  const std::string broken = check(after);
-  REMUDA_CHECK(broken.empty(), broken.c_str());
-  REMUDA_TRY(impl_->store.write(before, after));
-  REMUDA_TRY(transaction.commit());
-  Bell::ring(impl_->folder);
-  return {};
+  REMUDA_TRY(impl_->read_within());
+  REMUDA_ASSIGN(const std::vector<int64_t> added, impl_->add_ended(with));
+  auto written = impl_->write(transition);
+  const bool has_changed = written && (!impl_->changed.empty() || impl_->kept.differs_beside_jobs());
+  if (has_changed) written = transaction.commit();
+  if (written)
+    impl_->kept.accept(impl_->changed);
+  else
+    impl_->kept.undo();
+  impl_->kept.forget_ended(added);
+  impl_->kept.forget_ended(impl_->changed);
+  if (impl_->kept.lacks_awaited(impl_->changed)) impl_->kept_version.reset();
+  if (!written) impl_->changed.clear();
+  if (written && has_changed) Bell::ring(impl_->folder);
+  return written;
 }
 
 bool Pool::may_try_again() const { return impl_->cannot_create_bell || impl_->store.database().failure_may_pass(); }
 
 Result<std::optional<Job>> Pool::find(int64_t id) {
   REMUDA_TRY(impl_->check_usable());
+  REMUDA_ASSIGN(const auto transaction, sqlite::Transaction::reading(impl_->store.database()));
+  REMUDA_ASSIGN(impl_->seen, impl_->store.version());
   return impl_->store.find(id);
 }
 
 Result<std::vector<Job>> Pool::ended(int at_most) {
   REMUDA_TRY(impl_->check_usable());
-  return impl_->store.ended(at_most);
+  return impl_->store.ended(at_most, 0);
+}
+
+Result<std::vector<Job>> Pool::ended(int at_most, int64_t below) {
+  REMUDA_TRY(impl_->check_usable());
+  return impl_->store.ended(at_most, below);
 }
 
 Result<void> Pool::wait(const std::vector<process::ProcessId>& processes, double seconds,

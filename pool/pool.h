@@ -39,6 +39,12 @@ class Pool {
   /// itself.
   Result<void> change(const std::function<Result<void>(PoolState&)>& transition, const std::vector<int64_t>& with = {});
 
+  /// The state as this Pool knows it since the last open(), read() or change(): for a process that is alone with the
+  /// pool, the state now. Valid until the next of these calls.
+  const PoolState& seen() const;
+  /// The jobs that the last change() has added or changed, by id, ascending; none where it failed.
+  const std::vector<int64_t>& changed() const;
+
   /// Whether the last call, which failed, may succeed later without a change to this program: the disk is full, other
   /// processes keep the database busy, an input or output error. A job that waits in the queue then tries again.
   bool may_try_again() const;
@@ -48,11 +54,13 @@ class Pool {
   Result<std::optional<Job>> find(int64_t id);
   /// The newest ended jobs, by id, descending.
   Result<std::vector<Job>> ended(int at_most);
+  /// The same, of those with ids below `below`; 0: of all.
+  Result<std::vector<Job>> ended(int at_most, int64_t below);
 
-  /// Waits until another Pool has changed what the last open(), read() or change() of this one saw, until one of
-  /// `processes` has ended, a descriptor of `readable` is readable or hung up, a signal was handled, or `seconds` have
-  /// passed. No busy loop. With a process that has already ended this returns at once, so pass only keepers that reap()
-  /// found alive.
+  /// Waits until another Pool has changed what the last open(), read(), find() or change() of this one saw, until one
+  /// of `processes` has ended, a descriptor of `readable` is readable or hung up, a signal was handled, or `seconds`
+  /// have passed. No busy loop. With a process that has already ended this returns at once, so pass only keepers that
+  /// reap() found alive.
   Result<void> wait(const std::vector<process::ProcessId>& processes, double seconds,
                     const std::vector<int>& readable = {});
 
@@ -68,5 +76,7 @@ class Pool {
 /// remuda/pools, named by machine and the file's path. Each machine has its own, as homes may be shared between
 /// machines and a pool may not. A pool that an older program named after the host is moved there once no job is in it.
 Result<std::string> pool_folder(const std::string& machine_file);
+/// The same, but never the pool for all users.
+Result<std::string> own_pool_folder(const std::string& machine_file);
 
 }  // namespace remuda::pool

@@ -176,11 +176,13 @@ Result<std::optional<Job>> Store::find(int64_t id) {
   return job;
 }
 
-Result<std::vector<Job>> Store::ended(int at_most) {
+Result<std::vector<Job>> Store::ended(int at_most, int64_t below) {
   std::vector<Job> jobs;
-  REMUDA_ASSIGN(sqlite::Statement query,
-                database_->prepare("SELECT id, record FROM job WHERE state = 'ended' ORDER BY id DESC LIMIT ?"));
-  query.bind(1, static_cast<int64_t>(at_most));
+  REMUDA_ASSIGN(
+      sqlite::Statement query,
+      database_->prepare("SELECT id, record FROM job WHERE state = 'ended' AND id < ? ORDER BY id DESC LIMIT ?"));
+  query.bind(1, below > 0 ? below : kLargestId + 1);
+  query.bind(2, static_cast<int64_t>(at_most));
   for (;;) {
     REMUDA_ASSIGN(const bool found, query.step());
     if (!found) return jobs;

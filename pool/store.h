@@ -32,7 +32,7 @@ class Store {
   Result<void> write(const PoolState& before, const PoolState& after);
 
   Result<std::optional<Job>> find(int64_t id);
-  Result<std::vector<Job>> ended(int at_most);
+  Result<std::vector<Job>> ended(int at_most, int64_t below);
 
  private:
   Store(std::string path, std::unique_ptr<sqlite::Database> database)

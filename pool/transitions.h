@@ -71,6 +71,7 @@ struct Ending {
   int exit_status = 0;
   int signal = 0;
   std::string why;
+  bool operator==(const Ending&) const = default;
 };
 /// Ends the job: its leases end, its user's usage grows. Does nothing if it has ended already, or does not exist.
 void end(PoolState& state, int64_t job, const Ending& ending, const Policy& policy, double now_s);

@@ -12,23 +12,21 @@
 
 namespace remuda::process {
 
-std::string user_name(int uid) {
+namespace {
+
+/// Null where there is none; `buffer` has its texts.
+const passwd* find_user(int uid, passwd& entry, std::vector<char>& buffer) {
   constexpr size_t kLargest = 1 << 20;
-  passwd entry{};
   passwd* found = nullptr;
-  std::vector<char> buffer(1024);
+  buffer.resize(1024);
   while (::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer.data(), buffer.size(), &found) == ERANGE &&
          buffer.size() < kLargest)
     buffer.resize(buffer.size() * 2);
-  return found ? printable(found->pw_name) : std::to_string(static_cast<uid_t>(uid));
+  return found;
 }
 
-std::vector<std::string> own_groups() {
+std::vector<std::string> names_of(const std::vector<gid_t>& ids) {
   constexpr size_t kMost = 256, kLargest = 1 << 16;
-  std::vector<gid_t> ids(65536);
-  const int count = ::getgroups(static_cast<int>(ids.size()), ids.data());
-  ids.resize(static_cast<size_t>(std::max(0, count)));
-  ids.push_back(::getgid());
   std::set<std::string> names;
   for (const gid_t id : ids) {
     group entry{};
@@ -38,6 +36,35 @@ std::vector<std::string> own_groups() {
       names.insert(printable(found->gr_name));
   }
   return {names.begin(), names.end()};
+}
+
+}  // namespace
+
+std::string user_name(int uid) {
+  passwd entry{};
+  std::vector<char> buffer;
+  const passwd* found = find_user(uid, entry, buffer);
+  return found ? printable(found->pw_name) : std::to_string(static_cast<uid_t>(uid));
+}
+
+std::vector<std::string> own_groups() {
+  std::vector<gid_t> ids(65536);
+  const int count = ::getgroups(static_cast<int>(ids.size()), ids.data());
+  ids.resize(static_cast<size_t>(std::max(0, count)));
+  ids.push_back(::getgid());
+  return names_of(ids);
+}
+
+std::vector<std::string> groups_of(int uid) {
+  passwd entry{};
+  std::vector<char> buffer;
+  const passwd* found = find_user(uid, entry, buffer);
+  if (!found) return {};
+  std::vector<gid_t> ids(65536);
+  int count = static_cast<int>(ids.size());
+  if (::getgrouplist(found->pw_name, found->pw_gid, ids.data(), &count) < 0) return {};
+  ids.resize(static_cast<size_t>(count));
+  return names_of(ids);
 }
 
 }  // namespace remuda::process

@@ -11,5 +11,7 @@ std::string user_name(int uid);
 
 /// The names of the groups that this process is in, without those that have none, ascending; 256 at the most.
 std::vector<std::string> own_groups();
+/// The same of any user, as the databases of users have it; none of a user without a name.
+std::vector<std::string> groups_of(int uid);
 
 }  // namespace remuda::process

@@ -38,11 +38,11 @@ constexpr double kPause_s = 2;  // between two tries to start an index
 
 class ArrayFront {
  public:
-  ArrayFront(const RunSpec& spec, const ReadMachine& read, const Report& report)
-      : spec_(spec), read_(read), report_(report), waiting_(spec.array.indices.begin(), spec.array.indices.end()) {}
+  ArrayFront(const RunSpec& spec, const OpenPool& open, const Report& report)
+      : spec_(spec), open_(open), report_(report), waiting_(spec.array.indices.begin(), spec.array.indices.end()) {}
 
   Result<int> run() {
-    REMUDA_ASSIGN(keeper_, fork_worker([this](Fd front) { keep_array(spec_, read_, std::move(front)); }));
+    REMUDA_ASSIGN(keeper_, fork_worker([this](Fd front) { keep_array(spec_, open_, std::move(front)); }));
     const Message entered = first_word();
     if (entered.kind == Kind::ended) {
       report_(entered);
@@ -103,7 +103,7 @@ class ArrayFront {
     const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     ::dup2(nothing.get(), STDIN_FILENO);
     const Report report = [&](const Message& message) { send(channel.get(), message); };
-    const Result<int> status = run_front(spec_of(index), read_, report);
+    const Result<int> status = run_front(spec_of(index), open_, report);
     if (!status) report({Kind::ended, 0, process::kOwnFailure, status.error().message});
   }
 
@@ -234,7 +234,7 @@ class ArrayFront {
   }
 
   const RunSpec& spec_;
-  const ReadMachine& read_;
+  const OpenPool& open_;
   const Report& report_;
   HeldSignals signals_;
   std::deque<int> waiting_;  ///< indices
@@ -255,8 +255,8 @@ class ArrayFront {
 
 }  // namespace
 
-Result<int> run_array_front(const RunSpec& spec, const ReadMachine& read, const Report& report) {
-  return ArrayFront(spec, read, report).run();
+Result<int> run_array_front(const RunSpec& spec, const OpenPool& open, const Report& report) {
+  return ArrayFront(spec, open, report).run();
 }
 
 }  // namespace remuda::run

@@ -17,6 +17,6 @@ namespace remuda::run {
 /// Runs `spec` once for each index of its array, and returns the exit code of the first index that failed, in order of
 /// time, else 0. The caller must meet the conditions of run_front(), and have no children yet. Where spec.wait is
 /// false, the first index starts now or none does.
-Result<int> run_array_front(const RunSpec& spec, const ReadMachine& read, const Report& report);
+Result<int> run_array_front(const RunSpec& spec, const OpenPool& open, const Report& report);
 
 }  // namespace remuda::run

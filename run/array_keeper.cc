@@ -7,9 +7,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "place/place.h"
-#include "pool/lifeline.h"
 #include "pool/logs.h"
 #include "process/spawn.h"
 #include "run/at_end.h"
@@ -43,7 +41,7 @@ class ArrayKeeper {
   static constexpr auto kPause = std::chrono::seconds(1);
 
   Result<void> keep_once() {
-    if (!ending_) REMUDA_TRY(caretaker_.pool().wait({}, kLook_s, {front_.get()}));
+    if (!ending_) REMUDA_TRY(caretaker_.pool().wait(id_, {}, kLook_s, {front_.get()}));
     listen();
     if (ending_) return record_end();
     if (text_ != recorded_) REMUDA_TRY(record_text());
@@ -60,20 +58,16 @@ class ArrayKeeper {
   }
 
   Result<void> submit() {
-    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.tidy());
-    sweep_logs(spec_.pool, state);
-    pool::Job job = spec_.job;
-    job.command.insert(job.command.begin(), {"--array", spec_.array.text});
-    job.keeper = process::own_process_id();
-    const auto enter = [&](pool::PoolState& state) -> Result<void> {
-      REMUDA_ASSIGN(const policy::Policy policy, caretaker_.policy());
-      REMUDA_ASSIGN(id_, remuda::pool::submit(state, job, caretaker_.inventory(), wall_s(), policy));
-      pool::Job& array = *state.find(id_);
-      array.array = id_;
-      array.why = text_;
-      return {};
-    };
-    return caretaker_.change(enter, awaited_by(job));
+    REMUDA_TRY(caretaker_.tidy());
+    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read_own());
+    sweep_logs(spec_.logs, state);
+    pool::Submit asked{.job = spec_.job, .stands_for_array = true};
+    asked.job.command.insert(asked.job.command.begin(), {"--array", spec_.array.text});
+    asked.job.keeper = process::own_process_id();
+    asked.job.why = text_;
+    REMUDA_ASSIGN(const pool::Applied entered, caretaker_.apply(asked));
+    id_ = entered.job;
+    return {};
   }
 
   /// As many as can run on the machine at once, and one more that is ready to follow.
@@ -96,32 +90,25 @@ class ArrayKeeper {
   }
 
   Result<void> record_text() {
-    REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
-      if (pool::Job* array = state.find(id_)) array->why = text_;
-      return {};
-    }));
+    REMUDA_TRY(caretaker_.apply(pool::Explain{id_, text_}));
     recorded_ = text_;
     return {};
   }
 
   /// An array that has ended in the pool was cancelled, or a job that it had to wait for failed.
   Result<void> read_pool() {
-    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
-    const pool::Job* array = state.find(id_);
+    REMUDA_ASSIGN(const auto array, caretaker_.pool().find(id_));
     if (array && array->state != pool::JobState::ended) return {};
-    REMUDA_ASSIGN(const auto ended, caretaker_.pool().find(id_));
     send(front_.get(),
-         Message{Kind::ended, id_, process::kOwnFailure, ended ? ended->why : "it is not in the pool any more"});
+         Message{Kind::ended, id_, process::kOwnFailure, array ? array->why : "it is not in the pool any more"});
     has_ended_ = true;
     (void)run_at_end(caretaker_.pool(), spec_.job, id_);
     return {};
   }
 
   Result<void> record_end() {
-    REMUDA_TRY(caretaker_.change([&](pool::PoolState& state) -> Result<void> {
-      end(state, id_, *ending_, {}, wall_s());
-      return {};
-    }));
+    REMUDA_TRY(caretaker_.apply(pool::End{id_, *ending_}));
+    REMUDA_TRY(caretaker_.apply(pool::StartJobs{}));
     has_ended_ = true;
     (void)run_at_end(caretaker_.pool(), spec_.job, id_);
     return {};
@@ -138,17 +125,15 @@ class ArrayKeeper {
 
 }  // namespace
 
-void keep_array(const RunSpec& spec, const ReadMachine& read, Fd front) {
+void keep_array(const RunSpec& spec, const OpenPool& open, Fd front) {
   ::setpgid(0, 0);  // signals from a terminal reach only the front
   const int channel = front.get();
   const auto refuse = [&](int64_t id, const Error& error) {
-    const bool is_known = error.kind == ErrorKind::usage || error.kind == ErrorKind::never;
-    send(channel, Message{Kind::ended, id, is_known ? exit_status(error.kind) : process::kOwnFailure, error.message});
+    send(channel, Message{Kind::ended, id, status_of_refusal(error), error.message});
   };
-  auto caretaker = Caretaker::open(spec.pool, read, spec.live);
+  auto caretaker = open();
   if (!caretaker) return refuse(0, caretaker.error());
-  const auto lifeline = pool::Lifeline::hold(spec.pool);
-  if (!lifeline) return refuse(0, lifeline.error());
+  if (const auto known = caretaker->pool().become_keeper(); !known) return refuse(0, known.error());
   ArrayKeeper keeper(spec, std::move(front), std::move(*caretaker));
   if (const auto kept = keeper.run(); !kept) refuse(keeper.id(), kept.error());
 }

@@ -11,6 +11,6 @@ namespace remuda::run {
 /// many indices may wait or run at once; Kind::ended once a user has cancelled the array, or where it cannot enter the
 /// pool. Receives Kind::progress (text for `remuda why`) and Kind::ended (how the array ended); when the front is gone,
 /// the array has ended.
-void keep_array(const RunSpec& spec, const ReadMachine& read, Fd front);
+void keep_array(const RunSpec& spec, const OpenPool& open, Fd front);
 
 }  // namespace remuda::run

@@ -47,7 +47,7 @@ process::ExitState state_of(int status) {
 
 }  // namespace
 
-std::string run_at_end(pool::Pool& pool, const pool::Job& asked, int64_t id, double most_s) {
+std::string run_at_end(pool::Access& pool, const pool::Job& asked, int64_t id, double most_s) {
   if (asked.at_end.empty()) return "";
   const auto job = pool.find(id);
   if (!job || !*job || (*job)->state != pool::JobState::ended) return "";

@@ -23,10 +23,9 @@ std::vector<int> own_children() {
 }
 
 /// The keeper was killed: this process, a subreaper, has inherited the job's processes.
-int end_without_keeper(const RunSpec& spec, const ReadMachine& read, const std::vector<int>& before,
-                       const Report& report) {
+int end_without_keeper(const OpenPool& open, const std::vector<int>& before, const Report& report) {
   process::kill_all([&] { return process::descendants(::getpid(), before); }, kOrphansPatience_s);
-  auto caretaker = Caretaker::open(spec.pool, read, spec.live);
+  auto caretaker = open();
   if (caretaker) (void)caretaker->tidy();
   report({Message::Kind::ended, 0, process::kOwnFailure, "its keeper was killed, and the job with it"});
   return process::kOwnFailure;
@@ -34,19 +33,19 @@ int end_without_keeper(const RunSpec& spec, const ReadMachine& read, const std::
 
 }  // namespace
 
-Result<int> run_front(const RunSpec& spec, const ReadMachine& read, const Report& report) {
+Result<int> run_front(const RunSpec& spec, const OpenPool& open, const Report& report) {
   const std::vector<int> before = own_children();
   HeldSignals signals;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const Inherited inherited{::getpgrp(), signals.before()};
-  REMUDA_ASSIGN(const Worker keeper, fork_worker([&](Fd front) { keep(spec, read, std::move(front), inherited); }));
+  REMUDA_ASSIGN(const Worker keeper, fork_worker([&](Fd front) { keep(spec, open, std::move(front), inherited); }));
   const auto last = relay(keeper, &signals, [&](const Message& message) {
     report(message);
     return message.kind == Message::Kind::ended;
   });
   if (last) return last->status;
   ::waitpid(keeper.pid, nullptr, 0);
-  return end_without_keeper(spec, read, before, report);
+  return end_without_keeper(open, before, report);
 }
 
 }  // namespace remuda::run

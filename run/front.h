@@ -11,6 +11,6 @@ namespace remuda::run {
 /// where a signal ended it, or kNever, kNotNow (place/place.h), kOwnFailure, kCannotExecute, kNotFound
 /// (process/spawn.h). `report` receives every message, last Kind::ended. The caller has no pool open, one thread, and
 /// makes no other children until this returns; those it has already are left alone.
-Result<int> run_front(const RunSpec& spec, const ReadMachine& read, const Report& report);
+Result<int> run_front(const RunSpec& spec, const OpenPool& open, const Report& report);
 
 }  // namespace remuda::run

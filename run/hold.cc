@@ -7,8 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "pool/lifeline.h"
 #include "process/spawn.h"
 #include "run/caretaker.h"
 #include "run/front_link.h"
@@ -51,7 +49,7 @@ class HoldKeeper {
 
  private:
   Result<void> hand_over(const ToWords& words) {
-    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
+    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read_around(id_));
     const Inventory& inventory = caretaker_.inventory();
     if (const std::string why = missing_device(state, id_, inventory); !why.empty()) return failed(why);
     const std::vector<std::string> devices = devices_of(state, id_, inventory);
@@ -79,25 +77,22 @@ class HoldKeeper {
     for (;;) {
       for (const ReceivedSignal& signal : link_.take_signals())
         if (signal.number != SIGUSR1 && signal.number != SIGUSR2) return "its keeper was told to end";
-      const auto state = caretaker_.pool().read();
-      const pool::Job* job = state ? state->find(id_) : nullptr;
-      if (state && (!job || job->cancelled)) return "was given back";
+      const auto job = caretaker_.pool().find(id_);
+      if (job && (!*job || (*job)->cancelled)) return "was given back";
       if (!is_alive(shell_)) return "its shell has ended";
       const double left_s = limit_at_s_ - monotonic_s();
       if (left_s <= 0) return "reached its time limit";
-      if (!state || !caretaker_.pool().wait({shell_}, std::min(kLongest_s, left_s), link_.readable()))
+      if (!job || !caretaker_.pool().wait(id_, {shell_}, std::min(kLongest_s, left_s), link_.readable()))
         link_.wait(kBlind_s);
     }
   }
 
   /// Frees the devices first; then reads the machine again, as a process may still use them, and starts other jobs.
   Result<void> give_back(const std::string& why) {
-    REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
-      end(state, id_, {.why = why}, {}, wall_s());
-      return {};
-    }));
+    REMUDA_TRY(caretaker_.apply(pool::End{id_, {.why = why}}));
     REMUDA_TRY(caretaker_.read_machine());
-    return caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; });
+    REMUDA_TRY(caretaker_.apply(pool::StartJobs{}));
+    return {};
   }
 
   const RunSpec& spec_;
@@ -109,34 +104,31 @@ class HoldKeeper {
   int64_t id_ = 0;
 };
 
-Result<void> keep_within(const RunSpec& spec, const ReadMachine& read, const process::ProcessId& shell,
+Result<void> keep_within(const RunSpec& spec, const OpenPool& open, const process::ProcessId& shell,
                          const ToWords& words, FrontLink& link) {
-  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, read, spec.live));
-  REMUDA_ASSIGN(const pool::Lifeline lifeline, pool::Lifeline::hold(spec.pool));
+  REMUDA_ASSIGN(Caretaker caretaker, open());
+  REMUDA_TRY(caretaker.pool().become_keeper());
   return HoldKeeper(spec, shell, std::move(caretaker), link).run(words);
 }
 
-void keep(const RunSpec& spec, const ReadMachine& read, const process::ProcessId& shell, const ToWords& words,
-          Fd front) {
+void keep(const RunSpec& spec, const OpenPool& open, const process::ProcessId& shell, const ToWords& words, Fd front) {
   ::setsid();
   close_all_but(front.get());  // a lock of the shell's, or a pipe that another process reads to its end
   (void)!::chdir("/");
   auto link = FrontLink::open(std::move(front));
   if (!link) return;
-  const auto kept = keep_within(spec, read, shell, words, *link);
-  if (!kept)
-    link->send(Kind::ended, 0, kept.error().message,
-               kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : process::kOwnFailure);
+  const auto kept = keep_within(spec, open, shell, words, *link);
+  if (!kept) link->send(Kind::ended, 0, kept.error().message, status_of_refusal(kept.error()));
 }
 
 }  // namespace
 
-Result<int> hold_for(const RunSpec& spec, const ReadMachine& read, const process::ProcessId& shell,
-                     const ToWords& words, const Report& report) {
+Result<int> hold_for(const RunSpec& spec, const OpenPool& open, const process::ProcessId& shell, const ToWords& words,
+                     const Report& report) {
   const Fd shell_end(static_cast<int>(::syscall(SYS_pidfd_open, shell.pid, 0)));
   if (!is_alive(shell)) return usage_error(fmt::format("process {}, to hold devices for, has ended", shell.pid));
   HeldSignals signals;
-  REMUDA_ASSIGN(const Worker keeper, fork_worker([&](Fd front) { keep(spec, read, shell, words, std::move(front)); }));
+  REMUDA_ASSIGN(const Worker keeper, fork_worker([&](Fd front) { keep(spec, open, shell, words, std::move(front)); }));
   const auto is_last = [&](const Message& message) {
     report(message);
     return message.kind == Kind::started || message.kind == Kind::ended;

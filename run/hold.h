@@ -20,7 +20,7 @@ namespace remuda::run {
 /// Waits until `shell` has its devices, and then writes the text that `words` makes from the job's environment to
 /// stdout. Returns 0 then, else the exit code of run_front(). `report` receives the messages until then, last
 /// Kind::started or Kind::ended. The caller has no pool open and one thread.
-Result<int> hold_for(const RunSpec& spec, const ReadMachine& read, const process::ProcessId& shell,
+Result<int> hold_for(const RunSpec& spec, const OpenPool& open, const process::ProcessId& shell,
                      const std::function<std::string(const confine::Visibility&)>& words, const Report& report);
 
 }  // namespace remuda::run

@@ -33,7 +33,7 @@ std::string time_limit_text(const RunSpec& spec) {
   return fmt::format("reached its time limit of {:g} s", spec.job.time_limit_s);
 }
 
-JobMonitor::JobMonitor(const RunSpec& spec, Job job, pool::Pool& pool, FrontLink& link,
+JobMonitor::JobMonitor(const RunSpec& spec, Job job, pool::Access& pool, FrontLink& link,
                        const confine::Confinement& confinement)
     : spec_(spec),
       job_(std::move(job)),
@@ -95,10 +95,7 @@ bool JobMonitor::start(const std::vector<process::ProcessSpec>& processes) {
 }
 
 void JobMonitor::record_processes() {
-  const auto recorded = pool_.change([&](pool::PoolState& state) -> Result<void> {
-    if (pool::Job* job = state.find(job_.id)) job->processes = processes_.processes();
-    return {};
-  });
+  const auto recorded = pool_.apply(pool::RecordProcesses{job_.id, processes_.processes()});
   if (!recorded) link_.send(Message::Kind::note, job_.id, recorded.error().message);
 }
 
@@ -126,13 +123,12 @@ void JobMonitor::look_at_pool() {
     front_loss_handled_ = true;
     stop("ended with the `remuda run` that it belonged to", false, 0, spec_.stop_signal);
   }
-  const auto state = pool_.read();
-  if (!state || outcome_.stopped) return;
-  const pool::Job* job = state->find(job_.id);
-  if (!job || job->cancelled)
+  const auto job = pool_.find(job_.id);
+  if (!job || outcome_.stopped) return;
+  if (!*job || (*job)->cancelled)
     stop("was cancelled", false, spec_.grace_s, spec_.stop_signal);
-  else if (job->preempted_by != 0)
-    stop(fmt::format("makes room for job {}", job->preempted_by), true, spec_.grace_s, spec_.stop_signal);
+  else if ((*job)->preempted_by != 0)
+    stop(fmt::format("makes room for job {}", (*job)->preempted_by), true, spec_.grace_s, spec_.stop_signal);
 }
 
 void JobMonitor::look_at_members() {
@@ -215,7 +211,8 @@ void JobMonitor::pause() {
   // A wait that follows each change of the pool would read it too often, so this rests first. Where it cannot be read,
   // the job goes on.
   if (link_.wait(std::min(seconds, kRest_s))) return;
-  if (!pool_.wait({}, std::max(0.0, seconds - kRest_s), wakers)) link_.wait(std::min(seconds, kLongestBlind_s));
+  if (!pool_.wait(job_.id, {}, std::max(0.0, seconds - kRest_s), wakers))
+    link_.wait(std::min(seconds, kLongestBlind_s));
 }
 
 }  // namespace remuda::run

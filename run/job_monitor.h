@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "confine/confinement.h"
-#include "pool/pool.h"
+#include "pool/access.h"
 #include "process/terminal.h"
 #include "run/front_link.h"
 #include "run/job_output.h"
@@ -46,7 +46,8 @@ class JobMonitor {
     bool restart = false;               ///< a failed run is followed by another, so what it leaves behind is killed
     const JobOutput* output = nullptr;  ///< its log in the pool is kept within its limit; outlives the run
   };
-  JobMonitor(const RunSpec& spec, Job job, pool::Pool& pool, FrontLink& link, const confine::Confinement& confinement);
+  JobMonitor(const RunSpec& spec, Job job, pool::Access& pool, FrontLink& link,
+             const confine::Confinement& confinement);
   Outcome run(const std::vector<process::ProcessSpec>& processes);
   /// Runs tasks, whose processes follow each other.
   Outcome run(TaskRun& tasks);
@@ -73,7 +74,7 @@ class JobMonitor {
   const RunSpec& spec_;
   const Job job_;
   const process::Terminal terminal_;
-  pool::Pool& pool_;
+  pool::Access& pool_;
   FrontLink& link_;
   const confine::Confinement& confinement_;
   TaskRun* tasks_ = nullptr;

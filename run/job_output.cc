@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/state_folder.h"
 #include "base/text.h"
 #include "pool/logs.h"
 
@@ -167,7 +168,11 @@ class Copier {
 
 Result<Fd> open_log(const RunSpec& spec, int64_t job) {
   const std::string& path = spec.job.log;
-  if (path.empty()) return spec.log_only ? pool::open_pool_log(spec.pool, job) : Result<Fd>();
+  if (path.empty() && !spec.log_only) return Fd();
+  if (path.empty()) {
+    REMUDA_TRY(make_folder(spec.logs));
+    return pool::open_pool_log(spec.logs, job);
+  }
   Fd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666));
   if (!log && errno == ENXIO) return usage_error(fmt::format("{} is a pipe that nobody reads", printable(path)));
   if (!log) return usage_error(fmt::format("cannot write {}: {}", printable(path), errno_text(errno)));

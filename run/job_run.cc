@@ -60,23 +60,26 @@ Result<void> JobRun::open_output(size_t lanes) {
 
 /// The confinement in force is recorded before a process of the job can ask for it (Caretaker::confining_job()).
 Result<confine::Confinement> JobRun::confine() {
-  REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read_around(grant_.job));
+  if (caretaker_.pool().is_served()) return confined_by_pool(state);
   const Inventory& inventory = caretaker_.inventory();
   std::optional<confine::Withheld> withheld;
   if (spec_.live) withheld = confine::withheld_nodes(inventory, devices_of(state, grant_.job, inventory));
   confine::Confinement confinement = confine::Confinement::make(spec_.pool, grant_.job, withheld);
   if (spec_.isolate && !confinement.how().devices) return failed(cannot_isolate(confinement.how()));
   if (confinement.how().cgroup == 0) return confinement;
-  const auto recorded = caretaker_.pool().change([&](pool::PoolState& changed) -> Result<void> {
-    pool::Job* job = changed.find(grant_.job);
-    if (!job) return {};
-    job->cgroup = confinement.folder();
-    job->devices_enforced = confinement.how().devices;
-    job->files_denied = confinement.how().files_denied;
-    return {};
-  });
+  const auto recorded = caretaker_.apply(pool::RecordConfinement{
+      grant_.job, confinement.folder(), confinement.how().devices, confinement.how().files_denied});
   if (!recorded) link_.send(Kind::note, grant_.job, recorded.error().message);
   return confinement;
+}
+
+/// Its processes are born where this one is: in the cgroup that the pool has made for the job, if it could.
+Result<confine::Confinement> JobRun::confined_by_pool(const pool::PoolState& state) const {
+  const pool::Job* job = state.find(grant_.job);
+  if (spec_.isolate && !(job && job->devices_enforced))
+    return failed("the job cannot be kept from devices that it is not granted: the agent was not able to");
+  return confine::Confinement();
 }
 
 Outcome JobRun::run_tasks() {
@@ -113,7 +116,7 @@ Result<Outcome> JobRun::try_tasks() {
 Result<std::vector<std::string>> JobRun::held_devices() {
   if (const auto read = caretaker_.read_machine_if_old(); !read)
     link_.send(Kind::note, grant_.job, read.error().message);
-  REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read_around(grant_.job));
   if (const std::string why = missing_device(state, grant_.job, caretaker_.inventory()); !why.empty())
     return failed(why);
   const Inventory& inventory = caretaker_.inventory();
@@ -153,8 +156,9 @@ process::ProcessSpec JobRun::process(confine::Visibility environment, const std:
                                .folder = spec_.job.folder,
                                .affinity = {},
                                .group = inherited_.group,
-                               .inherited = {inherited_.lifeline},
+                               .inherited = {},
                                .mask = inherited_.mask};
+  if (inherited_.lifeline >= 0) process.inherited.push_back(inherited_.lifeline);
   std::ranges::copy(grant_.claims, std::back_inserter(process.inherited));
   std::ranges::move(sharing_.environment(devices), std::back_inserter(process.environment));
   if (spec_.job.array != 0) {

@@ -22,7 +22,7 @@ namespace remuda::run {
 struct Inherited {
   int group = 0;      ///< the front's process group
   sigset_t mask{};    ///< signals that were blocked before the front blocked its own
-  int lifeline = -1;  ///< the keeper's own, for the job's processes
+  int lifeline = -1;  ///< what shows that the keeper lives, for the job's processes (pool/access.h)
 };
 
 /// A usage error where the job asks for isolation that this machine cannot give. For a job that still waits.
@@ -62,6 +62,7 @@ class JobRun {
   JobMonitor::Job monitored(bool restart) const;
   Result<void> open_output(size_t lanes);
   Result<confine::Confinement> confine();
+  Result<confine::Confinement> confined_by_pool(const pool::PoolState& state) const;
   Result<Outcome> try_tasks();
   /// The job's devices; also reports them to the front.
   Result<std::vector<std::string>> held_devices();

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "pool/lifeline.h"
 #include "pool/logs.h"
 #include "run/at_end.h"
 #include "run/caretaker.h"
+#include "run/confining_job.h"
 #include "run/pool_retry.h"
 #include "run/queue_entry.h"
 
@@ -60,12 +60,9 @@ class Keeper {
     link_.send(Kind::note, id_, fmt::format("{}; queued again", outcome.why));
     PoolRetry retry(caretaker_.pool(), link_);
     for (;;) {
-      const auto requeued = caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
-        requeue(state, id_, {}, wall_s());
-        return {};
-      });
+      const auto requeued = caretaker_.apply(pool::Requeue{id_});
       if (requeued) break;
-      if (link_.gone() || !retry.rest(id_, requeued.error())) return requeued;
+      if (link_.gone() || !retry.rest(id_, requeued.error())) return tl::unexpected(requeued.error());
       // Shows whether the front is still there. A request to end the job itself is in the pool.
       (void)link_.take_signals();
     }
@@ -83,10 +80,7 @@ class Keeper {
     for (int restarts = 0;; ++restarts) {
       Outcome outcome = run_.run_once(restarts);
       if (!wants_restart(outcome, restarts) || !back_off(restarts, outcome)) return outcome;
-      (void)caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
-        if (pool::Job* job = state.find(id_)) ++job->restarts;
-        return {};
-      });
+      (void)caretaker_.apply(pool::CountRestart{id_});
       link_.send(Kind::note, id_,
                  fmt::format("{}; starts again ({} of {})", to_string(outcome.state), restarts + 1, spec_.restarts));
     }
@@ -104,7 +98,8 @@ class Keeper {
       }
       const double left_s = end_s - monotonic_s();
       if (left_s <= 0) return true;
-      if (!caretaker_.pool().wait({}, std::min(left_s, limit_at_s_ - monotonic_s()), link_.readable())) return false;
+      if (!caretaker_.pool().wait(id_, {}, std::min(left_s, limit_at_s_ - monotonic_s()), link_.readable()))
+        return false;
     }
   }
 
@@ -112,8 +107,8 @@ class Keeper {
   bool is_called_off(Outcome& outcome) {
     bool is_asked_to = link_.gone();
     const auto signals = link_.take_signals();
-    const auto state = caretaker_.pool().read();
-    const pool::Job* job = state ? state->find(id_) : nullptr;
+    const auto found = caretaker_.pool().find(id_);
+    const pool::Job* job = found && *found ? &**found : nullptr;
     if (!job || job->cancelled) return true;
     for (const ReceivedSignal& one : signals) {
       if (one.number == SIGUSR1 || one.number == SIGUSR2) continue;  // there is no process to send it to
@@ -136,11 +131,9 @@ class Keeper {
   Result<void> finish(const Outcome& outcome) {
     const pool::Ending ending{outcome.state.status, outcome.state.signal,
                               outcome.why.empty() ? to_string(outcome.state) : outcome.why};
-    const auto record = [&] {
-      return caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
-        end(state, id_, ending, {}, wall_s());
-        return {};
-      });
+    const auto record = [&]() -> Result<void> {
+      REMUDA_TRY(caretaker_.apply(pool::End{id_, ending}));
+      return {};
     };
     const auto recorded = record();
     if (!recorded) link_.send(Kind::note, id_, recorded.error().message);
@@ -191,7 +184,7 @@ class Keeper {
 
   void sweep_own_logs() {
     if (!run_.output() || !run_.output()->has_pool_log()) return;
-    if (const auto state = caretaker_.pool().read()) pool::sweep_logs(spec_.pool, *state);
+    if (const auto state = caretaker_.pool().read_own()) pool::sweep_logs(spec_.logs, *state);
   }
 
   /// The job is over and its devices are free; its last output has not been read yet.
@@ -208,10 +201,12 @@ class Keeper {
   }
 
   Result<void> start_others() {
+    if (caretaker_.pool().is_served()) return {};
     REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read());
     if (std::ranges::find(state.jobs, pool::JobState::waiting, &pool::Job::state) == state.jobs.end()) return {};
     if (spec_.live) REMUDA_TRY(caretaker_.read_machine());
-    return caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; });
+    REMUDA_TRY(caretaker_.apply(pool::StartJobs{}));
+    return {};
   }
 
   RunSpec spec_;
@@ -226,34 +221,31 @@ class Keeper {
 
 /// A job that has no access to a device cannot pass it on to another job.
 Result<void> check_view(Caretaker& caretaker) {
-  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
-  const auto job = Caretaker::confining_job(state);
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read_around(0));
+  const auto job = confining_job(state);
   if (!job) return {};
   return failed(fmt::format(
       "this is a part of job {}, which sees only the devices that it was granted: start jobs from outside of it",
       *job));
 }
 
-Result<void> keep_within(const RunSpec& spec, const ReadMachine& read, FrontLink& link, Inherited inherited) {
-  REMUDA_TRY(check_isolation(spec));
-  REMUDA_ASSIGN(Caretaker caretaker, Caretaker::open(spec.pool, read, spec.live));
+Result<void> keep_within(const RunSpec& spec, const OpenPool& open, FrontLink& link, Inherited inherited) {
+  REMUDA_ASSIGN(Caretaker caretaker, open());
+  if (!caretaker.pool().is_served()) REMUDA_TRY(check_isolation(spec));
   REMUDA_TRY(check_view(caretaker));
-  REMUDA_ASSIGN(const pool::Lifeline lifeline, pool::Lifeline::hold(spec.pool));
-  inherited.lifeline = lifeline.fd();
+  REMUDA_ASSIGN(inherited.lifeline, caretaker.pool().become_keeper());
   return Keeper(spec, inherited, std::move(caretaker), link).run();
 }
 
 }  // namespace
 
-void keep(const RunSpec& spec, const ReadMachine& read, Fd front, const Inherited& inherited) {
+void keep(const RunSpec& spec, const OpenPool& open, Fd front, const Inherited& inherited) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   auto link = FrontLink::open(std::move(front));
   if (!link) return;
-  const auto kept = keep_within(spec, read, *link, inherited);
-  if (!kept)
-    link->send(Kind::ended, 0, kept.error().message,
-               kept.error().kind == ErrorKind::usage ? exit_status(ErrorKind::usage) : process::kOwnFailure);
+  const auto kept = keep_within(spec, open, *link, inherited);
+  if (!kept) link->send(Kind::ended, 0, kept.error().message, status_of_refusal(kept.error()));
 }
 
 }  // namespace remuda::run

@@ -14,6 +14,6 @@
 namespace remuda::run {
 
 /// Runs in the keeper's process, to its end. Sends the front a message for each event, last Message::Kind::ended.
-void keep(const RunSpec& spec, const ReadMachine& read, Fd front, const Inherited& inherited);
+void keep(const RunSpec& spec, const OpenPool& open, Fd front, const Inherited& inherited);
 
 }  // namespace remuda::run

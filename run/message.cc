@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "process/spawn.h"
+
 namespace remuda::run {
 namespace {
 
@@ -36,6 +38,12 @@ std::optional<Message> parse(std::string_view text) {
 }
 
 }  // namespace
+
+int status_of_refusal(const Error& error) {
+  const bool is_known =
+      error.kind == ErrorKind::usage || error.kind == ErrorKind::never || error.kind == ErrorKind::unavailable;
+  return is_known ? exit_status(error.kind) : process::kOwnFailure;
+}
 
 Result<Channel> make_channel() {
   int ends[2];

@@ -36,6 +36,9 @@ struct remuda::Words<remuda::run::Message::Kind> {
 
 namespace remuda::run {
 
+/// The status of Kind::ended for a job that did not enter its pool: the error's own, where the user can mend it.
+int status_of_refusal(const Error& error);
+
 /// From the front to the keeper: a signal was received.
 struct ReceivedSignal {
   int number = 0;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "pool/pool.h"
+#include "pool/access.h"
 #include "run/front_link.h"
 
 namespace remuda::run {
@@ -12,7 +12,7 @@ namespace remuda::run {
 /// One thread; the arguments outlive it.
 class PoolRetry {
  public:
-  PoolRetry(pool::Pool& pool, FrontLink& link) : pool_(pool), link_(link) {}
+  PoolRetry(pool::Access& pool, FrontLink& link) : pool_(pool), link_(link) {}
 
   /// After the pool's last call failed with `error`. Returns false where a new try cannot help. Otherwise the front
   /// gets a note, one for each cause, and true is returned after a pause, longer each time, which ends early when
@@ -22,7 +22,7 @@ class PoolRetry {
   void reset();
 
  private:
-  pool::Pool& pool_;
+  pool::Access& pool_;
   FrontLink& link_;
   int tries_ = 0;
   std::string reported_;

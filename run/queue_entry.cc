@@ -3,24 +3,12 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "base/clock.h"
 #include "place/health.h"
 #include "place/place.h"
-#include "pool/lifeline.h"
 #include "pool/logs.h"
 #include "process/spawn.h"
 
 namespace remuda::run {
-namespace {
-
-/// How often the keeper that looks after the pool does so without an event: on the live machine, processes that do not
-/// use remuda start and end without notice.
-constexpr double kLiveLook_s = 2, kRecordedLook_s = 10;
-/// How long the next in line, and the others, wait before they check that it does.
-constexpr double kNextTrust_s = 5, kTrust_s = 30;
-static_assert(kTrust_s < pool::kLongestBeat_s / 2, "a waiting keeper is not taken for a stopped one");
-
-}  // namespace
 
 Result<void> QueueEntry::submit() {
   REMUDA_ASSIGN(const place::Answer answer, place::place(place::Layout(caretaker_.inventory()), spec_.job.request, {}));
@@ -43,32 +31,28 @@ Result<void> QueueEntry::submit() {
 }
 
 Result<bool> QueueEntry::tidy_and_enter() {
-  REMUDA_ASSIGN(const pool::PoolState state, caretaker_.tidy());
-  if (spec_.log_only && spec_.job.array == 0) sweep_logs(spec_.pool, state);
+  REMUDA_TRY(caretaker_.tidy());
+  if (spec_.log_only && spec_.job.array == 0) {
+    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read_own());
+    sweep_logs(spec_.logs, state);
+  }
   return enter();
 }
 
 /// The whole change is undone where the job would have to wait but may not.
 Result<bool> QueueEntry::enter() {
-  pool::Job job = spec_.job;
-  job.keeper = process::own_process_id();
-  const auto changed = caretaker_.change(
-      [&](pool::PoolState& state) -> Result<void> {
-        REMUDA_ASSIGN(const policy::Policy policy, caretaker_.policy());
-        REMUDA_ASSIGN(id_, remuda::pool::submit(state, job, caretaker_.inventory(), wall_s(), policy));
-        if (spec_.log_only && job.log.empty()) state.find(id_)->log = pool::pool_log_path(spec_.pool, id_);
-        return {};
-      },
-      awaited_by(job),
-      [&](const pool::PoolState& state) -> Result<void> {
-        const pool::Job* entered = state.find(id_);
-        if (spec_.wait || (entered && entered->state == pool::JobState::running)) return {};
-        status_ = place::kNotNow;
-        why_ = entered ? entered->why : "it cannot start now";
-        return failed(why_);
-      });
-  if (!changed && status_ != place::kNotNow) return tl::unexpected(changed.error());
-  return changed.has_value();
+  pool::Submit asked{.job = spec_.job, .waits = spec_.wait, .log_folder = spec_.log_only ? spec_.logs : ""};
+  asked.job.keeper = process::own_process_id();
+  asked.job.grace_s = spec_.grace_s;
+  const auto entered = caretaker_.apply(asked);
+  if (!entered && entered.error().kind != ErrorKind::not_now) return tl::unexpected(entered.error());
+  if (entered) {
+    id_ = entered->job;
+  } else {
+    status_ = place::kNotNow;
+    why_ = entered.error().message;
+  }
+  return entered.has_value();
 }
 
 Result<bool> QueueEntry::wait() {
@@ -90,7 +74,7 @@ Result<bool> QueueEntry::wait() {
 }
 
 Result<QueueEntry::Step> QueueEntry::wait_once() {
-  REMUDA_ASSIGN(const pool::PoolState state, read_pool());
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().attend(id_));
   const pool::Job* job = state.find(id_);
   if (job) time_limit_s_ = job->time_limit_s;
   if (job && job->state == pool::JobState::running) return claim(state);
@@ -102,68 +86,8 @@ Result<QueueEntry::Step> QueueEntry::wait_once() {
   }
   report_waiting(*job);
   has_waited_ = true;
-  REMUDA_TRY(rest(state));
+  REMUDA_TRY(caretaker_.pool().rest(id_, link_.readable()));
   return Step::waits;
-}
-
-/// The more jobs wait, the less often each keeper reads the pool, so that the total load does not grow. A keeper whose
-/// job is started is woken by a signal.
-Result<void> QueueEntry::rest(const pool::PoolState& state) {
-  constexpr double kEach_s = 0.005, kMost_s = 2;
-  if (maintains_pool_)
-    return caretaker_.pool().wait(keepers_to_watch(state), until_next_look_s(state), link_.readable());
-  const auto waiting = std::ranges::count(state.jobs, pool::JobState::waiting, &pool::Job::state);
-  if (link_.wait(std::min(kMost_s, kEach_s * static_cast<double>(waiting)))) return {};
-  return caretaker_.pool().wait(keepers_to_watch(state), is_next_ ? kNextTrust_s : kTrust_s, link_.readable());
-}
-
-Result<pool::PoolState> QueueEntry::read_pool() {
-  pool::beat(caretaker_.folder());
-  REMUDA_ASSIGN(pool::PoolState state, caretaker_.pool().read());
-  const int before = count_before(state);
-  const bool was_first = std::exchange(maintains_pool_, before == 0);
-  is_next_ = before == 1;
-  const pool::Job* job = state.find(id_);
-  if (!job || job->state != pool::JobState::waiting || !(maintains_pool_ || was_first)) return state;
-  REMUDA_TRY(caretaker_.tidy());
-  const double now_s = monotonic_s();
-  if (was_first && (now_s - read_at_s_ >= look_s() || wall_s() >= begins_at_s_)) {
-    read_at_s_ = now_s;
-    begins_at_s_ = pool::begins_next(state, wall_s());
-    if (spec_.live) REMUDA_TRY(caretaker_.read_machine());
-    REMUDA_TRY(caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; }));
-  }
-  return caretaker_.pool().read();
-}
-
-double QueueEntry::look_s() const { return spec_.live ? kLiveLook_s : kRecordedLook_s; }
-
-/// The keeper that looks after the pool starts jobs whose time to begin has come.
-double QueueEntry::until_next_look_s(const pool::PoolState& state) {
-  begins_at_s_ = pool::begins_next(state, wall_s());
-  return std::clamp(begins_at_s_ - wall_s(), 0.0, look_s());
-}
-
-/// How many working keepers wait before this one, at most 2; 2 also where this job is not in the queue.
-int QueueEntry::count_before(const pool::PoolState& state) const {
-  constexpr int kMost = 2;
-  int before = 0;
-  for (const pool::Job& job : state.jobs) {
-    if (job.state != pool::JobState::waiting || is_array(job)) continue;
-    if (job.id == id_) return before;
-    if (pool::is_working(caretaker_.folder(), job.keeper) && ++before == kMost) break;
-  }
-  return kMost;
-}
-
-std::vector<process::ProcessId> QueueEntry::keepers_to_watch(const pool::PoolState& state) const {
-  std::vector<process::ProcessId> keepers;
-  for (const pool::Job& job : state.jobs) {
-    if (job.state == pool::JobState::ended || job.id == id_ || !pool::lives(caretaker_.folder(), job.keeper)) continue;
-    keepers.push_back(job.keeper);
-    if (!maintains_pool_ && job.state == pool::JobState::waiting && !is_array(job)) return {job.keeper};
-  }
-  return keepers;
 }
 
 void QueueEntry::report_waiting(const pool::Job& job) {
@@ -212,19 +136,9 @@ Result<QueueEntry::Step> QueueEntry::claim(const pool::PoolState& state) {
 /// Ends the leases, and reads the machine again before devices are granted to any job: this reading shows the other
 /// pool's claims.
 Result<QueueEntry::Step> QueueEntry::give_way(const std::string& why) {
-  REMUDA_TRY(caretaker_.pool().change([&](pool::PoolState& state) -> Result<void> {
-    if (!spec_.wait) {
-      end(state, id_, {.exit_status = place::kNotNow, .why = why}, {}, wall_s());
-      return {};
-    }
-    const pool::Job* job = state.find(id_);
-    const int restarts = job ? job->restarts : 0;
-    requeue(state, id_, {}, wall_s());
-    if (pool::Job* queued = state.find(id_)) queued->restarts = restarts;  // it has not started
-    return {};
-  }));
+  REMUDA_TRY(caretaker_.apply(pool::GiveWay{id_, why, spec_.wait}));
   REMUDA_TRY(caretaker_.read_machine());
-  REMUDA_TRY(caretaker_.change([](pool::PoolState&) -> Result<void> { return {}; }));
+  REMUDA_TRY(caretaker_.apply(pool::StartJobs{}));
   if (spec_.wait) return Step::waits;
   id_ = 0;
   why_ = why;
@@ -233,10 +147,8 @@ Result<QueueEntry::Step> QueueEntry::give_way(const std::string& why) {
 }
 
 Result<bool> QueueEntry::leave(int signal) {
-  REMUDA_TRY(caretaker_.change([&](pool::PoolState& state) -> Result<void> {
-    end(state, id_, {.signal = signal, .why = "left the queue"}, {}, wall_s());
-    return {};
-  }));
+  REMUDA_TRY(caretaker_.apply(pool::End{id_, {.signal = signal, .why = "left the queue"}}));
+  REMUDA_TRY(caretaker_.apply(pool::StartJobs{}));
   status_ = process::exit_code({0, signal});
   return false;
 }

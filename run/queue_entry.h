@@ -1,16 +1,10 @@
 // QueueEntry: a job's way through the queue, from its submission until it may run.
-//
-// The keeper of the first waiting job looks after the pool for all waiting jobs: it watches every keeper and, on the
-// live machine, which processes use the devices without a lease. The others watch it and the pool's changes. So when a
-// job ends, every keeper that may start its job then is woken, and a hundred waiting jobs cost no more than one. A
-// keeper that is stopped, or gets no CPU time, is skipped: the next in line looks after the pool (pool::is_working()).
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "pool/claim.h"
 #include "run/caretaker.h"
 #include "run/front_link.h"
@@ -49,12 +43,6 @@ class QueueEntry {
   Result<bool> tidy_and_enter();
   Result<bool> enter();
   Result<Step> wait_once();
-  Result<pool::PoolState> read_pool();
-  Result<void> rest(const pool::PoolState& state);
-  double look_s() const;
-  double until_next_look_s(const pool::PoolState& state);
-  std::vector<process::ProcessId> keepers_to_watch(const pool::PoolState& state) const;
-  int count_before(const pool::PoolState& state) const;
   void report_waiting(const pool::Job& job);
   Result<bool> leave(int signal);
   std::string ailment_among(const std::vector<std::string>& devices) const;
@@ -69,10 +57,8 @@ class QueueEntry {
   int64_t id_ = 0;
   int status_ = 0;
   std::string why_, reported_;
-  bool has_reported_ = false, maintains_pool_ = false, is_next_ = false, has_waited_ = false;
+  bool has_reported_ = false, has_waited_ = false;
   double time_limit_s_ = 0;
-  double begins_at_s_ = kNever_s;  ///< when the next job may begin, on the wall clock
-  double read_at_s_ = 0;           ///< when it was last read which processes use the devices, on the steady clock
 };
 
 }  // namespace remuda::run

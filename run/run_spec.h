@@ -15,6 +15,7 @@ namespace remuda::run {
 struct RunSpec {
   pool::Job job;      ///< as to be submitted, without id and keeper
   std::string pool;   ///< the pool's folder
+  std::string logs;   ///< the folder below which a log is that the job does not name (pool/logs.h)
   bool live = true;   ///< the machine is this one: jobs are bound to CPUs, and others may use devices without a lease
   bool wait = true;   ///< otherwise the job ends where it cannot start at once
   bool each = false;  ///< a process for each device in place of one for all

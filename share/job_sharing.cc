@@ -63,7 +63,7 @@ std::string JobSharing::begin(const Inventory& inventory, int64_t job, const std
   shared_.clear();
   daemons_.clear();
   if (options_.share >= 1) return "";
-  const auto state = pool_.read();
+  const auto state = pool_.read_around(job);
   const size_t in_process = options_.parted ? 1 : devices.size();
   for (const std::string& id : devices)
     if (const Device* device = inventory.find(id))
@@ -78,10 +78,7 @@ std::string JobSharing::begin(const Inventory& inventory, int64_t job, const std
 void JobSharing::record() {
   std::vector<std::string> devices;
   for (const auto& daemon : daemons_) devices.push_back(daemon.first);
-  (void)pool_.change([&](pool::PoolState& state) -> Result<void> {
-    if (pool::Job* job = state.find(job_)) job->daemons = devices;
-    return {};
-  });
+  (void)pool_.apply(pool::RecordDaemons{job_, devices});
 }
 
 Shared JobSharing::share(const pool::PoolState& state, const Device& device, size_t devices) {
@@ -113,17 +110,17 @@ void JobSharing::end() {
   (void)stop_mps_except(
       options_.folder,
       [&]() -> Result<std::set<std::string>> {
-        REMUDA_ASSIGN(const pool::PoolState state, pool_.read());
+        REMUDA_ASSIGN(const pool::PoolState state, pool_.read_around(job_));
         return devices_shared_by(state, static_cast<int>(::getuid()), job_);
       },
       kLockPatience_s);
 }
 
-void stop_unused_daemons(const std::string& folder, pool::Pool& pool) {
+void stop_unused_daemons(const std::string& folder, pool::Access& pool) {
   (void)stop_mps_except(
       folder,
       [&]() -> Result<std::set<std::string>> {
-        REMUDA_ASSIGN(const pool::PoolState state, pool.read());
+        REMUDA_ASSIGN(const pool::PoolState state, pool.read_around(0));
         return devices_shared_by(state, static_cast<int>(::getuid()));
       },
       0);

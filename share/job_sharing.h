@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "pool/pool.h"
+#include "pool/access.h"
 #include "process/spawn.h"
 #include "share/sharing.h"
 
@@ -25,7 +25,7 @@ class JobSharing {
     bool parted = false;  ///< each process sees one of the devices
     bool live = true;     ///< the machine is this one
   };
-  JobSharing(pool::Pool& pool, Options options) : pool_(pool), options_(std::move(options)) {}
+  JobSharing(pool::Access& pool, Options options) : pool_(pool), options_(std::move(options)) {}
 
   /// Decides how each device is shared, and starts the daemons that are needed. Returns a line for the user, when it
   /// differs from the last one: what is shared how, and which limits are hard. Empty where all devices are whole.
@@ -40,7 +40,7 @@ class JobSharing {
   void record();
   Shared share(const pool::PoolState& state, const Device& device, size_t devices);
 
-  pool::Pool& pool_;
+  pool::Access& pool_;
   const Options options_;
   int64_t job_ = 0;
   std::vector<Shared> shared_;
@@ -64,6 +64,6 @@ std::string other_sharer(const pool::PoolState& state, const std::string& device
 
 /// Stops the daemons of this user that no job uses, such as those of a keeper that was killed. A daemon that cannot be
 /// stopped is left for the next call.
-void stop_unused_daemons(const std::string& folder, pool::Pool& pool);
+void stop_unused_daemons(const std::string& folder, pool::Access& pool);
 
 }  // namespace remuda::share

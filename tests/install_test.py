@@ -24,7 +24,7 @@ class Installed(unittest.TestCase):
     def setUpClass(cls):
         cls.scratch = tempfile.TemporaryDirectory()
         cls.prefix = pathlib.Path(cls.scratch.name) / "prefix"
-        for component in ("program", "development"):
+        for component in ("program", "agent", "development"):
             run("cmake", "--install", BUILD, "--prefix", cls.prefix, "--component", component)
 
     @classmethod
@@ -39,6 +39,12 @@ class Installed(unittest.TestCase):
     def test_each_subcommand_has_a_page(self):
         pages = {page.name for page in self.prefix.glob("share/man/man1/*")}
         self.assertLessEqual({"remuda.1", "remuda-run.1", "remuda-train.1", "remuda-rerun.1"}, pages)
+
+    def test_the_agent_has_its_units(self):
+        units = self.prefix / "lib/systemd/system"
+        self.assertIn(f"ExecStart={self.prefix / 'bin/remuda'} agent\n", (units / "remuda-agent.service").read_text())
+        self.assertIn("ListenStream=/run/remuda/agent.sock\n", (units / "remuda-agent.socket").read_text())
+        self.assertIn("/run/remuda/installed", (self.prefix / "lib/tmpfiles.d/remuda.conf").read_text())
 
     def test_bash_completes(self):
         script = self.prefix / "share/bash-completion/completions/remuda"

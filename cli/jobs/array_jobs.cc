@@ -32,7 +32,7 @@ std::vector<int>& list_for(ArrayStates& states, const pool::Job& job) {
 
 }  // namespace
 
-Result<std::vector<pool::Job>> jobs_of_array(pool::Pool& pool, int64_t array) {
+Result<std::vector<pool::Job>> jobs_of_array(pool::Access& pool, int64_t array) {
   constexpr int64_t kMostRemembered = 1 << 20;
   REMUDA_ASSIGN(pool::PoolState state, pool.read());
   const int64_t later =

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "pool/pool.h"
+#include "pool/access.h"
 
 namespace remuda::cli {
 
 /// With ended ones, as far as the pool keeps them; by index. Without the job that stands for the array.
-Result<std::vector<pool::Job>> jobs_of_array(pool::Pool& pool, int64_t array);
+Result<std::vector<pool::Job>> jobs_of_array(pool::Access& pool, int64_t array);
 
 /// The indices of an array by their state, each list ascending.
 struct ArrayStates {

@@ -1,34 +1,23 @@
 // remuda reprioritize, pause and resume.
-#include <fmt/format.h>
 #include <memory>
-#include <unistd.h>
 
 #include "cli/jobs/job_name.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
-#include "pool/transitions.h"
+#include "pool/operation.h"
 
 namespace remuda::cli {
 namespace {
 
-using Change = std::function<Result<void>(pool::PoolState&, int64_t job, const pool::Policy&)>;
-
-int own_uid() { return static_cast<int>(::getuid()); }
-
-/// All of them, or none.
-Result<int> change_jobs(const MachineFlags& machine, const std::vector<std::string>& names, const Change& change) {
+/// All of them, or none: `operation` gets their numbers.
+template <typename Operation>
+Result<int> change_jobs(const MachineFlags& machine, const std::vector<std::string>& names, Operation operation) {
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
-  std::vector<int64_t> jobs;
   for (const std::string& name : names) {
     REMUDA_ASSIGN(const pool::Job job, find_job(caretaker, name));
-    jobs.push_back(job.id);
+    operation.jobs.push_back(job.id);
   }
-  const auto change_all = [&](pool::PoolState& state) -> Result<void> {
-    REMUDA_ASSIGN(const pool::Policy policy, caretaker.policy());
-    for (const int64_t id : jobs) REMUDA_TRY(change(state, id, policy));
-    return {};
-  };
-  REMUDA_TRY(caretaker.change(change_all, jobs));
+  REMUDA_TRY(caretaker.apply(operation));
   return 0;
 }
 
@@ -39,14 +28,11 @@ struct ChangeFlags {
   int priority = 0;
 };
 
-void add_pausing(Program& program, const char* name, const char* summary, const char* footer,
-                 Result<void> (*transition)(pool::PoolState&, int64_t, int)) {
+template <typename Operation>
+void add_pausing(Program& program, const char* name, const char* summary, const char* footer) {
   auto flags = std::make_shared<ChangeFlags>();
-  CLI::App& command = program.add(name, summary, [flags, transition] {
-    return change_jobs(flags->machine, flags->jobs, [&](pool::PoolState& state, int64_t job, const pool::Policy&) {
-      return transition(state, job, own_uid());
-    });
-  });
+  CLI::App& command =
+      program.add(name, summary, [flags] { return change_jobs(flags->machine, flags->jobs, Operation{}); });
   command.add_option("JOB", flags->jobs, "Numbers of the jobs, or 5.7: index 7 of array 5")->required();
   add_machine_options(command, flags->machine);
   command.footer(footer);
@@ -57,10 +43,7 @@ void add_pausing(Program& program, const char* name, const char* summary, const 
 void add_reprioritize(Program& program) {
   auto flags = std::make_shared<ChangeFlags>();
   CLI::App& command = program.add("reprioritize", "Give a job another priority", [flags] {
-    return change_jobs(flags->machine, {flags->job},
-                       [&](pool::PoolState& state, int64_t job, const pool::Policy& policy) {
-                         return reprioritize(state, job, flags->priority, own_uid(), policy);
-                       });
+    return change_jobs(flags->machine, {flags->job}, pool::Reprioritize{.jobs = {}, .priority = flags->priority});
   });
   command.add_option("JOB", flags->job, "Number of the job, or 5.7: index 7 of array 5")->required();
   command.add_option("N", flags->priority, "The priority: higher goes first")
@@ -75,21 +58,19 @@ void add_reprioritize(Program& program) {
 }
 
 void add_pause(Program& program) {
-  add_pausing(
+  add_pausing<pool::Pause>(
       program, "pause", "Keep waiting jobs from starting",
       "A job that is paused keeps its place in the queue, and does not start until `remuda resume`. A job that\n"
       "runs cannot be paused. (`remuda hold` is another thing: a shell that holds devices.)\n\n"
       "Examples:\n"
       "  remuda pause 12 13\n"
-      "  remuda pause 5      of array 5, all jobs that wait\n",
-      pool::pause);
+      "  remuda pause 5      of array 5, all jobs that wait\n");
 }
 
 void add_resume(Program& program) {
-  add_pausing(program, "resume", "Let paused jobs start again",
-              "Examples:\n"
-              "  remuda resume 12 13\n",
-              pool::resume);
+  add_pausing<pool::Resume>(program, "resume", "Let paused jobs start again",
+                            "Examples:\n"
+                            "  remuda resume 12 13\n");
 }
 
 }  // namespace remuda::cli

@@ -10,8 +10,10 @@
 #include "base/clock.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
-#include "pool/transitions.h"
+#include "pool/operation.h"
+#include "pool/pool.h"
 #include "process/user_name.h"
+#include "wire/client.h"
 
 namespace remuda::cli {
 namespace {
@@ -30,36 +32,40 @@ Result<void> check_operator(const std::string& folder) {
                                  process::user_name(static_cast<int>(info.st_uid))));
 }
 
-using ChangeDevice = std::function<Result<void>(pool::PoolState&, const Device&)>;
-
-/// All of the devices, or none.
-Result<int> change_devices(const DrainFlags& flags, const ChangeDevice& change) {
+/// All of the devices, or none: `operation` gets their ids.
+template <typename Operation>
+Result<int> change_devices(const DrainFlags& flags, Operation operation) {
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
-  REMUDA_TRY(check_operator(caretaker.folder()));
-  std::vector<Device> devices;
+  if (!caretaker.pool().is_served()) REMUDA_TRY(check_operator(caretaker.folder()));
   for (const std::string& name : flags.devices) {
     REMUDA_ASSIGN(const Device* device, caretaker.inventory().resolve(name));
-    devices.push_back(*device);
+    operation.devices.push_back(device->id);
   }
-  REMUDA_TRY(caretaker.change([&](pool::PoolState& state) -> Result<void> {
-    for (const Device& device : devices) REMUDA_TRY(change(state, device));
-    return {};
-  }));
+  REMUDA_TRY(caretaker.apply(operation));
   return 0;
+}
+
+/// Of a pool that is there; none is made for this.
+std::vector<pool::Drain> drains_of(const MachineFlags& machine) {
+  const auto place = place_of_pool(machine);
+  if (!place) return {};
+  if (place->agent) {
+    const auto client = wire::Client::connect(*place->agent, "");
+    const auto state = client ? (*client)->read_around(0) : Result<pool::PoolState>{};
+    return state ? state->drains : std::vector<pool::Drain>{};
+  }
+  std::error_code error;
+  if (!std::filesystem::exists(place->folder + "/pool.db", error)) return {};
+  auto opened = pool::Pool::open(place->folder);
+  const auto state = opened ? opened->read() : Result<pool::PoolState>{};
+  return state ? state->drains : std::vector<pool::Drain>{};
 }
 
 }  // namespace
 
 std::string drains_text(const MachineFlags& machine, const Inventory& inventory) {
-  const auto folder = pool::pool_folder(machine.file);
-  std::error_code error;
-  if (!folder || !std::filesystem::exists(*folder + "/pool.db", error)) return "";
-  auto opened = pool::Pool::open(*folder);
-  if (!opened) return "";
-  const auto state = opened->read();
-  if (!state) return "";
   std::string text;
-  for (const pool::Drain& drain : state->drains)
+  for (const pool::Drain& drain : drains_of(machine))
     text += fmt::format("{} is drained: {} ({}, {} ago)\n", label_of(inventory, drain.device), drain.reason, drain.by,
                         duration_text(wall_s() - drain.since_s));
   return text;
@@ -69,9 +75,7 @@ void add_drain(Program& program) {
   auto flags = std::make_shared<DrainFlags>();
   CLI::App& command = program.add("drain", "Grant devices to nobody from now on", [flags] {
     const std::string by = process::user_name(static_cast<int>(::getuid()));
-    return change_devices(*flags, [&](pool::PoolState& state, const Device& device) {
-      return drain(state, {.device = device.id, .reason = flags->reason, .by = by, .since_s = wall_s()});
-    });
+    return change_devices(*flags, pool::DrainDevices{.devices = {}, .reason = flags->reason, .by = by});
   });
   command.add_option("DEVICE", flags->devices, "UUID, index or PCI address")->required();
   command.add_option("--reason", flags->reason, "Why, for all who look for the device")->type_name("TEXT")->required();
@@ -85,10 +89,8 @@ void add_drain(Program& program) {
 
 void add_undrain(Program& program) {
   auto flags = std::make_shared<DrainFlags>();
-  CLI::App& command = program.add("undrain", "Grant drained devices again", [flags] {
-    return change_devices(
-        *flags, [](pool::PoolState& state, const Device& device) { return undrain(state, device.id, device.label()); });
-  });
+  CLI::App& command = program.add("undrain", "Grant drained devices again",
+                                  [flags] { return change_devices(*flags, pool::UndrainDevices{}); });
   command.add_option("DEVICE", flags->devices, "UUID, index or PCI address")->required();
   add_machine_options(command, flags->machine);
   command.footer("Examples:\n  remuda undrain gpu:3\n");

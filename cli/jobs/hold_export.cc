@@ -10,7 +10,6 @@
 #include "cli/jobs/job_progress.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/jobs/run.h"
-#include "pool/pool.h"
 #include "process/stat.h"
 #include "run/hold.h"
 
@@ -59,7 +58,7 @@ Result<int> hold(run::RunSpec spec, const MachineFlags& machine, int pid) {
   REMUDA_ASSIGN(const run::RunSpec complete, for_caller(std::move(spec), anywhere));
   note_ignored_variable(complete);
   note_within_job(complete);
-  return hold_for(complete, reader_of(anywhere), shell, export_text,
+  return hold_for(complete, opener_of(anywhere), shell, export_text,
                   job_progress(false, "eval \"$(remuda release --export)\" gives them back"));
 }
 
@@ -90,8 +89,8 @@ Result<int64_t> held_job(const MachineFlags& machine) {
   const std::string number = env::get(env::job).value_or(""), pool = env::get(env::job_pool).value_or("");
   const auto job = parse_number<int64_t>(number);
   if (!job) return usage_error(fmt::format("which job? {} names none here; `remuda ps` lists them", env::job.name));
-  REMUDA_ASSIGN(const std::string own, pool::pool_folder(machine.file));
-  if (pool == own) return *job;
+  REMUDA_ASSIGN(const PoolPlace own, place_of_pool(machine));
+  if (pool == own.folder) return *job;
   return usage_error(fmt::format("job {} is one of another pool, {}; name its machine with --machine", *job,
                                  printable(pool.empty() ? "which nothing names" : pool)));
 }

@@ -32,10 +32,8 @@ Result<pool::Job> find_job(run::Caretaker& caretaker, const std::string& text) {
     return usage_error(
         fmt::format("array {} has no job of index {}, or its turn has not come yet", name->id, *name->index));
   }
-  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
-  if (const pool::Job* job = state.find(name->id)) return *job;
-  REMUDA_ASSIGN(const auto ended, caretaker.pool().find(name->id));
-  if (ended) return *ended;
+  REMUDA_ASSIGN(const auto job, caretaker.pool().find(name->id));
+  if (job) return *job;
   return usage_error(fmt::format("there is no job {}", name->id));
 }
 

@@ -66,7 +66,7 @@ Result<void> rest(run::Caretaker& caretaker, const pool::Job& job) {
     keepers.push_back(job.keeper);
   else
     REMUDA_TRY(caretaker.tidy());
-  return caretaker.pool().wait(keepers, kLook_s);
+  return caretaker.pool().wait(job.id, keepers, kLook_s, {});
 }
 
 /// On stderr, as it is no part of the log.

@@ -13,7 +13,9 @@
 #include "cli/terminal.h"
 #include "place/where_attributes.h"
 #include "pool/claim.h"
+#include "pool/pool.h"
 #include "share/job_sharing.h"
+#include "wire/place.h"
 
 namespace remuda::cli {
 namespace {
@@ -52,9 +54,16 @@ struct Current {
   std::vector<place::Held> held;
 };
 
+Result<Current> read_pool(const MachineFlags& machine) {
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read_around(0));
+  return Current{caretaker.inventory(), held_now(caretaker, state)};
+}
+
 /// The machine, and the parts of it that leases and processes hold. A pool that does not exist yet has no leases, and
 /// is not made for this.
 Result<Current> read_current(const MachineFlags& machine) {
+  if (wire::agent_socket(machine.file.empty())) return read_pool(machine);
   const auto folder = pool::pool_folder(machine.file);
   std::error_code error;
   if (!folder || (!std::filesystem::exists(*folder, error) && !error)) {
@@ -64,9 +73,7 @@ Result<Current> read_current(const MachineFlags& machine) {
       std::ranges::move(pool::claimed_by_others(folder.value_or(""), inventory), std::back_inserter(held));
     return Current{std::move(inventory), std::move(held)};
   }
-  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
-  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
-  return Current{caretaker.inventory(), held_now(caretaker, state)};
+  return read_pool(machine);
 }
 
 Result<void> add_busy(const std::vector<std::string>& names, Current& current) {

@@ -7,7 +7,6 @@
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
 #include "policy/file.h"
-#include "pool/pool.h"
 #include "run/policy_file.h"
 
 namespace remuda::cli {
@@ -21,8 +20,8 @@ struct PolicyFlags {
 /// The file that was named, or that of the pool; empty where it has none.
 Result<std::string> path_of(const PolicyFlags& flags) {
   if (!flags.file.empty()) return flags.file;
-  REMUDA_ASSIGN(const std::string folder, pool::pool_folder(flags.machine.file));
-  return run::policy_path(folder);
+  REMUDA_ASSIGN(const PoolPlace place, place_of_pool(flags.machine));
+  return run::policy_path(place.folder);
 }
 
 /// Devices that a reservation names and the machine does not have: they may be switched off.

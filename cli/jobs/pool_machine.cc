@@ -7,17 +7,54 @@
 #include <memory>
 
 #include "pool/admission.h"
+#include "pool/pool.h"
 #include "pool/shared_pool.h"
+#include "run/policy_file.h"
+#include "wire/client.h"
+#include "wire/place.h"
 
 namespace remuda::cli {
 
-run::ReadMachine reader_of(const MachineFlags& flags) {
+pool::ReadMachine reader_of(const MachineFlags& flags) {
   return [reader = std::make_shared<MachineReader>(flags)] { return reader->read(); };
 }
 
-Result<run::Caretaker> open_pool(const MachineFlags& flags) {
+namespace {
+
+/// Where an agent has the pool, users cannot write there.
+std::string logs_beside_agent(const std::string& file) {
+  const auto own = pool::own_pool_folder(file);
+  return own ? *own + "/agent" : "";
+}
+
+Result<run::Caretaker> open_at(const std::string& socket, const std::string& file, const pool::ReadMachine& read) {
+  REMUDA_ASSIGN(auto client, wire::Client::connect(socket, logs_beside_agent(file)));
+  const auto read_policy = [folder = client->folder()] { return run::policy_of(folder); };
+  REMUDA_ASSIGN(auto machine, pool::MachineView::open(client->folder(), read, read_policy, file.empty()));
+  return run::Caretaker(std::make_unique<pool::MachineView>(std::move(machine)), std::move(client));
+}
+
+}  // namespace
+
+Result<PoolPlace> place_of_pool(const MachineFlags& flags) {
+  if (const auto socket = wire::agent_socket(flags.file.empty())) {
+    REMUDA_ASSIGN(const auto client, wire::Client::connect(*socket, ""));
+    return PoolPlace{client->folder(), logs_beside_agent(flags.file), socket};
+  }
   REMUDA_ASSIGN(const std::string folder, pool::pool_folder(flags.file));
-  REMUDA_ASSIGN(run::Caretaker caretaker, run::Caretaker::open(folder, reader_of(flags), flags.file.empty()));
+  return PoolPlace{folder, folder, std::nullopt};
+}
+
+run::OpenPool opener_of(const MachineFlags& flags) {
+  return [file = flags.file, read = reader_of(flags)]() -> Result<run::Caretaker> {
+    if (const auto socket = wire::agent_socket(file.empty())) return open_at(*socket, file, read);
+    REMUDA_ASSIGN(const std::string folder, pool::pool_folder(file));
+    return run::Caretaker::open(folder, read, file.empty());
+  };
+}
+
+Result<run::Caretaker> open_pool(const MachineFlags& flags) {
+  REMUDA_ASSIGN(run::Caretaker caretaker, opener_of(flags)());
   if (const auto tidied = caretaker.tidy(); !tidied) {
     if (!caretaker.pool().may_try_again()) return tl::unexpected(tidied.error());
     fmt::print(stderr, "remuda: {}; jobs that ended without a word may still be listed\n", tidied.error().message);
@@ -26,7 +63,7 @@ Result<run::Caretaker> open_pool(const MachineFlags& flags) {
 }
 
 void note_pool_obstacle(const MachineFlags& flags) {
-  if (!flags.file.empty()) return;
+  if (!flags.file.empty() || wire::agent_socket(true)) return;
   if (const auto obstacle = pool::shared_pool_obstacle())
     fmt::print(stderr, "remuda: {}; to mend it: {}\n", obstacle->sentence, obstacle->remedy);
 }

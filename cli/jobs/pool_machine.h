@@ -12,7 +12,19 @@
 namespace remuda::cli {
 
 /// Reads the machine that the flags name at each call, with one MachineReader.
-run::ReadMachine reader_of(const MachineFlags& flags);
+pool::ReadMachine reader_of(const MachineFlags& flags);
+
+struct PoolPlace {
+  std::string folder;                ///< of the pool
+  std::string logs;                  ///< below which logs are that no job names (pool/logs.h)
+  std::optional<std::string> agent;  ///< the socket of the agent that has the pool open
+};
+/// Where the pool of that machine is. An error of kind `unavailable` where an agent should have it open and does not
+/// answer.
+Result<PoolPlace> place_of_pool(const MachineFlags& flags);
+
+/// Opens the pool of that machine, without a change to it.
+run::OpenPool opener_of(const MachineFlags& flags);
 
 /// The pool of that machine, cleaned up: jobs whose processes are gone have ended.
 Result<run::Caretaker> open_pool(const MachineFlags& flags);

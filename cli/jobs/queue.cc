@@ -68,7 +68,7 @@ std::string memory_text(const Device& device) {
 }
 
 /// The states of the indices of each array that has not ended, by its job.
-Result<ArrayTexts> array_texts(pool::Pool& pool, const pool::PoolState& state) {
+Result<ArrayTexts> array_texts(pool::Access& pool, const pool::PoolState& state) {
   ArrayTexts texts;
   for (const pool::Job& job : state.jobs) {
     if (!is_array(job) || job.state == pool::JobState::ended) continue;

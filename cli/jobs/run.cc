@@ -39,8 +39,8 @@ constexpr const char* kRunExamples =
     "them\n"
     "in --after, remuda cancel and remuda logs.\n\n"
     "Exit status: that of the command, or 128 and the number of the signal that ended it; 2: a wrong command line;\n"
-    "3: this machine never has such devices; 4: not now (--no-wait, --dry-run); 125: remuda failed; 126: the command\n"
-    "cannot be executed; 127: there is no such command.\n\n"
+    "3: this machine never has such devices; 4: not now (--no-wait, --dry-run); 5: the agent of this machine does not\n"
+    "run; 125: remuda failed; 126: the command cannot be executed; 127: there is no such command.\n\n"
     "Examples:\n"
     "  remuda run -- python train.py                          on one GPU, when one is free\n"
     "  remuda run -n 2 --mem 24GiB -- python train.py         on the two that are best joined\n"
@@ -72,8 +72,8 @@ Result<int> try_only(const run::RunSpec& spec, const MachineFlags& machine) {
 }
 
 Result<int> run_any_front(const run::RunSpec& spec, const MachineFlags& machine, const run::Report& report) {
-  const run::ReadMachine read = reader_of(machine);
-  return spec.array.indices.empty() ? run_front(spec, read, report) : run_array_front(spec, read, report);
+  const run::OpenPool open = opener_of(machine);
+  return spec.array.indices.empty() ? run_front(spec, open, report) : run_array_front(spec, open, report);
 }
 
 /// Starts the job that `front` runs in the background, and prints its number; at a terminal also the command that shows
@@ -123,7 +123,9 @@ void note_within_job(const run::RunSpec& spec) {
 }
 
 Result<run::RunSpec> for_caller(run::RunSpec spec, const MachineFlags& machine) {
-  REMUDA_ASSIGN(spec.pool, pool::pool_folder(machine.file));
+  REMUDA_ASSIGN(const PoolPlace place, place_of_pool(machine));
+  spec.pool = place.folder;
+  spec.logs = place.logs;
   spec.live = machine.file.empty();
   spec.job.uid = static_cast<int>(::getuid());
   spec.job.user = process::user_name(spec.job.uid);

@@ -28,7 +28,7 @@ Result<void> rest(run::Caretaker& caretaker, const std::vector<pool::Job>& jobs,
   for (const pool::Job& job : jobs)
     if (job.state != pool::JobState::ended && pool::lives(caretaker.folder(), job.keeper))
       keepers.push_back(job.keeper);
-  return caretaker.pool().wait(keepers, std::min(kLook_s, seconds));
+  return caretaker.pool().wait(0, keepers, std::min(kLook_s, seconds), {});
 }
 
 Result<void> look(run::Caretaker& caretaker, std::vector<pool::Job>& jobs) {

@@ -14,6 +14,8 @@
 #include "doctor/software.h"
 #include "pool/pool.h"
 #include "pool/shared_pool.h"
+#include "wire/client.h"
+#include "wire/place.h"
 
 namespace remuda::cli {
 namespace {
@@ -74,6 +76,11 @@ doctor::JobConfinement confinement_of_jobs() {
 }
 
 Reading<doctor::PoolUse> pool_of_jobs() {
+  if (const auto socket = wire::agent_socket(true)) {
+    const auto client = wire::Client::connect(*socket, "");
+    if (client) return doctor::PoolUse{(*client)->folder(), "", "", true};
+    return doctor::PoolUse{pool::kSharedPool, client.error().message, "sudo systemctl start remuda-agent.socket", true};
+  }
   const auto folder = pool::pool_folder("");
   if (!folder) return Missing{MissingReason::unsupported, folder.error().message};
   const auto obstacle = pool::shared_pool_obstacle().value_or(pool::PoolObstacle{});

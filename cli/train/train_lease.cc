@@ -5,7 +5,7 @@
 #include "base/env.h"
 #include "base/text.h"
 #include "cli/jobs/hold_export.h"
-#include "pool/pool.h"
+#include "cli/jobs/pool_machine.h"
 
 namespace remuda::cli {
 namespace {
@@ -28,8 +28,8 @@ Result<std::vector<std::vector<int>>> cpus_of(size_t devices) {
 Result<std::optional<CallersLease>> callers_lease(const MachineFlags& machine) {
   const std::string devices = env::get(env::job_devices).value_or("");
   if (devices.empty() || !env::get(env::job)) return std::nullopt;
-  REMUDA_ASSIGN(const std::string own_pool, pool::pool_folder(machine.file));
-  if (!machine.file.empty() && env::get(env::job_pool) != own_pool) return std::nullopt;
+  REMUDA_ASSIGN(const PoolPlace own, place_of_pool(machine));
+  if (!machine.file.empty() && env::get(env::job_pool) != own.folder) return std::nullopt;
   CallersLease lease{.devices = split(devices, ',')};
   REMUDA_ASSIGN(lease.job, held_job(machine));
   REMUDA_ASSIGN(lease.cpus, cpus_of(lease.devices.size()));

@@ -1,0 +1,54 @@
+#include "agent/adopt.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "pool/pool.h"
+#include "pool/renew.h"
+#include "pool/transitions.h"
+
+namespace remuda::agent {
+namespace {
+
+constexpr double kUsualGrace_s = 30;
+
+/// The folders above it are for all users.
+Result<void> make_pool_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), error);
+  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  return failed(fmt::format("cannot make the folder {}: {}", folder, errno_text(errno)));
+}
+
+}  // namespace
+
+Result<std::string> adopt_pool(const std::string& folder) {
+  REMUDA_TRY(make_pool_folder(folder));
+  REMUDA_ASSIGN(const bool was_shared, pool::make_private(folder));
+  if (!was_shared) return std::string();
+  REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
+  int64_t running = 0, waiting = 0;
+  REMUDA_TRY(pool.change([&](pool::PoolState& state) -> Result<void> {
+    running = std::ranges::count(state.jobs, pool::JobState::running, &pool::Job::state);
+    std::vector<int64_t> ended;
+    for (const pool::Job& job : state.jobs)
+      if (job.state == pool::JobState::waiting) ended.push_back(job.id);
+    waiting = static_cast<int64_t>(ended.size());
+    for (pool::Job& job : state.jobs)
+      if (job.state == pool::JobState::running && job.grace_s == 0) job.grace_s = kUsualGrace_s;  // it was not recorded
+    for (const int64_t job : ended)
+      end(state, job, {.exit_status = pool::kEndedByRemuda, .why = "its pool went over to the agent: submit it again"},
+          {}, wall_s());
+    return {};
+  }));
+  return fmt::format(
+      "took over {}, which its users could write: {} running jobs keep their devices until they end, {} "
+      "waiting ones ended",
+      folder, running, waiting);
+}
+
+}  // namespace remuda::agent

@@ -1,0 +1,139 @@
+#include "agent/agent.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent/adopt.h"
+#include "agent/machine_thread.h"
+#include "agent/user_names.h"
+#include "base/clock.h"
+#include "base/env.h"
+#include "process/user_name.h"
+#include "wire/place.h"
+
+namespace remuda::agent {
+namespace {
+
+constexpr int kWaitingConnections = 4096;
+
+tl::unexpected<Error> cannot(const char* what, const std::string& path) {
+  return failed(fmt::format("cannot {} {}: {}", what, path, errno_text(errno)));
+}
+
+/// Held as long as the agent lives.
+Result<Fd> lock_pool(const std::string& folder) {
+  const std::string path = folder + "/agent.lock";
+  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!lock) return cannot("open", path);
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return failed(fmt::format("another agent serves {}", folder));
+  return lock;
+}
+
+/// What systemd has opened for this process (sd_listen_fds(3)); nothing where it has not.
+Fd inherited_socket() {
+  constexpr int kFirst = 3;
+  const auto process = env::get_int(env::listen_pid, 1, 1 << 30);
+  if (!process || *process != ::getpid() || !env::get_int(env::listen_fds, 1, 1)) return {};
+  ::fcntl(kFirst, F_SETFD, FD_CLOEXEC);
+  ::fcntl(kFirst, F_SETFL, O_NONBLOCK);
+  return Fd(kFirst);
+}
+
+/// The folder is for all users to enter, and for this one to write. The mark in it stays when the agent ends: from then
+/// on no user makes a pool beside this one.
+Result<void> prepare_folder(const std::string& socket) {
+  const std::filesystem::path folder = std::filesystem::path(socket).parent_path();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return failed(fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
+  const std::string mark = (folder / wire::kInstalled).string();
+  const Fd file(::open(mark.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
+  return file ? Result<void>{} : cannot("write", mark);
+}
+
+Result<Fd> listen_at(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path)
+    return usage_error(fmt::format("'{}' is no path of a socket", path));
+  std::memcpy(address.sun_path, path.data(), path.size());
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return cannot("make the socket", path);
+  ::unlink(path.c_str());  // one of an agent that was killed: no other one has this pool
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::chmod(path.c_str(), 0666) != 0 || ::listen(socket.get(), kWaitingConnections) != 0)
+    return cannot("listen at", path);
+  return socket;
+}
+
+/// As many descriptors as the system permits: one for each connection, and one for each keeper.
+Limits raise_limits() {
+  Limits limits;
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return limits;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  const size_t most = std::max<size_t>(64, (std::min<size_t>(files.rlim_cur, 1 << 20) - 256) / 2);
+  limits.connections = std::min(limits.connections, most);
+  limits.connections_of_user = std::min(limits.connections_of_user, most / 2);
+  limits.idle_of_user = std::min(limits.idle_of_user, most / 4);
+  return limits;
+}
+
+Fd stop_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, number);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  return Fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+/// Users who do not trust each other do not overtake each other by a number, unless the policy says how high it may be.
+pool::ReadPolicy within_reason(pool::ReadPolicy read) {
+  return [read = std::move(read)]() -> Result<pool::Policy> {
+    REMUDA_ASSIGN(pool::Policy policy, read());
+    policy::Limit last;
+    last.priority = policy::Rule<int>{0, "unless a policy says otherwise"};
+    policy.limits.push_back(std::move(last));
+    return policy;
+  };
+}
+
+}  // namespace
+
+Result<void> run_agent(const AgentOptions& options) {
+  const Fd stop = stop_signals();
+  Fd listener = inherited_socket();
+  REMUDA_ASSIGN(const std::string adopted, adopt_pool(options.pool));
+  REMUDA_ASSIGN(const Fd lock, lock_pool(options.pool));
+  if (!adopted.empty()) options.say(adopted);
+  const Limits limits = raise_limits();
+  REMUDA_TRY(prepare_folder(options.socket));
+  REMUDA_ASSIGN(pool::MachineView view,
+                pool::MachineView::open(options.pool, options.read, within_reason(options.read_policy), options.live));
+  REMUDA_ASSIGN(Desk desk, Desk::open(options.pool, view, monotonic_s()));
+  if (!listener) {
+    REMUDA_ASSIGN(listener, listen_at(options.socket));
+  }
+  MachineThread machine(std::move(view));
+  UserNames names([](int uid) { return policy::User{process::user_name(uid), process::groups_of(uid)}; });
+  options.say(fmt::format("serves the pool {} at {}", options.pool, options.socket));
+  if (::geteuid() != 0)
+    options.say("it is not root: jobs are not kept from devices, and a keeper can leave its cgroup");
+  return Server(std::move(listener), std::move(desk), machine, names, limits).run(stop.get());
+}
+
+}  // namespace remuda::agent

@@ -1,0 +1,47 @@
+#include "agent/caller.h"
+
+#include <cerrno>
+#include <fmt/format.h>
+#include <optional>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+namespace remuda::agent {
+namespace {
+
+/// The number of a namespace; nothing where /proc does not show it.
+std::optional<ino_t> namespace_of(const std::string& process, const char* kind) {
+  struct stat info{};
+  if (::stat(fmt::format("/proc/{}/ns/{}", process, kind).c_str(), &info) != 0) return std::nullopt;
+  return info.st_ino;
+}
+
+bool shares_namespaces(int pid) {
+  for (const char* kind : {"user", "pid"}) {
+    const auto own = namespace_of("self", kind);
+    if (!own || namespace_of(std::to_string(pid), kind) != own) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Caller> judge_caller(int uid, const process::ProcessId& process, bool own_namespaces) {
+  if (uid == 0 && !own_namespaces)
+    return usage_error("root of a container is no administrator of this machine: ask as another user");
+  return Caller{uid, uid == 0, process};
+}
+
+Result<Caller> caller_of(int connection) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return failed(fmt::format("cannot tell who asks: {}", errno_text(errno)));
+  const bool own_namespaces = shares_namespaces(peer.pid);
+  const auto process = process::process_id(peer.pid);
+  if (!process || peer.pid <= 0)
+    return usage_error("the process that connected has ended, or cannot be seen from here");
+  return judge_caller(static_cast<int>(peer.uid), *process, own_namespaces);
+}
+
+}  // namespace remuda::agent

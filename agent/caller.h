@@ -1,0 +1,23 @@
+// Caller: who is at the other end of a connection, as the kernel reports it. Nothing that the other end says is used.
+#pragma once
+
+#include "base/file.h"
+#include "base/result.h"
+#include "process/process_id.h"
+
+namespace remuda::agent {
+
+struct Caller {
+  int uid = 0;            ///< in the agent's user namespace: root of a container with one of its own is some other user
+  bool is_admin = false;  ///< root of this machine
+  process::ProcessId process;  ///< that made the connection
+};
+
+/// The caller of a connection that was accepted. Refuses (usage) one whose process has ended, and root of a container
+/// that shares this machine's users: it is not known to be an administrator, and no other user either.
+Result<Caller> caller_of(int connection);
+
+/// What caller_of() decides by. `own_namespaces`: the process is in the pid and user namespace of the agent. Pure.
+Result<Caller> judge_caller(int uid, const process::ProcessId& process, bool own_namespaces);
+
+}  // namespace remuda::agent

@@ -1,0 +1,92 @@
+#include "agent/caller.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/testing/scratch_folder.h"
+
+namespace remuda::agent {
+namespace {
+
+struct Pair {
+  Pair() {
+    int fds[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    here.reset(fds[0]);
+    there.reset(fds[1]);
+  }
+  Fd here, there;
+};
+
+TEST(Caller, IsWhoTheKernelSays) {
+  const Pair pair;
+  const auto caller = caller_of(pair.here.get());
+  ASSERT_TRUE(caller) << caller.error().message;
+  EXPECT_EQ(caller->uid, static_cast<int>(::geteuid()));
+  EXPECT_EQ(caller->process, process::own_process_id());
+  EXPECT_EQ(caller->is_admin, ::geteuid() == 0);
+}
+
+TEST(Caller, RootIsAnAdministratorOnlyInTheAgentsOwnNamespaces) {
+  const process::ProcessId process = process::own_process_id();
+  EXPECT_TRUE(judge_caller(0, process, true)->is_admin);
+  EXPECT_FALSE(judge_caller(1000, process, true)->is_admin);
+  EXPECT_FALSE(judge_caller(100000, process, false)->is_admin) << "root of a container with users of its own";
+  const auto refused = judge_caller(0, process, false);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "root of a container is no administrator of this machine: ask as another user");
+}
+
+/// A process that is the first of a namespace of process ids connects, and stays until the connection is closed.
+[[noreturn]] void connect_from_a_container(const sockaddr_un& address) {
+  if (::unshare(CLONE_NEWPID) != 0) ::_exit(1);
+  const pid_t inner = ::fork();
+  if (inner == 0) {
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    char byte = 0;
+    if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+      (void)!::read(socket, &byte, 1);
+    ::_exit(0);
+  }
+  ::waitpid(inner, nullptr, 0);
+  ::_exit(0);
+}
+
+TEST(Caller, RootOfAContainerIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a namespace of process ids";
+  const ScratchFolder folder;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  folder.path("socket").copy(address.sun_path, sizeof address.sun_path - 1);
+  const Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  const pid_t child = ::fork();
+  if (child == 0) connect_from_a_container(address);
+  {
+    const timeval patience{10, 0};
+    ::setsockopt(listener.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const Fd connection(::accept(listener.get(), nullptr, nullptr));
+    ASSERT_TRUE(connection) << "may not make namespaces here";
+    const auto caller = caller_of(connection.get());
+    ASSERT_FALSE(caller);
+    EXPECT_EQ(caller.error().message, "root of a container is no administrator of this machine: ask as another user");
+  }
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(Caller, OneThatHasEndedIsRefused) {
+  int sockets[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+  ::close(sockets[0]);
+  ::close(sockets[1]);
+  EXPECT_FALSE(caller_of(sockets[0]));
+}
+
+}  // namespace
+}  // namespace remuda::agent

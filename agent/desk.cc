@@ -1,0 +1,349 @@
+#include "agent/desk.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <utility>
+
+#include "agent/rules.h"
+#include "base/clock.h"
+#include "confine/device_nodes.h"
+#include "device/fields.h"
+#include "pool/transitions.h"
+
+namespace remuda::agent {
+namespace {
+
+/// A reading of the machine that is older is taken again before devices are granted.
+constexpr double kFresh_s = 2;
+/// How often the machine is read while jobs wait: processes that do not use remuda start and end without notice. A
+/// recorded one changes only when its file does.
+constexpr double kLiveLook_s = 2, kRecordedLook_s = 10;
+constexpr size_t kMostRemembered = 1 << 17;
+/// Of a page, so that a large pool delays nobody.
+constexpr size_t kMostJobs = 256, kMostBytes = 256 << 10;
+
+/// About what a record takes as JSON.
+size_t size_of(const pool::Job& job) {
+  size_t size = 512 + job.why.size() + job.name.size() + job.folder.size() + job.log.size();
+  for (const std::string& word : job.command) size += word.size() + 4;
+  return size + 64 * job.processes.size();
+}
+
+void add_leases(const pool::PoolState& all, wire::Page& page) {
+  for (const pool::Lease& lease : all.leases)
+    if (page.state.find(lease.job)) page.state.leases.push_back(lease);
+}
+
+bool is_of_keeper(const pool::Operation& operation) {
+  return std::holds_alternative<pool::End>(operation) || std::holds_alternative<pool::Requeue>(operation) ||
+         std::holds_alternative<pool::GiveWay>(operation);
+}
+
+/// The job that the word of a keeper is about.
+int64_t job_of(const pool::Operation& word) {
+  if (const auto* end = std::get_if<pool::End>(&word)) return end->job;
+  if (const auto* requeue = std::get_if<pool::Requeue>(&word)) return requeue->job;
+  if (const auto* give_way = std::get_if<pool::GiveWay>(&word)) return give_way->job;
+  return 0;
+}
+
+bool is_bound_by_policy(const pool::Operation& operation) {
+  return std::holds_alternative<pool::Submit>(operation) || std::holds_alternative<pool::Reprioritize>(operation);
+}
+
+/// What the agent knows better than those who say it, or does without being asked.
+bool is_needless(const pool::Operation& operation) {
+  return std::holds_alternative<pool::StartJobs>(operation) ||
+         std::holds_alternative<pool::RecordProcesses>(operation) ||
+         std::holds_alternative<pool::RecordConfinement>(operation);
+}
+
+}  // namespace
+
+Desk::Desk(std::string folder, pool::Pool pool, pool::MachineView view, double now_s)
+    : folder_(std::move(folder)),
+      pool_(std::move(pool)),
+      view_(std::move(view)),
+      read_at_s_(now_s),
+      policy_at_s_(now_s),
+      holds_(std::make_unique<Holds>(folder_)) {}
+
+Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, double now_s) {
+  REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
+  Desk desk(folder, std::move(pool), std::move(view), now_s);
+  REMUDA_ASSIGN(const pool::PoolState state, desk.pool_.read());
+  for (const pool::Job& job : state.jobs) {
+    if (!job.submission.empty()) desk.submissions_[{job.uid, job.submission}] = job.id;
+    if (job.state == pool::JobState::ended) continue;
+    desk.holds_->add(job);
+    const bool is_held = job.state != pool::JobState::running || desk.holds_->find_again(job, now_s);
+    if (!is_held && is_alive(job.keeper)) desk.begin(job, now_s);
+  }
+  desk.is_due_ = true;
+  return desk;
+}
+
+bool Desk::is_fresh(double now_s) const { return now_s - read_at_s_ < kFresh_s && !is_due_; }
+
+bool Desk::has_waiting() const {
+  const pool::PoolState& state = pool_.seen();
+  return std::ranges::find(state.jobs, pool::JobState::waiting, &pool::Job::state) != state.jobs.end();
+}
+
+bool Desk::wants_reading(double now_s) const {
+  if (is_reading_) return false;
+  return is_due_ || wall_s() >= begins_at_s_ ||
+         (has_waiting() && now_s - read_at_s_ >= (view_.is_live() ? kLiveLook_s : kRecordedLook_s));
+}
+
+double Desk::next_s(double now_s) const {
+  double next_s = holds_->next_s();
+  if (!is_reading_ && has_waiting())
+    next_s = std::min({next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()),
+                       read_at_s_ + (view_.is_live() ? kLiveLook_s : kRecordedLook_s)});
+  return wants_reading(now_s) ? now_s : next_s;
+}
+
+void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
+  is_reading_ = false;
+  read_at_s_ = now_s;
+  is_blind_ = !reading;
+  begins_at_s_ = begins_next(pool_.seen(), wall_s());
+  if (!reading) return;
+  view_ = std::move(*reading);
+  const bool is_due = std::exchange(is_due_, false);  // what has come free since it began looks held still
+  (void)change(pool::StartJobs{}, 0, now_s);
+  is_due_ = is_due_ || is_due;
+}
+
+void Desk::step(double now_s) {
+  for (const pool::Operation& operation : holds_->step(now_s)) (void)change(operation, 0, now_s);
+}
+
+std::vector<int64_t> Desk::take_changed() { return std::exchange(changed_, {}); }
+
+/// One change of the pool, and what it has started. What frees devices makes the machine be read before they are
+/// granted.
+Result<pool::Applied> Desk::change(const pool::Operation& operation, int uid, double now_s) {
+  if (is_bound_by_policy(operation) && now_s - policy_at_s_ >= kFresh_s) {
+    view_.read_policy();
+    policy_at_s_ = now_s;
+  }
+  const Result<pool::Policy>& policy = view_.policy();
+  pool::Applied applied;
+  const bool starts = starts_jobs(operation) && is_fresh(now_s) && !is_blind_;
+  const auto transition = [&](pool::PoolState& state) -> Result<void> {
+    REMUDA_ASSIGN(applied,
+                  pool::apply(state, operation,
+                              {.inventory = view_.inventory(), .policy = policy, .uid = uid, .now_s = wall_s()}));
+    if (starts && policy) schedule(state, view_.inventory(), view_.held_without_lease(state), *policy, wall_s());
+    return accept(state, operation, applied);
+  };
+  REMUDA_TRY(pool_.change(transition, ended_jobs_for(operation)));
+  if (is_of_keeper(operation) || (starts_jobs(operation) && !starts)) is_due_ = is_due_ || has_waiting();
+  follow_up(now_s);
+  return applied;
+}
+
+/// What a change means for the processes of the jobs that it has changed.
+void Desk::follow_up(double now_s) {
+  begins_at_s_ = std::min(begins_at_s_, begins_next(pool_.seen(), wall_s()));
+  const std::vector<int64_t> changed = pool_.changed();
+  std::ranges::copy(changed, std::back_inserter(changed_));
+  for (const int64_t id : changed) {
+    const pool::Job* job = pool_.seen().find(id);
+    if (!job || job->state == pool::JobState::ended) {
+      holds_->forget(id);
+    } else if (job->state == pool::JobState::waiting) {
+      if (holds_->has(id))
+        holds_->rest(id);
+      else
+        holds_->add(*job);
+    } else {
+      if (!holds_->has(id)) holds_->add(*job);
+      if (!holds_->runs(id)) begin(pool::Job(*job), now_s);
+      if (const pool::Job* begun = pool_.seen().find(id)) holds_->see(*begun, now_s);
+    }
+  }
+}
+
+/// Before its keeper hears of it, it is in its cgroup.
+void Desk::begin(const pool::Job& job, double now_s) {
+  std::vector<std::string> devices;
+  for (const pool::Lease& lease : pool_.seen().leases)
+    if (lease.job == job.id) devices.push_back(lease.device);
+  std::optional<confine::Withheld> withheld;
+  if (view_.is_live()) withheld = confine::withheld_nodes(view_.inventory(), devices);
+  const pool::RecordConfinement made =
+      holds_->begin(job, withheld,
+                    view_.is_live() ? nodes_of(view_.inventory(), devices) : std::vector<confine::DeviceNode>(), now_s);
+  const auto recorded = pool_.change([&](pool::PoolState& state) -> Result<void> {
+    REMUDA_TRY(pool::apply(state, made,
+                           {.inventory = view_.inventory(), .policy = view_.policy(), .uid = 0, .now_s = wall_s()}));
+    return {};
+  });
+  if (recorded) std::ranges::copy(pool_.changed(), std::back_inserter(changed_));
+}
+
+std::optional<int64_t> Desk::known_submission(const Caller& caller, const wire::Request& request) const {
+  if (!request.operation || !std::holds_alternative<pool::Submit>(*request.operation)) return std::nullopt;
+  const auto known = submissions_.find({caller.uid, request.id});
+  return known == submissions_.end() ? std::nullopt : std::optional(known->second);
+}
+
+Result<pool::Applied> Desk::apply(const Caller& caller, const policy::User& user, const wire::Request& request,
+                                  double now_s) {
+  if (const auto known = known_submission(caller, request))
+    return pool::Applied{.job = *known, .refused = {}, .cancelled = {}};
+  pool::Operation operation = *request.operation;
+  if (is_needless(operation)) return pool::Applied{};
+  REMUDA_TRY(admit(operation, caller, user, request.id, pool_.seen()));
+  if (is_of_keeper(operation)) {
+    const pool::Job* job = pool_.seen().find(job_of(operation));
+    if (job && job->state == pool::JobState::running) {
+      holds_->say(job->id, std::move(operation), now_s);
+      step(now_s);
+      return pool::Applied{};
+    }
+  }
+  REMUDA_ASSIGN(const pool::Applied applied, change(operation, caller.is_admin ? 0 : caller.uid, now_s));
+  if (applied.job != 0) {
+    if (submissions_.size() >= kMostRemembered)
+      submissions_.clear();  // a lost answer is asked for again within seconds
+    submissions_[{caller.uid, request.id}] = applied.job;
+  }
+  return applied;
+}
+
+Result<wire::Page> Desk::pages(const Caller& caller, const wire::Request& request) {
+  const pool::PoolState& state = pool_.seen();
+  wire::Page page;
+  page.state.next_job = state.next_job;
+  size_t bytes = 0;
+  for (auto job = std::ranges::upper_bound(state.jobs, request.job, {}, &pool::Job::id); job != state.jobs.end();
+       ++job) {
+    if (request.ask == wire::Ask::own && job->uid != caller.uid) continue;
+    if (page.state.jobs.size() == kMostJobs || bytes > kMostBytes) {
+      page.has_more = true;
+      break;
+    }
+    page.state.jobs.push_back(visible_to(caller, *job));
+    bytes += size_of(page.state.jobs.back());
+  }
+  add_leases(state, page);
+  if (request.job == 0) {
+    page.state.usage = state.usage;
+    page.state.drains = state.drains;
+  }
+  return page;
+}
+
+/// At most as many jobs run as there are shares of devices; what others of them run is not asked for here.
+Result<wire::Page> Desk::around(const Caller& caller, int64_t id) {
+  const pool::PoolState& state = pool_.seen();
+  wire::Page page;
+  page.state.next_job = state.next_job;
+  page.state.drains = state.drains;
+  for (const pool::Job& job : state.jobs)
+    if (job.id == id || job.state == pool::JobState::running) {
+      page.state.jobs.push_back(visible_to(caller, job));
+      if (job.id != id) page.state.jobs.back().command.clear();
+    }
+  if (id != 0 && !state.find(id)) {
+    REMUDA_ASSIGN(const auto ended, pool_.find(id));
+    if (ended) page.state.jobs.push_back(visible_to(caller, *ended));
+    std::ranges::sort(page.state.jobs, {}, &pool::Job::id);
+  }
+  add_leases(state, page);
+  return page;
+}
+
+Result<wire::Page> Desk::find(const Caller& caller, int64_t id) {
+  wire::Page page;
+  page.state.next_job = pool_.seen().next_job;
+  if (const pool::Job* job = pool_.seen().find(id)) {
+    page.state.jobs.push_back(visible_to(caller, *job));
+  } else {
+    REMUDA_ASSIGN(const auto ended, pool_.find(id));
+    if (ended) page.state.jobs.push_back(visible_to(caller, *ended));
+  }
+  add_leases(pool_.seen(), page);
+  return page;
+}
+
+Result<wire::Page> Desk::ended(const Caller& caller, const wire::Request& request) {
+  wire::Page page;
+  page.state.next_job = pool_.seen().next_job;
+  const int most = std::clamp(request.at_most, 0, static_cast<int>(kMostJobs));
+  REMUDA_ASSIGN(std::vector<pool::Job> jobs, pool_.ended(most, request.job));
+  page.has_more = static_cast<int>(jobs.size()) == most && most < request.at_most;
+  size_t bytes = 0;
+  for (const pool::Job& job : jobs) {
+    if (bytes > kMostBytes) {
+      page.has_more = true;
+      break;
+    }
+    page.state.jobs.push_back(visible_to(caller, job));
+    bytes += size_of(page.state.jobs.back());
+  }
+  return page;
+}
+
+Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, const wire::Request& request,
+                                double now_s) {
+  using wire::Ask;
+  Reply reply;
+  const auto with = [&](const Result<wire::Page>& page) -> Result<Reply> {
+    if (!page) return tl::unexpected(page.error());
+    reply.answer.result = to_json(*page);
+    return std::move(reply);
+  };
+  switch (request.ask) {
+    case Ask::hello:
+      if (request.protocol != wire::kProtocol)
+        return usage_error(
+            fmt::format("this program speaks protocol {} and the agent {}: one of them is of another version",
+                        request.protocol, wire::kProtocol));
+      reply.answer.result = fields::write(wire::Greeting{wire::kProtocol, folder_});
+      return reply;
+    case Ask::read:
+    case Ask::own:
+      return with(pages(caller, request));
+    case Ask::around:
+      reply.watched = request.job;
+      return with(around(caller, request.job));
+    case Ask::find:
+      reply.watched = request.job;
+      return with(find(caller, request.job));
+    case Ask::ended:
+      return with(ended(caller, request));
+    case Ask::apply:
+      break;
+  }
+  REMUDA_ASSIGN(const pool::Applied applied, apply(caller, user, request, now_s));
+  reply.answer.result = fields::write(applied);
+  reply.watched = applied.job;
+  return reply;
+}
+
+std::optional<Desk::Reply> Desk::answer(const Caller& caller, const policy::User& user, const wire::Request& request,
+                                        double now_s) {
+  if (request.operation && !is_fresh(now_s)) {
+    const auto* submission = std::get_if<pool::Submit>(&*request.operation);
+    if (submission && !submission->waits && !known_submission(caller, request)) {
+      is_due_ = true;
+      return std::nullopt;
+    }
+  }
+  auto said = reply(caller, user, request, now_s);
+  Reply reply = said ? std::move(*said) : Reply{};
+  if (!said) {
+    reply.answer.error = std::move(said.error());
+    reply.answer.may_try_again = pool_.may_try_again();
+  }
+  reply.answer.id = request.id;
+  return reply;
+}
+
+}  // namespace remuda::agent

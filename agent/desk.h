@@ -1,0 +1,88 @@
+// Desk: answers the requests of users about the one pool, and keeps it going: starts jobs, holds them, ends them.
+//
+// It decides by what is in memory, never waits, and does not know how requests reach it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/caller.h"
+#include "agent/holds.h"
+#include "base/clock.h"
+#include "policy/policy.h"
+#include "pool/machine_view.h"
+#include "pool/pool.h"
+#include "wire/message.h"
+
+namespace remuda::agent {
+
+/// One thread. Times are those of the steady clock.
+class Desk {
+ public:
+  /// The open jobs of the pool are taken over: those whose keepers are gone end, those that run are held from here on.
+  static Result<Desk> open(const std::string& folder, pool::MachineView view, double now_s);
+
+  struct Reply {
+    wire::Answer answer;
+    int64_t watched = 0;  ///< the connection is to hear of changes of this job
+  };
+  /// The answer to a request of this caller, whose name is `user`; nothing where it has to wait for a reading of the
+  /// machine: then it is to be asked again after take_reading().
+  std::optional<Reply> answer(const Caller& caller, const policy::User& user, const wire::Request& request,
+                              double now_s);
+
+  /// A reading that was asked for, or why there is none.
+  void take_reading(Result<pool::MachineView> reading, double now_s);
+  /// Whether the machine is to be read now.
+  bool wants_reading(double now_s) const;
+  void reading_has_begun() {
+    is_reading_ = true;
+    is_due_ = false;
+  }
+
+  /// Readable when step() has something to do.
+  int fd() const { return holds_->fd(); }
+  void step(double now_s);
+  /// When step() or a reading is due at the latest.
+  double next_s(double now_s) const;
+
+  /// The jobs that have changed since the last call.
+  std::vector<int64_t> take_changed();
+  const std::string& folder() const { return folder_; }
+  /// Why jobs are not held by cgroups, or not kept from devices; empty where they are.
+  const std::string& obstacle() const { return holds_->obstacle(); }
+
+ private:
+  Desk(std::string folder, pool::Pool pool, pool::MachineView view, double now_s);
+  Result<Reply> reply(const Caller& caller, const policy::User& user, const wire::Request& request, double now_s);
+  Result<wire::Page> pages(const Caller& caller, const wire::Request& request);
+  Result<wire::Page> around(const Caller& caller, int64_t job);
+  Result<wire::Page> find(const Caller& caller, int64_t job);
+  Result<wire::Page> ended(const Caller& caller, const wire::Request& request);
+  Result<pool::Applied> apply(const Caller& caller, const policy::User& user, const wire::Request& request,
+                              double now_s);
+  Result<pool::Applied> change(const pool::Operation& operation, int uid, double now_s);
+  std::optional<int64_t> known_submission(const Caller& caller, const wire::Request& request) const;
+  void follow_up(double now_s);
+  void begin(const pool::Job& job, double now_s);
+  bool is_fresh(double now_s) const;
+  bool has_waiting() const;
+
+  std::string folder_;
+  pool::Pool pool_;
+  pool::MachineView view_;
+  double read_at_s_;               ///< when view_ was taken
+  double policy_at_s_;             ///< when its policy was read
+  double begins_at_s_ = kNever_s;  ///< when the next job may begin, on the wall clock
+  bool is_reading_ = false;        ///< one is under way
+  bool is_due_ = false;            ///< jobs may start once the machine was read again
+  bool is_blind_ = false;          ///< the last reading failed: nothing is started
+  std::unique_ptr<Holds> holds_;
+  std::map<std::pair<int, std::string>, int64_t> submissions_;  ///< jobs by user and request
+  std::vector<int64_t> changed_;
+};
+
+}  // namespace remuda::agent

@@ -1,0 +1,234 @@
+#include "agent/holds.h"
+
+#include <algorithm>
+#include <csignal>
+#include <iterator>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utility>
+
+#include "confine/cgroup.h"
+#include "pool/transitions.h"
+#include "process/tree.h"
+
+namespace remuda::agent {
+namespace {
+
+constexpr double kSoon_s = 0.02, kLook_s = 1;
+/// What a keeper is given beyond the time that it is to keep itself.
+constexpr double kSlack_s = 5;
+
+bool is_there(const std::string& folder) {
+  struct stat info{};
+  return !folder.empty() && ::stat(folder.c_str(), &info) == 0;
+}
+
+void add_new(std::vector<process::ProcessId>& known, const std::vector<process::ProcessId>& found) {
+  for (const process::ProcessId& one : found)
+    if (std::ranges::find(known, one) == known.end()) known.push_back(one);
+}
+
+}  // namespace
+
+Holds::Holds(std::string pool) : pool_(std::move(pool)), ends_(::epoll_create1(EPOLL_CLOEXEC)) {
+  left_ = job_cgroups(pool_);  // add() takes those that are in use out again
+  if (!left_.empty()) next_s_ = 0;
+}
+
+void Holds::watch(int64_t job, Hold& hold) {
+  if (is_alive(hold.keeper)) hold.keeper_end.reset(static_cast<int>(::syscall(SYS_pidfd_open, hold.keeper.pid, 0)));
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = static_cast<uint64_t>(job)}};
+  if (hold.keeper_end) ::epoll_ctl(ends_.get(), EPOLL_CTL_ADD, hold.keeper_end.get(), &event);
+  next_s_ = 0;
+}
+
+/// The wall clock says how long a job of an agent before this one has run.
+void Holds::set_limit(const pool::Job& job, Hold& hold, double now_s) {
+  hold.grace_s = std::clamp(job.grace_s, 0.0, kLongestGrace_s);
+  if (job.time_limit_s <= 0) return;
+  const double left_s = std::clamp(job.started_s + job.time_limit_s - wall_s(), 0.0, job.time_limit_s);
+  hold.limit_at_s = now_s + left_s + kSlack_s;
+}
+
+void Holds::add(const pool::Job& job) {
+  Hold& hold = holds_[job.id];
+  hold.keeper = job.keeper;
+  watch(job.id, hold);
+}
+
+bool Holds::find_again(const pool::Job& job, double now_s) {
+  Hold& hold = holds_[job.id];
+  hold.runs = true;
+  set_limit(job, hold, now_s);
+  see(job, now_s);
+  if (!job.cgroup.starts_with('/') || !is_there(job.cgroup) || std::erase(left_, job.cgroup) == 0) return false;
+  hold.cgroup = job.cgroup;
+  return true;
+}
+
+pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<confine::Withheld>& withheld,
+                                     std::vector<confine::DeviceNode> nodes, double now_s) {
+  Hold& hold = holds_[job.id];
+  hold.runs = true;
+  hold.nodes = std::move(nodes);
+  set_limit(job, hold, now_s);
+  next_s_ = std::min(next_s_, hold.limit_at_s);
+  JobCgroup made = make_job_cgroup(pool_, job.id, withheld);
+  obstacle_ = made.folder.empty() ? made.obstacle : "";
+  if (made.folder.empty()) {
+    next_s_ = 0;
+    return {.job = job.id};
+  }
+  if (!move_into(made.folder, job.keeper)) {
+    obstacle_ = "processes of its users cannot be moved to another cgroup";
+    left_.push_back(made.folder);
+    next_s_ = 0;
+    return {.job = job.id};
+  }
+  for (const process::ProcessId& one : process::descendants(job.keeper.pid)) move_into(made.folder, one);
+  hold.cgroup = made.folder;
+  return {job.id, made.folder, made.devices_enforced, made.files_denied};
+}
+
+void Holds::see(const pool::Job& job, double now_s) {
+  const auto found = holds_.find(job.id);
+  if (found == holds_.end() || !found->second.runs) return;
+  Hold& hold = found->second;
+  const bool is_asked = job.cancelled || job.preempted_by != 0;
+  if (!is_asked || hold.is_asked) return;
+  hold.is_asked = true;
+  hold.grace_s = std::clamp(job.grace_s, 0.0, kLongestGrace_s);
+  hold.kill_why = job.cancelled ? "was cancelled, and did not end in its grace time"
+                                : "was to make room, and did not end in its grace time";
+  hold.kill_at_s = now_s + hold.grace_s + kSlack_s;
+  next_s_ = std::min(next_s_, hold.kill_at_s);
+  process::send_signal(hold.keeper, SIGCONT);  // a stopped one sees it, too
+}
+
+void Holds::say(int64_t job, pool::Operation word, double now_s) {
+  const auto found = holds_.find(job);
+  if (found == holds_.end()) return;
+  if (!found->second.word) found->second.word_at_s = now_s;
+  found->second.word = std::move(word);
+  next_s_ = 0;
+}
+
+bool Holds::runs(int64_t job) const {
+  const auto found = holds_.find(job);
+  return found != holds_.end() && found->second.runs;
+}
+
+void Holds::rest(int64_t job) {
+  const auto found = holds_.find(job);
+  if (found == holds_.end() || !found->second.runs) return;
+  Hold& hold = found->second;
+  leave_cgroup(hold);
+  hold.runs = hold.is_asked = false;
+  hold.kill_at_s = hold.limit_at_s = kNever_s;
+  hold.kill_why.clear();
+  hold.word.reset();
+  hold.seen.clear();
+}
+
+void Holds::forget(int64_t job) {
+  const auto found = holds_.find(job);
+  if (found == holds_.end()) return;
+  leave_cgroup(found->second);
+  holds_.erase(found);
+}
+
+void Holds::leave_cgroup(Hold& hold) {
+  if (hold.cgroup.empty()) return;
+  left_.push_back(std::exchange(hold.cgroup, {}));
+  next_s_ = 0;
+}
+
+/// Whether a keeper has ended.
+bool Holds::drain_ends() {
+  bool any = false;
+  epoll_event events[64];
+  for (int count; (count = ::epoll_wait(ends_.get(), events, 64, 0)) > 0; any = true)
+    for (int i = 0; i < count; ++i)
+      if (const auto hold = holds_.find(static_cast<int64_t>(events[i].data.u64)); hold != holds_.end())
+        hold->second.keeper_end.reset();  // the end of a process is reported until then
+  return any;
+}
+
+/// Why a job has ended of which there is no other word.
+std::string Holds::end_of(const Hold& hold) {
+  if (!hold.kill_why.empty()) return hold.kill_why;
+  const bool is_of_this_boot = hold.keeper.boot_id == process::own_process_id().boot_id;
+  return is_of_this_boot ? "the process that kept it is gone" : "the machine was started anew";
+}
+
+/// The job's processes that are left, without its keeper.
+std::vector<process::ProcessId> Holds::others_of(Hold& hold) const {
+  std::vector<process::ProcessId> others;
+  if (!hold.cgroup.empty()) {
+    others = confine::cgroup_members(hold.cgroup);
+  } else {
+    add_new(hold.seen, process::descendants(hold.keeper.pid));
+    std::erase_if(hold.seen, [](const process::ProcessId& one) { return !is_alive(one); });
+    others = hold.seen;
+    for (const process::ProcessId& one : hold.seen) add_new(others, process::descendants(one.pid));
+    hold.seen = others;
+  }
+  std::erase(others, hold.keeper);
+  return others;
+}
+
+void Holds::kill_others(const Hold& hold, const std::vector<process::ProcessId>& others) const {
+  if (!hold.cgroup.empty()) return kill_members(hold.cgroup, hold.keeper);
+  for (const process::ProcessId& one : others) process::send_signal(one, SIGKILL);
+}
+
+std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double now_s) {
+  const bool is_kept = is_alive(hold.keeper);
+  if (!hold.runs) {
+    if (is_kept) return std::nullopt;
+    return pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}};
+  }
+  if (now_s >= hold.limit_at_s) {
+    hold.limit_at_s = kNever_s;
+    if (!hold.is_asked) hold.kill_why = "reached its time limit, and did not end in its grace time";
+    hold.kill_at_s = std::min(hold.kill_at_s, now_s + hold.grace_s);
+  }
+  const bool is_late = now_s >= hold.kill_at_s || (hold.word && now_s >= hold.word_at_s + kSlack_s);
+  if (is_late && is_kept) process::send_signal(hold.keeper, SIGKILL);
+  const bool is_over = !is_kept || hold.word || is_late;
+  if (is_over || hold.cgroup.empty()) {
+    const std::vector<process::ProcessId> others = others_of(hold);
+    if (is_over && others.empty() && (!is_kept || (hold.word && !holds_any(hold.keeper, hold.nodes)))) {
+      if (hold.word) return hold.word;
+      return pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}};
+    }
+    if (is_over) kill_others(hold, others);
+    next_s_ = std::min(next_s_, now_s + (is_over ? kSoon_s : kLook_s));
+  }
+  next_s_ = std::min({next_s_, std::max(hold.limit_at_s, now_s + kSoon_s), std::max(hold.kill_at_s, now_s + kSoon_s)});
+  return std::nullopt;
+}
+
+void Holds::sweep() {
+  std::erase_if(left_, [](const std::string& cgroup) { return confine::remove_cgroup(cgroup); });
+}
+
+std::vector<pool::Operation> Holds::step(double now_s) {
+  if (!drain_ends() && now_s < next_s_) return {};
+  next_s_ = kNever_s;
+  std::vector<pool::Operation> operations;
+  for (auto& [job, hold] : holds_) {
+    if (!hold.runs && hold.keeper_end) continue;  // it waits, and its keeper lives
+    auto operation = step_one(job, hold, now_s);
+    if (!operation) continue;
+    operations.push_back(std::move(*operation));
+    next_s_ = std::min(next_s_, now_s + kLook_s);
+  }
+  sweep();
+  if (!left_.empty()) next_s_ = std::min(next_s_, now_s + kLook_s);
+  return operations;
+}
+
+}  // namespace remuda::agent

@@ -1,0 +1,94 @@
+// Holds: what the agent knows of the processes of the jobs that have not ended, and what it does to them.
+//
+// A job runs until its cgroup is empty, whatever its keeper says: the keeper's word gives only how it ended. Where no
+// cgroup can be made, the job's processes are its keeper and all that descends from it, as it was seen each second.
+// What is left when the keeper has given its word, or is gone, is killed; so is a job that has not ended in time after
+// it was asked to: its grace time, and a few seconds.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/job_cgroup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "confine/device_nodes.h"
+#include "pool/operation.h"
+
+namespace remuda::agent {
+
+/// The longest grace time that is granted.
+inline constexpr double kLongestGrace_s = 600;
+
+/// One thread. Times are those of the steady clock.
+class Holds {
+ public:
+  explicit Holds(std::string pool);
+
+  /// A job, whose keeper is watched from here on.
+  void add(const pool::Job& job);
+  /// One that was running already, under an agent before this one. False where it is not in a cgroup of that one's.
+  bool find_again(const pool::Job& job, double now_s);
+  /// The scheduler has started the job: makes its cgroup and moves its keeper there. Returns what is in force, to be
+  /// recorded. `nodes` are those of its devices.
+  pool::RecordConfinement begin(const pool::Job& job, const std::optional<confine::Withheld>& withheld,
+                                std::vector<confine::DeviceNode> nodes, double now_s);
+  /// The job has changed: it may have been asked to end.
+  void see(const pool::Job& job, double now_s);
+  /// The keeper's word on how a running job ended, or that it is to be queued again: done once no process is left.
+  void say(int64_t job, pool::Operation word, double now_s);
+  bool has(int64_t job) const { return holds_.contains(job); }
+  /// Whether it was begun.
+  bool runs(int64_t job) const;
+  /// The job waits again.
+  void rest(int64_t job);
+  /// The job has ended.
+  void forget(int64_t job);
+
+  /// Readable when a keeper has ended.
+  int fd() const { return ends_.get(); }
+  /// What has come of it all: operations to be applied, for jobs whose last process is gone. Given again, a second
+  /// later, until rest() or forget() says that they were.
+  std::vector<pool::Operation> step(double now_s);
+  /// When step() is to be called at the latest.
+  double next_s() const { return next_s_; }
+  /// What keeps jobs from being held by cgroups; empty where nothing does, or none was started yet.
+  const std::string& obstacle() const { return obstacle_; }
+
+ private:
+  struct Hold {
+    process::ProcessId keeper;
+    Fd keeper_end;  ///< its pidfd
+    bool runs = false;
+    std::string cgroup;                    ///< empty: none
+    std::vector<process::ProcessId> seen;  ///< without a cgroup: what descended from the keeper
+    std::vector<confine::DeviceNode> nodes;
+    std::optional<pool::Operation> word;
+    double word_at_s = 0;
+    double kill_at_s = kNever_s;
+    double limit_at_s = kNever_s;  ///< when the time limit asks the job to end, and then kill_at_s follows
+    double grace_s = 0;
+    bool is_asked = false;  ///< to end, by a user or for another job
+    std::string kill_why;
+  };
+  void watch(int64_t job, Hold& hold);
+  void set_limit(const pool::Job& job, Hold& hold, double now_s);
+  std::vector<process::ProcessId> others_of(Hold& hold) const;
+  void kill_others(const Hold& hold, const std::vector<process::ProcessId>& others) const;
+  std::optional<pool::Operation> step_one(int64_t job, Hold& hold, double now_s);
+  void leave_cgroup(Hold& hold);
+  bool drain_ends();
+  static std::string end_of(const Hold& hold);
+  void sweep();
+
+  const std::string pool_;
+  Fd ends_;  ///< epoll of the pidfds
+  std::map<int64_t, Hold> holds_;
+  std::vector<std::string> left_;  ///< cgroups of jobs that have ended: removed once their keepers are gone
+  double next_s_ = kNever_s;
+  std::string obstacle_;
+};
+
+}  // namespace remuda::agent

@@ -1,0 +1,109 @@
+#include "agent/job_cgroup.h"
+
+#include <algorithm>
+#include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <iterator>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/file.h"
+#include "confine/cgroup.h"
+#include "confine/cgroup_place.h"
+#include "confine/confinement.h"
+#include "process/tree.h"
+
+namespace remuda::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string prefix_of(const std::string& pool) { return fmt::format("remuda-{}-", confine::pool_identity(pool)); }
+
+bool is_taken(const std::string& name) {
+  return std::ranges::any_of(confine::own_cgroup_places(), [&](const confine::CgroupPlace& place) {
+    struct stat info{};
+    return ::stat((place.own + "/" + name).c_str(), &info) == 0;
+  });
+}
+
+std::string free_name(const std::string& pool, int64_t job) {
+  std::string name = fmt::format("{}{}", prefix_of(pool), job);
+  for (int turn = 2; is_taken(name); ++turn) name = fmt::format("{}{}-{}", prefix_of(pool), job, turn);
+  return name;
+}
+
+/// Stops all processes of a cgroup of version 2 where they are, so that none is born while the others are killed.
+class Frozen {
+ public:
+  explicit Frozen(const std::string& cgroup)
+      : file_(::open((cgroup + "/cgroup.freeze").c_str(), O_WRONLY | O_CLOEXEC)) {
+    set("1");
+  }
+  Frozen(const Frozen&) = delete;
+  ~Frozen() { set("0"); }
+
+ private:
+  void set(const char* state) const {
+    if (file_) (void)write_all(file_.get(), state, "cgroup.freeze");
+  }
+  const Fd file_;
+};
+
+}  // namespace
+
+JobCgroup make_job_cgroup(const std::string& pool, int64_t job, const std::optional<confine::Withheld>& withheld) {
+  confine::Confinement made = confine::Confinement::make_named(free_name(pool, job), withheld);
+  JobCgroup cgroup{
+      .devices_enforced = made.how().devices, .files_denied = made.how().files_denied, .obstacle = made.how().obstacle};
+  cgroup.folder = made.release();
+  return cgroup;
+}
+
+bool move_into(const std::string& cgroup, const process::ProcessId& process) {
+  const Fd procs(::open((cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+  return procs && is_alive(process) && write_all(procs.get(), std::to_string(process.pid), cgroup).has_value();
+}
+
+void kill_members(const std::string& cgroup, const std::optional<process::ProcessId>& but) {
+  if (!but) confine::kill_cgroup(cgroup);
+  const Frozen frozen(cgroup);
+  for (const process::ProcessId& member : confine::cgroup_members(cgroup))
+    if (member != but) process::send_signal(member, SIGKILL);
+}
+
+std::vector<std::string> job_cgroups(const std::string& pool) {
+  std::vector<std::string> found;
+  const std::string prefix = prefix_of(pool);
+  for (const confine::CgroupPlace& place : confine::own_cgroup_places()) {
+    std::error_code error;
+    for (fs::directory_iterator entry(place.own, error), end; !error && entry != end; entry.increment(error))
+      if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path().string());
+  }
+  return found;
+}
+
+std::vector<confine::DeviceNode> nodes_of(const Inventory& inventory, const std::vector<std::string>& devices) {
+  const auto all = confine::withheld_nodes(inventory, {}).nodes,
+             others = confine::withheld_nodes(inventory, devices).nodes;
+  std::vector<confine::DeviceNode> nodes;
+  std::ranges::set_difference(all, others, std::back_inserter(nodes));
+  return nodes;
+}
+
+bool holds_any(const process::ProcessId& process, const std::vector<confine::DeviceNode>& nodes) {
+  if (nodes.empty()) return false;
+  std::error_code error;
+  for (fs::directory_iterator entry(fmt::format("/proc/{}/fd", process.pid), error), end; !error && entry != end;
+       entry.increment(error)) {
+    struct stat info{};
+    if (::stat(entry->path().c_str(), &info) != 0 || !S_ISCHR(info.st_mode)) continue;
+    const confine::DeviceNode node{major(info.st_rdev), minor(info.st_rdev)};
+    if (std::ranges::binary_search(nodes, node)) return true;
+  }
+  return false;
+}
+
+}  // namespace remuda::agent

@@ -1,0 +1,43 @@
+// The cgroup of a job that the agent has started: it is the agent's, so that no process of the job can leave it, and it
+// says which processes are the job's, whatever these say of themselves.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "confine/device_nodes.h"
+#include "device/inventory.h"
+#include "process/process_id.h"
+
+namespace remuda::agent {
+
+/// One that was made, or why there is none.
+struct JobCgroup {
+  std::string folder;  ///< empty: none
+  bool devices_enforced = false;
+  int files_denied = 0;
+  std::string obstacle;  ///< a clause: why not all of it is in force
+};
+
+/// Makes one below the agent's own, with the device filter where `withheld` is given. Each has a name of its own, which
+/// begins with that of the job's pool: the keeper of a job that is queued again may still be in the one before.
+JobCgroup make_job_cgroup(const std::string& pool, int64_t job, const std::optional<confine::Withheld>& withheld);
+
+/// Moves a process, with its threads, into it; children that it has already stay where they are. False where the kernel
+/// refuses, or the process has ended.
+bool move_into(const std::string& cgroup, const process::ProcessId& process);
+
+/// SIGKILL for all its processes but one; at once for all (`but` is nothing) where the kernel offers that. Processes
+/// that are born meanwhile may be left: to be called until cgroup_members() gives none.
+void kill_members(const std::string& cgroup, const std::optional<process::ProcessId>& but);
+
+/// Those of the pool below the agent's own cgroup, of all jobs.
+std::vector<std::string> job_cgroups(const std::string& pool);
+
+/// The nodes of these devices that other jobs are kept from.
+std::vector<confine::DeviceNode> nodes_of(const Inventory& inventory, const std::vector<std::string>& devices);
+/// Whether the process has one of these open.
+bool holds_any(const process::ProcessId& process, const std::vector<confine::DeviceNode>& nodes);
+
+}  // namespace remuda::agent

@@ -1,0 +1,89 @@
+#include "agent/job_cgroup.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/testing/scratch_folder.h"
+#include "confine/cgroup.h"
+
+namespace remuda::agent {
+namespace {
+
+class JobCgroupTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    made_ = make_job_cgroup(folder_.path(""), 7, std::nullopt);
+    if (made_.folder.empty()) GTEST_SKIP() << "may not make cgroups here: " << made_.obstacle;
+  }
+  void TearDown() override {
+    for (const std::string& cgroup : job_cgroups(folder_.path(""))) confine::remove_cgroup(cgroup, 5);
+    EXPECT_THAT(job_cgroups(folder_.path("")), testing::IsEmpty());
+  }
+  bool is_empty(const std::string& cgroup) const {
+    for (int i = 0; i < 1000; ++i) {
+      kill_members(cgroup, std::nullopt);
+      if (confine::cgroup_members(cgroup).empty()) return true;
+      ::usleep(10000);
+    }
+    return false;
+  }
+
+  ScratchFolder folder_;
+  JobCgroup made_;
+};
+
+TEST_F(JobCgroupTest, EachHasANameOfItsOwn) {
+  const JobCgroup again = make_job_cgroup(folder_.path(""), 7, std::nullopt);
+  EXPECT_NE(again.folder, made_.folder);
+  EXPECT_THAT(job_cgroups(folder_.path("")), testing::UnorderedElementsAre(made_.folder, again.folder));
+}
+
+TEST_F(JobCgroupTest, HoldsWhatIsBornInItHoweverItLeavesItsParent) {
+  const std::string script = "read go; setsid sh -c '(sleep 1000 & sleep 1000) & exec sleep 1000' & exec sleep 1000";
+  int input[2];
+  ASSERT_EQ(::pipe2(input, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(input[0], STDIN_FILENO);
+    ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
+    ::_exit(1);
+  }
+  const auto keeper = process::process_id(child);
+  ASSERT_TRUE(keeper);
+  ASSERT_TRUE(move_into(made_.folder, *keeper));
+  ASSERT_EQ(::write(input[1], "go\n", 3), 3);
+  for (int i = 0; i < 1000 && confine::cgroup_members(made_.folder).size() < 4; ++i) ::usleep(10000);
+  EXPECT_EQ(confine::cgroup_members(made_.folder).size(), 4U);
+  for (int i = 0; i < 1000 && confine::cgroup_members(made_.folder).size() > 1; ++i) {
+    kill_members(made_.folder, *keeper);
+    ::usleep(10000);
+  }
+  EXPECT_THAT(confine::cgroup_members(made_.folder), testing::ElementsAre(*keeper));
+  EXPECT_TRUE(is_empty(made_.folder));
+  ::waitpid(child, nullptr, 0);
+  ::close(input[0]);
+  ::close(input[1]);
+}
+
+TEST_F(JobCgroupTest, AProcessThatHasEndedCannotBeMoved) {
+  process::ProcessId gone = process::own_process_id();
+  gone.start_ticks += 1;
+  EXPECT_FALSE(move_into(made_.folder, gone));
+  EXPECT_FALSE(move_into(made_.folder + "/none", process::own_process_id()));
+  EXPECT_THAT(confine::cgroup_members(made_.folder), testing::IsEmpty());
+}
+
+TEST(DeviceFiles, AreSeenWhereAProcessHasThemOpen) {
+  const confine::DeviceNode null{1, 3};
+  const Fd open(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  EXPECT_TRUE(holds_any(process::own_process_id(), {null, {200, 1}}));
+  EXPECT_FALSE(holds_any(process::own_process_id(), {{200, 1}}));
+  EXPECT_FALSE(holds_any(process::own_process_id(), {}));
+}
+
+}  // namespace
+}  // namespace remuda::agent

@@ -1,0 +1,147 @@
+#include "agent/rules.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace remuda::agent {
+namespace {
+
+constexpr int kMostPriority = 1000;
+
+/// With what a user decides, and nothing else.
+pool::Job asked_by(const pool::Job& said, const Caller& caller, const policy::User& user, const std::string& request) {
+  pool::Job job{.user = user.name,
+                .uid = caller.uid,
+                .groups = user.groups,
+                .name = said.name,
+                .request = said.request,
+                .priority = said.priority,
+                .preemptible = said.preemptible,
+                .time_limit_s = std::max(0.0, said.time_limit_s),
+                .begin_s = std::max(0.0, said.begin_s),
+                .after = said.after,
+                .after_any = said.after_any,
+                .array = said.array,
+                .array_index = std::max(0, said.array_index),
+                .keeper = caller.process,
+                .command = said.command,
+                .folder = said.folder,
+                .log = said.log,
+                .at_end = said.at_end,
+                .why = said.why};
+  job.grace_s = std::max(0.0, said.grace_s);
+  job.submission = request;
+  return job;
+}
+
+Result<void> check_priority(int priority) {
+  if (priority >= -kMostPriority && priority <= kMostPriority) return {};
+  return usage_error(fmt::format("a priority is between {} and {}", -kMostPriority, kMostPriority));
+}
+
+Result<void> check_room(const Caller& caller, const pool::PoolState& state) {
+  int own = 0, all = 0;
+  for (const pool::Job& job : state.jobs) {
+    if (job.state != pool::JobState::waiting) continue;
+    ++all;
+    own += job.uid == caller.uid ? 1 : 0;
+  }
+  if (own >= kMostWaitingOfUser)
+    return usage_error(fmt::format("{} of your jobs wait, and no user may have more", kMostWaitingOfUser));
+  if (all >= kMostWaiting) return usage_error(fmt::format("{} jobs wait, and no more are taken", kMostWaiting));
+  return {};
+}
+
+Result<void> admit_to(pool::Submit& asked, const Caller& caller, const policy::User& user, const std::string& request,
+                      const pool::PoolState& state) {
+  asked.job = asked_by(asked.job, caller, user, request);
+  const pool::Job& job = asked.job;
+  REMUDA_TRY(check_priority(job.priority));
+  if (asked.stands_for_array) asked.job.array = 0;
+  if (job.array != 0) {
+    const pool::Job* array = state.find(job.array);
+    if (!array || !is_array(*array) || array->uid != caller.uid)
+      return usage_error(fmt::format("job {} is no array of yours", job.array));
+  }
+  return check_room(caller, state);
+}
+
+Result<void> admit_to(pool::StartJobs&, const Caller&, const pool::PoolState&) { return {}; }
+Result<void> admit_to(pool::Cancel&, const Caller&, const pool::PoolState&) { return {}; }
+Result<void> admit_to(pool::CancelSelected&, const Caller&, const pool::PoolState&) { return {}; }
+Result<void> admit_to(pool::Pause&, const Caller&, const pool::PoolState&) { return {}; }
+Result<void> admit_to(pool::Resume&, const Caller&, const pool::PoolState&) { return {}; }
+
+Result<void> admit_to(pool::Reprioritize& asked, const Caller&, const pool::PoolState&) {
+  return check_priority(asked.priority);
+}
+
+Result<void> check_operator(const Caller& caller) {
+  return caller.is_admin ? Result<void>{} : usage_error("only an administrator of this machine drains devices");
+}
+
+Result<void> admit_to(pool::DrainDevices&, const Caller& caller, const pool::PoolState&) {
+  return check_operator(caller);
+}
+
+Result<void> admit_to(pool::UndrainDevices&, const Caller& caller, const pool::PoolState&) {
+  return check_operator(caller);
+}
+
+template <typename Word>
+Result<void> admit_to(Word& asked, const Caller& caller, const pool::PoolState& state) {
+  const pool::Job* job = state.find(asked.job);
+  if (job && job->uid == caller.uid && job->keeper == caller.process) return {};
+  return usage_error(fmt::format("job {} is kept by another process", asked.job));
+}
+
+Result<void> check_daemons(const pool::RecordDaemons& asked, const pool::PoolState& state) {
+  for (const std::string& device : asked.devices) {
+    const bool is_held = std::ranges::any_of(
+        state.leases, [&](const pool::Lease& lease) { return lease.job == asked.job && lease.device == device; });
+    if (!is_held) return usage_error(fmt::format("job {} does not hold {}", asked.job, device));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> admit(pool::Operation& operation, const Caller& caller, const policy::User& user,
+                   const std::string& request, const pool::PoolState& state) {
+  if (auto* submission = std::get_if<pool::Submit>(&operation))
+    return admit_to(*submission, caller, user, request, state);
+  if (auto* drain = std::get_if<pool::DrainDevices>(&operation)) drain->by = user.name;
+  const auto admitted = std::visit(
+      [&](auto& asked) -> Result<void> {
+        if constexpr (std::is_same_v<std::decay_t<decltype(asked)>, pool::Submit>)
+          return {};
+        else
+          return admit_to(asked, caller, state);
+      },
+      operation);
+  if (!admitted) return admitted;
+  if (const auto* daemons = std::get_if<pool::RecordDaemons>(&operation)) return check_daemons(*daemons, state);
+  if (const auto* explained = std::get_if<pool::Explain>(&operation);
+      explained && !is_array(*state.find(explained->job)))
+    return usage_error(fmt::format("job {} is no array", explained->job));
+  return {};
+}
+
+/// The words of an array's command that say which indices it has stay: they are no secret, and its states are told by
+/// them.
+pool::Job visible_to(const Caller& caller, const pool::Job& job) {
+  pool::Job seen = job;
+  seen.submission.clear();
+  if (caller.is_admin || caller.uid == job.uid) return seen;
+  seen.command.clear();
+  if (is_array(job) && job.command.size() >= 2) seen.command.assign(job.command.begin(), job.command.begin() + 2);
+  seen.folder.clear();
+  seen.log.clear();
+  seen.at_end.clear();
+  seen.processes.clear();
+  seen.cgroup.clear();
+  seen.keeper = {};
+  return seen;
+}
+
+}  // namespace remuda::agent

@@ -1,0 +1,28 @@
+// Rules: what each caller may ask for, and see. Pure.
+#pragma once
+
+#include <string>
+
+#include "agent/caller.h"
+#include "base/result.h"
+#include "policy/policy.h"
+#include "pool/operation.h"
+
+namespace remuda::agent {
+
+/// How many jobs may wait.
+inline constexpr int kMostWaitingOfUser = 10000, kMostWaiting = 50000;
+
+/// Refuses (usage) what the caller may not ask for. What a submission says of its user, its process and its state is
+/// replaced by what is known of the caller; `user` is the caller's name and groups, `request` the id of the request.
+///   submit      for oneself, and only into arrays of one's own; the policy decides over the rest
+///   cancel, reprioritize, pause, resume    the transition decides, by the caller's uid
+///   drain, undrain    only an administrator
+///   what a keeper says of its job: only that keeper
+Result<void> admit(pool::Operation& operation, const Caller& caller, const policy::User& user,
+                   const std::string& request, const pool::PoolState& state);
+
+/// The job as this caller may see it: of others' jobs without command, folder, log and processes.
+pool::Job visible_to(const Caller& caller, const pool::Job& job);
+
+}  // namespace remuda::agent

@@ -1,0 +1,265 @@
+#include "agent/server.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace remuda::agent {
+namespace {
+
+/// What events are of, below the ids of connections.
+enum Source : uint64_t { kListener = 1, kStop, kDesk, kMachine, kNames };
+
+constexpr double kCheckEvery_s = 1;
+constexpr int kMostEvents = 256, kMostAccepted = 64;
+
+void watch_fd(int events, int fd, uint64_t source, uint32_t what = EPOLLIN) {
+  epoll_event event{.events = what, .data = {.u64 = source}};
+  ::epoll_ctl(events, EPOLL_CTL_ADD, fd, &event);
+}
+
+}  // namespace
+
+Server::Server(Fd listener, Desk desk, MachineThread& machine, UserNames& names, Limits limits)
+    : listener_(std::move(listener)),
+      events_(::epoll_create1(EPOLL_CLOEXEC)),
+      desk_(std::move(desk)),
+      machine_(machine),
+      names_(names),
+      limits_(limits) {
+  watch_fd(events_.get(), listener_.get(), kListener);
+  watch_fd(events_.get(), desk_.fd(), kDesk);
+  watch_fd(events_.get(), machine_.fd(), kMachine);
+  watch_fd(events_.get(), names_.fd(), kNames);
+}
+
+Server::~Server() = default;
+
+Result<void> Server::run(int stop) {
+  constexpr double kLongest_s = 3600;
+  watch_fd(events_.get(), stop, kStop);
+  for (;;) {
+    REMUDA_ASSIGN(const bool goes_on, round(stop, kLongest_s));
+    if (!goes_on) return {};
+  }
+}
+
+Result<bool> Server::round(int stop, double patience_s) {
+  const double before_s = monotonic_s();
+  if (desk_.wants_reading(before_s)) {
+    desk_.reading_has_begun();
+    machine_.ask();
+  }
+  const bool has_turns = std::ranges::any_of(users_, [](const auto& user) { return !user.second.ready.empty(); });
+  double until_s = std::min({before_s + patience_s, desk_.next_s(before_s),
+                             connections_.empty() ? kNever_s : std::max(next_check_s_, before_s)});
+  if (has_turns) until_s = before_s;
+  epoll_event events[kMostEvents];
+  const int timeout_ms = static_cast<int>(std::ceil(std::clamp(until_s - before_s, 0.0, 3600.0) * 1000));
+  const int count = ::epoll_wait(events_.get(), events, kMostEvents, timeout_ms);
+  if (count < 0 && errno != EINTR) return failed(fmt::format("cannot wait for events: {}", errno_text(errno)));
+  const double now_s = monotonic_s();
+  for (int i = 0; i < count; ++i) {
+    const uint64_t source = events[i].data.u64;
+    if (source == kStop) return false;
+    if (source == kListener) accept_all(now_s);
+    if (source == kNames) {
+      names_.clear();
+      for (const Id id : std::exchange(unnamed_, {})) queue(id);
+    }
+    if (source == kMachine)
+      if (auto reading = machine_.take()) desk_.take_reading(std::move(*reading), now_s);
+    if (source > kNames) take_event(source, events[i].events, now_s);
+  }
+  desk_.step(now_s);
+  ask_parked(now_s);
+  serve_turns(now_s);
+  tell_changes(now_s);
+  if (now_s >= next_check_s_) close_overdue(now_s);
+  (void)stop;
+  return true;
+}
+
+/// One of a user without a job is closed for a new one, where there are too many.
+bool Server::make_room(int uid, double now_s) {
+  const User& user = users_[uid];
+  if (connections_.size() >= limits_.connections || user.connections >= limits_.connections_of_user) return false;
+  if (user.idle < limits_.idle_of_user) return true;
+  const std::pair<const Id, std::unique_ptr<Connection>>* oldest = nullptr;
+  for (const auto& one : connections_) {
+    const Connection& connection = *one.second;
+    if (connection.caller().uid != uid || connection.watched() != 0 || connection.is_served()) continue;
+    if (!oldest || connection.active_s() < oldest->second->active_s()) oldest = &one;
+  }
+  (void)now_s;
+  if (!oldest) return false;
+  close(oldest->first);
+  return true;
+}
+
+void Server::accept_all(double now_s) {
+  for (int i = 0; i < kMostAccepted; ++i) {
+    Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) return;
+    auto caller = caller_of(socket.get());
+    if (!caller) {
+      Connection refused(std::move(socket), {}, now_s);
+      refused.send({.error = caller.error()}, now_s);
+      continue;
+    }
+    const int uid = caller->uid;
+    if (!make_room(uid, now_s)) continue;
+    const Id id = next_id_++;
+    watch_fd(events_.get(), socket.get(), id);
+    connections_.emplace(id, std::make_unique<Connection>(std::move(socket), std::move(*caller), now_s));
+    ++users_[uid].connections;
+    ++users_[uid].idle;
+  }
+}
+
+void Server::close(Id id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  set_watched(id, 0);
+  const int uid = found->second->caller().uid;
+  const auto user = users_.find(uid);
+  --user->second.connections;
+  --user->second.idle;
+  std::erase(user->second.ready, id);
+  if (user->second.connections == 0) users_.erase(user);
+  std::erase_if(parked_, [&](const auto& one) { return one.first == id; });
+  std::erase(unnamed_, id);
+  connections_.erase(found);
+}
+
+void Server::set_watched(Id id, int64_t job) {
+  Connection& connection = *connections_.at(id);
+  User& user = users_.at(connection.caller().uid);
+  if (connection.watched() != job) {
+    const auto [begin, end] = watchers_.equal_range(connection.watched());
+    for (auto one = begin; one != end; ++one)
+      if (one->second == id) {
+        watchers_.erase(one);
+        break;
+      }
+    if (connection.watched() == 0) --user.idle;
+    if (job == 0)
+      ++user.idle;
+    else
+      watchers_.emplace(job, id);
+  }
+  connection.watch(job);
+}
+
+/// For what the connection can take now.
+void Server::wait_for(Id id) const {
+  const Connection& connection = *connections_.at(id);
+  uint32_t what = connection.wants_input() ? EPOLLIN : 0U;
+  if (connection.has_output()) what |= EPOLLOUT;
+  epoll_event event{.events = what, .data = {.u64 = id}};
+  ::epoll_ctl(events_.get(), EPOLL_CTL_MOD, connection.fd(), &event);
+}
+
+void Server::take_event(Id id, uint32_t events, double now_s) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  Connection& connection = *found->second;
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) return close(id);
+  if ((events & EPOLLOUT) != 0 && !connection.flush(now_s)) return close(id);
+  if ((events & EPOLLIN) != 0 && !connection.read(now_s)) return close(id);
+  size_t buffered = 0;
+  if (connection.buffered() > wire::kLargestRequest / 2)
+    for (const auto& [_, one] : connections_)
+      if (one->caller().uid == connection.caller().uid) buffered += one->buffered();
+  if (buffered > limits_.buffered_of_user) return close(id);
+  if (!connection.wants_input() || (events & EPOLLOUT) != 0) wait_for(id);
+  queue(id);
+}
+
+/// Puts it in line behind the others of its user, where it may have a request.
+void Server::queue(Id id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end() || !found->second->has_input()) return;
+  std::deque<Id>& ready = users_.at(found->second->caller().uid).ready;
+  if (std::ranges::find(ready, id) == ready.end()) ready.push_back(id);
+}
+
+/// One request of each user.
+bool Server::serve_turns(double now_s) {
+  std::vector<Id> turns;
+  for (auto& [_, user] : users_) {
+    if (user.ready.empty()) continue;
+    turns.push_back(user.ready.front());
+    user.ready.pop_front();
+  }
+  for (const Id id : turns) serve(id, now_s);
+  return !turns.empty();
+}
+
+void Server::serve(Id id, double now_s) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  Connection& connection = *found->second;
+  if (!names_.find(connection.caller().uid, now_s)) {
+    unnamed_.push_back(id);
+    return;
+  }
+  const auto request = connection.next();
+  if (!request) {
+    connection.close_after_answer();
+    connection.send({.error = request.error()}, now_s);
+    if (connection.is_over(now_s)) return close(id);
+    return wait_for(id);
+  }
+  if (*request) answer(id, **request, now_s);
+}
+
+void Server::answer(Id id, const wire::Request& request, double now_s) {
+  Connection& connection = *connections_.at(id);
+  const policy::User user = names_.find(connection.caller().uid, now_s).value_or(policy::User{});
+  auto reply = desk_.answer(connection.caller(), user, request, now_s);
+  if (!reply) {
+    parked_.emplace_back(id, request);
+    return;
+  }
+  if (reply->watched != 0) set_watched(id, reply->watched);
+  connection.send(reply->answer, now_s);
+  wait_for(id);
+  queue(id);
+}
+
+void Server::ask_parked(double now_s) {
+  for (auto& [id, request] : std::exchange(parked_, {}))
+    if (connections_.contains(id)) answer(id, request, now_s);
+}
+
+void Server::tell_changes(double now_s) {
+  std::vector<int64_t> changed = desk_.take_changed();
+  std::ranges::sort(changed);
+  changed.erase(std::ranges::unique(changed).begin(), changed.end());
+  for (const int64_t job : changed) {
+    const auto [begin, end] = watchers_.equal_range(job);
+    for (auto one = begin; one != end; ++one) {
+      Connection& connection = *connections_.at(one->second);
+      connection.tell(job, now_s);
+      if (connection.has_output()) wait_for(one->second);
+    }
+  }
+}
+
+void Server::close_overdue(double now_s) {
+  next_check_s_ = now_s + kCheckEvery_s;
+  std::vector<Id> overdue;
+  for (const auto& [id, connection] : connections_)
+    if (connection->is_over(now_s)) overdue.push_back(id);
+  for (const Id id : overdue) close(id);
+  for (const Id id : std::exchange(unnamed_, {})) queue(id);  // a name that has not come in time is a number
+}
+
+}  // namespace remuda::agent

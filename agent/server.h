@@ -1,0 +1,77 @@
+// Server: the agent's loop: takes connections, serves their requests in turns of their users, and lets the desk work.
+//
+// It waits for nothing but events. Each user has a turn in which one request is served, so that who floods delays
+// nobody else by more than one request. Connections are bounded per user and in all; of a user with too many, the one
+// without a job that has been idle longest is closed.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/connection.h"
+#include "agent/desk.h"
+#include "agent/machine_thread.h"
+#include "agent/user_names.h"
+#include "base/file.h"
+
+namespace remuda::agent {
+
+struct Limits {
+  size_t connections = 40000;          ///< of all users
+  size_t connections_of_user = 15000;  ///< those of keepers whose jobs wait or run among them
+  size_t idle_of_user = 256;           ///< those that watch no job
+  size_t buffered_of_user = 16 << 20;  ///< bytes of requests that have not come whole, and of answers not read
+};
+
+/// One thread.
+class Server {
+ public:
+  /// `listener` is a listening socket.
+  Server(Fd listener, Desk desk, MachineThread& machine, UserNames& names, Limits limits);
+  ~Server();
+
+  /// Serves until `stop` is readable.
+  Result<void> run(int stop);
+  /// One round: waits for events, `patience_s` at the most, and does what they ask for. False once `stop` is readable.
+  Result<bool> round(int stop, double patience_s);
+
+ private:
+  using Id = uint64_t;  ///< of a connection
+  struct User {
+    std::deque<Id> ready;  ///< connections with a request, each once
+    size_t connections = 0, idle = 0;
+  };
+
+  void accept_all(double now_s);
+  bool make_room(int uid, double now_s);
+  void close(Id id);
+  void take_event(Id id, uint32_t events, double now_s);
+  void queue(Id id);
+  bool serve_turns(double now_s);
+  void serve(Id id, double now_s);
+  void answer(Id id, const wire::Request& request, double now_s);
+  void set_watched(Id id, int64_t job);
+  void ask_parked(double now_s);
+  void tell_changes(double now_s);
+  void close_overdue(double now_s);
+  void wait_for(Id id) const;
+
+  Fd listener_, events_;
+  Desk desk_;
+  MachineThread& machine_;
+  UserNames& names_;
+  const Limits limits_;
+  Id next_id_ = 16;
+  std::unordered_map<Id, std::unique_ptr<Connection>> connections_;
+  std::map<int, User> users_;
+  std::unordered_multimap<int64_t, Id> watchers_;     ///< by job
+  std::vector<std::pair<Id, wire::Request>> parked_;  ///< until the machine was read
+  std::vector<Id> unnamed_;                           ///< whose users' names are looked up
+  double next_check_s_ = 0;
+};
+
+}  // namespace remuda::agent

@@ -1,0 +1,267 @@
+#include "agent/server.h"
+
+#include <cstring>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <thread>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/testing/scratch_folder.h"
+#include "wire/client.h"
+
+namespace remuda::agent {
+namespace {
+
+using testing::HasSubstr;
+
+/// A machine whose one device a process uses without a lease, so that every job waits.
+Inventory busy_box() {
+  Inventory box;
+  box.host = "box";
+  Device device;
+  device.id = "gpu:0";
+  device.kind = DeviceKind::gpu;
+  device.model = "Test 1000";
+  device.status.processes = std::vector<Process>{{.pid = 1, .user = std::string("eve")}};
+  box.devices.push_back(device);
+  return box;
+}
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+/// An agent's loop in a thread.
+class Running {
+ public:
+  Running(const std::string& folder, const std::string& socket, Limits limits = {})
+      : stop_(::eventfd(0, EFD_CLOEXEC)), names_([](int) { return policy::User{"ada", {}}; }) {
+    auto view = pool::MachineView::open(
+        folder, [] { return Result<Inventory>(busy_box()); }, [] { return Result<pool::Policy>(); }, false);
+    auto desk = Desk::open(folder, *view, monotonic_s());
+    EXPECT_TRUE(desk) << desk.error().message;
+    machine_.emplace(std::move(*view));
+    ::unlink(socket.c_str());
+    Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const sockaddr_un address = address_of(socket);
+    EXPECT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener.get(), 128), 0);
+    server_.emplace(std::move(listener), std::move(*desk), *machine_, names_, limits);
+    thread_ = std::thread([this] { EXPECT_TRUE(server_->run(stop_.get())); });
+  }
+  ~Running() {
+    const uint64_t one = 1;
+    (void)!::write(stop_.get(), &one, sizeof one);
+    thread_.join();
+  }
+
+ private:
+  Fd stop_;
+  UserNames names_;
+  std::optional<MachineThread> machine_;
+  std::optional<Server> server_;
+  std::thread thread_;
+};
+
+pool::Job job_for(const std::string& name) {
+  pool::Job job{.name = name, .command = {"true"}};
+  job.request.count = 1;
+  return job;
+}
+
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() { running_.emplace(pool_, socket_); }
+  std::unique_ptr<wire::Client> client() const {
+    auto client = wire::Client::connect(socket_, "");
+    EXPECT_TRUE(client) << client.error().message;
+    return client ? std::move(*client) : nullptr;
+  }
+  Fd raw() const {
+    Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const timeval patience{20, 0};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const sockaddr_un address = address_of(socket_);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return socket;
+  }
+  static std::string all_of(const Fd& socket) {
+    std::string text;
+    char bytes[4096];
+    for (ssize_t got; (got = ::recv(socket.get(), bytes, sizeof bytes, 0)) > 0;)
+      text.append(bytes, static_cast<size_t>(got));
+    return text;
+  }
+
+  ScratchFolder folder_;
+  const std::string pool_ = folder_.path("pool"), socket_ = folder_.path("socket");
+  std::optional<Running> running_;
+};
+
+TEST_F(ServerTest, AJobIsSubmittedSeenAndCancelled) {
+  const auto user = client();
+  EXPECT_EQ(user->folder(), pool_);
+  const auto submitted = user->apply(pool::Submit{.job = job_for("mine")});
+  ASSERT_TRUE(submitted) << submitted.error().message;
+  const auto job = user->find(submitted->job);
+  ASSERT_TRUE(job && *job);
+  EXPECT_EQ((*job)->name, "mine");
+  EXPECT_EQ((*job)->user, "ada");
+  EXPECT_EQ((*job)->uid, static_cast<int>(::getuid()));
+  EXPECT_EQ((*job)->keeper, process::own_process_id());
+  EXPECT_EQ(user->read()->jobs.size(), 1U);
+  EXPECT_EQ(user->read_own()->jobs.size(), 1U);
+  EXPECT_EQ(user->read_around(submitted->job)->jobs.size(), 1U);
+  EXPECT_EQ(user->apply(pool::Cancel{{submitted->job, 99}})->refused, std::vector<std::string>{"there is no job 99"});
+  EXPECT_EQ((*user->find(submitted->job))->state, pool::JobState::ended);
+  EXPECT_EQ(user->ended(10)->size(), 1U);
+  EXPECT_EQ(*user->find(1234), std::nullopt);
+}
+
+TEST_F(ServerTest, WhoeverWaitsForAJobHearsOfItsEnd) {
+  const auto keeper = client(), other = client();
+  const int64_t job = keeper->apply(pool::Submit{.job = job_for("waits")})->job;
+  while ((*keeper->find(job))->why.empty()) ASSERT_TRUE(keeper->wait(job, {}, 10, {}));
+  ASSERT_TRUE(other->apply(pool::Cancel{{job}}));
+  const double start_s = monotonic_s();
+  while ((*keeper->find(job))->state != pool::JobState::ended) ASSERT_TRUE(keeper->wait(job, {}, 60, {}));
+  EXPECT_LT(monotonic_s() - start_s, 50) << "the wait did not end by itself";
+}
+
+TEST_F(ServerTest, AJobThatMayNotWaitIsRefusedAfterALookAtTheMachine) {
+  const auto refused = client()->apply(pool::Submit{.job = job_for("now"), .waits = false});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::not_now);
+  EXPECT_TRUE(client()->read()->jobs.empty());
+  pool::Job never = job_for("never");
+  never.request.count = 2;
+  EXPECT_EQ(client()->apply(pool::Submit{.job = never}).error().kind, ErrorKind::usage);
+}
+
+TEST_F(ServerTest, AClientGoesOnWithAnAgentThatWasStartedAnew) {
+  const auto user = client();
+  const int64_t first = user->apply(pool::Submit{.job = job_for("first")})->job;
+  running_.reset();
+  EXPECT_FALSE(user->find(first)) << "a keeper that looks at its job does not wait for it";
+  EXPECT_TRUE(user->may_try_again());
+  std::thread later([this] {
+    ::usleep(200'000);
+    running_.emplace(pool_, socket_);
+  });
+  const auto second = user->apply(pool::Submit{.job = job_for("second")});
+  later.join();
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(user->read()->jobs.size(), 2U);
+  EXPECT_EQ((*user->find(first))->name, "first");
+}
+
+TEST_F(ServerTest, ARequestThatIsSentAgainSubmitsOnceAlsoToTheNextAgent) {
+  const std::string request = wire::frame_of(wire::text_of(
+      wire::Request{.id = "same", .ask = wire::Ask::apply, .operation = pool::Submit{.job = job_for("once")}}));
+  for (int turn = 0; turn < 3; ++turn) {
+    if (turn == 2) {
+      running_.reset();
+      running_.emplace(pool_, socket_);
+    }
+    const Fd socket = raw();
+    ASSERT_EQ(::send(socket.get(), request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+    char bytes[1024];
+    ASSERT_GT(::recv(socket.get(), bytes, sizeof bytes, 0), 0);
+  }
+  EXPECT_EQ(client()->read()->jobs.size(), 1U);
+}
+
+TEST_F(ServerTest, WhatIsNoRequestIsAnsweredOnceAndTheConnectionClosed) {
+  for (const std::string& bytes :
+       {std::string(4, '\0'), std::string(4, '\xff'), wire::frame_of("{}"), wire::frame_of(std::string(1000, '['))}) {
+    const Fd socket = raw();
+    ASSERT_GT(::send(socket.get(), bytes.data(), bytes.size(), 0), 0);
+    EXPECT_THAT(all_of(socket), HasSubstr("\"error\""));
+  }
+  EXPECT_TRUE(client()->read());
+}
+
+TEST_F(ServerTest, RequestsThatComeAheadOfTheirAnswersAreServedInTurn) {
+  const Fd socket = raw();
+  std::string bytes;
+  constexpr int kMany = 500;
+  for (int i = 0; i < kMany; ++i)
+    bytes += wire::frame_of(wire::text_of(wire::Request{.id = "r" + std::to_string(i), .ask = wire::Ask::read}));
+  ASSERT_EQ(::send(socket.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  wire::FrameReader reader(wire::kLargestAnswer);
+  for (int got = 0; got < kMany;) {
+    char part[4096];
+    const ssize_t size = ::recv(socket.get(), part, sizeof part, 0);
+    ASSERT_GT(size, 0);
+    reader.add({part, static_cast<size_t>(size)});
+    for (auto next = reader.next(); next && *next; next = reader.next())
+      EXPECT_EQ(wire::parse_answer(**next)->id, "r" + std::to_string(got++));
+  }
+}
+
+TEST_F(ServerTest, OfTooManyIdleConnectionsTheOldestIsClosed) {
+  running_.reset();
+  running_.emplace(pool_, socket_, Limits{.connections = 100, .connections_of_user = 50, .idle_of_user = 4});
+  std::vector<Fd> idle;
+  for (int i = 0; i < 5; ++i) {
+    idle.push_back(raw());
+    EXPECT_TRUE(client()->read()) << "each new one is served";
+  }
+  EXPECT_EQ(all_of(idle.front()), "") << "it was closed";
+}
+
+TEST(Connection, AHalfRequestAndAnUnreadAnswerHaveTheirTime) {
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  const Fd there(fds[1]);
+  Connection connection(Fd(fds[0]), {}, 100);
+  EXPECT_FALSE(connection.is_over(1e9)) << "who is idle costs nothing";
+  ASSERT_EQ(::send(there.get(), "\0\0\0\x9half", 8, 0), 8);
+  ASSERT_TRUE(connection.read(200));
+  EXPECT_FALSE(*connection.next());
+  EXPECT_FALSE(connection.is_over(209));
+  EXPECT_TRUE(connection.is_over(211));
+}
+
+TEST(Connection, AnAnswerThatNobodyReadsHasItsTime) {
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  const Fd there(fds[1]);
+  Connection connection(Fd(fds[0]), {}, 100);
+  while (!connection.has_output()) connection.send({.id = "a", .result = Json(std::string(100'000, 'x'))}, 100);
+  EXPECT_FALSE(connection.has_input());
+  EXPECT_FALSE(connection.is_over(129));
+  EXPECT_TRUE(connection.is_over(131));
+}
+
+TEST(Connection, TellsOfAChangeOnceUntilItIsAskedAgain) {
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+  const Fd there(fds[1]);
+  Connection connection(Fd(fds[0]), {}, 100);
+  const auto got = [&] {
+    char bytes[4096];
+    return ::recv(there.get(), bytes, sizeof bytes, 0);
+  };
+  connection.watch(7);
+  connection.tell(8, 100);
+  EXPECT_EQ(got(), -1);
+  connection.tell(7, 100);
+  EXPECT_GT(got(), 0);
+  connection.tell(7, 100);
+  EXPECT_EQ(got(), -1);
+  connection.watch(7);
+  connection.tell(7, 100);
+  EXPECT_GT(got(), 0);
+}
+
+}  // namespace
+}  // namespace remuda::agent

@@ -1,0 +1,55 @@
+// UserNames: the names of users and of their groups, looked up by a thread: where they come from a network, that may
+// take long or never end.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "policy/policy.h"
+
+namespace remuda::agent {
+
+/// Used by one thread. A name that does not come within `patience_s` is the user's number, and stays that for a while.
+class UserNames {
+ public:
+  using LookUp = std::function<policy::User(int uid)>;
+  explicit UserNames(LookUp look_up, double patience_s = 5);
+  ~UserNames();
+  UserNames(const UserNames&) = delete;
+
+  /// The name; nothing while it is looked up.
+  std::optional<policy::User> find(int uid, double now_s);
+  /// Readable when a name has come.
+  int fd() const { return shared_->ready.get(); }
+  void clear();
+
+ private:
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable wanted_changed;
+    std::vector<int> wanted;
+    std::map<int, policy::User> found;
+    bool ends = false;
+    Fd ready;
+  };
+  struct Known {
+    std::optional<policy::User> name;
+    double since_s = 0;  ///< when it was found, or first wanted
+    bool is_wanted = false;
+  };
+  static void work(const std::shared_ptr<Shared>& shared, const LookUp& look_up);
+  void want(int uid, Known& known, double now_s);
+
+  const double patience_s_;
+  std::map<int, Known> known_;
+  std::shared_ptr<Shared> shared_;  ///< the thread's, too: it may outlive this object, within a look-up
+};
+
+}  // namespace remuda::agent

@@ -1,0 +1,44 @@
+#include "pool/machine_view.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/clock.h"
+#include "place/place.h"
+#include "pool/claim.h"
+
+namespace remuda::pool {
+
+MachineView::MachineView(std::string folder, ReadMachine read, ReadPolicy read_policy, bool live)
+    : folder_(std::move(folder)), read_(std::move(read)), read_policy_(std::move(read_policy)), live_(live) {}
+
+Result<MachineView> MachineView::open(std::string folder, ReadMachine read, ReadPolicy read_policy, bool live) {
+  MachineView view(std::move(folder), std::move(read), std::move(read_policy), live);
+  REMUDA_TRY(view.read());
+  return view;
+}
+
+Result<void> MachineView::read() {
+  REMUDA_ASSIGN(inventory_, read_());
+  if (live_) claimed_ = claimed_by_others(folder_, inventory_);
+  read_policy();
+  read_at_s_ = monotonic_s();
+  return {};
+}
+
+Result<void> MachineView::read_if_old() {
+  constexpr double kOld_s = 2;  // age of a reading from which it is taken again before devices are granted
+  return monotonic_s() - read_at_s_ < kOld_s ? Result<void>{} : read();
+}
+
+std::vector<place::Held> MachineView::held_without_lease(const PoolState& state) const {
+  std::vector<place::Held> held = place::held_by_processes(inventory_);
+  std::erase_if(held, [&](const place::Held& one) {
+    return std::ranges::find(state.leases, one.device, &Lease::device) != state.leases.end() ||
+           std::ranges::find(claimed_, one.device, &place::Held::device) != claimed_.end();
+  });
+  std::ranges::copy(claimed_, std::back_inserter(held));
+  return held;
+}
+
+}  // namespace remuda::pool

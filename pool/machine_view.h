@@ -1,0 +1,55 @@
+// MachineView: the state of a pool's machine: the last reading of it, and what is in use there without a lease.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/inventory.h"
+#include "place/held.h"
+#include "pool/job.h"
+#include "pool/usage.h"
+
+namespace remuda::pool {
+
+/// Reads the machine.
+using ReadMachine = std::function<Result<Inventory>()>;
+/// Reads what the administrator has decided.
+using ReadPolicy = std::function<Result<Policy>()>;
+
+/// One thread.
+class MachineView {
+ public:
+  /// Reads the machine and the policy once. `live`: the machine is this one, so that jobs of its other pools count.
+  static Result<MachineView> open(std::string folder, ReadMachine read, ReadPolicy read_policy, bool live);
+
+  /// Reads the machine and the policy. Only this shows which devices other processes and jobs of other pools use now.
+  Result<void> read();
+  /// The same, unless it was read less than 2 seconds ago.
+  Result<void> read_if_old();
+  /// Reads the policy alone: no device is asked for that.
+  void read_policy() { policy_ = read_policy_(); }
+  /// The last reading. References into it are invalid after the next one.
+  const Inventory& inventory() const { return inventory_; }
+  bool is_live() const { return live_; }
+  /// As it was at the last reading. An error where its file is wrong: then nothing enters the queue, and no job starts.
+  const Result<Policy>& policy() const { return policy_; }
+
+  /// Devices that jobs of other pools have (pool/claim.h), and those in use by processes that hold no lease. Where a
+  /// device has a lease, its processes are taken to be the lease's.
+  std::vector<place::Held> held_without_lease(const PoolState& state) const;
+
+ private:
+  MachineView(std::string folder, ReadMachine read, ReadPolicy read_policy, bool live);
+  std::string folder_;
+  ReadMachine read_;
+  ReadPolicy read_policy_;
+  bool live_;
+  Inventory inventory_;
+  std::vector<place::Held> claimed_;  ///< by other pools
+  Result<Policy> policy_;
+  double read_at_s_ = 0;  ///< on the steady clock
+};
+
+}  // namespace remuda::pool

@@ -1,0 +1,223 @@
+#include "pool/operation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pool/testing/pool.h"
+
+namespace remuda::pool {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class OperationTest : public testing::Test {
+ protected:
+  Result<Applied> ask(const Operation& operation, int uid = 0) {
+    return apply(state_, operation, {.inventory = box_, .policy = {}, .uid = uid, .now_s = 100});
+  }
+  int64_t submitted(Job job) {
+    const auto applied = ask(Submit{.job = std::move(job)});
+    EXPECT_TRUE(applied) << applied.error().message;
+    return applied ? applied->job : 0;
+  }
+  int64_t running(Job job) {
+    const int64_t id = submitted(std::move(job));
+    schedule(state_, box_, {}, {}, 100);
+    EXPECT_EQ(state_.find(id)->state, JobState::running);
+    return id;
+  }
+
+  const Inventory box_ = test_box(2);
+  PoolState state_;
+};
+
+std::vector<Operation> one_of_each() {
+  Job job = test_job("ada", 2, 0.5);
+  job.request.model = "Test*";
+  const process::ProcessId process = process::own_process_id();
+  return {Submit{.job = job, .waits = false, .stands_for_array = true, .log_folder = "/home/ada/logs"},
+          StartJobs{},
+          RecordProcesses{7, {process, process}},
+          RecordConfinement{7, "/sys/fs/cgroup/remuda-7", true, 3},
+          RecordDaemons{7, {"gpu:0"}},
+          Explain{7, "3 of 9 indices done"},
+          CountRestart{7},
+          Requeue{7},
+          GiveWay{7, "gpu:0 is lost", false},
+          End{7, {3, 9, "killed by signal 9"}},
+          Cancel{{7, 8}},
+          CancelSelected{"sweep", "ada"},
+          Reprioritize{{7, 8}, -3},
+          Pause{{7}},
+          Resume{{7}},
+          DrainDevices{{"gpu:0"}, "the fan is broken", "root"},
+          UndrainDevices{{"gpu:0"}}};
+}
+
+TEST_F(OperationTest, EachIsReadAsItWasWritten) {
+  const auto all = one_of_each();
+  ASSERT_EQ(all.size(), std::variant_size_v<Operation>);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].index(), i);
+    const Json json = to_json(all[i]);
+    const auto read = parse_operation(json, "request");
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(*read, all[i]) << to_line(json);
+  }
+}
+
+TEST_F(OperationTest, TextsThatARecordCannotHoldAreCleaned) {
+  const auto read = parse_operation(to_json(End{1, {.why = "a\x1b[31m\nb" + std::string(5000, 'x')}}), "request");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_THAT(std::get<End>(*read).ending.why, testing::StartsWith("a?[31m?b"));
+}
+
+TEST_F(OperationTest, WhatIsNoOperationIsRefused) {
+  for (const char* text : {"[]", "{}", R"({"operation": 3})", R"({"operation": "destroy"})", R"({"operation": "end"})",
+                           R"({"operation": "submit", "waits": true})", R"({"operation": "cancel", "jobs": ["1"]})",
+                           R"({"operation": "submit", "waits": true, "job": {"id": 1}})"}) {
+    const auto read = parse_operation(parse_json(text, "text").value(), "request");
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().kind, ErrorKind::usage);
+    EXPECT_THAT(read.error().message, HasSubstr("request")) << text;
+  }
+}
+
+TEST_F(OperationTest, SubmitGivesTheLogItsPlace) {
+  const auto applied = ask(Submit{.job = test_job("ada", 1), .log_folder = "/pool"});
+  ASSERT_TRUE(applied);
+  EXPECT_EQ(state_.find(applied->job)->log, "/pool/logs/1.log");
+  Job named = test_job("ada", 1);
+  named.log = "/home/ada/own.log";
+  EXPECT_EQ(state_.find(ask(Submit{.job = named, .log_folder = "/pool"})->job)->log, "/home/ada/own.log");
+}
+
+TEST_F(OperationTest, AnArrayStandsForItself) {
+  const auto applied = ask(Submit{.job = test_job("ada", 1), .stands_for_array = true});
+  ASSERT_TRUE(applied);
+  EXPECT_TRUE(is_array(*state_.find(applied->job)));
+  ASSERT_TRUE(ask(Explain{applied->job, "1 of 9 indices done"}));
+  EXPECT_EQ(state_.find(applied->job)->why, "1 of 9 indices done");
+}
+
+TEST_F(OperationTest, AJobThatMayNotWaitIsRefusedOnlyWhereItWouldHaveTo) {
+  const Operation now = Submit{.job = test_job("ada", 2), .waits = false};
+  const Applied first = ask(now).value();
+  schedule(state_, box_, {}, {}, 100);
+  EXPECT_TRUE(accept(state_, now, first));
+  const Applied second = ask(now).value();
+  schedule(state_, box_, {}, {}, 100);
+  const auto accepted = accept(state_, now, second);
+  ASSERT_FALSE(accepted);
+  EXPECT_EQ(accepted.error().kind, ErrorKind::not_now);
+  EXPECT_EQ(accepted.error().message, state_.find(second.job)->why);
+}
+
+TEST_F(OperationTest, GivingWayIsNoRestart) {
+  const int64_t id = running(test_job("ada", 1));
+  ASSERT_TRUE(ask(GiveWay{id, "gpu:0 is lost", true}));
+  EXPECT_EQ(state_.find(id)->state, JobState::waiting);
+  EXPECT_EQ(state_.find(id)->restarts, 0);
+  schedule(state_, box_, {}, {}, 100);
+  ASSERT_TRUE(ask(Requeue{id}));
+  EXPECT_EQ(state_.find(id)->restarts, 1);
+  schedule(state_, box_, {}, {}, 100);
+  ASSERT_TRUE(ask(GiveWay{id, "gpu:0 is lost", false}));
+  EXPECT_EQ(state_.find(id)->state, JobState::ended);
+  EXPECT_EQ(state_.find(id)->exit_status, 4);
+}
+
+TEST_F(OperationTest, CancelNamesThoseItCannotEnd) {
+  const int64_t own = submitted(test_job("ada", 1)), other = submitted(test_job("bob", 1));
+  const auto applied = ask(Cancel{{own, own, other, 99}}, 'a');
+  ASSERT_TRUE(applied);
+  EXPECT_EQ(state_.find(own)->state, JobState::ended);
+  EXPECT_EQ(state_.find(other)->state, JobState::waiting);
+  EXPECT_THAT(applied->refused, ElementsAre(HasSubstr("belongs to bob"), "there is no job 99"));
+  EXPECT_THAT(ask(Cancel{{own}}, 'a')->refused, ElementsAre("job 1 has ended already"));
+}
+
+TEST_F(OperationTest, CancelSelectedEndsThoseOfTheNameAndUser) {
+  Job sweep = test_job("ada", 1);
+  sweep.name = "sweep";
+  const int64_t own = submitted(sweep), other = submitted(test_job("ada", 1));
+  const int64_t bobs = submitted(test_job("bob", 1));
+  EXPECT_THAT(ask(CancelSelected{"sweep", "ada"}, 'a')->cancelled, ElementsAre(own));
+  EXPECT_THAT(ask(CancelSelected{"", "ada"}, 'a')->cancelled, ElementsAre(other));
+  EXPECT_THAT(ask(CancelSelected{"", "ada"}, 'a')->cancelled, IsEmpty());
+  EXPECT_THAT(ask(CancelSelected{"", ""}, 'a').error().message, HasSubstr("belongs to bob"));
+  EXPECT_EQ(state_.find(bobs)->state, JobState::waiting);
+}
+
+TEST_F(OperationTest, ChangesOfWaitingJobsAreTheirUsersOwn) {
+  const int64_t own = submitted(test_job("ada", 1)), other = submitted(test_job("bob", 1));
+  ASSERT_TRUE(ask(Pause{{own}}, 'a'));
+  EXPECT_TRUE(state_.find(own)->paused);
+  ASSERT_TRUE(ask(Resume{{own}}, 'a'));
+  EXPECT_FALSE(state_.find(own)->paused);
+  ASSERT_TRUE(ask(Reprioritize{{own}, 5}, 'a'));
+  EXPECT_EQ(state_.find(own)->priority, 5);
+  for (const Operation& operation : {Operation(Pause{{other}}), Operation(Reprioritize{{other}, 5})})
+    EXPECT_THAT(ask(operation, 'a').error().message, HasSubstr("belongs to bob"));
+}
+
+TEST_F(OperationTest, DrainsNameDevicesOfTheMachine) {
+  EXPECT_THAT(ask(DrainDevices{{"gpu:77"}, "broken", "root"}).error().message, HasSubstr("gpu:77"));
+  const std::string id = box_.devices.front().id;
+  ASSERT_TRUE(ask(DrainDevices{{id}, "broken", "root"}));
+  ASSERT_EQ(state_.drains.size(), 1U);
+  EXPECT_EQ(state_.drains[0].since_s, 100);
+  ASSERT_TRUE(ask(UndrainDevices{{id}}));
+  EXPECT_THAT(state_.drains, IsEmpty());
+  EXPECT_FALSE(ask(UndrainDevices{{id}}));
+}
+
+TEST_F(OperationTest, WhereThePolicyIsWrongNothingEntersAndAllMayEnd) {
+  const int64_t id = running(test_job("ada", 1));
+  const Result<Policy> wrong = usage_error("policy.toml:3: no");
+  const Circumstances at{.inventory = box_, .policy = wrong, .uid = 0, .now_s = 100};
+  EXPECT_EQ(apply(state_, Submit{.job = test_job("ada", 1)}, at).error().message, "policy.toml:3: no");
+  EXPECT_EQ(apply(state_, Reprioritize{{id}, 1}, at).error().message, "policy.toml:3: no");
+  ASSERT_TRUE(apply(state_, End{id, {}}, at));
+  EXPECT_EQ(state_.find(id)->state, JobState::ended);
+}
+
+TEST_F(OperationTest, WhatFreesDevicesStartsNobody) {
+  for (const Operation& operation : one_of_each()) {
+    const bool frees = std::holds_alternative<End>(operation) || std::holds_alternative<Requeue>(operation) ||
+                       std::holds_alternative<GiveWay>(operation);
+    EXPECT_FALSE(frees && starts_jobs(operation));
+  }
+}
+
+TEST_F(OperationTest, RecordsWhatHoldsAJob) {
+  const int64_t id = running(test_job("ada", 1));
+  const std::vector<process::ProcessId> processes{process::own_process_id()};
+  ASSERT_TRUE(ask(RecordProcesses{id, processes}));
+  ASSERT_TRUE(ask(RecordConfinement{id, "/sys/fs/cgroup/x", true, 2}));
+  ASSERT_TRUE(ask(RecordDaemons{id, {"gpu:0"}}));
+  ASSERT_TRUE(ask(CountRestart{id}));
+  const Job& job = *state_.find(id);
+  EXPECT_EQ(job.processes, processes);
+  EXPECT_EQ(job.cgroup, "/sys/fs/cgroup/x");
+  EXPECT_TRUE(job.devices_enforced);
+  EXPECT_EQ(job.files_denied, 2);
+  EXPECT_THAT(job.daemons, ElementsAre("gpu:0"));
+  EXPECT_EQ(job.restarts, 1);
+  EXPECT_EQ(check(state_), "");
+}
+
+TEST_F(OperationTest, WhatIsNotThereIsLeftAlone) {
+  for (const Operation& operation : one_of_each()) {
+    if (std::holds_alternative<Submit>(operation)) continue;
+    const bool is_refused = std::holds_alternative<Reprioritize>(operation) ||
+                            std::holds_alternative<Pause>(operation) || std::holds_alternative<Resume>(operation);
+    EXPECT_EQ(ask(operation).has_value(), !is_refused) << to_line(to_json(operation));
+    EXPECT_THAT(state_.jobs, IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace remuda::pool

@@ -1,0 +1,190 @@
+"""For tests: an agent under test, users that it serves, and its protocol spoken by hand.
+
+The protocol: a frame is four bytes with the length, the most significant first, and so many bytes of JSON (wire/frame.h).
+"""
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+import uuid
+
+PATIENCE_S = 60
+
+
+def eventually(condition, patience_s=PATIENCE_S):
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    return condition()
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(") ", 1)[1][0] not in "ZX"
+    except OSError:
+        return False
+
+
+class Connection:
+    """One client of the agent. In the process that makes it, as that is who the agent knows."""
+
+    def __init__(self, path, greets=True):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect(path)
+        self.changed = []
+        if greets:
+            self.ask("hello", protocol=1)
+
+    def send(self, payload):
+        self.socket.sendall(struct.pack(">I", len(payload)) + payload)
+
+    def read_bytes(self, count):
+        got = b""
+        while len(got) < count:
+            part = self.socket.recv(count - len(got))
+            if not part:
+                raise EOFError
+            got += part
+        return got
+
+    def receive(self):
+        return json.loads(self.read_bytes(struct.unpack(">I", self.read_bytes(4))[0]))
+
+    def answer_to(self, request):
+        while True:
+            answer = self.receive()
+            if answer.get("id") == request or "error" in answer:
+                return answer
+            self.changed.append(answer.get("changed"))
+
+    def ask(self, what, **fields):
+        request = fields.pop("id", uuid.uuid4().hex)
+        self.send(json.dumps({"id": request, "ask": what, **fields}).encode())
+        return self.answer_to(request)
+
+    def apply(self, operation, **fields):
+        request = {"id": fields.pop("id", uuid.uuid4().hex)}
+        return self.ask("apply", operation={"operation": operation, **fields}, **request)
+
+    def submit(self, waits=True, id=None, **job):
+        count = job.pop("count", 1)
+        share = job.pop("share", 1.0)
+        record = {"id": 0, "user": "root", "uid": 0, "state": "waiting", "command": ["true"],
+                  "request": {"count": count, "link": "any", "share": share}, **job}
+        return self.apply("submit", id=id or uuid.uuid4().hex, waits=waits, job=record)
+
+    def find(self, job):
+        jobs = self.ask("find", job=job)["result"]["jobs"]
+        return jobs[0] if jobs else None
+
+    def close(self):
+        self.socket.close()
+
+
+class Agent:
+    """`remuda agent` on a recorded machine, with a copy of the program that every user may run."""
+
+    def __init__(self, remuda, machine, folder):
+        os.chmod(folder, 0o755)
+        self.folder, self.process = folder, None
+        self.remuda, self.machine = os.path.join(folder, "remuda"), os.path.join(folder, "machine.json")
+        shutil.copy(remuda, self.remuda)
+        shutil.copy(machine, self.machine)
+        os.chmod(self.machine, 0o644)
+        self.socket, self.pool = os.path.join(folder, "run", "agent.sock"), os.path.join(folder, "pool")
+        self.policy = os.path.join(folder, "policy.toml")
+        open(self.policy, "w").close()
+        self.log = open(os.path.join(folder, "agent.log"), "ab")
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [self.remuda, "agent", "--machine", self.machine, "--pool", self.pool, "--socket", self.socket],
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            env={**os.environ, "REMUDA_POLICY": self.policy})
+        if not eventually(self.answers):
+            raise RuntimeError("the agent does not answer: " + self.said())
+        return self
+
+    def said(self):
+        with open(os.path.join(self.folder, "agent.log")) as file:
+            return file.read()
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise RuntimeError("the agent has ended: " + self.said())
+        try:
+            Connection(self.socket).close()
+            return True
+        except OSError:
+            return False
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(PATIENCE_S)
+
+    def environment(self, uid):
+        """Of a user, with a home of their own."""
+        home = os.path.join(self.folder, f"home-{uid}")
+        if not os.path.isdir(home):
+            os.mkdir(home, 0o700)
+            os.chown(home, uid, uid)
+        return {"PATH": os.environ["PATH"], "HOME": home, "REMUDA_AGENT": self.socket,
+                "REMUDA_CLAIMS": self.folder, "OUT": self.folder}
+
+    def start_as(self, uid, *words, **options):
+        """The program, as that user."""
+        line = [self.remuda, words[0], "--machine", self.machine, *words[1:]]
+        environment = self.environment(uid)
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.Popen(line, env=environment, user=uid, group=uid, extra_groups=[],
+                                cwd=environment["HOME"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                **options)
+
+    def run_as(self, uid, *words):
+        process = self.start_as(uid, *words)
+        out, err = process.communicate(timeout=PATIENCE_S)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def page(self):
+        connection = Connection(self.socket)
+        page = connection.ask("read")["result"]
+        connection.close()
+        return page
+
+
+def as_user(uid, work):
+    """Runs `work` in a child of that user, and returns what it printed as JSON."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        status = 1
+        try:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            os.write(writer, json.dumps(work()).encode())
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        text = file.read()
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        raise RuntimeError(f"a user's process ended with {status}: {text}")
+    return json.loads(text)

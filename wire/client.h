@@ -1,0 +1,71 @@
+// Client: a pool that an agent has open, as its users reach it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "pool/access.h"
+#include "wire/frame.h"
+#include "wire/message.h"
+
+namespace remuda::wire {
+
+/// A connection that is lost, as when the agent is started anew, is made again: what is asked is asked again for some
+/// seconds, a change of the pool with the same id, so that it is done once. Only find(), by which a keeper looks at its
+/// job while that runs, fails at once. may_try_again() is true then.
+class Client final : public pool::Access {
+ public:
+  /// `log_folder`: see Access. An error of kind `unavailable`, with the command that helps, where no agent answers.
+  static Result<std::unique_ptr<Client>> connect(const std::string& socket, std::string log_folder);
+
+  const std::string& folder() const override { return folder_; }
+  const std::string& log_folder() const override { return log_folder_; }
+  bool is_served() const override { return true; }
+
+  Result<pool::PoolState> read() override { return read_pages(Ask::read); }
+  Result<pool::PoolState> read_own() override { return read_pages(Ask::own); }
+  Result<pool::PoolState> read_around(int64_t job) override;
+  Result<std::optional<pool::Job>> find(int64_t id) override;
+  Result<std::vector<pool::Job>> ended(int at_most) override;
+
+  Result<pool::Applied> apply(const pool::Operation& operation) override;
+  bool may_try_again() const override { return may_try_again_; }
+  /// The agent does that by itself.
+  Result<void> tidy() override { return {}; }
+
+  /// The agent knows who keeps a job by the connection on which it was submitted.
+  Result<int> become_keeper() override { return -1; }
+  Result<pool::PoolState> attend(int64_t job) override { return read_around(job); }
+  Result<void> rest(int64_t job, const std::vector<int>& readable) override;
+  Result<void> wait(int64_t job, const std::vector<process::ProcessId>& processes, double seconds,
+                    const std::vector<int>& readable) override;
+
+ private:
+  Client(std::string socket, std::string log_folder) : socket_(std::move(socket)), log_folder_(std::move(log_folder)) {}
+  std::string next_id();
+  Result<void> reach();
+  /// Asks again, where the connection is lost, for `patience_s`.
+  Result<Json> ask(Request request, double patience_s);
+  Result<Json> ask_once(const Request& request);
+  Result<void> send(const std::string& frame, double end_s);
+  Result<Answer> receive(const std::string& id, double end_s);
+  Result<void> fill(double end_s);
+  Result<Page> page(Ask ask, int64_t job, double patience_s, int at_most = 0);
+  Result<pool::PoolState> read_pages(Ask ask);
+  tl::unexpected<Error> lost(const std::string& why);
+  void take_news();
+
+  const std::string socket_, log_folder_;
+  std::string folder_;
+  Fd connection_;  ///< empty: it is lost
+  FrameReader reader_{kLargestAnswer};
+  std::string identity_;  ///< begins the ids of this client's requests
+  int64_t requests_ = 0;
+  bool may_try_again_ = false;
+  bool has_news_ = false;  ///< the job that was asked for last has changed since
+};
+
+}  // namespace remuda::wire
