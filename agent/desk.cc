@@ -207,7 +207,7 @@ Result<pool::Applied> Desk::apply(const Caller& caller, const policy::User& user
       return pool::Applied{};
     }
   }
-  REMUDA_ASSIGN(const pool::Applied applied, change(operation, caller.is_admin ? 0 : caller.uid, now_s));
+  REMUDA_ASSIGN(pool::Applied applied, change(operation, caller.is_admin ? 0 : caller.uid, now_s));
   if (applied.job != 0) {
     if (submissions_.size() >= kMostRemembered)
       submissions_.clear();  // a lost answer is asked for again within seconds

@@ -59,7 +59,7 @@ TEST_F(JobCgroupTest, HoldsWhatIsBornInItHoweverItLeavesItsParent) {
   for (int i = 0; i < 1000 && confine::cgroup_members(made_.folder).size() < 4; ++i) ::usleep(10000);
   EXPECT_EQ(confine::cgroup_members(made_.folder).size(), 4U);
   for (int i = 0; i < 1000 && confine::cgroup_members(made_.folder).size() > 1; ++i) {
-    kill_members(made_.folder, *keeper);
+    kill_members(made_.folder, keeper);
     ::usleep(10000);
   }
   EXPECT_THAT(confine::cgroup_members(made_.folder), testing::ElementsAre(*keeper));

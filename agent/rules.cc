@@ -111,7 +111,7 @@ Result<void> admit(pool::Operation& operation, const Caller& caller, const polic
   if (auto* submission = std::get_if<pool::Submit>(&operation))
     return admit_to(*submission, caller, user, request, state);
   if (auto* drain = std::get_if<pool::DrainDevices>(&operation)) drain->by = user.name;
-  const auto admitted = std::visit(
+  auto admitted = std::visit(
       [&](auto& asked) -> Result<void> {
         if constexpr (std::is_same_v<std::decay_t<decltype(asked)>, pool::Submit>)
           return {};

@@ -125,7 +125,7 @@ TEST_F(AfterJobs, ACommandAtTheEndKnowsHowItEnded) {
   const Finished run = ask({"run", "--at-end", tell, "--", "/bin/sh", "-c", "exit 3"});
   EXPECT_EQ(run.exit.status, 3) << run;
   EXPECT_EQ(folder_.read("told"), "1 failed 3\n");
-  const std::string array = detach("true", {"--array", "0-1", "--at-end", tell});
+  EXPECT_EQ(detach("true", {"--array", "0-1", "--at-end", tell}), "2");
   EXPECT_TRUE(eventually([&] { return folder_.read("told") == "1 failed 3\n2 done 0\n"; }, kPatience_s))
       << folder_.read("told");
   const Finished wrong = ask({"run", "--at-end", "exit 4", "--", "true"});

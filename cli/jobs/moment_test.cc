@@ -17,25 +17,25 @@ double noon() {
   return static_cast<double>(std::mktime(&parts));
 }
 
-constexpr double kHour_s = 3600;
+constexpr double kOneHour_s = 3600;
 
 TEST(Moment, IsRelativeToNow) {
-  EXPECT_EQ(parse_moment("2h", noon(), Side::future), noon() + 2 * kHour_s);
-  EXPECT_EQ(parse_moment("2h", noon(), Side::past), noon() - 2 * kHour_s);
+  EXPECT_EQ(parse_moment("2h", noon(), Side::future), noon() + 2 * kOneHour_s);
+  EXPECT_EQ(parse_moment("2h", noon(), Side::past), noon() - 2 * kOneHour_s);
   EXPECT_EQ(parse_moment("now+90s", noon(), Side::future), noon() + 90);
   EXPECT_EQ(parse_moment("now", noon(), Side::future), noon());
 }
 
 TEST(Moment, IsTheNextOrTheLastTimeOfDay) {
-  EXPECT_EQ(parse_moment("14:30", noon(), Side::future), noon() + 2.5 * kHour_s);
-  EXPECT_EQ(parse_moment("11:00", noon(), Side::future), noon() + 23 * kHour_s);
-  EXPECT_EQ(parse_moment("11:00", noon(), Side::past), noon() - kHour_s);
-  EXPECT_EQ(parse_moment("14:30", noon(), Side::past), noon() - 21.5 * kHour_s);
+  EXPECT_EQ(parse_moment("14:30", noon(), Side::future), noon() + 2.5 * kOneHour_s);
+  EXPECT_EQ(parse_moment("11:00", noon(), Side::future), noon() + 23 * kOneHour_s);
+  EXPECT_EQ(parse_moment("11:00", noon(), Side::past), noon() - kOneHour_s);
+  EXPECT_EQ(parse_moment("14:30", noon(), Side::past), noon() - 21.5 * kOneHour_s);
   EXPECT_EQ(parse_moment("12:00", noon(), Side::past), noon());
 }
 
 TEST(Moment, IsOfTheCalendar) {
-  EXPECT_EQ(parse_moment("2026-11-24", noon(), Side::future), noon() - 12 * kHour_s);
+  EXPECT_EQ(parse_moment("2026-11-24", noon(), Side::future), noon() - 12 * kOneHour_s);
   EXPECT_EQ(parse_moment("2026-11-24 13:05", noon(), Side::past), noon() + 65 * 60);
   EXPECT_EQ(parse_moment("2026-11-24T13:05:07", noon(), Side::past), noon() + 65 * 60 + 7);
 }
