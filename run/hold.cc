@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "process/spawn.h"
 #include "run/caretaker.h"
 #include "run/front_link.h"
