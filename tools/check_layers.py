@@ -149,9 +149,10 @@ def check_names(texts: dict[str, str]) -> Iterator[str]:
             first.setdefault(name, place)
 
 
-ANONYMOUS = re.compile(r"^namespace \{$.*?^\}", re.MULTILINE | re.DOTALL)
+ANONYMOUS = re.compile(r"^namespace \{$.*?^\}  // namespace$", re.MULTILINE | re.DOTALL)
 LOCAL_TYPE = re.compile(r"^(?:struct|class|enum(?: class)?) (\w+)[^;{()<]*\{", re.MULTILINE)  # an alias may be declared again
 CONSTANT = re.compile(r"^(?:thread_local |static |inline )*(?:constexpr|const|thread_local|static)\b[^;={(\n]*?\b(\w+)(?:\[[^\]]*\])* *[={;]", re.MULTILINE)
+NEXT_CONSTANT = re.compile(r"^(?:constexpr|const)\b[^;{(\n]*, (\w+) *=", re.MULTILINE)  # the second name of a line
 FUNCTION = re.compile(r"^(?!return\b|namespace\b|using\b)[\w:][^\n;={}()]*[ &*>](\w+)\(", re.MULTILINE)
 
 
@@ -174,13 +175,12 @@ def parameters(code: str, start: int) -> str:
 
 def local_names(text: str) -> Iterator[tuple[int, str]]:
     """Line and name of each type, constant and function (with its parameters) in anonymous namespaces."""
-    code = blank(text, strings_too=True)
-    for region in ANONYMOUS.finditer(code):
-        begin, end = region.span()
-        for match in [*LOCAL_TYPE.finditer(code, begin, end), *CONSTANT.finditer(code, begin, end)]:
-            yield line_of(code, match.start()), match.group(1)
-        for match in FUNCTION.finditer(code, begin, end):
-            yield line_of(code, match.start()), f"{match.group(1)}({parameters(code, match.end())})"
+    for region in ANONYMOUS.finditer(text):
+        code, above = blank(region.group(), strings_too=True), line_of(text, region.start()) - 1
+        for match in [*LOCAL_TYPE.finditer(code), *CONSTANT.finditer(code), *NEXT_CONSTANT.finditer(code)]:
+            yield above + line_of(code, match.start()), match.group(1)
+        for match in FUNCTION.finditer(code):
+            yield above + line_of(code, match.start()), f"{match.group(1)}({parameters(code, match.end())})"
 
 
 def check_local_names(texts: dict[str, str]) -> Iterator[str]:

@@ -153,7 +153,7 @@ class CheckLayers(unittest.TestCase):
 
     def test_a_local_name_that_two_sources_of_a_folder_give_is_found(self):
         def source(code: str) -> str:
-            return f"namespace remuda::probe {{\nnamespace {{\n{code}\n}}\n}}\n"
+            return f"namespace remuda::probe {{\nnamespace {{\n{code}\n}}  // namespace\n}}\n"
 
         for code, name in {"constexpr int kMost = 3;": "kMost", "struct Way {\n};": "Way", "int f(int a, B<C, D> b) {": "f(int, B<C, D>)",
                            "std::string to_text(const A& a);": "to_text(const A&)", "const std::string kNames[] = {};": "kNames"}.items():
@@ -163,9 +163,14 @@ class CheckLayers(unittest.TestCase):
                 text = source(code).replace("probe", path.split("/")[0])
                 self.assertEqual(self.found({"probe/a.cc": source(code), path: text}), [])
 
+    def test_a_local_name_is_found_after_a_function_and_as_the_second_of_its_line(self):
+        source = "namespace remuda::probe {{\nnamespace {{\nvoid {0}() {{\n}}\nconstexpr int {1} = 1, kMost = 3;\n}}  // namespace\n}}\n"
+        found = self.found({"probe/a.cc": source.format("one", "kOne"), "probe/b.cc": source.format("two", "kTwo")})
+        self.assertEqual(found, ["probe/b.cc:5: kMost has the name of another in this folder, at probe/a.cc:5"])
+
     def test_equal_local_aliases_and_overloads_are_fine(self):
         for one, other in (("using A = int;", "using A = int;"), ("int f(int a) {", "int f(long a) {"), ("  int kMost = 3;", "  int kMost = 3;")):
-            files = {path: f"namespace remuda::probe {{\nnamespace {{\n{code}\n}}\n}}\n"
+            files = {path: f"namespace remuda::probe {{\nnamespace {{\n{code}\n}}  // namespace\n}}\n"
                      for path, code in (("probe/a.cc", one), ("probe/b.cc", other))}
             self.assertEqual(self.found(files), [])
 

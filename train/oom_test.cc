@@ -21,7 +21,7 @@ using testing::model_cases;
 using testing::ModelCase;
 using testing::OnDevice;
 
-constexpr int kRanks = 3, kStarved = 1, kSamples = 360;
+constexpr int kStarvedRanks = 3, kStarved = 1, kSamples = 360;
 const std::vector<int> kTooMuch{120, 120, 120}, kLess{170, 20, 170};  // samples of each rank
 
 std::vector<uint64_t> part_of(const std::vector<int>& split, int rank) {
@@ -62,8 +62,8 @@ class OutOfMemory : public ::testing::TestWithParam<train::testing::ModelCase> {
   /// One step of three ranks, one of which has only `cap` bytes of memory: it fails, and succeeds with other shares.
   void expect_exact_after_failure(const std::vector<torch::Tensor>& expected, size_t cap) const {
     std::vector<std::unique_ptr<Model>> models;
-    for (int rank = 0; rank < kRanks; ++rank) models.push_back(make_seeded(GetParam(), torch::kFloat));
-    run_ranks(kRanks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+    for (int rank = 0; rank < kStarvedRanks; ++rank) models.push_back(make_seeded(GetParam(), torch::kFloat));
+    run_ranks(kStarvedRanks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const int rank = communicator.rank();
       Model& model = *models[rank];
       Pace pace(1, steady_clock());

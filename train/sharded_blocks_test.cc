@@ -65,7 +65,7 @@ Batch part_of(const Batch& batch, const std::vector<int>& split, int rank) {
   return testing::narrow(batch, first, split[size_t(rank)]);
 }
 
-struct Trained {
+struct TrainedSharded {
   std::vector<torch::Tensor> parameters;  ///< in the order of the model
   std::vector<torch::Tensor> scores;      ///< of one batch, by each rank
   int dropped = 0;                        ///< steps that were repeated
@@ -92,7 +92,7 @@ std::vector<torch::Tensor> train_one(const ModelCase& model_case, const Way& way
 
 /// Over ranks, which begin with other values than rank 0. A step in which one of them has run out of memory is made
 /// again. Nothing of it where the ranks' steps fail.
-Trained train_sharded(const ModelCase& model_case, const Way& way) {
+TrainedSharded train_sharded(const ModelCase& model_case, const Way& way) {
   std::vector<Batch> batches;
   for (size_t step = 0; step < way.splits.size(); ++step)
     batches.push_back(make_batch(model_case, kSamplesOfAStep, 100 + int64_t(step), torch::kFloat));
@@ -103,7 +103,7 @@ Trained train_sharded(const ModelCase& model_case, const Way& way) {
     if (rank > 0)
       for (const auto& parameter : models.back()->parameters()) torch::Tensor(parameter).mul_(0.5);
   }
-  Trained trained;
+  TrainedSharded trained;
   trained.scores.resize(size_t(way.ranks()));
   run_ranks(way.ranks(), comm::kSharedMemory, [&](comm::Communicator& communicator) {
     const auto rank = size_t(communicator.rank());
@@ -165,7 +165,7 @@ TEST_P(ShardedBlocksOn, AnyDivisionTrainsWhatOneDeviceDoes) {
       way.clip_norm = clip_norm;
       SCOPED_TRACE(::testing::PrintToString(way.splits) + ::testing::PrintToString(way.state_shares) +
                    ::testing::PrintToString(way.pieces));
-      const Trained trained = train_sharded(GetParam(), way);
+      const TrainedSharded trained = train_sharded(GetParam(), way);
       ASSERT_FALSE(trained.parameters.empty()) << "a step failed";
       EXPECT_LT(testing::relative_error(trained.parameters, train_one(GetParam(), way)), 1e-6);
       for (const torch::Tensor& scores : trained.scores)
@@ -181,7 +181,7 @@ TEST_P(ShardedBlocksOn, AStepInWhichMemoryEndsIsDroppedWholeAndCanBeRepeated) {
   way.state_shares = {1, 2};
   way.pieces = {1, 2};
   way.first_accelerator = 1;
-  const Trained roomy = train_sharded(GetParam(), way);
+  const TrainedSharded roomy = train_sharded(GetParam(), way);
   ASSERT_FALSE(roomy.parameters.empty());
   int dropped = 0;
   for (size_t room = 0;; room += 1024 + room / 4) {
@@ -190,7 +190,7 @@ TEST_P(ShardedBlocksOn, AStepInWhichMemoryEndsIsDroppedWholeAndCanBeRepeated) {
       const bool ends = step == 1 && std::exchange(tight, step != 1);
       configure_standin(0, {.memory_cap = ends ? testing::standin_memory(0) + room : SIZE_MAX});
     };
-    const Trained trained = train_sharded(GetParam(), way);
+    const TrainedSharded trained = train_sharded(GetParam(), way);
     EXPECT_TRUE(testing::same_bits(trained.parameters, roomy.parameters)) << "with room for " << room << " bytes";
     dropped += trained.dropped;
     if (trained.dropped == 0) break;

@@ -68,7 +68,7 @@ struct Column {
 };
 
 std::string nothing(const Device&) { return ""; }
-std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+std::string busy_text(double share) { return fmt::format("{:.0f} %", 100 * share); }
 std::string numa_cell(const Device& device) {
   return cell(device.numa_node, [](int node) { return std::to_string(node); });
 }
@@ -79,7 +79,7 @@ constexpr Column kColumns[] = {
     {"MODEL", [](const Device& d) { return d.profile.has_value() ? d.profile.value() : model_text(d); },
      [](const Device& d) { return model_text(d); }},
     {"MEMORY", memory_cell, memory_cell},
-    {"BUSY", [](const Device& d) { return cell(d.status.busy, percent); }, nothing},
+    {"BUSY", [](const Device& d) { return cell(d.status.busy, busy_text); }, nothing},
     {"POWER",
      [](const Device& d) { return cell(d.status.power_watts, [](double w) { return fmt::format("{:.0f} W", w); }); },
      nothing},

@@ -14,9 +14,9 @@ using topology::svg::Box;
 using topology::svg::number;
 
 constexpr double kLeft = 76, kRight = 24, kHeight = 190, kLegendRow = 20, kSwatch = 20;
-constexpr double kTitleWidth = 330;      // of a panel's title; its legend begins after it
-constexpr double kLetterWidth = 6.6;     // of 11 px, on the wide side
-constexpr int kRows = 5, kColumns = 12;  // at most, between ticks
+constexpr double kTitleWidth = 330;              // of a panel's title; its legend begins after it
+constexpr double kLetterWidth = 6.6;             // of 11 px, on the wide side
+constexpr int kMostRows = 5, kMostColumns = 12;  // between ticks
 constexpr double kRoundingError = 1e-9;
 
 double part_of(const Range& range, double value) { return (value - range.low) / (range.high - range.low); }
@@ -58,7 +58,7 @@ Range Range::rounded() const {
   Range wide = *this;
   const double least = std::max(std::abs(low), std::abs(high)) * kRoundingError;
   if (!(high - low > least)) wide = {low - std::max(0.5, least), high + std::max(0.5, least)};
-  const double step = wide.step(kRows);
+  const double step = wide.step(kMostRows);
   return {std::floor(wide.low / step + kRoundingError) * step, std::ceil(wide.high / step - kRoundingError) * step};
 }
 
@@ -137,14 +137,14 @@ std::string PlotPanel::header() const {
 
 std::string PlotPanel::grid() const {
   std::string out;
-  for (const double tick : axes_.y.ticks(kRows)) {
+  for (const double tick : axes_.y.ticks(kMostRows)) {
     out += fmt::format("<path class=\"grid\" d=\"M{} {}h{}\"/>\n", number(frame_.x), number(y_of(tick)),
                        number(frame_.width));
-    out += topology::svg::text(frame_.x - 8, y_of(tick) + 4, "dim", "end", tick_text(tick, axes_.y.step(kRows)));
+    out += topology::svg::text(frame_.x - 8, y_of(tick) + 4, "dim", "end", tick_text(tick, axes_.y.step(kMostRows)));
   }
   const double y = frame_.bottom() + 16;
   out += topology::svg::text(frame_.x - 26, y, "dim", "end", "step");
-  for (const double tick : axes_.x.ticks(kColumns))
+  for (const double tick : axes_.x.ticks(kMostColumns))
     if (tick == std::round(tick))  // there are no halves of steps
       out += topology::svg::text(x_of(tick), y, "dim", "middle", tick_text(tick, 1));
   return out;

@@ -68,7 +68,7 @@ void sort_by_use(std::vector<T>& all, Name name, Size size) {
       all, [&](const T& a, const T& b) { return rank(a) != rank(b) ? rank(a) < rank(b) : size(a) > size(b); });
 }
 
-std::string quoted(const std::string& name) {
+std::string toml_string(const std::string& name) {
   std::string text = "\"";
   for (const char c : name) {
     if (c == '"' || c == '\\') text += '\\';
@@ -214,7 +214,7 @@ constexpr const char* kHead =
     "# It trains on all CPU devices, unless [[device]] names others or [placement] asks for GPUs.\n\n";
 
 std::string model_table(const std::string& path, const std::string& built_in) {
-  return "[model]\n" + (path.empty() ? built_in : "path = " + quoted(path) + "\n") + "\n";
+  return "[model]\n" + (path.empty() ? built_in : "path = " + toml_string(path) + "\n") + "\n";
 }
 
 Result<FirstJob> image_job(const Folder& folder, const std::vector<Pair>& pairs) {
@@ -227,7 +227,8 @@ Result<FirstJob> image_job(const Folder& folder, const std::vector<Pair>& pairs)
     if (const auto set = open(pairs[i]); set && set->shape() == train.shape() && set->classes() <= train.classes())
       test = &pairs[i];
   const auto files = [](const char* table, const Pair& pair) {
-    return fmt::format("[data.{}]\nimages = {}\nlabels = {}\n\n", table, quoted(pair.images), quoted(pair.labels));
+    return fmt::format("[data.{}]\nimages = {}\nlabels = {}\n\n", table, toml_string(pair.images),
+                       toml_string(pair.labels));
   };
   const std::string model = folder.model();
   const auto& shape = train.shape();
@@ -267,8 +268,8 @@ Result<FirstJob> image_folder_job(const Folder& folder, const std::vector<ImageF
   const std::string model = folder.model();
   FirstJob job;
   job.text = kHead + model_table(model, "name = \"resnet\"\n") + "[data]\nformat = \"images\"\n" +
-             (size > 0 ? fmt::format("size = {}\n", size) : "") + "train = " + quoted(found[0].name) + "\n" +
-             (test != found.end() ? "test = " + quoted(test->name) + "\n" : "") + "\n" +
+             (size > 0 ? fmt::format("size = {}\n", size) : "") + "train = " + toml_string(found[0].name) + "\n" +
+             (test != found.end() ? "test = " + toml_string(test->name) + "\n" : "") + "\n" +
              train_table(train.size(), "optimizer = \"adamw\"\nlearning_rate = 0.003\nschedule = \"cosine\"");
   job.summary = fmt::format("{} on {} image files in {} classes", model.empty() ? "resnet" : model, train.size(),
                             train.classes());
@@ -283,8 +284,8 @@ Result<FirstJob> cifar_job(const Folder& folder, const std::string& name) {
   const std::string model = folder.model();
   FirstJob job;
   job.text = kHead + model_table(model, "name = \"resnet\"\n") +
-             "[data]\nformat = \"cifar\"\nflip = \"on\"\ncrop = 4\ntrain = " + quoted(name) + "\n" +
-             (has_test ? "test = " + quoted(name) + "\n" : "") + "\n" +
+             "[data]\nformat = \"cifar\"\nflip = \"on\"\ncrop = 4\ntrain = " + toml_string(name) + "\n" +
+             (has_test ? "test = " + toml_string(name) + "\n" : "") + "\n" +
              train_table(train.size(), "optimizer = \"adamw\"\nlearning_rate = 0.003\nschedule = \"cosine\"");
   job.summary =
       fmt::format("{} on {} images of CIFAR-{}", model.empty() ? "resnet" : model, train.size(), train.classes());
@@ -308,8 +309,8 @@ Result<FirstJob> token_job(const Folder& folder, const std::vector<std::string>&
   job.text = kHead +
              model_table(model, fmt::format("name = \"gpt\"\nwidth = 64\ndepth = 2\nheads = 4\nvocabulary = {}\n",
                                             vocabulary)) +
-             fmt::format("[data]\nformat = \"tokens\"\ncontext = {}\ntrain = {}\n", context, quoted(files[0])) +
-             (has_test ? fmt::format("test = {}\n", quoted(files[1])) : "") + "\n" +
+             fmt::format("[data]\nformat = \"tokens\"\ncontext = {}\ntrain = {}\n", context, toml_string(files[0])) +
+             (has_test ? fmt::format("test = {}\n", toml_string(files[1])) : "") + "\n" +
              train_table(size(files[0]) / uint64_t(context),
                          "optimizer = \"adamw\"\nlearning_rate = 0.001\nschedule = \"cosine\"");
   job.summary = fmt::format("{} on {} tokens", model.empty() ? "gpt" : model, size(files[0]));
