@@ -52,6 +52,8 @@ struct Variable {
   X(aten_cpu_capability, "ATEN_CPU_CAPABILITY", "libtorch's CPU kernels: default, avx2 or avx512; the CPU's best unless set") \
   X(home, "HOME", "the user's folder") \
   X(state_home, "XDG_STATE_HOME", "where pools and figures are kept; ~/.local/state unless set") \
+  X(data_home, "XDG_DATA_HOME", "where Jupyter finds a user's kernels, below jupyter/kernels; ~/.local/share unless set") \
+  X(jupyter_data, "JUPYTER_DATA_DIR", "in place of that folder's jupyter") \
   X(tmpdir, "TMPDIR", "where scratch files go; /tmp unless set") \
   X(no_color, "NO_COLOR", "no colour in output when set and not empty") \
   X(term, "TERM", "dumb: no colour, no progress bar") \

@@ -20,6 +20,7 @@ void add_cancel(Program& program);
 void add_drain(Program& program);
 void add_history(Program& program);
 void add_hold(Program& program);
+void add_jupyter(Program& program);
 void add_logs(Program& program);
 void add_pause(Program& program);  // change_jobs.cc
 void add_place(Program& program);

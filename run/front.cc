@@ -1,6 +1,7 @@
 #include "run/front.h"
 
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@ namespace remuda::run {
 namespace {
 
 constexpr double kOrphansPatience_s = 10;
+constexpr int kSignalled = 128;  // and the signal's number, as of shells
 
 std::vector<int> own_children() {
   std::vector<int> children;
@@ -31,19 +33,32 @@ int end_without_keeper(const OpenPool& open, const std::vector<int>& before, con
   return process::kOwnFailure;
 }
 
+/// Readable, in the sense of poll, once the process that has started this one has ended.
+Fd end_of_parent() { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), 0))); }
+
+bool is_readable(int fd) {
+  pollfd polled{fd, POLLIN, 0};
+  return ::poll(&polled, 1, 0) > 0;
+}
+
 }  // namespace
 
 Result<int> run_front(const RunSpec& spec, const OpenPool& open, const Report& report) {
   const std::vector<int> before = own_children();
+  const Fd parent_end = spec.with_parent ? end_of_parent() : Fd();
   HeldSignals signals;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const Inherited inherited{::getpgrp(), signals.before()};
   REMUDA_ASSIGN(const Worker keeper, fork_worker([&](Fd front) { keep(spec, open, std::move(front), inherited); }));
-  const auto last = relay(keeper, &signals, [&](const Message& message) {
-    report(message);
-    return message.kind == Message::Kind::ended;
-  });
+  const auto last = relay(
+      keeper, &signals,
+      [&](const Message& message) {
+        report(message);
+        return message.kind == Message::Kind::ended;
+      },
+      parent_end.get());
   if (last) return last->status;
+  if (is_readable(parent_end.get())) return kSignalled + SIGHUP;  // the keeper ends the job, as this process ends
   ::waitpid(keeper.pid, nullptr, 0);
   return end_without_keeper(open, before, report);
 }

@@ -47,7 +47,8 @@ class HeldSignals {
 };
 
 /// Forwards `signals`, where given, to the worker, and continues it if it was stopped, until `take` returns true for
-/// one of its messages, the last one, which is returned. Nothing when the worker is gone, or `end` is readable.
+/// one of its messages, the last one, which is returned. Nothing when the worker is gone, or `end` is readable; -1:
+/// none.
 std::optional<Message> relay(const Worker& worker, HeldSignals* signals,
                              const std::function<bool(const Message&)>& take, int end = -1);
 

@@ -20,11 +20,12 @@ struct RunSpec {
   bool wait = true;   ///< otherwise the job ends where it cannot start at once
   bool each = false;  ///< a process for each device in place of one for all
   TaskList tasks;     ///< not empty: these, one at a time on each device, in place of the job's command
-  bool fail_fast = false;  ///< a task that failed ends the others
-  ArraySpec array;         ///< not empty: a job for each index
-  bool log_only = false;   ///< its output goes only to its log: to one in the pool where it names none
-  bool has_bar = false;    ///< the front draws a line of progress on the terminal
-  bool isolate = false;    ///< refuse to run where devices that were not granted could be opened
+  bool fail_fast = false;    ///< a task that failed ends the others
+  ArraySpec array;           ///< not empty: a job for each index
+  bool log_only = false;     ///< its output goes only to its log: to one in the pool where it names none
+  bool has_bar = false;      ///< the front draws a line of progress on the terminal
+  bool with_parent = false;  ///< the front, and so the job, ends when the process that started it has ended
+  bool isolate = false;      ///< refuse to run where devices that were not granted could be opened
   int stop_signal = SIGTERM;
   double grace_s = 30;          ///< between the stop signal and SIGKILL
   bool requeue = false;         ///< once stopped by SIGTERM or the time limit; a preemptible job always is

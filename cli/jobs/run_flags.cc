@@ -130,12 +130,13 @@ void add_run_options(CLI::App& command, RunFlags& flags) {
   add_flag("--fail-fast", flags.fail_fast, "The first task that fails ends the others");
   add("--array", flags.array, "INDICES",
       "A job for each index, with a log of its own: 0-9, 1,3,5 or 0-9%2 (two at once)");
+  add_flag("--with-parent", flags.with_parent, "End it when the process that started remuda has ended");
   add_flag("--dry-run", flags.dry_run, "Only say what it would get now");
   add_flag("-q,--quiet", flags.quiet, "Print only what goes wrong");
   add_machine_options(command, flags.machine);
 }
 
-Result<run::RunSpec> make_run_spec(const RunFlags& flags) {
+Result<run::RunSpec> make_job_spec(const RunFlags& flags) {
   run::RunSpec spec;
   REMUDA_ASSIGN(spec.job.request, make_request(flags.request));
   REMUDA_ASSIGN(spec.job.time_limit_s, duration("--time-limit", flags.time_limit));
@@ -153,9 +154,6 @@ Result<run::RunSpec> make_run_spec(const RunFlags& flags) {
   spec.job.after_any = flags.after_any;
   REMUDA_ASSIGN(spec.job.begin_s, begin(flags.begin));
   REMUDA_ASSIGN(spec.job.at_end, at_end(flags.at_end));
-  REMUDA_ASSIGN(spec.job.command, job_command(*flags.app));
-  if (spec.job.command.empty() && flags.tasks.empty())
-    return usage_error("there is nothing to run; write the command after --");
   if (!flags.log.empty()) {
     spec.job.log = std::filesystem::absolute(flags.log).string();
     if (const auto folder = std::filesystem::path(spec.job.log).parent_path(); ::access(folder.c_str(), X_OK) != 0)
@@ -165,11 +163,22 @@ Result<run::RunSpec> make_run_spec(const RunFlags& flags) {
   spec.each = flags.each;
   if (flags.isolate) REMUDA_TRY(require_live(flags.machine, "--isolate"));
   spec.isolate = flags.isolate;
+  if (flags.with_parent && (flags.detach || !flags.array.empty()))
+    return usage_error("--with-parent is for one job in the foreground: not with --detach or --array");
+  spec.with_parent = flags.with_parent;
   spec.requeue = flags.requeue;
   spec.log_only = flags.detach;
   spec.restarts = flags.restarts;
   spec.restart_on = flags.restart_on;
   if (!flags.restart_on.empty() && flags.restarts == 0) return usage_error("--restart-on is for --restart N");
+  return spec;
+}
+
+Result<run::RunSpec> make_run_spec(const RunFlags& flags) {
+  REMUDA_ASSIGN(run::RunSpec spec, make_job_spec(flags));
+  REMUDA_ASSIGN(spec.job.command, job_command(*flags.app));
+  if (spec.job.command.empty() && flags.tasks.empty())
+    return usage_error("there is nothing to run; write the command after --");
   REMUDA_TRY(add_tasks(flags, spec));
   REMUDA_TRY(add_array(flags.array, spec));
   return spec;

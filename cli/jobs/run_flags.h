@@ -21,7 +21,7 @@ struct RunFlags {
   std::vector<int64_t> after, after_any;
   std::vector<int> restart_on;
   bool no_wait = false, dry_run = false, quiet = false, each = false, detach = false, fail_fast = false;
-  bool requeue = false, preemptible = false, isolate = false;
+  bool requeue = false, preemptible = false, isolate = false, with_parent = false;
   const CLI::App* app = nullptr;  ///< knows the command
 };
 
@@ -32,6 +32,9 @@ void add_job_options(CLI::App& command, RunFlags& flags);
 
 /// Declares them all, and the command. `flags` must live as long as the command's action.
 void add_run_options(CLI::App& command, RunFlags& flags);
+
+/// What they ask for, except what it runs.
+Result<run::RunSpec> make_job_spec(const RunFlags& flags);
 
 /// What they ask for, with the tasks read from their file. A usage error for what cannot be read, a signal or a time
 /// that is none, and flags that do not go together.
