@@ -8,8 +8,8 @@
 
 #include "base/standard_streams.h"
 #include "base/text.h"
+#include "cli/help.h"
 #include "cli/subcommands.h"
-#include "cli/terminal.h"
 #include "cli/usage.h"
 
 namespace remuda::cli {
@@ -47,14 +47,14 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::Success& wish) {
     std::ostringstream text;
     const int status = program.app.exit(wish, text, text);
-    print_fitted(text.str());
+    print_help(text.str());
     return finish(status);
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "{}", usage_text(program.app, error));
     return exit_status(ErrorKind::usage);
   }
   if (program.chosen) return run(program.chosen);
-  print_fitted(program.app.help());
+  print_help(program.app.help());
   return finish(0);
 }
 

@@ -24,7 +24,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_subcommands(Program& program) {
-  program.app.set_version_flag("--version", std::string("remuda ") + version());
+  program.app.set_version_flag("-V,--version", std::string("remuda ") + version());
   program.app.require_subcommand(0, 1);
   program.app.footer(kExamples);
   add_list(program);
@@ -54,11 +54,13 @@ void add_subcommands(Program& program) {
   add_hold(program);
   add_release(program);
   add_bind(program);
+  add_jupyter(program);
   add_agent(program);
   add_train(program);
   add_report(program);
   add_checkpoint(program);
   add_completion(program);
+  add_help(program);
   use_short_help(program.app);
 }
 

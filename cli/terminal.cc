@@ -27,7 +27,22 @@ size_t text_begin(std::string_view line, size_t width) {
   return std::min(line.find_first_not_of(' '), half);
 }
 
+/// "  remuda place -n 2      the best two": where what stands after the gap begins, if it is past the line's first
+/// half.
+size_t late_text(std::string_view line, size_t width) {
+  const size_t begin = std::min(line.find_first_not_of(' '), line.size()), gap = line.find("  ", begin);
+  if (begin == 0 || gap == std::string_view::npos || seen(line.substr(0, gap)) > width) return std::string_view::npos;
+  const size_t text = line.find_first_not_of(' ', gap);
+  return text != std::string_view::npos && seen(line.substr(0, text)) > width / 2 ? text : std::string_view::npos;
+}
+
 std::string fitted_line(std::string_view line, size_t width) {
+  constexpr size_t kFurther = 4;
+  if (const size_t late = late_text(line, width); late != std::string_view::npos) {
+    const std::string_view head = line.substr(0, line.find_last_not_of(' ', late - 1) + 1);
+    const std::string below = std::string(line.find_first_not_of(' ') + kFurther, ' ') + std::string(line.substr(late));
+    return std::string(head) + "\n" + (seen(below) > width ? fitted_line(below, width) : below);
+  }
   const size_t first = text_begin(line, width);
   std::string text, row(line.substr(0, first));
   const std::string indent(seen(row), ' ');
@@ -68,6 +83,27 @@ std::string fitted(std::string_view text, size_t width) {
     if (end == std::string_view::npos) break;
     all += '\n';
     text.remove_prefix(end + 1);
+  }
+  return all;
+}
+
+std::string unbroken(std::string_view text) {
+  constexpr size_t kFull = 60;  // a shorter line ends where it does for a reason
+  const auto begins_with_text = [](std::string_view line) {
+    return !line.empty() && line.front() != ' ' && line.front() != '\n';
+  };
+  std::string all;
+  size_t length = 0;
+  bool is_text = false;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (is_text && length >= kFull && begins_with_text(line)) all.back() = ' ';
+    length = characters(line);
+    is_text = begins_with_text(line);
+    all += line;
+    if (line.size() == text.size()) break;
+    all += '\n';
+    text.remove_prefix(line.size() + 1);
   }
   return all;
 }

@@ -19,6 +19,21 @@ TEST(Fitted, GoesOnWhereTheTextOfTheLineBegan) {
   EXPECT_EQ(fitted("    indented text of a line", 16), "    indented\n    text of a\n    line");
 }
 
+TEST(Fitted, PutsWhatStandsFarRightBelow) {
+  EXPECT_EQ(fitted("  remuda run -n 2 -- python train.py    on the best two", 40),
+            "  remuda run -n 2 -- python train.py\n      on the best two");
+  EXPECT_EQ(fitted("  remuda run -- python a.py    one two three", 30),
+            "  remuda run -- python a.py\n      one two three");
+  EXPECT_EQ(fitted("no indentation at all here    and more", 30), "no indentation at all here\nand more");
+}
+
+TEST(Unbroken, JoinsTheLinesOfAParagraph) {
+  const std::string full(70, 'x');
+  EXPECT_EQ(unbroken(full + "\nand more\n\nNext\nline\n"), full + " and more\n\nNext\nline\n");
+  const std::string indented = full + "\n  indented\n  " + full + "\n  again\n" + full + "\n\nend";
+  EXPECT_EQ(unbroken(indented), indented);
+}
+
 TEST(Fitted, KeepsWhatFits) {
   const std::string text = "  FAIL  a      b\n\n  two\n";
   EXPECT_EQ(fitted(text, 16), text);

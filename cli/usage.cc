@@ -41,9 +41,8 @@ std::string unknown(const CLI::App& command, const std::string& argument) {
     const std::string flag = argument.substr(0, argument.find('='));
     return fmt::format("unknown flag {}{}", flag, did_you_mean(flag, flag_names(command)));
   }
-  const std::vector<std::string> known = subcommand_names(command);
-  if (known.empty()) return fmt::format("unexpected argument {}", argument);
-  return fmt::format("unknown subcommand {}{}", argument, did_you_mean(argument, known));
+  if (subcommand_names(command).empty()) return fmt::format("unexpected argument {}", argument);
+  return unknown_subcommand(command, argument);
 }
 
 /// CLI11's message, except where it does not say what would be right.
@@ -60,6 +59,10 @@ std::string text(const CLI::App& command, const std::string& sentence) {
 }
 
 }  // namespace
+
+std::string unknown_subcommand(const CLI::App& app, const std::string& name) {
+  return fmt::format("unknown subcommand {}{}", printable(name), did_you_mean(name, subcommand_names(app)));
+}
 
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();

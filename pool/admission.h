@@ -1,5 +1,5 @@
-// Admission: what a policy lets users have. Pure; each refusal names the rule and where it stands. Internal to
-// pool, except held_by_drains().
+// Admission: what a policy lets users have. Pure; each refusal names the rule and where it stands. admit() and
+// check_priority() are internal to pool; the others are also for people who ask why.
 #pragma once
 
 #include <string>

@@ -49,6 +49,16 @@ TEST_F(PolicyProgram, KeepsReservedDevicesForOthers) {
   const Finished two = ask({"run", "-n", "2", "--no-wait", "--", "true"});
   EXPECT_EQ(two.exit.status, 4) << two;
   EXPECT_THAT(two.err, HasSubstr("is reserved for nobody-of-that-name (" + path() + ":1)"));
+  const Finished tried = ask({"run", "-n", "2", "--dry-run", "--", "true"});
+  EXPECT_EQ(tried.exit.status, 4) << "what could not start is not promised" << tried;
+  EXPECT_THAT(tried.err, HasSubstr("is reserved for nobody-of-that-name (" + path() + ":1)"));
+  const Finished last = ask({"run", "--dry-run", "--", "true"});
+  EXPECT_EQ(last.exit.status, 0);
+  EXPECT_THAT(last.out, HasSubstr("gpu:7")) << "the one that is not reserved";
+  const std::string waits = detach("true", {"-n", "2"});
+  EXPECT_THAT(ask({"queue"}).out, HasSubstr("reserved for nobody-of-that-name"));
+  EXPECT_THAT(ask({"why", waits}).out, HasSubstr("is reserved for nobody-of-that-name"));
+  EXPECT_EQ(ask({"cancel", waits}).exit.status, 0);
 }
 
 /// What binds users other than root.

@@ -142,6 +142,7 @@ TEST_F(Run, WaitsForItsTurnAndSaysWhy) {
   const auto second = begin({"-n", "1"}, "echo ran");
   ASSERT_TRUE(eventually([&] { return waiting() == 1; }, kPatience_s));
   EXPECT_THAT(ask("queue").out, HasSubstr("echo ran"));
+  EXPECT_THAT(ask("list").out, HasSubstr("gpu:0 is leased to "));
   EXPECT_THAT(ask("why", {"2"}).out, HasSubstr("Job 2 has waited"));
   EXPECT_EQ(run({"--no-wait"}, "true").exit.status, 4);
   EXPECT_EQ(run({"--dry-run"}, "true").exit.status, 4);

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
+#include "cli/jobs/job_name.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
 #include "pool/operation.h"
@@ -45,29 +47,35 @@ Result<int> change_devices(const DrainFlags& flags, Operation operation) {
   return 0;
 }
 
-/// Of a pool that is there; none is made for this.
-std::vector<pool::Drain> drains_of(const MachineFlags& machine) {
+/// Of a pool that is there; none is made for this, and what is not to be read is empty.
+pool::PoolState state_of(const MachineFlags& machine) {
   const auto place = place_of_pool(machine);
   if (!place) return {};
   if (place->agent) {
     const auto client = wire::Client::connect(*place->agent, "");
-    const auto state = client ? (*client)->read_around(0) : Result<pool::PoolState>{};
-    return state ? state->drains : std::vector<pool::Drain>{};
+    return client ? (*client)->read_around(0).value_or(pool::PoolState{}) : pool::PoolState{};
   }
   std::error_code error;
   if (!std::filesystem::exists(place->folder + "/pool.db", error)) return {};
   auto opened = pool::Pool::open(place->folder);
-  const auto state = opened ? opened->read() : Result<pool::PoolState>{};
-  return state ? state->drains : std::vector<pool::Drain>{};
+  return opened ? opened->read().value_or(pool::PoolState{}) : pool::PoolState{};
 }
 
 }  // namespace
 
-std::string drains_text(const MachineFlags& machine, const Inventory& inventory) {
+std::string pool_notes(const MachineFlags& machine, const Inventory& inventory) {
+  const pool::PoolState state = state_of(machine);
   std::string text;
-  for (const pool::Drain& drain : drains_of(machine))
+  for (const pool::Drain& drain : state.drains)
     text += fmt::format("{} is drained: {} ({}, {} ago)\n", label_of(inventory, drain.device), drain.reason, drain.by,
                         duration_text(wall_s() - drain.since_s));
+  for (const pool::Lease& lease : state.leases) {
+    const pool::Job* job = state.find(lease.job);
+    text += fmt::format("{}{} is leased to {} (job {})\n",
+                        lease.share < 1 ? fmt::format("{:.0f} % of ", 100 * lease.share) : "",
+                        label_of(inventory, lease.device), job ? printable(job->user) : "somebody",
+                        job ? name_of(*job) : std::to_string(lease.job));
+  }
   return text;
 }
 

@@ -39,6 +39,10 @@ Result<void> print_bytes(std::string_view text) { return write_all(STDOUT_FILENO
 
 /// Nothing where the job has no log file yet.
 Result<std::optional<LogReader>> open_log_of(const pool::Job& job) {
+  const bool is_anothers = job.uid != static_cast<int>(::geteuid());
+  if (job.log.empty() && is_anothers && ::geteuid() != 0)
+    return usage_error(
+        fmt::format("the log of job {}, if it has one, is for {}, whose job it is", name_of(job), job.user));
   if (job.log.empty())
     return usage_error(
         fmt::format("job {} has no log; start it in the background with -d, or with --log FILE", name_of(job)));
@@ -46,7 +50,7 @@ Result<std::optional<LogReader>> open_log_of(const pool::Job& job) {
     if (job.state != pool::JobState::ended || job.started_s == 0) return std::nullopt;
     return failed(fmt::format("the log of job {}, {}, is not there any more", name_of(job), printable(job.log)));
   }
-  if (job.uid != static_cast<int>(::geteuid()) && ::access(job.log.c_str(), R_OK) != 0 && errno == EACCES)
+  if (is_anothers && ::access(job.log.c_str(), R_OK) != 0 && errno == EACCES)
     return usage_error(
         fmt::format("the log of job {} may be read by {} only, whose job it is", name_of(job), job.user));
   REMUDA_ASSIGN(LogReader reader, LogReader::open(job.log));

@@ -193,7 +193,7 @@ std::string queue_text(const Queue& queue, double now_s, size_t width) {
   if (has_priorities) header.insert(header.begin() + 2, "PRIORITY");
   Table table(header);
   table.cut_first(header.size() - 2);
-  WaitingReasons reasons(queue.state, queue.inventory, queue.foreign);
+  WaitingReasons reasons(queue.state, queue.inventory, queue.foreign, queue.policy, now_s);
   const pool::Job* before = nullptr;  // arrays get no devices themselves, so no job waits behind one
   for (const pool::Job* job : jobs) {
     const auto array = queue.arrays.find(is_array(*job) ? job->id : job->array);
@@ -205,7 +205,7 @@ std::string queue_text(const Queue& queue, double now_s, size_t width) {
       if (has_priorities) row.insert(row.begin() + 2, std::to_string(job->priority));
       table.add(std::move(row));
     }
-    if (!is_array(*job)) before = job;
+    if (!is_array(*job) && !job->paused && job->begin_s <= now_s) before = job;
   }
   return table.text(width);
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/text.h"
 #include "cli/jobs/job_command.h"
@@ -17,6 +18,8 @@
 #include "cli/terminal.h"
 #include "confine/confinement.h"
 #include "confine/visibility.h"
+#include "pool/transitions.h"
+#include "process/process_id.h"
 #include "process/spawn.h"
 #include "process/user_name.h"
 #include "run/array_front.h"
@@ -53,11 +56,35 @@ constexpr const char* kRunExamples =
     "  remuda run --preemptible --priority -5 -- ./sweep      on what nobody else wants; stopped and queued again\n"
     "  remuda run -n 8 --dry-run -- true                      whether it could start now, and on what\n";
 
-Result<int> try_only(const run::RunSpec& spec, const MachineFlags& machine) {
+/// What would become of the job if it were submitted now, behind those that wait; the pool is not changed.
+Result<pool::Job> submitted(const run::RunSpec& spec, const run::Caretaker& caretaker, pool::PoolState state) {
+  const pool::Policy policy = policy_or_none(caretaker);
+  const double now_s = wall_s();
+  pool::Job asked = spec.job;
+  asked.keeper = process::own_process_id();
+  REMUDA_ASSIGN(const int64_t id, pool::submit(state, asked, caretaker.inventory(), now_s, policy));
+  pool::schedule(state, caretaker.inventory(), caretaker.held_without_lease(state), policy, now_s);
+  return *state.find(id);
+}
+
+Result<int> try_only(const run::RunSpec& asked, const MachineFlags& machine) {
+  REMUDA_ASSIGN(const run::RunSpec spec, for_caller(asked, machine));
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   REMUDA_ASSIGN(place::Answer answer,
                 place::place(place::Layout(caretaker.inventory()), spec.job.request, held_now(caretaker, state)));
+  if (const auto* free = std::get_if<place::Placement>(&answer)) {
+    REMUDA_ASSIGN(const pool::Job job, submitted(spec, caretaker, state));
+    if (job.state != pool::JobState::running) {
+      fmt::print(stderr, "remuda: not now: {}\n", job.why);
+      return place::kNotNow;
+    }
+    if (job.devices != free->devices) {  // the best of all that is free is kept or reserved for others
+      place::Request granted = spec.job.request;
+      granted.devices = job.devices;
+      REMUDA_ASSIGN(answer, place::place(place::Layout(caretaker.inventory()), granted, held_now(caretaker, state)));
+    }
+  }
   if (auto* placement = std::get_if<place::Placement>(&answer)) {
     std::string sharing = share::expected_sharing(caretaker.inventory(), placement->devices, spec.job.request.share,
                                                   spec.parts_devices(), machine.file.empty());

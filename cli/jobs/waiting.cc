@@ -4,15 +4,17 @@
 #include <fmt/format.h>
 #include <ranges>
 
+#include "base/duration.h"
 #include "cli/jobs/job_name.h"
+#include "pool/admission.h"
 #include "pool/request_json.h"
 #include "pool/transitions.h"
 
 namespace remuda::cli {
 
 WaitingReasons::WaitingReasons(const pool::PoolState& state, const Inventory& inventory,
-                               const std::vector<place::Held>& foreign)
-    : state_(state), layout_(inventory), held_(held_by_leases(state)) {
+                               const std::vector<place::Held>& foreign, const pool::Policy& policy, double now_s)
+    : state_(state), layout_(inventory), held_(held_by_leases(state)), policy_(policy), now_s_(now_s) {
   held_.insert(held_.end(), foreign.begin(), foreign.end());
 }
 
@@ -28,20 +30,33 @@ const WaitingReasons::Free& WaitingReasons::free_for(const place::Request& reque
   const auto counts = std::views::iota(1, request.count + 1);
   const auto first_too_many = std::ranges::partition_point(counts, [&](int count) { return fits(request, count); });
   answer->second.count = static_cast<int>(first_too_many - counts.begin());
+  place::Request unlike = request;
+  unlike.any_model = true;
+  answer->second.count_unlike = fits(unlike, request.count) ? request.count : answer->second.count;
   answer->second.is_known = place::fits(layout_, request, held_).has_value();
   return answer->second;
 }
 
+std::string WaitingReasons::awaited(const pool::Job& job) const {
+  std::string text;
+  for (const std::vector<int64_t>* ids : {&job.after, &job.after_any})
+    for (const int64_t id : *ids) {
+      const pool::Job* other = state_.find(id);
+      if (other && other->state != pool::JobState::ended)
+        text += fmt::format("{}{}", text.empty() ? "after job " : ", ", id);
+    }
+  return text;
+}
+
 std::string WaitingReasons::text(const pool::Job& job, const pool::Job* before) {
-  std::string first;
-  for (const int64_t id : job.after) {
-    const pool::Job* other = state_.find(id);
-    if (other && other->state != pool::JobState::ended)
-      first += fmt::format("{}{}", first.empty() ? "after job " : ", ", id);
-  }
-  if (!first.empty()) return first;
+  if (job.paused) return "paused";
+  if (job.begin_s > now_s_) return fmt::format("begins in {}", duration_text(job.begin_s - now_s_));
+  if (std::string others = awaited(job); !others.empty()) return others;
+  if (std::string limit = pool::over_limit(state_, job, policy_, now_s_); !limit.empty()) return limit;
   const Free& free = free_for(job.request);
   if (!free.is_known) return "no such devices now";
+  // It is not their number: a reservation, or models that differ. The scheduler has written which.
+  if (free.count_unlike >= job.request.count && !before && !job.why.empty()) return job.why;
   std::string text = fmt::format("{} wanted, {} free", job.request.count, free.count);
   bool has_room_made = false;
   for (const pool::Job& other : state_.jobs) {

@@ -23,9 +23,11 @@ class Waiting : public testing::Test {
   }
   void hold(const std::string& device) { state_.leases.push_back({.job = 1, .device = device}); }
   std::string text(const pool::Job& job, const pool::Job* before = nullptr) {
-    return WaitingReasons(state_, machine_, foreign_).text(job, before);
+    return WaitingReasons(state_, machine_, foreign_, policy_, kNow_s).text(job, before);
   }
 
+  static constexpr double kNow_s = 1000;
+  pool::Policy policy_;
   Inventory machine_{.host = "box"};
   pool::PoolState state_;
   std::vector<place::Held> foreign_;
@@ -46,6 +48,23 @@ TEST_F(Waiting, CountsOnlyWhatWouldDo) {
   EXPECT_EQ(text(named), "2 wanted, 1 free");
   machine_.devices[3].model = "another";
   EXPECT_EQ(text(job(3, 3)), "3 wanted, 2 free") << "those of one model";
+}
+
+TEST_F(Waiting, NamesACauseThatIsNotTheNumberOfDevices) {
+  pool::Job paused = job(2, 1), later = job(3, 1), limited = job(4, 1), barred = job(5, 1), unlike = job(6, 3);
+  paused.paused = true;
+  EXPECT_EQ(text(paused), "paused");
+  later.begin_s = kNow_s + 7200;
+  EXPECT_EQ(text(later), "begins in 2 h 0 min");
+  policy_.limits.push_back({.devices = policy::Rule<int>{1, "policy.toml:3"}});
+  limited.uid = 1000;
+  const pool::Job before = job(1, 1);
+  EXPECT_EQ(text(limited, &before), "alice may have 1 devices at once, and has 1 (policy.toml:3)");
+  barred.why = "gpu:1 is reserved for bob (policy.toml:7)";
+  EXPECT_EQ(text(barred), barred.why);
+  unlike.why = "no 3 of them are alike";
+  machine_.devices[3].model = "another";
+  EXPECT_EQ(text(unlike), unlike.why);
 }
 
 TEST_F(Waiting, NamesTheJobThatGoesBefore) {

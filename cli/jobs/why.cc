@@ -1,14 +1,17 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <memory>
 
 #include "base/clock.h"
+#include "base/local_time.h"
 #include "base/text.h"
 #include "cli/jobs/array_jobs.h"
 #include "cli/jobs/job_name.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
+#include "pool/admission.h"
 
 namespace remuda::cli {
 namespace {
@@ -16,12 +19,17 @@ namespace {
 Result<std::string> waiting_text(run::Caretaker& caretaker, const pool::PoolState& state, const pool::Job& job) {
   const std::string so_long = duration_text(wall_s() - job.submitted_s);
   std::string text = fmt::format("Job {} has waited for {}: {}\n", name_of(job), so_long, job.why);
-  REMUDA_ASSIGN(const place::Answer answer,
-                place::place(place::Layout(caretaker.inventory()), job.request, held_now(caretaker, state)));
+  std::vector<place::Held> held = held_now(caretaker, state);
+  std::ranges::move(pool::barred_devices(job, caretaker.inventory(), policy_or_none(caretaker), wall_s()),
+                    std::back_inserter(held));
+  REMUDA_ASSIGN(const place::Answer answer, place::place(place::Layout(caretaker.inventory()), job.request, held));
   if (const auto* refusal = std::get_if<place::Refusal>(&answer)) text += refusal_text(*refusal);
   auto waiting = waiting_jobs(state, policy_or_none(caretaker), wall_s());
   std::erase_if(waiting, [](const pool::Job* one) { return is_array(*one); });
   const auto before = std::ranges::find(waiting, job.id, &pool::Job::id) - waiting.begin();
+  if (job.begin_s > wall_s())
+    return text + fmt::format("It begins at {} at the earliest\n", local_time_text(job.begin_s));
+  if (job.paused) return text;
   if (before == 0) return text + "It is the first in the queue\n";
   return text + fmt::format("{} waiting job{} before it\n", before, before == 1 ? " goes" : "s go");
 }
@@ -60,6 +68,11 @@ Result<std::string> array_text(run::Caretaker& caretaker, const pool::Job& array
   std::string text = fmt::format("Array {} {} {} ago: {}\n", array.id, has_ended ? "ended" : "was submitted",
                                  duration_text(wall_s() - since_s), states_text(array, states));
   text += indices_text(states);
+  for (const pool::Job& job : jobs)
+    if (job.state == pool::JobState::waiting && !job.why.empty()) {
+      text += fmt::format("Job {} waits: {}\n", name_of(job), job.why);
+      break;  // the first in its turn
+    }
   if (has_ended && !states.not_done().empty())
     text += fmt::format("`remuda rerun {}` runs the indices again that are not done\n", array.id);
   return text;

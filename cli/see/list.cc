@@ -230,7 +230,7 @@ Result<int> list(const ListFlags& flags) {
     if (flags.json)
       fmt::print("{}", to_pretty(to_json(inventory)));
     else
-      print_fitted(inventory_text(inventory, table_width()) + drains_text(flags.machine, inventory));
+      print_fitted(inventory_text(inventory, table_width()) + pool_notes(flags.machine, inventory));
     return 0;
   }
   REMUDA_ASSIGN(const Device* device, inventory.resolve(flags.device));
