@@ -1,14 +1,9 @@
 #include "cli/help.h"
 
-#include <algorithm>
-#include <fmt/format.h>
 #include <memory>
 #include <unistd.h>
 
-#include "base/text.h"
-#include "cli/subcommands.h"
 #include "cli/terminal.h"
-#include "cli/usage.h"
 
 namespace remuda::cli {
 namespace {
@@ -36,19 +31,6 @@ std::string value_label(const CLI::Option& option) {
 }
 
 void print_help(const std::string& text) { print_fitted(terminal_width(STDOUT_FILENO) ? unbroken(text) : text); }
-
-void add_help(Program& program) {
-  auto name = std::make_shared<std::string>();
-  CLI::App& help = program.add("help", "Show how a command is used", [name, &program]() -> Result<int> {
-    const auto commands = program.app.get_subcommands({});
-    const auto command = std::ranges::find(commands, *name, &CLI::App::get_name);
-    if (!name->empty() && command == commands.end()) return usage_error(unknown_subcommand(program.app, *name));
-    print_help(name->empty() ? program.app.help() : (*command)->help());
-    return 0;
-  });
-  help.add_option("COMMAND", *name, "One of them; all, unless given");
-  help.footer("Examples:\n  remuda help      what there is\n  remuda help run  the same as remuda run --help\n");
-}
 
 void use_short_help(CLI::App& app) {
   const auto help = std::make_shared<ShortHelp>();

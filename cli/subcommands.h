@@ -44,6 +44,7 @@ void add_report(Program& program);
 void add_train(Program& program);
 
 void add_completion(Program& program);
+void add_help(Program& program);  // help_command.cc
 
 /// Declares them all, in the order of --help, with the program's own flags and examples.
 void add_subcommands(Program& program);
