@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "place/explain.h"
+#include "place/glob.h"
 #include "place/health.h"
 #include "place/quantity.h"
 
@@ -106,6 +107,13 @@ class Refuser {
     return things;
   }
 
+  /// "; '*a6000*' is one of them", where the text is a part of a model's name.
+  std::string wider_pattern(const std::set<std::string>& models) const {
+    const std::string wider = "*" + request_.model + "*";
+    const bool matches = std::ranges::any_of(models, [&](const std::string& m) { return glob_matches(wider, m); });
+    return matches ? fmt::format("; '{}' would be one of them", printable(wider)) : "";
+  }
+
   /// The nearest that the machine has to the request.
   std::string nearest_miss() const {
     int64_t largest = 0;
@@ -115,7 +123,7 @@ class Refuser {
       if (!one->device->model.empty()) models.insert(printable(one->device->model));
     }
     if (!request_.model.empty() && come_.empty() && !models.empty())
-      return fmt::format(" (there: {})", fmt::join(models, ", "));
+      return fmt::format(" (there: {}{})", fmt::join(models, ", "), wider_pattern(models));
     if (request_.memory_bytes > largest && largest > 0)
       return fmt::format(" (the largest has {})", amount_text(largest));
     return "";

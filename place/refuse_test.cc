@@ -25,6 +25,9 @@ TEST(Never, SaysHowNearTheMachineComes) {
             "none of the 4 GPUs has 80 GiB or more (the largest has 40 GiB); 1 is wanted");
   EXPECT_EQ(never(inventory, {.model = "H100*"}),
             "none of the 4 GPUs is called 'H100*' (there: Acme A100-SXM4-40GB); 1 is wanted");
+  EXPECT_EQ(
+      never(inventory, {.model = "sxm4"}),
+      "none of the 4 GPUs is called 'sxm4' (there: Acme A100-SXM4-40GB; '*sxm4*' would be one of them); 1 is wanted");
   EXPECT_EQ(never(inventory, {.count = 5}), "there are 4 GPUs on box; 5 are wanted");
   Request request{.count = 3, .memory_bytes = 40 * kGiB, .model = "*A100*"};
   request.capability = Capability::parse("bf16").value();

@@ -108,6 +108,7 @@ class HoldKeeper {
 Result<void> keep_within(const RunSpec& spec, const OpenPool& open, const process::ProcessId& shell,
                          const ToWords& words, FrontLink& link) {
   REMUDA_ASSIGN(Caretaker caretaker, open());
+  (void)!::chdir("/");  // what was named by its way from the caller's folder has been found
   REMUDA_TRY(caretaker.pool().become_keeper());
   return HoldKeeper(spec, shell, std::move(caretaker), link).run(words);
 }
@@ -115,7 +116,6 @@ Result<void> keep_within(const RunSpec& spec, const OpenPool& open, const proces
 void keep(const RunSpec& spec, const OpenPool& open, const process::ProcessId& shell, const ToWords& words, Fd front) {
   ::setsid();
   close_all_but(front.get());  // a lock of the shell's, or a pipe that another process reads to its end
-  (void)!::chdir("/");
   auto link = FrontLink::open(std::move(front));
   if (!link) return;
   const auto kept = keep_within(spec, open, shell, words, *link);

@@ -1,6 +1,7 @@
 #include "run/policy_file.h"
 
 #include <ctime>
+#include <filesystem>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,7 +22,10 @@ double utc_offset_s() {
 
 std::string policy_path(const std::string& folder) {
   if (folder == pool::kSharedPool) return ::access(policy::kPolicyFile, F_OK) == 0 ? policy::kPolicyFile : "";
-  return env::get(env::policy).value_or("");
+  // Of the folder in which this program was started: a keeper goes to another.
+  static const std::string named = env::get(env::policy).value_or("");
+  static const std::string path = named.empty() ? "" : std::filesystem::absolute(named).string();
+  return path;
 }
 
 Result<policy::Policy> policy_of(const std::string& folder) {

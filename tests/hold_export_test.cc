@@ -52,6 +52,13 @@ TEST_F(HoldExport, SetsTheVariablesOfTheShell) {
   }
 }
 
+TEST_F(HoldExport, FindsAPolicyThatIsNamedFromTheFolderOfTheShell) {
+  folder_.write("policy.toml", "[queue]\npatience = \"1m\"\n");
+  const std::string script = "cd " + folder_.path() + "\nexport REMUDA_POLICY=policy.toml\n" + hold("1") + "echo held";
+  EXPECT_EQ(shell(script)->finish(kPatience_s).out, "held\n");
+  EXPECT_TRUE(comes_free());
+}
+
 TEST_F(HoldExport, GivesBackWhenTheShellIsKilled) {
   const auto program = shell(hold("8") + kStay);
   pid_in("shell");

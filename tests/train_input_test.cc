@@ -31,6 +31,8 @@ TEST(TrainInput, DataFileThatIsMissing) {
   job.data = "train = {images = 'nowhere', labels = 'train.labels'}\n";
   const ScratchFolder folder = job_folder(job);
   EXPECT_THAT(refusal(folder), HasSubstr(folder.path("nowhere") + ": No such file or directory"));
+  EXPECT_THAT(refusal(folder, {"--dry-run", "--json", folder.path("report.json")}),
+              HasSubstr("--json is for the report of a run, and --dry-run makes none"));
 }
 
 TEST(TrainInput, DataFileThatIsCutOff) {

@@ -139,6 +139,8 @@ std::string usual_trace(const std::string& job_file) {
 
 Result<int> train(TrainFlags flags) {
   if (!flags.init.empty()) return init(flags.init);
+  if (flags.job.dry_run && !flags.json.empty())
+    return usage_error("--json is for the report of a run, and --dry-run makes none: leave one of them out");
   for (std::string& setting : short_settings(flags)) flags.settings.push_back(std::move(setting));
   REMUDA_ASSIGN(AskedRun asked, read_asked(flags));
   if (asked.job.output.profile > 0 && asked.job.output.trace.empty())
