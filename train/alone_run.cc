@@ -21,7 +21,6 @@ double trial_step(const AloneRun& run, const Batch& samples, std::map<int, doubl
   const auto updated =
       run.parallel.optimizer().step_alone(1.0 / double(samples.input.size(0)), settings_of(run.job.train, 0, 1));
   if (!updated) throw std::runtime_error(updated.error().message);
-  run.local.wait_for_device();
   if (const auto use = watch.use()) memory[int(run.local.largest_piece(samples))] = use->peak - use->before;
   return run.pace.stop();
 }

@@ -180,13 +180,17 @@ void CompressedOptimizer::descend(const std::vector<Rates>& rates) {
                           part(direction_, piece.range));
 }
 
+/// Waits until the device has read what it was last sent from memory of the host, and has computed with it.
+Result<void> CompressedOptimizer::free_host() const {
+  return engine_.ops.wait(engine_.ops.here(), "the copy of parameters", engine_.timeout_s);
+}
+
 Result<void> CompressedOptimizer::step(double gradient_factor, const std::vector<GroupSettings>& settings) {
   ++steps_;
   engine_.before_wait();  // all that follows is part of the exchange, and no matter of a device's speed
   const profile::Span span("wait");
   const double start = monotonic_s();
-  // What the device was last sent from there is about to be written.
-  REMUDA_TRY(engine_.ops.wait(engine_.ops.here(), "the copy of parameters", engine_.timeout_s));
+  REMUDA_TRY(free_host());
   REMUDA_ASSIGN(const std::vector<Rates> rates, agree(settings));
   REMUDA_TRY(add_up_here());
   REMUDA_ASSIGN(const std::span<const std::byte> packed, add_up(float((1 - rule_.beta1) * gradient_factor)));
@@ -240,6 +244,7 @@ std::vector<Owned> CompressedOptimizer::owned() {
 
 Result<void> CompressedOptimizer::resume(int64_t steps) {
   steps_ = steps;
+  REMUDA_TRY(free_host());
   for (const auto whole : {values(), direction_, inverse_root_, gradients()}) REMUDA_TRY(gather(whole));
   if (sum_) {
     std::ranges::fill(sum_->owed(), 0.0f);

@@ -59,6 +59,7 @@ class CompressedOptimizer final : public OwnedState {
   Result<void> connect();
   Result<void> take_over(OwnedState& warm);
   Result<void> gather(std::span<float> whole);
+  Result<void> free_host() const;
   Result<std::vector<Rates>> agree(const std::vector<GroupSettings>& settings) const;
   Result<void> add_up_here();
   Result<std::span<const std::byte>> add_up(float take);

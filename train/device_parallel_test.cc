@@ -108,35 +108,6 @@ TEST(DevicesInParallel, AHookThatFailsGivesUpTheStepOfAllRanks) {
   });
 }
 
-/// The device does nothing before somebody waits for it, and its rank owns no parameters that others would wait for.
-TEST(DevicesInParallel, ParametersArriveAfterWhatUsesThoseBefore) {
-  configure_standin(0, {.lazy_compute = true});
-  run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {
-    const int rank = communicator.rank();
-    const DeviceOps ops = DeviceOps::open(rank == 1 ? torch::Device(torch::kXPU, 0) : torch::kCPU).value();
-    const auto weight = torch::full({3}, 1.0 + rank, torch::device(ops.device()).requires_grad(true));
-    const auto is = [&](const torch::Tensor& tensor, double value) {
-      return tensor.to(torch::kCPU).eq(value).all().item<bool>();
-    };
-    const auto backward = [&] { weight.sum().backward(); };
-    const auto parallel =
-        DataParallel::create(communicator, ops, {weight}, backward, {.average = 0.5, .state_shares = {1, 0}}).value();
-    EXPECT_TRUE(is(weight, 1)) << weight;
-    for (int step = 0; step < 2; ++step) {
-      parallel->begin({.weight = 1});
-      backward();
-      ASSERT_TRUE(testing::reduce_and_update(*parallel, 1));
-    }
-    const torch::NoGradGuard no_grad;
-    auto seen = torch::zeros({3}, ops.device());
-    seen.copy_(weight);
-    ASSERT_TRUE(parallel->swap_average());
-    EXPECT_TRUE(is(seen, -1)) << seen;
-    EXPECT_TRUE(is(weight, -0.5)) << weight;
-  });
-  configure_standin(0, {});
-}
-
 /// The device is full from the moment that the gradients are there.
 TEST(DevicesInParallel, AnUpdateTakesNoMemoryOfTheDevice) {
   run_ranks(2, comm::kSharedMemory, [](comm::Communicator& communicator) {

@@ -33,6 +33,24 @@ TEST_F(DeviceWaits, AStepAloneHasEndedWhenItsTimeIsTaken) {
   EXPECT_TRUE(is_idle());
 }
 
+TEST_F(DeviceWaits, AStepOfADeviceThatHangsHasAnEnd) {
+  run_ranks(1, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+    const Batch batch = testing::make_batch(case_, 4, 1, torch::kFloat);
+    const auto parallel =
+        DataParallel::create(communicator, ops_, model_->parameters(),
+                             testing::trial(case_, *model_, {batch.input.to(ops_.device()), batch.target}))
+            .value();
+    LocalStep impatient(*model_, ops_, pace_, {.padding = case_.padding, .timeout_s = 0});
+    testing::configure_standin(0, {.random_delay_s = 0.002});
+    try {
+      impatient.run(batch, {}, *parallel);
+      ADD_FAILURE() << "waited longer";
+    } catch (const std::exception& error) {
+      EXPECT_STREQ(error.what(), "xpu:0 did not finish a step within 0 s");
+    }
+  });
+}
+
 TEST_F(DeviceWaits, AnUpdateHasEndedWhenTheWaitForOthersBegins) {
   run_ranks(1, comm::kSharedMemory, [&](comm::Communicator& communicator) {
     const auto weight = torch::ones({64}, torch::device(ops_.device()).requires_grad(true));

@@ -72,10 +72,8 @@ class ByDevices final : public BucketExchange {
 
   /// The first moment is that of all of them.
   std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) override {
-    if (updates_on_ == UpdatesOn::host) {
+    if (updates_on_ == UpdatesOn::host)  // in the stream that gather() sends them in
       for (const comm::Chunk& own : own_of(buckets)) values.to_device(own);
-      values.join();
-    }
     std::vector<Moment> moments(buckets.size());
     if (!moments.empty()) moments.front() = ops_.here();
     return moments;

@@ -9,9 +9,6 @@
 namespace remuda::train {
 namespace {
 
-/// A single step of a single device; other ranks give up on it sooner or later too.
-constexpr double kStepTimeout_s = 3600;
-
 int64_t divided_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
 
 /// The shape that scores for one sample must have, in words; empty when these have it.
@@ -78,8 +75,9 @@ LossSum LocalStep::forward(const Batch& batch) {
   return loss_sum(options_.loss, scores, batch.target, options_.padding);
 }
 
+/// Until it has done what it was given, as its time is being taken. A device that is lost, or hangs, throws.
 void LocalStep::wait_for_device() const {
-  if (const auto done = ops_.wait(ops_.here(), "a step", kStepTimeout_s); !done)
+  if (const auto done = ops_.wait(ops_.here(), "a step", options_.timeout_s); !done)
     throw std::runtime_error(done.error().message);
 }
 

@@ -41,6 +41,7 @@ class LocalStep {
     size_t pieces = 1;        ///< one after another, whose gradients add up: so many times less memory for activations
     int64_t micro_batch = 0;  ///< samples of each piece, of which the last may have fewer; 0: `pieces` even ones
     NormExchange* norms = nullptr;  ///< of the model, where its batch norms normalise the samples of all ranks
+    double timeout_s = 3600;        ///< longest wait for the device; other ranks give up sooner or later too
   };
 
   /// The model's parameters lie on the device of `ops`. All of these outlive it.
@@ -64,13 +65,11 @@ class LocalStep {
   /// Forward and backward without other ranks; false when it runs out of memory.
   bool run_alone(const Batch& batch);
 
-  /// Blocks until the device has done what it was given, as its time is being taken. A device that is lost throws.
-  void wait_for_device() const;
-
  private:
   int64_t pieces_in(const Batch& batch) const;
   std::vector<Batch> pieces_of(const Batch& batch) const;
   LossSum forward(const Batch& batch);
+  void wait_for_device() const;
 
   Model& model_;
   const DeviceOps& ops_;

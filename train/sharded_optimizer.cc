@@ -160,7 +160,6 @@ Result<void> ShardedOptimizer::free_host() const {
 Result<void> ShardedOptimizer::step_alone(double gradient_factor, const std::vector<GroupSettings>& settings) {
   const FlatLayout& layout = engine_.flat.layout();
   const comm::Chunk all{0, layout.buckets()};
-  REMUDA_TRY(free_host());
   begin_step();
   if (is_on_host()) {
     const Moment there = engine_.flat.gradients().to_host({0, layout.whole_count()});
@@ -172,7 +171,7 @@ Result<void> ShardedOptimizer::step_alone(double gradient_factor, const std::vec
     engine_.flat.sent().to_device(layout.own(bucket, rank_));
   if (is_on_host()) engine_.flat.sent().join();
   for (size_t bucket = 0; bucket < layout.whole_buckets(); ++bucket) widen(layout.own(bucket, rank_));
-  return {};
+  return engine_.ops.wait(engine_.ops.here(), "an update", engine_.timeout_s);
 }
 
 Result<void> ShardedOptimizer::step(double gradient_factor, const std::vector<GroupSettings>& settings) {

@@ -40,8 +40,8 @@ class ShardedOptimizer final : public OwnedState {
   /// element per group. Afterwards all ranks have the same parameters.
   Result<void> step(double gradient_factor, const std::vector<GroupSettings>& settings);
 
-  /// The same work without the other ranks, to measure how long it takes: parameters are no longer the same on all
-  /// ranks.
+  /// The same work without the other ranks, to measure how long it takes; done when it returns. Parameters are no
+  /// longer the same on all ranks.
   Result<void> step_alone(double gradient_factor, const std::vector<GroupSettings>& settings);
 
   /// Forgets all steps; the values stay as they are.

@@ -72,6 +72,27 @@ void only_add_up(ShardedParts& parts, const DeviceOps& ops, Seen& seen) {
     seen.push_back(parts.values(block).to(torch::kCPU, torch::kFloat, false, /*copy=*/true));
 }
 
+/// As a forward pass does whose computing lags behind: all is fetched before the device has any of it.
+void fetch_ahead(ShardedParts& parts, const DeviceOps& ops, Seen& seen) {
+  std::vector<torch::Tensor> memory;
+  std::vector<Moment> there;
+  for (size_t block = 0; block < kBlocks; ++block) {
+    const size_t room = block % ShardedParts::kRooms;
+    memory.push_back(parts.value_memory(block, room));
+    there.push_back(parts.fill(block, room, memory.back(), ops.here(), false).value());
+  }
+  for (size_t block = 0; block < kBlocks; ++block) {
+    ops.after(there[block]);
+    seen.push_back(memory[block].to(torch::kCPU, torch::kFloat, false, /*copy=*/true));
+  }
+}
+
+Seen tens() {
+  Seen values;
+  for (const auto& block : blocks_of_tens()) values.push_back(block[0].detach());
+  return values;
+}
+
 /// By one rank. `left_out`: the number of a wait of this kind that is not waited for; -1: none. `count`: of these
 /// waits.
 Seen computed(const Scenario& scenario, torch::Device device, UpdatesOn updates_on, WaitKind kind = {},
@@ -120,6 +141,7 @@ TEST(EveryWaitOfShardedParts, OfTheHostIsNeeded) {
   const WaitKind kind = WaitKind::host_for_copies;
   expect_each_wait_is_needed(only_add_up, on_cpu(only_add_up), UpdatesOn::host, kind, int(kBlocks));
   expect_each_wait_is_needed(only_add_up, on_cpu(only_add_up), UpdatesOn::device, kind, int(kBlocks) + 1);
+  expect_each_wait_is_needed(fetch_ahead, tens(), UpdatesOn::device, kind, int(kBlocks - ShardedParts::kRooms));
 }
 
 }  // namespace

@@ -73,8 +73,9 @@ class Trial {
     return fmt::format("{} of {} bytes by {}", what, bytes_, collectives_.name());
   }
 
+  /// Of values that are there: what has put them there was waited for.
   Result<void> call(const char* what, const std::function<Result<void>(void*)>& give) const {
-    REMUDA_ASSIGN(const Moment done, ops_.in_copies(give, ops_.here()));
+    REMUDA_ASSIGN(const Moment done, ops_.in_copies(give, {}));
     return ops_.wait(done, text(what), timeout_s_, [this] { return collectives_.check(); });
   }
 
