@@ -19,13 +19,8 @@ std::future<T> queued(WorkQueue& queue, std::function<Result<T>()> work) {
   auto promise = std::make_shared<std::promise<T>>();
   std::future<T> done = promise->get_future();
   queue.push([work = std::move(work), promise = std::move(promise)]() -> Result<void> {
-    if constexpr (std::is_void_v<T>) {
-      REMUDA_TRY(work());
-      promise->set_value();
-    } else {
-      REMUDA_ASSIGN(T value, work());
-      promise->set_value(std::move(value));
-    }
+    REMUDA_ASSIGN(T value, work());
+    promise->set_value(std::move(value));
     return {};
   });
   return done;
@@ -126,35 +121,30 @@ bool ShardedBlocks::sends_gradients_next() const {
 }
 
 void ShardedBlocks::receive_gradients(size_t block) {
-  GradientRoom& room = gradient_rooms_[sent_ % gradient_rooms_.size()];
-  if (room.added.valid()) wait_for(room.added);
-  room.memory = torch::Tensor();
-  room.memory = parts_.gradient_memory(block, sent_ % gradient_rooms_.size());
-  parts_.block(block).gradients().hold(room.memory);
+  torch::Tensor& memory = gradients_[sent_ % gradients_.size()];
+  memory = torch::Tensor();
+  memory = parts_.gradient_memory(block, sent_ % gradients_.size());
+  parts_.block(block).gradients().hold(memory);
   computes_gradients_ = block;
 }
 
 void ShardedBlocks::send_gradients(size_t block) {
-  const size_t number = sent_ % gradient_rooms_.size();
-  GradientRoom& room = gradient_rooms_[number];
+  const size_t number = sent_ % gradients_.size();
   const bool is_empty = computes_gradients_ != block;
   Moment given;
   if (!is_empty) {
     if (!parts_.block(block).gradients_in_place())
       throw std::runtime_error("a gradient of a sharded block was reset or replaced during its step");
     engine_.before_send();
-    given = parts_.give_gradients(block, number, room.memory, loss_scale_);
+    if (!alone_) given = parts_.give_gradients(block, number, gradients_[number], loss_scale_);
     parts_.block(block).gradients().release();
     computes_gradients_.reset();
-  } else if (room.added.valid()) {
-    wait_for(room.added);
-    room.memory = torch::Tensor();
   }
   const bool is_first = passes_ == 1;
-  room.added = queued<void>(engine_.queue, [this, block, number, given, is_empty, is_first, alone = alone_] {
-    if (alone) return engine_.ops.wait(given, "the copy of gradients", engine_.timeout_s);
-    return parts_.add_up(block, number, given, is_empty, is_first);
-  });
+  if (!alone_)
+    engine_.queue.push([this, block, number, given, is_empty, is_first] {
+      return parts_.add_up(block, number, given, is_empty, is_first);
+    });
   ++sent_;
 }
 
@@ -202,7 +192,7 @@ void ShardedBlocks::make_rest() {
 
 /// Once the queue has done all: gradients have left their memory.
 void ShardedBlocks::drop_gradients() {
-  for (GradientRoom& room : gradient_rooms_) room = {};
+  for (torch::Tensor& memory : gradients_) memory = torch::Tensor();
   passes_ = 0;
 }
 

@@ -13,6 +13,9 @@
 //
 //   fill 0, 1, ..., n-1 | n-2, add up n-1, fill n-3, add up n-2, ..., fill 0, add up 1, 0
 //
+// The queue works in the order in which it is given work: so when block b is there for its backward pass, the gradients
+// of block b + 2 have left their room, which those of b take.
+//
 // A call that fails throws in the pass, and is the error of finish(). One thread at a time, which may be the one that
 // libtorch runs a backward pass on.
 #pragma once
@@ -74,10 +77,6 @@ class ShardedBlocks final : public BlockWatch {
     std::future<Moment> filled;  ///< when the device has it
     torch::Tensor memory;        ///< undefined: the block is filled for the others only
   };
-  struct GradientRoom {
-    std::future<void> added;
-    torch::Tensor memory;
-  };
 
   size_t blocks() const { return parts_.blocks(); }
   void begin_pass();
@@ -110,7 +109,7 @@ class ShardedBlocks final : public BlockWatch {
   int passes_ = 0;  ///< of the step, with a backward pass
   double loss_scale_ = 1;
   std::array<Room, ShardedParts::kRooms> rooms_;
-  std::array<GradientRoom, ShardedParts::kRooms> gradient_rooms_;
+  std::array<torch::Tensor, ShardedParts::kRooms> gradients_;
   std::optional<size_t> borrowed_;            ///< the block that is there for borrow()
   std::optional<size_t> computes_gradients_;  ///< the block whose gradients are in its room
   Result<void> outcome_;

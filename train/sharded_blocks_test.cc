@@ -1,10 +1,12 @@
 // Blocks that are sharded, over CPUs and stand-in accelerators together: exact however batch and state are divided, in
 // as little memory as is promised.
+#include <future>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>
 
 #include "balance/shares.h"
+#include "base/clock.h"
 #include "comm/testing/run_ranks.h"
 #include "train/device/memory_watch.h"
 #include "train/local_step.h"
@@ -252,6 +254,70 @@ TEST(ShardedBlocksHold, TheirPartAtRestAndTwoBlocksMoreAtMost) {
       EXPECT_LT(all[rank].peak - all[rank].at_rest, 2 * 8 * kLayer + 4 * kLayer + 100'000);
     }
   }
+}
+
+/// A pass is given up of whose blocks the second one is still on its way, to memory that is free from then on.
+TEST(ShardedBlocksOfAPass, ThatIsGivenUpAreThereBeforeTheirMemoryIsUsedAgain) {
+  configure_standin(0, {.lazy_copies = true});
+  run_ranks(1, comm::kSharedMemory, [](comm::Communicator& communicator) {
+    const torch::NoGradGuard no_grad;
+    const DeviceOps ops = DeviceOps::open({torch::kXPU, 0}).value();
+    const auto model = make_seeded(model_cases()[0], torch::kFloat);
+    const auto parallel = testing::make_sharded(communicator, ops, *model, {});
+    ShardedBlocks& blocks = *parallel->blocks();
+    blocks.before_forward(0);
+    ASSERT_TRUE(blocks.finish());
+    const auto next = torch::zeros({int64_t(blocks.parts().block(1).count())}, ops.device());
+    ASSERT_TRUE(ops.wait(ops.copy(torch::zeros({1}), torch::zeros({1}, ops.device()), {}), "all copies", 10));
+    EXPECT_TRUE(next.to(torch::kCPU).eq(0).all().item<bool>());
+  });
+  configure_standin(0, {});
+}
+
+/// What the second step of rank 0 ends with where rank 1 does not make all of it.
+enum class When { before_it, after_forward };
+enum class How { leaves, is_silent };
+
+Error error_without_the_other(When when, How how) {
+  const ModelCase model_case = model_cases()[0];
+  const Batch batch = make_batch(model_case, 4, 100, torch::kFloat);
+  std::vector<std::unique_ptr<Model>> models;
+  for (int rank = 0; rank < 2; ++rank) models.push_back(make_seeded(model_case, torch::kFloat));
+  Error error;
+  std::promise<void> seen;
+  run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+    const bool ends = communicator.rank() == 1;
+    const DeviceOps ops = DeviceOps::open(ends ? torch::kCPU : torch::Device(torch::kXPU, 0)).value();
+    Model& model = *models[size_t(communicator.rank())];
+    Pace pace(1, steady_clock());
+    LocalStep local(model, ops, pace, {});
+    const auto parallel = testing::make_sharded(communicator, ops, model, {});
+    local.run(batch, {}, *parallel);
+    ASSERT_TRUE(parallel->reduce());
+    if (how == How::is_silent) parallel->set_timeout(0.3);
+    if (ends) {
+      torch::Tensor scores;
+      if (when == When::after_forward) scores = model.forward(batch.input);
+      if (how == How::is_silent) seen.get_future().wait_for(std::chrono::seconds(30));
+      return;
+    }
+    local.run(batch, {}, *parallel);
+    const auto step = parallel->reduce();
+    seen.set_value();
+    ASSERT_FALSE(step);
+    error = step.error();
+  });
+  return error;
+}
+
+TEST(ShardedBlocksWithout, ARankEndTheStepWithAnErrorThatNamesIt) {
+  for (const When when : {When::before_it, When::after_forward})
+    for (const How how : {How::leaves, How::is_silent}) {
+      const Error error = error_without_the_other(when, how);
+      EXPECT_EQ(error.kind, ErrorKind::lost_peer);
+      EXPECT_EQ(error.peer, 1);
+      EXPECT_NE(error.message.find("rank 1"), std::string::npos) << error.message;
+    }
 }
 
 }  // namespace
