@@ -1,5 +1,6 @@
 #include "train/sharded_blocks.h"
 
+#include <ATen/autocast_mode.h>
 #include <algorithm>
 #include <fmt/format.h>
 #include <numeric>
@@ -9,6 +10,7 @@
 #include "profile/recorder.h"
 #include "train/agreement.h"
 #include "train/labels.h"
+#include "train/precision.h"
 
 namespace remuda::train {
 namespace {
@@ -160,6 +162,7 @@ void ShardedBlocks::after_forward(size_t block) {
   const bool is_last = block + 1 == blocks();
   if (is_last && pass_ == Pass::training) return;  // its backward pass comes first
   release();
+  if (Autocast::type_on(engine_.ops.device()) != torch::kFloat) at::autocast::clear_cache();  // the block in 16 bits
   is_last ? make_rest() : fetch();
 }
 

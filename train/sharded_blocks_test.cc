@@ -7,9 +7,11 @@
 
 #include "balance/shares.h"
 #include "base/clock.h"
+#include "base/testing/scratch_folder.h"
 #include "comm/testing/run_ranks.h"
 #include "train/device/memory_watch.h"
 #include "train/local_step.h"
+#include "train/testing/script_models.h"
 #include "train/testing/sharded.h"
 #include "train/testing/standin/standin.h"
 
@@ -254,6 +256,28 @@ TEST(ShardedBlocksHold, TheirPartAtRestAndTwoBlocksMoreAtMost) {
       EXPECT_LT(all[rank].peak - all[rank].at_rest, 2 * 8 * kLayer + 4 * kLayer + 100'000);
     }
   }
+}
+
+// In 16 bits a device keeps, while it evaluates, casts of no more than the blocks that are there.
+TEST(ShardedBlocksHold, TwoBlocksInAnEvaluationIn16BitsToo) {
+  constexpr int kLayers = 16, kWidth = 256;
+  constexpr double kLayer = kWidth * kWidth;
+  const ScratchFolder folder;
+  testing::write_sequential(folder.path("model.pt"), std::vector(kLayers, testing::ScriptLayer{kWidth, kWidth}));
+  run_ranks(1, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+    const DeviceOps ops = DeviceOps::open({torch::kXPU, 0}).value();
+    const auto model = make_model({.path = folder.path("model.pt")}, {}).value();
+    const auto parallel = testing::make_sharded(communicator, ops, *model, {});
+    const auto input = torch::ones({2, kWidth}, ops.device());
+    const torch::NoGradGuard no_grad;
+    const MemoryWatch watch(ops.device());
+    {
+      const Autocast autocast(ops.device(), torch::kBFloat16);
+      EXPECT_EQ(model->forward(input).scalar_type(), torch::kBFloat16);
+    }
+    ASSERT_TRUE(parallel->blocks()->finish());
+    EXPECT_LT(watch.use()->peak - watch.use()->before, 2 * (4 + 2) * kLayer + 100'000);
+  });
 }
 
 /// A pass is given up of whose blocks the second one is still on its way, to memory that is free from then on.

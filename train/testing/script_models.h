@@ -3,6 +3,7 @@
 
 #include <string>
 #include <torch/script.h>
+#include <vector>
 
 namespace remuda::train::testing {
 
@@ -30,6 +31,27 @@ def forward(self, x):
   return scores
 )");
   module.save(file);
+}
+
+/// Blocks, and nothing beside them, in `file`: each has a weight of [out, in], and gives what `expression` makes of it
+/// and of the input, x.
+struct ScriptLayer {
+  int64_t out = 0, in = 0;
+  std::string expression = "torch.tanh(torch.linear(x.flatten(1), self.weight))";
+};
+inline void write_sequential(const std::string& file, const std::vector<ScriptLayer>& layers) {
+  torch::jit::Module model("__torch__.torch.nn.modules.container.Sequential");
+  std::string forward = "def forward(self, x):\n";
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const std::string name = "layer" + std::to_string(i);
+    torch::jit::Module layer("__torch__.Layer" + std::to_string(i));
+    layer.register_parameter("weight", script_weight(layers[i].out, layers[i].in), false);
+    layer.define("def forward(self, x):\n  return " + layers[i].expression + "\n");
+    model.register_module(name, layer);
+    forward += "  x = self." + name + ".forward(x)\n";
+  }
+  model.define(forward + "  return x\n");
+  model.save(file);
 }
 
 }  // namespace remuda::train::testing
