@@ -29,6 +29,8 @@ std::future<T> queued(WorkQueue& queue, std::function<Result<T>()> work) {
 }
 
 constexpr int32_t kEndOfLending = -1;
+/// Between two blocks, and after the last one: a disk may take as long for what rank 0 writes.
+constexpr double kLongestWrite_s = 3600;
 
 }  // namespace
 
@@ -259,6 +261,7 @@ Result<void> ShardedBlocks::end_lending() {
 
 Result<void> ShardedBlocks::lend() {
   engine_.queue.push([this]() -> Result<void> {
+    engine_.communicator.set_timeout(kLongestWrite_s);
     for (;;) {
       int32_t number = kEndOfLending;
       REMUDA_TRY(engine_.communicator.broadcast(std::as_writable_bytes(std::span(&number, 1)), 0, label::kLentBlock));
@@ -267,7 +270,9 @@ Result<void> ShardedBlocks::lend() {
       REMUDA_TRY(parts_.fill(size_t(number), 0, {}, {}, false));
     }
   });
-  return engine_.queue.drain();
+  const Result<void> lent = engine_.queue.drain();
+  engine_.communicator.set_timeout(engine_.timeout_s);
+  return lent;
 }
 
 }  // namespace remuda::train

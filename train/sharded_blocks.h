@@ -65,7 +65,8 @@ class ShardedBlocks final : public BlockWatch {
   };
 
   /// Collective, where nothing is under way: rank 0 asks for blocks, and the others lend() until it has called
-  /// end_lending(). Never more than one block is there at once; until the next call in memory of the host.
+  /// end_lending(), however long that takes. Never more than one block is there at once; until the next call in memory
+  /// of the host.
   Result<torch::Tensor> borrow(size_t block);
   Result<void> end_lending();
   Result<void> lend();

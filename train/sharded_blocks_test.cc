@@ -344,5 +344,24 @@ TEST(ShardedBlocksWithout, ARankEndTheStepWithAnErrorThatNamesIt) {
     }
 }
 
+// The disk may be slower than any step.
+TEST(ShardedBlocksAreLent, AsLongAsRank0NeedsForWritingThem) {
+  const ModelCase model_case = model_cases()[0];
+  std::vector<std::unique_ptr<Model>> models;
+  for (int rank = 0; rank < 2; ++rank) models.push_back(make_seeded(model_case, torch::kFloat));
+  run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+    const bool writes = communicator.rank() == 0;
+    const DeviceOps ops = DeviceOps::open(torch::kCPU).value();
+    Model& model = *models[size_t(communicator.rank())];
+    const auto parallel = testing::make_sharded(communicator, ops, model, {});
+    ASSERT_TRUE(communicator.barrier(77));
+    if (writes)
+      steady_clock().sleep_s(0.3);
+    else
+      parallel->set_timeout(0.1);
+    EXPECT_EQ(testing::whole_values(communicator, *parallel, model).size(), writes ? model.parameters().size() : 0);
+  });
+}
+
 }  // namespace
 }  // namespace remuda::train
