@@ -160,6 +160,10 @@ void ShardedBlocks::before_forward(size_t block) {
   take(block);
 }
 
+bool ShardedBlocks::holds(size_t block, const torch::Tensor& output) const {
+  return output.is_alias_of(parts_.block(block).values().tensor());
+}
+
 void ShardedBlocks::after_forward(size_t block) {
   const bool is_last = block + 1 == blocks();
   if (is_last && pass_ == Pass::training) return;  // its backward pass comes first

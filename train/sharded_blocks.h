@@ -41,6 +41,7 @@ class ShardedBlocks final : public BlockWatch {
 
   void before_forward(size_t block) override;
   void after_forward(size_t block) override;
+  bool holds(size_t block, const torch::Tensor& output) const override;
   void before_backward(size_t block) override;
 
   /// What backward passes run on is the loss times this.

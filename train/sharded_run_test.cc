@@ -6,6 +6,7 @@
 #include "comm/testing/run_ranks.h"
 #include "train/run_outputs.h"
 #include "train/testing/data_files.h"
+#include "train/testing/script_models.h"
 #include "train/testing/standin/standin.h"
 #include "train/trainer.h"
 
@@ -20,6 +21,7 @@ class ShardedRun : public ::testing::Test {
 
   ShardedRun() { use({.spec = {.name = "mlp", .hidden = {40, 32, 24}}, .input = {1, kSide, kSide, 5, 0}}); }
   ~ShardedRun() override {
+    testing::lose_standin(0, false);
     for (int device = 0; device < testing::kStandinDevices; ++device) testing::configure_standin(device, {});
   }
 
@@ -65,8 +67,14 @@ class ShardedRun : public ::testing::Test {
     const Events events(-1);
     run_ranks(ranks, comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const int rank = communicator.rank();
-      const auto ended = run_rank(
-          communicator, events, leave, {.device = devices[size_t(rank)]}, finished, rank + 1 == ranks ? begun : [] {});
+      Result<void> ended;
+      try {
+        ended = run_rank(
+            communicator, events, leave, {.device = devices[size_t(rank)]}, finished,
+            rank + 1 == ranks ? begun : [] {});
+      } catch (const std::exception& error) {
+        ended = failed(first_line(error));
+      }
       if (!ended && rank == 0) finished.error = ended.error().message;
     });
     return finished;
@@ -159,6 +167,16 @@ TEST_F(ShardedRun, AnAcceleratorThatRunsOutOfMemoryComputesInSmallerPieces) {
   expect_same(tight, roomy);
 }
 
+// Wherever it is: in a pass, between two of them, or in an update.
+TEST_F(ShardedRun, ADeviceThatIsLostEndsTheRunOfAllRanks) {
+  for (const int calls : {1, 101, 212, 323}) {
+    SCOPED_TRACE(calls);
+    const Finished ended = run({1, 1}, job::Held::sharded, [calls] { testing::lose_standin(0, true, calls); });
+    testing::lose_standin(0, false);
+    EXPECT_THAT(ended.error, HasSubstr("rank 1"));
+  }
+}
+
 /// Of SGD with whole parameters: values, gradients and momentum.
 size_t bytes_to_train(const job::ModelSpec& spec) {
   size_t count = 0;
@@ -184,6 +202,21 @@ TEST_F(ShardedRun, AModelOfTwiceTheMemoryOfADeviceTrains) {
   job_.memory.optimizer = job::UpdatesOn::host;
   limit(all / 3 / 2);  // the parameters alone are twice as much
   expect_same(run_on({devices[0]}, job::Held::sharded), whole);
+}
+
+TEST_F(ShardedRun, AModelOfNothingButBlocksTrains) {
+  job_.model = {.path = folder_.path("model.pt")};
+  for (const bool with_view : {false, true}) {
+    std::vector<testing::ScriptLayer> layers{{40, kSide * kSide}, {24, 40}, {5, 24}};
+    // Its memory goes with it, and nothing before it gets a gradient.
+    if (with_view) layers.insert(layers.begin() + 2, {1, 24, "self.weight.expand(x.size(0), 24)"});
+    testing::write_sequential(job_.model.path, layers);
+    const Finished whole = run({1}, job::Held::whole);
+    for (const job::Recompute recompute : {job::Recompute::none, job::Recompute::blocks}) {
+      job_.memory.recompute = recompute;
+      expect_same(run({1, 2}, job::Held::sharded), whole);
+    }
+  }
 }
 
 TEST_F(ShardedRun, AModelWithoutBlocksIsRefused) {

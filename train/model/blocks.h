@@ -14,6 +14,8 @@ class BlockWatch {
   virtual void before_forward(size_t block) = 0;
   /// Not where the block has thrown.
   virtual void after_forward(size_t block) = 0;
+  /// Whether a block's output is a view of parameters whose memory goes with the block.
+  virtual bool holds(size_t block, const torch::Tensor& output) const = 0;
   /// On whatever thread runs the backward pass: the gradient of the block's output is complete, and all that the blocks
   /// after it had to compute in this pass is done, or was given to the device. For libtorch runs what was recorded
   /// last first, as long as a model computes on one device.

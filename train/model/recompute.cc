@@ -178,7 +178,7 @@ class Recompute : public torch::autograd::Function<Recompute> {
     const InBlock in_block;
     if (first->parameters.empty()) {
       torch::autograd::backward({output}, {gradients.at(0)});
-      results[0] = input.grad();
+      results[0] = of_input(input, input.grad());
       return results;
     }
     variable_list inputs = first->parameters;
@@ -186,12 +186,16 @@ class Recompute : public torch::autograd::Function<Recompute> {
     refuse_strangers(output, inputs);
     const variable_list all = torch::autograd::grad({output}, inputs, {gradients.at(0)}, /*retain_graph=*/false,
                                                     /*create_graph=*/false, /*allow_unused=*/true);
-    if (input.requires_grad()) results[0] = all.back();
+    if (input.requires_grad()) results[0] = of_input(input, all.back());
     std::ranges::copy_n(all.begin(), std::ssize(first->parameters), results.begin() + 2);
     return results;
   }
 
  private:
+  /// Zeros where the block does not use its input: hooks of what gave that are not told of gradients that are missing.
+  static torch::Tensor of_input(const torch::Tensor& input, const torch::Tensor& gradient) {
+    return gradient.defined() || !input.requires_grad() ? gradient : torch::zeros_like(input);
+  }
   static torch::Tensor compute_again(FirstPass& first, const torch::Tensor& input) {
     const double start = monotonic_s();
     const torch::AutoGradMode with_gradients(true);
