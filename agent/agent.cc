@@ -26,7 +26,8 @@
 namespace remuda::agent {
 namespace {
 
-constexpr int kWaitingConnections = 4096;
+/// A short line: whoever connects without end fills it, and those behind wait until all before them were taken.
+constexpr int kWaitingConnections = 128;
 
 tl::unexpected<Error> cannot(const char* what, const std::string& path) {
   return failed(fmt::format("cannot {} {}: {}", what, path, errno_text(errno)));
@@ -56,7 +57,8 @@ Fd inherited_socket() {
 Result<void> prepare_folder(const std::string& socket) {
   const std::filesystem::path folder = std::filesystem::path(socket).parent_path();
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  const bool is_new = std::filesystem::create_directories(folder, error);
+  if (is_new) std::filesystem::permissions(folder, std::filesystem::perms(0755), error);  // whatever the umask
   if (error) return failed(fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
   const std::string mark = (folder / wire::kInstalled).string();
   const Fd file(::open(mark.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
@@ -129,7 +131,10 @@ Result<void> run_agent(const AgentOptions& options) {
     REMUDA_ASSIGN(listener, listen_at(options.socket));
   }
   MachineThread machine(std::move(view));
-  UserNames names([](int uid) { return policy::User{process::user_name(uid), process::groups_of(uid)}; });
+  UserNames names([](int uid) {
+    const int owner = process::owner_of(uid);
+    return Account{{process::user_name(owner), process::groups_of(owner)}, owner};
+  });
   options.say(fmt::format("serves the pool {} at {}", options.pool, options.socket));
   if (::geteuid() != 0)
     options.say("it is not root: jobs are not kept from devices, and a keeper can leave its cgroup");

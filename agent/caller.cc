@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <fmt/format.h>
 #include <optional>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -24,6 +25,17 @@ bool shares_namespaces(int pid) {
   return true;
 }
 
+/// Whether the process that connected has ended: then its number may be another one's. Before Linux 6.5, nobody knows.
+bool has_ended(int connection) {
+  constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD
+  int number = -1;
+  socklen_t size = sizeof number;
+  if (::getsockopt(connection, SOL_SOCKET, kPeerPidfd, &number, &size) != 0) return errno == ESRCH;
+  const Fd end(number);
+  pollfd polled{end.get(), POLLIN, 0};
+  return ::poll(&polled, 1, 0) > 0;
+}
+
 }  // namespace
 
 Result<Caller> judge_caller(int uid, const process::ProcessId& process, bool own_namespaces) {
@@ -39,7 +51,7 @@ Result<Caller> caller_of(int connection) {
     return failed(fmt::format("cannot tell who asks: {}", errno_text(errno)));
   const bool own_namespaces = shares_namespaces(peer.pid);
   const auto process = process::process_id(peer.pid);
-  if (!process || peer.pid <= 0)
+  if (!process || peer.pid <= 0 || has_ended(connection))
     return usage_error("the process that connected has ended, or cannot be seen from here");
   return judge_caller(static_cast<int>(peer.uid), *process, own_namespaces);
 }

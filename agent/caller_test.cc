@@ -1,8 +1,13 @@
 #include "agent/caller.h"
 
+#include <algorithm>
+#include <csignal>
 #include <gtest/gtest.h>
+#include <linux/sched.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -78,6 +83,50 @@ TEST(Caller, RootOfAContainerIsRefused) {
     EXPECT_EQ(caller.error().message, "root of a container is no administrator of this machine: ask as another user");
   }
   ::waitpid(child, nullptr, 0);
+}
+
+/// A child with that number, which ends with its parent; 0 where the kernel does not give it.
+pid_t child_with_number(pid_t number) {
+  clone_args arguments{};
+  arguments.exit_signal = SIGCHLD;
+  arguments.set_tid = reinterpret_cast<uint64_t>(&number);
+  arguments.set_tid_size = 1;
+  const long child = ::syscall(SYS_clone3, &arguments, sizeof arguments);
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::pause();
+  }
+  return static_cast<pid_t>(std::max(child, 0L));
+}
+
+TEST(Caller, OneWhoseNumberAnotherProcessHasIsRefused) {
+  const ScratchFolder folder;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  folder.path("socket").copy(address.sun_path, sizeof address.sun_path - 1);
+  const Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  const pid_t connects = ::fork();
+  if (connects == 0) {
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    ::_exit(::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address));
+  }
+  ::waitpid(connects, nullptr, 0);
+  const Fd connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(connection);
+  int number = -1;
+  socklen_t size = sizeof number;
+  constexpr int kPeerPidfd = 77;
+  if (::getsockopt(connection.get(), SOL_SOCKET, kPeerPidfd, &number, &size) != 0 && errno == ENOPROTOOPT)
+    GTEST_SKIP() << "this kernel does not tell";
+  const Fd end(number);
+  const pid_t other = child_with_number(connects);
+  if (other == 0) GTEST_SKIP() << "may not choose the number of a process";
+  EXPECT_EQ(other, connects);
+  EXPECT_FALSE(caller_of(connection.get()));
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
 }
 
 TEST(Caller, OneThatHasEndedIsRefused) {

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <sys/socket.h>
+#include <utility>
 
 namespace remuda::agent {
 namespace {
@@ -68,6 +69,11 @@ bool Connection::flush(double now_s) {
   }
   out_.shrink_to_fit();
   return true;
+}
+
+std::ptrdiff_t Connection::take_growth() {
+  const size_t before = std::exchange(counted_, buffered());
+  return static_cast<std::ptrdiff_t>(counted_) - static_cast<std::ptrdiff_t>(before);
 }
 
 bool Connection::is_over(double now_s) const {

@@ -1,6 +1,7 @@
 // Connection: one client's stream: its bytes taken apart into requests, and the answers that it has not read yet.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -49,6 +50,8 @@ class Connection {
   /// When it has done something last.
   double active_s() const { return active_s_; }
   size_t buffered() const { return in_.size() + out_.size(); }
+  /// By how much that has grown since the last call.
+  std::ptrdiff_t take_growth();
 
  private:
   const Fd socket_;
@@ -60,6 +63,7 @@ class Connection {
   double active_s_;
   double half_since_s_ = 0;  ///< since when half a request stands there; 0: none does
   double unread_since_s_ = 0;
+  size_t counted_ = 0;  ///< what take_growth() has seen of buffered()
 };
 
 }  // namespace remuda::agent

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "agent/record_size.h"
 #include "agent/rules.h"
 #include "base/clock.h"
 #include "confine/device_nodes.h"
@@ -23,11 +24,26 @@ constexpr size_t kMostRemembered = 1 << 17;
 /// Of a page, so that a large pool delays nobody.
 constexpr size_t kMostJobs = 256, kMostBytes = 256 << 10;
 
-/// About what a record takes as JSON.
-size_t size_of(const pool::Job& job) {
-  size_t size = 512 + job.why.size() + job.name.size() + job.folder.size() + job.log.size();
-  for (const std::string& word : job.command) size += word.size() + 4;
-  return size + 64 * job.processes.size();
+/// What those who ask about one job need of others that run: what holds devices, whose it is and whether the asker is a
+/// part of it.
+pool::Job in_short(const pool::Job& job) {
+  pool::Job in_short{.id = job.id,
+                     .user = job.user,
+                     .uid = job.uid,
+                     .priority = job.priority,
+                     .preemptible = job.preemptible,
+                     .started_s = job.started_s,
+                     .time_limit_s = job.time_limit_s,
+                     .array = job.array,
+                     .array_index = job.array_index,
+                     .state = job.state,
+                     .daemons = job.daemons,
+                     .cgroup = job.cgroup,
+                     .devices_enforced = job.devices_enforced,
+                     .files_denied = job.files_denied};
+  in_short.request.count = job.request.count;
+  in_short.request.share = job.request.share;
+  return in_short;
 }
 
 void add_leases(const pool::PoolState& all, wire::Page& page) {
@@ -46,6 +62,10 @@ int64_t job_of(const pool::Operation& word) {
   if (const auto* requeue = std::get_if<pool::Requeue>(&word)) return requeue->job;
   if (const auto* give_way = std::get_if<pool::GiveWay>(&word)) return give_way->job;
   return 0;
+}
+
+std::string part_of_job(int64_t job) {
+  return fmt::format("the process that asks is one of job {}, and stays in it", job);
 }
 
 bool is_bound_by_policy(const pool::Operation& operation) {
@@ -74,7 +94,7 @@ Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, doubl
   Desk desk(folder, std::move(pool), std::move(view), now_s);
   REMUDA_ASSIGN(const pool::PoolState state, desk.pool_.read());
   for (const pool::Job& job : state.jobs) {
-    if (!job.submission.empty()) desk.submissions_[{job.uid, job.submission}] = job.id;
+    if (!job.submission.empty()) desk.requests_[{job.uid, job.submission}] = job.id;
     if (job.state == pool::JobState::ended) continue;
     desk.holds_->add(job);
     const bool is_held = job.state != pool::JobState::running || desk.holds_->find_again(job, now_s);
@@ -118,7 +138,16 @@ void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
 }
 
 void Desk::step(double now_s) {
-  for (const pool::Operation& operation : holds_->step(now_s)) (void)change(operation, 0, now_s);
+  const std::vector<pool::Operation> words = holds_->step(now_s);
+  if (words.empty()) return;
+  const pool::Circumstances at{.inventory = view_.inventory(), .policy = view_.policy(), .uid = 0, .now_s = wall_s()};
+  const auto changed = pool_.change([&](pool::PoolState& state) -> Result<void> {
+    for (const pool::Operation& word : words) REMUDA_TRY(pool::apply(state, word, at));
+    return {};
+  });
+  if (!changed) return;  // given again
+  is_due_ = is_due_ || has_waiting();
+  follow_up(now_s);
 }
 
 std::vector<int64_t> Desk::take_changed() { return std::exchange(changed_, {}); }
@@ -168,8 +197,12 @@ void Desk::follow_up(double now_s) {
   }
 }
 
-/// Before its keeper hears of it, it is in its cgroup.
+/// Before its keeper hears of it, it is in its cgroup. A process of another job cannot be: it would leave that one's.
 void Desk::begin(const pool::Job& job, double now_s) {
+  if (const int64_t other = holds_->job_of(job.keeper); other != 0) {
+    (void)change(pool::End{job.id, {.exit_status = pool::kEndedByRemuda, .why = part_of_job(other)}}, 0, now_s);
+    return;
+  }
   std::vector<std::string> devices;
   for (const pool::Lease& lease : pool_.seen().leases)
     if (lease.job == job.id) devices.push_back(lease.device);
@@ -186,33 +219,45 @@ void Desk::begin(const pool::Job& job, double now_s) {
   if (recorded) std::ranges::copy(pool_.changed(), std::back_inserter(changed_));
 }
 
-std::optional<int64_t> Desk::known_submission(const Caller& caller, const wire::Request& request) const {
-  if (!request.operation || !std::holds_alternative<pool::Submit>(*request.operation)) return std::nullopt;
-  const auto known = submissions_.find({caller.uid, request.id});
-  return known == submissions_.end() ? std::nullopt : std::optional(known->second);
+std::optional<int64_t> Desk::known_request(const Caller& caller, const wire::Request& request) const {
+  const auto known = requests_.find({caller.uid, request.id});
+  return known == requests_.end() ? std::nullopt : std::optional(known->second);
+}
+
+void Desk::remember(const Caller& caller, const wire::Request& request, int64_t job) {
+  if (requests_.size() >= kMostRemembered) requests_.clear();  // a lost answer is asked for again within seconds
+  requests_[{caller.uid, request.id}] = job;
+}
+
+/// Whether a keeper says how its job ended, and that is recorded: its answer was lost.
+Result<bool> Desk::is_repeated(const Caller& caller, const pool::Operation& word) {
+  if (!std::holds_alternative<pool::End>(word) || pool_.seen().find(job_of(word))) return false;
+  REMUDA_ASSIGN(const auto job, pool_.find(job_of(word)));
+  return job && job->state == pool::JobState::ended && job->uid == caller.uid && job->keeper == caller.process;
 }
 
 Result<pool::Applied> Desk::apply(const Caller& caller, const policy::User& user, const wire::Request& request,
                                   double now_s) {
-  if (const auto known = known_submission(caller, request))
-    return pool::Applied{.job = *known, .refused = {}, .cancelled = {}};
   pool::Operation operation = *request.operation;
+  if (const auto known = known_request(caller, request))
+    return pool::Applied{.job = is_of_keeper(operation) ? 0 : *known, .refused = {}, .cancelled = {}};
   if (is_needless(operation)) return pool::Applied{};
+  REMUDA_ASSIGN(const bool is_recorded, is_repeated(caller, operation));
+  if (is_recorded) return pool::Applied{};
+  if (const int64_t job = holds_->job_of(caller.process); job != 0 && std::holds_alternative<pool::Submit>(operation))
+    return usage_error(fmt::format("{}: start jobs from outside of it", part_of_job(job)));
   REMUDA_TRY(admit(operation, caller, user, request.id, pool_.seen()));
   if (is_of_keeper(operation)) {
     const pool::Job* job = pool_.seen().find(job_of(operation));
     if (job && job->state == pool::JobState::running) {
+      remember(caller, request, job->id);
       holds_->say(job->id, std::move(operation), now_s);
       step(now_s);
       return pool::Applied{};
     }
   }
   REMUDA_ASSIGN(pool::Applied applied, change(operation, caller.is_admin ? 0 : caller.uid, now_s));
-  if (applied.job != 0) {
-    if (submissions_.size() >= kMostRemembered)
-      submissions_.clear();  // a lost answer is asked for again within seconds
-    submissions_[{caller.uid, request.id}] = applied.job;
-  }
+  if (applied.job != 0) remember(caller, request, applied.job);
   return applied;
 }
 
@@ -229,7 +274,7 @@ Result<wire::Page> Desk::pages(const Caller& caller, const wire::Request& reques
       break;
     }
     page.state.jobs.push_back(visible_to(caller, *job));
-    bytes += size_of(page.state.jobs.back());
+    bytes += record_size(page.state.jobs.back());
   }
   add_leases(state, page);
   if (request.job == 0) {
@@ -247,8 +292,7 @@ Result<wire::Page> Desk::around(const Caller& caller, int64_t id) {
   page.state.drains = state.drains;
   for (const pool::Job& job : state.jobs)
     if (job.id == id || job.state == pool::JobState::running) {
-      page.state.jobs.push_back(visible_to(caller, job));
-      if (job.id != id) page.state.jobs.back().command.clear();
+      page.state.jobs.push_back(visible_to(caller, job.id == id ? job : in_short(job)));
     }
   if (id != 0 && !state.find(id)) {
     REMUDA_ASSIGN(const auto ended, pool_.find(id));
@@ -285,7 +329,7 @@ Result<wire::Page> Desk::ended(const Caller& caller, const wire::Request& reques
       break;
     }
     page.state.jobs.push_back(visible_to(caller, job));
-    bytes += size_of(page.state.jobs.back());
+    bytes += record_size(page.state.jobs.back());
   }
   return page;
 }
@@ -331,12 +375,15 @@ std::optional<Desk::Reply> Desk::answer(const Caller& caller, const policy::User
                                         double now_s) {
   if (request.operation && !is_fresh(now_s)) {
     const auto* submission = std::get_if<pool::Submit>(&*request.operation);
-    if (submission && !submission->waits && !known_submission(caller, request)) {
-      is_due_ = true;
+    if (submission && !submission->waits && !known_request(caller, request)) {
+      is_due_ = is_due_ || !is_reading_;
       return std::nullopt;
     }
   }
   auto said = reply(caller, user, request, now_s);
+  if (said && request.operation && is_of_keeper(*request.operation) &&
+      holds_->has_word(job_of(*request.operation), now_s))
+    return std::nullopt;  // an agent that was killed now would not know of it
   Reply reply = said ? std::move(*said) : Reply{};
   if (!said) {
     reply.answer.error = std::move(said.error());

@@ -29,8 +29,9 @@ class Desk {
     wire::Answer answer;
     int64_t watched = 0;  ///< the connection is to hear of changes of this job
   };
-  /// The answer to a request of this caller, whose name is `user`; nothing where it has to wait for a reading of the
-  /// machine: then it is to be asked again after take_reading().
+  /// The answer to a request of this caller, whose name is `user`; nothing where it has to wait: for a reading of the
+  /// machine, or, a keeper's word on a job, for the end of its last process. Then it is to be asked again after
+  /// take_reading(), or once the job has changed.
   std::optional<Reply> answer(const Caller& caller, const policy::User& user, const wire::Request& request,
                               double now_s);
 
@@ -65,7 +66,9 @@ class Desk {
   Result<pool::Applied> apply(const Caller& caller, const policy::User& user, const wire::Request& request,
                               double now_s);
   Result<pool::Applied> change(const pool::Operation& operation, int uid, double now_s);
-  std::optional<int64_t> known_submission(const Caller& caller, const wire::Request& request) const;
+  std::optional<int64_t> known_request(const Caller& caller, const wire::Request& request) const;
+  void remember(const Caller& caller, const wire::Request& request, int64_t job);
+  Result<bool> is_repeated(const Caller& caller, const pool::Operation& word);
   void follow_up(double now_s);
   void begin(const pool::Job& job, double now_s);
   bool is_fresh(double now_s) const;
@@ -81,7 +84,8 @@ class Desk {
   bool is_due_ = false;            ///< jobs may start once the machine was read again
   bool is_blind_ = false;          ///< the last reading failed: nothing is started
   std::unique_ptr<Holds> holds_;
-  std::map<std::pair<int, std::string>, int64_t> submissions_;  ///< jobs by user and request
+  /// Jobs by user and request: those submitted, and those whose keepers have given their word.
+  std::map<std::pair<int, std::string>, int64_t> requests_;
   std::vector<int64_t> changed_;
 };
 

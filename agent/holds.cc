@@ -4,12 +4,14 @@
 #include <csignal>
 #include <iterator>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 
 #include "confine/cgroup.h"
+#include "pool/lifeline.h"
 #include "pool/transitions.h"
 #include "process/tree.h"
 
@@ -17,8 +19,9 @@ namespace remuda::agent {
 namespace {
 
 constexpr double kSoon_s = 0.02, kLook_s = 1;
-/// What a keeper is given beyond the time that it is to keep itself.
-constexpr double kSlack_s = 5;
+constexpr size_t kMostAtOnce = 8;
+/// What a keeper is given beyond the time that it is to keep itself; and how long it waits until its word is recorded.
+constexpr double kSlack_s = 5, kWordPatience_s = 2;
 
 bool is_there(const std::string& folder) {
   struct stat info{};
@@ -30,18 +33,35 @@ void add_new(std::vector<process::ProcessId>& known, const std::vector<process::
     if (std::ranges::find(known, one) == known.end()) known.push_back(one);
 }
 
+/// The other half of the descriptors is for connections (raise_limits() in agent.cc), and some are for looks at /proc.
+size_t most_ends() {
+  constexpr rlim_t kOthers = 128, kMost = 1 << 20;
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return 0;
+  const rlim_t half = std::min(files.rlim_cur, kMost) / 2;
+  return half > kOthers ? half - kOthers : 0;
+}
+
 }  // namespace
 
-Holds::Holds(std::string pool) : pool_(std::move(pool)), ends_(::epoll_create1(EPOLL_CLOEXEC)) {
+Holds::Holds(std::string pool)
+    : pool_(std::move(pool)), ends_(::epoll_create1(EPOLL_CLOEXEC)), most_watched_(most_ends()) {
   left_ = job_cgroups(pool_);  // add() takes those that are in use out again
   if (!left_.empty()) next_s_ = 0;
 }
 
 void Holds::watch(int64_t job, Hold& hold) {
-  if (is_alive(hold.keeper)) hold.keeper_end.reset(static_cast<int>(::syscall(SYS_pidfd_open, hold.keeper.pid, 0)));
+  if (watched_ < most_watched_ && is_alive(hold.keeper))
+    hold.keeper_end.reset(static_cast<int>(::syscall(SYS_pidfd_open, hold.keeper.pid, 0)));
   epoll_event event{.events = EPOLLIN, .data = {.u64 = static_cast<uint64_t>(job)}};
   if (hold.keeper_end) ::epoll_ctl(ends_.get(), EPOLL_CTL_ADD, hold.keeper_end.get(), &event);
+  if (hold.keeper_end) ++watched_;
   next_s_ = 0;
+}
+
+void Holds::unwatch(Hold& hold) {
+  if (hold.keeper_end) --watched_;
+  hold.keeper_end.reset();
 }
 
 /// The wall clock says how long a job of an agent before this one has run.
@@ -75,6 +95,7 @@ pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<c
   hold.nodes = std::move(nodes);
   set_limit(job, hold, now_s);
   next_s_ = std::min(next_s_, hold.limit_at_s);
+  if (job_of(job.keeper) != 0) return {.job = job.id};
   JobCgroup made = make_job_cgroup(pool_, job.id, withheld);
   obstacle_ = made.folder.empty() ? made.obstacle : "";
   if (made.folder.empty()) {
@@ -87,7 +108,8 @@ pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<c
     next_s_ = 0;
     return {.job = job.id};
   }
-  for (const process::ProcessId& one : process::descendants(job.keeper.pid)) move_into(made.folder, one);
+  for (const process::ProcessId& one : process::all_descendants(job.keeper.pid))
+    if (job_of(one) == 0) move_into(made.folder, one);
   hold.cgroup = made.folder;
   return {job.id, made.folder, made.devices_enforced, made.files_denied};
 }
@@ -115,6 +137,20 @@ void Holds::say(int64_t job, pool::Operation word, double now_s) {
   next_s_ = 0;
 }
 
+bool Holds::has_word(int64_t job, double now_s) const {
+  const auto found = holds_.find(job);
+  return found != holds_.end() && found->second.word && now_s < found->second.word_at_s + kWordPatience_s;
+}
+
+int64_t Holds::job_of(const process::ProcessId& process) const {
+  const std::string memberships = memberships_of(process);
+  const auto found = std::ranges::find_if(holds_, [&](const auto& one) {
+    const Hold& hold = one.second;
+    return hold.runs && !hold.cgroup.empty() && is_member(hold.cgroup, memberships);
+  });
+  return found == holds_.end() ? 0 : found->first;
+}
+
 bool Holds::runs(int64_t job) const {
   const auto found = holds_.find(job);
   return found != holds_.end() && found->second.runs;
@@ -127,6 +163,7 @@ void Holds::rest(int64_t job) {
   leave_cgroup(hold);
   hold.runs = hold.is_asked = false;
   hold.kill_at_s = hold.limit_at_s = kNever_s;
+  hold.again_s = 0;
   hold.kill_why.clear();
   hold.word.reset();
   hold.seen.clear();
@@ -136,6 +173,7 @@ void Holds::forget(int64_t job) {
   const auto found = holds_.find(job);
   if (found == holds_.end()) return;
   leave_cgroup(found->second);
+  unwatch(found->second);
   holds_.erase(found);
 }
 
@@ -152,7 +190,7 @@ bool Holds::drain_ends() {
   for (int count; (count = ::epoll_wait(ends_.get(), events, 64, 0)) > 0; any = true)
     for (int i = 0; i < count; ++i)
       if (const auto hold = holds_.find(static_cast<int64_t>(events[i].data.u64)); hold != holds_.end())
-        hold->second.keeper_end.reset();  // the end of a process is reported until then
+        unwatch(hold->second);  // the end of a process is reported until then
   return any;
 }
 
@@ -169,10 +207,10 @@ std::vector<process::ProcessId> Holds::others_of(Hold& hold) const {
   if (!hold.cgroup.empty()) {
     others = confine::cgroup_members(hold.cgroup);
   } else {
-    add_new(hold.seen, process::descendants(hold.keeper.pid));
+    if (is_alive(hold.keeper)) add_new(hold.seen, process::all_descendants(hold.keeper.pid));
     std::erase_if(hold.seen, [](const process::ProcessId& one) { return !is_alive(one); });
     others = hold.seen;
-    for (const process::ProcessId& one : hold.seen) add_new(others, process::descendants(one.pid));
+    for (const process::ProcessId& one : hold.seen) add_new(others, process::all_descendants(one.pid));
     hold.seen = others;
   }
   std::erase(others, hold.keeper);
@@ -185,7 +223,8 @@ void Holds::kill_others(const Hold& hold, const std::vector<process::ProcessId>&
 }
 
 std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double now_s) {
-  const bool is_kept = is_alive(hold.keeper);
+  const bool is_kept = pool::lives(pool_, hold.keeper);
+  if (is_kept && !hold.keeper_end) next_s_ = std::min(next_s_, now_s + kLook_s);
   if (!hold.runs) {
     if (is_kept) return std::nullopt;
     return pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}};
@@ -219,13 +258,20 @@ std::vector<pool::Operation> Holds::step(double now_s) {
   if (!drain_ends() && now_s < next_s_) return {};
   next_s_ = kNever_s;
   std::vector<pool::Operation> operations;
-  for (auto& [job, hold] : holds_) {
+  auto next = holds_.upper_bound(stepped_);
+  for (size_t left = holds_.size(); left > 0 && operations.size() < kMostAtOnce; --left, ++next) {
+    if (next == holds_.end()) next = holds_.begin();
+    auto& [job, hold] = *next;
+    stepped_ = job;
     if (!hold.runs && hold.keeper_end) continue;  // it waits, and its keeper lives
-    auto operation = step_one(job, hold, now_s);
-    if (!operation) continue;
-    operations.push_back(std::move(*operation));
-    next_s_ = std::min(next_s_, now_s + kLook_s);
+    auto operation = now_s < hold.again_s ? std::nullopt : step_one(job, hold, now_s);
+    if (operation) {
+      operations.push_back(std::move(*operation));
+      hold.again_s = now_s + kLook_s;
+    }
+    if (now_s < hold.again_s) next_s_ = std::min(next_s_, hold.again_s);
   }
+  if (operations.size() == kMostAtOnce) next_s_ = now_s;
   sweep();
   if (!left_.empty()) next_s_ = std::min(next_s_, now_s + kLook_s);
   return operations;

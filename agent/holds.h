@@ -1,5 +1,7 @@
 // Holds: what the agent knows of the processes of the jobs that have not ended, and what it does to them.
 //
+// A process belongs to one job: it is never moved out of the cgroup of one that runs.
+//
 // A job runs until its cgroup is empty, whatever its keeper says: the keeper's word gives only how it ended. Where no
 // cgroup can be made, the job's processes are its keeper and all that descends from it, as it was seen each second.
 // What is left when the keeper has given its word, or is gone, is killed; so is a job that has not ended in time after
@@ -39,7 +41,11 @@ class Holds {
   void see(const pool::Job& job, double now_s);
   /// The keeper's word on how a running job ended, or that it is to be queued again: done once no process is left.
   void say(int64_t job, pool::Operation word, double now_s);
+  /// Whether what say() was told has not been done yet, and soon may be.
+  bool has_word(int64_t job, double now_s) const;
   bool has(int64_t job) const { return holds_.contains(job); }
+  /// The running job in whose cgroup the process is; 0: none.
+  int64_t job_of(const process::ProcessId& process) const;
   /// Whether it was begun.
   bool runs(int64_t job) const;
   /// The job waits again.
@@ -49,8 +55,9 @@ class Holds {
 
   /// Readable when a keeper has ended.
   int fd() const { return ends_.get(); }
-  /// What has come of it all: operations to be applied, for jobs whose last process is gone. Given again, a second
-  /// later, until rest() or forget() says that they were.
+  /// What has come of it all: operations to be applied, for jobs whose last process is gone; a few of them, so that
+  /// whoever asks for something meanwhile does not wait for all. Given again, a second later, until rest() or forget()
+  /// says that they were.
   std::vector<pool::Operation> step(double now_s);
   /// When step() is to be called at the latest.
   double next_s() const { return next_s_; }
@@ -70,10 +77,12 @@ class Holds {
     double kill_at_s = kNever_s;
     double limit_at_s = kNever_s;  ///< when the time limit asks the job to end, and then kill_at_s follows
     double grace_s = 0;
+    double again_s = 0;     ///< when what has come of it is given again
     bool is_asked = false;  ///< to end, by a user or for another job
     std::string kill_why;
   };
   void watch(int64_t job, Hold& hold);
+  void unwatch(Hold& hold);
   void set_limit(const pool::Job& job, Hold& hold, double now_s);
   std::vector<process::ProcessId> others_of(Hold& hold) const;
   void kill_others(const Hold& hold, const std::vector<process::ProcessId>& others) const;
@@ -85,7 +94,10 @@ class Holds {
 
   const std::string pool_;
   Fd ends_;  ///< epoll of the pidfds
+  const size_t most_watched_;
+  size_t watched_ = 0;  ///< keepers with a pidfd; the others are looked at each second
   std::map<int64_t, Hold> holds_;
+  int64_t stepped_ = 0;            ///< the job that step() looked at last
   std::vector<std::string> left_;  ///< cgroups of jobs that have ended: removed once their keepers are gone
   double next_s_ = kNever_s;
   std::string obstacle_;

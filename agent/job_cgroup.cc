@@ -67,6 +67,16 @@ bool move_into(const std::string& cgroup, const process::ProcessId& process) {
   return procs && is_alive(process) && write_all(procs.get(), std::to_string(process.pid), cgroup).has_value();
 }
 
+std::string memberships_of(const process::ProcessId& process) {
+  const auto memberships = read_text(fmt::format("/proc/{}/cgroup", process.pid));
+  return memberships && is_alive(process) ? *memberships : "";
+}
+
+bool is_member(const std::string& cgroup, const std::string& memberships) {
+  const std::string name = cgroup.substr(cgroup.rfind('/'));
+  return memberships.find(name + '\n') != std::string::npos || memberships.find(name + '/') != std::string::npos;
+}
+
 void kill_members(const std::string& cgroup, const std::optional<process::ProcessId>& but) {
   if (!but) confine::kill_cgroup(cgroup);
   const Frozen frozen(cgroup);

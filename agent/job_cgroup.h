@@ -28,6 +28,11 @@ JobCgroup make_job_cgroup(const std::string& pool, int64_t job, const std::optio
 /// refuses, or the process has ended.
 bool move_into(const std::string& cgroup, const process::ProcessId& process);
 
+/// The cgroups of a process, a line for each tree, as the kernel writes them (cgroups(7)); empty where it has ended.
+std::string memberships_of(const process::ProcessId& process);
+/// Whether these are of a process in the cgroup, or in one below it. Pure.
+bool is_member(const std::string& cgroup, const std::string& memberships);
+
 /// SIGKILL for all its processes but one; at once for all (`but` is nothing) where the kernel offers that. Processes
 /// that are born meanwhile may be left: to be called until cgroup_members() gives none.
 void kill_members(const std::string& cgroup, const std::optional<process::ProcessId>& but);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "agent/record_size.h"
+
 namespace remuda::agent {
 namespace {
 
@@ -39,17 +41,36 @@ Result<void> check_priority(int priority) {
   return usage_error(fmt::format("a priority is between {} and {}", -kMostPriority, kMostPriority));
 }
 
-Result<void> check_room(const Caller& caller, const pool::PoolState& state) {
+Result<void> check_room(const Caller& caller, const pool::Job& asked, const pool::PoolState& state) {
   int own = 0, all = 0;
+  size_t bytes = record_size(asked);
   for (const pool::Job& job : state.jobs) {
     if (job.state != pool::JobState::waiting) continue;
     ++all;
-    own += job.uid == caller.uid ? 1 : 0;
+    if (job.uid != caller.uid) continue;
+    ++own;
+    bytes += record_size(job);
   }
   if (own >= kMostWaitingOfUser)
     return usage_error(fmt::format("{} of your jobs wait, and no user may have more", kMostWaitingOfUser));
   if (all >= kMostWaiting) return usage_error(fmt::format("{} jobs wait, and no more are taken", kMostWaiting));
+  if (bytes > kMostBytesOfUser)
+    return usage_error(
+        fmt::format("your waiting jobs take {} MiB, and those of a user may not take more", kMostBytesOfUser >> 20));
   return {};
+}
+
+Result<void> check_bounds(const pool::Job& job) {
+  if (awaited_by(job).size() > kMostAwaited)
+    return usage_error(fmt::format("a job waits for {} others at the most", kMostAwaited));
+  if (job.request.share < kSmallestShare)
+    return usage_error(fmt::format("a part of a device is at least {}", kSmallestShare));
+  return {};
+}
+
+Result<void> check_named(const std::vector<int64_t>& jobs) {
+  if (jobs.size() <= kMostNamed) return {};
+  return usage_error(fmt::format("{} jobs at the most are named at once", kMostNamed));
 }
 
 Result<void> admit_to(pool::Submit& asked, const Caller& caller, const policy::User& user, const std::string& request,
@@ -57,22 +78,24 @@ Result<void> admit_to(pool::Submit& asked, const Caller& caller, const policy::U
   asked.job = asked_by(asked.job, caller, user, request);
   const pool::Job& job = asked.job;
   REMUDA_TRY(check_priority(job.priority));
+  REMUDA_TRY(check_bounds(job));
   if (asked.stands_for_array) asked.job.array = 0;
   if (job.array != 0) {
     const pool::Job* array = state.find(job.array);
     if (!array || !is_array(*array) || array->uid != caller.uid)
       return usage_error(fmt::format("job {} is no array of yours", job.array));
   }
-  return check_room(caller, state);
+  return check_room(caller, job, state);
 }
 
 Result<void> admit_to(pool::StartJobs&, const Caller&, const pool::PoolState&) { return {}; }
-Result<void> admit_to(pool::Cancel&, const Caller&, const pool::PoolState&) { return {}; }
+Result<void> admit_to(pool::Cancel& asked, const Caller&, const pool::PoolState&) { return check_named(asked.jobs); }
 Result<void> admit_to(pool::CancelSelected&, const Caller&, const pool::PoolState&) { return {}; }
-Result<void> admit_to(pool::Pause&, const Caller&, const pool::PoolState&) { return {}; }
-Result<void> admit_to(pool::Resume&, const Caller&, const pool::PoolState&) { return {}; }
+Result<void> admit_to(pool::Pause& asked, const Caller&, const pool::PoolState&) { return check_named(asked.jobs); }
+Result<void> admit_to(pool::Resume& asked, const Caller&, const pool::PoolState&) { return check_named(asked.jobs); }
 
 Result<void> admit_to(pool::Reprioritize& asked, const Caller&, const pool::PoolState&) {
+  REMUDA_TRY(check_named(asked.jobs));
   return check_priority(asked.priority);
 }
 

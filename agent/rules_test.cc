@@ -120,6 +120,32 @@ TEST_F(RulesTest, AKeeperSaysNothingThatIsNotSo) {
   EXPECT_EQ(refusal(pool::Explain{2, "text"}, user(kAda)), "");
 }
 
+TEST_F(RulesTest, WhatEachChangeLooksAtIsBounded) {
+  const std::vector<int64_t> many(kMostNamed + 1, 1), most(kMostNamed, 1);
+  for (const pool::Operation& operation :
+       {pool::Operation(pool::Cancel{many}), pool::Operation(pool::Pause{many}), pool::Operation(pool::Resume{many}),
+        pool::Operation(pool::Reprioritize{many, 0})})
+    EXPECT_EQ(refusal(operation, user(kAda)), "1000 jobs at the most are named at once");
+  EXPECT_EQ(refusal(pool::Cancel{most}, user(kAda)), "");
+  const std::vector<int64_t> half(kMostAwaited / 2, 1), more(kMostAwaited / 2 + 1, 1);
+  EXPECT_EQ(refusal(pool::Submit{.job = {.after = half, .after_any = half}}, user(kAda)), "");
+  EXPECT_EQ(refusal(pool::Submit{.job = {.after = half, .after_any = more}}, user(kAda)),
+            "a job waits for 256 others at the most");
+  pool::Job small;
+  small.request.share = 0.009;
+  EXPECT_EQ(refusal(pool::Submit{.job = small}, user(kAda)), "a part of a device is at least 0.01");
+  small.request.share = 0.01;
+  EXPECT_EQ(refusal(pool::Submit{.job = small}, user(kAda)), "");
+}
+
+TEST_F(RulesTest, NobodyFillsTheMemory) {
+  const std::vector<std::string> long_command(16, std::string(4000, 'x'));
+  for (int i = 0; i < 520; ++i) state_.jobs.push_back({.id = state_.next_job++, .uid = kBob, .command = long_command});
+  const pool::Submit one{.job = {.command = {"true"}}};
+  EXPECT_EQ(refusal(one, user(kBob)), "your waiting jobs take 32 MiB, and those of a user may not take more");
+  EXPECT_EQ(refusal(one, user(kAda)), "");
+}
+
 TEST_F(RulesTest, NobodyFillsTheQueue) {
   for (int i = 0; i < kMostWaitingOfUser; ++i)
     state_.jobs.push_back({.id = state_.next_job++, .uid = kBob, .state = pool::JobState::waiting});

@@ -74,11 +74,13 @@ Result<bool> Server::round(int stop, double patience_s) {
       for (const Id id : std::exchange(unnamed_, {})) queue(id);
     }
     if (source == kMachine)
-      if (auto reading = machine_.take()) desk_.take_reading(std::move(*reading), now_s);
+      if (auto reading = machine_.take()) {
+        desk_.take_reading(std::move(*reading), now_s);
+        queue_parked();
+      }
     if (source > kNames) take_event(source, events[i].events, now_s);
   }
   desk_.step(now_s);
-  ask_parked(now_s);
   serve_turns(now_s);
   tell_changes(now_s);
   if (now_s >= next_check_s_) close_overdue(now_s);
@@ -86,20 +88,28 @@ Result<bool> Server::round(int stop, double patience_s) {
   return true;
 }
 
-/// One of a user without a job is closed for a new one, where there are too many.
-bool Server::make_room(int uid, double now_s) {
+/// Closes one for a new one, where there are too many.
+bool Server::make_room(int uid) {
   const User& user = users_[uid];
-  if (connections_.size() >= limits_.connections || user.connections >= limits_.connections_of_user) return false;
-  if (user.idle < limits_.idle_of_user) return true;
-  const std::pair<const Id, std::unique_ptr<Connection>>* oldest = nullptr;
-  for (const auto& one : connections_) {
-    const Connection& connection = *one.second;
-    if (connection.caller().uid != uid || connection.watched() != 0 || connection.is_served()) continue;
-    if (!oldest || connection.active_s() < oldest->second->active_s()) oldest = &one;
+  if (user.connections() >= limits_.connections_of_user) return false;
+  if (user.idle.size() >= limits_.idle_of_user) return close_longest_idle(user);
+  if (connections_.size() < limits_.connections) return true;
+  const auto most = std::ranges::max_element(users_, {}, [](const auto& one) { return one.second.connections(); });
+  return most->second.connections() > user.connections() && close_longest_idle(most->second);
+}
+
+/// One that watches a job only where there is no other.
+bool Server::close_longest_idle(const User& user) {
+  const Connection* oldest = nullptr;
+  Id id = user.watching.empty() ? 0 : *user.watching.begin();
+  for (const Id one : user.idle) {
+    const Connection& connection = *connections_.at(one);
+    if (connection.is_served() || (oldest && connection.active_s() >= oldest->active_s())) continue;
+    oldest = &connection;
+    id = one;
   }
-  (void)now_s;
-  if (!oldest) return false;
-  close(oldest->first);
+  if (id == 0) return false;
+  close(id);
   return true;
 }
 
@@ -114,12 +124,11 @@ void Server::accept_all(double now_s) {
       continue;
     }
     const int uid = caller->uid;
-    if (!make_room(uid, now_s)) continue;
+    if (!make_room(uid)) continue;
     const Id id = next_id_++;
     watch_fd(events_.get(), socket.get(), id);
     connections_.emplace(id, std::make_unique<Connection>(std::move(socket), std::move(*caller), now_s));
-    ++users_[uid].connections;
-    ++users_[uid].idle;
+    users_[uid].idle.insert(id);
   }
 }
 
@@ -127,13 +136,12 @@ void Server::close(Id id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   set_watched(id, 0);
-  const int uid = found->second->caller().uid;
-  const auto user = users_.find(uid);
-  --user->second.connections;
-  --user->second.idle;
-  std::erase(user->second.ready, id);
-  if (user->second.connections == 0) users_.erase(user);
-  std::erase_if(parked_, [&](const auto& one) { return one.first == id; });
+  const auto user = users_.find(found->second->caller().uid);
+  user->second.idle.erase(id);
+  user->second.buffered += found->second->take_growth() - static_cast<std::ptrdiff_t>(found->second->buffered());
+  if (in_line_.erase(id) > 0) std::erase(user->second.ready, id);
+  if (user->second.connections() == 0) users_.erase(user);
+  parked_.erase(id);
   std::erase(unnamed_, id);
   connections_.erase(found);
 }
@@ -141,19 +149,10 @@ void Server::close(Id id) {
 void Server::set_watched(Id id, int64_t job) {
   Connection& connection = *connections_.at(id);
   User& user = users_.at(connection.caller().uid);
-  if (connection.watched() != job) {
-    const auto [begin, end] = watchers_.equal_range(connection.watched());
-    for (auto one = begin; one != end; ++one)
-      if (one->second == id) {
-        watchers_.erase(one);
-        break;
-      }
-    if (connection.watched() == 0) --user.idle;
-    if (job == 0)
-      ++user.idle;
-    else
-      watchers_.emplace(job, id);
-  }
+  watchers_.erase({connection.watched(), id});
+  if (job != 0) watchers_.emplace(job, id);
+  (job == 0 ? user.watching : user.idle).erase(id);
+  (job == 0 ? user.idle : user.watching).insert(id);
   connection.watch(job);
 }
 
@@ -173,11 +172,10 @@ void Server::take_event(Id id, uint32_t events, double now_s) {
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return close(id);
   if ((events & EPOLLOUT) != 0 && !connection.flush(now_s)) return close(id);
   if ((events & EPOLLIN) != 0 && !connection.read(now_s)) return close(id);
-  size_t buffered = 0;
-  if (connection.buffered() > wire::kLargestRequest / 2)
-    for (const auto& [_, one] : connections_)
-      if (one->caller().uid == connection.caller().uid) buffered += one->buffered();
-  if (buffered > limits_.buffered_of_user) return close(id);
+  std::ptrdiff_t& buffered = users_.at(connection.caller().uid).buffered;
+  buffered += connection.take_growth();
+  const bool is_large = connection.buffered() > wire::kLargestRequest / 2;
+  if (is_large && buffered > static_cast<std::ptrdiff_t>(limits_.buffered_of_user)) return close(id);
   if (!connection.wants_input() || (events & EPOLLOUT) != 0) wait_for(id);
   queue(id);
 }
@@ -185,9 +183,13 @@ void Server::take_event(Id id, uint32_t events, double now_s) {
 /// Puts it in line behind the others of its user, where it may have a request.
 void Server::queue(Id id) {
   const auto found = connections_.find(id);
-  if (found == connections_.end() || !found->second->has_input()) return;
-  std::deque<Id>& ready = users_.at(found->second->caller().uid).ready;
-  if (std::ranges::find(ready, id) == ready.end()) ready.push_back(id);
+  if (found == connections_.end() || !(found->second->has_input() || parked_.contains(id))) return;
+  if (in_line_.insert(id).second) users_.at(found->second->caller().uid).ready.push_back(id);
+}
+
+/// What they wait for may have come.
+void Server::queue_parked() {
+  for (const auto& [id, _] : parked_) queue(id);
 }
 
 /// One request of each user.
@@ -196,6 +198,7 @@ bool Server::serve_turns(double now_s) {
   for (auto& [_, user] : users_) {
     if (user.ready.empty()) continue;
     turns.push_back(user.ready.front());
+    in_line_.erase(user.ready.front());
     user.ready.pop_front();
   }
   for (const Id id : turns) serve(id, now_s);
@@ -210,6 +213,7 @@ void Server::serve(Id id, double now_s) {
     unnamed_.push_back(id);
     return;
   }
+  if (const auto parked = parked_.extract(id)) return answer(id, parked.mapped(), now_s);
   const auto request = connection.next();
   if (!request) {
     connection.close_after_answer();
@@ -222,10 +226,12 @@ void Server::serve(Id id, double now_s) {
 
 void Server::answer(Id id, const wire::Request& request, double now_s) {
   Connection& connection = *connections_.at(id);
-  const policy::User user = names_.find(connection.caller().uid, now_s).value_or(policy::User{});
-  auto reply = desk_.answer(connection.caller(), user, request, now_s);
+  Caller caller = connection.caller();
+  const Account user = names_.find(caller.uid, now_s).value_or(Account{{}, caller.uid});
+  caller.uid = user.uid;
+  auto reply = desk_.answer(caller, user, request, now_s);
   if (!reply) {
-    parked_.emplace_back(id, request);
+    parked_.emplace(id, request);
     return;
   }
   if (reply->watched != 0) set_watched(id, reply->watched);
@@ -234,18 +240,13 @@ void Server::answer(Id id, const wire::Request& request, double now_s) {
   queue(id);
 }
 
-void Server::ask_parked(double now_s) {
-  for (auto& [id, request] : std::exchange(parked_, {}))
-    if (connections_.contains(id)) answer(id, request, now_s);
-}
-
 void Server::tell_changes(double now_s) {
   std::vector<int64_t> changed = desk_.take_changed();
+  if (!changed.empty()) queue_parked();
   std::ranges::sort(changed);
   changed.erase(std::ranges::unique(changed).begin(), changed.end());
   for (const int64_t job : changed) {
-    const auto [begin, end] = watchers_.equal_range(job);
-    for (auto one = begin; one != end; ++one) {
+    for (auto one = watchers_.lower_bound({job, 0}); one != watchers_.end() && one->first == job; ++one) {
       Connection& connection = *connections_.at(one->second);
       connection.tell(job, now_s);
       if (connection.has_output()) wait_for(one->second);
@@ -260,6 +261,7 @@ void Server::close_overdue(double now_s) {
     if (connection->is_over(now_s)) overdue.push_back(id);
   for (const Id id : overdue) close(id);
   for (const Id id : std::exchange(unnamed_, {})) queue(id);  // a name that has not come in time is a number
+  queue_parked();
 }
 
 }  // namespace remuda::agent

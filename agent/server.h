@@ -2,14 +2,16 @@
 //
 // It waits for nothing but events. Each user has a turn in which one request is served, so that who floods delays
 // nobody else by more than one request. Connections are bounded per user and in all; of a user with too many, the one
-// without a job that has been idle longest is closed.
+// without a job that has been idle longest is closed, and where there are too many in all, one of the user with most.
 #pragma once
 
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "agent/connection.h"
@@ -42,12 +44,15 @@ class Server {
  private:
   using Id = uint64_t;  ///< of a connection
   struct User {
-    std::deque<Id> ready;  ///< connections with a request, each once
-    size_t connections = 0, idle = 0;
+    std::deque<Id> ready;         ///< connections with a request, each once
+    std::set<Id> idle, watching;  ///< all of them: those that watch no job, and those that do
+    std::ptrdiff_t buffered = 0;  ///< bytes
+    size_t connections() const { return idle.size() + watching.size(); }
   };
 
   void accept_all(double now_s);
-  bool make_room(int uid, double now_s);
+  bool make_room(int uid);
+  bool close_longest_idle(const User& user);
   void close(Id id);
   void take_event(Id id, uint32_t events, double now_s);
   void queue(Id id);
@@ -55,7 +60,7 @@ class Server {
   void serve(Id id, double now_s);
   void answer(Id id, const wire::Request& request, double now_s);
   void set_watched(Id id, int64_t job);
-  void ask_parked(double now_s);
+  void queue_parked();
   void tell_changes(double now_s);
   void close_overdue(double now_s);
   void wait_for(Id id) const;
@@ -68,9 +73,10 @@ class Server {
   Id next_id_ = 16;
   std::unordered_map<Id, std::unique_ptr<Connection>> connections_;
   std::map<int, User> users_;
-  std::unordered_multimap<int64_t, Id> watchers_;     ///< by job
-  std::vector<std::pair<Id, wire::Request>> parked_;  ///< until the machine was read
-  std::vector<Id> unnamed_;                           ///< whose users' names are looked up
+  std::unordered_set<Id> in_line_;                ///< those in User::ready
+  std::set<std::pair<int64_t, Id>> watchers_;     ///< by job
+  std::unordered_map<Id, wire::Request> parked_;  ///< whose answers have to wait for something
+  std::vector<Id> unnamed_;                       ///< whose users' names are looked up
   double next_check_s_ = 0;
 };
 

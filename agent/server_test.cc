@@ -1,14 +1,20 @@
 #include "agent/server.h"
 
+#include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <memory>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/testing/scratch_folder.h"
@@ -42,8 +48,10 @@ sockaddr_un address_of(const std::string& path) {
 /// An agent's loop in a thread.
 class Running {
  public:
-  Running(const std::string& folder, const std::string& socket, Limits limits = {})
-      : stop_(::eventfd(0, EFD_CLOEXEC)), names_([](int) { return policy::User{"ada", {}}; }) {
+  Running(
+      const std::string& folder, const std::string& socket, Limits limits = {},
+      UserNames::LookUp look_up = [](int uid) { return Account{{"ada", {}}, uid}; })
+      : stop_(::eventfd(0, EFD_CLOEXEC)), names_(std::move(look_up)) {
     auto view = pool::MachineView::open(
         folder, [] { return Result<Inventory>(busy_box()); }, [] { return Result<pool::Policy>(); }, false);
     auto desk = Desk::open(folder, *view, monotonic_s());
@@ -216,6 +224,124 @@ TEST_F(ServerTest, OfTooManyIdleConnectionsTheOldestIsClosed) {
     EXPECT_TRUE(client()->read()) << "each new one is served";
   }
   EXPECT_EQ(all_of(idle.front()), "") << "it was closed";
+}
+
+/// A child of another user with so many connections, which ends with this object.
+class Crowd {
+ public:
+  Crowd(const std::string& socket, int uid, int connections) {
+    int ready[2];
+    EXPECT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+    child_ = ::fork();
+    if (child_ == 0) connect(address_of(socket), uid, connections, ready[1]);
+    ::close(ready[1]);
+    char byte = 0;
+    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+    ::close(ready[0]);
+  }
+  ~Crowd() {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+ private:
+  [[noreturn]] static void connect(const sockaddr_un& address, int uid, int connections, int ready) {
+    if (::setresuid(uid, uid, uid) != 0) ::_exit(1);
+    for (int i = 0; i < connections; ++i)
+      (void)::connect(::socket(AF_UNIX, SOCK_STREAM, 0), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    (void)!::write(ready, "x", 1);
+    for (;;) ::pause();
+  }
+  pid_t child_ = 0;
+};
+
+TEST_F(ServerTest, WhoHasMostConnectionsMakesRoomForOthers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ::chmod(folder_.path().c_str(), 0755);
+  running_.reset();
+  running_.emplace(pool_, socket_, Limits{.connections = 8, .connections_of_user = 20, .idle_of_user = 20});
+  ::chmod(socket_.c_str(), 0666);
+  const Crowd crowd(socket_, 61001, 12);
+  const auto one = client(), two = client();
+  ASSERT_TRUE(one && two);
+  EXPECT_TRUE(one->read());
+  EXPECT_TRUE(two->read());
+}
+
+TEST_F(ServerTest, WhoActsForAnotherUserIsThatUser) {
+  running_.reset();
+  running_.emplace(pool_, socket_, Limits{}, [](int) { return Account{{"bob", {}}, 4711}; });
+  const auto user = client();
+  const auto submitted = user->apply(pool::Submit{.job = job_for("mine")});
+  ASSERT_TRUE(submitted) << submitted.error().message;
+  EXPECT_EQ((*user->find(submitted->job))->uid, 4711);
+  EXPECT_EQ((*user->find(submitted->job))->user, "bob");
+}
+
+/// Of what waits for a reading of the machine, one request of each user is answered in a round, as of all others.
+TEST(Server, WhatHasWaitedForTheMachineIsAnsweredInTurns) {
+  const ScratchFolder folder;
+  const std::string socket = folder.path("socket");
+  auto view = pool::MachineView::open(
+      folder.path("pool"), [] { return Result<Inventory>(busy_box()); }, [] { return Result<pool::Policy>(); }, false);
+  auto desk = Desk::open(folder.path("pool"), *view, monotonic_s() - 100);
+  ASSERT_TRUE(desk);
+  const Fd never(::eventfd(0, EFD_CLOEXEC)), may_read(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
+  auto slow = pool::MachineView::open(
+      folder.path("pool"),
+      [&, is_first = true]() mutable {
+        uint64_t count = 0;
+        if (!std::exchange(is_first, false)) (void)!::read(may_read.get(), &count, sizeof count);
+        return Result<Inventory>(busy_box());
+      },
+      [] { return Result<pool::Policy>(); }, false);
+  MachineThread machine(std::move(*slow));
+  const auto let_read = [&](uint64_t times) { EXPECT_EQ(::write(may_read.get(), &times, sizeof times), 8); };
+  const std::shared_ptr<void> at_end(nullptr, [&](void*) { let_read(100); });
+  UserNames names([](int uid) { return Account{{"ada", {}}, uid}; });
+  Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const sockaddr_un address = address_of(socket);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listener.get(), 128), 0);
+  Server server(std::move(listener), std::move(*desk), machine, names, {});
+  std::vector<Fd> sockets;
+  for (int i = 0; i < 5; ++i) {
+    sockets.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    ASSERT_EQ(::connect(sockets.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    const std::string request =
+        wire::frame_of(wire::text_of(wire::Request{.id = "r" + std::to_string(i),
+                                                   .ask = wire::Ask::apply,
+                                                   .operation = pool::Submit{.job = job_for("now"), .waits = false}}));
+    ASSERT_GT(::send(sockets.back().get(), request.data(), request.size(), 0), 0);
+  }
+  const auto answered = [&] {
+    return std::ranges::count_if(sockets, [](const Fd& one) {
+      char byte = 0;
+      return ::recv(one.get(), &byte, 1, MSG_PEEK) == 1;
+    });
+  };
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(server.round(never.get(), 0.01));
+  ASSERT_EQ(answered(), 0);
+  let_read(1);
+  int64_t before = 0;
+  for (int i = 0; i < 1000 && before < 5; ++i) {
+    ASSERT_TRUE(server.round(never.get(), 0.01));
+    const int64_t now = answered();
+    EXPECT_LE(now - before, 1);
+    before = now;
+  }
+  EXPECT_EQ(before, 5);
+}
+
+TEST(Connection, CountsWhatItHolds) {
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  const Fd there(fds[1]);
+  Connection connection(Fd(fds[0]), {}, 100);
+  ASSERT_EQ(::send(there.get(), "\0\0\0\x9half", 8, 0), 8);
+  ASSERT_TRUE(connection.read(200));
+  EXPECT_EQ(connection.take_growth(), 8);
+  EXPECT_EQ(connection.take_growth(), 0);
 }
 
 TEST(Connection, AHalfRequestAndAnUnreadAnswerHaveTheirTime) {

@@ -33,7 +33,7 @@ void UserNames::work(const std::shared_ptr<Shared>& shared, const LookUp& look_u
     const int uid = shared->wanted.back();
     shared->wanted.pop_back();
     lock.unlock();
-    policy::User name = look_up(uid);
+    Account name = look_up(uid);
     lock.lock();
     shared->found.insert_or_assign(uid, std::move(name));
     const uint64_t one = 1;
@@ -54,7 +54,7 @@ void UserNames::want(int uid, Known& known, double now_s) {
   shared_->wanted_changed.notify_one();
 }
 
-std::optional<policy::User> UserNames::find(int uid, double now_s) {
+std::optional<Account> UserNames::find(int uid, double now_s) {
   if (known_.size() > kMostKnown) known_.clear();
   Known& known = known_[uid];
   if (known.is_wanted) {
@@ -67,7 +67,7 @@ std::optional<policy::User> UserNames::find(int uid, double now_s) {
     want(uid, known, now_s);
   }
   if (known.is_wanted && !known.name && now_s - known.since_s >= patience_s_)
-    return policy::User{std::to_string(uid), {}};
+    return Account{{std::to_string(uid), {}}, uid};
   return known.name;
 }
 

@@ -16,16 +16,21 @@
 
 namespace remuda::agent {
 
+/// A user, with the id under which the pool knows them: that of the owner for a user of a container.
+struct Account : policy::User {
+  int uid = 0;
+};
+
 /// Used by one thread. A name that does not come within `patience_s` is the user's number, and stays that for a while.
 class UserNames {
  public:
-  using LookUp = std::function<policy::User(int uid)>;
+  using LookUp = std::function<Account(int uid)>;
   explicit UserNames(LookUp look_up, double patience_s = 5);
   ~UserNames();
   UserNames(const UserNames&) = delete;
 
   /// The name; nothing while it is looked up.
-  std::optional<policy::User> find(int uid, double now_s);
+  std::optional<Account> find(int uid, double now_s);
   /// Readable when a name has come.
   int fd() const { return shared_->ready.get(); }
   void clear();
@@ -35,12 +40,12 @@ class UserNames {
     std::mutex mutex;
     std::condition_variable wanted_changed;
     std::vector<int> wanted;
-    std::map<int, policy::User> found;
+    std::map<int, Account> found;
     bool ends = false;
     Fd ready;
   };
   struct Known {
-    std::optional<policy::User> name;
+    std::optional<Account> name;
     double since_s = 0;  ///< when it was found, or first wanted
     bool is_wanted = false;
   };

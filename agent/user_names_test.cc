@@ -24,7 +24,7 @@ TEST(UserNames, ComeFromAThreadAndAreKept) {
   std::atomic<int> asked = 0;
   UserNames names([&](int uid) {
     ++asked;
-    return policy::User{"user" + std::to_string(uid), {"gpu"}};
+    return Account{{"user" + std::to_string(uid), {"gpu"}}, uid};
   });
   EXPECT_EQ(name_in(names, 7, 0), std::nullopt);
   ASSERT_TRUE(comes(names));
@@ -43,7 +43,7 @@ TEST(UserNames, AServerThatDoesNotAnswerDelaysNobodyElse) {
   {
     UserNames names([opened = gate->get_future().share()](int uid) {
       opened.wait();
-      return policy::User{"user" + std::to_string(uid), {"gpu"}};
+      return Account{{"user" + std::to_string(uid), {"gpu"}}, uid};
     });
     EXPECT_EQ(name_in(names, 7, 0), std::nullopt);
     EXPECT_EQ(name_in(names, 7, 4.9), std::nullopt);
@@ -59,7 +59,7 @@ TEST(UserNames, EndsWithinALookUp) {
   std::promise<void> gate;
   UserNames names([opened = gate.get_future().share()](int) {
     opened.wait();
-    return policy::User();
+    return Account();
   });
   EXPECT_EQ(name_in(names, 1, 0), std::nullopt);
   gate.set_value();

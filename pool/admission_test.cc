@@ -57,6 +57,31 @@ TEST_F(Admission, LimitsTheTime) {
   EXPECT_EQ(job(2).time_limit_s, 2 * kHour_s) << "none is longer than the longest";
 }
 
+TEST_F(Admission, TheUsualTimeOfOneTableIsBoundByTheLongestOfAnother) {
+  set_policy("[[limit]]\nlongest = \"2h\"\n[[limit]]\ndefault = \"4h\"\n");
+  EXPECT_EQ(refusal(limited(0)), "");
+  EXPECT_EQ(job(1).time_limit_s, 2 * kHour_s);
+}
+
+TEST_F(Admission, CountsAnArrayOnce) {
+  set_policy("[[limit]]\nwaiting = 2\n");
+  EXPECT_EQ(refusal(test_job("ada", 1)), "");
+  state.find(1)->array = 1;
+  Job index = test_job("ada", 1);
+  index.array = 1;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(refusal(index), "");
+  EXPECT_EQ(refusal(test_job("ada", 1)), "");
+  EXPECT_EQ(refusal(test_job("ada", 1)), "ada may have 2 waiting jobs, and has them (policy.toml:2)");
+}
+
+TEST_F(Admission, AJobMayUseItsGraceTimeOnAReservedDevice) {
+  set_policy("[[reservation]]\ndevices = [\"gpu:0\"]\nusers = [\"bob\"]\nfrom = \"08:00\"\nto = \"18:00\"\n");
+  Job asked = limited(kHour_s);
+  EXPECT_THAT(barred_devices(asked, box, policy, kMonday + 6.5 * kHour_s), IsEmpty());
+  asked.grace_s = kHour_s;
+  EXPECT_EQ(barred_devices(asked, box, policy, kMonday + 6.5 * kHour_s).size(), 1U);
+}
+
 TEST_F(Admission, LimitsPartsOfDevices) {
   set_policy("[[limit]]\nusers = [\"eve\"]\nshare = true\n[[limit]]\nshare = false\n");
   EXPECT_EQ(refusal(test_job("ada", 1, 0.5)), "ada may not take a part of a device (policy.toml:5)");

@@ -40,6 +40,15 @@ Result<void> check_tables(sqlite::Database& database, const std::string& path) {
   return failed(fmt::format("{} is damaged: it lacks tables; end its jobs, then move it away to begin anew", path));
 }
 
+/// A trigger of whoever could write the pool once would go on changing it.
+Result<void> check_schema(sqlite::Database& database, const std::string& path) {
+  REMUDA_ASSIGN(const int64_t others,
+                database.integer("SELECT count(*) FROM sqlite_schema WHERE type NOT IN ('table', 'index')"));
+  if (others == 0) return {};
+  return failed(
+      fmt::format("{} is damaged: it has triggers or views; end its jobs, then move it away to begin anew", path));
+}
+
 Result<int64_t> format_of(const sqlite::Database& database) { return database.integer("PRAGMA user_version"); }
 
 tl::unexpected<Error> is_too_new(const std::string& path, int64_t format, int64_t newest) {
@@ -86,6 +95,7 @@ Result<void> migrate(sqlite::Database& database, const std::string& path, Migrat
   REMUDA_ASSIGN(const int64_t application, database.integer("PRAGMA application_id"));
   if (application != kApplication)
     return failed(fmt::format("{} is no pool of remuda; move it away to begin a new one", path));
+  REMUDA_TRY(check_schema(database, path));
   REMUDA_ASSIGN(const int64_t seen, format_of(database));
   if (seen == newest_format(migrations)) return check_tables(database, path);
   if (seen > newest_format(migrations)) return check_format(database, path, migrations);

@@ -63,6 +63,13 @@ TEST_F(Format, TheRefusalSaysWhichSideIsTooOld) {
   EXPECT_THAT(error_of(migrate(*database_, path_, migrations())), HasSubstr("the pool is too old"));
 }
 
+TEST_F(Format, ATriggerIsRefused) {
+  ASSERT_TRUE(database_->execute("CREATE TRIGGER t AFTER INSERT ON lease BEGIN DELETE FROM lease; END"));
+  EXPECT_THAT(error_of(migrate(*database_, path_, migrations())), HasSubstr("is damaged: it has triggers or views"));
+  set(1);
+  EXPECT_THAT(error_of(migrate(*database_, path_, migrations())), HasSubstr("is damaged: it has triggers or views"));
+}
+
 TEST_F(Format, IsCheckedAtEachChange) {
   auto pool = Pool::open(folder_.path());
   ASSERT_TRUE(pool);

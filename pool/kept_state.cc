@@ -2,18 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "pool/transitions.h"
 
 namespace remuda::pool {
 namespace {
-
-bool is_named_by_waiting(const PoolState& state, int64_t id) {
-  return std::ranges::any_of(state.jobs, [&](const Job& job) {
-    return job.state == JobState::waiting && (std::ranges::find(job.after, id) != job.after.end() ||
-                                              std::ranges::find(job.after_any, id) != job.after_any.end());
-  });
-}
 
 void insert(PoolState& state, const Job& job) {
   state.jobs.insert(std::ranges::upper_bound(state.jobs, job.id, {}, &Job::id), job);
@@ -41,9 +35,11 @@ void KeptState::set(PoolState state) {
   after_ = before_;
 }
 
-void KeptState::add(const Job& job) {
-  insert(before_, job);
-  insert(after_, job);
+void KeptState::add(const std::vector<Job>& jobs) {
+  for (PoolState* state : {&before_, &after_}) {
+    state->jobs.insert(state->jobs.end(), jobs.begin(), jobs.end());
+    std::ranges::sort(state->jobs, {}, &Job::id);
+  }
 }
 
 std::vector<int64_t> KeptState::clean_changed() {
@@ -84,12 +80,16 @@ void KeptState::forget_ended(std::vector<int64_t> candidates) {
   for (size_t i = candidates.size(); i > 0; --i)
     if (const Job* job = before_.find(candidates[i - 1]))
       std::ranges::copy(awaited_by(*job), std::back_inserter(candidates));
-  for (const int64_t id : candidates) {
-    const Job* job = before_.find(id);
-    if (!job || job->state != JobState::ended || is_named_by_waiting(before_, id)) continue;
-    for (PoolState* state : {&before_, &after_})
-      std::erase_if(state->jobs, [&](const Job& one) { return one.id == id; });
+  std::set<int64_t> gone;
+  for (const int64_t id : candidates)
+    if (const Job* job = before_.find(id); job && job->state == JobState::ended) gone.insert(id);
+  for (const Job& job : before_.jobs) {
+    if (gone.empty()) return;
+    if (job.state != JobState::waiting) continue;
+    for (const int64_t id : awaited_by(job)) gone.erase(id);
   }
+  for (PoolState* state : {&before_, &after_})
+    std::erase_if(state->jobs, [&](const Job& job) { return gone.contains(job.id); });
 }
 
 }  // namespace remuda::pool

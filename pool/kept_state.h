@@ -16,8 +16,8 @@ class KeptState {
   PoolState& draft() { return after_; }
 
   void set(PoolState state);
-  /// An ended job that a transition needs, too; until forget_ended().
-  void add(const Job& job);
+  /// Ended jobs that a transition needs, too; until forget_ended().
+  void add(const std::vector<Job>& jobs);
 
   /// The jobs that differ in the draft, after their texts were cleaned.
   std::vector<int64_t> clean_changed();

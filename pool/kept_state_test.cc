@@ -25,6 +25,18 @@ TEST(KeptState, KeepsDrainsAlone) {
   EXPECT_EQ(Pool::open(folder.path("pool"))->read()->drains.size(), 1U);
 }
 
+TEST(KeptState, KeepsAnEndedJobAsLongAsAnotherWaitsForIt) {
+  const Job before{.id = 1, .state = JobState::ended}, waits{.id = 2, .after = {1}, .state = JobState::waiting};
+  KeptState kept;
+  kept.set({.next_job = 3, .jobs = {waits}});
+  kept.add({before});
+  kept.forget_ended({1});
+  EXPECT_NE(kept.state().find(1), nullptr);
+  kept.set({.next_job = 3, .jobs = {before}});
+  kept.forget_ended({1});
+  EXPECT_EQ(kept.state().find(1), nullptr);
+}
+
 TEST(KeptState, KnowsWhatAJobThatIsQueuedAgainHadWaitedFor) {
   const TestFolder folder;
   Pool pool = Pool::open(folder.path("pool")).value();

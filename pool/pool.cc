@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <poll.h>
+#include <set>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -94,14 +95,17 @@ struct Pool::Impl {
 
   /// Adds the ended jobs that are wanted, and returns those that were not known.
   Result<std::vector<int64_t>> add_ended(const std::vector<int64_t>& with) {
+    std::set<int64_t> wanted(with.begin(), with.end());
     std::vector<int64_t> added;
-    for (const int64_t id : with) {
+    std::vector<Job> jobs;
+    for (const int64_t id : wanted) {
       if (kept.state().find(id)) continue;
-      REMUDA_ASSIGN(const auto job, store.find(id));
+      REMUDA_ASSIGN(auto job, store.find(id));
       if (!job) continue;
-      kept.add(*job);
+      jobs.push_back(std::move(*job));
       added.push_back(id);
     }
+    if (!jobs.empty()) kept.add(jobs);
     return added;
   }
 

@@ -51,21 +51,30 @@ Result<std::string> read_environ(int pid) {
   return text;
 }
 
+std::vector<ProcessId> tree_below(int root, const std::vector<int>& except) {
+  std::multimap<int, int> children;
+  for (const int pid : all_processes())
+    if (const auto stat = process_stat(pid)) children.emplace(stat->parent, pid);
+  std::vector<int> pids;
+  add_children(children, root, except, pids);
+  for (size_t next = 0; next < pids.size(); ++next) add_children(children, pids[next], except, pids);
+  std::vector<ProcessId> found;
+  for (const int pid : pids)
+    if (auto process = process_id(pid)) found.push_back(std::move(*process));
+  return found;
+}
+
 }  // namespace
 
 std::vector<int> all_processes() { return numbers_in("/proc"); }
 
+std::vector<ProcessId> all_descendants(int root) { return tree_below(root, {}); }
+
 std::vector<ProcessId> descendants(int root, const std::vector<int>& except) {
-  std::multimap<int, int> children;
-  for (const int pid : all_processes())
-    if (const auto stat = process_stat(pid)) children.emplace(stat->parent, pid);
-  std::vector<int> pids, left_out = guarded_children();
+  std::vector<int> left_out = guarded_children();
   left_out.insert(left_out.end(), except.begin(), except.end());
-  add_children(children, root, left_out, pids);
-  for (size_t next = 0; next < pids.size(); ++next) add_children(children, pids[next], left_out, pids);
-  std::vector<ProcessId> found;
-  for (const int pid : pids)
-    if (auto process = process_id(pid); process && !is_daemon(pid)) found.push_back(std::move(*process));
+  std::vector<ProcessId> found = tree_below(root, left_out);
+  std::erase_if(found, [](const ProcessId& process) { return is_daemon(process.pid); });
   return found;
 }
 

@@ -17,6 +17,10 @@ namespace remuda::process {
 /// All processes that /proc shows.
 std::vector<int> all_processes();
 
+/// Children, theirs, and so on, whatever they carry. Reads nothing that a process can keep from being read: a program
+/// of a hostile user can make whoever reads its environment wait for ever.
+std::vector<ProcessId> all_descendants(int root);
+
 /// Children, theirs, and so on, without daemons, guarded children, those in `except` and what descends from these.
 std::vector<ProcessId> descendants(int root, const std::vector<int>& except = {});
 

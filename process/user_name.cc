@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <grp.h>
+#include <optional>
 #include <pwd.h>
 #include <set>
 #include <unistd.h>
 #include <vector>
 
+#include "base/file.h"
+#include "base/number.h"
 #include "base/text.h"
 
 namespace remuda::process {
@@ -38,7 +42,32 @@ std::vector<std::string> names_of(const std::vector<gid_t>& ids) {
   return {names.begin(), names.end()};
 }
 
+std::optional<int> user_id(const std::string& name) {
+  if (const auto number = parse_number<int>(name)) return number;
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> buffer(1 << 16);
+  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || !found) return std::nullopt;
+  return static_cast<int>(entry.pw_uid);
+}
+
 }  // namespace
+
+int owner_of(int uid, const std::string& file) {
+  passwd entry{};
+  std::vector<char> buffer;
+  if (find_user(uid, entry, buffer)) return uid;
+  const auto text = read_text(file);
+  for (const std::string& line : split(text.value_or(""), '\n')) {
+    const std::vector<std::string> parts = split(line, ':');  // owner:first:count
+    if (parts.size() != 3) continue;
+    const auto first = parse_number<int64_t>(parts[1]), count = parse_number<int64_t>(parts[2]);
+    if (!first || !count || uid < *first || uid - *first >= *count) continue;
+    const auto owner = user_id(parts[0]);
+    return owner && *owner > 0 ? *owner : uid;
+  }
+  return uid;
+}
 
 std::string user_name(int uid) {
   passwd entry{};

@@ -9,6 +9,10 @@ namespace remuda::process {
 /// The login name, without characters that cannot be shown; of a user without one, the number.
 std::string user_name(int uid);
 
+/// Whose user ids of containers this one is among (subuid(5)); itself where it is nobody's, has a name of its own, or
+/// is among root's: a container of root is not root.
+int owner_of(int uid, const std::string& file = "/etc/subuid");
+
 /// The names of the groups that this process is in, without those that have none, ascending; 256 at the most.
 std::vector<std::string> own_groups();
 /// The same of any user, as the databases of users have it; none of a user without a name.

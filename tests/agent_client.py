@@ -38,8 +38,8 @@ class Connection:
 
     def __init__(self, path, greets=True):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.connect(path)  # waits where many others do, which it would not with a time limit
         self.socket.settimeout(PATIENCE_S)
-        self.socket.connect(path)
         self.changed = []
         if greets:
             self.ask("hello", protocol=1)
@@ -105,11 +105,11 @@ class Agent:
         open(self.policy, "w").close()
         self.log = open(os.path.join(folder, "agent.log"), "ab")
 
-    def start(self):
+    def start(self, **options):
         self.process = subprocess.Popen(
             [self.remuda, "agent", "--machine", self.machine, "--pool", self.pool, "--socket", self.socket],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-            env={**os.environ, "REMUDA_POLICY": self.policy})
+            env={**os.environ, "REMUDA_POLICY": self.policy}, **options)
         if not eventually(self.answers):
             raise RuntimeError("the agent does not answer: " + self.said())
         return self

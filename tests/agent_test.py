@@ -5,6 +5,8 @@ agent_test.py REMUDA MACHINE     exit status 77 where this process cannot become
 """
 import json
 import os
+import resource
+import shutil
 import signal
 import socket
 import struct
@@ -213,6 +215,30 @@ class AgentTest(unittest.TestCase):
         self.assertEqual(os.stat(self.agent.pool).st_mode & 0o777, 0o700)
         self.assertEqual(os.stat(os.path.join(self.agent.pool, "pool.db")).st_mode & 0o777, 0o600)
 
+    def test_a_strict_umask_keeps_nobody_out(self):
+        self.agent.stop()
+        shutil.rmtree(os.path.dirname(self.agent.socket))
+        before = os.umask(0o077)
+        try:
+            self.agent.start()
+        finally:
+            os.umask(before)
+        self.assertTrue(self.is_served())
+
+    def test_who_takes_all_descriptors_ends_no_job_of_others(self):
+        self.agent.stop()
+        self.agent.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400)))
+        self.hold(BOB, "sleep 1000", "-n", "8")
+
+        def take():
+            connection = Connection(self.agent.socket)
+            return [connection.submit().get("result", {}).get("job", 0) for _ in range(500)][-1]
+        self.assertGreater(as_user(ADA, take), 400)
+        self.assertTrue(self.is_served())
+        self.assertTrue(eventually(lambda: len(self.agent.page()["jobs"]) == 1), "they end with their keeper")
+        self.assertEqual(len(self.leases()), 8)
+        self.agent.run_as(BOB, "cancel", "1")
+
     # -- keepers that lie
 
     def keep_badly(self, before_word, **word):
@@ -274,6 +300,27 @@ class AgentTest(unittest.TestCase):
         os.kill(keeper, signal.SIGSTOP)
         self.assertTrue(eventually(lambda: not self.leases()))
         self.assertIn("time limit", Connection(self.agent.socket).find(1)["why"])
+
+    def test_a_process_of_a_job_keeps_no_other(self):
+        def twice():
+            connection = Connection(self.agent.socket)
+            first = connection.submit(count=1)["result"]["job"]
+            while connection.find(first)["state"] != "running":
+                connection.receive()
+            reader, writer = os.pipe()
+            child = os.fork()
+            if child == 0:
+                answer = Connection(self.agent.socket).submit(count=1)
+                os.write(writer, answer.get("error", {}).get("message", "taken").encode())
+                os._exit(0)
+            said = os.read(reader, 1000).decode()
+            os.waitpid(child, 0)
+            return [said, connection.submit(count=1).get("error", {}).get("message", "taken")]
+        said = as_user(ADA, twice)
+        if said != ["taken"] * 2:
+            self.assertEqual(said, ["the process that asks is one of job 1, and stays in it: start jobs from outside of it"] * 2)
+        else:
+            self.assertFalse(Connection(self.agent.socket).find(1).get("cgroup"), "it left the cgroup of its job")
 
     def test_nobody_but_its_keeper_speaks_for_a_job(self):
         self.hold(ADA)

@@ -4,12 +4,14 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <iterator>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -91,10 +93,13 @@ Result<void> Client::reach() {
   if (connection_) return {};
   REMUDA_ASSIGN(const sockaddr_un address, address_of(socket_));
   reader_ = FrameReader(kLargestAnswer);
-  connection_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  connection_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!connection_) return lost(errno_text(errno));
+  const timeval patience{.tv_sec = static_cast<time_t>(kConnect_s), .tv_usec = 0};  // in line with others that connect
+  ::setsockopt(connection_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   if (::connect(connection_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return lost(errno_text(errno));
+  ::fcntl(connection_.get(), F_SETFL, O_NONBLOCK);
   const auto answer = ask_once({.id = next_id(), .ask = Ask::hello, .protocol = kProtocol});
   if (!answer) return tl::unexpected(answer.error());
   REMUDA_ASSIGN(const Greeting greeting, parse_greeting(*answer));

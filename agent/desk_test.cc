@@ -1,0 +1,245 @@
+#include "agent/desk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <set>
+#include <unistd.h>
+
+#include "agent/job_cgroup.h"
+#include "base/testing/scratch_folder.h"
+#include "confine/cgroup.h"
+#include "process/testing/child_output.h"
+#include "process/tree.h"
+#include "wire/frame.h"
+
+namespace remuda::agent {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+Inventory box_of(int gpus) {
+  Inventory box;
+  box.host = "box";
+  for (int number = 0; number < gpus; ++number) {
+    Device device;
+    device.id = "gpu:" + std::to_string(number);
+    device.kind = DeviceKind::gpu;
+    device.index = number;
+    device.model = "Test 1000";
+    box.devices.push_back(device);
+  }
+  return box;
+}
+
+pool::Job job_named(const std::string& name) {
+  pool::Job job{.name = name, .command = {"true"}};
+  job.request.count = 1;
+  return job;
+}
+
+constexpr double kNow_s = 1000;
+
+class DeskTest : public testing::Test {
+ protected:
+  DeskTest() { open(); }
+  void TearDown() override {
+    for (const std::string& cgroup : job_cgroups(pool_)) {
+      confine::kill_cgroup(cgroup);
+      confine::remove_cgroup(cgroup, 5);
+    }
+  }
+  pool::MachineView view() const {
+    return *pool::MachineView::open(
+        pool_, [] { return Result<Inventory>(box_of(2)); }, [] { return Result<pool::Policy>(); }, false);
+  }
+  void open() {
+    desk_.reset();
+    auto desk = Desk::open(pool_, view(), now_s_);
+    ASSERT_TRUE(desk) << desk.error().message;
+    desk_.emplace(std::move(*desk));
+    read_machine();
+  }
+  void read_machine() {
+    desk_->reading_has_begun();
+    desk_->take_reading(view(), now_s_);
+  }
+  static Caller caller_for(const process::ChildProcess& child, int uid = 1000) {
+    return {uid, false, process::process_id(child.pid()).value()};
+  }
+  std::optional<wire::Answer> ask(const Caller& caller, wire::Request request) {
+    if (request.id.empty()) request.id = "r" + std::to_string(++requests_);
+    const auto reply = desk_->answer(caller, {"ada", {}}, request, now_s_);
+    return reply ? std::optional(reply->answer) : std::nullopt;
+  }
+  std::optional<wire::Answer> apply(const Caller& caller, pool::Operation operation, const std::string& id = "") {
+    return ask(caller, {.id = id, .ask = wire::Ask::apply, .operation = std::move(operation)});
+  }
+  int64_t submit(const Caller& caller, const pool::Job& job = job_named("one")) {
+    const auto answer = apply(caller, pool::Submit{.job = job});
+    EXPECT_TRUE(answer && !answer->error) << (answer && answer->error ? answer->error->message : "no answer");
+    return answer && !answer->error ? wire::parse_applied(answer->result)->job : 0;
+  }
+  std::optional<pool::Job> find(int64_t job) {
+    const auto page =
+        wire::parse_page(ask({0, true, process::own_process_id()}, {.ask = wire::Ask::find, .job = job})->result);
+    return page && !page->state.jobs.empty() ? std::optional(page->state.jobs.front()) : std::nullopt;
+  }
+  /// As the loop does, until the job has ended.
+  bool ends(int64_t job) {
+    for (int i = 0; i < 2000 && find(job)->state != pool::JobState::ended; ++i) {
+      now_s_ += 0.01;
+      desk_->step(now_s_);
+      ::usleep(5000);
+    }
+    return find(job)->state == pool::JobState::ended;
+  }
+
+  ScratchFolder folder_;
+  const std::string pool_ = folder_.path("pool");
+  std::optional<Desk> desk_;
+  double now_s_ = kNow_s;
+  int requests_ = 0;
+};
+
+TEST_F(DeskTest, AKeeperIsAnsweredOnceItsWordIsRecorded) {
+  process::ChildProcess child = process::family();
+  const Caller keeper = caller_for(child);
+  const int64_t job = submit(keeper);
+  ASSERT_EQ(find(job)->state, pool::JobState::running);
+  const pool::End word{.job = job, .ending = {.exit_status = 7}};
+  EXPECT_FALSE(apply(keeper, word, "word")) << "its children still run";
+  EXPECT_TRUE(ends(job));
+  const auto answer = apply(keeper, word, "word");
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(answer->error);
+  EXPECT_EQ(find(job)->exit_status, 7);
+  const auto again = apply(keeper, word, "sent again, as the answer was lost");
+  ASSERT_TRUE(again);
+  EXPECT_FALSE(again->error) << again->error->message;
+}
+
+TEST_F(DeskTest, AWordThatAnAgentTookWithItIsTakenByTheNext) {
+  process::ChildProcess child = process::family();
+  const Caller keeper = caller_for(child);
+  const int64_t job = submit(keeper);
+  const pool::End word{.job = job, .ending = {.exit_status = 7}};
+  (void)apply(keeper, word, "word");
+  open();
+  (void)apply(keeper, word, "word");
+  EXPECT_TRUE(ends(job));
+  EXPECT_EQ(find(job)->exit_status, 7);
+}
+
+TEST_F(DeskTest, TheEndOfAJobIsNobodyElsesToRepeat) {
+  process::ChildProcess child = process::family(), other = process::family();
+  const Caller keeper = caller_for(child), of_another = caller_for(child, 1001);
+  const int64_t job = submit(keeper);
+  (void)apply(keeper, pool::End{.job = job}, "word");
+  EXPECT_TRUE(ends(job));
+  for (const Caller& caller : {caller_for(other), of_another})
+    EXPECT_THAT(apply(caller, pool::End{.job = job})->error.value_or(Error{}).message,
+                HasSubstr("kept by another process"));
+}
+
+TEST_F(DeskTest, AKeeperWaitsForItsAnswerOnlyAMoment) {
+  process::ChildProcess child = process::family();
+  const Caller keeper = caller_for(child);
+  const int64_t job = submit(keeper);
+  EXPECT_FALSE(apply(keeper, pool::End{.job = job}, "word"));
+  now_s_ += 3;
+  EXPECT_TRUE(apply(keeper, pool::End{.job = job}, "word"));
+}
+
+TEST_F(DeskTest, AProcessOfAJobKeepsNoOther) {
+  process::ChildProcess child = process::family(), waits = process::family();
+  const int64_t first = submit(caller_for(child));
+  if (job_cgroups(pool_).empty()) GTEST_SKIP() << "may not make cgroups here";
+  Caller inner = caller_for(child);
+  inner.process = process::all_descendants(child.pid()).at(0);
+  for (const Caller& caller : {caller_for(child), inner}) {
+    const auto refused = apply(caller, pool::Submit{.job = job_named("second")});
+    ASSERT_TRUE(refused && refused->error);
+    EXPECT_EQ(refused->error->message,
+              "the process that asks is one of job 1, and stays in it: start jobs from outside of it");
+  }
+  EXPECT_EQ(first, 1);
+}
+
+TEST_F(DeskTest, OfTwoJobsOfOneKeeperThatWaitedOneStarts) {
+  process::ChildProcess holder = process::family(), child = process::family();
+  pool::Job all = job_named("all");
+  all.request.count = 2;
+  const int64_t held = submit(caller_for(holder), all);
+  const int64_t one = submit(caller_for(child)), two = submit(caller_for(child));
+  if (job_cgroups(pool_).empty()) GTEST_SKIP() << "may not make cgroups here";
+  (void)apply(caller_for(holder), pool::End{.job = held}, "word");
+  EXPECT_TRUE(ends(held));
+  read_machine();
+  EXPECT_EQ(find(one)->state, pool::JobState::running);
+  EXPECT_EQ(find(two)->state, pool::JobState::ended);
+  EXPECT_THAT(find(two)->why, HasSubstr("is one of job 2"));
+}
+
+TEST_F(DeskTest, AReadingThatIsUnderWayAnswersThoseWhoCameMeanwhile) {
+  process::ChildProcess child = process::family();
+  now_s_ += 100;
+  pool::Submit now{.job = job_named("now"), .waits = false};
+  EXPECT_FALSE(apply(caller_for(child), now, "now"));
+  desk_->reading_has_begun();
+  EXPECT_FALSE(apply(caller_for(child), now, "now"));
+  desk_->take_reading(view(), now_s_);
+  EXPECT_TRUE(apply(caller_for(child), now, "now"));
+}
+
+/// Jobs that run on small parts of a device, and as many that wait, with all that their users can make long.
+TEST_F(DeskTest, NobodyMakesAnAnswerTooLargeForOthers) {
+  process::ProcessId gone = process::own_process_id();
+  gone.start_ticks -= 1;
+  const std::string condition = "memory > 1 && productName != '" + std::string(3900, 'x') + "'";
+  desk_.reset();
+  {
+    auto pool = pool::Pool::open(pool_);
+    ASSERT_TRUE(pool);
+    ASSERT_TRUE(pool->change([&](pool::PoolState& state) -> Result<void> {
+      for (int i = 0; i < 600; ++i) {
+        pool::Job job = job_named(std::string(4000, 'n'));
+        job.id = state.next_job++;
+        job.uid = 1000;
+        job.user = "ada";
+        job.keeper = gone;
+        job.paused = i % 2 != 0;
+        job.request.share = 0.002;
+        job.request.where = *place::Where::parse(condition);
+        job.at_end = std::string(4000, 'e');
+        job.state = i % 2 == 0 ? pool::JobState::running : pool::JobState::waiting;
+        if (i % 2 == 0) state.leases.push_back({job.id, "gpu:0", 0.002, 10, 0});
+        state.jobs.push_back(std::move(job));
+      }
+      return {};
+    }));
+  }
+  open();
+  const Caller other{1001, false, process::own_process_id()};
+  for (int64_t after = 0;;) {
+    const auto answer = ask(other, {.ask = wire::Ask::read, .job = after});
+    ASSERT_TRUE(answer && !answer->error);
+    EXPECT_LT(text_of(*answer).size(), wire::kLargestAnswer);
+    const auto page = wire::parse_page(answer->result);
+    ASSERT_TRUE(page && !page->state.jobs.empty());
+    after = page->state.jobs.back().id;
+    if (!page->has_more) break;
+  }
+  const auto around = ask(other, {.ask = wire::Ask::around, .job = 2});
+  ASSERT_TRUE(around && !around->error);
+  EXPECT_LT(text_of(*around).size(), wire::kLargestAnswer);
+  const auto page = wire::parse_page(around->result);
+  ASSERT_TRUE(page);
+  EXPECT_THAT(page->state.leases, SizeIs(300));
+  EXPECT_EQ(page->state.find(2)->name, std::string(4000, 'n')) << "the job that was asked for is whole";
+}
+
+}  // namespace
+}  // namespace remuda::agent

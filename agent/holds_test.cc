@@ -1,0 +1,131 @@
+#include "agent/holds.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <set>
+#include <unistd.h>
+#include <utility>
+
+#include "base/testing/scratch_folder.h"
+#include "confine/cgroup.h"
+#include "process/testing/child_output.h"
+#include "process/tree.h"
+
+namespace remuda::agent {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+pool::Job running(int64_t id, const process::ProcessId& keeper) {
+  pool::Job job{.id = id, .state = pool::JobState::running, .keeper = keeper};
+  job.request.count = 1;
+  return job;
+}
+
+process::ProcessId id_of(const process::ChildProcess& child) { return process::process_id(child.pid()).value(); }
+
+class HoldsTest : public testing::Test {
+ protected:
+  void TearDown() override {
+    for (const std::string& cgroup : job_cgroups(folder_.path())) {
+      confine::kill_cgroup(cgroup);
+      confine::remove_cgroup(cgroup, 5);
+    }
+  }
+  /// The cgroup of a job that begins; empty where none can be made.
+  std::string begin(const pool::Job& job) {
+    holds_.add(job);
+    return holds_.begin(job, std::nullopt, {}, 0).cgroup;
+  }
+
+  ScratchFolder folder_;
+  Holds holds_{folder_.path()};
+};
+
+TEST_F(HoldsTest, WhoHasTheNumberOfAKeeperThatIsGoneIsLeftAlone) {
+  process::ChildProcess other = process::family();
+  const auto children = process::all_descendants(other.pid());
+  ASSERT_THAT(children, Not(IsEmpty()));
+  process::ProcessId of_another_boot = id_of(other), before_it = id_of(other);
+  of_another_boot.boot_id = "another";
+  before_it.start_ticks -= 1;
+  for (const auto& [job, keeper] : {std::pair(1, of_another_boot), std::pair(2, before_it)}) {
+    holds_.add(running(job, keeper));
+    EXPECT_FALSE(holds_.find_again(running(job, keeper), 0));
+  }
+  EXPECT_THAT(holds_.step(0), SizeIs(2)) << "both have ended";
+  ::usleep(100'000);
+  EXPECT_EQ(process::all_descendants(other.pid()), children);
+}
+
+TEST_F(HoldsTest, NoJobTakesAProcessOutOfTheCgroupOfAnother) {
+  process::ChildProcess keeper = process::family();
+  const auto children = process::all_descendants(keeper.pid());
+  const std::string first = begin(running(1, id_of(keeper)));
+  if (first.empty()) GTEST_SKIP() << "may not make cgroups here";
+  EXPECT_EQ(holds_.job_of(id_of(keeper)), 1);
+  EXPECT_EQ(holds_.job_of(process::own_process_id()), 0);
+  EXPECT_EQ(begin(running(2, children.at(0))), "") << "it is a process of job 1";
+  EXPECT_EQ(begin(running(3, id_of(keeper))), "") << "it keeps job 1";
+  for (const process::ProcessId& child : children) EXPECT_THAT(confine::cgroup_members(first), Contains(child));
+  EXPECT_THAT(confine::cgroup_members(first), Contains(id_of(keeper)));
+}
+
+TEST_F(HoldsTest, AKeeperTakesNoneOfAnotherJobWithIt) {
+  process::ChildProcess keeper = process::family();
+  const auto children = process::all_descendants(keeper.pid());
+  const std::string inner = begin(running(1, children.at(0)));
+  if (inner.empty()) GTEST_SKIP() << "may not make cgroups here";
+  const auto members = confine::cgroup_members(inner);
+  EXPECT_NE(begin(running(2, id_of(keeper))), "");
+  EXPECT_EQ(confine::cgroup_members(inner), members);
+}
+
+TEST_F(HoldsTest, WhatCallsItselfADaemonIsAProcessOfTheJob) {
+  process::ChildProcess keeper = process::family({{"REMUDA_DAEMON", "x"}});
+  const std::string cgroup = begin(running(1, id_of(keeper)));
+  if (cgroup.empty()) GTEST_SKIP() << "may not make cgroups here";
+  EXPECT_THAT(confine::cgroup_members(cgroup), SizeIs(process::all_descendants(keeper.pid()).size() + 1));
+}
+
+TEST_F(HoldsTest, ManyThatEndAtOnceEndAFewAtATime) {
+  process::ProcessId gone = process::own_process_id();
+  gone.start_ticks -= 1;
+  constexpr int kMany = 100;
+  for (int job = 1; job <= kMany; ++job) {
+    pool::Job waiting = running(job, gone);
+    waiting.state = pool::JobState::waiting;
+    holds_.add(waiting);
+  }
+  int ended = 0;
+  for (int step = 0; step < kMany && ended < kMany; ++step) {
+    EXPECT_LE(holds_.next_s(), 1) << "more are left";
+    for (const pool::Operation& operation : holds_.step(1)) {
+      holds_.forget(std::get<pool::End>(operation).job);
+      ++ended;
+    }
+    EXPECT_LE(ended, 16 * (step + 1));
+  }
+  EXPECT_EQ(ended, kMany);
+}
+
+TEST_F(HoldsTest, WhatCannotBeAppliedIsGivenASecondLaterAndKeepsNothingBack) {
+  process::ProcessId gone = process::own_process_id();
+  gone.start_ticks -= 1;
+  constexpr int kMany = 50;
+  for (int job = 1; job <= kMany; ++job) holds_.add(running(job, gone));
+  std::set<int64_t> given;
+  for (int step = 0; step < kMany; ++step)
+    for (const pool::Operation& operation : holds_.step(1)) given.insert(std::get<pool::End>(operation).job);
+  EXPECT_THAT(given, SizeIs(kMany));
+  EXPECT_THAT(holds_.step(1.5), IsEmpty());
+  EXPECT_GT(holds_.next_s(), 1.5);
+  EXPECT_THAT(holds_.step(2.5), Not(IsEmpty()));
+}
+
+}  // namespace
+}  // namespace remuda::agent
