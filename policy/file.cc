@@ -10,6 +10,7 @@
 
 #include "base/duration.h"
 #include "base/file.h"
+#include "base/read_all.h"
 #include "base/text.h"
 #include "document/toml_text.h"
 
@@ -222,7 +223,7 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
 Result<Policy> read_policy(const std::string& path) {
   REMUDA_ASSIGN(const Fd file, open_for_reading(path));
   REMUDA_TRY(check_owner(path, file.get()));
-  REMUDA_ASSIGN(const std::string text, read_text(path));
+  REMUDA_ASSIGN(const std::string text, read_all(file.get(), path, kMostBytes, 0));
   return parse_policy(text, path);
 }
 

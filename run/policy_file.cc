@@ -1,12 +1,12 @@
 #include "run/policy_file.h"
 
+#include <cerrno>
 #include <ctime>
 #include <filesystem>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/env.h"
-#include "policy/file.h"
 #include "pool/shared_pool.h"
 
 namespace remuda::run {
@@ -20,8 +20,13 @@ double utc_offset_s() {
 
 }  // namespace
 
-std::string policy_path(const std::string& folder) {
-  if (folder == pool::kSharedPool) return ::access(policy::kPolicyFile, F_OK) == 0 ? policy::kPolicyFile : "";
+std::string policy_path(const std::string& folder, const std::string& of_all) {
+  const std::string name = folder.substr(0, folder.find_last_not_of('/') + 1);
+  if (name == pool::kSharedPool) {
+    struct stat info{};
+    const bool is_absent = ::lstat(of_all.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
+    return is_absent ? "" : of_all;
+  }
   // Of the folder in which this program was started: a keeper goes to another.
   static const std::string named = env::get(env::policy).value_or("");
   static const std::string path = named.empty() ? "" : std::filesystem::absolute(named).string();

@@ -4,13 +4,15 @@
 #include <string>
 
 #include "base/result.h"
+#include "policy/file.h"
 #include "policy/policy.h"
 
 namespace remuda::run {
 
-/// The file of the policy of the pool in `folder`; empty where it has none. Of the pool for all users it is
-/// policy::kPolicyFile, if that is there, and nothing else; of any other, what REMUDA_POLICY names.
-std::string policy_path(const std::string& folder);
+/// The file of the policy of the pool in `folder`; empty where it has none. Of the pool for all users it is `of_all`,
+/// if that is there, and nothing else; of any other, what REMUDA_POLICY names. A file that cannot be looked at is
+/// there: what cannot be read permits nothing.
+std::string policy_path(const std::string& folder, const std::string& of_all = policy::kPolicyFile);
 
 /// The policy of that pool, in this machine's time zone; without a file, the one that permits everything.
 Result<policy::Policy> policy_of(const std::string& folder);

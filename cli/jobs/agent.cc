@@ -1,5 +1,6 @@
 #include "agent/agent.h"
 
+#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 
@@ -31,13 +32,20 @@ struct AgentFlags {
   std::string socket, pool = pool::kSharedPool;
 };
 
+/// As the same folder is always named: jobs and the policy go by its name.
+std::string plain_name(const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
+  return path.has_filename() ? path.string() : path.parent_path().string();
+}
+
 Result<int> serve(const AgentFlags& flags) {
+  const std::string pool = plain_name(flags.pool);
   const std::string usual = env::get(env::agent).value_or(wire::kSocket);
   const auto say = [](const std::string& sentence) { fmt::print(stderr, "remuda agent: {}\n", sentence); };
   REMUDA_TRY(agent::run_agent({.socket = flags.socket.empty() ? usual : flags.socket,
-                               .pool = flags.pool,
+                               .pool = pool,
                                .read = reader_of(flags.machine),
-                               .read_policy = [pool = flags.pool] { return run::policy_of(pool); },
+                               .read_policy = [pool] { return run::policy_of(pool); },
                                .live = flags.machine.file.empty(),
                                .say = say}));
   return 0;
