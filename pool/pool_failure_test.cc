@@ -286,11 +286,12 @@ TEST(PoolFailure, RefusesAStateThatBreaksTheRules) {
   EXPECT_THAT(damage("INSERT INTO usage VALUES ('eve', -1, 0)"), HasSubstr("'eve' has used devices for -1 seconds"));
   EXPECT_THAT(damage("UPDATE lease SET since_s = 9e999"), HasSubstr("is damaged: gpu:0 is held by job 1 since inf"));
   EXPECT_THAT(damage("UPDATE sqlite_sequence SET seq = 9223372036854775806"), HasSubstr("is damaged: its last job"));
-  for (const char* missing :
-       {"DROP TABLE lease",
-        "DROP TABLE usage; CREATE VIEW usage AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT "
-        "i + 1 FROM n) SELECT '' || i AS user, 1.0 AS device_seconds, 1.0 AS at_s FROM n"})
-    EXPECT_THAT(damage(missing), HasSubstr("is damaged: it lacks tables")) << missing;
+  EXPECT_THAT(damage("DROP TABLE lease"), HasSubstr("is damaged: it lacks tables"));
+  EXPECT_THAT(
+      damage("DROP TABLE usage; CREATE VIEW usage AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+             "SELECT '' || i AS user, 1.0 AS device_seconds, 1.0 AS at_s FROM n"),
+      HasSubstr("is damaged: it has triggers or views"))
+      << "it would never end to be read";
 }
 
 TEST(PoolFailure, RefusesARecordThatIsNestedTooDeep) {
