@@ -248,7 +248,9 @@ class Crowd {
   [[noreturn]] static void connect(const sockaddr_un& address, int uid, int connections, int ready) {
     if (::setresuid(uid, uid, uid) != 0) ::_exit(1);
     for (int i = 0; i < connections; ++i)
-      (void)::connect(::socket(AF_UNIX, SOCK_STREAM, 0), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+      if (::connect(::socket(AF_UNIX, SOCK_STREAM, 0), reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
+          0)
+        ::_exit(1);
     (void)!::write(ready, "x", 1);
     for (;;) ::pause();
   }
