@@ -62,15 +62,25 @@ TEST(Caller, RootIsAnAdministratorOnlyInTheAgentsOwnNamespaces) {
   ::_exit(0);
 }
 
-TEST(Caller, RootOfAContainerIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a namespace of process ids";
-  const ScratchFolder folder;
+sockaddr_un address_in(const ScratchFolder& folder) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   folder.path("socket").copy(address.sun_path, sizeof address.sun_path - 1);
-  const Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  return address;
+}
+
+Fd listen_at(const sockaddr_un& address) {
+  Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(::listen(listener.get(), 1), 0);
+  return listener;
+}
+
+TEST(Caller, RootOfAContainerIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a namespace of process ids";
+  const ScratchFolder folder;
+  const sockaddr_un address = address_in(folder);
+  const Fd listener = listen_at(address);
   const pid_t child = ::fork();
   if (child == 0) connect_from_a_container(address);
   {
@@ -101,12 +111,8 @@ pid_t child_with_number(pid_t number) {
 
 TEST(Caller, OneWhoseNumberAnotherProcessHasIsRefused) {
   const ScratchFolder folder;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  folder.path("socket").copy(address.sun_path, sizeof address.sun_path - 1);
-  const Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  const sockaddr_un address = address_in(folder);
+  const Fd listener = listen_at(address);
   const pid_t connects = ::fork();
   if (connects == 0) {
     const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);

@@ -1,10 +1,13 @@
 #include "run/front.h"
 
+#include <cerrno>
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "process/spawn.h"
 #include "process/tree.h"
 #include "run/caretaker.h"
@@ -46,6 +49,8 @@ bool is_readable(int fd) {
 Result<int> run_front(const RunSpec& spec, const OpenPool& open, const Report& report) {
   const std::vector<int> before = own_children();
   const Fd parent_end = spec.with_parent ? end_of_parent() : Fd();
+  if (spec.with_parent && !parent_end)
+    return failed(fmt::format("cannot watch the process that started this one: {}", errno_text(errno)));
   HeldSignals signals;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const Inherited inherited{::getpgrp(), signals.before()};

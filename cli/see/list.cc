@@ -7,7 +7,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
-#include "cli/jobs/drain.h"
+#include "cli/jobs/pool_notes.h"
 #include "cli/machine.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
