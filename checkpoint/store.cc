@@ -133,13 +133,15 @@ void Sum::add(std::span<const std::byte> bytes) { XXH3_64bits_update(state_.get(
 std::string Sum::text() const { return fmt::format("{:016x}", XXH3_64bits_digest(state_.get())); }
 
 /// Several files at a time: the sum of one takes about as long as reading it.
-Result<Manifest> verify(const Stored& stored) {
+Result<Manifest> verify(const Stored& stored, ReaderOf reader) {
   REMUDA_ASSIGN(Manifest manifest, read_manifest(stored));
   constexpr size_t kMostAtOnce = 8;
-  std::vector<Result<void>> outcomes(manifest.files.size(), failed(stored.folder + " was not read to its end"));
+  std::vector<const StoredFile*> files;
+  for (size_t i = reader.number; i < manifest.files.size(); i += reader.all) files.push_back(&manifest.files[i]);
+  std::vector<Result<void>> outcomes(files.size(), failed(stored.folder + " was not read to its end"));
   std::atomic<size_t> next = 0;
   const auto check_some = [&] {
-    for (size_t i = next++; i < outcomes.size(); i = next++) outcomes[i] = check_file(stored, manifest.files[i]);
+    for (size_t i = next++; i < outcomes.size(); i = next++) outcomes[i] = check_file(stored, *files[i]);
   };
   std::vector<std::future<void>> others;
   const size_t at_once = std::min({outcomes.size(), kMostAtOnce, size_t{std::thread::hardware_concurrency()}});
@@ -159,11 +161,10 @@ Result<Manifest> verify(const Stored& stored) {
   return manifest;
 }
 
-Result<Newest> newest_whole(const std::string& folder, const Wanted& wanted) {
+Result<Newest> newest_whole(const std::string& folder) {
   REMUDA_ASSIGN(const std::vector<Stored> all, stored_in(folder));
   Newest newest;
   for (const Stored& one : std::views::reverse(all)) {
-    if (!wanted(one.step)) continue;
     auto manifest = verify(one);
     if (manifest) {
       newest.found = Found{one, std::move(*manifest)};

@@ -6,7 +6,6 @@
 // checkpoints before it as they were. Runs that wrote to one folder at a time would spoil each other's: see Claim.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,8 +32,13 @@ Stored place_of(const std::string& folder, int64_t step);
 Result<std::vector<Stored>> stored_in(const std::string& folder);
 
 Result<Manifest> read_manifest(const Stored& stored);
-/// Reads all files, and compares their lengths and sums with the manifest. The error says what is wrong with which.
-Result<Manifest> verify(const Stored& stored);
+/// Of several readers who part the files among themselves: one of them.
+struct ReaderOf {
+  size_t number = 0, all = 1;
+};
+/// Reads this reader's files, and compares their lengths and sums with the manifest. The error says what is wrong with
+/// which.
+Result<Manifest> verify(const Stored& stored, ReaderOf reader = {});
 
 /// StoredFile::sum of bytes that pass by.
 class Sum {
@@ -58,10 +62,8 @@ struct Newest {
   std::optional<Found> found;            ///< nothing where none is whole
   std::vector<std::string> passed_over;  ///< what is wrong with newer ones, a sentence each
 };
-/// Whether the checkpoint of a step is looked at.
-using Wanted = std::function<bool(int64_t step)>;
-/// The newest that is whole, of those that are wanted.
-Result<Newest> newest_whole(const std::string& folder, const Wanted& wanted = [](int64_t) { return true; });
+/// The newest that is whole.
+Result<Newest> newest_whole(const std::string& folder);
 
 /// Makes the folder for a checkpoint, or makes one that is there no checkpoint any more.
 Result<Stored> begin(const std::string& folder, int64_t step);

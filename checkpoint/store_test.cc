@@ -77,6 +77,15 @@ TEST_F(Store, TheNewestThatIsWholeIsFoundAndDamageIsNamed) {
   EXPECT_THAT(newest.passed_over[2], HasSubstr("step-000000020/rank-1.safetensors is damaged: it has 16 bytes"));
 }
 
+TEST_F(Store, SeveralReadersPartTheFilesAmongThem) {
+  const Stored stored = write(10);
+  flip_byte(path(stored, file_of_rank(1)), 100);
+  EXPECT_TRUE(verify(stored, {.number = 0, .all = 2}));
+  EXPECT_FALSE(verify(stored, {.number = 1, .all = 2}));
+  EXPECT_TRUE(verify(stored, {.number = 2, .all = 3})) << "nothing is left for it";
+  EXPECT_FALSE(verify(stored));
+}
+
 TEST_F(Store, OneThatIsWrittenAnewIsNoneUntilItIsPublished) {
   write(10);
   const Stored again = write(20);

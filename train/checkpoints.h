@@ -53,7 +53,8 @@ class Checkpoints {
   ~Checkpoints();
 
   /// Collective. Claims the folder for this run, unless it is. Where the job asks to go on, finds the newest checkpoint
-  /// that is whole; damaged ones are named and passed over. A usage error where all are damaged.
+  /// that is whole, of which each rank reads some files; damaged ones are named and passed over. A usage error where
+  /// all are damaged.
   Result<void> open();
   /// The same of a run that has lost a rank, and has kept these steps before, or gone on from them: finds none.
   Result<void> open_again(std::vector<int64_t> steps);
@@ -93,6 +94,12 @@ class Checkpoints {
     checkpoint::Manifest manifest;
     std::optional<KeptBalance> balance;
   };
+  struct Verified {
+    std::string wrong;  ///< what is, by the first rank that has seen it; empty: nothing
+    checkpoint::Manifest manifest;
+  };
+  /// Whether the checkpoint of a step is looked at.
+  using Wanted = std::function<bool(int64_t step)>;
   struct Pending;
   /// What became of one.
   struct Published {
@@ -112,8 +119,10 @@ class Checkpoints {
   double take_published();
   Result<void> wait_for_all();
   Result<int> newest_of_own();
-  Result<int64_t> choose(const checkpoint::Wanted& wanted);
-  Result<void> find(const checkpoint::Wanted& wanted);
+  Result<std::vector<checkpoint::Stored>> candidates(const Wanted& wanted);
+  Result<Verified> verify_together(const checkpoint::Stored& at);
+  Result<std::optional<Found>> choose(const Wanted& wanted);
+  Result<void> find(const Wanted& wanted);
   Result<Progress> load(OwnedState& state, const FlatParameters& flat);
   Result<Progress> progress_of(const checkpoint::Manifest& manifest, const std::string& folder) const;
   Result<void> load_owned(const checkpoint::Pieces& pieces, OwnedState& state, const FlatParameters& flat);

@@ -1,5 +1,6 @@
 // How a run goes on from a checkpoint.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <numeric>
@@ -41,35 +42,72 @@ Result<void> check_all_read(const std::vector<uint64_t>& good, const checkpoint:
 
 }  // namespace
 
-/// Collective. The step of the checkpoint to go on from, or kNoCheckpoint. No `wanted`: none is.
-Result<int64_t> Checkpoints::choose(const checkpoint::Wanted& wanted) {
+/// Claims the folder. The checkpoints to choose from, in the order of their steps.
+Result<std::vector<checkpoint::Stored>> Checkpoints::candidates(const Wanted& wanted) {
   const std::string& folder = job_.checkpoint.folder;
-  int64_t step = kNoCheckpoint;
-  const auto look = [&]() -> Result<void> {
-    if (!claim_ && !is_claimed_) {
-      REMUDA_ASSIGN(claim_, checkpoint::Claim::take(folder));
-    }
-    if (!wanted) return {};
-    REMUDA_ASSIGN(const checkpoint::Newest newest, checkpoint::newest_whole(folder, wanted));
-    if (!newest.found && newest.passed_over.empty()) return {};
-    if (!newest.found)
+  if (!claim_ && !is_claimed_) {
+    REMUDA_ASSIGN(claim_, checkpoint::Claim::take(folder));
+  }
+  if (!wanted) return std::vector<checkpoint::Stored>();
+  REMUDA_ASSIGN(std::vector<checkpoint::Stored> stored, checkpoint::stored_in(folder));
+  std::erase_if(stored, [&](const checkpoint::Stored& one) { return !wanted(one.step); });
+  return stored;
+}
+
+/// Collective. Each rank reads some of its files.
+Result<Checkpoints::Verified> Checkpoints::verify_together(const checkpoint::Stored& at) {
+  struct Seen {
+    enum : uint64_t { whole, damaged, elsewhere } how = whole;
+    std::array<char, 1016> why{};
+  } mine;
+  const auto size = size_t(communicator_.size());
+  auto manifest = checkpoint::verify(at, {.number = size_t(communicator_.rank()), .all = size});
+  if (!manifest) {
+    mine.how = checkpoint::read_manifest(at) ? Seen::damaged : Seen::elsewhere;
+    manifest.error().message.copy(mine.why.data(), mine.why.size() - 1);
+  }
+  REMUDA_ASSIGN(const std::vector<Seen> all, gather_all(communicator_, mine, label::kCheckpoint));
+  const auto lacks = std::ranges::find(all, Seen::elsewhere, &Seen::how);
+  if (lacks != all.end() && all[0].how != Seen::elsewhere) {
+    if (mine.how == Seen::elsewhere) return usage_error(manifest.error().message + "; all hosts must have that folder");
+    return because_of(int(lacks - all.begin()),
+                      fmt::format("rank {} does not find {}", lacks - all.begin(), at.folder));
+  }
+  const auto bad = std::ranges::find_if(all, [](const Seen& one) { return one.how != Seen::whole; });
+  if (bad != all.end()) return Verified{.wrong = bad->why.data()};
+  return Verified{.manifest = std::move(*manifest)};
+}
+
+/// Collective. The newest of the checkpoints that is whole; nothing where there are none, or none are `wanted`.
+Result<std::optional<Checkpoints::Found>> Checkpoints::choose(const Wanted& wanted) {
+  const std::string& folder = job_.checkpoint.folder;
+  const auto stored = is_first() ? candidates(wanted) : std::vector<checkpoint::Stored>();
+  std::vector<checkpoint::Stored> left = stored.value_or(std::vector<checkpoint::Stored>());
+  std::vector<std::string> passed_over;
+  for (;;) {
+    int64_t step = !left.empty() ? left.back().step : stored && passed_over.empty() ? kNoCheckpoint : kCannotRead;
+    REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&step, 1)), 0, label::kCheckpoint));
+    if (!stored) return tl::unexpected(stored.error());
+    if (step == kNoCheckpoint) return std::nullopt;
+    if (step == kCannotRead && !is_first())
+      return because_of(0, fmt::format("rank 0 cannot use the checkpoints in {}", folder));
+    if (step == kCannotRead)
       return usage_error(fmt::format("no checkpoint in {} is whole: {}; a run that begins needs another folder", folder,
-                                     newest.passed_over.front()));
-    for (const std::string& why : newest.passed_over)
-      events_.send({{"event", "note"}, {"text", why + "; the checkpoint before it is taken"}});
-    step = newest.found->at.step;
-    return {};
-  };
-  const Result<void> seen = is_first() ? look() : Result<void>();
-  if (!seen) step = kCannotRead;
-  REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&step, 1)), 0, label::kCheckpoint));
-  if (!seen) return tl::unexpected(seen.error());
-  if (step == kCannotRead) return because_of(0, fmt::format("rank 0 cannot use the checkpoints in {}", folder));
-  return step;
+                                     passed_over.front()));
+    const checkpoint::Stored at = checkpoint::place_of(folder, step);
+    REMUDA_ASSIGN(Verified verified, verify_together(at));
+    if (verified.wrong.empty()) {
+      for (const std::string& why : passed_over)
+        if (is_first()) events_.send({{"event", "note"}, {"text", why + "; the checkpoint before it is taken"}});
+      return Found{at, std::move(verified.manifest), {}};
+    }
+    passed_over.push_back(std::move(verified.wrong));
+    if (is_first()) left.pop_back();
+  }
 }
 
 Result<void> Checkpoints::open() {
-  return find(job_.checkpoint.resume == job::Switch::on ? [](int64_t) { return true; } : checkpoint::Wanted());
+  return find(job_.checkpoint.resume == job::Switch::on ? [](int64_t) { return true; } : Wanted());
 }
 
 Result<void> Checkpoints::open_again(std::vector<int64_t> steps) {
@@ -91,18 +129,11 @@ Result<int> Checkpoints::newest_of_own() {
   return step;
 }
 
-Result<void> Checkpoints::find(const checkpoint::Wanted& wanted) {
+Result<void> Checkpoints::find(const Wanted& wanted) {
   if (!active()) return {};
   const double start = monotonic_s();
-  REMUDA_ASSIGN(const int64_t step, choose(wanted));
-  if (step == kNoCheckpoint) return {};
-  const checkpoint::Stored at = checkpoint::place_of(job_.checkpoint.folder, step);
-  auto manifest = checkpoint::read_manifest(at);
-  REMUDA_ASSIGN(const std::vector<uint64_t> all,
-                gather_all(communicator_, uint64_t(manifest ? 1 : 0), label::kCheckpoint));
-  if (!manifest) return usage_error(manifest.error().message + "; all hosts must have that folder");
-  REMUDA_TRY(check_all_read(all, at));
-  found_ = Found{at, std::move(*manifest), {}};
+  REMUDA_ASSIGN(found_, choose(wanted));
+  if (!found_) return {};
   const Json& run = found_->manifest.run;
   if (const auto kept = run.find("balance"); kept != run.end()) found_->balance = parse_kept_balance(*kept);
   report_.load_s = monotonic_s() - start;

@@ -1,7 +1,6 @@
 #include "weights/reader.h"
 
 #include <cerrno>
-#include <cstring>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,8 +16,7 @@ auto cut_off(const std::string& path) {
   return usage_error(fmt::format("{} has become shorter while it was read", path));
 }
 
-/// The first bytes are read, not looked at in the mapping: so a file that shrinks is an error, whenever it does.
-Result<void> read_at(int fd, const std::string& path, uint64_t at, std::span<char> to) {
+Result<void> read_at(int fd, const std::string& path, uint64_t at, std::span<std::byte> to) {
   while (!to.empty()) {
     const ssize_t got = ::pread(fd, to.data(), to.size(), static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
@@ -52,34 +50,33 @@ Result<Reader> Reader::open(const std::string& path) {
   Reader reader;
   reader.path_ = path;
   REMUDA_ASSIGN(reader.fd_, open_for_reading(path));
-  REMUDA_ASSIGN(reader.file_, MappedFile::map(reader.fd_.get(), path));
-  const uint64_t size = reader.file_.bytes().size();
+  struct stat info{};
+  if (::fstat(reader.fd_.get(), &info) != 0)
+    return usage_error(fmt::format("cannot read {}: {}", path, errno_text(errno)));
+  const auto size = static_cast<uint64_t>(info.st_size);
   uint64_t length = 0;
   char brace = 0;
   if (size <= kLengthBytes) return no_safetensors(path, 0);
-  REMUDA_TRY(read_at(reader.fd_.get(), path, 0, {reinterpret_cast<char*>(&length), kLengthBytes}));
-  REMUDA_TRY(read_at(reader.fd_.get(), path, kLengthBytes, {&brace, 1}));
+  REMUDA_TRY(read_at(reader.fd_.get(), path, 0, std::as_writable_bytes(std::span(&length, 1))));
+  REMUDA_TRY(read_at(reader.fd_.get(), path, kLengthBytes, std::as_writable_bytes(std::span(&brace, 1))));
   if (brace != '{' || length > kMostHeaderBytes) return no_safetensors(path, length);
   if (length > size - kLengthBytes)
     return damaged(path, fmt::format("its header has {} bytes, but the file only {}", length, size));
 
   std::string text(length, '\0');
-  REMUDA_TRY(read_at(reader.fd_.get(), path, kLengthBytes, text));
+  REMUDA_TRY(read_at(reader.fd_.get(), path, kLengthBytes, std::as_writable_bytes(std::span(text))));
   auto header = parse_header(text, size - kLengthBytes - length);
   if (!header) return damaged(path, header.error().message);
   reader.header_ = std::move(*header);
-  reader.data_ = reader.file_.bytes().subspan(kLengthBytes + length);
+  reader.data_at_ = kLengthBytes + length;
+  reader.data_bytes_ = size - reader.data_at_;
   return reader;
 }
 
 Result<void> Reader::read(const TensorInfo& tensor, uint64_t first, std::span<std::byte> to) const {
-  REMUDA_CHECK(first <= tensor.bytes() && to.size() <= tensor.bytes() - first && tensor.end <= data_.size(),
+  REMUDA_CHECK(first <= tensor.bytes() && to.size() <= tensor.bytes() - first && tensor.end <= data_bytes_,
                "what is read is of the tensor");
-  struct stat info{};
-  if (::fstat(fd_.get(), &info) != 0 || static_cast<uint64_t>(info.st_size) < file_.bytes().size())
-    return cut_off(path_);
-  if (!to.empty()) std::memcpy(to.data(), data_.data() + tensor.begin + first, to.size());
-  return {};
+  return read_at(fd_.get(), path_, data_at_ + tensor.begin + first, to);
 }
 
 }  // namespace remuda::weights

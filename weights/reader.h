@@ -1,7 +1,8 @@
-// Reader: a safetensors file, mapped. Its header is checked as a whole when it is opened; values are read when asked
-// for.
+// Reader: a safetensors file, open. Its header is checked as a whole when it is opened; values are read when asked for.
+// They are not mapped: a file that shrinks while it is read is an error then, not the end of the process.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -21,16 +22,14 @@ class Reader {
   const std::string& path() const { return path_; }
 
   /// Copies some of a tensor's bytes: those from its byte `first` on, as many as `to` takes. They may stand at any
-  /// address in the file. An error when the file has become shorter since it was opened. (One that shrinks in the very
-  /// moment of the copy ends the process with SIGBUS, as it does with every mapped file.)
+  /// address in the file. An error when the file has become shorter since it was opened.
   Result<void> read(const TensorInfo& tensor, uint64_t first, std::span<std::byte> to) const;
 
  private:
   std::string path_;
   Fd fd_;
-  MappedFile file_;
   Header header_;
-  std::span<const std::byte> data_;  ///< of the tensors
+  uint64_t data_at_ = 0, data_bytes_ = 0;  ///< of the tensors, in the file
 };
 
 }  // namespace remuda::weights
