@@ -93,6 +93,8 @@ Json memory_json(const DeviceReport& device, int micro_batch) {
   const bool too_small = !device.alone_measurements.empty() && device.alone_measurements[0] == 0;
   if (need.known == 0 && too_small)
     return {{"missing", micro_batch > 0 ? "not one micro-batch fits in it" : "not one sample fits in it"}};
+  if (need.known == 0 && device.alone_measurements.empty())
+    return {{"missing", "the run was stopped before this device was measured"}};
   if (need.known == 0) return {{"missing", "libtorch does not count the tensors of such a device"}};
   Json json{{"held_bytes", need.held},
             {"fixed_bytes", need.fixed},
@@ -130,11 +132,11 @@ Json to_json(const CompressionReport& report) {
 
 Json to_json(const RunReport& report) {
   Json devices = Json::array();
-  for (const auto& device : report.devices)
+  bool all_measured = true;
+  for (const auto& device : report.devices) {
     devices.push_back({{"id", device.device.use},
                        {"slowdown", device.device.slowdown},
                        {"precision", precision_name(device.precision)},
-                       {"alone_samples_per_s", device.alone_samples_per_s()},
                        {"alone_measurements", device.alone_measurements},
                        {"share", device.share},
                        {"samples", int64_t(device.samples)},
@@ -146,16 +148,21 @@ Json to_json(const RunReport& report) {
                        {"oom_steps", int64_t(device.oom_steps)},
                        {"oom_evaluations", int64_t(device.oom_evaluations)},
                        {"memory", memory_json(device, report.micro_batch)}});
+    if (device.alone_measurements.empty())  // not known is not 0
+      all_measured = false;
+    else
+      devices.back()["alone_samples_per_s"] = device.alone_samples_per_s();
+  }
   Json decisions = Json::array();
   for (const auto& decision : report.decisions) decisions.push_back(to_json(decision));
   Json json{{"devices", devices},
-            {"ideal_samples_per_s", report.ideal_samples_per_s()},
             {"balance_efficiency", report.balance_efficiency()},
             {"communication_s", report.communication_s},
             {"share_changes", report.share_changes},
             {"balance", {{"policy", to_string(report.policy)}, {"decisions", decisions}}},
             {"loss_per_epoch", report.loss_per_epoch}};
-  if (report.timed_s > 0) {  // not known is not 0
+  if (all_measured) json["ideal_samples_per_s"] = report.ideal_samples_per_s();
+  if (report.timed_s > 0) {
     json["samples_per_s"] = report.samples_per_s();
     json["efficiency"] = report.efficiency();
   }

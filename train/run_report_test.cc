@@ -26,5 +26,20 @@ TEST(RunReport, EfficiencyComparesWithTheDevicesThatWereAtWork) {
   EXPECT_DOUBLE_EQ(report.samples_per_s(), 56);
 }
 
+// A run that is stopped while its devices are measured one after another.
+TEST(RunReport, WhatWasNotMeasuredIsAbsent) {
+  RunReport report;
+  report.devices = {alone(60), DeviceReport()};
+  Json json = to_json(report);
+  EXPECT_EQ(json["devices"][0]["alone_samples_per_s"], 60);
+  EXPECT_FALSE(json["devices"][1].contains("alone_samples_per_s"));
+  EXPECT_EQ(json["devices"][1]["memory"]["missing"], "the run was stopped before this device was measured");
+  EXPECT_FALSE(json.contains("ideal_samples_per_s"));
+  report.devices[1] = alone(0);
+  json = to_json(report);
+  EXPECT_EQ(json["devices"][1]["alone_samples_per_s"], 0) << "not one sample fits in it";
+  EXPECT_EQ(json["ideal_samples_per_s"], 60);
+}
+
 }  // namespace
 }  // namespace remuda::train

@@ -340,7 +340,7 @@ Result<Trainer::FirstSplit> Trainer::split_by_speed(const KeptBalance* kept) {
   balance::BalanceOptions options = balance_options(job_);
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     const auto& alone = times.by_rank[rank];
-    report_.devices[rank].alone_measurements = {alone_samples_per_s(alone)};
+    if (!alone.empty()) report_.devices[rank].alone_measurements = {alone_samples_per_s(alone)};
     if (has_no_room(alone)) options.bounds[rank].high = 0;
   }
   balancer_ = balance::Balancer(std::move(options));

@@ -240,6 +240,7 @@ TEST_F(TrainerTest, RunThatIsStoppedWhileItMeasuresEndsWithAReport) {
   EXPECT_TRUE(report.stopped);
   EXPECT_EQ(report.steps, 0);
   EXPECT_EQ(report.devices.size(), 2u);
+  EXPECT_TRUE(report.devices.at(1).alone_measurements.empty());
 }
 
 /// A full pipe, whose other end is not read.
