@@ -104,6 +104,10 @@ std::string human_bytes(double bytes) {
   return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
 }
 
+std::string counted(double count, std::string_view thing) {
+  return fmt::format("{:.15g} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 std::string index_ranges(std::span<const int> indices) {
   std::string text;
   for (size_t i = 0; i < indices.size();) {

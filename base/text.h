@@ -26,6 +26,8 @@ std::vector<std::string> told_apart(std::vector<std::string> names);
 
 /// 1536 -> "1.5 KiB", 3221225472 -> "3.0 GiB".
 std::string human_bytes(double bytes);
+/// 1 device, 2 devices, 0.5 devices. The thing is one whose plural ends in s.
+std::string counted(double count, std::string_view thing);
 /// {0,1,2,5} -> "0-2,5".
 std::string index_ranges(std::span<const int> indices);
 /// The reverse, for any text: nothing unless it is such a list, in ascending order and below 65536; "" is the empty

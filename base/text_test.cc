@@ -46,6 +46,9 @@ TEST(Split, KeepsEmptyParts) {
 }
 
 TEST(HumanBytes, PicksTheUnit) {
+  EXPECT_EQ(counted(1, "device"), "1 device");
+  EXPECT_EQ(counted(0, "job"), "0 jobs");
+  EXPECT_EQ(counted(0.5, "device"), "0.5 devices");
   EXPECT_EQ(human_bytes(0), "0 B");
   EXPECT_EQ(human_bytes(1023), "1023 B");
   EXPECT_EQ(human_bytes(1024), "1.0 KiB");

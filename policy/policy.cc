@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/duration.h"
+#include "base/text.h"
 
 namespace remuda::policy {
 namespace {
@@ -25,11 +26,11 @@ class Lines {
 
 void add_limit(const Limit& limit, Lines& lines) {
   const Who& who = limit.who;
-  lines.add(limit.devices, who, [](int n) { return fmt::format("may have {} devices at once", n); });
-  lines.add(limit.waiting, who, [](int n) { return fmt::format("may have {} waiting jobs", n); });
+  lines.add(limit.devices, who, [](int n) { return fmt::format("may have {} at once", counted(n, "device")); });
+  lines.add(limit.waiting, who, [](int n) { return fmt::format("may have {}", counted(n, "waiting job")); });
   lines.add(limit.priority, who, [](int n) { return fmt::format("may give priority {} at the most", n); });
   lines.add(limit.device_hours, who,
-            [](double hours) { return fmt::format("may have {:g} device hours in 7 days", hours); });
+            [](double hours) { return fmt::format("may have {} in 7 days", counted(hours, "device hour")); });
   lines.add(limit.longest_s, who,
             [](double s) { return fmt::format("may run a job for {} at the most", duration_text(s)); });
   lines.add(limit.default_s, who,

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "base/text.h"
 
 namespace remuda::pool {
 namespace {
@@ -41,8 +42,8 @@ Result<void> check_devices(const Job& job, const Policy& policy) {
   const auto* devices = rule_for(job, policy, &Limit::devices);
   const double wanted = job.request.count * job.request.share;
   if (!devices || wanted <= devices->value) return {};
-  return refuse(*devices,
-                fmt::format("{} may have {} devices at once, and {:g} are wanted", job.user, devices->value, wanted));
+  return refuse(*devices, fmt::format("{} may have {} at once, and {:g} are wanted", job.user,
+                                      counted(devices->value, "device"), wanted));
 }
 
 /// The jobs of an array are not counted, as the array is.
@@ -84,7 +85,8 @@ std::string over_limit(const PoolState& state, const Job& job, const Policy& pol
   if (const auto* most = rule_for(job, policy, &Limit::devices)) {
     const double has = devices_of(state, job.user);
     if (has + job.request.count * job.request.share > most->value + kRounding)
-      return fmt::format("{} may have {} devices at once, and has {:g} ({})", job.user, most->value, has, most->where);
+      return fmt::format("{} may have {} at once, and has {:g} ({})", job.user, counted(most->value, "device"), has,
+                         most->where);
   }
   const auto* hours = rule_for(job, policy, &Limit::device_hours);
   if (!hours || spent_s(state, job.user, now_s) < hours->value * kHour_s) return "";

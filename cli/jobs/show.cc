@@ -40,7 +40,7 @@ std::string moment_text(double at_s, double now_s) {
 std::string numbers_text(const std::vector<int64_t>& jobs) { return fmt::format("{}", fmt::join(jobs, ", ")); }
 
 std::string request_text(const place::Request& request) {
-  const std::string devices = fmt::format("{} device{}", request.count, request.count == 1 ? "" : "s");
+  const std::string devices = counted(request.count, "device");
   const std::string part = request.share < 1 ? fmt::format("{:.0f} % of ", request.share * 100) : "";
   const std::string which = conditions_text(request, request.count > 1);
   return part + devices + (which == "can be taken" ? "" : " that " + which);

@@ -59,7 +59,7 @@ TEST_F(Waiting, NamesACauseThatIsNotTheNumberOfDevices) {
   policy_.limits.push_back({.devices = policy::Rule<int>{1, "policy.toml:3"}});
   limited.uid = 1000;
   const pool::Job before = job(1, 1);
-  EXPECT_EQ(text(limited, &before), "alice may have 1 devices at once, and has 1 (policy.toml:3)");
+  EXPECT_EQ(text(limited, &before), "alice may have 1 device at once, and has 1 (policy.toml:3)");
   barred.why = "gpu:1 is reserved for bob (policy.toml:7)";
   EXPECT_EQ(text(barred), barred.why);
   unlike.why = "no 3 of them are alike";

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/machine.h"
 #include "cli/status_line.h"
 #include "cli/subcommands.h"
@@ -77,8 +78,8 @@ Result<int> record(const RecordFlags& flags) {
   redact(recording, flags.privacy);
   REMUDA_TRY(file.commit(to_pretty(to_json(recording))));
   const size_t devices = recording.devices.size(), samples = recording.samples.size();
-  fmt::print(stderr, "{}: {} device{}, {} sample{}\n", flags.file, devices, devices == 1 ? "" : "s", samples,
-             samples == 1 ? "" : "s");
+  fmt::print(stderr, "{}: {}, {}\n", flags.file, counted(double(devices), "device"),
+             counted(double(samples), "sample"));
   return 0;
 }
 

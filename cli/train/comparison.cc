@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/table.h"
+#include "base/text.h"
 #include "cli/train/report_words.h"
 #include "cli/train/train_progress.h"
 #include "measure/paired.h"
@@ -149,8 +150,8 @@ std::string comparison_text(const Comparison& comparison) {
   }
   const size_t pairs = whole_pairs(comparison).size();
   std::string text =
-      wrapped(fmt::format("A is {}, B the same with {}; {} pair{} of runs, each with a seed of its own", comparison.job,
-                          fmt::join(comparison.settings, " and "), pairs, pairs == 1 ? "" : "s"),
+      wrapped(fmt::format("A is {}, B the same with {}; {} of runs, each with a seed of its own", comparison.job,
+                          fmt::join(comparison.settings, " and "), counted(double(pairs), "pair")),
               kTextWidth);
   if (any) text += "\n" + table.text(kTextWidth);
   return text + "\n" + wrapped(speed_sentence(comparison, speed), kTextWidth);

@@ -151,15 +151,15 @@ std::string memory_text(const Json& report) {
     const Json& device = report.at("devices")[rank];
     const double steps = workers::number_field(device, "oom_steps"), pieces = workers::number_field(device, "pieces");
     if (steps > 0 && micro_batch_of(report) > 0)
-      texts.push_back(fmt::format(
-          "{} ran out of memory {:.0f} time{}, with micro-batches of {:.0f} samples, and got fewer of them; a "
-          "smaller train.micro_batch, or memory.recompute = \"blocks\", may help.",
-          names[rank], steps, steps == 1 ? "" : "s", micro_batch_of(report)));
+      texts.push_back(
+          fmt::format("{} ran out of memory {}, with micro-batches of {:.0f} samples, and got fewer of them; a "
+                      "smaller train.micro_batch, or memory.recompute = \"blocks\", may help.",
+                      names[rank], counted(steps, "time"), micro_batch_of(report)));
     else if (steps > 0)
-      texts.push_back(fmt::format(
-          "{} ran out of memory {:.0f} time{}; each time the step was repeated, in the end with its part in {:.0f} "
-          "piece{}. memory.accumulate = {:.0f}, or memory.recompute = \"blocks\", saves the attempts.",
-          names[rank], steps, steps == 1 ? "" : "s", pieces, pieces == 1 ? "" : "s", std::max(2.0, pieces)));
+      texts.push_back(
+          fmt::format("{} ran out of memory {}; each time the step was repeated, in the end with its part in {}. "
+                      "memory.accumulate = {:.0f}, or memory.recompute = \"blocks\", saves the attempts.",
+                      names[rank], counted(steps, "time"), counted(pieces, "piece"), std::max(2.0, pieces)));
     if (const std::string lost = fragmentation_text(names[rank], memory_of(device)); steps > 0 && !lost.empty())
       texts.push_back(lost);
     if (workers::number_field(device, "oom_evaluations") > 0)
@@ -192,14 +192,14 @@ std::string loss_text(const Json& report) {
   for (const Json& loss : report.value("lost_ranks", Json::array())) {
     const double made = workers::number_field(loss, "step"), from = workers::number_field(loss, "resumed_from");
     const std::string state = workers::text_field(loss, "state");
-    sentences.push_back(fmt::format(
-        "Rank {:.0f} ({}) was lost after step {:.0f}: {}. {:.1f} s later the others went on {}.",
-        workers::number_field(loss, "rank"), workers::text_field(loss, "device", "-"), made,
-        workers::text_field(loss, "cause", "-"), workers::number_field(loss, "seconds"),
-        state == "start"
-            ? "from the start"
-            : fmt::format("after step {:.0f}, from {}, and repeated {:.0f} step{}", from,
-                          state == "checkpoint" ? "the checkpoint" : state, made - from, made - from == 1 ? "" : "s")));
+    sentences.push_back(
+        fmt::format("Rank {:.0f} ({}) was lost after step {:.0f}: {}. {:.1f} s later the others went on {}.",
+                    workers::number_field(loss, "rank"), workers::text_field(loss, "device", "-"), made,
+                    workers::text_field(loss, "cause", "-"), workers::number_field(loss, "seconds"),
+                    state == "start"
+                        ? "from the start"
+                        : fmt::format("after step {:.0f}, from {}, and repeated {}", from,
+                                      state == "checkpoint" ? "the checkpoint" : state, counted(made - from, "step"))));
   }
   return printable(fmt::format("{}", fmt::join(sentences, " ")));
 }

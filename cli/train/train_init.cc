@@ -192,7 +192,7 @@ class Folder {
   /// "3 files, one of them a.csv: text (CSV, JSON or the like)".
   std::string content() const {
     if (names_.empty()) return "no files at all";
-    std::string text = fmt::format("{} file{}", names_.size(), names_.size() == 1 ? "" : "s");
+    std::string text = counted(double(names_.size()), "file");
     for (const auto& name : names_)
       if (const std::string kind = data::foreign_kind(full(name)); !kind.empty())
         return text + fmt::format(", one of them {}: {}", name, kind);

@@ -72,7 +72,7 @@ void round_to_micro_batches(const job::TrainJob& job, TrainPlan& plan) {
   const int count = job.train.global_batch / unit;
   const std::vector<int> parts = balance::apportion(count, plan.shares);
   for (size_t i = 0; i < parts.size(); ++i) plan.shares[i] = double(parts[i]) / count;
-  plan.shares_reason += fmt::format("; in whole micro-batches of {} sample{}", unit, unit == 1 ? "" : "s");
+  plan.shares_reason += "; in whole micro-batches of " + counted(unit, "sample");
 }
 
 void plan_step(const job::TrainJob& job, const Speeds& speeds, TrainPlan& plan) {
