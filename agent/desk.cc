@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "agent/record_size.h"
 #include "agent/rules.h"
 #include "base/clock.h"
 #include "confine/device_nodes.h"
@@ -21,35 +20,6 @@ constexpr double kFresh_s = 2;
 /// recorded one changes only when its file does.
 constexpr double kLiveLook_s = 2, kRecordedLook_s = 10;
 constexpr size_t kMostRemembered = 1 << 17;
-/// Of a page, so that a large pool delays nobody.
-constexpr size_t kMostJobs = 256, kMostBytes = 256 << 10;
-
-/// What those who ask about one job need of others that run: what holds devices, whose it is and whether the asker is a
-/// part of it.
-pool::Job in_short(const pool::Job& job) {
-  pool::Job in_short{.id = job.id,
-                     .user = job.user,
-                     .uid = job.uid,
-                     .priority = job.priority,
-                     .preemptible = job.preemptible,
-                     .started_s = job.started_s,
-                     .time_limit_s = job.time_limit_s,
-                     .array = job.array,
-                     .array_index = job.array_index,
-                     .state = job.state,
-                     .daemons = job.daemons,
-                     .cgroup = job.cgroup,
-                     .devices_enforced = job.devices_enforced,
-                     .files_denied = job.files_denied};
-  in_short.request.count = job.request.count;
-  in_short.request.share = job.request.share;
-  return in_short;
-}
-
-void add_leases(const pool::PoolState& all, wire::Page& page) {
-  for (const pool::Lease& lease : all.leases)
-    if (page.state.find(lease.job)) page.state.leases.push_back(lease);
-}
 
 bool is_of_keeper(const pool::Operation& operation) {
   return std::holds_alternative<pool::End>(operation) || std::holds_alternative<pool::Requeue>(operation) ||
@@ -261,77 +231,15 @@ Result<pool::Applied> Desk::apply(const Caller& caller, const policy::User& user
   return applied;
 }
 
-Result<wire::Page> Desk::pages(const Caller& caller, const wire::Request& request) {
-  const pool::PoolState& state = pool_.seen();
-  wire::Page page;
-  page.state.next_job = state.next_job;
-  size_t bytes = 0;
-  for (auto job = std::ranges::upper_bound(state.jobs, request.job, {}, &pool::Job::id); job != state.jobs.end();
-       ++job) {
-    if (request.ask == wire::Ask::own && job->uid != caller.uid) continue;
-    if (page.state.jobs.size() == kMostJobs || bytes > kMostBytes) {
-      page.has_more = true;
-      break;
-    }
-    page.state.jobs.push_back(visible_to(caller, *job));
-    bytes += record_size(page.state.jobs.back());
-  }
-  add_leases(state, page);
-  if (request.job == 0) {
-    page.state.usage = state.usage;
-    page.state.drains = state.drains;
-  }
-  return page;
-}
-
-/// At most as many jobs run as there are shares of devices; what others of them run is not asked for here.
-Result<wire::Page> Desk::around(const Caller& caller, int64_t id) {
-  const pool::PoolState& state = pool_.seen();
-  wire::Page page;
-  page.state.next_job = state.next_job;
-  page.state.drains = state.drains;
-  for (const pool::Job& job : state.jobs)
-    if (job.id == id || job.state == pool::JobState::running) {
-      page.state.jobs.push_back(visible_to(caller, job.id == id ? job : in_short(job)));
-    }
-  if (id != 0 && !state.find(id)) {
-    REMUDA_ASSIGN(const auto ended, pool_.find(id));
-    if (ended) page.state.jobs.push_back(visible_to(caller, *ended));
-    std::ranges::sort(page.state.jobs, {}, &pool::Job::id);
-  }
-  add_leases(state, page);
-  return page;
-}
-
-Result<wire::Page> Desk::find(const Caller& caller, int64_t id) {
-  wire::Page page;
-  page.state.next_job = pool_.seen().next_job;
-  if (const pool::Job* job = pool_.seen().find(id)) {
-    page.state.jobs.push_back(visible_to(caller, *job));
-  } else {
-    REMUDA_ASSIGN(const auto ended, pool_.find(id));
-    if (ended) page.state.jobs.push_back(visible_to(caller, *ended));
-  }
-  add_leases(pool_.seen(), page);
-  return page;
-}
-
-Result<wire::Page> Desk::ended(const Caller& caller, const wire::Request& request) {
-  wire::Page page;
-  page.state.next_job = pool_.seen().next_job;
-  const int most = std::clamp(request.at_most, 0, static_cast<int>(kMostJobs));
-  REMUDA_ASSIGN(std::vector<pool::Job> jobs, pool_.ended(most, request.job));
-  page.has_more = static_cast<int>(jobs.size()) == most && most < request.at_most;
-  size_t bytes = 0;
-  for (const pool::Job& job : jobs) {
-    if (bytes > kMostBytes) {
-      page.has_more = true;
-      break;
-    }
-    page.state.jobs.push_back(visible_to(caller, job));
-    bytes += record_size(page.state.jobs.back());
-  }
-  return page;
+Result<void> Desk::enter(const Caller& caller, int64_t id) {
+  const pool::Job* job = pool_.seen().find(id);
+  if (!job) return usage_error(fmt::format("no job {} is there, or it has ended", id));
+  REMUDA_TRY(pool::check_enter(*job, caller.uid));
+  if (const int64_t other = holds_->job_of(caller.process); other != 0 && other != id)
+    return usage_error(part_of_job(other));
+  if (!holds_->enter(id, caller.process))
+    return failed(fmt::format("the kernel refuses to move the process to job {}", id));
+  return {};
 }
 
 Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, const wire::Request& request,
@@ -362,6 +270,9 @@ Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, 
       return with(find(caller, request.job));
     case Ask::ended:
       return with(ended(caller, request));
+    case Ask::enter:
+      REMUDA_TRY(enter(caller, request.job));
+      return reply;
     case Ask::apply:
       break;
   }

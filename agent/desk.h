@@ -62,6 +62,7 @@ class Desk {
   Result<wire::Page> pages(const Caller& caller, const wire::Request& request);
   Result<wire::Page> around(const Caller& caller, int64_t job);
   Result<wire::Page> find(const Caller& caller, int64_t job);
+  Result<void> enter(const Caller& caller, int64_t job);
   Result<wire::Page> ended(const Caller& caller, const wire::Request& request);
   Result<pool::Applied> apply(const Caller& caller, const policy::User& user, const wire::Request& request,
                               double now_s);

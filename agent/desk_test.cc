@@ -168,6 +168,65 @@ TEST_F(DeskTest, AProcessOfAJobKeepsNoOther) {
   EXPECT_EQ(first, 1);
 }
 
+TEST_F(DeskTest, WhatAKeeperSaysOfItsCgroupChangesNothing) {
+  process::ChildProcess child = process::family();
+  const int64_t job = submit(caller_for(child));
+  const std::string cgroup = find(job)->cgroup;
+  const pool::RecordConfinement said{
+      .job = job, .cgroup = "/sys/fs/cgroup/of-another", .devices_enforced = true, .files_denied = 7};
+  EXPECT_FALSE(apply(caller_for(child), said)->error);
+  EXPECT_EQ(find(job)->cgroup, cgroup);
+  EXPECT_EQ(find(job)->files_denied, 0);
+}
+
+TEST_F(DeskTest, NothingStartsWhileTheMachineCannotBeRead) {
+  process::ChildProcess child = process::family();
+  desk_->reading_has_begun();
+  desk_->take_reading(failed("the driver hangs"), now_s_);
+  const int64_t job = submit(caller_for(child));
+  EXPECT_EQ(find(job)->state, pool::JobState::waiting);
+  read_machine();
+  EXPECT_EQ(find(job)->state, pool::JobState::running);
+}
+
+TEST_F(DeskTest, OwnJobsAreThoseOfTheCallerAlone) {
+  process::ChildProcess child = process::family(), other = process::family();
+  submit(caller_for(child));
+  const int64_t own = submit(caller_for(other, 1001));
+  const auto page = wire::parse_page(ask(caller_for(other, 1001), {.ask = wire::Ask::own})->result);
+  ASSERT_TRUE(page);
+  ASSERT_THAT(page->state.jobs, SizeIs(1));
+  EXPECT_EQ(page->state.jobs[0].id, own);
+}
+
+TEST_F(DeskTest, AUserEntersOnlyOwnJobsAndIsCountedToThem) {
+  process::ChildProcess child = process::family(), enters = process::family(), other = process::family();
+  const int64_t job = submit(caller_for(child)), second = submit(caller_for(other));
+  const auto refusal = [&](const Caller& caller, int64_t id) {
+    const auto answer = ask(caller, {.ask = wire::Ask::enter, .job = id});
+    return answer && answer->error ? answer->error->message : "";
+  };
+  EXPECT_EQ(refusal(caller_for(enters, 1001), job), "job 1 belongs to ada");
+  EXPECT_EQ(refusal({0, true, process::own_process_id()}, job), "job 1 belongs to ada");
+  EXPECT_EQ(refusal(caller_for(enters), 77), "no job 77 is there, or it has ended");
+  EXPECT_EQ(refusal(caller_for(enters), job), "");
+  (void)apply(caller_for(child), pool::End{.job = job}, "word");
+  EXPECT_TRUE(ends(job));
+  EXPECT_EQ(process::await_exit(enters).signal, SIGKILL) << "what has entered the job ends with it";
+  if (job_cgroups(pool_).empty()) GTEST_SKIP() << "may not make cgroups here";
+  EXPECT_THAT(refusal(caller_for(other), second), IsEmpty()) << "it is one of it already";
+}
+
+TEST_F(DeskTest, AProcessOfAJobEntersNoOther) {
+  process::ChildProcess child = process::family(), other = process::family();
+  submit(caller_for(child));
+  const int64_t second = submit(caller_for(other));
+  if (job_cgroups(pool_).empty()) GTEST_SKIP() << "may not make cgroups here";
+  const auto answer = ask(caller_for(child), {.ask = wire::Ask::enter, .job = second});
+  ASSERT_TRUE(answer && answer->error);
+  EXPECT_THAT(answer->error->message, HasSubstr("is one of job 1, and stays in it"));
+}
+
 TEST_F(DeskTest, OfTwoJobsOfOneKeeperThatWaitedOneStarts) {
   process::ChildProcess holder = process::family(), child = process::family();
   pool::Job all = job_named("all");

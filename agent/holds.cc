@@ -102,14 +102,14 @@ pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<c
     next_s_ = 0;
     return {.job = job.id};
   }
-  if (!move_into(made.folder, job.keeper)) {
+  if (!confine::move_into(made.folder, job.keeper)) {
     obstacle_ = "processes of its users cannot be moved to another cgroup";
     left_.push_back(made.folder);
     next_s_ = 0;
     return {.job = job.id};
   }
   for (const process::ProcessId& one : process::all_descendants(job.keeper.pid))
-    if (job_of(one) == 0) move_into(made.folder, one);
+    if (job_of(one) == 0) confine::move_into(made.folder, one);
   hold.cgroup = made.folder;
   return {job.id, made.folder, made.devices_enforced, made.files_denied};
 }
@@ -140,6 +140,14 @@ void Holds::say(int64_t job, pool::Operation word, double now_s) {
 bool Holds::has_word(int64_t job, double now_s) const {
   const auto found = holds_.find(job);
   return found != holds_.end() && found->second.word && now_s < found->second.word_at_s + kWordPatience_s;
+}
+
+bool Holds::enter(int64_t job, const process::ProcessId& process) {
+  const auto found = holds_.find(job);
+  if (found == holds_.end() || !found->second.runs) return false;
+  if (!found->second.cgroup.empty()) return confine::move_into(found->second.cgroup, process);
+  found->second.seen.push_back(process);
+  return true;
 }
 
 int64_t Holds::job_of(const process::ProcessId& process) const {

@@ -62,11 +62,6 @@ JobCgroup make_job_cgroup(const std::string& pool, int64_t job, const std::optio
   return cgroup;
 }
 
-bool move_into(const std::string& cgroup, const process::ProcessId& process) {
-  const Fd procs(::open((cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
-  return procs && is_alive(process) && write_all(procs.get(), std::to_string(process.pid), cgroup).has_value();
-}
-
 std::string memberships_of(const process::ProcessId& process) {
   const auto memberships = read_text(fmt::format("/proc/{}/cgroup", process.pid));
   return memberships && is_alive(process) ? *memberships : "";

@@ -24,10 +24,6 @@ struct JobCgroup {
 /// begins with that of the job's pool: the keeper of a job that is queued again may still be in the one before.
 JobCgroup make_job_cgroup(const std::string& pool, int64_t job, const std::optional<confine::Withheld>& withheld);
 
-/// Moves a process, with its threads, into it; children that it has already stay where they are. False where the kernel
-/// refuses, or the process has ended.
-bool move_into(const std::string& cgroup, const process::ProcessId& process);
-
 /// The cgroups of a process, a line for each tree, as the kernel writes them (cgroups(7)); empty where it has ended.
 std::string memberships_of(const process::ProcessId& process);
 /// Whether these are of a process in the cgroup, or in one below it. Pure.

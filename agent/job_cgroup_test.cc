@@ -54,7 +54,7 @@ TEST_F(JobCgroupTest, HoldsWhatIsBornInItHoweverItLeavesItsParent) {
   }
   const auto keeper = process::process_id(child);
   ASSERT_TRUE(keeper);
-  ASSERT_TRUE(move_into(made_.folder, *keeper));
+  ASSERT_TRUE(confine::move_into(made_.folder, *keeper));
   ASSERT_EQ(::write(input[1], "go\n", 3), 3);
   for (int i = 0; i < 1000 && confine::cgroup_members(made_.folder).size() < 4; ++i) ::usleep(10000);
   EXPECT_EQ(confine::cgroup_members(made_.folder).size(), 4U);
@@ -72,8 +72,8 @@ TEST_F(JobCgroupTest, HoldsWhatIsBornInItHoweverItLeavesItsParent) {
 TEST_F(JobCgroupTest, AProcessThatHasEndedCannotBeMoved) {
   process::ProcessId gone = process::own_process_id();
   gone.start_ticks += 1;
-  EXPECT_FALSE(move_into(made_.folder, gone));
-  EXPECT_FALSE(move_into(made_.folder + "/none", process::own_process_id()));
+  EXPECT_FALSE(confine::move_into(made_.folder, gone));
+  EXPECT_FALSE(confine::move_into(made_.folder + "/none", process::own_process_id()));
   EXPECT_THAT(confine::cgroup_members(made_.folder), testing::IsEmpty());
 }
 

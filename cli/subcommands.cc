@@ -51,6 +51,7 @@ void add_subcommands(Program& program) {
   add_drain(program);
   add_undrain(program);
   add_policy(program);
+  add_exec(program);
   add_hold(program);
   add_release(program);
   add_bind(program);

@@ -18,6 +18,7 @@ void add_agent(Program& program);
 void add_bind(Program& program);
 void add_cancel(Program& program);
 void add_drain(Program& program);
+void add_exec(Program& program);
 void add_history(Program& program);
 void add_hold(Program& program);
 void add_jupyter(Program& program);

@@ -164,6 +164,11 @@ std::vector<process::ProcessId> cgroup_members(const std::string& folder) {
   return members;
 }
 
+bool move_into(const std::string& cgroup, const process::ProcessId& process) {
+  const Fd procs(::open((cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+  return procs && is_alive(process) && write_all(procs.get(), std::to_string(process.pid), cgroup).has_value();
+}
+
 void kill_cgroup(const std::string& folder) {
   const Fd file(::open((folder + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
   if (file) (void)write_all(file.get(), "1", folder);

@@ -56,6 +56,9 @@ std::vector<std::string> find_cgroups(const std::string& name);
 
 /// The processes in it and in the cgroups below it, as far as they are visible here.
 std::vector<process::ProcessId> cgroup_members(const std::string& folder);
+/// Moves a process, with its threads, into it; children that it has already stay where they are. False where the kernel
+/// refuses, or the process has ended.
+bool move_into(const std::string& cgroup, const process::ProcessId& process);
 /// Sends SIGKILL to all of them at once, where the kernel offers that; cgroup_members() returns those left.
 void kill_cgroup(const std::string& folder);
 /// Removes it, with the cgroups below it, once it has no process. Returns whether it has no process now: true also

@@ -45,6 +45,10 @@ class Access {
   virtual Result<Applied> apply(const Operation& operation) = 0;
   /// Whether the last call, which failed, may succeed later without a change to this program.
   virtual bool may_try_again() const = 0;
+  /// Makes this process one of a running job of this user: held together with its processes, and kept from devices that
+  /// the job was not granted, with all that it starts, for good, and killed once the job's own processes have ended. It
+  /// must take on the job's environment itself. A usage error where the job does not run, or is another user's.
+  virtual Result<void> enter(int64_t job) = 0;
   /// Ends the jobs whose keepers are gone, with what is left of them.
   virtual Result<void> tidy() = 0;
 

@@ -281,6 +281,14 @@ Result<void> reprioritize(PoolState& state, int64_t id, int priority, int uid, c
   return {};
 }
 
+Result<void> check_enter(const Job& job, int uid) {
+  if (uid != job.uid) return usage_error(fmt::format("job {} belongs to {}", name_of(job), job.user));
+  if (is_array(job)) return usage_error(fmt::format("job {0} is an array: name one of its jobs, as {0}.0", job.id));
+  if (job.state == JobState::running) return {};
+  return usage_error(fmt::format("job {} {}: only one that runs can be entered", name_of(job),
+                                 job.state == JobState::ended ? "has ended" : "still waits"));
+}
+
 Result<void> pause(PoolState& state, int64_t id, int uid) { return set_paused(state, id, uid, true); }
 
 Result<void> resume(PoolState& state, int64_t id, int uid) { return set_paused(state, id, uid, false); }

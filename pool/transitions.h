@@ -94,6 +94,9 @@ std::vector<int64_t> select_jobs(const PoolState& state, const Selection& select
 /// and a priority above what the policy gives the job's user; root may give any.
 Result<void> reprioritize(PoolState& state, int64_t job, int priority, int uid, const Policy& policy = {});
 
+/// Refuses (usage) that a process of user `uid` becomes one of the job: it does not run, is an array or another user's.
+Result<void> check_enter(const Job& job, int uid);
+
 /// A waiting job does not start until it is resumed, and keeps its place; of an array, no job that waits. Refuses
 /// (usage) as cancel() does, and jobs that run, that are paused already, or, for resume(), are not.
 Result<void> pause(PoolState& state, int64_t job, int uid);

@@ -187,6 +187,23 @@ TEST_F(Transitions, CancelRefuses) {
   EXPECT_EQ(cancel(state, 1, 0, 150).error().message, "job 1 has ended already");
 }
 
+TEST_F(Transitions, OnlyAJobOfOnesOwnThatRunsIsEntered) {
+  const auto refusal = [](const Job& job, int uid) {
+    const auto entered = check_enter(job, uid);
+    return entered ? "" : entered.error().message;
+  };
+  Job job{.id = 7, .user = "ada", .uid = 1000, .state = JobState::running};
+  EXPECT_EQ(refusal(job, 1000), "");
+  EXPECT_EQ(refusal(job, 1001), "job 7 belongs to ada");
+  EXPECT_EQ(refusal(job, 0), "job 7 belongs to ada") << "root has other means";
+  job.state = JobState::waiting;
+  EXPECT_EQ(refusal(job, 1000), "job 7 still waits: only one that runs can be entered");
+  job.state = JobState::ended;
+  EXPECT_EQ(refusal(job, 1000), "job 7 has ended: only one that runs can be entered");
+  job.array = 7;
+  EXPECT_EQ(refusal(job, 1000), "job 7 is an array: name one of its jobs, as 7.0");
+}
+
 TEST_F(Transitions, SubmitRefusesToWaitForAnyEndOfNobody) {
   Job later = test_job("ada", 1);
   later.after_any = {7};

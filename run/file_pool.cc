@@ -5,12 +5,14 @@
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <future>
 #include <sys/file.h>
 #include <thread>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "confine/cgroup.h"
 #include "pool/transitions.h"
 #include "process/tree.h"
 #include "run/confining_job.h"
@@ -119,6 +121,18 @@ Result<std::vector<int64_t>> FilePool::reap_once() {
   REMUDA_TRY(change_and_start(reap_all, {}, [](const pool::PoolState&) -> Result<void> { return {}; }));
   pool::sweep_lifelines(folder_);
   return orphaned;
+}
+
+Result<void> FilePool::enter(int64_t id) {
+  REMUDA_ASSIGN(const pool::PoolState state, pool_.read());
+  const pool::Job* job = state.find(id);
+  if (!job) return usage_error(fmt::format("no job {} is there, or it has ended", id));
+  REMUDA_TRY(pool::check_enter(*job, static_cast<int>(::getuid())));
+  if (job->cgroup.empty())
+    return failed(fmt::format("job {} is not held by a cgroup, so nothing can join it; `remuda doctor` says why", id));
+  if (confine::move_into(job->cgroup, process::own_process_id())) return {};
+  return failed(
+      fmt::format("this process cannot be moved to the cgroup of job {}, {}: {}", id, job->cgroup, errno_text(errno)));
 }
 
 Result<void> FilePool::tidy() {

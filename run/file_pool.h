@@ -45,6 +45,7 @@ class FilePool final : public pool::Access {
   /// started jobs are woken by SIGCHLD, those of other users by the pool's bell.
   Result<pool::Applied> apply(const pool::Operation& operation) override;
   bool may_try_again() const override { return pool_.may_try_again(); }
+  Result<void> enter(int64_t job) override;
   /// Leaves the jobs as they are where every keeper lives.
   Result<void> tidy() override;
 

@@ -91,6 +91,12 @@ confine::Visibility job_environment(const Inventory& inventory, const std::strin
   return result;
 }
 
+process::Environment array_environment(const pool::Job& job) {
+  if (job.array == 0) return {};
+  return {{env::job_array.name, std::to_string(job.array)},
+          {env::job_array_index.name, std::to_string(job.array_index)}};
+}
+
 confine::Visibility rank_environment(const Inventory& inventory, const std::string& pool, int64_t job,
                                      const std::vector<std::string>& devices, int rank, const Ranks& ranks) {
   confine::Visibility result = job_environment(inventory, pool, job, devices);

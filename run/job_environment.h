@@ -22,6 +22,9 @@ std::string missing_device(const pool::PoolState& state, int64_t job, const Inve
 confine::Visibility job_environment(const Inventory& inventory, const std::string& pool, int64_t job,
                                     const std::vector<std::string>& devices);
 
+/// REMUDA_ARRAY and REMUDA_ARRAY_INDEX of a job of an array; empty for any other.
+process::Environment array_environment(const pool::Job& job);
+
 /// For people: "gpu:0", "gpu:2"; and "gpu:0, gpu:2".
 std::vector<std::string> labels_of(const Inventory& inventory, const std::vector<std::string>& devices);
 std::string labels_text(const Inventory& inventory, const std::vector<std::string>& devices);

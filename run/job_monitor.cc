@@ -68,6 +68,7 @@ Outcome JobMonitor::watch() {
     look_at_clock();
     pause();
   }
+  confinement_.kill();  // what has entered the job since it began
   if (spec_.can_be_queued_again()) take_late_signals();
   outcome_.state = result().value_or(process::ExitState{process::kOwnFailure, 0});
   return outcome_;

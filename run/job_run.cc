@@ -161,10 +161,7 @@ process::ProcessSpec JobRun::process(confine::Visibility environment, const std:
   if (inherited_.lifeline >= 0) process.inherited.push_back(inherited_.lifeline);
   std::ranges::copy(grant_.claims, std::back_inserter(process.inherited));
   std::ranges::move(sharing_.environment(devices), std::back_inserter(process.environment));
-  if (spec_.job.array != 0) {
-    process.environment.emplace_back(env::job_array.name, std::to_string(spec_.job.array));
-    process.environment.emplace_back(env::job_array_index.name, std::to_string(spec_.job.array_index));
-  }
+  std::ranges::move(array_environment(spec_.job), std::back_inserter(process.environment));
   if (spec_.live) process.affinity = confine::nearest_cores(caretaker_.inventory(), devices, process::allowed_cores());
   return process;
 }

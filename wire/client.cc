@@ -227,6 +227,11 @@ Result<std::vector<pool::Job>> Client::ended(int at_most) {
   return jobs;
 }
 
+Result<void> Client::enter(int64_t job) {
+  REMUDA_TRY(ask({.ask = Ask::enter, .job = job}, kPatience_s));
+  return {};
+}
+
 Result<pool::Applied> Client::apply(const pool::Operation& operation) {
   REMUDA_ASSIGN(const Json json, ask({.ask = Ask::apply, .operation = operation}, kPatience_s));
   return parse_applied(json);

@@ -33,6 +33,7 @@ class Client final : public pool::Access {
 
   Result<pool::Applied> apply(const pool::Operation& operation) override;
   bool may_try_again() const override { return may_try_again_; }
+  Result<void> enter(int64_t job) override;
   /// The agent does that by itself.
   Result<void> tidy() override { return {}; }
 

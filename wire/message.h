@@ -29,6 +29,7 @@ enum class Ask {
   around,  ///< leases, those who hold them, and `job` -> Page. The connection hears of changes of that job
   find,    ///< the job of that number, also one that has ended -> Page. The connection hears of its changes
   ended,   ///< the newest ended jobs below id `job` (0: all), at most `at_most` -> Page
+  enter,   ///< the process that asks becomes one of `job`, which runs and is the caller's -> null
   apply,   ///< `operation` -> pool::Applied. A submitted job is heard of from then on
 };
 }  // namespace remuda::wire
@@ -38,7 +39,7 @@ struct remuda::Words<remuda::wire::Ask> {
   static constexpr std::array table{std::pair{wire::Ask::hello, "hello"}, std::pair{wire::Ask::read, "read"},
                                     std::pair{wire::Ask::own, "own"},     std::pair{wire::Ask::around, "around"},
                                     std::pair{wire::Ask::find, "find"},   std::pair{wire::Ask::ended, "ended"},
-                                    std::pair{wire::Ask::apply, "apply"}};
+                                    std::pair{wire::Ask::enter, "enter"}, std::pair{wire::Ask::apply, "apply"}};
 };
 
 template <>

@@ -1,8 +1,5 @@
-#include <cerrno>
-#include <cstdlib>
 #include <fmt/format.h>
 #include <memory>
-#include <unistd.h>
 
 #include "base/env.h"
 #include "base/text.h"
@@ -10,8 +7,6 @@
 #include "cli/machine.h"
 #include "cli/subcommands.h"
 #include "confine/nearest.h"
-#include "confine/visibility.h"
-#include "process/spawn.h"
 
 namespace remuda::cli {
 namespace {
@@ -51,13 +46,6 @@ Result<Granted> granted_to(int rank) {
   return Granted{devices[own], own < cpus.size() ? cpus[own] : ""};
 }
 
-void set_environment(const confine::Visibility& seen, const Granted& own) {
-  for (const auto& [name, value] : seen.set) ::setenv(name.c_str(), value.c_str(), 1);
-  for (const std::string& name : seen.unset) ::unsetenv(name.c_str());
-  ::setenv(env::job_devices.name, own.device.c_str(), 1);
-  ::setenv(env::job_cpus.name, own.cpus.c_str(), 1);
-}
-
 Result<int> bind(const BindFlags& flags) {
   REMUDA_ASSIGN(std::vector<std::string> command, job_command(*flags.app));
   if (command.empty()) return usage_error("there is nothing to run; write the command after --");
@@ -68,18 +56,12 @@ Result<int> bind(const BindFlags& flags) {
   const std::vector<int> cpus = parse_index_ranges(own.cpus).value_or(std::vector<int>{});
   if (cpus.empty() && !inventory.find(device))
     return usage_error(fmt::format("there is no device {} here", printable(device)));
-  set_environment(confine::visibility(inventory, {device}), own);
-  if (flags.machine.file.empty())
-    process::AffinityPlan(cpus.empty() ? confine::nearest_cores(inventory, {device}, process::allowed_cores())
-                                       : process::Affinity{.cores = cpus, .nodes = {}})
-        .apply();
-  std::vector<char*> argv;
-  for (std::string& argument : command) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  ::execvp(argv[0], argv.data());
-  const int error = errno;
-  fmt::print(stderr, "remuda: cannot execute {}: {}\n", printable(command[0]), errno_text(error));
-  return error == ENOENT ? process::kNotFound : process::kCannotExecute;
+  confine::Visibility environment = confine::visibility(inventory, {device});
+  environment.set.emplace_back(env::job_devices.name, own.device);
+  environment.set.emplace_back(env::job_cpus.name, own.cpus);
+  process::Affinity affinity{.cores = cpus, .nodes = {}};
+  if (cpus.empty()) affinity = confine::nearest_cores(inventory, {device}, process::allowed_cores());
+  return become(std::move(command), environment, flags.machine.file.empty() ? affinity : process::Affinity());
 }
 
 }  // namespace
