@@ -58,9 +58,9 @@ void erase_outputs(toml::table& table) {
 }
 
 Result<toml::table> device_table(const DeviceSpec& device) {
-  return parse_toml(
-      fmt::format("use = {}\nslowdown = {}\nshared = {}", quoted(device.use), device.slowdown, device.shared),
-      "--devices");
+  return parse_toml(fmt::format("use = {}\nslowdown = {}\nshared = {}\nrole = {}", quoted(device.use), device.slowdown,
+                                device.shared, quoted(role_word(device.role))),
+                    "--devices");
 }
 
 }  // namespace

@@ -28,7 +28,9 @@ TEST(JobText, ReadsBackAsTheSameJob) {
   expect_round_trip(kMlpJob);
   expect_round_trip(kGptJob);
   expect_round_trip(kMlpJob, {"model.name=resnet", "data.test={images=\"a\", labels=\"../b\"}"});
-  expect_round_trip("# a comment\n" + kGptJob + "[[device]]\nuse = \"cpu:3\"\nslowdown = 1.5\nshared = true\n");
+  expect_round_trip(
+      "# a comment\n" + kGptJob +
+      "[[device]]\nuse = \"cpu:3\"\nslowdown = 1.5\nshared = true\n[[device]]\nuse = \"cpu:4\"\nrole = \"state\"\n");
 }
 
 TEST(JobText, HoldsTheOverrides) {

@@ -152,6 +152,35 @@ Result<void> check_sharded(const TrainJob& job, toml::table& table, const std::s
   return {};
 }
 
+/// What devices that take no samples, and own what nobody gave them by name, have no place for.
+Result<void> check_roles(const TrainJob& job, toml::table& table) {
+  using balance::Role;
+  auto spec = job.devices.begin();
+  Result<void> result;
+  std::string last;
+  for_each_device(table, [&](toml::table& device) {
+    const Role role = (spec++)->role;
+    last = origin(*device.get("use"));
+    if (takes_samples(role) || !result) return;
+    const bool is_state = role == Role::state;
+    const std::pair<const char*, bool> others[] = {
+        {"balance.policy = \"fixed\", which gives each device samples",
+         job.balance.policy == balance::BalancePolicy::fixed},
+        {"balance.state_shares, which gives each device a part of the state", !job.balance.state_shares.empty()},
+        {"memory.optimizer = \"host\", which keeps each device's state in memory of its host",
+         is_state && job.memory.optimizer == UpdatesOn::host},
+        {"train.compression, which keeps all of the optimizer's state on each device",
+         is_state && job.train.compression != Compression::none}};
+    for (const auto& [what, is_there] : others)
+      if (is_there && result)
+        result = usage_error(fmt::format("{}: role = \"{}\" does not go together with {}", origin(*device.get("role")),
+                                         role_word(role), what));
+  });
+  REMUDA_TRY(result);
+  if (job.devices.empty() || !ranks_with(job, Role::compute).empty()) return {};
+  return usage_error(fmt::format("{}: {}", last, nobody_computes()));
+}
+
 Result<void> check_devices(const TrainJob& job, toml::table& table) {
   std::map<std::string, bool> shared_so_far;
   auto spec = job.devices.begin();
@@ -174,6 +203,10 @@ std::string named_twice(const std::string& device) {
       device);
 }
 
+std::string nobody_computes() {
+  return "no device of this job takes samples: at least one needs role = \"compute\", which it has unless given";
+}
+
 std::string precision_refusal(Precision precision, const std::string& libtorch) {
   return fmt::format(
       "no device of this job computes in {} with libtorch {} and adds up in float32; take train.precision = \"auto\" "
@@ -182,7 +215,7 @@ std::string precision_refusal(Precision precision, const std::string& libtorch) 
 }
 
 std::string batch_too_small(const TrainJob& job) {
-  const size_t devices = job.devices.size();
+  const size_t devices = ranks_with(job, balance::Role::compute).size();
   const int unit = share_unit(job);
   if (static_cast<size_t>(job.train.global_batch / unit) >= devices) return "";
   return fmt::format("train.global_batch is {}, but each of the {} devices needs at least one {}",
@@ -228,6 +261,7 @@ Result<void> check_job(const TrainJob& job, toml::table& table, const std::strin
   if (job.placement.asks() && !job.devices.empty())
     return usage_error(fmt::format("{}: [placement] asks for devices, and [[device]] names some: give one of them",
                                    origin(*find_node(table, "placement"))));
+  REMUDA_TRY(check_roles(job, table));
   return check_devices(job, table);
 }
 

@@ -36,6 +36,48 @@ TEST(Rules, KeysOfAnotherDataFormatAreRefused) {
             "job.toml:4: data.train.tokens is for data.format \"tokens\", but this job has data.format = \"idx\"");
 }
 
+TEST(Rules, AtLeastOneDeviceTakesSamples) {
+  const std::string state = "[[device]]\nuse = \"cpu:2\"\nrole = \"state\"\n";
+  EXPECT_EQ(error_of(kMlpJob + kTwoDevices + state), "no error");
+  EXPECT_EQ(parse(kMlpJob + kTwoDevices + state)->job.devices.at(2).role, balance::Role::state);
+  const std::string nobody =
+      "no device of this job takes samples: at least one needs role = \"compute\", which it has unless given";
+  EXPECT_EQ(error_of(kMlpJob + state), "job.toml:8: " + nobody);
+  EXPECT_EQ(error_of(kMlpJob + "[[device]]\nuse = \"cpu:0\"\nrole = \"auto\"\n"), "no error");
+  EXPECT_EQ(error_of(kMlpJob, {}, {{.use = "cpu:2", .role = balance::Role::preprocess}}), "--devices: " + nobody);
+  EXPECT_EQ(error_of(kMlpJob + "[[device]]\nuse = \"cpu:0\"\nrole = \"server\"\n"),
+            "job.toml:9: device.role is 'server'; it must be one of compute, preprocess, state, auto");
+}
+
+TEST(Rules, OnlyDevicesThatTakeSamplesNeedOne) {
+  const std::string others =
+      "[[device]]\nuse = \"cpu:2\"\nrole = \"state\"\n[[device]]\nuse = \"cpu:3\"\nrole = \"preprocess\"\n";
+  EXPECT_EQ(error_of(kMlpJob + kTwoDevices + others, {"train.global_batch=2"}), "no error");
+  EXPECT_EQ(error_of(kMlpJob + kTwoDevices + others, {"train.global_batch=1"}),
+            "--set train.global_batch: train.global_batch is 1, but each of the 2 devices needs at least one sample");
+}
+
+TEST(Rules, RolesDoNotGoTogetherWithWhatGivesDevicesTheirParts) {
+  const auto error_with = [](const std::string& role, std::vector<std::string> settings) {
+    return error_of(kMlpJob + kTwoDevices + "role = \"" + role + "\"\n", std::move(settings));
+  };
+  const auto refused = [](const std::string& role) {
+    return "job.toml:11: role = \"" + role + "\" does not go together with ";
+  };
+  for (const std::string role : {"state", "preprocess"}) {
+    EXPECT_EQ(error_with(role, {"balance.policy=fixed", "balance.shares=[1, 1]"}),
+              refused(role) + "balance.policy = \"fixed\", which gives each device samples");
+    EXPECT_EQ(error_with(role, {"balance.state_shares=[1, 1]"}),
+              refused(role) + "balance.state_shares, which gives each device a part of the state");
+    EXPECT_EQ(error_with(role, {"balance.policy=even"}), "no error");
+  }
+  EXPECT_EQ(error_with("state", {"memory.optimizer=host"}),
+            refused("state") + "memory.optimizer = \"host\", which keeps each device's state in memory of its host");
+  EXPECT_EQ(error_with("state", {"train.optimizer=adamw", "train.compression=1-bit"}),
+            refused("state") + "train.compression, which keeps all of the optimizer's state on each device");
+  EXPECT_EQ(error_with("preprocess", {"memory.optimizer=host"}), "no error");
+}
+
 TEST(Rules, MomentumIsForSgd) {
   EXPECT_EQ(error_of(kMlpJob + "momentum = 0.5\noptimizer = \"adamw\"\n"),
             "job.toml:7: train.momentum is for train.optimizer \"sgd\", but this job has train.optimizer = \"adamw\"");

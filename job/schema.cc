@@ -320,6 +320,7 @@ std::vector<Key> device_keys() {
   const auto use = [](TrainJob& job) -> auto& { return last_device(job).use; };
   const auto slowdown = [](TrainJob& job) -> auto& { return last_device(job).slowdown; };
   const auto shared = [](TrainJob& job) -> auto& { return last_device(job).shared; };
+  balance::Role& (*const role)(TrainJob&) = [](TrainJob& job) -> auto& { return last_device(job).role; };
   return {
       {"balance.policy", choice<balance::BalancePolicy>({"auto", "even", "fixed"}, MEMBER(balance.policy)),
        Need::optional, std::nullopt, "how the batch is split over devices"},
@@ -336,6 +337,8 @@ std::vector<Key> device_keys() {
        "a device; all CPU devices without [[device]] and [placement]"},
       {"device.slowdown", NumberField{slowdown, kAtLeast1}, Need::optional, {}, "pretend to be slower by this factor"},
       {"device.shared", FlagField{shared}, Need::optional, {}, "several ranks compute on it, each with a [[device]]"},
+      {"device.role", choice({"compute", "preprocess", "state", "auto"}, role), Need::optional, std::nullopt,
+       "what it does: takes samples, prepares those of others, owns their state; auto: computes, and proposes"},
   };
 }
 

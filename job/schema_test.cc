@@ -51,6 +51,7 @@ TEST(Schema, EveryWordOfAChoiceReadsBackAsItself) {
     if (!choice) continue;
     for (size_t i = 0; i < choice->words.size(); ++i) {
       TrainJob job;
+      job.devices.emplace_back();
       choice->set(job, i);
       EXPECT_EQ(choice->get(job), choice->words[i]) << key.name;
     }

@@ -57,6 +57,28 @@ int ranks_on_device_of(const TrainJob& job, int rank) {
   return static_cast<int>(std::ranges::count(job.devices, job.devices.at(rank).use, &DeviceSpec::use));
 }
 
+std::vector<int> ranks_with(const TrainJob& job, balance::Role role) {
+  std::vector<int> ranks;
+  for (size_t rank = 0; rank < job.devices.size(); ++rank)
+    if (roles_of(job)[rank] == role) ranks.push_back(static_cast<int>(rank));
+  return ranks;
+}
+
+bool computes(const TrainJob& job, int rank) { return takes_samples(job.devices.at(static_cast<size_t>(rank)).role); }
+
+std::vector<balance::Role> roles_of(const TrainJob& job) {
+  std::vector<balance::Role> roles;
+  for (const DeviceSpec& device : job.devices)
+    roles.push_back(takes_samples(device.role) ? balance::Role::compute : device.role);
+  return roles;
+}
+
+std::string role_word(balance::Role role) {
+  TrainJob job;
+  job.devices = {{.role = role}};
+  return stored(find_key("device.role")->field, job);
+}
+
 TrainJob on_ranks(TrainJob job, const std::vector<int>& ranks) {
   const auto keep = [&](auto& of_all) {
     if (of_all.empty()) return;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "balance/policy.h"
+#include "balance/role.h"
 #include "base/result.h"
 
 namespace remuda::job {
@@ -122,9 +123,10 @@ struct BalanceSpec {
 
 /// The device of one rank.
 struct DeviceSpec {
-  std::string use;        ///< a device id, such as cpu:0
-  double slowdown = 1.0;  ///< pretend to be this many times slower
-  bool shared = false;    ///< other ranks may compute on it, too
+  std::string use;                              ///< a device id, such as cpu:0
+  double slowdown = 1.0;                        ///< pretend to be this many times slower
+  bool shared = false;                          ///< other ranks may compute on it, too
+  balance::Role role = balance::Role::compute;  ///< what it is there for
 
   bool operator==(const DeviceSpec&) const = default;
 };
@@ -228,6 +230,18 @@ int share_unit(const TrainJob& job);
 /// Where each rank cannot have at least one of what the batch is split into: what is missed, as in "train.global_batch
 /// is 2, but each of the 3 devices needs at least one sample". Else empty.
 std::string batch_too_small(const TrainJob& job);
+
+/// What each rank does: compute, where its role is automatic.
+std::vector<balance::Role> roles_of(const TrainJob& job);
+/// The ranks that do this.
+std::vector<int> ranks_with(const TrainJob& job, balance::Role role);
+bool computes(const TrainJob& job, int rank);
+
+/// The word of a job file for a role.
+std::string role_word(balance::Role role);
+
+/// The refusal of a job of which no device takes samples.
+std::string nobody_computes();
 
 /// How many ranks compute on the device of this rank.
 int ranks_on_device_of(const TrainJob& job, int rank);

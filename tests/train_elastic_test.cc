@@ -148,6 +148,41 @@ TEST_F(TrainElastic, WithBuddiesNoStepIsLost) {
   expect_same_weights(run);
 }
 
+/// Rank 1 makes the batches of rank 0, and rank 2 owns its state.
+JobText three_roles() {
+  JobText job = three_ranks();
+  job.balance = "policy = 'even'\n";
+  const std::string second = "shared = true\nslowdown = 20\n", third = "shared = true\nslowdown = 40\n";
+  job.devices.insert(job.devices.find(third) + third.size(), "role = 'state'\n");
+  job.devices.insert(job.devices.find(second) + second.size(), "role = 'preprocess'\n");
+  return job;
+}
+
+TEST_F(TrainElastic, WithoutADeviceOfAnotherRoleTheOthersDoItsPart) {
+  REMUDA_NEEDS_TWO_CORES();
+  for (const size_t rank : {1, 2}) {
+    SCOPED_TRACE(rank);
+    ElasticRun run({"elastic.ranks_lost=1", "elastic.buddy=true"}, three_roles());
+    run.kill(rank, "epoch 4/");
+    const Json report = run.report();
+    ASSERT_EQ(report["lost_ranks"].size(), 1U) << run.printed();
+    EXPECT_EQ(report["lost_ranks"][0]["rank"], rank);
+    EXPECT_EQ(report["lost_ranks"][0]["state"], "memory");
+    EXPECT_EQ(report["devices"][0]["state_share"], rank == 1 ? 0 : 1);
+    EXPECT_EQ(report["devices"][1]["role"], rank == 1 ? "state" : "preprocess");
+    expect_same_weights(run);
+  }
+}
+
+TEST_F(TrainElastic, WithoutADeviceThatComputesTheRunEnds) {
+  REMUDA_NEEDS_TWO_CORES();
+  ElasticRun run({"elastic.ranks_lost=1", "elastic.buddy=true"}, three_roles());
+  run.kill(0, "epoch 4/");
+  const Finished finished = run.finish();
+  EXPECT_EQ(finished.exit.status, 1) << finished;
+  EXPECT_THAT(finished.err, HasSubstr("no device of this job takes samples"));
+}
+
 TEST_F(TrainElastic, TwoAreLostOneAfterTheOther) {
   REMUDA_NEEDS_TWO_CORES();
   ElasticRun run(kWithCheckpoint);

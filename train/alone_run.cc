@@ -3,25 +3,32 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
+#include "base/clock.h"
 #include "train/device/memory_watch.h"
 #include "train/optimizer.h"
 
 namespace remuda::train {
 namespace {
 
+/// The least of a time that was taken several times.
+void keep_least(double& least, double seconds) { least = least > 0 ? std::min(least, seconds) : seconds; }
+
 /// A whole step by this device alone. Reading the samples is no part of it.
-double trial_step(const AloneRun& run, const Batch& samples, std::map<int, double>& memory) {
+double trial_step(const AloneRun& run, const Batch& samples, AloneCosts& costs) {
   const torch::AutoGradMode grad(true);
   const ShardedBlocks::Alone alone(run.parallel.blocks());
   const MemoryWatch watch(run.parallel.ops().device());
   run.parallel.zero_gradient();
   run.pace.start();
   if (!run.local.run_alone(samples)) return INFINITY;
+  const double start = monotonic_s();
   const auto updated =
       run.parallel.optimizer().step_alone(1.0 / double(samples.input.size(0)), settings_of(run.job.train, 0, 1));
   if (!updated) throw std::runtime_error(updated.error().message);
-  if (const auto use = watch.use()) memory[int(run.local.largest_piece(samples))] = use->peak - use->before;
+  keep_least(costs.update_s, (monotonic_s() - start) * run.job.devices[run.communicator.rank()].slowdown);
+  if (const auto use = watch.use()) costs.memory[int(run.local.largest_piece(samples))] = use->peak - use->before;
   return run.pace.stop();
 }
 
@@ -40,10 +47,17 @@ Result<AloneCosts> measure_devices(const AloneRun& run) {
 
   AloneCosts costs;
   FirstSamples first_samples(run.samples);
+  int read = 0;
   const int largest = int(std::min<uint64_t>(run.job.train.global_batch, run.samples.size()));
   const AloneWork work{
       .unit = job::share_unit(run.job),
-      .trial = [&](int batch) { return trial_step(run, first_samples(batch), costs.memory); },
+      .trial =
+          [&](int batch) {
+            const double start = monotonic_s();
+            const Batch samples = first_samples(batch);
+            if (std::exchange(read, std::max(read, batch)) < batch) costs.make_s = (monotonic_s() - start) / batch;
+            return trial_step(run, samples, costs);
+          },
       .measured =
           [&](const auto& mine) {
             run.events.send(

@@ -33,6 +33,8 @@ struct AloneCosts {
   /// Of this rank: samples of the largest piece of a step -> bytes that the step took besides what there was before it.
   /// Empty where the device's allocator does not count.
   std::map<int, double> memory;
+  double update_s = 0;  ///< of what this rank owns
+  double make_s = 0;    ///< to make a sample, on one thread
 };
 
 /// Collective. Measures each device alone. Parameters and buffers are not changed; the optimizer is reset.

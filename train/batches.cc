@@ -1,8 +1,8 @@
 #include "train/batches.h"
 
 #include <algorithm>
-#include <numeric>
 #include <sched.h>
+#include <span>
 
 #include "balance/shares.h"
 #include "base/clock.h"
@@ -31,27 +31,32 @@ std::vector<int> Batches::parts(uint64_t position, const std::vector<int>& share
   return size == options_.global_batch ? shares : balance::apportion(size, shares, options_.unit);
 }
 
-data::Range Batches::part_of(uint64_t position, const std::vector<int>& shares) const {
-  const std::vector<int> all = parts(position, shares);
-  const auto mine = all.begin() + options_.rank;
-  return {position + uint64_t(std::accumulate(all.begin(), mine, 0)), uint64_t(*mine)};
+/// That one, and those expected after it which are made ahead.
+std::vector<CutStep> Batches::steps_from(uint64_t position, const std::vector<int>& shares) const {
+  std::vector<CutStep> steps{{position, parts(position, shares)}};
+  const int ahead = feed_ || options_.workers > 0 ? kStepsAhead : 0;
+  for (int i = 0; i < ahead; ++i) {
+    const uint64_t after = steps.back().first + steps.back().count();
+    if (after >= options_.end) break;
+    steps.push_back({after, parts(after, shares)});
+  }
+  return steps;
+}
+
+Result<data::LoadedBatch> Batches::load(const std::vector<CutStep>& steps) {
+  const profile::Span span("data wait");
+  if (feed_) return feed_->take(steps);
+  std::vector<data::Range> ranges;
+  for (const CutStep& step : steps) ranges.push_back(step.part(options_.rank));
+  return loader_.take(ranges.front(), std::span(ranges).subspan(1));
 }
 
 Result<Batch> Batches::take(uint64_t position, const std::vector<int>& shares) {
   const double start = monotonic_s();
-  std::vector<data::Range> next;
-  uint64_t after = position + uint64_t(step_size(position));
-  for (int i = 0; i < kStepsAhead && options_.workers > 0 && after < options_.end; ++i) {
-    next.push_back(part_of(after, shares));
-    after += uint64_t(step_size(after));
-  }
-  const data::Range mine = part_of(position, shares);
-  REMUDA_ASSIGN(data::LoadedBatch loaded, [&] {
-    const profile::Span span("data wait");
-    return loader_.take(mine, next);
-  }());
+  const std::vector<CutStep> steps = steps_from(position, shares);
+  REMUDA_ASSIGN(const data::LoadedBatch loaded, load(steps));
   waited_s_ = monotonic_s() - start;
-  return samples_.as_tensors(loaded, mine.count);
+  return samples_.as_tensors(loaded, steps.front().part(options_.rank).count);
 }
 
 int loader_threads(const job::DataSpec& data) {

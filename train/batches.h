@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/result.h"
 #include "data/loader.h"
+#include "train/batch_feed.h"
 #include "train/samples.h"
 
 namespace remuda::train {
@@ -26,6 +28,11 @@ class Batches {
   /// The samples outlive it.
   Batches(const Samples& samples, const Options& options);
 
+  /// From now on other ranks make the batches.
+  void take_from(std::unique_ptr<BatchFeed> feed) { feed_ = std::move(feed); }
+  /// Null where each rank makes its own.
+  BatchFeed* feed() { return feed_.get(); }
+
   /// The samples of the step at `position`, over all ranks.
   int step_size(uint64_t position) const;
   /// How many of them each rank takes, where its share of a whole batch is in `shares`.
@@ -37,11 +44,13 @@ class Batches {
   double waited_s() const { return waited_s_; }
 
  private:
-  data::Range part_of(uint64_t position, const std::vector<int>& shares) const;
+  std::vector<CutStep> steps_from(uint64_t position, const std::vector<int>& shares) const;
+  Result<data::LoadedBatch> load(const std::vector<CutStep>& steps);
 
   const Samples& samples_;
   const Options options_;
   data::Loader loader_;
+  std::unique_ptr<BatchFeed> feed_;
   double waited_s_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -17,11 +18,36 @@ namespace {
 constexpr double kMostSquares = 1e50;
 constexpr double kClipEpsilon = 1e-6;  ///< as torch::nn::utils::clip_grad_norm_ has it
 
-/// In proportion to the memory of the devices; even where the memory of one is not known. Collective.
-Result<std::vector<double>> shares_by_memory(comm::Communicator& communicator, double own_bytes) {
-  REMUDA_ASSIGN(std::vector<double> memory, gather_all(communicator, own_bytes, label::kMemory));
-  if (std::ranges::any_of(memory, [](double bytes) { return !(bytes > 0); })) std::ranges::fill(memory, 1.0);
-  return memory;
+/// What ranks hold of parameters of these sizes, of which the last ones are those of the blocks.
+balance::StateBytes state_bytes(const std::vector<size_t>& sizes, torch::ScalarType type,
+                                const ParallelOptions& options) {
+  size_t of_blocks = 0, largest = 0;
+  auto next = sizes.end();
+  for (const auto& block : options.blocks) next -= long(block.size());
+  for (const auto& block : options.blocks) {
+    const size_t size = std::accumulate(next, next + long(block.size()), size_t{0});
+    next += long(block.size());
+    of_blocks += size;
+    largest = std::max(largest, size);
+  }
+  const size_t count = std::accumulate(sizes.begin(), sizes.end(), size_t{0});
+  const bool rounds = options.sent_as.value_or(type) != type;
+  const size_t kept = options.rule.states() + (options.average > 0 ? 1 : 0) + (rounds ? 1 : 0);
+  const size_t element = c10::elementSize(type);
+  constexpr size_t kWithGradient = 2;
+  return {.whole = double(element * kWithGradient * (count - of_blocks + ShardedParts::kRooms * largest)),
+          .owned = double(element * (kept * count + kWithGradient * of_blocks))};
+}
+
+/// By the ranks' roles and the memory of their devices. Collective.
+Result<std::vector<double>> shares_by_memory(comm::Communicator& communicator, double own_bytes,
+                                             const std::vector<balance::Role>& roles,
+                                             const balance::StateBytes& bytes) {
+  REMUDA_ASSIGN(const std::vector<double> memory, gather_all(communicator, own_bytes, label::kMemory));
+  std::vector<balance::StateOwner> owners;
+  for (size_t rank = 0; rank < memory.size(); ++rank)
+    owners.push_back({roles.empty() ? balance::Role::compute : roles[rank], memory[rank]});
+  return balance::state_shares(owners, bytes);
 }
 
 /// Collective. As a trial backward pass shows it.
@@ -66,9 +92,6 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
   if (options.blocks.empty()) {
     REMUDA_ASSIGN(ready, learned_order(communicator, parameters, trial_backward, options.norms));
   }
-  if (options.state_shares.empty()) {
-    REMUDA_ASSIGN(options.state_shares, shares_by_memory(communicator, ops.memory_bytes() / options.ranks_on_device));
-  }
   std::vector<torch::Tensor> ordered;
   std::vector<size_t> sizes, groups;
   std::vector<int64_t> times;
@@ -78,11 +101,15 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
     sizes.push_back(size_t(ordered.back().numel()));
     groups.push_back(options.group_of.empty() ? 0 : options.group_of[size_t(i)]);
   }
-  FlatLayout::Options division{
-      size_t(ordered[0].element_size()), options.bucket_bytes, std::move(options.state_shares), {}};
+  const torch::ScalarType type = ordered[0].scalar_type();
+  const balance::StateBytes needs = state_bytes(sizes, type, options);
+  if (options.state_shares.empty()) {
+    REMUDA_ASSIGN(options.state_shares,
+                  shares_by_memory(communicator, ops.memory_bytes() / options.ranks_on_device, options.roles, needs));
+  }
+  FlatLayout::Options division{c10::elementSize(type), options.bucket_bytes, std::move(options.state_shares), {}};
   for (const auto& block : options.blocks) division.blocks.push_back(block.size());
   FlatLayout layout(sizes, groups, division);
-  const torch::ScalarType type = ordered[0].scalar_type();
   const SentAs sent_as{options.sent_as.value_or(type), options.gradients_sent_as.value_or(type)};
   REMUDA_ASSIGN(FlatParameters flat,
                 FlatParameters::create(communicator, ops, std::move(ordered), std::move(layout), sent_as));
@@ -91,6 +118,7 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
   const UpdatesOn updates_on = options.updates_on;
   std::unique_ptr<DataParallel> parallel(
       new DataParallel(communicator, ops, std::move(flat), std::move(times), std::move(options)));
+  parallel->state_needs_ = needs;
   if (!blocks.empty()) REMUDA_TRY(parallel->shard(blocks, hooks, updates_on));
   REMUDA_TRY(parallel->share_values());
   return parallel;

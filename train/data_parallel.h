@@ -20,6 +20,7 @@
 #include <optional>
 #include <vector>
 
+#include "balance/state_shares.h"
 #include "base/result.h"
 #include "comm/communicator.h"
 #include "train/compressed_optimizer.h"
@@ -38,7 +39,8 @@ struct ParallelOptions {
   double average = 0;            ///< see ShardedOptimizer::Options
   /// Where this rank keeps state and values that it owns unrounded, and updates; on a CPU, both are the same.
   UpdatesOn updates_on = UpdatesOn::device;
-  std::vector<double> state_shares;  ///< one weight per rank; empty: by the memory of their devices
+  std::vector<double> state_shares;  ///< one weight per rank; empty: by their roles and the memory of their devices
+  std::vector<balance::Role> roles;  ///< of each rank, the same on all; empty: all compute
   /// By which buckets go from device to device, the same on all ranks, and idle; null: through memory of the host. It
   /// outlives the DataParallel.
   comm::DeviceCollectives* collectives = nullptr;
@@ -81,6 +83,8 @@ class DataParallel {
                                                       ParallelOptions options = {});
 
   const FlatParameters& flat() const { return flat_; }
+  /// What ranks hold of parameters and state.
+  const balance::StateBytes& state_needs() const { return state_needs_; }
   const DeviceOps& ops() const { return ops_; }
 
   /// Before a backward() that is not the last of the step; see GradientReducer.
@@ -156,6 +160,7 @@ class DataParallel {
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<ShardedOptimizer> optimizer_;      ///< until compress()
   std::unique_ptr<CompressedOptimizer> compressed_;  ///< from then on
+  balance::StateBytes state_needs_;
   double wait_s_ = 0;
   WorkQueue queue_;  ///< last: it ends before what its work uses
 };

@@ -36,6 +36,7 @@ enum : uint32_t {
   kLoss,          ///< how far each rank was when another was lost
   kUserSum,       ///< what a program of the user's adds up
   kUserBarrier,
+  kFeed,       ///< batches that other ranks have made
   kLoader,     ///< what ranks compare of a loader of such a program
   kOptions,    ///< what ranks compare of the options of such a program
   kNorms,      ///< the calls of batch norms

@@ -16,7 +16,8 @@ double DeviceReport::alone_samples_per_s() const {
 
 double RunReport::ideal_samples_per_s() const {
   double sum = 0;
-  for (const auto& device : devices) sum += device.alone_samples_per_s();
+  for (const auto& device : devices)
+    if (takes_samples(device.device.role)) sum += device.alone_samples_per_s();
   return sum;
 }
 
@@ -32,6 +33,7 @@ TimedSteps RunReport::timed() const {
 double RunReport::balance_efficiency() const {
   double compute_s = 0, wait_s = 0;
   for (const auto& device : devices) {
+    if (!takes_samples(device.device.role)) continue;
     compute_s += device.compute_s;
     wait_s += device.wait_s;
   }
@@ -61,6 +63,13 @@ Json to_json(const ShardedReport& report) {
           {"bytes_per_pass", report.bytes_per_pass},
           {"predicted_s_per_pass", report.predicted_s_per_pass},
           {"s_per_pass", report.s_per_pass}};
+}
+
+Json to_json(const RoleReport& report) {
+  Json json{{"predicted_step_s", report.step_s}, {"sentence", report.sentence}};
+  if (report.without_step_s > 0) json["without_roles_s"] = report.without_step_s;
+  for (const balance::Role role : report.proposed) json["proposed"].push_back(job::role_word(role));
+  return json;
 }
 
 Json to_json(const RankLoss& loss) {
@@ -136,9 +145,11 @@ Json to_json(const RunReport& report) {
   for (const auto& device : report.devices) {
     devices.push_back({{"id", device.device.use},
                        {"slowdown", device.device.slowdown},
+                       {"role", job::role_word(device.device.role)},
                        {"precision", precision_name(device.precision)},
                        {"alone_measurements", device.alone_measurements},
                        {"share", device.share},
+                       {"state_share", device.state_share},
                        {"samples", int64_t(device.samples)},
                        {"compute_s", device.compute_s},
                        {"data_wait_s", device.data_wait_s},
@@ -184,6 +195,7 @@ Json to_json(const RunReport& report) {
   json["parameters_sent_as"] = precision_name(report.sent_as);
   json["gradients_sent_as"] = precision_name(report.gradients_sent_as);
   if (report.compression) json["compression"] = to_json(*report.compression);
+  if (report.roles) json["roles"] = to_json(*report.roles);
   if (report.sharded) json["sharded"] = to_json(*report.sharded);
   json["versions"] = {{"remuda", version()}, {"torch", TORCH_VERSION}};
   json["seed"] = report.seed;

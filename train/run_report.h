@@ -43,6 +43,7 @@ struct DeviceReport : OwnTotals {
   torch::ScalarType precision = torch::kFloat;  ///< what it computed in
   std::vector<double> alone_measurements;  ///< samples/s while no other device works: before training, and after it
   double share = 0;                        ///< of the global batch, at the end
+  double state_share = 0;                  ///< of the parameters, those that it owns
   int pieces = 1;                          ///< in which it computed its part of a step, at the end
   MemoryNeed memory_need;                  ///< what a step takes of its memory
 
@@ -72,6 +73,16 @@ struct ShardedReport {
   double predicted_s_per_pass = 0, s_per_pass = 0;  ///< of a trial before the first step, and of the run
 };
 Json to_json(const ShardedReport& report);
+
+/// Of devices with roles other than to compute: what these were predicted to gain, before the first step. Where some
+/// have the role auto: what better ones would gain.
+struct RoleReport {
+  double step_s = 0;                    ///< with them
+  double without_step_s = 0;            ///< if all devices computed; 0: then the batch would not fit
+  std::vector<balance::Role> proposed;  ///< of each rank; empty: none
+  std::string sentence;
+};
+Json to_json(const RoleReport& report);
 
 /// A rank that was lost, and how the others went on.
 struct RankLoss {
@@ -115,6 +126,7 @@ struct RunReport {
   std::string transport;
   CollectivesReport collectives;
   std::optional<CompressionReport> compression;
+  std::optional<RoleReport> roles;            ///< where there are such, and all devices were measured
   std::optional<ShardedReport> sharded;       ///< where blocks of the model are
   torch::ScalarType sent_as = torch::kFloat;  ///< the type in which owners sent parameters to the others
   torch::ScalarType gradients_sent_as = torch::kFloat;
@@ -128,12 +140,12 @@ struct RunReport {
 
   double samples_per_s() const { return timed_s > 0 ? timed_samples / timed_s : 0; }
   TimedSteps timed() const;
-  /// The sum of the devices' speeds alone.
+  /// The sum of the speeds alone, of the devices that take samples.
   double ideal_samples_per_s() const;
   /// The samples of the timed steps over what the devices would have made alone.
   double efficiency() const;
-  /// Computing time divided by total time, of all devices: measures the balance, independent of other loads on the
-  /// machine.
+  /// Computing time divided by total time, of the devices that take samples: measures the balance, independent of other
+  /// loads on the machine.
   double balance_efficiency() const;
 };
 

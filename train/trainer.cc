@@ -27,6 +27,7 @@ void Trainer::wait_for_steps_of(double seconds) {
   const double timeout_s = std::max(job_.elastic.timeout_s, kPatienceSteps * seconds);
   parallel_->set_timeout(timeout_s);
   if (buddy_) buddy_->set_timeout(timeout_s);
+  if (BatchFeed* const feed = batches_.feed()) feed->set_timeout(timeout_s);
 }
 
 /// Collective. At the end of a run that was long enough for the devices' speeds to have changed since its start, by
@@ -362,10 +363,12 @@ Result<void> Trainer::collect_totals() {
   std::vector<OwnTotals> all(communicator_.size());
   REMUDA_TRY(communicator_.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
                                       label::kTotals));
+  const FlatLayout& layout = parallel_->flat().layout();
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     auto& device = report_.devices[rank];
     static_cast<OwnTotals&>(device) = all[rank];
     device.share = double(shares_[rank]) / job_.train.global_batch;
+    device.state_share = double(layout.owned(rank)) / double(layout.count());
     device.pieces = pieces(rank, shares_);
     device.memory_need = memory_.needs()[rank];
   }

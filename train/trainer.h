@@ -84,6 +84,7 @@ class Trainer {
   WaitHooks waits_in_step();
   void report_sharded();
   Result<void> prepare();
+  Result<void> prepare_feed();
   Result<void> prepare_collectives();
   Result<void> prepare_parallel();
   Result<AloneCosts> alone_costs();
@@ -91,10 +92,11 @@ class Trainer {
   Result<std::optional<KeptBalance>> kept_balance();
   Result<void> start_balance();
   struct FirstSplit {
-    AloneTimes times;
+    AloneCosts costs;  ///< only the times where these were kept
     balance::BalanceDecision decision;
   };
   Result<FirstSplit> split_by_speed(const KeptBalance* kept = nullptr);
+  Result<void> forecast_roles(const FirstSplit& split);
   Result<bool> begin_to_recompute();
   Result<void> plan_memory(MemoryNeed mine);
   double uncounted_bytes() const;

@@ -178,6 +178,26 @@ TEST_F(TrainerOnDevices, AnAcceleratorThatRunsOutOfMemoryComputesInSmallerPieces
   EXPECT_NEAR(tight[0]->test->loss, roomy[0]->test->loss, 1e-6);
 }
 
+// The accelerator owns nothing, or everything; a step of AdamW by other kernels.
+TEST_F(TrainerOnDevices, UnlikeRolesLearnWhatBothLearnTogether) {
+  job_.train.optimizer = job::Optimizer::adamw;
+  const torch::Device device(torch::kXPU, 0);
+  const auto expected = run(device);
+  for (const auto role : {balance::Role::state, balance::Role::preprocess})
+    for (const size_t other : {0, 1}) {
+      job_.devices[other].role = role;
+      const auto found = run(device);
+      job_.devices[other].role = balance::Role::compute;
+      for (const auto& report : found) ASSERT_TRUE(report) << report.error().message;
+      const auto& reports = found[0]->devices;
+      EXPECT_EQ(reports[other].samples, 0);
+      EXPECT_EQ(reports[other].state_share, role == balance::Role::state ? 1 : 0);
+      for (size_t epoch = 0; epoch < 2; ++epoch)
+        EXPECT_NEAR(found[0]->loss_per_epoch[epoch], expected[0]->loss_per_epoch[epoch], 1e-6);
+      EXPECT_NEAR(found[0]->test->loss, expected[0]->test->loss, 1e-6);
+    }
+}
+
 TEST_F(TrainerOnDevices, AProfileHasTheTimesOfTheAcceleratorsOwn) {
   configure_standin(0, {.random_delay_s = 1e-4});
   job_.output.profile = 2;

@@ -1,6 +1,7 @@
 // What a run expects steps to take of its devices' memory, beside what the allocator counts; and what it does with
 // that.
 #include <deque>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
@@ -126,6 +127,26 @@ TEST_F(TrainerMemory, BlocksAreRecomputedOnlyWhereAPartWouldNotFit) {
   EXPECT_EQ(tight.oom_steps, 0);
   EXPECT_EQ(tight.devices[1].pieces, 1);
   EXPECT_LE(tight.devices[1].memory.peak, room);
+}
+
+// The other device, which is slow, takes few samples, but owns half of the state unless it is there for all of it.
+TEST_F(TrainerMemory, StateOnAnotherDeviceLeavesRoomForAWholePart) {
+  ModelCase wide = testing::model_cases()[0];
+  wide.spec.hidden = {64, 64};
+  job::TrainJob job = job_of(wide);
+  job.balance = {};
+  job.devices[0] = {.use = "cpu:0", .slowdown = 20, .role = balance::Role::state};
+  const double room = 1.05 * run(job).devices[1].memory_need.peak(kBatch);
+  const RunReport report = run(job, room);
+  EXPECT_EQ(report.devices[1].samples, kSamples);
+  EXPECT_EQ(report.devices[1].pieces, 1);
+  EXPECT_EQ(report.devices[1].state_share, 0);
+  EXPECT_EQ(report.oom_steps, 0);
+  ASSERT_TRUE(report.roles);
+  EXPECT_THAT(report.roles->sentence, ::testing::HasSubstr("cpu:1 computes its part in 1 piece, in place of"));
+  job.devices[0].role = balance::Role::compute;
+  job.balance = {balance::BalancePolicy::fixed, {1, 95}};
+  EXPECT_GT(run(job, room).devices[1].pieces, 1) << "as the sentence says";
 }
 
 // It is known before a step: the measurement of the device alone has no room for one sample.

@@ -23,7 +23,8 @@ balance::BalanceOptions balance_options(const job::TrainJob& job) {
   options.unit = job::share_unit(job);
   options.weights = job.balance.shares;
   options.names = job::device_names(job);
-  options.bounds.assign(job.devices.size(), balance::Bounds{0, job.train.global_batch});
+  for (int rank = 0; rank < std::ssize(job.devices); ++rank)
+    options.bounds.push_back({0, job::computes(job, rank) ? job.train.global_batch : 0});
   return options;
 }
 
@@ -82,6 +83,7 @@ std::string no_room(const job::TrainJob& job, int rank, bool is_cpu) {
 Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm::Communicator& communicator,
                                                  const Events& events, const std::atomic<bool>& leave,
                                                  TrainerOptions options) {
+  if (job::ranks_with(job, balance::Role::compute).empty()) return failed(job::nobody_computes());
   REMUDA_ASSIGN(const DeviceOps ops, DeviceOps::open(options.device));
   REMUDA_TRY(check_cache(job.memory, ops));
   REMUDA_ASSIGN(Samples train, Samples::open(job.data, data::Split::train, job.model, job.train.seed));
@@ -131,7 +133,8 @@ Trainer::Trainer(const job::TrainJob& job, comm::Communicator& communicator, con
       start_(*model_, ops_.device()),
       batches_(train_,
                {job.train.seed, job.train.global_batch, communicator.rank(), uint64_t(job.train.epochs) * train_.size(),
-                loader_threads(job.data), job::share_unit(job), batch_memory_}),
+                job::ranks_with(job, balance::Role::preprocess).empty() ? loader_threads(job.data) : 0,
+                job::share_unit(job), batch_memory_}),
       checkpoints_(job, communicator, events, *model_, ops.device(), train_.size(), options.folder_is_claimed),
       balancer_(balance_options(job)),
       log_(job, communicator.rank(), options.step_times_fd),
@@ -164,6 +167,7 @@ WaitHooks Trainer::waits_in_step() {
 Result<void> Trainer::prepare() {
   REMUDA_TRY(profile_.open());
   REMUDA_TRY(log_.open());
+  REMUDA_TRY(prepare_feed());
   for (const Samples* samples : {&train_, test_ ? &*test_ : nullptr}) {  // data.transform may give them other shapes
     if (!samples) continue;
     REMUDA_ASSIGN(const Batch one, samples->gather(std::vector<uint64_t>{0}));
@@ -230,6 +234,7 @@ Result<void> Trainer::prepare_parallel() {
                                 .average = job_.train.average,
                                 .updates_on = updates_on(job_.memory),
                                 .state_shares = job_.balance.state_shares,
+                                .roles = job::roles_of(job_),
                                 .collectives = collectives_.get(),
                                 .ranks_on_device = job::ranks_on_device_of(job_, communicator_.rank()),
                                 .sent_as = report_.sent_as,
@@ -272,12 +277,12 @@ uint64_t Trainer::device_hash() const {
   ::gethostname(host, sizeof host - 1);
   const job::DeviceSpec& device = job_.devices[communicator_.rank()];
   const std::string text =
-      fmt::format("{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {} {} {}", host, device.use,
+      fmt::format("{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {} {} {} role {}", host, device.use,
                   c10::DeviceTypeName(ops_.device().type(), true), device.slowdown, precision_name(compute_type_),
                   at::get_num_threads(), TORCH_VERSION, job_.memory.accumulate, int(job_.memory.recompute),
                   job_.memory.recompute_blocks, job_.train.micro_batch, int(job_.train.tf32), int(job_.train.autotune),
                   int(job_.train.batch_norm), job_.data.size, job_.data.context, int(job_.memory.optimizer),
-                  int(job_.memory.parameters));
+                  int(job_.memory.parameters), int(device.role));
   return XXH3_64bits(text.data(), text.size());
 }
 
@@ -300,9 +305,10 @@ Result<void> Trainer::start_balance() {
       REMUDA_ASSIGN(first, split_by_speed());
     }
   }
-  log_.begin(first.times.by_rank);
+  log_.begin(first.costs.times.by_rank);
   record(first.decision);
   report_plan();
+  REMUDA_TRY(forecast_roles(first));
   wait_for_steps_of(first.decision.predicted_step_s);
   return {};
 }
@@ -320,18 +326,18 @@ Result<bool> Trainer::begin_to_recompute() {
 
 /// Collective. Measures time and memory of each device, unless they are `kept`, and splits the batch by them.
 Result<Trainer::FirstSplit> Trainer::split_by_speed(const KeptBalance* kept) {
-  AloneTimes times;
+  AloneCosts costs;
+  AloneTimes& times = costs.times;
   MemoryNeed need;
   if (kept) {
     for (const KeptDevice& device : kept->ranks) times.by_rank.push_back(device.alone);
     need = kept->ranks[communicator_.rank()].need;
   } else {
-    REMUDA_ASSIGN(AloneCosts costs, alone_costs());
-    times = std::move(costs.times);
+    REMUDA_ASSIGN(costs, alone_costs());
     need = fit_memory(costs.memory);
   }
-  const bool starved = std::ranges::any_of(times.by_rank, has_no_room);
-  if (starved) {
+  const std::vector<int> computing = job::ranks_with(job_, balance::Role::compute);
+  if (std::ranges::any_of(computing, [&](int rank) { return has_no_room(times.by_rank[rank]); })) {
     REMUDA_ASSIGN(const bool again, begin_to_recompute());
     if (again) return split_by_speed();
   }
@@ -351,7 +357,7 @@ Result<Trainer::FirstSplit> Trainer::split_by_speed(const KeptBalance* kept) {
   shares_ = balancer_.shares();
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares));
   alone_ = times.by_rank;
-  return FirstSplit{std::move(times), std::move(first)};
+  return FirstSplit{std::move(costs), std::move(first)};
 }
 
 /// Collective. From what a step takes of this rank's device.

@@ -18,9 +18,9 @@ Result<void> outcome_of(const WorkQueue::Work& work) {
 
 }  // namespace
 
-WorkQueue::WorkQueue()
-    : thread_([this, recorder = profile::recorder_here()] {
-        const profile::Join join(recorder, "exchange");
+WorkQueue::WorkQueue(const char* track)
+    : thread_([this, track, recorder = profile::recorder_here()] {
+        const profile::Join join(recorder, track);
         run();
       }) {}
 

@@ -15,7 +15,8 @@ class WorkQueue {
  public:
   using Work = std::function<Result<void>()>;
 
-  WorkQueue();
+  /// `track`: what the recorder of a profile calls its thread.
+  explicit WorkQueue(const char* track = "exchange");
   /// Finishes the function that is running, drops the rest.
   ~WorkQueue();
 

@@ -89,6 +89,11 @@ bool same_steps(const std::vector<Json>& reports) {
 
 }  // namespace
 
+bool takes_samples(const Json& device) {
+  const std::string role = workers::text_field(device, "role", "compute");
+  return role == "compute" || role == "auto";
+}
+
 std::vector<std::string> device_names(const Json& report) { return told_apart(device_ids(report)); }
 
 std::optional<double> predicted_difference(const Json& report) {
@@ -114,7 +119,7 @@ std::string efficiency_text(const Json& report) {
         "this machine takes the rest, or the memory and cores that they share",
         100 * efficiency);
   for (size_t rank = 0; rank < names.size(); ++rank)
-    if (workers::number_field(report["devices"][rank], "share", 1) == 0)
+    if (workers::number_field(report["devices"][rank], "share", 1) == 0 && takes_samples(report["devices"][rank]))
       return fmt::format("{} takes no samples: even one would delay the other devices", names[rank]);
   return "";
 }
@@ -202,6 +207,10 @@ std::string loss_text(const Json& report) {
                                       state == "checkpoint" ? "the checkpoint" : state, counted(made - from, "step"))));
   }
   return printable(fmt::format("{}", fmt::join(sentences, " ")));
+}
+
+std::string roles_text(const Json& report) {
+  return printable(workers::text_field(report.value("roles", Json::object()), "sentence"));
 }
 
 std::vector<std::string> differences(const std::vector<std::string>& names, const std::vector<Json>& reports) {

@@ -12,6 +12,9 @@ namespace remuda::cli {
 /// The report's devices, by names that differ: "cpu:0", or "cpu:0 #1" where several ranks share it.
 std::vector<std::string> device_names(const Json& report);
 
+/// Whether the role of a device of a report is to.
+bool takes_samples(const Json& device);
+
 /// By how much the run was faster than predicted, as a part of that; nothing where one of the two is not known.
 std::optional<double> predicted_difference(const Json& report);
 
@@ -27,6 +30,9 @@ std::string batch_norm_text(const Json& report);
 
 /// A sentence for each rank that was lost: when, why, and what that has cost. Empty where none was.
 std::string loss_text(const Json& report);
+
+/// What the roles of its devices were predicted to gain; empty where all compute, or that was not measured.
+std::string roles_text(const Json& report);
 
 /// How the runs differ other than in their figures, a sentence each: keys of the job, steps, an early stop. Says what
 /// cannot be compared because of it.

@@ -24,7 +24,10 @@ constexpr size_t kPlanWidth = 80;
 
 using Speeds = std::vector<std::optional<double>>;
 
-std::vector<double> parts_of(std::vector<double> weights) {
+/// In proportion to the weights of the devices that take samples.
+std::vector<double> parts_of(const job::TrainJob& job, std::vector<double> weights) {
+  for (int rank = 0; rank < std::ssize(weights); ++rank)
+    if (!job::computes(job, rank)) weights[rank] = 0;
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   for (double& weight : weights) weight /= sum;
   return weights;
@@ -36,23 +39,25 @@ bool shares_devices(const job::TrainJob& job) {
   return false;
 }
 
-bool all_known(const Speeds& speeds) {
-  return std::ranges::all_of(speeds, [](const auto& speed) { return speed.has_value(); });
+/// Of the devices that take samples.
+bool all_known(const job::TrainJob& job, const Speeds& speeds) {
+  return std::ranges::all_of(job::ranks_with(job, balance::Role::compute),
+                             [&](int rank) { return speeds[rank].has_value(); });
 }
 
 void plan_shares(const job::TrainJob& job, const Inventory& inventory, const Speeds& speeds, TrainPlan& plan) {
   using balance::BalancePolicy;
   const size_t count = job.devices.size();
   if (job.balance.policy == BalancePolicy::even) {
-    plan.shares = parts_of(std::vector<double>(count, 1));
+    plan.shares = parts_of(job, std::vector<double>(count, 1));
     plan.shares_reason = "balance.policy is even";
   } else if (job.balance.policy == BalancePolicy::fixed) {
-    plan.shares = parts_of(job.balance.shares);
+    plan.shares = parts_of(job, job.balance.shares);
     plan.shares_reason = "balance.shares gives them";
-  } else if (all_known(speeds)) {
+  } else if (all_known(job, speeds)) {
     std::vector<double> weights;
-    for (const auto& speed : speeds) weights.push_back(*speed);
-    plan.shares = parts_of(std::move(weights));
+    for (const auto& speed : speeds) weights.push_back(speed.value_or(0));
+    plan.shares = parts_of(job, std::move(weights));
     plan.shares_reason = "the speeds that earlier runs of this job measured";
   } else {
     std::vector<const Device*> devices;
@@ -60,7 +65,7 @@ void plan_shares(const job::TrainJob& job, const Inventory& inventory, const Spe
     place::Rates rates = place::rates_of(inventory, devices);
     for (size_t i = 0; i < count; ++i)
       rates.values[i] /= job.devices[i].slowdown * job::ranks_on_device_of(job, static_cast<int>(i));
-    plan.shares = place::shares_of(rates);
+    plan.shares = parts_of(job, place::shares_of(rates));
     plan.shares_reason = rates.basis + "; the run measures each device first";
   }
 }
@@ -79,7 +84,7 @@ void plan_step(const job::TrainJob& job, const Speeds& speeds, TrainPlan& plan) 
   const std::vector<std::string> names = job::device_names(job);
   std::vector<std::string> unknown;
   double step_s = 0;
-  for (size_t i = 0; i < speeds.size(); ++i) {
+  for (const int i : job::ranks_with(job, balance::Role::compute)) {
     if (!speeds[i]) unknown.push_back(names[i]);
     step_s = std::max(step_s, plan.shares[i] * job.train.global_batch / speeds[i].value_or(1));
   }
@@ -141,6 +146,23 @@ void plan_memory(const job::TrainJob& job, const Inventory& inventory,
     plan.fetched_bytes = known[i]->fetched_bytes;
     plan.fetch_s = known[i]->fetch_s;
   }
+}
+
+/// "cpu:1 state: ..., cpu:2 preprocess: ..."; empty where all compute.
+std::string role_lines(const job::TrainJob& job) {
+  const std::vector<std::string> names = job::device_names(job);
+  const auto with = [&](balance::Role role, const char* reason) {
+    std::vector<std::string> those;
+    for (const int rank : job::ranks_with(job, role)) those.push_back(names[rank]);
+    return those.empty() ? "" : line(job::role_word(role).c_str(), fmt::format("{}", fmt::join(those, ", ")), reason);
+  };
+  const bool all_compute = job::ranks_with(job, balance::Role::compute).size() == job.devices.size();
+  return with(balance::Role::state,
+              "no samples; optimizer state and its parameters for the others, all that fits in its memory") +
+         with(balance::Role::preprocess, "no samples of its own; reads and prepares those of the others") +
+         (all_compute ? ""
+                      : line("roles", "",
+                             "what they gain is predicted once each device is measured, and stands in the report"));
 }
 
 /// "12.0 MiB in 3.1 ms: what a pass fetches of the blocks, ..."
@@ -292,6 +314,7 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
   std::string text = table.text(kPlanWidth) + "\n";
   text += line("devices", "", devices_reason);
   text += line("shares", "", plan.shares_reason);
+  text += role_lines(job);
   const std::string step =
       plan.step_s ? fmt::format("{:.4g} s, {} samples/s", *plan.step_s, rate_text(*plan.samples_per_s)) : "not known";
   text += line("step", step, plan.speed_reason);

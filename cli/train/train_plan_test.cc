@@ -55,6 +55,24 @@ TEST(TrainPlan, FollowsTheSpeedsThatWereMeasured) {
   EXPECT_THAT(plan.samples_per_s, Optional(DoubleEq(400)));
 }
 
+TEST(TrainPlan, DevicesOfOtherRolesTakeNoSamples) {
+  using balance::Role;
+  job::TrainJob job =
+      job_on({{"gpu:0"}, {.use = "gpu:1", .role = Role::preprocess}, {.use = "cpu:0", .role = Role::state}});
+  const TrainPlan measured = make_plan(job, lab(), {300.0, 100.0, std::nullopt});
+  EXPECT_THAT(measured.shares, ElementsAre(1, 0, 0));
+  EXPECT_THAT(measured.samples_per_s, Optional(DoubleEq(300)));
+  EXPECT_THAT(make_plan(job, lab(), {{}, {}, {}}).shares, ElementsAre(1, 0, 0));
+  job.balance.policy = balance::BalancePolicy::even;
+  job.devices[1].role = Role::automatic;
+  EXPECT_THAT(make_plan(job, lab(), {{}, {}, {}}).shares, ElementsAre(DoubleEq(0.5), DoubleEq(0.5), 0));
+  const std::string text = plan_text(job, lab(), measured, "");
+  EXPECT_THAT(text, HasSubstr("cpu:0 (state)"));
+  EXPECT_THAT(text, HasSubstr("state cpu:0: no samples; optimizer state"));
+  EXPECT_THAT(text, HasSubstr("roles: what they gain is predicted"));
+  EXPECT_THAT(text, Not(HasSubstr("preprocess gpu:1")));
+}
+
 TEST(TrainPlan, OfMicroBatchesSplitsWholeOnes) {
   job::TrainJob job = job_on({{"gpu:0"}, {"gpu:1"}});
   job.train.micro_batch = 20;

@@ -26,13 +26,17 @@ double at(const std::vector<double>& list, size_t rank) {
 
 }  // namespace
 
-std::string device_label(const std::string& name, double slowdown) {
-  return slowdown == 1 ? name : fmt::format("{} (slowed {:.1f}x)", name, slowdown);
+std::string device_label(const std::string& name, double slowdown, const std::string& role) {
+  std::vector<std::string> notes;
+  if (slowdown != 1) notes.push_back(fmt::format("slowed {:.1f}x", slowdown));
+  if (!role.empty() && role != job::role_word(balance::Role::compute)) notes.push_back(role);
+  return notes.empty() ? name : fmt::format("{} ({})", name, fmt::join(notes, ", "));
 }
 
 std::vector<std::string> device_labels(const job::TrainJob& job) {
   std::vector<std::string> labels = job::device_names(job);
-  for (size_t i = 0; i < labels.size(); ++i) labels[i] = device_label(labels[i], job.devices[i].slowdown);
+  for (size_t i = 0; i < labels.size(); ++i)
+    labels[i] = device_label(labels[i], job.devices[i].slowdown, job::role_word(job.devices[i].role));
   return labels;
 }
 

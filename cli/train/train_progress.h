@@ -10,8 +10,8 @@
 
 namespace remuda::cli {
 
-/// "cpu:1", or "cpu:1 (slowed 3.0x)".
-std::string device_label(const std::string& name, double slowdown);
+/// "cpu:1", "cpu:1 (slowed 3.0x)" or "cpu:1 (slowed 3.0x, state)". `role`: its word; compute needs none.
+std::string device_label(const std::string& name, double slowdown, const std::string& role = "");
 /// Those of all ranks, which differ: "cpu:0 #1", "cpu:0 #2 (slowed 3.0x)".
 std::vector<std::string> device_labels(const job::TrainJob& job);
 /// A speed with as many digits as are meaningful: "5301", "83.4".

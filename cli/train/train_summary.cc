@@ -33,14 +33,19 @@ std::string cell(const Json& object, const char* key, const Format& show) {
   return std::isnan(value) ? "-" : show(value);
 }
 
+/// Of a device that takes no samples by its role, the role.
+std::string share_of(const Json& device) {
+  return takes_samples(device) ? cell(device, "share", percents) : workers::text_field(device, "role");
+}
+
 std::string device_table(const Json& report) {
   Table table({"device", "model", "slowed", "alone/s", "share", "samples", "compute s", "wait s"});
   const std::vector<std::string> names = device_names(report);
   for (size_t rank = 0; rank < names.size(); ++rank) {
     const Json& device = report.at("devices")[rank];
     table.add({names[rank], workers::text_field(device, "model", "-"), cell(device, "slowdown", slowed),
-               cell(device, "alone_samples_per_s", rate_text), cell(device, "share", percents),
-               cell(device, "samples", count), cell(device, "compute_s", seconds), cell(device, "wait_s", seconds)});
+               cell(device, "alone_samples_per_s", rate_text), share_of(device), cell(device, "samples", count),
+               cell(device, "compute_s", seconds), cell(device, "wait_s", seconds)});
   }
   return table.text(kSummaryWidth);
 }
@@ -115,7 +120,7 @@ std::string summary_text(const Json& report) {
   if (report.value("stopped", Json(false)) == Json(true))
     text += line("stopped", "after step " + cell(report, "steps", count));
   text += weights_line(report);
-  for (const std::string& why : {loss_text(report), efficiency_text(report), memory_text(report),
+  for (const std::string& why : {loss_text(report), roles_text(report), efficiency_text(report), memory_text(report),
                                  batch_norm_text(report), bottleneck_text(report)})
     if (!why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
   if (const std::string profile = profile_text(report); !profile.empty()) text += "\n" + profile;

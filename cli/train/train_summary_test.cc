@@ -55,6 +55,20 @@ TEST(TrainSummary, IsATableAndALinePerResult) {
             "one more like cpu:0 would make it up to 43 % shorter.\n");
 }
 
+TEST(TrainSummary, NamesRolesAndWhatTheyGain) {
+  Json unlike = report();
+  unlike["devices"][0]["role"] = "compute";
+  unlike["devices"][1]["role"] = "state";
+  unlike["devices"][1]["share"] = 0.0;
+  unlike["efficiency"] = unlike["balance_efficiency"] = 0.5;
+  unlike["roles"]["sentence"] = "With cpu:1 for state, a step is about 20 % shorter.";
+  const std::string text = summary_text(complete_report(unlike, kMachine, {}).value());
+  EXPECT_THAT(text, testing::ContainsRegex("cpu:0 +EPYC 9654 +no +4100 +76.2 % +195000"));
+  EXPECT_THAT(text, testing::ContainsRegex("cpu:1 +EPYC 9654 +3.0x +1366 +state +61000"));
+  EXPECT_THAT(text, HasSubstr("\nWith cpu:1 for state, a step is about 20 % shorter.\n"));
+  EXPECT_THAT(text, Not(HasSubstr("takes no samples")));
+}
+
 TEST(TrainSummary, SaysWhatHeldTheRunBack) {
   Json waited = report();
   waited["devices"][1]["data_wait_s"] = 18.1;
