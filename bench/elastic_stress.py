@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs that lose ranks at random moments learn what a run that loses none has learned.
 
-    elastic_stress.py [--remuda REMUDA] [--runs 50] [--seed 1] [--json]
+    elastic_stress.py [--remuda REMUDA] [--runs 50] [--seed 1] [--hosts] [--ways WAY,...] [--json]
 
 Each run trains one small model on three devices, and meets one accident at a random moment after its first checkpoint:
 
@@ -9,6 +9,13 @@ kill    a rank is killed; the others go on, from a neighbour's copy or from the 
 two     a second rank is killed at a random moment after that
 hang    a rank is stopped (SIGSTOP), and never goes on
 resume  the launcher and all ranks are killed, and the run goes on with --resume
+
+With --hosts each rank is on a host of its own (network namespaces on one switch; needs root), started as by torchrun:
+
+cut       the cable of a host is cut; that host ends, and says so, and the others go on
+launcher  a launcher is killed, and its rank with it; the others go on
+rank      a rank is killed; the others go on
+both      a cable is cut, and a rank of another host killed up to five seconds later: the third goes on where it may, or ends and says so
 
 The devices are slowed so that they sleep for most of a run, and the share of each is fixed, so all that may differ is the
 rounding of sums. Exit status 1 when a run does not end in two minutes, fails, makes another number of steps, leaves a process,
@@ -33,7 +40,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT_S, BOUND, IMAGES, SIDE, CLASSES = 120, 1e-6, 250, 12, 5
 SETTINGS = {"kill": ["elastic.ranks_lost=2"], "two": ["elastic.ranks_lost=2"], "resume": [],
-            "hang": ["elastic.ranks_lost=1", "elastic.timeout_s=2"]}
+            "hang": ["elastic.ranks_lost=1", "elastic.timeout_s=2"],
+            **{way: ["elastic.ranks_lost=1", "elastic.timeout_s=3"] for way in ("cut", "launcher", "rank")},
+            "both": ["elastic.ranks_lost=2", "elastic.timeout_s=3"]}
+WAYS, WAYS_OF_HOSTS = ("kill", "two", "hang", "resume", "kill"), ("cut", "launcher", "cut", "both", "rank")
+REFUSAL = "may not go on, as the others may"
 JOB = """
 model = {name = "mlp", hidden = [16]}
 data = {train = {images = "images", labels = "labels"}}
@@ -109,6 +120,110 @@ class Run:
         return f"ended with status {status}" if status else f"left processes {left}" if left else None
 
 
+class Hosts:
+    """Three network namespaces on a switch, which is one, too."""
+
+    def __init__(self):
+        self.names = [f"remuda-stress-{os.getpid()}-{host}" for host in range(3)]
+        self.switch = f"remuda-stress-{os.getpid()}-switch"
+
+    def __enter__(self):
+        self.ip("netns", "add", self.switch)
+        self.ip("-n", self.switch, "link", "add", "bridge", "type", "bridge")
+        self.ip("-n", self.switch, "link", "set", "bridge", "up")
+        for host, name in enumerate(self.names):
+            self.ip("netns", "add", name)
+            self.ip("-n", name, "link", "add", "cable", "type", "veth", "peer", "name", f"port{host}", "netns", self.switch)
+            self.ip("-n", self.switch, "link", "set", f"port{host}", "master", "bridge", "up")
+            self.ip("-n", name, "address", "add", f"10.97.0.{host + 1}/24", "dev", "cable")
+            self.ip("-n", name, "link", "set", "cable", "up")
+            self.ip("-n", name, "link", "set", "lo", "up")
+        return self
+
+    def __exit__(self, *_):
+        for name in (*self.names, self.switch):
+            subprocess.run(["ip", "netns", "del", name], check=False)
+
+    def ip(self, *words):
+        subprocess.run(["ip", *words], check=True)
+
+    def cut(self, host):
+        self.ip("-n", self.names[host], "link", "set", "cable", "down")
+
+
+class RunOfHosts:
+    """One rank on each host."""
+
+    def __init__(self, remuda, folder, hosts, *arguments):
+        self.folder, self.hosts, self.logs, self.launchers = folder, hosts, [folder / f"progress-{host}" for host in range(3)], []
+        for host in range(3):
+            variables = {"RANK": str(host), "LOCAL_RANK": "0", "WORLD_SIZE": "3", "MASTER_ADDR": "10.97.0.1", "MASTER_PORT": "29500",
+                         "TORCHELASTIC_RUN_ID": "stress", "XDG_STATE_HOME": str(folder / "state")}
+            with open(self.logs[host], "ab") as log:
+                self.launchers.append(subprocess.Popen(
+                    ["ip", "netns", "exec", hosts.names[host], remuda, "train", "job.toml", "--transport", "tcp", "--json", f"report-{host}.json", *arguments],
+                    cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, env={**os.environ, **variables}))
+        self.ranks = [None] * 3
+
+    def wait_for_checkpoint(self):
+        end = time.monotonic() + LIMIT_S
+        while "checkpoint in" not in self.logs[0].read_text(errors="replace"):
+            if time.monotonic() > end or self.launchers[0].poll() is not None:
+                raise RuntimeError("the run wrote no checkpoint")
+            time.sleep(0.005)
+        for host, launcher in enumerate(self.launchers):
+            with open(f"/proc/{launcher.pid}/task/{launcher.pid}/children") as file:
+                self.ranks[host] = int(file.read().split()[0])
+
+    def meet_accident(self, way, chance, length_s):
+        delay_s = chance.random() * length_s
+        time.sleep(delay_s)
+        self.victim, self.second, _ = chance.sample(range(3), 3)
+        if way in ("cut", "both"):
+            self.hosts.cut(self.victim)
+        else:
+            self.kill(self.launchers[self.victim].pid if way == "launcher" else self.ranks[self.victim])
+        done = f"{way} of host {self.victim} {delay_s:.2f} s after the first checkpoint"
+        if way == "both":
+            delay_s = chance.random() * 5
+            time.sleep(delay_s)
+            self.kill(self.ranks[self.second])
+            done += f", rank {self.second} {delay_s:.2f} s later"
+        return done
+
+    def kill(self, pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def finish(self, way):
+        """What is wrong, or None; and the report of the lowest rank that is left."""
+        end, wrong = time.monotonic() + LIMIT_S, None
+        for host, launcher in enumerate(self.launchers):
+            try:
+                status = launcher.wait(max(0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                launcher.kill()
+                wrong = wrong or f"host {host} did not end"
+                continue
+            # An accident after the last step may have come too late for any harm.
+            killed = host == (self.second if way == "both" else self.victim) and way != "cut"
+            may_end = host == self.victim or way == "both"
+            if status and not killed and not (may_end and REFUSAL in self.logs[host].read_text(errors="replace")):
+                wrong = wrong or f"host {host} ended with status {status}"
+        if left := [pid for pid in self.ranks if os.path.exists(f"/proc/{pid}")]:
+            wrong = wrong or f"left processes {left}"
+        reports = [self.folder / f"report-{host}.json" for host in range(3)]
+        written = [path for host, path in enumerate(reports) if host != self.victim and path.exists()] or [path for path in reports if path.exists()]
+        if not written:
+            return wrong or (None if way == "both" else "no report"), None
+        return wrong, json.loads(written[0].read_text())
+
+    def log(self):
+        return "".join(f"\n[host {host}] {path.read_text(errors='replace')[-600:]}" for host, path in enumerate(self.logs))
+
+
 def meet_accident(way, run, chance, length_s):
     """Does it to the run; returns what it did."""
     delay_s = chance.random() * length_s
@@ -145,13 +260,30 @@ def try_one(remuda, way, chance, whole, length_s):
         wrong = run.finish()
         if wrong:
             return done, f"{wrong}: {run.log.read_text(errors='replace')[-600:]}", {}
-        report = json.loads((folder / "report.json").read_text())
-        apart = difference(values(folder), whole["values"])
-        if report["steps"] != whole["steps"]:
-            wrong = f"{report['steps']} steps, not {whole['steps']}"
-        elif not apart <= BOUND:
-            wrong = f"weights {apart:.1e} apart"
-        return done, wrong, {"apart": apart, "lost": len(report.get("lost_ranks", []))}
+        return done, *compare(folder, json.loads((folder / "report.json").read_text()), whole)
+
+
+def try_hosts(remuda, way, chance, whole, length_s):
+    """The same as try_one, of a run over three hosts."""
+    with tempfile.TemporaryDirectory(prefix="remuda-elastic-") as name, Hosts() as hosts:
+        folder = Path(name)
+        write_job(folder)
+        settings = [*SETTINGS[way], *(["elastic.buddy=true"] if chance.random() < 0.5 else [])]
+        run = RunOfHosts(remuda, folder, hosts, *(word for setting in settings for word in ("--set", setting)))
+        run.wait_for_checkpoint()
+        done = f"{' '.join(settings)}: {run.meet_accident(way, chance, length_s)}"
+        wrong, report = run.finish(way)
+        if wrong:
+            return done, f"{wrong}: {run.log()}", {}
+        return done, *(compare(folder, report, whole) if report else (None, {"apart": 0}))
+
+
+def compare(folder, report, whole):
+    apart = difference(values(folder), whole["values"])
+    seen = {"apart": apart, "lost": len(report.get("lost_ranks", []))}
+    if report["steps"] != whole["steps"]:
+        return f"{report['steps']} steps, not {whole['steps']}", seen
+    return None if apart <= BOUND else f"weights {apart:.1e} apart", seen
 
 
 def whole_run(remuda):
@@ -173,26 +305,31 @@ def main():
     parser.add_argument("--remuda", default=ROOT / "build/bin/remuda", type=lambda path: Path(path).resolve())
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hosts", action="store_true")
+    parser.add_argument("--ways", type=lambda text: text.split(","), help="these accidents in turns, in place of all")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     chance = random.Random(options.seed)
     whole, length_s = whole_run(options.remuda)
     counts, wrongs, apart = collections.Counter(), [], []
     for number in range(options.runs):
-        way = ("kill", "two", "hang", "resume", "kill")[number % 5]
-        done, wrong, seen = try_one(options.remuda, way, chance, whole, length_s)
+        ways, attempt = (WAYS_OF_HOSTS, try_hosts) if options.hosts else (WAYS, try_one)
+        ways = options.ways or ways
+        way = ways[number % len(ways)]
+        done, wrong, seen = attempt(options.remuda, way, chance, whole, length_s)
         counts[way] += 1
         counts["lost"] += seen.get("lost", 0)
         apart.append(seen.get("apart", math.inf))
         print(f"{number + 1}/{options.runs} {way}: {done}: {wrong or 'the same'}", file=sys.stderr, flush=True)
         if wrong:
             wrongs.append(f"{way}: {done}: {wrong}")
-    result = {"runs": options.runs, **{way: counts[way] for way in SETTINGS}, "ranks_lost_and_noticed": counts["lost"],
+    tried = {way: counts[way] for way in SETTINGS if counts[way]}
+    result = {"runs": options.runs, **tried, "ranks_lost_and_noticed": counts["lost"],
               "largest_difference": max(apart, default=0), "bound": BOUND, "wrong": wrongs}
     if options.json:
         print(json.dumps(result))
     else:
-        print(f"{options.runs} runs ({', '.join(f'{counts[way]} {way}' for way in SETTINGS)}), {counts['lost']} ranks lost and noticed; weights at most "
+        print(f"{options.runs} runs ({', '.join(f'{count} {way}' for way, count in tried.items())}), {counts['lost']} ranks lost and noticed; weights at most "
               f"{max(apart, default=0):.1e} of their norm apart (bound {BOUND:.0e}); wrong: {len(wrongs)}")
     return 1 if wrongs else 0
 

@@ -49,7 +49,7 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/remuda)
 # The library for training. Its one header is all that its users see of it; the rest is there to be linked, with the
 # libtorch that they find.
 if(REMUDA_TRAIN)
-  set(train_libraries document profile data weights checkpoint job balance comm compress train parallel)
+  set(train_libraries document profile data weights checkpoint job balance comm compress quorum train parallel)
   foreach(library ${train_libraries})
     set_target_properties(remuda_${library} PROPERTIES EXPORT_NAME ${library})
     install(TARGETS remuda_${library} EXPORT remuda-train ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}

@@ -1,6 +1,4 @@
 // A run that loses a rank goes on with the others, and learns what it would have learned.
-#include <algorithm>
-#include <cmath>
 #include <csignal>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,47 +6,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tests/train_job_files.h"
-#include "weights/reader.h"
+#include "tests/elastic_job.h"
 
 namespace remuda::tests {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr int kElasticSteps = 96;  // of 16 epochs
-
-/// |a - b| / |b| over all values of two files of float32.
-double file_difference(const std::string& a, const std::string& b) {
-  const auto one = weights::Reader::open(a), other = weights::Reader::open(b);
-  if (!one || !other) return INFINITY;
-  double difference = 0, size = 0;
-  for (const weights::TensorInfo& tensor : other->header().tensors) {
-    std::vector<float> left(tensor.bytes() / sizeof(float)), right = left;
-    const auto found = std::ranges::find(one->header().tensors, tensor.name, &weights::TensorInfo::name);
-    if (found == one->header().tensors.end() || !one->read(*found, 0, std::as_writable_bytes(std::span(left))) ||
-        !other->read(tensor, 0, std::as_writable_bytes(std::span(right))))
-      return INFINITY;
-    for (size_t i = 0; i < left.size(); ++i) {
-      difference += std::pow(double(left[i]) - double(right[i]), 2);
-      size += std::pow(double(right[i]), 2);
-    }
-  }
-  return std::sqrt(difference / size);
-}
-
-/// Three ranks on two devices, slowed so that a run takes seconds, asleep for most of them.
-JobText three_ranks() {
-  JobText job;
-  job.train = "epochs = 16\nglobal_batch = 48\noptimizer = 'adamw'\nlearning_rate = 0.01\n";
-  job.balance = "policy = 'fixed'\nshares = [2, 1, 1]\n";
-  job.devices =
-      "[[device]]\nuse = 'cpu:0'\nslowdown = 20\n"
-      "[[device]]\nuse = 'cpu:1'\nshared = true\nslowdown = 20\n"
-      "[[device]]\nuse = 'cpu:1'\nshared = true\nslowdown = 40\n"
-      "[output]\nweights = 'out.safetensors'\n";
-  return job;
-}
 
 /// A run that may lose ranks.
 class ElasticRun {

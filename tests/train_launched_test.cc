@@ -127,9 +127,6 @@ TEST_F(TrainLaunched, AsksForNoDevices) {
   EXPECT_THAT(refused.err,
               HasSubstr("--gpus=2 asks for devices, but torchrun has started this as rank 1 of 2: ask for all "
                         "of them with `remuda run -n 2 -- torchrun ...`"));
-  const Finished elastic = start(torchrun(1, 1234), {"--set", "elastic.ranks_lost=1"})->finish();
-  EXPECT_EQ(elastic.exit.status, 2) << elastic;
-  EXPECT_THAT(elastic.err, HasSubstr("elastic.ranks_lost is for runs whose ranks remuda train starts itself"));
 }
 
 TEST_F(TrainLaunched, OfAnotherRankThatDiesEndsToo) {

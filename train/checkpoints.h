@@ -146,6 +146,7 @@ class Checkpoints {
   const uint64_t samples_;
 
   const bool is_claimed_;
+  bool goes_on_ = false;                    ///< the run has lost a rank, which may still hold the claim
   std::optional<checkpoint::Claim> claim_;  ///< on rank 0, unless it is claimed
   std::optional<Found> found_;              ///< to go on from; until resume()
   std::vector<int64_t> steps_;

@@ -46,7 +46,9 @@ Result<void> check_all_read(const std::vector<uint64_t>& good, const checkpoint:
 Result<std::vector<checkpoint::Stored>> Checkpoints::candidates(const Wanted& wanted) {
   const std::string& folder = job_.checkpoint.folder;
   if (!claim_ && !is_claimed_) {
-    REMUDA_ASSIGN(claim_, checkpoint::Claim::take(folder));
+    Result<checkpoint::Claim> claim = checkpoint::Claim::take(folder);
+    if (claim) claim_.emplace(std::move(*claim));
+    if (!claim && !goes_on_) return tl::unexpected(claim.error());  // else it is that of the rank that was lost
   }
   if (!wanted) return std::vector<checkpoint::Stored>();
   REMUDA_ASSIGN(std::vector<checkpoint::Stored> stored, checkpoint::stored_in(folder));
@@ -112,6 +114,7 @@ Result<void> Checkpoints::open() {
 
 Result<void> Checkpoints::open_again(std::vector<int64_t> steps) {
   steps_ = std::move(steps);
+  goes_on_ = true;
   REMUDA_TRY(find({}));
   REMUDA_ASSIGN(last_step_, newest_of_own());
   return {};

@@ -34,6 +34,8 @@ enum : uint32_t {
   kCopies,        ///< copies of what ranks own, for a buddy
   kCompression,   ///< sums in one bit, and what ranks agree on before
   kLoss,          ///< how far each rank was when another was lost
+  kAssembly,      ///< where ranks reach each other when that happens
+  kFarewell,      ///< rank 0 needs the others no more
   kUserSum,       ///< what a program of the user's adds up
   kUserBarrier,
   kFeed,       ///< batches that other ranks have made

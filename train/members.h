@@ -1,7 +1,8 @@
-// Members: which ranks of a run are left, as the process that launched them says when one was lost.
+// Members: which ranks of a run are left when one was lost.
 //
-// It is the one authority: it has started all ranks, on this host, and knows which have ended. So those that are left
-// need not agree with each other, and it does not matter which rank was lost.
+// Where one process has launched all ranks, on one host, it is the one authority: it knows which have ended. So those
+// that are left need not agree with each other, and it does not matter which rank was lost. Ranks that others have
+// launched, on several hosts, have nobody above them, and agree among themselves (quorum/assembly.h).
 #pragma once
 
 #include <string_view>
@@ -16,8 +17,9 @@ namespace remuda::train {
 struct Members {
   int generation = 0;      ///< so many times ranks were lost
   std::vector<int> ranks;  ///< by their first numbers, in order; a rank's place is its number from now on
-  int port = 0;            ///< where they meet
-  int listen_fd = -1;      ///< the socket that listens there, which each rank has inherited
+  std::string address;     ///< where they meet; empty: where they met before
+  int port = 0;            ///< there
+  int listen_fd = -1;      ///< a socket, of which each rank has one: that of the first of them listens there
   std::vector<RankLoss> lost;
 };
 

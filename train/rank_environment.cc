@@ -56,6 +56,7 @@ Result<comm::ConnectOptions> connect_options(int ranks, const Members& members) 
     return failed(fmt::format("rank {} is not one of those that are left", options.rank));
   options.rank = static_cast<int>(place - members.ranks.begin());
   options.size = static_cast<int>(members.ranks.size());
+  if (!members.address.empty()) options.master_address = members.address;
   options.master_port = members.port;
   if (options.rank == 0 && options.size > 1) options.listener = std::move(listener);
   return options;

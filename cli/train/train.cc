@@ -154,7 +154,7 @@ Result<int> train(TrainFlags flags) {
   if (!run.note.empty()) fmt::print(stderr, "{}\n", run.note);
   REMUDA_ASSIGN(FinishedRun finished, follow(run, flags.job.quiet));
   const bool closed = finished.signal == SIGHUP;
-  const bool reports = run.rank == 0 && (finished.signal == 0 || !finished.report.is_null());
+  const bool reports = !finished.report.is_null() || (run.rank == 0 && finished.signal == 0);
   if (reports) REMUDA_TRY(publish(run, std::move(finished.report), closed));
   return stopped_status(finished.signal);
 }

@@ -62,6 +62,7 @@ std::string TrainProgress::take(int rank, const Json& event) {
   if (name == "epoch") return take_epoch(event);
   if (name == "profile") return take_profile(event);
   if (name == "checkpoint") return take_checkpoint(event);
+  if (name == "left") return take_left(event);
   if (name == "regrouped") return take_regrouped(event);
   if (name == "note") return workers::text_field(event, "text");
   return "";
@@ -80,6 +81,19 @@ std::string TrainProgress::take_loss(const std::vector<int>& left, const std::ve
   shares_.clear();
   return fmt::format("{}; {} go{} on", printable(fmt::format("{}", fmt::join(causes, "; "))), fmt::join(devices_, ", "),
                      devices_.size() == 1 ? "es" : "");
+}
+
+/// The same, as a rank says it where the ranks have agreed among themselves.
+std::string TrainProgress::take_left(const Json& event) {
+  std::vector<int> left;
+  for (const double rank : workers::numbers_field(event, "ranks"))
+    if (rank >= 0 && rank < static_cast<double>(all_devices_.size())) left.push_back(static_cast<int>(rank));
+  std::vector<workers::Failure> lost;
+  for (const Json& one : event.value("lost", Json::array()))
+    lost.push_back({.rank = workers::reported_error({{"peer", workers::number_field(one, "rank", -1)}}).peer,
+                    .device = workers::text_field(one, "device"),
+                    .cause = workers::text_field(one, "cause")});
+  return take_loss(left, lost);
 }
 
 /// What the loss has cost.

@@ -44,6 +44,7 @@ class TrainProgress {
   std::string take_memory(const Json& event) const;
   std::string take_collectives(const Json& event) const;
   std::string take_epoch(const Json& event) const;
+  std::string take_left(const Json& event);
   static std::string take_regrouped(const Json& event);
   static std::string take_profile(const Json& event);
   static std::string take_checkpoint(const Json& event);

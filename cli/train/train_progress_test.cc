@@ -154,5 +154,18 @@ TEST(TrainProgress, GoesOnWithTheDevicesThatAreLeft) {
   EXPECT_THAT(progress.take_loss({0}, {{.rank = 2, .device = "gpu:0", .cause = "lost"}}), HasSubstr("; cpu:0 goes on"));
 }
 
+TEST(TrainProgress, GoesOnWithTheRanksThatHaveAgreed) {
+  job::TrainJob three = job();
+  three.devices.push_back({"gpu:0"});
+  TrainProgress progress(three);
+  EXPECT_EQ(progress.take(1, {{"event", "left"},
+                              {"ranks", {1, 2}},
+                              {"lost", {{{"rank", 0}, {"device", "cpu:0"}, {"cause", "it went away"}}}}}),
+            "rank 0 (cpu:0) was lost: it went away; cpu:1, gpu:0 go on");
+  progress.take(1, kStep);
+  EXPECT_THAT(progress.status(), HasSubstr("cpu:1 76 % wait 1 % · gpu:0 24 % wait 0 %"));
+  progress.take(1, {{"event", "left"}, {"ranks", {-1, 7, "x"}}, {"lost", 7}});
+}
+
 }  // namespace
 }  // namespace remuda::cli

@@ -18,6 +18,7 @@
 #include "cli/train/train_summary.h"
 #include "cli/train/train_workers.h"
 #include "process/spawn.h"
+#include "workers/event.h"
 #include "workers/supervisor.h"
 
 namespace remuda::cli {
@@ -47,6 +48,12 @@ tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_
       fmt::print(stderr, "[rank {} {}] {}\n", failure.rank, failure.device, line);
   return tl::unexpected(
       Error{failure.kind, fmt::format("rank {} ({}): {}", failure.rank, failure.device, failure.cause)});
+}
+
+/// Of ranks that have agreed on who is left, whether it is the first.
+bool is_first_of_left(int rank, const Json& event) {
+  const std::vector<double> left = workers::numbers_field(event, "ranks");
+  return !left.empty() && left.front() == rank;
 }
 
 /// The keys of the job with their values, as a job file has them; the devices have a list of their own.
@@ -97,11 +104,6 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
   }
   REMUDA_ASSIGN(const std::string program, worker_program());
   Workers workers{program, flags.transport, run.listener, run.step_times.get(), flags.job.machine.file.empty()};
-  if (asked.rank && run.job.job.elastic.ranks_lost > 0)
-    return usage_error(
-        fmt::format("elastic.ranks_lost is for runs whose ranks remuda train starts itself, on one host; this rank was "
-                    "started by {}",
-                    asked.rank->launcher));
   if (asked.rank) {
     run.rank = asked.rank->rank;
     REMUDA_ASSIGN(workers::RankSpec own, launched_worker(workers, run.job, run.inventory, *asked.rank, run.own));
@@ -126,14 +128,19 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
   StatusLine status(StatusLine::mode_of_stderr(quiet), STDERR_FILENO, steady_clock());
   TrainProgress progress(job);
   RunDecisions decisions;
-  if (base == 0) status.print(progress.opening());
+  bool leads = base == 0;  // of several ranks that others have started, the first that is left
+  if (leads) status.print(progress.opening());
   FinishedRun finished;
   const workers::RankListener listener{
       .on_event =
           [&](int number, const Json& event) {
             const int rank = base + number;
             if (const std::string line = progress.take(rank, event); !line.empty()) status.print(line);
-            if (base == 0) status.update(progress.status(status.room()), progress.done());
+            if (workers::text_field(event, "event") == "left") {
+              decisions.take_loss();
+              leads = is_first_of_left(rank, event);
+            }
+            if (leads) status.update(progress.status(status.room()), progress.done());
             decisions.take(event);
             if (event.contains("report")) finished.report = event["report"];
           },
@@ -154,7 +161,7 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
                 supervise(std::move(run.ranks), listener, workers::Patience(), std::move(run.elasticity)));
   finished.signal = outcome.signal;
   decisions.complete(finished.report);
-  if (base == 0 && finished.report.is_null() && progress.has_begun())
+  if (leads && finished.report.is_null() && progress.has_begun())
     if (const std::string kept = what_is_kept(job); !kept.empty())
       quiet ? fmt::print(stderr, "{}\n", kept) : status.print(kept);
   if (!outcome.failure) return finished;

@@ -1,0 +1,155 @@
+#include "quorum/assembly.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "comm/rendezvous.h"
+
+namespace remuda::quorum {
+namespace {
+
+constexpr double kSayAgain_s = 0.1;     // a rank is taken for there when it was heard within two seconds
+constexpr double kPause_s = 0.01;       // between two words that differ
+constexpr double kReport_s = 2;         // see CouncilRules
+constexpr double kIntroduction_s = 10;  // datagrams need milliseconds, unless something is in their way
+constexpr int kLastWords = 3;
+
+std::span<std::byte> bytes_of(auto& value) { return std::as_writable_bytes(std::span(&value, 1)); }
+
+}  // namespace
+
+Result<Assembly> Assembly::found(comm::Communicator& communicator, const std::string& address,
+                                 const std::string& secret, uint32_t label) {
+  Seal::Salt salt = Seal::make_salt();
+  REMUDA_TRY(communicator.broadcast(bytes_of(salt), 0, label));
+  auto post = Post::open(address);
+  comm::Contact mine = post ? comm::contact_of(post->endpoint()) : comm::Contact();
+  std::vector<comm::Contact> all(static_cast<size_t>(communicator.size()));
+  REMUDA_TRY(communicator.all_gather(bytes_of(mine), std::as_writable_bytes(std::span(all)), label));
+  if (!post) return tl::unexpected(post.error());
+  std::vector<comm::Endpoint> places;
+  for (const comm::Contact& contact : all) {
+    if (contact.port == 0)
+      return tl::unexpected(Error{ErrorKind::lost_peer,
+                                  fmt::format("rank {} has no address at which others reach it", places.size()),
+                                  int(places.size())});
+    places.push_back({std::string(contact.address, ::strnlen(contact.address, sizeof contact.address)),
+                      static_cast<int>(contact.port)});
+  }
+  Assembly assembly(communicator.rank(), std::move(*post), Seal(secret, salt), std::move(places));
+  REMUDA_TRY(assembly.introduce(communicator, label));
+  return assembly;
+}
+
+/// Until each hears each.
+Result<void> Assembly::introduce(comm::Communicator& communicator, uint32_t label) {
+  const size_t size = places_.size();
+  Word own{.generation = kHello, .rank = rank_};
+  std::vector<bool> is_heard(size), hears_me(size);
+  is_heard[size_t(rank_)] = hears_me[size_t(rank_)] = true;
+  const double end_s = comm::deadline_after(kIntroduction_s);
+  const auto all = [](const std::vector<bool>& ranks) { return std::ranges::find(ranks, false) == ranks.end(); };
+  while (monotonic_s() < end_s && !(all(is_heard) && all(hears_me))) {
+    own.hears.clear();
+    for (size_t rank = 0; rank < size; ++rank)
+      if (is_heard[rank] && int(rank) != rank_) own.hears.push_back(int(rank));
+    say(own, nullptr, 0);
+    post_.wait(std::min(end_s, comm::deadline_after(kSayAgain_s)));
+    (void)post_.undelivered();
+    for (const Word& word : heard()) {
+      if (word.generation != kHello) continue;
+      is_heard[size_t(word.rank)] = true;
+      if (std::ranges::find(word.hears, rank_) != word.hears.end()) hears_me[size_t(word.rank)] = true;
+    }
+  }
+  own.hears = comm::all_ranks(int(size));
+  say(own, nullptr, 0);
+  const int32_t missing = int32_t(std::ranges::find(is_heard, false) - is_heard.begin());
+  std::vector<int32_t> missed(size);
+  REMUDA_TRY(
+      communicator.all_gather(std::as_bytes(std::span(&missing, 1)), std::as_writable_bytes(std::span(missed)), label));
+  for (size_t rank = 0; rank < size; ++rank)
+    if (missed[rank] < int32_t(size))
+      return failed(fmt::format(
+          "rank {} at {} hears nothing of rank {} at {}: elastic.ranks_lost needs datagrams (UDP) between all hosts",
+          rank, places_[rank].text(), missed[rank], places_[size_t(missed[rank])].text()));
+  return {};
+}
+
+/// All words that have come, of ranks of this run.
+std::vector<Word> Assembly::heard() const {
+  std::vector<Word> words;
+  while (const auto datagram = post_.receive()) {
+    const auto text = seal_.open(*datagram);
+    if (!text) continue;
+    auto word = parse_word(*text);
+    if (word && size_t(word->rank) < places_.size()) words.push_back(std::move(*word));
+  }
+  return words;
+}
+
+void Assembly::say(const Word& word, Council* council, double now_s) const {
+  const std::string closed = seal_.close(to_text(word));
+  for (size_t rank = 0; rank < places_.size(); ++rank)
+    if (int(rank) != rank_ && !post_.send(places_[rank], closed) && council) council->miss(int(rank), now_s);
+}
+
+void Assembly::listen(Council& council, int generation, double now_s) const {
+  for (const comm::Endpoint& place : post_.undelivered())
+    for (size_t rank = 0; rank < places_.size(); ++rank)
+      if (places_[rank].text() == place.text()) council.miss(int(rank), now_s);
+  for (const Word& word : heard()) {
+    council.hear(word, now_s);
+    const auto old = decided_.find(word.generation);
+    if (old != decided_.end() && word.generation < generation && !word.decided)
+      post_.send(places_[size_t(word.rank)], seal_.close(to_text(old->second)));
+  }
+}
+
+Result<Agreement> Assembly::agree(const Occasion& occasion) {
+  REMUDA_ASSIGN(Fd listener, comm::listen_on({post_.endpoint().address, 0}));
+  const comm::Endpoint meeting = comm::local_endpoint(listener.get());
+  CouncilRules rules{.generation = occasion.generation,
+                     .members = occasion.members,
+                     .least = occasion.least,
+                     .notice_s = occasion.notice_s,
+                     .report_s = kReport_s};
+  for (const int rank : occasion.members) rules.hosts.push_back(places_.at(size_t(rank)).address);
+  Council council(std::move(rules),
+                  {.rank = rank_,
+                   .lost = occasion.lost.rank,
+                   .cause = occasion.lost.cause,
+                   .done = occasion.is_done,
+                   .address = meeting.address,
+                   .port = meeting.port},
+                  monotonic_s());
+  Word said;
+  double said_s = 0;
+  for (double now_s = monotonic_s();; now_s = monotonic_s()) {
+    council.advance(now_s);
+    if (council.may_leave(now_s)) break;
+    const double next_s = said_s + (council.word() == said ? kSayAgain_s : kPause_s);
+    if (now_s >= next_s) {
+      said = council.word();
+      said_s = now_s;
+      say(said, &council, now_s);
+    }
+    post_.wait(now_s >= next_s ? now_s + kPause_s : next_s);
+    listen(council, occasion.generation, monotonic_s());
+  }
+  for (int i = 0; i < kLastWords; ++i) say(council.word(), nullptr, 0);
+  if (council.word().decided) decided_[occasion.generation] = council.word();
+  const Verdict& verdict = *council.verdict();
+  if (verdict.now == Verdict::Now::end) return failed(verdict.why);
+  Agreement agreement{.is_done = verdict.now == Verdict::Now::done,
+                      .ranks = verdict.value.ranks,
+                      .meeting = {verdict.value.address, verdict.value.port},
+                      .listener = std::move(listener)};
+  for (const int rank : occasion.members)
+    if (std::ranges::find(agreement.ranks, rank) == agreement.ranks.end())
+      agreement.lost.push_back({rank, council.what_became_of(rank)});
+  return agreement;
+}
+
+}  // namespace remuda::quorum

@@ -1,0 +1,66 @@
+// Assembly: where the ranks of one run, on one host or several, agree on who goes on when some of them are lost.
+//
+// Each rank has a socket for datagrams (post.h) for as long as it lives, and knows those of all others. When it loses
+// another one, it comes to the assembly of its generation: it says its word to all until they have agreed (council.h).
+// Datagrams are sealed (seal.h) with a key of this run, made of the job's secret.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "quorum/council.h"
+#include "quorum/post.h"
+#include "quorum/seal.h"
+
+namespace remuda::quorum {
+
+struct Lost {
+  int rank = -1;
+  std::string cause;
+};
+
+struct Agreement {
+  bool is_done = false;    ///< the run is, and nobody goes on
+  std::vector<int> ranks;  ///< that go on, this one among them
+  comm::Endpoint meeting;  ///< where the first of them listens
+  Fd listener;             ///< this rank's own: of the first of them, that one
+  std::vector<Lost> lost;
+};
+
+class Assembly {
+ public:
+  /// Collective, of all ranks of a run, with calls of this label. Each listens at `address`, where the others reach it.
+  /// An error on all, of one sentence, where a rank does not hear another one.
+  static Result<Assembly> found(comm::Communicator& communicator, const std::string& address, const std::string& secret,
+                                uint32_t label);
+
+  struct Occasion {
+    int generation = 0;        ///< of the members
+    std::vector<int> members;  ///< in order
+    size_t least = 1;          ///< so many must be left
+    double notice_s = 300;     ///< in which the others notice that one is lost, and come
+    Lost lost;                 ///< whom this rank has lost
+    bool is_done = false;      ///< all that this run is for is there
+  };
+  /// Says its word until the ranks have agreed: within notice_s where all others have noticed the loss by then, and in
+  /// twice that and some seconds in any case. Errors: nobody goes on, or this rank does not.
+  Result<Agreement> agree(const Occasion& occasion);
+
+ private:
+  Assembly(int rank, Post post, Seal seal, std::vector<comm::Endpoint> places)
+      : rank_(rank), post_(std::move(post)), seal_(seal), places_(std::move(places)) {}
+  Result<void> introduce(comm::Communicator& communicator, uint32_t label);
+  std::vector<Word> heard() const;
+  void say(const Word& word, Council* council, double now_s) const;
+  void listen(Council& council, int generation, double now_s) const;
+
+  int rank_;
+  Post post_;
+  Seal seal_;
+  std::vector<comm::Endpoint> places_;  ///< of all ranks
+  std::map<int, Word> decided_;         ///< by generation: for those that have not heard it
+};
+
+}  // namespace remuda::quorum

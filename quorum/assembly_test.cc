@@ -1,0 +1,97 @@
+#include "quorum/assembly.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <latch>
+#include <optional>
+
+#include "comm/rendezvous.h"
+#include "comm/testing/run_ranks.h"
+
+namespace remuda::quorum {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr uint32_t kLabel = 7;
+constexpr auto kTcp = comm::ConnectOptions::Transport::tcp;
+const std::string kSecret(32, 's');
+
+Assembly found(comm::Communicator& communicator) {
+  auto assembly = Assembly::found(communicator, "127.0.0.1", kSecret, kLabel);
+  EXPECT_TRUE(assembly) << assembly.error().message;
+  return std::move(*assembly);
+}
+
+Assembly::Occasion occasion(int size, int lost) {
+  return {.members = comm::all_ranks(size), .notice_s = 20, .lost = {lost, "it closed its connections"}};
+}
+
+TEST(Assembly, ThoseThatAreLeftAgreeAndMeet) {
+  std::latch first_has_gone(3);
+  comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {
+    const int rank = communicator.rank();
+    std::optional<Assembly> assembly = found(communicator);
+    if (rank == 0) assembly.reset();
+    first_has_gone.arrive_and_wait();
+    if (rank == 0) return;
+    auto agreement = assembly->agree(occasion(3, 0));
+    ASSERT_TRUE(agreement) << agreement.error().message;
+    EXPECT_THAT(agreement->ranks, ElementsAre(1, 2));
+    ASSERT_EQ(agreement->lost.size(), 1U);
+    EXPECT_EQ(agreement->lost[0].rank, 0);
+    EXPECT_EQ(agreement->lost[0].cause, "it closed its connections");
+    comm::ConnectOptions options{.rank = rank - 1,
+                                 .size = 2,
+                                 .master_address = agreement->meeting.address,
+                                 .master_port = agreement->meeting.port,
+                                 .secret = kSecret,
+                                 .connect_timeout_s = 20};
+    if (rank == 1) options.listener = std::move(agreement->listener);
+    EXPECT_TRUE(comm::connect(std::move(options)));
+  });
+}
+
+TEST(Assembly, OneThatIsLeftAloneEnds) {
+  std::latch others_have_gone(3);
+  comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {
+    std::optional<Assembly> assembly = found(communicator);
+    if (communicator.rank() > 0) assembly.reset();
+    others_have_gone.arrive_and_wait();
+    if (communicator.rank() > 0) return;
+    const auto agreement = assembly->agree(occasion(3, 1));
+    ASSERT_FALSE(agreement);
+    EXPECT_THAT(agreement.error().message, HasSubstr("rank 0 of 3 is left here, and may not go on, as the others may"));
+    EXPECT_EQ(agreement.error().kind, ErrorKind::failed);
+  });
+}
+
+TEST(Assembly, HearsThatTheRunIsDone) {
+  std::latch last_has_gone(3);
+  comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {
+    const int rank = communicator.rank();
+    std::optional<Assembly> assembly = found(communicator);
+    if (rank == 2) assembly.reset();
+    last_has_gone.arrive_and_wait();
+    if (rank == 2) return;
+    Assembly::Occasion last = occasion(3, 2);
+    last.is_done = rank == 0;
+    const auto agreement = assembly->agree(last);
+    ASSERT_TRUE(agreement) << agreement.error().message;
+    EXPECT_TRUE(agreement->is_done);
+  });
+}
+
+TEST(Assembly, AnAddressThatNobodyReachesEndsAll) {
+  comm::run_ranks(2, kTcp, [&](comm::Communicator& communicator) {
+    const bool is_first = communicator.rank() == 0;
+    const auto assembly = Assembly::found(communicator, is_first ? "127.0.0.1" : "0.0.0.0", kSecret, kLabel);
+    ASSERT_FALSE(assembly);
+    EXPECT_THAT(assembly.error().message,
+                HasSubstr(is_first ? "rank 1 has no address at which others reach it" : "at which address they reach"));
+  });
+}
+
+}  // namespace
+}  // namespace remuda::quorum
