@@ -14,11 +14,6 @@ REMUDA_VECTOR_CLONES void add_step_of(float* __restrict to, float keep, const fl
   for (size_t i = 0; i < count; ++i) to[i] += keep * direction[i] + take * (gradient[i] * inverse_root[i]);
 }
 
-REMUDA_VECTOR_CLONES void descend_by(float* __restrict values, float keep, float rate,
-                                     const float* __restrict direction, size_t count) {
-  for (size_t i = 0; i < count; ++i) values[i] = keep * values[i] - rate * direction[i];
-}
-
 }  // namespace
 
 void invert_root(std::span<float> variance, double correction, double epsilon) {
@@ -35,10 +30,6 @@ void divide(std::span<float> momentum, std::span<const float> inverse_root) {
 void add_step(std::span<float> to, float keep, std::span<const float> direction, float take,
               std::span<const float> gradient, std::span<const float> inverse_root) {
   add_step_of(to.data(), keep, direction.data(), take, gradient.data(), inverse_root.data(), to.size());
-}
-
-void descend(std::span<float> values, float keep, float rate, std::span<const float> direction) {
-  descend_by(values.data(), keep, rate, direction.data(), values.size());
 }
 
 }  // namespace remuda::compress

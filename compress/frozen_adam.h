@@ -7,7 +7,8 @@
 // that has had no gradient until then, or next to none, has no variance to divide by, and gets no direction: its
 // inverse root is 0.
 //
-// Pure. Products and sums are rounded one by one, so every processor gives the same bits.
+// A step along the direction is descend() of portable.h. Pure. Products and sums are rounded one by one, so every
+// processor gives the same bits.
 #pragma once
 
 #include <span>
@@ -24,8 +25,5 @@ void divide(std::span<float> momentum, std::span<const float> inverse_root);
 /// to += keep direction + take gradient inverse_root.
 void add_step(std::span<float> to, float keep, std::span<const float> direction, float take,
               std::span<const float> gradient, std::span<const float> inverse_root);
-
-/// values = keep values - rate direction.
-void descend(std::span<float> values, float keep, float rate, std::span<const float> direction);
 
 }  // namespace remuda::compress

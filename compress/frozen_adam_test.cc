@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "compress/portable.h"
+
 namespace remuda::compress {
 namespace {
 

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "compress/frozen_adam.h"
+#include "compress/portable.h"
 #include "compress/signs.h"
 #include "profile/recorder.h"
 #include "train/labels.h"
