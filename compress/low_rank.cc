@@ -55,6 +55,11 @@ size_t rank_of(Shape shape, size_t most) {
   return 2 * rank * (shape.rows + shape.columns) < shape.count() ? rank : 0;
 }
 
+size_t sent_values(Shape shape, size_t most) {
+  const size_t rank = rank_of(shape, most);
+  return rank > 0 ? rank * (shape.rows + shape.columns) : shape.count();
+}
+
 void project(std::span<const float> matrix, std::span<const float> right, size_t rank, std::span<float> left) {
   const size_t rows = left.size() / rank, columns = right.size() / rank;
   for (size_t row = 0; row < rows; ++row)

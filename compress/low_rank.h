@@ -27,6 +27,8 @@ struct Shape {
 /// The vectors of each side; 0 where they would not be half as large as the matrix (the rate below which PyTorch's
 /// powerSGD_hook does not compress): it is sent as it is.
 size_t rank_of(Shape shape, size_t most);
+/// Values of both sides, or of the matrix where there are none.
+size_t sent_values(Shape shape, size_t most);
 
 void project(std::span<const float> matrix, std::span<const float> right, size_t rank, std::span<float> left);
 /// By Gram and Schmidt, twice. A vector that is a sum of those before it becomes 0.

@@ -101,6 +101,9 @@ TEST(LowRankSum, SendsTheSidesAndWhatIsSmall) {
   comm::run_ranks(2, Transport::tcp, [](comm::Communicator& communicator) {
     LowRankSum sum = open(communicator, 2);
     EXPECT_EQ(sum.sent(), 2 * (50 + 60 + 20 + 200) + size_t(60));
+    size_t expected = 0;
+    for (const Shape& shape : kShapesOfAll) expected += sent_values(shape, 2);
+    EXPECT_EQ(sum.sent(), expected);
     std::vector<float> values(kAll, 1);
     const uint64_t before = communicator.sent_bytes();
     ASSERT_TRUE(sum.add_up(values, 1, 1));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "job/compression.h"
 #include "job/document.h"
 #include "job/schema.h"
 
@@ -110,19 +111,11 @@ Result<void> check_output(const TrainJob& job, toml::table& table, const std::st
   return check_sample(job, table, name);
 }
 
-/// What the compressed stage has no place for.
 Result<void> check_compression(const TrainJob& job, toml::table& table, const std::string& name) {
-  if (job.train.compression == Compression::none) return {};
-  const std::pair<const char*, bool> others[] = {
-      {"train.clip_norm: nobody knows the norm of the gradient that hosts do not send", job.train.clip_norm > 0},
-      {"train.average", job.train.average > 0},
-      {"memory.optimizer = \"host\": its state is there anyway", job.memory.optimizer == UpdatesOn::host},
-      {"elastic.ranks_lost", job.elastic.ranks_lost > 0}};
-  for (const auto& [what, is_there] : others)
-    if (is_there)
-      return usage_error(fmt::format("{}: train.compression does not go together with {}",
-                                     place_of(table, "train.compression", name), what));
-  return {};
+  const std::string what = conflict_with(job.train.compression, job);
+  if (what.empty()) return {};
+  return usage_error(fmt::format("{}: train.compression = \"{}\" does not go together with {}",
+                                 place_of(table, "train.compression", name), name_of(job.train.compression), what));
 }
 
 /// What sharded parameters have no place for.

@@ -83,7 +83,7 @@ TEST(Rules, MomentumIsForSgd) {
             "job.toml:7: train.momentum is for train.optimizer \"sgd\", but this job has train.optimizer = \"adamw\"");
 }
 
-TEST(Rules, CompressionIsForAdamWWithoutWhatItCannotKnow) {
+TEST(Rules, OneBitIsForAdamWWithoutWhatItCannotKnow) {
   const std::vector<std::string> compressed{"train.optimizer=adamw", "train.compression=1-bit"};
   const auto error_with = [&](const std::string& setting) {
     std::vector<std::string> settings = compressed;
@@ -91,25 +91,53 @@ TEST(Rules, CompressionIsForAdamWWithoutWhatItCannotKnow) {
     return error_of(kMlpJob, settings);
   };
   EXPECT_EQ(error_with("train.compression_after=3"), "no error");
-  EXPECT_EQ(
-      error_with("train.clip_norm=1"),
-      "--set train.compression: train.compression does not go together with train.clip_norm: nobody knows the norm "
-      "of the gradient that hosts do not send");
+  EXPECT_EQ(error_with("train.clip_norm=1"),
+            "--set train.compression: train.compression = \"1-bit\" does not go together with train.clip_norm: nobody "
+            "knows the norm "
+            "of the gradient that hosts do not send");
   EXPECT_EQ(error_with("train.average=0.9"),
-            "--set train.compression: train.compression does not go together with train.average");
+            "--set train.compression: train.compression = \"1-bit\" does not go together with train.average");
+  EXPECT_EQ(error_with("memory.optimizer=host"),
+            "--set train.compression: train.compression = \"1-bit\" does not go together with memory.optimizer = "
+            "\"host\": its state "
+            "is there anyway");
   EXPECT_EQ(
-      error_with("memory.optimizer=host"),
-      "--set train.compression: train.compression does not go together with memory.optimizer = \"host\": its state "
-      "is there anyway");
-  EXPECT_EQ(error_with("elastic.ranks_lost=1"),
-            "--set train.compression: train.compression does not go together with elastic.ranks_lost");
-  EXPECT_EQ(error_of(kMlpJob, {"train.compression=1-bit"}),
-            "--set train.compression: train.compression is for train.optimizer \"adamw\", but this job has "
-            "train.optimizer = \"sgd\"");
+      error_with("elastic.ranks_lost=1"),
+      "--set train.compression: train.compression = \"1-bit\" does not go together with elastic.ranks_lost: a lost "
+      "host would take with it what it owes");
+  EXPECT_EQ(
+      error_of(kMlpJob, {"train.compression=1-bit"}),
+      "--set train.compression: train.compression = \"1-bit\" does not go together with train.optimizer = \"sgd\": "
+      "it is a stage of Adam; \"powersgd\" goes together with both");
   EXPECT_EQ(
       error_of(kMlpJob, {"train.optimizer=adamw", "train.compression_after=3"}),
-      "--set train.compression_after: train.compression_after is for train.compression \"1-bit\", but this job has "
-      "train.compression = \"none\"");
+      "--set train.compression_after: train.compression_after is for train.compression \"1-bit\" or \"powersgd\" or "
+      "\"auto\", but this job has train.compression = \"none\"");
+}
+
+TEST(Rules, PowerSgdGoesTogetherWithAllButWhatLosesAHost) {
+  const auto error_with = [](std::vector<std::string> settings) {
+    settings.insert(settings.begin(), "train.compression=powersgd");
+    return error_of(kMlpJob, settings);
+  };
+  EXPECT_EQ(error_with({"train.compression_rank=8", "train.compression_after=3", "train.clip_norm=1",
+                        "train.average=0.9", "memory.optimizer=host"}),
+            "no error");
+  EXPECT_EQ(error_with({"train.optimizer=adamw"}), "no error");
+  EXPECT_EQ(error_with({"elastic.ranks_lost=1"}),
+            "--set train.compression: train.compression = \"powersgd\" does not go together with elastic.ranks_lost: a "
+            "lost host would take with it what it owes");
+  EXPECT_EQ(
+      error_of(kMlpJob, {"train.optimizer=adamw", "train.compression=1-bit", "train.compression_rank=3"}),
+      "--set train.compression_rank: train.compression_rank is for train.compression \"powersgd\" or \"auto\", but "
+      "this job has train.compression = \"1-bit\"");
+}
+
+/// It chooses among what the job goes together with.
+TEST(Rules, AutomaticCompressionGoesTogetherWithAll) {
+  EXPECT_EQ(error_of(kMlpJob, {"train.compression=auto", "train.clip_norm=1", "train.average=0.9",
+                               "memory.optimizer=host", "elastic.ranks_lost=1"}),
+            "no error");
 }
 
 TEST(Rules, ShardedParametersSayWhatTheyDoNotGoTogetherWith) {

@@ -14,6 +14,7 @@ constexpr Range kBatch{1, 16777216};
 constexpr Range kWidth{1, 1048576};
 constexpr Range kDepth{1, 10000};
 constexpr Range kStreams{1, 16};
+constexpr Range kRank{1, 256};
 constexpr Range kAtLeast0{0};
 constexpr Range kAtLeast1{1};
 constexpr Range kAbove0{.low = 0, .above_low = true};
@@ -202,17 +203,19 @@ std::vector<Key> exchange_keys() {
   return {
       {"train.gradients", choice<Precision>({"fp32", "bf16"}, MEMBER(train.gradients)), Need::optional, std::nullopt,
        "what gradients are sent in through memory of the host; they are added up in float32"},
-      {"train.compression", choice<Compression>({"none", "1-bit"}, MEMBER(train.compression)), Need::optional,
-       Condition{"train.optimizer", {"adamw"}}, "1-bit: hosts send each other one bit per parameter after a warm-up"},
+      {"train.compression", choice<Compression>({"none", "1-bit", "powersgd", "auto"}, MEMBER(train.compression)),
+       Need::optional, std::nullopt, "what hosts send each other, after a warm-up; auto: by their network's speed"},
       {"train.compression_after", IntegerField{MEMBER(train.compression_after), kSteps}, Need::optional,
-       Condition{"train.compression", {"1-bit"}}, "steps of the warm-up; 0: a fifth of the run's"},
+       Condition{"train.compression", {"1-bit", "powersgd", "auto"}},
+       "steps of the warm-up; 0: a fifth of the run's for 1-bit, a tenth for powersgd"},
+      {"train.compression_rank", IntegerField{MEMBER(train.compression_rank), kRank}, Need::optional,
+       Condition{"train.compression", {"powersgd", "auto"}}, "of the matrices that hosts send"},
       {"train.bucket_mib", NumberField{MEMBER(train.bucket_mib), kBucketMib}, Need::optional, std::nullopt,
        "gradients are reduced in buckets of this size"},
       {"train.device_collectives", choice<Switch>({"off", "auto"}, MEMBER(train.device_collectives)), Need::optional,
        std::nullopt,
        "auto: gradients and parameters go from GPU to GPU by the library of their maker, where all have one and a "
-       "trial "
-       "passes; off, or else: through memory of the host"},
+       "trial passes; off, or else: through memory of the host"},
       {"train.encrypt", choice<Switch>({"off", "on"}, MEMBER(train.encrypt)), Need::optional, std::nullopt,
        "connections between hosts; off only where nobody else can reach the network"},
       {"train.streams", IntegerField{MEMBER(train.streams), kStreams}, Need::optional, std::nullopt,

@@ -51,6 +51,11 @@ std::vector<std::string> device_names(const TrainJob& job) {
   return told_apart(std::move(names));
 }
 
+const char* name_of(Compression compression) {
+  constexpr const char* kNames[] = {"none", "1-bit", "powersgd", "auto"};
+  return kNames[static_cast<size_t>(compression)];
+}
+
 int share_unit(const TrainJob& job) { return job.balance.unit == Unit::microbatches ? job.train.micro_batch : 1; }
 
 int ranks_on_device_of(const TrainJob& job, int rank) {

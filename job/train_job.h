@@ -26,7 +26,7 @@ enum class Recompute { none, blocks, automatic };
 enum class Unit { samples, microbatches };
 enum class BatchNorm { local, synchronized };
 enum class Precision { fp32, bf16, fp16, automatic };
-enum class Compression { none, one_bit };
+enum class Compression { none, one_bit, powersgd, automatic };
 
 struct ModelSpec {
   std::string name;                   ///< mlp, resnet or gpt; empty when `path` is given
@@ -87,7 +87,8 @@ struct TrainSpec {
   Precision precision = Precision::fp32;        ///< what devices compute in, where they can
   Precision gradients = Precision::fp32;        ///< what gradients are sent in, to be added up in float32: fp32 or bf16
   Compression compression = Compression::none;  ///< of what hosts send each other, after a warm-up
-  int compression_after = 0;                    ///< steps of the warm-up; 0: a fifth of the run's
+  int compression_after = 0;                    ///< steps of the warm-up; 0: a part of the run's, see warm_up_of()
+  int compression_rank = 4;                     ///< powersgd: of the matrices that hosts send
   Switch tf32 = Switch::off;                    ///< products of float32 in 19 bits, on hardware that has them
   Switch autotune = Switch::off;            ///< convolutions: try the libraries' algorithms first, and take the fastest
   BatchNorm batch_norm = BatchNorm::local;  ///< whose samples it normalises: each device's own, or those of all
@@ -223,6 +224,9 @@ std::string synchronized_norm_refusal();
 
 /// The ranks' devices, by names that people can tell apart: told_apart() of base/text.h.
 std::vector<std::string> device_names(const TrainJob& job);
+
+/// Its word in a job file.
+const char* name_of(Compression compression);
 
 /// The samples that each rank's share of a batch is a multiple of.
 int share_unit(const TrainJob& job);

@@ -63,6 +63,12 @@ struct Written {
   uint64_t failed = 0;
 };
 
+/// The first of them had no name.
+Json compressed_json(job::Compression compression) {
+  if (compression == job::Compression::powersgd) return job::name_of(compression);
+  return compression == job::Compression::one_bit;
+}
+
 }  // namespace
 
 struct Checkpoints::Pending {
@@ -137,7 +143,7 @@ Json Checkpoints::run_of(const Progress& progress) const {
           {"loss_scale", progress.loss_scale},
           {"finite_in_a_row", progress.finite_in_a_row},
           {"optimizer_steps", progress.optimizer_steps},
-          {"compressed", progress.compressed},
+          {"compressed", compressed_json(progress.compression)},
           {"balance", to_json(progress.balance)},
           {"global_batch", job_.train.global_batch},
           {"optimizer", job_.train.optimizer == job::Optimizer::adamw ? "adamw" : "sgd"},

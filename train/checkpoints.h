@@ -38,9 +38,9 @@ struct Progress {
   double loss_scale = 0;
   int finite_in_a_row = 0;
   int64_t optimizer_steps = 0;
-  bool compressed = false;           ///< whether the state is a CompressedOptimizer's
-  double samples_since_average = 0;  ///< of this rank
-  KeptBalance balance;               ///< on rank 0
+  job::Compression compression = job::Compression::none;  ///< of the CompressedOptimizer whose state it is
+  double samples_since_average = 0;                       ///< of this rank
+  KeptBalance balance;                                    ///< on rank 0
 };
 
 class Checkpoints {
@@ -60,8 +60,8 @@ class Checkpoints {
   Result<void> open_again(std::vector<int64_t> steps);
   /// After open(): what the run to go on from has learned of its devices; null where there is none, or it is not known.
   const KeptBalance* balance() const { return found_ && found_->balance ? &*found_->balance : nullptr; }
-  /// Whether its state is a CompressedOptimizer's: resume() needs one.
-  bool is_compressed() const { return found_ && found_->manifest.run.value("compressed", Json()) == true; }
+  /// Where its state is a CompressedOptimizer's, and resume() needs one: its kind. Else none.
+  job::Compression compression() const;
   /// Collective, after open(). Brings parameters, the optimizer's state, buffers and generators back to those of the
   /// checkpoint that was found, and returns where it stood. Nothing where none was. A model, data or optimizer other
   /// than this run's is a usage error.

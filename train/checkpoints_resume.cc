@@ -143,6 +143,12 @@ Result<void> Checkpoints::find(const Wanted& wanted) {
   return {};
 }
 
+job::Compression Checkpoints::compression() const {
+  const Json kept = found_ ? found_->manifest.run.value("compressed", Json()) : Json();
+  if (kept == true) return job::Compression::one_bit;
+  return kept == job::name_of(job::Compression::powersgd) ? job::Compression::powersgd : job::Compression::none;
+}
+
 /// What is not there, or is out of range, is damage that no sum shows: somebody wrote it.
 Result<Progress> Checkpoints::progress_of(const checkpoint::Manifest& manifest, const std::string& folder) const {
   const Json& run = manifest.run;
@@ -179,11 +185,13 @@ Result<void> Checkpoints::check_fits(const checkpoint::Manifest& manifest, const
     const std::string name = here != mine.end() ? here->name : there->name;
     return usage_error(fmt::format("{} is of another model: they differ first in {}", folder, printable(name)));
   }
-  if (is_compressed() && job_.train.compression == job::Compression::none)
-    return usage_error(
-        fmt::format("{} is of a run whose variance was frozen; give train.compression = \"1-bit\" as "
-                    "there",
-                    folder));
+  const job::Compression kept = compression(), here = job_.train.compression;
+  if (kept != job::Compression::none && here != kept && here != job::Compression::automatic)
+    return usage_error(fmt::format("{} is of a run {}; give train.compression = \"{}\" as there", folder,
+                                   kept == job::Compression::one_bit
+                                       ? "whose variance was frozen"
+                                       : "whose hosts owe each other a part of the gradients",
+                                   job::name_of(kept)));
   const Json wanted = run_of({});
   for (const char* key : {"optimizer", "momentum", "average", "global_batch", "seed", "samples"}) {
     const Json there = manifest.run.contains(key) ? manifest.run[key] : Json();

@@ -1,46 +1,41 @@
-// CompressedOptimizer: AdamW over slow links: the compressed stage of 1-bit Adam (Tang et al. 2021, arXiv:2102.02888).
+// CompressedOptimizer: an optimizer for slow links: hosts send each other their gradients packed, and no parameters.
 //
-// After a warm-up by the ShardedOptimizer the variance is frozen, and what hosts send each other from then on is their
-// momentum, in one bit per parameter (compress/). The ranks of one host add their gradients up first, through its
-// memory, in float32; the first of them, the host's leader, speaks for all. What a bit cannot say is owed, and sent
-// later: what was given to all and what hosts owe is always the sum of all gradients.
+// The ranks of one host add their gradients up first, through its memory, in float32; the first of them, the host's
+// leader, speaks for all. What packing loses is owed, and sent later: what was given to all and what hosts owe is
+// always the sum of all gradients. How it is packed is the matter of OneBitAdam and PowerSgd.
 //
-// So every rank has the whole of the state, in memory of its host, in place of a part of it: direction and frozen
-// variance, 8 bytes per parameter; a leader 4 (1 + 1 / hosts) more of what it owes. All ranks make the same step from
-// the same bits, in arithmetic that rounds alike everywhere. One thread; between two steps, or in update().
+// Every rank has the whole of the optimizer's state, in memory of its host, in place of a part of it: all make the same
+// step from the same bits, in arithmetic that rounds alike everywhere (compress/). A step that does not stand is not
+// packed at all, so that nobody owes anything of it. One thread; between two steps, or in update().
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "compress/one_bit_sum.h"
 #include "train/gradient_reducer.h"
 #include "train/owned_state.h"
 #include "train/update_rule.h"
 
 namespace remuda::train {
 
-class CompressedOptimizer final : public OwnedState {
+class CompressedOptimizer : public OwnedState {
  public:
   /// A usage error where parameters are of another type than float32.
   static Result<void> check_type(torch::ScalarType parameters);
-  /// Collective, between two steps. Goes on from where `warm` is, which is not needed afterwards. `rule` is AdamW's,
-  /// the parameters pass check_type(). The engine outlives it.
-  static Result<std::unique_ptr<CompressedOptimizer>> create(Engine& engine, const UpdateRule& rule, OwnedState& warm);
 
   /// Collective. One step with the gradients that ranks have in FlatParameters::gradients(), on the host, each its own;
   /// their sum times `gradient_factor`. `settings`, one element per group, are rank 0's.
-  Result<void> step(double gradient_factor, const std::vector<GroupSettings>& settings);
+  Result<void> step(double gradient_factor, std::vector<GroupSettings> settings);
   /// Seconds of the last step(): until hosts have exchanged what they packed, and all have made the same step from it.
   double wait_s() const { return wait_s_; }
   /// As Communicator::set_timeout(); Engine::timeout_s is the same by then.
   void set_timeout(double seconds);
   /// What this rank has sent to other hosts.
   uint64_t sent_bytes() const { return between_ ? between_->sent_bytes() : 0; }
+  /// Exchanges the parameters for their average, where it has one; once more, back.
+  Result<void> swap_average();
 
-  /// States: direction, inverse root of the variance, what all owe. The last lies in the memory of the gradients, which
-  /// settle() overwrites.
+  /// After the states comes what all owe. It lies in the memory of the gradients, which settle() overwrites.
   Result<void> settle() override;
   std::vector<Owned> owned() override;
   int64_t steps() const override { return steps_; }
@@ -48,36 +43,52 @@ class CompressedOptimizer final : public OwnedState {
   size_t state_bytes() const override;
   bool is_on_host() const override { return true; }
 
- private:
-  /// Of a parameter group, in one step. Sent as raw bytes.
-  struct Rates {
-    float keep = 1;     ///< of a value
-    float descend = 0;  ///< along the direction
-  };
-
-  CompressedOptimizer(Engine& engine, const UpdateRule& rule, int64_t steps);
-  Result<void> connect();
+ protected:
+  /// Goes on from where `warm` is, after connect() and take_over(), which are collective.
+  CompressedOptimizer(Engine& engine, const UpdateRule& rule, const OwnedState& warm);
+  Result<void> connect(size_t states, bool has_average);
   Result<void> take_over(OwnedState& warm);
-  Result<void> gather(std::span<float> whole);
-  Result<void> free_host() const;
-  Result<std::vector<Rates>> agree(const std::vector<GroupSettings>& settings) const;
-  Result<void> add_up_here();
-  Result<std::span<const std::byte>> add_up(float take);
-  void descend(const std::vector<Rates>& rates);
+
+  /// Collective, once this host's gradients are added up on its leader: exchanges them, and steps.
+  virtual Result<void> exchange_and_step(double gradient_factor, const std::vector<GroupSettings>& settings) = 0;
+  /// Leaders: what this one owes of all values, in memory of zeros; and to owe these in place of that.
+  virtual void write_owed(std::span<float> to) = 0;
+  virtual void owe(std::span<const float> all) = 0;
+  virtual size_t owed_bytes() const = 0;
+
+  /// Collective on the host: what the leader has goes to its other ranks. Any memory.
+  Result<void> share(std::span<std::byte> bytes);
+  /// Calls step(range, settings) for all parameters.
+  void for_pieces(const std::vector<GroupSettings>& settings,
+                  const std::function<void(comm::Chunk range, const GroupSettings&)>& step) const;
   std::span<float> values() const;
   std::span<float> gradients() const;
+  std::span<float> state(size_t which) const { return states_[which]; }
+  comm::Communicator* leaders() const { return between_.get(); }  ///< null on ranks that are none
+  bool is_alone_on_host() const { return !here_; }
+  int64_t hosts() const { return hosts_; }
 
   Engine& engine_;
   const UpdateRule rule_;
+  std::span<float> average_;  ///< in memory of the communicator; empty where there is none
+
+ private:
+  Result<void> gather(std::span<float> whole);
+  Result<void> gather_all();
+  Result<void> free_host() const;
+  Result<void> add_up_here();
+  void send_values();
+
   int64_t steps_;
   int64_t hosts_ = 1;
   std::unique_ptr<comm::Communicator> here_;     ///< of this host's ranks; null where there is one
-  std::unique_ptr<comm::Communicator> between_;  ///< of the leaders; null on other ranks
-  std::optional<compress::OneBitSum> sum_;       ///< on leaders
-  std::span<float> direction_, inverse_root_;    ///< of all parameters, in memory of the communicator
+  std::unique_ptr<comm::Communicator> between_;  ///< of the leaders
+  std::vector<std::span<float>> states_;         ///< of all parameters, in memory of the communicator
   std::span<float> here_slice_;                  ///< in memory of `here_`
-  std::vector<std::byte> packed_;                ///< on hosts of several ranks
   double wait_s_ = 0;
 };
+
+/// base^count, by the same products on every processor, which std::pow does not promise.
+double power(double base, int64_t count);
 
 }  // namespace remuda::train

@@ -8,6 +8,8 @@
 #include "base/check.h"
 #include "train/agreement.h"
 #include "train/labels.h"
+#include "train/one_bit_adam.h"
+#include "train/power_sgd.h"
 #include "train/ready_order.h"
 
 namespace remuda::train {
@@ -16,7 +18,6 @@ namespace {
 /// Of the squares of all ranks' gradients: up to here, no sum of them is too large for float32, nor are the steps of
 /// the compressed stage, whose directions are gradients divided by no less than epsilon.
 constexpr double kMostSquares = 1e50;
-constexpr double kClipEpsilon = 1e-6;  ///< as torch::nn::utils::clip_grad_norm_ has it
 
 /// What ranks hold of parameters of these sizes, of which the last ones are those of the blocks.
 balance::StateBytes state_bytes(const std::vector<size_t>& sizes, torch::ScalarType type,
@@ -142,6 +143,7 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
       norms_(options.norms),
       rule_(options.rule),
       clip_norm_(options.clip_norm),
+      average_(options.average),
       exchange_(options.collectives ? by_devices(communicator_, ops_, flat_, *options.collectives, options.updates_on)
                                     : by_host(communicator_, ops_, flat_, options.updates_on)),
       engine_{communicator_,
@@ -168,7 +170,7 @@ Result<ReducedStep> DataParallel::reduce() {
   if (!step.stands) return step;
   step.norm = compressed_ ? NAN : std::sqrt(sum.square_norm) / sum.weight;
   step.gradient_factor = 1 / sum.weight;
-  if (clip_norm_ > 0) step.gradient_factor *= std::min(1.0, clip_norm_ / (step.norm + kClipEpsilon));
+  if (!compressed_) step.gradient_factor *= clip_factor(step.norm, clip_norm_);
   return step;
 }
 
@@ -183,9 +185,11 @@ Result<void> DataParallel::update(const ReducedStep& step, const std::vector<Gro
   return compressed_ ? take_step(*compressed_) : take_step(*optimizer_);
 }
 
-Result<void> DataParallel::compress() {
-  REMUDA_CHECK(optimizer_ && clip_norm_ == 0, "what compress() asks for");
-  REMUDA_ASSIGN(compressed_, CompressedOptimizer::create(engine_, rule_, *optimizer_));
+Result<void> DataParallel::compress(size_t rank) {
+  REMUDA_CHECK(optimizer_ && (rank > 0 || (clip_norm_ == 0 && average_ == 0)), "what compress() asks for");
+  const PowerSgd::Options options{rank, clip_norm_, average_};
+  REMUDA_ASSIGN(compressed_, rank > 0 ? PowerSgd::create(engine_, rule_, options, *optimizer_)
+                                      : OneBitAdam::create(engine_, rule_, *optimizer_));
   optimizer_.reset();
   exchange_ = kept_on_host(ops_, flat_);
   exchange_->set_timeout(engine_.timeout_s);

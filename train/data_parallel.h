@@ -103,13 +103,14 @@ class DataParallel {
   /// Collective. Only for a step that stands. `settings`: one element per parameter group.
   Result<void> update(const ReducedStep& step, const std::vector<GroupSettings>& settings);
 
-  /// Collective, between two steps, once. From now on hosts send each other one bit per parameter and step; see
-  /// CompressedOptimizer. Only with AdamW, no clip_norm, no average and no collectives of devices.
-  Result<void> compress();
+  /// Collective, between two steps, once. From now on hosts send each other matrices of that rank; or one bit per
+  /// parameter where it is 0, which is for AdamW without clip_norm and average only. See CompressedOptimizer. Without
+  /// collectives of devices.
+  Result<void> compress(size_t rank = 0);
   bool is_compressed() const { return compressed_ != nullptr; }
 
   /// Collective. Exchanges the parameters for their average (see ParallelOptions); once more, back.
-  Result<void> swap_average() { return optimizer_ ? optimizer_->swap_average() : Result<void>(); }
+  Result<void> swap_average() { return optimizer_ ? optimizer_->swap_average() : compressed_->swap_average(); }
   /// Collective. Gives all ranks the parameters as their owners keep them (see ParallelOptions::sent_as), until the
   /// next step: to be called before they are kept.
   Result<void> send_unrounded() { return optimizer_ ? optimizer_->send_unrounded() : Result<void>(); }
@@ -152,7 +153,7 @@ class DataParallel {
   FlatParameters flat_;
   NormExchange* const norms_;
   const UpdateRule rule_;
-  const double clip_norm_;
+  const double clip_norm_, average_;
   std::unique_ptr<BucketExchange> exchange_;
   Engine engine_;
   std::unique_ptr<ShardedParts> parts_;    ///< null where all parameters are whole

@@ -19,8 +19,8 @@ std::vector<size_t> groups_of(const job::TrainSpec& spec, const std::vector<torc
 /// ask for any number of epochs.
 int steps_of(const job::TrainSpec& spec, uint64_t samples);
 
-/// So many of `steps` are made before train.compression begins.
-int warm_up_of(const job::TrainSpec& spec, int steps);
+/// So many of `steps` are made before this compression begins.
+int warm_up_of(const job::TrainSpec& spec, job::Compression compression, int steps);
 
 /// The learning rate of step `step` of `steps`, counted from 0. Cosine: Loshchilov and Hutter 2017, arXiv:1608.03983.
 double learning_rate(const job::TrainSpec& spec, int step, int steps);

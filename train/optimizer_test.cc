@@ -29,9 +29,11 @@ TEST(Settings, FollowTheScheduleInBothGroups) {
 }
 
 TEST(WarmUp, IsAFifthOfTheRunUnlessGiven) {
-  EXPECT_EQ(warm_up_of({}, 1000), 200);
-  EXPECT_EQ(warm_up_of({}, 3), 1) << "a variance needs a gradient";
-  EXPECT_EQ(warm_up_of({.compression_after = 7}, 1000), 7);
+  EXPECT_EQ(warm_up_of({}, job::Compression::one_bit, 1000), 200);
+  EXPECT_EQ(warm_up_of({}, job::Compression::one_bit, 3), 1) << "a variance needs a gradient";
+  EXPECT_EQ(warm_up_of({}, job::Compression::powersgd, 1000), 100);
+  for (const auto compression : {job::Compression::one_bit, job::Compression::powersgd})
+    EXPECT_EQ(warm_up_of({.compression_after = 7}, compression, 1000), 7);
 }
 
 TEST(Groups, PartMatricesFromTheRestWhereTheJobSaysSo) {

@@ -135,8 +135,13 @@ Json checkpoints_json(const CheckpointReport& report) {
 }  // namespace
 
 Json to_json(const CompressionReport& report) {
-  if (!report.why_not.empty()) return {{"why_not", report.why_not}};
-  return {{"after_steps", report.after}};
+  Json json{{"kind", job::name_of(report.kind)}};
+  if (!report.chosen.empty()) json["chosen"] = report.chosen;
+  if (report.why_not.empty())
+    json["after_steps"] = report.after;
+  else
+    json["why_not"] = report.why_not;
+  return json;
 }
 
 Json to_json(const RunReport& report) {

@@ -60,7 +60,9 @@ Json to_json(const CollectivesReport& report);
 
 /// Of train.compression, where the job asks for it.
 struct CompressionReport {
-  int after = 0;        ///< steps that were made before hosts sent each other one bit per parameter; 0: none so far
+  job::Compression kind = job::Compression::none;  ///< that of the job, or what automatic has chosen
+  std::string chosen;                              ///< by which numbers it was chosen; empty: the job says so
+  int after = 0;        ///< steps that were made before hosts packed what they sent each other; 0: none so far
   std::string why_not;  ///< why they never do; empty: they do, or will
 };
 Json to_json(const CompressionReport& report);

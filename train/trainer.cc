@@ -89,33 +89,6 @@ Result<void> Trainer::write(const std::function<Result<void>(const ValuesOf& val
   return written ? ended : written;
 }
 
-/// Collective. From here on hosts send each other one bit per parameter.
-Result<void> Trainer::compress() {
-  mine_.memory.optimizer = double(parallel_->state().state_bytes());  // until now, on the device
-  return parallel_->compress();
-}
-
-/// Where it stands: hosts will begin it, or have begun it, or go on with it.
-void Trainer::report_compression() {
-  if (!report_.compression) return;
-  const bool begun = parallel_->is_compressed();
-  if (begun) report_.compression->after = report_.steps;
-  if (!is_first() || communicator_.hosts().size() == 1) return;
-  const int after = begun ? report_.steps : warm_up_of(job_.train, steps_in_all());
-  events_.send({{"event", "note"},
-                {"text", fmt::format("hosts {} each other one bit per parameter after step {} of {}",
-                                     begun ? "send" : "will send", after, steps_in_all())}});
-}
-
-/// Collective. Once the warm-up is over, where there are several hosts.
-Result<void> Trainer::compress_when_due() {
-  if (!report_.compression || !report_.compression->why_not.empty() || parallel_->is_compressed()) return {};
-  if (parallel_->state().steps() < warm_up_of(job_.train, steps_in_all())) return {};
-  REMUDA_TRY(compress());
-  report_compression();
-  return {};
-}
-
 Result<void> Trainer::run_epoch(int epoch) {
   const uint64_t end = uint64_t(epoch) * train_.size();
   if (position_ == end - train_.size()) epoch_loss_ = epoch_weight_ = 0;

@@ -11,6 +11,7 @@
 #include "balance/balancer.h"
 #include "base/result.h"
 #include "comm/communicator.h"
+#include "compress/choose.h"
 #include "job/train_job.h"
 #include "train/alone_run.h"
 #include "train/batches.h"
@@ -114,6 +115,9 @@ class Trainer {
   Result<void> keep_copies();
   Progress progress() const;
   KeptBalance learned() const;
+  std::string why_no_compression() const;
+  Result<void> choose_compression(double compute_s);
+  Result<compress::Exchange> measure_exchange(double compute_s);
   Result<void> compress();
   Result<void> compress_when_due();
   void report_compression();

@@ -17,7 +17,7 @@ Result<void> Trainer::resume() {
     REMUDA_ASSIGN(const char* const state, take_state_back());
     REMUDA_TRY(make_good_losses(state));
   } else {
-    if (checkpoints_.is_compressed() && report_.compression) REMUDA_TRY(compress());
+    if (checkpoints_.compression() != job::Compression::none && report_.compression) REMUDA_TRY(compress());
     REMUDA_ASSIGN(const std::optional<Progress> at, checkpoints_.resume(parallel_->state(), parallel_->flat()));
     if (at) go_on_from(*at);
     report_compression();
@@ -167,7 +167,7 @@ Progress Trainer::progress() const {
           .loss_scale = loss_scale_.scale(),
           .finite_in_a_row = loss_scale_.finite_in_a_row(),
           .optimizer_steps = parallel_->state().steps(),
-          .compressed = parallel_->is_compressed(),
+          .compression = parallel_->is_compressed() ? report_.compression->kind : job::Compression::none,
           .samples_since_average = samples_since_average_,
           .balance = is_first() ? learned() : KeptBalance()};
 }

@@ -186,7 +186,7 @@ Result<void> Trainer::prepare() {
     report_.sent_as = common_short_type(precisions).value_or(report_.sent_as);
     REMUDA_ASSIGN(report_.gradients_sent_as, gradient_type(job_.train.gradients, report_.gradients_sent_as));
   }
-  if (job_.train.compression != job::Compression::none)
+  if (job_.train.compression != job::Compression::none && job_.train.compression != job::Compression::automatic)
     REMUDA_TRY(CompressedOptimizer::check_type(model_->parameters().at(0).scalar_type()));
   REMUDA_TRY(prepare_collectives());
   return prepare_parallel();
@@ -195,11 +195,8 @@ Result<void> Trainer::prepare() {
 /// Collective. Of the devices' maker, where they may be used and work.
 Result<void> Trainer::prepare_collectives() {
   comm::OpenedCollectives opened{nullptr, "train.device_collectives is \"off\""};
-  if (job_.train.compression != job::Compression::none) {
-    report_.compression.emplace();
-    if (communicator_.hosts().size() == 1)
-      report_.compression->why_not = "all devices are on one host, whose memory needs no compression";
-  }
+  if (job_.train.compression != job::Compression::none)
+    report_.compression = CompressionReport{.kind = job_.train.compression, .why_not = why_no_compression()};
   if (report_.compression && report_.compression->why_not.empty()) {
     opened.why_not = "train.compression is set: what it packs is in memory of the host";
   } else if (job_.elastic.ranks_lost > 0) {
@@ -305,6 +302,7 @@ Result<void> Trainer::start_balance() {
       REMUDA_ASSIGN(first, split_by_speed());
     }
   }
+  REMUDA_TRY(choose_compression(first.decision.predicted_step_s));
   log_.begin(first.costs.times.by_rank);
   record(first.decision);
   report_plan();

@@ -1,9 +1,12 @@
 #include "train/update_rule.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace remuda::train {
 namespace {
+
+constexpr double kClipEpsilon = 1e-6;  ///< as torch::nn::utils::clip_grad_norm_ has it
 
 /// b = momentum b + (g + decay p); p -= rate b. The state begins with zeros, so the first step needs no case of its
 /// own.
@@ -50,6 +53,10 @@ void update_adamw(const UpdateRule& rule, const GroupSettings& settings, int64_t
 }
 
 }  // namespace
+
+double clip_factor(double norm, double clip_norm) {
+  return clip_norm > 0 ? std::min(1.0, clip_norm / (norm + kClipEpsilon)) : 1;
+}
 
 void update(const UpdateRule& rule, const GroupSettings& settings, int64_t step, double gradient_factor,
             UpdateRanges& ranges) {

@@ -39,6 +39,9 @@ struct UpdateRanges {
   torch::Tensor scratch;  ///< flat; where UpdateRule::needs_scratch(), room for as many values as all ranges have
 };
 
+/// What clipping to `clip_norm` multiplies a gradient of that norm by; 1 where that is 0: no limit.
+double clip_factor(double norm, double clip_norm);
+
 /// One step, the `step`th, counted from 1. The gradient is what `ranges` has times `gradient_factor`. Queued on the
 /// current stream of the ranges' device, of which it takes no memory: so it cannot run out of it half-way.
 void update(const UpdateRule& rule, const GroupSettings& settings, int64_t step, double gradient_factor,

@@ -325,7 +325,10 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
     text += line("gradients", "bf16", "as train.gradients says; half of the bytes, added up in float32");
   text += line("buckets", "", collectives_reason(job, inventory));
   if (job.train.compression != job::Compression::none)
-    text += line("compression", "1-bit", "between hosts, after a warm-up; on one host nothing is compressed");
+    text += line("compression", job::name_of(job.train.compression),
+                 job.train.compression == job::Compression::automatic
+                     ? "unknown until the ranks have met, and measured the network between their hosts"
+                     : "between hosts, after a warm-up; on one host nothing is compressed");
   return text;
 }
 

@@ -215,6 +215,10 @@ TEST(TrainPlan, SaysWhereBytesAreCompressed) {
   EXPECT_THAT(text(), Not(HasSubstr("compression")));
   job.train.compression = job::Compression::one_bit;
   EXPECT_THAT(text(), HasSubstr("\ncompression 1-bit: between hosts, after a warm-up; on one host nothing is"));
+  job.train.compression = job::Compression::powersgd;
+  EXPECT_THAT(text(), HasSubstr("\ncompression powersgd: between hosts, after a warm-up"));
+  job.train.compression = job::Compression::automatic;
+  EXPECT_THAT(text(), HasSubstr("\ncompression auto: unknown until the ranks have met, and measured the network"));
 }
 
 TEST(TrainPlan, NamesThePrecisionThatTheRunWillChoose) {

@@ -1,11 +1,11 @@
-#include "train/compressed_optimizer.h"
+#include "train/one_bit_adam.h"
 
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <mutex>
 
-#include "comm/testing/run_ranks.h"
+#include "train/testing/on_hosts.h"
 #include "train/testing/parallel.h"
 #include "train/testing/standin/standin.h"
 
@@ -13,42 +13,29 @@ namespace remuda::train {
 namespace {
 
 using comm::Communicator;
+using testing::On;
+using testing::on_hosts;
 using Transport = comm::ConnectOptions::Transport;
 
 constexpr double kCompressedEpsilon = 1e-8;
 /// Not a whole number of chunks of a sum, and of two parameters, whose groups decay differently.
 constexpr int64_t kFirstSize = 3000, kSecondSize = 7001;
 
-/// Ranks of which the first `on_first_host` share a host, and each of the others is alone.
-void on_hosts(int ranks, int on_first_host, const std::function<void(Communicator&)>& body) {
-  comm::run_ranks(ranks, Transport::automatic, body, 30, [on_first_host](comm::ConnectOptions& options) {
-    options.host = options.rank < on_first_host ? "host" : "host " + std::to_string(options.rank);
-  });
-}
-
 /// A gradient that differs from rank to rank and step to step.
 torch::Tensor gradient_of(int rank, int step, int64_t count) {
   return torch::sin(torch::arange(count, torch::kFloat) * (0.37 + 0.11 * rank) + 1.7 * step) * (1 + rank);
 }
 
-/// What ranks compute on: all on CPUs; or all but the first on the stand-in, whose copies take their time.
-enum class On { cpus, both };
-
-class CompressedOptimizers : public ::testing::TestWithParam<On> {
+class OneBitAdams : public ::testing::TestWithParam<On> {
  protected:
-  CompressedOptimizers() { configure({.random_delay_s = 0.002}); }
-  ~CompressedOptimizers() override { configure({}); }
+  OneBitAdams() { configure({.random_delay_s = 0.002}); }
+  ~OneBitAdams() override { configure({}); }
 
  private:
   static void configure(const testing::StandinSettings& options) {
     for (int i = 0; i < 3; ++i) testing::configure_standin(i, options);
   }
 };
-
-DeviceOps ops_for(On on, int rank) {
-  return DeviceOps::open(on == On::cpus || rank == 0 ? torch::kCPU : torch::Device(torch::kXPU, int8_t((rank - 1) % 3)))
-      .value();
-}
 
 /// Two parameters, trained on gradients that are given.
 struct CompressedRun {
@@ -59,7 +46,7 @@ struct CompressedRun {
 
   CompressedRun(Communicator& communicator, On on, UpdateRule rule, std::vector<double> state_shares = {},
                 std::optional<torch::ScalarType> sent_as = {})
-      : ops(ops_for(on, communicator.rank())), is_first(communicator.rank() == 0) {
+      : ops(testing::ops_for(on, communicator.rank())), is_first(communicator.rank() == 0) {
     const auto options = torch::device(ops.device()).requires_grad(true);
     weights = {torch::ones({kFirstSize}, options), torch::full({kSecondSize}, 2.0, options)};
     parallel =
@@ -107,7 +94,7 @@ const UpdateRule kAdam{.kind = UpdateRule::Kind::adamw, .beta1 = 0.9, .beta2 = 0
 double largest(const torch::Tensor& values) { return values.abs().max().item<double>(); }
 
 /// Gradients of one size everywhere, the same on all ranks: a bit says all of them.
-TEST_P(CompressedOptimizers, TakeTheStepsOfAdamWWithAFrozenVariance) {
+TEST_P(OneBitAdams, TakeTheStepsOfAdamWWithAFrozenVariance) {
   constexpr int kWarm = 4, kSteps = 12;
   const auto signs = torch::where(torch::arange(kFirstSize + kSecondSize) % 3 == 0, 1.0f, -1.0f);
   on_hosts(3, 2, [&](Communicator& communicator) {
@@ -178,12 +165,12 @@ void expect_that_nothing_is_lost(On on, int ranks, int on_first_host) {
   });
 }
 
-TEST_P(CompressedOptimizers, WhatAllWereGivenAndWhatIsOwedAreAllGradients) {
+TEST_P(OneBitAdams, WhatAllWereGivenAndWhatIsOwedAreAllGradients) {
   expect_that_nothing_is_lost(GetParam(), 2, 1);
   expect_that_nothing_is_lost(GetParam(), 4, 2);
 }
 
-TEST_P(CompressedOptimizers, OfOneHostGoOnToo) { expect_that_nothing_is_lost(GetParam(), 2, 2); }
+TEST_P(OneBitAdams, OfOneHostGoOnToo) { expect_that_nothing_is_lost(GetParam(), 2, 2); }
 
 /// What is kept after some steps, by its place in the model.
 struct KeptState {
@@ -192,7 +179,7 @@ struct KeptState {
   std::mutex mutex;
 };
 
-TEST_P(CompressedOptimizers, AnyNumberOfRanksGoesOnWithWhatIsOwed) {
+TEST_P(OneBitAdams, AnyNumberOfRanksGoesOnWithWhatIsOwed) {
   KeptState kept;
   for (auto& state : kept.states) state = torch::zeros({kFirstSize + kSecondSize});
   const auto each = [](CompressedRun& trained, const auto& use) {
@@ -244,7 +231,7 @@ TEST_P(CompressedOptimizers, AnyNumberOfRanksGoesOnWithWhatIsOwed) {
 }
 
 /// Its gradients, zeros, may reach the host before the values of the last step have left it.
-TEST_P(CompressedOptimizers, ARankWithoutSamplesTakesPart) {
+TEST_P(OneBitAdams, ARankWithoutSamplesTakesPart) {
   for (int i = 0; i < 3; ++i) testing::configure_standin(i, {.lazy_copies = true, .random_delay_s = 0.002});
   on_hosts(2, 1, [&](Communicator& communicator) {
     CompressedRun trained(communicator, GetParam(), kAdam);
@@ -263,7 +250,7 @@ TEST_P(CompressedOptimizers, ARankWithoutSamplesTakesPart) {
   });
 }
 
-TEST_P(CompressedOptimizers, ValuesThatWereSentRoundedAreWholeFromThenOn) {
+TEST_P(OneBitAdams, ValuesThatWereSentRoundedAreWholeFromThenOn) {
   for (int i = 0; i < 3; ++i) testing::configure_standin(i, {.lazy_copies = true});
   on_hosts(2, 1, [&](Communicator& communicator) {
     CompressedRun trained(communicator, GetParam(), kAdam, {}, torch::kBFloat16);
@@ -276,7 +263,7 @@ TEST_P(CompressedOptimizers, ValuesThatWereSentRoundedAreWholeFromThenOn) {
 }
 
 /// In float32 a rank of two sends half of its gradients and half of the parameters: 4 bytes of each.
-TEST(CompressedOptimizer, SendsOneBitPerParameter) {
+TEST(OneBitAdam, SendsOneBitPerParameter) {
   constexpr int64_t kMany = 1 << 20;
   on_hosts(2, 1, [&](Communicator& communicator) {
     const auto weight = torch::ones({kMany}, torch::requires_grad());
@@ -302,7 +289,7 @@ TEST(CompressedOptimizer, SendsOneBitPerParameter) {
   });
 }
 
-TEST_P(CompressedOptimizers, AStepThatIsNotFiniteIsOwedByNobody) {
+TEST_P(OneBitAdams, AStepThatIsNotFiniteIsOwedByNobody) {
   on_hosts(2, 1, [&](Communicator& communicator) {
     CompressedRun trained(communicator, GetParam(), kAdam);
     trained.step(gradient_of(0, 0, kFirstSize + kSecondSize), 1);
@@ -320,7 +307,7 @@ TEST_P(CompressedOptimizers, AStepThatIsNotFiniteIsOwedByNobody) {
   });
 }
 
-TEST(CompressedOptimizer, IsForFloat32) {
+TEST(OneBitAdam, IsForFloat32) {
   comm::run_ranks(1, Transport::automatic, [](Communicator& communicator) {
     const auto weight = torch::ones({4}, torch::TensorOptions(torch::kDouble).requires_grad(true));
     const auto parallel = DataParallel::create(communicator, testing::cpu_ops(), {weight},
@@ -332,7 +319,7 @@ TEST(CompressedOptimizer, IsForFloat32) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, CompressedOptimizers, ::testing::Values(On::cpus, On::both),
+INSTANTIATE_TEST_SUITE_P(Devices, OneBitAdams, ::testing::Values(On::cpus, On::both),
                          [](const auto& info) { return info.param == On::cpus ? "OnCpus" : "OnBoth"; });
 
 }  // namespace
