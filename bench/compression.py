@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""What 1-bit Adam saves over a slow link: compression.py [--json] [--width N] [--gbit R].
+"""What train.compression saves over a slow link: compression.py [--json] [--width N] [--gbit R].
 
 Two hosts of one CPU device each: two network namespaces, joined by a virtual cable of 1 Gbit/s (needs root, ip and tc).
-They train an mlp with AdamW, of 26 M parameters unless a width is given, as it is and with train.compression = "1-bit". The
-learning rate is next to nothing: a warm-up of three steps is too short to learn after.
+They train an mlp with AdamW, of 26 M parameters unless a width is given, as it is, with each train.compression, and with what
+"auto" chooses. The learning rate is next to nothing: a warm-up of three steps is too short to learn after.
 
-bytes  that a host sends in a step, counted by the system, encryption and headers included. The limit is what one bit per
-       parameter takes, and a scale of 4 bytes for every 2048
+bytes  that a host sends in a step, counted by the system, encryption and headers included. The limit is what the values take:
+       one bit per parameter and a scale of 4 bytes for every 2048; both sides of rank 4 of each matrix, and the biases
 step   seconds, the median. The limit is the step over a cable without a limit, and the time of its bytes on one with it
 """
 
@@ -23,7 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path("/usr/share/datasets/fashion-mnist")
 WARM, MADE, MORE = 3, 8, 16  # steps before compression, and of a short and a long run, whose difference is of such steps
-KINDS = ("none", "1-bit")
+KINDS = ("none", "1-bit", "powersgd")
+RANK = 4
 JOB = """
 model = {{name = "mlp", hidden = [{width}, {width}]}}
 data = {{format = "idx", train = {{images = "{data}/train-images-idx3-ubyte.gz", labels = "{data}/train-labels-idx1-ubyte.gz"}}}}
@@ -66,7 +67,7 @@ class Hosts:
         """The report of host 0, and the bytes that it sent."""
         job, out = folder / "job.toml", folder / "report.json"
         job.write_text(JOB.format(width=width, data=DATA, steps=steps))
-        more = ["--set", "train.compression=1-bit", "--set", f"train.compression_after={WARM}"] if kind == "1-bit" else []
+        more = [] if kind == "none" else ["--set", f"train.compression={kind}", "--set", f"train.compression_after={WARM}"]
         shared = dict(os.environ, WORLD_SIZE="2", MASTER_ADDR=self.address(0), MASTER_PORT="29500",
                       REMUDA_SECRET=secrets.token_hex(16))
         before = self.sent()
@@ -94,14 +95,25 @@ def step_s(report):
 
 
 def measure(folder, width, gbit):
-    """Of each kind: bytes and seconds of a step."""
+    """Of each kind: bytes and seconds of a step; and what "auto" says that it chose."""
     found = {}
     with Hosts(gbit) as hosts:
         for kind in KINDS:
             _, fewer = hosts.train(folder, width, kind, MADE)
             report, more = hosts.train(folder, width, kind, MORE)
             found[kind] = {"bytes": (more - fewer) / (MORE - MADE), "step_s": step_s(report)}
+        found["auto"] = hosts.train(folder, width, "auto", MADE)[0]["compression"]
     return found
+
+
+def least_bytes(kind, width):
+    """Half of it goes to the owner of the half, and half of the sum comes back."""
+    matrices = ((width, 784), (width, width), (10, width))
+    biases = 2 * width + 10
+    if kind == "powersgd":
+        return 4 * (sum(RANK * (rows + columns) for rows, columns in matrices) + biases)
+    values = sum(rows * columns for rows, columns in matrices) + biases
+    return values * (1 + 32 / 2048 if kind == "1-bit" else 32) / 8
 
 
 def main():
@@ -117,8 +129,7 @@ def main():
         fast = measure(Path(folder), options.width, 0)
         slow = measure(Path(folder), options.width, options.gbit)
     for kind in KINDS:
-        bits = 1 + 32 / 2048 if kind == "1-bit" else 32
-        least = parameters * bits / 8  # half of it to the owner of the half, and half of the sum back
+        least = least_bytes(kind, options.width)
         limit_s = fast[kind]["step_s"] + slow[kind]["bytes"] / (options.gbit * 1e9 / 8)
         if options.json:
             about = {"compression": kind, "parameters": parameters, "gbit": options.gbit}
@@ -126,11 +137,15 @@ def main():
                               "limit": least}))
             print(json.dumps({"name": "step_s", "parameters": about, "value": slow[kind]["step_s"], "unit": "s", "limit": limit_s}))
         else:
-            print(f"{kind:6} {slow[kind]['bytes'] / 1e6:7.2f} MB   limit {least / 1e6:7.2f}   of limit {least / slow[kind]['bytes']:.2f}"
+            print(f"{kind:8} {slow[kind]['bytes'] / 1e6:7.2f} MB   limit {least / 1e6:7.2f}   of limit {least / slow[kind]['bytes']:.2f}"
                   f"   step {slow[kind]['step_s']:.3f} s   limit {limit_s:.3f}   of limit {limit_s / slow[kind]['step_s']:.2f}")
     if not options.json:
-        none, one_bit = (slow[kind] for kind in KINDS)
-        print(f"{none['bytes'] / one_bit['bytes']:.1f} times fewer bytes, {none['step_s'] / one_bit['step_s']:.1f} times faster")
+        none = slow["none"]
+        for kind in KINDS[1:]:
+            print(f"{kind}: {none['bytes'] / slow[kind]['bytes']:.1f} times fewer bytes,"
+                  f" {none['step_s'] / slow[kind]['step_s']:.1f} times faster")
+        print("auto, over this cable:", *(f"{key} {value}" for key, value in slow["auto"].items()))
+        print("auto, over one without a limit:", *(f"{key} {value}" for key, value in fast["auto"].items()))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ TEST(Choose, PacksOverASlowLinkWhatMayBePacked) {
   exchange.may_powersgd = false;
   EXPECT_EQ(chosen(exchange), Packing::bf16);
   exchange.gradient_bytes = 2;
-  EXPECT_EQ(chosen(exchange), Packing::none) << "the job rounds already";
+  EXPECT_EQ(predict(exchange).size(), 1u) << "the job rounds already";
 }
 
 /// Exactly what no doubt should be about: 0.4 s each for gradients and parameters, 0.2 s of them hidden.
