@@ -53,10 +53,7 @@ Condition for_data(std::vector<std::string> formats) { return {"data.format", st
 std::vector<Key> model_keys() {
   const Need required = Need::required, optional = Need::optional;
   return {
-      {"model.name",
-       word({"mlp", "resnet", "gpt"}, MEMBER(model.name)),
-       optional,
-       {},
+      {"model.name", word({"mlp", "resnet", "gpt"}, MEMBER(model.name)), optional, std::nullopt,
        "a built-in model; or give model.path"},
       {"model.path", PathField{MEMBER(model.path)}, optional, std::nullopt,
        "a TorchScript file; docs/train.md says what it takes and gives"},
