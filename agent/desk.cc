@@ -237,9 +237,9 @@ Result<void> Desk::enter(const Caller& caller, int64_t id) {
   REMUDA_TRY(pool::check_enter(*job, caller.uid));
   if (const int64_t other = holds_->job_of(caller.process); other != 0 && other != id)
     return usage_error(part_of_job(other));
-  if (!holds_->enter(id, caller.process))
-    return failed(fmt::format("the kernel refuses to move the process to job {}", id));
-  return {};
+  if (holds_->enter(id, caller.process)) return {};
+  if (job->cgroup.empty()) return failed(pool::cannot_be_entered(id));
+  return failed(fmt::format("the kernel refuses to move the process to job {}", id));
 }
 
 Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, const wire::Request& request,

@@ -145,9 +145,7 @@ bool Holds::has_word(int64_t job, double now_s) const {
 bool Holds::enter(int64_t job, const process::ProcessId& process) {
   const auto found = holds_.find(job);
   if (found == holds_.end() || !found->second.runs) return false;
-  if (!found->second.cgroup.empty()) return confine::move_into(found->second.cgroup, process);
-  found->second.seen.push_back(process);
-  return true;
+  return !found->second.cgroup.empty() && confine::move_into(found->second.cgroup, process);
 }
 
 int64_t Holds::job_of(const process::ProcessId& process) const {

@@ -44,7 +44,8 @@ class Holds {
   /// Whether what say() was told has not been done yet, and soon may be.
   bool has_word(int64_t job, double now_s) const;
   bool has(int64_t job) const { return holds_.contains(job); }
-  /// Makes a process that is of no job one of a job that runs. False where the kernel refuses.
+  /// Makes a process that is of no job one of a job that runs. False where that is not held by a
+  /// cgroup, or the kernel refuses.
   bool enter(int64_t job, const process::ProcessId& process);
   /// The running job in whose cgroup the process is; 0: none.
   int64_t job_of(const process::ProcessId& process) const;

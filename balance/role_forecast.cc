@@ -202,4 +202,12 @@ std::string role_sentence(std::span<const std::string> names, std::span<const Ro
       who, change, seconds_text(with.step_s), seconds_text(without->step_s), reasons(names, roles, with, *without));
 }
 
+std::string better_roles_sentence(std::span<const std::string> names, std::span<const Role> better,
+                                  const Forecast& then, const Forecast& now) {
+  return fmt::format(
+      "With {}, a step would be about {:.0f} % shorter, by what each was measured to do alone: {} in place of {}.",
+      role_text(names, better), 100 * (1 - then.step_s / now.step_s), seconds_text(then.step_s),
+      seconds_text(now.step_s));
+}
+
 }  // namespace remuda::balance

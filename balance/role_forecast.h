@@ -57,6 +57,10 @@ std::optional<Forecast> forecast(std::span<const MeasuredDevice> devices, std::s
 std::string role_sentence(std::span<const std::string> names, std::span<const Role> roles, const Forecast& with,
                           const std::optional<Forecast>& without);
 
+/// How much shorter other roles would make a step than those that devices have `now`, where these are not all compute.
+std::string better_roles_sentence(std::span<const std::string> names, std::span<const Role> better,
+                                  const Forecast& then, const Forecast& now);
+
 /// That there is nothing to propose.
 std::string no_better_roles();
 

@@ -44,7 +44,7 @@ SETTINGS = {"kill": ["elastic.ranks_lost=2"], "two": ["elastic.ranks_lost=2"], "
             **{way: ["elastic.ranks_lost=1", "elastic.timeout_s=3"] for way in ("cut", "launcher", "rank")},
             "both": ["elastic.ranks_lost=2", "elastic.timeout_s=3"]}
 WAYS, WAYS_OF_HOSTS = ("kill", "two", "hang", "resume", "kill"), ("cut", "launcher", "cut", "both", "rank")
-REFUSAL = "may not go on, as the others may"
+REFUSAL = "may not go on, because the others may"
 JOB = """
 model = {name = "mlp", hidden = [16]}
 data = {train = {images = "images", labels = "labels"}}

@@ -289,6 +289,10 @@ Result<void> check_enter(const Job& job, int uid) {
                                  job.state == JobState::ended ? "has ended" : "still waits"));
 }
 
+std::string cannot_be_entered(int64_t job) {
+  return fmt::format("job {} is not held by a cgroup, so nothing can join it; `remuda doctor` says why", job);
+}
+
 Result<void> pause(PoolState& state, int64_t id, int uid) { return set_paused(state, id, uid, true); }
 
 Result<void> resume(PoolState& state, int64_t id, int uid) { return set_paused(state, id, uid, false); }

@@ -96,6 +96,8 @@ Result<void> reprioritize(PoolState& state, int64_t job, int priority, int uid, 
 
 /// Refuses (usage) that a process of user `uid` becomes one of the job: it does not run, is an array or another user's.
 Result<void> check_enter(const Job& job, int uid);
+/// Why not even its user can: it has no cgroup.
+std::string cannot_be_entered(int64_t job);
 
 /// A waiting job does not start until it is resumed, and keeps its place; of an array, no job that waits. Refuses
 /// (usage) as cancel() does, and jobs that run, that are paused already, or, for resume(), are not.

@@ -26,12 +26,6 @@ void add_children(const std::multimap<int, int>& children, int parent, const std
     if (std::ranges::find(except, child->second) == except.end()) found.push_back(child->second);
 }
 
-bool is_daemon(int pid) {
-  const auto entries = environ_of(pid);
-  const std::string start = fmt::format("{}=", env::daemon.name);
-  return entries && std::ranges::any_of(*entries, [&](const std::string& entry) { return entry.starts_with(start); });
-}
-
 std::vector<int> numbers_in(const std::string& folder) {
   std::vector<int> numbers;
   std::error_code error;
@@ -65,6 +59,12 @@ std::vector<ProcessId> tree_below(int root, const std::vector<int>& except) {
 }
 
 }  // namespace
+
+bool is_daemon(int pid) {
+  const auto entries = environ_of(pid);
+  const std::string start = fmt::format("{}=", env::daemon.name);
+  return entries && std::ranges::any_of(*entries, [&](const std::string& entry) { return entry.starts_with(start); });
+}
 
 std::vector<int> all_processes() { return numbers_in("/proc"); }
 

@@ -29,6 +29,9 @@ std::vector<ProcessId> descendants(int root, const std::vector<int>& except = {}
 /// waited for, a second at most, so that no process of a job is missed by those who look for all of them.
 std::optional<std::vector<std::string>> environ_of(int pid);
 
+/// Whether it belongs to no job, as several use it.
+bool is_daemon(int pid);
+
 /// The processes, except this one, whose environment has all of these entries.
 std::vector<ProcessId> processes_with(const std::vector<std::string>& entries);
 /// The processes, except this one, for whose entries of the environment `matches` is true.

@@ -14,6 +14,7 @@ constexpr double kPause_s = 0.01;       // between two words that differ
 constexpr double kReport_s = 2;         // see CouncilRules
 constexpr double kIntroduction_s = 10;  // datagrams need milliseconds, unless something is in their way
 constexpr int kLastWords = 3;
+constexpr int kMostAtOnce = 1000;
 
 std::span<std::byte> bytes_of(auto& value) { return std::as_writable_bytes(std::span(&value, 1)); }
 
@@ -77,10 +78,12 @@ Result<void> Assembly::introduce(comm::Communicator& communicator, uint32_t labe
   return {};
 }
 
-/// All words that have come, of ranks of this run.
+/// Words that have come, of ranks of this run; no more at a time than leave time for other things.
 std::vector<Word> Assembly::heard() const {
   std::vector<Word> words;
-  while (const auto datagram = post_.receive()) {
+  for (int left = kMostAtOnce; left > 0; --left) {
+    const auto datagram = post_.receive();
+    if (!datagram) break;
     const auto text = seal_.open(*datagram);
     if (!text) continue;
     auto word = parse_word(*text);

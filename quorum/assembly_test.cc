@@ -62,7 +62,8 @@ TEST(Assembly, OneThatIsLeftAloneEnds) {
     if (communicator.rank() > 0) return;
     const auto agreement = assembly->agree(occasion(3, 1));
     ASSERT_FALSE(agreement);
-    EXPECT_THAT(agreement.error().message, HasSubstr("rank 0 of 3 is left here, and may not go on, as the others may"));
+    EXPECT_THAT(agreement.error().message,
+                HasSubstr("rank 0 of 3 is left here, and may not go on, because the others may"));
     EXPECT_EQ(agreement.error().kind, ErrorKind::failed);
   });
 }

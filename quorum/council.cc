@@ -95,14 +95,15 @@ void Council::miss(int rank, double now_s) {
   seat->is_missed = true;
 }
 
-/// One that is there has waited for it in vain, or for a rank of its host, of which none is there.
+/// One that is there has waited for it in vain, or for a rank of its host, which does not answer.
 bool Council::is_known_lost(const Seat& seat, const std::vector<Word>& present) const {
   const auto host_of = [&](int rank) {
     const auto found = std::ranges::find(rules_.members, rank);
     return found == rules_.members.end() ? "" : rules_.hosts[size_t(found - rules_.members.begin())];
   };
   const bool host_is_there =
-      std::ranges::any_of(present, [&](const Word& word) { return host_of(word.rank) == seat.host; });
+      std::ranges::any_of(present, [&](const Word& word) { return host_of(word.rank) == seat.host; }) ||
+      std::ranges::any_of(others_, [&](const Seat& other) { return other.is_missed && other.host == seat.host; });
   return std::ranges::any_of(present, [&](const Word& word) {
     return word.lost == seat.rank || (!host_is_there && host_of(word.lost) == seat.host);
   });
@@ -209,7 +210,8 @@ std::string Council::why_not(const std::vector<Word>& present) const {
   const size_t all = rules_.members.size();
   const auto too_few = [&](std::span<const int> left) {
     return fmt::format(
-        "rank {} of {} {} left here, and may not go on, as the others may: that takes more than half of the ranks, or "
+        "rank {} of {} {} left here, and may not go on, because the others may: that takes more than half of the "
+        "ranks, or "
         "half of them with rank {}",
         index_ranges(left), all, left.size() == 1 ? "is" : "are", rules_.members.front());
   };
@@ -220,8 +222,8 @@ std::string Council::why_not(const std::vector<Word>& present) const {
   if (!is_quorum(left, rules_.members)) return too_few(left);
   if (left.size() == all) return fmt::format("rank {} has lost a rank that nobody else misses", own_.rank);
   if (left.size() >= rules_.least) return "";
-  return fmt::format("{} ranks are left, and elastic.ranks_lost lets the run go on with {} or more", left.size(),
-                     rules_.least);
+  return fmt::format("rank {} of {} {} left, and elastic.ranks_lost lets the run go on with {} or more",
+                     index_ranges(left), all, left.size() == 1 ? "is" : "are", rules_.least);
 }
 
 std::string Council::what_became_of(int rank) const {

@@ -77,7 +77,7 @@ std::optional<std::string> Post::receive() const {
 
 std::vector<comm::Endpoint> Post::undelivered() const {
   std::vector<comm::Endpoint> all;
-  for (;;) {
+  for (int left = kMostErrors; left > 0; --left) {
     sockaddr_storage to{};
     std::array<std::byte, 512> control{};
     std::array<std::byte, 1> content{};
@@ -99,6 +99,7 @@ std::vector<comm::Endpoint> Post::undelivered() const {
       if (error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH) all.push_back(endpoint);
     }
   }
+  return all;
 }
 
 void Post::wait(double deadline_s) const {

@@ -128,8 +128,7 @@ Result<void> FilePool::enter(int64_t id) {
   const pool::Job* job = state.find(id);
   if (!job) return usage_error(fmt::format("no job {} is there, or it has ended", id));
   REMUDA_TRY(pool::check_enter(*job, static_cast<int>(::getuid())));
-  if (job->cgroup.empty())
-    return failed(fmt::format("job {} is not held by a cgroup, so nothing can join it; `remuda doctor` says why", id));
+  if (job->cgroup.empty()) return failed(pool::cannot_be_entered(id));
   if (confine::move_into(job->cgroup, process::own_process_id())) return {};
   return failed(
       fmt::format("this process cannot be moved to the cgroup of job {}, {}: {}", id, job->cgroup, errno_text(errno)));

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "confine/cgroup.h"
 #include "process/stat.h"
 #include "process/tree.h"
 
@@ -68,10 +69,26 @@ Outcome JobMonitor::watch() {
     look_at_clock();
     pause();
   }
-  confinement_.kill();  // what has entered the job since it began
   if (spec_.can_be_queued_again()) take_late_signals();
+  end_what_entered();
   outcome_.state = result().value_or(process::ExitState{process::kOwnFailure, 0});
   return outcome_;
+}
+
+/// What has come into the job's cgroup from outside (pool::Access::enter()), and may do so until that is removed. A
+/// daemon that serves other jobs, too, stays.
+void JobMonitor::end_what_entered() const {
+  const std::string cgroup = confinement_.folder();
+  if (cgroup.empty()) return;
+  const auto find = [&] {
+    std::vector<process::ProcessId> members = confine::cgroup_members(cgroup);
+    std::erase_if(members, [](const process::ProcessId& one) { return process::is_daemon(one.pid); });
+    return members;
+  };
+  const double end_s = monotonic_s() + kKillPatience_s;
+  do {
+    process::kill_all(find, kKillPatience_s);
+  } while (!confine::remove_cgroup(cgroup) && !find().empty() && monotonic_s() < end_s);
 }
 
 void JobMonitor::take_late_signals() {

@@ -69,6 +69,7 @@ class JobMonitor {
   /// `signal`: to the members now; the stop signal, or the one that a user sent to a job with tasks.
   void stop(const std::string& why, bool may_requeue, double grace_s, int signal);
   void kill();
+  void end_what_entered() const;
   void pause();
 
   const RunSpec& spec_;

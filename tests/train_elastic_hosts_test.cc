@@ -114,7 +114,7 @@ TEST_F(TrainElasticHosts, WhereACableIsCutTheLargerSideGoesOnAndTheOtherEnds) {
   hosts.cut(0);
   const Finished first = run.rank(0).finish(120), second = run.rank(1).finish(120), third = run.rank(2).finish(120);
   EXPECT_EQ(first.exit.status, 1) << first;
-  EXPECT_THAT(first.err, HasSubstr("rank 0 of 3 is left here, and may not go on, as the others may"));
+  EXPECT_THAT(first.err, HasSubstr("rank 0 of 3 is left here, and may not go on, because the others may"));
   EXPECT_TRUE(second.exit.ok()) << second;
   EXPECT_TRUE(third.exit.ok()) << third;
   EXPECT_TRUE(run.report(0).is_null());
@@ -136,7 +136,7 @@ TEST_F(TrainElasticHosts, OfTwoHostsTheOneWithTheFirstRankGoesOnWhenTheCableIsCu
   const Finished first = run.rank(0).finish(120), second = run.rank(1).finish(120);
   EXPECT_TRUE(first.exit.ok()) << first;
   EXPECT_EQ(second.exit.status, 1) << second;
-  EXPECT_THAT(second.err, HasSubstr("rank 1 of 2 is left here, and may not go on, as the others may"));
+  EXPECT_THAT(second.err, HasSubstr("rank 1 of 2 is left here, and may not go on, because the others may"));
   EXPECT_EQ(run.report(0)["lost_ranks"][0]["rank"], 1);
   EXPECT_LT(file_difference(run.folder().path("out.safetensors"), whole().path("out.safetensors")), 1e-6);
 }

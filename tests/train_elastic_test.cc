@@ -143,7 +143,7 @@ TEST_F(TrainElastic, WithoutADeviceThatComputesTheRunEnds) {
   run.kill(0, "epoch 4/");
   const Finished finished = run.finish();
   EXPECT_EQ(finished.exit.status, 1) << finished;
-  EXPECT_THAT(finished.err, HasSubstr("no device of this job takes samples"));
+  EXPECT_THAT(finished.err, HasSubstr("no device that takes samples is left"));
 }
 
 TEST_F(TrainElastic, TwoAreLostOneAfterTheOther) {

@@ -15,7 +15,8 @@
 namespace remuda::train {
 namespace {
 
-constexpr double kMargin_s = 30;  // from when ranks should meet, until they begin to
+constexpr double kLongestFarewell_s = 3600;  // of what rank 0 leaves behind
+constexpr double kMargin_s = 30;          // from when ranks should meet, until they begin to
 
 }  // namespace
 
@@ -97,7 +98,7 @@ Result<void> ElasticRun::train(const job::TrainJob& job) {
 /// Collective, where no launcher tells the others that rank 0 is done. It leaves once all have heard it.
 Result<void> ElasticRun::say_farewell(comm::Communicator& communicator) {
   if (!assembly_) return {};
-  communicator.set_timeout(notice_s_);  // what rank 0 writes may take longer than a step
+  communicator.set_timeout(kLongestFarewell_s);  // its death would show at once
   std::byte nothing{};
   Result<void> said = communicator.broadcast(std::span(&nothing, 1), 0, label::kFarewell);
   if (!said && rank_ != 0) return said;

@@ -120,6 +120,7 @@ class Trainer {
   Result<compress::Exchange> measure_exchange(double compute_s);
   Result<void> compress();
   Result<void> compress_when_due();
+  std::string what_hosts_send(job::Compression kind) const;
   void report_compression();
   Result<void> run_epoch(int epoch);
   Result<StepTotals> run_step(uint64_t position);

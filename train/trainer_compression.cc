@@ -103,6 +103,15 @@ Result<void> Trainer::compress() {
                                                                                 : 0);
 }
 
+/// For people. What is no matrix, or one too small for its rank, goes as it is.
+std::string Trainer::what_hosts_send(Compression kind) const {
+  if (kind != Compression::powersgd) return "one bit per parameter";
+  const int rank = job_.train.compression_rank;
+  const double part =
+      PowerSgd::sent_values(parallel_->flat(), size_t(rank)) / double(parallel_->flat().layout().count());
+  return fmt::format("gradients as matrices of rank {}, {:.3g} % of their values,", rank, 100 * part);
+}
+
 /// Where it stands: hosts will begin it, or have begun it, or go on with it.
 void Trainer::report_compression() {
   if (!report_.compression) return;
@@ -114,11 +123,10 @@ void Trainer::report_compression() {
   if (!report.why_not.empty()) {
     text = "hosts do not pack what they send each other: " + report.why_not;
   } else {
-    const std::string what = report.kind == Compression::powersgd
-                                 ? fmt::format("gradients as matrices of rank {}", job_.train.compression_rank)
-                                 : "one bit per parameter";
-    text = fmt::format("hosts {} each other {} after step {} of {}", begun ? "send" : "will send", what,
-                       begun ? report_.steps : warm_up_of(job_.train, report.kind, steps_in_all()), steps_in_all());
+    const int warm_up = begun ? report_.steps : warm_up_of(job_.train, report.kind, steps_in_all());
+    text = fmt::format("hosts {} each other {} after step {} of {}", begun ? "send" : "will send",
+                       what_hosts_send(report.kind), warm_up, steps_in_all());
+    if (!begun && warm_up >= steps_in_all()) text += ", and so never do";
   }
   if (!begun && !report.chosen.empty()) text += "; " + report.chosen;
   events_.send({{"event", "note"}, {"text", text}});

@@ -100,9 +100,13 @@ Result<void> Trainer::forecast_roles(const FirstSplit& split) {
   report.step_s = with->step_s;
   if (without) report.without_step_s = without->step_s;
   if (best != roles) report.proposed = best;
-  report.sentence = best == all_compute
-                        ? balance::no_better_roles()
-                        : balance::role_sentence(job::device_names(job_), best, *step_with(best), without);
+  const std::vector<std::string> names = job::device_names(job_);
+  if (best == all_compute)
+    report.sentence = balance::no_better_roles();
+  else if (best == roles || roles == all_compute)
+    report.sentence = balance::role_sentence(names, best, *step_with(best), without);
+  else
+    report.sentence = balance::better_roles_sentence(names, best, *step_with(best), *with);
   if (best != roles) report.sentence = "Better roles: " + report.sentence;
   if (is_first()) events_.send({{"event", "note"}, {"text", report.sentence}});
   return {};

@@ -83,7 +83,8 @@ std::string no_room(const job::TrainJob& job, int rank, bool is_cpu) {
 Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm::Communicator& communicator,
                                                  const Events& events, const std::atomic<bool>& leave,
                                                  TrainerOptions options) {
-  if (job::ranks_with(job, balance::Role::compute).empty()) return failed(job::nobody_computes());
+  if (job::ranks_with(job, balance::Role::compute).empty())
+    return failed(options.inherited.losses.empty() ? job::nobody_computes() : "no device that takes samples is left");
   REMUDA_ASSIGN(const DeviceOps ops, DeviceOps::open(options.device));
   REMUDA_TRY(check_cache(job.memory, ops));
   REMUDA_ASSIGN(Samples train, Samples::open(job.data, data::Split::train, job.model, job.train.seed));
