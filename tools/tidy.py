@@ -64,7 +64,8 @@ def read_sources(build: pathlib.Path) -> list[Source]:
             continue
         words = shlex.split(entry["command"])
         output = words[words.index("-o") + 1]
-        flags = [word for word in words if word.startswith(("-I", "-D", "-std", "-f"))]
+        # Precompiled headers refuse files that differ in the last one, which says nothing to a linter.
+        flags = [word for word in words if word.startswith(("-I", "-D", "-std", "-f")) and word != "-fno-math-errno"]
         for i, word in enumerate(words):
             if word == "-isystem":
                 flags += words[i:i + 2]

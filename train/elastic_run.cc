@@ -16,7 +16,7 @@ namespace remuda::train {
 namespace {
 
 constexpr double kLongestFarewell_s = 3600;  // of what rank 0 leaves behind
-constexpr double kMargin_s = 30;          // from when ranks should meet, until they begin to
+constexpr double kMargin_s = 30;             // from when ranks should meet, until they begin to
 
 }  // namespace
 

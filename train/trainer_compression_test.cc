@@ -77,7 +77,7 @@ TEST_F(CompressedRuns, AutomaticCompressionSaysByWhichNumbersItWasChosen) {
   EXPECT_THAT(report.chosen, HasSubstr(" MB/s, and a step computes "));
   EXPECT_NE(report.kind, job::Compression::automatic);
   EXPECT_EQ(report.after, report.kind == job::Compression::none ? 0 : 2);
-  EXPECT_EQ(report.kind == job::Compression::none, report.why_not != "");
+  EXPECT_EQ(report.kind == job::Compression::none, !report.why_not.empty());
   transport_ = comm::ConnectOptions::Transport::automatic;
   EXPECT_EQ(to_json(run().report)["compression"],
             (Json{{"kind", "auto"}, {"why_not", "all devices are on one host, whose memory needs no compression"}}));
