@@ -201,6 +201,7 @@ TEST_F(DeskTest, OwnJobsAreThoseOfTheCallerAlone) {
 
 TEST_F(DeskTest, AUserEntersOnlyOwnJobsAndIsCountedToThem) {
   process::ChildProcess child = process::family(), enters = process::family(), other = process::family();
+  const auto children = process::all_descendants(enters.pid());  // which do not enter with it
   const int64_t job = submit(caller_for(child)), second = submit(caller_for(other));
   const auto refusal = [&](const Caller& caller, int64_t id) {
     const auto answer = ask(caller, {.ask = wire::Ask::enter, .job = id});
@@ -213,6 +214,7 @@ TEST_F(DeskTest, AUserEntersOnlyOwnJobsAndIsCountedToThem) {
   (void)apply(caller_for(child), pool::End{.job = job}, "word");
   EXPECT_TRUE(ends(job));
   EXPECT_EQ(process::await_exit(enters).signal, SIGKILL) << "what has entered the job ends with it";
+  for (const process::ProcessId& one : children) process::send_signal(one, SIGKILL);
   if (job_cgroups(pool_).empty()) GTEST_SKIP() << "may not make cgroups here";
   EXPECT_THAT(refusal(caller_for(other), second), IsEmpty()) << "it is one of it already";
 }
