@@ -62,6 +62,20 @@ TEST_F(HoldsTest, WhoHasTheNumberOfAKeeperThatIsGoneIsLeftAlone) {
   EXPECT_EQ(process::all_descendants(other.pid()), children);
 }
 
+// It could not be held there, and each that tried would cost the agent a look at all processes.
+TEST_F(HoldsTest, NothingEntersAJobWithoutACgroup) {
+  process::ChildProcess keeper = process::family(), enters = process::family();
+  const auto children = process::all_descendants(enters.pid());
+  holds_.add(running(1, id_of(keeper)));
+  EXPECT_FALSE(holds_.find_again(running(1, id_of(keeper)), 0)) << "it is in no cgroup";
+  EXPECT_FALSE(holds_.enter(1, id_of(enters)));
+  holds_.say(1, pool::End{.job = 1}, 0);
+  holds_.step(0);
+  ::usleep(100'000);
+  EXPECT_TRUE(is_alive(id_of(enters)));
+  EXPECT_EQ(process::all_descendants(enters.pid()), children);
+}
+
 TEST_F(HoldsTest, NoJobTakesAProcessOutOfTheCgroupOfAnother) {
   process::ChildProcess keeper = process::family();
   const auto children = process::all_descendants(keeper.pid());

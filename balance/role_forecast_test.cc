@@ -110,5 +110,12 @@ TEST(RoleSentence, SaysHowMuchAndWhy) {
       "to do alone: 100 ms in place of 50 ms (without, cpu:0 would take 50 of 100 samples).");
 }
 
+TEST(RoleSentence, ComparesOtherRolesWithThoseThatDevicesHave) {
+  const std::vector<std::string> names{"gpu:0", "cpu:0"};
+  EXPECT_EQ(better_roles_sentence(names, kPreprocess, {.step_s = 0.05}, {.step_s = 0.1}),
+            "With cpu:0 to preprocess, a step would be about 50 % shorter, by what each was measured to do alone: 50 "
+            "ms in place of 100 ms.");
+}
+
 }  // namespace
 }  // namespace remuda::balance

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <gtest/gtest.h>
 
 #include "weights/reader.h"
 
@@ -17,6 +18,15 @@ JobText three_ranks() {
       "[[device]]\nuse = 'cpu:1'\nshared = true\nslowdown = 40\n"
       "[output]\nweights = 'out.safetensors'\n";
   return job;
+}
+
+const ScratchFolder& whole_run() {
+  static const ScratchFolder folder = [] {
+    ScratchFolder made = job_folder(three_ranks());
+    EXPECT_FALSE(train_report(made).is_null());
+    return made;
+  }();
+  return folder;
 }
 
 double file_difference(const std::string& a, const std::string& b) {

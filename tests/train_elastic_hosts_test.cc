@@ -49,14 +49,6 @@ class RunOfHosts {
 
 class TrainElasticHosts : public ::testing::Test {
  protected:
-  static const ScratchFolder& whole() {
-    static const ScratchFolder folder = [] {
-      ScratchFolder made = job_folder(three_ranks());
-      EXPECT_FALSE(train_report(made).is_null());
-      return made;
-    }();
-    return folder;
-  }
   /// `first` is the lowest rank that is left, of those that have lost `lost`.
   static void expect_whole(RunOfHosts& run, int first, int lost, const std::string& state) {
     const Json report = run.report(first);
@@ -67,7 +59,7 @@ class TrainElasticHosts : public ::testing::Test {
     EXPECT_EQ(report["lost_ranks"][0]["rank"], lost);
     EXPECT_EQ(report["lost_ranks"][0]["state"], state);
     EXPECT_NE(report["lost_ranks"][0]["cause"], "");
-    EXPECT_LT(file_difference(run.folder().path("out.safetensors"), whole().path("out.safetensors")), 1e-6);
+    EXPECT_LT(file_difference(run.folder().path("out.safetensors"), whole_run().path("out.safetensors")), 1e-6);
   }
 };
 
@@ -138,7 +130,7 @@ TEST_F(TrainElasticHosts, OfTwoHostsTheOneWithTheFirstRankGoesOnWhenTheCableIsCu
   EXPECT_EQ(second.exit.status, 1) << second;
   EXPECT_THAT(second.err, HasSubstr("rank 1 of 2 is left here, and may not go on, because the others may"));
   EXPECT_EQ(run.report(0)["lost_ranks"][0]["rank"], 1);
-  EXPECT_LT(file_difference(run.folder().path("out.safetensors"), whole().path("out.safetensors")), 1e-6);
+  EXPECT_LT(file_difference(run.folder().path("out.safetensors"), whole_run().path("out.safetensors")), 1e-6);
 }
 
 TEST_F(TrainElasticHosts, AllEndWellWhereNobodyIsLost) {
@@ -151,7 +143,7 @@ TEST_F(TrainElasticHosts, AllEndWellWhereNobodyIsLost) {
     EXPECT_TRUE(ended.exit.ok()) << ended;
   }
   EXPECT_FALSE(run.report(0).contains("lost_ranks"));
-  EXPECT_LT(file_difference(run.folder().path("out.safetensors"), whole().path("out.safetensors")), 1e-6);
+  EXPECT_LT(file_difference(run.folder().path("out.safetensors"), whole_run().path("out.safetensors")), 1e-6);
 }
 
 }  // namespace

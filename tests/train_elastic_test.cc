@@ -60,16 +60,8 @@ const std::vector<std::string> kWithCheckpoint{"elastic.ranks_lost=2", "checkpoi
 
 class TrainElastic : public ::testing::Test {
  protected:
-  static const ScratchFolder& whole() {
-    static const ScratchFolder folder = [] {
-      ScratchFolder made = job_folder(three_ranks());
-      EXPECT_FALSE(train_report(made).is_null());
-      return made;
-    }();
-    return folder;
-  }
   static void expect_same_weights(const ElasticRun& run) {
-    EXPECT_LT(file_difference(run.folder().path("out.safetensors"), whole().path("out.safetensors")), 1e-6);
+    EXPECT_LT(file_difference(run.folder().path("out.safetensors"), whole_run().path("out.safetensors")), 1e-6);
   }
 };
 
