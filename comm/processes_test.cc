@@ -32,6 +32,10 @@ struct Way {
   bool split;  // in a group that has split off, and not the ranks of the job themselves
 };
 
+void PrintTo(const Way& way, std::ostream* out) {
+  *out << (way.transport == Transport::tcp ? "tcp" : "shared memory") << (way.split ? ", split" : "");
+}
+
 // All-reduces until an error; the exit status is the rank that the error names.
 [[noreturn]] void be_rank(int rank, Way way, int port, Fd listener, int started) {
   auto communicator = connect({.rank = rank,

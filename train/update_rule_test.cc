@@ -14,6 +14,8 @@ struct RuleCase {
   GroupSettings settings;
 };
 
+void PrintTo(const RuleCase& one, std::ostream* out) { *out << one.name; }
+
 const std::vector<RuleCase> kCases{
     {"sgd", {}, {0.1, 0}},
     {"sgd_decay", {}, {0.1, 0.05}},

@@ -48,6 +48,8 @@ struct Setup {
   int ranks;
 };
 
+inline void PrintTo(const Setup& setup, std::ostream* out) { *out << setup.known.name; }
+
 inline std::string setup_name(const ::testing::TestParamInfo<Setup>& info) {
   return fmt::format("{}_{}", info.param.known.word, info.param.ranks);
 }

@@ -50,6 +50,8 @@ struct RuntimeCase {
   const char* verdict;
 };
 
+void PrintTo(const RuntimeCase& one, std::ostream* out) { *out << one.torch << " on " << one.driver; }
+
 class TorchRuntimeCheck : public ::testing::TestWithParam<RuntimeCase> {};
 
 TEST_P(TorchRuntimeCheck, FollowsTheTableOfDrivers) {

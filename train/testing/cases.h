@@ -20,6 +20,8 @@ struct ModelCase {
   int recompute_blocks = 0;
 };
 
+inline void PrintTo(const ModelCase& one, std::ostream* out) { *out << one.name; }
+
 /// mlp, resnet, and gpt whose targets are partly padding, unevenly from sample to sample; gpt also with recomputed
 /// blocks.
 inline std::vector<ModelCase> model_cases() {
