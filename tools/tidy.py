@@ -6,10 +6,10 @@ tidy.py BUILD_FOLDER [--all]: BUILD_FOLDER is a configured build (preset lint) o
 A file that passed is not read again until it, a file that it includes, or a tool has changed: what passed is kept under the
 user's cache folder, by a hash of all of that. --all reads every file.
 
-Most of clang-tidy's time goes into headers, so it reads up to BATCH files of a target as one. That would hide a file that
-leans on the headers of another, so each is first compiled alone, without making code. There the headers of libraries are
-precompiled; whether a file includes each of those itself is all that this cannot see. Tests, which nobody includes, are half
-of all files and are left out of it.
+Much of clang-tidy's time goes into headers, so it reads up to BATCH files that use the same libraries as one. That would
+hide a file that leans on the headers of another, so each is first compiled alone, without making code. There the headers of
+libraries are precompiled; whether a file includes each of those itself is all that this cannot see. Tests, which nobody
+includes, are half of all files and are left out of it.
 
 A batch that does not compile is read again in halves, down to single files: no complaint comes of how files were put together.
 """
@@ -179,11 +179,23 @@ def check_alone(source: Source, precompiled: pathlib.Path, folder: pathlib.Path)
     return run([CLANG, *source.flags, *FLAGS, "-w", "-include-pch", str(precompiled), "-fsyntax-only", str(file)])
 
 
+def flags_of(batch: list[Source]) -> list[str]:
+    """All of theirs, once each: those of targets differ in what they define."""
+    flags = list(dict.fromkeys(flag for source in batch for flag in groups_of(source.flags)))
+    return [word for flag in flags for word in flag]
+
+
+def groups_of(words: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """An option with its value is one flag."""
+    return [(word, words[i + 1]) if word == "-isystem" else (word,) for i, word in enumerate(words)
+            if i == 0 or words[i - 1] != "-isystem"]
+
+
 def read_batch(batch: list[Source], folder: pathlib.Path) -> str:
     name = batch[0].name.replace("/", "__")
     file = folder / f"batch_{name}.cc"
     file.write_text("".join(f'#include "{source.path}"\n' for source in batch))
-    return run([CLANG_TIDY, "-quiet", f"--config-file={ROOT / '.clang-tidy'}", str(file), "--", *batch[0].flags, *FLAGS, "-x", "c++"])
+    return run([CLANG_TIDY, "-quiet", f"--config-file={ROOT / '.clang-tidy'}", str(file), "--", *flags_of(batch), *FLAGS, "-x", "c++"])
 
 
 def check_batch(batch: list[Source], folder: pathlib.Path) -> list[tuple[Source, str]]:
@@ -196,11 +208,12 @@ def check_batch(batch: list[Source], folder: pathlib.Path) -> list[tuple[Source,
 
 
 def batches_of(sources: list[Source]) -> list[list[Source]]:
-    groups: dict[tuple, list[Source]] = {}
+    """Of files that use the same libraries, in the order of their folders; those that take longest come first."""
+    kinds: dict[str, list[Source]] = {kind: [] for kind in reversed(PRECOMPILED)}
     for source in sources:
         if source.path.suffix == ".cc":  # headers are read with them
-            groups.setdefault((source.target, source.flags), []).append(source)
-    return [group[i:i + BATCH] for group in groups.values() for i in range(0, len(group), BATCH)]
+            kinds[kind_of(source)].append(source)
+    return [kind[i:i + BATCH] for kind in kinds.values() for i in range(0, len(kind), BATCH)]
 
 
 class Progress:
