@@ -1,12 +1,14 @@
-// What it costs that a model is larger than its device: an mlp whose parameters, gradients and optimizer's state take
-// twice the memory of the device, which keeps them in memory of the host and holds two blocks of it at a time.
+// What it costs that training needs more memory than the device has: twice as much. Of one mlp parameters, gradients
+// and the optimizer's state lie in memory of the host, and the device holds two blocks at a time; of another,
+// activations do.
 //
 // The device is the stand-in accelerator of the tests: its memory is apart from the host's and capped, its copies are
 // real and queued, and its arithmetic is the CPU's. So the figures say whether the cost is predicted, not what a GPU
 // would pay: there a copy goes over a link while the device computes, here both take the time of the same cores.
 //
-// spilled   samples/s, beside the same model whole on a device with room for it. The limit is what was predicted before
-//           the first step: the speed that was measured alone
+// parameters   samples/s of the first one, beside the same model on a device with room for it. The limit is what was
+//              predicted before the first step: the speed that was measured alone
+// activations  likewise of the other one, with a large batch
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <iostream>
@@ -44,12 +46,14 @@ job::TrainJob job_of(const Workload& work, const ScratchFolder& folder) {
   return job;
 }
 
-Result<train::RunReport> run(const job::TrainJob& job) {
+/// Of a device with so much room for tensors; 0: it does not say.
+Result<train::RunReport> run(const job::TrainJob& job, double room_bytes = 0) {
   Result<train::RunReport> report = failed("it was not run");
   const std::atomic<bool> leave = false;
   const train::Events events(-1);
   comm::run_ranks(1, comm::kSharedMemory, [&](comm::Communicator& communicator) {
-    auto trainer = train::Trainer::create(job, communicator, events, leave, {.device = kDevice});
+    auto trainer =
+        train::Trainer::create(job, communicator, events, leave, {.device = kDevice, .room_bytes = room_bytes});
     report = trainer ? (*trainer)->run() : tl::unexpected(trainer.error());
   });
   return report;
@@ -63,28 +67,61 @@ size_t bytes_to_train(const job::TrainJob& job) {
   return 16 * count;
 }
 
-Result<std::vector<Figure>> measure(const Workload& work) {
+/// On a device of `cap` bytes.
+Figure figure_of(const char* name, const Workload& work, size_t cap, const train::RunReport& whole,
+                 const train::RunReport& spilled) {
+  return {.name = name,
+          .parameters = {{"needed_bytes", 2 * cap}, {"device_bytes", cap}, {"batch", work.batch}},
+          .value = spilled.samples_per_s(),
+          .unit = "samples/s",
+          .peer = whole.samples_per_s(),
+          .ratio = spilled.samples_per_s() / whole.samples_per_s(),
+          .limit = spilled.devices.at(0).alone_measurements.front()};
+}
+
+void set_cap(size_t bytes) {
+  train::testing::configure_standin(0, {.memory_cap = train::testing::standin_memory(0) + bytes});
+}
+
+Result<Figure> measure_parameters(const Workload& work) {
   const ScratchFolder folder;
   job::TrainJob job = job_of(work, folder);
   REMUDA_ASSIGN(const train::RunReport whole, run(job));
   const size_t cap = bytes_to_train(job) / 2;
-  train::testing::configure_standin(0, {.memory_cap = train::testing::standin_memory(0) + cap});
+  set_cap(cap);
   if (run(job)) return failed("the model trains whole on a device of half its size: nothing is measured");
   job.memory.parameters = job::Held::sharded;
   job.memory.optimizer = job::UpdatesOn::host;
   REMUDA_ASSIGN(const train::RunReport spilled, run(job));
-  return std::vector<Figure>{{.name = "spilled",
-                              .parameters = {{"model_bytes", 2 * cap}, {"device_bytes", cap}, {"batch", work.batch}},
-                              .value = spilled.samples_per_s(),
-                              .unit = "samples/s",
-                              .peer = whole.samples_per_s(),
-                              .ratio = spilled.samples_per_s() / whole.samples_per_s(),
-                              .limit = spilled.devices.at(0).alone_measurements.front()}};
+  return figure_of("parameters", work, cap, whole, spilled);
+}
+
+Result<Figure> measure_activations(const Workload& work) {
+  const ScratchFolder folder;
+  job::TrainJob job = job_of(work, folder);
+  train::testing::configure_standin(0, {});
+  REMUDA_ASSIGN(const train::RunReport whole, run(job));
+  const auto cap = size_t(whole.devices.at(0).memory.peak / 2);
+  set_cap(cap);
+  job.memory.activations = job::Activations::automatic;
+  REMUDA_ASSIGN(const train::RunReport spilled, run(job, double(cap)));
+  if (!spilled.spills || spilled.devices.at(0).pieces > 1)
+    return failed("activations did not go to the host, or that was not enough: nothing is measured");
+  return figure_of("activations", work, cap, whole, spilled);
+}
+
+Result<std::vector<Figure>> measure(const Workload& work) {
+  REMUDA_ASSIGN(Figure parameters, measure_parameters(work));
+  Workload deep = work;
+  deep.width /= 2;
+  deep.batch *= 16;
+  REMUDA_ASSIGN(Figure activations, measure_activations(deep));
+  return std::vector<Figure>{std::move(parameters), std::move(activations)};
 }
 
 int main(int argc, char** argv) {
   Workload work;
-  CLI::App app("What it costs that a model is larger than its device.");
+  CLI::App app("What it costs that training needs more memory than the device has.");
   app.add_option("--width", work.width, "of the mlp's layers")->capture_default_str();
   app.add_option("--blocks", work.blocks, "so many layers")->capture_default_str();
   app.add_option("--batch", work.batch, "samples of a step")->capture_default_str();

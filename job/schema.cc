@@ -224,31 +224,24 @@ std::vector<Key> exchange_keys() {
 
 std::vector<Key> memory_keys() {
   return {
-      {"memory.recompute",
-       choice<Recompute>({"none", "blocks", "auto"}, MEMBER(memory.recompute)),
-       Need::optional,
-       {},
+      {"memory.recompute", choice<Recompute>({"none", "blocks", "auto"}, MEMBER(memory.recompute)), Need::optional,
+       std::nullopt,
        "blocks: keep the input of each block only, and compute it again in the backward pass; auto: only where a "
        "device's memory needs that"},
       {"memory.recompute_blocks", IntegerField{MEMBER(memory.recompute_blocks), kSteps}, Need::optional,
        Condition{"memory.recompute", {"blocks", "auto"}}, "so many of the blocks, from the first one on; 0: all"},
+      {"memory.activations", choice<Activations>({"device", "host", "auto"}, MEMBER(memory.activations)),
+       Need::optional, std::nullopt,
+       "host: what the backward pass needs of the forward pass lies in the host's memory meanwhile; auto: only where a "
+       "device's memory needs that"},
       {"memory.accumulate", IntegerField{MEMBER(memory.accumulate), kDepth}, Need::optional,
        Condition{"balance.unit", {"samples"}},
        "compute a device's part of a step in so many pieces, whose gradients add up"},
-      {"memory.optimizer",
-       choice<UpdatesOn>({"device", "host"}, MEMBER(memory.optimizer)),
-       Need::optional,
-       {},
-       "host: the optimizer's state lies in the host's memory, and its CPU updates the parameters"},
-      {"memory.parameters",
-       choice<Held>({"whole", "sharded"}, MEMBER(memory.parameters)),
-       Need::optional,
-       {},
+      {"memory.optimizer", choice<UpdatesOn>({"device", "host"}, MEMBER(memory.optimizer)), Need::optional,
+       std::nullopt, "host: the optimizer's state lies in the host's memory, and its CPU updates the parameters"},
+      {"memory.parameters", choice<Held>({"whole", "sharded"}, MEMBER(memory.parameters)), Need::optional, std::nullopt,
        "sharded: of the blocks of a model each device holds its part only, and a block while it computes"},
-      {"memory.empty_cache",
-       choice<Switch>({"off", "on"}, MEMBER(memory.empty_cache)),
-       Need::optional,
-       {},
+      {"memory.empty_cache", choice<Switch>({"off", "on"}, MEMBER(memory.empty_cache)), Need::optional, std::nullopt,
        "give freed memory back to the device after each epoch, and before a step that ran out of memory is repeated, "
        "for "
        "other programs on it"},

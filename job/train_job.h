@@ -23,6 +23,7 @@ enum class Switch { off, on };
 enum class UpdatesOn { device, host };
 enum class Held { whole, sharded };
 enum class Recompute { none, blocks, automatic };
+enum class Activations { device, host, automatic };
 enum class Unit { samples, microbatches };
 enum class BatchNorm { local, synchronized };
 enum class Precision { fp32, bf16, fp16, automatic };
@@ -106,9 +107,10 @@ struct MemorySpec {
   Recompute recompute = Recompute::none;  ///< what is computed again in backward() instead of being kept
   int recompute_blocks = 0;               ///< so many, from the first one on; 0: all
   int accumulate = 1;                     ///< a device computes its part of a step in so many pieces, one after another
-  UpdatesOn optimizer = UpdatesOn::device;  ///< where the optimizer keeps its state, and updates parameters
-  Held parameters = Held::whole;            ///< what each device holds of the blocks' between steps: all, or its part
-  Switch empty_cache = Switch::off;         ///< what allocators keep of freed memory goes back to the devices
+  Activations activations = Activations::device;  ///< where what backward() needs of a forward pass lies meanwhile
+  UpdatesOn optimizer = UpdatesOn::device;        ///< where the optimizer keeps its state, and updates parameters
+  Held parameters = Held::whole;     ///< what each device holds of the blocks' between steps: all, or its part
+  Switch empty_cache = Switch::off;  ///< what allocators keep of freed memory goes back to the devices
 
   bool operator==(const MemorySpec&) const = default;
 };

@@ -70,13 +70,14 @@ Json to_json(const KeptBalance& balance) {
     if (kept.need.known > 0) rank["memory"] = Json::array({kept.need.fixed, kept.need.per_sample, kept.need.least});
     ranks.push_back(std::move(rank));
   }
-  return {{"recomputes", balance.recomputes}, {"ranks", std::move(ranks)}};
+  return {{"recomputes", balance.recomputes}, {"spills", balance.spills}, {"ranks", std::move(ranks)}};
 }
 
 std::optional<KeptBalance> parse_kept_balance(const Json& json) {
   if (!json.is_object() || !json.contains("recomputes") || !json["recomputes"].is_boolean()) return std::nullopt;
   if (!json.contains("ranks") || !json["ranks"].is_array()) return std::nullopt;
-  KeptBalance balance{.recomputes = json["recomputes"].get<bool>()};
+  KeptBalance balance{.recomputes = json["recomputes"].get<bool>(),
+                      .spills = json.value("spills", Json(false)) == Json(true)};
   for (const Json& rank : json["ranks"]) {
     auto device = parse_device(rank);
     if (!device) return std::nullopt;

@@ -22,6 +22,7 @@ struct KeptDevice {
 
 struct KeptBalance {
   bool recomputes = false;  ///< blocks of the model, as measured
+  bool spills = false;      ///< activations, as measured
   std::vector<KeptDevice> ranks;
 
   /// Whether these devices are they, rank by rank.

@@ -8,6 +8,7 @@ namespace {
 
 KeptBalance kept_example() {
   return {.recomputes = true,
+          .spills = true,
           .ranks = {{.device = 0xfedcba9876543210,
                      .alone = {{.batch = 64, .seconds = INFINITY}, {.batch = 32, .seconds = 0.1}},
                      .known = {{.batch = 32, .seconds = 0.125}},
@@ -21,6 +22,7 @@ TEST(KeptBalance, IsReadAsItWasWritten) {
   ASSERT_TRUE(parsed);
   EXPECT_EQ(to_json(*parsed), to_json(kept_example()));
   EXPECT_TRUE(parsed->recomputes);
+  EXPECT_TRUE(parsed->spills);
   EXPECT_TRUE(std::isinf(parsed->ranks[0].alone[0].seconds));
   EXPECT_EQ(parsed->ranks[0].known[0].seconds, 0.125);
   EXPECT_EQ(parsed->ranks[0].need.per_sample, 2.5);

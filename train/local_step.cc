@@ -70,15 +70,23 @@ LossSum LocalStep::forward(const Batch& batch) {
   const auto input = batch.input.to(ops_.device(), /*non_blocking=*/true);
   const auto scores = [&] {
     const Autocast autocast(ops_.device(), options_.compute_type);
+    const ActivationSpill::Scope scope(spill(), spill() ? parameters_and_buffers() : std::vector<torch::Tensor>());
     return model_.forward(input);
   }();
   return loss_sum(options_.loss, scores, batch.target, options_.padding);
 }
 
+std::vector<torch::Tensor> LocalStep::parameters_and_buffers() {
+  std::vector<torch::Tensor> all = model_.parameters();
+  for (const torch::Tensor& buffer : model_.buffers()) all.push_back(buffer);
+  return all;
+}
+
 /// Until it has done what it was given, as its time is being taken. A device that is lost, or hangs, throws.
-void LocalStep::wait_for_device() const {
+void LocalStep::wait_for_device() {
   if (const auto done = ops_.wait(ops_.here(), "a step", options_.timeout_s); !done)
     throw std::runtime_error(done.error().message);
+  if (spill_) spill_->settle();
 }
 
 double LocalStep::run(const Batch& batch, StepReport report, DataParallel& parallel, double loss_scale) {

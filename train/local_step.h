@@ -6,6 +6,7 @@
 
 #include "train/data_parallel.h"
 #include "train/loss.h"
+#include "train/model/activation_spill.h"
 #include "train/model/model.h"
 #include "train/pace.h"
 #include "train/precision.h"
@@ -62,6 +63,11 @@ class LocalStep {
   /// Samples that the largest piece of a batch has.
   int64_t largest_piece(const Batch& batch) const;
 
+  /// From now on activations lie in memory of the host until backward() needs them.
+  void spill_activations() { spill_.emplace(ops_); }
+  /// Null where they do not.
+  ActivationSpill* spill() { return spill_ ? &*spill_ : nullptr; }
+
   /// Forward and backward without other ranks; false when it runs out of memory.
   bool run_alone(const Batch& batch);
 
@@ -69,13 +75,15 @@ class LocalStep {
   int64_t pieces_in(const Batch& batch) const;
   std::vector<Batch> pieces_of(const Batch& batch) const;
   LossSum forward(const Batch& batch);
-  void wait_for_device() const;
+  std::vector<torch::Tensor> parameters_and_buffers();
+  void wait_for_device();
 
   Model& model_;
   const DeviceOps& ops_;
   Pace& pace_;
   const Options options_;
   size_t pieces_;
+  std::optional<ActivationSpill> spill_;  ///< before what may hold a graph
   FailedBackward failed_;
   std::vector<Batch> on_host_;  ///< of the last step, which the device may still be copying
 };

@@ -1,5 +1,6 @@
 #include "train/run_report.h"
 
+#include <cmath>
 #include <numeric>
 
 #include "base/version.h"
@@ -97,6 +98,15 @@ Json kinds_json(const MemoryReport& memory, const MemoryNeed& need) {
   return {{"predicted", kinds(need.held, memory.predicted_peak)}, {"measured", kinds(memory.before, memory.peak)}};
 }
 
+Json spill_json(const SpillReport& spill) {
+  Json json{{"bytes_per_pass", spill.bytes_per_pass}, {"predicted_s_per_pass", spill.predicted_s_per_pass}};
+  if (std::isnan(spill.wait_s_per_pass))
+    json["wait_missing"] = "libtorch takes no times on such a device";
+  else
+    json["wait_s_per_pass"] = spill.wait_s_per_pass;
+  return json;
+}
+
 Json memory_json(const DeviceReport& device, int micro_batch) {
   const MemoryNeed& need = device.memory_need;
   const bool too_small = !device.alone_measurements.empty() && device.alone_measurements[0] == 0;
@@ -113,6 +123,7 @@ Json memory_json(const DeviceReport& device, int micro_batch) {
             {"reserved_peak_bytes", device.memory.reserved_peak}};
   if (need.room > 0) json["room_bytes"] = need.room;
   if (device.memory.optimizer_on_host > 0) json["optimizer_on_host_bytes"] = device.memory.optimizer_on_host;
+  if (device.spill.bytes_per_pass > 0) json["spilled"] = spill_json(device.spill);
   if (device.memory.peak > 0) json["peak_by_kind"] = kinds_json(device.memory, need);
   return json;
 }
@@ -182,10 +193,7 @@ Json to_json(const RunReport& report) {
     json["samples_per_s"] = report.samples_per_s();
     json["efficiency"] = report.efficiency();
   }
-  if (report.test) {
-    json["test_loss"] = report.test->loss;
-    json["test_accuracy"] = report.test->accuracy;
-  }
+  if (report.test) json.update({{"test_loss", report.test->loss}, {"test_accuracy", report.test->accuracy}});
   json["steps"] = report.steps;
   json["skipped_steps"] = report.skipped_steps;
   if (!report.batch_norm.empty()) json["batch_norm"] = report.batch_norm;
@@ -194,6 +202,7 @@ Json to_json(const RunReport& report) {
   if (report.checkpoints.any()) json["checkpoints"] = checkpoints_json(report.checkpoints);
   for (const RankLoss& loss : report.lost_ranks) json["lost_ranks"].push_back(to_json(loss));
   if (report.recomputes) json["recomputes"] = true;
+  if (report.spills) json["spills"] = true;
   json["seconds"] = report.seconds;
   json["transport"] = report.transport;
   json["device_collectives"] = to_json(report.collectives);

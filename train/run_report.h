@@ -26,6 +26,13 @@ struct MemoryReport {
   double reserved_peak = 0;                             ///< what the allocator took of the device for them, at most
 };
 
+/// Of activations that lie in memory of the host until backward() needs them. All 0 where they do not.
+struct SpillReport {
+  double bytes_per_pass = 0;        ///< to the host, in a forward pass
+  double predicted_s_per_pass = 0;  ///< of these copies and those back, by a trial before the first step
+  double wait_s_per_pass = 0;       ///< that the device waited for copies; NaN where that is not known
+};
+
 /// What a rank adds up of its own run.
 struct OwnTotals {
   double samples = 0;      ///< trained on in all
@@ -36,6 +43,7 @@ struct OwnTotals {
   double oom_steps = 0;    ///< steps that were repeated as it ran out of memory, each time counted
   double oom_evaluations = 0;  ///< times it ran out of memory in evaluation
   MemoryReport memory;
+  SpillReport spill;
 };
 
 struct DeviceReport : OwnTotals {
@@ -123,6 +131,7 @@ struct RunReport {
   CheckpointReport checkpoints;
   std::vector<RankLoss> lost_ranks;  ///< in the order of their loss
   int oom_steps = 0;                 ///< repeated because a device ran out of memory; each time counts
+  bool spills = false;               ///< activations, because memory.activations = "auto" found that it has to
   bool recomputes = false;           ///< blocks of the model, because memory.recompute = "auto" found that it has to
   double seconds = 0;                ///< from the first step to the end
   std::string transport;

@@ -328,6 +328,7 @@ Result<void> Trainer::test() {
 }
 
 Result<void> Trainer::collect_totals() {
+  count_spill();
   mine_.memory.parameters = double(parallel_->parameter_bytes());
   mine_.memory.gradients = double(parallel_->gradient_bytes());
   const OwnedState& state = parallel_->state();

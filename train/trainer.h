@@ -99,6 +99,9 @@ class Trainer {
   Result<FirstSplit> split_by_speed(const KeptBalance* kept = nullptr);
   Result<void> forecast_roles(const FirstSplit& split);
   Result<bool> begin_to_recompute();
+  void begin_to_spill();
+  Result<bool> begin_to_save_memory();
+  void count_spill();
   Result<void> plan_memory(MemoryNeed mine);
   double uncounted_bytes() const;
   void report_plan();
@@ -177,6 +180,7 @@ class Trainer {
   std::vector<int> last_parts_;  ///< of the last step, whose times the next report contains; empty when it was repeated
   StepLog log_;
   MemoryPlan memory_;
+  double spill_s_per_byte_ = 0;  ///< to the host and back, by a trial
 
   uint64_t position_ = 0;  ///< of the next step's first sample
   int first_step_ = 0;     ///< so many were made before this trainer

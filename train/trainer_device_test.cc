@@ -49,7 +49,8 @@ class TrainerOnDevices : public ::testing::Test {
       const bool other = communicator.rank() == 1;
       reports[size_t(communicator.rank())] = outcome_of([&]() -> Result<RunReport> {
         REMUDA_ASSIGN(const auto trainer,
-                      Trainer::create(job_, communicator, events, leave, {.device = other ? second : first}));
+                      Trainer::create(job_, communicator, events, leave,
+                                      {.device = other ? second : first, .room_bytes = other ? room_bytes_ : 0}));
         if (other) before_run();
         return trainer->run();
       });
@@ -68,6 +69,7 @@ class TrainerOnDevices : public ::testing::Test {
 
   const ScratchFolder folder_;
   job::TrainJob job_;
+  double room_bytes_ = 0;  ///< of rank 1's device, where not 0; the stand-in does not say
 };
 
 // float32 sums of other parts of the batch, over six steps of SGD with momentum.
@@ -176,6 +178,57 @@ TEST_F(TrainerOnDevices, AnAcceleratorThatRunsOutOfMemoryComputesInSmallerPieces
   for (size_t epoch = 0; epoch < 2; ++epoch)
     EXPECT_NEAR(tight[0]->loss_per_epoch[epoch], roomy[0]->loss_per_epoch[epoch], 1e-6);
   EXPECT_NEAR(tight[0]->test->loss, roomy[0]->test->loss, 1e-6);
+}
+
+/// Nine results of 800 kB for each device, which backward() needs.
+void make_deep(const std::string& path) {
+  torch::manual_seed(5);
+  torch::jit::Module module("deep");
+  module.register_parameter("up", torch::randn({4096, kPixels * kPixels}).mul(0.05).requires_grad_(), false);
+  module.register_parameter("down", torch::randn({5, 4096}).mul(0.01).requires_grad_(), false);
+  module.define(
+      "def forward(self, x):\n  x = torch.matmul(x.flatten(1), self.up.t())\n"
+      "  for i in range(8):\n    x = torch.tanh(x)\n  return torch.matmul(x, self.down.t())\n");
+  module.save(path);
+}
+
+TEST_F(TrainerOnDevices, ActivationsMayLieInMemoryOfTheHost) {
+  make_deep(job_.model.path);
+  configure_standin(0, {.random_delay_s = 1e-4});
+  const torch::Device device(torch::kXPU, 0);
+  const auto expected = run(device);
+  ASSERT_TRUE(expected[0]) << expected[0].error().message;
+  job_.memory.activations = job::Activations::host;
+  const auto spilled = run(device);
+  for (const auto& report : spilled) ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(spilled[0]->loss_per_epoch, expected[0]->loss_per_epoch);
+  const Json report = to_json(*spilled[0]), memory = report["devices"][1]["memory"];
+  EXPECT_GT(memory["spilled"]["bytes_per_pass"], 4e6) << "of the smaller batches of trials, too";
+  EXPECT_GT(memory["spilled"]["predicted_s_per_pass"], 0);
+  EXPECT_TRUE(memory["spilled"].contains("wait_s_per_pass") || memory["spilled"].contains("wait_missing"));
+  EXPECT_LT(memory["peak_bytes"], expected[0]->devices[1].memory.peak - 3e6);
+  EXPECT_NEAR(spilled[0]->devices[1].memory.predicted_peak / spilled[0]->devices[1].memory.peak, 1, 0.1);
+  EXPECT_FALSE(report["devices"][0]["memory"].contains("spilled")) << "on a CPU they lie there anyway";
+  EXPECT_FALSE(report.contains("spills")) << "not for want of room";
+}
+
+TEST_F(TrainerOnDevices, ActivationsGoToTheHostOnlyWhereAPartWouldNotFit) {
+  make_deep(job_.model.path);
+  job_.memory.activations = job::Activations::automatic;
+  const torch::Device device(torch::kXPU, 0);
+  const auto roomy = run(device);
+  ASSERT_TRUE(roomy[0]) << roomy[0].error().message;
+  EXPECT_FALSE(roomy[0]->spills);
+  const DeviceReport& whole = roomy[0]->devices[1];
+  const double activations = whole.memory.peak - whole.memory_need.held;
+  room_bytes_ = whole.memory.peak - 0.3 * activations;
+  const auto tight = run(device);
+  ASSERT_TRUE(tight[1]) << tight[1].error().message;
+  ASSERT_TRUE(tight[0]) << tight[0].error().message;
+  EXPECT_TRUE(tight[0]->spills);
+  EXPECT_LE(tight[0]->devices[1].memory.peak, room_bytes_);
+  EXPECT_EQ(tight[0]->devices[1].pieces, 1);
+  EXPECT_EQ(tight[0]->loss_per_epoch, roomy[0]->loss_per_epoch);
 }
 
 // The accelerator owns nothing, or everything; a step of AdamW by other kernels.

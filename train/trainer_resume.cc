@@ -173,7 +173,7 @@ Progress Trainer::progress() const {
 }
 
 KeptBalance Trainer::learned() const {
-  KeptBalance learned{.recomputes = report_.recomputes};
+  KeptBalance learned{.recomputes = report_.recomputes, .spills = report_.spills};
   for (int rank = 0; rank < communicator_.size(); ++rank)
     learned.ranks.push_back({devices_[rank], alone_[rank], balancer_.known_times(rank), memory_.needs()[rank]});
   return learned;

@@ -275,12 +275,12 @@ uint64_t Trainer::device_hash() const {
   ::gethostname(host, sizeof host - 1);
   const job::DeviceSpec& device = job_.devices[communicator_.rank()];
   const std::string text =
-      fmt::format("{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {} {} {} role {}", host, device.use,
+      fmt::format("{} {} {} x{} {} {} threads {} {} {} {} {} {} {} {} {} {} {} {} {} role {}", host, device.use,
                   c10::DeviceTypeName(ops_.device().type(), true), device.slowdown, precision_name(compute_type_),
                   at::get_num_threads(), TORCH_VERSION, job_.memory.accumulate, int(job_.memory.recompute),
                   job_.memory.recompute_blocks, job_.train.micro_batch, int(job_.train.tf32), int(job_.train.autotune),
                   int(job_.train.batch_norm), job_.data.size, job_.data.context, int(job_.memory.optimizer),
-                  int(job_.memory.parameters), int(device.role));
+                  int(job_.memory.parameters), int(job_.memory.activations), int(device.role));
   return XXH3_64bits(text.data(), text.size());
 }
 
@@ -295,13 +295,13 @@ Result<std::optional<KeptBalance>> Trainer::kept_balance() {
 
 Result<void> Trainer::start_balance() {
   REMUDA_ASSIGN(const std::optional<KeptBalance> kept, kept_balance());
+  if (job_.memory.activations == job::Activations::host || (kept && kept->spills)) begin_to_spill();
   if (kept && kept->recomputes) REMUDA_TRY(begin_to_recompute());
   REMUDA_ASSIGN(FirstSplit first, split_by_speed(kept ? &*kept : nullptr));
-  if (!memory_.fits(shares_)) {
-    REMUDA_ASSIGN(const bool again, begin_to_recompute());
-    if (again) {
-      REMUDA_ASSIGN(first, split_by_speed());
-    }
+  while (!memory_.fits(shares_)) {
+    REMUDA_ASSIGN(const bool again, begin_to_save_memory());
+    if (!again) break;
+    REMUDA_ASSIGN(first, split_by_speed());
   }
   REMUDA_TRY(choose_compression(first.decision.predicted_step_s));
   log_.begin(first.costs.times.by_rank);
@@ -310,17 +310,6 @@ Result<void> Trainer::start_balance() {
   REMUDA_TRY(forecast_roles(first));
   wait_for_steps_of(first.decision.predicted_step_s);
   return {};
-}
-
-/// Collective. Where memory.recompute is "auto": from now on blocks are recomputed. False where they are already, or
-/// there are none, or the job says otherwise.
-Result<bool> Trainer::begin_to_recompute() {
-  if (job_.memory.recompute != job::Recompute::automatic || report_.recomputes ||
-      !model_->recompute_blocks(blocks_to_recompute(job_.memory)))
-    return false;
-  report_.recomputes = true;
-  REMUDA_TRY(prepare_parallel());  // what blocks share becomes ready more often
-  return true;
 }
 
 /// Collective. Measures time and memory of each device, unless they are `kept`, and splits the batch by them.
@@ -337,7 +326,7 @@ Result<Trainer::FirstSplit> Trainer::split_by_speed(const KeptBalance* kept) {
   }
   const std::vector<int> computing = job::ranks_with(job_, balance::Role::compute);
   if (std::ranges::any_of(computing, [&](int rank) { return has_no_room(times.by_rank[rank]); })) {
-    REMUDA_ASSIGN(const bool again, begin_to_recompute());
+    REMUDA_ASSIGN(const bool again, begin_to_save_memory());
     if (again) return split_by_speed();
   }
   REMUDA_TRY(plan_memory(need));
@@ -357,41 +346,6 @@ Result<Trainer::FirstSplit> Trainer::split_by_speed(const KeptBalance* kept) {
   REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(shares_)), 0, label::kShares));
   alone_ = times.by_rank;
   return FirstSplit{std::move(costs), std::move(first)};
-}
-
-/// Collective. From what a step takes of this rank's device.
-Result<void> Trainer::plan_memory(MemoryNeed mine) {
-  const auto now = memory_in_use(ops_.device());
-  if (mine.known > 0 && now) {
-    mine.held = now->before + uncounted_bytes();
-    const double free = ops_.free_bytes() / job::ranks_on_device_of(job_, communicator_.rank());
-    if (free > 0) mine.room = mine.held + free + (now->reserved_peak - now->before);
-    if (options_.room_bytes > 0) mine.room = options_.room_bytes;
-  }
-  std::vector<MemoryNeed> all(communicator_.size());
-  REMUDA_TRY(communicator_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
-                                      label::kNeeds));
-  memory_.take(std::move(all));
-  return {};
-}
-
-/// On a CPU, values and gradients lie in memory of the communicator, which no allocator of libtorch counts.
-double Trainer::uncounted_bytes() const { return ops_.is_synchronous() ? double(parallel_->shared_bytes()) : 0; }
-
-/// Rank 0: what a step will take of each device, before there is one.
-void Trainer::report_plan() {
-  Json peaks = Json::array(), rooms = Json::array(), pieces = Json::array();
-  for (int rank = 0; rank < communicator_.size(); ++rank) {
-    peaks.push_back(memory_.peak(rank, shares_[rank]).value_or(NAN));
-    rooms.push_back(memory_.needs()[rank].room);
-    pieces.push_back(this->pieces(rank, shares_));
-  }
-  if (is_first())
-    events_.send({{"event", "memory"},
-                  {"peak_bytes", peaks},
-                  {"room_bytes", rooms},
-                  {"pieces", pieces},
-                  {"recomputes", report_.recomputes}});
 }
 
 }  // namespace remuda::train

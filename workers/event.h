@@ -6,7 +6,7 @@
 //   alone    rank, samples_per_s                  its device was measured alone
 //   step     step, steps, epoch, loss, samples_per_s, shares[], compute_s[], wait_s[]       from rank 0, per rank
 //   balance  step, shares[], predicted_step_s, predicted_gain, reason                       from rank 0
-//   memory   peak_bytes[], room_bytes[], pieces[], recomputes                              from rank 0, per rank
+//   memory   peak_bytes[], room_bytes[], pieces[], recomputes, spills                      from rank 0, per rank
 //   device_collectives  library, same_bits; or why_not                                      from rank 0
 //   epoch    epoch, epochs, train_loss, and with test data test_loss, test_accuracy         from rank 0
 //   profile  steps, trace (a path, or empty)       from rank 0, when the steps to profile have been recorded

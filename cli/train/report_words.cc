@@ -20,9 +20,10 @@ constexpr double kMuchUneven = 1.5;  // times the smallest batch that a device n
 
 /// Whether runs that differ in this key learn the same, except for the rounding of sums.
 bool learns_the_same(const std::string& key) {
-  static const std::set<std::string> kKeys{
-      "memory.parameters", "memory.optimizer", "memory.recompute",  "memory.empty_cache", "memory.recompute_blocks",
-      "train.encrypt",     "train.streams",    "train.check_every", "data.workers",       "data.cache_mib"};
+  static const std::set<std::string> kKeys{"memory.parameters", "memory.optimizer",   "memory.activations",
+                                           "memory.recompute",  "memory.empty_cache", "memory.recompute_blocks",
+                                           "train.encrypt",     "train.streams",      "train.check_every",
+                                           "data.workers",      "data.cache_mib"};
   return kKeys.contains(key) || key.starts_with("balance.") || key.starts_with("output.") ||
          key.starts_with("checkpoint.") || key.starts_with("elastic.");
 }

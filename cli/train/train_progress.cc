@@ -141,9 +141,10 @@ std::string TrainProgress::take_memory(const Json& event) const {
     if (at(pieces, i) > 1) text += fmt::format(" in {:.0f} pieces", at(pieces, i));
     texts.push_back(devices_[i] + " " + text);
   }
-  return fmt::format(
-      "memory of a step: {}{}", fmt::join(texts, ", "),
-      event.value("recomputes", Json(false)) == Json(true) ? "; blocks are recomputed so that it fits" : "");
+  const auto is_set = [&](const char* key) { return event.value(key, Json(false)) == Json(true); };
+  return fmt::format("memory of a step: {}{}{}", fmt::join(texts, ", "),
+                     is_set("spills") ? "; activations lie in the host's memory meanwhile so that it fits" : "",
+                     is_set("recomputes") ? "; blocks are recomputed so that it fits" : "");
 }
 
 /// Where there is a CPU, that there are none needs no word.

@@ -8,6 +8,7 @@
 namespace remuda::cli {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 job::TrainJob job() {
@@ -56,8 +57,10 @@ TEST(TrainProgress, TellsWhatAStepTakesOfEachMemory) {
   Json event{
       {"event", "memory"}, {"peak_bytes", {3 << 20, nullptr}}, {"room_bytes", {12 << 20, 0}}, {"pieces", {2, 1}}};
   EXPECT_EQ(progress.take(0, event), "memory of a step: cpu:0 3.0 MiB of 12.0 MiB in 2 pieces, cpu:1 not known");
+  event["spills"] = true;
+  EXPECT_THAT(progress.take(0, event), EndsWith("; activations lie in the host's memory meanwhile so that it fits"));
   event["recomputes"] = true;
-  EXPECT_THAT(progress.take(0, event), HasSubstr("; blocks are recomputed so that it fits"));
+  EXPECT_THAT(progress.take(0, event), EndsWith("meanwhile so that it fits; blocks are recomputed so that it fits"));
 }
 
 TEST(TrainProgress, TellsHowBucketsGoBetweenGpus) {
