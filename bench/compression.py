@@ -2,12 +2,15 @@
 """What train.compression saves over a slow link: compression.py [--json] [--width N] [--gbit R].
 
 Two hosts of one CPU device each: two network namespaces, joined by a virtual cable of 1 Gbit/s (needs root, ip and tc).
-They train an mlp with AdamW, of 26 M parameters unless a width is given, as it is, with each train.compression, and with what
-"auto" chooses. The learning rate is next to nothing: a warm-up of three steps is too short to learn after.
+They train an mlp with AdamW, of 26 M parameters unless a width is given, as it is, with gradients in bf16, with each
+train.compression, and with what "auto" chooses. The learning rate is next to nothing: a warm-up of three steps is too short to
+learn after.
 
 bytes  that a host sends in a step, counted by the system, encryption and headers included. The limit is what the values take:
        one bit per parameter and a scale of 4 bytes for every 2048; both sides of rank 4 of each matrix, and the biases
 step   seconds, the median. The limit is the step over a cable without a limit, and the time of its bytes on one with it
+auto   over each of both cables: the seconds of a step that the run with "auto" expected of each way, beside those that the runs
+       with that way took, and whether what it chose was the fastest of these, or a tenth slower at most
 """
 
 import argparse
@@ -23,7 +26,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path("/usr/share/datasets/fashion-mnist")
 WARM, MADE, MORE = 3, 8, 16  # steps before compression, and of a short and a long run, whose difference is of such steps
-KINDS = ("none", "1-bit", "powersgd")
+AUTO_WARM = 13  # steps by which "auto" chooses
+KINDS = ("none", "bf16", "1-bit", "powersgd")
+SENDS = {"none": "none", "bf16": "gradients in bf16", "1-bit": "1-bit", "powersgd": "powersgd"}  # in the words of a report
+TOLERANCE = 1.1
 RANK = 4
 JOB = """
 model = {{name = "mlp", hidden = [{width}, {width}]}}
@@ -67,7 +73,9 @@ class Hosts:
         """The report of host 0, and the bytes that it sent."""
         job, out = folder / "job.toml", folder / "report.json"
         job.write_text(JOB.format(width=width, data=DATA, steps=steps))
-        more = [] if kind == "none" else ["--set", f"train.compression={kind}", "--set", f"train.compression_after={WARM}"]
+        after = AUTO_WARM if kind == "auto" else WARM
+        more = {"none": [], "bf16": ["--set", "train.gradients=bf16"]}.get(
+            kind, ["--set", f"train.compression={kind}", "--set", f"train.compression_after={after}"])
         shared = dict(os.environ, WORLD_SIZE="2", MASTER_ADDR=self.address(0), MASTER_PORT="29500",
                       REMUDA_SECRET=secrets.token_hex(16))
         before = self.sent()
@@ -95,15 +103,35 @@ def step_s(report):
 
 
 def measure(folder, width, gbit):
-    """Of each kind: bytes and seconds of a step; and what "auto" says that it chose."""
+    """Of each kind: bytes and seconds of a step; and the report of "auto"."""
     found = {}
     with Hosts(gbit) as hosts:
+        found["auto"] = hosts.train(folder, width, "auto", AUTO_WARM + MORE)[0]["compression"]
         for kind in KINDS:
             _, fewer = hosts.train(folder, width, kind, MADE)
             report, more = hosts.train(folder, width, kind, MORE)
             found[kind] = {"bytes": (more - fewer) / (MORE - MADE), "step_s": step_s(report)}
-        found["auto"] = hosts.train(folder, width, "auto", MADE)[0]["compression"]
     return found
+
+
+def expectations(found):
+    """Of each kind: the seconds that "auto" expected, and those that it took; what it chose, and whether that was right."""
+    auto = found["auto"]
+    expected = {one["sends"]: one["step_s"] for one in auto["expected"]}
+    both = {kind: (expected[SENDS[kind]], found[kind]["step_s"]) for kind in KINDS if SENDS[kind] in expected}
+    chosen = next(kind for kind in KINDS if SENDS[kind] == auto["sends"])
+    fastest = min(both, key=lambda kind: both[kind][1])
+    return both, chosen, fastest
+
+
+def print_expectations(name, found):
+    both, chosen, fastest = expectations(found)
+    print(f"\nauto, over {name}: chose {chosen} after {found['auto']['chosen_after']} steps, as {found['auto']['chosen']}")
+    for kind, (expected_s, took_s) in both.items():
+        print(f"  {kind:8} expected {expected_s:.3f} s   took {took_s:.3f} s   of expected {took_s / expected_s:.2f}")
+    print(f"  its own steps took {found['auto']['since']['step_s']:.3f} s after it had chosen")
+    is_right = both[chosen][1] <= TOLERANCE * both[fastest][1]
+    print(f"  the fastest was {fastest}: {'as good' if is_right else 'NOT as good, by more than a tenth'}")
 
 
 def least_bytes(kind, width):
@@ -113,7 +141,7 @@ def least_bytes(kind, width):
     if kind == "powersgd":
         return 4 * (sum(RANK * (rows + columns) for rows, columns in matrices) + biases)
     values = sum(rows * columns for rows, columns in matrices) + biases
-    return values * (1 + 32 / 2048 if kind == "1-bit" else 32) / 8
+    return values * {"1-bit": 1 + 32 / 2048, "bf16": 24, "none": 32}[kind] / 8  # with bf16, parameters go in float32
 
 
 def main():
@@ -139,14 +167,20 @@ def main():
         else:
             print(f"{kind:8} {slow[kind]['bytes'] / 1e6:7.2f} MB   limit {least / 1e6:7.2f}   of limit {least / slow[kind]['bytes']:.2f}"
                   f"   step {slow[kind]['step_s']:.3f} s   limit {limit_s:.3f}   of limit {limit_s / slow[kind]['step_s']:.2f}")
+    for name, found in (("this cable", slow), ("one without a limit", fast)):
+        if not options.json:
+            print_expectations(name, found)
+            continue
+        both, chosen, fastest = expectations(found)
+        for kind, (expected_s, took_s) in both.items():
+            about = {"compression": kind, "parameters": parameters, "gbit": options.gbit if found is slow else 0, "chosen": chosen,
+                     "fastest": fastest}
+            print(json.dumps({"name": "expected_step_s", "parameters": about, "value": expected_s, "unit": "s", "limit": took_s}))
     if not options.json:
         none = slow["none"]
         for kind in KINDS[1:]:
             print(f"{kind}: {none['bytes'] / slow[kind]['bytes']:.1f} times fewer bytes,"
                   f" {none['step_s'] / slow[kind]['step_s']:.1f} times faster")
-        print("auto, over this cable:", *(f"{key} {value}" for key, value in slow["auto"].items()))
-        print("auto, over one without a limit:", *(f"{key} {value}" for key, value in fast["auto"].items()))
-
 
 if __name__ == "__main__":
     main()

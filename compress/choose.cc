@@ -7,18 +7,17 @@ namespace remuda::compress {
 namespace {
 
 constexpr double kTolerance = 1.1;
-constexpr double kBackward = 2.0 / 3;
-// Seconds that a value takes a leader's core beyond an uncompressed step, as measured with 22 M of them on a busy AMD
-// EPYC.
-constexpr double kOneBit_s = 6e-9;
-constexpr double kPowerSgd_s = 1.5e-9;  // and for each vector of a side
-constexpr double kBits = 1 + 32.0 / 2048;
+
+/// Three digits, or all before the point.
+std::string plain(double value) {
+  return value < 100 ? fmt::format("{:.3g}", value < 1e-3 ? 0 : value) : fmt::format("{:.0f}", value);
+}
 
 /// Half of an all_reduce adds up, half of it hands out.
-double step_with(const Exchange& exchange, double gradient_bytes) {
+double rounded_step_s(const Exchange& exchange) {
   const double half_s = exchange.values * exchange.seconds_per_byte / 2;
-  const double gradients_s = std::max(0.0, gradient_bytes * half_s - kBackward * exchange.compute_s);
-  return exchange.compute_s + gradients_s + exchange.value_bytes * half_s;
+  const double waited_s = std::max(0.0, exchange.wait_s - exchange.value_bytes * half_s);
+  return exchange.step_s - std::min(waited_s, (exchange.gradient_bytes - 2) * half_s);
 }
 
 }  // namespace
@@ -37,14 +36,10 @@ const char* to_string(Packing packing) {
 }
 
 std::vector<Prediction> predict(const Exchange& exchange) {
-  std::vector<Prediction> all{{Packing::none, step_with(exchange, exchange.gradient_bytes)}};
-  const auto packed = [&](double bytes, double s_per_value) {
-    return exchange.compute_s + bytes * exchange.seconds_per_byte + exchange.values * s_per_value;
-  };
-  if (exchange.may_round && exchange.gradient_bytes > 2) all.push_back({Packing::bf16, step_with(exchange, 2)});
-  if (exchange.may_powersgd)
-    all.push_back({Packing::powersgd, packed(4 * exchange.low_rank_values, exchange.rank * kPowerSgd_s)});
-  if (exchange.may_one_bit) all.push_back({Packing::one_bit, packed(exchange.values * kBits / 8, kOneBit_s)});
+  std::vector<Prediction> all{{Packing::none, exchange.step_s}};
+  if (exchange.may_round && exchange.gradient_bytes > 2) all.push_back({Packing::bf16, rounded_step_s(exchange)});
+  if (exchange.powersgd_s) all.push_back({Packing::powersgd, exchange.pass_s + *exchange.powersgd_s});
+  if (exchange.one_bit_s) all.push_back({Packing::one_bit, exchange.pass_s + *exchange.one_bit_s});
   return all;
 }
 
@@ -55,12 +50,19 @@ Packing choose(const std::vector<Prediction>& predictions) {
 }
 
 std::string reason(const Exchange& exchange, const std::vector<Prediction>& predictions) {
-  std::string steps;
+  std::string others;
   for (const Prediction& one : predictions)
-    steps += fmt::format("{}{:.3g} s with {}", steps.empty() ? "" : ", ", one.step_s, to_string(one.packing));
+    if (one.packing != Packing::none)
+      others += fmt::format("{}{} with {}", others.empty() ? "; it is expected to take " : ", ",
+                            seconds_text(one.step_s), to_string(one.packing));
   return fmt::format(
-      "ranks add up {:.3g} MB/s, and a step computes {:.3g} s and has {:.3g} MB of parameters: it would take {}",
-      1e-6 / exchange.seconds_per_byte, exchange.compute_s, 4e-6 * exchange.values, steps);
+      "a step took {}, {} of it waiting for the exchange of {} MB of gradients, which hosts add up at {} MB/s{}",
+      seconds_text(exchange.step_s), seconds_text(exchange.wait_s),
+      plain(1e-6 * exchange.values * exchange.gradient_bytes), plain(1e-6 / exchange.seconds_per_byte), others);
+}
+
+std::string seconds_text(double seconds) {
+  return seconds < 0.1 ? plain(1e3 * seconds) + " ms" : plain(seconds) + " s";
 }
 
 }  // namespace remuda::compress

@@ -1,6 +1,7 @@
-// Choose: what hosts had best send each other, from how fast they exchange and how fast they compute. Pure.
+// Choose: what hosts had best send each other, from what steps took so far and what a trial of each took. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,17 @@ enum class Packing { none, bf16, powersgd, one_bit };
 /// As the keys of a job call it: "gradients in bf16" for bf16.
 const char* to_string(Packing packing);
 
+/// All of it measured: steps are those of the warm-up, at the speed and with the other load that they had.
 struct Exchange {
-  double seconds_per_byte = 0;  ///< of what is added up over all ranks, by all_reduce
-  double compute_s = 0;         ///< of a step, on the device that takes longest for its part
+  double step_s = 0;            ///< of a step as it is
+  double pass_s = 0;            ///< of that, forward and backward on the device that took longest
+  double wait_s = 0;            ///< of that, until gradients and parameters were exchanged, beyond the computing
+  double seconds_per_byte = 0;  ///< of what hosts add up, by all_reduce
   double values = 0;            ///< parameters
-  double gradient_bytes = 4;    ///< of each, in the type in which the job has them sent
+  double gradient_bytes = 4;    ///< of each, in the type in which they are sent
   double value_bytes = 4;       ///< likewise of parameters
-  double low_rank_values = 0;   ///< that powersgd sends in place of all: LowRankSum::sent()
-  double rank = 4;              ///< of powersgd
-  bool may_round = true, may_powersgd = true, may_one_bit = true;  ///< what the job goes together with, besides none
+  bool may_round = true;        ///< gradients to bf16
+  std::optional<double> powersgd_s, one_bit_s;  ///< from the gradients to the new parameters; nothing: it may not be
 };
 
 struct Prediction {
@@ -27,9 +30,8 @@ struct Prediction {
   double step_s = 0;
 };
 
-/// What a step takes with each that may be, in order; none is always there. Gradients leave during the backward pass,
-/// two thirds of the computing (two products of matrices for each one of the forward pass); parameters and what is
-/// packed, after it.
+/// What a step takes with each that may be, in order; none is always there. Gradients in bf16 save what was waited for
+/// them, at most; what is packed is sent after the backward pass, and takes the place of update and exchange.
 std::vector<Prediction> predict(const Exchange& exchange);
 
 /// The first whose step takes at most a tenth longer than the shortest.
@@ -37,5 +39,8 @@ Packing choose(const std::vector<Prediction>& predictions);
 
 /// The numbers by which it was chosen, as a sentence.
 std::string reason(const Exchange& exchange, const std::vector<Prediction>& predictions);
+
+/// "0.25 s", "3.1 ms": three digits, and no exponent.
+std::string seconds_text(double seconds);
 
 }  // namespace remuda::compress

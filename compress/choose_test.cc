@@ -7,58 +7,76 @@ namespace {
 
 constexpr double kGbit = 1e9 / 8;  // bytes/s
 
-/// 25 M parameters, a step of 0.3 s.
-Exchange over(double bytes_per_s) {
-  return {.seconds_per_byte = 1 / bytes_per_s, .compute_s = 0.3, .values = 25e6, .low_rank_values = 0.1e6};
+/// 25 M parameters over 1 Gbit/s: 0.3 s of computing, and 0.8 s of sending, of which the backward pass hides 0.2 s.
+Exchange slow() {
+  return {.step_s = 0.9,
+          .pass_s = 0.25,
+          .wait_s = 0.6,
+          .seconds_per_byte = 1 / kGbit,
+          .values = 25e6,
+          .powersgd_s = 0.15,
+          .one_bit_s = 0.2};
 }
 
 Packing chosen(const Exchange& exchange) { return choose(predict(exchange)); }
 
 TEST(Choose, NothingIsPackedWhereTheExchangeHides) {
-  EXPECT_EQ(chosen(over(100 * kGbit)), Packing::none);
-  Exchange slow = over(kGbit);
-  slow.compute_s = 30;
-  EXPECT_EQ(chosen(slow), Packing::none);
-  slow.values = 0;
-  EXPECT_EQ(chosen(slow), Packing::none);
+  Exchange exchange = slow();
+  exchange.step_s = 0.31;
+  exchange.wait_s = 0.01;
+  EXPECT_EQ(chosen(exchange), Packing::none);
+  EXPECT_NEAR(predict(exchange)[1].step_s, 0.31, 1e-9) << "nothing was waited for that bf16 could save";
 }
 
 TEST(Choose, RoundsWhereThatIsEnough) {
-  Exchange exchange = over(2 * kGbit);
-  exchange.value_bytes = 0;  // as if they were free: 0.2 s of gradients, of which the backward pass hides all
-  EXPECT_EQ(chosen(exchange), Packing::none);
-  exchange = over(kGbit);
-  exchange.value_bytes = 0;  // 0.4 s, of which it hides 0.2
+  Exchange exchange = slow();
+  exchange.value_bytes = 0;  // as if they were free: what was waited for are gradients
+  EXPECT_NEAR(predict(exchange)[1].step_s, 0.9 - 0.2, 1e-9) << "half of their bytes";
+  exchange.wait_s = 0.1;
+  EXPECT_NEAR(predict(exchange)[1].step_s, 0.9 - 0.1, 1e-9) << "all that was waited for";
+  exchange.powersgd_s = exchange.one_bit_s = 0.6;
   EXPECT_EQ(chosen(exchange), Packing::bf16);
   exchange.may_round = false;
+  EXPECT_EQ(chosen(exchange), Packing::none) << "0.85 s is hardly faster";
+  exchange.powersgd_s = 0.5;
   EXPECT_EQ(chosen(exchange), Packing::powersgd);
 }
 
 TEST(Choose, PacksOverASlowLinkWhatMayBePacked) {
-  Exchange exchange = over(kGbit);
-  EXPECT_EQ(chosen(exchange), Packing::powersgd) << "1-bit is hardly faster";
-  exchange.low_rank_values = 20e6;  // most is no matrix
+  Exchange exchange = slow();
+  EXPECT_EQ(chosen(exchange), Packing::powersgd);
+  exchange.powersgd_s = 0.4;
   EXPECT_EQ(chosen(exchange), Packing::one_bit);
-  exchange.may_one_bit = false;
-  EXPECT_EQ(chosen(exchange), Packing::bf16) << "it would send nearly as much";
-  exchange.may_powersgd = false;
+  exchange.one_bit_s.reset();
+  EXPECT_EQ(chosen(exchange), Packing::bf16) << "powersgd is hardly faster";
+  exchange.powersgd_s.reset();
   EXPECT_EQ(chosen(exchange), Packing::bf16);
   exchange.gradient_bytes = 2;
   EXPECT_EQ(predict(exchange).size(), 1u) << "the job rounds already";
 }
 
-/// Exactly what no doubt should be about: 0.4 s each for gradients and parameters, 0.2 s of them hidden.
 TEST(Choose, StatesTheNumbersThatItChoseBy) {
-  Exchange exchange = over(kGbit);
+  const Exchange exchange = slow();
   const auto predictions = predict(exchange);
   ASSERT_EQ(predictions.size(), 4u);
-  EXPECT_NEAR(predictions[0].step_s, 0.3 + 0.2 + 0.4, 1e-9);
-  EXPECT_NEAR(predictions[1].step_s, 0.3 + 0 + 0.4, 1e-9);
-  EXPECT_NEAR(predictions[2].step_s, 0.3 + 0.4e6 / kGbit + 0.15, 1e-9);
-  EXPECT_EQ(
-      reason(exchange, predictions),
-      "ranks add up 125 MB/s, and a step computes 0.3 s and has 100 MB of parameters: it would take 0.9 s with none, "
-      "0.7 s with gradients in bf16, 0.453 s with powersgd, 0.475 s with 1-bit");
+  EXPECT_EQ(predictions[0].step_s, 0.9) << "measured";
+  EXPECT_NEAR(predictions[1].step_s, 0.7, 1e-9);
+  EXPECT_NEAR(predictions[2].step_s, 0.4, 1e-9);
+  EXPECT_NEAR(predictions[3].step_s, 0.45, 1e-9);
+  EXPECT_EQ(reason(exchange, predictions),
+            "a step took 0.9 s, 0.6 s of it waiting for the exchange of 100 MB of gradients, which hosts add up at 125 "
+            "MB/s; it is expected to take 0.7 s with gradients in bf16, 0.4 s with powersgd, 0.45 s with 1-bit");
+}
+
+TEST(Choose, WritesNumbersOfAllSizesWithoutExponents) {
+  EXPECT_EQ(seconds_text(12345.6), "12346 s");
+  EXPECT_EQ(seconds_text(1.2345), "1.23 s");
+  EXPECT_EQ(seconds_text(0.0031), "3.1 ms");
+  EXPECT_EQ(seconds_text(1.5e-5), "0.015 ms");
+  EXPECT_EQ(seconds_text(0), "0 ms");
+  Exchange fast = slow();
+  fast.seconds_per_byte = 1e-10;
+  EXPECT_NE(reason(fast, predict(fast)).find(" at 10000 MB/s"), std::string::npos);
 }
 
 }  // namespace

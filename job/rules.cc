@@ -131,7 +131,8 @@ Result<void> check_sharded(const TrainJob& job, toml::table& table, const std::s
        job.train.precision != Precision::fp32 && !all_recomputed},
       {"train.gradients = \"bf16\": a block's gradients are added up as they are",
        job.train.gradients != Precision::fp32},
-      {"train.compression, which needs all parameters on each device", job.train.compression != Compression::none},
+      {"train.compression, which needs all parameters on each device: leave one of the two out",
+       job.train.compression != Compression::none},
       {"train.batch_norm = \"synchronized\", whose calls are learned from a pass of one device with the whole model",
        job.train.batch_norm == BatchNorm::synchronized},
       {"elastic.ranks_lost: a run does not go on after a loss in the middle of a pass", job.elastic.ranks_lost > 0},
@@ -162,7 +163,8 @@ Result<void> check_roles(const TrainJob& job, toml::table& table) {
         {"balance.state_shares, which gives each device a part of the state", !job.balance.state_shares.empty()},
         {"memory.optimizer = \"host\", which keeps each device's state in memory of its host",
          is_state && job.memory.optimizer == UpdatesOn::host},
-        {"train.compression, which keeps all of the optimizer's state on each device",
+        {"train.compression, which keeps all of the optimizer's state on each device: leave that key out, or give the "
+         "device the role compute",
          is_state && job.train.compression != Compression::none}};
     for (const auto& [what, is_there] : others)
       if (is_there && result)

@@ -73,8 +73,11 @@ TEST(Rules, RolesDoNotGoTogetherWithWhatGivesDevicesTheirParts) {
   }
   EXPECT_EQ(error_with("state", {"memory.optimizer=host"}),
             refused("state") + "memory.optimizer = \"host\", which keeps each device's state in memory of its host");
-  EXPECT_EQ(error_with("state", {"train.optimizer=adamw", "train.compression=1-bit"}),
-            refused("state") + "train.compression, which keeps all of the optimizer's state on each device");
+  for (const char* compression : {"train.compression=1-bit", "train.compression=auto"})
+    EXPECT_EQ(error_with("state", {"train.optimizer=adamw", compression}),
+              refused("state") +
+                  "train.compression, which keeps all of the optimizer's state on each device: leave that "
+                  "key out, or give the device the role compute");
   EXPECT_EQ(error_with("preprocess", {"memory.optimizer=host"}), "no error");
 }
 
@@ -161,7 +164,7 @@ TEST(Rules, ShardedParametersSayWhatTheyDoNotGoTogetherWith) {
   EXPECT_EQ(error_with({"train.gradients=bf16"}),
             refused + "train.gradients = \"bf16\": a block's gradients are added up as they are");
   EXPECT_EQ(error_with({"train.optimizer=adamw", "train.compression=1-bit"}),
-            refused + "train.compression, which needs all parameters on each device");
+            refused + "train.compression, which needs all parameters on each device: leave one of the two out");
   EXPECT_EQ(error_with({"output.sample=9", "model.vocabulary=122"}),
             refused + "output.sample, which one device generates with the whole model");
   EXPECT_EQ(

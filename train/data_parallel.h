@@ -108,6 +108,10 @@ class DataParallel {
   /// collectives of devices.
   Result<void> compress(size_t rank = 0);
   bool is_compressed() const { return compressed_ != nullptr; }
+  /// Collective, between two steps. From now on gradients are sent in this type, as with gradients_sent_as.
+  Result<void> send_gradients_as(torch::ScalarType type) { return flat_.send_gradients_as(communicator_, ops_, type); }
+  /// What this rank has sent of gradients, parameters and reports, over connections.
+  uint64_t sent_bytes() const { return communicator_.sent_bytes() + (compressed_ ? compressed_->sent_bytes() : 0); }
 
   /// Collective. Exchanges the parameters for their average (see ParallelOptions); once more, back.
   Result<void> swap_average() { return optimizer_ ? optimizer_->swap_average() : compressed_->swap_average(); }

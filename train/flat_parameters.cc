@@ -50,6 +50,13 @@ size_t FlatParameters::bytes() const {
   return values_.device().nbytes() + gradients_.device().nbytes() + bytes_of(rounded_) + bytes_of(rounded_gradients_);
 }
 
+Result<void> FlatParameters::send_gradients_as(comm::Communicator& communicator, const DeviceOps& ops,
+                                               torch::ScalarType shorter) {
+  REMUDA_ASSIGN(Mirror rounded, Mirror::create(communicator, ops, layout_.whole_count(), shorter));
+  rounded_gradients_.emplace(std::move(rounded));
+  return {};
+}
+
 void FlatParameters::round_gradients(comm::Chunk range) const {
   if (!rounded_gradients_) return;
   const torch::NoGradGuard no_grad;

@@ -43,6 +43,8 @@ class FlatParameters {
   const Mirror& gradients() const { return gradients_; }
   /// What is sent of the gradients; see round_gradients().
   const Mirror& sent_gradients() const { return rounded_gradients_ ? *rounded_gradients_ : gradients_; }
+  /// Collective, between two steps. From now on gradients are rounded to this shorter type when they are sent.
+  Result<void> send_gradients_as(comm::Communicator& communicator, const DeviceOps& ops, torch::ScalarType shorter);
   /// Brings this range of what is sent up to date, if that is rounded. To the nearest; ties to even.
   void round_gradients(comm::Chunk range) const;
 

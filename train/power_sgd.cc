@@ -9,10 +9,8 @@
 #include "train/labels.h"
 
 namespace remuda::train {
-namespace {
 
-/// Of each parameter, in their order: its first dimension are the rows, as PyTorch's powerSGD_hook has it.
-std::vector<compress::Shape> shapes_of(const FlatParameters& flat) {
+std::vector<compress::Shape> PowerSgd::shapes_of(const FlatParameters& flat) {
   std::vector<compress::Shape> shapes;
   for (const torch::Tensor& one : flat.parameters()) {
     const size_t count = size_t(one.numel()), rows = one.dim() > 1 ? size_t(one.size(0)) : count;
@@ -20,8 +18,6 @@ std::vector<compress::Shape> shapes_of(const FlatParameters& flat) {
   }
   return shapes;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<CompressedOptimizer>> PowerSgd::create(Engine& engine, const UpdateRule& rule,
                                                               const Options& options, OwnedState& warm) {

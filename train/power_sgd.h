@@ -24,6 +24,8 @@ class PowerSgd final : public CompressedOptimizer {
   /// check_type(). The engine outlives it.
   static Result<std::unique_ptr<CompressedOptimizer>> create(Engine& engine, const UpdateRule& rule,
                                                              const Options& options, OwnedState& warm);
+  /// Of each parameter, in their order: its first dimension are the rows, as PyTorch's powerSGD_hook has it.
+  static std::vector<compress::Shape> shapes_of(const FlatParameters& flat);
   /// That hosts add up in a step, in place of all.
   static double sent_values(const FlatParameters& flat, size_t rank);
 

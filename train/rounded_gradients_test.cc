@@ -63,6 +63,27 @@ TEST(RoundedGradients, AreAddedUpInFloat32WhateverTheDevices) {
   });
 }
 
+TEST(RoundedGradients, MayBeginBetweenTwoSteps) {
+  run_ranks(2, Transport::tcp, [](comm::Communicator& communicator) {
+    const KnownModel model(torch::kCPU);
+    const auto parallel = parallel_of(communicator, testing::cpu_ops(), model, {});
+    const auto sent_in_a_step = [&] {
+      const uint64_t before = parallel->sent_bytes();
+      parallel->begin({.weight = 1});
+      model.backward(communicator.rank());
+      EXPECT_TRUE(parallel->reduce());
+      return parallel->sent_bytes() - before;
+    };
+    const uint64_t whole = sent_in_a_step();
+    ASSERT_TRUE(parallel->send_gradients_as(torch::kBFloat16));
+    EXPECT_EQ(whole - sent_in_a_step(), 2 * parallel->flat().layout().owned(1 - communicator.rank()));
+    const auto gradients = testing::whole_gradient(communicator, *parallel, model.weights, 1);
+    for (size_t i = 0; i < gradients.size(); ++i)
+      EXPECT_TRUE(gradients[i].equal(slope(0, i).to(torch::kBFloat16).to(torch::kFloat) +
+                                     slope(1, i).to(torch::kBFloat16).to(torch::kFloat)));
+  });
+}
+
 TEST(RoundedGradients, AreHalfOfTheBytesOnTheWire) {
   run_ranks(2, Transport::tcp, [](comm::Communicator& communicator) {
     uint64_t sent[2];

@@ -152,6 +152,13 @@ Json to_json(const CompressionReport& report) {
     json["after_steps"] = report.after;
   else
     json["why_not"] = report.why_not;
+  if (report.before) json["before"] = to_json(*report.before);
+  if (report.since) json["since"] = to_json(*report.since);
+  if (report.expected.empty()) return json;
+  json["chosen_after"] = report.chosen_after;
+  json["sends"] = compress::to_string(report.packing);
+  for (const compress::Prediction& one : report.expected)
+    json["expected"].push_back({{"sends", compress::to_string(one.packing)}, {"step_s", one.step_s}});
   return json;
 }
 

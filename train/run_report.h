@@ -7,9 +7,11 @@
 
 #include "balance/balancer.h"
 #include "base/json.h"
+#include "compress/choose.h"
 #include "job/train_job.h"
 #include "train/checkpoint_report.h"
 #include "train/evaluate.h"
+#include "train/exchange_log.h"
 #include "train/memory_plan.h"
 #include "train/precision.h"
 #include "train/weights.h"
@@ -70,8 +72,13 @@ Json to_json(const CollectivesReport& report);
 struct CompressionReport {
   job::Compression kind = job::Compression::none;  ///< that of the job, or what automatic has chosen
   std::string chosen;                              ///< by which numbers it was chosen; empty: the job says so
-  int after = 0;        ///< steps that were made before hosts packed what they sent each other; 0: none so far
-  std::string why_not;  ///< why they never do; empty: they do, or will
+  int after = 0;           ///< steps that were made before hosts packed what they sent each other; 0: none so far
+  std::string why_not;     ///< why they never do; empty: they do, or will
+  bool has_begun = false;  ///< or it was chosen that gradients go in bf16, or as they are
+  std::optional<ExchangeCosts> before, since;  ///< of steps until then, and from then on, between hosts
+  int chosen_after = 0;                        ///< steps, by automatic
+  compress::Packing packing{};                 ///< what it has chosen
+  std::vector<compress::Prediction> expected;  ///< by which it did; empty: it did not
 };
 Json to_json(const CompressionReport& report);
 

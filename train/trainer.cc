@@ -66,6 +66,7 @@ Result<RunReport> Trainer::run() {
   report_.share_changes = balancer_.changes();
   report_.checkpoints = checkpoints_in_all();
   report_sharded();
+  report_exchange();
   report_.seconds = monotonic_s() - began_s_;
   // Whoever is lost now has made all steps, and the report is whole without these figures.
   if (const auto again = measure_again(report_.seconds); !again && again.error().kind != ErrorKind::lost_peer)
@@ -97,7 +98,10 @@ Result<void> Trainer::run_epoch(int epoch) {
     REMUDA_TRY(compress_when_due());
     REMUDA_TRY(profile_.begin_step(report_.steps, mine_));
     const double start = monotonic_s();
+    const uint64_t sent_bytes = parallel_->sent_bytes();
     REMUDA_ASSIGN(const StepTotals totals, run_step(position_));
+    exchanges_.timed(totals);
+    exchanges_.made(monotonic_s() - start, double(parallel_->sent_bytes() - sent_bytes));
     position_ += uint64_t(size);
     steps_made_ = report_.steps;
     REMUDA_TRY(keep_copies());

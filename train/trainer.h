@@ -20,6 +20,7 @@
 #include "train/data_parallel.h"
 #include "train/device/memory_watch.h"
 #include "train/events.h"
+#include "train/exchange_log.h"
 #include "train/local_step.h"
 #include "train/memory_plan.h"
 #include "train/optimizer.h"
@@ -119,8 +120,12 @@ class Trainer {
   Progress progress() const;
   KeptBalance learned() const;
   std::string why_no_compression() const;
-  Result<void> choose_compression(double compute_s);
-  Result<compress::Exchange> measure_exchange(double compute_s);
+  Result<void> keep_compression();
+  int choice_step() const;
+  Result<void> choose_compression();
+  Result<compress::Exchange> measure_exchange();
+  void exchange_in_another_way();
+  void report_exchange();
   Result<void> compress();
   Result<void> compress_when_due();
   std::string what_hosts_send(job::Compression kind) const;
@@ -179,6 +184,7 @@ class Trainer {
   std::vector<int> shares_;                             ///< in force for the next step, the same on every rank
   std::vector<int> last_parts_;  ///< of the last step, whose times the next report contains; empty when it was repeated
   StepLog log_;
+  ExchangeLog exchanges_;
   MemoryPlan memory_;
   double spill_s_per_byte_ = 0;  ///< to the host and back, by a trial
 

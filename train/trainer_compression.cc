@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "compress/trial.h"
 #include "job/compression.h"
+#include "train/agreement.h"
 #include "train/labels.h"
 #include "train/power_sgd.h"
 #include "train/trainer.h"
@@ -13,31 +15,37 @@ namespace {
 
 using job::Compression;
 
-/// What is added up to see how fast ranks exchange: as much as a bucket has, but over a very slow link.
-constexpr size_t kTrialBytes = 4 << 20, kSlowTrialBytes = 256 << 10;
-constexpr double kSlowTrial_s = 0.05;
-constexpr int kExchangeTrials = 3;
+/// Steps by which compression = "auto" is chosen: after the first few, which are slow; the times of the last one come
+/// with the next.
+constexpr int kLeastWarmSteps = 3, kWarmSteps = 13;
 
-/// Collective. Seconds of the quickest trial, on this rank.
-Result<double> time_all_reduce(comm::Communicator& communicator, std::span<std::byte> bytes) {
-  double shortest_s = std::numeric_limits<double>::infinity();
-  for (int trial = 0; trial < kExchangeTrials; ++trial) {
+/// Of what the ranks of a host add up in its memory: 4 MiB.
+constexpr size_t kHostTrial = 1 << 20;
+constexpr int kHostTrials = 3;
+
+/// Collective. Of a value that the ranks of a host add up, and hand out again; the longest of all hosts.
+Result<double> seconds_per_value_here(comm::Communicator& communicator) {
+  double here_s = 0;
+  for (const std::vector<int>& host : communicator.hosts()) {
+    if (host.size() == 1) continue;
+    REMUDA_ASSIGN(const auto here, communicator.split(host, label::kCompression));
+    if (!here) continue;
+    REMUDA_ASSIGN(const std::span<std::byte> room, here->allocate(kHostTrial * sizeof(float)));
+    const comm::Parts all_to_leader(std::vector<size_t>(host.size(), kHostTrial));
     const double start = monotonic_s();
-    REMUDA_TRY(communicator.all_reduce(comm::Values(comm::Element::float32, bytes), label::kCompression));
-    shortest_s = std::min(shortest_s, monotonic_s() - start);
+    for (int trial = 0; trial < kHostTrials; ++trial) {
+      REMUDA_TRY(here->reduce_scatter(comm::Values(comm::Element::float32, room), all_to_leader, label::kCompression));
+      REMUDA_TRY(here->broadcast(room, 0, label::kCompression));
+    }
+    here_s = (monotonic_s() - start) / (kHostTrials * double(kHostTrial));
   }
-  return shortest_s;
+  REMUDA_ASSIGN(const std::vector<double> all, gather_all(communicator, here_s, label::kCompression));
+  return std::ranges::max(all);
 }
 
-/// Collective. On this rank, of an all_reduce between all.
-Result<double> seconds_per_byte(comm::Communicator& communicator) {
-  REMUDA_ASSIGN(const std::span<std::byte> room, communicator.allocate(kTrialBytes));
-  REMUDA_ASSIGN(const double slow_s, time_all_reduce(communicator, room.first(kSlowTrialBytes)));
-  bool is_slow = slow_s > kSlowTrial_s;
-  REMUDA_TRY(communicator.broadcast(std::as_writable_bytes(std::span(&is_slow, 1)), 0, label::kCompression));
-  if (is_slow) return slow_s / double(kSlowTrialBytes);
-  REMUDA_ASSIGN(const double trial_s, time_all_reduce(communicator, room));
-  return trial_s / double(kTrialBytes);
+Compression kind_of(compress::Packing packing) {
+  if (packing == compress::Packing::powersgd) return Compression::powersgd;
+  return packing == compress::Packing::one_bit ? Compression::one_bit : Compression::none;
 }
 
 }  // namespace
@@ -46,59 +54,103 @@ std::string Trainer::why_no_compression() const {
   return communicator_.hosts().size() > 1 ? "" : "all devices are on one host, whose memory needs no compression";
 }
 
-/// Collective. Where it is to be chosen: rank 0 does, once the devices are measured, whose step computes so long.
-Result<void> Trainer::choose_compression(double compute_s) {
-  if (job_.train.compression != Compression::automatic) return {};
-  CompressionReport& report = *report_.compression;
-  if (const Compression kept = checkpoints_.compression(); kept != Compression::none) {
-    if (const std::string what = job::conflict_with(kept, job_); !what.empty())
-      return usage_error(fmt::format(
-          "the run to go on from was one with train.compression = \"{}\", which does not go together with {}",
-          job::name_of(kept), what));
-    report.kind = kept;
-    report.chosen = "as in the run that this one goes on from";
-    return {};
-  }
-  if (!report.why_not.empty()) return {};
-  REMUDA_ASSIGN(const compress::Exchange exchange, measure_exchange(compute_s));
-  const std::vector<compress::Prediction> predictions = compress::predict(exchange);
-  compress::Packing packing = compress::choose(predictions);
-  REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&packing, 1)), 0, label::kCompression));
-  report.chosen = compress::reason(exchange, predictions);
-  report.kind = packing == compress::Packing::powersgd  ? Compression::powersgd
-                : packing == compress::Packing::one_bit ? Compression::one_bit
-                                                        : Compression::none;
-  if (packing == compress::Packing::none) report.why_not = "it would make a step hardly shorter";
-  if (packing != compress::Packing::bf16) return {};
-  report.why_not = "gradients in bf16 are enough";
-  report_.gradients_sent_as = torch::kBFloat16;
-  return prepare_parallel();
+/// Where the run goes on from one that chose, as there. A usage error where the job has since changed.
+Result<void> Trainer::keep_compression() {
+  const Compression kept = checkpoints_.compression();
+  if (job_.train.compression != Compression::automatic || kept == Compression::none) return {};
+  if (const std::string what = job::conflict_with(kept, job_); !what.empty())
+    return usage_error(
+        fmt::format("the run to go on from was one with train.compression = \"{}\", which does not go together with {}",
+                    job::name_of(kept), what));
+  report_.compression->kind = kept;
+  report_.compression->chosen = "as in the run that this one goes on from";
+  return {};
 }
 
-/// Collective. What rank 0 measures is what counts.
-Result<compress::Exchange> Trainer::measure_exchange(double compute_s) {
+/// Where steps so far are to say what is best: after so many of them it is chosen.
+int Trainer::choice_step() const {
+  const int warm_up = warm_up_of(job_.train, Compression::powersgd, steps_in_all());
+  return first_step_ + std::clamp(warm_up - first_step_, kLeastWarmSteps, kWarmSteps);
+}
+
+/// Collective, between two steps. Rank 0 chooses for all.
+Result<void> Trainer::choose_compression() {
+  CompressionReport& report = *report_.compression;
+  REMUDA_ASSIGN(const compress::Exchange exchange, measure_exchange());
+  report.expected = compress::predict(exchange);
+  report.packing = compress::choose(report.expected);
+  report.chosen_after = report_.steps;
+  REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&report.packing, 1)), 0, label::kCompression));
+  report.chosen = compress::reason(exchange, report.expected);
+  report.kind = kind_of(report.packing);
+  if (report.packing == compress::Packing::none) report.why_not = "it would make a step hardly shorter";
+  if (report.packing == compress::Packing::bf16) {
+    report.why_not = "gradients in bf16 are enough";
+    report_.gradients_sent_as = torch::kBFloat16;
+    REMUDA_TRY(parallel_->send_gradients_as(torch::kBFloat16));
+  }
+  if (report.kind == Compression::none) exchange_in_another_way();
+  report_compression();
+  return {};
+}
+
+/// Collective. What steps took so far is the same on all ranks but for this one's clock; what rank 0 measures counts.
+Result<compress::Exchange> Trainer::measure_exchange() {
   const job::TrainSpec& spec = job_.train;
+  const FlatParameters& flat = parallel_->flat();
+  const std::vector<std::vector<int>> hosts = communicator_.hosts();
   const bool is_float = model_->parameters().at(0).scalar_type() == torch::kFloat;
-  const bool alone_on_hosts =
-      std::ranges::all_of(communicator_.hosts(), [](const auto& host) { return host.size() == 1; });
-  const auto may_be = [&](Compression one) { return job::conflict_with(one, job_).empty(); };
-  compress::Exchange exchange{
-      .compute_s = compute_s,
-      .values = double(parallel_->flat().layout().count()),
-      .value_bytes = double(c10::elementSize(report_.sent_as)),
-      .low_rank_values = PowerSgd::sent_values(parallel_->flat(), size_t(spec.compression_rank)),
-      .rank = double(spec.compression_rank),
-      .may_round = is_float && alone_on_hosts,
-      .may_powersgd = is_float && may_be(Compression::powersgd),
-      .may_one_bit = is_float && may_be(Compression::one_bit)};
-  if (alone_on_hosts) exchange.gradient_bytes = double(c10::elementSize(report_.gradients_sent_as));
-  REMUDA_ASSIGN(exchange.seconds_per_byte, seconds_per_byte(communicator_));
-  return exchange;
+  const bool alone_on_hosts = std::ranges::all_of(hosts, [](const auto& host) { return host.size() == 1; });
+  const auto may_be = [&](Compression one) { return is_float && job::conflict_with(one, job_).empty(); };
+  std::vector<int> leaders;
+  for (const std::vector<int>& host : hosts) leaders.push_back(host.front());
+  REMUDA_ASSIGN(const double here_s, seconds_per_value_here(communicator_));
+  REMUDA_ASSIGN(const auto between, communicator_.split(leaders, label::kCompression));
+  compress::Trial trial;
+  if (between) {
+    const std::vector<compress::Shape> shapes = PowerSgd::shapes_of(flat);
+    const compress::TrialOptions options{.shapes = shapes,
+                                         .rank = size_t(spec.compression_rank),
+                                         .powersgd = may_be(Compression::powersgd),
+                                         .one_bit = may_be(Compression::one_bit)};
+    REMUDA_ASSIGN(trial, compress::try_exchanges(*between, options, label::kCompression));
+  }
+  REMUDA_TRY(communicator_.barrier(label::kCompression));
+  const double values = double(flat.layout().count());
+  for (std::optional<double>* packed_s : {&trial.powersgd_s, &trial.one_bit_s})
+    if (*packed_s) **packed_s += values * here_s + trial.latency_s;  // and what the ranks report of a step
+  const ExchangeCosts steps = exchanges_.costs().value_or(ExchangeCosts());
+  return compress::Exchange{.step_s = steps.step_s,
+                            .pass_s = steps.pass_s,
+                            .wait_s = steps.wait_s,
+                            .seconds_per_byte = trial.seconds_per_byte,
+                            .values = values,
+                            .gradient_bytes = double(flat.sent_gradients().host().element_size()),
+                            .value_bytes = double(c10::elementSize(report_.sent_as)),
+                            .may_round = is_float && alone_on_hosts,
+                            .powersgd_s = trial.powersgd_s,
+                            .one_bit_s = trial.one_bit_s};
+}
+
+/// What steps took so far stands in the report beside what they take from here on.
+void Trainer::exchange_in_another_way() {
+  report_.compression->before = exchanges_.costs();
+  exchanges_.begin_again();
+  report_.compression->has_begun = true;
+}
+
+/// At the end of the run.
+void Trainer::report_exchange() {
+  if (!report_.compression || communicator_.hosts().size() == 1) return;
+  CompressionReport& report = *report_.compression;
+  (report.has_begun ? report.since : report.before) = exchanges_.costs();
+  if (report.kind == Compression::automatic) report.why_not = "the run was over before steps had shown what is best";
 }
 
 /// Collective. From here on hosts pack what they send each other.
 Result<void> Trainer::compress() {
   mine_.memory.optimizer = double(parallel_->state().state_bytes());  // until now, on the device
+  exchange_in_another_way();
   return parallel_->compress(report_.compression->kind == Compression::powersgd ? size_t(job_.train.compression_rank)
                                                                                 : 0);
 }
@@ -120,7 +172,10 @@ void Trainer::report_compression() {
   if (begun) report.after = report_.steps;
   if (!is_first() || communicator_.hosts().size() == 1) return;
   std::string text;
-  if (!report.why_not.empty()) {
+  if (report.kind == Compression::automatic) {
+    text = fmt::format("what hosts send each other is chosen after step {}, by what steps have taken until then",
+                       choice_step());
+  } else if (!report.why_not.empty()) {
     text = "hosts do not pack what they send each other: " + report.why_not;
   } else {
     const int warm_up = begun ? report_.steps : warm_up_of(job_.train, report.kind, steps_in_all());
@@ -132,9 +187,15 @@ void Trainer::report_compression() {
   events_.send({{"event", "note"}, {"text", text}});
 }
 
-/// Collective. Once the warm-up is over, where there are several hosts.
+/// Collective. What is due before a step, where there are several hosts: to choose, and once the warm-up is over, to
+/// begin.
 Result<void> Trainer::compress_when_due() {
   if (!report_.compression || !report_.compression->why_not.empty() || parallel_->is_compressed()) return {};
+  if (report_.compression->kind == Compression::automatic) {
+    if (report_.steps < choice_step()) return {};
+    REMUDA_TRY(choose_compression());
+    if (!report_.compression->why_not.empty()) return {};
+  }
   if (parallel_->state().steps() < warm_up_of(job_.train, report_.compression->kind, steps_in_all())) return {};
   REMUDA_TRY(compress());
   report_compression();

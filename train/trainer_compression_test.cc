@@ -23,7 +23,14 @@ class CompressedRuns : public testing::KeptRuns {
     job_.train.compression_after = 4;
     split({1, 1, 1});
     const Finished whole = run_without();
-    EXPECT_EQ(to_json(whole.report)["compression"], (Json{{"kind", job::name_of(kind)}, {"after_steps", 4}}));
+    const CompressionReport& report = *whole.report.compression;
+    EXPECT_EQ(report.kind, kind);
+    EXPECT_EQ(report.after, 4);
+    ASSERT_TRUE(report.before && report.since);
+    EXPECT_EQ(report.before->steps, 4);
+    EXPECT_EQ(report.since->steps, whole.report.steps - 4);
+    EXPECT_LT(report.since->sent_bytes, report.before->sent_bytes);
+    EXPECT_TRUE(report.expected.empty()) << "the job says what to do";
     EXPECT_LT(whole.report.loss_per_epoch[2], 0.9 * whole.report.loss_per_epoch[0]);
     for (const std::vector<double>& shares : {std::vector<double>{1, 1, 1}, {1, 2}, {1}}) {
       SCOPED_TRACE(shares.size());
@@ -69,13 +76,31 @@ TEST_F(CompressedRuns, AutomaticCompressionSaysByWhichNumbersItWasChosen) {
   const Finished whole = run();
   ASSERT_EQ(whole.error, "");
   const CompressionReport& report = whole.report.compression.value();
-  EXPECT_THAT(report.chosen, HasSubstr(" MB/s, and a step computes "));
+  EXPECT_THAT(report.chosen, HasSubstr(" of it waiting for the exchange of "));
   EXPECT_NE(report.kind, job::Compression::automatic);
-  EXPECT_EQ(report.after, report.kind == job::Compression::none ? 0 : 2);
+  EXPECT_EQ(report.after, report.kind == job::Compression::none ? 0 : 3) << "two steps with times, at least";
   EXPECT_EQ(report.kind == job::Compression::none, !report.why_not.empty());
-  transport_ = comm::ConnectOptions::Transport::automatic;
+  ASSERT_TRUE(report.before && report.since);
+  EXPECT_EQ(report.before->steps, 3);
+  EXPECT_EQ(report.since->steps, whole.report.steps - 3);
+  ASSERT_EQ(report.expected.size(), 4u);
+  EXPECT_EQ(report.expected[0].step_s, report.before->step_s);
+  EXPECT_EQ(whole.report.gradients_sent_as,
+            report.packing == compress::Packing::bf16 ? torch::kBFloat16 : torch::kFloat);
+  EXPECT_EQ(to_json(whole.report)["compression"]["sends"], compress::to_string(report.packing));
+}
+
+TEST_F(CompressedRuns, AutomaticCompressionChoosesNothingWhereThereIsNothingToChoose) {
+  job_.checkpoint = {};
+  job_.train.compression = job::Compression::automatic;
   EXPECT_EQ(to_json(run().report)["compression"],
             (Json{{"kind", "auto"}, {"why_not", "all devices are on one host, whose memory needs no compression"}}));
+  transport_ = comm::ConnectOptions::Transport::tcp;
+  job_.train.max_steps = 2;
+  const CompressionReport report = run().report.compression.value();
+  EXPECT_EQ(report.kind, job::Compression::automatic);
+  EXPECT_EQ(report.why_not, "the run was over before steps had shown what is best");
+  EXPECT_EQ(report.before->steps, 2);
 }
 
 TEST_F(CompressedRuns, ARunOnOneHostCompressesNothing) {

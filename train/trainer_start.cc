@@ -303,7 +303,7 @@ Result<void> Trainer::start_balance() {
     if (!again) break;
     REMUDA_ASSIGN(first, split_by_speed());
   }
-  REMUDA_TRY(choose_compression(first.decision.predicted_step_s));
+  REMUDA_TRY(keep_compression());
   log_.begin(first.costs.times.by_rank);
   record(first.decision);
   report_plan();

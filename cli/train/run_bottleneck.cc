@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/train/report_words.h"
+#include "cli/train/run_compression.h"
 #include "workers/event.h"
 
 namespace remuda::cli {
@@ -183,24 +184,36 @@ std::string imbalance_sentence(const Json& report, const RunTimes& run, double s
       what);
 }
 
+/// What of its network a run could still change, after what it was told so far.
+std::string network_help(const Json& report, bool goes_over_tcp, bool packs) {
+  if (!goes_over_tcp) return ".";
+  const bool tries = !packs && why_no_compression(report).empty();
+  return fmt::format(
+      "; {}a faster link or fewer hosts help, too.",
+      tries ? "train.compression = \"auto\" finds out whether packing what hosts send saves more, and " : "");
+}
+
 std::string communication_sentence(const Json& report, const RunTimes& run, double share) {
   const std::string transport = workers::text_field(report, "transport");
   const std::string what = fmt::format("Communication took {} of each step{}", percent(share),
                                        transport.empty() ? "" : fmt::format(", over {}", transport));
   const bool by_devices = report.value("device_collectives", Json::object()).contains("library");
+  const std::string asked = key_of(report, "train.compression");
   const bool compressed = report.value("compression", Json::object()).value("after_steps", 0) > 0;
+  const bool packs = compressed || by_devices || (!asked.empty() && asked != "none");
+  const std::string more = network_help(report, transport.find("tcp") != std::string::npos, packs);
   // Where hosts share memory too, what goes between them are sums, in float32 whatever was sent.
   if (transport.starts_with("tcp") && !by_devices && !compressed &&
       workers::text_field(report, "gradients_sent_as") == "float32") {
     const double parameters = workers::text_field(report, "parameters_sent_as") == "float32" ? 4 : 2;  // bytes
     const double fewer = 2 / (4 + parameters);
-    return fmt::format("{}: train.gradients = \"bf16\" would send {} fewer bytes, and make a step about {} shorter.",
-                       what, percent(fewer), percent(fewer * run.communication_s / run.all_s));
+    return fmt::format("{}: train.gradients = \"bf16\" would send {} fewer bytes, and make a step about {} shorter{}",
+                       what, percent(fewer), percent(fewer * run.communication_s / run.all_s), more);
   }
   return fmt::format(
       "{}: with a train.global_batch of twice the samples there are half as many exchanges, and about {} more "
-      "samples/s.",
-      what, percent(1 / (1 - share / 2) - 1));
+      "samples/s{}",
+      what, percent(1 / (1 - share / 2) - 1), more);
 }
 
 /// Steps that were repeated, as told by memory_text(), may be a part of it.

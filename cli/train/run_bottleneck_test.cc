@@ -132,9 +132,11 @@ TEST(RunBottleneck, OfASlowLinkSaysWhatFewerBytesSave) {
   Json report = made({device(500, 50, 50), device(500, 52, 48)});
   report.update({{"transport", "tcp"}, {"parameters_sent_as", "float32"}, {"gradients_sent_as", "float32"}});
   EXPECT_EQ(limit_of(report), Limit::communication);
-  EXPECT_EQ(sentence(report),
-            "Communication took 48 % of each step, over tcp: train.gradients = \"bf16\" would send 25 % fewer bytes, "
-            "and make a step about 12 % shorter.");
+  EXPECT_EQ(
+      sentence(report),
+      "Communication took 48 % of each step, over tcp: train.gradients = \"bf16\" would send 25 % fewer bytes, "
+      "and make a step about 12 % shorter; train.compression = \"auto\" finds out whether packing what hosts send "
+      "saves more, and a faster link or fewer hosts help, too.");
   report["parameters_sent_as"] = "bf16";
   EXPECT_THAT(sentence(report), HasSubstr("33 % fewer bytes, and make a step about 16 % shorter"));
 }
@@ -155,6 +157,23 @@ TEST(RunBottleneck, OfALinkThatCarriesFewBytesAlreadyProposesFewerExchanges) {
   EXPECT_THAT(sentence(report), HasSubstr("train.global_batch of twice")) << "sums go between hosts, in float32";
   report["transport"] = "shared memory";
   EXPECT_THAT(sentence(report), HasSubstr("over shared memory: with a train.global_batch"));
+}
+
+TEST(RunBottleneck, ProposesCompressionOnlyWhereItMayBeUsed) {
+  const auto said = [](const Json& job, const char* role) {
+    Json report = made({device(500, 50, 50), with(device(500, 50, 50), {{"role", role}})}, job);
+    report["transport"] = "shared memory, encrypted tcp between hosts";
+    return sentence(report);
+  };
+  const auto proposed = HasSubstr("train.compression = \"auto\"");
+  EXPECT_THAT(said({}, "compute"), proposed);
+  EXPECT_THAT(said({{"elastic.ranks_lost", "0"}, {"memory.parameters", "whole"}}, "preprocess"), proposed);
+  EXPECT_THAT(said({{"elastic.ranks_lost", "1"}}, "compute"), Not(proposed));
+  EXPECT_THAT(said({{"memory.parameters", "sharded"}}, "compute"), Not(proposed));
+  EXPECT_THAT(said({{"train.compression", "powersgd"}}, "compute"), Not(proposed));
+  EXPECT_THAT(said({{"train.compression", "auto"}}, "compute"), Not(proposed));
+  EXPECT_THAT(said({}, "state"), Not(proposed));
+  EXPECT_THAT(said({}, "state"), HasSubstr("; a faster link or fewer hosts help, too."));
 }
 
 TEST(RunBottleneck, OfMemorySaysWhatComputesAgain) {

@@ -11,6 +11,7 @@
 #include "cli/train/profile_text.h"
 #include "cli/train/report_words.h"
 #include "cli/train/run_bottleneck.h"
+#include "cli/train/run_compression.h"
 #include "cli/train/train_progress.h"
 #include "workers/event.h"
 
@@ -114,6 +115,7 @@ std::string summary_text(const Json& report) {
   add("efficiency", "efficiency", percents);
   add("balance", "balance_efficiency", [](double part) { return percents(part) + " of all time was computing"; });
   add("share changes", "share_changes", count);
+  if (const std::string hosts = compression_line(report); !hosts.empty()) text += line("compression", hosts);
   if (const std::string all = losses(report); !all.empty()) text += line("loss per epoch", all);
   add("test loss", "test_loss", loss);
   add("test accuracy", "test_accuracy", [](double value) { return fmt::format("{:.2f} %", 100 * value); });
@@ -121,7 +123,7 @@ std::string summary_text(const Json& report) {
     text += line("stopped", "after step " + cell(report, "steps", count));
   text += weights_line(report);
   for (const std::string& why : {loss_text(report), roles_text(report), efficiency_text(report), memory_text(report),
-                                 batch_norm_text(report), bottleneck_text(report)})
+                                 batch_norm_text(report), compression_text(report), bottleneck_text(report)})
     if (!why.empty()) text += "\n" + wrapped(why, kSummaryWidth);
   if (const std::string profile = profile_text(report); !profile.empty()) text += "\n" + profile;
   return text + sample_lines(report);
