@@ -115,16 +115,18 @@ Json memory_json(const DeviceReport& device, int micro_batch) {
   if (need.known == 0 && device.alone_measurements.empty())
     return {{"missing", "the run was stopped before this device was measured"}};
   if (need.known == 0) return {{"missing", "libtorch does not count the tensors of such a device"}};
-  Json json{{"held_bytes", need.held},
-            {"fixed_bytes", need.fixed},
-            {"per_sample_bytes", need.per_sample},
-            {"predicted_peak_bytes", device.memory.predicted_peak},
-            {"peak_bytes", device.memory.peak},
-            {"reserved_peak_bytes", device.memory.reserved_peak}};
+  Json json{{"held_bytes", need.held}, {"fixed_bytes", need.fixed}, {"per_sample_bytes", need.per_sample}};
   if (need.room > 0) json["room_bytes"] = need.room;
   if (device.memory.optimizer_on_host > 0) json["optimizer_on_host_bytes"] = device.memory.optimizer_on_host;
   if (device.spill.bytes_per_pass > 0) json["spilled"] = spill_json(device.spill);
-  if (device.memory.peak > 0) json["peak_by_kind"] = kinds_json(device.memory, need);
+  if (device.memory.peak == 0) {
+    json["peak_missing"] = "the run was stopped before it had made a step";
+    return json;
+  }
+  json["predicted_peak_bytes"] = device.memory.predicted_peak;
+  json["peak_bytes"] = device.memory.peak;
+  json["reserved_peak_bytes"] = device.memory.reserved_peak;
+  json["peak_by_kind"] = kinds_json(device.memory, need);
   return json;
 }
 
@@ -190,11 +192,11 @@ Json to_json(const RunReport& report) {
   Json decisions = Json::array();
   for (const auto& decision : report.decisions) decisions.push_back(to_json(decision));
   Json json{{"devices", devices},
-            {"balance_efficiency", report.balance_efficiency()},
             {"communication_s", report.communication_s},
             {"share_changes", report.share_changes},
             {"balance", {{"policy", to_string(report.policy)}, {"decisions", decisions}}},
             {"loss_per_epoch", report.loss_per_epoch}};
+  if (report.steps > 0) json["balance_efficiency"] = report.balance_efficiency();
   if (all_measured) json["ideal_samples_per_s"] = report.ideal_samples_per_s();
   if (report.timed_s > 0) {
     json["samples_per_s"] = report.samples_per_s();

@@ -35,6 +35,12 @@ TEST(RunReport, WhatWasNotMeasuredIsAbsent) {
   EXPECT_FALSE(json["devices"][1].contains("alone_samples_per_s"));
   EXPECT_EQ(json["devices"][1]["memory"]["missing"], "the run was stopped before this device was measured");
   EXPECT_FALSE(json.contains("ideal_samples_per_s"));
+  EXPECT_FALSE(json.contains("balance_efficiency"));
+  report.devices[0].memory_need = {.known = 1, .held = 100};
+  json = to_json(report)["devices"][0]["memory"];
+  EXPECT_EQ(json["held_bytes"], 100);
+  EXPECT_EQ(json["peak_missing"], "the run was stopped before it had made a step");
+  EXPECT_FALSE(json.contains("peak_bytes") || json.contains("predicted_peak_bytes"));
   report.devices[1] = alone(0);
   json = to_json(report);
   EXPECT_EQ(json["devices"][1]["alone_samples_per_s"], 0) << "not one sample fits in it";

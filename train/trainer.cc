@@ -158,7 +158,8 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
     const double recomputed_before_s = recomputed_s();
     add_compute(local_.run(batch, std::move(report), *parallel_, loss_scale_.of(compute_type_, loss_units)));
     mine_.recompute_s += (recomputed_s() - recomputed_before_s) * job_.devices[communicator_.rank()].slowdown;
-    watch_memory(watch.use(), part);
+    const auto use = watch.use();
+    watch_memory(use ? use : memory_in_use(ops_.device()), part);
   }
   if (leave_) parallel_->report().status |= kLeaving;
   parallel_->report().status |= checkpoints_.status(report_.steps);
@@ -176,9 +177,12 @@ int Trainer::pieces(int rank, const std::vector<int>& parts) const {
   return most;
 }
 
-/// What a step of this rank took, with such a part, beside what it was expected to take.
+/// What a step of this rank took, with such a part, beside what it was expected to take: without samples, no more than
+/// is there before it.
 void Trainer::watch_memory(const std::optional<MemoryUse>& use, int part) {
-  const auto predicted = memory_.peak(communicator_.rank(), part);
+  const MemoryNeed& need = memory_.needs()[size_t(communicator_.rank())];
+  const std::optional<double> held = need.known > 0 ? std::optional(need.held) : std::nullopt;
+  const auto predicted = part > 0 ? memory_.peak(communicator_.rank(), part) : held;
   if (use) last_.memory_bytes = use->peak + uncounted_bytes();
   if (!use || !predicted) return;
   MemoryReport& memory = mine_.memory;

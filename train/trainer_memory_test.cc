@@ -101,6 +101,20 @@ TEST_F(TrainerMemory, ThePeakIsPredictedWithinATenth) {
   }
 }
 
+/// It takes steps as the others do, and holds most of what there is.
+TEST_F(TrainerMemory, OfADeviceThatHoldsStateIsPredictedAndMeasured) {
+  job::TrainJob job = job_of(large_gpt());
+  job.balance = {};
+  job.devices[1].role = balance::Role::state;
+  const RunReport report = run(job);
+  const DeviceReport& state = report.devices[1];
+  EXPECT_EQ(state.samples, 0);
+  EXPECT_EQ(state.memory.predicted_peak, state.memory_need.held);
+  EXPECT_NEAR(state.memory.peak / state.memory.predicted_peak, 1, 0.1);
+  EXPECT_GE(state.memory.peak, state.memory.parameters + state.memory.gradients + state.memory.optimizer);
+  EXPECT_TRUE(to_json(report)["devices"][1]["memory"].contains("peak_by_kind"));
+}
+
 TEST_F(TrainerMemory, APartThatWillNotFitIsCutBeforeItIsTried) {
   job::TrainJob job = job_of(large_gpt());
   job.balance.shares = {1, 1};

@@ -62,6 +62,7 @@ Result<void> print_plan(const CheckedRun& run, const std::string& reason) {
   REMUDA_TRY(check_precision(job, run.inventory, plan));
   fmt::print("{} would train on {}:\n{}", job.model.name.empty() ? job.model.path : job.model.name, run.inventory.host,
              plan_text(job, run.inventory, plan, reason));
+  if (!run.note.empty()) fmt::print(stderr, "{}\n", run.note);
   return {};
 }
 
@@ -151,7 +152,7 @@ Result<int> train(TrainFlags flags) {
   if (flags.job.dry_run || !is_here) return rehearse(flags, std::move(asked));
   if (!flags.compare.empty()) return compare(flags, asked);
   REMUDA_ASSIGN(PreparedRun run, prepare(flags, asked));
-  if (!run.note.empty()) fmt::print(stderr, "{}\n", run.note);
+  if (!run.note.empty() && run.rank == 0) fmt::print(stderr, "{}\n", run.note);
   REMUDA_ASSIGN(FinishedRun finished, follow(run, flags.job.quiet));
   const bool closed = finished.signal == SIGHUP;
   const bool reports = !finished.report.is_null() || (run.rank == 0 && finished.signal == 0);

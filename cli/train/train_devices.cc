@@ -127,6 +127,29 @@ Result<Specs> resolved(const Specs& wanted, const Specs& file, const Inventory& 
   return specs;
 }
 
+/// Where devices with roles are not among the chosen ones: that the run is without those roles. Else empty.
+std::string lost_roles(const Specs& file, const ChosenDevices& chosen) {
+  Specs left = chosen.devices;
+  std::vector<std::string> lost;
+  for (const job::DeviceSpec& entry : file) {
+    if (entry.role == balance::Role::compute) continue;
+    const auto device = chosen.inventory.resolve(entry.use);
+    const auto own = std::ranges::find_if(left, [&](const job::DeviceSpec& spec) {
+      return device && spec.use == (*device)->label() && spec.role == entry.role;
+    });
+    if (own == left.end())
+      lost.push_back(fmt::format("{} ({})", entry.use, job::role_word(entry.role)));
+    else
+      left.erase(own);
+  }
+  if (lost.empty()) return "";
+  return fmt::format(
+      "the run is without the role of {}, which the file names and the run does not use: a role belongs to the device "
+      "of "
+      "its [[device]]",
+      fmt::join(lost, ", "));
+}
+
 Result<ChosenDevices> choose_leased(const DeviceRequest& request, Inventory machine) {
   const CallersLease& lease = *request.lease;
   ChosenDevices chosen{.inventory = request.live ? within(lease, std::move(machine)) : std::move(machine)};
@@ -150,9 +173,7 @@ Result<ChosenDevices> choose_leased(const DeviceRequest& request, Inventory mach
   return chosen;
 }
 
-}  // namespace
-
-Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMachine& probe) {
+Result<ChosenDevices> choose(const DeviceRequest& request, const ProbeMachine& probe) {
   ChosenDevices chosen;
   REMUDA_ASSIGN(chosen.inventory, probe({.cpu_devices = request.cpu_devices}));
   if (request.lease) return choose_leased(request, std::move(chosen.inventory));
@@ -171,6 +192,15 @@ Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMa
   }
   REMUDA_TRY(split_for(wanted, request, probe, chosen));
   REMUDA_ASSIGN(chosen.devices, resolved(wanted, request.file, chosen.inventory));
+  return chosen;
+}
+
+}  // namespace
+
+Result<ChosenDevices> choose_devices(const DeviceRequest& request, const ProbeMachine& probe) {
+  REMUDA_ASSIGN(ChosenDevices chosen, choose(request, probe));
+  const std::string lost = lost_roles(request.file, chosen);
+  if (!lost.empty()) chosen.note += (chosen.note.empty() ? "" : "; ") + lost;
   return chosen;
 }
 

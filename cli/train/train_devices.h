@@ -27,7 +27,7 @@ struct DeviceRequest {
 struct ChosenDevices {
   Inventory inventory;                   ///< the machine; has all chosen devices
   std::vector<job::DeviceSpec> devices;  ///< named by label: gpu:0
-  std::string note;                      ///< a sentence about a choice the user did not make; usually empty
+  std::string note;  ///< a sentence about a choice the user did not make, or roles that are lost; usually empty
 };
 
 using ProbeMachine = std::function<Result<Inventory>(const probe::ProbeOptions&)>;

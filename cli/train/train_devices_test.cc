@@ -53,6 +53,21 @@ TEST(TrainDevices, OfTheCommandLineReplaceTheFilesButKeepItsSlowdowns) {
   EXPECT_THAT(chosen->devices, ElementsAre(used("cpu:2"), used("cpu:1", 3)));
 }
 
+TEST(TrainDevices, SayWhichRolesTheRunIsWithout) {
+  const std::vector<job::DeviceSpec> file{{"cpu:0"}, {.use = "cpu:1", .role = balance::Role::state}};
+  const auto note = [&](std::vector<std::string> line) {
+    return choose_devices({.file = file, .line = std::move(line), .cpu_devices = 3}, one_node)->note;
+  };
+  EXPECT_EQ(note({}), "");
+  EXPECT_EQ(note({"cpu:2", "cpu:1"}), "") << "it goes with the device";
+  EXPECT_EQ(
+      note({"cpu:0", "cpu:2"}),
+      "the run is without the role of cpu:1 (state), which the file names and the run does not use: a role belongs "
+      "to the device of its [[device]]");
+  const auto granted = choose_devices({.file = file, .cpu_devices = 3, .granted = {"cpu:0", "cpu:2"}}, one_node);
+  EXPECT_THAT(granted->note, HasSubstr("without the role of cpu:1 (state)"));
+}
+
 TEST(TrainDevices, StayUnsplitWhenOneIsEnough) {
   const auto chosen = choose_devices({.line = {"cpu:0"}}, one_node);
   ASSERT_TRUE(chosen);

@@ -70,6 +70,10 @@ void plan_shares(const job::TrainJob& job, const Inventory& inventory, const Spe
   }
 }
 
+bool has_roles(const job::TrainJob& job) {
+  return job::ranks_with(job, balance::Role::compute).size() != job.devices.size();
+}
+
 /// What is split are micro-batches, which no device has a part of.
 void round_to_micro_batches(const job::TrainJob& job, TrainPlan& plan) {
   const int unit = job.train.micro_batch;
@@ -123,8 +127,10 @@ std::string room_text(const Device& device) {
   return human_bytes(*room.bytes) + (room.is_free ? " free" : "");
 }
 
-/// As the run does it: in twice as many pieces until a step fits, down to single samples; never of micro-batches.
+/// As the run does it: in twice as many pieces until a step fits, down to single samples; never of micro-batches. A
+/// device without samples has no more than what it holds.
 PlannedMemory planned_memory(const job::TrainJob& job, const StepMemory& known, int samples, double room) {
+  if (samples == 0) return {known.held_bytes, 1};
   const auto peak = [&](int piece) { return known.held_bytes + known.fixed_bytes + known.per_sample_bytes * piece; };
   if (const int unit = job.train.micro_batch; unit > 0)
     return {peak(std::min(samples, unit)), std::max(1, (samples + unit - 1) / unit)};
@@ -156,13 +162,12 @@ std::string role_lines(const job::TrainJob& job) {
     for (const int rank : job::ranks_with(job, role)) those.push_back(names[rank]);
     return those.empty() ? "" : line(job::role_word(role).c_str(), fmt::format("{}", fmt::join(those, ", ")), reason);
   };
-  const bool all_compute = job::ranks_with(job, balance::Role::compute).size() == job.devices.size();
   return with(balance::Role::state,
               "no samples; optimizer state and its parameters for the others, all that fits in its memory") +
          with(balance::Role::preprocess, "no samples of its own; reads and prepares those of the others") +
-         (all_compute ? ""
-                      : line("roles", "",
-                             "what they gain is predicted once each device is measured, and stands in the report"));
+         (has_roles(job)
+              ? line("roles", "", "what they gain is predicted once each device is measured, and stands in the report")
+              : "");
 }
 
 /// "12.0 MiB in 3.1 ms: what a pass fetches of the blocks, ..."
@@ -262,6 +267,7 @@ TrainPlan make_plan(const job::TrainJob& job, const Inventory& inventory, const 
   TrainPlan plan;
   plan_shares(job, inventory, speeds, plan);
   round_to_micro_batches(job, plan);
+  if (has_roles(job)) plan.shares_reason += "; devices that have another role than to compute take no samples";
   plan_step(job, speeds, plan);
   plan_memory(job, inventory, memory, plan);
   return plan;
@@ -303,11 +309,13 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
                       const std::string& devices_reason) {
   Table table({"rank", "device", "model", "share", "samples", "memory", "precision"});
   table.cut_first(2);
-  const std::vector<std::string> labels = device_labels(job);
+  const std::vector<std::string> names = job::device_names(job);
   for (size_t rank = 0; rank < job.devices.size(); ++rank) {
     const Device& device = chosen_device(inventory, job.devices[rank].use);
-    table.add({std::to_string(rank), labels[rank], printable(model_text(device)),
-               fmt::format("{:.1f} %", 100 * plan.shares[rank]),
+    const bool computes = job::computes(job, static_cast<int>(rank));
+    table.add({std::to_string(rank), device_label(names[rank], job.devices[rank].slowdown),
+               printable(model_text(device)),
+               computes ? fmt::format("{:.1f} %", 100 * plan.shares[rank]) : job::role_word(job.devices[rank].role),
                fmt::format("{:.0f}", plan.shares[rank] * job.train.global_batch), room_text(device),
                precision_of(job, plan, device)});
   }
@@ -327,7 +335,7 @@ std::string plan_text(const job::TrainJob& job, const Inventory& inventory, cons
   if (job.train.compression != job::Compression::none)
     text += line("compression", job::name_of(job.train.compression),
                  job.train.compression == job::Compression::automatic
-                     ? "unknown until the ranks have met, and measured the network between their hosts"
+                     ? "unknown until the first steps are made, and each way to send has been tried between the hosts"
                      : "between hosts, after a warm-up; on one host nothing is compressed");
   return text;
 }

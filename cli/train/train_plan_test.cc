@@ -63,14 +63,25 @@ TEST(TrainPlan, DevicesOfOtherRolesTakeNoSamples) {
   EXPECT_THAT(measured.shares, ElementsAre(1, 0, 0));
   EXPECT_THAT(measured.samples_per_s, Optional(DoubleEq(300)));
   EXPECT_THAT(make_plan(job, lab(), {{}, {}, {}}).shares, ElementsAre(1, 0, 0));
+  const StepMemory known{.held_bytes = 1000, .fixed_bytes = -100, .per_sample_bytes = 10};
+  EXPECT_EQ(make_plan(job, lab(), {{}, {}, {}}, {known, known, known}).memory.at(2)->peak_bytes, 1000);
   job.balance.policy = balance::BalancePolicy::even;
   job.devices[1].role = Role::automatic;
   EXPECT_THAT(make_plan(job, lab(), {{}, {}, {}}).shares, ElementsAre(DoubleEq(0.5), DoubleEq(0.5), 0));
   const std::string text = plan_text(job, lab(), measured, "");
-  EXPECT_THAT(text, HasSubstr("cpu:0 (state)"));
+  EXPECT_THAT(text, HasSubstr("   2  cpu:0  "));
+  EXPECT_THAT(text, ContainsRegex("cpu:0 .* state +0 "));
+  EXPECT_THAT(text, HasSubstr("measured; devices that have\nanother role than to compute take no samples\n"));
   EXPECT_THAT(text, HasSubstr("state cpu:0: no samples; optimizer state"));
   EXPECT_THAT(text, HasSubstr("roles: what they gain is predicted"));
   EXPECT_THAT(text, Not(HasSubstr("preprocess gpu:1")));
+}
+
+TEST(TrainPlan, CutsNoDeviceWithARoleIn80Columns) {
+  const job::TrainJob job =
+      job_on({{"gpu:0"}, {.use = "cpu:0", .slowdown = 12.5, .role = balance::Role::preprocess}, {"gpu:1"}});
+  const std::string text = plan_text(job, lab(), make_plan(job, lab(), {{}, {}, {}}), "");
+  EXPECT_THAT(text, ContainsRegex("1  cpu:0 \\(slowed 12.5x\\)  EPYC +preprocess +0 "));
 }
 
 TEST(TrainPlan, OfMicroBatchesSplitsWholeOnes) {
@@ -218,7 +229,7 @@ TEST(TrainPlan, SaysWhereBytesAreCompressed) {
   job.train.compression = job::Compression::powersgd;
   EXPECT_THAT(text(), HasSubstr("\ncompression powersgd: between hosts, after a warm-up"));
   job.train.compression = job::Compression::automatic;
-  EXPECT_THAT(text(), HasSubstr("\ncompression auto: unknown until the ranks have met, and measured the network"));
+  EXPECT_THAT(text(), HasSubstr("\ncompression auto: unknown until the first steps are made, and each way to"));
 }
 
 TEST(TrainPlan, NamesThePrecisionThatTheRunWillChoose) {
