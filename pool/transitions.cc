@@ -178,6 +178,12 @@ std::string check_drains(const PoolState& state) {
   return "";
 }
 
+/// As sudo names a user: one without a name by a number.
+std::string sudo_name(const std::string& user) {
+  const bool is_number = !user.empty() && user.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? "'#" + user + "'" : user;
+}
+
 }  // namespace
 
 void clean_texts(Job& job) {
@@ -282,7 +288,13 @@ Result<void> reprioritize(PoolState& state, int64_t id, int priority, int uid, c
 }
 
 Result<void> check_enter(const Job& job, int uid) {
-  if (uid != job.uid) return usage_error(fmt::format("job {} belongs to {}", name_of(job), job.user));
+  if (uid != job.uid)
+    return usage_error(
+        fmt::format("job {} belongs to {}{}", name_of(job), job.user,
+                    uid == 0 ? fmt::format(", whose commands alone join it, and not root's: sudo -u {} remuda exec {} "
+                                           "-- COMMAND",
+                                           sudo_name(job.user), name_of(job))
+                             : ""));
   if (is_array(job)) return usage_error(fmt::format("job {0} is an array: name one of its jobs, as {0}.0", job.id));
   if (job.state == JobState::running) return {};
   return usage_error(fmt::format("job {} {}: only one that runs can be entered", name_of(job),

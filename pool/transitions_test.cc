@@ -195,7 +195,8 @@ TEST_F(Transitions, OnlyAJobOfOnesOwnThatRunsIsEntered) {
   Job job{.id = 7, .user = "ada", .uid = 1000, .state = JobState::running};
   EXPECT_EQ(refusal(job, 1000), "");
   EXPECT_EQ(refusal(job, 1001), "job 7 belongs to ada");
-  EXPECT_EQ(refusal(job, 0), "job 7 belongs to ada") << "root has other means";
+  EXPECT_EQ(refusal(job, 0),
+            "job 7 belongs to ada, whose commands alone join it, and not root's: sudo -u ada remuda exec 7 -- COMMAND");
   job.state = JobState::waiting;
   EXPECT_EQ(refusal(job, 1000), "job 7 still waits: only one that runs can be entered");
   job.state = JobState::ended;

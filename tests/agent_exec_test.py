@@ -39,7 +39,8 @@ class AgentExecTest(unittest.TestCase):
         self.assertEqual(self.agent.run_as(ADA, "exec", "1", "--", "/bin/sh", "-c", "exit 7").returncode, 7)
         for uid in (BOB, 0):
             refused = self.agent.run_as(uid, "exec", "1", "--", "true")
-            self.assertEqual((refused.returncode, refused.stderr), (2, f"remuda: job 1 belongs to {ADA}\n"))
+            hint = f", whose commands alone join it, and not root's: sudo -u '#{ADA}' remuda exec 1 -- COMMAND"
+            self.assertEqual((refused.returncode, refused.stderr), (2, f"remuda: job 1 belongs to {ADA}{hint if uid == 0 else ''}\n"))
 
     def test_what_has_entered_a_job_can_start_no_other_and_ends_with_it(self):
         inside = self.agent.start_as(ADA, "exec", "1", "--", "/bin/sh", "-c", f'"{self.agent.remuda}" run --machine "{self.agent.machine}" -- true; trap "" TERM; echo in; sleep 1000')

@@ -18,8 +18,8 @@ namespace {
 
 constexpr const char* kExecFooter =
     "The command sees the job's devices, is held together with the job's processes and kept from devices that the job\n"
-    "was not granted. It is killed once the job's own processes have ended. It runs in this folder and on this\n"
-    "terminal, and its exit status is that of remuda exec.\n\n"
+    "was not granted. It is killed (SIGKILL: exit status 137 in a shell) once the job's own processes have ended. It\n"
+    "takes the place of remuda exec, in this folder and on this terminal, and so has its exit status.\n\n"
     "Examples:\n"
     "  remuda exec 12 -- bash                    a shell on the devices of job 12\n"
     "  remuda exec 12 -- py-spy dump --pid 4711  what a process of it does\n"
@@ -54,6 +54,9 @@ Result<int> execute(const ExecFlags& flags) {
   confine::Visibility environment = run::job_environment(inventory, caretaker.folder(), job.id, devices);
   std::ranges::move(run::array_environment(job), std::back_inserter(environment.set));
   process::Affinity affinity;
+  if (::isatty(STDERR_FILENO) == 1)
+    fmt::print(stderr, "remuda: the command is killed, with exit status 137, as soon as job {} has ended\n",
+               name_of(job));
   if (flags.machine.file.empty()) affinity = confine::nearest_cores(inventory, devices, process::allowed_cores());
   return become(std::move(command), environment, affinity);
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <regex>
 #include <set>
 
 #include "base/characters.h"
@@ -193,6 +194,22 @@ std::string batch_norm_text(const Json& report) {
       most / least, built_in ? ", and with train.batch_norm = \"synchronized\" those of all devices together" : "");
 }
 
+std::string plain_cause(const std::string& cause) {
+  static const std::map<std::string, const char*> kCalls{{"allocate", "memory was set up"},
+                                                         {"all_reduce", "values were added up"},
+                                                         {"reduce_scatter", "gradients were added up"},
+                                                         {"gather_parts", "parameters were gathered"},
+                                                         {"broadcast", "one rank sent to all"},
+                                                         {"all_gather", "ranks told each other of their step"},
+                                                         {"all_to_all", "packed gradients were exchanged"},
+                                                         {"barrier", "ranks waited for each other"},
+                                                         {"split", "ranks connected"}};
+  static const std::regex kDuring(R"( during ([a-z_]+) #\d+[^()]*(\([^()]*\))?)");
+  std::smatch found;
+  if (!std::regex_search(cause, found, kDuring) || !kCalls.contains(found[1])) return cause;
+  return found.prefix().str() + " while " + kCalls.at(found[1]) + found.suffix().str();
+}
+
 std::string loss_text(const Json& report) {
   std::vector<std::string> sentences;
   for (const Json& loss : report.value("lost_ranks", Json::array())) {
@@ -201,7 +218,7 @@ std::string loss_text(const Json& report) {
     sentences.push_back(
         fmt::format("Rank {:.0f} ({}) was lost after step {:.0f}: {}. {:.1f} s later the others went on {}.",
                     workers::number_field(loss, "rank"), workers::text_field(loss, "device", "-"), made,
-                    workers::text_field(loss, "cause", "-"), workers::number_field(loss, "seconds"),
+                    plain_cause(workers::text_field(loss, "cause", "-")), workers::number_field(loss, "seconds"),
                     state == "start"
                         ? "from the start"
                         : fmt::format("after step {:.0f}, from {}, and repeated {}", from,

@@ -28,6 +28,10 @@ std::string memory_text(const Json& report);
 /// Where batch norm normalised batches of unlike sizes, as each device has its own: what to do. Empty elsewhere.
 std::string batch_norm_text(const Json& report);
 
+/// The cause of a loss for people: "during gather_parts #34 (label 3, ...)" becomes "while parameters were gathered".
+/// Any other text is as it was.
+std::string plain_cause(const std::string& cause);
+
 /// A sentence for each rank that was lost: when, why, and what that has cost. Empty where none was.
 std::string loss_text(const Json& report);
 

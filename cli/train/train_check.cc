@@ -34,6 +34,10 @@ bool names_each_rank(const TrainFlags& flags, const AskedRun& asked) {
          asked.job.devices.size() == static_cast<size_t>(asked.rank->size);
 }
 
+bool gives_roles(const job::TrainJob& job) {
+  return job::ranks_with(job, balance::Role::compute).size() != job.devices.size();
+}
+
 Result<ChosenDevices> choose(const TrainFlags& flags, const AskedRun& asked) {
   const MachineFlags& machine = flags.job.machine;
   const auto read = [&](const probe::ProbeOptions& options) {
@@ -110,6 +114,14 @@ Result<CheckedRun> check_run(const TrainFlags& flags, const AskedRun& asked) {
                                {.settings = flags.settings, .devices = devices, .writes_files = flags.writes_files}));
   run.inventory = std::move(chosen.inventory);
   run.note = std::move(chosen.note);
+  if (asked.rank && !names_each_rank(flags, asked) && gives_roles(asked.job))
+    run.note = fmt::format(
+        "the run is without roles: a rank that {} has started has one where the file has a [[device]] "
+        "for each of the {} ranks, in their order",
+        asked.rank->launcher, asked.rank->size);
+  if (asked.rank)
+    if (const std::string why = why_not_elastic(*asked.rank, run.job.job.elastic.ranks_lost); !why.empty())
+      run.note += (run.note.empty() ? "" : "; ") + why;
   REMUDA_TRY(check_inputs(run.job.job));
   return run;
 }

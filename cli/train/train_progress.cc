@@ -92,7 +92,7 @@ std::string TrainProgress::take_left(const Json& event) {
   for (const Json& one : event.value("lost", Json::array()))
     lost.push_back({.rank = workers::reported_error({{"peer", workers::number_field(one, "rank", -1)}}).peer,
                     .device = workers::text_field(one, "device"),
-                    .cause = workers::text_field(one, "cause")});
+                    .cause = plain_cause(workers::text_field(one, "cause"))});
   return take_loss(left, lost);
 }
 

@@ -161,10 +161,13 @@ TEST(TrainProgress, GoesOnWithTheRanksThatHaveAgreed) {
   job::TrainJob three = job();
   three.devices.push_back({"gpu:0"});
   TrainProgress progress(three);
-  EXPECT_EQ(progress.take(1, {{"event", "left"},
-                              {"ranks", {1, 2}},
-                              {"lost", {{{"rank", 0}, {"device", "cpu:0"}, {"cause", "it went away"}}}}}),
-            "rank 0 (cpu:0) was lost: it went away; cpu:1, gpu:0 go on");
+  EXPECT_EQ(
+      progress.take(
+          1, {{"event", "left"},
+              {"ranks", {1, 2}},
+              {"lost",
+               {{{"rank", 0}, {"device", "cpu:0"}, {"cause", "it went away during barrier #1 (label 2, 0 bytes)"}}}}}),
+      "rank 0 (cpu:0) was lost: it went away while ranks waited for each other; cpu:1, gpu:0 go on");
   progress.take(1, kStep);
   EXPECT_THAT(progress.status(), HasSubstr("cpu:1 76 % wait 1 % · gpu:0 24 % wait 0 %"));
   progress.take(1, {{"event", "left"}, {"ranks", {-1, 7, "x"}}, {"lost", 7}});

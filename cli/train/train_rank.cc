@@ -69,11 +69,26 @@ Result<std::optional<LaunchedRank>> launched_rank() {
   if (rank.size == 1) return std::nullopt;
   REMUDA_ASSIGN(rank.rank, env::get_int(by->rank, 0, rank.size - 1));
   REMUDA_ASSIGN(rank.local_rank, env::get_int(by->local_rank, 0, rank.size - 1));
+  if (env::get(env::local_world_size)) {
+    REMUDA_ASSIGN(rank.local_size, env::get_int(env::local_world_size, 1, rank.size));
+  }
   REMUDA_TRY(find_master(rank));
   rank.run_id = env::get(env::run_id)
                     .value_or(fmt::format("{}-{}.{}", rank.launcher, env::get(env::slurm_job).value_or(""),
                                           env::get(env::slurm_step).value_or("")));
   return rank;
+}
+
+std::string why_not_elastic(const LaunchedRank& rank, int ranks_lost) {
+  const bool ends_all = rank.launcher == "mpirun";
+  const int lost = ends_all ? rank.size : rank.launcher == "torchrun" ? rank.local_size : 1;
+  if (ranks_lost == 0 || (lost <= ranks_lost && lost < rank.size)) return "";
+  return fmt::format(
+      "elastic.ranks_lost = {} keeps no run alive here: what has started the ranks (torchrun, remuda run --each, "
+      "mpirun) "
+      "ends {} ranks{} when one of them ends; on one host start them with remuda train alone, on several with torchrun "
+      "--nproc-per-node 1 or srun --kill-on-bad-exit=0",
+      ranks_lost, lost, ends_all ? "" : " of a host");
 }
 
 std::string first_host(const std::string& slurm_list) {

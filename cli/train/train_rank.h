@@ -12,6 +12,7 @@ namespace remuda::cli {
 struct LaunchedRank {
   std::string launcher;  ///< "torchrun", for messages
   int rank = 0, size = 1, local_rank = 0;
+  int local_size = 1;  ///< ranks on this host, as far as the launcher says it
   std::string master_address;
   int master_port = 0;
   std::string run_id;  ///< the same for all ranks
@@ -20,6 +21,10 @@ struct LaunchedRank {
 /// From the environment; nothing where no launcher has started this process as one of several ranks. A usage error for
 /// variables that are none, and where they do not say where rank 0 is.
 Result<std::optional<LaunchedRank>> launched_rank();
+
+/// Where the launcher ends more ranks than may be lost when one of them ends, so that no run goes on: that it does, and
+/// what does not. Else empty. Pure.
+std::string why_not_elastic(const LaunchedRank& rank, int ranks_lost);
 
 /// The first host of Slurm's list: "node[03-07,9],login" -> "node03". Empty for text that is no such list. Pure.
 std::string first_host(const std::string& slurm_list);

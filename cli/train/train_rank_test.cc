@@ -37,6 +37,19 @@ class LaunchedBy : public testing::Test {
   std::vector<std::string> set_;
 };
 
+TEST(WhyNotElastic, IsALauncherThatEndsMoreRanksThanMayBeLost) {
+  const LaunchedRank alone{.launcher = "torchrun", .size = 4}, two{.launcher = "torchrun", .size = 4, .local_size = 2};
+  EXPECT_EQ(why_not_elastic(two, 0), "") << "not elastic";
+  EXPECT_EQ(why_not_elastic(alone, 1), "");
+  EXPECT_EQ(why_not_elastic(two, 2), "") << "a whole host may be lost";
+  EXPECT_THAT(why_not_elastic(two, 1), HasSubstr("elastic.ranks_lost = 1 keeps no run alive here"));
+  EXPECT_THAT(why_not_elastic(two, 1), HasSubstr(" ends 2 ranks of a host when one of them ends"));
+  const LaunchedRank all{.launcher = "torchrun", .size = 2, .local_size = 2};
+  EXPECT_THAT(why_not_elastic(all, 2), HasSubstr("ends 2 ranks of a host")) << "nobody is left";
+  EXPECT_THAT(why_not_elastic({.launcher = "mpirun", .size = 3}, 3), HasSubstr("ends 3 ranks when one"));
+  EXPECT_EQ(why_not_elastic({.launcher = "srun", .size = 3}, 1), "") << "that depends on its --kill-on-bad-exit";
+}
+
 TEST_F(LaunchedBy, NobodyIsNoRank) { EXPECT_EQ(launched_rank().value(), std::nullopt); }
 
 TEST_F(LaunchedBy, TorchrunHasItsVariables) {
@@ -54,6 +67,9 @@ TEST_F(LaunchedBy, TorchrunHasItsVariables) {
   EXPECT_EQ(rank.master_address, "10.0.0.7");
   EXPECT_EQ(rank.master_port, 29500);
   EXPECT_EQ(rank.run_id, "monday");
+  EXPECT_EQ(rank.local_size, 1) << "not said";
+  set(env::local_world_size, "4");
+  EXPECT_EQ(launched_rank().value()->local_size, 4);
   set(env::use_agent_store, "True");
   EXPECT_EQ(launched_rank().value()->master_port, 29501) << "torchrun listens on its own";
   set(env::world_size, "1");

@@ -204,6 +204,19 @@ TEST(TrainSummary, SaysWhatALostRankHasCost) {
   EXPECT_THAT(loss_text(with), HasSubstr("the others went on from the start."));
 }
 
+TEST(TrainSummary, SaysOfALossWhatRanksDidThenInPlainWords) {
+  EXPECT_EQ(plain_cause("rank 1 went away during gather_parts #34 (label 3, 4096 bytes in parts 0badcafe)"),
+            "rank 1 went away while parameters were gathered");
+  EXPECT_EQ(plain_cause("rank 2 did not come in time during all_reduce #7 of float32 (label 9, 8 bytes) in this run"),
+            "rank 2 did not come in time while values were added up in this run");
+  EXPECT_EQ(plain_cause("rank 2 went away during split #3 (label 1, 2 ranks from rank 0 on, list 0a)"),
+            "rank 2 went away while ranks connected");
+  for (const char* other : {"killed by signal 9 (Killed)", "during a walk #3 (so)", ""})
+    EXPECT_EQ(plain_cause(other), other);
+  const Json lost{{"rank", 1}, {"cause", "rank 1 went away during barrier #5 (label 4, 0 bytes)"}, {"state", "start"}};
+  EXPECT_THAT(loss_text({{"lost_ranks", {lost}}}), HasSubstr(": rank 1 went away while ranks waited for each other. "));
+}
+
 TEST(TrainSummary, EndsWithTheSample) {
   const Json with{{"devices", Json::array()}, {"job", {{"output.prompt", "The "}}}, {"sample", "cat\nsat\x1b[2J"}};
   EXPECT_THAT(summary_text(with), testing::EndsWith("\nsample\n  The cat\n  sat?[2J\n"));
