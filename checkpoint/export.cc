@@ -10,16 +10,17 @@
 namespace remuda::checkpoint {
 namespace {
 
-constexpr uint64_t kPieceBytes = 4 << 20;
+constexpr uint64_t kPieceBytes = 16 << 20;
 
-Result<void> append(weights::Writer& writer, const Pieces& pieces, const std::string& kind,
+Result<void> append(weights::Writer& writer, Pieces& pieces, const std::string& kind,
                     const weights::TensorInfo& tensor) {
   const uint64_t element = weights::size_of(tensor.type), count = tensor.bytes() / element;
   std::vector<std::byte> values;
   for (uint64_t first = 0; first < count;) {
     const uint64_t taken = std::min(count - first, kPieceBytes / element);
     values.resize(taken * element);
-    REMUDA_TRY(pieces.read(kind, tensor.name, tensor.type, first, values));
+    REMUDA_TRY(pieces.want(kind, tensor.name, tensor.type, first, values));
+    REMUDA_TRY(pieces.fetch());
     REMUDA_TRY(writer.append(values));
     first += taken;
   }
@@ -29,7 +30,7 @@ Result<void> append(weights::Writer& writer, const Pieces& pieces, const std::st
 }  // namespace
 
 Result<uint64_t> write_model(const Found& checkpoint, bool average, const std::string& path) {
-  REMUDA_ASSIGN(const Pieces pieces, Pieces::open(checkpoint.at.folder, checkpoint.manifest));
+  REMUDA_ASSIGN(Pieces pieces, Pieces::open(checkpoint.at.folder, checkpoint.manifest));
   if (average && !pieces.has("average"))
     return usage_error(fmt::format("{} has no average of the weights: train.average was 0", checkpoint.at.folder));
   weights::Header header{

@@ -5,10 +5,25 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <xxhash.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 
 namespace remuda::checkpoint {
+namespace {
+
+/// That this part of the file is not written too soon; in turns, as the haste may change.
+void wait_until(double part, double begin_s, const Haste& haste) {
+  constexpr double kTurn_s = 0.02;
+  for (;;) {
+    const double left_s = begin_s + part * haste.spread_s - monotonic_s();
+    if (haste.given_up || left_s <= 0) return;
+    steady_clock().sleep_s(std::min(left_s, kTurn_s));
+  }
+}
+
+}  // namespace
 
 Result<Image> Image::create(weights::Header header) {
   weights::place_tensors(header);
@@ -32,21 +47,23 @@ std::span<std::byte> Image::bytes_of(const weights::TensorInfo& tensor) const {
   return bytes_.subspan(header_bytes_ + tensor.begin, tensor.bytes());
 }
 
-Result<StoredFile> Image::write(const Stored& stored, const std::string& name,
-                                const std::atomic<bool>& given_up) const {
-  constexpr size_t kPiece = 8 << 20;
+Result<StoredFile> Image::write(const Stored& stored, const std::string& name, const Haste& haste) const {
+  constexpr size_t kPiece = 8 * kSummedBytes;
   REMUDA_ASSIGN(PendingFile file, PendingFile::create((std::filesystem::path(stored.folder) / name).string()));
   file.bypass_cache();
-  Sum sum;
+  const double begin_s = monotonic_s();
+  StoredFile stored_file{name, bytes_.size(), {}};
   for (std::span<const std::byte> rest = bytes_; !rest.empty();) {
-    if (given_up) return failed("the run did not wait for it");
+    wait_until(1 - double(rest.size()) / double(bytes_.size()), begin_s, haste);
+    if (haste.given_up) return failed("the run did not wait for it");
     const auto piece = rest.first(std::min(kPiece, rest.size()));
-    sum.add(piece);
+    for (size_t at = 0; at < piece.size(); at += kSummedBytes)
+      stored_file.sums.push_back(XXH3_64bits(&piece[at], std::min(kSummedBytes, piece.size() - at)));
     REMUDA_TRY(file.append({reinterpret_cast<const char*>(piece.data()), piece.size()}));
     rest = rest.subspan(piece.size());
   }
   REMUDA_TRY(file.commit());
-  return StoredFile{name, bytes_.size(), sum.text()};
+  return stored_file;
 }
 
 }  // namespace remuda::checkpoint

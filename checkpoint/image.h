@@ -3,7 +3,7 @@
 //
 //   auto image = Image::create(header);
 //   for (const weights::TensorInfo& tensor : image->tensors()) copy(tensor.name, image->bytes_of(tensor));
-//   auto file = image->write(stored, file_of_rank(0), given_up);
+//   auto file = image->write(stored, file_of_rank(0), haste);
 #pragma once
 
 #include <atomic>
@@ -16,6 +16,12 @@
 #include "weights/header.h"
 
 namespace remuda::checkpoint {
+
+/// How soon a file is to be there. May change while it is written.
+struct Haste {
+  std::atomic<bool> given_up = false;  ///< not at all: writing ends soon, with an error
+  std::atomic<double> spread_s = 0;    ///< its bytes are spread over so many seconds; 0: as fast as the disk takes them
+};
 
 class Image {
  public:
@@ -30,8 +36,8 @@ class Image {
   /// Where the values of one of tensors() belong: an address that is a multiple of their size.
   std::span<std::byte> bytes_of(const weights::TensorInfo& tensor) const;
 
-  /// Puts the file into the checkpoint's folder, whole or not at all. Ends soon after `given_up`, with an error.
-  Result<StoredFile> write(const Stored& stored, const std::string& name, const std::atomic<bool>& given_up) const;
+  /// Puts the file into the checkpoint's folder, whole or not at all.
+  Result<StoredFile> write(const Stored& stored, const std::string& name, const Haste& haste) const;
 
  private:
   Image(weights::Header header, std::span<std::byte> bytes, size_t header_bytes)

@@ -1,6 +1,8 @@
 #include "checkpoint/image.h"
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/magic.h>
@@ -9,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/testing/scratch_folder.h"
+#include "checkpoint/testing/files.h"
 #include "weights/reader.h"
 
 namespace remuda::checkpoint {
@@ -29,7 +32,7 @@ class ImageTest : public ::testing::Test {
 
   const ScratchFolder folder_;
   const Stored stored_{3, folder_.path()};
-  std::atomic<bool> given_up_ = false;
+  Haste haste_;
 };
 
 /// Of more than one piece, and of no whole number of pages.
@@ -38,9 +41,9 @@ TEST_F(ImageTest, IsTheFileThatAReaderFinds) {
       {.tensors = {{"b", DType::u8, {5}}, {"large", DType::f32, {(9 << 20) / 4 + 3}}, {"count", DType::i64, {2}}}});
   ASSERT_TRUE(image);
   for (const weights::TensorInfo& tensor : image->tensors()) fill(*image, tensor);
-  const auto file = image->write(stored_, "rank-0.safetensors", given_up_);
+  const auto file = image->write(stored_, "rank-0.safetensors", haste_);
   ASSERT_TRUE(file) << file.error().message;
-  EXPECT_EQ(*file, describe(stored_, "rank-0.safetensors").value());
+  EXPECT_EQ(*file, describe(stored_.folder, "rank-0.safetensors"));
 
   const auto reader = weights::Reader::open(folder_.path("rank-0.safetensors"));
   ASSERT_TRUE(reader) << reader.error().message;
@@ -55,7 +58,7 @@ TEST_F(ImageTest, IsTheFileThatAReaderFinds) {
 
 TEST_F(ImageTest, MayHoldNothing) {
   const auto image = Image::create({});
-  ASSERT_TRUE(image->write(stored_, "empty", given_up_));
+  ASSERT_TRUE(image->write(stored_, "empty", haste_));
   EXPECT_THAT(weights::Reader::open(folder_.path("empty"))->header().tensors, IsEmpty());
 }
 
@@ -66,7 +69,7 @@ TEST_F(ImageTest, LeavesThePageCacheToOthers) {
     GTEST_SKIP() << "of other file systems it is not known what stays in the cache";
   constexpr size_t kBytes = 1 << 20, kPage = 4096;
   const auto image = Image::create({.tensors = {{"w", DType::u8, {kBytes}}}});
-  ASSERT_TRUE(image->write(stored_, "file", given_up_));
+  ASSERT_TRUE(image->write(stored_, "file", haste_));
   const auto mapped = MappedFile::map(open_for_reading(folder_.path("file"))->get(), "file");
   std::vector<unsigned char> resident(kBytes / kPage, 0xff);  // of its whole pages
   ASSERT_EQ(::mincore(const_cast<std::byte*>(mapped->bytes().data()), kBytes, resident.data()), 0);
@@ -75,9 +78,27 @@ TEST_F(ImageTest, LeavesThePageCacheToOthers) {
 
 TEST_F(ImageTest, LeavesNothingWhenItIsGivenUp) {
   const auto image = Image::create({.tensors = {{"w", DType::f32, {1000}}}});
-  given_up_ = true;
-  EXPECT_THAT(image->write(stored_, "file", given_up_).error().message, HasSubstr("did not wait"));
+  haste_.given_up = true;
+  EXPECT_THAT(image->write(stored_, "file", haste_).error().message, HasSubstr("did not wait"));
   EXPECT_THAT(folder_.names(), IsEmpty());
+}
+
+// In an hour, unless somebody waits for it, or nobody does any more.
+TEST_F(ImageTest, OneThatIsSpreadOverTimeMayBeHurriedOrGivenUp) {
+  const auto image = Image::create({.tensors = {{"w", DType::u8, {12 << 20}}}});
+  haste_.spread_s = 3600;
+  const auto write = [&] { return image->write(stored_, "file", haste_); };
+  auto hurried = std::async(std::launch::async, write);
+  EXPECT_EQ(hurried.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  haste_.spread_s = 0;
+  const auto file = hurried.get();
+  ASSERT_TRUE(file);
+  EXPECT_EQ(*file, describe(stored_.folder, "file"));
+
+  haste_.spread_s = 3600;
+  auto given_up = std::async(std::launch::async, write);
+  haste_.given_up = true;
+  EXPECT_THAT(given_up.get().error().message, HasSubstr("did not wait"));
 }
 
 TEST_F(ImageTest, FailsWhereThereIsNoMemory) {

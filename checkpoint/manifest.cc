@@ -1,8 +1,10 @@
 #include "checkpoint/manifest.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
+#include <iterator>
 #include <xxhash.h>
 
 #include "base/text.h"
@@ -14,6 +16,7 @@ namespace {
 constexpr size_t kMostRanks = 65536, kMostTensors = 1 << 20, kMostDimensions = 64;
 constexpr double kLatest_s = 2.5e11;  // the last year of four digits
 constexpr const char* kSum = "xxh3";
+constexpr size_t kSumDigits = 16;
 
 /// A field of the type that is asked for; what is wrong is kept for the error.
 class Fields {
@@ -78,16 +81,28 @@ bool is_plain_name(const std::string& name) {
          printable(name) == name;
 }
 
-bool is_sum(const std::string& text) {
-  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  return text.size() == 16 && std::ranges::all_of(text, is_digit);
+std::string text_of(const std::vector<uint64_t>& sums) {
+  std::string text;
+  for (const uint64_t sum : sums) fmt::format_to(std::back_inserter(text), "{:016x}", sum);
+  return text;
 }
 
-StoredFile file_of(const Json& json, std::string& wrong) {
+/// None where the text is not what text_of() makes of so many.
+std::vector<uint64_t> sums_in(const std::string& text, uint64_t count) {
+  std::vector<uint64_t> sums;
+  for (size_t at = 0; text.size() / kSumDigits == count && at < text.size(); at += kSumDigits)
+    std::from_chars(text.data() + at, text.data() + std::min(at + kSumDigits, text.size()), sums.emplace_back(), 16);
+  return text_of(sums) == text ? sums : std::vector<uint64_t>();
+}
+
+StoredFile file_of(const Json& json, int version, std::string& wrong) {
   Fields fields(json, wrong);
-  StoredFile file{fields.text("name"), fields.count("bytes"), fields.text(kSum)};
+  StoredFile file{fields.text("name"), fields.count("bytes"), {}};
+  const uint64_t count = version == 1 ? 1 : file.bytes / kSummedBytes + (file.bytes % kSummedBytes > 0 ? 1 : 0);
+  file.sums = sums_in(fields.text(kSum), count);
   if (wrong.empty() && !is_plain_name(file.name)) fields.miss<int>("name", "the name of a file in the same folder");
-  if (wrong.empty() && !is_sum(file.sum)) fields.miss<int>(kSum, "16 hexadecimal digits");
+  if (wrong.empty() && file.sums.size() != count)
+    fields.miss<int>(kSum, version == 1 ? "16 hexadecimal digits" : "16 hexadecimal digits for each MiB");
   return file;
 }
 
@@ -115,13 +130,13 @@ uint64_t Manifest::bytes() const {
 Json to_json(const Manifest& manifest) {
   Json files = Json::array(), tensors = Json::array();
   for (const StoredFile& file : manifest.files)
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {kSum, file.sum}});
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {kSum, text_of(file.sums)}});
   for (const ModelTensor& tensor : manifest.tensors)
     tensors.push_back({{"name", tensor.name},
                        {"dtype", name_of(tensor.type)},
                        {"shape", tensor.shape},
                        {"buffer", tensor.is_buffer}});
-  return sealed({{"remuda_checkpoint", Manifest::kVersion},
+  return sealed({{"remuda_checkpoint", manifest.version},
                  {"remuda", manifest.remuda},
                  {"step", manifest.step},
                  {"written_s", manifest.written_s},
@@ -150,11 +165,14 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& where)
                                    version, Manifest::kVersion));
   if (!json.contains(kSum) || sealed(json)[kSum] != json[kSum])
     return usage_error(fmt::format("{} is damaged: its sum is not that of what it says", where));
-  Manifest manifest{.remuda = fields.text("remuda"),
+  if (version == 0) return usage_error(fmt::format("{} is damaged: there is no format 0", where));
+  Manifest manifest{.version = int(version),
+                    .remuda = fields.text("remuda"),
                     .step = int64_t(fields.count("step")),
                     .written_s = fields.number("written_s"),
                     .run = fields.object("run")};
-  for (const Json& file : fields.list("files", kMostRanks)) manifest.files.push_back(file_of(file, wrong));
+  for (const Json& file : fields.list("files", kMostRanks))
+    manifest.files.push_back(file_of(file, manifest.version, wrong));
   if (manifest.files.empty()) fields.miss<int>("files", "a list of at least one file");
   if (!(manifest.written_s >= 0 && manifest.written_s < kLatest_s)) fields.miss<int>("written_s", "seconds since 1970");
   for (const Json& tensor : fields.list("tensors", kMostTensors)) manifest.tensors.push_back(tensor_of(tensor, wrong));

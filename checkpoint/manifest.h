@@ -2,6 +2,7 @@
 // none.
 //
 // All of it is plain data, in JSON, of the version kVersion, with a sum of itself. `run` belongs to who wrote it.
+// Version 1 had one sum for a file as a whole, which only who reads all of it can compare; it is still read.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,13 @@
 
 namespace remuda::checkpoint {
 
+inline constexpr uint64_t kSummedBytes = 1 << 20;
+
 /// One of the checkpoint's files, in the same folder.
 struct StoredFile {
   std::string name;  ///< without a folder
   uint64_t bytes = 0;
-  std::string sum;  ///< XXH3, 64 bits, of all its bytes: 16 hexadecimal digits
+  std::vector<uint64_t> sums;  ///< XXH3, 64 bits, of each kSummedBytes of it; the last ones may be fewer
 
   bool operator==(const StoredFile&) const = default;
 };
@@ -35,8 +38,9 @@ struct ModelTensor {
 };
 
 struct Manifest {
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
 
+  int version = kVersion;
   std::string remuda;  ///< the version that wrote it
   int64_t step = 0;    ///< so many steps were made
   double written_s = 0;

@@ -12,7 +12,7 @@ Manifest example() {
   return {.remuda = "0.1.0",
           .step = 120,
           .written_s = 1.5,
-          .files = {{"rank-0.safetensors", 640, "0123456789abcdef"}},
+          .files = {{"rank-0.safetensors", kSummedBytes + 640, {0x0123456789abcdef, 7}}},
           .tensors = {{"layer.weight", weights::DType::f32, {4, 3}, false}, {"mean", weights::DType::f64, {}, true}},
           .run = {{"position", 7}}};
 }
@@ -26,13 +26,24 @@ TEST(Manifest, IsReadAsItWasWritten) {
   const auto parsed = parse_manifest(to_pretty(to_json(example())), "m.json");
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(*parsed, example());
-  EXPECT_EQ(parsed->bytes(), 640U);
+  EXPECT_EQ(parsed->bytes(), kSummedBytes + 640U);
+}
+
+TEST(Manifest, OfTheVersionBeforeIsRead) {
+  Manifest before = example();
+  before.version = 1;
+  before.files[0].sums = {0x0123456789abcdef};
+  EXPECT_EQ(parse_manifest(to_line(to_json(before)), "m.json"), before);
+  before.files[0].sums = {1, 2};
+  EXPECT_EQ(refusal(to_json(before)), "m.json is damaged: \"xxh3\" must be 16 hexadecimal digits");
 }
 
 TEST(Manifest, OfANewerVersionIsRefusedByName) {
   Json json = to_json(example());
-  json["remuda_checkpoint"] = 2;
-  EXPECT_EQ(refusal(json), "m.json was written by a newer remuda (format 2, this one reads up to 1)");
+  json["remuda_checkpoint"] = 3;
+  EXPECT_EQ(refusal(json), "m.json was written by a newer remuda (format 3, this one reads up to 2)");
+  json["remuda_checkpoint"] = 0;
+  EXPECT_EQ(refusal(json), "m.json is damaged: there is no format 0");
 }
 
 TEST(Manifest, OtherFilesAreNone) {
@@ -65,9 +76,19 @@ TEST(Manifest, FilesLieInItsOwnFolder) {
     json["files"][0]["name"] = name;
     EXPECT_THAT(refusal(json), HasSubstr("the name of a file in the same folder")) << name;
   }
+}
+
+TEST(Manifest, AFileHasASumForEachMebibyte) {
+  const std::string sum = "0123456789abcdef";
+  for (const std::string& sums : {sum, sum + sum + sum, sum + "0123456789abcde", sum + "0123456789ABCDEF",
+                                  sum + "0123456789abcde ", sum + sum + "0", sum + "-123456789abcdef"}) {
+    Json json = to_json(example());
+    json["files"][0]["xxh3"] = sums;
+    EXPECT_THAT(refusal(json), HasSubstr("\"xxh3\" must be 16 hexadecimal digits for each MiB")) << sums;
+  }
   Json json = to_json(example());
-  json["files"][0]["xxh3"] = "0123456789ABCDEF";
-  EXPECT_THAT(refusal(json), HasSubstr("16 hexadecimal digits"));
+  json["files"][0]["bytes"] = uint64_t{1} << 62;
+  EXPECT_THAT(refusal(json), HasSubstr("for each MiB"));
 }
 
 // Whatever it says is what a run goes on from: also a digit that is another one must be noticed.

@@ -25,13 +25,14 @@ class PiecesTest : public ::testing::Test {
   PiecesTest() {
     write_pieces(folder_.path("a"), {{"parameter/w@0", {0, 1, 2}}, {"parameter/w@7", {7, 8, 9}}});
     write_pieces(folder_.path("b"), {{"parameter/w@3", {3, 4, 5, 6}}, {"other", {1}}});
-    manifest_.files = {{"a"}, {"b"}};
+    manifest_.files = {describe(folder_.path(), "a"), describe(folder_.path(), "b")};
   }
   std::string read(uint64_t first, uint64_t count, DType type = DType::f32, const std::string& tensor = "w") {
-    const Pieces pieces = Pieces::open(folder_.path(), manifest_).value();
+    Pieces pieces = Pieces::open(folder_.path(), manifest_).value();
     std::vector<float> values(count);
-    const auto done = pieces.read("parameter", tensor, type, first, std::as_writable_bytes(std::span(values)));
-    if (!done) return done.error().message;
+    const auto there = pieces.want("parameter", tensor, type, first, std::as_writable_bytes(std::span(values)));
+    if (!there) return there.error().message;
+    EXPECT_TRUE(pieces.fetch());
     for (uint64_t i = 0; i < count; ++i) EXPECT_EQ(values[i], float(first + i));
     return "";
   }
@@ -54,8 +55,26 @@ TEST_F(PiecesTest, WhatIsInNoPieceIsNamed) {
 TEST_F(PiecesTest, FilesThatAreMissingOrForeignAreNamed) {
   manifest_.files.push_back({"c"});
   EXPECT_THAT(Pieces::open(folder_.path(), manifest_).error().message, HasSubstr(folder_.path("c")));
-  folder_.write("c", "<html>");
+  folder_.write("c", "<html></html>");
+  manifest_.files.back() = describe(folder_.path(), "c");
   EXPECT_THAT(Pieces::open(folder_.path(), manifest_).error().message, HasSubstr("c is"));
+}
+
+// A header could say anything then.
+TEST_F(PiecesTest, AFileWhoseHeaderIsDamagedIsNotRead) {
+  const std::string text = read_text(folder_.path("b")).value();
+  flip_bit(folder_.path("b"), long(text.find("parameter/w@3")) + 12);
+  EXPECT_THAT(Pieces::open(folder_.path(), manifest_).error().message, HasSubstr("b is damaged: its sum is"));
+}
+
+TEST_F(PiecesTest, ThatOneIsDamagedIsKnownOnceItIsFetched) {
+  Pieces pieces = Pieces::open(folder_.path(), manifest_).value();
+  flip_bit(folder_.path("b"), -1);
+  EXPECT_TRUE(pieces.fetch()) << "of nothing";
+  EXPECT_FALSE(pieces.is_damaged());
+  pieces.want_compared(1, *pieces.find(1, "other"));
+  EXPECT_THAT(pieces.fetch().error().message, HasSubstr("b is damaged: its sum is"));
+  EXPECT_TRUE(pieces.is_damaged());
 }
 
 }  // namespace

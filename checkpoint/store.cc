@@ -1,22 +1,22 @@
 #include "checkpoint/store.h"
 
 #include <algorithm>
-#include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
-#include <future>
+#include <memory>
 #include <ranges>
 #include <sys/file.h>
 #include <system_error>
-#include <thread>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/read_all.h"
+#include "checkpoint/checked_file.h"
 
 namespace remuda::checkpoint {
 namespace {
@@ -73,15 +73,27 @@ Result<void> remove(const Stored& stored) {
   return {};
 }
 
-/// That a file is what the manifest says.
-Result<void> check_file(const Stored& stored, const StoredFile& file) {
-  REMUDA_ASSIGN(const StoredFile there, describe(stored, file.name));
-  const std::string path = (fs::path(stored.folder) / file.name).string();
-  if (there.bytes != file.bytes)
-    return usage_error(fmt::format("{} is damaged: it has {} bytes in place of {}", path, there.bytes, file.bytes));
-  if (there.sum != file.sum)
-    return usage_error(fmt::format("{} is damaged: its sum is {} in place of {}", path, there.sum, file.sum));
-  return {};
+Result<uint64_t> sum_of_whole(const std::string& path) {
+  REMUDA_ASSIGN(const Fd fd, open_for_reading(path));
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> sum(XXH3_createState(), XXH3_freeState);
+  REMUDA_CHECK(sum, "there is memory for a sum");
+  XXH3_64bits_reset(sum.get());
+  std::vector<std::byte> piece(1 << 20);
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return usage_error(fmt::format("cannot read {}: {}", path, errno_text(errno)));
+    if (got == 0) return XXH3_64bits_digest(sum.get());
+    XXH3_64bits_update(sum.get(), piece.data(), size_t(got));
+  }
+}
+
+/// Of a manifest of version 1, that a file is what that says.
+Result<void> check_whole(const CheckedFile& file, uint64_t wanted) {
+  REMUDA_ASSIGN(const uint64_t sum, sum_of_whole(file.path()));
+  if (sum == wanted) return {};
+  return usage_error(fmt::format("{} is damaged: its sum is {:016x} in place of {:016x}", file.path(), sum, wanted));
 }
 
 }  // namespace
@@ -102,62 +114,22 @@ Result<Manifest> read_manifest(const Stored& stored) {
   return manifest;
 }
 
-Result<StoredFile> describe(const Stored& stored, const std::string& name) {
-  const std::string path = (fs::path(stored.folder) / name).string();
-  REMUDA_ASSIGN(const Fd fd, open_for_reading(path));
-  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  Sum sum;
-  std::vector<std::byte> piece(1 << 20);
-  StoredFile file{.name = name};
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failed(fmt::format("cannot read {}: {}", path, errno_text(errno)));
-    if (got == 0) break;
-    sum.add(std::span(piece).first(size_t(got)));
-    file.bytes += uint64_t(got);
-  }
-  file.sum = sum.text();
-  return file;
-}
-
-Sum::Sum() : state_(XXH3_createState()) {
-  REMUDA_CHECK(state_, "there is memory for a sum");
-  XXH3_64bits_reset(state_.get());
-}
-
-void Sum::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
-
-void Sum::add(std::span<const std::byte> bytes) { XXH3_64bits_update(state_.get(), bytes.data(), bytes.size()); }
-
-std::string Sum::text() const { return fmt::format("{:016x}", XXH3_64bits_digest(state_.get())); }
-
-/// Several files at a time: the sum of one takes about as long as reading it.
-Result<Manifest> verify(const Stored& stored, ReaderOf reader) {
+Result<Manifest> look_at(const Stored& stored, ReaderOf reader) {
   REMUDA_ASSIGN(Manifest manifest, read_manifest(stored));
-  constexpr size_t kMostAtOnce = 8;
-  std::vector<const StoredFile*> files;
-  for (size_t i = reader.number; i < manifest.files.size(); i += reader.all) files.push_back(&manifest.files[i]);
-  std::vector<Result<void>> outcomes(files.size(), failed(stored.folder + " was not read to its end"));
-  std::atomic<size_t> next = 0;
-  const auto check_some = [&] {
-    for (size_t i = next++; i < outcomes.size(); i = next++) outcomes[i] = check_file(stored, *files[i]);
-  };
-  std::vector<std::future<void>> others;
-  const size_t at_once = std::min({outcomes.size(), kMostAtOnce, size_t{std::thread::hardware_concurrency()}});
-  const auto has_another = [&] {
-    try {
-      others.push_back(std::async(std::launch::async, check_some));
-      return true;
-    } catch (const std::system_error&) {
-      return false;  // those that there are do
-    }
-  };
-  while (others.size() + 1 < at_once && has_another()) {
+  for (size_t i = reader.number; i < manifest.files.size(); i += reader.all) {
+    REMUDA_ASSIGN(const CheckedFile file, CheckedFile::open(stored.folder, manifest.files[i], manifest.version));
+    if (manifest.version == 1) REMUDA_TRY(check_whole(file, manifest.files[i].sums.at(0)));
   }
-  check_some();
-  for (auto& other : others) other.get();
-  for (const Result<void>& outcome : outcomes) REMUDA_TRY(outcome);
+  return manifest;
+}
+
+Result<Manifest> verify(const Stored& stored) {
+  REMUDA_ASSIGN(Manifest manifest, look_at(stored, {}));
+  if (manifest.version == 1) return manifest;
+  for (const StoredFile& stored_file : manifest.files) {
+    REMUDA_ASSIGN(const CheckedFile file, CheckedFile::open(stored.folder, stored_file, manifest.version));
+    REMUDA_TRY(fetch({{&file, 0, file.bytes(), nullptr}}));
+  }
   return manifest;
 }
 

@@ -8,14 +8,11 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "checkpoint/manifest.h"
-
-struct XXH3_state_s;
 
 namespace remuda::checkpoint {
 
@@ -32,27 +29,15 @@ Stored place_of(const std::string& folder, int64_t step);
 Result<std::vector<Stored>> stored_in(const std::string& folder);
 
 Result<Manifest> read_manifest(const Stored& stored);
+/// Reads all files, and compares their lengths and sums with the manifest. The error says what is wrong with which.
+Result<Manifest> verify(const Stored& stored);
 /// Of several readers who part the files among themselves: one of them.
 struct ReaderOf {
   size_t number = 0, all = 1;
 };
-/// Reads this reader's files, and compares their lengths and sums with the manifest. The error says what is wrong with
-/// which.
-Result<Manifest> verify(const Stored& stored, ReaderOf reader = {});
-
-/// StoredFile::sum of bytes that pass by.
-class Sum {
- public:
-  Sum();
-  void add(std::span<const std::byte> bytes);
-  std::string text() const;
-
- private:
-  struct Free {
-    void operator()(XXH3_state_s* state) const;
-  };
-  std::unique_ptr<XXH3_state_s, Free> state_;
-};
+/// What must be compared before any of it is loaded, as CheckedFile compares the rest: the lengths of this reader's
+/// files, and where the manifest is of version 1 their sums, too.
+Result<Manifest> look_at(const Stored& stored, ReaderOf reader);
 
 struct Found {
   Stored at;
@@ -68,8 +53,6 @@ Result<Newest> newest_whole(const std::string& folder);
 /// Makes the folder for a checkpoint, or makes one that is there no checkpoint any more.
 Result<Stored> begin(const std::string& folder, int64_t step);
 std::string file_of_rank(int rank);
-/// The file's length and sum, from its bytes.
-Result<StoredFile> describe(const Stored& stored, const std::string& name);
 /// Makes it a checkpoint: its files are there.
 Result<void> publish(const Stored& stored, const Manifest& manifest);
 /// Removes one that could not be finished: its files would take room until another is.

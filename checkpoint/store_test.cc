@@ -30,7 +30,7 @@ class Store : public ::testing::Test {
     write_pieces(path(stored, file_of_rank(1)), {{"parameter/w@2", {-value, -value}}, {"buffer/mean@0", {0}}});
     Manifest manifest{.step = step,
                       .tensors = {{"w", weights::DType::f32, {2, 2}, false}, {"mean", weights::DType::f32, {}, true}}};
-    for (const int rank : {0, 1}) manifest.files.push_back(describe(stored, file_of_rank(rank)).value());
+    for (const int rank : {0, 1}) manifest.files.push_back(describe(stored.folder, file_of_rank(rank)));
     EXPECT_TRUE(publish(stored, manifest));
     return stored;
   }
@@ -43,12 +43,6 @@ class Store : public ::testing::Test {
     for (const Stored& one : all.value()) steps.push_back(one.step);
     return steps;
   }
-  static void flip_byte(const std::string& file, long at) {
-    std::string text = read_text(file).value();
-    text.at(size_t(at)) ^= 1;
-    ASSERT_TRUE(PendingFile::create(file).value().commit(text));
-  }
-
   const ScratchFolder folder_;
 };
 
@@ -66,8 +60,8 @@ TEST_F(Store, TheNewestThatIsWholeIsFoundAndDamageIsNamed) {
   write(10);
   const Stored cut = write(20), flipped = write(30), torn = write(40);
   fs::resize_file(path(cut, file_of_rank(1)), 16);
-  flip_byte(path(flipped, file_of_rank(0)), -1 + long(fs::file_size(path(flipped, file_of_rank(0)))));
-  flip_byte(path(torn, "manifest.json"), 0);
+  flip_bit(path(flipped, file_of_rank(0)), -1);
+  flip_bit(path(torn, "manifest.json"), 0);
   const Newest newest = newest_whole(folder_.path()).value();
   ASSERT_TRUE(newest.found);
   EXPECT_EQ(newest.found->at.step, 10);
@@ -77,13 +71,32 @@ TEST_F(Store, TheNewestThatIsWholeIsFoundAndDamageIsNamed) {
   EXPECT_THAT(newest.passed_over[2], HasSubstr("step-000000020/rank-1.safetensors is damaged: it has 16 bytes"));
 }
 
-TEST_F(Store, SeveralReadersPartTheFilesAmongThem) {
+TEST_F(Store, BeforeItIsLoadedReadersPartTheLengthsAmongThem) {
   const Stored stored = write(10);
-  flip_byte(path(stored, file_of_rank(1)), 100);
-  EXPECT_TRUE(verify(stored, {.number = 0, .all = 2}));
-  EXPECT_FALSE(verify(stored, {.number = 1, .all = 2}));
-  EXPECT_TRUE(verify(stored, {.number = 2, .all = 3})) << "nothing is left for it";
+  flip_bit(path(stored, file_of_rank(0)), -1);  // which shows while it is loaded
+  fs::resize_file(path(stored, file_of_rank(1)), 1 + fs::file_size(path(stored, file_of_rank(1))));
+  EXPECT_TRUE(look_at(stored, {.number = 0, .all = 2}));
+  EXPECT_FALSE(look_at(stored, {.number = 1, .all = 2}));
+  EXPECT_TRUE(look_at(stored, {.number = 2, .all = 3})) << "nothing is left for it";
   EXPECT_FALSE(verify(stored));
+}
+
+TEST_F(Store, OfVersion1TheSumsAreComparedBeforeItIsLoaded) {
+  const Stored stored = write(10);
+  Manifest manifest = read_manifest(stored).value();
+  manifest.version = 1;
+  for (StoredFile& file : manifest.files) {
+    const std::string text = read_text(path(stored, file.name)).value();
+    file.sums = {XXH3_64bits(text.data(), text.size())};
+  }
+  ASSERT_TRUE(publish(stored, manifest));
+  EXPECT_EQ(look_at(stored, {.number = 1, .all = 2}), manifest);
+  EXPECT_EQ(verify(stored), manifest);
+  EXPECT_TRUE(write_model({stored, manifest}, false, folder_.path("model.safetensors")));
+  flip_bit(path(stored, file_of_rank(1)), -1);
+  EXPECT_TRUE(look_at(stored, {.number = 0, .all = 2}));
+  EXPECT_THAT(look_at(stored, {.number = 1, .all = 2}).error().message, HasSubstr("is damaged: its sum is"));
+  EXPECT_THAT(verify(stored).error().message, HasSubstr("rank-1.safetensors is damaged: its sum is"));
 }
 
 TEST_F(Store, OneThatIsWrittenAnewIsNoneUntilItIsPublished) {
@@ -110,7 +123,7 @@ TEST_F(Store, OldOnesAndLeftoversAreRemoved) {
 // A run that has gone on from 10, as 20 is damaged, writes 15: that is the newest of its own.
 TEST_F(Store, OneThatWasPassedOverTakesNoPlaceOfTheNew) {
   for (const int64_t step : {10, 15, 20}) write(step);
-  flip_byte(path(place_of(folder_.path(), 20), file_of_rank(0)), 100);
+  flip_bit(path(place_of(folder_.path(), 20), file_of_rank(0)), 100);
   ASSERT_TRUE(remove_old(folder_.path(), 15, 1));
   EXPECT_THAT(steps(), ElementsAre(15, 20));
   EXPECT_EQ(newest_whole(folder_.path()).value().found->at.step, 15);

@@ -9,6 +9,7 @@
 // what any other number has written.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <future>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "checkpoint/store.h"
 #include "comm/communicator.h"
 #include "job/train_job.h"
+#include "train/arrivals.h"
 #include "train/checkpoint_report.h"
 #include "train/events.h"
 #include "train/flat_parameters.h"
@@ -53,8 +55,7 @@ class Checkpoints {
   ~Checkpoints();
 
   /// Collective. Claims the folder for this run, unless it is. Where the job asks to go on, finds the newest checkpoint
-  /// that is whole, of which each rank reads some files; damaged ones are named and passed over. A usage error where
-  /// all are damaged.
+  /// that has all its files; damaged ones are named and passed over. A usage error where all are damaged.
   Result<void> open();
   /// The same of a run that has lost a rank, and has kept these steps before, or gone on from them: finds none.
   Result<void> open_again(std::vector<int64_t> steps);
@@ -62,9 +63,12 @@ class Checkpoints {
   const KeptBalance* balance() const { return found_ && found_->balance ? &*found_->balance : nullptr; }
   /// Where its state is a CompressedOptimizer's, and resume() needs one: its kind. Else none.
   job::Compression compression() const;
+  /// Whether there is one that resume() is to go on from.
+  bool has_found() const { return found_.has_value(); }
   /// Collective, after open(). Brings parameters, the optimizer's state, buffers and generators back to those of the
-  /// checkpoint that was found, and returns where it stood. Nothing where none was. A model, data or optimizer other
-  /// than this run's is a usage error.
+  /// checkpoint that was found, and returns where it stood. Nothing where none was; and where that turns out to be
+  /// damaged on any rank, when another one is found, or it is a usage error: until has_found() is false, the state is
+  /// nobody's. A model, data or optimizer other than this run's is a usage error.
   Result<std::optional<Progress>> resume(OwnedState& state, const FlatParameters& flat);
 
   /// Collective, after open_again(): open() and resume() from the newest of those steps that is whole, if one is.
@@ -94,9 +98,18 @@ class Checkpoints {
     checkpoint::Manifest manifest;
     std::optional<KeptBalance> balance;
   };
-  struct Verified {
+  /// What a rank tells the others of one.
+  struct Seen {
+    enum Verdict : uint64_t { whole, damaged, missing, unfit } verdict = whole;
+    std::array<char, 1016> why{};
+  };
+  struct Looked {
     std::string wrong;  ///< what is, by the first rank that has seen it; empty: nothing
     checkpoint::Manifest manifest;
+  };
+  struct Loaded {
+    Progress progress;
+    torch::Tensor host, own;  ///< of the generators; undefined: they stay
   };
   /// Whether the checkpoint of a step is looked at.
   using Wanted = std::function<bool(int64_t step)>;
@@ -120,15 +133,19 @@ class Checkpoints {
   Result<void> wait_for_all();
   Result<int> newest_of_own();
   Result<std::vector<checkpoint::Stored>> candidates(const Wanted& wanted);
-  Result<Verified> verify_together(const checkpoint::Stored& at);
-  Result<std::optional<Found>> choose(const Wanted& wanted);
+  Result<std::vector<Seen>> exchange(Seen::Verdict verdict, const std::string& why);
+  Result<Looked> look_together(const checkpoint::Stored& at);
+  Result<void> take_next();
   Result<void> find(const Wanted& wanted);
-  Result<Progress> load(OwnedState& state, const FlatParameters& flat);
+  /// Of a rank whose error is the other's: that one says what is wrong.
+  static tl::unexpected<Error> because_of(int rank, std::string why);
+  Result<Loaded> load(checkpoint::Pieces& pieces, OwnedState& state, const FlatParameters& flat);
   Result<Progress> progress_of(const checkpoint::Manifest& manifest, const std::string& folder) const;
-  Result<void> load_owned(const checkpoint::Pieces& pieces, OwnedState& state, const FlatParameters& flat);
-  static Result<std::vector<double>> buffer_weights(const checkpoint::Pieces& pieces);
-  Result<void> load_buffers(const checkpoint::Pieces& pieces, const FlatParameters& flat);
-  Result<void> load_own(const checkpoint::Pieces& pieces, Progress& progress);
+  Result<void> load_owned(Arrivals& arrivals, OwnedState& state, const FlatParameters& flat);
+  static Result<std::vector<double>> samples_seen(checkpoint::Pieces& pieces);
+  Result<void> load_buffers(Arrivals& arrivals, const FlatParameters& flat, const std::vector<double>& weights);
+  torch::Tensor want_generator(checkpoint::Pieces& pieces, const std::string& kind) const;
+  void go_on_from(int steps);
   Result<void> check_fits(const checkpoint::Manifest& manifest, const std::string& folder,
                           const FlatParameters& flat) const;
   /// The tensors that are trained, by their place in FlatParameters, under their first names.
@@ -148,7 +165,10 @@ class Checkpoints {
   const bool is_claimed_;
   bool goes_on_ = false;                    ///< the run has lost a rank, which may still hold the claim
   std::optional<checkpoint::Claim> claim_;  ///< on rank 0, unless it is claimed
-  std::optional<Found> found_;              ///< to go on from; until resume()
+  /// On rank 0: those to go on from where newer ones are damaged, in the order of their steps.
+  Result<std::vector<checkpoint::Stored>> left_{};
+  std::vector<std::string> passed_over_;  ///< what is wrong with them
+  std::optional<Found> found_;            ///< to go on from; until resume()
   std::vector<int64_t> steps_;
   int last_step_ = 0;  ///< of the last one that was begun, or gone on from
   double last_s_ = 0;  ///< when that was

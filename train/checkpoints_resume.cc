@@ -1,16 +1,13 @@
-// How a run goes on from a checkpoint.
+// How a run goes on from a checkpoint: whether that is damaged shows while it is loaded.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <numeric>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "train/agreement.h"
 #include "train/checkpoints.h"
 #include "train/device/random_state.h"
-#include "train/labels.h"
 #include "train/weights.h"
 
 namespace remuda::train {
@@ -19,135 +16,31 @@ namespace {
 using checkpoint::PieceName;
 using checkpoint::text_of;
 
-constexpr int64_t kNoCheckpoint = -1, kCannotRead = -2;
-
 /// A value of Manifest::run; NaN where it is not there.
 double number_of(const Json& run, const char* key) {
   const auto found = run.find(key);
   return found != run.end() && found->is_number() ? found->get<double>() : NAN;
 }
 
-/// Of a rank whose error is the other's: that one says what is wrong.
-tl::unexpected<Error> because_of(int rank, std::string why) {
-  return tl::unexpected(Error{ErrorKind::lost_peer, std::move(why), rank});
+/// Of the files that are this rank's to compare: what no rank may have to load, such as generators of more ranks than
+/// there are.
+void compare_own(checkpoint::Pieces& pieces, size_t rank, size_t ranks) {
+  for (size_t file = rank; file < pieces.files(); file += ranks)
+    for (const weights::TensorInfo& tensor : pieces.tensors(file))
+      for (const char* kind : {"buffer/", "generator/", "own/"})
+        if (tensor.name.starts_with(kind)) pieces.want_compared(file, tensor);
 }
 
-/// That each rank has read what it needs of it.
-Result<void> check_all_read(const std::vector<uint64_t>& good, const checkpoint::Stored& at) {
-  const auto bad = std::ranges::find(good, uint64_t{0});
-  if (bad == good.end()) return {};
-  const auto rank = int(bad - good.begin());
-  return because_of(rank, fmt::format("rank {} cannot go on from {}", rank, at.folder));
+/// So that the weights of all are 1 together; what is none counts nothing.
+std::vector<double> as_parts(std::vector<double> weights) {
+  for (double& weight : weights)
+    if (!(weight >= 0)) weight = 0;
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights) weight = sum > 0 ? weight / sum : 1 / double(weights.size());
+  return weights;
 }
 
 }  // namespace
-
-/// Claims the folder. The checkpoints to choose from, in the order of their steps.
-Result<std::vector<checkpoint::Stored>> Checkpoints::candidates(const Wanted& wanted) {
-  const std::string& folder = job_.checkpoint.folder;
-  if (!claim_ && !is_claimed_) {
-    Result<checkpoint::Claim> claim = checkpoint::Claim::take(folder);
-    if (claim) claim_.emplace(std::move(*claim));
-    if (!claim && !goes_on_) return tl::unexpected(claim.error());  // else it is that of the rank that was lost
-  }
-  if (!wanted) return std::vector<checkpoint::Stored>();
-  REMUDA_ASSIGN(std::vector<checkpoint::Stored> stored, checkpoint::stored_in(folder));
-  std::erase_if(stored, [&](const checkpoint::Stored& one) { return !wanted(one.step); });
-  return stored;
-}
-
-/// Collective. Each rank reads some of its files.
-Result<Checkpoints::Verified> Checkpoints::verify_together(const checkpoint::Stored& at) {
-  struct Seen {
-    enum : uint64_t { whole, damaged, elsewhere } how = whole;
-    std::array<char, 1016> why{};
-  } mine;
-  const auto size = size_t(communicator_.size());
-  auto manifest = checkpoint::verify(at, {.number = size_t(communicator_.rank()), .all = size});
-  if (!manifest) {
-    mine.how = checkpoint::read_manifest(at) ? Seen::damaged : Seen::elsewhere;
-    manifest.error().message.copy(mine.why.data(), mine.why.size() - 1);
-  }
-  REMUDA_ASSIGN(const std::vector<Seen> all, gather_all(communicator_, mine, label::kCheckpoint));
-  const auto lacks = std::ranges::find(all, Seen::elsewhere, &Seen::how);
-  if (lacks != all.end() && all[0].how != Seen::elsewhere) {
-    if (mine.how == Seen::elsewhere) return usage_error(manifest.error().message + "; all hosts must have that folder");
-    return because_of(int(lacks - all.begin()),
-                      fmt::format("rank {} does not find {}", lacks - all.begin(), at.folder));
-  }
-  const auto bad = std::ranges::find_if(all, [](const Seen& one) { return one.how != Seen::whole; });
-  if (bad != all.end()) return Verified{.wrong = bad->why.data()};
-  return Verified{.manifest = std::move(*manifest)};
-}
-
-/// Collective. The newest of the checkpoints that is whole; nothing where there are none, or none are `wanted`.
-Result<std::optional<Checkpoints::Found>> Checkpoints::choose(const Wanted& wanted) {
-  const std::string& folder = job_.checkpoint.folder;
-  const auto stored = is_first() ? candidates(wanted) : std::vector<checkpoint::Stored>();
-  std::vector<checkpoint::Stored> left = stored.value_or(std::vector<checkpoint::Stored>());
-  std::vector<std::string> passed_over;
-  for (;;) {
-    int64_t step = !left.empty() ? left.back().step : stored && passed_over.empty() ? kNoCheckpoint : kCannotRead;
-    REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&step, 1)), 0, label::kCheckpoint));
-    if (!stored) return tl::unexpected(stored.error());
-    if (step == kNoCheckpoint) return std::nullopt;
-    if (step == kCannotRead && !is_first())
-      return because_of(0, fmt::format("rank 0 cannot use the checkpoints in {}", folder));
-    if (step == kCannotRead)
-      return usage_error(fmt::format("no checkpoint in {} is whole: {}; a run that begins needs another folder", folder,
-                                     passed_over.front()));
-    const checkpoint::Stored at = checkpoint::place_of(folder, step);
-    REMUDA_ASSIGN(Verified verified, verify_together(at));
-    if (verified.wrong.empty()) {
-      for (const std::string& why : passed_over)
-        if (is_first()) events_.send({{"event", "note"}, {"text", why + "; the checkpoint before it is taken"}});
-      return Found{at, std::move(verified.manifest), {}};
-    }
-    passed_over.push_back(std::move(verified.wrong));
-    if (is_first()) left.pop_back();
-  }
-}
-
-Result<void> Checkpoints::open() {
-  return find(job_.checkpoint.resume == job::Switch::on ? [](int64_t) { return true; } : Wanted());
-}
-
-Result<void> Checkpoints::open_again(std::vector<int64_t> steps) {
-  steps_ = std::move(steps);
-  goes_on_ = true;
-  REMUDA_TRY(find({}));
-  REMUDA_ASSIGN(last_step_, newest_of_own());
-  return {};
-}
-
-/// Collective. The newest step of this run that is kept: of the last one, its manifest may be missing, as a rank may
-/// have been lost before it was written. 0: none.
-Result<int> Checkpoints::newest_of_own() {
-  int step = 0;
-  if (!active()) return step;
-  const auto stored = is_first() ? checkpoint::stored_in(job_.checkpoint.folder) : std::vector<checkpoint::Stored>();
-  for (const checkpoint::Stored& one : stored.value_or(std::vector<checkpoint::Stored>()))
-    if (std::ranges::find(steps_, one.step) != steps_.end()) step = int(one.step);
-  REMUDA_TRY(communicator_.broadcast(std::as_writable_bytes(std::span(&step, 1)), 0, label::kCheckpoint));
-  return step;
-}
-
-Result<void> Checkpoints::find(const Wanted& wanted) {
-  if (!active()) return {};
-  const double start = monotonic_s();
-  REMUDA_ASSIGN(found_, choose(wanted));
-  if (!found_) return {};
-  const Json& run = found_->manifest.run;
-  if (const auto kept = run.find("balance"); kept != run.end()) found_->balance = parse_kept_balance(*kept);
-  report_.load_s = monotonic_s() - start;
-  return {};
-}
-
-job::Compression Checkpoints::compression() const {
-  const Json kept = found_ ? found_->manifest.run.value("compressed", Json()) : Json();
-  if (kept == true) return job::Compression::one_bit;
-  return kept == job::name_of(job::Compression::powersgd) ? job::Compression::powersgd : job::Compression::none;
-}
 
 /// What is not there, or is out of range, is damage that no sum shows: somebody wrote it.
 Result<Progress> Checkpoints::progress_of(const checkpoint::Manifest& manifest, const std::string& folder) const {
@@ -203,123 +96,129 @@ Result<void> Checkpoints::check_fits(const checkpoint::Manifest& manifest, const
   return {};
 }
 
-Result<void> Checkpoints::load_owned(const checkpoint::Pieces& pieces, OwnedState& state, const FlatParameters& flat) {
+Result<void> Checkpoints::load_owned(Arrivals& arrivals, OwnedState& state, const FlatParameters& flat) {
   const std::vector<std::string> names = names_of(flat);
-  const auto load = [&](const std::string& kind, const std::string& name, size_t first,
-                        torch::Tensor to) -> Result<void> {
-    const bool is_there = to.is_cpu() && to.is_contiguous();
-    const torch::Tensor values = is_there ? to : torch::empty(to.sizes(), to.options().device(torch::kCPU));
-    REMUDA_TRY(pieces.read(kind, name, file_type(to.scalar_type()).value(), first,
-                           {static_cast<std::byte*>(values.data_ptr()), values.nbytes()}));
-    if (!is_there) to.copy_(values);
-    return {};
-  };
   for (const Owned& own : state.owned()) {
     const std::string& name = names[own.parameter];
-    REMUDA_TRY(load("parameter", name, own.first, own.value));
+    REMUDA_TRY(arrivals.want("parameter", name, own.first, own.value));
     for (size_t i = 0; i < own.states.size(); ++i)
-      REMUDA_TRY(load(fmt::format("state{}", i), name, own.first, own.states[i]));
-    if (own.average.defined()) REMUDA_TRY(load("average", name, own.first, own.average));
+      REMUDA_TRY(arrivals.want(fmt::format("state{}", i), name, own.first, own.states[i]));
+    if (own.average.defined()) REMUDA_TRY(arrivals.want("average", name, own.first, own.average));
   }
   return {};
 }
 
-/// How much each rank's buffers count: the samples that it has seen since the ranks last had the same.
-Result<std::vector<double>> Checkpoints::buffer_weights(const checkpoint::Pieces& pieces) {
+/// Of each rank that wrote: the samples that it had seen since the ranks last had the same buffers; NaN if unknown.
+Result<std::vector<double>> Checkpoints::samples_seen(checkpoint::Pieces& pieces) {
   const std::string name = text_of({"own", "samples_since_average", 0});
-  std::vector<double> weights(pieces.files());
-  for (size_t file = 0; file < weights.size(); ++file) {
+  std::vector<double> samples(pieces.files(), NAN);
+  for (size_t file = 0; file < samples.size(); ++file) {
     const weights::TensorInfo* info = pieces.find(file, name);
     if (info && info->type == weights::DType::f64 && info->bytes() == sizeof(double))
-      REMUDA_TRY(pieces.file(file).read(*info, 0, std::as_writable_bytes(std::span(&weights[file], 1))));
-    if (!(weights[file] >= 0)) weights[file] = 0;
+      pieces.want(file, *info, std::as_writable_bytes(std::span(&samples[file], 1)));
   }
-  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-  for (double& weight : weights) weight = sum > 0 ? weight / sum : 1 / double(weights.size());
-  return weights;
+  REMUDA_TRY(pieces.fetch());
+  return samples;
 }
 
-/// This rank's own; where other ranks wrote them, their mean: they are statistics of what each has seen.
-Result<void> Checkpoints::load_buffers(const checkpoint::Pieces& pieces, const FlatParameters& flat) {
+/// This rank's own; where other ranks wrote them, their mean by what each has seen: they are statistics of that.
+Result<void> Checkpoints::load_buffers(Arrivals& arrivals, const FlatParameters& flat,
+                                       const std::vector<double>& weights) {
+  const checkpoint::Pieces& pieces = arrivals.pieces();
   const bool same = pieces.files() == size_t(communicator_.size());
-  REMUDA_ASSIGN(const std::vector<double> weights, buffer_weights(pieces));
   for (const NamedTensor& one : untrained(flat)) {
-    const std::string name = text_of({"buffer", one.name, 0});
     const auto type = file_type(one.tensor.scalar_type());
     if (!type || one.tensor.numel() == 0) continue;
     const bool mean = !same && one.tensor.is_floating_point();
-    torch::Tensor sum;
+    std::vector<Arrivals::Part> parts;
     for (size_t rank = 0; rank < (mean ? pieces.files() : 1); ++rank) {
       const size_t file = same ? size_t(communicator_.rank()) : rank;
-      const weights::TensorInfo* info = pieces.find(file, name);
-      const torch::Tensor values = torch::empty(one.tensor.sizes(), one.tensor.options().device(torch::kCPU));
-      if (!info || info->type != *type || info->bytes() != values.nbytes())
-        return usage_error(fmt::format("{} lacks the buffer {}", pieces.file(file).path(), printable(one.name)));
-      REMUDA_TRY(pieces.file(file).read(*info, 0, {static_cast<std::byte*>(values.data_ptr()), values.nbytes()}));
-      const torch::Tensor part = mean ? values * weights[rank] : values;
-      sum = sum.defined() ? sum + part : part;
+      const weights::TensorInfo* info = pieces.find(file, text_of({"buffer", one.name, 0}));
+      if (!info || info->type != *type || info->bytes() != one.tensor.nbytes())
+        return usage_error(fmt::format("{} lacks the buffer {}", pieces.path(file), printable(one.name)));
+      parts.push_back({file, info, weights[file]});
     }
-    torch::Tensor(one.tensor).copy_(sum);
+    REMUDA_TRY(arrivals.want(parts, one.tensor));
   }
   return {};
 }
 
-/// Generators and sums of this rank, where as many ranks wrote them.
-Result<void> Checkpoints::load_own(const checkpoint::Pieces& pieces, Progress& progress) {
+/// This rank's, where as many ranks wrote them; else undefined.
+torch::Tensor Checkpoints::want_generator(checkpoint::Pieces& pieces, const std::string& kind) const {
   const auto rank = size_t(communicator_.rank());
-  if (pieces.files() != size_t(communicator_.size())) return {};
-  const auto read = [&](const PieceName& name, torch::ScalarType type) -> Result<torch::Tensor> {
-    const weights::TensorInfo* info = pieces.find(rank, text_of(name));
-    if (!info || info->type != file_type(type)) return torch::Tensor();
-    torch::Tensor values = torch::empty({int64_t(info->bytes() / weights::size_of(info->type))}, type);
-    REMUDA_TRY(pieces.file(rank).read(*info, 0, {static_cast<std::byte*>(values.data_ptr()), values.nbytes()}));
-    return values;
-  };
-  REMUDA_ASSIGN(const torch::Tensor samples, read({"own", "samples_since_average", 0}, torch::kDouble));
-  if (samples.defined() && samples.numel() == 1) progress.samples_since_average = samples.item<double>();
-  REMUDA_ASSIGN(const torch::Tensor host, read({"generator", "host", 0}, torch::kByte));
-  REMUDA_ASSIGN(const torch::Tensor own,
-                read({"generator", c10::DeviceTypeName(device_.type(), true), 0}, torch::kByte));
-  const RandomState now(device_);
-  if (host.defined() && host.numel() == now.host().numel() && own.defined() == now.own().defined())
-    RandomState(device_, host, own).restore();
-  return {};
+  const weights::TensorInfo* info =
+      pieces.files() == size_t(communicator_.size()) ? pieces.find(rank, text_of({"generator", kind, 0})) : nullptr;
+  if (!info || info->type != weights::DType::u8) return {};
+  torch::Tensor values = torch::empty({int64_t(info->bytes())}, torch::kByte);
+  pieces.want(rank, *info, {static_cast<std::byte*>(values.data_ptr()), values.nbytes()});
+  return values;
 }
 
-Result<Progress> Checkpoints::load(OwnedState& state, const FlatParameters& flat) {
+Result<Checkpoints::Loaded> Checkpoints::load(checkpoint::Pieces& pieces, OwnedState& state,
+                                              const FlatParameters& flat) {
   const torch::NoGradGuard no_grad;
-  const auto& [at, manifest, balance] = *found_;
-  REMUDA_TRY(check_fits(manifest, at.folder, flat));
-  REMUDA_ASSIGN(Progress progress, progress_of(manifest, at.folder));
-  REMUDA_ASSIGN(const checkpoint::Pieces pieces, checkpoint::Pieces::open(at.folder, manifest));
-  REMUDA_TRY(load_owned(pieces, state, flat));
-  REMUDA_TRY(load_buffers(pieces, flat));
-  REMUDA_TRY(load_own(pieces, progress));
-  return progress;
+  REMUDA_TRY(check_fits(found_->manifest, found_->at.folder, flat));
+  Loaded loaded;
+  REMUDA_ASSIGN(loaded.progress, progress_of(found_->manifest, found_->at.folder));
+  REMUDA_ASSIGN(const std::vector<double> samples, samples_seen(pieces));
+  const auto rank = size_t(communicator_.rank()), ranks = size_t(communicator_.size());
+  if (pieces.files() == ranks && !std::isnan(samples[rank])) loaded.progress.samples_since_average = samples[rank];
+  Arrivals arrivals(pieces);
+  REMUDA_TRY(load_owned(arrivals, state, flat));
+  REMUDA_TRY(load_buffers(arrivals, flat, as_parts(samples)));
+  loaded.host = want_generator(pieces, "host");
+  loaded.own = want_generator(pieces, c10::DeviceTypeName(device_.type(), true));
+  compare_own(pieces, rank, ranks);
+  REMUDA_TRY(arrivals.fetch());
+  return loaded;
 }
 
+/// Nothing where what was found is damaged: what was loaded of it does not count, and the one before it is found.
 Result<std::optional<Progress>> Checkpoints::resume(OwnedState& state, const FlatParameters& flat) {
   if (!found_) return std::nullopt;
   const double start = monotonic_s();
-  auto progress = load(state, flat);
-  REMUDA_ASSIGN(const std::vector<uint64_t> all,
-                gather_all(communicator_, uint64_t(progress ? 1 : 0), label::kCheckpoint));
-  if (!progress) return tl::unexpected(progress.error());
-  REMUDA_TRY(check_all_read(all, found_->at));
-  REMUDA_TRY(state.resume(progress->optimizer_steps));
-  report_.resumed_from = last_step_ = progress->steps;
+  auto pieces = checkpoint::Pieces::open(found_->at.folder, found_->manifest);
+  auto loaded = pieces ? load(*pieces, state, flat) : tl::unexpected(pieces.error());
+  const Seen::Verdict verdict = loaded ? Seen::whole : !pieces || pieces->is_damaged() ? Seen::damaged : Seen::unfit;
+  REMUDA_ASSIGN(const std::vector<Seen> all, exchange(verdict, loaded ? "" : loaded.error().message));
+  if (verdict == Seen::unfit) return tl::unexpected(loaded.error());
+  if (const auto unfit = std::ranges::find(all, Seen::unfit, &Seen::verdict); unfit != all.end())
+    return because_of(int(unfit - all.begin()),
+                      fmt::format("rank {} cannot go on from {}", unfit - all.begin(), found_->at.folder));
+  if (const auto bad = std::ranges::find(all, Seen::damaged, &Seen::verdict); bad != all.end()) {
+    passed_over_.emplace_back(bad->why.data());
+    REMUDA_TRY(take_next());
+    report_.load_s += monotonic_s() - start;
+    return std::nullopt;
+  }
+  const RandomState now(device_);
+  if (loaded->host.defined() && loaded->host.numel() == now.host().numel() &&
+      loaded->own.defined() == now.own().defined())
+    RandomState(device_, loaded->host, loaded->own).restore();
+  REMUDA_TRY(state.resume(loaded->progress.optimizer_steps));
   report_.load_s += monotonic_s() - start;
-  if (is_first())
-    events_.send({{"event", "note"},
-                  {"text", fmt::format("goes on after step {}, from {}", progress->steps, found_->at.folder)}});
-  steps_.push_back(progress->steps);
+  go_on_from(loaded->progress.steps);
+  return std::move(loaded->progress);
+}
+
+void Checkpoints::go_on_from(int steps) {
+  report_.resumed_from = last_step_ = steps;
+  const auto note = [&](const std::string& text) {
+    if (is_first()) events_.send({{"event", "note"}, {"text", text}});
+  };
+  for (const std::string& why : passed_over_) note(why + "; the checkpoint before it is taken");
+  note(fmt::format("goes on after step {}, from {}", steps, found_->at.folder));
+  steps_.push_back(steps);
   found_.reset();
-  return std::move(*progress);
 }
 
 Result<std::optional<Progress>> Checkpoints::resume_again(OwnedState& state, const FlatParameters& flat) {
   REMUDA_TRY(find([this](int64_t step) { return std::ranges::find(steps_, step) != steps_.end(); }));
-  return resume(state, flat);
+  std::optional<Progress> progress;
+  while (found_) {
+    REMUDA_ASSIGN(progress, resume(state, flat));
+  }
+  return progress;
 }
 
 }  // namespace remuda::train

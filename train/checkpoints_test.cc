@@ -7,6 +7,7 @@
 #include <torch/script.h>
 
 #include "base/file.h"
+#include "checkpoint/testing/files.h"
 #include "train/testing/kept_runs.h"
 #include "train/testing/precision.h"
 
@@ -110,6 +111,38 @@ TEST_F(CheckpointsTest, ADamagedOneIsPassedOver) {
   EXPECT_EQ(again.error, "");
   EXPECT_EQ(again.report.checkpoints.resumed_from, 4);
   EXPECT_TRUE(again.parameters.equal(whole.parameters));
+}
+
+// It shows while it is loaded, on the rank that loads it: nothing of it counts then. Of generators, also where other
+// ranks go on, who do not need them.
+TEST_F(CheckpointsTest, AFlippedBitInAnyFileSendsAllRanksToTheOneBefore) {
+  const Finished whole = run_without();
+  run_in_two(4, {1, 2});
+  const fs::path newest = checkpoint::place_of(job_.checkpoint.folder, 3 * kKeptSteps).folder;
+  for (const char* file : {"rank-0.safetensors", "rank-1.safetensors", "manifest.json"})
+    for (const long at : {0L, -1L}) {
+      SCOPED_TRACE(std::string(file) + " " + std::to_string(at));
+      checkpoint::flip_bit(newest / file, at);
+      const Finished again = run();  // which writes the newest one anew
+      EXPECT_EQ(again.error, "");
+      EXPECT_EQ(again.report.checkpoints.resumed_from, 4);
+      EXPECT_TRUE(again.parameters.equal(whole.parameters));
+      EXPECT_TRUE(again.buffers.allclose(whole.buffers, 1e-6)) << "a mean of the ranks, taken once more";
+    }
+  checkpoint::flip_bit(newest / "rank-1.safetensors", -1);
+  split({1});
+  EXPECT_EQ(run().report.checkpoints.resumed_from, 4);
+}
+
+// As all that are damaged, it says so: half of it may have been loaded.
+TEST_F(CheckpointsTest, WhereTheOnlyOneShowsItsDamageAsItIsLoadedNoRunBegins) {
+  job_.train.max_steps = 2;
+  run();
+  const std::string file =
+      (fs::path(checkpoint::place_of(job_.checkpoint.folder, 2).folder) / checkpoint::file_of_rank(0)).string();
+  checkpoint::flip_bit(file, -1);
+  job_.checkpoint.resume = job::Switch::on;
+  EXPECT_THAT(run().error, HasSubstr("is whole: " + file + " is damaged: its sum is"));
 }
 
 // To begin anew in their place would lose what was learned, if they can be mended.

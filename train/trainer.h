@@ -109,6 +109,7 @@ class Trainer {
   Result<void> measure_again(double run_s);
 
   Result<void> resume();
+  Result<void> compress_as_kept();
   void go_on_from(const Progress& at);
   Result<const char*> take_state_back();
   Result<void> make_good_losses(const char* state);

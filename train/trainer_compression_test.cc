@@ -3,6 +3,7 @@
 #include <functional>
 #include <gmock/gmock.h>
 
+#include "checkpoint/testing/files.h"
 #include "job/compression.h"
 #include "train/testing/kept_runs.h"
 
@@ -51,6 +52,22 @@ TEST_F(CompressedRuns, OfOneBitAreGoneOnFromByAnyNumberOfHosts) {
   job_.train.compression = job::Compression::none;
   EXPECT_THAT(run().error,
               HasSubstr("is of a run whose variance was frozen; give train.compression = \"1-bit\" as there"));
+}
+
+// What was made ready for the damaged one is no use then.
+TEST_F(CompressedRuns, WhereTheNewestIsDamagedARunGoesOnFromBeforeItCompressed) {
+  transport_ = comm::ConnectOptions::Transport::tcp;
+  job_.train.compression = job::Compression::one_bit;
+  job_.train.compression_after = 4;
+  const Finished whole = run_without();
+  run_in_two(2, {1, 2});
+  checkpoint::flip_bit(
+      checkpoint::place_of(job_.checkpoint.folder, 3 * kKeptSteps).folder + "/" + checkpoint::file_of_rank(1), -1);
+  const Finished rest = run();
+  EXPECT_EQ(rest.error, "");
+  EXPECT_EQ(rest.report.checkpoints.resumed_from, 2);
+  EXPECT_EQ(rest.report.compression->after, 4);
+  EXPECT_TRUE(rest.parameters.equal(whole.parameters));
 }
 
 TEST_F(CompressedRuns, OfPowerSgdAreGoneOnFromByAnyNumberOfHosts) {

@@ -17,9 +17,11 @@ Result<void> Trainer::resume() {
     REMUDA_ASSIGN(const char* const state, take_state_back());
     REMUDA_TRY(make_good_losses(state));
   } else {
-    if (checkpoints_.compression() != job::Compression::none && report_.compression) REMUDA_TRY(compress());
-    REMUDA_ASSIGN(const std::optional<Progress> at, checkpoints_.resume(parallel_->state(), parallel_->flat()));
-    if (at) go_on_from(*at);
+    while (checkpoints_.has_found()) {
+      REMUDA_TRY(compress_as_kept());
+      REMUDA_ASSIGN(const std::optional<Progress> at, checkpoints_.resume(parallel_->state(), parallel_->flat()));
+      if (at) go_on_from(*at);
+    }
     report_compression();
   }
   first_step_ = steps_made_ = report_.steps;
@@ -30,6 +32,13 @@ Result<void> Trainer::resume() {
   REMUDA_TRY(keep_profile());
   report_losses();
   return {};
+}
+
+/// Collective. What was found may be from before the run began to compress, and one that was damaged from after that.
+Result<void> Trainer::compress_as_kept() {
+  const bool is_kept = checkpoints_.compression() != job::Compression::none && report_.compression;
+  if (is_kept == parallel_->is_compressed()) return {};
+  return is_kept ? compress() : prepare_parallel();
 }
 
 /// Collective. Of the ranks that are left, where all of them have it: one may have been lost while they exchanged it.

@@ -1,11 +1,15 @@
 #include "weights/reader.h"
 
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <fmt/format.h>
+#include <memory>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "data/foreign.h"
 #include "weights/parse_header.h"
 
@@ -47,36 +51,43 @@ auto damaged(const std::string& path, const std::string& wrong) {
 }  // namespace
 
 Result<Reader> Reader::open(const std::string& path) {
-  Reader reader;
-  reader.path_ = path;
-  REMUDA_ASSIGN(reader.fd_, open_for_reading(path));
+  REMUDA_ASSIGN(Fd fd, open_for_reading(path));
   struct stat info{};
-  if (::fstat(reader.fd_.get(), &info) != 0)
-    return usage_error(fmt::format("cannot read {}: {}", path, errno_text(errno)));
-  const auto size = static_cast<uint64_t>(info.st_size);
+  if (::fstat(fd.get(), &info) != 0) return usage_error(fmt::format("cannot read {}: {}", path, errno_text(errno)));
+  return open(path, uint64_t(info.st_size),
+              [path, fd = std::make_shared<const Fd>(std::move(fd))](uint64_t at, std::span<std::byte> to) {
+                return read_at(fd->get(), path, at, to);
+              });
+}
+
+Result<Reader> Reader::open(const std::string& path, uint64_t bytes, ReadAt read) {
+  constexpr uint64_t kBraceAt = kLengthBytes;
+  if (bytes <= kBraceAt) return no_safetensors(path, 0);
+  std::array<std::byte, kBraceAt + 1> start{};
+  REMUDA_TRY(read(0, start));
   uint64_t length = 0;
-  char brace = 0;
-  if (size <= kLengthBytes) return no_safetensors(path, 0);
-  REMUDA_TRY(read_at(reader.fd_.get(), path, 0, std::as_writable_bytes(std::span(&length, 1))));
-  REMUDA_TRY(read_at(reader.fd_.get(), path, kLengthBytes, std::as_writable_bytes(std::span(&brace, 1))));
-  if (brace != '{' || length > kMostHeaderBytes) return no_safetensors(path, length);
-  if (length > size - kLengthBytes)
-    return damaged(path, fmt::format("its header has {} bytes, but the file only {}", length, size));
+  std::memcpy(&length, start.data(), sizeof length);
+  if (char(start[kBraceAt]) != '{' || length > kMostHeaderBytes) return no_safetensors(path, length);
+  if (length > bytes - kLengthBytes)
+    return damaged(path, fmt::format("its header has {} bytes, but the file only {}", length, bytes));
 
   std::string text(length, '\0');
-  REMUDA_TRY(read_at(reader.fd_.get(), path, kLengthBytes, std::as_writable_bytes(std::span(text))));
-  auto header = parse_header(text, size - kLengthBytes - length);
+  REMUDA_TRY(read(kLengthBytes, std::as_writable_bytes(std::span(text))));
+  auto header = parse_header(text, bytes - kLengthBytes - length);
   if (!header) return damaged(path, header.error().message);
+  Reader reader;
+  reader.path_ = path;
+  reader.read_ = std::move(read);
   reader.header_ = std::move(*header);
   reader.data_at_ = kLengthBytes + length;
-  reader.data_bytes_ = size - reader.data_at_;
+  reader.data_bytes_ = bytes - reader.data_at_;
   return reader;
 }
 
 Result<void> Reader::read(const TensorInfo& tensor, uint64_t first, std::span<std::byte> to) const {
   REMUDA_CHECK(first <= tensor.bytes() && to.size() <= tensor.bytes() - first && tensor.end <= data_bytes_,
                "what is read is of the tensor");
-  return read_at(fd_.get(), path_, data_at_ + tensor.begin + first, to);
+  return read_(place_of(tensor) + first, to);
 }
 
 }  // namespace remuda::weights
