@@ -40,6 +40,7 @@ struct Variable {
   X(listen_fd, "REMUDA_LISTEN_FD", "rank 0's listening socket, inherited and bound already") \
   X(members_fd, "REMUDA_MEMBERS_FD", "where a worker hears which ranks are left when one was lost, a JSON line each") \
   X(events_fd, "REMUDA_EVENTS_FD", "where a worker writes its events, a JSON line each") \
+  X(join, "REMUDA_JOIN", "HOST:PORT at which a run lets this rank join it, with `remuda train --join`") \
   X(step_times_fd, "REMUDA_STEP_TIMES_FD", "where rank 0 writes the times of each step, with `remuda train --step-times`") \
   X(claim_fd, "REMUDA_CLAIM_FD", "the folder of the run's checkpoints, which `remuda train` has claimed for all ranks of an elastic run") \
   X(transport, "REMUDA_TRANSPORT", "how ranks exchange data: auto, shm or tcp; auto unless set") \

@@ -9,6 +9,7 @@ kill    a rank is killed; the others go on, from a neighbour's copy or from the 
 two     a second rank is killed at a random moment after that
 hang    a rank is stopped (SIGSTOP), and never goes on
 resume  the launcher and all ranks are killed, and the run goes on with --resume
+join    (with --ways only) another rank joins; or it is killed at a random moment after it was started; or it takes the place of one that is killed
 
 With --hosts each rank is on a host of its own (network namespaces on one switch; needs root), started as by torchrun:
 
@@ -30,6 +31,7 @@ import math
 import os
 import random
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -40,7 +42,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT_S, BOUND, IMAGES, SIDE, CLASSES = 120, 1e-6, 250, 12, 5
 SETTINGS = {"kill": ["elastic.ranks_lost=2"], "two": ["elastic.ranks_lost=2"], "resume": [],
-            "hang": ["elastic.ranks_lost=1", "elastic.timeout_s=2"],
+            "hang": ["elastic.ranks_lost=1", "elastic.timeout_s=2"], "join": ["elastic.ranks_lost=2", "balance.policy=even"],
             **{way: ["elastic.ranks_lost=1", "elastic.timeout_s=3"] for way in ("cut", "launcher", "rank")},
             "both": ["elastic.ranks_lost=2", "elastic.timeout_s=3"]}
 WAYS, WAYS_OF_HOSTS = ("kill", "two", "hang", "resume", "kill"), ("cut", "launcher", "cut", "both", "rank")
@@ -88,11 +90,11 @@ def difference(one, other):
 class Run:
     """One `remuda train`, started."""
 
-    def __init__(self, remuda, folder, *arguments):
-        self.folder, self.log = folder, folder / "progress"
-        with open(self.log, "ab") as log:
+    def __init__(self, remuda, folder, *arguments, log="progress"):
+        self.folder, self.log = folder, folder / log
+        with open(self.log, "ab") as file:
             self.program = subprocess.Popen([remuda, "train", "job.toml", "--json", "report.json", *arguments], cwd=folder, stdin=subprocess.DEVNULL,
-                                            stdout=subprocess.DEVNULL, stderr=log)
+                                            stdout=subprocess.DEVNULL, stderr=file, env={**os.environ, "XDG_STATE_HOME": str(folder / "state")})
         self.ranks = []
 
     def wait_for_checkpoint(self):
@@ -101,6 +103,9 @@ class Run:
             if time.monotonic() > end or self.program.poll() is not None:
                 raise RuntimeError("the run wrote no checkpoint")
             time.sleep(0.005)
+        self.find_ranks()
+
+    def find_ranks(self):
         with open(f"/proc/{self.program.pid}/task/{self.program.pid}/children") as file:
             self.ranks = [int(pid) for pid in file.read().split()]
 
@@ -245,19 +250,55 @@ def meet_accident(way, run, chance, length_s):
     return done
 
 
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def let_join(remuda, run, port, settings, chance, length_s):
+    """Another rank joins, one way or another; returns what was done, and what became of it."""
+    delay_s, fate = chance.random() * length_s, chance.choice(("joins", "is killed", "replaces"))
+    time.sleep(delay_s)
+    done = f"{delay_s:.2f} s after the first checkpoint a rank joins"
+    if fate == "replaces":
+        victim = chance.randrange(3)
+        run.signal(victim)
+        done += f" in place of rank {victim}, which is killed"
+    # Where rank 0 was killed, there is no door until the others have agreed.
+    newcomer = Run(remuda, run.folder, "--join", f"127.0.0.1:{port}", "--devices", "cpu:1", *settings, log="progress-newcomer")
+    if fate == "is killed":
+        delay_s = chance.random() * 3
+        time.sleep(delay_s)
+        newcomer.program.kill()
+        done += f", and its launcher is killed {delay_s:.2f} s later"
+    try:
+        status = newcomer.program.wait(LIMIT_S)
+    except subprocess.TimeoutExpired:
+        newcomer.program.kill()
+        return done, "the newcomer did not end"
+    # It may have come too late, when the run was over.
+    late = any(word in newcomer.log.read_text(errors="replace") for word in ("no run lets others join", "the run is over", "the run went away"))
+    return done, f"the newcomer ended with status {status}: {newcomer.log.read_text(errors='replace')[-300:]}" if status and fate != "is killed" and not late else None
+
+
 def try_one(remuda, way, chance, whole, length_s):
     """What was done, what is wrong (or None), and the report."""
     with tempfile.TemporaryDirectory(prefix="remuda-elastic-") as name:
         folder = Path(name)
         write_job(folder)
         settings = [*SETTINGS[way], *(["elastic.buddy=true"] if way != "resume" and chance.random() < 0.5 else [])]
-        arguments = [word for setting in settings for word in ("--set", setting)]
-        run = Run(remuda, folder, *arguments)
+        arguments, port, wrong = [word for setting in settings for word in ("--set", setting)], free_port(), None
+        run = Run(remuda, folder, *arguments, *(("--set", f"elastic.join=:{port}") if way == "join" else ()))
         run.wait_for_checkpoint()
-        done = f"{' '.join(settings)}: {meet_accident(way, run, chance, length_s)}"
+        if way == "join":
+            done, wrong = let_join(remuda, run, port, arguments, chance, length_s)
+        else:
+            done = meet_accident(way, run, chance, length_s)
+        done = f"{' '.join(settings)}: {done}"
         if way == "resume":
             run = Run(remuda, folder, "--resume")
-        wrong = run.finish()
+        wrong = run.finish() or wrong
         if wrong:
             return done, f"{wrong}: {run.log.read_text(errors='replace')[-600:]}", {}
         return done, *compare(folder, json.loads((folder / "report.json").read_text()), whole)
@@ -280,7 +321,7 @@ def try_hosts(remuda, way, chance, whole, length_s):
 
 def compare(folder, report, whole):
     apart = difference(values(folder), whole["values"])
-    seen = {"apart": apart, "lost": len(report.get("lost_ranks", []))}
+    seen = {"apart": apart, "lost": len(report.get("lost_ranks", [])), "joined": sum("failed" not in join for join in report.get("joined_ranks", []))}
     if report["steps"] != whole["steps"]:
         return f"{report['steps']} steps, not {whole['steps']}", seen
     return None if apart <= BOUND else f"weights {apart:.1e} apart", seen
@@ -319,17 +360,18 @@ def main():
         done, wrong, seen = attempt(options.remuda, way, chance, whole, length_s)
         counts[way] += 1
         counts["lost"] += seen.get("lost", 0)
+        counts["joined"] += seen.get("joined", 0)
         apart.append(seen.get("apart", math.inf))
         print(f"{number + 1}/{options.runs} {way}: {done}: {wrong or 'the same'}", file=sys.stderr, flush=True)
         if wrong:
             wrongs.append(f"{way}: {done}: {wrong}")
     tried = {way: counts[way] for way in SETTINGS if counts[way]}
-    result = {"runs": options.runs, **tried, "ranks_lost_and_noticed": counts["lost"],
+    result = {"runs": options.runs, **tried, "ranks_lost_and_noticed": counts["lost"], "ranks_joined": counts["joined"],
               "largest_difference": max(apart, default=0), "bound": BOUND, "wrong": wrongs}
     if options.json:
         print(json.dumps(result))
     else:
-        print(f"{options.runs} runs ({', '.join(f'{count} {way}' for way, count in tried.items())}), {counts['lost']} ranks lost and noticed; weights at most "
+        print(f"{options.runs} runs ({', '.join(f'{count} {way}' for way, count in tried.items())}), {counts['lost']} ranks lost and noticed, {counts['joined']} joined; weights at most "
               f"{max(apart, default=0):.1e} of their norm apart (bound {BOUND:.0e}); wrong: {len(wrongs)}")
     return 1 if wrongs else 0
 

@@ -12,6 +12,7 @@ std::string conflict_with(Compression compression, const TrainJob& job) {
   if (one_bit && job.train.average > 0) return "train.average";
   if (one_bit && job.memory.optimizer == UpdatesOn::host)
     return "memory.optimizer = \"host\": its state is there anyway";
+  if (!job.elastic.join.empty()) return "elastic.join: what the others owe, a device that joins does not";
   if (job.elastic.ranks_lost > 0) return "elastic.ranks_lost: a lost host would take with it what it owes";
   return "";
 }

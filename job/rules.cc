@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/host_port.h"
+#include "base/text.h"
 #include "job/compression.h"
 #include "job/document.h"
 #include "job/schema.h"
@@ -146,6 +148,31 @@ Result<void> check_sharded(const TrainJob& job, toml::table& table, const std::s
   return {};
 }
 
+/// What has no place for a device that joins later, and where it would.
+Result<void> check_join(const TrainJob& job, toml::table& table, const std::string& name) {
+  if (job.elastic.join.empty()) return {};
+  const std::string place = place_of(table, "elastic.join", name);
+  const auto address = parse_host_port(job.elastic.join);
+  if (!address)
+    return usage_error(
+        fmt::format("{}: elastic.join is \"{}\"; it must be :PORT or HOST:PORT", place, printable(job.elastic.join)));
+  if (address->host == "0.0.0.0" || address->host == "::")
+    return usage_error(
+        fmt::format("{}: elastic.join must name the one address of this host at which the others reach it", place));
+  const auto takes_none = [](const DeviceSpec& device) { return !takes_samples(device.role); };
+  const std::pair<const char*, bool> others[] = {
+      {"balance.policy = \"fixed\", which has no weight for one more device",
+       job.balance.policy == balance::BalancePolicy::fixed},
+      {"balance.state_shares, which have no weight for one more device", !job.balance.state_shares.empty()},
+      {"memory.parameters = \"sharded\": what a device holds of the blocks cannot change in a run",
+       job.memory.parameters == Held::sharded},
+      {"the role of a device other than to compute: what it gains is known of the devices at the start",
+       std::ranges::any_of(job.devices, takes_none)}};
+  for (const auto& [what, is_there] : others)
+    if (is_there) return usage_error(fmt::format("{}: elastic.join does not go together with {}", place, what));
+  return {};
+}
+
 /// What devices that take no samples, and own what nobody gave them by name, have no place for.
 Result<void> check_roles(const TrainJob& job, toml::table& table) {
   using balance::Role;
@@ -250,6 +277,7 @@ Result<void> check_job(const TrainJob& job, toml::table& table, const std::strin
   REMUDA_TRY(check_batch_norm(job, table, name));
   REMUDA_TRY(check_compression(job, table, name));
   REMUDA_TRY(check_sharded(job, table, name));
+  REMUDA_TRY(check_join(job, table, name));
   if (job.placement.same_model && job.placement.any_model)
     return usage_error(fmt::format("{}: placement.same_model and placement.any_model exclude each other",
                                    origin(*find_node(table, "placement.any_model"))));

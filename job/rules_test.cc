@@ -143,6 +143,37 @@ TEST(Rules, AutomaticCompressionGoesTogetherWithAll) {
             "no error");
 }
 
+TEST(Rules, ADoorSaysWhatItDoesNotGoTogetherWith) {
+  const auto error_with = [](std::vector<std::string> settings) {
+    settings.insert(settings.begin(), "elastic.join=:29600");
+    return error_of(kGptJob, settings);
+  };
+  const std::string refusal = "--set elastic.join: elastic.join does not go together with ";
+  EXPECT_EQ(error_with({}), "no error");
+  EXPECT_EQ(error_with({"elastic.ranks_lost=1", "elastic.join=node1:29600"}), "no error");
+  EXPECT_EQ(error_with({"balance.policy=fixed", "balance.shares=[1]"}),
+            refusal + "balance.policy = \"fixed\", which has no weight for one more device");
+  EXPECT_EQ(error_with({"balance.state_shares=[1]"}),
+            refusal + "balance.state_shares, which have no weight for one more device");
+  EXPECT_EQ(error_with({"memory.parameters=sharded"}),
+            refusal + "memory.parameters = \"sharded\": what a device holds of the blocks cannot change in a run");
+  EXPECT_EQ(error_of(kMlpJob, {"train.optimizer=adamw", "train.compression=1-bit", "elastic.join=:29600"}),
+            "--set train.compression: train.compression = \"1-bit\" does not go together with elastic.join: what the "
+            "others owe, a device that joins does not");
+  const auto with_role =
+      parse(kMlpJob, {"elastic.join=:29600"}, {{"cpu:0"}, {"cpu:1", 1, false, balance::Role::state}});
+  ASSERT_FALSE(with_role);
+  EXPECT_EQ(with_role.error().message,
+            refusal + "the role of a device other than to compute: what it gains is known of the devices at the start");
+}
+
+TEST(Rules, ADoorIsAtOneAddress) {
+  EXPECT_EQ(error_of(kMlpJob, {"elastic.join=node1"}),
+            "--set elastic.join: elastic.join is \"node1\"; it must be :PORT or HOST:PORT");
+  EXPECT_EQ(error_of(kMlpJob, {"elastic.join=0.0.0.0:29600"}),
+            "--set elastic.join: elastic.join must name the one address of this host at which the others reach it");
+}
+
 TEST(Rules, ShardedParametersSayWhatTheyDoNotGoTogetherWith) {
   const auto error_with = [](std::vector<std::string> settings) {
     settings.insert(settings.begin(), "memory.parameters=sharded");

@@ -243,8 +243,7 @@ std::vector<Key> memory_keys() {
        "sharded: of the blocks of a model each device holds its part only, and a block while it computes"},
       {"memory.empty_cache", choice<Switch>({"off", "on"}, MEMBER(memory.empty_cache)), Need::optional, std::nullopt,
        "give freed memory back to the device after each epoch, and before a step that ran out of memory is repeated, "
-       "for "
-       "other programs on it"},
+       "for other programs on it"},
   };
 }
 
@@ -304,8 +303,9 @@ std::vector<Key> elastic_keys() {
        "each keeps a copy of what another one owns, in memory of its host: at most one step is repeated"},
       {"elastic.timeout_s", NumberField{MEMBER(elastic.timeout_s), kAbove0}, optional, always,
        "seconds that others wait for a device: then it is lost, or, without ranks_lost, the run ends; never less than "
-       "20 "
-       "of its steps"},
+       "20 of its steps"},
+      {"elastic.join", TextField{MEMBER(elastic.join), ":29600"}, optional, always,
+       "where other devices join the run, with `remuda train --join`: HOST:PORT, or :PORT of this host"},
   };
 }
 

@@ -45,6 +45,14 @@ std::vector<Setting> settings_of(const TrainJob& job) {
   return settings;
 }
 
+std::vector<Setting> settings_to_join(const TrainJob& job) {
+  TrainJob common = job;
+  common.devices.clear();
+  common.elastic.join.clear();
+  common.checkpoint.resume = Switch::off;
+  return settings_of(common);
+}
+
 std::vector<std::string> device_names(const TrainJob& job) {
   std::vector<std::string> names;
   for (const DeviceSpec& device : job.devices) names.push_back(device.use);

@@ -40,6 +40,16 @@ TEST(JobSettings, AnyChangedValueChangesThem) {
   }
 }
 
+TEST(JobSettings, OfOneThatJoinsAreNeitherDevicesNorHowTheRunBegan) {
+  const auto first =
+      parse(kMlpJob, {"elastic.join=:29600", "checkpoint.folder=kept", "checkpoint.resume=on"}, {{"cpu:0"}, {"cpu:1"}});
+  const auto joining = parse(kMlpJob, {"checkpoint.folder=here"}, {{"gpu:0", 2}});
+  const auto other = parse(kMlpJob, {"train.seed=99"}, {{"gpu:0", 2}});
+  ASSERT_TRUE(first && joining && other);
+  EXPECT_EQ(settings_to_join(first->job), settings_to_join(joining->job));
+  EXPECT_NE(settings_to_join(first->job), settings_to_join(other->job));
+}
+
 TEST(OnRanks, KeepsTheirDevicesAndWeights) {
   const TrainJob job{.balance = {.policy = balance::BalancePolicy::fixed, .shares = {1, 2, 3}},
                      .devices = {{"gpu:0"}, {"gpu:1"}, {"cpu:0"}}};

@@ -159,11 +159,12 @@ struct CheckpointSpec {
   bool operator==(const CheckpointSpec&) const = default;
 };
 
-/// How a run goes on when it loses some of its ranks.
+/// How a run goes on when it loses some of its ranks, and where others join it.
 struct ElasticSpec {
   int ranks_lost = 0;      ///< at most so many in all; 0: when one is lost, the run ends
   bool buddy = false;      ///< each rank has a copy of what another one owns
   double timeout_s = 300;  ///< a rank that others have waited for so long is lost
+  std::string join;        ///< where other ranks may join: a port or HOST:PORT; empty: nowhere
 
   bool operator==(const ElasticSpec&) const = default;
 };
@@ -265,6 +266,9 @@ struct Setting {
 /// All keys but paths and those of [placement]: what must be the same on all ranks of a run. A path may be another on
 /// each machine, and so may what was asked for there.
 std::vector<Setting> settings_of(const TrainJob& job);
+
+/// Of these, what the ranks of a run must have in common with one that joins it: neither devices nor how the run began.
+std::vector<Setting> settings_to_join(const TrainJob& job);
 
 /// The files that the job reads: the keys of paths that are given.
 std::vector<Setting> files_of(const TrainJob& job);

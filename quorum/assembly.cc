@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 #include "base/clock.h"
 #include "comm/rendezvous.h"
@@ -20,8 +21,8 @@ std::span<std::byte> bytes_of(auto& value) { return std::as_writable_bytes(std::
 
 }  // namespace
 
-Result<Assembly> Assembly::found(comm::Communicator& communicator, const std::string& address,
-                                 const std::string& secret, uint32_t label) {
+Result<Assembly> Assembly::found(comm::Communicator& communicator, const std::vector<int>& numbers,
+                                 const std::string& address, const std::string& secret, uint32_t label) {
   Seal::Salt salt = Seal::make_salt();
   REMUDA_TRY(communicator.broadcast(bytes_of(salt), 0, label));
   auto post = Post::open(address);
@@ -29,52 +30,51 @@ Result<Assembly> Assembly::found(comm::Communicator& communicator, const std::st
   std::vector<comm::Contact> all(static_cast<size_t>(communicator.size()));
   REMUDA_TRY(communicator.all_gather(bytes_of(mine), std::as_writable_bytes(std::span(all)), label));
   if (!post) return tl::unexpected(post.error());
-  std::vector<comm::Endpoint> places;
-  for (const comm::Contact& contact : all) {
-    if (contact.port == 0)
+  std::vector<comm::Endpoint> places(size_t(numbers.back()) + 1);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].port == 0)
       return tl::unexpected(Error{ErrorKind::lost_peer,
-                                  fmt::format("rank {} has no address at which others reach it", places.size()),
-                                  int(places.size())});
-    places.push_back({std::string(contact.address, ::strnlen(contact.address, sizeof contact.address)),
-                      static_cast<int>(contact.port)});
+                                  fmt::format("rank {} has no address at which others reach it", numbers[i]), int(i)});
+    places[size_t(numbers[i])] = {std::string(all[i].address, ::strnlen(all[i].address, sizeof all[i].address)),
+                                  static_cast<int>(all[i].port)};
   }
-  Assembly assembly(communicator.rank(), std::move(*post), Seal(secret, salt), std::move(places));
-  REMUDA_TRY(assembly.introduce(communicator, label));
+  Assembly assembly(numbers.at(size_t(communicator.rank())), std::move(*post), Seal(secret, salt), std::move(places));
+  REMUDA_TRY(assembly.introduce(communicator, numbers, label));
   return assembly;
 }
 
 /// Until each hears each.
-Result<void> Assembly::introduce(comm::Communicator& communicator, uint32_t label) {
-  const size_t size = places_.size();
+Result<void> Assembly::introduce(comm::Communicator& communicator, const std::vector<int>& numbers, uint32_t label) {
   Word own{.generation = kHello, .rank = rank_};
-  std::vector<bool> is_heard(size), hears_me(size);
-  is_heard[size_t(rank_)] = hears_me[size_t(rank_)] = true;
+  std::set<int> unheard(numbers.begin(), numbers.end()), deaf = unheard;  // those that do not hear this one yet
+  unheard.erase(rank_);
+  deaf.erase(rank_);
   const double end_s = comm::deadline_after(kIntroduction_s);
-  const auto all = [](const std::vector<bool>& ranks) { return std::ranges::find(ranks, false) == ranks.end(); };
-  while (monotonic_s() < end_s && !(all(is_heard) && all(hears_me))) {
+  while (monotonic_s() < end_s && !(unheard.empty() && deaf.empty())) {
     own.hears.clear();
-    for (size_t rank = 0; rank < size; ++rank)
-      if (is_heard[rank] && int(rank) != rank_) own.hears.push_back(int(rank));
+    for (const int number : numbers)
+      if (number != rank_ && !unheard.contains(number)) own.hears.push_back(number);
     say(own, nullptr, 0);
     post_.wait(std::min(end_s, comm::deadline_after(kSayAgain_s)));
     (void)post_.undelivered();
     for (const Word& word : heard()) {
       if (word.generation != kHello) continue;
-      is_heard[size_t(word.rank)] = true;
-      if (std::ranges::find(word.hears, rank_) != word.hears.end()) hears_me[size_t(word.rank)] = true;
+      unheard.erase(word.rank);
+      if (std::ranges::find(word.hears, rank_) != word.hears.end()) deaf.erase(word.rank);
     }
   }
-  own.hears = comm::all_ranks(int(size));
+  own.hears = numbers;
   say(own, nullptr, 0);
-  const int32_t missing = int32_t(std::ranges::find(is_heard, false) - is_heard.begin());
-  std::vector<int32_t> missed(size);
+  const int32_t missing = unheard.empty() ? -1 : *unheard.begin();
+  std::vector<int32_t> missed(numbers.size());
   REMUDA_TRY(
       communicator.all_gather(std::as_bytes(std::span(&missing, 1)), std::as_writable_bytes(std::span(missed)), label));
-  for (size_t rank = 0; rank < size; ++rank)
-    if (missed[rank] < int32_t(size))
-      return failed(fmt::format(
-          "rank {} at {} hears nothing of rank {} at {}: elastic.ranks_lost needs datagrams (UDP) between all hosts",
-          rank, places_[rank].text(), missed[rank], places_[size_t(missed[rank])].text()));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (missed[i] >= 0)
+      return failed(
+          fmt::format("rank {} at {} hears nothing of rank {} at {}: elastic.ranks_lost and elastic.join need "
+                      "datagrams (UDP) between all hosts",
+                      numbers[i], places_[size_t(numbers[i])].text(), missed[i], places_[size_t(missed[i])].text()));
   return {};
 }
 
@@ -87,7 +87,8 @@ std::vector<Word> Assembly::heard() const {
     const auto text = seal_.open(*datagram);
     if (!text) continue;
     auto word = parse_word(*text);
-    if (word && size_t(word->rank) < places_.size()) words.push_back(std::move(*word));
+    if (word && size_t(word->rank) < places_.size() && places_[size_t(word->rank)].port > 0)
+      words.push_back(std::move(*word));
   }
   return words;
 }
@@ -95,7 +96,8 @@ std::vector<Word> Assembly::heard() const {
 void Assembly::say(const Word& word, Council* council, double now_s) const {
   const std::string closed = seal_.close(to_text(word));
   for (size_t rank = 0; rank < places_.size(); ++rank)
-    if (int(rank) != rank_ && !post_.send(places_[rank], closed) && council) council->miss(int(rank), now_s);
+    if (int(rank) != rank_ && places_[rank].port > 0 && !post_.send(places_[rank], closed) && council)
+      council->miss(int(rank), now_s);
 }
 
 void Assembly::listen(Council& council, int generation, double now_s) const {
@@ -116,6 +118,7 @@ Result<Agreement> Assembly::agree(const Occasion& occasion) {
   CouncilRules rules{.generation = occasion.generation,
                      .members = occasion.members,
                      .least = occasion.least,
+                     .newcomer = occasion.newcomer,
                      .notice_s = occasion.notice_s,
                      .report_s = kReport_s};
   for (const int rank : occasion.members) rules.hosts.push_back(places_.at(size_t(rank)).address);
@@ -124,6 +127,7 @@ Result<Agreement> Assembly::agree(const Occasion& occasion) {
                    .lost = occasion.lost.rank,
                    .cause = occasion.lost.cause,
                    .done = occasion.is_done,
+                   .welcomes = occasion.welcomes,
                    .address = meeting.address,
                    .port = meeting.port},
                   monotonic_s());

@@ -23,7 +23,7 @@ struct Lost {
 
 struct Agreement {
   bool is_done = false;    ///< the run is, and nobody goes on
-  std::vector<int> ranks;  ///< that go on, this one among them
+  std::vector<int> ranks;  ///< that go on, this one among them, and the newcomer where it is taken in
   comm::Endpoint meeting;  ///< where the first of them listens
   Fd listener;             ///< this rank's own: of the first of them, that one
   std::vector<Lost> lost;
@@ -31,10 +31,11 @@ struct Agreement {
 
 class Assembly {
  public:
-  /// Collective, of all ranks of a run, with calls of this label. Each listens at `address`, where the others reach it.
-  /// An error on all, of one sentence, where a rank does not hear another one.
-  static Result<Assembly> found(comm::Communicator& communicator, const std::string& address, const std::string& secret,
-                                uint32_t label);
+  /// Collective, of all ranks of a run, with calls of this label; `numbers` are those by which they know each other, in
+  /// order. Each listens at `address`, where the others reach it. An error on all, of one sentence, where a rank does
+  /// not hear another one.
+  static Result<Assembly> found(comm::Communicator& communicator, const std::vector<int>& numbers,
+                                const std::string& address, const std::string& secret, uint32_t label);
 
   struct Occasion {
     int generation = 0;        ///< of the members
@@ -43,6 +44,8 @@ class Assembly {
     double notice_s = 300;     ///< in which the others notice that one is lost, and come
     Lost lost;                 ///< whom this rank has lost
     bool is_done = false;      ///< all that this run is for is there
+    int newcomer = -1;         ///< a rank above all members that joins them; -1: none
+    bool welcomes = false;     ///< this rank is ready to go on with it
   };
   /// Says its word until the ranks have agreed: within notice_s where all others have noticed the loss by then, and in
   /// twice that and some seconds in any case. Errors: nobody goes on, or this rank does not.
@@ -51,7 +54,7 @@ class Assembly {
  private:
   Assembly(int rank, Post post, Seal seal, std::vector<comm::Endpoint> places)
       : rank_(rank), post_(std::move(post)), seal_(seal), places_(std::move(places)) {}
-  Result<void> introduce(comm::Communicator& communicator, uint32_t label);
+  Result<void> introduce(comm::Communicator& communicator, const std::vector<int>& numbers, uint32_t label);
   std::vector<Word> heard() const;
   void say(const Word& word, Council* council, double now_s) const;
   void listen(Council& council, int generation, double now_s) const;
@@ -59,7 +62,7 @@ class Assembly {
   int rank_;
   Post post_;
   Seal seal_;
-  std::vector<comm::Endpoint> places_;  ///< of all ranks
+  std::vector<comm::Endpoint> places_;  ///< of all ranks, by number; without a port: there is no such rank
   std::map<int, Word> decided_;         ///< by generation: for those that have not heard it
 };
 

@@ -19,7 +19,7 @@ constexpr auto kTcp = comm::ConnectOptions::Transport::tcp;
 const std::string kSecret(32, 's');
 
 Assembly found(comm::Communicator& communicator) {
-  auto assembly = Assembly::found(communicator, "127.0.0.1", kSecret, kLabel);
+  auto assembly = Assembly::found(communicator, comm::all_ranks(communicator.size()), "127.0.0.1", kSecret, kLabel);
   EXPECT_TRUE(assembly) << assembly.error().message;
   return std::move(*assembly);
 }
@@ -84,10 +84,33 @@ TEST(Assembly, HearsThatTheRunIsDone) {
   });
 }
 
+// Ranks 0 and 2 of three are left, and rank 3 joins them.
+TEST(Assembly, ANewcomerIsTakenInByThoseThatAreThere) {
+  comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {
+    const std::vector<int> grown{0, 2, 3};
+    const auto pair = communicator.split(std::vector{0, 1}, kLabel);
+    ASSERT_TRUE(pair);
+    std::optional<Assembly> before;
+    if (*pair) {
+      auto assembly = Assembly::found(**pair, {0, 2}, "127.0.0.1", kSecret, kLabel);
+      ASSERT_TRUE(assembly) << assembly.error().message;
+      before.emplace(std::move(*assembly));
+    }
+    auto after = Assembly::found(communicator, grown, "127.0.0.1", kSecret, kLabel);
+    ASSERT_TRUE(after) << after.error().message;
+    if (!before) return;
+    const auto agreement = before->agree(
+        {.generation = 1, .members = {0, 2}, .least = 2, .notice_s = 20, .newcomer = 3, .welcomes = true});
+    ASSERT_TRUE(agreement) << agreement.error().message;
+    EXPECT_EQ(agreement->ranks, grown);
+    EXPECT_TRUE(agreement->lost.empty());
+  });
+}
+
 TEST(Assembly, AnAddressThatNobodyReachesEndsAll) {
   comm::run_ranks(2, kTcp, [&](comm::Communicator& communicator) {
     const bool is_first = communicator.rank() == 0;
-    const auto assembly = Assembly::found(communicator, is_first ? "127.0.0.1" : "0.0.0.0", kSecret, kLabel);
+    const auto assembly = Assembly::found(communicator, {0, 1}, is_first ? "127.0.0.1" : "0.0.0.0", kSecret, kLabel);
     ASSERT_FALSE(assembly);
     EXPECT_THAT(assembly.error().message,
                 HasSubstr(is_first ? "rank 1 has no address at which others reach it" : "at which address they reach"));

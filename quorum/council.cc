@@ -131,6 +131,11 @@ std::vector<int> Council::those_that_go_on(const std::vector<Word>& present) con
   return those_that_agree(present, present.size() == rules_.members.size());
 }
 
+bool Council::all_welcome_newcomer(const std::vector<Word>& present) const {
+  return rules_.newcomer >= 0 && present.size() == rules_.members.size() &&
+         std::ranges::all_of(present, &Word::welcomes);
+}
+
 /// Whether a quorum has accepted what this rank has.
 void Council::learn() {
   if (own_.decided || own_.accepted.round == 0) return;
@@ -155,6 +160,7 @@ void Council::propose(const std::vector<Word>& present) {
     const Word& first = *std::ranges::find(present, value.ranks.front(), &Word::rank);
     value.address = first.address;
     value.port = first.port;
+    if (value.ranks.size() == present.size() && all_welcome_newcomer(present)) value.ranks.push_back(rules_.newcomer);
   }
   own_.accepted = own_.promised;
   own_.value = std::move(value);
@@ -220,7 +226,8 @@ std::string Council::why_not(const std::vector<Word>& present) const {
   if (std::ranges::any_of(present, [](const Word& word) { return word.accepted.round > 0; })) return "";
   const std::vector<int> left = those_that_go_on(present);
   if (!is_quorum(left, rules_.members)) return too_few(left);
-  if (left.size() == all) return fmt::format("rank {} has lost a rank that nobody else misses", own_.rank);
+  if (left.size() == all && rules_.newcomer < 0)
+    return fmt::format("rank {} has lost a rank that nobody else misses", own_.rank);
   if (left.size() >= rules_.least) return "";
   return fmt::format("rank {} of {} {} left, and elastic.ranks_lost lets the run go on with {} or more",
                      index_ranges(left), all, left.size() == 1 ? "is" : "are", rules_.least);

@@ -7,6 +7,9 @@
 // learned the outcome. Of two decisions among the same ranks each would have a quorum, and two quorums have a rank in
 // common, which accepts one: so never do two halves both go on, whatever is cut, slow or killed, and when.
 //
+// Whether a rank that joins is taken in is agreed on in the same way, by those that it joins: it has no word itself. It
+// goes on with them if all are there and each of them says that it is ready for that.
+//
 // Pure: words, time and what cannot be reached come from outside.
 #pragma once
 
@@ -32,6 +35,7 @@ struct CouncilRules {
   std::vector<int> members;        ///< in order
   std::vector<std::string> hosts;  ///< of each
   size_t least = 1;                ///< so many must be left
+  int newcomer = -1;               ///< a rank above the members, who may take it in; -1: none
   double notice_s = 300;           ///< in which the others notice that one is lost, and come
   double report_s = 2;  ///< in which they come once the last one came, where those missing are known to be lost
 };
@@ -77,6 +81,7 @@ class Council {
   bool all_hear_each_other(const std::vector<Word>& present) const;
   bool is_settled(const std::vector<Word>& present, double now_s) const;
   std::vector<int> those_that_go_on(const std::vector<Word>& present) const;
+  bool all_welcome_newcomer(const std::vector<Word>& present) const;
   void learn();
   void propose(const std::vector<Word>& present);
   void ask_or_propose(const std::vector<Word>& present, double now_s);

@@ -31,6 +31,7 @@ struct Word {
   int lost = -1;           ///< the rank that it has lost; -1: it cannot say
   std::string cause;       ///< how it knows
   bool done = false;       ///< the run is: nobody need go on
+  bool welcomes = false;   ///< it is ready to go on with the newcomer, where there is one
   std::string address;     ///< where it would have the others meet
   int port = 0;            ///< there
   std::vector<int> hears;  ///< whom it has heard lately, in order

@@ -11,6 +11,7 @@ Word full() {
           .lost = 1,
           .cause = "rank 3: rank 1 closed the connection",
           .done = true,
+          .welcomes = true,
           .address = "10.0.0.4",
           .port = 40000,
           .hears = {0, 2},

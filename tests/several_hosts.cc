@@ -57,14 +57,14 @@ RunningProgram SeveralHosts::start(int host, const std::vector<std::string>& pro
 }
 
 RunningProgram SeveralHosts::launch(int host, const ScratchFolder& folder, const ScratchFolder& home,
-                                    const std::vector<std::string>& arguments) const {
+                                    const std::vector<std::string>& arguments, int ranks) const {
   std::vector<std::string> command =
       train_command(folder, {"--transport", "tcp", "--json", folder.path(fmt::format("report-{}.json", host))});
   command.insert(command.end(), arguments.begin(), arguments.end());
   return start(host, command,
                {{env::rank.name, std::to_string(host)},
                 {env::local_rank.name, "0"},
-                {env::world_size.name, std::to_string(count_)},
+                {env::world_size.name, std::to_string(ranks > 0 ? ranks : count_)},
                 {env::master_addr.name, address(0)},
                 {env::master_port.name, std::to_string(kHostsPort)},
                 {env::run_id.name, "several hosts"},

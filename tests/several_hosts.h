@@ -27,10 +27,10 @@ class SeveralHosts {
 
   RunningProgram start(int host, const std::vector<std::string>& program,
                        const process::Environment& environment) const;
-  /// Starts rank `host` there, one of count(), with `remuda train` and torchrun's variables. `home` is for its state;
-  /// its report is report-HOST.json in `folder`.
+  /// Starts rank `host` there, one of count() unless given, with `remuda train` and torchrun's variables. `home` is for
+  /// its state; its report is report-HOST.json in `folder`.
   RunningProgram launch(int host, const ScratchFolder& folder, const ScratchFolder& home,
-                        const std::vector<std::string>& arguments = {}) const;
+                        const std::vector<std::string>& arguments = {}, int ranks = 0) const;
 
  private:
   bool plug_in(int host, double bits_per_s) const;

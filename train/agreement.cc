@@ -41,6 +41,14 @@ Result<std::string> kernels_text(comm::Communicator& communicator, torch::Device
 
 }  // namespace
 
+Result<std::string> share_text(comm::Communicator& communicator, int root, std::string mine, uint32_t label) {
+  uint64_t size = mine.size();
+  REMUDA_TRY(communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), root, label));
+  mine.resize(size);
+  REMUDA_TRY(communicator.broadcast(std::as_writable_bytes(std::span(mine)), root, label));
+  return mine;
+}
+
 Result<void> check_types(const std::vector<torch::Tensor>& parameters) {
   const auto type = parameters.at(0).scalar_type();
   if (type != torch::kFloat && type != torch::kDouble)

@@ -21,6 +21,9 @@ Result<std::vector<T>> gather_all(comm::Communicator& communicator, const T& min
   return all;
 }
 
+/// Collective. The text of rank `root`, on every rank.
+Result<std::string> share_text(comm::Communicator& communicator, int root, std::string mine, uint32_t label);
+
 /// Refuses parameters of types that cannot be trained.
 Result<void> check_types(const std::vector<torch::Tensor>& parameters);
 

@@ -155,7 +155,9 @@ Result<std::vector<BatchTime>> measure_device(int global_batch, const AloneWork&
 Result<AloneTimes> measure_alone(comm::Communicator& communicator, int global_batch, const AloneWork& work) {
   std::vector<BatchTime> mine;
   AloneTimes times;
+  if (const auto* own = work.known(communicator.rank())) mine = *own;
   for (int turn = 0; turn < communicator.size() && !times.leaving; ++turn) {
+    if (work.known(turn)) continue;
     REMUDA_TRY(communicator.barrier(label::kAloneTurn));
     REMUDA_ASSIGN(const Sign last, turn == communicator.rank() ? measure_own(communicator, global_batch, work, mine)
                                                                : wait_for_other(communicator, turn));

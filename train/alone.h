@@ -18,6 +18,8 @@ struct AloneWork {
   std::function<double(int batch)> trial;
   /// Called on each rank with its own times once they are known.
   std::function<void(const std::vector<balance::BatchTime>&)> measured = [](const auto&) {};
+  /// The times of a rank whose device need not be measured, the same on all ranks; null: it is.
+  std::function<const std::vector<balance::BatchTime>*(int rank)> known = [](int) { return nullptr; };
   /// Whether the run was asked to stop.
   std::function<bool()> leave = [] { return false; };
   /// Time limit of one device: no trial begins that is expected to end later. The first one, of a single unit, always

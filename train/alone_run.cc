@@ -63,6 +63,7 @@ Result<AloneCosts> measure_devices(const AloneRun& run) {
             run.events.send(
                 {{"event", "alone"}, {"rank", run.communicator.rank()}, {"samples_per_s", alone_samples_per_s(mine)}});
           },
+      .known = [&](int rank) { return run.kept ? run.kept->alone_of(rank) : nullptr; },
       .leave = [&] { return run.leave.load(); }};
   REMUDA_ASSIGN(costs.times, measure_alone(run.communicator, largest, work));
 

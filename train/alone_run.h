@@ -11,6 +11,7 @@
 #include "train/alone.h"
 #include "train/data_parallel.h"
 #include "train/events.h"
+#include "train/kept_balance.h"
 #include "train/local_step.h"
 
 namespace remuda::train {
@@ -26,6 +27,7 @@ struct AloneRun {
   LocalStep& local;
   Pace& pace;
   DataParallel& parallel;
+  const KeptBalance* kept = nullptr;  ///< what is known of some of the devices, which are not measured
 };
 
 struct AloneCosts {

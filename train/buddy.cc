@@ -30,7 +30,40 @@ Result<std::vector<std::vector<CopiedRange>>> ranges_of_all(comm::Communicator& 
   return all;
 }
 
+/// Where this rank's part is copied to.
+torch::Tensor room_for(std::span<const CopiedRange> ranges, const FlatParameters& flat) {
+  return torch::empty({elements_of(ranges)}, torch::dtype(flat.parameters().at(0).scalar_type()));
+}
+
+void copy_own(Copies& copies, size_t slot, const std::vector<OwnedRange>& owned, Model& model, torch::Device device,
+              const Progress& progress) {
+  const torch::NoGradGuard no_grad;
+  Copies::Part& part = copies.mine[slot];
+  int64_t at = 0;
+  for (const OwnedRange& one : owned) {
+    part.values.narrow(0, at, one.values.numel()).copy_(one.values);
+    at += one.values.numel();
+  }
+  Copies::Own& own = copies.own[slot];
+  own.progress = progress;
+  own.buffers.clear();
+  for (const torch::Tensor& buffer : model.buffers()) own.buffers.push_back(buffer.clone());
+  own.random.emplace(device);
+  part.step = progress.steps;
+}
+
 }  // namespace
+
+Result<std::shared_ptr<Copies>> copies_of_own(comm::Communicator& communicator, int generation, Model& model,
+                                              ShardedOptimizer& optimizer, const FlatParameters& flat,
+                                              torch::Device device, const Progress& progress) {
+  const std::vector<OwnedRange> owned = owned_ranges(model, optimizer, flat);
+  auto copies = std::make_shared<Copies>(Copies{.generation = generation, .rank = communicator.rank()});
+  REMUDA_ASSIGN(copies->ranges, ranges_of_all(communicator, owned));
+  copies->mine[0].values = room_for(copies->ranges[size_t(copies->rank)], flat);
+  copy_own(*copies, 0, owned, model, device, progress);
+  return copies;
+}
 
 std::vector<OwnedRange> owned_ranges(Model& model, ShardedOptimizer& optimizer, const FlatParameters& flat) {
   std::unordered_map<const at::TensorImpl*, uint32_t> numbers;
@@ -68,28 +101,11 @@ Result<std::unique_ptr<Buddy>> Buddy::create(comm::Communicator& communicator, i
   copies.generation = generation;
   copies.rank = communicator.rank();
   REMUDA_ASSIGN(copies.ranges, ranges_of_all(communicator, buddy->owned_));
-  const auto type = torch::dtype(flat.parameters().at(0).scalar_type());
   for (size_t slot = 0; slot < copies.mine.size(); ++slot) {
-    copies.mine[slot].values = torch::empty({elements_of(copies.ranges[size_t(copies.rank)])}, type);
-    copies.others[slot].values = torch::empty({elements_of(copies.ranges[size_t(copies.other())])}, type);
+    copies.mine[slot].values = room_for(copies.ranges[size_t(copies.rank)], flat);
+    copies.others[slot].values = room_for(copies.ranges[size_t(copies.other())], flat);
   }
   return buddy;
-}
-
-void Buddy::copy_own(size_t slot, const Progress& progress) {
-  const torch::NoGradGuard no_grad;
-  Copies::Part& part = copies_->mine[slot];
-  int64_t at = 0;
-  for (const OwnedRange& one : owned_) {
-    part.values.narrow(0, at, one.values.numel()).copy_(one.values);
-    at += one.values.numel();
-  }
-  Copies::Own& own = copies_->own[slot];
-  own.progress = progress;
-  own.buffers.clear();
-  for (const torch::Tensor& buffer : model_.buffers()) own.buffers.push_back(buffer.clone());
-  own.random.emplace(device_);
-  part.step = progress.steps;
 }
 
 /// A rank of an even number sends first, and one of an odd number receives: so nobody waits in a circle.
@@ -97,7 +113,7 @@ Result<void> Buddy::keep(const Progress& progress) {
   const size_t slot = std::exchange(slot_, 1 - slot_);
   Copies::Part &mine = copies_->mine[slot], &others = copies_->others[slot];
   mine.step = others.step = Copies::kNone;
-  copy_own(slot, progress);
+  copy_own(*copies_, slot, owned_, model_, device_, progress);
   const auto send = [&] { return to_next_->broadcast(bytes_in(mine.values), 0, label::kCopies); };
   const bool sends_first = copies_->rank % 2 == 0;
   if (sends_first) REMUDA_TRY(send());
@@ -136,6 +152,8 @@ Holdings holdings_of(std::span<const std::shared_ptr<Copies>> held) {
   return all;
 }
 
+bool holds_nothing(const Holding& one) { return one.step == Copies::kNone; }
+
 /// A step all of whose parts are there.
 struct Choice {
   int generation = 0;
@@ -146,7 +164,7 @@ struct Choice {
 std::optional<Choice> choice_of(const std::vector<Holdings>& all, int generation, int64_t step, int ranks) {
   Choice choice{generation, step, std::vector<int>(size_t(ranks), -1)};
   for (size_t holder = 0; holder < all.size(); ++holder) {
-    bool has_own = false;
+    bool has_own = std::ranges::all_of(all[holder], &holds_nothing);
     for (const Holding& one : all[holder]) {
       if (one.generation != generation || one.step != step) continue;
       has_own = has_own || one.is_own;
@@ -166,6 +184,11 @@ std::optional<Choice> newest(const std::vector<Holdings>& all) {
     if (auto choice = choice_of(all, one.generation, one.step, one.ranks)) best = std::move(choice);
   }
   return best;
+}
+
+const Copies::Own& own_of(const Copies& copies, int64_t step) {
+  const auto part = std::ranges::find(copies.mine, step, &Copies::Part::step);
+  return copies.own.at(size_t(part - copies.mine.begin()));
 }
 
 /// Copies those elements of a rank's part that this rank owns now; returns how many.
@@ -188,6 +211,60 @@ int64_t take_own(std::span<const CopiedRange> ranges, const torch::Tensor& value
   return taken;
 }
 
+/// What a rank that joins does not hold, sent as raw numbers; what it has of its own is not among it.
+std::vector<double> numbers_of(const Progress& progress) {
+  std::vector<double> all{double(progress.position),
+                          double(progress.steps),
+                          double(progress.skipped_steps),
+                          progress.epoch_loss,
+                          progress.epoch_weight,
+                          progress.loss_scale,
+                          double(progress.finite_in_a_row),
+                          double(progress.optimizer_steps)};
+  all.insert(all.end(), progress.loss_per_epoch.begin(), progress.loss_per_epoch.end());
+  return all;
+}
+
+Progress progress_of(const std::vector<double>& all) {
+  return {.position = uint64_t(all.at(0)),
+          .steps = int(all.at(1)),
+          .skipped_steps = int(all.at(2)),
+          .epoch_loss = all.at(3),
+          .epoch_weight = all.at(4),
+          .loss_per_epoch = {all.begin() + 8, all.end()},
+          .loss_scale = all.at(5),
+          .finite_in_a_row = int(all.at(6)),
+          .optimizer_steps = int64_t(all.at(7))};
+}
+
+/// Collective. What rank 0 has beside the values: for one that joins as if it had been there.
+Result<std::shared_ptr<Copies>> share_own(comm::Communicator& communicator, const std::shared_ptr<Copies>& held,
+                                          const Choice& choice, Model& model, const FlatParameters& flat) {
+  const Copies::Own* const own = held ? &own_of(*held, choice.step) : nullptr;
+  std::vector<double> progress = own ? numbers_of(own->progress) : std::vector<double>();
+  REMUDA_ASSIGN(const std::vector<uint64_t> lengths,
+                gather_all(communicator, uint64_t{progress.size()}, label::kCopies));
+  progress.resize(lengths[0]);
+  REMUDA_TRY(communicator.broadcast(std::as_writable_bytes(std::span(progress)), 0, label::kCopies));
+  std::vector<torch::Tensor> buffers;
+  for (const torch::Tensor& buffer : own ? own->buffers : model.buffers()) {
+    buffers.push_back(buffer.to(torch::kCPU, buffer.scalar_type(), false, /*copy=*/true).contiguous());
+    REMUDA_TRY(communicator.broadcast(bytes_in(buffers.back()), 0, label::kCopies));
+  }
+  Copies made{.generation = choice.generation, .rank = int(choice.holders.size())};
+  for (size_t rank = 0; rank < choice.holders.size(); ++rank) {
+    uint64_t count = held ? held->ranges[rank].size() : 0;
+    REMUDA_TRY(communicator.broadcast(std::as_writable_bytes(std::span(&count, 1)), 0, label::kCopies));
+    std::vector<CopiedRange>& ranges = made.ranges.emplace_back(count);
+    if (held) ranges = held->ranges[rank];
+    REMUDA_TRY(communicator.broadcast(std::as_writable_bytes(std::span(ranges)), 0, label::kCopies));
+  }
+  if (held) return held;
+  made.mine[0] = {choice.step, room_for({}, flat)};
+  made.own[0] = {progress_of(progress), std::move(buffers), std::nullopt};
+  return std::make_shared<Copies>(std::move(made));
+}
+
 }  // namespace
 
 Result<std::optional<TakenUp>> take_up(comm::Communicator& communicator, std::span<const std::shared_ptr<Copies>> held,
@@ -196,10 +273,13 @@ Result<std::optional<TakenUp>> take_up(comm::Communicator& communicator, std::sp
   REMUDA_ASSIGN(const std::vector<Holdings> all, gather_all(communicator, holdings_of(held), label::kCopies));
   const std::optional<Choice> choice = newest(all);
   if (!choice) return std::nullopt;
-  const std::shared_ptr<Copies> copies = *std::ranges::find(held, choice->generation, &Copies::generation);
-  const auto part_of = [&](const std::array<Copies::Part, 2>& parts) {
-    return std::ranges::find(parts, choice->step, &Copies::Part::step);
-  };
+  const auto found = std::ranges::find(held, choice->generation, &Copies::generation);
+  std::shared_ptr<Copies> copies = found == held.end() ? nullptr : *found;
+  const bool any_joins =
+      std::ranges::any_of(all, [](const Holdings& one) { return std::ranges::all_of(one, &holds_nothing); });
+  if (any_joins) {
+    REMUDA_ASSIGN(copies, share_own(communicator, copies, *choice, model, flat));
+  }
   const std::vector<OwnedRange> owned = owned_ranges(model, optimizer, flat);
   int64_t missing = 0;
   for (const OwnedRange& one : owned) missing += one.values.numel();
@@ -208,19 +288,21 @@ Result<std::optional<TakenUp>> take_up(comm::Communicator& communicator, std::sp
     const int holder = choice->holders[size_t(rank)];
     torch::Tensor values;
     if (holder != communicator.rank())
-      values = torch::empty({elements_of(ranges)}, copies->mine[0].values.options());
+      values = room_for(ranges, flat);
     else
-      values = part_of(rank == copies->rank ? copies->mine : copies->others)->values;
+      values =
+          std::ranges::find(rank == copies->rank ? copies->mine : copies->others, choice->step, &Copies::Part::step)
+              ->values;
     REMUDA_TRY(communicator.broadcast(bytes_in(values), holder, label::kCopies));
     missing -= take_own(ranges, values, owned);
   }
   if (missing != 0) return failed(fmt::format("the copies of step {} lack {} values", choice->step, missing));
-  const Copies::Own& own = copies->own[size_t(part_of(copies->mine) - copies->mine.begin())];
+  const Copies::Own& own = own_of(*copies, choice->step);
   const std::vector<torch::Tensor> buffers = model.buffers();
   for (size_t i = 0; i < buffers.size(); ++i) torch::Tensor(buffers[i]).copy_(own.buffers.at(i));
-  own.random->restore();
+  if (own.random) own.random->restore();
   REMUDA_TRY(optimizer.resume(own.progress.optimizer_steps));
-  return TakenUp{own.progress, copies};
+  return TakenUp{own.progress, found == held.end() ? nullptr : copies};
 }
 
 }  // namespace remuda::train

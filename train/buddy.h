@@ -63,6 +63,11 @@ struct Copies {
   int other() const { return (rank + ranks() - 1) % ranks(); }
 };
 
+/// Collective, between two steps: of what each rank owns it keeps a copy itself, and no other one does.
+Result<std::shared_ptr<Copies>> copies_of_own(comm::Communicator& communicator, int generation, Model& model,
+                                              ShardedOptimizer& optimizer, const FlatParameters& flat,
+                                              torch::Device device, const Progress& progress);
+
 class Buddy {
  public:
   /// Collective, of two ranks or more. Model, optimizer and parameters outlive it.
@@ -80,7 +85,6 @@ class Buddy {
  private:
   Buddy(Model& model, torch::Device device, std::vector<OwnedRange> owned)
       : model_(model), device_(device), owned_(std::move(owned)), copies_(std::make_shared<Copies>()) {}
-  void copy_own(size_t slot, const Progress& progress);
 
   Model& model_;
   const torch::Device device_;
@@ -92,11 +96,12 @@ class Buddy {
 
 struct TakenUp {
   Progress progress;
-  std::shared_ptr<Copies> copies;  ///< of which all ranks have gone on
+  std::shared_ptr<Copies> copies;  ///< of which all ranks have gone on; null for one that holds none
 };
 
-/// Collective, of all that are left: brings what they own, buffers and generators back to the newest step of which all
-/// parts are in some rank's `held`. Nothing where there is no such step.
+/// Collective, of all that go on: brings what they own, buffers and generators back to the newest step of which all
+/// parts are in some rank's `held`. Nothing where there is no such step. A rank that holds nothing has joined them: it
+/// gets rank 0's buffers, and its generators stay as they are.
 Result<std::optional<TakenUp>> take_up(comm::Communicator& communicator, std::span<const std::shared_ptr<Copies>> held,
                                        Model& model, ShardedOptimizer& optimizer, const FlatParameters& flat);
 /// So many `held` at most.

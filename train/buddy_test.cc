@@ -1,6 +1,7 @@
 // Ranks that are lost after some steps: those that are left take up the run from copies in memory.
 #include "train/buddy.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -205,6 +206,66 @@ TEST_F(BuddyTest, WhereNoStepWasAppliedTheyGoOnFromTheFirstParameters) {
     EXPECT_EQ(rest.report.lost_ranks.at(0).resumed_from, 2);
     EXPECT_TRUE(rest.parameters.equal(whole.parameters)) << "the same ranks have the same bits";
   }
+}
+
+/// Two ranks that return after so many steps, as somebody knocks; and what they and one that joins go on with.
+std::vector<Inheritance> interrupted_after(int steps, const job::TrainJob& two) {
+  std::vector<Inheritance> all(3);
+  const std::atomic<bool> leaving = false;
+  const Events events(-1);
+  comm::run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+    int asked = 0;
+    const auto trainer =
+        Trainer::create(two, communicator, events, leaving, {.is_knocked_at = [&] { return ++asked == steps; }});
+    ASSERT_TRUE(trainer) << trainer.error().message;
+    ASSERT_TRUE((*trainer)->run());
+    ASSERT_TRUE((*trainer)->is_interrupted());
+    ASSERT_TRUE((*trainer)->keep_state());
+    all[size_t(communicator.rank())] = (*trainer)->bequest();
+  });
+  for (Inheritance& one : all) {
+    one.joins = {{.rank = 2, .device = "cpu:2"}};
+    one.generation = 1;
+    one.left = {0, 1, Inheritance::kJoins};
+  }
+  return all;
+}
+
+// At the end of an epoch, too, whose evaluation is still to come.
+TEST_F(BuddyTest, OneThatJoinsGetsItsPartFromTheOthers) {
+  const Finished whole = run(job_);
+  for (const int steps : {2, kCopiedEpoch})
+    for (const bool buddy : {false, true}) {
+      SCOPED_TRACE(fmt::format("{} steps, buddy {}", steps, buddy));
+      job_.elastic = {.ranks_lost = buddy ? 1 : 0, .buddy = buddy};
+      const std::vector<Inheritance> all = interrupted_after(steps, job::on_ranks(job_, {0, 1}));
+      const Finished rest = run(job_, all);
+      ASSERT_EQ(rest.error, "");
+      EXPECT_EQ(rest.report.steps, kCopiedSteps);
+      EXPECT_LT(copied_difference(rest.parameters, whole.parameters), 1e-6);
+      for (size_t epoch = 0; epoch < 3; ++epoch)
+        EXPECT_NEAR(rest.report.loss_per_epoch.at(epoch), whole.report.loss_per_epoch.at(epoch), 1e-6);
+      ASSERT_EQ(rest.report.joined_ranks.size(), 1U);
+      EXPECT_EQ(rest.report.joined_ranks[0].step, steps);
+      EXPECT_GT(rest.report.joined_ranks[0].seconds, 0);
+      ASSERT_EQ(rest.report.history["share"].size(), 3U);
+      EXPECT_EQ(rest.report.history["share"][2][0], 0) << "it has had no samples before";
+      EXPECT_EQ(rest.bequests[2].copies.size(), buddy ? 1U : 0U) << "nor did it hold a copy of the others' state";
+    }
+}
+
+TEST_F(BuddyTest, NobodyIsLetInAfterTheLastStep) {
+  job_.train.max_steps = 2;
+  const std::atomic<bool> leaving = false;
+  const Events events(-1);
+  comm::run_ranks(3, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+    int steps = 0;
+    const auto trainer =
+        Trainer::create(job_, communicator, events, leaving, {.is_knocked_at = [&] { return ++steps == 2; }});
+    const auto report = (*trainer)->run();
+    EXPECT_FALSE((*trainer)->is_interrupted());
+    EXPECT_EQ(report->steps, 2);
+  });
 }
 
 TEST_F(BuddyTest, ARankAndItsBuddyLostAtOnceTakeItsPartAlong) {

@@ -337,10 +337,15 @@ Result<void> Checkpoints::wait_for_all() {
   return conclude();
 }
 
-Result<void> Checkpoints::finish(OwnedState& state, const FlatParameters& flat, const Progress& progress) {
-  if (!active()) return {};
+Result<void> Checkpoints::complete() {
   if (pending_) REMUDA_TRY(wait_for_all());
   settle();
+  return {};
+}
+
+Result<void> Checkpoints::finish(OwnedState& state, const FlatParameters& flat, const Progress& progress) {
+  if (!active()) return {};
+  REMUDA_TRY(complete());
   if (progress.optimizer_steps > 0 && last_step_ != progress.steps) {
     REMUDA_TRY(begin(state, flat, progress, false));
     REMUDA_TRY(wait_for_all());

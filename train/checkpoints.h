@@ -57,7 +57,8 @@ class Checkpoints {
   /// Collective. Claims the folder for this run, unless it is. Where the job asks to go on, finds the newest checkpoint
   /// that has all its files; damaged ones are named and passed over. A usage error where all are damaged.
   Result<void> open();
-  /// The same of a run that has lost a rank, and has kept these steps before, or gone on from them: finds none.
+  /// The same of a run whose ranks are others than before, and which has kept these steps, or gone on from them: finds
+  /// none.
   Result<void> open_again(std::vector<int64_t> steps);
   /// After open(): what the run to go on from has learned of its devices; null where there is none, or it is not known.
   const KeptBalance* balance() const { return found_ && found_->balance ? &*found_->balance : nullptr; }
@@ -85,6 +86,8 @@ class Checkpoints {
   /// 0 says from time to time.
   Result<void> finish(OwnedState& state, const FlatParameters& flat, const Progress& progress);
 
+  /// Collective, between two steps: waits until the one that is being written is whole, where one is.
+  Result<void> complete();
   /// Waits for what the thread makes of the last one that all have written, and reports that: whoever reports next may
   /// not know of it.
   void settle();

@@ -9,7 +9,6 @@
 #include "train/device/device_ops.h"
 #include "train/labels.h"
 #include "train/rank_environment.h"
-#include "train/run_outputs.h"
 #include "train/run_terms.h"
 
 namespace remuda::train {
@@ -20,79 +19,122 @@ constexpr double kMargin_s = 30;             // from when ranks should meet, unt
 
 }  // namespace
 
-ElasticRun::ElasticRun(const job::TrainJob& job, const Events& events, const std::atomic<bool>& leave, MembersFeed feed,
-                       TrainerOptions options, std::function<void(int rank)> connected)
-    : whole_job_(job),
+ElasticRun::ElasticRun(job::TrainJob job, const Events& events, const std::atomic<bool>& leave, MembersFeed feed,
+                       TrainerOptions options, Connected connected)
+    : whole_job_(std::move(job)),
       events_(events),
       leave_(leave),
       feed_(std::move(feed)),
       options_(std::move(options)),
-      connected_(std::move(connected)) {
-  members_.ranks.resize(job.devices.size());
+      connected_(std::move(connected)),
+      run_id_(env::get(env::run_id).value_or("")) {
+  members_.ranks.resize(whole_job_.devices.size());
   std::iota(members_.ranks.begin(), members_.ranks.end(), 0);
+  options_.is_knocked_at = [this] { return door_ && door_->is_knocked_at(); };
 }
 
 Result<void> ElasticRun::run() {
+  if (newcomer_) REMUDA_TRY(join());
   for (;;) {
-    Result<void> ended = train(job::on_ranks(whole_job_, members_.ranks));
-    REMUDA_ASSIGN(const Next next, ended ? after_the_end() : after(ended.error()));
-    if (next == Next::end) return ended;
-    if (next == Next::done) return finish(), Result<void>();
+    const Result<bool> is_whole = train();
+    Result<Next> next = Next::end;
+    if (!is_whole)
+      next = after(is_whole.error());
+    else
+      next = *is_whole ? after_the_end() : grow();
+    if (!next) return tl::unexpected(next.error());
+    if (*next == Next::end) return tl::unexpected(is_whole.error());
+    if (*next == Next::done) return finish(), Result<void>();
+    if (session_) continue;
     if (const auto ops = DeviceOps::open(options_.device)) ops->empty_cache();  // what the last trainer has freed
   }
 }
 
-Result<std::unique_ptr<comm::Communicator>> ElasticRun::meet(const job::TrainJob& job) {
-  const int all = static_cast<int>(whole_job_.devices.size());
-  REMUDA_ASSIGN(comm::ConnectOptions options,
-                members_.generation == 0 ? connect_options(all) : connect_options(all, members_));
-  if (options.size > 1) options.terms = terms_of(job);
-  options.terms.push_back({"how often ranks were lost", std::to_string(members_.generation)});
+Result<std::unique_ptr<comm::Communicator>> ElasticRun::meet(const job::TrainJob& job, const Members& members) {
+  const bool is_start = members.generation == 0;
+  REMUDA_ASSIGN(comm::ConnectOptions options, is_start ? connect_options(static_cast<int>(whole_job_.devices.size()))
+                                                       : connect_options(members, number_));
+  if (is_start) number_ = options.rank;
+  if (options.size > 1) options.terms = terms_of(job, run_id_);
+  options.terms.push_back({"how often the ranks changed", std::to_string(members.generation)});
   if (job.train.encrypt == job::Switch::off) options.encryption = comm::Encryption::off;
   options.streams = job.train.streams;
   // Until the ranks know how long a step takes: what they do before may take longer than a step may.
   options.timeout_s = std::max(options.timeout_s, job.elastic.timeout_s);
   notice_s_ = std::max(job.elastic.timeout_s, options.connect_timeout_s + kMargin_s);
   const int rank = options.rank;
-  const std::string address = options.bind_address, secret = options.secret;
   REMUDA_ASSIGN(std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
-  if (members_.generation > 0) return communicator;
-  connected_(rank);
-  if (feed_.is_elastic() || job.elastic.ranks_lost == 0 || communicator->size() == 1) return communicator;
-  REMUDA_ASSIGN(quorum::Assembly assembly, quorum::Assembly::found(*communicator, address, secret, label::kAssembly));
-  assembly_.emplace(std::move(assembly));
+  if (!std::exchange(is_ready_, true)) connected_(rank, false);
   return communicator;
 }
 
-Result<void> ElasticRun::train(const job::TrainJob& job) {
-  REMUDA_ASSIGN(const std::unique_ptr<comm::Communicator> communicator, meet(job));
-  rank_ = communicator->rank();
-  REMUDA_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::create(job, *communicator, events_, leave_, options_));
-  options_.inherited.copies.clear();  // the trainer has them
-  std::optional<RunOutputs> outputs;
-  if (rank_ == 0) {
-    REMUDA_ASSIGN(RunOutputs created, RunOutputs::create(job, trainer->model()));
-    outputs.emplace(std::move(created));
+/// Collective, of all members. Where these are new, and nobody is above them, they have an assembly.
+Result<ElasticRun::Session> ElasticRun::begin(job::TrainJob job, const Members& members, const TrainerOptions& options,
+                                              bool are_new) {
+  Session session{.job = std::make_unique<const job::TrainJob>(std::move(job))};
+  REMUDA_ASSIGN(session.communicator, meet(*session.job, members));
+  const bool may_change =
+      !whole_job_.elastic.join.empty() || (whole_job_.elastic.ranks_lost > 0 && session.communicator->size() > 1);
+  if (are_new && may_change && !feed_.is_elastic()) {
+    REMUDA_ASSIGN(const comm::ConnectOptions own, connect_options_of_any());
+    REMUDA_ASSIGN(session.assembly, quorum::Assembly::found(*session.communicator, members.ranks, own.bind_address,
+                                                            own.secret, label::kAssembly));
   }
-  began_ = true;
+  REMUDA_ASSIGN(session.trainer, Trainer::create(*session.job, *session.communicator, events_, leave_, options));
+  if (session.communicator->rank() == 0) {
+    REMUDA_ASSIGN(RunOutputs created, RunOutputs::create(*session.job, session.trainer->model()));
+    session.outputs.emplace(std::move(created));
+  }
+  return session;
+}
+
+/// Of the members.
+void ElasticRun::take(Session session) {
+  if (session.assembly) assembly_ = std::move(session.assembly);
+  session_.emplace(std::move(session));
+  options_.inherited.copies.clear();  // the trainer has them
+  rank_ = session_->communicator->rank();
   trained_with_ = members_.ranks;
-  Result<RunReport> report = trainer->run();
+  began_ = true;
+  connected_(rank_, may_leave_alone());
+}
+
+/// Whether this rank has made all steps, or returns between two of them, as somebody waits to join.
+Result<bool> ElasticRun::train() {
+  if (!session_) {
+    const bool is_start = members_.generation == 0;
+    REMUDA_ASSIGN(Session session, begin(job::on_ranks(whole_job_, members_.ranks), members_, options_, is_start));
+    take(std::move(session));
+    REMUDA_TRY(open_door());
+  }
+  Result<bool> is_whole = work();
+  if (!is_whole || *is_whole) session_.reset();
+  return is_whole;
+}
+
+Result<bool> ElasticRun::work() {
+  Trainer& trainer = *session_->trainer;
+  Result<RunReport> report = trainer.run();
   if (!report) {
-    options_.inherited = trainer->bequest();
+    options_.inherited = trainer.bequest();
     return tl::unexpected(report.error());
   }
+  if (trainer.is_interrupted()) return false;
+  door_.reset();
   if (rank_ == 0 || !assembly_) events_.send({{"event", "trained"}, {"rank", rank_}});
-  REMUDA_TRY(trainer->write([&](const ValuesOf& values_of) {
-    return outputs ? outputs->write(trainer->model(), *report, events_, values_of) : Result<void>();
+  REMUDA_TRY(trainer.write([&](const ValuesOf& values_of) {
+    return session_->outputs ? session_->outputs->write(trainer.model(), *report, events_, values_of) : Result<void>();
   }));
   if (rank_ != 0) {
-    options_.inherited = trainer->bequest();
+    options_.inherited = trainer.bequest();
     options_.inherited.lost_s = 0;  // nobody is, as yet
-    return say_farewell(*communicator);
+    REMUDA_TRY(say_farewell(*session_->communicator));
+    return true;
   }
   events_.send({{"event", "done"}, {"rank", rank_}, {"report", to_json(*report)}});
   if (!env::get(env::events_fd)) REMUDA_TRY(write_all(STDOUT_FILENO, to_pretty(to_json(*report)), "the report"));
-  return say_farewell(*communicator);
+  REMUDA_TRY(say_farewell(*session_->communicator));
+  return true;
 }
 
 /// Collective, where no launcher tells the others that rank 0 is done. It leaves once all have heard it.
@@ -118,7 +160,7 @@ Result<ElasticRun::Next> ElasticRun::after_the_end() {
 Result<ElasticRun::Next> ElasticRun::after(const Error& error) {
   // Before it has begun, the run may have a checkpoint to go on from that only some of its ranks know.
   if (!began_ || error.kind != ErrorKind::lost_peer) return Next::end;
-  if (assembly_) return agree(error, false);
+  if (assembly_) return whole_job_.elastic.ranks_lost > 0 ? agree(error, false) : Result<Next>(Next::end);
   if (!feed_.is_elastic()) return Next::end;
   events_.send({{"event", "lost"}, {"kind", "lost_peer"}, {"message", error.message}, {"peer", first_number(error)}});
   return hear_who_is_left();
@@ -131,16 +173,27 @@ Result<ElasticRun::Next> ElasticRun::hear_who_is_left() {
   return Next::go_on;
 }
 
+/// So many ranks must be left.
+size_t ElasticRun::least() const {
+  const size_t all = whole_job_.devices.size();
+  return all - std::min(size_t(whole_job_.elastic.ranks_lost), all - 1);
+}
+
 /// With the others, as nobody is above the ranks.
 Result<ElasticRun::Next> ElasticRun::agree(const Error& error, bool is_done) {
-  const size_t most_lost = std::min(size_t(whole_job_.elastic.ranks_lost), whole_job_.devices.size() - 1);
   REMUDA_ASSIGN(quorum::Agreement agreement, assembly_->agree({.generation = members_.generation,
                                                                .members = members_.ranks,
-                                                               .least = whole_job_.devices.size() - most_lost,
+                                                               .least = least(),
                                                                .notice_s = notice_s_,
                                                                .lost = {first_number(error), error.message},
                                                                .is_done = is_done}));
   if (agreement.is_done) return Next::done;
+  go_on_with(members_of(std::move(agreement)));
+  return Next::go_on;
+}
+
+/// Says who is lost, where somebody is.
+Members ElasticRun::members_of(quorum::Agreement agreement) {
   Members left{.generation = members_.generation + 1,
                .ranks = std::move(agreement.ranks),
                .address = std::move(agreement.meeting.address),
@@ -152,9 +205,9 @@ Result<ElasticRun::Next> ElasticRun::agree(const Error& error, bool is_done) {
     lost.push_back({{"rank", one.rank}, {"device", device}, {"cause", one.cause}});
     left.lost.push_back({.rank = one.rank, .device = device, .cause = std::move(one.cause)});
   }
-  events_.send({{"event", "left"}, {"ranks", left.ranks}, {"lost", std::move(lost)}});
-  go_on_with(std::move(left));
-  return Next::go_on;
+  if (!lost.empty())
+    events_.send({{"event", "left"}, {"generation", left.generation}, {"ranks", left.ranks}, {"lost", lost}});
+  return left;
 }
 
 /// The rank that was lost, by its first number, or -1.

@@ -61,6 +61,23 @@ bool KeptBalance::is_of(const std::vector<uint64_t>& devices) const {
   return std::ranges::equal(ranks, devices, {}, &KeptDevice::device);
 }
 
+KeptBalance KeptBalance::with(const std::vector<uint64_t>& devices) const {
+  KeptBalance other = *this;
+  other.ranks.clear();
+  for (size_t rank = 0; rank < devices.size(); ++rank)
+    other.ranks.push_back(rank < ranks.size() && ranks[rank].device == devices[rank]
+                              ? ranks[rank]
+                              : KeptDevice{.device = devices[rank], .is_known = false});
+  return other;
+}
+
+const std::vector<balance::BatchTime>* KeptBalance::alone_of(int rank) const {
+  const KeptDevice& device = ranks.at(size_t(rank));
+  return device.is_known ? &device.alone : nullptr;
+}
+
+bool KeptBalance::knows_all() const { return std::ranges::all_of(ranks, &KeptDevice::is_known); }
+
 Json to_json(const KeptBalance& balance) {
   Json ranks = Json::array();
   for (const KeptDevice& kept : balance.ranks) {

@@ -18,6 +18,7 @@ struct KeptDevice {
   std::vector<balance::BatchTime> alone;  ///< as measured before training, largest first; infinite where out of memory
   std::vector<balance::BatchTime> known;  ///< what the balancer knew at last (Balancer::known_times())
   MemoryNeed need;                        ///< `held` and `room` are of the moment, and not kept
+  bool is_known = true;                   ///< else there is nothing but `device`
 };
 
 struct KeptBalance {
@@ -27,6 +28,11 @@ struct KeptBalance {
 
   /// Whether these devices are they, rank by rank.
   bool is_of(const std::vector<uint64_t>& devices) const;
+  /// The same with these devices: of those that are others, or more, nothing is known.
+  KeptBalance with(const std::vector<uint64_t>& devices) const;
+  /// As it was measured; null where it is not known.
+  const std::vector<balance::BatchTime>* alone_of(int rank) const;
+  bool knows_all() const;
 };
 
 Json to_json(const KeptBalance& balance);

@@ -54,5 +54,16 @@ TEST(KeptBalance, WhatNoDeviceCanHaveIsNone) {
   EXPECT_FALSE(with("memory", Json::array({1, -2, 3})));
 }
 
+TEST(KeptBalance, OfOtherDevicesNothingIsKnown) {
+  const KeptBalance before{.ranks = {{.device = 7, .alone = {{8, 1.0}}}, {.device = 9, .alone = {{8, 2.0}}}}};
+  const KeptBalance grown = before.with({7, 9, 11}), other = before.with({7, 10});
+  ASSERT_EQ(grown.ranks.size(), 3U);
+  EXPECT_EQ(grown.alone_of(1)->at(0).seconds, 2.0);
+  EXPECT_EQ(grown.alone_of(2), nullptr);
+  EXPECT_FALSE(grown.knows_all());
+  EXPECT_EQ(other.alone_of(1), nullptr);
+  EXPECT_TRUE(before.knows_all());
+}
+
 }  // namespace
 }  // namespace remuda::train

@@ -36,6 +36,7 @@ enum : uint32_t {
   kLoss,          ///< how far each rank was when another was lost
   kAssembly,      ///< where ranks reach each other when that happens
   kFarewell,      ///< rank 0 needs the others no more
+  kJoin,          ///< who joins the run
   kUserSum,       ///< what a program of the user's adds up
   kUserBarrier,
   kFeed,       ///< batches that other ranks have made

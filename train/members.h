@@ -1,8 +1,9 @@
-// Members: which ranks of a run are left when one was lost.
+// Members: which ranks a run has, once one was lost or another one has joined.
 //
 // Where one process has launched all ranks, on one host, it is the one authority: it knows which have ended. So those
 // that are left need not agree with each other, and it does not matter which rank was lost. Ranks that others have
-// launched, on several hosts, have nobody above them, and agree among themselves (quorum/assembly.h).
+// launched, on several hosts, have nobody above them, and agree among themselves (quorum/assembly.h); so do all ranks
+// of a run that others may join.
 #pragma once
 
 #include <string_view>
@@ -15,7 +16,7 @@
 namespace remuda::train {
 
 struct Members {
-  int generation = 0;      ///< so many times ranks were lost
+  int generation = 0;      ///< so many times ranks were lost, or one joined or was to join
   std::vector<int> ranks;  ///< by their first numbers, in order; a rank's place is its number from now on
   std::string address;     ///< where they meet; empty: where they met before
   int port = 0;            ///< there

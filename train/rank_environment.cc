@@ -22,13 +22,20 @@ Result<comm::ConnectOptions::Transport> transport_named(const std::string& name)
 
 /// All but the socket at which rank 0 listens.
 Result<comm::ConnectOptions> options_of_rank(int ranks) {
-  comm::ConnectOptions options;
+  REMUDA_ASSIGN(comm::ConnectOptions options, connect_options_of_any());
   REMUDA_ASSIGN(options.size, env::get_int(env::world_size, ranks, ranks));
   REMUDA_ASSIGN(options.rank, env::get_int(env::rank, 0, options.size - 1));
-  REMUDA_ASSIGN(options.transport, transport_named(env::get(env::transport).value_or("auto")));
   if (options.size == 1) return options;
   options.master_address = env::get(env::master_addr).value_or(options.master_address);
   REMUDA_ASSIGN(options.master_port, env::get_master_port());
+  return options;
+}
+
+}  // namespace
+
+Result<comm::ConnectOptions> connect_options_of_any() {
+  comm::ConnectOptions options;
+  REMUDA_ASSIGN(options.transport, transport_named(env::get(env::transport).value_or("auto")));
   options.bind_address = env::get(env::bind).value_or(options.bind_address);
   options.secret = env::get(env::secret).value_or("");
   if (env::get(env::connect_timeout)) {
@@ -36,8 +43,6 @@ Result<comm::ConnectOptions> options_of_rank(int ranks) {
   }
   return options;
 }
-
-}  // namespace
 
 Result<comm::ConnectOptions> connect_options(int ranks) {
   REMUDA_ASSIGN(comm::ConnectOptions options, options_of_rank(ranks));
@@ -48,15 +53,15 @@ Result<comm::ConnectOptions> connect_options(int ranks) {
   return options;
 }
 
-Result<comm::ConnectOptions> connect_options(int ranks, const Members& members) {
-  REMUDA_ASSIGN(comm::ConnectOptions options, options_of_rank(ranks));
+Result<comm::ConnectOptions> connect_options(const Members& members, int number) {
+  REMUDA_ASSIGN(comm::ConnectOptions options, connect_options_of_any());
   Fd listener(members.listen_fd);
-  const auto place = std::ranges::find(members.ranks, options.rank);
-  if (place == members.ranks.end())
-    return failed(fmt::format("rank {} is not one of those that are left", options.rank));
+  const auto place = std::ranges::find(members.ranks, number);
+  if (place == members.ranks.end()) return failed(fmt::format("rank {} is not one of those that are left", number));
   options.rank = static_cast<int>(place - members.ranks.begin());
   options.size = static_cast<int>(members.ranks.size());
-  if (!members.address.empty()) options.master_address = members.address;
+  options.master_address =
+      members.address.empty() ? env::get(env::master_addr).value_or(options.master_address) : members.address;
   options.master_port = members.port;
   if (options.rank == 0 && options.size > 1) options.listener = std::move(listener);
   return options;

@@ -64,7 +64,7 @@ void RunHistory::go_on(int after_step, const std::vector<size_t>& left) {
   if (!points_.empty()) points_.back().last_step = std::min(points_.back().last_step, after_step);
   for (Point& point : points_) {
     const std::vector<double> all = std::exchange(point.samples, {});
-    for (const size_t rank : left) point.samples.push_back(all.at(rank));
+    for (const size_t rank : left) point.samples.push_back(rank < all.size() ? all[rank] : 0);
   }
 }
 

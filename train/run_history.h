@@ -14,8 +14,8 @@ class RunHistory {
   /// Steps in order. `samples`: what each rank took; `times`: of this step, on each rank.
   void add(int step, double loss, const std::vector<int>& samples, const StepTotals& times);
   bool empty() const { return points_.empty(); }
-  /// The run has lost ranks, and goes on after this step with those `left`, by their places among the ranks before:
-  /// forgets the points of steps that are made again, and the columns of those that were lost.
+  /// The run goes on after this step with other ranks, each by its place among those before: forgets the points of
+  /// steps that are made again, and the columns of those that were lost. One that joins has had no samples so far.
   void go_on(int after_step, const std::vector<size_t>& left);
   /// docs/run-report.md says what is in it.
   Json to_json() const;

@@ -83,6 +83,12 @@ Json to_json(const RankLoss& loss) {
           {"seconds", loss.seconds}};
 }
 
+Json to_json(const RankJoin& join) {
+  Json json{{"rank", join.rank}, {"device", join.device}, {"step", join.step}, {"seconds", join.seconds}};
+  if (!join.failed.empty()) json["failed"] = join.failed;
+  return json;
+}
+
 namespace {
 
 /// What the peak is made of, and what was predicted of that. What is there before a step is known, so it is predicted.
@@ -142,6 +148,14 @@ Json checkpoints_json(const CheckpointReport& report) {
     json["background_s"] = report.background_s;
     json["held_s"] = report.held_s;
   }
+  return json;
+}
+
+/// Who was lost, and who joined, where somebody was.
+Json changes_json(const RunReport& report) {
+  Json json = Json::object();
+  for (const RankLoss& loss : report.lost_ranks) json["lost_ranks"].push_back(to_json(loss));
+  for (const RankJoin& join : report.joined_ranks) json["joined_ranks"].push_back(to_json(join));
   return json;
 }
 
@@ -209,7 +223,7 @@ Json to_json(const RunReport& report) {
   if (report.micro_batch > 0) json["balance"]["micro_batch"] = report.micro_batch;
   json["oom_steps"] = report.oom_steps;
   if (report.checkpoints.any()) json["checkpoints"] = checkpoints_json(report.checkpoints);
-  for (const RankLoss& loss : report.lost_ranks) json["lost_ranks"].push_back(to_json(loss));
+  json.update(changes_json(report));
   if (report.recomputes) json["recomputes"] = true;
   if (report.spills) json["spills"] = true;
   json["seconds"] = report.seconds;

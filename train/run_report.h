@@ -112,6 +112,15 @@ struct RankLoss {
   double seconds = 0;  ///< from its loss until they went on
 };
 
+/// A rank that joined the run, or was not taken in.
+struct RankJoin {
+  int rank = 0;  ///< its number, the next one after those of all ranks before
+  std::string device;
+  std::string failed;  ///< why it was not taken in; empty: it was
+  int step = 0;        ///< so many were made by then
+  double seconds = 0;  ///< from then until the run went on; 0: not yet
+};
+
 /// At the start of a run, while caches and allocator settle; nor are they profiled.
 inline constexpr int kUntimedSteps = 3;
 
@@ -137,10 +146,11 @@ struct RunReport {
   int skipped_steps = 0;  ///< not applied, because something was not finite
   CheckpointReport checkpoints;
   std::vector<RankLoss> lost_ranks;  ///< in the order of their loss
-  int oom_steps = 0;                 ///< repeated because a device ran out of memory; each time counts
-  bool spills = false;               ///< activations, because memory.activations = "auto" found that it has to
-  bool recomputes = false;           ///< blocks of the model, because memory.recompute = "auto" found that it has to
-  double seconds = 0;                ///< from the first step to the end
+  std::vector<RankJoin> joined_ranks;
+  int oom_steps = 0;        ///< repeated because a device ran out of memory; each time counts
+  bool spills = false;      ///< activations, because memory.activations = "auto" found that it has to
+  bool recomputes = false;  ///< blocks of the model, because memory.recompute = "auto" found that it has to
+  double seconds = 0;       ///< from the first step to the end
   std::string transport;
   CollectivesReport collectives;
   std::optional<CompressionReport> compression;
@@ -169,6 +179,7 @@ struct RunReport {
 
 const char* to_string(balance::BalancePolicy policy);
 Json to_json(const RankLoss& loss);
+Json to_json(const RankJoin& join);
 Json to_json(const RunReport& report);
 
 }  // namespace remuda::train

@@ -44,7 +44,8 @@ class StepLog {
   void finish();
 
   const Kept& kept() const { return kept_; }
-  /// The run has lost ranks: goes on with what was kept of it before. See RunHistory::go_on().
+  /// The run has lost ranks, or others have joined it: goes on with what was kept of it before. See
+  /// RunHistory::go_on().
   void go_on(Kept kept, int after_step, const std::vector<size_t>& left);
 
  private:

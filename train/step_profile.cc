@@ -5,21 +5,13 @@
 #include <iostream>
 
 #include "base/clock.h"
+#include "train/agreement.h"
 #include "train/labels.h"
 
 namespace remuda::train {
 namespace {
 
 constexpr size_t kMostOperators = 20;  ///< of a rank, in the report
-
-/// Collective. The root's text, on every rank.
-Result<std::string> text_of(comm::Communicator& communicator, int root, std::string mine) {
-  uint64_t size = mine.size();
-  REMUDA_TRY(communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), root, label::kProfile));
-  mine.resize(size);
-  REMUDA_TRY(communicator.broadcast(std::as_writable_bytes(std::span(mine)), root, label::kProfile));
-  return mine;
-}
 
 Json to_json(const profile::OperationTotal& total, bool has_device_times) {
   Json json{
@@ -116,8 +108,9 @@ Result<Json> StepProfile::all_totals() {
   Json devices = Json::array();
   const std::string mine = to_line(own_totals());
   for (int rank = 0; rank < communicator_.size(); ++rank) {
-    REMUDA_ASSIGN(const std::string text,
-                  text_of(communicator_, rank, rank == communicator_.rank() ? mine : std::string()));
+    REMUDA_ASSIGN(
+        const std::string text,
+        share_text(communicator_, rank, rank == communicator_.rank() ? mine : std::string(), label::kProfile));
     REMUDA_ASSIGN(Json totals, parse_json(text, fmt::format("the profile of rank {}", rank)));
     devices.push_back(std::move(totals));
   }
@@ -142,10 +135,11 @@ Result<void> StepProfile::gather_trace() {
     const profile::Process process{rank, fmt::format("rank {}, {}", rank, job_.devices[size_t(rank)].use),
                                    zero_s_ - clock_.offset_s};
     REMUDA_ASSIGN(const std::string events,
-                  text_of(communicator_, rank,
-                          rank == own ? profile::trace_events(process, recorder_->tracks(), recorder_->counters(),
-                                                              rank + 1 == size)
-                                      : ""));
+                  share_text(communicator_, rank,
+                             rank == own ? profile::trace_events(process, recorder_->tracks(), recorder_->counters(),
+                                                                 rank + 1 == size)
+                                         : "",
+                             label::kProfile));
     append(events);
   }
   append(profile::trace_end());

@@ -45,10 +45,12 @@ Result<void> Trainer::measure_again(double run_s) {
 }
 
 Result<RunReport> Trainer::run() {
-  began_s_ = options_.inherited.began_s > 0 ? options_.inherited.began_s : monotonic_s();
+  if (began_s_ == 0) began_s_ = options_.inherited.began_s > 0 ? options_.inherited.began_s : monotonic_s();
+  is_interrupted_ = false;
   epoch_ = 1 + int(report_.loss_per_epoch.size());
   for (; epoch_ <= job_.train.epochs && (!done() || is_owed(epoch_)); ++epoch_) {
     REMUDA_TRY(run_epoch(epoch_));
+    if (is_interrupted_) return report_;
     REMUDA_TRY(end_epoch(epoch_));
   }
   if (!report_.test) REMUDA_TRY(test());  // it went on from the end of a run
@@ -111,8 +113,16 @@ Result<void> Trainer::run_epoch(int epoch) {
       report_.timed_samples += size;
     }
     REMUDA_TRY(profile_.end_step(mine_));
+    is_interrupted_ = (totals.status[0] & kJoining) && !done();
+    if (is_interrupted_) return checkpoints_.complete();
   }
   return {};
+}
+
+/// The bit of this rank's report, where somebody waits and there is a step left to make together.
+unsigned Trainer::joining() const {
+  const bool waits = is_first() && options_.is_knocked_at && options_.is_knocked_at();
+  return waits && report_.steps + 1 < steps_in_all() ? unsigned(kJoining) : 0;
 }
 
 Result<StepTotals> Trainer::run_step(uint64_t position) {
@@ -162,7 +172,7 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
     watch_memory(use ? use : memory_in_use(ops_.device()), part);
   }
   if (leave_) parallel_->report().status |= kLeaving;
-  parallel_->report().status |= checkpoints_.status(report_.steps);
+  parallel_->report().status |= checkpoints_.status(report_.steps) | joining();
   auto step = parallel_->reduce();
   last_.wait_s = parallel_->wait_s() + std::exchange(wait_in_step_s_, 0);
   mine_.wait_s += last_.wait_s;

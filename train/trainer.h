@@ -32,30 +32,37 @@
 
 namespace remuda::train {
 
-/// What a trainer that has lost a rank leaves to the one that goes on without it.
+/// What a trainer that has lost a rank, or is to go on with another one, leaves to the next one. Without losses and
+/// joins the run begins.
 struct Inheritance {
-  std::vector<RankLoss> losses;  ///< none: the run begins. The last ones have no `state` yet: this one finds it
-  int steps = 0;                 ///< that were made
-  std::vector<int64_t> kept;     ///< see Checkpoints::steps()
+  std::vector<RankLoss> losses;                 ///< the last ones may have no `state` yet: this one finds it
+  std::vector<RankJoin> joins;                  ///< and these no `seconds`
+  int steps = 0;                                ///< that were made
+  std::vector<int64_t> kept;                    ///< see Checkpoints::steps()
   std::vector<std::shared_ptr<Copies>> copies;  ///< see take_up()
   int generation = 0;                           ///< see Members
-  std::vector<size_t> left;                     ///< those that go on, by their places among the ranks of that trainer
+  static constexpr size_t kJoins = SIZE_MAX;
+  std::vector<size_t> left;            ///< those that go on, by their places among the ranks of that trainer, or kJoins
+  std::optional<KeptBalance> balance;  ///< where no rank was lost, what was learned of their devices
   CheckpointReport checkpoints;
   OwnTotals totals;
   StepLog::Kept log;
   TimedSteps timed;
   int oom_steps = 0;
   Json profile;                    ///< null until it was published
-  double began_s = 0, lost_s = 0;  ///< on monotonic_s(): the run, and when the loss was noticed
+  double began_s = 0, lost_s = 0;  ///< on monotonic_s(): the run, and when the loss was noticed, or the others stopped
+
+  bool goes_on() const { return !losses.empty() || !joins.empty(); }
 };
 
 struct TrainerOptions {
-  torch::Device device = torch::kCPU;  ///< what this rank computes on
-  int step_times_fd = -1;              ///< rank 0 writes the times of each step there; see step_times_file.h
-  double measure_again_after_s = 60;   ///< a run that took longer measures each device alone again at its end
-  bool folder_is_claimed = false;      ///< that of the checkpoints, for all ranks of the run
-  double room_bytes = 0;               ///< that tensors may take in all; 0: what is free on the device
-  Inheritance inherited;               ///< the run goes on after the loss of a rank
+  torch::Device device = torch::kCPU;   ///< what this rank computes on
+  int step_times_fd = -1;               ///< rank 0 writes the times of each step there; see step_times_file.h
+  double measure_again_after_s = 60;    ///< a run that took longer measures each device alone again at its end
+  bool folder_is_claimed = false;       ///< that of the checkpoints, for all ranks of the run
+  double room_bytes = 0;                ///< that tensors may take in all; 0: what is free on the device
+  Inheritance inherited;                ///< the run goes on with other ranks than before
+  std::function<bool()> is_knocked_at;  ///< rank 0: whether a rank waits that may join; empty: never
 };
 
 class Trainer {
@@ -69,7 +76,13 @@ class Trainer {
 
   /// Collective. All epochs. The report is complete on rank 0.
   Result<RunReport> run();
-  /// After run(): for a trainer of the ranks that are left. To be called once.
+  /// Whether run() has returned between two steps, as a rank waits that may join. It may be called again, and goes on.
+  bool is_interrupted() const { return is_interrupted_; }
+  /// Collective, then: the next trainer's ranks can go on from this step.
+  Result<void> keep_state();
+  /// Of a run that a rank has joined: what the last one has cost.
+  const RankJoin& last_join() const { return report_.joined_ranks.back(); }
+  /// After run(): for a trainer of the ranks that go on. To be called once.
   Inheritance bequest();
 
   /// After run(), on all ranks: rank 0 writes what is left of the run, by write(values_of), and the others give it the
@@ -89,7 +102,7 @@ class Trainer {
   Result<void> prepare_feed();
   Result<void> prepare_collectives();
   Result<void> prepare_parallel();
-  Result<AloneCosts> alone_costs();
+  Result<AloneCosts> alone_costs(const KeptBalance* kept = nullptr);
   uint64_t device_hash() const;
   Result<std::optional<KeptBalance>> kept_balance();
   Result<void> start_balance();
@@ -112,8 +125,8 @@ class Trainer {
   Result<void> compress_as_kept();
   void go_on_from(const Progress& at);
   Result<const char*> take_state_back();
-  Result<void> make_good_losses(const char* state);
-  void report_losses();
+  Result<void> make_good_changes(const char* state);
+  void report_changes();
   Result<void> keep_profile();
   CheckpointReport checkpoints_in_all() const;
   Result<void> begin_copies();
@@ -152,6 +165,12 @@ class Trainer {
 
   bool is_sharded() const { return job_.memory.parameters == job::Held::sharded; }
   bool is_first() const { return communicator_.rank() == 0; }
+  /// Whether this rank has joined the others at the beginning of this trainer.
+  bool joins() const {
+    const std::vector<size_t>& left = options_.inherited.left;
+    return !left.empty() && left.at(size_t(communicator_.rank())) == Inheritance::kJoins;
+  }
+  unsigned joining() const;
   int steps_in_all() const { return steps_of(job_.train, train_.size()); }
   /// Whether steps of the epoch are made: when no more are, its end is still to come.
   bool is_owed(int epoch) const { return position_ > uint64_t(epoch - 1) * train_.size(); }
@@ -193,6 +212,7 @@ class Trainer {
   int first_step_ = 0;     ///< so many were made before this trainer
   int steps_made_ = 0;     ///< all of them whole, unlike report_.steps
   double began_s_ = 0;
+  bool is_interrupted_ = false;
   OwnTotals mine_;
   StepReport last_;            ///< times and memory of the last step, for the next report
   double wait_in_step_s_ = 0;  ///< of the step under way: in its forward and backward passes

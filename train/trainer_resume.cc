@@ -1,4 +1,4 @@
-// How a trainer goes on: from where a run before it ended, or where its own lost a rank.
+// How a trainer goes on: from where a run before it ended, or where its own lost a rank or got another one.
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -9,13 +9,13 @@
 
 namespace remuda::train {
 
-/// Collective. Goes on where a run before this one was ended, where the job asks for that; or where this one lost a
-/// rank.
+/// Collective. Goes on where a run before this one was ended, where the job asks for that; or where this one went
+/// on with other ranks.
 Result<void> Trainer::resume() {
-  const bool after_loss = !options_.inherited.losses.empty();
-  if (after_loss) {
+  const bool goes_on = options_.inherited.goes_on();
+  if (goes_on) {
     REMUDA_ASSIGN(const char* const state, take_state_back());
-    REMUDA_TRY(make_good_losses(state));
+    REMUDA_TRY(make_good_changes(state));
   } else {
     while (checkpoints_.has_found()) {
       REMUDA_TRY(compress_as_kept());
@@ -27,10 +27,10 @@ Result<void> Trainer::resume() {
   first_step_ = steps_made_ = report_.steps;
   profile_.begin_after(first_step_);
   REMUDA_TRY(begin_copies());
-  if (!after_loss) return {};
+  if (!goes_on) return {};
   log_.go_on(std::move(options_.inherited.log), first_step_, options_.inherited.left);
   REMUDA_TRY(keep_profile());
-  report_losses();
+  report_changes();
   return {};
 }
 
@@ -41,14 +41,16 @@ Result<void> Trainer::compress_as_kept() {
   return is_kept ? compress() : prepare_parallel();
 }
 
-/// Collective. Of the ranks that are left, where all of them have it: one may have been lost while they exchanged it.
+/// Collective. Of the ranks that were there, where all of them have it: one may have been lost while they exchanged it.
 Result<void> Trainer::keep_profile() {
   const Json& before = options_.inherited.profile;
-  REMUDA_ASSIGN(const std::vector<int> known, gather_all(communicator_, before.is_null() ? 0 : 1, label::kLoss));
+  const int mine = joins() || !before.is_null() ? 1 : 0;
+  REMUDA_ASSIGN(const std::vector<int> known, gather_all(communicator_, mine, label::kLoss));
   if (std::ranges::find(known, 0) != known.end()) return {};
-  Json report = before;
+  Json report = joins() ? Json::object() : before;
   report["devices"] = Json::array();
-  for (const size_t rank : options_.inherited.left) report["devices"].push_back(before.at("devices").at(rank));
+  for (const size_t rank : options_.inherited.left)
+    if (rank != Inheritance::kJoins && !joins()) report["devices"].push_back(before.at("devices").at(rank));
   profile_.take(std::move(report));
   return {};
 }
@@ -67,7 +69,8 @@ Result<const char*> Trainer::take_state_back() {
   REMUDA_ASSIGN(const std::optional<TakenUp> taken,
                 take_up(communicator_, inherited.copies, *model_, parallel_->optimizer(), parallel_->flat()));
   if (taken) {
-    inherited.copies = {taken->copies};  // until all have new ones
+    inherited.copies.clear();
+    if (taken->copies) inherited.copies.push_back(taken->copies);  // until all have new ones
     go_on_from(taken->progress);
     return "memory";
   }
@@ -79,9 +82,17 @@ Result<const char*> Trainer::take_state_back() {
 
 /// Collective, after each step.
 Result<void> Trainer::keep_copies() {
-  if (!buddy_) return {};
   options_.inherited.copies.clear();  // this step has shown that all have what was kept after the one before
-  return buddy_->keep(progress());
+  return buddy_ ? buddy_->keep(progress()) : Result<void>();
+}
+
+Result<void> Trainer::keep_state() {
+  if (buddy_) return {};
+  REMUDA_ASSIGN(std::shared_ptr<Copies> copies,
+                copies_of_own(communicator_, options_.inherited.generation, *model_, parallel_->optimizer(),
+                              parallel_->flat(), ops_.device(), progress()));
+  options_.inherited.copies = {std::move(copies)};
+  return {};
 }
 
 void Trainer::go_on_from(const Progress& at) {
@@ -97,23 +108,31 @@ void Trainer::go_on_from(const Progress& at) {
   loss_scale_.resume(at.loss_scale, at.finite_in_a_row);
 }
 
-/// Collective. The run is where it goes on from: notes what the losses have cost. An error where steps were made whose
-/// state nobody has, unless the run is to stop anyway.
-Result<void> Trainer::make_good_losses(const char* state) {
+/// Collective. The run is where it goes on from: notes what losses and joins have cost. An error where steps were made
+/// whose state nobody has, unless the run is to stop anyway.
+Result<void> Trainer::make_good_changes(const char* state) {
   REMUDA_ASSIGN(const std::vector<int> made, gather_all(communicator_, options_.inherited.steps, label::kLoss));
   REMUDA_ASSIGN(const std::vector<int> leaving, gather_all(communicator_, leave_ ? 1 : 0, label::kLoss));
   if (std::ranges::max(leaving) > 0) report_.stopped = true;
   const int steps = std::ranges::max(made);
   const bool is_bereft = report_.steps == 0 && steps > 1;  // one step is soon made again
+  const double seconds = monotonic_s() - options_.inherited.lost_s;
+  report_.joined_ranks = options_.inherited.joins;
+  for (RankJoin& join : report_.joined_ranks) {
+    if (join.seconds > 0) continue;
+    join.step = report_.steps;
+    join.seconds = seconds;
+  }
   report_.lost_ranks = options_.inherited.losses;
   for (RankLoss& loss : report_.lost_ranks) {
     if (!loss.state.empty()) continue;
     loss.step = steps;
     loss.resumed_from = report_.steps;
     loss.state = is_bereft ? "none" : state;
-    loss.seconds = monotonic_s() - options_.inherited.lost_s;
+    loss.seconds = seconds;
   }
   if (!is_bereft || report_.stopped) return {};
+  if (report_.lost_ranks.empty()) return failed("no rank holds the state of the run");
   const RankLoss& last = report_.lost_ranks.back();
   return failed(
       fmt::format("rank {} ({}) was lost after step {} ({}), and nothing holds the state of the run: elastic.buddy "
@@ -121,18 +140,21 @@ Result<void> Trainer::make_good_losses(const char* state) {
                   last.rank, last.device, last.step, last.cause));
 }
 
-void Trainer::report_losses() {
+void Trainer::report_changes() {
   if (!is_first()) return;
-  Json event = to_json(report_.lost_ranks.back());
-  event["event"] = "regrouped";
-  events_.send(event);
+  const Inheritance& inherited = options_.inherited;
+  if (!inherited.losses.empty() && inherited.losses.back().state.empty()) {
+    Json event = to_json(report_.lost_ranks.back());
+    event["event"] = "regrouped";
+    events_.send(event);
+  }
 }
 
-/// With those from before a loss.
+/// With those of the trainers before.
 CheckpointReport Trainer::checkpoints_in_all() const {
   CheckpointReport all = checkpoints_.report();
   const CheckpointReport& before = options_.inherited.checkpoints;
-  if (!options_.inherited.losses.empty()) all.resumed_from = before.resumed_from;
+  if (options_.inherited.goes_on()) all.resumed_from = before.resumed_from;
   if (all.written == 0) {
     all.bytes = before.bytes;
     all.write_s = before.write_s;
@@ -151,11 +173,13 @@ Inheritance Trainer::bequest() {
   std::vector<std::shared_ptr<Copies>> copies = options_.inherited.copies;
   if (buddy_) copies.push_back(buddy_->copies());
   return {.losses = report_.lost_ranks,
+          .joins = report_.joined_ranks,
           .steps = steps_made_,
           .kept = checkpoints_.steps(),
           .copies = std::move(copies),
           .generation = options_.inherited.generation,
           .left = {},
+          .balance = is_interrupted_ ? std::optional(learned()) : std::nullopt,
           .checkpoints = checkpoints_in_all(),
           .totals = mine_,
           .log = log_.kept(),
@@ -179,6 +203,23 @@ Progress Trainer::progress() const {
           .compression = parallel_->is_compressed() ? report_.compression->kind : job::Compression::none,
           .samples_since_average = samples_since_average_,
           .balance = is_first() ? learned() : KeptBalance()};
+}
+
+/// Collective. What the run before has learned of the devices, where this one has the same; or this one, before others
+/// joined it.
+Result<std::optional<KeptBalance>> Trainer::kept_balance() {
+  REMUDA_ASSIGN(devices_, gather_all(communicator_, device_hash(), label::kNeeds));
+  if (!options_.inherited.joins.empty()) {
+    const auto& before = options_.inherited.balance;
+    REMUDA_ASSIGN(const std::string text,
+                  share_text(communicator_, 0, before ? to_line(to_json(*before)) : "", label::kNeeds));
+    const auto shared = parse_kept_balance(parse_json(text, "what is known of the devices").value_or(Json()));
+    return shared ? std::optional(shared->with(devices_)) : std::nullopt;
+  }
+  const KeptBalance* const kept = checkpoints_.balance();
+  if (!kept || !kept->is_of(devices_)) return std::nullopt;
+  report_.checkpoints.balance_kept = true;
+  return *kept;
 }
 
 KeptBalance Trainer::learned() const {

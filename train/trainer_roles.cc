@@ -72,7 +72,8 @@ Result<void> Trainer::forecast_roles(const FirstSplit& split) {
   std::vector<balance::Role> asked;
   for (const job::DeviceSpec& device : job_.devices) asked.push_back(device.role);
   const std::vector<balance::Role> all_compute(asked.size(), balance::Role::compute);
-  if (asked == all_compute || report_.checkpoints.balance_kept || report_.stopped) return {};
+  if (asked == all_compute || report_.checkpoints.balance_kept || !options_.inherited.joins.empty() || report_.stopped)
+    return {};
   const int threads = loader_threads(job_.data);
   const OwnMeasures mine{.update_s = split.costs.update_s,
                          .make_s = split.costs.make_s / std::max(1, threads),

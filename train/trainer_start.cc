@@ -84,7 +84,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
                                                  const Events& events, const std::atomic<bool>& leave,
                                                  TrainerOptions options) {
   if (job::ranks_with(job, balance::Role::compute).empty())
-    return failed(options.inherited.losses.empty() ? job::nobody_computes() : "no device that takes samples is left");
+    return failed(!options.inherited.goes_on() ? job::nobody_computes() : "no device that takes samples is left");
   REMUDA_ASSIGN(const DeviceOps ops, DeviceOps::open(options.device));
   REMUDA_TRY(check_cache(job.memory, ops));
   REMUDA_ASSIGN(Samples train, Samples::open(job.data, data::Split::train, job.model, job.train.seed));
@@ -103,10 +103,11 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const job::TrainJob& job, comm:
   std::unique_ptr<Trainer> trainer(new Trainer(job, communicator, events, leave, options, ops, std::move(train),
                                                std::move(test), std::move(model), std::move(norms)));
   REMUDA_TRY(trainer->prepare());
-  REMUDA_TRY(options.inherited.losses.empty() ? trainer->checkpoints_.open()
-                                              : trainer->checkpoints_.open_again(options.inherited.kept));
+  REMUDA_TRY(options.inherited.goes_on() ? trainer->checkpoints_.open_again(options.inherited.kept)
+                                         : trainer->checkpoints_.open());
   REMUDA_TRY(trainer->start_balance());
-  torch::manual_seed(job.train.seed + 1 + uint64_t(communicator.rank()));
+  const uint64_t before = trainer->joins() ? uint64_t(options.inherited.generation) << 16 : 0;
+  torch::manual_seed(job.train.seed + 1 + before + uint64_t(communicator.rank()));
   REMUDA_TRY(trainer->resume());
   return trainer;
 }
@@ -202,6 +203,8 @@ Result<void> Trainer::prepare_collectives() {
     opened.why_not = "train.compression is set: what it packs is in memory of the host";
   } else if (job_.elastic.ranks_lost > 0) {
     opened.why_not = "elastic.ranks_lost is set: memory of the host shows at once that a rank is lost";
+  } else if (!job_.elastic.join.empty()) {
+    opened.why_not = "elastic.join is set: the device that joins may be of another maker";
   } else if (is_sharded()) {
     opened.why_not = "memory.parameters is \"sharded\": blocks are fetched through memory of the host";
   } else if (job_.train.device_collectives == job::Switch::on) {
@@ -264,9 +267,9 @@ Result<void> Trainer::prepare_parallel() {
   return {};
 }
 
-Result<AloneCosts> Trainer::alone_costs() {
+Result<AloneCosts> Trainer::alone_costs(const KeptBalance* kept) {
   local_.set_pieces(size_t(job_.memory.accumulate));  // whatever the last step had
-  return measure_devices({job_, communicator_, events_, leave_, train_, *model_, local_, pace_, *parallel_});
+  return measure_devices({job_, communicator_, events_, leave_, train_, *model_, local_, pace_, *parallel_, kept});
 }
 
 /// Which device this rank has, and what decides how fast it computes this job; the same in each run.
@@ -282,15 +285,6 @@ uint64_t Trainer::device_hash() const {
                   int(job_.train.batch_norm), job_.data.size, job_.data.context, int(job_.memory.optimizer),
                   int(job_.memory.parameters), int(job_.memory.activations), int(device.role));
   return XXH3_64bits(text.data(), text.size());
-}
-
-/// Collective. What the run before has learned of the devices, where this one has the same.
-Result<std::optional<KeptBalance>> Trainer::kept_balance() {
-  REMUDA_ASSIGN(devices_, gather_all(communicator_, device_hash(), label::kNeeds));
-  const KeptBalance* const kept = checkpoints_.balance();
-  if (!kept || !kept->is_of(devices_)) return std::nullopt;
-  report_.checkpoints.balance_kept = true;
-  return *kept;
 }
 
 Result<void> Trainer::start_balance() {
@@ -312,18 +306,18 @@ Result<void> Trainer::start_balance() {
   return {};
 }
 
-/// Collective. Measures time and memory of each device, unless they are `kept`, and splits the batch by them.
+/// Collective. Measures time and memory of each device, unless it is `kept`, and splits the batch by them.
 Result<Trainer::FirstSplit> Trainer::split_by_speed(const KeptBalance* kept) {
   AloneCosts costs;
   AloneTimes& times = costs.times;
   MemoryNeed need;
-  if (kept) {
+  if (kept && kept->knows_all()) {
     for (const KeptDevice& device : kept->ranks) times.by_rank.push_back(device.alone);
-    need = kept->ranks[communicator_.rank()].need;
   } else {
-    REMUDA_ASSIGN(costs, alone_costs());
+    REMUDA_ASSIGN(costs, alone_costs(kept));
     need = fit_memory(costs.memory);
   }
+  if (kept && kept->alone_of(communicator_.rank())) need = kept->ranks[communicator_.rank()].need;
   const std::vector<int> computing = job::ranks_with(job_, balance::Role::compute);
   if (std::ranges::any_of(computing, [&](int rank) { return has_no_room(times.by_rank[rank]); })) {
     REMUDA_ASSIGN(const bool again, begin_to_save_memory());
@@ -339,7 +333,7 @@ Result<Trainer::FirstSplit> Trainer::split_by_speed(const KeptBalance* kept) {
   }
   balancer_ = balance::Balancer(std::move(options));
   for (int rank = 0; rank < communicator_.size(); ++rank)
-    for (const auto& time : kept ? kept->ranks[rank].known : times.by_rank[rank])
+    for (const auto& time : kept && kept->alone_of(rank) ? kept->ranks[rank].known : times.by_rank[rank])
       if (std::isfinite(time.seconds)) balancer_.calibrate(rank, time.batch, time.seconds);
   REMUDA_ASSIGN(balance::BalanceDecision first, balancer_.start());
   shares_ = balancer_.shares();

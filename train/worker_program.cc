@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <iterator>
+#include <unistd.h>
+#include <utility>
 
 #include "base/env.h"
 #include "base/file.h"
@@ -25,13 +27,17 @@ namespace {
 constexpr const char* kMeasure = "--measure";
 
 std::atomic<bool> g_leave = false;
+std::atomic<bool> g_leaves_alone = false;  // the others go on without this rank, which need not stop together with them
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
 
 /// To be called once the ranks are connected: until then a signal ends the process at once, as there is nothing to
 /// report yet. A terminal that is closed sends SIGHUP to all processes of its foreground group, workers too.
 void leave_on_signals() {
   struct sigaction action{};
-  action.sa_handler = [](int) { g_leave = true; };
+  action.sa_handler = [](int signal) {
+    if (g_leaves_alone) ::_exit(128 + signal);
+    g_leave = true;
+  };
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
@@ -79,15 +85,22 @@ Result<void> train_job(const std::string& file, const Events& events) {
   REMUDA_ASSIGN(const job::TrainJob job, read_job(file));
   if (job.devices.empty())
     return usage_error("the job names no [[device]]; a worker needs to know which one is its own");
+  bool is_ready = false;
+  const auto connected = [&](int rank, bool may_leave_alone) {
+    g_leaves_alone = may_leave_alone;
+    if (std::exchange(is_ready, true)) return;
+    leave_on_signals();
+    events.send({{"event", "ready"}, {"rank", rank}, {"pid", getpid()}, {"torch", TORCH_VERSION}});
+  };
+  if (const auto address = env::get(env::join)) {
+    REMUDA_ASSIGN(Newcomer newcomer, Newcomer::knock(job, *address));
+    return ElasticRun(job, events, g_leave, std::move(newcomer), trainer_options, connected).run();
+  }
   if (env::get(env::step_times_fd)) {
     REMUDA_ASSIGN(trainer_options.step_times_fd, env::get_int(env::step_times_fd, 0, 1 << 20));
   }
   REMUDA_ASSIGN(trainer_options.folder_is_claimed, has_claim());
   REMUDA_ASSIGN(MembersFeed feed, MembersFeed::open());
-  const auto connected = [&](int rank) {
-    leave_on_signals();
-    events.send({{"event", "ready"}, {"rank", rank}, {"pid", getpid()}, {"torch", TORCH_VERSION}});
-  };
   return ElasticRun(job, events, g_leave, std::move(feed), trainer_options, connected).run();
 }
 

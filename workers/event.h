@@ -14,8 +14,11 @@
 //   trained  rank      it has made all steps, and needs no other rank; of an elastic run, any but rank 0 waits to hear
 //                      whether that one is lost before what it leaves behind is there
 //   lost     kind (lost_peer), message, peer, step    an elastic rank waits to hear who is left
-//   left     ranks[], lost[] (rank, device, cause)       where nobody is above the ranks: those that go on, by their
-//                                                        first numbers, as they have agreed; from each of them
+//   left     generation, ranks[], lost[] (rank, device, cause)   where nobody is above the ranks: those that go on, by
+//                                                        their first numbers, as they have agreed; from each of them
+//   door     address                               from the first rank: where others may join the run
+//   joined   generation, rank, ranks[], devices[], step, seconds   the rank has joined those that were there; devices
+//                                                        of all first numbers; from each of them
 //   regrouped  rank, device, cause, step, resumed_from, state, seconds  from rank 0: those that are left go on without
 //                                                                       the one that was lost last
 //   note     text                                  from rank 0: what the user should know

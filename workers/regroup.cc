@@ -60,6 +60,16 @@ bool is_well(std::span<const RankFacts> ranks) {
   return std::ranges::none_of(ranks, &RankFacts::has_failed);
 }
 
+Regrouping::Now wait_for_agreement(std::span<const RankFacts> ranks, int may_be_lost, double now_s, double agree_s) {
+  if (is_well(ranks)) return Regrouping::Now::work;
+  double first_s = now_s;
+  for (const RankFacts& rank : ranks)
+    if (rank.has_failed()) first_s = std::min(first_s, rank.failed_at_s);
+  const bool fails = may_be_lost == 0 || std::ranges::any_of(ranks, ends_the_run) ||
+                     std::ranges::all_of(ranks, is_gone) || now_s >= first_s + agree_s;
+  return fails ? Regrouping::Now::fail : Regrouping::Now::wait;
+}
+
 Regrouping regroup(std::span<const RankFacts> ranks, int may_be_lost, double now_s, double notice_s, double report_s) {
   if (is_well(ranks)) return {};
   if (may_be_lost == 0 || std::ranges::any_of(ranks, ends_the_run)) return {Regrouping::Now::fail, {}};

@@ -12,6 +12,7 @@ namespace remuda::workers {
 /// What a run may lose and still go on. By default nothing: when a rank fails, all end.
 struct Elasticity {
   int may_be_lost = 0;             ///< ranks, in all
+  bool they_agree = false;         ///< among themselves, as others than these may be of the run: here is only watched
   std::vector<Listener> meetings;  ///< where those that are left meet, one each time; each rank inherits all of them
   double notice_s = 300;           ///< for a rank to notice that another is lost; see RankListener::step_s
   double report_s = 1;             ///< from there on, for the rank that all the others have waited for in vain
@@ -26,6 +27,10 @@ struct Regrouping {
   } now = Now::work;
   std::vector<Failure> lost;
 };
+
+/// Of ranks that agree among themselves: `meet` is never said, they do so when they will. The run fails when all have
+/// ended, or nothing was heard of an agreement for `agree_s`. Pure.
+Regrouping::Now wait_for_agreement(std::span<const RankFacts> ranks, int may_be_lost, double now_s, double agree_s);
 
 /// Whether all goes well, or will: what the first rank has still to do once it has made all steps, it does alone. Pure.
 bool is_well(std::span<const RankFacts> ranks);

@@ -164,5 +164,18 @@ TEST(Regroup, ARankThatDiesWhileItWaitsIsLost) {
   EXPECT_THAT(lost(all), ElementsAre(0, 1));
 }
 
+TEST(WaitForAgreement, EndsWhereNoneIsToCome) {
+  const auto after = [](const std::vector<RankFacts>& ranks, double now_s, int may_be_lost = 1) {
+    return wait_for_agreement(ranks, may_be_lost, now_s, 300);
+  };
+  EXPECT_EQ(after({at_work(0), at_work(1)}, 10), Now::work);
+  EXPECT_EQ(after({killed(0), at_work(1)}, 10), Now::wait);
+  EXPECT_EQ(after({killed(0), at_work(1)}, 309), Now::wait);
+  EXPECT_EQ(after({killed(0), at_work(1)}, 310), Now::fail) << "nothing was heard of one";
+  EXPECT_EQ(after({killed(0), killed(1)}, 10), Now::fail);
+  EXPECT_EQ(after({killed(0), at_work(1)}, 10, 0), Now::fail) << "none may be lost";
+  EXPECT_EQ(after({failed_with(0, ErrorKind::usage), at_work(1)}, 10), Now::fail);
+}
+
 }  // namespace
 }  // namespace remuda::workers

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "process/child.h"
@@ -21,6 +22,8 @@ struct RankFacts {
   std::optional<Error> error;  ///< what it reported
   bool ready = false;          ///< it has met the others
   bool waits = false;          ///< it has lost a peer, which is its error, and waits to hear who is left
+  int generation = 0;          ///< where ranks agree among themselves: so many times they have
+  std::vector<int> left;       ///< and then, who goes on
   std::optional<process::ExitState> exit;
   bool signalled = false;               ///< it was sent a signal before it ended
   double failed_at_s = 0;               ///< when the failure, if it is one, was first seen

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
+#include <functional>
 
 #include "base/clock.h"
 #include "process/stop_signals.h"
@@ -11,8 +12,9 @@ namespace remuda::workers {
 namespace {
 
 constexpr double kLongestPoll_s = 0.2;
-constexpr double kNoticeSteps = 10;  // of RankListener::step_s: ranks wait for each other for 20 steps at least
-constexpr double kKillWait_s = 5;    // a process in an uninterruptible call outlasts even SIGKILL
+constexpr double kNoticeSteps = 10;      // of RankListener::step_s: ranks wait for each other for 20 steps at least
+constexpr double kLongestAgreement = 3;  // of Elasticity::notice_s: to notice a loss, and twice that to agree
+constexpr double kKillWait_s = 5;        // a process in an uninterruptible call outlasts even SIGKILL
 
 class Supervision {
  public:
@@ -29,6 +31,7 @@ class Supervision {
       wait();
       now_s_ = monotonic_s();
       for (auto& rank : ranks_) rank.read(now_s_);
+      if (elasticity_.they_agree) leave_out_lost();
       if (has_reported()) dismiss_all();
       take_signals();
       decide();
@@ -99,6 +102,11 @@ class Supervision {
 
   /// Of an elastic run those go on that are left, if they can; else all end.
   void go_on_or_end() {
+    if (elasticity_.they_agree) {
+      const double agree_s = kLongestAgreement * elasticity_.notice_s + kNoticeSteps * listener_.step_s();
+      if (wait_for_agreement(facts(), elasticity_.may_be_lost, now_s_, agree_s) == Regrouping::Now::fail) end();
+      return;
+    }
     const bool can_meet = !dismissed_ && generation_ < elasticity_.meetings.size();
     const Regrouping regrouping =
         regroup(facts(), can_meet ? elasticity_.may_be_lost - lost_ : 0, now_s_,
@@ -114,17 +122,34 @@ class Supervision {
     deadline_s_ = std::min(deadline_s_, now_s_ + patience_.end_s);
   }
 
-  void meet(const std::vector<Failure>& lost) {
-    lost_ += static_cast<int>(lost.size());
+  /// Those of which others have said, as agreed, that these go on without them.
+  void leave_out_lost() {
+    const auto newest = std::ranges::max_element(ranks_, {}, [](const auto& rank) { return rank.facts().generation; });
+    if (newest == ranks_.end() || newest->facts().generation <= agreed_) return;
+    agreed_ = newest->facts().generation;
+    met_s_ = now_s_;
+    const std::vector<int> left = newest->facts().left;
+    keep_only([&](int rank) { return std::ranges::find(left, rank) != left.end(); });
+    if (phase_ == Phase::stopping) wait_for(listener_.step_s() + patience_.regroup_s);
+  }
+
+  /// Returns their numbers. What is left of the others is killed.
+  std::vector<int> keep_only(const std::function<bool(int rank)>& is_left) {
     std::vector<WatchedRank> left;
     std::vector<int> numbers;
     for (WatchedRank& rank : ranks_) {
-      if (std::ranges::find(lost, rank.facts().rank, &Failure::rank) != lost.end()) continue;
+      if (!is_left(rank.facts().rank)) continue;
       numbers.push_back(rank.facts().rank);
       left.push_back(std::move(rank));
     }
     ranks_.swap(left);
-    left.clear();  // kills what is left of those that were lost
+    return numbers;
+  }
+
+  void meet(const std::vector<Failure>& lost) {
+    lost_ += static_cast<int>(lost.size());
+    const std::vector<int> numbers =
+        keep_only([&](int rank) { return std::ranges::find(lost, rank, &Failure::rank) == lost.end(); });
     const Listener& meeting = elasticity_.meetings.at(generation_++);
     Json members{{"generation", generation_},
                  {"ranks", numbers},
@@ -158,7 +183,7 @@ class Supervision {
   }
 
   void stop_all() {
-    const double meeting_s = generation_ > 0 ? met_s_ + patience_.regroup_s - now_s_ : 0;
+    const double meeting_s = generation_ > 0 || agreed_ > 0 ? met_s_ + patience_.regroup_s - now_s_ : 0;
     const double within_s = listener_.step_s() + std::max(patience_.stop_s, meeting_s);
     signal_all(SIGTERM, within_s);
     listener_.on_stop(signal_, within_s);
@@ -240,6 +265,7 @@ class Supervision {
   const Elasticity elasticity_;
   size_t generation_ = 0;  ///< so many times those that were left have met
   double met_s_ = 0;       ///< when they last began to
+  int agreed_ = 0;         ///< or so many times they have agreed themselves
   int lost_ = 0;
   bool dismissed_ = false;  ///< those that wait do not go on
   Phase phase_ = Phase::working;
@@ -256,7 +282,7 @@ Result<Outcome> supervise(std::vector<RankSpec> specs, const RankListener& liste
   std::vector<WatchedRank> ranks;
   ranks.reserve(specs.size());
   for (auto& spec : specs) {
-    spec.elastic = elasticity.may_be_lost > 0;
+    spec.elastic = elasticity.may_be_lost > 0 && !elasticity.they_agree;
     for (const Listener& meeting : elasticity.meetings) spec.process.inherited.push_back(meeting.socket.get());
     REMUDA_ASSIGN(WatchedRank rank, WatchedRank::start(static_cast<int>(ranks.size()), std::move(spec), listener));
     ranks.push_back(std::move(rank));

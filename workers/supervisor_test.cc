@@ -168,6 +168,15 @@ TEST(Supervisor, RanksThatHaveTrainedAreDoneOnceTheFirstHasReported) {
   EXPECT_THAT(heard.events[1], ElementsAre("ready", "trained", "done"));
 }
 
+TEST(Supervisor, OfRanksThatAgreeAmongThemselvesThoseGoThatAreNotLeft) {
+  const Script killed{"event", kReady, "pause", "50", "raise", "9"}, hangs{"deaf", "event", kReady, "wait"};
+  const auto kLeft = R"({"event":"left","generation":1,"ranks":[2,7]})";
+  const Script agrees{"event", kReady, "pause", "200", "event", kLeft, "event", kReport, "done"};
+  const auto outcome = supervise(ranks({killed, hangs, agrees}), {[](auto, const auto&) {}, [](auto, const auto&) {}},
+                                 {}, {.may_be_lost = 2, .they_agree = true, .notice_s = 100});
+  EXPECT_TRUE(outcome && !outcome->failure);
+}
+
 TEST(Supervisor, AnElasticRunThatLosesTooManyEnds) {
   Heard heard;
   std::vector<std::string> told;

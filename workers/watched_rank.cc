@@ -1,5 +1,6 @@
 #include "workers/watched_rank.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -130,11 +131,19 @@ void WatchedRank::take_event(std::string_view line, bool dropped) {
   makes_output_ = name == "output";
   if (name == "ready") facts_.ready = true;
   if (name == "error") blame(reported_error(*event), now_s_);
+  if (name == "left") take_left(*event);
   if (name == "lost" && members_) {
     blame(reported_error(*event), now_s_);
     facts_.waits = true;
   }
   listener_->on_event(facts_.rank, *event);
+}
+
+void WatchedRank::take_left(const Json& event) {
+  facts_.generation = static_cast<int>(std::clamp(number_field(event, "generation"), 0.0, 1e6));
+  facts_.left.clear();
+  for (const double rank : numbers_field(event, "ranks"))
+    if (rank >= 0 && rank < 1e6) facts_.left.push_back(static_cast<int>(rank));
 }
 
 void WatchedRank::take_output(std::string_view line, bool dropped) {

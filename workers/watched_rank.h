@@ -66,6 +66,7 @@ class WatchedRank {
   WatchedRank(int rank, std::string device, process::ChildProcess process, Fd events, Fd members,
               const RankListener& listener);
   void take_event(std::string_view line, bool dropped);
+  void take_left(const Json& event);
   void take_output(std::string_view line, bool dropped);
   void complain(const std::string& what);
 

@@ -255,8 +255,8 @@ std::string comparison_text(const std::vector<std::string>& names, const std::ve
   std::string text = tables_of(names, rows_of(reports));
   std::string notes;
   for (size_t run = 0; run < reports.size(); ++run)
-    for (const std::string& why : {loss_text(reports[run]), roles_text(reports[run]), efficiency_text(reports[run]),
-                                   bottleneck_text(reports[run])})
+    for (const std::string& why : {loss_text(reports[run]), join_text(reports[run]), roles_text(reports[run]),
+                                   efficiency_text(reports[run]), bottleneck_text(reports[run])})
       if (!why.empty()) notes += wrapped((reports.size() > 1 ? names[run] + ": " : "") + why, kReportWidth);
   for (const std::string& difference : differences(names, reports)) notes += wrapped(difference, kReportWidth);
   return notes.empty() ? text : text + "\n" + notes;

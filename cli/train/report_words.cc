@@ -227,6 +227,19 @@ std::string loss_text(const Json& report) {
   return printable(fmt::format("{}", fmt::join(sentences, " ")));
 }
 
+std::string join_text(const Json& report) {
+  std::vector<std::string> sentences;
+  for (const Json& join : report.value("joined_ranks", Json::array())) {
+    const std::string device = workers::text_field(join, "device", "-"), failed = workers::text_field(join, "failed");
+    const double step = workers::number_field(join, "step"), seconds = workers::number_field(join, "seconds");
+    sentences.push_back(failed.empty() ? fmt::format("Rank {:.0f} ({}) joined after step {:.0f}, which took {:.1f} s.",
+                                                     workers::number_field(join, "rank"), device, step, seconds)
+                                       : fmt::format("{} was not taken in after step {:.0f}, which took {:.1f} s: {}.",
+                                                     device, step, seconds, failed));
+  }
+  return printable(fmt::format("{}", fmt::join(sentences, " ")));
+}
+
 std::string roles_text(const Json& report) {
   return printable(workers::text_field(report.value("roles", Json::object()), "sentence"));
 }

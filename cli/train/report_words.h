@@ -34,6 +34,8 @@ std::string plain_cause(const std::string& cause);
 
 /// A sentence for each rank that was lost: when, why, and what that has cost. Empty where none was.
 std::string loss_text(const Json& report);
+/// Who joined the run, and what that has cost; empty where nobody did.
+std::string join_text(const Json& report);
 
 /// What the roles of its devices were predicted to gain; empty where all compute, or that was not measured.
 std::string roles_text(const Json& report);

@@ -24,8 +24,15 @@ void RunDecisions::take_loss() {
   splits_next_ = true;
 }
 
+void RunDecisions::take_change(const Json& event) {
+  if (workers::text_field(event, "event") != "joined") return take_loss();
+  if (decisions_.empty()) return;
+  ++splits_;  // they have split before they knew that the newcomer stays
+  decisions_.back()["step"] = workers::number_field(event, "step");
+}
+
 void RunDecisions::complete(Json& report) const {
-  if (!report.is_object() || !report.contains("lost_ranks")) return;
+  if (!report.is_object() || !(report.contains("lost_ranks") || report.contains("joined_ranks"))) return;
   report["balance"]["decisions"] = decisions_;
   report["share_changes"] = decisions_.size() - splits_;
   if (written_ + failed_ == 0) return;

@@ -1,4 +1,4 @@
-// RunDecisions: what a run that has lost ranks decided on its shares, and kept of itself, from its start.
+// RunDecisions: what a run whose ranks have changed decided on its shares, and kept of itself, from its start.
 //
 // The ranks that are left know only what happened since the last loss, as whoever decided before may be lost. The
 // launcher has heard all of it. Pure.
@@ -14,7 +14,10 @@ class RunDecisions {
   void take(const Json& event);
   /// Ranks were lost; what is decided next is the first split of those that are left.
   void take_loss();
-  /// Gives the report of a run that has lost ranks all decisions, and the numbers of changes and of checkpoints.
+  /// The ranks have changed, as an event of theirs says, `left` or `joined`. Where one has joined, the last decision
+  /// was their first split.
+  void take_change(const Json& event);
+  /// Gives the report of a run whose ranks have changed all decisions, and the numbers of changes and of checkpoints.
   void complete(Json& report) const;
 
  private:

@@ -1,6 +1,7 @@
 #include "cli/train/run_decisions.h"
 
 #include <gtest/gtest.h>
+#include <utility>
 
 namespace remuda::cli {
 namespace {
@@ -43,6 +44,20 @@ TEST(RunDecisions, ALossBeforeTheNextSplitIsNoSplit) {
   decisions.complete(report);
   EXPECT_EQ(report["balance"]["decisions"], Json({decision(0, {4, 4, 4}), decision(3, {12})}));
   EXPECT_EQ(report["share_changes"], 0);
+}
+
+TEST(RunDecisions, WhereARankJoinsTheLastOneIsTheFirstSplitOfAll) {
+  RunDecisions decisions;
+  for (const Json& event : {balance(0, {6, 6}), balance(9, {7, 5}), balance(0, {5, 4, 3})}) decisions.take(event);
+  decisions.take_change({{"event", "joined"}, {"step", 12}});
+  decisions.take(balance(20, {4, 4, 4}));
+  Json report = kLost;
+  report["joined_ranks"] = std::exchange(report["lost_ranks"], {});
+  report.erase("lost_ranks");
+  decisions.complete(report);
+  EXPECT_EQ(report["balance"]["decisions"],
+            Json({decision(0, {6, 6}), decision(9, {7, 5}), decision(12, {5, 4, 3}), decision(20, {4, 4, 4})}));
+  EXPECT_EQ(report["share_changes"], 2);
 }
 
 TEST(RunDecisions, CountCheckpointsOfARankThatIsLostToo) {

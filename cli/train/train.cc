@@ -34,6 +34,7 @@ constexpr const char* kTrainExamples =
     "  remuda train job.toml --profile 20                what takes the time: operators, and job.trace.json to look "
     "at\n"
     "  remuda train job.toml --resume                    go on from its newest checkpoint\n"
+    "  remuda train job.toml --join node1:29600          join a run under way that has elastic.join, with one device\n"
     "  remuda train job.toml --compare train.tf32=on     both ways in turns: is the difference real?\n"
     "  remuda train job.toml --json report.json          and keep the report\n"
     "  remuda train job.toml --machine recorded.json     rehearse: check it against a recorded machine\n"
@@ -155,7 +156,9 @@ Result<int> train(TrainFlags flags) {
   if (!run.note.empty() && run.rank == 0) fmt::print(stderr, "{}\n", run.note);
   REMUDA_ASSIGN(FinishedRun finished, follow(run, flags.job.quiet));
   const bool closed = finished.signal == SIGHUP;
-  const bool reports = !finished.report.is_null() || (run.rank == 0 && finished.signal == 0);
+  const bool reports = !finished.report.is_null() || (run.rank == 0 && !run.joins && finished.signal == 0);
+  if (run.joins && finished.report.is_null() && finished.signal == 0 && !flags.job.quiet)
+    fmt::print(stderr, "the run is done; its report is where its first rank was started\n");
   if (reports) REMUDA_TRY(publish(run, std::move(finished.report), closed));
   return stopped_status(finished.signal);
 }
@@ -193,6 +196,8 @@ void add_train(Program& program) {
       ->check(CLI::Range(1, 1000));
   command.add_option("--trace", flags->trace,
                      "The file for that trace; for a job.toml it is job.trace.json in this folder unless given");
+  command.add_option("--join", flags->join,
+                     "HOST:PORT of a run with elastic.join: join it with one device, by the same job file");
   command.add_flag("--resume", flags->resume,
                    "Go on from the newest checkpoint of the job that is whole; without one, begin");
   command.add_option("--step-times", flags->step_times,

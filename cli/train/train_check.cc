@@ -6,6 +6,7 @@
 
 #include "base/env.h"
 #include "base/file.h"
+#include "base/host_port.h"
 #include "base/text.h"
 #include "checkpoint/store.h"
 #include "cli/train/train_devices.h"
@@ -66,6 +67,33 @@ Result<std::string> device_of_rank(const LaunchedRank& rank, const Specs& here) 
                                  rank.rank, rank.size, rank.local_rank, here.size(), fmt::join(names, ", ")));
 }
 
+/// Of a rank that joins a run.
+Result<std::string> only_device(const Specs& here) {
+  if (here.size() == 1) return here[0].use;
+  std::vector<std::string> names;
+  for (const auto& spec : here) names.push_back(spec.use);
+  return usage_error(fmt::format("a rank that joins a run has one device, and here are {}: name one with --devices",
+                                 fmt::join(names, ", ")));
+}
+
+/// What --join does not go together with.
+Result<void> check_join(const TrainFlags& flags, const std::optional<LaunchedRank>& rank) {
+  if (flags.join.empty()) return {};
+  if (!parse_host_port(flags.join))
+    return usage_error(fmt::format("--join is '{}'; it must be HOST:PORT, as the run says it", printable(flags.join)));
+  if (rank)
+    return usage_error(fmt::format("--join is for one rank by itself, but {} has started this as rank {} of {}",
+                                   rank->launcher, rank->rank, rank->size));
+  const std::pair<const char*, bool> others[] = {
+      {"--compare", !flags.compare.empty()},
+      {"--step-times, which the first rank of the run writes", !flags.step_times.empty()},
+      {"--dry-run", flags.job.dry_run},
+      {"--machine", !flags.job.machine.file.empty()}};
+  for (const auto& [what, is_there] : others)
+    if (is_there) return usage_error(fmt::format("--join does not go together with {}", what));
+  return {};
+}
+
 /// A device for each rank, which must be the same on all hosts: those of the file, or else by number.
 Specs devices_of_ranks(const TrainFlags& flags, const AskedRun& asked) {
   if (names_each_rank(flags, asked)) return asked.job.devices;
@@ -95,6 +123,8 @@ Result<AskedRun> read_asked(const TrainFlags& flags) {
   asked.job = std::move(parsed.job);
   REMUDA_ASSIGN(asked.lease, callers_lease(flags.job.machine));
   REMUDA_ASSIGN(asked.rank, launched_rank());
+  REMUDA_TRY(check_join(flags, asked.rank));
+  asked.join = flags.join;
   if (flags.job.machine.file.empty()) asked.allocated = allocated_devices();
   REMUDA_ASSIGN(asked.asks, asks_for_devices(flags, asked.job.placement, asked.lease, asked.rank));
   return asked;
@@ -108,6 +138,10 @@ Result<CheckedRun> check_run(const TrainFlags& flags, const AskedRun& asked) {
     REMUDA_ASSIGN(const std::string own, device_of_rank(*asked.rank, chosen.devices));
     run.own = chosen_device(chosen.inventory, own).id;
     devices = devices_of_ranks(flags, asked);
+  }
+  if (!asked.join.empty()) {
+    REMUDA_ASSIGN(const std::string own, only_device(chosen.devices));
+    run.own = chosen_device(chosen.inventory, own).id;
   }
   REMUDA_ASSIGN(run.job,
                 job::parse_job(asked.text, flags.file,
@@ -127,6 +161,8 @@ Result<CheckedRun> check_run(const TrainFlags& flags, const AskedRun& asked) {
 }
 
 Result<void> check_before_lease(const TrainFlags& flags, const AskedRun& asked, int count) {
+  if (!asked.join.empty() && count != 1)
+    return usage_error(fmt::format("a rank that joins a run has one device, and this asks for {}", count));
   job::JobOverrides as_many{.settings = flags.settings, .writes_files = flags.writes_files};
   for (int device = 0; device < count; ++device) as_many.devices.push_back({.use = fmt::format("gpu:{}", device)});
   REMUDA_ASSIGN(const job::ParsedJob job, job::parse_job(asked.text, flags.file, as_many));
@@ -137,7 +173,7 @@ Result<void> check_before_lease(const TrainFlags& flags, const AskedRun& asked, 
 }
 
 Result<void> check_outputs(const TrainFlags& flags, const job::TrainJob& job) {
-  REMUDA_TRY(check_checkpoints(job.checkpoint));
+  if (flags.join.empty()) REMUDA_TRY(check_checkpoints(job.checkpoint));
   std::vector<std::string> read{flags.file, flags.job.machine.file};
   for (const job::Setting& file : job::files_of(job)) read.push_back(file.value);
   std::vector<job::Setting> written = job::outputs_of(job);

@@ -21,6 +21,7 @@ struct AskedRun {
   std::vector<std::string> allocated;  ///< DeviceRequest::allocated
   std::vector<std::string> granted;    ///< DeviceRequest::granted
   bool asks = false;                   ///< for devices of its own: asks_for_devices()
+  std::string join;                    ///< HOST:PORT of the run that this process joins as one rank; empty: of none
 };
 Result<AskedRun> read_asked(const TrainFlags& flags);
 

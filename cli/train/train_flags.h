@@ -18,6 +18,7 @@ struct TrainFlags {
   bool writes_files = true;  ///< false for runs that are compared: what the job would write is left out
   std::string json, step_times;
   std::string transport = "auto";
+  std::string join;  ///< HOST:PORT of a run to join, with one device
   int port = 0;
   RunFlags job;  ///< the request, how the job runs, the machine; and quiet and dry_run, which mean the run itself here
 };

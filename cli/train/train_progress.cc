@@ -63,6 +63,10 @@ std::string TrainProgress::take(int rank, const Json& event) {
   if (name == "profile") return take_profile(event);
   if (name == "checkpoint") return take_checkpoint(event);
   if (name == "left") return take_left(event);
+  if (name == "joined") return take_joined(event);
+  if (name == "door")
+    return fmt::format("other devices can join at {0}: remuda train FILE --join {0}",
+                       printable(workers::text_field(event, "address")));
   if (name == "regrouped") return take_regrouped(event);
   if (name == "note") return workers::text_field(event, "text");
   return "";
@@ -83,8 +87,39 @@ std::string TrainProgress::take_loss(const std::vector<int>& left, const std::ve
                      devices_.size() == 1 ? "es" : "");
 }
 
-/// The same, as a rank says it where the ranks have agreed among themselves.
+/// Whether another rank has said so before.
+bool TrainProgress::is_known(const Json& event) {
+  const double generation = workers::number_field(event, "generation");
+  if (generation <= generation_) return true;
+  generation_ = generation;
+  return false;
+}
+
+/// A rank has joined those that were there.
+std::string TrainProgress::take_joined(const Json& event) {
+  if (is_known(event)) return "";
+  std::vector<std::string> all;
+  for (const Json& device : event.value("devices", Json::array()))
+    all.push_back(device.is_string() ? printable(device.get<std::string>()) : "-");
+  all_labels_.resize(std::max(all_labels_.size(), all.size()));
+  for (size_t i = all_devices_.size(); i < all.size(); ++i) all_labels_[i] = all[i];
+  if (all.size() > all_devices_.size()) all_devices_ = told_apart(all);
+  devices_.clear();
+  for (const double rank : workers::numbers_field(event, "ranks"))
+    if (rank >= 0 && rank < double(all_devices_.size())) devices_.push_back(all_devices_[size_t(rank)]);
+  ready_ = measured_ = devices_.size();
+  output_.clear();
+  shares_.clear();
+  const double rank = workers::number_field(event, "rank");
+  return fmt::format("{} has joined as rank {:.0f} after step {:.0f}, within {:.1f} s; {} go on",
+                     rank >= 0 && rank < double(all_devices_.size()) ? all_devices_[size_t(rank)] : "-", rank,
+                     workers::number_field(event, "step"), workers::number_field(event, "seconds"),
+                     fmt::join(devices_, ", "));
+}
+
+/// The same as take_loss(), as a rank says it where the ranks have agreed among themselves.
 std::string TrainProgress::take_left(const Json& event) {
+  if (is_known(event)) return "";
   std::vector<int> left;
   for (const double rank : workers::numbers_field(event, "ranks"))
     if (rank >= 0 && rank < static_cast<double>(all_devices_.size())) left.push_back(static_cast<int>(rank));
@@ -179,6 +214,7 @@ std::string TrainProgress::take_profile(const Json& event) {
 }
 
 void TrainProgress::take_step(const Json& event) {
+  output_.clear();
   step_ = workers::number_field(event, "step");
   steps_ = workers::number_field(event, "steps");
   epoch_ = workers::number_field(event, "epoch");

@@ -45,6 +45,8 @@ class TrainProgress {
   std::string take_collectives(const Json& event) const;
   std::string take_epoch(const Json& event) const;
   std::string take_left(const Json& event);
+  std::string take_joined(const Json& event);
+  bool is_known(const Json& event);
   static std::string take_regrouped(const Json& event);
   static std::string take_profile(const Json& event);
   static std::string take_checkpoint(const Json& event);
@@ -53,14 +55,15 @@ class TrainProgress {
   std::string per_device() const;
   std::string devices_in_sum() const;
 
-  const std::vector<std::string> all_devices_, all_labels_;  ///< names that differ; the same with the slowdown
-  std::vector<std::string> devices_;                         ///< of those that are left
+  std::vector<std::string> all_devices_, all_labels_;  ///< names that differ; the same with the slowdown
+  std::vector<std::string> devices_;                   ///< of those that are left
   int epochs_;
   size_t ready_ = 0, measured_ = 0;
   double step_ = 0, steps_ = 0, epoch_ = 0, loss_ = 0, samples_per_s_ = 0;
   double predicted_step_s_ = 0;
   std::vector<double> shares_, compute_s_, wait_s_;
-  std::string output_;  ///< that is being made, after the last step
+  double generation_ = 0;  ///< of ranks that agree among themselves; each of them says so
+  std::string output_;     ///< that is being made, after the last step
 };
 
 }  // namespace remuda::cli

@@ -164,13 +164,38 @@ TEST(TrainProgress, GoesOnWithTheRanksThatHaveAgreed) {
   EXPECT_EQ(
       progress.take(
           1, {{"event", "left"},
+              {"generation", 1},
               {"ranks", {1, 2}},
               {"lost",
                {{{"rank", 0}, {"device", "cpu:0"}, {"cause", "it went away during barrier #1 (label 2, 0 bytes)"}}}}}),
       "rank 0 (cpu:0) was lost: it went away while ranks waited for each other; cpu:1, gpu:0 go on");
   progress.take(1, kStep);
   EXPECT_THAT(progress.status(), HasSubstr("cpu:1 76 % wait 1 % · gpu:0 24 % wait 0 %"));
-  progress.take(1, {{"event", "left"}, {"ranks", {-1, 7, "x"}}, {"lost", 7}});
+  progress.take(1, {{"event", "left"}, {"generation", 2}, {"ranks", {-1, 7, "x"}}, {"lost", 7}});
+}
+
+TEST(TrainProgress, GoesOnWithOneMoreDevice) {
+  TrainProgress progress(job());
+  const Json joined{{"event", "joined"},
+                    {"generation", 1},
+                    {"rank", 2},
+                    {"ranks", {0, 1, 2}},
+                    {"devices", {"cpu:0", "cpu:1", "cpu:1"}},
+                    {"step", 12},
+                    {"seconds", 1.25}};
+  EXPECT_EQ(progress.take(1, joined),
+            "cpu:1 #2 has joined as rank 2 after step 12, within 1.2 s; cpu:0, cpu:1 #1, cpu:1 #2 go on");
+  EXPECT_EQ(progress.take(0, joined), "") << "each of them says so";
+  EXPECT_EQ(progress.take(2, {{"event", "alone"}, {"samples_per_s", 400}}), "cpu:1 alone: 400 samples/s");
+  EXPECT_EQ(progress.take(0, {{"event", "left"}, {"generation", 2}, {"ranks", {0, 2}}, {"lost", {{{"rank", 1}}}}}),
+            "rank 1 () was lost: ; cpu:0, cpu:1 #2 go on");
+  progress.take(0, {{"event", "joined"}, {"generation", 3}, {"rank", -1}, {"ranks", {9, -1}}, {"devices", {7}}});
+}
+
+TEST(TrainProgress, SaysWhereOthersCanJoin) {
+  TrainProgress progress(job());
+  EXPECT_EQ(progress.take(0, {{"event", "door"}, {"address", "127.0.0.1:29600"}}),
+            "other devices can join at 127.0.0.1:29600: remuda train FILE --join 127.0.0.1:29600");
 }
 
 }  // namespace

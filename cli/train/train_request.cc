@@ -31,6 +31,7 @@ std::vector<std::string> train_line(const TrainFlags& flags, const std::string& 
   if (!flags.json.empty()) words.push_back("--json=" + flags.json);
   if (!flags.step_times.empty()) words.push_back("--step-times=" + flags.step_times);
   if (flags.transport != TrainFlags{}.transport) words.push_back("--transport=" + flags.transport);
+  if (!flags.join.empty()) words.push_back("--join=" + flags.join);
   if (flags.port != 0) words.push_back(fmt::format("--port={}", flags.port));
   if (flags.job.quiet) words.emplace_back("--quiet");
   if (!flags.job.machine.file.empty()) words.push_back("--machine=" + flags.job.machine.file);

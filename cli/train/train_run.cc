@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/env.h"
 #include "base/text.h"
@@ -37,9 +38,7 @@ Result<Fd> create_step_times(const std::string& path) {
   return file;
 }
 
-std::string rank_label(int rank, const job::TrainJob& job) {
-  return fmt::format("rank {} {}", rank, job.devices[rank].use);
-}
+std::string rank_label(int rank, const std::string& device) { return fmt::format("rank {} {}", rank, device); }
 
 /// The failure as one error. The rank's last lines come before it when they have not been printed yet.
 tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_shown) {
@@ -50,11 +49,32 @@ tl::unexpected<Error> as_error(const workers::Failure& failure, bool output_was_
       Error{failure.kind, fmt::format("rank {} ({}): {}", failure.rank, failure.device, failure.cause)});
 }
 
-/// Of ranks that have agreed on who is left, whether it is the first.
-bool is_first_of_left(int rank, const Json& event) {
-  const std::vector<double> left = workers::numbers_field(event, "ranks");
-  return !left.empty() && left.front() == rank;
-}
+/// Of ranks that agree among themselves: what they say when others are lost, or join, and each of them says it.
+class Members {
+ public:
+  /// The first number of those that are started here, and how many these are; of one that joins, not known yet.
+  Members(int base, size_t count, bool joins) : base_(base), count_(double(count)), knows_base_(!joins) {}
+
+  int base() const { return base_; }
+  /// Whether the first rank of the run is one of those that are started here.
+  bool leads() const { return knows_base_ && base_ <= first_ && first_ < base_ + count_; }
+  /// Whether the event says something new of them.
+  bool take(const Json& event) {
+    const std::string name = workers::text_field(event, "event");
+    const double generation = workers::number_field(event, "generation");
+    if ((name != "left" && name != "joined") || generation <= generation_) return false;
+    generation_ = generation;
+    const std::vector<double> ranks = workers::numbers_field(event, "ranks");
+    if (!ranks.empty()) first_ = ranks.front();
+    if (!std::exchange(knows_base_, true)) base_ = static_cast<int>(workers::number_field(event, "rank"));
+    return true;
+  }
+
+ private:
+  int base_;
+  double count_, first_ = 0, generation_ = 0;
+  bool knows_base_;
+};
 
 /// The keys of the job with their values, as a job file has them; the devices have a list of their own.
 Json keys_of(const job::TrainJob& job) {
@@ -84,6 +104,11 @@ Result<workers::Elasticity> elasticity_of(const job::TrainJob& job) {
   workers::Elasticity elasticity{
       .may_be_lost = std::min(job.elastic.ranks_lost, static_cast<int>(job.devices.size()) - 1),
       .notice_s = std::max(job.elastic.timeout_s, meeting_s + kMargin_s)};
+  if (!job.elastic.join.empty()) {
+    elasticity.may_be_lost = job.elastic.ranks_lost;
+    elasticity.they_agree = true;
+    return elasticity;
+  }
   for (int i = 0; i < elasticity.may_be_lost; ++i) {
     REMUDA_ASSIGN(workers::Listener meeting, workers::listen_on_loopback(0));
     elasticity.meetings.push_back(std::move(meeting));
@@ -104,6 +129,12 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
   }
   REMUDA_ASSIGN(const std::string program, worker_program());
   Workers workers{program, flags.transport, run.listener, run.step_times.get(), flags.job.machine.file.empty()};
+  if (!asked.join.empty()) {
+    run.joins = true;
+    REMUDA_ASSIGN(workers::RankSpec own, joining_worker(workers, run.job, run.inventory, asked.join, run.own));
+    run.ranks.push_back(std::move(own));
+    return run;
+  }
   if (asked.rank) {
     run.rank = asked.rank->rank;
     REMUDA_ASSIGN(workers::RankSpec own, launched_worker(workers, run.job, run.inventory, *asked.rank, run.own));
@@ -124,28 +155,27 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
 
 Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
   const job::TrainJob& job = run.job.job;
-  const int base = run.rank;
+  Members members(run.rank, run.ranks.size(), run.joins);
   StatusLine status(StatusLine::mode_of_stderr(quiet), STDERR_FILENO, steady_clock());
   TrainProgress progress(job);
   RunDecisions decisions;
-  bool leads = base == 0;  // of several ranks that others have started, the first that is left
-  if (leads) status.print(progress.opening());
+  if (members.leads()) status.print(progress.opening());
   FinishedRun finished;
   const workers::RankListener listener{
       .on_event =
           [&](int number, const Json& event) {
-            const int rank = base + number;
+            if (members.take(event)) decisions.take_change(event);
+            const int rank = members.base() + number;
             if (const std::string line = progress.take(rank, event); !line.empty()) status.print(line);
-            if (workers::text_field(event, "event") == "left") {
-              decisions.take_loss();
-              leads = is_first_of_left(rank, event);
-            }
-            if (leads) status.update(progress.status(status.room()), progress.done());
+            if (members.leads()) status.update(progress.status(status.room()), progress.done());
             decisions.take(event);
             if (event.contains("report")) finished.report = event["report"];
           },
-      .on_line = [&](int rank,
-                     const std::string& line) { status.print(fmt::format("[{}] {}", rank_label(rank, job), line)); },
+      .on_line =
+          [&](int rank, const std::string& line) {
+            const std::string& device = job.devices.at(static_cast<size_t>(run.rank + rank)).use;
+            status.print(fmt::format("[{}] {}", rank_label(members.base() + rank, device), line));
+          },
       .step_s = [&] { return kStepsToEnd * progress.step_s(); },
       .on_stop =
           [&](int, double within_s) {
@@ -161,11 +191,11 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
                 supervise(std::move(run.ranks), listener, workers::Patience(), std::move(run.elasticity)));
   finished.signal = outcome.signal;
   decisions.complete(finished.report);
-  if (leads && finished.report.is_null() && progress.has_begun())
+  if (members.leads() && finished.report.is_null() && progress.has_begun())
     if (const std::string kept = what_is_kept(job); !kept.empty())
       quiet ? fmt::print(stderr, "{}\n", kept) : status.print(kept);
   if (!outcome.failure) return finished;
-  outcome.failure->rank += base;
+  outcome.failure->rank += members.base();
   return as_error(*outcome.failure, !quiet);
 }
 
@@ -178,7 +208,7 @@ int stopped_status(int signal) {
 Result<Json> complete(const PreparedRun& run, Json report) {
   REMUDA_ASSIGN(report, complete_report(std::move(report), run.inventory, keys_of(run.job.job)));
   if (!run.plan) return report;
-  if (report.contains("lost_ranks")) return report;  // the plan is of all devices
+  if (report.contains("lost_ranks") || report.contains("joined_ranks")) return report;  // the plan is of others
   report["predicted"] = to_json(*run.plan);
   (void)keep_speeds(report, run.job.job, run.inventory);  // the run is done, whether or not the next one is predicted
   return report;

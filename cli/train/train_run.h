@@ -19,6 +19,7 @@ namespace remuda::cli {
 struct PreparedRun : CheckedRun {
   std::optional<TrainPlan> plan;  ///< nothing for a rank that another launcher has started
   int rank = 0;                   ///< of the first of `ranks`
+  bool joins = false;             ///< a run, as the only one of `ranks`, and gets another number there
   workers::Listener listener;
   workers::Elasticity elasticity;
   std::optional<checkpoint::Claim> claim;  ///< for an elastic run: its rank 0 may be lost, and not end

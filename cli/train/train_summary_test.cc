@@ -217,6 +217,18 @@ TEST(TrainSummary, SaysOfALossWhatRanksDidThenInPlainWords) {
   EXPECT_THAT(loss_text({{"lost_ranks", {lost}}}), HasSubstr(": rank 1 went away while ranks waited for each other. "));
 }
 
+TEST(TrainSummary, SaysWhoJoinedAndWhoWasNotTakenIn) {
+  Json with = report();
+  with["joined_ranks"] = {
+      {{"rank", 2}, {"device", "cpu:1"}, {"step", 62}, {"seconds", 0.83}},
+      {{"rank", 3}, {"device", "gpu:0"}, {"step", 70}, {"seconds", 1.2}, {"failed", "rank 3 went away"}}};
+  EXPECT_EQ(
+      join_text(with),
+      "Rank 2 (cpu:1) joined after step 62, which took 0.8 s. gpu:0 was not taken in after step 70, which took 1.2 "
+      "s: rank 3 went away.");
+  EXPECT_EQ(join_text(report()), "");
+}
+
 TEST(TrainSummary, EndsWithTheSample) {
   const Json with{{"devices", Json::array()}, {"job", {{"output.prompt", "The "}}}, {"sample", "cat\nsat\x1b[2J"}};
   EXPECT_THAT(summary_text(with), testing::EndsWith("\nsample\n  The cat\n  sat?[2J\n"));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/host_port.h"
 #include "base/json.h"
 #include "cli/train/train_devices.h"
 #include "confine/rank_cores.h"
@@ -57,6 +58,13 @@ void let_share_claim(const Workers& workers, process::ProcessSpec& process) {
   process.environment.emplace_back(env::claim_fd.name, std::to_string(workers.claim_fd));
 }
 
+/// Those that join from other hosts reach all ranks where the run has its door.
+void listen_beside(const std::string& door, process::ProcessSpec& process) {
+  const auto address = parse_host_port(door);
+  if (address && !address->host.empty() && !env::get(env::bind))
+    process.environment.emplace_back(env::bind.name, address->host);
+}
+
 /// What only rank 0 has.
 void let_inherit(const Workers& workers, process::ProcessSpec& process) {
   process.inherited = {workers.listener.socket.get()};
@@ -99,7 +107,8 @@ Result<std::vector<workers::RankSpec>> worker_ranks(const Workers& workers, cons
                                  .port = workers.listener.port,
                                  .run_id = fmt::format("remuda-{}-{}", inventory.host, ::getpid()),
                                  .transport = workers.transport};
-  REMUDA_ASSIGN(rendezvous.secret, workers::make_secret());
+  const std::string& door = job.job.elastic.join;
+  REMUDA_ASSIGN(rendezvous.secret, door.empty() ? workers::make_secret() : users_secret());
   std::vector<std::string> ids;
   for (const auto& spec : job.job.devices) ids.push_back(chosen_device(inventory, spec.use).id);
   const std::vector<confine::RankCores> cores = cores_of(workers, inventory, ids);
@@ -109,10 +118,27 @@ Result<std::vector<workers::RankSpec>> worker_ranks(const Workers& workers, cons
     process::ProcessSpec process =
         worker_process(workers, inventory, ids[i], cores[i], rank_environment(rendezvous, rank, cores[i].threads));
     if (rank == 0) let_inherit(workers, process);
+    if (!door.empty()) listen_beside(door, process);
     if (workers.claim_fd >= 0) let_share_claim(workers, process);
     ranks.push_back({job.job.devices[i].use, std::move(process), job.text});
   }
   return ranks;
+}
+
+Result<workers::RankSpec> joining_worker(const Workers& workers, const job::ParsedJob& job, const Inventory& inventory,
+                                         const std::string& run, const std::string& id) {
+  const std::string host = parse_host_port(run).value_or(HostPort{}).host;
+  workers::Rendezvous rendezvous{.transport = workers.transport};
+  REMUDA_ASSIGN(rendezvous.secret, users_secret());
+  const confine::RankCores cores = cores_of(workers, inventory, {id}).front();
+  process::ProcessSpec process =
+      worker_process(workers, inventory, id, cores, rank_environment(rendezvous, 0, cores.threads));
+  process.environment.emplace_back(env::join.name, run);
+  if (!env::get(env::bind)) {
+    REMUDA_ASSIGN(std::string own, address_towards(host.empty() ? "127.0.0.1" : host));
+    process.environment.emplace_back(env::bind.name, std::move(own));
+  }
+  return workers::RankSpec{job.job.devices.at(0).use, std::move(process), job.text};
 }
 
 Result<workers::RankSpec> launched_worker(const Workers& workers, const job::ParsedJob& job, const Inventory& inventory,

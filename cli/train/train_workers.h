@@ -41,6 +41,10 @@ struct Workers {
 Result<std::vector<workers::RankSpec>> worker_ranks(const Workers& workers, const job::ParsedJob& job,
                                                     const Inventory& inventory);
 
+/// The one rank that joins the run at HOST:PORT, on the device `id`, the only one of `job`.
+Result<workers::RankSpec> joining_worker(const Workers& workers, const job::ParsedJob& job, const Inventory& inventory,
+                                         const std::string& run, const std::string& id);
+
 /// The one rank that another launcher has started here as one of several, on the device `id`; `job` names a device for
 /// each rank, whatever their hosts call them.
 Result<workers::RankSpec> launched_worker(const Workers& workers, const job::ParsedJob& job, const Inventory& inventory,

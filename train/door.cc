@@ -1,0 +1,125 @@
+#include "train/door.h"
+
+#include <chrono>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "comm/encryption.h"
+#include "comm/wire.h"
+#include "train/agreement.h"
+#include "train/labels.h"
+
+namespace remuda::train {
+namespace {
+
+constexpr double kTurn_s = 0.2;  // between two looks at who has come, and two questions whether it is still there
+constexpr double kMeet_s = 3;    // a handshake takes milliseconds
+constexpr double kNoteEvery_s = 5;
+
+comm::ConnectOptions copy_of(const comm::ConnectOptions& options, Fd listener) {
+  return {.rank = options.rank,
+          .size = options.size,
+          .master_address = options.master_address,
+          .master_port = options.master_port,
+          .bind_address = options.bind_address,
+          .listener = std::move(listener),
+          .secret = options.secret,
+          .encryption = options.encryption,
+          .terms = options.terms,
+          .transport = options.transport,
+          .timeout_s = options.timeout_s,
+          .connect_timeout_s = options.connect_timeout_s};
+}
+
+}  // namespace
+
+Result<void> Guest::keep_waiting() const {
+  REMUDA_ASSIGN([[maybe_unused]] const Word word, exchange_words(*channel_, Word::wait));
+  return {};
+}
+
+Result<void> Guest::invite(const Invitation& invitation) const {
+  REMUDA_TRY(exchange_words(*channel_, Word::come));
+  REMUDA_TRY(share_text(*channel_, 0, to_text(invitation), label::kJoin));
+  REMUDA_TRY(exchange_words(*channel_, Word::come));
+  return {};
+}
+
+void Guest::take_in() const { (void)exchange_words(*channel_, Word::taken); }
+
+void Guest::turn_away(Word word, const std::string& why) const {
+  if (exchange_words(*channel_, word)) (void)share_text(*channel_, 0, why, label::kJoin);
+}
+
+Result<std::unique_ptr<Door>> Door::open(comm::ConnectOptions options, const Events& events) {
+  options.rank = 0;
+  options.size = 2;
+  options.transport = comm::ConnectOptions::Transport::tcp;
+  options.connect_timeout_s = kMeet_s;
+  REMUDA_ASSIGN(Fd listener, comm::listen_on({options.master_address, options.master_port}));
+  REMUDA_TRY(comm::check_secret(options.secret, comm::local_endpoint(listener.get()), 0, 1));
+  return std::unique_ptr<Door>(new Door(std::move(options), std::move(listener), events));
+}
+
+Door::Door(comm::ConnectOptions options, Fd listener, const Events& events)
+    : options_(std::move(options)), listener_(std::move(listener)), events_(events), thread_([this] { keep(); }) {}
+
+Door::~Door() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+    closing_.notify_all();
+  }
+  thread_.join();
+  if (guest_) guest_->turn_away(Word::failed, "the run is over");
+}
+
+std::optional<Guest> Door::take() {
+  const std::lock_guard lock(mutex_);
+  is_knocked_at_ = false;
+  if (!guest_ || !guest_->keep_waiting()) guest_.reset();
+  return std::exchange(guest_, std::nullopt);
+}
+
+void Door::keep() {
+  for (std::unique_lock lock(mutex_); !is_closed_;) {
+    if (!guest_) {
+      lock.unlock();
+      const bool has_come = comm::wait_ready(listener_.get(), POLLIN, comm::deadline_after(kTurn_s));
+      std::optional<Guest> guest = has_come ? greet() : std::nullopt;
+      lock.lock();
+      if (guest) guest_ = std::move(guest);
+    } else if (const auto there = guest_->keep_waiting(); !there) {
+      note(fmt::format("{} does not join the run any more: {}", guest_->applicant().device.use, there.error().message));
+      guest_.reset();
+    } else {
+      while (comm::accept_waiting(listener_.get())) continue;  // those come again
+      closing_.wait_for(lock, std::chrono::duration<double>(kTurn_s));
+    }
+    is_knocked_at_ = guest_.has_value();
+  }
+}
+
+/// Who comes, and proves to be a rank that may join. Others delay it by some seconds at most.
+std::optional<Guest> Door::greet() {
+  auto channel = comm::connect(copy_of(options_, Fd(::fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0))));
+  auto text = channel ? share_text(**channel, 1, "", label::kJoin) : tl::unexpected(channel.error());
+  auto applicant = text ? parse_applicant(*text) : tl::unexpected(text.error());
+  if (applicant) return Guest(std::move(*applicant), std::move(*channel));
+  note(fmt::format("nobody was let in at the run's door, {}:{}: {}", options_.master_address, options_.master_port,
+                   applicant.error().message));
+  return std::nullopt;
+}
+
+/// However many come, people see no more of it than they can read.
+void Door::note(const std::string& what) {
+  if (noted_s_ > 0 && monotonic_s() < noted_s_ + kNoteEvery_s) return;
+  noted_s_ = monotonic_s();
+  events_.send({{"event", "note"}, {"text", printable(what)}});
+}
+
+}  // namespace remuda::train

@@ -1,0 +1,224 @@
+// How an ElasticRun takes in ranks that join it, and joins one.
+#include <algorithm>
+#include <fmt/format.h>
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/host_port.h"
+#include "comm/hosts.h"
+#include "comm/wire.h"
+#include "train/agreement.h"
+#include "train/elastic_run.h"
+#include "train/labels.h"
+#include "train/rank_environment.h"
+
+namespace remuda::train {
+namespace {
+
+constexpr double kVerdict_s = 60;  // beyond what the others have to agree
+constexpr double kAnswer_s = 5;    // for one at the door to answer, which takes milliseconds
+
+/// The device of one that comes, as the others call it; an error (usage) where it cannot be one of theirs.
+Result<job::DeviceSpec> device_of(const Applicant& applicant, const job::TrainJob& members) {
+  job::DeviceSpec device = applicant.device;
+  if (applicant.host.empty() || applicant.host != comm::this_host()) device.use += " on " + applicant.host_name;
+  for (const job::DeviceSpec& other : members.devices)
+    if (other.use == device.use && !(other.shared && device.shared)) return usage_error(job::named_twice(device.use));
+  job::TrainJob grown = members;
+  grown.devices.push_back(device);
+  if (const std::string missed = job::batch_too_small(grown); !missed.empty()) return usage_error(missed);
+  return device;
+}
+
+}  // namespace
+
+ElasticRun::ElasticRun(const job::TrainJob& own, const Events& events, const std::atomic<bool>& leave,
+                       Newcomer newcomer, TrainerOptions options, Connected connected)
+    : ElasticRun(newcomer.job_of(own), events, leave, MembersFeed(Fd()), std::move(options), std::move(connected)) {
+  const Invitation& invitation = newcomer.invitation();
+  members_ = invitation.members;
+  number_ = invitation.number;
+  run_id_ = invitation.run_id;
+  Inheritance& inherited = options_.inherited;
+  inherited.losses = invitation.losses;
+  inherited.joins = invitation.joins;
+  inherited.kept = invitation.kept;
+  inherited.began_s = monotonic_s() - invitation.run_s;
+  newcomer_ = std::move(newcomer);
+  has_joined_ = true;
+}
+
+/// One that has joined, where the others can go on without it.
+bool ElasticRun::may_leave_alone() const {
+  std::vector<int> others = members_.ranks;
+  std::erase(others, number_);
+  const job::CheckpointSpec& kept = whole_job_.checkpoint;
+  const bool state_is_kept =
+      whole_job_.elastic.buddy || (!kept.folder.empty() && (kept.every_steps > 0 || kept.every_minutes > 0));
+  return has_joined_ && state_is_kept && others.size() >= least() && quorum::is_quorum(others, members_.ranks);
+}
+
+/// On the first rank, where the job has a door. Another one than the first has it at its own address, where it can.
+Result<void> ElasticRun::open_door() {
+  if (rank_ != 0 || door_ || whole_job_.elastic.join.empty()) return {};
+  REMUDA_ASSIGN(comm::ConnectOptions options, connect_options_of_any());
+  const std::optional<HostPort> asked = parse_host_port(whole_job_.elastic.join);
+  options.master_address = asked->host.empty() || number_ != 0 ? options.bind_address : asked->host;
+  options.master_port = asked->port;
+  options.terms = terms_at_door(whole_job_);
+  // The others wait for rank 0 while it waits for a guest, who must not make them take it for lost.
+  options.timeout_s = std::min(kAnswer_s, whole_job_.elastic.timeout_s / 5);
+  if (whole_job_.train.encrypt == job::Switch::off) options.encryption = comm::Encryption::off;
+  const std::string address = comm::Endpoint{options.master_address, options.master_port}.text();
+  auto door = Door::open(std::move(options), events_);
+  if (!door && members_.generation == 0) return tl::unexpected(door.error());
+  if (door) {
+    door_ = std::move(*door);
+    events_.send({{"event", "door"}, {"address", address}});
+  } else {
+    events_.send({{"event", "note"}, {"text", "nobody can join the run any more: " + door.error().message}});
+  }
+  return {};
+}
+
+/// Collective, between two steps. Goes on with one that waits; where it has gone meanwhile, as before.
+Result<ElasticRun::Next> ElasticRun::grow() {
+  std::optional<Guest> guest;
+  Result<std::optional<Invitation>> invited = invite(guest);
+  if (invited && !*invited) return Next::go_on;
+  const Result<void> kept = invited ? session_->trainer->keep_state() : tl::unexpected(invited.error());
+  options_.inherited = session_->trainer->bequest();
+  session_.reset();
+  if (kept) return grow_with(**invited, guest ? &*guest : nullptr);
+  REMUDA_ASSIGN(const Next next, after(kept.error()));
+  if (next == Next::end) return tl::unexpected(kept.error());
+  return next;
+}
+
+/// Collective. All hear from rank 0 who comes; nothing: nobody.
+Result<std::optional<Invitation>> ElasticRun::invite(std::optional<Guest>& guest) {
+  std::optional<Invitation> made;
+  Fd listener;
+  if (rank_ == 0 && (guest = door_->take())) made = invitation_for(*guest, listener);
+  REMUDA_ASSIGN(const std::string text,
+                share_text(*session_->communicator, 0, made ? to_text(*made) : "", label::kJoin));
+  if (text.empty()) return std::nullopt;
+  REMUDA_ASSIGN(Invitation invitation, parse_invitation(text));
+  invitation.members.listen_fd = listener.release();
+  return invitation;
+}
+
+/// Rank 0: for one that has said that it comes.
+std::optional<Invitation> ElasticRun::invitation_for(Guest& guest, Fd& listener) const {
+  const auto device = device_of(guest.applicant(), *session_->job);
+  if (!device) {
+    guest.turn_away(Word::refused, device.error().message);
+    events_.send({{"event", "note"},
+                  {"text", fmt::format("{} cannot join: {}", guest.applicant().device.use, device.error().message)}});
+    return std::nullopt;
+  }
+  const auto options = connect_options_of_any();
+  auto meeting = options ? comm::listen_on({options->bind_address, 0}) : tl::unexpected(options.error());
+  if (!meeting) return guest.turn_away(Word::failed, meeting.error().message), std::nullopt;
+  listener = std::move(*meeting);
+  Inheritance known = session_->trainer->bequest();
+  Invitation invitation{.number = static_cast<int>(whole_job_.devices.size()),
+                        .members = {.generation = members_.generation + 1,
+                                    .ranks = members_.ranks,
+                                    .address = comm::local_endpoint(listener.get()).address,
+                                    .port = comm::local_endpoint(listener.get()).port},
+                        .devices = whole_job_.devices,
+                        .join = whole_job_.elastic.join,
+                        .resume = whole_job_.checkpoint.resume == job::Switch::on,
+                        .run_id = run_id_,
+                        .run_s = monotonic_s() - known.began_s,
+                        .kept = std::move(known.kept),
+                        .losses = std::move(known.losses),
+                        .joins = std::move(known.joins)};
+  invitation.members.ranks.push_back(invitation.number);
+  invitation.devices.push_back(*device);
+  if (!guest.invite(invitation)) return std::nullopt;
+  return invitation;
+}
+
+/// Those that were there before go on with the newcomer if all of them can, and else without it.
+Result<ElasticRun::Next> ElasticRun::grow_with(const Invitation& invitation, const Guest* guest) {
+  const int number = invitation.number;
+  TrainerOptions options = options_;
+  options.step_times_fd = -1;  // the file is of the ranks that began
+  Inheritance& inherited = options.inherited;
+  inherited.generation = invitation.members.generation;
+  inherited.left.resize(members_.ranks.size());
+  std::iota(inherited.left.begin(), inherited.left.end(), size_t{0});
+  inherited.left.push_back(Inheritance::kJoins);
+  RankJoin join{.rank = number, .device = invitation.devices.back().use};
+  inherited.joins.push_back(join);
+  job::TrainJob whole = whole_job_;
+  whole.devices = invitation.devices;
+  Result<Session> grown =
+      begin(job::on_ranks(std::move(whole), invitation.members.ranks), invitation.members, options, true);
+  auto agreement = assembly_->agree({.generation = members_.generation,
+                                     .members = members_.ranks,
+                                     .least = least(),
+                                     .notice_s = notice_s_,
+                                     .newcomer = number,
+                                     .welcomes = grown.has_value()});
+  const bool is_taken = grown && agreement && agreement->ranks.back() == number;
+  if (!grown)
+    join.failed = grown.error().message;
+  else if (!is_taken)
+    join.failed = "another rank could not go on with it";
+  if (guest) is_taken ? guest->take_in() : guest->turn_away(Word::failed, join.failed);
+  if (!agreement) return tl::unexpected(agreement.error());
+  if (is_taken) {
+    take_in(std::move(*grown), invitation);
+    return Next::go_on;
+  }
+  grown = failed(join.failed);  // what there is of it goes before they meet anew
+  options_.inherited.joins.push_back(join);
+  if (rank_ == 0)
+    events_.send({{"event", "note"}, {"text", fmt::format("{} was not taken in: {}", join.device, join.failed)}});
+  go_on_with(members_of(std::move(*agreement)));
+  return Next::go_on;
+}
+
+/// From now on the members are those of the invitation.
+void ElasticRun::take_in(Session session, const Invitation& invitation) {
+  members_ = invitation.members;
+  whole_job_.devices = invitation.devices;
+  options_.step_times_fd = -1;
+  take(std::move(session));
+  Json devices = Json::array();
+  for (const job::DeviceSpec& device : invitation.devices) devices.push_back(device.use);
+  const RankJoin join = session_->trainer->last_join();
+  events_.send({{"event", "joined"},
+                {"generation", members_.generation},
+                {"rank", invitation.number},
+                {"ranks", members_.ranks},
+                {"devices", std::move(devices)},
+                {"step", join.step},
+                {"seconds", join.seconds}});
+}
+
+/// As a newcomer: until the others have agreed to go on with this rank.
+Result<void> ElasticRun::join() {
+  const Invitation& invitation = newcomer_->invitation();
+  Inheritance& inherited = options_.inherited;
+  inherited.generation = members_.generation;
+  inherited.left.resize(members_.ranks.size() - 1);
+  std::iota(inherited.left.begin(), inherited.left.end(), size_t{0});
+  inherited.left.push_back(Inheritance::kJoins);
+  inherited.joins.push_back({.rank = number_, .device = invitation.devices.back().use});
+  inherited.lost_s = monotonic_s();
+  REMUDA_ASSIGN(Session session, begin(job::on_ranks(whole_job_, members_.ranks), members_, options_, true));
+  REMUDA_ASSIGN(const bool is_known, newcomer_->is_taken_in(2 * notice_s_ + kVerdict_s));
+  take_in(std::move(session), invitation);
+  newcomer_.reset();
+  if (is_known) return {};
+  // Rank 0 was lost before it could say whether the others go on with this rank: they do if they come, too.
+  session_.reset();
+  REMUDA_ASSIGN(const Next next, agree({ErrorKind::lost_peer, "rank 0 went away while this one joined", 0}, false));
+  return next == Next::go_on ? Result<void>() : failed("the run was done before this rank had joined it");
+}
+
+}  // namespace remuda::train

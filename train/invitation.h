@@ -1,0 +1,57 @@
+// Invitation: what a rank that joins a run is told, and with it the ranks that take it in.
+//
+// The newcomer and rank 0 meet at the run's door as a communicator of two (door.h, newcomer.h):
+//   newcomer   its Applicant                                   (JSON)
+//   both       again and again: Word::wait, Word::here         (so each notices when the other one has gone)
+//   rank 0     Word::come, and the Invitation                  (JSON)
+//   newcomer   Word::here: it comes, and all meet
+//   rank 0     Word::taken, once the others have agreed to go on with it
+// In place of each of its words rank 0 may say `refused` or `failed`, and a sentence why.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/terms.h"
+#include "job/train_job.h"
+#include "train/members.h"
+#include "train/run_report.h"
+
+namespace remuda::train {
+
+enum class Word : uint32_t { wait, come, taken, refused, failed, here };
+
+/// Collective, of the two: says one's own, and hears the other's.
+Result<Word> exchange_words(comm::Communicator& channel, Word mine);
+
+/// Who knocks.
+struct Applicant {
+  job::DeviceSpec device;
+  std::string host;       ///< comm::this_host()
+  std::string host_name;  ///< for people
+};
+std::string to_text(const Applicant& applicant);
+Result<Applicant> parse_applicant(std::string_view text);
+
+struct Invitation {
+  int number = 0;                        ///< of the rank that joins
+  Members members;                       ///< with it
+  std::vector<job::DeviceSpec> devices;  ///< of all ranks that there have been, by their numbers, and of this one
+  std::string join;                      ///< elastic.join
+  bool resume = false;                   ///< checkpoint.resume
+  std::string run_id;
+  // What a rank knows that has been there from the beginning.
+  double run_s = 0;  ///< since the run began
+  std::vector<int64_t> kept;
+  std::vector<RankLoss> losses;
+  std::vector<RankJoin> joins;
+};
+std::string to_text(const Invitation& invitation);
+Result<Invitation> parse_invitation(std::string_view text);
+
+/// What the two must have in common before anything else is said.
+comm::Terms terms_at_door(const job::TrainJob& job);
+
+}  // namespace remuda::train

@@ -1,0 +1,117 @@
+#include "train/newcomer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/host_port.h"
+#include "base/text.h"
+#include "comm/hosts.h"
+#include "comm/wire.h"
+#include "train/agreement.h"
+#include "train/labels.h"
+#include "train/rank_environment.h"
+
+namespace remuda::train {
+namespace {
+
+constexpr double kQueue_s = 3600;  // behind others that join
+constexpr double kTry_s = 5;       // a handshake takes milliseconds, unless another one is inside
+constexpr double kPause_s = 0.5;
+constexpr double kSilence_s = 60;  // rank 0 says several times a second that this rank has to wait
+
+using Channel = std::unique_ptr<comm::Communicator>;
+
+std::string name_of_host() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+/// An error where nobody listens there.
+Result<void> find_door(const comm::ConnectOptions& options) {
+  const comm::Endpoint door{options.master_address, options.master_port};
+  const auto found = comm::dial(door, comm::deadline_after(options.connect_timeout_s));
+  if (found) return {};
+  return usage_error(fmt::format("no run lets others join at {}: {} (a run does that with elastic.join)", door.text(),
+                                 found.error().message));
+}
+
+/// Comes in, behind those that have come before.
+Result<Channel> come_in(const job::TrainJob& job, const comm::ConnectOptions& options) {
+  for (const double end_s = comm::deadline_after(kQueue_s);;) {
+    REMUDA_TRY(find_door(options));
+    Result<Channel> channel = comm::connect({.rank = 1,
+                                             .size = 2,
+                                             .master_address = options.master_address,
+                                             .master_port = options.master_port,
+                                             .bind_address = options.bind_address,
+                                             .secret = options.secret,
+                                             .encryption = options.encryption,
+                                             .terms = terms_at_door(job),
+                                             .transport = comm::ConnectOptions::Transport::tcp,
+                                             .timeout_s = kSilence_s,
+                                             .connect_timeout_s = kTry_s});
+    if (channel || channel.error().kind != ErrorKind::lost_peer || monotonic_s() >= end_s) return channel;
+    ::usleep(useconds_t(kPause_s * 1e6));
+  }
+}
+
+/// After Word::refused or Word::failed.
+Error reason_of(comm::Communicator& channel, Word word) {
+  const auto why = share_text(channel, 0, "", label::kJoin);
+  return {word == Word::refused ? ErrorKind::usage : ErrorKind::failed,
+          fmt::format("the run does not take in this device: {}", why ? *why : why.error().message), -1};
+}
+
+bool is_refusal(Word word) { return word == Word::refused || word == Word::failed; }
+
+Error gone(const Error& error) { return {ErrorKind::failed, fmt::format("the run went away: {}", error.message), -1}; }
+
+}  // namespace
+
+Result<Newcomer> Newcomer::knock(const job::TrainJob& job, const std::string& address) {
+  const auto door = parse_host_port(address);
+  if (!door || job.devices.size() != 1)
+    return usage_error(fmt::format("{} is '{}' for {}; it must be HOST:PORT, for one device", env::join.name, address,
+                                   counted(double(job.devices.size()), "device")));
+  if (!takes_samples(job.devices[0].role))
+    return usage_error(fmt::format("{} has a role other than to compute, and a device that joins a run can have none",
+                                   job.devices[0].use));
+  REMUDA_ASSIGN(comm::ConnectOptions options, connect_options_of_any());
+  options.master_address = door->host.empty() ? "127.0.0.1" : door->host;
+  options.master_port = door->port;
+  if (job.train.encrypt == job::Switch::off) options.encryption = comm::Encryption::off;
+  REMUDA_ASSIGN(Channel channel, come_in(job, options));
+  const Applicant applicant{job.devices.at(0), comm::this_host(), name_of_host()};
+  if (const auto said = share_text(*channel, 1, to_text(applicant), label::kJoin); !said)
+    return tl::unexpected(gone(said.error()));
+  for (;;) {
+    const auto word = exchange_words(*channel, Word::here);
+    if (!word) return tl::unexpected(gone(word.error()));
+    if (is_refusal(*word)) return tl::unexpected(reason_of(*channel, *word));
+    if (*word == Word::come) break;
+  }
+  const auto text = share_text(*channel, 0, "", label::kJoin);
+  if (!text) return tl::unexpected(gone(text.error()));
+  REMUDA_ASSIGN(Invitation invitation, parse_invitation(*text));
+  if (const auto heard = exchange_words(*channel, Word::here); !heard) return tl::unexpected(gone(heard.error()));
+  return Newcomer(std::move(invitation), std::move(channel));
+}
+
+job::TrainJob Newcomer::job_of(job::TrainJob own) const {
+  own.devices = invitation_.devices;
+  own.elastic.join = invitation_.join;
+  own.checkpoint.resume = invitation_.resume ? job::Switch::on : job::Switch::off;
+  return own;
+}
+
+Result<bool> Newcomer::is_taken_in(double timeout_s) const {
+  channel_->set_timeout(timeout_s);
+  const auto word = exchange_words(*channel_, Word::here);
+  if (word && is_refusal(*word)) return tl::unexpected(reason_of(*channel_, *word));
+  return word.has_value();
+}
+
+}  // namespace remuda::train

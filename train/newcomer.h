@@ -1,0 +1,31 @@
+// Newcomer: a rank that joins a run, until the others go on with it. See door.h and invitation.h.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "train/invitation.h"
+
+namespace remuda::train {
+
+class Newcomer {
+ public:
+  /// Knocks at the run's door, HOST:PORT, and waits until the run lets this rank in. `job` has one device, that of this
+  /// rank. A usage error where no run has a door there, or one of another job or secret.
+  static Result<Newcomer> knock(const job::TrainJob& job, const std::string& address);
+
+  const Invitation& invitation() const { return invitation_; }
+  /// The job as the run has it, with all devices.
+  job::TrainJob job_of(job::TrainJob own) const;
+  /// Waits until the run has agreed to go on with this rank, or not, which is an error. False where rank 0 was lost
+  /// before it could say.
+  Result<bool> is_taken_in(double timeout_s) const;
+
+ private:
+  Newcomer(Invitation invitation, std::unique_ptr<comm::Communicator> channel)
+      : invitation_(std::move(invitation)), channel_(std::move(channel)) {}
+  Invitation invitation_;
+  std::unique_ptr<comm::Communicator> channel_;
+};
+
+}  // namespace remuda::train
