@@ -208,7 +208,8 @@ TEST_F(DeskTest, AUserEntersOnlyOwnJobsAndIsCountedToThem) {
     return answer && answer->error ? answer->error->message : "";
   };
   EXPECT_EQ(refusal(caller_for(enters, 1001), job), "job 1 belongs to ada");
-  EXPECT_EQ(refusal({0, true, process::own_process_id()}, job), "job 1 belongs to ada");
+  EXPECT_EQ(refusal({0, true, process::own_process_id()}, job),
+            "job 1 belongs to ada, whose commands alone join it, and not root's: sudo -u ada remuda exec 1 -- COMMAND");
   EXPECT_EQ(refusal(caller_for(enters), 77), "no job 77 is there, or it has ended");
   if (job_cgroups(pool_).empty()) {
     EXPECT_THAT(refusal(caller_for(enters), job), HasSubstr("is not held by a cgroup"));

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 #include <xxhash.h>
 
 namespace remuda::checkpoint {
@@ -59,12 +60,15 @@ Result<CheckedFile> CheckedFile::open(const std::string& folder, const StoredFil
 
 /// `to` are whole pages, of which the file may have fewer, but at least the bytes that are needed.
 Result<void> CheckedFile::read_past_cache(uint64_t at, std::span<std::byte> to, size_t needed) const {
+  bool is_cached = false;
   for (size_t done = 0; done < needed;) {
     const ssize_t got = ::pread(fd_.get(), &to[done], to.size() - done, off_t(at + done));
     if (got < 0 && errno == EINTR) continue;
     const int error = errno;
-    const int flags = got < 0 && error == EINVAL ? ::fcntl(fd_.get(), F_GETFL) : -1;
-    if (flags >= 0 && (flags & O_DIRECT) != 0 && ::fcntl(fd_.get(), F_SETFL, flags & ~O_DIRECT) == 0) continue;
+    if (got < 0 && error == EINVAL && !std::exchange(is_cached, true)) {  // another thread may have found that, too
+      const int flags = ::fcntl(fd_.get(), F_GETFL);
+      if (flags >= 0 && ::fcntl(fd_.get(), F_SETFL, flags & ~O_DIRECT) == 0) continue;
+    }
     if (got < 0) return usage_error(fmt::format("cannot read {}: {}", path_, errno_text(error)));
     if (got == 0) return usage_error(fmt::format("{} has become shorter while it was read", path_));
     done += size_t(got);

@@ -1,5 +1,6 @@
 #include "checkpoint/manifest.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -80,8 +81,8 @@ TEST(Manifest, FilesLieInItsOwnFolder) {
 
 TEST(Manifest, AFileHasASumForEachMebibyte) {
   const std::string sum = "0123456789abcdef";
-  for (const std::string& sums : {sum, sum + sum + sum, sum + "0123456789abcde", sum + "0123456789ABCDEF",
-                                  sum + "0123456789abcde ", sum + sum + "0", sum + "-123456789abcdef"}) {
+  for (const std::string& sums : {sum, fmt::format("{0}{0}{0}", sum), sum + "0123456789abcde", sum + "0123456789ABCDEF",
+                                  sum + "0123456789abcde ", fmt::format("{0}{0}0", sum), sum + "-123456789abcdef"}) {
     Json json = to_json(example());
     json["files"][0]["xxh3"] = sums;
     EXPECT_THAT(refusal(json), HasSubstr("\"xxh3\" must be 16 hexadecimal digits for each MiB")) << sums;

@@ -162,7 +162,28 @@ Result<Stored> begin(const std::string& folder, int64_t step) {
 
 std::string file_of_rank(int rank) { return fmt::format("rank-{}.safetensors", rank); }
 
-Result<void> publish(const Stored& stored, const Manifest& manifest) {
+/// The first that is not there, or not whole.
+std::optional<std::string> missing_file(const Stored& stored, const Manifest& manifest) {
+  for (const StoredFile& file : manifest.files) {
+    std::error_code error;
+    const fs::path path = fs::path(stored.folder) / file.name;
+    if (fs::file_size(path, error) != file.bytes || error) return path.string();
+  }
+  return std::nullopt;
+}
+
+Result<void> publish(const Stored& stored, const Manifest& manifest, double patience_s) {
+  constexpr double kPause_s = 0.1;
+  std::optional<std::string> missing = missing_file(stored, manifest);
+  for (const double end_s = monotonic_s() + patience_s; missing && monotonic_s() < end_s;) {
+    steady_clock().sleep_s(kPause_s);
+    missing = missing_file(stored, manifest);
+  }
+  if (missing)
+    return failed(
+        fmt::format("{} is not there: all ranks must have the same checkpoint.folder, on a file system that "
+                    "they share",
+                    *missing));
   REMUDA_ASSIGN(PendingFile file, PendingFile::create(manifest_of(stored)));
   REMUDA_TRY(file.commit(to_pretty(to_json(manifest))));
   sync_folder(fs::path(stored.folder).parent_path());  // before older ones are removed

@@ -53,8 +53,9 @@ Result<Newest> newest_whole(const std::string& folder);
 /// Makes the folder for a checkpoint, or makes one that is there no checkpoint any more.
 Result<Stored> begin(const std::string& folder, int64_t step);
 std::string file_of_rank(int rank);
-/// Makes it a checkpoint: its files are there.
-Result<void> publish(const Stored& stored, const Manifest& manifest);
+/// Makes it a checkpoint, once its files are there: those of other hosts may be seen a little later. An error where
+/// they are not, as where a rank has written to another folder.
+Result<void> publish(const Stored& stored, const Manifest& manifest, double patience_s = 10);
 /// Removes one that could not be finished: its files would take room until another is.
 void abandon(const Stored& stored);
 /// Of the checkpoints up to that of step `newest`, removes all but the last `kept`, and what runs that were killed have

@@ -81,6 +81,16 @@ TEST_F(Store, BeforeItIsLoadedReadersPartTheLengthsAmongThem) {
   EXPECT_FALSE(verify(stored));
 }
 
+TEST_F(Store, WithoutAllOfItsFilesThereIsNoCheckpoint) {
+  const Stored stored = write(10);
+  const Manifest manifest = read_manifest(stored).value();
+  const std::string file = path(stored, file_of_rank(1));
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  EXPECT_THAT(publish(stored, manifest, 0).error().message, HasSubstr("rank-1.safetensors is not there"));
+  std::filesystem::remove(file);
+  EXPECT_THAT(publish(stored, manifest, 0).error().message, HasSubstr("must have the same checkpoint.folder"));
+}
+
 TEST_F(Store, OfVersion1TheSumsAreComparedBeforeItIsLoaded) {
   const Stored stored = write(10);
   Manifest manifest = read_manifest(stored).value();

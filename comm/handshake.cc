@@ -20,6 +20,8 @@
 namespace remuda::comm {
 namespace {
 
+constexpr std::string_view kThereTwice = " is there twice";
+
 constexpr std::string_view kMagic{"remuda\r\n", 8};
 constexpr uint32_t kVersion = 3;
 constexpr size_t kSignedBytes = 96;     // all except the MAC
@@ -98,7 +100,7 @@ Result<void> check_verdict(int fd, const Greeting& verdict, const Identity& self
                            const std::string& address) {
   REMUDA_TRY(check_size(verdict, self, acceptor, address));
   if (verdict.verdict == Greeting::Verdict::duplicate)
-    return usage_error(fmt::format("rank {} is there twice: rank {} at {} is connected to another one", self.rank,
+    return usage_error(fmt::format("rank {}{}: rank {} at {} is connected to another one", self.rank, kThereTwice,
                                    acceptor.rank, address));
   if (verdict.verdict == Greeting::Verdict::other_terms || acceptor.terms != digest_of(self.terms))
     return tl::unexpected(other_terms(fd, self, false, acceptor.rank, address));
@@ -221,5 +223,7 @@ Error other_terms(int fd, const Identity& self, bool is_acceptor, uint32_t peer,
   return {ErrorKind::usage, fmt::format("rank {} and rank {} at {} must have the same run, job and data: {}", self.rank,
                                         other, address, what)};
 }
+
+bool is_there_twice(const Error& error) { return error.message.find(kThereTwice) != std::string::npos; }
 
 }  // namespace remuda::comm

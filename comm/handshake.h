@@ -105,4 +105,7 @@ class AcceptorHandshake {
 /// `peer` is the other end's rank, `address` its address.
 Error other_terms(int fd, const Identity& self, bool is_acceptor, uint32_t peer, const std::string& address);
 
+/// Whether a handshake failed as another process had come with the same rank: for those that come again.
+bool is_there_twice(const Error& error);
+
 }  // namespace remuda::comm

@@ -38,8 +38,11 @@ const char* to_string(Packing packing) {
 std::vector<Prediction> predict(const Exchange& exchange) {
   std::vector<Prediction> all{{Packing::none, exchange.step_s}};
   if (exchange.may_round && exchange.gradient_bytes > 2) all.push_back({Packing::bf16, rounded_step_s(exchange)});
-  if (exchange.powersgd_s) all.push_back({Packing::powersgd, exchange.pass_s + *exchange.powersgd_s});
-  if (exchange.one_bit_s) all.push_back({Packing::one_bit, exchange.pass_s + *exchange.one_bit_s});
+  const auto packed = [&](double seconds) {  // what nothing waited for, it cannot save
+    return std::max(exchange.step_s - exchange.wait_s, exchange.pass_s + seconds);
+  };
+  if (exchange.powersgd_s) all.push_back({Packing::powersgd, packed(*exchange.powersgd_s)});
+  if (exchange.one_bit_s) all.push_back({Packing::one_bit, packed(*exchange.one_bit_s)});
   return all;
 }
 

@@ -26,6 +26,8 @@ TEST(Choose, NothingIsPackedWhereTheExchangeHides) {
   exchange.wait_s = 0.01;
   EXPECT_EQ(chosen(exchange), Packing::none);
   EXPECT_NEAR(predict(exchange)[1].step_s, 0.31, 1e-9) << "nothing was waited for that bf16 could save";
+  exchange.powersgd_s = exchange.one_bit_s = 0.001;
+  EXPECT_EQ(chosen(exchange), Packing::none) << "nor what is packed, whatever its parts add up to";
 }
 
 TEST(Choose, RoundsWhereThatIsEnough) {

@@ -47,7 +47,7 @@ TEST(Trial, IsInProportionToWhatItLeavesOut) {
   const auto sending = few.at(0).sending_s(4 * 4 * 4500, 2);
   EXPECT_GE(*few.at(0).powersgd_s, sending);
   EXPECT_LT(*few.at(0).powersgd_s, 60) << "a mistake in units";
-  EXPECT_GE(*few.at(0).one_bit_s, few.at(0).sending_s(2'000'500 / 8, 2));
+  EXPECT_GE(*few.at(0).one_bit_s, few.at(0).sending_s(250'062, 2));
 }
 
 TEST(Trial, OfAModelWithoutParametersMeasuresTheNetworkOnly) {

@@ -50,7 +50,9 @@ std::vector<Setting> settings_to_join(const TrainJob& job) {
   common.devices.clear();
   common.elastic.join.clear();
   common.checkpoint.resume = Switch::off;
-  return settings_of(common);
+  std::vector<Setting> settings = settings_of(common);
+  settings.push_back({"checkpoint.folder", job.checkpoint.folder.empty() ? "not given" : "given"});
+  return settings;
 }
 
 std::vector<std::string> device_names(const TrainJob& job) {

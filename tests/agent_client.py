@@ -33,6 +33,14 @@ def is_alive(pid):
         return False
 
 
+def end_unless_held(connection, job, pid):
+    """Only a cgroup ends what has left its keeper in every way, so where there is none, this does."""
+    if not connection.find(job).get("cgroup"):
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not is_alive(pid))
+    return pid
+
+
 class Connection:
     """One client of the agent. In the process that makes it, as that is who the agent knows."""
 

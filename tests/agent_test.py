@@ -16,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-from agent_client import Agent, Connection, as_user, eventually, is_alive
+from agent_client import Agent, Connection, as_user, end_unless_held, eventually, is_alive
 
 REMUDA, MACHINE = sys.argv[1], sys.argv[2]
 ADA, BOB = 61001, 61002
@@ -257,7 +257,7 @@ class AgentTest(unittest.TestCase):
                     os.execve("/bin/sleep", ["sleep", "1000"], {})
                 os._exit(0)
             os.wait()
-            escaped = int(os.read(reader, 16)) if connection.find(job).get("cgroup") else 0  # nothing else holds it
+            escaped = end_unless_held(connection, job, int(os.read(reader, 16)))
             before_word(connection, job)
             if word:
                 connection.apply("end", job=job, **word)
@@ -268,14 +268,14 @@ class AgentTest(unittest.TestCase):
     def test_a_lease_ends_with_its_last_process_whatever_its_keeper_says(self):
         job, escaped = self.keep_badly(lambda *_: None, exit_status=0, why="all is well")
         self.assertTrue(eventually(lambda: not self.leases()))
-        self.assertFalse(escaped and is_alive(escaped), "it outlived its lease")
+        self.assertFalse(is_alive(escaped), "it outlived its lease")
         ended = Connection(self.agent.socket).find(job)
         self.assertEqual((ended["state"], ended.get("exit_status", 0), ended["why"]), ("ended", 0, "all is well"))
 
     def test_a_keeper_that_is_gone_leaves_nothing(self):
         job, escaped = self.keep_badly(lambda *_: None)
         self.assertTrue(eventually(lambda: not self.leases()))
-        self.assertFalse(escaped and is_alive(escaped))
+        self.assertFalse(is_alive(escaped))
         self.assertEqual(Connection(self.agent.socket).find(job)["exit_status"], 125)
 
     def test_a_keeper_that_does_not_end_its_job_is_ended(self):

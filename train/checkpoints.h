@@ -169,7 +169,7 @@ class Checkpoints {
   bool goes_on_ = false;                    ///< the run has lost a rank, which may still hold the claim
   std::optional<checkpoint::Claim> claim_;  ///< on rank 0, unless it is claimed
   /// On rank 0: those to go on from where newer ones are damaged, in the order of their steps.
-  Result<std::vector<checkpoint::Stored>> left_{};
+  Result<std::vector<checkpoint::Stored>> left_;
   std::vector<std::string> passed_over_;  ///< what is wrong with them
   std::optional<Found> found_;            ///< to go on from; until resume()
   std::vector<int64_t> steps_;

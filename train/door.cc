@@ -19,6 +19,7 @@ namespace {
 constexpr double kTurn_s = 0.2;  // between two looks at who has come, and two questions whether it is still there
 constexpr double kMeet_s = 3;    // a handshake takes milliseconds
 constexpr double kNoteEvery_s = 5;
+constexpr int kMostTurnedAway = 100;  // in a turn
 
 comm::ConnectOptions copy_of(const comm::ConnectOptions& options, Fd listener) {
   return {.rank = options.rank,
@@ -97,7 +98,8 @@ void Door::keep() {
       note(fmt::format("{} does not join the run any more: {}", guest_->applicant().device.use, there.error().message));
       guest_.reset();
     } else {
-      while (comm::accept_waiting(listener_.get())) continue;  // those come again
+      for (int left = kMostTurnedAway; left > 0 && comm::accept_waiting(listener_.get()); --left)
+        continue;  // they come again
       closing_.wait_for(lock, std::chrono::duration<double>(kTurn_s));
     }
     is_knocked_at_ = guest_.has_value();

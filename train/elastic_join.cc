@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/host_port.h"
+#include "base/text.h"
 #include "comm/hosts.h"
 #include "comm/wire.h"
 #include "train/agreement.h"
@@ -99,7 +100,8 @@ Result<ElasticRun::Next> ElasticRun::grow() {
 Result<std::optional<Invitation>> ElasticRun::invite(std::optional<Guest>& guest) {
   std::optional<Invitation> made;
   Fd listener;
-  if (rank_ == 0 && (guest = door_->take())) made = invitation_for(*guest, listener);
+  if (rank_ == 0) guest = door_->take();
+  if (guest) made = invitation_for(*guest, listener);
   REMUDA_ASSIGN(const std::string text,
                 share_text(*session_->communicator, 0, made ? to_text(*made) : "", label::kJoin));
   if (text.empty()) return std::nullopt;
@@ -113,8 +115,9 @@ std::optional<Invitation> ElasticRun::invitation_for(Guest& guest, Fd& listener)
   const auto device = device_of(guest.applicant(), *session_->job);
   if (!device) {
     guest.turn_away(Word::refused, device.error().message);
-    events_.send({{"event", "note"},
-                  {"text", fmt::format("{} cannot join: {}", guest.applicant().device.use, device.error().message)}});
+    events_.send(
+        {{"event", "note"},
+         {"text", printable(fmt::format("{} cannot join: {}", guest.applicant().device.use, device.error().message))}});
     return std::nullopt;
   }
   const auto options = connect_options_of_any();

@@ -1,12 +1,14 @@
 #include "train/newcomer.h"
 
 #include <fmt/format.h>
+#include <random>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/host_port.h"
 #include "base/text.h"
+#include "comm/handshake.h"
 #include "comm/hosts.h"
 #include "comm/wire.h"
 #include "train/agreement.h"
@@ -18,7 +20,7 @@ namespace {
 
 constexpr double kQueue_s = 3600;  // behind others that join
 constexpr double kTry_s = 5;       // a handshake takes milliseconds, unless another one is inside
-constexpr double kPause_s = 0.5;
+constexpr double kPause_s = 0.3;
 constexpr double kSilence_s = 60;  // rank 0 says several times a second that this rank has to wait
 
 using Channel = std::unique_ptr<comm::Communicator>;
@@ -38,8 +40,21 @@ Result<void> find_door(const comm::ConnectOptions& options) {
                                  found.error().message));
 }
 
+/// Says who comes, and hears what it is told then. An error where another one came at the same time.
+Result<Word> introduce(comm::Communicator& channel, const job::TrainJob& job) {
+  const Applicant applicant{job.devices.at(0), comm::this_host(), name_of_host()};
+  REMUDA_TRY(share_text(channel, 1, to_text(applicant), label::kJoin));
+  return exchange_words(channel, Word::here);
+}
+
+struct Entered {
+  Channel channel;
+  Word word;  ///< the first one
+};
+
 /// Comes in, behind those that have come before.
-Result<Channel> come_in(const job::TrainJob& job, const comm::ConnectOptions& options) {
+Result<Entered> come_in(const job::TrainJob& job, const comm::ConnectOptions& options) {
+  std::minstd_rand random(std::random_device{}());
   for (const double end_s = comm::deadline_after(kQueue_s);;) {
     REMUDA_TRY(find_door(options));
     Result<Channel> channel = comm::connect({.rank = 1,
@@ -53,8 +68,13 @@ Result<Channel> come_in(const job::TrainJob& job, const comm::ConnectOptions& op
                                              .transport = comm::ConnectOptions::Transport::tcp,
                                              .timeout_s = kSilence_s,
                                              .connect_timeout_s = kTry_s});
-    if (channel || channel.error().kind != ErrorKind::lost_peer || monotonic_s() >= end_s) return channel;
-    ::usleep(useconds_t(kPause_s * 1e6));
+    const Result<Word> heard = channel ? introduce(**channel, job) : tl::unexpected(channel.error());
+    if (heard) return Entered{std::move(*channel), *heard};
+    if (heard.error().kind != ErrorKind::lost_peer && !comm::is_there_twice(heard.error()))
+      return tl::unexpected(heard.error());
+    if (monotonic_s() >= end_s)
+      return failed(fmt::format("others have joined the run for {:g} s before this one", kQueue_s));
+    steady_clock().sleep_s(std::uniform_real_distribution(kPause_s, 4 * kPause_s)(random));  // not with the other again
   }
 }
 
@@ -83,15 +103,12 @@ Result<Newcomer> Newcomer::knock(const job::TrainJob& job, const std::string& ad
   options.master_address = door->host.empty() ? "127.0.0.1" : door->host;
   options.master_port = door->port;
   if (job.train.encrypt == job::Switch::off) options.encryption = comm::Encryption::off;
-  REMUDA_ASSIGN(Channel channel, come_in(job, options));
-  const Applicant applicant{job.devices.at(0), comm::this_host(), name_of_host()};
-  if (const auto said = share_text(*channel, 1, to_text(applicant), label::kJoin); !said)
-    return tl::unexpected(gone(said.error()));
-  for (;;) {
-    const auto word = exchange_words(*channel, Word::here);
-    if (!word) return tl::unexpected(gone(word.error()));
+  REMUDA_ASSIGN(Entered entered, come_in(job, options));
+  Channel& channel = entered.channel;
+  for (Result<Word> word = entered.word; *word != Word::come;) {
     if (is_refusal(*word)) return tl::unexpected(reason_of(*channel, *word));
-    if (*word == Word::come) break;
+    word = exchange_words(*channel, Word::here);
+    if (!word) return tl::unexpected(gone(word.error()));
   }
   const auto text = share_text(*channel, 0, "", label::kJoin);
   if (!text) return tl::unexpected(gone(text.error()));

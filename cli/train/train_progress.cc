@@ -9,6 +9,7 @@
 
 #include "base/characters.h"
 #include "base/text.h"
+#include "cli/train/report_words.h"
 #include "workers/event.h"
 
 namespace remuda::cli {
@@ -65,7 +66,7 @@ std::string TrainProgress::take(int rank, const Json& event) {
   if (name == "left") return take_left(event);
   if (name == "joined") return take_joined(event);
   if (name == "door")
-    return fmt::format("other devices can join at {0}: remuda train FILE --join {0}",
+    return fmt::format("other devices can join at {0}: remuda train FILE --join {0} --devices DEVICE",
                        printable(workers::text_field(event, "address")));
   if (name == "regrouped") return take_regrouped(event);
   if (name == "note") return workers::text_field(event, "text");

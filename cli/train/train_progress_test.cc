@@ -195,7 +195,7 @@ TEST(TrainProgress, GoesOnWithOneMoreDevice) {
 TEST(TrainProgress, SaysWhereOthersCanJoin) {
   TrainProgress progress(job());
   EXPECT_EQ(progress.take(0, {{"event", "door"}, {"address", "127.0.0.1:29600"}}),
-            "other devices can join at 127.0.0.1:29600: remuda train FILE --join 127.0.0.1:29600");
+            "other devices can join at 127.0.0.1:29600: remuda train FILE --join 127.0.0.1:29600 --devices DEVICE");
 }
 
 }  // namespace

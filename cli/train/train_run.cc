@@ -143,7 +143,8 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked) {
   }
   REMUDA_ASSIGN(run.listener, workers::listen_on_loopback(flags.port));
   REMUDA_ASSIGN(run.elasticity, elasticity_of(run.job.job));
-  if (run.elasticity.may_be_lost > 0 && !run.job.job.checkpoint.folder.empty()) {
+  const bool changes = run.elasticity.may_be_lost > 0 || !run.job.job.elastic.join.empty();  // its ranks, under way
+  if (changes && !run.job.job.checkpoint.folder.empty()) {
     REMUDA_ASSIGN(run.claim, checkpoint::Claim::take(run.job.job.checkpoint.folder));
     workers.claim_fd = run.claim->fd();
   }

@@ -53,7 +53,7 @@ struct ActivationSpill::Item {
       spill.wait_for(stored);
       spill.wait_for(fetched);
     } catch (const std::exception&) {
-      // the device is lost
+      stored = fetched = {};  // the device is lost
     }
     spill.rooms_.push_back(std::move(room));
   }
