@@ -47,7 +47,7 @@ int main(int argc, char** argv) try {
     step = parallel.step(0.01, loss);
     if (!step.applied) std::fprintf(stderr, "skipped: %s\n", step.skipped.c_str());
   }
-  if (group.rank() == 0) std::printf("%s: loss %.4f\n", parallel.precision().c_str(), step.loss);
+  if (group.rank() == 0) std::printf("%s: loss %.6f\n", parallel.precision().c_str(), step.loss);
 } catch (const rp::Error& error) {
   std::fprintf(stderr, "bf16: %s\n", error.what());
   return error.kind() == rp::Error::Kind::usage ? 2 : 1;
