@@ -113,7 +113,7 @@ Result<Figure> measure_activations(const Workload& work) {
 Result<std::vector<Figure>> measure(const Workload& work) {
   REMUDA_ASSIGN(Figure parameters, measure_parameters(work));
   Workload deep = work;
-  deep.width /= 2;
+  deep.width /= 4;
   deep.batch *= 16;
   REMUDA_ASSIGN(Figure activations, measure_activations(deep));
   return std::vector<Figure>{std::move(parameters), std::move(activations)};
