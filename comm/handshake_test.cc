@@ -134,6 +134,8 @@ TEST(Handshake, DuplicateIsTold) {
   const BothEnds ends = shake(kRank1, kRank0, Greeting::Verdict::duplicate);
   ASSERT_FALSE(ends.connector);
   EXPECT_THAT(ends.connector.error().message, HasSubstr("rank 1 is there twice"));
+  EXPECT_TRUE(is_there_twice(ends.connector.error()));
+  EXPECT_FALSE(is_there_twice({ErrorKind::usage, "rank 1 must have the same secret", -1}));
 }
 
 TEST(Handshake, BothEndsOfDifferentJobsSayWhatDiffers) {

@@ -44,10 +44,13 @@ TEST(JobSettings, OfOneThatJoinsAreNeitherDevicesNorHowTheRunBegan) {
   const auto first =
       parse(kMlpJob, {"elastic.join=:29600", "checkpoint.folder=kept", "checkpoint.resume=on"}, {{"cpu:0"}, {"cpu:1"}});
   const auto joining = parse(kMlpJob, {"checkpoint.folder=here"}, {{"gpu:0", 2}});
-  const auto other = parse(kMlpJob, {"train.seed=99"}, {{"gpu:0", 2}});
-  ASSERT_TRUE(first && joining && other);
+  const auto other = parse(kMlpJob, {"checkpoint.folder=here", "train.seed=99"}, {{"gpu:0", 2}});
+  const auto keeps_nothing = parse(kMlpJob, {}, {{"gpu:0", 2}});
+  ASSERT_TRUE(first && joining && other && keeps_nothing);
   EXPECT_EQ(settings_to_join(first->job), settings_to_join(joining->job));
   EXPECT_NE(settings_to_join(first->job), settings_to_join(other->job));
+  EXPECT_NE(settings_to_join(first->job), settings_to_join(keeps_nothing->job))
+      << "whether there is a folder, not which";
 }
 
 TEST(OnRanks, KeepsTheirDevicesAndWeights) {
