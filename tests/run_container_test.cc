@@ -88,9 +88,11 @@ TEST_F(Containers, LeaveNothingHeldWhenOneIsKilled) {
 
 TEST_F(Containers, KeepTheirDevicesWhileAnOrphanLives) {
   const char* with_orphan = "(touch \"$OUT/holds\"; until [ -e \"$OUT/leave\" ]; do sleep 0.05; done) & wait";
+  // Stopped first: a keeper that sees its front die before it is killed itself ends the job, orphan and all.
   const char* kill_front_and_keeper =
       "\"$@\" & front=$!; until [ -e \"$OUT/holds\" ]; do sleep 0.05; done; "
-      "kill -9 $front $(cat /proc/$front/task/$front/children); touch \"$OUT/killed\"; "
+      "both=\"$(cat /proc/$front/task/$front/children) $front\"; "
+      "kill -STOP $both; kill -9 $both; touch \"$OUT/killed\"; "
       "until [ -e \"$OUT/leave\" ]; do sleep 0.05; done";
   std::vector<std::string> line{"/bin/sh", "-c", kill_front_and_keeper, "sh"};
   std::ranges::copy(job({"-n", "8"}, with_orphan), std::back_inserter(line));
