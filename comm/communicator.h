@@ -113,6 +113,8 @@ struct ConnectOptions {
   size_t stripe_bytes = 512 << 10;  ///< of a call that each of them carries at least; the same on all ranks
   double timeout_s = 300;           ///< longest wait for a peer in one call
   double connect_timeout_s = 60;
+  bool first_come =
+      false;  ///< rank 0 only: of two with the same rank the first one stays, and the other is turned away
 };
 
 /// Connects to the other ranks of the job and returns the communicator they share. `automatic` takes shared memory

@@ -30,6 +30,7 @@ class Rendezvous {
       : self_{options.rank, options.size, options.secret, terms_of(options), options.encryption},
         master_{options.master_address, options.master_port},
         timeout_s_(options.connect_timeout_s),
+        first_come_(options.first_come),
         deadline_s_(deadline_s),
         mesh_(options.rank, options.size, std::move(ranks), options.streams) {
     for (int stream = 0; stream < options.streams; ++stream) data_.push_back(data_role(stream));
@@ -50,6 +51,7 @@ class Rendezvous {
   Result<Link> protect(Fd fd, int rank, const Protection& protection, Tls::End end) const;
   Result<void> accept_rest(Acceptor& acceptor, std::span<const LinkRole> roles);
   Result<void> admit(Candidate candidate);
+  bool has_place_for(int rank, LinkRole role);
   Result<void> missing(const Acceptor& acceptor, std::span<const LinkRole> roles);
   bool complete(std::span<const LinkRole> roles);
   Result<std::vector<Contact>> gather_contacts();
@@ -58,6 +60,7 @@ class Rendezvous {
   Identity self_;
   Endpoint master_;
   double timeout_s_;
+  bool first_come_;
   double deadline_s_;
   Mesh mesh_;
   std::vector<LinkRole> control_{LinkRole::control}, data_, both_{LinkRole::control};
@@ -111,8 +114,9 @@ Result<void> Rendezvous::admit(Candidate candidate) {
   }
   if (std::ranges::find(both_, greeting.role) == both_.end())
     return failed(fmt::format("rank {} at {} has more streams than its terms say", rank, candidate.address));
-  if (std::ranges::find(after(), rank) == after().end() || link(rank, greeting.role)) {
+  if (!has_place_for(rank, greeting.role)) {
     static_cast<void>(answer(Greeting::Verdict::duplicate));
+    if (first_come_) return {};
     const Link& first = link(rank, greeting.role);
     return usage_error(fmt::format("rank {} is there twice: at {} and {}", rank, candidate.address,
                                    first ? "at " + remote_endpoint(first.get()).text() : "here"));
@@ -121,6 +125,12 @@ Result<void> Rendezvous::admit(Candidate candidate) {
   REMUDA_ASSIGN(link(rank, greeting.role),
                 protect(std::move(candidate.fd), rank, candidate.handshake.protection(), Tls::End::acceptor));
   return {};
+}
+
+bool Rendezvous::has_place_for(int rank, LinkRole role) {
+  if (std::ranges::find(after(), rank) == after().end() || link(rank, role)) return false;
+  // Data without control is what a rank of an earlier meeting has left behind.
+  return !first_come_ || role == LinkRole::control || link(rank, LinkRole::control);
 }
 
 bool Rendezvous::complete(std::span<const LinkRole> roles) {

@@ -141,6 +141,34 @@ TEST_F(RendezvousTest, DuplicateRankIsNamedWithBothAddresses) {
   EXPECT_FALSE(results[2]);
 }
 
+TEST_F(RendezvousTest, OfTwoThatComeAtOnceTheFirstOneStaysWhereThatIsAskedFor) {
+  auto leader = options(0, 2);
+  leader.first_come = true;
+  std::vector<ConnectOptions> all;
+  all.push_back(std::move(leader));
+  for (int i = 0; i < 8; ++i) all.push_back(options(1, 2, 2));
+  const auto results = connect_all(std::move(all));
+  EXPECT_TRUE(results[0]) << results[0].error().message;
+  EXPECT_EQ(std::ranges::count_if(results, [](const auto& result) { return result.has_value(); }), 2);
+}
+
+TEST_F(RendezvousTest, DataOfAnEarlierMeetingTakesNobodysPlaceWhereTheFirstOneStays) {
+  auto mine = options(0, 2);
+  mine.first_come = true;
+  Result<Mesh> led;
+  std::jthread leader([&] { led = connect_mesh(mine); });
+  const Fd late = *dial({"127.0.0.1", port_}, deadline_after(10));
+  const Identity other{1, 2, "secret", {{"encryption", name_of(Encryption::beyond_loopback)}, {"streams", "1"}}};
+  const auto welcome = authenticate(late.get(), other, LinkRole::data, "rank 0", deadline_after(10));
+  ASSERT_FALSE(welcome);
+  EXPECT_TRUE(is_there_twice(welcome.error()));
+  auto second = options(1, 2);
+  const auto followed = connect_mesh(second);
+  leader.join();
+  EXPECT_TRUE(led) << led.error().message;
+  EXPECT_TRUE(followed) << followed.error().message;
+}
+
 TEST_F(RendezvousTest, ASecondRank0IsNotLetIn) {
   Result<Mesh> first;
   std::jthread leader([&first, mine = options(0, 2)]() mutable { first = connect_mesh(mine); });

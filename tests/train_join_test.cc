@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Two ranks of a run that lasts for some seconds, most of which they sleep.
 JobText two_ranks() {
@@ -68,9 +69,9 @@ class JoinedRun {
     return eventually([&] { return program.err().find(text) != std::string::npos; }, 60);
   }
   RunningProgram& run() { return run_; }
-  Json report() {
+  Json report(int status = 0) {
     const Finished finished = run_.finish(120);
-    EXPECT_TRUE(finished.exit.ok()) << finished;
+    EXPECT_EQ(finished.exit.status, status) << finished;
     printed_ = finished.err + finished.out;
     const auto report = parse_json(folder_.read("report.json"), "report.json");
     return report ? *report : Json();
@@ -172,9 +173,9 @@ TEST(TrainJoin, ANewcomerThatIsKilledMeanwhileCostsNoMoreThanTime) {
     kill_worker(newcomer);
     const Json report = run.report();
     expect_the_same(report, run.folder());
-    EXPECT_EQ(report["devices"].size(), 2U);
+    EXPECT_EQ(report["devices"].size(), 2U) << run.printed() << newcomer.err();
     for (const Json& join : report.value("joined_ranks", Json::array()))
-      EXPECT_NE(join.contains("failed"), report.contains("lost_ranks"));
+      EXPECT_NE(join.contains("failed"), report.contains("lost_ranks")) << run.printed() << newcomer.err();
   }
 }
 
@@ -185,12 +186,13 @@ TEST(TrainJoin, TwoComeAtOnce) {
   RunningProgram &first = run.join(), &second = run.join();
   const Json report = run.report();
   for (RunningProgram* newcomer : {&first, &second}) {
-    const Finished joined = newcomer->finish();
-    EXPECT_TRUE(joined.exit.ok()) << joined;
+    const Finished finished = newcomer->finish();
+    EXPECT_TRUE(finished.exit.ok()) << finished;
   }
   expect_the_same(report, run.folder());
-  ASSERT_EQ(report["joined_ranks"].size(), 2U) << run.printed();
-  EXPECT_EQ(report["joined_ranks"][1]["rank"], 3);
+  const Json joined = report.value("joined_ranks", Json::array());
+  ASSERT_EQ(joined.size(), 2U) << run.printed();
+  EXPECT_EQ(joined[1]["rank"], 3);
   EXPECT_EQ(report["devices"].size(), 4U);
 }
 
@@ -225,7 +227,8 @@ TEST(TrainJoin, ARunWithoutADoorIsNotFound) {
       run(train_command(folder, {"--join", fmt::format("127.0.0.1:{}", port), "--devices", "cpu:0"}),
           {{env::state_home.name, home.path()}, {env::connect_timeout.name, "1"}});
   EXPECT_EQ(refused.exit.status, 2) << refused;
-  EXPECT_THAT(refused.err, HasSubstr(fmt::format("no run lets others join at 127.0.0.1:{}: ", port)));
+  EXPECT_THAT(refused.err, AllOf(HasSubstr(fmt::format("no run lets others join at 127.0.0.1:{} yet", port)),
+                                 HasSubstr(fmt::format("no run lets others join at 127.0.0.1:{}: ", port))));
 }
 
 TEST(TrainJoin, ANewcomerThatIsInterruptedLeavesTheOthersAlone) {
@@ -240,6 +243,20 @@ TEST(TrainJoin, ANewcomerThatIsInterruptedLeavesTheOthersAlone) {
   expect_the_same(report, run.folder());
   EXPECT_EQ(report["lost_ranks"][0]["rank"], 2);
   EXPECT_EQ(report.value("stopped", false), false);
+}
+
+TEST(TrainJoin, ANewcomerThatIsInterruptedStopsThoseThatMayLoseNobody) {
+  REMUDA_NEEDS_TWO_CORES();
+  JoinedRun run;
+  ASSERT_TRUE(run.says("epoch 2/")) << run.run().err();
+  RunningProgram& newcomer = run.join();
+  ASSERT_TRUE(run.says("has joined as rank 2")) << run.run().err();
+  newcomer.signal(SIGINT);
+  const Finished interrupted = newcomer.finish();
+  EXPECT_EQ(interrupted.exit.status, 128 + SIGINT);
+  EXPECT_THAT(interrupted.err, Not(HasSubstr("the run is done")));
+  EXPECT_EQ(run.report(128 + SIGTERM).value("stopped", false), true);
+  EXPECT_THAT(run.printed(), HasSubstr("stopped before its end, as another rank of the run was told to stop"));
 }
 
 /// Two ranks by torchrun's variables, each on a host, and a third host from which another one joins.

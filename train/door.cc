@@ -33,7 +33,8 @@ comm::ConnectOptions copy_of(const comm::ConnectOptions& options, Fd listener) {
           .terms = options.terms,
           .transport = options.transport,
           .timeout_s = options.timeout_s,
-          .connect_timeout_s = options.connect_timeout_s};
+          .connect_timeout_s = options.connect_timeout_s,
+          .first_come = true};
 }
 
 }  // namespace

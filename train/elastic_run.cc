@@ -14,8 +14,9 @@
 namespace remuda::train {
 namespace {
 
-constexpr double kLongestFarewell_s = 3600;  // of what rank 0 leaves behind
-constexpr double kMargin_s = 30;             // from when ranks should meet, until they begin to
+constexpr double kLongestFarewell_s = 3600;   // of what rank 0 leaves behind
+constexpr double kMargin_s = 30;              // from when ranks should meet, until they begin to
+constexpr double kPartForNewcomer = 1.0 / 3;  // of the time that starting takes: all run already, and wait for one
 
 }  // namespace
 
@@ -50,7 +51,8 @@ Result<void> ElasticRun::run() {
   }
 }
 
-Result<std::unique_ptr<comm::Communicator>> ElasticRun::meet(const job::TrainJob& job, const Members& members) {
+Result<std::unique_ptr<comm::Communicator>> ElasticRun::meet(const job::TrainJob& job, const Members& members,
+                                                             bool with_newcomer) {
   const bool is_start = members.generation == 0;
   REMUDA_ASSIGN(comm::ConnectOptions options, is_start ? connect_options(static_cast<int>(whole_job_.devices.size()))
                                                        : connect_options(members, number_));
@@ -62,6 +64,7 @@ Result<std::unique_ptr<comm::Communicator>> ElasticRun::meet(const job::TrainJob
   // Until the ranks know how long a step takes: what they do before may take longer than a step may.
   options.timeout_s = std::max(options.timeout_s, job.elastic.timeout_s);
   notice_s_ = std::max(job.elastic.timeout_s, options.connect_timeout_s + kMargin_s);
+  if (with_newcomer) options.connect_timeout_s *= kPartForNewcomer;
   const int rank = options.rank;
   REMUDA_ASSIGN(std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
   if (!std::exchange(is_ready_, true)) connected_(rank, false);
@@ -72,7 +75,7 @@ Result<std::unique_ptr<comm::Communicator>> ElasticRun::meet(const job::TrainJob
 Result<ElasticRun::Session> ElasticRun::begin(job::TrainJob job, const Members& members, const TrainerOptions& options,
                                               bool are_new) {
   Session session{.job = std::make_unique<const job::TrainJob>(std::move(job))};
-  REMUDA_ASSIGN(session.communicator, meet(*session.job, members));
+  REMUDA_ASSIGN(session.communicator, meet(*session.job, members, are_new && members.generation > 0));
   const bool may_change =
       !whole_job_.elastic.join.empty() || (whole_job_.elastic.ranks_lost > 0 && session.communicator->size() > 1);
   if (are_new && may_change && !feed_.is_elastic()) {
@@ -120,6 +123,7 @@ Result<bool> ElasticRun::work() {
     return tl::unexpected(report.error());
   }
   if (trainer.is_interrupted()) return false;
+  was_stopped_ = report->stopped;
   door_.reset();
   if (rank_ == 0 || !assembly_) events_.send({{"event", "trained"}, {"rank", rank_}});
   REMUDA_TRY(trainer.write([&](const ValuesOf& values_of) {
@@ -131,7 +135,7 @@ Result<bool> ElasticRun::work() {
     REMUDA_TRY(say_farewell(*session_->communicator));
     return true;
   }
-  events_.send({{"event", "done"}, {"rank", rank_}, {"report", to_json(*report)}});
+  events_.send({{"event", "done"}, {"rank", rank_}, {"stopped", was_stopped_}, {"report", to_json(*report)}});
   if (!env::get(env::events_fd)) REMUDA_TRY(write_all(STDOUT_FILENO, to_pretty(to_json(*report)), "the report"));
   REMUDA_TRY(say_farewell(*session_->communicator));
   return true;
@@ -220,7 +224,7 @@ int ElasticRun::first_number(const Error& error) const {
 void ElasticRun::finish() {
   if (rank_ == 0) return;
   if (assembly_) events_.send({{"event", "trained"}, {"rank", rank_}});
-  events_.send({{"event", "done"}, {"rank", rank_}});
+  events_.send({{"event", "done"}, {"rank", rank_}, {"stopped", was_stopped_}});
 }
 
 void ElasticRun::go_on_with(Members left) {

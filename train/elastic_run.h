@@ -53,7 +53,8 @@ class ElasticRun {
   };
   enum class Next { go_on, done, end };
 
-  Result<std::unique_ptr<comm::Communicator>> meet(const job::TrainJob& job, const Members& members);
+  Result<std::unique_ptr<comm::Communicator>> meet(const job::TrainJob& job, const Members& members,
+                                                   bool with_newcomer);
   Result<Session> begin(job::TrainJob job, const Members& members, const TrainerOptions& options, bool are_new);
   void take(Session session);
   Result<bool> train();
@@ -97,6 +98,7 @@ class ElasticRun {
   bool is_ready_ = false;          ///< it has met the others once
   bool has_joined_ = false;        ///< others that had begun
   bool began_ = false;             ///< to train, once
+  bool was_stopped_ = false;       ///< before its end
 };
 
 }  // namespace remuda::train

@@ -1,5 +1,7 @@
 #include "train/invitation.h"
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "base/version.h"
 #include "train/agreement.h"
@@ -16,29 +18,38 @@ Json to_json(const job::DeviceSpec& device) {
           {"automatic", device.role == balance::Role::automatic}};
 }
 
+// What follows reads field by field: where the value of a later field throws within the braces of an aggregate, g++ 12
+// destroys those before it twice.
+
 job::DeviceSpec device_of(const Json& json) {
-  return {.use = json.at("use").get<std::string>(),
-          .slowdown = json.at("slowdown").get<double>(),
-          .shared = json.at("shared").get<bool>(),
-          .role = json.at("automatic").get<bool>() ? balance::Role::automatic : balance::Role::compute};
+  job::DeviceSpec device;
+  json.at("use").get_to(device.use);
+  json.at("slowdown").get_to(device.slowdown);
+  json.at("shared").get_to(device.shared);
+  if (json.at("automatic").get<bool>()) device.role = balance::Role::automatic;
+  return device;
 }
 
 RankLoss loss_of(const Json& json) {
-  return {.rank = json.at("rank").get<int>(),
-          .device = json.at("device").get<std::string>(),
-          .cause = json.at("cause").get<std::string>(),
-          .step = json.at("step").get<int>(),
-          .resumed_from = json.at("resumed_from").get<int>(),
-          .state = json.at("state").get<std::string>(),
-          .seconds = json.at("seconds").get<double>()};
+  RankLoss loss;
+  json.at("rank").get_to(loss.rank);
+  json.at("device").get_to(loss.device);
+  json.at("cause").get_to(loss.cause);
+  json.at("step").get_to(loss.step);
+  json.at("resumed_from").get_to(loss.resumed_from);
+  json.at("state").get_to(loss.state);
+  json.at("seconds").get_to(loss.seconds);
+  return loss;
 }
 
 RankJoin join_of(const Json& json) {
-  return {.rank = json.at("rank").get<int>(),
-          .device = json.at("device").get<std::string>(),
-          .failed = json.value("failed", ""),
-          .step = json.at("step").get<int>(),
-          .seconds = json.at("seconds").get<double>()};
+  RankJoin join;
+  json.at("rank").get_to(join.rank);
+  json.at("device").get_to(join.device);
+  join.failed = json.value("failed", "");
+  json.at("step").get_to(join.step);
+  json.at("seconds").get_to(join.seconds);
+  return join;
 }
 
 template <typename T>
@@ -49,16 +60,17 @@ Json list_of(const std::vector<T>& all) {
 }
 
 Invitation invitation_of(const Json& json) {
-  Invitation invitation{.number = json.at("number").get<int>(),
-                        .members = {.generation = json.at("generation").get<int>(),
-                                    .ranks = json.at("ranks").get<std::vector<int>>(),
-                                    .address = json.at("address").get<std::string>(),
-                                    .port = json.at("port").get<int>()},
-                        .join = json.at("join").get<std::string>(),
-                        .resume = json.at("resume").get<bool>(),
-                        .run_id = json.at("run_id").get<std::string>(),
-                        .run_s = json.at("run_s").get<double>(),
-                        .kept = json.at("kept").get<std::vector<int64_t>>()};
+  Invitation invitation;
+  json.at("number").get_to(invitation.number);
+  json.at("generation").get_to(invitation.members.generation);
+  json.at("ranks").get_to(invitation.members.ranks);
+  json.at("address").get_to(invitation.members.address);
+  json.at("port").get_to(invitation.members.port);
+  json.at("join").get_to(invitation.join);
+  json.at("resume").get_to(invitation.resume);
+  json.at("run_id").get_to(invitation.run_id);
+  json.at("run_s").get_to(invitation.run_s);
+  json.at("kept").get_to(invitation.kept);
   for (const Json& one : json.at("devices")) invitation.devices.push_back(device_of(one));
   for (const Json& one : json.at("losses")) invitation.losses.push_back(loss_of(one));
   for (const Json& one : json.at("joins")) invitation.joins.push_back(join_of(one));
@@ -89,8 +101,11 @@ std::string to_text(const Applicant& applicant) {
 
 Result<Applicant> parse_applicant(std::string_view text) {
   return parse(text, "what the rank that joins says of itself", [](const Json& json) {
-    return Applicant{device_of(json.at("device")), json.at("host").get<std::string>(),
-                     json.at("host_name").get<std::string>()};
+    Applicant applicant;
+    applicant.device = device_of(json.at("device"));
+    json.at("host").get_to(applicant.host);
+    json.at("host_name").get_to(applicant.host_name);
+    return applicant;
   });
 }
 
@@ -114,9 +129,12 @@ std::string to_text(const Invitation& invitation) {
 Result<Invitation> parse_invitation(std::string_view text) {
   constexpr const char* kWhat = "what the run says to the rank that joins";
   REMUDA_ASSIGN(Invitation invitation, parse(text, kWhat, invitation_of));
-  const std::vector<int>& ranks = invitation.members.ranks;
-  if (ranks.size() < 2 || ranks.back() != invitation.number ||
-      invitation.devices.size() != size_t(invitation.number) + 1)
+  const Members& members = invitation.members;
+  const std::vector<int>& ranks = members.ranks;
+  const bool in_order = std::ranges::is_sorted(ranks, std::ranges::less_equal{});  // and none twice
+  if (ranks.size() < 2 || ranks.front() < 0 || !in_order || ranks.back() != invitation.number ||
+      invitation.devices.size() != size_t(invitation.number) + 1 || members.generation < 1 || members.port < 1 ||
+      members.port > 65535)
     return failed(std::string(kWhat) + " makes no sense");
   return invitation;
 }

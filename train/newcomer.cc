@@ -1,5 +1,6 @@
 #include "train/newcomer.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <random>
 #include <unistd.h>
@@ -21,6 +22,7 @@ namespace {
 constexpr double kQueue_s = 3600;  // behind others that join
 constexpr double kTry_s = 5;       // a handshake takes milliseconds, unless another one is inside
 constexpr double kPause_s = 0.3;
+constexpr double kSoon_s = 1;
 constexpr double kSilence_s = 60;  // rank 0 says several times a second that this rank has to wait
 
 using Channel = std::unique_ptr<comm::Communicator>;
@@ -31,9 +33,14 @@ std::string name_of_host() {
   return name;
 }
 
-/// An error where nobody listens there.
-Result<void> find_door(const comm::ConnectOptions& options) {
+void note(const Events& events, const std::string& text) { events.send({{"event", "note"}, {"text", text}}); }
+
+/// Waits until somebody listens there, and says so if that takes long; an error where nobody does in time.
+Result<void> find_door(const comm::ConnectOptions& options, const Events& events) {
   const comm::Endpoint door{options.master_address, options.master_port};
+  if (comm::dial(door, comm::deadline_after(std::min(kSoon_s, options.connect_timeout_s)))) return {};
+  note(events, fmt::format("no run lets others join at {} yet; tries again for {:g} s", door.text(),
+                           options.connect_timeout_s));
   const auto found = comm::dial(door, comm::deadline_after(options.connect_timeout_s));
   if (found) return {};
   return usage_error(fmt::format("no run lets others join at {}: {} (a run does that with elastic.join)", door.text(),
@@ -53,10 +60,12 @@ struct Entered {
 };
 
 /// Comes in, behind those that have come before.
-Result<Entered> come_in(const job::TrainJob& job, const comm::ConnectOptions& options) {
+Result<Entered> come_in(const job::TrainJob& job, const comm::ConnectOptions& options, const Events& events) {
+  const comm::Endpoint door{options.master_address, options.master_port};
   std::minstd_rand random(std::random_device{}());
+  REMUDA_TRY(find_door(options, events));
+  bool has_said = false;
   for (const double end_s = comm::deadline_after(kQueue_s);;) {
-    REMUDA_TRY(find_door(options));
     Result<Channel> channel = comm::connect({.rank = 1,
                                              .size = 2,
                                              .master_address = options.master_address,
@@ -74,6 +83,13 @@ Result<Entered> come_in(const job::TrainJob& job, const comm::ConnectOptions& op
       return tl::unexpected(heard.error());
     if (monotonic_s() >= end_s)
       return failed(fmt::format("others have joined the run for {:g} s before this one", kQueue_s));
+    if (const auto there = comm::dial(door, comm::deadline_after(kSoon_s)); !there)
+      return failed(
+          fmt::format("the run at {} was over before this one could join it: {}", door.text(), there.error().message));
+    if (!has_said && monotonic_s() >= end_s - kQueue_s + kTry_s) {
+      note(events, fmt::format("others join the run at {}; waits for its turn", door.text()));
+      has_said = true;
+    }
     steady_clock().sleep_s(std::uniform_real_distribution(kPause_s, 4 * kPause_s)(random));  // not with the other again
   }
 }
@@ -91,7 +107,7 @@ Error gone(const Error& error) { return {ErrorKind::failed, fmt::format("the run
 
 }  // namespace
 
-Result<Newcomer> Newcomer::knock(const job::TrainJob& job, const std::string& address) {
+Result<Newcomer> Newcomer::knock(const job::TrainJob& job, const std::string& address, const Events& events) {
   const auto door = parse_host_port(address);
   if (!door || job.devices.size() != 1)
     return usage_error(fmt::format("{} is '{}' for {}; it must be HOST:PORT, for one device", env::join.name, address,
@@ -103,7 +119,7 @@ Result<Newcomer> Newcomer::knock(const job::TrainJob& job, const std::string& ad
   options.master_address = door->host.empty() ? "127.0.0.1" : door->host;
   options.master_port = door->port;
   if (job.train.encrypt == job::Switch::off) options.encryption = comm::Encryption::off;
-  REMUDA_ASSIGN(Entered entered, come_in(job, options));
+  REMUDA_ASSIGN(Entered entered, come_in(job, options, events));
   Channel& channel = entered.channel;
   for (Result<Word> word = entered.word; *word != Word::come;) {
     if (is_refusal(*word)) return tl::unexpected(reason_of(*channel, *word));

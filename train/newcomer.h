@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "comm/communicator.h"
+#include "train/events.h"
 #include "train/invitation.h"
 
 namespace remuda::train {
@@ -11,8 +12,9 @@ namespace remuda::train {
 class Newcomer {
  public:
   /// Knocks at the run's door, HOST:PORT, and waits until the run lets this rank in. `job` has one device, that of this
-  /// rank. A usage error where no run has a door there, or one of another job or secret.
-  static Result<Newcomer> knock(const job::TrainJob& job, const std::string& address);
+  /// rank. A usage error where no run has a door there, or one of another job or secret. A `note` says what it waits
+  /// for, where that takes long.
+  static Result<Newcomer> knock(const job::TrainJob& job, const std::string& address, const Events& events);
 
   const Invitation& invitation() const { return invitation_; }
   /// The job as the run has it, with all devices.

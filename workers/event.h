@@ -24,7 +24,8 @@
 //   note     text                                  from rank 0: what the user should know
 //   output   output (weights, sample)              from rank 0, again and again while it makes it after the last step
 //   error    kind (usage, failed, lost_peer), message, peer, step      the worker ends next, with a status other than 0
-//   done     rank; from rank 0 also report        the worker ends next, with status 0; with the report the run is done
+//   done     rank, stopped (the run, before its end); from rank 0 also report   the worker ends next, with status 0;
+//                                                                              with the report the run is done
 // What the launcher tells elastic ranks, on REMUDA_MEMBERS_FD, is of one kind: generation, ranks[] (who is left, by
 // their first numbers), port and listen_fd (where they meet, and the socket there, which each has inherited), lost[]
 // (rank, device, cause).

@@ -157,10 +157,10 @@ Result<int> train(TrainFlags flags) {
   REMUDA_ASSIGN(FinishedRun finished, follow(run, flags.job.quiet));
   const bool closed = finished.signal == SIGHUP;
   const bool reports = !finished.report.is_null() || (run.rank == 0 && !run.joins && finished.signal == 0);
-  if (run.joins && finished.report.is_null() && finished.signal == 0 && !flags.job.quiet)
+  if (run.joins && finished.report.is_null() && finished.signal == 0 && !finished.stopped && !flags.job.quiet)
     fmt::print(stderr, "the run is done; its report is where its first rank was started\n");
   if (reports) REMUDA_TRY(publish(run, std::move(finished.report), closed));
-  return stopped_status(finished.signal);
+  return stopped_status(finished);
 }
 
 }  // namespace

@@ -171,6 +171,7 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
             if (members.leads()) status.update(progress.status(status.room()), progress.done());
             decisions.take(event);
             if (event.contains("report")) finished.report = event["report"];
+            if (event.contains("stopped") && event["stopped"] == Json(true)) finished.stopped = true;
           },
       .on_line =
           [&](int rank, const std::string& line) {
@@ -204,6 +205,12 @@ int stopped_status(int signal) {
   if (signal == 0) return 0;
   if (signal != SIGHUP) fmt::print(stderr, "stopped by signal {} ({})\n", signal, ::strsignal(signal));
   return process::exit_code({.signal = signal});
+}
+
+int stopped_status(const FinishedRun& finished) {
+  if (finished.signal != 0 || !finished.stopped) return stopped_status(finished.signal);
+  fmt::print(stderr, "stopped before its end, as another rank of the run was told to stop\n");
+  return process::exit_code({.signal = SIGTERM});
 }
 
 Result<Json> complete(const PreparedRun& run, Json report) {

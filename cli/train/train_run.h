@@ -34,8 +34,9 @@ Result<PreparedRun> prepare(const TrainFlags& flags, const AskedRun& asked);
 
 /// The outcome of a run whose ranks have ended without a failure.
 struct FinishedRun {
-  int signal = 0;  ///< by which the user stopped it; 0: nobody did
-  Json report;     ///< null when rank 0 sent none
+  int signal = 0;        ///< by which the user stopped it here; 0: nobody did
+  bool stopped = false;  ///< before its end, here or at another rank
+  Json report;           ///< null when rank 0 sent none
 };
 /// What is left of a run that has begun and makes no report: of its state, what the newest checkpoint in its folder
 /// has. A sentence; nothing where it was to keep none.
@@ -46,6 +47,8 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet);
 
 /// Says on stderr by which signal the user stopped it, if by one; returns the exit status that it gives, 0 for none.
 int stopped_status(int signal);
+/// The same of a whole run, which may have been stopped at another rank: then the status is that of SIGTERM.
+int stopped_status(const FinishedRun& finished);
 
 /// Rank 0's report with what only the launcher knows. What it says of the devices' speeds predicts later runs.
 Result<Json> complete(const PreparedRun& run, Json report);
