@@ -24,12 +24,15 @@ pool::Job in_short(const pool::Job& job) {
                      .array = job.array,
                      .array_index = job.array_index,
                      .state = job.state,
+                     .cores = job.cores,
                      .daemons = job.daemons,
                      .cgroup = job.cgroup,
                      .devices_enforced = job.devices_enforced,
                      .files_denied = job.files_denied};
   in_short.request.count = job.request.count;
   in_short.request.share = job.request.share;
+  in_short.request.cores = job.request.cores;
+  in_short.request.host_memory_bytes = job.request.host_memory_bytes;
   return in_short;
 }
 

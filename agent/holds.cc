@@ -33,6 +33,10 @@ void add_new(std::vector<process::ProcessId>& known, const std::vector<process::
     if (std::ranges::find(known, one) == known.end()) known.push_back(one);
 }
 
+pool::HostKept kept_by(const confine::HostLimited& how) {
+  return {.cores = how.cores, .memory = how.memory, .why = how.obstacle};
+}
+
 /// The other half of the descriptors is for connections (raise_limits() in agent.cc), and some are for looks at /proc.
 size_t most_ends() {
   constexpr rlim_t kOthers = 128, kMost = 1 << 20;
@@ -85,6 +89,9 @@ bool Holds::find_again(const pool::Job& job, double now_s) {
   see(job, now_s);
   if (!job.cgroup.starts_with('/') || !is_there(job.cgroup) || std::erase(left_, job.cgroup) == 0) return false;
   hold.cgroup = job.cgroup;
+  hold.memory_bytes = job.request.host_memory_bytes;
+  hold.further = further_cgroups_of(hold.cgroup);
+  for (const std::string& cgroup : hold.further) std::erase(left_, cgroup);
   return true;
 }
 
@@ -96,22 +103,24 @@ pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<c
   set_limit(job, hold, now_s);
   next_s_ = std::min(next_s_, hold.limit_at_s);
   if (job_of(job.keeper) != 0) return {.job = job.id};
-  JobCgroup made = make_job_cgroup(pool_, job.id, withheld);
+  const JobCgroup made = make_job_cgroup(pool_, job.id, withheld, {job.cores, job.request.host_memory_bytes});
   obstacle_ = made.folder.empty() ? made.obstacle : "";
   if (made.folder.empty()) {
     next_s_ = 0;
-    return {.job = job.id};
+    return {.job = job.id, .host = kept_by(made.host)};
   }
-  if (!confine::move_into(made.folder, job.keeper)) {
+  if (!confine::move_into_all(made.all(), job.keeper)) {
     obstacle_ = "processes of its users cannot be moved to another cgroup";
-    left_.push_back(made.folder);
+    std::ranges::copy(made.all(), std::back_inserter(left_));
     next_s_ = 0;
-    return {.job = job.id};
+    return {.job = job.id, .host = {.why = obstacle_}};
   }
   for (const process::ProcessId& one : process::all_descendants(job.keeper.pid))
-    if (job_of(one) == 0) confine::move_into(made.folder, one);
+    if (job_of(one) == 0) confine::move_into_all(made.all(), one);
   hold.cgroup = made.folder;
-  return {job.id, made.folder, made.devices_enforced, made.files_denied};
+  hold.further = made.further;
+  hold.memory_bytes = job.request.host_memory_bytes;
+  return {job.id, made.folder, made.devices_enforced, made.files_denied, kept_by(made.host)};
 }
 
 void Holds::see(const pool::Job& job, double now_s) {
@@ -145,7 +154,9 @@ bool Holds::has_word(int64_t job, double now_s) const {
 bool Holds::enter(int64_t job, const process::ProcessId& process) {
   const auto found = holds_.find(job);
   if (found == holds_.end() || !found->second.runs) return false;
-  return !found->second.cgroup.empty() && confine::move_into(found->second.cgroup, process);
+  const Hold& hold = found->second;
+  return !hold.cgroup.empty() && confine::move_into_all(hold.further, process) &&
+         confine::move_into(hold.cgroup, process);
 }
 
 int64_t Holds::job_of(const process::ProcessId& process) const {
@@ -186,6 +197,8 @@ void Holds::forget(int64_t job) {
 void Holds::leave_cgroup(Hold& hold) {
   if (hold.cgroup.empty()) return;
   left_.push_back(std::exchange(hold.cgroup, {}));
+  for (std::string& cgroup : hold.further) left_.push_back(std::move(cgroup));
+  hold.further.clear();
   next_s_ = 0;
 }
 
@@ -205,6 +218,17 @@ std::string Holds::end_of(const Hold& hold) {
   if (!hold.kill_why.empty()) return hold.kill_why;
   const bool is_of_this_boot = hold.keeper.boot_id == process::own_process_id().boot_id;
   return is_of_this_boot ? "the process that kept it is gone" : "the machine was started anew";
+}
+
+/// What the cgroup has counted, whatever the keeper says of it.
+pool::Operation Holds::with_memory(pool::Operation word, const Hold& hold) {
+  auto* end = std::get_if<pool::End>(&word);
+  if (!end) return word;
+  const confine::MemoryUse use = confine::memory_use(hold.cgroup, hold.further);
+  end->ending.memory_peak_bytes = use.peak_bytes;
+  const std::string kills = confine::kills_text(use, hold.memory_bytes);
+  if (!kills.empty()) end->ending.why += "; " + kills;
+  return word;
 }
 
 /// The job's processes that are left, without its keeper.
@@ -246,8 +270,8 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
   if (is_over || hold.cgroup.empty()) {
     const std::vector<process::ProcessId> others = others_of(hold);
     if (is_over && others.empty() && (!is_kept || (hold.word && !holds_any(hold.keeper, hold.nodes)))) {
-      if (hold.word) return hold.word;
-      return pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}};
+      if (hold.word) return with_memory(*hold.word, hold);
+      return with_memory(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}}, hold);
     }
     if (is_over) kill_others(hold, others);
     next_s_ = std::min(next_s_, now_s + (is_over ? kSoon_s : kLook_s));

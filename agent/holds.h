@@ -73,6 +73,8 @@ class Holds {
     Fd keeper_end;  ///< its pidfd
     bool runs = false;
     std::string cgroup;                    ///< empty: none
+    std::vector<std::string> further;      ///< in other trees
+    int64_t memory_bytes = 0;              ///< that it may have of the host; 0: no limit
     std::vector<process::ProcessId> seen;  ///< without a cgroup: what descended from the keeper
     std::vector<confine::DeviceNode> nodes;
     std::optional<pool::Operation> word;
@@ -93,6 +95,7 @@ class Holds {
   void leave_cgroup(Hold& hold);
   bool drain_ends();
   static std::string end_of(const Hold& hold);
+  static pool::Operation with_memory(pool::Operation word, const Hold& hold);
   void sweep();
 
   const std::string pool_;

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 std::string prefix_of(const std::string& pool) { return fmt::format("remuda-{}-", confine::pool_identity(pool)); }
 
 bool is_taken(const std::string& name) {
-  return std::ranges::any_of(confine::own_cgroup_places(), [&](const confine::CgroupPlace& place) {
+  return std::ranges::any_of(confine::job_places(), [&](const confine::CgroupPlace& place) {
     struct stat info{};
     return ::stat((place.own + "/" + name).c_str(), &info) == 0;
   });
@@ -54,11 +54,22 @@ class Frozen {
 
 }  // namespace
 
-JobCgroup make_job_cgroup(const std::string& pool, int64_t job, const std::optional<confine::Withheld>& withheld) {
-  confine::Confinement made = confine::Confinement::make_named(free_name(pool, job), withheld);
-  JobCgroup cgroup{
-      .devices_enforced = made.how().devices, .files_denied = made.how().files_denied, .obstacle = made.how().obstacle};
-  cgroup.folder = made.release();
+std::vector<std::string> JobCgroup::all() const {
+  std::vector<std::string> folders = further;
+  if (!folder.empty()) folders.push_back(folder);
+  return folders;
+}
+
+JobCgroup make_job_cgroup(const std::string& pool, int64_t job, const std::optional<confine::Withheld>& withheld,
+                          const confine::HostShare& share) {
+  confine::Confinement made = confine::Confinement::make_named(free_name(pool, job), withheld, share);
+  JobCgroup cgroup{.folder = made.folder(),
+                   .devices_enforced = made.how().devices,
+                   .files_denied = made.how().files_denied,
+                   .obstacle = made.how().obstacle,
+                   .further = made.further_folders(),
+                   .host = made.how().host};
+  made.release();
   return cgroup;
 }
 
@@ -82,11 +93,22 @@ void kill_members(const std::string& cgroup, const std::optional<process::Proces
 std::vector<std::string> job_cgroups(const std::string& pool) {
   std::vector<std::string> found;
   const std::string prefix = prefix_of(pool);
-  for (const confine::CgroupPlace& place : confine::own_cgroup_places()) {
+  const auto look_in = [&](const std::string& folder) {
     std::error_code error;
-    for (fs::directory_iterator entry(place.own, error), end; !error && entry != end; entry.increment(error))
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
       if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path().string());
-  }
+  };
+  for (const confine::CgroupPlace& place : confine::job_places()) look_in(place.own);
+  for (const std::string& folder : confine::further_places()) look_in(folder);
+  return found;
+}
+
+std::vector<std::string> further_cgroups_of(const std::string& cgroup) {
+  std::vector<std::string> found;
+  const std::string name = cgroup.substr(cgroup.rfind('/'));
+  for (const std::string& folder : confine::further_places())
+    if (struct stat info{}; folder + name != cgroup && ::stat((folder + name).c_str(), &info) == 0)
+      found.push_back(folder + name);
   return found;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "confine/device_nodes.h"
+#include "confine/host_limits.h"
 #include "device/inventory.h"
 #include "process/process_id.h"
 
@@ -17,12 +18,17 @@ struct JobCgroup {
   std::string folder;  ///< empty: none
   bool devices_enforced = false;
   int files_denied = 0;
-  std::string obstacle;  ///< a clause: why not all of it is in force
+  std::string obstacle;              ///< a clause: why not all of it is in force
+  std::vector<std::string> further;  ///< in other trees, for what the job has of the host
+  confine::HostLimited host;
+
+  std::vector<std::string> all() const;
 };
 
 /// Makes one below the agent's own, with the device filter where `withheld` is given. Each has a name of its own, which
 /// begins with that of the job's pool: the keeper of a job that is queued again may still be in the one before.
-JobCgroup make_job_cgroup(const std::string& pool, int64_t job, const std::optional<confine::Withheld>& withheld);
+JobCgroup make_job_cgroup(const std::string& pool, int64_t job, const std::optional<confine::Withheld>& withheld,
+                          const confine::HostShare& share = {});
 
 /// The cgroups of a process, a line for each tree, as the kernel writes them (cgroups(7)); empty where it has ended.
 std::string memberships_of(const process::ProcessId& process);
@@ -33,8 +39,10 @@ bool is_member(const std::string& cgroup, const std::string& memberships);
 /// that are born meanwhile may be left: to be called until cgroup_members() gives none.
 void kill_members(const std::string& cgroup, const std::optional<process::ProcessId>& but);
 
-/// Those of the pool below the agent's own cgroup, of all jobs.
+/// Those of the pool where the agent makes them, of all jobs.
 std::vector<std::string> job_cgroups(const std::string& pool);
+/// Those that were made for the same job as this one.
+std::vector<std::string> further_cgroups_of(const std::string& cgroup);
 
 /// The nodes of these devices that other jobs are kept from.
 std::vector<confine::DeviceNode> nodes_of(const Inventory& inventory, const std::vector<std::string>& devices);

@@ -1,8 +1,10 @@
 #include "agent/job_cgroup.h"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,7 +41,10 @@ class JobCgroupTest : public testing::Test {
 TEST_F(JobCgroupTest, EachHasANameOfItsOwn) {
   const JobCgroup again = make_job_cgroup(folder_.path(""), 7, std::nullopt);
   EXPECT_NE(again.folder, made_.folder);
-  EXPECT_THAT(job_cgroups(folder_.path("")), testing::UnorderedElementsAre(made_.folder, again.folder));
+  std::vector<std::string> both = made_.all();
+  std::ranges::copy(again.all(), std::back_inserter(both));
+  EXPECT_THAT(job_cgroups(folder_.path("")), testing::UnorderedElementsAreArray(both));
+  EXPECT_THAT(further_cgroups_of(made_.folder), testing::UnorderedElementsAreArray(made_.further));
 }
 
 TEST_F(JobCgroupTest, HoldsWhatIsBornInItHoweverItLeavesItsParent) {

@@ -28,7 +28,7 @@ size_t record_size(const pool::Job& job) {
   for (const std::string* text : {&job.user, &job.name, &job.folder, &job.log, &job.at_end, &job.cgroup, &job.why})
     size += text->size();
   for (const pool::Turn& turn : job.earlier) size += kProcess + size_of(turn.devices);
-  return size + kNumber * (job.after.size() + job.after_any.size() + 2 * job.speeds.size()) +
+  return size + kNumber * (job.after.size() + job.after_any.size() + 2 * job.speeds.size() + job.cores.size()) +
          kProcess * job.processes.size();
 }
 

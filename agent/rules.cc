@@ -163,6 +163,7 @@ pool::Job visible_to(const Caller& caller, const pool::Job& job) {
   seen.at_end.clear();
   seen.processes.clear();
   seen.cgroup.clear();
+  seen.host = {};
   seen.keeper = {};
   return seen;
 }

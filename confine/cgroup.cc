@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <linux/sched.h>
+#include <set>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -142,9 +143,9 @@ Result<JobCgroup> JobCgroup::make(const CgroupPlace& place, const std::string& n
 JobCgroup::JobCgroup(JobCgroup&& other) noexcept
     : version_(other.version_), folder_(std::exchange(other.folder_, {})), fd_(std::move(other.fd_)) {}
 
-std::string JobCgroup::release() {
+void JobCgroup::release() {
   fd_.reset();
-  return std::exchange(folder_, {});
+  folder_.clear();
 }
 
 JobCgroup::~JobCgroup() {
@@ -153,8 +154,10 @@ JobCgroup::~JobCgroup() {
 
 std::vector<std::string> find_cgroups(const std::string& name) {
   Search search{name, {}};
-  if (!name.empty())
-    for (const CgroupPlace& place : own_cgroup_places()) search.below(place.mount);
+  std::set<std::string> mounts;
+  for (const char* controller : {"devices", "cpuset", "cpu", "memory"})
+    for (const CgroupPlace& place : own_cgroup_places(controller))
+      if (!name.empty() && mounts.insert(place.mount).second) search.below(place.mount);
   return std::move(search.found);
 }
 
@@ -162,6 +165,10 @@ std::vector<process::ProcessId> cgroup_members(const std::string& folder) {
   std::vector<process::ProcessId> members;
   add_members(folder, 0, members);
   return members;
+}
+
+bool move_into_all(const std::vector<std::string>& cgroups, const process::ProcessId& process) {
+  return std::ranges::all_of(cgroups, [&](const std::string& cgroup) { return move_into(cgroup, process); });
 }
 
 bool move_into(const std::string& cgroup, const process::ProcessId& process) {

@@ -37,8 +37,8 @@ class JobCgroup {
 
   int version() const { return version_; }
   const std::string& folder() const { return folder_; }
-  /// Leaves the cgroup to others: it stays, and this object is empty. Returns its folder.
-  std::string release();
+  /// Leaves the cgroup to others: it stays, and this object is empty.
+  void release();
   /// Its open folder, closed by exec, for ProcessSpec::cgroup (process/spawn.h).
   int fd() const { return fd_.get(); }
 
@@ -59,6 +59,8 @@ std::vector<process::ProcessId> cgroup_members(const std::string& folder);
 /// Moves a process, with its threads, into it; children that it has already stay where they are. False where the kernel
 /// refuses, or the process has ended.
 bool move_into(const std::string& cgroup, const process::ProcessId& process);
+/// The same, for a cgroup of each of several trees.
+bool move_into_all(const std::vector<std::string>& cgroups, const process::ProcessId& process);
 /// Sends SIGKILL to all of them at once, where the kernel offers that; cgroup_members() returns those left.
 void kill_cgroup(const std::string& folder);
 /// Removes it, with the cgroups below it, once it has no process. Returns whether it has no process now: true also

@@ -9,8 +9,6 @@
 namespace remuda::confine {
 namespace {
 
-constexpr const char* kController = "devices";
-
 bool has_word(const std::string& list, const std::string& word) {
   const auto words = split(list, ',');
   return std::ranges::find(words, word) != words.end();
@@ -37,23 +35,23 @@ struct Mount {
 };
 
 /// "32 31 0:29 / /sys/fs/cgroup/devices rw,relatime shared:9 - cgroup cgroup rw,devices".
-std::optional<Mount> parse_mount(const std::string& line) {
+std::optional<Mount> parse_mount(const std::string& line, const std::string& controller) {
   constexpr size_t kRoot = 3, kFolder = 4, kType = 1, kOptions = 3;
   const auto fields = split(line, ' ');
   const auto dash = std::ranges::find(fields, "-");
   if (fields.size() <= kFolder || fields.end() - dash <= static_cast<std::ptrdiff_t>(kOptions)) return std::nullopt;
   Mount mount{dash[kType] == "cgroup2" ? 2 : 1, unescaped(fields[kRoot]), unescaped(fields[kFolder])};
-  if (mount.version == 2 || (dash[kType] == "cgroup" && has_word(dash[kOptions], kController))) return mount;
+  if (mount.version == 2 || (dash[kType] == "cgroup" && has_word(dash[kOptions], controller))) return mount;
   return std::nullopt;
 }
 
 /// "5:devices:/a/b" -> "/a/b"; that of version 2 is "0::/a/b".
-std::optional<std::string> membership(std::string_view memberships, int version) {
+std::optional<std::string> membership(std::string_view memberships, int version, const std::string& controller) {
   for (const std::string& line : split(memberships, '\n')) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool fits = version == 2 ? line.starts_with("0::") : has_word(controllers, kController);
+    const bool fits = version == 2 ? line.starts_with("0::") : has_word(controllers, controller);
     if (fits) return line.substr(second + 1);
   }
   return std::nullopt;
@@ -69,12 +67,13 @@ std::optional<std::string> below(const std::string& root, const std::string& pat
 
 }  // namespace
 
-std::vector<CgroupPlace> cgroup_places(std::string_view mountinfo, std::string_view memberships) {
+std::vector<CgroupPlace> cgroup_places(std::string_view mountinfo, std::string_view memberships,
+                                       const std::string& controller) {
   std::vector<CgroupPlace> places;
   for (const std::string& line : split(mountinfo, '\n')) {
-    const auto mount = parse_mount(line);
+    const auto mount = parse_mount(line, controller);
     if (!mount || std::ranges::find(places, mount->version, &CgroupPlace::version) != places.end()) continue;
-    const auto path = membership(memberships, mount->version);
+    const auto path = membership(memberships, mount->version, controller);
     const auto rest = path ? below(mount->root, *path) : std::nullopt;
     if (rest) places.push_back({mount->version, mount->folder, mount->folder + *rest});
   }
@@ -82,8 +81,9 @@ std::vector<CgroupPlace> cgroup_places(std::string_view mountinfo, std::string_v
   return places;
 }
 
-std::vector<CgroupPlace> own_cgroup_places() {
-  return cgroup_places(read_text("/proc/self/mountinfo").value_or(""), read_text("/proc/self/cgroup").value_or(""));
+std::vector<CgroupPlace> own_cgroup_places(const std::string& controller) {
+  return cgroup_places(read_text("/proc/self/mountinfo").value_or(""), read_text("/proc/self/cgroup").value_or(""),
+                       controller);
 }
 
 }  // namespace remuda::confine

@@ -28,6 +28,12 @@ TEST(CgroupPlace, OfVersionOneIsThatOfTheDevices) {
               ElementsAre(CgroupPlace{1, "/mnt", "/mnt/a"}));
 }
 
+TEST(CgroupPlace, OfVersionOneMayBeThatOfAnotherController) {
+  EXPECT_THAT(cgroup_places(std::string(kOthers) + kDevices, "5:devices:/a\n1:cpu:/b\n0::/c\n", "cpu"),
+              ElementsAre(CgroupPlace{1, "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu/b"}));
+  EXPECT_THAT(cgroup_places(std::string(kOthers) + kDevices, "5:devices:/a\n1:cpu:/b\n", "memory"), IsEmpty());
+}
+
 TEST(CgroupPlace, OfVersionTwoComesFirst) {
   const auto places = cgroup_places(std::string(kDevices) + kUnified, "5:devices:/a\n0::/b\n");
   ASSERT_EQ(places.size(), 2U);

@@ -9,10 +9,12 @@
 namespace remuda::confine {
 namespace {
 
+constexpr const char* kRecorded = "this is a recorded machine";
+
 /// Sets a device filter on the cgroup, and records in `how` what is in force.
 void filter_devices(const JobCgroup& cgroup, const std::optional<Withheld>& withheld, Confined& how) {
   if (!withheld) {
-    how.obstacle = "this is a recorded machine";
+    how.obstacle = kRecorded;
     return;
   }
   if (!withheld->nodes.empty()) {
@@ -64,23 +66,48 @@ std::string Confined::sentence() const {
   return fmt::format("{}; devices that were not granted are hidden by variables only: {}", held, obstacle);
 }
 
-Confinement Confinement::make(const std::string& pool, int64_t job, const std::optional<Withheld>& withheld) {
+Confinement Confinement::make(const std::string& pool, int64_t job, const std::optional<Withheld>& withheld,
+                              const HostShare& share) {
   const std::string name = cgroup_name(pool, job);
-  if (!name.empty()) return make_named(name, withheld);
+  if (!name.empty()) return make_named(name, withheld, share);
   Confinement confinement;
   confinement.how_.obstacle = "the pool's folder is gone";
   return confinement;
 }
 
-Confinement Confinement::make_named(const std::string& name, const std::optional<Withheld>& withheld) {
+Confinement Confinement::make_named(const std::string& name, const std::optional<Withheld>& withheld,
+                                    const HostShare& share) {
   Confinement confinement;
-  Made made = make_in(own_cgroup_places(), name, withheld);
-  if (made.cgroup) confinement.cgroup_.emplace(std::move(*made.cgroup));
+  Made made = make_in(job_places(), name, withheld);
   confinement.how_ = std::move(made.how);
+  if (!made.cgroup) {
+    confinement.how_.host.obstacle = "there is no cgroup for the job: " + confinement.how_.obstacle;
+    return confinement;
+  }
+  confinement.cgroup_.emplace(std::move(*made.cgroup));
+  HostLimits limits = limit_host(*confinement.cgroup_, withheld ? share : HostShare{});
+  confinement.how_.host = std::move(limits.how);
+  if (!withheld) confinement.how_.host.obstacle = kRecorded;
+  confinement.further_ = std::move(limits.further);
   return confinement;
 }
 
-std::string Confinement::release() { return cgroup_ ? cgroup_->release() : ""; }
+std::vector<int> Confinement::further() const {
+  std::vector<int> open;
+  for (const JobCgroup& one : further_) open.push_back(one.fd());
+  return open;
+}
+
+std::vector<std::string> Confinement::further_folders() const {
+  std::vector<std::string> folders;
+  for (const JobCgroup& one : further_) folders.push_back(one.folder());
+  return folders;
+}
+
+void Confinement::release() {
+  if (cgroup_) cgroup_->release();
+  for (JobCgroup& one : further_) one.release();
+}
 
 void Confinement::kill() const {
   if (cgroup_) kill_cgroup(cgroup_->folder());
@@ -88,7 +115,7 @@ void Confinement::kill() const {
 
 Confined try_confinement() {
   constexpr DeviceNode kNobodys{0, 0};  // no device has major 0
-  return make_in(own_cgroup_places(), fmt::format("remuda-trial-{}", ::getpid()), Withheld{{kNobodys}, {}}).how;
+  return make_in(job_places(), fmt::format("remuda-trial-{}", ::getpid()), Withheld{{kNobodys}, {}}).how;
 }
 
 }  // namespace remuda::confine

@@ -52,6 +52,7 @@ struct Explanation {
 
 struct Placement {
   std::vector<std::string> devices;  ///< ids, in inventory order
+  std::vector<int> cores;            ///< of the host, as many as were asked for, ascending
   /// For unlike devices: the part of the work each should get, in the order of devices; empty for like ones.
   std::vector<double> shares;
   Explanation explanation;

@@ -7,10 +7,10 @@
 #include <optional>
 #include <set>
 
+#include "base/quantity.h"
 #include "base/text.h"
 #include "place/glob.h"
 #include "place/health.h"
-#include "place/quantity.h"
 
 namespace remuda::place {
 namespace {

@@ -55,6 +55,7 @@ Json explanation(const Explanation& e) {
 Json to_json(const Placement& placement) {
   Json json{{"devices", list(placement.devices)}};
   if (!placement.shares.empty()) json["shares"] = placement.shares;
+  if (!placement.cores.empty()) json["cores"] = placement.cores;
   json["explanation"] = explanation(placement.explanation);
   return json;
 }

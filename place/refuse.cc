@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 
+#include "base/quantity.h"
 #include "base/text.h"
 #include "place/explain.h"
 #include "place/glob.h"
 #include "place/health.h"
-#include "place/quantity.h"
 
 namespace remuda::place {
 namespace {

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 #include <tuple>
 
+#include "base/quantity.h"
 #include "base/text.h"
-#include "place/quantity.h"
 
 namespace remuda::place {
 
 bool operator==(const Request& a, const Request& b) {
   const auto plain = [](const Request& r) {
-    return std::tie(r.count, r.memory_bytes, r.model, r.link, r.any_model, r.devices, r.share, r.cpu);
+    return std::tie(r.count, r.memory_bytes, r.model, r.link, r.any_model, r.devices, r.share, r.cpu, r.cores,
+                    r.host_memory_bytes);
   };
   const auto text = [](const auto& part) { return part ? part->text() : ""; };
   return plain(a) == plain(b) && text(a.capability) == text(b.capability) && text(a.where) == text(b.where);
@@ -22,7 +23,10 @@ Result<void> check(const Request& request) {
     return usage_error(fmt::format("{} devices are wanted; a job takes 1 to {}", request.count, Request::kMostDevices));
   if (!(request.share > 0 && request.share <= 1))
     return usage_error(fmt::format("a share of {} is wanted; a share is above 0 and at most 1", request.share));
-  if (request.memory_bytes < 0) return usage_error("the memory wanted is less than nothing");
+  if (request.memory_bytes < 0 || request.host_memory_bytes < 0)
+    return usage_error("the memory wanted is less than nothing");
+  if (request.cores < 0 || request.cores > Request::kMostCores)
+    return usage_error(fmt::format("{} cores are wanted; a job takes at most {}", request.cores, Request::kMostCores));
   if (request.model.size() > kLongestModel)
     return usage_error(fmt::format("the model's name has more than {} characters", kLongestModel));
   const size_t named = request.devices.size();

@@ -1,4 +1,4 @@
-// Request: which devices a job wants.
+// Request: which devices a job wants, and what of their host.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct remuda::Words<remuda::place::LinkNeed> {
 namespace remuda::place {
 
 struct Request {
-  static constexpr int kMostDevices = 256;
+  static constexpr int kMostDevices = 256, kMostCores = 65536;
 
   int count = 1;
   int64_t memory_bytes = 0;  ///< free on each device; 0: any
@@ -42,7 +42,9 @@ struct Request {
   std::vector<std::string> devices;  ///< choose only among these, named as for Inventory::resolve; empty: all
   double share = 1;                  ///< part of each device
   std::optional<Where> where;
-  bool cpu = false;  ///< CPU devices may be taken, after GPUs
+  bool cpu = false;               ///< CPU devices may be taken, after GPUs
+  int cores = 0;                  ///< of the host, logical processors, for the job alone; 0: none is kept
+  int64_t host_memory_bytes = 0;  ///< of the host, for all that the job is; 0: none is kept
 
   /// Whether each device is named: then there is nothing to choose, and they may be unlike.
   bool is_static() const { return devices.size() == static_cast<size_t>(count); }

@@ -1,3 +1,5 @@
+#include "base/text.h"
+
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -57,6 +59,10 @@ std::string shares_text(const Placement& placement) {
   return text.empty() ? "" : text + line("", "by " + placement.explanation.shares_basis);
 }
 
+std::string cores_text(const Placement& placement) {
+  return placement.cores.empty() ? "" : line("cores", index_ranges(placement.cores) + " of the host");
+}
+
 std::string rejected_text(const std::vector<Explanation::Rejected>& rejected) {
   std::string text;
   for (const auto& [device, reason] : rejected)
@@ -69,7 +75,7 @@ std::string rejected_text(const std::vector<Explanation::Rejected>& rejected) {
 std::string explanation_text(const Placement& placement) {
   const Explanation& e = placement.explanation;
   std::string text = line("chosen", joined(e.devices)) + ring_text(e) + links_text(e.links) + places_text(e) +
-                     shares_text(placement) + left_text(e);
+                     shares_text(placement) + cores_text(placement) + left_text(e);
   for (const auto& runner : e.runners_up)
     text += line(&runner == e.runners_up.data() ? "runners-up" : "",
                  fmt::format("{}: {}", joined(runner.devices), runner.lost));

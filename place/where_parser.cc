@@ -2,8 +2,8 @@
 #include <charconv>
 #include <fmt/format.h>
 
+#include "base/quantity.h"
 #include "base/text.h"
-#include "place/quantity.h"
 #include "place/where.h"
 #include "place/where_node.h"
 

@@ -10,6 +10,7 @@
 
 #include "base/duration.h"
 #include "base/file.h"
+#include "base/quantity.h"
 #include "base/read_all.h"
 #include "base/text.h"
 #include "document/toml_text.h"
@@ -98,6 +99,14 @@ std::optional<double> duration(const toml::node& node) {
   return seconds && *seconds <= kLongest_s ? seconds : std::nullopt;
 }
 
+/// "64GiB"; with a unit, as on the command line.
+std::optional<int64_t> amount(const toml::node& node) {
+  const std::string text = node.is_string() ? node.as_string()->get() : "";
+  if (text.find_first_not_of("0123456789.") == std::string::npos) return std::nullopt;
+  const auto bytes = parse_amount(text);
+  return bytes ? std::optional(static_cast<int64_t>(*bytes)) : std::nullopt;
+}
+
 /// ["alice", "bob"], at least one.
 std::optional<std::vector<std::string>> names(const toml::node& node) {
   if (!node.is_array() || node.as_array()->empty() || node.as_array()->size() > kMostNames) return std::nullopt;
@@ -118,8 +127,9 @@ std::optional<int> minute(const toml::node& node) {
   return node.is_string() ? parse_minute(node.as_string()->get()) : std::nullopt;
 }
 
-constexpr const char *kDuration = "a time such as \"15m\", \"12h\" or \"7d\"",
-                     *kNames = "a list of names such as [\"alice\"]", *kMinute = "a time of day such as \"08:00\"";
+constexpr const char *kDuration = "a time such as \"15m\", \"12h\" or \"7d\"", *kCores = "an integer from 0 to 65536",
+                     *kAmount = "an amount such as \"64GiB\"", *kNames = "a list of names such as [\"alice\"]",
+                     *kMinute = "a time of day such as \"08:00\"";
 
 void read_who(Reader& reader, Who& who) {
   reader.read<std::vector<std::string>>("users", kNames, names, who.users);
@@ -145,9 +155,18 @@ Result<void> read_limit(const toml::table& table, Policy& policy) {
   reader.read<double>("longest", kDuration, duration, limit.longest_s);
   reader.read<double>("default", kDuration, duration, limit.default_s);
   reader.read<bool>("share", "true or false", flag, limit.share);
+  reader.read<int>("cpus", kCores, integer(0, 65536), limit.cores);
+  reader.read<int>("default_cpus", kCores, integer(0, 65536), limit.default_cores);
+  reader.read<int64_t>("host_mem", kAmount, amount, limit.host_memory);
+  reader.read<int64_t>("default_host_mem", kAmount, amount, limit.default_host_memory);
   REMUDA_TRY(reader.finish());
   if (limit.default_s && limit.longest_s && limit.default_s->value > limit.longest_s->value)
     return usage_error(fmt::format("{}: limit.default is longer than limit.longest", limit.default_s->where));
+  if (limit.default_cores && limit.cores && limit.default_cores->value > limit.cores->value)
+    return usage_error(fmt::format("{}: limit.default_cpus is more than limit.cpus", limit.default_cores->where));
+  if (limit.default_host_memory && limit.host_memory && limit.default_host_memory->value > limit.host_memory->value)
+    return usage_error(
+        fmt::format("{}: limit.default_host_mem is more than limit.host_mem", limit.default_host_memory->where));
   policy.limits.push_back(std::move(limit));
   return {};
 }

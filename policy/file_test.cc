@@ -40,6 +40,14 @@ TEST(PolicyFile, NamesTheLineOfWhatIsWrong) {
   EXPECT_EQ(error_of("[[limit]]\nusers = []\n"),
             "policy.toml:2: limit.users is []; it must be a list of names such as [\"alice\"]");
   EXPECT_EQ(error_of("[[limit]]\nshare = 1\n"), "policy.toml:2: limit.share is 1; it must be true or false");
+  EXPECT_EQ(error_of("[[limit]]\ncpus = -1\n"),
+            "policy.toml:2: limit.cpus is -1; it must be an integer from 0 to 65536");
+  EXPECT_EQ(error_of("[[limit]]\nhost_mem = \"64\"\n"),
+            "policy.toml:2: limit.host_mem is '64'; it must be an amount such as \"64GiB\"");
+  EXPECT_EQ(error_of("[[limit]]\ncpus = 2\ndefault_cpus = 3\n"),
+            "policy.toml:3: limit.default_cpus is more than limit.cpus");
+  EXPECT_EQ(error_of("[[limit]]\nhost_mem = \"1GiB\"\ndefault_host_mem = \"2GiB\"\n"),
+            "policy.toml:3: limit.default_host_mem is more than limit.host_mem");
   EXPECT_EQ(error_of("[[limit]]\ndefault = \"2h\"\nlongest = \"1h\"\n"),
             "policy.toml:2: limit.default is longer than limit.longest");
 }

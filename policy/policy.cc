@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/duration.h"
+#include "base/quantity.h"
 #include "base/text.h"
 
 namespace remuda::policy {
@@ -37,6 +38,14 @@ void add_limit(const Limit& limit, Lines& lines) {
             [](double s) { return fmt::format("get a time limit of {} where they ask for none", duration_text(s)); });
   lines.add(limit.share, who,
             [](bool may) { return may ? "may take parts of devices" : "may not take parts of devices"; });
+  lines.add(limit.cores, who, [](int n) { return fmt::format("may have {} of the host at once", counted(n, "core")); });
+  lines.add(limit.default_cores, who,
+            [](int n) { return fmt::format("get {} of the host where they ask for none", counted(n, "core")); });
+  lines.add(limit.host_memory, who,
+            [](int64_t bytes) { return fmt::format("may have {} of the host at once", amount_text(bytes)); });
+  lines.add(limit.default_host_memory, who, [](int64_t bytes) {
+    return fmt::format("get {} of the host where they ask for none", amount_text(bytes));
+  });
 }
 
 }  // namespace

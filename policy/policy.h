@@ -1,6 +1,7 @@
 // Policy: what the administrator of a pool has decided. Plain data and pure questions; it is read by file.h.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,13 +36,17 @@ struct Who {
 /// [[limit]]: what these users may have.
 struct Limit {
   Who who;
-  std::optional<Rule<int>> devices;          ///< at once; a half of one is a half
-  std::optional<Rule<int>> waiting;          ///< jobs; an array is one
-  std::optional<Rule<int>> priority;         ///< the highest that they may give
-  std::optional<Rule<double>> device_hours;  ///< in seven days, of the fastest GPU
-  std::optional<Rule<double>> longest_s;     ///< time limit of a job
-  std::optional<Rule<double>> default_s;     ///< time limit of a job that asks for none
-  std::optional<Rule<bool>> share;           ///< whether they may take a part of a device
+  std::optional<Rule<int>> devices;                  ///< at once; a half of one is a half
+  std::optional<Rule<int>> waiting;                  ///< jobs; an array is one
+  std::optional<Rule<int>> priority;                 ///< the highest that they may give
+  std::optional<Rule<double>> device_hours;          ///< in seven days, of the fastest GPU
+  std::optional<Rule<double>> longest_s;             ///< time limit of a job
+  std::optional<Rule<double>> default_s;             ///< time limit of a job that asks for none
+  std::optional<Rule<bool>> share;                   ///< whether they may take a part of a device
+  std::optional<Rule<int>> cores;                    ///< of the host, at once
+  std::optional<Rule<int>> default_cores;            ///< of a job that asks for none
+  std::optional<Rule<int64_t>> host_memory;          ///< bytes of the host, at once
+  std::optional<Rule<int64_t>> default_host_memory;  ///< of a job that asks for none
   bool operator==(const Limit&) const = default;
 };
 

@@ -42,6 +42,10 @@ priority = 0
 device_hours = 1.5
 default = "1h"
 share = false
+cpus = 8
+default_cpus = 1
+host_mem = "64GiB"
+default_host_mem = "512MiB"
 [[reservation]]
 devices = ["gpu:0", "gpu:1"]
 groups = ["course"]
@@ -58,7 +62,11 @@ to = "18:00"
             "p.toml:9: alice and group gpu may have 1.5 device hours in 7 days\n"
             "p.toml:10: alice and group gpu get a time limit of 1 h 0 min where they ask for none\n"
             "p.toml:11: alice and group gpu may not take parts of devices\n"
-            "p.toml:12: gpu:0, gpu:1 reserved for group course, Mon-Fri 08:00-18:00\n");
+            "p.toml:12: alice and group gpu may have 8 cores of the host at once\n"
+            "p.toml:13: alice and group gpu get 1 core of the host where they ask for none\n"
+            "p.toml:14: alice and group gpu may have 64 GiB of the host at once\n"
+            "p.toml:15: alice and group gpu get 512 MiB of the host where they ask for none\n"
+            "p.toml:16: gpu:0, gpu:1 reserved for group course, Mon-Fri 08:00-18:00\n");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "base/quantity.h"
 #include "base/text.h"
 
 namespace remuda::pool {
@@ -46,6 +47,48 @@ Result<void> check_devices(const Job& job, const Policy& policy) {
                                       counted(devices->value, "device"), wanted));
 }
 
+/// What a user may have of one thing that the host has: cores or memory.
+template <typename T>
+struct HostRule {
+  std::optional<policy::Rule<T>> Limit::*most, Limit::*given;
+  T place::Request::* wanted;
+  const char *what, *flag;
+  std::string (*text)(T);
+};
+
+std::string cores_text(int cores) { return counted(cores, "core"); }
+
+constexpr HostRule<int> kCores{&Limit::cores, &Limit::default_cores, &place::Request::cores, "many cores", "--cpus",
+                               cores_text};
+constexpr HostRule<int64_t> kMemory{
+    &Limit::host_memory, &Limit::default_host_memory, &place::Request::host_memory_bytes, "much memory", "--host-mem",
+    amount_text};
+
+/// Who has a limit has to say what a job takes, as it would take what it likes otherwise.
+template <typename T>
+Result<void> check_host(Job& job, const Policy& policy, const HostRule<T>& rule) {
+  const auto *most = rule_for(job, policy, rule.most), *given = rule_for(job, policy, rule.given);
+  T& wanted = job.request.*rule.wanted;
+  if (wanted == 0 && given) wanted = most ? std::min(given->value, most->value) : given->value;
+  if (!most || (wanted > 0 && wanted <= most->value)) return {};
+  const std::string may = fmt::format("{} may have {} of the host at once", job.user, rule.text(most->value));
+  return refuse(*most, wanted == 0
+                           ? fmt::format("{}: say with {} how {} the job takes", may, rule.flag, rule.what)
+                           : fmt::format("{}, and {} {} wanted", may, rule.text(wanted), wanted == 1 ? "is" : "are"));
+}
+
+template <typename T>
+std::string over_host(const PoolState& state, const Job& job, const Policy& policy, const HostRule<T>& rule) {
+  const auto* most = rule_for(job, policy, rule.most);
+  if (!most) return "";
+  T has = 0;
+  for (const Job& other : state.jobs)
+    if (other.state == JobState::running && other.user == job.user) has += other.request.*rule.wanted;
+  if (has + job.request.*rule.wanted <= most->value) return "";
+  return fmt::format("{} may have {} of the host at once, and has {} ({})", job.user, rule.text(most->value),
+                     rule.text(has), most->where);
+}
+
 /// The jobs of an array are not counted, as the array is.
 Result<void> check_waiting(const PoolState& state, const Job& job, const Policy& policy) {
   const auto* most = rule_for(job, policy, &Limit::waiting);
@@ -70,6 +113,8 @@ Result<void> admit(const PoolState& state, Job& job, const Policy& policy) {
   REMUDA_TRY(check_priority(job, job.priority, policy));
   REMUDA_TRY(check_devices(job, policy));
   REMUDA_TRY(check_waiting(state, job, policy));
+  REMUDA_TRY(check_host(job, policy, kCores));
+  REMUDA_TRY(check_host(job, policy, kMemory));
   return check_time_limit(job, policy);
 }
 
@@ -88,6 +133,8 @@ std::string over_limit(const PoolState& state, const Job& job, const Policy& pol
       return fmt::format("{} may have {} at once, and has {:g} ({})", job.user, counted(most->value, "device"), has,
                          most->where);
   }
+  if (std::string over = over_host(state, job, policy, kCores); !over.empty()) return over;
+  if (std::string over = over_host(state, job, policy, kMemory); !over.empty()) return over;
   const auto* hours = rule_for(job, policy, &Limit::device_hours);
   if (!hours || spent_s(state, job.user, now_s) < hours->value * kHour_s) return "";
   return fmt::format("{} may have {:g} device hours in 7 days, and has had them ({})", job.user, hours->value,

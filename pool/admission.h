@@ -13,16 +13,17 @@
 
 namespace remuda::pool {
 
-/// Whether the job may enter the queue: its priority, time limit, parts of devices, how many it wants, and how many
-/// jobs of its user wait. Gives it a time limit where it asks for none and the policy has one. root may have
-/// everything.
+/// Whether the job may enter the queue: its priority, time limit, parts of devices, how many it wants, what it wants of
+/// the host, and how many jobs of its user wait. Gives it a time limit, cores and memory of the host where it asks for
+/// none and the policy has some. root may have everything.
 Result<void> admit(const PoolState& state, Job& job, const Policy& policy);
 
 /// A usage error where this user may not give a job that priority.
 Result<void> check_priority(const Job& job, int priority, const Policy& policy);
 
-/// Why a waiting job may not start now, whatever is free: its user has as many devices, or has had as many device
-/// hours, as the policy permits; empty where it may. Words that change only when something happens.
+/// Why a waiting job may not start now, whatever is free: its user has as many devices, or as much of
+/// the host, or has had as many device hours, as the policy permits; empty where it may. Words that change only when
+/// something happens.
 std::string over_limit(const PoolState& state, const Job& job, const Policy& policy, double now_s);
 
 /// The devices that are reserved for others at a time at which the job, started now, might run: for as long as its time

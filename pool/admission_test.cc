@@ -63,6 +63,38 @@ TEST_F(Admission, TheUsualTimeOfOneTableIsBoundByTheLongestOfAnother) {
   EXPECT_EQ(job(1).time_limit_s, 2 * kHour_s);
 }
 
+TEST_F(Admission, LimitsWhatIsTakenOfTheHost) {
+  set_policy("[[limit]]\ncpus = 4\nhost_mem = \"8GiB\"\n");
+  Job job = test_job("ada", 1);
+  EXPECT_EQ(refusal(job),
+            "ada may have 4 cores of the host at once: say with --cpus how many cores the job takes (policy.toml:2)");
+  job.request.cores = 5;
+  EXPECT_EQ(refusal(job), "ada may have 4 cores of the host at once, and 5 cores are wanted (policy.toml:2)");
+  job.request.cores = 3;
+  EXPECT_EQ(
+      refusal(job),
+      "ada may have 8 GiB of the host at once: say with --host-mem how much memory the job takes (policy.toml:3)");
+  job.request.host_memory_bytes = int64_t{6} << 30;
+  EXPECT_EQ(refusal(job), "");
+  EXPECT_EQ(refusal(job), "") << "what is too much at once waits";
+  EXPECT_THAT(look(kMonday), ElementsAre(1));
+  EXPECT_EQ(this->job(2).why, "ada may have 4 cores of the host at once, and has 3 cores (policy.toml:2)");
+  this->state.find(2)->request.cores = 1;
+  look(kMonday);
+  EXPECT_EQ(this->job(2).why, "ada may have 8 GiB of the host at once, and has 6 GiB (policy.toml:3)");
+}
+
+TEST_F(Admission, GivesAUsualPartOfTheHost) {
+  set_policy("[[limit]]\ncpus = 4\n[[limit]]\ndefault_cpus = 6\ndefault_host_mem = \"2GiB\"\n");
+  EXPECT_EQ(refusal(test_job("ada", 1)), "");
+  EXPECT_EQ(job(1).request.cores, 4) << "no more than the user may have";
+  EXPECT_EQ(job(1).request.host_memory_bytes, int64_t{2} << 30);
+  Job root = test_job("root", 1);
+  root.uid = 0;
+  EXPECT_EQ(refusal(root), "");
+  EXPECT_EQ(job(2).request.cores, 0) << "root is bound by nothing";
+}
+
 TEST_F(Admission, CountsAnArrayOnce) {
   set_policy("[[limit]]\nwaiting = 2\n");
   EXPECT_EQ(refusal(test_job("ada", 1)), "");

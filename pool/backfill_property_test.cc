@@ -6,6 +6,7 @@
 #include <rapidcheck.h>
 
 #include "base/clock.h"
+#include "place/host.h"
 #include "pool/testing/pool.h"
 #include "pool/transitions.h"
 
@@ -39,9 +40,12 @@ Arrival arrival_of(const char* user, int at_s, int count, int limit_s) {
 /// `exact`: every job with a limit runs exactly as long; otherwise as long at the most.
 History random_history(bool exact) {
   History history{.gpus = any(2, 5), .arrivals = {}};
+  const int cores = static_cast<int>(place::host_cores(test_box(history.gpus)).value().size());
   history.arrivals.push_back(arrival_of("ada", any(1, 30), any(history.gpus - 1, history.gpus + 1), 100));
   history.arrivals.back().job.priority = 9;
+  history.arrivals.back().job.request.cores = any(0, cores + 1);
   history.arrivals.push_back(arrival_of("bob", 0, any(1, history.gpus), any(150, 300)));
+  history.arrivals.back().job.request.cores = std::max(0, any(-3, cores + 1));
   const int others = any(1, 12);
   for (int i = 0; i < others; ++i) {
     const bool is_limited = any(0, 8) != 0;
@@ -49,6 +53,7 @@ History random_history(bool exact) {
                                           is_limited ? any(1, 250) : 0));
     Job& job = history.arrivals.back().job;
     job.request.share = *rc::gen::element(1.0, 1.0, 0.5);
+    job.request.cores = std::max(0, any(-3, cores + 1));
     job.priority = any(-2, 3);
     if (is_limited) job.grace_s = *rc::gen::element(0.0, 0.0, 20.0);
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "device/reading.h"
 #include "device/words.h"
 #include "place/request.h"
 #include "pool/request_json.h"
@@ -51,6 +52,22 @@ struct Turn {
   bool operator==(const Turn&) const = default;
 };
 
+/// What keeps a job to its cores and its memory of the host.
+struct HostKept {
+  std::string cores;    ///< "cpuset": it runs on no others; "quota": it gets no more time; empty: it may leave them
+  bool memory = false;  ///< it cannot take more
+  std::string why;      ///< a clause: why not all that it asked for is kept
+
+  static constexpr const char* kName = "host_kept";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("cores", self.cores, "cpuset: it runs on no others; quota: it gets no more time than so many have");
+    visit("memory", self.memory, "it cannot take more memory");
+    visit("why", self.why, "why not all that it asked for is kept");
+  }
+  bool operator==(const HostKept&) const = default;
+};
+
 struct Job {
   static constexpr size_t kMostTurns = 64;  ///< of those in `earlier`; the oldest are forgotten
 
@@ -81,12 +98,15 @@ struct Job {
   std::string folder, log;
   std::string at_end;                ///< command for the user's shell, once the job has ended
   std::vector<std::string> devices;  ///< ids of those it has, or had last; of an ended job, too
+  std::vector<int> cores;            ///< of the host, that it has for itself, or had last
   std::vector<double> speeds;        ///< of each of them, as part of the fastest GPU's, where that was known
   std::vector<Turn> earlier;         ///< before it was queued again, oldest first
   std::vector<std::string> daemons;  ///< ids of the devices of which it has a part through a sharing daemon
   std::string cgroup;                ///< folder of the cgroup its processes were started in; empty: none
   bool devices_enforced = false;     ///< they cannot open devices that it was not granted
   int files_denied = 0;              ///< device files that a filter of that cgroup keeps them from
+  HostKept host;
+  Reading<int64_t> memory_peak_bytes;  ///< of the ended job: the most of the host's memory that it had at once
   int exit_status = 0, signal = 0, restarts = 0;
   bool cancelled = false;
   std::string submission;  ///< id of the request that has submitted it to an agent; of no use to people
@@ -124,12 +144,15 @@ struct Job {
     visit("log", self.log, "file with its output");
     visit("at_end", self.at_end, "command that runs once it has ended");
     visit("devices", self.devices, "the devices that it has, or had last");
+    visit("cores", self.cores, "the cores of the host that it has for itself, or had last");
     visit("speeds", self.speeds, "how fast each of them is, as part of the fastest GPU");
     visit("earlier", self.earlier, "when and on which devices it ran before it was queued again");
     visit("daemons", self.daemons, "devices of which it has a part through a sharing daemon");
     visit("cgroup", self.cgroup, "folder of the cgroup that its processes are held by");
     visit("devices_enforced", self.devices_enforced, "they cannot open devices that it was not granted");
     visit("files_denied", self.files_denied, "how many device files that takes");
+    visit("host", self.host, "what keeps it to its part of the host");
+    visit("memory_peak_bytes", self.memory_peak_bytes, "of the ended job: the most of the host's memory that it had");
     visit("exit_status", self.exit_status, "of the ended job");
     visit("signal", self.signal, "that ended it");
     visit("restarts", self.restarts, "how often it was started again");

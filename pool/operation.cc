@@ -50,6 +50,7 @@ Result<Applied> apply_to(PoolState& state, const RecordConfinement& asked, const
   job->cgroup = asked.cgroup;
   job->devices_enforced = asked.devices_enforced;
   job->files_denied = asked.files_denied;
+  job->host = asked.host;
   return Applied{};
 }
 

@@ -60,6 +60,7 @@ struct RecordConfinement {
   std::string cgroup;
   bool devices_enforced = false;
   int files_denied = 0;
+  HostKept host;
 
   static constexpr const char* kName = "record_confinement";
   template <typename Self, typename Visit>
@@ -68,6 +69,7 @@ struct RecordConfinement {
     visit("cgroup", self.cgroup, "folder of its cgroup");
     visit("devices_enforced", self.devices_enforced, "it cannot open devices that it was not granted");
     visit("files_denied", self.files_denied, "how many device files that takes");
+    visit("host", self.host, "what keeps it to its part of the host");
   }
   bool operator==(const RecordConfinement&) const = default;
 };
@@ -153,6 +155,7 @@ struct End {
     visit("exit_status", self.ending.exit_status, "of its command");
     visit("signal", self.ending.signal, "that ended it");
     visit("why", self.ending.why, "how it ended, as a sentence");
+    visit("memory_peak_bytes", self.ending.memory_peak_bytes, "the most memory of the host that it had at once");
   }
   bool operator==(const End&) const = default;
 };

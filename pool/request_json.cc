@@ -14,6 +14,8 @@ struct RequestText {
   std::vector<std::string> devices;
   double share = 0;
   bool cpu = false;
+  int cores = 0;
+  int64_t host_memory_bytes = 0;
 
   static constexpr const char* kName = "request";
   template <typename Self, typename Visit>
@@ -28,6 +30,8 @@ struct RequestText {
     visit("share", self.share, "part of each device", kRequired);
     visit("where", self.where, "condition on each device");
     visit("cpu", self.cpu, "CPU devices may be taken");
+    visit("cores", self.cores, "cores of the host, for the job alone");
+    visit("host_memory_bytes", self.host_memory_bytes, "memory of the host");
   }
 };
 
@@ -46,7 +50,9 @@ RequestText text_of(const place::Request& request) {
           .any_model = request.any_model,
           .devices = request.devices,
           .share = request.share,
-          .cpu = request.cpu};
+          .cpu = request.cpu,
+          .cores = request.cores,
+          .host_memory_bytes = request.host_memory_bytes};
 }
 
 }  // namespace
@@ -70,7 +76,9 @@ Result<place::Request> parse_request(const Json& json, const std::string& where)
                          .any_model = text.any_model,
                          .devices = std::move(text.devices),
                          .share = text.share,
-                         .cpu = text.cpu};
+                         .cpu = text.cpu,
+                         .cores = text.cores,
+                         .host_memory_bytes = text.host_memory_bytes};
   const auto link = from_word<place::LinkNeed>(text.link);
   if (!link) return usage_error(fmt::format("{}.link is '{}', which is none", where, text.link));
   request.link = *link;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/clock.h"
+#include "place/host.h"
 #include "place/rates.h"
 #include "pool/admission.h"
 #include "pool/refused.h"
@@ -229,6 +230,7 @@ class Pass {
     job.state = JobState::running;
     job.started_s = now_s_;
     job.devices = placement.devices;
+    job.cores = placement.cores;
     if (!speeds_) speeds_ = place::relative_speeds(inventory_);
     job.speeds = speeds_->of_each(placement.devices);
     job.why.clear();
@@ -309,6 +311,7 @@ class Pass {
     const std::string holder = fmt::format("{} (job {}, for which it is kept)", job.user, name_of(job));
     for (const std::string& device : placement.devices)
       kept_.push_back({{device, job.request.share, holder, {}, {}}, &job, starts_s});
+    if (wants_host(job.request)) kept_.push_back({host_part(placement.cores, job.request, holder), &job, starts_s});
   }
 
   static void sort_by_end(std::vector<place::Held>& held) {

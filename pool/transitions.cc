@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "place/host.h"
 #include "pool/admission.h"
 #include "pool/usage.h"
 
@@ -110,6 +111,7 @@ void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& pol
   job.exit_status = ending.exit_status;
   job.signal = ending.signal;
   job.why = ending.why;
+  if (ending.memory_peak_bytes.was_read()) job.memory_peak_bytes = ending.memory_peak_bytes;
   clean_texts(job);
 }
 
@@ -123,6 +125,8 @@ std::string check_jobs(const PoolState& state) {
     const int64_t wanted = job.state == JobState::running ? job.request.count : 0;
     if (leases != wanted)
       return fmt::format("job {} is {} and holds {} devices, not {}", job.id, to_string(job.state), leases, wanted);
+    if (job.state == JobState::running && static_cast<int>(job.cores.size()) != job.request.cores)
+      return fmt::format("job {} has {} cores of the host, not {}", job.id, job.cores.size(), job.request.cores);
     if (job.preempted_by != 0 && !(job.preemptible && job.state == JobState::running))
       return fmt::format("job {} is {} and makes room for job {}", job.id, to_string(job.state), job.preempted_by);
   }
@@ -145,6 +149,17 @@ std::string check_leases(const PoolState& state) {
     double& share = shares[lease.device];
     share += lease.share;
     if (share > 1 + kRounding) return fmt::format("{} has two owners, job {} among them", lease.device, lease.job);
+  }
+  return "";
+}
+
+std::string check_cores(const PoolState& state) {
+  std::map<int, int64_t> owners;
+  for (const Job& job : state.jobs) {
+    if (job.state != JobState::running) continue;
+    for (const int core : job.cores)
+      if (const auto [owner, is_new] = owners.try_emplace(core, job.id); !is_new)
+        return fmt::format("core {} has two owners, jobs {} and {}", core, owner->second, job.id);
   }
   return "";
 }
@@ -177,6 +192,8 @@ std::string check_drains(const PoolState& state) {
       return fmt::format("{} is drained twice", state.drains.at(i).device);
   return "";
 }
+
+std::string holder_text(const Job& job) { return fmt::format("{} (job {})", job.user, name_of(job)); }
 
 /// As sudo names a user: one without a name by a number.
 std::string sudo_name(const std::string& user) {
@@ -212,6 +229,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   job.preempted_by = job.passed = 0;
   job.submitted_s = now_s;
   job.started_s = job.ended_s = 0;
+  job.cores.clear();
   REMUDA_TRY(parse_job(to_json(job), "the job"));  // a record that could not be read again is refused now
   ++state.next_job;
   state.jobs.push_back(std::move(job));
@@ -225,13 +243,24 @@ double begins_next(const PoolState& state, double now_s) {
   return next_s;
 }
 
+place::Held held_of_host(const Job& job) {
+  place::Held held = host_part(job.cores, job.request, holder_text(job));
+  held.since_s = job.started_s;
+  if (job.time_limit_s > 0) held.until_s = job.started_s + job.time_limit_s;
+  return held;
+}
+
 std::vector<place::Held> held_by_leases(const PoolState& state, std::span<const int64_t> but) {
   std::vector<place::Held> held;
   for (const Lease& lease : state.leases) {
     const Job* job = state.find(lease.job);
     if (!job || std::ranges::find(but, lease.job) != but.end()) continue;
-    held.push_back({lease.device, lease.share, fmt::format("{} (job {})", job->user, name_of(*job)), lease.since_s,
+    held.push_back({lease.device, lease.share, holder_text(*job), lease.since_s,
                     lease.until_s > 0 ? std::optional(lease.until_s) : std::nullopt});
+  }
+  for (const Job& job : state.jobs) {
+    if (job.state == JobState::running && wants_host(job.request) && std::ranges::find(but, job.id) == but.end())
+      held.push_back(held_of_host(job));
   }
   return held;
 }
@@ -251,11 +280,14 @@ void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
   job->started_s = job->ended_s = 0;
   job->processes.clear();
   job->devices.clear();
+  job->cores.clear();
   job->speeds.clear();
   job->passed = 0;
   job->cgroup.clear();
   job->devices_enforced = false;
   job->files_denied = 0;
+  job->host = {};
+  job->memory_peak_bytes = {};
   job->why.clear();
   ++job->restarts;
 }
@@ -340,7 +372,7 @@ std::vector<int64_t> reap(PoolState& state, const std::function<bool(const proce
 }
 
 std::string check(const PoolState& state) {
-  for (const auto& part : {check_jobs, check_leases, check_usage, check_spent, check_drains})
+  for (const auto& part : {check_jobs, check_leases, check_cores, check_usage, check_spent, check_drains})
     if (std::string broken = part(state); !broken.empty()) return broken;
   return "";
 }

@@ -1,9 +1,9 @@
 // Transitions: how a pool changes. Pure functions of state, time and facts; the store makes each one atomic.
 //
 // Invariants that every transition keeps, and check() proves:
-//   the shares of a device's leases add up to at most 1; a lease belongs to a running job; a running job holds as many
-//   leases as it asked for; a job that stands for an array never runs; only a running job that is preemptible makes
-//   room for another; ids ascend.
+//   the shares of a device's leases add up to at most 1; a core of the host is one running job's; a lease belongs to a
+//   running job; a running job holds as many leases as it asked for; a job that stands for an array never runs; only a
+//   running job that is preemptible makes room for another; ids ascend.
 //
 // `now_s` is the wall clock, seconds since 1970. Where it was set back, times in the future count as now: no duration
 // is negative, no lease ends early, and no job waits for the clock to catch up.
@@ -61,7 +61,7 @@ std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, cons
 /// When the next waiting job that is not to begin before then may start; kNever_s (base/clock.h) where there is none.
 double begins_next(const PoolState& state, double now_s);
 
-/// The running jobs' leases in the form that place() takes, without those of the jobs in `but`.
+/// What running jobs hold, devices and parts of the host, in the form that place() takes; without the jobs in `but`.
 std::vector<place::Held> held_by_leases(const PoolState& state, std::span<const int64_t> but = {});
 
 /// Exit status of a job that was ended by remuda, not by its program.
@@ -71,6 +71,7 @@ struct Ending {
   int exit_status = 0;
   int signal = 0;
   std::string why;
+  Reading<int64_t> memory_peak_bytes = {};
   bool operator==(const Ending&) const = default;
 };
 /// Ends the job: its leases end, its user's usage grows. Does nothing if it has ended already, or does not exist.

@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 #include <set>
 
+#include "place/host.h"
 #include "pool/pool.h"
 #include "pool/testing/pool.h"
 #include "pool/transitions.h"
@@ -30,6 +31,8 @@ struct World {
 Job random_job(World& world, int gpus) {
   Job job = test_job(*rc::gen::element<std::string>("ada", "bob", "eve"), *inRange(1, gpus + 2));
   job.request.share = *rc::gen::element(1.0, 0.5, 0.3);
+  job.request.cores = *rc::gen::element(0, 0, 1, 3, 6);
+  job.request.host_memory_bytes = *rc::gen::element<int64_t>(0, 0, 5, 12) << 30;
   job.priority = *inRange(-1, 2);
   job.preemptible = *rc::gen::arbitrary<bool>();
   job.time_limit_s = *rc::gen::element(0.0, 30.0, 300.0);
@@ -69,6 +72,10 @@ void schedule_all(World& world, PoolState& state) {
   if (*inRange(0, 3) == 0) foreign.push_back({.device = "gpu:0", .holder = "somebody"});
   for (const int64_t id : schedule(state, world.box, foreign, world.policy, world.now_s))
     RC_ASSERT(state.find(id)->state == JobState::running);
+  int64_t bytes = 0;
+  for (const Job& job : state.jobs)
+    if (job.state == JobState::running) bytes += job.request.host_memory_bytes;
+  RC_ASSERT(bytes <= place::host_memory(world.box).value());
 }
 
 int64_t any_job(const World& world) { return world.submitted.empty() ? 1 : *rc::gen::elementOf(world.submitted); }

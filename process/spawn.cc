@@ -100,6 +100,7 @@ void reset_signals(const sigset_t& mask) {
   require(::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, Stage::prepare);
   if (::getppid() != plan.parent) ::_exit(kOwnFailure);  // it died before the death signal was set
   require(plan.is_in_cgroup || join(plan.spec.cgroup), Stage::cgroup);
+  for (const int cgroup : plan.spec.further_cgroups) require(join(cgroup), Stage::cgroup);
   if (plan.spec.group <= 0 || ::setpgid(0, plan.spec.group) != 0) require(::setpgid(0, 0) == 0, Stage::prepare);
   require(plan.spec.in < 0 || ::dup2(plan.spec.in, STDIN_FILENO) >= 0, Stage::prepare);
   require(plan.spec.out < 0 || ::dup2(plan.spec.out, STDOUT_FILENO) >= 0, Stage::prepare);

@@ -44,6 +44,7 @@ struct ProcessSpec {
   std::vector<int> inherited;       ///< further descriptors that it keeps, with the same numbers
   sigset_t mask{};                  ///< blocked signals
   int cgroup = -1;                  ///< open folder of the cgroup that it and all its children are in; -1: the caller's
+  std::vector<int> further_cgroups;  ///< the same, in other trees
 };
 
 struct StartFailure {

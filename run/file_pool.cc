@@ -46,6 +46,14 @@ void continue_cancelled(const pool::PoolState& state) {
     if (job.cancelled && job.state == pool::JobState::running) process::send_signal(job.keeper, SIGCONT);
 }
 
+/// Those of other trees first: in the last one it is held together with the job's processes.
+std::vector<std::string> cgroups_of(const pool::Job& job) {
+  std::vector<std::string> cgroups = confine::find_cgroups(job.cgroup.substr(job.cgroup.rfind('/') + 1));
+  std::erase(cgroups, job.cgroup);
+  cgroups.push_back(job.cgroup);
+  return cgroups;
+}
+
 bool is_cancel(const pool::Operation& operation) {
   return std::holds_alternative<pool::Cancel>(operation) || std::holds_alternative<pool::CancelSelected>(operation);
 }
@@ -129,7 +137,7 @@ Result<void> FilePool::enter(int64_t id) {
   if (!job) return usage_error(fmt::format("no job {} is there, or it has ended", id));
   REMUDA_TRY(pool::check_enter(*job, static_cast<int>(::getuid())));
   if (job->cgroup.empty()) return failed(pool::cannot_be_entered(id));
-  if (confine::move_into(job->cgroup, process::own_process_id())) return {};
+  if (confine::move_into_all(cgroups_of(*job), process::own_process_id())) return {};
   return failed(
       fmt::format("this process cannot be moved to the cgroup of job {}, {}: {}", id, job->cgroup, errno_text(errno)));
 }

@@ -70,9 +70,18 @@ Outcome JobMonitor::watch() {
     pause();
   }
   if (spec_.can_be_queued_again()) take_late_signals();
+  note_memory();
   end_what_entered();
   outcome_.state = result().value_or(process::ExitState{process::kOwnFailure, 0});
   return outcome_;
+}
+
+/// While the cgroup is there. Where the pool holds the job, that has counted it.
+void JobMonitor::note_memory() {
+  if (pool_.is_served()) return;
+  const confine::MemoryUse use = confinement_.memory();
+  outcome_.memory_peak_bytes = use.peak_bytes;
+  outcome_.memory_trouble = confine::kills_text(use, spec_.job.request.host_memory_bytes);
 }
 
 /// What has come into the job's cgroup from outside (pool::Access::enter()), and may do so until that is removed. A

@@ -26,10 +26,12 @@ namespace remuda::run {
 
 struct Outcome {
   process::ExitState state;
-  std::string why;           ///< sentence about how it ended; empty where `state` says enough
-  bool started = true;       ///< otherwise `state` and `why` have the cause
-  bool stopped = false;      ///< it was asked to end
-  bool may_requeue = false;  ///< and may be queued again
+  std::string why;                          ///< sentence about how it ended; empty where `state` says enough
+  bool started = true;                      ///< otherwise `state` and `why` have the cause
+  bool stopped = false;                     ///< it was asked to end
+  bool may_requeue = false;                 ///< and may be queued again
+  Reading<int64_t> memory_peak_bytes = {};  ///< of the host, of all its processes together
+  std::string memory_trouble;               ///< what the kernel has ended for want of memory, in words; mostly empty
 };
 
 /// "reached its time limit of 60 s".
@@ -69,6 +71,7 @@ class JobMonitor {
   /// `signal`: to the members now; the stop signal, or the one that a user sent to a job with tasks.
   void stop(const std::string& why, bool may_requeue, double grace_s, int signal);
   void kill();
+  void note_memory();
   void end_what_entered() const;
   void pause();
 

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <iterator>
+#include <set>
 
 #include "base/env.h"
 #include "confine/confinement.h"
 #include "confine/nearest.h"
+#include "place/host.h"
 #include "run/job_environment.h"
 #include "run/task_run.h"
 #include "workers/rendezvous.h"
@@ -17,7 +20,12 @@ namespace {
 using Kind = Message::Kind;
 
 /// So that all ranks together have as many threads as there are CPUs for them.
-int threads_of_each(size_t ranks) { return std::max(1, static_cast<int>(process::allowed_cores().size() / ranks)); }
+int threads_of_each(size_t ranks, size_t cores) { return std::max(1, static_cast<int>(cores / ranks)); }
+
+void put_into(const confine::Confinement& confinement, process::ProcessSpec& process) {
+  process.cgroup = confinement.cgroup();
+  process.further_cgroups = confinement.further();
+}
 
 std::string cannot_isolate(const confine::Confined& how) {
   return fmt::format("the job cannot be kept from devices that it is not granted: {}", how.obstacle);
@@ -40,7 +48,7 @@ Outcome JobRun::run_once(int restarts) {
   if (!confinement) return cannot(confinement.error());
   auto processes = plan(*devices, restarts);
   if (!processes) return cannot(processes.error());
-  for (process::ProcessSpec& process : *processes) process.cgroup = confinement->cgroup();
+  for (process::ProcessSpec& process : *processes) put_into(*confinement, process);
   return JobMonitor(spec_, monitored(restarts < spec_.restarts), caretaker_.pool(), link_, *confinement)
       .run(*processes);
 }
@@ -65,11 +73,17 @@ Result<confine::Confinement> JobRun::confine() {
   const Inventory& inventory = caretaker_.inventory();
   std::optional<confine::Withheld> withheld;
   if (spec_.live) withheld = confine::withheld_nodes(inventory, devices_of(state, grant_.job, inventory));
-  confine::Confinement confinement = confine::Confinement::make(spec_.pool, grant_.job, withheld);
-  if (spec_.isolate && !confinement.how().devices) return failed(cannot_isolate(confinement.how()));
-  if (confinement.how().cgroup == 0) return confinement;
-  const auto recorded = caretaker_.apply(pool::RecordConfinement{
-      grant_.job, confinement.folder(), confinement.how().devices, confinement.how().files_denied});
+  confine::Confinement confinement =
+      confine::Confinement::make(spec_.pool, grant_.job, withheld, {cores_, spec_.job.request.host_memory_bytes});
+  const confine::Confined& how = confinement.how();
+  if (spec_.isolate && !how.devices) return failed(cannot_isolate(how));
+  if (how.cgroup == 0 && !wants_host(spec_.job.request)) return confinement;
+  const auto recorded = caretaker_.apply(
+      pool::RecordConfinement{grant_.job,
+                              confinement.folder(),
+                              how.devices,
+                              how.files_denied,
+                              {.cores = how.host.cores, .memory = how.host.memory, .why = how.host.obstacle}});
   if (!recorded) link_.send(Kind::note, grant_.job, recorded.error().message);
   return confinement;
 }
@@ -101,7 +115,7 @@ Result<Outcome> JobRun::try_tasks() {
     slots.back().in = no_input.get();
     slots.back().out = output_->out(lane);
     slots.back().err = output_->err(lane);
-    slots.back().cgroup = confinement.cgroup();
+    put_into(confinement, slots.back());
   }
   const auto report = [this](const std::string& text, double progress) {
     if (progress < 0)
@@ -121,6 +135,7 @@ Result<std::vector<std::string>> JobRun::held_devices() {
     return failed(why);
   const Inventory& inventory = caretaker_.inventory();
   std::vector<std::string> devices = devices_of(state, grant_.job, inventory);
+  take_cores(state);
   devices_text_ = labels_text(inventory, devices);
   link_.send(Kind::started, grant_.job, joined_devices_text(inventory, devices));
   if (const std::string text = sharing_.begin(inventory, grant_.job, devices); !text.empty())
@@ -128,12 +143,28 @@ Result<std::vector<std::string>> JobRun::held_devices() {
   return devices;
 }
 
+/// Its own, or else those that no job has for itself, where there are any.
+void JobRun::take_cores(const pool::PoolState& state) {
+  cores_.clear();
+  free_cores_ = process::allowed_cores();
+  std::set<int> kept;
+  for (const pool::Job& job : state.jobs) {
+    if (job.id == grant_.job) cores_ = job.cores;
+    if (job.state == pool::JobState::running) kept.insert(job.cores.begin(), job.cores.end());
+  }
+  std::vector<int> others;
+  std::ranges::set_difference(free_cores_, kept, std::back_inserter(others));
+  spares_cores_ = !others.empty() && others.size() < free_cores_.size();
+  if (spares_cores_) free_cores_ = std::move(others);
+}
+
 Result<std::vector<process::ProcessSpec>> JobRun::plan(const std::vector<std::string>& devices, int restarts) {
   const Inventory& inventory = caretaker_.inventory();
   std::vector<process::ProcessSpec> processes;
   if (spec_.each) {
     REMUDA_ASSIGN(const workers::Listener free_port, workers::listen_on_loopback(0));
-    const int threads = env::get(env::omp_num_threads) ? 0 : threads_of_each(devices.size());
+    const size_t cores = cores_.empty() ? process::allowed_cores().size() : cores_.size();
+    const int threads = env::get(env::omp_num_threads) ? 0 : threads_of_each(devices.size(), cores);
     REMUDA_ASSIGN(std::string secret, workers::make_secret());
     const Ranks ranks{free_port.port, restarts, spec_.restarts, threads, std::move(secret)};
     for (int rank = 0; rank < static_cast<int>(devices.size()); ++rank)
@@ -162,7 +193,9 @@ process::ProcessSpec JobRun::process(confine::Visibility environment, const std:
   std::ranges::copy(grant_.claims, std::back_inserter(process.inherited));
   std::ranges::move(sharing_.environment(devices), std::back_inserter(process.environment));
   std::ranges::move(array_environment(spec_.job), std::back_inserter(process.environment));
-  if (spec_.live) process.affinity = confine::nearest_cores(caretaker_.inventory(), devices, process::allowed_cores());
+  if (spec_.live) process.affinity = confine::nearest_cores(caretaker_.inventory(), devices, free_cores_);
+  if (spec_.live && !cores_.empty()) process.affinity.cores = cores_;
+  if (spec_.live && process.affinity.cores.empty() && spares_cores_) process.affinity.cores = free_cores_;
   return process;
 }
 

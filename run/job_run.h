@@ -66,6 +66,7 @@ class JobRun {
   Result<Outcome> try_tasks();
   /// The job's devices; also reports them to the front.
   Result<std::vector<std::string>> held_devices();
+  void take_cores(const pool::PoolState& state);
   Result<std::vector<process::ProcessSpec>> plan(const std::vector<std::string>& devices, int restarts);
   process::ProcessSpec process(confine::Visibility environment, const std::vector<std::string>& devices) const;
 
@@ -77,7 +78,10 @@ class JobRun {
   share::JobSharing sharing_;
   std::optional<JobOutput> output_;
   Grant grant_;
-  std::string devices_text_;  ///< for people
+  std::string devices_text_;     ///< for people
+  std::vector<int> cores_;       ///< of the host, for this job alone
+  std::vector<int> free_cores_;  ///< without cores of its own: those that it uses, near its devices
+  bool spares_cores_ = false;    ///< they are not all that this process may use
 };
 
 }  // namespace remuda::run

@@ -129,8 +129,9 @@ class Keeper {
   /// for a change. Where the machine is this one, it is read again before other jobs start: the job's processes have
   /// just left its devices.
   Result<void> finish(const Outcome& outcome) {
-    const pool::Ending ending{outcome.state.status, outcome.state.signal,
-                              outcome.why.empty() ? to_string(outcome.state) : outcome.why};
+    std::string why = outcome.why.empty() ? to_string(outcome.state) : outcome.why;
+    if (!outcome.memory_trouble.empty()) why += "; " + outcome.memory_trouble;
+    const pool::Ending ending{outcome.state.status, outcome.state.signal, why, outcome.memory_peak_bytes};
     const auto record = [&]() -> Result<void> {
       REMUDA_TRY(caretaker_.apply(pool::End{id_, ending}));
       return {};
@@ -148,7 +149,7 @@ class Keeper {
     }
     if (recorded) do_at_end();
     if (is_read && run_.output() && !run_.output()->loss().empty()) link_.send(Kind::note, id_, run_.output()->loss());
-    link_.send(Kind::ended, id_, outcome.why, exit_code(outcome.state));
+    link_.send(Kind::ended, id_, outcome.memory_trouble.empty() ? outcome.why : why, exit_code(outcome.state));
     if (!recorded) return record_later(record);
     return is_read ? start_others() : started;
   }

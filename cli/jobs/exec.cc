@@ -58,6 +58,7 @@ Result<int> execute(const ExecFlags& flags) {
     fmt::print(stderr, "remuda: the command is killed, with exit status 137, as soon as job {} has ended\n",
                name_of(job));
   if (flags.machine.file.empty()) affinity = confine::nearest_cores(inventory, devices, process::allowed_cores());
+  if (flags.machine.file.empty() && !job.cores.empty()) affinity.cores = job.cores;
   return become(std::move(command), environment, affinity);
 }
 

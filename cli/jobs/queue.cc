@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/quantity.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/jobs/array_jobs.h"
@@ -15,6 +16,7 @@
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
 #include "device/fields.h"
+#include "place/host.h"
 #include "share/job_sharing.h"
 
 namespace remuda::cli {
@@ -41,6 +43,24 @@ std::string share_text(const pool::PoolState& state, const pool::Lease& lease, c
   const share::Sharing how = share::sharing_of(state, lease, inventory);
   return fmt::format("{:.0f} %{}", lease.share * 100,
                      how == share::Sharing::whole ? "" : fmt::format(" ({})", to_string(how)));
+}
+
+/// Adds the job's part of the host, and what keeps it to that; nothing where it has none.
+void add_host(const pool::Job& job, Json& json) {
+  if (!job.cores.empty()) json["cores"] = job.cores;
+  if (job.request.host_memory_bytes > 0) json["host_memory_bytes"] = job.request.host_memory_bytes;
+  if (wants_host(job.request)) json["host"] = fields::write(job.host);
+}
+
+/// "8 cores, 32 GiB", of the first line of the job alone.
+std::string host_text(const pool::PoolState& state, const pool::Lease& lease) {
+  const pool::Job* job = state.find(lease.job);
+  const auto first = std::ranges::find(state.leases, lease.job, &pool::Lease::job);
+  if (!job || !wants_host(job->request) || &*first != &lease) return "";
+  std::string text = job->cores.empty() ? "" : counted(static_cast<double>(job->cores.size()), "core");
+  if (const int64_t bytes = job->request.host_memory_bytes; bytes > 0)
+    text += (text.empty() ? "" : ", ") + amount_text(bytes);
+  return text;
 }
 
 /// Adds the device's current load, as far as it is known.
@@ -133,6 +153,7 @@ Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& for
       if (job->array != 0) one["array"] = job->array, one["array_index"] = job->array_index;
       one["command"] = job->command;
       one["devices_enforced"] = job->devices_enforced;
+      add_host(*job, one);
       if (!job->cgroup.empty()) one["cgroup"] = job->cgroup;
     }
     leases.push_back(std::move(one));
@@ -157,16 +178,20 @@ std::string leases_text(const pool::PoolState& state, const std::vector<place::H
   const auto has_part = [](const pool::Lease& lease) { return lease.share < 1; };
   const bool shows_limits = std::ranges::any_of(state.leases, has_limit);
   const bool shows_shares = std::ranges::any_of(state.leases, has_part);
+  const bool shows_host =
+      std::ranges::any_of(state.leases, [&](const pool::Lease& lease) { return !host_text(state, lease).empty(); });
   std::vector<std::string> header{"DEVICE", "USER", "JOB", "FOR"};
   if (shows_limits) header.emplace_back("LEFT");
   if (shows_shares) header.emplace_back("SHARE");
+  if (shows_host) header.emplace_back("HOST");
   header.insert(header.end(), {"BUSY", "MEMORY", "WHAT"});
   Table table(header);
   const auto add = [&](const std::string& device, std::vector<std::string> row, const std::string& left,
-                       const std::string& share, const std::string& what) {
+                       const std::string& share, const std::string& host, const std::string& what) {
     row.insert(row.begin(), label_of(inventory, device));
     if (shows_limits) row.push_back(left);
     if (shows_shares) row.push_back(share);
+    if (shows_host) row.push_back(host);
     const Device* now = inventory.find(device);
     row.insert(row.end(), {now ? busy_text(*now) : "gone", now ? memory_text(*now) : "gone", what});
     table.add(std::move(row));
@@ -175,13 +200,14 @@ std::string leases_text(const pool::PoolState& state, const std::vector<place::H
     const pool::Job* job = state.find(lease.job);
     add(lease.device,
         {job ? job->user : "", job ? name_of(*job) : std::to_string(lease.job), duration_text(now_s - lease.since_s)},
-        until_text(lease.until_s, now_s), share_text(state, lease, inventory), job ? what_text(*job) : "");
+        until_text(lease.until_s, now_s), share_text(state, lease, inventory), host_text(state, lease),
+        job ? what_text(*job) : "");
   }
   for (const place::Held& held : foreign)
     add(held.device,
         {held.barred.empty() ? printable(held.holder) : "-", held.barred.empty() ? "no lease" : "-",
          held.since_s ? duration_text(now_s - *held.since_s) : "-"},
-        "-", fmt::format("{:.0f} %", held.share * 100), printable(held.barred));
+        "-", fmt::format("{:.0f} %", held.share * 100), "", printable(held.barred));
   return table.text(width);
 }
 

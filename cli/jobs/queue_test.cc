@@ -42,6 +42,24 @@ pool::PoolState state(const std::string& name = "") {
 
 const std::vector<place::Held> kForeign{{.device = "GPU-1", .holder = "bob (process 7: a\tb)"}};
 
+TEST(LeasesText, HasTheHostOnceForAJob) {
+  pool::PoolState both = state();
+  both.leases = {{.job = 1, .device = "GPU-0"}, {.job = 1, .device = "GPU-1"}};
+  both.jobs[0].cores = {0, 1, 2};
+  both.jobs[0].request.cores = 3;
+  both.jobs[0].request.host_memory_bytes = int64_t{16} << 30;
+  const std::string text = leases_text(both, {}, shared_machine(), kNow_s, 200);
+  EXPECT_THAT(text, testing::HasSubstr("HOST"));
+  const size_t first = text.find("3 cores, 16 GiB");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find("3 cores, 16 GiB", first + 1), std::string::npos) << text;
+  both.jobs[0].host = {.cores = "cpuset", .memory = true, .why = ""};
+  const Json lease = pool_json(both, {}, shared_machine(), kNow_s, {})["leases"][0];
+  EXPECT_EQ(lease["cores"], (Json{0, 1, 2}));
+  EXPECT_EQ(lease["host_memory_bytes"], int64_t{16} << 30);
+  EXPECT_EQ(lease["host"]["cores"], "cpuset");
+}
+
 TEST(LeasesText, HasALineForEachDevice) {
   Inventory machine = shared_machine();
   machine.devices[0].memory_bytes = int64_t{48} << 30;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "base/quantity.h"
 #include "base/text.h"
-#include "place/quantity.h"
 
 namespace remuda::cli {
 namespace {
@@ -27,12 +27,12 @@ Result<void> read(const char* flag, const std::string& text, const Parse& parse,
 Result<double> memory(const std::string& text) {
   if (text.find_first_not_of("0123456789.") == std::string::npos)
     return usage_error(fmt::format("'{0}' has no unit; write {0}GiB or {0}MiB", printable(text)));
-  if (const auto bytes = place::parse_amount(text)) return *bytes;
+  if (const auto bytes = parse_amount(text)) return *bytes;
   return usage_error(fmt::format("'{}' is no amount of memory; write 24GiB", printable(text)));
 }
 
 Result<double> share(const std::string& text) {
-  if (const auto part = place::parse_part(text)) return *part;
+  if (const auto part = parse_part(text)) return *part;
   return usage_error(fmt::format("'{}' is no part of a device; write 30% or 0.3", printable(text)));
 }
 
@@ -63,6 +63,9 @@ void add_request_options(CLI::App& command, RequestFlags& flags) {
   add("--share", flags.share, "PART", "Part of each device, as in 30%; reports which of its limits are hard");
   add("--where", flags.where, "CONDITION", "As in 'memory >= 40Gi && numaNode == 0'")->check(is_text);
   command.add_flag("--cpu", flags.cpu, "CPU devices may be taken too, where GPUs do not suffice")->group(kWhichDevices);
+  add("--cpus", flags.cores, "N", "Cores of the host for this job alone, next to its devices where they are free")
+      ->check(CLI::Range(1, place::Request::kMostCores));
+  add("--host-mem", flags.host_memory, "AMOUNT", "Memory of the host, as in 64GiB; more it cannot take");
 }
 
 Result<place::Request> make_request(const RequestFlags& flags) {
@@ -71,12 +74,15 @@ Result<place::Request> make_request(const RequestFlags& flags) {
   const int named = static_cast<int>(std::min<size_t>(flags.devices.size(), place::Request::kMostDevices + 1));
   request.count = flags.gpus > 0 ? flags.gpus : std::max(1, named);
   request.link = from_word<place::LinkNeed>(flags.link).value_or(place::LinkNeed::any);
-  std::optional<double> bytes, part;
+  std::optional<double> bytes, host_bytes, part;
   REMUDA_TRY(read("--mem", flags.memory, memory, bytes));
+  REMUDA_TRY(read("--host-mem", flags.host_memory, memory, host_bytes));
   REMUDA_TRY(read("--share", flags.share, share, part));
   REMUDA_TRY(read("--cap", flags.capability, place::Capability::parse, request.capability));
   REMUDA_TRY(read("--where", flags.where, place::Where::parse, request.where));
   request.memory_bytes = static_cast<int64_t>(bytes.value_or(0));
+  request.cores = flags.cores;
+  request.host_memory_bytes = static_cast<int64_t>(host_bytes.value_or(0));
   request.share = part.value_or(1);
   REMUDA_TRY(check(request));
   return request;
@@ -101,6 +107,8 @@ std::vector<std::string> words_of(const RequestFlags& flags) {
   add("--share", flags.share);
   add("--where", flags.where);
   add_flag("--cpu", flags.cpu);
+  add("--cpus", flags.cores > 0 ? std::to_string(flags.cores) : "");
+  add("--host-mem", flags.host_memory);
   return words;
 }
 

@@ -27,9 +27,9 @@ TEST(RequestFlags, WithoutAnyOneDeviceWillDo) {
 }
 
 TEST(RequestFlags, AsWordsAreReadAsTheSame) {
-  const std::vector<std::string> all{"--gpus=2",    "--mem=24GiB",       "--model=A100*", "--cap=bf16",
-                                     "--link=any",  "--any-model",       "--device=0",    "--device=1",
-                                     "--share=30%", "--where=index > 0", "--cpu"};
+  const std::vector<std::string> all{
+      "--gpus=2",   "--mem=24GiB", "--model=A100*",     "--cap=bf16", "--link=any", "--any-model",     "--device=0",
+      "--device=1", "--share=30%", "--where=index > 0", "--cpu",      "--cpus=4",   "--host-mem=16GiB"};
   for (const std::vector<std::string>& words : {all, {"--same-model"}, {}}) {
     CLI::App app("A sample");
     RequestFlags flags;
@@ -41,8 +41,9 @@ TEST(RequestFlags, AsWordsAreReadAsTheSame) {
 
 TEST(RequestFlags, AllAreRead) {
   const place::Request request =
-      request_of({"-n", "2", "--mem", "24GiB", "--model", "A100*", "--cap", "BF16", "--link", "nvlink", "--any-model",
-                  "--share", "30%", "--where", "index > 0", "--cpu"})
+      request_of({"-n",        "2",      "--mem",  "24GiB",       "--model",    "A100*", "--cap",
+                  "BF16",      "--link", "nvlink", "--any-model", "--share",    "30%",   "--where",
+                  "index > 0", "--cpu",  "--cpus", "4",           "--host-mem", "16GiB"})
           .value();
   EXPECT_EQ(request.count, 2);
   EXPECT_EQ(request.memory_bytes, int64_t{24} << 30);
@@ -53,6 +54,8 @@ TEST(RequestFlags, AllAreRead) {
   EXPECT_EQ(request.where.value().text(), "index > 0");
   EXPECT_TRUE(request.any_model);
   EXPECT_TRUE(request.cpu);
+  EXPECT_EQ(request.cores, 4);
+  EXPECT_EQ(request.host_memory_bytes, int64_t{16} << 30);
 }
 
 TEST(RequestFlags, NamedDevicesAreCounted) {
@@ -69,6 +72,7 @@ TEST(RequestFlags, AnErrorNamesTheFlag) {
     return request ? "" : request.error().message;
   };
   EXPECT_EQ(error({"--mem", "lots"}), "--mem: 'lots' is no amount of memory; write 24GiB");
+  EXPECT_EQ(error({"--host-mem", "64"}), "--host-mem: '64' has no unit; write 64GiB or 64MiB");
   EXPECT_EQ(error({"--share", "0"}), "--share: '0' is no part of a device; write 30% or 0.3");
   EXPECT_THAT(error({"--cap", "fp7"}), HasSubstr("--cap: 'fp7' is no capability"));
   EXPECT_THAT(error({"--where", "index >"}), HasSubstr("--where: the condition is wrong at character 8"));

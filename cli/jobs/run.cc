@@ -52,6 +52,7 @@ constexpr const char* kRunExamples =
     "  remuda run --array 0-9 -- ./sweep.sh                   ten jobs, which find 0 to 9 in REMUDA_ARRAY_INDEX\n"
     "  remuda run -d -- python train.py                       in the background; see remuda logs\n"
     "  remuda run --time-limit 2h --grace 120 -- ./solver     SIGTERM after two hours, SIGKILL two minutes later\n"
+    "  remuda run --cpus 8 --host-mem 64GiB -- python train.py    with cores and memory of the host for itself\n"
     "  remuda run --restart 3 --restart-on 1,137 -- ./flaky   start it again after these exit codes\n"
     "  remuda run --preemptible --priority -5 -- ./sweep      on what nobody else wants; stopped and queued again\n"
     "  remuda run -n 8 --dry-run -- true                      whether it could start now, and on what\n";

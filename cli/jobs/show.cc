@@ -14,6 +14,7 @@
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
+#include "place/host.h"
 #include "pool/stage.h"
 
 namespace remuda::cli {
@@ -43,7 +44,8 @@ std::string request_text(const place::Request& request) {
   const std::string devices = counted(request.count, "device");
   const std::string part = request.share < 1 ? fmt::format("{:.0f} % of ", request.share * 100) : "";
   const std::string which = conditions_text(request, request.count > 1);
-  return part + devices + (which == "can be taken" ? "" : " that " + which);
+  const std::string host = host_text(request);
+  return part + devices + (which == "can be taken" ? "" : " that " + which) + (host.empty() ? "" : ", " + host);
 }
 
 std::string exit_text(const pool::Job& job) {
@@ -82,7 +84,9 @@ std::string job_text(const pool::Job& job, const Inventory& inventory, double no
   add_times(job, now_s, lines);
   add_place_in_queue(job, lines);
   if (!is_array(job)) lines.add("asks for", request_text(job.request));
-  lines.add(job.state == pool::JobState::running ? "has" : "had", labels_of(job.devices, inventory));
+  const bool runs = job.state == pool::JobState::running;
+  lines.add(runs ? "has" : "had", labels_of(job.devices, inventory) + host_part_text(job));
+  if (runs && wants_host(job.request)) lines.add("kept", kept_text(job));
   for (const pool::Turn& turn : job.earlier)
     lines.add("before", fmt::format("{} for {}, {}", labels_of(turn.devices, inventory),
                                     duration_text(turn.ended_s - turn.began_s), moment_text(turn.began_s, now_s)));

@@ -54,6 +54,26 @@ TEST(Show, SaysWhenAWaitingJobBegins) {
   EXPECT_THAT(text, AllOf(HasSubstr("state       paused\n"), HasSubstr(", in 2 h 0 min\n"), Not(HasSubstr("exit"))));
 }
 
+TEST(Show, SaysWhatAJobHasOfTheHostAndWhatKeepsItToThat) {
+  pool::Job job = ended();
+  job.cores = {0, 1, 2, 5};
+  job.request.cores = 4;
+  job.request.host_memory_bytes = int64_t{16} << 30;
+  EXPECT_THAT(
+      job_text(job, one_gpu(), kShown_s),
+      AllOf(HasSubstr("asks for    1 device, 4 cores and 16 GiB of the host\n"),
+            HasSubstr("had         gpu:0, GPU-gone, cores 0-2,5 and 16 GiB of the host\n"), Not(HasSubstr("kept"))));
+  job.state = pool::JobState::running;
+  job.host = {.cores = "cpuset", .memory = true, .why = ""};
+  EXPECT_THAT(job_text(job, one_gpu(), kShown_s),
+              HasSubstr("kept        it runs on no other cores; it cannot take more memory\n"));
+  job.host = {.cores = "", .memory = false, .why = "no cgroups here"};
+  EXPECT_THAT(
+      job_text(job, one_gpu(), kShown_s),
+      HasSubstr("kept        it starts on its cores, and may leave them; nothing keeps it from taking more memory "
+                "(no cgroups here)\n"));
+}
+
 TEST(Show, HasTheWholeRecordAsJson) {
   const Json json = job_json(ended(), one_gpu(), kShown_s);
   EXPECT_EQ(json["job"], "7");

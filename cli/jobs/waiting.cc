@@ -6,6 +6,7 @@
 
 #include "base/duration.h"
 #include "cli/jobs/job_name.h"
+#include "place/host.h"
 #include "pool/admission.h"
 #include "pool/request_json.h"
 #include "pool/transitions.h"
@@ -53,11 +54,18 @@ std::string WaitingReasons::text(const pool::Job& job, const pool::Job* before) 
   if (job.begin_s > now_s_) return fmt::format("begins in {}", duration_text(job.begin_s - now_s_));
   if (std::string others = awaited(job); !others.empty()) return others;
   if (std::string limit = pool::over_limit(state_, job, policy_, now_s_); !limit.empty()) return limit;
-  const Free& free = free_for(job.request);
+  place::Request devices = job.request;
+  devices.cores = 0;
+  devices.host_memory_bytes = 0;
+  const Free& free = free_for(devices);
   if (!free.is_known) return "no such devices now";
   // It is not their number: a reservation, or models that differ. The scheduler has written which.
   if (free.count_unlike >= job.request.count && !before && !job.why.empty()) return job.why;
   std::string text = fmt::format("{} wanted, {} free", job.request.count, free.count);
+  if (free.count_unlike >= job.request.count) {
+    const place::HostRoom host(layout_.inventory(), held_);
+    if (!host.fits(job.request)) text = host.shortage(job.request);
+  }
   bool has_room_made = false;
   for (const pool::Job& other : state_.jobs) {
     if (other.preempted_by != job.id) continue;

@@ -67,6 +67,21 @@ TEST_F(Waiting, NamesACauseThatIsNotTheNumberOfDevices) {
   EXPECT_EQ(text(unlike), unlike.why);
 }
 
+TEST_F(Waiting, CountsWhatIsFreeOfTheHost) {
+  machine_.numa = {{.node = 0, .cores = std::vector{0, 1, 2, 3}, .memory_bytes = int64_t{16} << 30}};
+  state_.jobs.front().cores = {0, 1, 2};
+  state_.jobs.front().request.cores = 3;
+  state_.jobs.front().request.host_memory_bytes = int64_t{12} << 30;
+  pool::Job wants_cores = job(2, 1), wants_memory = job(3, 1), wants_all = job(4, 4);
+  wants_cores.request.cores = wants_all.request.cores = 2;
+  wants_memory.request.host_memory_bytes = int64_t{8} << 30;
+  EXPECT_EQ(text(wants_cores), "2 cores wanted, 1 free");
+  EXPECT_EQ(text(wants_memory), "8 GiB of the host wanted, 4 GiB free");
+  EXPECT_EQ(text(wants_all), "4 wanted, 3 free") << "devices come first";
+  wants_cores.request.cores = 1;
+  EXPECT_EQ(text(wants_cores), "1 wanted, 1 free") << "it can start";
+}
+
 TEST_F(Waiting, NamesTheJobThatGoesBefore) {
   const pool::Job before = job(4, 4), after = job(5, 1);
   EXPECT_EQ(text(after, &before), "1 wanted, 1 free; behind job 4");

@@ -8,9 +8,11 @@
 #include "base/text.h"
 #include "cli/jobs/array_jobs.h"
 #include "cli/jobs/job_name.h"
+#include "cli/jobs/job_text.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
+#include "place/host.h"
 #include "pool/admission.h"
 
 namespace remuda::cli {
@@ -37,8 +39,9 @@ Result<std::string> waiting_text(run::Caretaker& caretaker, const pool::PoolStat
 std::string running_text(const Inventory& inventory, const pool::PoolState& state, const pool::Job& job) {
   std::string text = fmt::format(
       "Job {} has run for {} on {}; {}\n", name_of(job), duration_text(wall_s() - job.started_s),
-      devices_text(state, job.id, inventory),
+      devices_text(state, job.id, inventory) + host_part_text(job),
       job.devices_enforced ? "it cannot open other devices" : "other devices are hidden from it by variables only");
+  if (wants_host(job.request)) text += fmt::format("Of the host: {}\n", kept_text(job));
   if (job.cancelled) text += "It was cancelled, and has its grace time to end\n";
   if (job.passed > 0)
     text += fmt::format("It passed job {}, for which devices are kept: it ends before that can start\n", job.passed);

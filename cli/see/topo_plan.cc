@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/quantity.h"
 #include "base/text.h"
-#include "place/quantity.h"
 #include "route/json.h"
 #include "route/network.h"
 #include "route/plan.h"
@@ -31,7 +31,7 @@ Result<std::vector<const Device*>> devices_of_plan(const Inventory& inventory, c
 }
 
 Result<double> bytes_of_plan(const std::string& text) {
-  const auto bytes = place::parse_amount(text);
+  const auto bytes = parse_amount(text);
   if (!bytes || *bytes < 1 || *bytes > kMostBytes)
     return usage_error(fmt::format("--bytes: '{}' is no size of a buffer; write 100MiB", printable(text)));
   return *bytes;

@@ -68,6 +68,8 @@ RequestFlags merged(const job::PlacementSpec& file, const RequestFlags& line) {
   replace(flags.where, line.where);
   replace(flags.devices, line.devices);
   replace(flags.cpu, line.cpu);
+  replace(flags.cores, line.cores);
+  replace(flags.host_memory, line.host_memory);
   if (line.same_model || line.any_model) {
     flags.same_model = line.same_model;
     flags.any_model = line.any_model;

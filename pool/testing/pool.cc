@@ -33,6 +33,10 @@ Inventory test_box(int gpus) {
       inventory.links.push_back(
           {.a = fmt::format("gpu:{}", j), .b = device.id, .path = i / 2 == j / 2 ? Path::phb : Path::sys});
   }
+  for (int node = 0; node < (gpus + 1) / 2; ++node)
+    inventory.numa.push_back({.node = node,
+                              .cores = std::vector{4 * node, 4 * node + 1, 4 * node + 2, 4 * node + 3},
+                              .memory_bytes = int64_t{16} << 30});
   return inventory;
 }
 

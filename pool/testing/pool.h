@@ -17,7 +17,7 @@ class TestFolder : public ScratchFolder {
   TestFolder();
 };
 
-/// `gpus` like GPUs, gpu:0 and on, pair by pair on one NUMA node.
+/// `gpus` like GPUs, gpu:0 and on, pair by pair on one NUMA node, each of which has four cores and 16 GiB.
 Inventory test_box(int gpus);
 
 /// For `count` devices, kept by this process.

@@ -1,8 +1,8 @@
-#include "place/quantity.h"
+#include "base/quantity.h"
 
 #include <gtest/gtest.h>
 
-namespace remuda::place {
+namespace remuda {
 namespace {
 
 TEST(Amount, IsReadInThousandsAndIn1024s) {
@@ -33,4 +33,4 @@ TEST(AmountText, NeverRoundsUp) {
 }
 
 }  // namespace
-}  // namespace remuda::place
+}  // namespace remuda

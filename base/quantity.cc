@@ -1,11 +1,11 @@
-#include "place/quantity.h"
+#include "base/quantity.h"
 
 #include <cctype>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 
-namespace remuda::place {
+namespace remuda {
 namespace {
 
 constexpr double kLargest = 9e18;
@@ -56,4 +56,4 @@ std::string amount_text(int64_t bytes) {
   return fmt::format("{} {}", std::floor(value * 100) / 100, kUnits[unit]);
 }
 
-}  // namespace remuda::place
+}  // namespace remuda

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace remuda::place {
+namespace remuda {
 
 /// "24GiB", "24Gi", "24g", "1073741824" -> bytes; nothing when it is not an amount. K, M, G, T and P are powers of
 /// 1000, with an i of 1024; a B may follow; case does not matter.
@@ -19,4 +19,4 @@ std::optional<double> parse_part(std::string_view text);
 /// is.
 std::string amount_text(int64_t bytes);
 
-}  // namespace remuda::place
+}  // namespace remuda
