@@ -25,7 +25,8 @@ size_t size_of(const place::Request& request) {
 size_t record_size(const pool::Job& job) {
   size_t size = kPlain + size_of(job.request) + size_of(job.groups) + size_of(job.command) + size_of(job.devices) +
                 size_of(job.daemons);
-  for (const std::string* text : {&job.user, &job.name, &job.folder, &job.log, &job.at_end, &job.cgroup, &job.why})
+  for (const std::string* text :
+       {&job.user, &job.name, &job.folder, &job.log, &job.at_end, &job.mail, &job.cgroup, &job.why})
     size += text->size();
   for (const pool::Turn& turn : job.earlier) size += kProcess + size_of(turn.devices);
   return size + kNumber * (job.after.size() + job.after_any.size() + 2 * job.speeds.size() + job.cores.size()) +

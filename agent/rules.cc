@@ -30,6 +30,7 @@ pool::Job asked_by(const pool::Job& said, const Caller& caller, const policy::Us
                 .folder = said.folder,
                 .log = said.log,
                 .at_end = said.at_end,
+                .mail = said.mail,
                 .why = said.why};
   job.grace_s = std::max(0.0, said.grace_s);
   job.submission = request;
@@ -161,6 +162,7 @@ pool::Job visible_to(const Caller& caller, const pool::Job& job) {
   seen.folder.clear();
   seen.log.clear();
   seen.at_end.clear();
+  seen.mail.clear();
   seen.processes.clear();
   seen.cgroup.clear();
   seen.host = {};

@@ -80,13 +80,15 @@ TEST_F(RulesTest, OnlyAnAdministratorDrainsAndInHisOwnName) {
 }
 
 TEST_F(RulesTest, WhatAUserDecidesOfTheirJobIsKept) {
-  pool::Operation asked = pool::Submit{.job = {.begin_s = 500, .after = {1}, .after_any = {2}, .at_end = "mail"}};
+  pool::Operation asked =
+      pool::Submit{.job = {.begin_s = 500, .after = {1}, .after_any = {2}, .at_end = "mail", .mail = "ada@x.org"}};
   ASSERT_TRUE(admit(asked, user(kAda), {"ada", {}}, "id-1", state_));
   const pool::Job& job = std::get<pool::Submit>(asked).job;
   EXPECT_EQ(job.begin_s, 500);
   EXPECT_THAT(job.after, testing::ElementsAre(1));
   EXPECT_THAT(job.after_any, testing::ElementsAre(2));
   EXPECT_EQ(job.at_end, "mail");
+  EXPECT_EQ(job.mail, "ada@x.org");
 }
 
 TEST_F(RulesTest, AnIndexGoesOnlyIntoAnArrayOfItsUser) {
@@ -169,6 +171,7 @@ TEST_F(RulesTest, OthersSeeWhoAndHowLongButNotWhat) {
                 .folder = "/home/ada/secret",
                 .log = "/home/ada/log",
                 .at_end = "mail ada",
+                .mail = "ada@x.org",
                 .cgroup = "/x",
                 .submission = "id",
                 .why = "why"};

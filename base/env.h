@@ -85,6 +85,9 @@ struct Variable {
   X(ended_status, "REMUDA_ENDED_STATUS", "its exit status, as `remuda wait` gives it") \
   X(ended_why, "REMUDA_ENDED_WHY", "how it ended, in a sentence") \
   X(ended_log, "REMUDA_ENDED_LOG", "file with its output, where it has one") \
+  X(ended_submitted, "REMUDA_ENDED_SUBMITTED", "when it was submitted, in seconds since 1970") \
+  X(ended_started, "REMUDA_ENDED_STARTED", "when it started; empty where it did not") \
+  X(ended_at, "REMUDA_ENDED_AT", "when it ended") \
   X(daemon, "REMUDA_DAEMON", "folder of the sharing daemon that this process is, or was started by") \
   X(omp_num_threads, "OMP_NUM_THREADS", "threads of a rank; its part of the CPUs with `remuda run --each` unless set") \
   /* By these a job sees the devices that it was granted, and no others (confine/visibility.h). */ \

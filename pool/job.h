@@ -97,6 +97,7 @@ struct Job {
   std::vector<std::string> command;
   std::string folder, log;
   std::string at_end;                ///< command for the user's shell, once the job has ended
+  std::string mail;                  ///< address for a message then
   std::vector<std::string> devices;  ///< ids of those it has, or had last; of an ended job, too
   std::vector<int> cores;            ///< of the host, that it has for itself, or had last
   std::vector<double> speeds;        ///< of each of them, as part of the fastest GPU's, where that was known
@@ -143,6 +144,7 @@ struct Job {
     visit("folder", self.folder, "where it runs");
     visit("log", self.log, "file with its output");
     visit("at_end", self.at_end, "command that runs once it has ended");
+    visit("mail", self.mail, "address that gets a message once it has ended");
     visit("devices", self.devices, "the devices that it has, or had last");
     visit("cores", self.cores, "the cores of the host that it has for itself, or had last");
     visit("speeds", self.speeds, "how fast each of them is, as part of the fastest GPU");

@@ -205,7 +205,7 @@ std::string sudo_name(const std::string& user) {
 
 void clean_texts(Job& job) {
   constexpr size_t kMostArguments = 256;
-  for (std::string* text : {&job.user, &job.name, &job.folder, &job.at_end}) *text = clean(*text);
+  for (std::string* text : {&job.user, &job.name, &job.folder, &job.at_end, &job.mail}) *text = clean(*text);
   job.why = clean(job.why, kLongestWhy);
   if (job.command.size() > kMostArguments) {
     job.command.resize(kMostArguments);

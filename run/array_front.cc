@@ -112,7 +112,8 @@ class ArrayFront {
     spec.job.array = id_;
     spec.job.array_index = index;
     spec.log_only = true;
-    spec.job.at_end.clear();  // it is for the end of the array
+    spec.job.at_end.clear();  // these are for the end of the array
+    spec.job.mail.clear();
     spec.has_bar = false;
     if (!spec.job.log.empty()) spec.job.log += fmt::format(".{}", index);
     if (is_known_) spec.wait = true;

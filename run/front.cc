@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "process/spawn.h"
 #include "process/tree.h"
+#include "run/at_end.h"
 #include "run/caretaker.h"
 #include "run/keeper.h"
 
@@ -27,12 +29,27 @@ std::vector<int> own_children() {
   return children;
 }
 
+/// An agent, which has the pool, ends the job a moment after its last process.
+void await_end(pool::Access& pool, int64_t id) {
+  constexpr double kLook_s = 0.2;
+  for (const double end_s = monotonic_s() + kOrphansPatience_s; monotonic_s() < end_s;) {
+    const auto job = pool.find(id);
+    if (!job || !*job || (*job)->state == pool::JobState::ended || !pool.wait(id, {}, kLook_s, {})) return;
+  }
+}
+
 /// The keeper was killed: this process, a subreaper, has inherited the job's processes.
-int end_without_keeper(const OpenPool& open, const std::vector<int>& before, const Report& report) {
+int end_without_keeper(const RunSpec& spec, int64_t job, const OpenPool& open, const std::vector<int>& before,
+                       const Report& report) {
   process::kill_all([&] { return process::descendants(::getpid(), before); }, kOrphansPatience_s);
   auto caretaker = open();
   if (caretaker) (void)caretaker->tidy();
-  report({Message::Kind::ended, 0, process::kOwnFailure, "its keeper was killed, and the job with it"});
+  if (caretaker && job > 0 && has_end_to_tell(spec)) {
+    await_end(caretaker->pool(), job);
+    if (const std::string trouble = tell_end(caretaker->pool(), spec, job); !trouble.empty())
+      report({Message::Kind::note, job, 0, trouble});
+  }
+  report({Message::Kind::ended, job, process::kOwnFailure, "its keeper was killed, and the job with it"});
   return process::kOwnFailure;
 }
 
@@ -55,9 +72,11 @@ Result<int> run_front(const RunSpec& spec, const OpenPool& open, const Report& r
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const Inherited inherited{::getpgrp(), signals.before()};
   REMUDA_ASSIGN(const Worker keeper, fork_worker([&](Fd front) { keep(spec, open, std::move(front), inherited); }));
+  int64_t job = 0;
   const auto last = relay(
       keeper, &signals,
       [&](const Message& message) {
+        if (message.job > 0) job = message.job;
         report(message);
         return message.kind == Message::Kind::ended;
       },
@@ -65,7 +84,7 @@ Result<int> run_front(const RunSpec& spec, const OpenPool& open, const Report& r
   if (last) return last->status;
   if (is_readable(parent_end.get())) return kSignalled + SIGHUP;  // the keeper ends the job, as this process ends
   ::waitpid(keeper.pid, nullptr, 0);
-  return end_without_keeper(open, before, report);
+  return end_without_keeper(spec, job, open, before, report);
 }
 
 }  // namespace remuda::run

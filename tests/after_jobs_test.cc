@@ -1,8 +1,10 @@
 // `remuda wait`, `show`, `history` and `usage`; jobs that are paused, begin later, or do something at their end.
 #include <csignal>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "process/user_name.h"
 #include "tests/job_fixture.h"
 
@@ -11,12 +13,19 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 class AfterJobs : public JobTest {
  protected:
   Json shown(const std::string& job) const {
     const auto json = parse_json(ask({"show", "--json", job}).out, "show");
     return json ? (*json)["jobs"][0] : Json();
+  }
+  /// Programs of a test go before others.
+  process::Environment environment() const override {
+    process::Environment all = JobTest::environment();
+    all.emplace_back("PATH", folder_.path("bin") + ":" + env::get(env::path).value_or(""));
+    return all;
   }
   static constexpr const char* kForever = "echo >\"$OUT/up-$REMUDA_JOB\"; sleep 1000";
 };
@@ -132,6 +141,52 @@ TEST_F(AfterJobs, ACommandAtTheEndKnowsHowItEnded) {
   const Finished wrong = ask({"run", "--at-end", "exit 4", "--", "true"});
   EXPECT_EQ(wrong.exit.status, 0);
   EXPECT_THAT(wrong.err, HasSubstr("--at-end: the command exited with status 4"));
+}
+
+TEST_F(AfterJobs, WhatItWritesIsInTheLogOfTheJob) {
+  const std::string job =
+      detach("echo the job", {"--at-end", "echo the end of $REMUDA_ENDED_JOB; date -d @$REMUDA_ENDED_AT"});
+  EXPECT_EQ(ask({"wait", job}).exit.status, 0);
+  EXPECT_TRUE(eventually([&] { return ask({"logs", job}).out.find("the end of " + job + "\n") != std::string::npos; },
+                         kPatience_s));
+  EXPECT_THAT(ask({"logs", job}).out, StartsWith("the job\n"));
+  const std::string log = folder_.path("own.log");
+  const Finished run = ask({"run", "--log", log, "--at-end", "echo told", "--", "echo", "ran"});
+  EXPECT_EQ(run.out, "ran\n") << run;
+  EXPECT_EQ(folder_.read("own.log"), "ran\ntold\n");
+}
+
+TEST_F(AfterJobs, ACommandAtTheEndKnowsTheTimes) {
+  const std::string tell =
+      "echo $((REMUDA_ENDED_SUBMITTED <= REMUDA_ENDED_STARTED && REMUDA_ENDED_STARTED <= REMUDA_ENDED_AT)) >$OUT/told";
+  EXPECT_EQ(ask({"run", "--at-end", tell, "--", "true"}).exit.status, 0);
+  EXPECT_EQ(folder_.read("told"), "1\n");
+}
+
+/// A program that takes the place of a mail system: it keeps what it is given.
+TEST_F(AfterJobs, MailSaysHowTheJobEnded) {
+  folder_.write("bin/sendmail", "#!/bin/sh\necho \"$@\" >\"$OUT/arguments\"; cat >\"$OUT/letter\"\n");
+  std::filesystem::permissions(folder_.path("bin/sendmail"), std::filesystem::perms(0755));
+  const Finished run = ask({"run", "--name", "sweep", "--mail", "ada@example.org", "--", "/bin/sh", "-c", "exit 3"});
+  EXPECT_EQ(run.exit.status, 3) << run;
+  EXPECT_EQ(folder_.read("arguments"), "-i ada@example.org\n");
+  EXPECT_THAT(folder_.read("letter"), AllOf(StartsWith("To: ada@example.org\nSubject: remuda: job 1 (sweep) failed\n"),
+                                            HasSubstr("why         exited with status 3\n")));
+  EXPECT_EQ(ask({"run", "--mail", "--", "true"}).exit.status, 0);
+  EXPECT_EQ(folder_.read("arguments"), "-i " + process::user_name(static_cast<int>(::getuid())) + "\n");
+  folder_.write("bin/sendmail", "#!/bin/sh\nexit 75\n");
+  const Finished lost = ask({"run", "--mail", "ada", "--", "true"});
+  EXPECT_EQ(lost.exit.status, 0) << "the job is as it was";
+  EXPECT_THAT(lost.err, HasSubstr("--mail: the program that sends it exited with status 75"));
+}
+
+TEST_F(AfterJobs, TheEndIsToldWhereTheKeeperWasKilled) {
+  const auto front = begin({"run", "-q", "--at-end", "echo \"$REMUDA_ENDED_HOW\" >\"$OUT/told\"", "--", "/bin/sh", "-c",
+                            "echo >\"$OUT/up\"; exec sleep 1000"});
+  ASSERT_TRUE(comes("up"));
+  for (const pid_t keeper : children_of(front->pid())) ::kill(keeper, SIGKILL);
+  EXPECT_EQ(front->finish().exit.status, 125);
+  EXPECT_EQ(folder_.read("told"), "failed\n");
 }
 
 TEST_F(AfterJobs, ACommandAtTheEndRunsForAJobThatLeftTheQueue) {

@@ -93,6 +93,7 @@ std::string job_text(const pool::Job& job, const Inventory& inventory, double no
   lines.add("folder", job.folder);
   lines.add("command", command_text(job));
   lines.add("at end", job.at_end);
+  lines.add("mail", job.mail);
   lines.add("log", job.log);
   return lines.text();
 }
