@@ -138,7 +138,11 @@ Result<void> run_agent(const AgentOptions& options) {
   options.say(fmt::format("serves the pool {} at {}", options.pool, options.socket));
   if (::geteuid() != 0)
     options.say("it is not root: jobs are not kept from devices, and a keeper can leave its cgroup");
-  return Server(std::move(listener), std::move(desk), machine, names, limits).run(stop.get());
+  std::optional<spot::Poller> spot;
+  if (options.spot) spot.emplace(*options.spot, options.say, options.spot_every_s);
+  Server server(std::move(listener), std::move(desk), machine, names, limits);
+  if (spot) server.heed(*spot);
+  return server.run(stop.get());
 }
 
 }  // namespace remuda::agent

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "agent/server.h"
 #include "base/result.h"
 #include "pool/machine_view.h"
+#include "spot/poller.h"
 
 namespace remuda::agent {
 
@@ -19,6 +21,8 @@ struct AgentOptions {
   pool::ReadMachine read;                       ///< called in a thread of its own, after the first time
   pool::ReadPolicy read_policy;                 ///< likewise
   bool live = true;                             ///< the machine is this one
+  std::optional<spot::Watch> spot;              ///< asks the cloud whether it takes the machine away
+  double spot_every_s = spot::kEvery_s;         ///< how often
   std::function<void(const std::string&)> say;  ///< sentences for the log
 };
 

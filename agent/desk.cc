@@ -20,6 +20,9 @@ constexpr double kFresh_s = 2;
 /// recorded one changes only when its file does.
 constexpr double kLiveLook_s = 2, kRecordedLook_s = 10;
 constexpr size_t kMostRemembered = 1 << 17;
+/// Who drains devices, as people see it, when the cloud takes the machine away; and when that is tried again.
+constexpr const char* kSpotNotice = "spot notice";
+constexpr double kAgain_s = 1;
 
 bool is_of_keeper(const pool::Operation& operation) {
   return std::holds_alternative<pool::End>(operation) || std::holds_alternative<pool::Requeue>(operation) ||
@@ -88,7 +91,7 @@ bool Desk::wants_reading(double now_s) const {
 }
 
 double Desk::next_s(double now_s) const {
-  double next_s = holds_->next_s();
+  double next_s = news_ ? now_s + kAgain_s : holds_->next_s();
   if (!is_reading_ && has_waiting())
     next_s = std::min({next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()),
                        read_at_s_ + (view_.is_live() ? kLiveLook_s : kRecordedLook_s)});
@@ -107,7 +110,23 @@ void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
   is_due_ = is_due_ || is_due;
 }
 
+void Desk::take_notice(std::optional<std::string> why) { news_ = News{std::move(why)}; }
+
+/// What could not be recorded is tried again.
+void Desk::heed_notice(double now_s) {
+  if (!news_) return;
+  pool::UndrainDevices undrain;
+  for (const pool::Drain& drain : pool_.seen().drains)
+    if (drain.by == kSpotNotice) undrain.devices.push_back(drain.device);
+  if (news_->why) {
+    if (change(pool::LeaveHost{*news_->why, kSpotNotice}, 0, now_s)) news_.reset();
+  } else if (undrain.devices.empty() || change(undrain, 0, now_s)) {
+    news_.reset();
+  }
+}
+
 void Desk::step(double now_s) {
+  heed_notice(now_s);
   const std::vector<pool::Operation> words = holds_->step(now_s);
   if (words.empty()) return;
   const pool::Circumstances at{.inventory = view_.inventory(), .policy = view_.policy(), .uid = 0, .now_s = wall_s()};

@@ -37,6 +37,9 @@ class Desk {
 
   /// A reading that was asked for, or why there is none.
   void take_reading(Result<pool::MachineView> reading, double now_s);
+  /// The cloud says that it takes this machine away, why, or not any more: then nothing is granted, and jobs are asked
+  /// to end, until it says so.
+  void take_notice(std::optional<std::string> why);
   /// Whether the machine is to be read now.
   bool wants_reading(double now_s) const;
   void reading_has_begun() {
@@ -72,6 +75,7 @@ class Desk {
   Result<bool> is_repeated(const Caller& caller, const pool::Operation& word);
   void follow_up(double now_s);
   void begin(const pool::Job& job, double now_s);
+  void heed_notice(double now_s);
   bool is_fresh(double now_s) const;
   bool has_waiting() const;
 
@@ -88,6 +92,10 @@ class Desk {
   /// Jobs by user and request: those submitted, and those whose keepers have given their word.
   std::map<std::pair<int, std::string>, int64_t> requests_;
   std::vector<int64_t> changed_;
+  struct News {
+    std::optional<std::string> why;
+  };
+  std::optional<News> news_;  ///< of the cloud, not heeded yet
 };
 
 }  // namespace remuda::agent

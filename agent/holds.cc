@@ -127,7 +127,7 @@ void Holds::see(const pool::Job& job, double now_s) {
   const auto found = holds_.find(job.id);
   if (found == holds_.end() || !found->second.runs) return;
   Hold& hold = found->second;
-  const bool is_asked = job.cancelled || job.preempted_by != 0;
+  const bool is_asked = job.cancelled || job.preempted_by != 0 || !job.evicted.empty();
   if (!is_asked || hold.is_asked) return;
   hold.is_asked = true;
   hold.grace_s = std::clamp(job.grace_s, 0.0, kLongestGrace_s);

@@ -112,6 +112,8 @@ Result<void> admit_to(pool::UndrainDevices&, const Caller& caller, const pool::P
   return check_operator(caller);
 }
 
+Result<void> admit_to(pool::LeaveHost&, const Caller& caller, const pool::PoolState&) { return check_operator(caller); }
+
 template <typename Word>
 Result<void> admit_to(Word& asked, const Caller& caller, const pool::PoolState& state) {
   const pool::Job* job = state.find(asked.job);

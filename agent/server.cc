@@ -14,7 +14,7 @@ namespace remuda::agent {
 namespace {
 
 /// What events are of, below the ids of connections.
-enum Source : uint64_t { kListener = 1, kStop, kDesk, kMachine, kNames };
+enum Source : uint64_t { kListener = 1, kStop, kDesk, kMachine, kNames, kSpot, kConnections };
 
 constexpr double kCheckEvery_s = 1;
 constexpr int kMostEvents = 256, kMostAccepted = 64;
@@ -40,6 +40,11 @@ Server::Server(Fd listener, Desk desk, MachineThread& machine, UserNames& names,
 }
 
 Server::~Server() = default;
+
+void Server::heed(spot::Poller& spot) {
+  spot_ = &spot;
+  watch_fd(events_.get(), spot.fd(), kSpot);
+}
 
 Result<void> Server::run(int stop) {
   constexpr double kLongest_s = 3600;
@@ -78,7 +83,10 @@ Result<bool> Server::round(int stop, double patience_s) {
         desk_.take_reading(std::move(*reading), now_s);
         queue_parked();
       }
-    if (source > kNames) take_event(source, events[i].events, now_s);
+    if (source == kSpot)
+      if (auto news = spot_->take())
+        desk_.take_notice(news->notice ? std::optional(news->notice->sentence) : std::nullopt);
+    if (source >= kConnections) take_event(source, events[i].events, now_s);
   }
   desk_.step(now_s);
   serve_turns(now_s);

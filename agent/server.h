@@ -19,6 +19,7 @@
 #include "agent/machine_thread.h"
 #include "agent/user_names.h"
 #include "base/file.h"
+#include "spot/poller.h"
 
 namespace remuda::agent {
 
@@ -36,6 +37,8 @@ class Server {
   Server(Fd listener, Desk desk, MachineThread& machine, UserNames& names, Limits limits);
   ~Server();
 
+  /// To be called before run(): what the cloud says of this machine. It outlives this.
+  void heed(spot::Poller& spot);
   /// Serves until `stop` is readable.
   Result<void> run(int stop);
   /// One round: waits for events, `patience_s` at the most, and does what they ask for. False once `stop` is readable.
@@ -69,6 +72,7 @@ class Server {
   Desk desk_;
   MachineThread& machine_;
   UserNames& names_;
+  spot::Poller* spot_ = nullptr;
   const Limits limits_;
   Id next_id_ = 16;
   std::unordered_map<Id, std::unique_ptr<Connection>> connections_;

@@ -148,6 +148,13 @@ Result<Applied> apply_to(PoolState& state, const UndrainDevices& asked, const Ci
   return Applied{};
 }
 
+Result<Applied> apply_to(PoolState& state, const LeaveHost& asked, const Circumstances& at) {
+  std::vector<std::string> devices;
+  for (const Device& device : at.inventory.devices) devices.push_back(device.id);
+  leave_host(state, devices, {.device = "", .reason = asked.why, .by = asked.by, .since_s = at.now_s});
+  return Applied{};
+}
+
 template <typename Kind, typename... Others>
 constexpr bool is_one_of = (std::is_same_v<Kind, Others> || ...);
 

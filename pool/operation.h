@@ -251,9 +251,22 @@ struct UndrainDevices {
   bool operator==(const UndrainDevices&) const = default;
 };
 
-using Operation =
-    std::variant<Submit, StartJobs, RecordProcesses, RecordConfinement, RecordDaemons, Explain, CountRestart, Requeue,
-                 GiveWay, End, Cancel, CancelSelected, Reprioritize, Pause, Resume, DrainDevices, UndrainDevices>;
+/// The machine is about to go: grants no device from here on, and asks all jobs that run to end, as for preemption.
+struct LeaveHost {
+  std::string why, by;
+
+  static constexpr const char* kName = "leave_host";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("why", self.why, "what takes the machine away", true);
+    visit("by", self.by, "who says so");
+  }
+  bool operator==(const LeaveHost&) const = default;
+};
+
+using Operation = std::variant<Submit, StartJobs, RecordProcesses, RecordConfinement, RecordDaemons, Explain,
+                               CountRestart, Requeue, GiveWay, End, Cancel, CancelSelected, Reprioritize, Pause, Resume,
+                               DrainDevices, UndrainDevices, LeaveHost>;
 
 /// {"operation": "end", "job": 12, ...}.
 Json to_json(const Operation& operation);

@@ -53,7 +53,8 @@ std::vector<Operation> one_of_each() {
           Pause{{7}},
           Resume{{7}},
           DrainDevices{{"gpu:0"}, "the fan is broken", "root"},
-          UndrainDevices{{"gpu:0"}}};
+          UndrainDevices{{"gpu:0"}},
+          LeaveHost{"the cloud takes it", "spot notice"}};
 }
 
 TEST_F(OperationTest, EachIsReadAsItWasWritten) {
@@ -66,6 +67,22 @@ TEST_F(OperationTest, EachIsReadAsItWasWritten) {
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(*read, all[i]) << to_line(json);
   }
+}
+
+TEST_F(OperationTest, LeavingTheHostDrainsItAndAsksWhatRunsToEnd) {
+  ASSERT_TRUE(ask(DrainDevices{{"gpu:1"}, "its fan is broken", "root"}));
+  const int64_t runs = running(test_job("ada", 1)), waits = submitted(test_job("ada", 1));
+  ASSERT_TRUE(ask(LeaveHost{"the cloud takes it", "spot notice"}));
+  ASSERT_EQ(state_.drains.size(), 2U);
+  EXPECT_EQ(state_.drains[0].reason, "the cloud takes it");
+  EXPECT_EQ(state_.drains[0].by, "spot notice");
+  EXPECT_EQ(state_.drains[1].reason, "its fan is broken") << "what was drained stays as it was";
+  EXPECT_EQ(state_.find(runs)->evicted, "the cloud takes it");
+  EXPECT_EQ(state_.find(waits)->evicted, "");
+  ASSERT_TRUE(ask(Requeue{runs}));
+  EXPECT_EQ(state_.find(runs)->evicted, "") << "in its next turn it is not asked to";
+  EXPECT_THAT(schedule(state_, box_, {}, {}, 200), IsEmpty());
+  EXPECT_THAT(state_.find(runs)->why, HasSubstr("gpu:0 is drained: the cloud takes it"));
 }
 
 TEST_F(OperationTest, TextsThatARecordCannotHoldAreCleaned) {

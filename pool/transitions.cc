@@ -107,6 +107,7 @@ void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& pol
   std::erase_if(state.leases, [&](const Lease& lease) { return lease.job == job.id; });
   job.state = JobState::ended;
   job.preempted_by = 0;
+  job.evicted.clear();
   job.ended_s = now_s;
   job.exit_status = ending.exit_status;
   job.signal = ending.signal;
@@ -227,6 +228,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   job.id = state.next_job;
   job.state = JobState::waiting;
   job.preempted_by = job.passed = 0;
+  job.evicted.clear();
   job.submitted_s = now_s;
   job.started_s = job.ended_s = 0;
   job.cores.clear();
@@ -350,6 +352,17 @@ Result<void> drain(PoolState& state, Drain drain) {
   else
     state.drains.insert(at, std::move(drain));
   return {};
+}
+
+void leave_host(PoolState& state, const std::vector<std::string>& devices, const Drain& asked) {
+  for (const std::string& device : devices) {
+    if (std::ranges::find(state.drains, device, &Drain::device) != state.drains.end()) continue;
+    Drain one = asked;
+    one.device = device;
+    (void)drain(state, std::move(one));
+  }
+  for (Job& job : state.jobs)
+    if (job.state == JobState::running) job.evicted = clean(asked.reason, kLongestWhy);
 }
 
 Result<void> undrain(PoolState& state, const std::string& device, const std::string& label) {

@@ -111,6 +111,10 @@ Result<void> drain(PoolState& state, Drain drain);
 /// Ends that. Refuses (usage) a device that is not drained; `label` names it for people.
 Result<void> undrain(PoolState& state, const std::string& device, const std::string& label);
 
+/// The machine is about to go: drains those devices that are not drained, as `drain` says, and asks all running jobs to
+/// end (Job::evicted); their keepers stop them, and requeue() those that may be.
+void leave_host(PoolState& state, const std::vector<std::string>& devices, const Drain& drain);
+
 /// Ends every job whose keeper is gone and of which no process is left, with status 125. `lives`: whether a process is
 /// alive; `has_orphans`: whether any process that carries the job's number is. Returns the ids of jobs that are
 /// orphaned but not over: their keeper is gone, their processes are not.

@@ -80,6 +80,7 @@ class HoldKeeper {
         if (signal.number != SIGUSR1 && signal.number != SIGUSR2) return "its keeper was told to end";
       const auto job = caretaker_.pool().find(id_);
       if (job && (!*job || (*job)->cancelled)) return "was given back";
+      if (job && !(*job)->evicted.empty()) return (*job)->evicted;
       if (!is_alive(shell_)) return "its shell has ended";
       const double left_s = limit_at_s_ - monotonic_s();
       if (left_s <= 0) return "reached its time limit";

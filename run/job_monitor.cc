@@ -156,6 +156,8 @@ void JobMonitor::look_at_pool() {
     stop("was cancelled", false, spec_.grace_s, spec_.stop_signal);
   else if ((*job)->preempted_by != 0)
     stop(fmt::format("makes room for job {}", (*job)->preempted_by), true, spec_.grace_s, spec_.stop_signal);
+  else if (!(*job)->evicted.empty())
+    stop("was told to end: " + (*job)->evicted, true, spec_.grace_s, spec_.stop_signal);
 }
 
 void JobMonitor::look_at_members() {

@@ -115,6 +115,8 @@ class Keeper {
       is_asked_to = true;
       if (one.number == SIGTERM) queue_again_as(outcome, "was told to stop");
     }
+    if (!job->evicted.empty()) queue_again_as(outcome, "was told to end: " + job->evicted);
+    if (!job->evicted.empty()) return true;
     if (job->preempted_by == 0) return is_asked_to;
     queue_again_as(outcome, fmt::format("makes room for job {}", job->preempted_by));
     return true;

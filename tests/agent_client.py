@@ -113,9 +113,9 @@ class Agent:
         open(self.policy, "w").close()
         self.log = open(os.path.join(folder, "agent.log"), "ab")
 
-    def start(self, **options):
+    def start(self, words=(), **options):
         self.process = subprocess.Popen(
-            [self.remuda, "agent", "--machine", self.machine, "--pool", self.pool, "--socket", self.socket],
+            [self.remuda, "agent", "--machine", self.machine, "--pool", self.pool, "--socket", self.socket, *words],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
             env={**os.environ, "REMUDA_POLICY": self.policy}, **options)
         if not eventually(self.answers):

@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 #include <memory>
 
+#include "base/duration.h"
 #include "base/env.h"
+#include "base/host_port.h"
+#include "base/text.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
 #include "pool/shared_pool.h"
 #include "run/policy_file.h"
+#include "spot/poller.h"
 #include "wire/place.h"
 
 namespace remuda::cli {
@@ -21,16 +25,32 @@ constexpr const char* kAgentFooter =
     "devices that were not granted. systemd starts it once it was installed (see docs/administrators.md); it runs in "
     "the\n"
     "foreground until SIGTERM. Jobs go on when it ends, and the next one finds them.\n\n"
+    "With --spot it asks the cloud every five seconds. When that says that it takes the machine away, no device is\n"
+    "granted any more, and jobs are told to end as for preemption: their signal, their grace time. Until it says "
+    "so.\n\n"
     "Where it is installed and does not run, the commands of users end with exit status 5.\n\n"
     "Examples:\n"
     "  sudo remuda agent                                           for this machine\n"
+    "  sudo remuda agent --spot auto                               on a spot machine of AWS, Google Cloud or Azure\n"
     "  remuda agent --machine box.json --pool p --socket p/socket  to rehearse; then, in another shell:\n"
     "  REMUDA_AGENT=p/socket remuda run --machine box.json -- true\n";
+
+constexpr double kLongestSpotEvery_s = 60;
 
 struct AgentFlags {
   MachineFlags machine;
   std::string socket, pool = pool::kSharedPool;
+  std::string spot, spot_every = "5s", spot_address = fmt::format("{}:{}", spot::kMetadataHost, spot::kMetadataPort);
 };
+
+Result<std::optional<spot::Watch>> watch_of(const AgentFlags& flags) {
+  if (flags.spot.empty()) return std::nullopt;
+  const auto server = parse_host_port(flags.spot_address);
+  if (!server || server->host.empty())
+    return usage_error(
+        fmt::format("--spot-address: '{}' is no address; write 169.254.169.254:80", printable(flags.spot_address)));
+  return spot::Watch(from_word<spot::Cloud>(flags.spot), spot::asking(*server));
+}
 
 /// As the same folder is always named: jobs and the policy go by its name.
 std::string plain_name(const std::string& folder) {
@@ -39,6 +59,11 @@ std::string plain_name(const std::string& folder) {
 }
 
 Result<int> serve(const AgentFlags& flags) {
+  REMUDA_ASSIGN(const std::optional<spot::Watch> spot, watch_of(flags));
+  const auto every_s = parse_duration(flags.spot_every);
+  if (!every_s || *every_s > kLongestSpotEvery_s)
+    return usage_error(
+        fmt::format("--spot-every: '{}' is no time up to a minute; write 5s", printable(flags.spot_every)));
   const std::string pool = plain_name(flags.pool);
   const std::string usual = env::get(env::agent).value_or(wire::kSocket);
   const auto say = [](const std::string& sentence) { fmt::print(stderr, "remuda agent: {}\n", sentence); };
@@ -47,6 +72,8 @@ Result<int> serve(const AgentFlags& flags) {
                                .read = reader_of(flags.machine),
                                .read_policy = [pool] { return run::policy_of(pool); },
                                .live = flags.machine.file.empty(),
+                               .spot = spot,
+                               .spot_every_s = *every_s,
                                .say = say}));
   return 0;
 }
@@ -60,6 +87,13 @@ void add_agent(Program& program) {
   command.add_option("--socket", flags->socket, "Where users reach it, in place of /run/remuda/agent.sock")
       ->type_name("PATH");
   command.add_option("--pool", flags->pool, "Where the pool is kept, in place of /var/lib/remuda")->type_name("FOLDER");
+  command
+      .add_option("--spot", flags->spot, "Ask this cloud whether it takes the machine away: aws, gcp, azure or auto")
+      ->type_name("CLOUD")
+      ->check(CLI::IsMember({"aws", "gcp", "azure", "auto"}));
+  command.add_option("--spot-every", flags->spot_every, "How often, in place of every 5s")->type_name("TIME");
+  command.add_option("--spot-address", flags->spot_address, "Where the cloud answers, in place of 169.254.169.254:80")
+      ->type_name("HOST:PORT");
   add_machine_options(command, flags->machine);
   command.footer(kAgentFooter);
 }

@@ -1,0 +1,74 @@
+#include "spot/poller.h"
+
+#include <atomic>
+#include <gmock/gmock.h>
+#include <poll.h>
+
+namespace remuda::spot {
+namespace {
+
+constexpr int kPatience_ms = 30000;
+
+/// Google Cloud, which says what the test lets it say; empty: it does not answer.
+class PollerTest : public testing::Test {
+ protected:
+  Watch watch() {
+    return {Cloud::gcp, [this](const HttpRequest&) -> Result<HttpAnswer> {
+              ++asked_;
+              const std::lock_guard lock(mutex_);
+              if (says_.empty()) return failed("it takes too long");
+              return HttpAnswer{200, {}, says_};
+            }};
+  }
+  void let_say(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    says_ = text;
+  }
+  /// Waits for it.
+  static std::optional<Poller::News> next(Poller& poller) {
+    pollfd polled{poller.fd(), POLLIN, 0};
+    return ::poll(&polled, 1, kPatience_ms) > 0 ? poller.take() : std::nullopt;
+  }
+  void let_it_ask(int times) const {
+    for (const int until = asked_ + times; asked_ < until;) std::this_thread::yield();
+  }
+
+  std::mutex mutex_;
+  std::string says_ = "FALSE";
+  std::vector<std::string> said_;
+  std::atomic<int> asked_ = 0;
+};
+
+TEST_F(PollerTest, TellsWhatHasChangedAndOnce) {
+  Poller poller(watch(), [](const std::string&) {}, 0.001);
+  EXPECT_EQ(next(poller)->notice, std::nullopt);
+  let_it_ask(3);
+  EXPECT_FALSE(poller.take()) << "nothing has changed";
+  let_say("TRUE");
+  EXPECT_EQ(next(poller)->notice->sentence, "Google Cloud takes this machine away (preempted)");
+  let_say("");
+  let_it_ask(3);
+  EXPECT_FALSE(poller.take()) << "who says nothing has not changed anything";
+  let_say("FALSE");
+  EXPECT_EQ(next(poller)->notice, std::nullopt);
+}
+
+TEST_F(PollerTest, SaysOnceThatNobodyAnswers) {
+  says_ = "";
+  {
+    Poller poller(watch(), [this](const std::string& sentence) { said_.push_back(sentence); }, 0.001);
+    let_it_ask(3);
+    let_say("FALSE");
+    EXPECT_TRUE(next(poller));
+  }
+  EXPECT_THAT(said_, testing::ElementsAre("it takes too long", "the cloud answers again"));
+}
+
+TEST_F(PollerTest, EndsAtOnceWhileItRests) {
+  constexpr double kLong_s = 3600;
+  Poller poller(watch(), [](const std::string&) {}, kLong_s);
+  EXPECT_TRUE(next(poller));
+}
+
+}  // namespace
+}  // namespace remuda::spot
