@@ -292,6 +292,9 @@ Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, 
     case Ask::enter:
       REMUDA_TRY(enter(caller, request.job));
       return reply;
+    case Ask::bring:
+      REMUDA_TRY(bring(caller, request.job, request.process));
+      return reply;
     case Ask::apply:
       break;
   }

@@ -66,6 +66,9 @@ class Desk {
   Result<wire::Page> around(const Caller& caller, int64_t job);
   Result<wire::Page> find(const Caller& caller, int64_t job);
   Result<void> enter(const Caller& caller, int64_t job);
+  Result<void> bring(const Caller& caller, int64_t job, const process::ProcessId& process);
+  Result<void> check_unused(const Caller& caller, const process::ProcessId& process,
+                            const std::vector<std::string>& but) const;
   Result<wire::Page> ended(const Caller& caller, const wire::Request& request);
   Result<pool::Applied> apply(const Caller& caller, const policy::User& user, const wire::Request& request,
                               double now_s);

@@ -306,5 +306,32 @@ TEST_F(DeskTest, NobodyMakesAnAnswerTooLargeForOthers) {
   EXPECT_EQ(page->state.find(2)->name, std::string(4000, 'n')) << "the job that was asked for is whole";
 }
 
+TEST_F(DeskTest, AProcessIsBroughtByTheKeeperAndWhoseItIs) {
+  process::ChildProcess child = process::family(), other = process::family();
+  const int own = static_cast<int>(::getuid());
+  const Caller keeper = caller_for(child, own);
+  const int64_t job = submit(keeper);
+  const auto bring = [&](const Caller& caller, const process::ProcessId& process) {
+    const auto answer = ask(caller, {.ask = wire::Ask::bring, .job = job, .process = process});
+    return answer->error ? answer->error->message : std::string();
+  };
+  const process::ProcessId brought = process::process_id(other.pid()).value();
+  if (find(job)->cgroup.empty()) GTEST_SKIP() << "may not make cgroups here";
+  EXPECT_THAT(bring(caller_for(other, own), brought), HasSubstr("is kept by another process"));
+  EXPECT_THAT(bring(caller_for(child, own + 1), brought), HasSubstr("belongs to"));
+  process::ProcessId gone = brought;
+  gone.start_ticks += 1;
+  EXPECT_THAT(bring(keeper, gone), HasSubstr("there is no process"));
+  EXPECT_THAT(bring(keeper, process::process_id(child.pid()).value()), HasSubstr("is a part of job 1 already"));
+  EXPECT_EQ(bring(keeper, brought), "");
+  const auto members = confine::cgroup_members(find(job)->cgroup);
+  EXPECT_THAT(members, testing::Contains(brought));
+  for (const process::ProcessId& one : process::all_descendants(other.pid()))
+    EXPECT_THAT(members, testing::Contains(one)) << "with what descends from it";
+  apply(keeper, pool::End{.job = job});
+  EXPECT_TRUE(ends(job));
+  EXPECT_FALSE(is_alive(brought)) << "it is the job's";
+}
+
 }  // namespace
 }  // namespace remuda::agent

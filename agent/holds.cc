@@ -269,7 +269,7 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
   const bool is_over = !is_kept || hold.word || is_late;
   if (is_over || hold.cgroup.empty()) {
     const std::vector<process::ProcessId> others = others_of(hold);
-    if (is_over && others.empty() && (!is_kept || (hold.word && !holds_any(hold.keeper, hold.nodes)))) {
+    if (is_over && others.empty() && (!is_kept || (hold.word && !confine::has_open(hold.keeper, hold.nodes)))) {
       if (hold.word) return with_memory(*hold.word, hold);
       return with_memory(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}}, hold);
     }

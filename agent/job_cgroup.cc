@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "base/file.h"
 #include "confine/cgroup.h"
@@ -118,19 +117,6 @@ std::vector<confine::DeviceNode> nodes_of(const Inventory& inventory, const std:
   std::vector<confine::DeviceNode> nodes;
   std::ranges::set_difference(all, others, std::back_inserter(nodes));
   return nodes;
-}
-
-bool holds_any(const process::ProcessId& process, const std::vector<confine::DeviceNode>& nodes) {
-  if (nodes.empty()) return false;
-  std::error_code error;
-  for (fs::directory_iterator entry(fmt::format("/proc/{}/fd", process.pid), error), end; !error && entry != end;
-       entry.increment(error)) {
-    struct stat info{};
-    if (::stat(entry->path().c_str(), &info) != 0 || !S_ISCHR(info.st_mode)) continue;
-    const confine::DeviceNode node{major(info.st_rdev), minor(info.st_rdev)};
-    if (std::ranges::binary_search(nodes, node)) return true;
-  }
-  return false;
 }
 
 }  // namespace remuda::agent

@@ -46,7 +46,5 @@ std::vector<std::string> further_cgroups_of(const std::string& cgroup);
 
 /// The nodes of these devices that other jobs are kept from.
 std::vector<confine::DeviceNode> nodes_of(const Inventory& inventory, const std::vector<std::string>& devices);
-/// Whether the process has one of these open.
-bool holds_any(const process::ProcessId& process, const std::vector<confine::DeviceNode>& nodes);
 
 }  // namespace remuda::agent

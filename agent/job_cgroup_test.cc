@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/testing/scratch_folder.h"
 #include "confine/cgroup.h"
 
@@ -80,14 +79,6 @@ TEST_F(JobCgroupTest, AProcessThatHasEndedCannotBeMoved) {
   EXPECT_FALSE(confine::move_into(made_.folder, gone));
   EXPECT_FALSE(confine::move_into(made_.folder + "/none", process::own_process_id()));
   EXPECT_THAT(confine::cgroup_members(made_.folder), testing::IsEmpty());
-}
-
-TEST(DeviceFiles, AreSeenWhereAProcessHasThemOpen) {
-  const confine::DeviceNode null{1, 3};
-  const Fd open(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  EXPECT_TRUE(holds_any(process::own_process_id(), {null, {200, 1}}));
-  EXPECT_FALSE(holds_any(process::own_process_id(), {{200, 1}}));
-  EXPECT_FALSE(holds_any(process::own_process_id(), {}));
 }
 
 }  // namespace

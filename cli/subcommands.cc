@@ -54,6 +54,7 @@ void add_subcommands(Program& program) {
   add_exec(program);
   add_hold(program);
   add_release(program);
+  add_adopt(program);
   add_bind(program);
   add_jupyter(program);
   add_agent(program);

@@ -14,6 +14,7 @@ void add_record(Program& program);
 void add_topo(Program& program);
 
 // jobs: devices for programs
+void add_adopt(Program& program);
 void add_agent(Program& program);
 void add_bind(Program& program);
 void add_cancel(Program& program);

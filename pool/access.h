@@ -49,6 +49,10 @@ class Access {
   /// the job was not granted, with all that it starts, for good, and killed once the job's own processes have ended. It
   /// must take on the job's environment itself. A usage error where the job does not run, or is another user's.
   virtual Result<void> enter(int64_t job) = 0;
+  /// Makes a process of this user, and all of the user's that descends from it, a part of a running job that this
+  /// process keeps, as enter() does. A usage error for one that is somebody else's, a job's already, or has a device
+  /// open.
+  virtual Result<void> bring(int64_t job, const process::ProcessId& process) = 0;
   /// Ends the jobs whose keepers are gone, with what is left of them.
   virtual Result<void> tidy() = 0;
 

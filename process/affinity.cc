@@ -1,10 +1,14 @@
 #include "process/affinity.h"
 
 #include <climits>
+#include <filesystem>
+#include <fmt/format.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/number.h"
 
 namespace remuda::process {
 namespace {
@@ -36,6 +40,15 @@ std::vector<int> allowed_cores() {
   std::vector<unsigned long> mask(kMostCores / kWordBits);
   const long bytes = ::syscall(SYS_sched_getaffinity, 0, mask.size() * sizeof mask[0], mask.data());
   return bytes > 0 ? numbers_in(mask) : std::vector<int>{};
+}
+
+void bind(int pid, const std::vector<int>& cores) {
+  const std::vector<unsigned long> mask = mask_of(cores, kMostCores);
+  std::error_code error;
+  for (std::filesystem::directory_iterator thread(fmt::format("/proc/{}/task", pid), error), end;
+       !error && thread != end; thread.increment(error))
+    if (const auto id = parse_number<int>(thread->path().filename().string()); id && !mask.empty())
+      ::syscall(SYS_sched_setaffinity, *id, mask.size() * sizeof mask[0], mask.data());
 }
 
 AffinityPlan::AffinityPlan(const Affinity& affinity)

@@ -14,6 +14,9 @@ struct Affinity {
 /// The logical CPUs this thread may run on.
 std::vector<int> allowed_cores();
 
+/// Binds all threads of a process to these CPUs, as far as the kernel permits.
+void bind(int pid, const std::vector<int>& cores);
+
 /// An Affinity prepared before a fork: apply() makes only system calls.
 class AffinityPlan {
  public:

@@ -70,6 +70,13 @@ std::vector<int> all_processes() { return numbers_in("/proc"); }
 
 std::vector<ProcessId> all_descendants(int root) { return tree_below(root, {}); }
 
+std::vector<ProcessId> family_of(const ProcessId& process, int uid) {
+  std::vector<ProcessId> family{process};
+  for (const ProcessId& one : all_descendants(process.pid))
+    if (sole_user_of(one.pid) == uid) family.push_back(one);
+  return family;
+}
+
 std::vector<ProcessId> descendants(int root, const std::vector<int>& except) {
   std::vector<int> left_out = guarded_children();
   left_out.insert(left_out.end(), except.begin(), except.end());

@@ -24,6 +24,9 @@ std::vector<ProcessId> all_descendants(int root);
 /// Children, theirs, and so on, without daemons, guarded children, those in `except` and what descends from these.
 std::vector<ProcessId> descendants(int root, const std::vector<int>& except = {});
 
+/// The process, and all that descends from it and is of the same user: `uid`, who alone has it (sole_user_of()).
+std::vector<ProcessId> family_of(const ProcessId& process, int uid);
+
 /// The entries "NAME=VALUE" that the process was started with; nothing where they cannot be read: only root can read
 /// those of other users' processes. A process that begins another program (execve) has none for a moment; that is
 /// waited for, a second at most, so that no process of a job is missed by those who look for all of them.

@@ -99,5 +99,15 @@ TEST(ProcessTree, NeverSignalsAnotherProcessUnderTheSameNumber) {
   EXPECT_EQ(await_exit(shell).signal, SIGKILL);
 }
 
+TEST(ProcessTree, AFamilyIsOfOneUser) {
+  ChildProcess shell = family();
+  const ProcessId parent = process_id(shell.pid()).value();
+  const auto children = all_descendants(shell.pid());
+  const int own = static_cast<int>(::getuid());
+  EXPECT_THAT(family_of(parent, own), SizeIs(children.size() + 1));
+  EXPECT_EQ(family_of(parent, own).front(), parent);
+  EXPECT_THAT(family_of(parent, own + 1), SizeIs(1)) << "its children are another user's";
+}
+
 }  // namespace
 }  // namespace remuda::process

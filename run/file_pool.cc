@@ -131,15 +131,32 @@ Result<std::vector<int64_t>> FilePool::reap_once() {
   return orphaned;
 }
 
-Result<void> FilePool::enter(int64_t id) {
+Result<std::vector<std::string>> FilePool::cgroups_to_enter(int64_t id) {
   REMUDA_ASSIGN(const pool::PoolState state, pool_.read());
   const pool::Job* job = state.find(id);
   if (!job) return usage_error(fmt::format("no job {} is there, or it has ended", id));
   REMUDA_TRY(pool::check_enter(*job, static_cast<int>(::getuid())));
   if (job->cgroup.empty()) return failed(pool::cannot_be_entered(id));
-  if (confine::move_into_all(cgroups_of(*job), process::own_process_id())) return {};
-  return failed(
-      fmt::format("this process cannot be moved to the cgroup of job {}, {}: {}", id, job->cgroup, errno_text(errno)));
+  return cgroups_of(*job);
+}
+
+Result<void> FilePool::enter(int64_t id) {
+  REMUDA_ASSIGN(const std::vector<std::string> cgroups, cgroups_to_enter(id));
+  if (confine::move_into_all(cgroups, process::own_process_id())) return {};
+  return failed(fmt::format("this process cannot be moved to the cgroup of job {}, {}: {}", id, cgroups.back(),
+                            errno_text(errno)));
+}
+
+/// Without this process and the one that has started it, which may be among its descendants.
+Result<void> FilePool::bring(int64_t id, const process::ProcessId& process) {
+  REMUDA_ASSIGN(const std::vector<std::string> cgroups, cgroups_to_enter(id));
+  for (const process::ProcessId& one : process::family_of(process, static_cast<int>(::getuid()))) {
+    if (one.pid == ::getpid() || one.pid == ::getppid() || confine::move_into_all(cgroups, one)) continue;
+    if (one == process)
+      return failed(fmt::format("process {} cannot be moved to the cgroup of job {}, {}: {}", process.pid, id,
+                                cgroups.back(), errno_text(errno)));
+  }
+  return {};
 }
 
 Result<void> FilePool::tidy() {

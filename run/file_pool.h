@@ -46,6 +46,7 @@ class FilePool final : public pool::Access {
   Result<pool::Applied> apply(const pool::Operation& operation) override;
   bool may_try_again() const override { return pool_.may_try_again(); }
   Result<void> enter(int64_t job) override;
+  Result<void> bring(int64_t job, const process::ProcessId& process) override;
   /// Leaves the jobs as they are where every keeper lives.
   Result<void> tidy() override;
 
@@ -63,6 +64,7 @@ class FilePool final : public pool::Access {
   Result<void> change_and_start(const Transition& transition, const std::vector<int64_t>& with,
                                 const std::function<Result<void>(const pool::PoolState&)>& accept);
   std::vector<process::ProcessId> start_jobs(pool::PoolState& state) const;
+  Result<std::vector<std::string>> cgroups_to_enter(int64_t job);
   Result<std::vector<int64_t>> reap_once();
   Fd take_place();
   double look_s() const;

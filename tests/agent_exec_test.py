@@ -5,6 +5,7 @@ agent_exec_test.py REMUDA MACHINE     exit status 77 where this process cannot b
 """
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -56,6 +57,25 @@ class AgentExecTest(unittest.TestCase):
         self.assertEqual(inside.returncode, -signal.SIGKILL, said)
         self.assertIn("start jobs from outside of it", said)
         self.assertTrue(eventually(lambda: not self.leases()))
+
+    def test_a_process_of_its_own_is_adopted_and_no_other(self):
+        stranger = subprocess.Popen(["sleep", "1000"], user=ADA, group=ADA, extra_groups=[])
+        others = subprocess.Popen(["sleep", "1000"], user=BOB, group=BOB, extra_groups=[])
+        self.addCleanup(lambda: [one.kill() or one.wait() for one in (stranger, others)])
+        refused = self.agent.run_as(ADA, "adopt", str(others.pid))
+        self.assertEqual(refused.returncode, 2, refused)
+        self.assertIn(f"process {others.pid} belongs to {BOB}, who alone may lease devices for it", refused.stderr)
+        adopted = self.agent.run_as(ADA, "adopt", str(stranger.pid))
+        self.assertEqual(adopted.returncode, 0, adopted)
+        self.assertIn(f"until process {stranger.pid} has ended", adopted.stdout)
+        self.assertIn("What it starts is held with it", adopted.stdout)
+        cgroup = next(job["cgroup"] for job in self.agent.page()["jobs"] if job.get("name") == "adopt")
+        with open(os.path.join(cgroup, "cgroup.procs")) as procs:
+            self.assertIn(f"{stranger.pid}\n", procs.readlines())
+        self.assertEqual(len(self.leases()), 3)
+        stranger.kill()
+        stranger.wait()
+        self.assertTrue(eventually(lambda: len(self.leases()) == 2))
 
 
 if __name__ == "__main__":

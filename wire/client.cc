@@ -232,6 +232,11 @@ Result<void> Client::enter(int64_t job) {
   return {};
 }
 
+Result<void> Client::bring(int64_t job, const process::ProcessId& process) {
+  REMUDA_TRY(ask({.ask = Ask::bring, .job = job, .process = process}, kPatience_s));
+  return {};
+}
+
 Result<pool::Applied> Client::apply(const pool::Operation& operation) {
   REMUDA_ASSIGN(const Json json, ask({.ask = Ask::apply, .operation = operation}, kPatience_s));
   return parse_applied(json);

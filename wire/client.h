@@ -34,6 +34,7 @@ class Client final : public pool::Access {
   Result<pool::Applied> apply(const pool::Operation& operation) override;
   bool may_try_again() const override { return may_try_again_; }
   Result<void> enter(int64_t job) override;
+  Result<void> bring(int64_t job, const process::ProcessId& process) override;
   /// The agent does that by itself.
   Result<void> tidy() override { return {}; }
 

@@ -30,6 +30,7 @@ enum class Ask {
   find,    ///< the job of that number, also one that has ended -> Page. The connection hears of its changes
   ended,   ///< the newest ended jobs below id `job` (0: all), at most `at_most` -> Page
   enter,   ///< the process that asks becomes one of `job`, which runs and is the caller's -> null
+  bring,   ///< `process`, one of the caller's, becomes one of `job`, which the process that asks keeps -> null
   apply,   ///< `operation` -> pool::Applied. A submitted job is heard of from then on
 };
 }  // namespace remuda::wire
@@ -39,7 +40,8 @@ struct remuda::Words<remuda::wire::Ask> {
   static constexpr std::array table{std::pair{wire::Ask::hello, "hello"}, std::pair{wire::Ask::read, "read"},
                                     std::pair{wire::Ask::own, "own"},     std::pair{wire::Ask::around, "around"},
                                     std::pair{wire::Ask::find, "find"},   std::pair{wire::Ask::ended, "ended"},
-                                    std::pair{wire::Ask::enter, "enter"}, std::pair{wire::Ask::apply, "apply"}};
+                                    std::pair{wire::Ask::enter, "enter"}, std::pair{wire::Ask::bring, "bring"},
+                                    std::pair{wire::Ask::apply, "apply"}};
 };
 
 template <>
@@ -62,6 +64,7 @@ struct Request {
   int protocol = 0;
   int64_t job = 0;
   int at_most = 0;
+  process::ProcessId process;  ///< its pid is 0 where there is none
   std::optional<pool::Operation> operation;
 
   static constexpr const char* kName = "request";
@@ -72,6 +75,7 @@ struct Request {
     visit("protocol", self.protocol, "the client's");
     visit("job", self.job, "number of a job");
     visit("at_most", self.at_most, "how many jobs");
+    visit("process", self.process, "a process of the caller's");
   }
   bool operator==(const Request&) const = default;
 };

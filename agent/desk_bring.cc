@@ -1,0 +1,51 @@
+// A process that runs already becomes a part of a job (remuda adopt).
+#include <fmt/format.h>
+
+#include "agent/desk.h"
+#include "confine/device_nodes.h"
+#include "pool/transitions.h"
+#include "process/stat.h"
+#include "process/tree.h"
+
+namespace remuda::agent {
+namespace {
+
+constexpr size_t kMostBrought = 1000;  ///< the agent looks at each, and others wait meanwhile
+
+}  // namespace
+
+/// Neither it nor what descends from it has a device open, except those.
+Result<void> Desk::check_unused(const Caller& caller, const process::ProcessId& process,
+                                const std::vector<std::string>& but) const {
+  if (!view_.is_live()) return {};
+  const std::vector<confine::DeviceNode> nodes = confine::withheld_nodes(view_.inventory(), but).nodes;
+  for (const process::ProcessId& one : process::family_of(process, caller.uid))
+    if (confine::has_open(one, nodes))
+      return usage_error(
+          fmt::format("process {} has opened a device already, which a lease cannot take back", one.pid));
+  return {};
+}
+
+/// What it opened while it was moved is seen afterwards: then its job ends, and it with that.
+Result<void> Desk::bring(const Caller& caller, int64_t id, const process::ProcessId& process) {
+  const pool::Job* job = pool_.seen().find(id);
+  if (!job) return usage_error(fmt::format("no job {} is there, or it has ended", id));
+  REMUDA_TRY(pool::check_enter(*job, caller.uid));
+  if (job->keeper != caller.process) return usage_error(fmt::format("job {} is kept by another process", id));
+  const auto user = process::sole_user_of(process.pid);
+  if (!is_alive(process)) return usage_error(fmt::format("there is no process {}", process.pid));
+  if (user != caller.uid) return usage_error(fmt::format("process {} is not yours", process.pid));
+  if (const int64_t other = holds_->job_of(process); other != 0)
+    return usage_error(fmt::format("process {} is a part of job {} already", process.pid, other));
+  REMUDA_TRY(check_unused(caller, process, {}));
+  const std::vector<process::ProcessId> family = process::family_of(process, caller.uid);
+  if (family.size() > kMostBrought)
+    return usage_error(fmt::format("more than {} processes descend from process {}, and no more are taken",
+                                   kMostBrought, process.pid));
+  if (!holds_->enter(id, process)) return failed(pool::cannot_be_entered(id));
+  for (const process::ProcessId& one : family)
+    if (one != process && holds_->job_of(one) == 0) holds_->enter(id, one);
+  return check_unused(caller, process, job->devices);
+}
+
+}  // namespace remuda::agent

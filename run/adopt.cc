@@ -1,0 +1,233 @@
+#include "run/adopt.h"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "confine/confinement.h"
+#include "process/affinity.h"
+#include "process/spawn.h"
+#include "process/stat.h"
+#include "process/tree.h"
+#include "process/user_name.h"
+#include "run/front_link.h"
+#include "run/job_environment.h"
+#include "run/job_monitor.h"
+#include "run/queue_entry.h"
+
+namespace remuda::run {
+namespace {
+
+using Kind = Message::Kind;
+
+/// Without this process and its front, which may be among its descendants.
+std::vector<process::ProcessId> others_of(const process::ProcessId& process) {
+  std::vector<process::ProcessId> family = process::family_of(process, static_cast<int>(::getuid()));
+  std::erase_if(family, [](const auto& one) { return one.pid == ::getpid() || one.pid == ::getppid(); });
+  return family;
+}
+
+tl::unexpected<Error> has_opened(const process::ProcessId& process, const std::string& what) {
+  return usage_error(
+      fmt::format("process {} has opened {} already; only one that has opened "
+                  "no device can be adopted: start it anew "
+                  "with `remuda run`",
+                  process.pid, what));
+}
+
+class AdoptKeeper {
+ public:
+  AdoptKeeper(const RunSpec& spec, const process::ProcessId& process, Caretaker caretaker, FrontLink& link)
+      : spec_(spec), process_(process), caretaker_(std::move(caretaker)), link_(link) {}
+
+  Result<void> run() {
+    QueueEntry turn(spec_, caretaker_, link_);
+    REMUDA_TRY(turn.submit());
+    id_ = turn.job();
+    REMUDA_ASSIGN(const bool is_granted, turn.wait());
+    if (!is_granted) {
+      link_.send(Kind::ended, id_, turn.why(), turn.status());
+      return {};
+    }
+    if (turn.time_limit_s() > 0) limit_at_s_ = monotonic_s() + turn.time_limit_s();
+    const auto taken = take();
+    if (!taken) why_ = taken.error().message;
+    if (taken) stay();
+    REMUDA_TRY(give_back());
+    return taken;
+  }
+
+ private:
+  Result<void> take() {
+    REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().read_around(id_));
+    const Inventory& inventory = caretaker_.inventory();
+    if (const std::string why = missing_device(state, id_, inventory); !why.empty()) return failed(why);
+    const std::vector<std::string> devices = devices_of(state, id_, inventory);
+    const pool::Job* job = state.find(id_);
+    cgroup_ = job && caretaker_.pool().is_served() ? job->cgroup : "";
+    REMUDA_TRY(check_adoptable(process_, inventory, spec_.live));
+    if (!caretaker_.pool().is_served()) REMUDA_TRY(make_cgroup(devices, job ? job->cores : std::vector<int>()));
+    if (!cgroup_.empty()) REMUDA_TRY(enter_cgroup());
+    if (spec_.live && job && !job->cores.empty())
+      for (const process::ProcessId& one : others_of(process_)) process::bind(one.pid, job->cores);
+    REMUDA_TRY(leave_streams());
+    link_.send(Kind::started, id_, joined_devices_text(inventory, devices));
+    return {};
+  }
+
+  /// One of this keeper's own. Where none can be made, that is recorded, and nothing keeps the process.
+  Result<void> make_cgroup(const std::vector<std::string>& devices, const std::vector<int>& cores) {
+    std::optional<confine::Withheld> withheld;
+    if (spec_.live) withheld = confine::withheld_nodes(caretaker_.inventory(), devices);
+    confinement_.emplace(
+        confine::Confinement::make(spec_.pool, id_, withheld, {cores, spec_.job.request.host_memory_bytes}));
+    const confine::Confined& how = confinement_->how();
+    cgroup_ = confinement_->folder();
+    REMUDA_TRY(caretaker_.apply(pool::RecordProcesses{id_, {process_}}));
+    REMUDA_TRY(caretaker_.apply(
+        pool::RecordConfinement{id_,
+                                cgroup_,
+                                how.devices,
+                                how.files_denied,
+                                {.cores = how.host.cores, .memory = how.host.memory, .why = how.host.obstacle}}));
+    return {};
+  }
+
+  /// What a user may not do is no error: the process holds its devices all the same.
+  Result<void> enter_cgroup() {
+    const auto brought = caretaker_.pool().bring(id_, process_);
+    if (brought || caretaker_.pool().is_served()) return brought;
+    confinement_.reset();
+    cgroup_.clear();
+    REMUDA_TRY(caretaker_.apply(pool::RecordConfinement{id_, "", false, 0, {.why = brought.error().message}}));
+    return {};
+  }
+
+  static Result<void> leave_streams() {
+    const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+      if (::dup2(nothing.get(), stream) < 0) return failed(fmt::format("cannot open /dev/null: {}", errno_text(errno)));
+    return {};
+  }
+
+  std::vector<process::ProcessId> left() const {
+    std::vector<process::ProcessId> left;
+    if (!cgroup_.empty()) left = confine::cgroup_members(cgroup_);
+    std::erase_if(left, [](const process::ProcessId& one) { return one.pid == ::getpid(); });
+    if (is_alive(process_) && std::ranges::find(left, process_) == left.end()) left.push_back(process_);
+    return left;
+  }
+
+  void ask_to_end(const std::string& why) {
+    if (kill_at_s_ < kNever_s) return;
+    why_ = why;
+    kill_at_s_ = monotonic_s() + spec_.grace_s;
+    process::send_signal(process_, spec_.stop_signal);
+    process::send_signal(process_, SIGCONT);
+  }
+
+  /// Until the process has ended, and all that the cgroup holds.
+  void stay() {
+    constexpr double kLongest_s = 3600, kBlind_s = 1, kKillAgain_s = 0.2;
+    for (std::vector<process::ProcessId> left = this->left(); !left.empty(); left = this->left()) {
+      for (const ReceivedSignal& signal : link_.take_signals())
+        if (signal.number != SIGUSR1 && signal.number != SIGUSR2) ask_to_end("its keeper was told to end");
+      const auto job = caretaker_.pool().find(id_);
+      if (job && (!*job || (*job)->cancelled)) ask_to_end("was cancelled");
+      if (job && *job && !(*job)->evicted.empty()) ask_to_end("was told to end: " + (*job)->evicted);
+      if (monotonic_s() >= limit_at_s_) ask_to_end(time_limit_text(spec_));
+      if (monotonic_s() >= kill_at_s_) {
+        for (const process::ProcessId& one : left) process::send_signal(one, SIGKILL);
+        kill_at_s_ = monotonic_s() + kKillAgain_s;
+      }
+      const double until_s = std::min({limit_at_s_, kill_at_s_, monotonic_s() + kLongest_s});
+      const double left_s = std::max(0.0, until_s - monotonic_s());
+      if (!job || !caretaker_.pool().wait(id_, left, left_s, link_.readable())) link_.wait(std::min(left_s, kBlind_s));
+    }
+  }
+
+  /// Frees the devices first; then reads the machine again, and starts other
+  /// jobs.
+  Result<void> give_back() {
+    pool::Ending ending{.exit_status = kill_at_s_ < kNever_s ? pool::kEndedByRemuda : 0, .why = why_};
+    if (confinement_) ending.memory_peak_bytes = confinement_->memory().peak_bytes;
+    REMUDA_TRY(caretaker_.apply(pool::End{id_, ending}));
+    confinement_.reset();
+    REMUDA_TRY(caretaker_.read_machine());
+    REMUDA_TRY(caretaker_.apply(pool::StartJobs{}));
+    return {};
+  }
+
+  const RunSpec& spec_;
+  const process::ProcessId process_;
+  Caretaker caretaker_;
+  FrontLink& link_;
+  std::optional<confine::Confinement> confinement_;      ///< where no agent has made one
+  std::string cgroup_;                                   ///< empty: none holds it
+  double limit_at_s_ = kNever_s, kill_at_s_ = kNever_s;  ///< on the steady clock
+  std::string why_ = "its process has ended; how, only its parent was told";
+  int64_t id_ = 0;
+};
+
+Result<void> keep_within(const RunSpec& spec, const OpenPool& open, const process::ProcessId& process,
+                         FrontLink& link) {
+  REMUDA_ASSIGN(Caretaker caretaker, open());
+  (void)!::chdir("/");
+  REMUDA_TRY(caretaker.pool().become_keeper());
+  return AdoptKeeper(spec, process, std::move(caretaker), link).run();
+}
+
+void keep_adopted(const RunSpec& spec, const OpenPool& open, const process::ProcessId& process, Fd front) {
+  ::setsid();
+  close_all_but(front.get());
+  auto link = FrontLink::open(std::move(front));
+  if (!link) return;
+  const auto kept = keep_within(spec, open, process, *link);
+  if (!kept) link->send(Kind::ended, 0, kept.error().message, status_of_refusal(kept.error()));
+}
+
+}  // namespace
+
+Result<void> check_adoptable(const process::ProcessId& process, const Inventory& inventory, bool live) {
+  const auto user = process::sole_user_of(process.pid);
+  if (!is_alive(process)) return usage_error(fmt::format("there is no process {}", process.pid));
+  if (!user) return usage_error(fmt::format("process {} has the rights of several users", process.pid));
+  if (*user != static_cast<int>(::getuid()))
+    return usage_error(fmt::format("process {} belongs to {}, who alone may lease devices for it", process.pid,
+                                   process::user_name(*user)));
+  const std::string mark = fmt::format("{}=", env::job.name);
+  for (const std::string& entry : process::environ_of(process.pid).value_or(std::vector<std::string>()))
+    if (entry.starts_with(mark))
+      return usage_error(fmt::format("process {} is a part of job {} already", process.pid, entry.substr(mark.size())));
+  const std::vector<confine::DeviceNode> nodes =
+      live ? confine::withheld_nodes(inventory, {}).nodes : std::vector<confine::DeviceNode>();
+  for (const process::ProcessId& one : others_of(process)) {
+    for (const Device& device : inventory.devices)
+      for (const Process& user_of : device.status.processes.value_or({}))
+        if (user_of.pid == one.pid) return has_opened(one, device.label());
+    if (confine::has_open(one, nodes)) return has_opened(one, "a device");
+  }
+  return {};
+}
+
+Result<int> adopt(const RunSpec& spec, const OpenPool& open, const process::ProcessId& process, const Report& report) {
+  const Fd end(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
+  if (!is_alive(process)) return usage_error(fmt::format("there is no process {}", process.pid));
+  HeldSignals signals;
+  REMUDA_ASSIGN(const Worker keeper,
+                fork_worker([&](Fd front) { keep_adopted(spec, open, process, std::move(front)); }));
+  const auto is_last = [&](const Message& message) {
+    report(message);
+    return message.kind == Kind::started || message.kind == Kind::ended;
+  };
+  if (const auto last = relay(keeper, &signals, is_last, end.get()))
+    return last->kind == Kind::started ? 0 : last->status;
+  report({Kind::ended, 0, process::kOwnFailure, is_alive(process) ? "its keeper was killed" : "the process has ended"});
+  return process::kOwnFailure;
+}
+
+}  // namespace remuda::run
