@@ -2,6 +2,7 @@
 // machine has those; what a cgroup keeps is skipped where this user may make none.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "process/affinity.h"
 #include "tests/job_fixture.h"
@@ -72,6 +73,22 @@ TEST_F(HostShare, AJobThatTakesMoreMemoryIsEndedAndToldWhy) {
   }
   EXPECT_THAT(ran.out, StartsWith("little\n"));
   EXPECT_THAT(job["why"].get<std::string>(), HasSubstr("as more was wanted than its 64 MiB of the host")) << ran;
+}
+
+TEST_F(HostShare, ShowTellsHowMuchMemoryAJobHad) {
+  ASSERT_EQ(::mkfifo(folder_.path("go").c_str(), 0600), 0);
+  const auto run = begin(job("cpu:0", "1", takes(64) + "; echo >\"$OUT/taken\"; x=; read go <\"$OUT/go\""));
+  ASSERT_TRUE(comes("taken"));
+  const Json now = job_of("1")["memory_peak_bytes"];
+  folder_.write("go", "\n");
+  run->finish();
+  const Json after = job_of("1")["memory_peak_bytes"];
+  if (!after.is_number()) {
+    EXPECT_THAT(ask({"show", "1"}).out, HasSubstr("memory      not known: " + after["detail"].get<std::string>()));
+    GTEST_SKIP() << after["detail"];
+  }
+  EXPECT_GT(now.get<int64_t>(), int64_t{64} << 20) << "while it runs";
+  EXPECT_GE(after.get<int64_t>(), now.get<int64_t>());
 }
 
 TEST_F(HostShare, WhoAsksForNoCoresStartsOnThoseThatNobodyHas) {

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/local_time.h"
+#include "base/quantity.h"
 #include "base/text.h"
 #include "cli/jobs/array_jobs.h"
 #include "cli/jobs/job_name.h"
@@ -14,6 +15,7 @@
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
+#include "confine/host_limits.h"
 #include "place/host.h"
 #include "pool/stage.h"
 
@@ -53,6 +55,14 @@ std::string exit_text(const pool::Job& job) {
   return std::to_string(exit_status_of(job)) + (job.signal > 0 ? fmt::format(" (signal {})", job.signal) : "");
 }
 
+/// The most of the host's memory that it had at once, or why that is not known; empty where it was not to be counted.
+std::string memory_text(const pool::Job& job) {
+  if (!job.memory_peak_bytes.was_read()) return "";
+  if (!job.memory_peak_bytes.has_value()) return "not known: " + job.memory_peak_bytes.missing().detail;
+  const char* when = job.state == pool::JobState::running ? "so far" : "at once";
+  return fmt::format("{} of the host {}, at most", amount_text(job.memory_peak_bytes.value()), when);
+}
+
 std::string command_text(const pool::Job& job) { return fmt::format("{}", fmt::join(job.command, " ")); }
 
 void add_times(const pool::Job& job, double now_s, Lines& lines) {
@@ -87,6 +97,7 @@ std::string job_text(const pool::Job& job, const Inventory& inventory, double no
   const bool runs = job.state == pool::JobState::running;
   lines.add(runs ? "has" : "had", labels_of(job.devices, inventory) + host_part_text(job));
   if (runs && wants_host(job.request)) lines.add("kept", kept_text(job));
+  lines.add("memory", memory_text(job));
   for (const pool::Turn& turn : job.earlier)
     lines.add("before", fmt::format("{} for {}, {}", labels_of(turn.devices, inventory),
                                     duration_text(turn.ended_s - turn.began_s), moment_text(turn.began_s, now_s)));
@@ -118,6 +129,13 @@ struct ShowFlags {
   bool json = false;
 };
 
+/// Of a job that runs, as its cgroup has counted it until now; where that is another user's, it is not seen.
+void add_memory(pool::Job& job) {
+  if (job.state != pool::JobState::running || job.cgroup.empty()) return;
+  job.memory_peak_bytes =
+      confine::memory_use(job.cgroup, confine::find_cgroups(job.cgroup.substr(job.cgroup.rfind('/') + 1))).peak_bytes;
+}
+
 Result<std::string> states_line(run::Caretaker& caretaker, const pool::Job& job) {
   if (!is_array(job)) return "";
   REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(caretaker.pool(), job.id));
@@ -130,7 +148,8 @@ Result<int> show(const ShowFlags& flags) {
   std::string text;
   Json list = Json::array();
   for (const std::string& name : flags.jobs) {
-    REMUDA_ASSIGN(const pool::Job job, find_job(caretaker, name));
+    REMUDA_ASSIGN(pool::Job job, find_job(caretaker, name));
+    add_memory(job);
     list.push_back(job_json(job, caretaker.inventory(), now_s));
     REMUDA_ASSIGN(const std::string indices, states_line(caretaker, job));
     text += (text.empty() ? "" : "\n") + job_text(job, caretaker.inventory(), now_s) + indices;

@@ -74,6 +74,17 @@ TEST(Show, SaysWhatAJobHasOfTheHostAndWhatKeepsItToThat) {
                 "(no cgroups here)\n"));
 }
 
+TEST(Show, SaysHowMuchMemoryAJobHadOrWhyThatIsNotKnown) {
+  pool::Job job = ended();
+  EXPECT_THAT(job_text(job, one_gpu(), kShown_s), Not(HasSubstr("memory"))) << "of an older program";
+  job.memory_peak_bytes = int64_t{3} << 30;
+  EXPECT_THAT(job_text(job, one_gpu(), kShown_s), HasSubstr("memory      3 GiB of the host at once, at most\n"));
+  EXPECT_EQ(job_json(job, one_gpu(), kShown_s)["memory_peak_bytes"], int64_t{3} << 30);
+  job.memory_peak_bytes = Missing{MissingReason::unsupported, "no cgroup holds the job"};
+  EXPECT_THAT(job_text(job, one_gpu(), kShown_s), HasSubstr("memory      not known: no cgroup holds the job\n"));
+  EXPECT_EQ(job_json(job, one_gpu(), kShown_s)["memory_peak_bytes"]["detail"], "no cgroup holds the job");
+}
+
 TEST(Show, HasTheWholeRecordAsJson) {
   const Json json = job_json(ended(), one_gpu(), kShown_s);
   EXPECT_EQ(json["job"], "7");
