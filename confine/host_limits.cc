@@ -87,7 +87,7 @@ class Setter {
     for (const JobCgroup& one : limits_.further)
       if (parent_of(one.folder()) == place->own) return one.folder();
     REMUDA_ASSIGN(JobCgroup made, JobCgroup::make(*place, name_of(cgroup_.folder())));
-    const std::string folder = made.folder();
+    std::string folder = made.folder();
     if (exists(folder + "/cpuset.mems")) {  // without memory nodes it takes no process
       write_file(folder + "/cpuset.mems", read_text(place->own + "/cpuset.effective_mems").value_or(""));
       write_file(folder + "/cpuset.cpus", read_text(place->own + "/cpuset.effective_cpus").value_or(""));

@@ -71,7 +71,7 @@ struct Ending {
   int exit_status = 0;
   int signal = 0;
   std::string why;
-  Reading<int64_t> memory_peak_bytes = {};
+  Reading<int64_t> memory_peak_bytes;
   bool operator==(const Ending&) const = default;
 };
 /// Ends the job: its leases end, its user's usage grows. Does nothing if it has ended already, or does not exist.

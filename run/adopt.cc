@@ -54,7 +54,7 @@ class AdoptKeeper {
       return {};
     }
     if (turn.time_limit_s() > 0) limit_at_s_ = monotonic_s() + turn.time_limit_s();
-    const auto taken = take();
+    auto taken = take();
     if (!taken) why_ = taken.error().message;
     if (taken) stay();
     REMUDA_TRY(give_back());
@@ -99,7 +99,7 @@ class AdoptKeeper {
 
   /// What a user may not do is no error: the process holds its devices all the same.
   Result<void> enter_cgroup() {
-    const auto brought = caretaker_.pool().bring(id_, process_);
+    auto brought = caretaker_.pool().bring(id_, process_);
     if (brought || caretaker_.pool().is_served()) return brought;
     confinement_.reset();
     cgroup_.clear();

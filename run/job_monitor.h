@@ -30,7 +30,7 @@ struct Outcome {
   bool started = true;                      ///< otherwise `state` and `why` have the cause
   bool stopped = false;                     ///< it was asked to end
   bool may_requeue = false;                 ///< and may be queued again
-  Reading<int64_t> memory_peak_bytes = {};  ///< of the host, of all its processes together
+  Reading<int64_t> memory_peak_bytes;  ///< of the host, of all its processes together
   std::string memory_trouble;               ///< what the kernel has ended for want of memory, in words; mostly empty
 };
 

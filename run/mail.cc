@@ -47,7 +47,7 @@ Result<std::string> mail_program() {
   std::vector<std::string> folders = split(env::get(env::path).value_or(""), ':');
   folders.insert(folders.end(), {"/usr/sbin", "/usr/lib"});
   for (const std::string& folder : folders)
-    if (const std::string path = folder + "/sendmail"; folder.starts_with('/') && ::access(path.c_str(), X_OK) == 0)
+    if (std::string path = folder + "/sendmail"; folder.starts_with('/') && ::access(path.c_str(), X_OK) == 0)
       return path;
   return usage_error(
       "--mail: this machine has no sendmail, the program that sends mail; one comes with postfix, exim or msmtp-mta. "

@@ -84,7 +84,7 @@ struct Addresses {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    ::getaddrinfo(server.host.c_str(), std::to_string(server.port).c_str(), &hints, &first);
+    (void)::getaddrinfo(server.host.c_str(), std::to_string(server.port).c_str(), &hints, &first);
   }
   Addresses(const Addresses&) = delete;
   ~Addresses() {
