@@ -26,12 +26,12 @@ namespace remuda::run {
 
 struct Outcome {
   process::ExitState state;
-  std::string why;                          ///< sentence about how it ended; empty where `state` says enough
-  bool started = true;                      ///< otherwise `state` and `why` have the cause
-  bool stopped = false;                     ///< it was asked to end
-  bool may_requeue = false;                 ///< and may be queued again
+  std::string why;                     ///< sentence about how it ended; empty where `state` says enough
+  bool started = true;                 ///< otherwise `state` and `why` have the cause
+  bool stopped = false;                ///< it was asked to end
+  bool may_requeue = false;            ///< and may be queued again
   Reading<int64_t> memory_peak_bytes;  ///< of the host, of all its processes together
-  std::string memory_trouble;               ///< what the kernel has ended for want of memory, in words; mostly empty
+  std::string memory_trouble;          ///< what the kernel has ended for want of memory, in words; mostly empty
 };
 
 /// "reached its time limit of 60 s".

@@ -84,7 +84,8 @@ struct Addresses {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    (void)::getaddrinfo(server.host.c_str(), std::to_string(server.port).c_str(), &hints, &first);
+    const std::string port = std::to_string(server.port);
+    if (::getaddrinfo(server.host.c_str(), port.c_str(), &hints, &first) != 0) first = nullptr;
   }
   Addresses(const Addresses&) = delete;
   ~Addresses() {

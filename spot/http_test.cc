@@ -22,7 +22,7 @@ class Server {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
-    (void)::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size);
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
     ::listen(listener_.get(), 1);
     ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size);
     port_ = ntohs(address.sin_port);
