@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include "agent/adopt.h"
+#include "agent/enforcement.h"
 #include "agent/machine_thread.h"
+#include "agent/openers.h"
 #include "agent/user_names.h"
 #include "base/clock.h"
 #include "base/env.h"
@@ -114,6 +116,16 @@ pool::ReadPolicy within_reason(pool::ReadPolicy read) {
   };
 }
 
+/// With those who have a device open that the policy keeps them from.
+pool::ReadMachine with_openers(pool::ReadMachine read, pool::ReadPolicy read_policy) {
+  return [read = std::move(read), read_policy = std::move(read_policy)]() -> Result<Inventory> {
+    REMUDA_ASSIGN(Inventory inventory, read());
+    const auto policy = read_policy();
+    if (policy && policy->enforce == policy::Enforce::everyone) add_openers(inventory, policy->exempt);
+    return inventory;
+  };
+}
+
 }  // namespace
 
 Result<void> run_agent(const AgentOptions& options) {
@@ -125,8 +137,11 @@ Result<void> run_agent(const AgentOptions& options) {
   const Limits limits = raise_limits();
   REMUDA_TRY(prepare_folder(options.socket));
   REMUDA_ASSIGN(pool::MachineView view,
-                pool::MachineView::open(options.pool, options.read, within_reason(options.read_policy), options.live));
-  REMUDA_ASSIGN(Desk desk, Desk::open(options.pool, view, monotonic_s()));
+                pool::MachineView::open(options.pool,
+                                        options.live ? with_openers(options.read, options.read_policy) : options.read,
+                                        within_reason(options.read_policy), options.live));
+  Enforcement enforcement(options.live ? guard_of(options.pool, options.say) : Enforcement::Options{});
+  REMUDA_ASSIGN(Desk desk, Desk::open(options.pool, view, monotonic_s(), std::move(enforcement)));
   if (!listener) {
     REMUDA_ASSIGN(listener, listen_at(options.socket));
   }

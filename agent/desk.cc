@@ -19,6 +19,8 @@ constexpr double kFresh_s = 2;
 /// How often the machine is read while jobs wait: processes that do not use remuda start and end without notice. A
 /// recorded one changes only when its file does.
 constexpr double kLiveLook_s = 2, kRecordedLook_s = 10;
+/// How soon a change of the policy is seen where nobody asks for anything.
+constexpr double kPolicyLook_s = 10;
 constexpr size_t kMostRemembered = 1 << 17;
 /// Who drains devices, as people see it, when the cloud takes the machine away; and when that is tried again.
 constexpr const char* kSpotNotice = "spot notice";
@@ -54,17 +56,18 @@ bool is_needless(const pool::Operation& operation) {
 
 }  // namespace
 
-Desk::Desk(std::string folder, pool::Pool pool, pool::MachineView view, double now_s)
+Desk::Desk(std::string folder, pool::Pool pool, pool::MachineView view, double now_s, Enforcement enforcement)
     : folder_(std::move(folder)),
       pool_(std::move(pool)),
       view_(std::move(view)),
       read_at_s_(now_s),
       policy_at_s_(now_s),
-      holds_(std::make_unique<Holds>(folder_)) {}
+      holds_(std::make_unique<Holds>(folder_)),
+      enforcement_(std::move(enforcement)) {}
 
-Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, double now_s) {
+Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, double now_s, Enforcement enforcement) {
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
-  Desk desk(folder, std::move(pool), std::move(view), now_s);
+  Desk desk(folder, std::move(pool), std::move(view), now_s, std::move(enforcement));
   REMUDA_ASSIGN(const pool::PoolState state, desk.pool_.read());
   for (const pool::Job& job : state.jobs) {
     if (!job.submission.empty()) desk.requests_[{job.uid, job.submission}] = job.id;
@@ -72,7 +75,10 @@ Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, doubl
     desk.holds_->add(job);
     const bool is_held = job.state != pool::JobState::running || desk.holds_->find_again(job, now_s);
     if (!is_held && is_alive(job.keeper)) desk.begin(job, now_s);
+    if (is_held && job.state == pool::JobState::running)
+      (void)desk.enforcement_.let(job.id, job.cgroup, desk.nodes_of_job(job.id));
   }
+  desk.enforce();
   desk.is_due_ = true;
   return desk;
 }
@@ -95,6 +101,7 @@ double Desk::next_s(double now_s) const {
   if (!is_reading_ && has_waiting())
     next_s = std::min({next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()),
                        read_at_s_ + (view_.is_live() ? kLiveLook_s : kRecordedLook_s)});
+  if (enforcement_.may_guard()) next_s = std::min({next_s, enforcement_.next_s(), policy_at_s_ + kPolicyLook_s});
   return wants_reading(now_s) ? now_s : next_s;
 }
 
@@ -105,6 +112,8 @@ void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
   begins_at_s_ = begins_next(pool_.seen(), wall_s());
   if (!reading) return;
   view_ = std::move(*reading);
+  policy_at_s_ = now_s;
+  enforce();
   const bool is_due = std::exchange(is_due_, false);  // what has come free since it began looks held still
   (void)change(pool::StartJobs{}, 0, now_s);
   is_due_ = is_due_ || is_due;
@@ -125,7 +134,19 @@ void Desk::heed_notice(double now_s) {
   }
 }
 
+void Desk::enforce() {
+  if (view_.policy()) enforcement_.update(*view_.policy(), view_.inventory());
+}
+
+void Desk::read_policy(double now_s) {
+  view_.read_policy();
+  policy_at_s_ = now_s;
+  enforce();
+}
+
 void Desk::step(double now_s) {
+  if (enforcement_.may_guard() && now_s - policy_at_s_ >= kPolicyLook_s) read_policy(now_s);
+  enforcement_.step(now_s);
   heed_notice(now_s);
   const std::vector<pool::Operation> words = holds_->step(now_s);
   if (words.empty()) return;
@@ -144,10 +165,7 @@ std::vector<int64_t> Desk::take_changed() { return std::exchange(changed_, {}); 
 /// One change of the pool, and what it has started. What frees devices makes the machine be read before they are
 /// granted.
 Result<pool::Applied> Desk::change(const pool::Operation& operation, int uid, double now_s) {
-  if (is_bound_by_policy(operation) && now_s - policy_at_s_ >= kFresh_s) {
-    view_.read_policy();
-    policy_at_s_ = now_s;
-  }
+  if (is_bound_by_policy(operation) && now_s - policy_at_s_ >= kFresh_s) read_policy(now_s);
   const Result<pool::Policy>& policy = view_.policy();
   pool::Applied applied;
   const bool starts = starts_jobs(operation) && is_fresh(now_s) && !is_blind_;
@@ -171,6 +189,7 @@ void Desk::follow_up(double now_s) {
   std::ranges::copy(changed, std::back_inserter(changed_));
   for (const int64_t id : changed) {
     const pool::Job* job = pool_.seen().find(id);
+    if (!job || job->state != pool::JobState::running) enforcement_.withdraw(id);
     if (!job || job->state == pool::JobState::ended) {
       holds_->forget(id);
     } else if (job->state == pool::JobState::waiting) {
@@ -186,20 +205,32 @@ void Desk::follow_up(double now_s) {
   }
 }
 
-/// Before its keeper hears of it, it is in its cgroup. A process of another job cannot be: it would leave that one's.
-void Desk::begin(const pool::Job& job, double now_s) {
-  if (const int64_t other = holds_->job_of(job.keeper); other != 0) {
-    (void)change(pool::End{job.id, {.exit_status = pool::kEndedByRemuda, .why = part_of_job(other)}}, 0, now_s);
-    return;
-  }
+std::vector<std::string> Desk::devices_of(int64_t job) const {
   std::vector<std::string> devices;
   for (const pool::Lease& lease : pool_.seen().leases)
-    if (lease.job == job.id) devices.push_back(lease.device);
+    if (lease.job == job) devices.push_back(lease.device);
+  return devices;
+}
+
+std::vector<confine::DeviceNode> Desk::nodes_of_job(int64_t job) const {
+  if (!view_.is_live()) return {};
+  return nodes_of(view_.inventory(), devices_of(job));
+}
+
+void Desk::end(int64_t job, const std::string& why, double now_s) {
+  (void)change(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = why}}, 0, now_s);
+}
+
+/// Before its keeper hears of it, it is in its cgroup. A process of another job cannot be: it would leave that one's.
+void Desk::begin(const pool::Job& job, double now_s) {
+  if (const int64_t other = holds_->job_of(job.keeper); other != 0) return end(job.id, part_of_job(other), now_s);
   std::optional<confine::Withheld> withheld;
-  if (view_.is_live()) withheld = confine::withheld_nodes(view_.inventory(), devices);
-  const pool::RecordConfinement made =
-      holds_->begin(job, withheld,
-                    view_.is_live() ? nodes_of(view_.inventory(), devices) : std::vector<confine::DeviceNode>(), now_s);
+  if (view_.is_live() && enforcement_.filters_jobs())
+    withheld = confine::withheld_nodes(view_.inventory(), devices_of(job.id));
+  const std::vector<confine::DeviceNode> nodes = nodes_of_job(job.id);
+  const pool::RecordConfinement made = holds_->begin(job, withheld, nodes, now_s);
+  if (const auto let = enforcement_.let(job.id, made.cgroup, nodes); !let)
+    return end(job.id, let.error().message, now_s);
   const auto recorded = pool_.change([&](pool::PoolState& state) -> Result<void> {
     REMUDA_TRY(pool::apply(state, made,
                            {.inventory = view_.inventory(), .policy = view_.policy(), .uid = 0, .now_s = wall_s()}));
@@ -276,7 +307,8 @@ Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, 
         return usage_error(
             fmt::format("this program speaks protocol {} and the agent {}: one of them is of another version",
                         request.protocol, wire::kProtocol));
-      reply.answer.result = fields::write(wire::Greeting{wire::kProtocol, folder_});
+      reply.answer.result =
+          fields::write(wire::Greeting{wire::kProtocol, folder_, !caller.is_admin && enforcement_.hides_devices()});
       return reply;
     case Ask::read:
     case Ask::own:
@@ -289,6 +321,9 @@ Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, 
       return with(find(caller, request.job));
     case Ask::ended:
       return with(ended(caller, request));
+    case Ask::machine:
+      reply.answer.result = to_json(machine_for(user));
+      return reply;
     case Ask::enter:
       REMUDA_TRY(enter(caller, request.job));
       return reply;
@@ -306,6 +341,10 @@ Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, 
 
 std::optional<Desk::Reply> Desk::answer(const Caller& caller, const policy::User& user, const wire::Request& request,
                                         double now_s) {
+  if (request.ask == wire::Ask::machine && now_s - read_at_s_ >= kFresh_s) {
+    is_due_ = is_due_ || !is_reading_;
+    return std::nullopt;
+  }
   if (request.operation && !is_fresh(now_s)) {
     const auto* submission = std::get_if<pool::Submit>(&*request.operation);
     if (submission && !submission->waits && !known_request(caller, request)) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agent/caller.h"
+#include "agent/enforcement.h"
 #include "agent/holds.h"
 #include "base/clock.h"
 #include "policy/policy.h"
@@ -23,7 +24,8 @@ namespace remuda::agent {
 class Desk {
  public:
   /// The open jobs of the pool are taken over: those whose keepers are gone end, those that run are held from here on.
-  static Result<Desk> open(const std::string& folder, pool::MachineView view, double now_s);
+  static Result<Desk> open(const std::string& folder, pool::MachineView view, double now_s,
+                           Enforcement enforcement = {});
 
   struct Reply {
     wire::Answer answer;
@@ -48,7 +50,7 @@ class Desk {
   }
 
   /// Readable when step() has something to do.
-  int fd() const { return holds_->fd(); }
+  std::vector<int> fds() const { return {holds_->fd(), enforcement_.fd()}; }
   void step(double now_s);
   /// When step() or a reading is due at the latest.
   double next_s(double now_s) const;
@@ -60,7 +62,7 @@ class Desk {
   const std::string& obstacle() const { return holds_->obstacle(); }
 
  private:
-  Desk(std::string folder, pool::Pool pool, pool::MachineView view, double now_s);
+  Desk(std::string folder, pool::Pool pool, pool::MachineView view, double now_s, Enforcement enforcement);
   Result<Reply> reply(const Caller& caller, const policy::User& user, const wire::Request& request, double now_s);
   Result<wire::Page> pages(const Caller& caller, const wire::Request& request);
   Result<wire::Page> around(const Caller& caller, int64_t job);
@@ -69,6 +71,7 @@ class Desk {
   Result<void> bring(const Caller& caller, int64_t job, const process::ProcessId& process);
   Result<void> check_unused(const Caller& caller, const process::ProcessId& process,
                             const std::vector<std::string>& but) const;
+  Inventory machine_for(const policy::User& user) const;
   Result<wire::Page> ended(const Caller& caller, const wire::Request& request);
   Result<pool::Applied> apply(const Caller& caller, const policy::User& user, const wire::Request& request,
                               double now_s);
@@ -79,6 +82,11 @@ class Desk {
   void follow_up(double now_s);
   void begin(const pool::Job& job, double now_s);
   void heed_notice(double now_s);
+  std::vector<std::string> devices_of(int64_t job) const;
+  std::vector<confine::DeviceNode> nodes_of_job(int64_t job) const;
+  void end(int64_t job, const std::string& why, double now_s);
+  void enforce();
+  void read_policy(double now_s);
   bool is_fresh(double now_s) const;
   bool has_waiting() const;
 
@@ -92,6 +100,7 @@ class Desk {
   bool is_due_ = false;            ///< jobs may start once the machine was read again
   bool is_blind_ = false;          ///< the last reading failed: nothing is started
   std::unique_ptr<Holds> holds_;
+  Enforcement enforcement_;
   /// Jobs by user and request: those submitted, and those whose keepers have given their word.
   std::map<std::pair<int, std::string>, int64_t> requests_;
   std::vector<int64_t> changed_;

@@ -116,4 +116,17 @@ Result<wire::Page> Desk::ended(const Caller& caller, const wire::Request& reques
   return page;
 }
 
+/// The commands of others are their own.
+Inventory Desk::machine_for(const policy::User& user) const {
+  Inventory machine = view_.inventory();
+  for (Device& device : machine.devices) {
+    std::vector<Process> processes = device.status.processes.value_or({});
+    for (Process& process : processes)
+      if (process.user.value_or("") != user.name)
+        process.command = Missing{MissingReason::denied, "it is another user's"};
+    if (!processes.empty()) device.status.processes = std::move(processes);
+  }
+  return machine;
+}
+
 }  // namespace remuda::agent

@@ -8,6 +8,7 @@
 #include "agent/job_cgroup.h"
 #include "base/testing/scratch_folder.h"
 #include "confine/cgroup.h"
+#include "confine/testing/guarded_tree.h"
 #include "process/testing/child_output.h"
 #include "process/tree.h"
 #include "wire/frame.h"
@@ -103,6 +104,56 @@ class DeskTest : public testing::Test {
   double now_s_ = kNow_s;
   int requests_ = 0;
 };
+
+TEST_F(DeskTest, ShowsTheMachineWithoutTheCommandsOfOthers) {
+  Inventory box = box_of(1);
+  Process own, other;
+  own.pid = 1, own.user = std::string("ada"), own.command = std::string("own");
+  other.pid = 2, other.user = std::string("eve"), other.command = std::string("secret");
+  box.devices[0].status.processes = std::vector<Process>{own, other};
+  desk_->reading_has_begun();
+  desk_->take_reading(*pool::MachineView::open(
+                          pool_, [&] { return Result<Inventory>(box); }, [] { return Result<pool::Policy>(); }, false),
+                      now_s_);
+  const Caller ada{1000, false, process::own_process_id()};
+  const auto answer = ask(ada, {.ask = wire::Ask::machine});
+  ASSERT_TRUE(answer);
+  const auto seen = parse_inventory(to_line(answer->result), "the answer");
+  ASSERT_TRUE(seen) << seen.error().message;
+  EXPECT_EQ(seen->devices[0].model, "Test 1000");
+  EXPECT_EQ(seen->devices[0].status.processes.value()[0].command.value_or(""), "own");
+  EXPECT_FALSE(seen->devices[0].status.processes.value()[1].command.has_value());
+  now_s_ += 10;
+  EXPECT_FALSE(ask(ada, {.ask = wire::Ask::machine})) << "a newer reading comes first";
+  EXPECT_TRUE(desk_->wants_reading(now_s_));
+}
+
+// Nobody asks for anything meanwhile.
+TEST_F(DeskTest, AGuardComesAndGoesWithThePolicy) {
+  const confine::GuardedTree tree;
+  if (!tree.obstacle().empty()) GTEST_SKIP() << tree.obstacle();
+  folder_.write("sysfs/bus/pci/devices/0000:01:00.0/drm/card0/dev", "1:7\n");
+  Inventory box = box_of(1);
+  box.devices[0].pci = std::string("0000:01:00.0");
+  policy::Policy policy;
+  auto desk = Desk::open(
+      pool_,
+      *pool::MachineView::open(
+          pool_, [&] { return Result<Inventory>(box); }, [&] { return Result<pool::Policy>(policy); }, false),
+      kNow_s, Enforcement({tree.root(), confine::GuardedTree::kGuard, [](const auto&) {}, folder_.path("sysfs")}));
+  ASSERT_TRUE(desk);
+  const std::string shell = tree.make("shell");
+  const auto opens = [&](double now_s) {
+    EXPECT_LE(desk->next_s(now_s), now_s + 10);
+    desk->step(now_s);
+    return confine::GuardedTree::opens(shell, "/dev/full");
+  };
+  EXPECT_EQ(opens(kNow_s), 0);
+  policy.enforce = policy::Enforce::everyone;
+  EXPECT_EQ(opens(kNow_s + 11), EPERM);
+  policy.enforce = policy::Enforce::jobs;
+  EXPECT_EQ(opens(kNow_s + 22), 0);
+}
 
 TEST_F(DeskTest, AKeeperIsAnsweredOnceItsWordIsRecorded) {
   process::ChildProcess child = process::family();

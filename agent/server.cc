@@ -34,7 +34,7 @@ Server::Server(Fd listener, Desk desk, MachineThread& machine, UserNames& names,
       names_(names),
       limits_(limits) {
   watch_fd(events_.get(), listener_.get(), kListener);
-  watch_fd(events_.get(), desk_.fd(), kDesk);
+  for (const int fd : desk_.fds()) watch_fd(events_.get(), fd, kDesk);
   watch_fd(events_.get(), machine_.fd(), kMachine);
   watch_fd(events_.get(), names_.fd(), kNames);
 }

@@ -6,14 +6,27 @@
 #include "base/number.h"
 #include "measure/store.h"
 #include "recorded/import.h"
+#include "wire/client.h"
+#include "wire/place.h"
 
 namespace remuda::cli {
 namespace {
 
-Result<Inventory> read_live(probe::LiveMachine& machine) {
-  REMUDA_ASSIGN(Inventory inventory, machine.read());
+Result<Inventory> with_measured(Result<Inventory> seen) {
+  REMUDA_ASSIGN(Inventory inventory, std::move(seen));
   if (const auto loaded = measure::load_measured(inventory); !loaded) inventory.notes.push_back(loaded.error().message);
   return inventory;
+}
+
+/// Nothing where this user may look at the devices, or the agent does not answer. What the policy says may have changed
+/// since the last reading, so each has a connection of its own.
+std::optional<Inventory> seen_by_agent() {
+  const auto socket = ::geteuid() == 0 ? std::nullopt : wire::agent_socket(true);
+  if (!socket) return std::nullopt;
+  const auto agent = wire::Client::connect(*socket, "");
+  if (!agent || !(*agent)->hides_devices()) return std::nullopt;
+  auto seen = (*agent)->see_machine();
+  return seen ? std::optional(std::move(*seen)) : std::nullopt;
 }
 
 }  // namespace
@@ -38,10 +51,12 @@ MachineReader::MachineReader(MachineFlags flags) : flags_(std::move(flags)) {}
 
 Result<Inventory> MachineReader::read() {
   if (!flags_.file.empty()) return recorded::read_machine_file(flags_.file);
+  if (flags_.asks_agent && flags_.cpu_devices == 0)
+    if (auto seen = seen_by_agent()) return with_measured(std::move(*seen));
   if (!live_ || owner_ != ::getpid())
     live_ = std::make_unique<probe::LiveMachine>(probe::ProbeOptions{.cpu_devices = flags_.cpu_devices});
   owner_ = ::getpid();
-  return read_live(*live_);
+  return with_measured(live_->read());
 }
 
 Result<Inventory> read_machine(const MachineFlags& flags) { return MachineReader(flags).read(); }

@@ -14,8 +14,9 @@
 namespace remuda::cli {
 
 struct MachineFlags {
-  std::string file;     ///< empty: the live machine
-  int cpu_devices = 0;  ///< as in ProbeOptions
+  std::string file;        ///< empty: the live machine
+  int cpu_devices = 0;     ///< as in ProbeOptions
+  bool asks_agent = true;  ///< the live machine, where an agent keeps this user from its devices
 };
 
 inline constexpr int kMostCpuDevices = 4096;

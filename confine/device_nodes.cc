@@ -67,6 +67,16 @@ bool are_known(const std::set<DeviceNode>& nodes, const Device& device, const st
 
 }  // namespace
 
+std::vector<DeviceNodes> all_nodes(const Inventory& inventory, const std::string& sysfs) {
+  std::vector<DeviceNodes> all;
+  for (const Device& device : inventory.devices) {
+    if (device.kind == DeviceKind::cpu) continue;
+    const std::set<DeviceNode> nodes = nodes_of(device, sysfs);
+    all.push_back({device.id, {nodes.begin(), nodes.end()}, are_known(nodes, device, sysfs)});
+  }
+  return all;
+}
+
 Withheld withheld_nodes(const Inventory& inventory, const std::vector<std::string>& granted, const std::string& sysfs) {
   std::set<std::string> needed(granted.begin(), granted.end());
   for (const std::string& id : granted)

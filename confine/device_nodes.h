@@ -32,4 +32,14 @@ Withheld withheld_nodes(const Inventory& inventory, const std::vector<std::strin
 /// Whether a process has one of these open.
 bool has_open(const process::ProcessId& process, const std::vector<DeviceNode>& nodes);
 
+/// The nodes of a GPU or partition; several may have one.
+struct DeviceNodes {
+  std::string device;             ///< its id
+  std::vector<DeviceNode> nodes;  ///< ascending, each once
+  bool are_all = true;            ///< false where it has a driver, but not all of its nodes are known
+};
+
+/// Those of all GPUs and partitions.
+std::vector<DeviceNodes> all_nodes(const Inventory& inventory, const std::string& sysfs = "/sys");
+
 }  // namespace remuda::confine

@@ -49,6 +49,20 @@ TEST_F(DeviceNodes, AreThoseOfTheOthers) {
   EXPECT_THAT(withheld({}).unknown, IsEmpty());
 }
 
+TEST_F(DeviceNodes, AreToldOfEachDevice) {
+  gpu("NVIDIA", 3);
+  gpu("AMD", std::nullopt);
+  on_bus(machine_.devices[0], {{"card0", "226:0"}});
+  on_bus(machine_.devices[1], {});
+  const auto all = all_nodes(machine_, sysfs_.path());
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].device, "gpu:0");
+  EXPECT_THAT(all[0].nodes, ElementsAre(DeviceNode{195, 3}, DeviceNode{226, 0}));
+  EXPECT_TRUE(all[0].are_all);
+  EXPECT_THAT(all[1].nodes, IsEmpty());
+  EXPECT_FALSE(all[1].are_all);
+}
+
 TEST_F(DeviceNodes, OfGraphicsAreFoundByPciAddress) {
   gpu("AMD", 128);
   on_bus(machine_.devices[0], {{"card1", "226:1"}, {"renderD128", "226:128"}});

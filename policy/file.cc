@@ -18,7 +18,7 @@
 namespace remuda::policy {
 namespace {
 
-constexpr size_t kMostTables = 1000, kMostNames = 1000;
+constexpr size_t kMostTables = 1000, kMostNames = 1000, kMostExempt = 64;
 constexpr double kLongest_s = 366.0 * 86400, kMostHours = 1e9;
 
 /// One table of the file, key by key; the first thing that is wrong is the error.
@@ -94,6 +94,10 @@ std::optional<double> hours(const toml::node& node) {
   return value >= 0 && value <= kMostHours ? std::optional(value) : std::nullopt;
 }
 
+std::optional<Enforce> enforce(const toml::node& node) {
+  return node.is_string() ? from_word<Enforce>(node.as_string()->get()) : std::nullopt;
+}
+
 std::optional<double> duration(const toml::node& node) {
   const auto seconds = node.is_string() ? parse_duration(node.as_string()->get()) : std::nullopt;
   return seconds && *seconds <= kLongest_s ? seconds : std::nullopt;
@@ -117,6 +121,17 @@ std::optional<std::vector<std::string>> names(const toml::node& node) {
     names.push_back(name);
   }
   return names;
+}
+
+/// [] is none.
+std::optional<std::vector<std::string>> exemptions(const toml::node& node) {
+  if (!node.is_array() || node.as_array()->size() > kMostExempt) return std::nullopt;
+  std::vector<std::string> units;
+  for (const toml::node& one : *node.as_array()) {
+    units.push_back(one.is_string() ? one.as_string()->get() : "");
+    if (!is_exemption(units.back())) return std::nullopt;
+  }
+  return units;
 }
 
 std::optional<std::array<bool, 7>> days(const toml::node& node) {
@@ -189,6 +204,18 @@ Result<void> read_reservation(const toml::table& table, Policy& policy) {
   return {};
 }
 
+Result<void> read_devices(const toml::table& table, Policy& policy) {
+  Reader reader(table, "devices");
+  reader.read<Enforce>("enforce", "\"off\", \"jobs\", \"audit\" or \"everyone\"", enforce, policy.enforce);
+  reader.read<std::vector<std::string>>(
+      "exempt",
+      fmt::format("a list of {} units at the most such as [\"display-manager.service\"], or of cgroups such as "
+                  "[\"/system.slice/a\"]",
+                  kMostExempt),
+      exemptions, policy.exempt);
+  return reader.finish();
+}
+
 using ReadTable = Result<void> (*)(const toml::table&, Policy&);
 
 /// [[name]] tables.
@@ -221,19 +248,22 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
   if (text.size() > kMostBytes) return usage_error(fmt::format("{} is longer than {} bytes", name, kMostBytes));
   REMUDA_ASSIGN(const toml::table table, document::parse_toml(text, name));
   Policy policy;
-  const std::vector<std::string> known{"queue", "limit", "reservation"};
+  const std::vector<std::string> known{"queue", "devices", "limit", "reservation"};
   for (const auto& [key, value] : table) {
     if (key == "queue" && value.is_table()) {
       REMUDA_TRY(read_queue(*value.as_table(), policy));
+    } else if (key == "devices" && value.is_table()) {
+      REMUDA_TRY(read_devices(*value.as_table(), policy));
     } else if (key == "limit") {
       REMUDA_TRY(read_each(value, "limit", read_limit, policy));
     } else if (key == "reservation") {
       REMUDA_TRY(read_each(value, "reservation", read_reservation, policy));
     } else {
       const std::string word(key.str()), near = nearest(word, known);
-      return usage_error(fmt::format(
-          "{}: there is no table {}; the tables are [queue], [[limit]] and [[reservation]]{}", document::origin(value),
-          printable(word), near.empty() || near == word ? "" : fmt::format("; did you mean {}?", near)));
+      return usage_error(
+          fmt::format("{}: there is no table {}; the tables are [queue], [devices], [[limit]] and [[reservation]]{}",
+                      document::origin(value), printable(word),
+                      near.empty() || near == word ? "" : fmt::format("; did you mean {}?", near)));
     }
   }
   return policy;

@@ -52,6 +52,22 @@ TEST(PolicyFile, NamesTheLineOfWhatIsWrong) {
             "policy.toml:2: limit.default is longer than limit.longest");
 }
 
+TEST(PolicyFile, SaysWhoIsKeptFromDeviceFiles) {
+  EXPECT_EQ(parse_policy("", "policy.toml")->enforce, Enforce::jobs);
+  const auto policy = parse_policy(
+      "[devices]\nenforce = \"everyone\"\nexempt = [\"a.service\", \"user-1000.slice\", \"/x/y\"]\n", "policy.toml");
+  ASSERT_TRUE(policy) << policy.error().message;
+  EXPECT_EQ(policy->enforce, Enforce::everyone);
+  EXPECT_EQ(policy->exempt, (std::vector<std::string>{"a.service", "user-1000.slice", "/x/y"}));
+  EXPECT_EQ(error_of("[devices]\nenforce = true\n"),
+            "policy.toml:2: devices.enforce is true; it must be \"off\", \"jobs\", \"audit\" or \"everyone\"");
+  EXPECT_EQ(error_of("[devices]\nenforce = \"all\"\n"),
+            "policy.toml:2: devices.enforce is 'all'; it must be \"off\", \"jobs\", \"audit\" or \"everyone\"");
+  for (const char* wrong : {"\"a.service\"", "[\"\"]", "[\"alice\"]", "[\"/\"]", "[\"-.slice\"]", "[\"/a/../b\"]",
+                            "[\"a/b.service\"]", "[1]"})
+    EXPECT_NE(error_of(std::string("[devices]\nexempt = ") + wrong + "\n"), "") << wrong;
+}
+
 /// Found by policy_fuzz: the parser quotes what it reads, line ends too.
 TEST(PolicyFile, AnErrorIsOneLine) {
   EXPECT_EQ(error_of("m=[n\n0"), "policy.toml:1: error while parsing floating-point: expected 'nan', saw 'n?'");
@@ -61,8 +77,8 @@ TEST(PolicyFile, KnowsItsKeysAndTables) {
   EXPECT_EQ(error_of("[[limit]]\ndevice = 1\n"), "policy.toml:2: there is no key limit.device; did you mean devices?");
   EXPECT_EQ(
       error_of("[[limits]]\n"),
-      "policy.toml:1: there is no table limits; the tables are [queue], [[limit]] and [[reservation]]; did you mean "
-      "limit?");
+      "policy.toml:1: there is no table limits; the tables are [queue], [devices], [[limit]] and [[reservation]]; did "
+      "you mean limit?");
   EXPECT_EQ(error_of("[limit]\ndevices = 1\n"),
             "policy.toml:1: limit must be tables, each below a line [[limit]], 1000 at the most");
 }

@@ -48,7 +48,31 @@ void add_limit(const Limit& limit, Lines& lines) {
   });
 }
 
+const char* enforce_text(Enforce enforce) {
+  switch (enforce) {
+    case Enforce::off:
+      return "device files are open to all who may read them";
+    case Enforce::jobs:
+      return "a job cannot open device files that it was not granted";
+    case Enforce::audit:
+      return "a job cannot open device files that it was not granted; others can, and the agent's log says who";
+    case Enforce::everyone:
+      return "nobody but root opens device files that they were not granted";
+  }
+  return "";
+}
+
 }  // namespace
+
+bool is_exemption(std::string_view text) {
+  constexpr size_t kLongest = 1024;
+  if (text.empty() || text.size() > kLongest || printable(text) != text) return false;
+  for (const std::string& name : split(text, '/'))
+    if (name == "." || name == "..") return false;
+  if (text.starts_with('/')) return text.find_first_not_of('/') != std::string_view::npos;
+  if (text.find('/') != std::string_view::npos || text == "-.slice") return false;  // all that systemd has
+  return text.ends_with(".service") || text.ends_with(".scope") || text.ends_with(".slice");
+}
 
 bool Who::includes(const User& user) const {
   if (users.empty() && groups.empty()) return true;
@@ -68,6 +92,10 @@ std::string policy_text(const Policy& policy) {
       fmt::format("usage is halved every {}; a job that has waited for {} gets devices kept for it; {}\n",
                   duration_text(policy.half_life_s), duration_text(policy.patience_s),
                   policy.backfill ? "jobs that end in time may have them meanwhile" : "nobody has them meanwhile");
+  text += enforce_text(policy.enforce);
+  if (policy.enforce != Enforce::off && !policy.exempt.empty())
+    text += fmt::format("; exempt: {}", fmt::join(policy.exempt, ", "));
+  text += "\n";
   Lines lines;
   for (const Limit& limit : policy.limits) add_limit(limit, lines);
   for (const Reservation& reservation : policy.reservations)

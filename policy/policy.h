@@ -4,9 +4,29 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "device/words.h"
 #include "policy/hours.h"
+
+namespace remuda::policy {
+
+/// [devices] enforce: who is kept from device files that they were not granted.
+enum class Enforce {
+  off,       ///< nobody
+  jobs,      ///< each job, from those of other jobs
+  audit,     ///< the same; and it is told whom `everyone` would refuse
+  everyone,  ///< all processes but root's and those of exempt units
+};
+}  // namespace remuda::policy
+
+template <>
+struct remuda::Words<remuda::policy::Enforce> {
+  static constexpr std::array table{std::pair{policy::Enforce::off, "off"}, std::pair{policy::Enforce::jobs, "jobs"},
+                                    std::pair{policy::Enforce::audit, "audit"},
+                                    std::pair{policy::Enforce::everyone, "everyone"}};
+};
 
 namespace remuda::policy {
 
@@ -65,7 +85,9 @@ struct Policy {
   bool backfill = true;            ///< a job that ends in time may have them meanwhile
   std::vector<Limit> limits;
   std::vector<Reservation> reservations;
-  double utc_offset_s = 0;  ///< of the machine's time zone, for hours; not of the file
+  Enforce enforce = Enforce::jobs;
+  std::vector<std::string> exempt;  ///< units of systemd, or cgroups by their path; is_exemption() holds for each
+  double utc_offset_s = 0;          ///< of the machine's time zone, for hours; not of the file
 
   /// The value that holds for this user: that of the first table which is for them and has it; null where none has.
   template <typename T>
@@ -76,6 +98,9 @@ struct Policy {
   }
   bool operator==(const Policy&) const = default;
 };
+
+/// "display-manager.service", "user-1000.slice"; or the path of a cgroup of version 2: "/system.slice/a/b".
+bool is_exemption(std::string_view text);
 
 /// What it says, a line for each rule, for people.
 std::string policy_text(const Policy& policy);

@@ -34,6 +34,9 @@ TEST(Policy, IsShownRuleByRule) {
   const Policy policy = *parse_policy(R"(
 [queue]
 backfill = false
+[devices]
+enforce = "everyone"
+exempt = ["display-manager.service"]
 [[limit]]
 users = ["alice"]
 groups = ["gpu"]
@@ -57,16 +60,17 @@ to = "18:00"
   EXPECT_EQ(policy_text(policy),
             "usage is halved every 7 d 0 h; a job that has waited for 15 min gets devices kept for it; nobody has them "
             "meanwhile\n"
-            "p.toml:7: alice and group gpu may have 10 waiting jobs\n"
-            "p.toml:8: alice and group gpu may give priority 0 at the most\n"
-            "p.toml:9: alice and group gpu may have 1.5 device hours in 7 days\n"
-            "p.toml:10: alice and group gpu get a time limit of 1 h 0 min where they ask for none\n"
-            "p.toml:11: alice and group gpu may not take parts of devices\n"
-            "p.toml:12: alice and group gpu may have 8 cores of the host at once\n"
-            "p.toml:13: alice and group gpu get 1 core of the host where they ask for none\n"
-            "p.toml:14: alice and group gpu may have 64 GiB of the host at once\n"
-            "p.toml:15: alice and group gpu get 512 MiB of the host where they ask for none\n"
-            "p.toml:16: gpu:0, gpu:1 reserved for group course, Mon-Fri 08:00-18:00\n");
+            "nobody but root opens device files that they were not granted; exempt: display-manager.service\n"
+            "p.toml:10: alice and group gpu may have 10 waiting jobs\n"
+            "p.toml:11: alice and group gpu may give priority 0 at the most\n"
+            "p.toml:12: alice and group gpu may have 1.5 device hours in 7 days\n"
+            "p.toml:13: alice and group gpu get a time limit of 1 h 0 min where they ask for none\n"
+            "p.toml:14: alice and group gpu may not take parts of devices\n"
+            "p.toml:15: alice and group gpu may have 8 cores of the host at once\n"
+            "p.toml:16: alice and group gpu get 1 core of the host where they ask for none\n"
+            "p.toml:17: alice and group gpu may have 64 GiB of the host at once\n"
+            "p.toml:18: alice and group gpu get 512 MiB of the host where they ask for none\n"
+            "p.toml:19: gpu:0, gpu:1 reserved for group course, Mon-Fri 08:00-18:00\n");
 }
 
 }  // namespace

@@ -112,12 +112,14 @@ class Agent:
         self.policy = os.path.join(folder, "policy.toml")
         open(self.policy, "w").close()
         self.log = open(os.path.join(folder, "agent.log"), "ab")
+        self.machine_words = ["--machine", self.machine]  # [] is the live machine
+        self.own_environment, self.users_environment = {}, {}  # beside what each has anyway
 
     def start(self, words=(), **options):
         self.process = subprocess.Popen(
-            [self.remuda, "agent", "--machine", self.machine, "--pool", self.pool, "--socket", self.socket, *words],
+            [self.remuda, "agent", *self.machine_words, "--pool", self.pool, "--socket", self.socket, *words],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-            env={**os.environ, "REMUDA_POLICY": self.policy}, **options)
+            env={**os.environ, "REMUDA_POLICY": self.policy, **self.own_environment}, **options)
         if not eventually(self.answers):
             raise RuntimeError("the agent does not answer: " + self.said())
         return self
@@ -151,11 +153,11 @@ class Agent:
             os.mkdir(home, 0o700)
             os.chown(home, uid, uid)
         return {"PATH": os.environ["PATH"], "HOME": home, "REMUDA_AGENT": self.socket,
-                "REMUDA_CLAIMS": self.folder, "OUT": self.folder}
+                "REMUDA_CLAIMS": self.folder, "OUT": self.folder, **self.users_environment}
 
     def start_as(self, uid, *words, **options):
         """The program, as that user."""
-        line = [self.remuda, words[0], "--machine", self.machine, *words[1:]]
+        line = [self.remuda, words[0], *self.machine_words, *words[1:]]
         environment = self.environment(uid)
         options.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.Popen(line, env=environment, user=uid, group=uid, extra_groups=[],

@@ -104,6 +104,7 @@ Result<void> Client::reach() {
   if (!answer) return tl::unexpected(answer.error());
   REMUDA_ASSIGN(const Greeting greeting, parse_greeting(*answer));
   folder_ = greeting.pool;
+  hides_devices_ = greeting.hides_devices;
   has_news_ = true;  // whatever changed while there was no connection
   return {};
 }
@@ -225,6 +226,11 @@ Result<std::vector<pool::Job>> Client::ended(int at_most) {
     below = jobs.back().id;
   }
   return jobs;
+}
+
+Result<Inventory> Client::see_machine() {
+  REMUDA_ASSIGN(const Json json, ask({.ask = Ask::machine}, kPatience_s));
+  return parse_inventory(to_line(json), "the agent's answer");
 }
 
 Result<void> Client::enter(int64_t job) {

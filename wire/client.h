@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "device/inventory.h"
 #include "pool/access.h"
 #include "wire/frame.h"
 #include "wire/message.h"
@@ -20,6 +21,11 @@ class Client final : public pool::Access {
  public:
   /// `log_folder`: see Access. An error of kind `unavailable`, with the command that helps, where no agent answers.
   static Result<std::unique_ptr<Client>> connect(const std::string& socket, std::string log_folder);
+
+  /// Whether this user sees no device that was not granted, but by see_machine().
+  bool hides_devices() const { return hides_devices_; }
+  /// The machine as the agent sees it.
+  Result<Inventory> see_machine();
 
   const std::string& folder() const override { return folder_; }
   const std::string& log_folder() const override { return log_folder_; }
@@ -62,6 +68,7 @@ class Client final : public pool::Access {
 
   const std::string socket_, log_folder_;
   std::string folder_;
+  bool hides_devices_ = false;
   Fd connection_;  ///< empty: it is lost
   FrameReader reader_{kLargestAnswer};
   std::string identity_;  ///< begins the ids of this client's requests

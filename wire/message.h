@@ -23,15 +23,16 @@ namespace remuda::wire {
 inline constexpr int kProtocol = 1;
 
 enum class Ask {
-  hello,   ///< protocol: the client's -> Greeting
-  read,    ///< all that is open, a page at a time: jobs with ids above `job` -> Page
-  own,     ///< the same for the caller's own jobs
-  around,  ///< leases, those who hold them, and `job` -> Page. The connection hears of changes of that job
-  find,    ///< the job of that number, also one that has ended -> Page. The connection hears of its changes
-  ended,   ///< the newest ended jobs below id `job` (0: all), at most `at_most` -> Page
-  enter,   ///< the process that asks becomes one of `job`, which runs and is the caller's -> null
-  bring,   ///< `process`, one of the caller's, becomes one of `job`, which the process that asks keeps -> null
-  apply,   ///< `operation` -> pool::Applied. A submitted job is heard of from then on
+  hello,    ///< protocol: the client's -> Greeting
+  read,     ///< all that is open, a page at a time: jobs with ids above `job` -> Page
+  own,      ///< the same for the caller's own jobs
+  around,   ///< leases, those who hold them, and `job` -> Page. The connection hears of changes of that job
+  find,     ///< the job of that number, also one that has ended -> Page. The connection hears of its changes
+  ended,    ///< the newest ended jobs below id `job` (0: all), at most `at_most` -> Page
+  enter,    ///< the process that asks becomes one of `job`, which runs and is the caller's -> null
+  bring,    ///< `process`, one of the caller's, becomes one of `job`, which the process that asks keeps -> null
+  machine,  ///< what the agent sees of the machine, seconds ago at the most -> Inventory
+  apply,    ///< `operation` -> pool::Applied. A submitted job is heard of from then on
 };
 }  // namespace remuda::wire
 
@@ -41,6 +42,7 @@ struct remuda::Words<remuda::wire::Ask> {
                                     std::pair{wire::Ask::own, "own"},     std::pair{wire::Ask::around, "around"},
                                     std::pair{wire::Ask::find, "find"},   std::pair{wire::Ask::ended, "ended"},
                                     std::pair{wire::Ask::enter, "enter"}, std::pair{wire::Ask::bring, "bring"},
+                                    std::pair{wire::Ask::machine, "machine"},
                                     std::pair{wire::Ask::apply, "apply"}};
 };
 
@@ -82,13 +84,15 @@ struct Request {
 
 struct Greeting {
   int protocol = kProtocol;
-  std::string pool;  ///< folder of the agent's pool
+  std::string pool;            ///< folder of the agent's pool
+  bool hides_devices = false;  ///< only the agent sees all of the machine: users ask for that
 
   static constexpr const char* kName = "greeting";
   template <typename Self, typename Visit>
   static void fields(Self& self, Visit& visit) {
     visit("protocol", self.protocol, "the agent's", true);
     visit("pool", self.pool, "folder of its pool", true);
+    visit("hides_devices", self.hides_devices, "users see no device that they were not granted, but by asking");
   }
 };
 

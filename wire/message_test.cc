@@ -17,6 +17,7 @@ pool::Job job_of(int64_t id) {
 TEST(Messages, RequestsAreReadAsTheyWereWritten) {
   const std::vector<Request> requests{{.id = "a-1", .ask = Ask::hello, .protocol = 1},
                                       {.id = "a-2", .ask = Ask::read, .job = 7},
+                                      {.id = "a-6", .ask = Ask::machine},
                                       {.id = "a-3", .ask = Ask::ended, .job = 100, .at_most = 50},
                                       {.id = "a-4", .ask = Ask::apply, .operation = pool::Cancel{{1, 2}}},
                                       {.id = "a-5", .ask = Ask::apply, .operation = pool::Submit{.job = job_of(0)}}};

@@ -28,6 +28,10 @@ constexpr const char* kAgentFooter =
     "With --spot it asks the cloud every five seconds. When that says that it takes the machine away, no device is\n"
     "granted any more, and jobs are told to end as for preemption: their signal, their grace time. Until it says "
     "so.\n\n"
+    "[devices] enforce in /etc/remuda/policy.toml says whom it keeps from device files: off, jobs (unless given), "
+    "audit\n"
+    "(its log names whom everyone would refuse) or everyone: then all but root, exempt units and the jobs that hold a\n"
+    "device are refused it, also while no agent runs (see docs/isolation.md).\n\n"
     "Where it is installed and does not run, the commands of users end with exit status 5.\n\n"
     "Examples:\n"
     "  sudo remuda agent                                           for this machine\n"
@@ -65,11 +69,13 @@ Result<int> serve(const AgentFlags& flags) {
     return usage_error(
         fmt::format("--spot-every: '{}' is no time up to a minute; write 5s", printable(flags.spot_every)));
   const std::string pool = plain_name(flags.pool);
+  MachineFlags machine = flags.machine;
+  machine.asks_agent = false;
   const std::string usual = env::get(env::agent).value_or(wire::kSocket);
   const auto say = [](const std::string& sentence) { fmt::print(stderr, "remuda agent: {}\n", sentence); };
   REMUDA_TRY(agent::run_agent({.socket = flags.socket.empty() ? usual : flags.socket,
                                .pool = pool,
-                               .read = reader_of(flags.machine),
+                               .read = reader_of(machine),
                                .read_policy = [pool] { return run::policy_of(pool); },
                                .live = flags.machine.file.empty(),
                                .spot = spot,

@@ -1,0 +1,164 @@
+#include "agent/enforcement.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "confine/cgroup_place.h"
+
+namespace remuda::agent {
+namespace {
+
+using confine::DeviceGuard;
+using confine::DeviceNode;
+using confine::GuardMode;
+using confine::GuardRule;
+using policy::Enforce;
+
+constexpr double kLookEvery_s = 1;
+constexpr size_t kMostSaid = 20;  ///< of refusals, at once
+
+bool is_guarded_by(Enforce enforce) { return enforce == Enforce::audit || enforce == Enforce::everyone; }
+
+}  // namespace
+
+Enforcement::Enforcement(Options options) : options_(std::move(options)), exempt_(options_.root) {}
+
+void Enforcement::update(const policy::Policy& policy, const Inventory& inventory) {
+  wanted_ = policy.enforce;
+  if (!may_guard()) {
+    if (is_guarded_by(wanted_) && options_.say)
+      say_once(failed("jobs alone are kept from devices: more takes root and a tree of cgroups of version 2"));
+    return;
+  }
+  exempt_names_ = policy.exempt;
+  const std::vector<std::string> unknown = is_guarded_by(wanted_) ? note_nodes(inventory) : std::vector<std::string>();
+  auto done = set_guard();
+  if (done && !unknown.empty())
+    done = failed(fmt::format("the driver does not tell the device files of {}, which are not guarded",
+                              fmt::join(unknown, ", ")));
+  say_once(done);
+}
+
+/// Returns the devices whose nodes are not known.
+std::vector<std::string> Enforcement::note_nodes(const Inventory& inventory) {
+  std::vector<std::string> unknown;
+  labels_.clear();
+  for (const confine::DeviceNodes& device : confine::all_nodes(inventory, options_.sysfs)) {
+    const Device* found = inventory.find(device.device);
+    const std::string label = found ? found->label() : device.device;
+    guarded_.insert(device.nodes.begin(), device.nodes.end());
+    for (const DeviceNode& node : device.nodes) labels_.emplace(node, label);
+    if (!device.are_all) unknown.push_back(label);
+  }
+  return unknown;
+}
+
+/// Brings the guard in force that the policy wants, or takes it away.
+Result<void> Enforcement::set_guard() {
+  if (is_guarded_by(wanted_) && in_force_ == wanted_) {
+    exempt_ids_ = exempt_.look(exempt_names_);
+    return apply();
+  }
+  if (!is_guarded_by(wanted_)) {
+    if (in_force_ == wanted_) return {};
+    guard_.reset();
+    REMUDA_ASSIGN(const bool was_there, DeviceGuard::remove(options_.root, options_.name));
+    in_force_ = wanted_;
+    if (was_there) options_.say("device files are not guarded any more");
+    return {};
+  }
+  const GuardMode mode = wanted_ == Enforce::everyone ? GuardMode::refuse : GuardMode::report;
+  REMUDA_ASSIGN(DeviceGuard guard, DeviceGuard::attach(options_.root, options_.name, mode));
+  guard_ = std::make_unique<DeviceGuard>(std::move(guard));
+  go_on();
+  in_force_ = wanted_;
+  exempt_ids_ = exempt_.look(exempt_names_);
+  REMUDA_TRY(apply());
+  options_.say(mode == GuardMode::refuse ? "device files are guarded: only root, exempt units and jobs open them"
+                                         : "device files are watched: who would be refused is said here");
+  return {};
+}
+
+/// What an agent before this one has guarded stays so, and what it has let to the jobs that run: a device of theirs may
+/// be lost at the moment.
+void Enforcement::go_on() {
+  for (const GuardRule& rule : guard_->rules()) {
+    if (rule.cgroup == 0) guarded_.insert({rule.major, rule.minor});
+    for (auto& [_, job] : jobs_)
+      if (job.cgroup == rule.cgroup) job.nodes.insert({rule.major, rule.minor});
+  }
+}
+
+Result<void> Enforcement::apply() {
+  if (!guard_) return {};
+  std::set<GuardRule> rules;
+  for (const DeviceNode& node : guarded_) {
+    rules.insert({0, node.major, node.minor});
+    for (const uint64_t cgroup : exempt_ids_) rules.insert({cgroup, node.major, node.minor});
+  }
+  for (const auto& [_, job] : jobs_)
+    for (const DeviceNode& node : job.nodes) rules.insert({job.cgroup, node.major, node.minor});
+  return guard_->set_rules(rules);
+}
+
+Result<void> Enforcement::let(int64_t job, const std::string& cgroup, const std::vector<DeviceNode>& nodes) {
+  if (!may_guard()) return {};
+  const bool is_below = cgroup.starts_with(options_.root + "/");
+  Let& let = jobs_[job];
+  let = {is_below ? confine::cgroup_id(cgroup) : 0, {nodes.begin(), nodes.end()}};
+  if (let.cgroup == 0) jobs_.erase(job);
+  if (hides_devices() && !nodes.empty() && !jobs_.contains(job))
+    return failed(
+        "the policy keeps everyone from device files, and only a job in a cgroup of version 2 can be let to "
+        "them");
+  return apply();
+}
+
+void Enforcement::withdraw(int64_t job) {
+  if (jobs_.erase(job) > 0) say_once(apply());
+}
+
+void Enforcement::step(double now_s) {
+  if (!guard_ || (now_s < next_look_s_ && !exempt_.has_news())) return;
+  if (std::set<uint64_t> ids = exempt_.look(exempt_names_); ids != exempt_ids_) {
+    exempt_ids_ = std::move(ids);
+    say_once(apply());
+  }
+  if (now_s < next_look_s_) return;
+  next_look_s_ = now_s + kLookEvery_s;
+  tell_refused();
+}
+
+void Enforcement::tell_refused() {
+  const std::vector<confine::Refused> refused = guard_->take_refused();
+  const char* verb = hides_devices() ? "was kept from" : "would be kept from";
+  for (size_t i = 0; i < std::min(refused.size(), kMostSaid); ++i) {
+    const confine::Refused& one = refused[i];
+    const auto label = labels_.find(one.node);
+    options_.say(fmt::format("process {} ({}) of user {} {} {} (device file {}:{})", one.pid, one.command, one.uid,
+                             verb, label == labels_.end() ? "a device" : label->second, one.node.major,
+                             one.node.minor));
+  }
+  if (refused.size() > kMostSaid) options_.say(fmt::format("and so {} {} more", verb, refused.size() - kMostSaid));
+}
+
+/// An obstacle that lasts is said when it comes.
+void Enforcement::say_once(const Result<void>& done) {
+  const std::string obstacle = done ? "" : done.error().message;
+  if (obstacle != said_ && !obstacle.empty())
+    options_.say(fmt::format("enforce = \"{}\": {}", to_string(wanted_), obstacle));
+  said_ = obstacle;
+}
+
+Enforcement::Options guard_of(const std::string& pool, const std::function<void(const std::string&)>& say) {
+  Enforcement::Options options{.name = fmt::format("remuda_{:08x}", crc32c(pool)), .say = say};
+  for (const confine::CgroupPlace& place : confine::own_cgroup_places())
+    if (place.version == 2 && ::geteuid() == 0) options.root = place.mount;
+  return options;
+}
+
+}  // namespace remuda::agent

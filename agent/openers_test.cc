@@ -1,0 +1,102 @@
+#include "agent/openers.h"
+
+#include <csignal>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/testing/scratch_folder.h"
+
+namespace remuda::agent {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+
+/// A device whose node is that of /dev/full, and a process of a user that has it open.
+class OpenersTest : public testing::Test {
+ protected:
+  static constexpr int kUser = 61001;
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root acts as another user";
+    box_.devices.resize(2);
+    for (int i : {0, 1}) {
+      box_.devices[i].id = "gpu:" + std::to_string(i);
+      box_.devices[i].kind = DeviceKind::gpu;
+      box_.devices[i].pci = "0000:0" + std::to_string(i) + ":00.0";
+      sysfs_.write("bus/pci/devices/" + box_.devices[i].pci.value() + "/drm/card0/dev", i == 0 ? "1:7\n" : "250:7\n");
+    }
+  }
+  /// One that has the device open; it is ended with this object.
+  class Opener {
+   public:
+    explicit Opener(int uid) {
+      int ready[2];
+      if (::pipe2(ready, O_CLOEXEC) != 0) return;
+      child_ = ::fork();
+      if (child_ == 0) {
+        const int opened = ::open("/dev/full", O_RDONLY | O_CLOEXEC);
+        const bool is_user = uid == 0 || ::setresuid(uid, uid, uid) == 0;
+        (void)!::write(ready[1], opened >= 0 && is_user ? "+" : "-", 1);
+        for (;;) ::pause();
+      }
+      char word = '-';
+      (void)!::read(ready[0], &word, 1);
+      EXPECT_EQ(word, '+');
+      ::close(ready[0]);
+      ::close(ready[1]);
+    }
+    Opener(const Opener&) = delete;
+    ~Opener() {
+      ::kill(child_, SIGKILL);
+      ::waitpid(child_, nullptr, 0);
+    }
+    int pid() const { return child_; }
+
+   private:
+    pid_t child_ = -1;
+  };
+  std::vector<Process> openers(const std::vector<std::string>& exempt = {}) {
+    add_openers(box_, exempt, sysfs_.path());
+    EXPECT_FALSE(box_.devices[1].status.processes.has_value());
+    return box_.devices[0].status.processes.value_or({});
+  }
+
+  const ScratchFolder sysfs_;
+  Inventory box_;
+};
+
+TEST_F(OpenersTest, AreProcessesOfTheDevice) {
+  EXPECT_THAT(openers(), IsEmpty());
+  const Opener one(kUser);
+  const auto found = openers();
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].pid, one.pid());
+  EXPECT_EQ(found[0].user.value_or(""), std::to_string(kUser));
+  EXPECT_EQ(found[0].command.value_or(""), "agent_test");
+  EXPECT_THAT(openers(), SizeIs(1)) << "it is listed already";
+}
+
+TEST_F(OpenersTest, OfRootAreNone) {
+  const Opener one(0);
+  EXPECT_THAT(openers(), IsEmpty());
+}
+
+TEST_F(OpenersTest, OfExemptUnitsAreNone) {
+  const Opener one(kUser);
+  ScratchFolder proc;
+  const std::string pid = std::to_string(one.pid());
+  proc.make_folder(pid);
+  proc.write(pid + "/status", "Name:\tsh\nUid:\t61001\t61001\t61001\t61001\n");
+  proc.write(pid + "/cgroup", "0::/system.slice/a.service\n");
+  std::filesystem::create_symlink("/proc/" + pid + "/fd", proc.path(pid + "/fd"));
+  add_openers(box_, {"a.service"}, sysfs_.path(), proc.path());
+  EXPECT_THAT(box_.devices[0].status.processes.value_or({}), IsEmpty());
+  add_openers(box_, {"b.service"}, sysfs_.path(), proc.path());
+  EXPECT_THAT(box_.devices[0].status.processes.value_or({}), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace remuda::agent
