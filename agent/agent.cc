@@ -140,8 +140,11 @@ Result<void> run_agent(const AgentOptions& options) {
                 pool::MachineView::open(options.pool,
                                         options.live ? with_openers(options.read, options.read_policy) : options.read,
                                         within_reason(options.read_policy), options.live));
-  Enforcement enforcement(options.live ? guard_of(options.pool, options.say) : Enforcement::Options{});
-  REMUDA_ASSIGN(Desk desk, Desk::open(options.pool, view, monotonic_s(), std::move(enforcement)));
+  Desk::Means means{
+      Enforcement(options.live ? guard_of(options.pool, options.say) : Enforcement::Options{}),
+      Revival(reviver_at(options.socket, options.machine)),
+  };
+  REMUDA_ASSIGN(Desk desk, Desk::open(options.pool, view, monotonic_s(), std::move(means)));
   if (!listener) {
     REMUDA_ASSIGN(listener, listen_at(options.socket));
   }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/server.h"
 #include "base/result.h"
@@ -23,6 +24,7 @@ struct AgentOptions {
   bool live = true;                             ///< the machine is this one
   std::optional<spot::Watch> spot;              ///< asks the cloud whether it takes the machine away
   double spot_every_s = spot::kEvery_s;         ///< how often
+  std::vector<std::string> machine;             ///< words by which other subcommands name it; none: the live one
   std::function<void(const std::string&)> say;  ///< sentences for the log
 };
 

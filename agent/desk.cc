@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "confine/device_nodes.h"
 #include "device/fields.h"
+#include "pool/lifeline.h"
 #include "pool/transitions.h"
 
 namespace remuda::agent {
@@ -56,22 +57,28 @@ bool is_needless(const pool::Operation& operation) {
 
 }  // namespace
 
-Desk::Desk(std::string folder, pool::Pool pool, pool::MachineView view, double now_s, Enforcement enforcement)
+Desk::Desk(std::string folder, pool::Pool pool, pool::MachineView view, double now_s, Means means)
     : folder_(std::move(folder)),
       pool_(std::move(pool)),
       view_(std::move(view)),
       read_at_s_(now_s),
       policy_at_s_(now_s),
       holds_(std::make_unique<Holds>(folder_)),
-      enforcement_(std::move(enforcement)) {}
+      enforcement_(std::move(means.enforcement)),
+      revival_(std::move(means.revival)) {}
 
-Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, double now_s, Enforcement enforcement) {
+Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, double now_s, Means means) {
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
-  Desk desk(folder, std::move(pool), std::move(view), now_s, std::move(enforcement));
+  Desk desk(folder, std::move(pool), std::move(view), now_s, std::move(means));
+  REMUDA_TRY(desk.find_lost());
   REMUDA_ASSIGN(const pool::PoolState state, desk.pool_.read());
   for (const pool::Job& job : state.jobs) {
     if (!job.submission.empty()) desk.requests_[{job.uid, job.submission}] = job.id;
     if (job.state == pool::JobState::ended) continue;
+    if (job.unkept) {
+      desk.revival_.add(job);
+      continue;
+    }
     desk.holds_->add(job);
     const bool is_held = job.state != pool::JobState::running || desk.holds_->find_again(job, now_s);
     if (!is_held && is_alive(job.keeper)) desk.begin(job, now_s);
@@ -81,6 +88,16 @@ Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, doubl
   desk.enforce();
   desk.is_due_ = true;
   return desk;
+}
+
+/// Before anything can start: a job without a keeper would end at once.
+Result<void> Desk::find_lost() {
+  return pool_.change([&](pool::PoolState& state) -> Result<void> {
+    for (const pool::Job& job : state.jobs)
+      if (job.state == pool::JobState::waiting && job.outlives_keeper && !pool::lives(folder_, job.keeper))
+        lose_keeper(state, job.id);
+    return {};
+  });
 }
 
 bool Desk::is_fresh(double now_s) const { return now_s - read_at_s_ < kFresh_s && !is_due_; }
@@ -102,6 +119,7 @@ double Desk::next_s(double now_s) const {
     next_s = std::min({next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()),
                        read_at_s_ + (view_.is_live() ? kLiveLook_s : kRecordedLook_s)});
   if (enforcement_.may_guard()) next_s = std::min({next_s, enforcement_.next_s(), policy_at_s_ + kPolicyLook_s});
+  next_s = std::min(next_s, revival_.next_s());
   return wants_reading(now_s) ? now_s : next_s;
 }
 
@@ -134,6 +152,10 @@ void Desk::heed_notice(double now_s) {
   }
 }
 
+void Desk::revive(double now_s) {
+  for (const Revival::GivenUp& one : revival_.step(now_s)) end(one.job, one.why, now_s);
+}
+
 void Desk::enforce() {
   if (view_.policy()) enforcement_.update(*view_.policy(), view_.inventory());
 }
@@ -148,11 +170,18 @@ void Desk::step(double now_s) {
   if (enforcement_.may_guard() && now_s - policy_at_s_ >= kPolicyLook_s) read_policy(now_s);
   enforcement_.step(now_s);
   heed_notice(now_s);
+  revive(now_s);
   const std::vector<pool::Operation> words = holds_->step(now_s);
   if (words.empty()) return;
   const pool::Circumstances at{.inventory = view_.inventory(), .policy = view_.policy(), .uid = 0, .now_s = wall_s()};
   const auto changed = pool_.change([&](pool::PoolState& state) -> Result<void> {
-    for (const pool::Operation& word : words) REMUDA_TRY(pool::apply(state, word, at));
+    for (const pool::Operation& word : words) {
+      const pool::Job* job = state.find(job_of(word));
+      if (job && job->state == pool::JobState::waiting && job->outlives_keeper)
+        lose_keeper(state, job->id);
+      else
+        REMUDA_TRY(pool::apply(state, word, at));
+    }
     return {};
   });
   if (!changed) return;  // given again
@@ -190,7 +219,11 @@ void Desk::follow_up(double now_s) {
   for (const int64_t id : changed) {
     const pool::Job* job = pool_.seen().find(id);
     if (!job || job->state != pool::JobState::running) enforcement_.withdraw(id);
-    if (!job || job->state == pool::JobState::ended) {
+    if (job && job->unkept)
+      revival_.add(*job);
+    else
+      revival_.remove(id);
+    if (!job || job->state == pool::JobState::ended || job->unkept) {
       holds_->forget(id);
     } else if (job->state == pool::JobState::waiting) {
       if (holds_->has(id))
@@ -264,7 +297,9 @@ Result<pool::Applied> Desk::apply(const Caller& caller, const policy::User& user
   if (is_needless(operation)) return pool::Applied{};
   REMUDA_ASSIGN(const bool is_recorded, is_repeated(caller, operation));
   if (is_recorded) return pool::Applied{};
-  if (const int64_t job = holds_->job_of(caller.process); job != 0 && std::holds_alternative<pool::Submit>(operation))
+  const bool asks_to_keep =
+      std::holds_alternative<pool::Submit>(operation) || std::holds_alternative<pool::TakeOver>(operation);
+  if (const int64_t job = asks_to_keep ? holds_->job_of(caller.process) : 0; job != 0)
     return usage_error(fmt::format("{}: start jobs from outside of it", part_of_job(job)));
   REMUDA_TRY(admit(operation, caller, user, request.id, pool_.seen()));
   if (is_of_keeper(operation)) {

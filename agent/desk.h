@@ -12,6 +12,7 @@
 #include "agent/caller.h"
 #include "agent/enforcement.h"
 #include "agent/holds.h"
+#include "agent/revival.h"
 #include "base/clock.h"
 #include "policy/policy.h"
 #include "pool/machine_view.h"
@@ -23,9 +24,17 @@ namespace remuda::agent {
 /// One thread. Times are those of the steady clock.
 class Desk {
  public:
-  /// The open jobs of the pool are taken over: those whose keepers are gone end, those that run are held from here on.
-  static Result<Desk> open(const std::string& folder, pool::MachineView view, double now_s,
-                           Enforcement enforcement = {});
+  /// What it works with beside the pool.
+  struct Means {
+    Enforcement enforcement = {};
+    Revival revival = Revival(nullptr);
+  };
+  /// The open jobs of the pool are taken over: those whose keepers are gone end, unless they outlive them; those that
+  /// run are held from here on.
+  static Result<Desk> open(const std::string& folder, pool::MachineView view, double now_s, Means means);
+  static Result<Desk> open(const std::string& folder, pool::MachineView view, double now_s) {
+    return open(folder, std::move(view), now_s, Means());
+  }
 
   struct Reply {
     wire::Answer answer;
@@ -62,7 +71,7 @@ class Desk {
   const std::string& obstacle() const { return holds_->obstacle(); }
 
  private:
-  Desk(std::string folder, pool::Pool pool, pool::MachineView view, double now_s, Enforcement enforcement);
+  Desk(std::string folder, pool::Pool pool, pool::MachineView view, double now_s, Means means);
   Result<Reply> reply(const Caller& caller, const policy::User& user, const wire::Request& request, double now_s);
   Result<wire::Page> pages(const Caller& caller, const wire::Request& request);
   Result<wire::Page> around(const Caller& caller, int64_t job);
@@ -85,6 +94,8 @@ class Desk {
   std::vector<std::string> devices_of(int64_t job) const;
   std::vector<confine::DeviceNode> nodes_of_job(int64_t job) const;
   void end(int64_t job, const std::string& why, double now_s);
+  Result<void> find_lost();
+  void revive(double now_s);
   void enforce();
   void read_policy(double now_s);
   bool is_fresh(double now_s) const;
@@ -101,6 +112,7 @@ class Desk {
   bool is_blind_ = false;          ///< the last reading failed: nothing is started
   std::unique_ptr<Holds> holds_;
   Enforcement enforcement_;
+  Revival revival_;
   /// Jobs by user and request: those submitted, and those whose keepers have given their word.
   std::map<std::pair<int, std::string>, int64_t> requests_;
   std::vector<int64_t> changed_;

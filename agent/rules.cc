@@ -23,6 +23,7 @@ pool::Job asked_by(const pool::Job& said, const Caller& caller, const policy::Us
                 .begin_s = std::max(0.0, said.begin_s),
                 .after = said.after,
                 .after_any = said.after_any,
+                .outlives_keeper = said.outlives_keeper,
                 .array = said.array,
                 .array_index = std::max(0, said.array_index),
                 .keeper = caller.process,
@@ -98,6 +99,12 @@ Result<void> admit_to(pool::Resume& asked, const Caller&, const pool::PoolState&
 Result<void> admit_to(pool::Reprioritize& asked, const Caller&, const pool::PoolState&) {
   REMUDA_TRY(check_named(asked.jobs));
   return check_priority(asked.priority);
+}
+
+/// Whose job it is, the transition decides.
+Result<void> admit_to(pool::TakeOver& asked, const Caller& caller, const pool::PoolState&) {
+  asked.keeper = caller.process;
+  return {};
 }
 
 Result<void> check_operator(const Caller& caller) {

@@ -68,6 +68,12 @@ TEST_F(RulesTest, APriorityIsWithinBounds) {
   EXPECT_EQ(refusal(pool::Reprioritize{{1}, -1001}, user(kAda)), "a priority is between -1000 and 1000");
 }
 
+TEST_F(RulesTest, WhoTakesOverAJobIsWhoAsks) {
+  pool::Operation asked = pool::TakeOver{7, {.pid = 99}};
+  ASSERT_TRUE(admit(asked, user(kAda), {"ada", {}}, "id-1", state_));
+  EXPECT_EQ(std::get<pool::TakeOver>(asked).keeper, user(kAda).process);
+}
+
 TEST_F(RulesTest, OnlyAnAdministratorDrainsAndInHisOwnName) {
   const pool::Operation drain = pool::DrainDevices{{"gpu:0"}, "the fan is broken", "nobody"};
   for (const pool::Operation& asked : {drain, pool::Operation(pool::UndrainDevices{{"gpu:0"}}),

@@ -89,7 +89,9 @@ struct Job {
   std::vector<int64_t> after;                          ///< jobs that must have ended with status 0 before
   std::vector<int64_t> after_any;                      ///< jobs that must have ended before, however they did
   bool paused = false;                                 ///< keeps its place in the queue, and does not start
-  int64_t array = 0;                                   ///< the job that stands for its array; 0 = none
+  bool outlives_keeper = false;  ///< while it waits, it stays in the queue when its keeper is lost
+  bool unkept = false;           ///< that has happened: it does not start before it has another keeper
+  int64_t array = 0;             ///< the job that stands for its array; 0 = none
   int array_index = 0;
   JobState state = JobState::waiting;
   process::ProcessId keeper;  ///< must be set when the job is submitted; may be handed to another process later
@@ -137,6 +139,8 @@ struct Job {
     visit("after", self.after, "jobs that must have ended well before it starts");
     visit("after_any", self.after_any, "jobs that must have ended before it starts, however they did");
     visit("paused", self.paused, "it keeps its place in the queue, and does not start");
+    visit("outlives_keeper", self.outlives_keeper, "while it waits, it stays in the queue when its keeper is lost");
+    visit("unkept", self.unkept, "its keeper was lost; it does not start before it has another");
     visit("array", self.array, "the job that stands for its array");
     visit("array_index", self.array_index, "its place in the array");
     visit("state", self.state, "waiting, running or ended", true);

@@ -86,6 +86,11 @@ Result<Applied> apply_to(PoolState& state, const GiveWay& asked, const Circumsta
   return Applied{};
 }
 
+Result<Applied> apply_to(PoolState& state, const TakeOver& asked, const Circumstances& at) {
+  REMUDA_TRY(take_over(state, asked.job, at.uid, asked.keeper));
+  return Applied{.job = asked.job, .refused = {}, .cancelled = {}};
+}
+
 Result<Applied> apply_to(PoolState& state, const End& asked, const Circumstances& at) {
   end(state, asked.job, asked.ending, policy_of(at), at.now_s);
   return Applied{};
@@ -208,8 +213,8 @@ Result<Applied> apply(PoolState& state, const Operation& operation, const Circum
 bool starts_jobs(const Operation& operation) {
   return std::visit(
       []<typename Kind>(const Kind&) {
-        return is_one_of<Kind, Submit, StartJobs, Cancel, CancelSelected, Reprioritize, Pause, Resume, DrainDevices,
-                         UndrainDevices>;
+        return is_one_of<Kind, Submit, StartJobs, TakeOver, Cancel, CancelSelected, Reprioritize, Pause, Resume,
+                         DrainDevices, UndrainDevices>;
       },
       operation);
 }

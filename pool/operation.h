@@ -143,6 +143,20 @@ struct GiveWay {
   bool operator==(const GiveWay&) const = default;
 };
 
+/// The process that asks keeps an unkept job from here on.
+struct TakeOver {
+  int64_t job = 0;
+  process::ProcessId keeper;
+
+  static constexpr const char* kName = "take_over";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("job", self.job, "which job", true);
+    visit("keeper", self.keeper, "the process");
+  }
+  bool operator==(const TakeOver&) const = default;
+};
+
 /// The job is over.
 struct End {
   int64_t job = 0;
@@ -265,7 +279,7 @@ struct LeaveHost {
 };
 
 using Operation = std::variant<Submit, StartJobs, RecordProcesses, RecordConfinement, RecordDaemons, Explain,
-                               CountRestart, Requeue, GiveWay, End, Cancel, CancelSelected, Reprioritize, Pause, Resume,
+                               CountRestart, Requeue, GiveWay, TakeOver, End, Cancel, CancelSelected, Reprioritize, Pause, Resume,
                                DrainDevices, UndrainDevices, LeaveHost>;
 
 /// {"operation": "end", "job": 12, ...}.
@@ -275,7 +289,7 @@ Result<Operation> parse_operation(const Json& json, const std::string& where);
 
 /// What came of an operation.
 struct Applied {
-  int64_t job = 0;                   ///< the number of the job that was submitted
+  int64_t job = 0;                   ///< the number of the job that was submitted or taken over
   std::vector<std::string> refused;  ///< why jobs could not be cancelled, a sentence for each
   std::vector<int64_t> cancelled;    ///< the jobs that were selected
 

@@ -46,6 +46,7 @@ std::vector<Operation> one_of_each() {
           CountRestart{7},
           Requeue{7},
           GiveWay{7, "gpu:0 is lost", false},
+          TakeOver{7, process},
           End{7, {3, 9, "killed by signal 9", 4096}},
           Cancel{{7, 8}},
           CancelSelected{"sweep", "ada"},
@@ -230,7 +231,8 @@ TEST_F(OperationTest, WhatIsNotThereIsLeftAlone) {
   for (const Operation& operation : one_of_each()) {
     if (std::holds_alternative<Submit>(operation)) continue;
     const bool is_refused = std::holds_alternative<Reprioritize>(operation) ||
-                            std::holds_alternative<Pause>(operation) || std::holds_alternative<Resume>(operation);
+                            std::holds_alternative<Pause>(operation) || std::holds_alternative<Resume>(operation) ||
+                            std::holds_alternative<TakeOver>(operation);
     EXPECT_EQ(ask(operation).has_value(), !is_refused) << to_line(to_json(operation));
     EXPECT_THAT(state_.jobs, IsEmpty());
   }

@@ -92,7 +92,9 @@ class Pass {
 
   bool is_ready(Job& job) const {
     std::string why;
-    if (job.paused)
+    if (job.unkept)
+      why = kUnkept;
+    else if (job.paused)
       why = fmt::format("it is paused, until `remuda resume {}`", name_of(job));
     else if (now_s_ < job.begin_s)
       why = "it is not to begin yet";

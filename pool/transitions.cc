@@ -229,6 +229,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   job.state = JobState::waiting;
   job.preempted_by = job.passed = 0;
   job.evicted.clear();
+  job.unkept = false;
   job.submitted_s = now_s;
   job.started_s = job.ended_s = 0;
   job.cores.clear();
@@ -342,6 +343,23 @@ std::string cannot_be_entered(int64_t job) {
 Result<void> pause(PoolState& state, int64_t id, int uid) { return set_paused(state, id, uid, true); }
 
 Result<void> resume(PoolState& state, int64_t id, int uid) { return set_paused(state, id, uid, false); }
+
+void lose_keeper(PoolState& state, int64_t id) {
+  Job* job = state.find(id);
+  if (!job || job->state != JobState::waiting || !job->outlives_keeper) return;
+  job->unkept = true;
+  job->why = kUnkept;
+}
+
+Result<void> take_over(PoolState& state, int64_t id, int uid, const process::ProcessId& keeper) {
+  if (keeper.pid <= 0) return usage_error("a keeper is a process");
+  REMUDA_ASSIGN(Job * job, open_job_of(state, id, uid));
+  if (uid != job->uid) return usage_error(fmt::format("job {} belongs to {}", name_of(*job), job->user));
+  if (!job->unkept) return usage_error(fmt::format("job {} has a process that keeps it", name_of(*job)));
+  job->unkept = false;
+  job->keeper = keeper;
+  return {};
+}
 
 Result<void> drain(PoolState& state, Drain drain) {
   drain.reason = clean(drain.reason);

@@ -46,11 +46,11 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
 /// than it could when they were kept for it, as long as every job keeps its limit; where one that it waits for has no
 /// limit, nobody passes it.
 ///
-/// A job that waits `after` one that failed ends, as cancelled. A job that is paused, or that is to begin later,
-/// is passed over, and nothing is reserved for it. `held` are devices in use without a lease. Where
-/// a job could start if preemptible running jobs of lower priority ended, the lowest of them are marked
-/// (Job::preempted_by), no more than are needed, and their devices are kept for it; their keepers stop and requeue()
-/// them. Returns the ids of jobs started.
+/// A job that waits `after` one that failed ends, as cancelled. A job that is paused or unkept, or that is to begin
+/// later, is passed over, and nothing is reserved for it. `held` are devices in use without a lease. Where a job could
+/// start if preemptible running jobs of lower priority ended, the lowest of them are marked (Job::preempted_by), no
+/// more than are needed, and their devices are kept for it; their keepers stop and requeue() them. Returns the ids of
+/// jobs started.
 ///
 /// To be called in the same Pool::change as every transition that may let a job start (submit, end, requeue, cancel,
 /// resume, reprioritize, reap), and when the time of begins_next() has come; then a waiting keeper need only check
@@ -66,6 +66,8 @@ std::vector<place::Held> held_by_leases(const PoolState& state, std::span<const 
 
 /// Exit status of a job that was ended by remuda, not by its program.
 inline constexpr int kEndedByRemuda = 125;
+/// Why an unkept job waits.
+inline constexpr const char* kUnkept = "the process that keeps it was lost, and is started again";
 
 struct Ending {
   int exit_status = 0;
@@ -104,6 +106,12 @@ std::string cannot_be_entered(int64_t job);
 /// (usage) as cancel() does, and jobs that run, that are paused already, or, for resume(), are not.
 Result<void> pause(PoolState& state, int64_t job, int uid);
 Result<void> resume(PoolState& state, int64_t job, int uid);
+
+/// A waiting job that outlives its keeper has lost it.
+void lose_keeper(PoolState& state, int64_t id);
+/// Gives an unkept job a keeper: a process of its user. Refuses (usage) a job of another user, and one that has a
+/// keeper.
+Result<void> take_over(PoolState& state, int64_t id, int uid, const process::ProcessId& keeper);
 
 /// From here on the device is granted to nobody; where it is drained already, the reason is replaced. Refuses (usage)
 /// an empty reason.

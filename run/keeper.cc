@@ -40,8 +40,8 @@ class Keeper {
     for (;;) {
       REMUDA_ASSIGN(const bool is_running, entry_.wait());
       if (!is_running) {
-        if (entry_.job() > 0) do_at_end();
-        link_.send(Kind::ended, id_, entry_.why(), entry_.status());
+        if (entry_.job() > 0 && !entry_.is_left_waiting()) do_at_end();
+        link_.send(Kind::ended, entry_.is_left_waiting() ? 0 : id_, entry_.why(), entry_.status());
         return {};
       }
       spec_.job.time_limit_s = entry_.time_limit_s();

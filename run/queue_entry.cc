@@ -41,6 +41,11 @@ Result<bool> QueueEntry::tidy_and_enter() {
 
 /// The whole change is undone where the job would have to wait but may not.
 Result<bool> QueueEntry::enter() {
+  if (spec_.takes_over != 0) {
+    REMUDA_TRY(caretaker_.apply(pool::TakeOver{spec_.takes_over, process::own_process_id()}));
+    id_ = spec_.takes_over;
+    return true;
+  }
   pool::Submit asked{.job = spec_.job, .waits = spec_.wait, .log_folder = spec_.log_only ? spec_.logs : ""};
   asked.job.keeper = process::own_process_id();
   asked.job.grace_s = spec_.grace_s;
@@ -146,10 +151,15 @@ Result<QueueEntry::Step> QueueEntry::give_way(const std::string& why) {
   return Step::is_over;
 }
 
+/// A job that outlives its keeper ends by `remuda cancel`, and not with this process, as at the end of a session.
 Result<bool> QueueEntry::leave(int signal) {
+  status_ = process::exit_code({0, signal});
+  if (spec_.job.outlives_keeper) {
+    is_left_waiting_ = true;
+    return false;
+  }
   REMUDA_TRY(caretaker_.apply(pool::End{id_, {.signal = signal, .why = "left the queue"}}));
   REMUDA_TRY(caretaker_.apply(pool::StartJobs{}));
-  status_ = process::exit_code({0, signal});
   return false;
 }
 

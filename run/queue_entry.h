@@ -37,6 +37,8 @@ class QueueEntry {
   void release_claims() { claim_.reset(); }
   int status() const { return status_; }
   const std::string& why() const { return why_; }
+  /// Whether the job goes on waiting, without this process.
+  bool is_left_waiting() const { return is_left_waiting_; }
 
  private:
   enum class Step { waits, runs, is_over };
@@ -57,6 +59,7 @@ class QueueEntry {
   int64_t id_ = 0;
   int status_ = 0;
   std::string why_, reported_;
+  bool is_left_waiting_ = false;
   bool has_reported_ = false, has_waited_ = false;
   double time_limit_s_ = 0;
 };

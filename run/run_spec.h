@@ -13,9 +13,10 @@
 namespace remuda::run {
 
 struct RunSpec {
-  pool::Job job;      ///< as to be submitted, without id and keeper
-  std::string pool;   ///< the pool's folder
-  std::string logs;   ///< the folder below which a log is that the job does not name (pool/logs.h)
+  pool::Job job;           ///< as to be submitted, without id and keeper
+  std::string pool;        ///< the pool's folder
+  std::string logs;        ///< the folder below which a log is that the job does not name (pool/logs.h)
+  int64_t takes_over = 0;  ///< not 0: no new job, but this one of the pool, which is unkept
   bool live = true;   ///< the machine is this one: jobs are bound to CPUs, and others may use devices without a lease
   bool wait = true;   ///< otherwise the job ends where it cannot start at once
   bool each = false;  ///< a process for each device in place of one for all

@@ -24,7 +24,9 @@ constexpr const char* kAgentFooter =
     "from\n"
     "devices that were not granted. systemd starts it once it was installed (see docs/administrators.md); it runs in "
     "the\n"
-    "foreground until SIGTERM. Jobs go on when it ends, and the next one finds them.\n\n"
+    "foreground until SIGTERM. Jobs go on when it ends, and the next one finds them; those that wait in the "
+    "background\n"
+    "(run -d) it starts again as their users where their processes were lost, as by a restart of the machine.\n\n"
     "With --spot it asks the cloud every five seconds. When that says that it takes the machine away, no device is\n"
     "granted any more, and jobs are told to end as for preemption: their signal, their grace time. Until it says "
     "so.\n\n"
@@ -71,6 +73,8 @@ Result<int> serve(const AgentFlags& flags) {
   const std::string pool = plain_name(flags.pool);
   MachineFlags machine = flags.machine;
   machine.asks_agent = false;
+  std::vector<std::string> words;
+  if (!machine.file.empty()) words = {"--machine", std::filesystem::absolute(machine.file).string()};
   const std::string usual = env::get(env::agent).value_or(wire::kSocket);
   const auto say = [](const std::string& sentence) { fmt::print(stderr, "remuda agent: {}\n", sentence); };
   REMUDA_TRY(agent::run_agent({.socket = flags.socket.empty() ? usual : flags.socket,
@@ -80,6 +84,7 @@ Result<int> serve(const AgentFlags& flags) {
                                .live = flags.machine.file.empty(),
                                .spot = spot,
                                .spot_every_s = *every_s,
+                               .machine = words,
                                .say = say}));
   return 0;
 }

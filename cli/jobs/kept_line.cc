@@ -25,17 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Flags that describe this one call, not the job. The machine is that of the pool.
-constexpr std::array<std::string_view, 5> kOfOneCall{"help", "machine", "detach", "dry-run", "quiet"};
-
-/// Many machines may share a home, and their pools may have the same path.
-Result<std::string> folder_of_lines(const std::string& pool) {
-  const auto state = state_folder();
-  if (!state) return usage_error("neither HOME nor XDG_STATE_HOME names a folder");
-  char host[256] = {};
-  (void)::gethostname(host, sizeof host - 1);
-  const std::string key = std::string(host) + '\n' + pool;
-  return fmt::format("{}/lines/{:016x}", *state, XXH3_64bits(key.data(), key.size()));
-}
+constexpr std::array<std::string_view, 6> kOfOneCall{"help", "machine", "detach", "dry-run", "quiet", "take-over"};
 
 std::string path_of_line(const std::string& folder, int64_t job) { return fmt::format("{}/{}.json", folder, job); }
 
@@ -45,7 +35,7 @@ void remove_old_lines(const std::string& folder, int64_t newest) {
   if (newest % kSometimes != 0) return;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const auto job = parse_number<int64_t>(entry->path().stem().string());
+    const auto job = parse_number<int64_t>(split(entry->path().filename().string(), '.').front());
     std::error_code ignored;
     if (job && *job <= newest - kKept) fs::remove(entry->path(), ignored);
   }
@@ -95,6 +85,16 @@ Result<void> keep_line(const KeptLine& line, const std::string& pool, int64_t jo
 }
 
 }  // namespace
+
+/// Many machines may share a home, and their pools may have the same path.
+Result<std::string> folder_of_lines(const std::string& pool) {
+  const auto state = state_folder();
+  if (!state) return usage_error("neither HOME nor XDG_STATE_HOME names a folder");
+  char host[256] = {};
+  (void)::gethostname(host, sizeof host - 1);
+  const std::string key = std::string(host) + '\n' + pool;
+  return fmt::format("{}/lines/{:016x}", *state, XXH3_64bits(key.data(), key.size()));
+}
 
 std::optional<std::string> KeptLine::flag(const std::string& name) const {
   std::vector<std::string> values;

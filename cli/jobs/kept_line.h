@@ -37,6 +37,9 @@ KeptLine line_of(const CLI::App& run, std::vector<std::string> command);
 std::function<void(const run::Message&)> keeping(KeptLine line, std::string pool,
                                                  std::function<void(const run::Message&)> report);
 
+/// The folder of the lines of jobs of this pool, and what else is kept of them.
+Result<std::string> folder_of_lines(const std::string& pool);
+
 /// The line by which `job` was started. A usage error where none was kept, or only that of another job: a new pool
 /// counts from 1 again.
 Result<KeptLine> read_kept_line(const std::string& pool, const pool::Job& job);

@@ -5,11 +5,14 @@
 #include <fmt/ranges.h>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/jobs/array_jobs.h"
 #include "cli/jobs/job_name.h"
+#include "cli/jobs/kept_environment.h"
 #include "cli/jobs/kept_line.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
@@ -21,10 +24,19 @@ constexpr const char* kRerunFooter =
     "It starts in the background, with the flags, the command and the folder it was given then, and with the\n"
     "environment of this shell. Of an array that has ended, those indices start that are not done. Its new number is\n"
     "printed. `remuda hold` is not run again.\n\n"
+    "A job in the background that waits and whose process was lost, as by a restart of the machine, goes on waiting\n"
+    "under its number, with the environment that it was submitted with. An agent does that by itself.\n\n"
     "Examples:\n"
     "  remuda rerun 12     the job, which failed or was cancelled\n"
     "  remuda rerun 5      the indices of array 5 that are not done\n"
     "  remuda rerun 5.7    index 7 of it\n";
+
+/// What is started.
+struct Again {
+  std::vector<std::string> words;
+  std::string folder;
+  std::optional<KeptEnvironment> environment;  ///< in place of this process's
+};
 
 struct RerunFlags {
   MachineFlags machine;
@@ -87,36 +99,57 @@ bool is_of_first_time(const std::string& flag) {
   return std::ranges::any_of(kStarts, [&](std::string_view start) { return flag.starts_with(start); });
 }
 
-Result<std::vector<std::string>> command_line(const RerunFlags& flags, std::string& folder) {
-  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
-  REMUDA_ASSIGN(const pool::Job job, find_job(caretaker, flags.job));
-  REMUDA_ASSIGN(const Wanted wanted, wanted_of(caretaker, job));
-  REMUDA_ASSIGN(const pool::Job first, find_job(caretaker, std::to_string(wanted.job)));
-  REMUDA_ASSIGN(const KeptLine line, read_kept_line(caretaker.folder(), first));
-  if (line.flag("tasks") == "-") return usage_error(fmt::format("the tasks of job {} came from stdin", job.id));
-  folder = line.folder;
+std::vector<std::string> words_for(const RerunFlags& flags, const KeptLine& line, std::vector<std::string> added) {
   std::vector<std::string> words{"remuda", "run", "--detach"};
   if (!flags.machine.file.empty())
     words.push_back("--machine=" + std::filesystem::absolute(flags.machine.file).string());
   for (const std::string& flag : line.flags)
     if (!is_of_first_time(flag)) words.push_back(flag);
-  REMUDA_ASSIGN(std::vector<std::string> awaited, awaited_flags(caretaker, first));
-  std::ranges::move(awaited, std::back_inserter(words));
-  if (!wanted.indices.empty()) words.push_back(array_flag(wanted.indices, line.flag("array").value_or("")));
+  std::ranges::move(added, std::back_inserter(words));
   if (!line.command.empty()) words.emplace_back("--");
   words.insert(words.end(), line.command.begin(), line.command.end());
   return words;
 }
 
+/// A job that waits and has lost its process: it goes on waiting, as what it was.
+Result<Again> go_on(const RerunFlags& flags, const std::string& pool, const pool::Job& job) {
+  REMUDA_ASSIGN(const KeptLine line, read_kept_line(pool, job));
+  REMUDA_ASSIGN(KeptEnvironment environment, read_kept_environment(pool, job.id));
+  return Again{words_for(flags, line, {fmt::format("--take-over={}", job.id)}), line.folder, std::move(environment)};
+}
+
+Result<Again> again(const RerunFlags& flags) {
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
+  REMUDA_ASSIGN(const pool::Job job, find_job(caretaker, flags.job));
+  if (job.unkept && job.uid == static_cast<int>(::getuid())) return go_on(flags, caretaker.folder(), job);
+  REMUDA_ASSIGN(const Wanted wanted, wanted_of(caretaker, job));
+  REMUDA_ASSIGN(const pool::Job first, find_job(caretaker, std::to_string(wanted.job)));
+  REMUDA_ASSIGN(const KeptLine line, read_kept_line(caretaker.folder(), first));
+  if (line.flag("tasks") == "-") return usage_error(fmt::format("the tasks of job {} came from stdin", job.id));
+  REMUDA_ASSIGN(std::vector<std::string> added, awaited_flags(caretaker, first));
+  if (!wanted.indices.empty()) added.push_back(array_flag(wanted.indices, line.flag("array").value_or("")));
+  return Again{words_for(flags, line, std::move(added)), line.folder, std::nullopt};
+}
+
+/// For execve(2), which has them as C does.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 Result<int> rerun(const RerunFlags& flags) {
-  std::string folder;
-  REMUDA_ASSIGN(std::vector<std::string> words, command_line(flags, folder));
-  if (::chdir(folder.c_str()) != 0)
-    return usage_error(fmt::format("cannot go to {}, where it ran: {}", folder, errno_text(errno)));
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  ::execv("/proc/self/exe", argv.data());
+  REMUDA_ASSIGN(Again start, again(flags));
+  if (::chdir(start.folder.c_str()) != 0)
+    return usage_error(fmt::format("cannot go to {}, where it ran: {}", start.folder, errno_text(errno)));
+  const std::vector<char*> argv = pointers_to(start.words);
+  if (start.environment) {
+    ::umask(start.environment->mask);
+    ::execve("/proc/self/exe", argv.data(), pointers_to(start.environment->entries).data());
+  } else {
+    ::execv("/proc/self/exe", argv.data());
+  }
   return failed(fmt::format("cannot start remuda run: {}", errno_text(errno)));
 }
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/jobs/job_command.h"
 #include "cli/jobs/job_progress.h"
+#include "cli/jobs/kept_environment.h"
 #include "cli/jobs/kept_line.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/jobs/run_flags.h"
@@ -26,6 +27,7 @@
 #include "run/detach.h"
 #include "run/front.h"
 #include "share/job_sharing.h"
+#include "wire/place.h"
 
 namespace remuda::cli {
 namespace {
@@ -118,6 +120,13 @@ Result<int> run_detached(const std::function<Result<int>(const run::Report&)>& f
   return first.status;
 }
 
+/// Whether the job can be gone on with by `remuda rerun`, which an agent calls: it was left in the background, and all
+/// of it is kept.
+bool stays_without_keeper(const RunFlags& flags, const run::RunSpec& asked) {
+  return flags.detach && flags.tasks != "-" && asked.wait && asked.array.indices.empty() &&
+         wire::agent_socket(flags.machine.file.empty()).has_value();
+}
+
 Result<int> run(const RunFlags& flags) {
   REMUDA_ASSIGN(run::RunSpec asked, make_run_spec(flags));
   if (!flags.quiet) note_pool_obstacle(flags.machine);
@@ -125,10 +134,14 @@ Result<int> run(const RunFlags& flags) {
   if (!flags.quiet) note_ignored_variable(asked);
   REMUDA_ASSIGN(std::vector<std::string> command, job_command(*flags.app));
   const KeptLine line = line_of(*flags.app, std::move(command));
+  const bool outlives_keeper = stays_without_keeper(flags, asked);
   REMUDA_ASSIGN(run::RunSpec spec, for_caller(std::move(asked), flags.machine));
+  spec.job.outlives_keeper = outlives_keeper;
   if (!flags.quiet) note_within_job(spec);
   const auto run_kept = [&](const run::Report& report) {
-    return run_any_front(spec, flags.machine, keeping(line, spec.pool, report));
+    const run::Report keeps_line = keeping(line, spec.pool, report);
+    return run_any_front(spec, flags.machine,
+                         outlives_keeper ? keeping(own_environment(), spec.pool, keeps_line) : keeps_line);
   };
   if (flags.detach) return run_detached(run_kept, !spec.array.indices.empty());
   spec.has_bar = StatusLine::mode_of_stderr(flags.quiet) == StatusLine::Mode::bar;

@@ -135,6 +135,10 @@ void add_run_options(CLI::App& command, RunFlags& flags) {
   add("--array", flags.array, "INDICES",
       "A job for each index, with a log of its own: 0-9, 1,3,5 or 0-9%2 (two at once)");
   add_flag("--with-parent", flags.with_parent, "End it when the process that started remuda has ended");
+  command.add_option("--take-over", flags.takes_over, "Keep this job, which has lost its process: see remuda rerun")
+      ->type_name("JOB")
+      ->group(kHowItRuns)
+      ->check(CLI::PositiveNumber);
   add_flag("--dry-run", flags.dry_run, "Only say what it would get now");
   add_flag("-q,--quiet", flags.quiet, "Print only what goes wrong");
   add_machine_options(command, flags.machine);
@@ -176,6 +180,7 @@ Result<run::RunSpec> make_job_spec(const RunFlags& flags) {
   spec.with_parent = flags.with_parent;
   spec.requeue = flags.requeue;
   spec.log_only = flags.detach;
+  spec.takes_over = flags.takes_over;
   spec.restarts = flags.restarts;
   spec.restart_on = flags.restart_on;
   if (!flags.restart_on.empty() && flags.restarts == 0) return usage_error("--restart-on is for --restart N");

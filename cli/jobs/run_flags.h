@@ -21,6 +21,7 @@ struct RunFlags {
   int priority = 0, restarts = 0;
   std::vector<int64_t> after, after_any;
   std::vector<int> restart_on;
+  int64_t takes_over = 0;
   bool no_wait = false, dry_run = false, quiet = false, each = false, detach = false, fail_fast = false;
   bool requeue = false, preemptible = false, isolate = false, with_parent = false;
   const CLI::App* app = nullptr;  ///< knows the command

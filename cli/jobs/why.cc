@@ -31,7 +31,7 @@ Result<std::string> waiting_text(run::Caretaker& caretaker, const pool::PoolStat
   const auto before = std::ranges::find(waiting, job.id, &pool::Job::id) - waiting.begin();
   if (job.begin_s > wall_s())
     return text + fmt::format("It begins at {} at the earliest\n", local_time_text(job.begin_s));
-  if (job.paused) return text;
+  if (job.paused || job.unkept) return text;
   if (before == 0) return text + "It is the first in the queue\n";
   return text + fmt::format("{} waiting job{} before it\n", before, before == 1 ? " goes" : "s go");
 }

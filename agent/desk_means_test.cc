@@ -1,0 +1,140 @@
+// What a desk does beside its answers: who sees the machine, who is kept from it, and who keeps jobs that lost their
+// keepers.
+#include <cerrno>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/testing/desk_fixture.h"
+#include "confine/testing/guarded_tree.h"
+
+namespace remuda::agent {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+TEST_F(DeskTest, ShowsTheMachineWithoutTheCommandsOfOthers) {
+  Inventory box = box_of(1);
+  Process own, other;
+  own.pid = 1, own.user = std::string("ada"), own.command = std::string("own");
+  other.pid = 2, other.user = std::string("eve"), other.command = std::string("secret");
+  box.devices[0].status.processes = std::vector<Process>{own, other};
+  desk_->reading_has_begun();
+  desk_->take_reading(*pool::MachineView::open(
+                          pool_, [&] { return Result<Inventory>(box); }, [] { return Result<pool::Policy>(); }, false),
+                      now_s_);
+  const Caller ada{1000, false, process::own_process_id()};
+  const auto answer = ask(ada, {.ask = wire::Ask::machine});
+  ASSERT_TRUE(answer);
+  const auto seen = parse_inventory(to_line(answer->result), "the answer");
+  ASSERT_TRUE(seen) << seen.error().message;
+  EXPECT_EQ(seen->devices[0].model, "Test 1000");
+  EXPECT_EQ(seen->devices[0].status.processes.value()[0].command.value_or(""), "own");
+  EXPECT_FALSE(seen->devices[0].status.processes.value()[1].command.has_value());
+  now_s_ += 10;
+  EXPECT_FALSE(ask(ada, {.ask = wire::Ask::machine})) << "a newer reading comes first";
+  EXPECT_TRUE(desk_->wants_reading(now_s_));
+}
+
+// Nobody asks for anything meanwhile.
+TEST_F(DeskTest, AGuardComesAndGoesWithThePolicy) {
+  const confine::GuardedTree tree;
+  if (!tree.obstacle().empty()) GTEST_SKIP() << tree.obstacle();
+  folder_.write("sysfs/bus/pci/devices/0000:01:00.0/drm/card0/dev", "1:7\n");
+  Inventory box = box_of(1);
+  box.devices[0].pci = std::string("0000:01:00.0");
+  policy::Policy policy;
+  auto desk = Desk::open(
+      pool_,
+      *pool::MachineView::open(
+          pool_, [&] { return Result<Inventory>(box); }, [&] { return Result<pool::Policy>(policy); }, false),
+      kNow_s,
+      {.enforcement =
+           Enforcement({tree.root(), confine::GuardedTree::kGuard, [](const auto&) {}, folder_.path("sysfs")})});
+  ASSERT_TRUE(desk);
+  const std::string shell = tree.make("shell");
+  const auto opens = [&](double now_s) {
+    EXPECT_LE(desk->next_s(now_s), now_s + 10);
+    desk->step(now_s);
+    return confine::GuardedTree::opens(shell, "/dev/full");
+  };
+  EXPECT_EQ(opens(kNow_s), 0);
+  policy.enforce = policy::Enforce::everyone;
+  EXPECT_EQ(opens(kNow_s + 11), EPERM);
+  policy.enforce = policy::Enforce::jobs;
+  EXPECT_EQ(opens(kNow_s + 22), 0);
+}
+
+class UnkeptJobs : public DeskTest {
+ protected:
+  /// A job that waits behind another one, and whose keeper is killed.
+  void SetUp() override {
+    pool::Job all = job_named("all");
+    all.request.count = 2;
+    first_ = submit(caller_for(other_), all);
+    pool::Job waits = job_named("waits");
+    waits.outlives_keeper = true;
+    process::ChildProcess keeper = process::family();
+    waits_ = submit(caller_for(keeper), waits);
+    ASSERT_EQ(find(waits_)->state, pool::JobState::waiting);
+    ASSERT_FALSE(find(waits_)->unkept);
+  }
+  bool is_unkept() {
+    for (int i = 0; i < 1000 && !find(waits_)->unkept; ++i) {
+      desk_->step(now_s_ += 0.01);
+      ::usleep(5000);
+    }
+    return find(waits_)->unkept;
+  }
+
+  process::ChildProcess other_ = process::family();
+  int64_t first_ = 0, waits_ = 0;
+};
+
+TEST_F(UnkeptJobs, StayInTheQueueUntilAProcessOfTheirUserKeepsThem) {
+  ASSERT_TRUE(is_unkept());
+  desk_->step(now_s_ += 1);
+  EXPECT_THAT(revived_, testing::ElementsAre(waits_));
+  apply(caller_for(other_), pool::End{.job = first_});
+  ASSERT_TRUE(ends(first_));
+  read_machine();
+  EXPECT_EQ(find(waits_)->state, pool::JobState::waiting) << "nobody would start it";
+  process::ChildProcess next = process::family();
+  EXPECT_TRUE(apply(caller_for(next, 1001), pool::TakeOver{waits_})->error) << "another user";
+  const auto taken = apply(caller_for(next), pool::TakeOver{waits_});
+  ASSERT_TRUE(taken && !taken->error) << taken->error->message;
+  EXPECT_EQ(find(waits_)->keeper, process::process_id(next.pid()));
+  EXPECT_EQ(find(waits_)->state, pool::JobState::running);
+  process::ChildProcess late = process::family();
+  EXPECT_TRUE(apply(caller_for(late), pool::TakeOver{waits_})->error);
+}
+
+TEST_F(UnkeptJobs, AreFoundByTheNextAgent) {
+  open();
+  EXPECT_TRUE(find(waits_)->unkept);
+  EXPECT_EQ(find(waits_)->state, pool::JobState::waiting);
+  desk_->step(now_s_ += 1);
+  EXPECT_THAT(revived_, testing::ElementsAre(waits_));
+  open();
+  desk_->step(now_s_ += 1);
+  EXPECT_THAT(revived_, testing::ElementsAre(waits_, waits_)) << "it still has none";
+}
+
+TEST_F(UnkeptJobs, EndWhereNobodyCanBeStartedForThem) {
+  ASSERT_TRUE(is_unkept());
+  for (int i = 0; i < 100; ++i) desk_->step(now_s_ += 10);
+  EXPECT_EQ(find(waits_)->state, pool::JobState::ended);
+  EXPECT_THAT(find(waits_)->why, HasSubstr("cannot be started again: no folder"));
+  EXPECT_THAT(revived_, SizeIs(10));
+}
+
+TEST_F(UnkeptJobs, AreCancelledAsOthersAre) {
+  ASSERT_TRUE(is_unkept());
+  EXPECT_FALSE(apply(caller_for(other_), pool::Cancel{{waits_}})->error);
+  EXPECT_EQ(find(waits_)->state, pool::JobState::ended);
+  for (int i = 0; i < 10; ++i) desk_->step(now_s_ += 100);
+  EXPECT_LE(revived_.size(), 1U);
+}
+
+}  // namespace
+}  // namespace remuda::agent

@@ -1,0 +1,71 @@
+#include "cli/jobs/kept_environment.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "base/testing/scratch_folder.h"
+#include "cli/jobs/kept_line.h"
+
+namespace remuda::cli {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using Kind = run::Message::Kind;
+
+class KeptEnvironments : public testing::Test {
+ protected:
+  void SetUp() override { ::setenv("XDG_STATE_HOME", state_.path().c_str(), 1); }
+  void TearDown() override { ::unsetenv("XDG_STATE_HOME"); }
+  std::string path() const { return *folder_of_lines("/pool") + "/7.environment.json"; }
+
+  const ScratchFolder state_;
+  const KeptEnvironment kept_{{"A=1", "B=two\nlines ö"}, 027};
+};
+
+TEST_F(KeptEnvironments, AreThereUntilTheirJobHasEnded) {
+  int reports = 0;
+  const auto report = keeping(kept_, "/pool", [&](const run::Message&) { ++reports; });
+  report({.kind = Kind::note});
+  EXPECT_FALSE(std::filesystem::exists(path())) << "the job has no number";
+  report({.kind = Kind::waiting, .job = 7});
+  EXPECT_EQ(read_kept_environment("/pool", 7).value(), kept_);
+  EXPECT_FALSE(read_kept_environment("/pool", 8));
+  EXPECT_FALSE(read_kept_environment("/other", 7));
+  struct stat info{};
+  ASSERT_EQ(::stat(path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U) << "there may be passwords in it";
+  report({.kind = Kind::ended});
+  EXPECT_TRUE(read_kept_environment("/pool", 7)) << "the process has ended, and not the job";
+  report({.kind = Kind::ended, .job = 7});
+  EXPECT_FALSE(std::filesystem::exists(path()));
+  EXPECT_EQ(reports, 4);
+}
+
+TEST_F(KeptEnvironments, AreThatOfTheProcess) {
+  ::setenv("KEPT_TEST", "a=b c", 1);
+  ::setenv("KEPT_TEST_LATIN", "\xe4", 1);
+  const mode_t before = ::umask(0077);
+  const KeptEnvironment own = own_environment();
+  EXPECT_EQ(::umask(before), 0077U) << "it is as it was";
+  EXPECT_EQ(own.mask, 0077U);
+  EXPECT_THAT(own.entries, Contains("KEPT_TEST=a=b c"));
+  EXPECT_THAT(own.entries, Not(Contains(HasSubstr("KEPT_TEST_LATIN"))));
+  ::unsetenv("KEPT_TEST");
+  ::unsetenv("KEPT_TEST_LATIN");
+}
+
+TEST_F(KeptEnvironments, ThatAreDamagedAreRefused) {
+  keeping(kept_, "/pool", [](const run::Message&) {})({.kind = Kind::waiting, .job = 7});
+  for (const char* text : {"", "[]", "{\"environment\":[1],\"umask\":1}", "{\"environment\":[],\"umask\":4096}"}) {
+    state_.write(std::filesystem::relative(path(), state_.path()).string(), text);
+    EXPECT_FALSE(read_kept_environment("/pool", 7)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace remuda::cli

@@ -1,0 +1,156 @@
+#!/usr/bin/python3
+"""Jobs of `remuda run -d` that wait under `remuda agent`, and lose the process that keeps them.
+
+agent_revival_test.py REMUDA MACHINE     exit status 77 where this process cannot act as several users
+
+The users have names and homes in a /etc/passwd that only this test sees.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from agent_client import Agent, Connection, as_user, eventually, is_alive
+
+REMUDA, MACHINE = sys.argv[1], sys.argv[2]
+ADA, BOB = 61011, 61012  # of no other test: all processes of ada's are killed
+
+
+class AgentRevivalTest(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.agent = Agent(REMUDA, MACHINE, self.scratch.name)
+        users = "".join(f"{name}:x:{uid}:{uid}::{self.agent.environment(uid)['HOME']}:/usr/sbin/nologin\n"
+                        for name, uid in (("remuda-ada", ADA), ("remuda-bob", BOB)))
+        self.passwd = os.path.join(self.scratch.name, "passwd")
+        with open("/etc/passwd") as old, open(self.passwd, "w") as new:
+            new.write(old.read() + users)
+        os.chmod(self.passwd, 0o644)
+        subprocess.run(["mount", "--bind", self.passwd, "/etc/passwd"], check=True)
+        self.addCleanup(subprocess.run, ["umount", "/etc/passwd"], check=True)
+        self.agent.start()
+        self.addCleanup(self.agent.stop)
+        self.all = self.agent.start_as(BOB, "run", "-n", "8", "--", "sleep", "1000")
+        self.addCleanup(self.all.communicate)
+        self.addCleanup(self.all.kill)
+        self.assertTrue(eventually(lambda: self.agent.page().get("leases")))
+
+    def submit(self, script, *flags, **environment):
+        """A job that waits in the background, and its number."""
+        self.agent.users_environment = environment
+        ran = self.agent.run_as(ADA, "run", "-d", *flags, "--", "/bin/sh", "-c", script)
+        self.agent.users_environment = {}
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return int(ran.stdout)
+
+    def find(self, job):
+        connection = Connection(self.agent.socket)
+        found = connection.find(job)
+        connection.close()
+        return found
+
+    def keepers(self):
+        """All processes of ada's, as each of them is of `remuda run -d`."""
+        listed = subprocess.run(["pgrep", "-u", str(ADA)], capture_output=True, text=True).stdout.split()
+        return [int(pid) for pid in listed if is_alive(int(pid))]
+
+    def lose_keepers(self, number=signal.SIGKILL):
+        """Those that there are; the agent may start others at once."""
+        lost = self.keepers()
+        for pid in lost:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass  # it has ended with the one before
+        self.assertTrue(eventually(lambda: not any(is_alive(pid) for pid in lost)))
+
+    def is_kept(self, job):
+        return self.find(job)["state"] == "waiting" and not self.find(job).get("unkept") and self.keepers()
+
+    def free(self):
+        self.all.kill()
+        self.all.wait()
+
+    def wait(self, job):
+        self.assertTrue(eventually(lambda: self.find(job)["state"] == "ended"), self.find(job))
+        return self.find(job)
+
+    def test_they_run_after_a_restart_of_the_machine_as_they_would_have(self):
+        out = os.path.join(self.agent.environment(ADA)["HOME"], "out")
+        job = self.submit(f'umask >{out}; pwd >>{out}; echo "$WORD" >>{out}; id -un >>{out}; '
+                          f'echo "$CUDA_VISIBLE_DEVICES" | grep -c . >>{out}; echo logged', WORD="two words\nö")
+        self.agent.kill()
+        self.lose_keepers()
+        self.agent.start()
+        self.assertTrue(eventually(lambda: self.is_kept(job)), self.find(job))
+        self.free()
+        ended = self.wait(job)
+        self.assertEqual((ended.get("exit_status", 0), ended["uid"]), (0, ADA), ended)
+        with open(out) as file:
+            said = file.read().splitlines()
+        home = self.agent.environment(ADA)["HOME"]
+        self.assertEqual(said[:2] + said[-2:], ["0022", home, "remuda-ada", "1"])
+        self.assertEqual(said[2:4], ["two words", "ö"])
+        self.assertEqual(os.stat(out).st_uid, ADA)
+        self.assertEqual(self.agent.run_as(ADA, "logs", str(job)).stdout, "logged\n")
+        lines = [os.path.join(path, name) for path, _, names in os.walk(home) for name in names]
+        self.assertFalse([name for name in lines if "environment" in name], "it is kept no longer than its job")
+
+    def test_they_have_the_groups_and_limits_of_their_user_and_nothing_of_the_agents(self):
+        home = self.agent.environment(ADA)["HOME"]
+        job = self.submit(f'grep -E "^(Uid|Gid|Groups|CapEff)" /proc/self/status >{home}/out; '
+                          f'cat /proc/self/oom_score_adj >>{home}/out')
+        self.lose_keepers()
+        self.assertTrue(eventually(lambda: self.is_kept(job)))
+        self.free()
+        self.wait(job)
+        with open(os.path.join(home, "out")) as file:
+            self.assertEqual([line.split() for line in file],
+                             [["Uid:"] + [str(ADA)] * 4, ["Gid:"] + [str(ADA)] * 4, ["Groups:", str(ADA)],
+                              ["CapEff:", "0" * 16], ["0"]])
+
+    def test_a_session_that_ends_takes_none_with_it_and_cancel_does(self):
+        job = self.submit("true")
+        self.lose_keepers(signal.SIGTERM)
+        self.assertTrue(eventually(lambda: self.is_kept(job)), self.find(job))
+        self.assertEqual(self.agent.run_as(ADA, "cancel", str(job)).returncode, 0)
+        self.assertEqual(self.wait(job)["why"], "was cancelled while it waited")
+        self.assertTrue(eventually(lambda: not self.keepers()))
+
+    def test_nobody_else_takes_them_over(self):
+        job = self.submit("true")
+        home = self.agent.environment(ADA)["HOME"]
+        shutil.rmtree(os.path.join(home, ".local"))  # so that it cannot be gone on with
+        self.lose_keepers()
+        self.assertTrue(eventually(lambda: self.find(job).get("unkept")))
+
+        def take():
+            return Connection(self.agent.socket).apply("take_over", job=job)["error"]["message"]
+        self.assertEqual(as_user(BOB, take), f"job {job} belongs to remuda-ada")
+        refused = self.agent.run_as(BOB, "rerun", str(job))
+        self.assertEqual(refused.returncode, 2)
+        queue = json.loads(self.agent.run_as(ADA, "queue", "--json").stdout)
+        self.assertIn("is started again", json.dumps(queue))
+        self.agent.run_as(ADA, "cancel", str(job))
+
+    def test_a_job_in_the_foreground_ends_with_its_process(self):
+        front = self.agent.start_as(ADA, "run", "--", "true")
+        self.assertTrue(eventually(lambda: len(self.agent.page()["jobs"]) == 2))
+        self.lose_keepers()
+        front.communicate()
+        self.assertTrue(eventually(lambda: self.find(2)["state"] == "ended"))
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("runuser"):
+        print("this needs root, to act as several users, unshare(1) and runuser(1)")
+        sys.exit(77)
+    if os.environ.get("REMUDA_TEST_TREE") != "own":
+        os.environ["REMUDA_TEST_TREE"] = "own"
+        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, "-B", *sys.argv])
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
