@@ -152,10 +152,6 @@ void Desk::heed_notice(double now_s) {
   }
 }
 
-void Desk::revive(double now_s) {
-  for (const Revival::GivenUp& one : revival_.step(now_s)) end(one.job, one.why, now_s);
-}
-
 void Desk::enforce() {
   if (view_.policy()) enforcement_.update(*view_.policy(), view_.inventory());
 }
@@ -170,7 +166,7 @@ void Desk::step(double now_s) {
   if (enforcement_.may_guard() && now_s - policy_at_s_ >= kPolicyLook_s) read_policy(now_s);
   enforcement_.step(now_s);
   heed_notice(now_s);
-  revive(now_s);
+  for (const Revival::GivenUp& one : revival_.step(now_s)) end(one.job, one.why, now_s);
   const std::vector<pool::Operation> words = holds_->step(now_s);
   if (words.empty()) return;
   const pool::Circumstances at{.inventory = view_.inventory(), .policy = view_.policy(), .uid = 0, .now_s = wall_s()};

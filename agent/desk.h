@@ -26,7 +26,7 @@ class Desk {
  public:
   /// What it works with beside the pool.
   struct Means {
-    Enforcement enforcement = {};
+    Enforcement enforcement;
     Revival revival = Revival(nullptr);
   };
   /// The open jobs of the pool are taken over: those whose keepers are gone end, unless they outlive them; those that
@@ -95,7 +95,6 @@ class Desk {
   std::vector<confine::DeviceNode> nodes_of_job(int64_t job) const;
   void end(int64_t job, const std::string& why, double now_s);
   Result<void> find_lost();
-  void revive(double now_s);
   void enforce();
   void read_policy(double now_s);
   bool is_fresh(double now_s) const;

@@ -279,8 +279,8 @@ struct LeaveHost {
 };
 
 using Operation = std::variant<Submit, StartJobs, RecordProcesses, RecordConfinement, RecordDaemons, Explain,
-                               CountRestart, Requeue, GiveWay, TakeOver, End, Cancel, CancelSelected, Reprioritize, Pause, Resume,
-                               DrainDevices, UndrainDevices, LeaveHost>;
+                               CountRestart, Requeue, GiveWay, TakeOver, End, Cancel, CancelSelected, Reprioritize,
+                               Pause, Resume, DrainDevices, UndrainDevices, LeaveHost>;
 
 /// {"operation": "end", "job": 12, ...}.
 Json to_json(const Operation& operation);

@@ -38,12 +38,11 @@ enum class Ask {
 
 template <>
 struct remuda::Words<remuda::wire::Ask> {
-  static constexpr std::array table{std::pair{wire::Ask::hello, "hello"}, std::pair{wire::Ask::read, "read"},
-                                    std::pair{wire::Ask::own, "own"},     std::pair{wire::Ask::around, "around"},
-                                    std::pair{wire::Ask::find, "find"},   std::pair{wire::Ask::ended, "ended"},
-                                    std::pair{wire::Ask::enter, "enter"}, std::pair{wire::Ask::bring, "bring"},
-                                    std::pair{wire::Ask::machine, "machine"},
-                                    std::pair{wire::Ask::apply, "apply"}};
+  static constexpr std::array table{std::pair{wire::Ask::hello, "hello"},     std::pair{wire::Ask::read, "read"},
+                                    std::pair{wire::Ask::own, "own"},         std::pair{wire::Ask::around, "around"},
+                                    std::pair{wire::Ask::find, "find"},       std::pair{wire::Ask::ended, "ended"},
+                                    std::pair{wire::Ask::enter, "enter"},     std::pair{wire::Ask::bring, "bring"},
+                                    std::pair{wire::Ask::machine, "machine"}, std::pair{wire::Ask::apply, "apply"}};
 };
 
 template <>
