@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
+#include <optional>
 #include <xxhash.h>
 
 #include "base/text.h"
@@ -87,22 +88,24 @@ std::string text_of(const std::vector<uint64_t>& sums) {
   return text;
 }
 
-/// None where the text is not what text_of() makes of so many.
-std::vector<uint64_t> sums_in(const std::string& text, uint64_t count) {
+/// Nothing where the text is not what text_of() makes of so many.
+std::optional<std::vector<uint64_t>> sums_in(const std::string& text, uint64_t count) {
   std::vector<uint64_t> sums;
   for (size_t at = 0; text.size() / kSumDigits == count && at < text.size(); at += kSumDigits)
     std::from_chars(text.data() + at, text.data() + std::min(at + kSumDigits, text.size()), sums.emplace_back(), 16);
-  return text_of(sums) == text ? sums : std::vector<uint64_t>();
+  if (sums.size() != count || text_of(sums) != text) return std::nullopt;
+  return sums;
 }
 
 StoredFile file_of(const Json& json, int version, std::string& wrong) {
   Fields fields(json, wrong);
   StoredFile file{fields.text("name"), fields.count("bytes"), {}};
   const uint64_t count = version == 1 ? 1 : file.bytes / kSummedBytes + (file.bytes % kSummedBytes > 0 ? 1 : 0);
-  file.sums = sums_in(fields.text(kSum), count);
+  const auto sums = sums_in(fields.text(kSum), count);
   if (wrong.empty() && !is_plain_name(file.name)) fields.miss<int>("name", "the name of a file in the same folder");
-  if (wrong.empty() && file.sums.size() != count)
+  if (wrong.empty() && !sums)
     fields.miss<int>(kSum, version == 1 ? "16 hexadecimal digits" : "16 hexadecimal digits for each MiB");
+  if (sums) file.sums = *sums;
   return file;
 }
 

@@ -88,6 +88,13 @@ TEST(Manifest, AFileHasASumForEachMebibyte) {
     EXPECT_THAT(refusal(json), HasSubstr("\"xxh3\" must be 16 hexadecimal digits for each MiB")) << sums;
   }
   Json json = to_json(example());
+  for (const auto& [bytes, count] :
+       {std::pair{uint64_t{0}, 0}, {uint64_t{1}, 1}, {kSummedBytes, 1}, {kSummedBytes + 1, 2}})
+    for (const int sums : {0, 1, 2}) {
+      json["files"][0]["bytes"] = bytes;
+      json["files"][0]["xxh3"] = fmt::format("{}{}", sums > 0 ? sum : "", sums > 1 ? sum : "");
+      EXPECT_EQ(refusal(json).empty(), sums == count) << bytes << " bytes, " << sums << " sums";
+    }
   json["files"][0]["bytes"] = uint64_t{1} << 62;
   EXPECT_THAT(refusal(json), HasSubstr("for each MiB"));
 }
@@ -103,6 +110,9 @@ TEST(Manifest, AFlippedBitIsNoticedWhereverItIs) {
       const auto parsed = parse_manifest(flipped, "m.json");
       EXPECT_TRUE(!parsed || to_json(*parsed) == whole) << flipped;
     }
+  Json unsealed = whole;
+  unsealed.erase("xxh3");
+  EXPECT_THAT(parse_manifest(to_line(unsealed), "m.json").error().message, HasSubstr("is damaged: its sum is not"));
   std::string moved = text;
   moved.replace(moved.find("\"position\": 7"), 13, "\"position\": 8");
   EXPECT_EQ(parse_manifest(moved, "m.json").error().message, "m.json is damaged: its sum is not that of what it says");
