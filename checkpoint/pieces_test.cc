@@ -75,6 +75,8 @@ TEST_F(PiecesTest, ThatOneIsDamagedIsKnownOnceItIsFetched) {
   pieces.want_compared(1, *pieces.find(1, "other"));
   EXPECT_THAT(pieces.fetch().error().message, HasSubstr("b is damaged: its sum is"));
   EXPECT_TRUE(pieces.is_damaged());
+  EXPECT_TRUE(pieces.fetch()) << "of nothing";
+  EXPECT_TRUE(pieces.is_damaged()) << "it stays so";
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "checkpoint/store.h"
 
+#include <chrono>
 #include <fcntl.h>
 #include <filesystem>
+#include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -85,10 +87,26 @@ TEST_F(Store, WithoutAllOfItsFilesThereIsNoCheckpoint) {
   const Stored stored = write(10);
   const Manifest manifest = read_manifest(stored).value();
   const std::string file = path(stored, file_of_rank(1));
-  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
-  EXPECT_THAT(publish(stored, manifest, 0).error().message, HasSubstr("rank-1.safetensors is not there"));
+  for (const int more : {-1, 1}) {
+    fs::resize_file(file, manifest.files[1].bytes + uint64_t(more));
+    EXPECT_THAT(publish(stored, manifest, 0).error().message, HasSubstr("rank-1.safetensors is not there")) << more;
+  }
   std::filesystem::remove(file);
   EXPECT_THAT(publish(stored, manifest, 0).error().message, HasSubstr("must have the same checkpoint.folder"));
+}
+
+constexpr double kLong_s = 60;  // by then a test has failed
+constexpr std::chrono::milliseconds kMoment(50);
+
+TEST_F(Store, AFileThatIsSeenLaterIsWaitedFor) {
+  const Stored stored = write(10);
+  const Manifest manifest = read_manifest(stored).value();
+  const std::string file = path(stored, file_of_rank(1)), elsewhere = folder_.path("elsewhere");
+  fs::rename(file, elsewhere);
+  auto published = std::async(std::launch::async, [&] { return publish(stored, manifest, kLong_s); });
+  EXPECT_EQ(published.wait_for(kMoment), std::future_status::timeout);
+  fs::rename(elsewhere, file);
+  EXPECT_TRUE(published.get());
 }
 
 TEST_F(Store, OfVersion1TheSumsAreComparedBeforeItIsLoaded) {
@@ -186,6 +204,14 @@ TEST_F(Store, AFolderIsOfOneRunAtATime) {
   }
   EXPECT_TRUE(Claim::take(folder_.path("runs"), 0));
   EXPECT_TRUE(Claim::take(folder_.write("file", "") + "/runs", 0)) << "what cannot be written is said when it is tried";
+}
+
+TEST_F(Store, ARunThatIsEndingIsWaitedFor) {
+  std::optional<Claim> ending = Claim::take(folder_.path("runs"), 0).value();
+  auto next = std::async(std::launch::async, [&] { return Claim::take(folder_.path("runs"), kLong_s); });
+  EXPECT_EQ(next.wait_for(kMoment), std::future_status::timeout);
+  ending.reset();
+  EXPECT_TRUE(next.get());
 }
 
 TEST_F(Store, AFolderIsFreeWhenItsRunHasEndedAlthoughAProcessOfItHasNot) {
