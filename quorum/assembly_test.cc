@@ -68,6 +68,44 @@ TEST(Assembly, OneThatIsLeftAloneEnds) {
   });
 }
 
+TEST(Assembly, FewerThanMayBeLeftEnd) {
+  std::latch first_has_gone(3);
+  comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {
+    std::optional<Assembly> assembly = found(communicator);
+    if (communicator.rank() == 0) assembly.reset();
+    first_has_gone.arrive_and_wait();
+    if (communicator.rank() == 0) return;
+    Assembly::Occasion lost = occasion(3, 0);
+    lost.least = 3;
+    const auto agreement = assembly->agree(lost);
+    ASSERT_FALSE(agreement);
+    EXPECT_THAT(agreement.error().message, HasSubstr("lets the run go on with 3 or more"));
+  });
+}
+
+// Rank 2 comes to the first agreement again, as if it had not heard of it, when rank 1 is at the next one already.
+TEST(Assembly, WhoHasNotHeardWhatWasDecidedBeforeHearsItThen) {
+  std::latch first_has_gone(3), have_agreed(2);
+  comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {
+    const int rank = communicator.rank();
+    std::optional<Assembly> assembly = found(communicator);
+    if (rank == 0) assembly.reset();
+    first_has_gone.arrive_and_wait();
+    if (rank == 0) return;
+    Assembly::Occasion first = occasion(3, 0);
+    first.notice_s = 3;
+    for (int times = 0; times < (rank == 1 ? 1 : 3); ++times) {  // the second time it hears rank 1's last words
+      const auto agreement = assembly->agree(first);
+      if (times == 0) have_agreed.arrive_and_wait();
+      ASSERT_TRUE(agreement) << agreement.error().message;
+      EXPECT_THAT(agreement->ranks, ElementsAre(1, 2));
+    }
+    const auto next = assembly->agree({.generation = 1, .members = {1, 2}, .least = 2, .notice_s = 20, .newcomer = 3});
+    ASSERT_TRUE(next) << next.error().message;
+    EXPECT_THAT(next->ranks, ElementsAre(1, 2)) << "nobody welcomes rank 3";
+  });
+}
+
 TEST(Assembly, HearsThatTheRunIsDone) {
   std::latch last_has_gone(3);
   comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {

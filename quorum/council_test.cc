@@ -192,6 +192,16 @@ TEST(Council, ANewcomerForWhichOneIsNotReadyIsLeftOut) {
   EXPECT_EQ(world.decisions(), (std::set<std::vector<int>>{{0, 1, 2}}));
 }
 
+TEST(Council, WhereAConnectionIsCutMeanwhileTheNewcomerIsLeftOut) {
+  World world(3, 2);
+  world.is_joined({0, 1, 2});
+  world.comes(0, 1);
+  world.comes(1, 0);
+  world.comes(2, -1);
+  world.run(10);
+  EXPECT_EQ(world.decisions(), (std::set<std::vector<int>>{{0, 2}}));
+}
+
 TEST(Council, WhereOneIsLostMeanwhileTheNewcomerIsLeftOut) {
   World world(3, 2);
   world.is_joined({0, 1, 2});
@@ -213,54 +223,6 @@ TEST(Council, ANewcomerIsNeverTakenInByHalf) {
     world.run(60);
     EXPECT_LE(world.decisions().size(), 1U) << seed;
   }
-}
-
-/// A council of rank `own` of five, of which rank 4 is gone.
-Council council_of(int own) {
-  CouncilRules rules{.members = {0, 1, 2, 3, 4}, .hosts = {"a", "b", "c", "d", "e"}, .notice_s = 1, .report_s = 1};
-  Council council(std::move(rules), {.rank = own, .lost = 4}, 0);
-  council.miss(4, 0);
-  return council;
-}
-
-Word said_by(int rank, Ballot promised, Ballot accepted = {}, std::vector<int> value = {}) {
-  return {.rank = rank, .hears = {0, 1, 2, 3}, .promised = promised, .accepted = accepted, .value = {std::move(value)}};
-}
-
-TEST(Council, WhatOneHasAcceptedIsProposedAgainWhenItsAuthorIsGone) {
-  Council council = council_of(1);
-  council.miss(0, 0);
-  for (const double now_s : {0.0, 2.5, 2.6, 2.7}) {
-    const Ballot last = std::max(council.word().promised, Ballot{1, 0});
-    council.hear(said_by(2, last, {1, 0}, {0, 1, 2, 3}), now_s);
-    council.hear(said_by(3, last), now_s);
-    council.advance(now_s);
-  }
-  EXPECT_EQ(council.word().accepted, (Ballot{2, 1}));
-  EXPECT_THAT(council.word().value.ranks, ElementsAre(0, 1, 2, 3)) << "others may have decided it";
-}
-
-TEST(Council, WhoHasPromisedAcceptsNoOlderAttempt) {
-  Council council = council_of(3);
-  council.hear(said_by(1, {2, 1}), 0);
-  council.hear(said_by(0, {1, 0}, {1, 0}, {0, 1, 2, 3}), 0);
-  EXPECT_EQ(council.word().promised, (Ballot{2, 1}));
-  EXPECT_EQ(council.word().accepted, Ballot());
-  council.hear(said_by(1, {2, 1}, {2, 1}, {1, 2, 3}), 0);
-  EXPECT_EQ(council.word().accepted, (Ballot{2, 1}));
-}
-
-TEST(Council, OnlyWhatAQuorumHasAcceptedIsDecided) {
-  Council council = council_of(3);
-  const std::vector<int> value{0, 1, 2, 3};
-  council.hear(said_by(0, {1, 0}, {1, 0}, value), 0);
-  council.advance(0.1);
-  EXPECT_FALSE(council.word().decided) << "two of five have accepted it";
-  council.hear(said_by(2, {1, 0}, {1, 0}, value), 0.1);
-  council.advance(0.2);
-  EXPECT_TRUE(council.word().decided);
-  ASSERT_TRUE(council.verdict());
-  EXPECT_EQ(council.verdict()->value.ranks, value);
 }
 
 /// Parts the ranks in two for some time, again and again, each time in another way; some cables go one way only.
