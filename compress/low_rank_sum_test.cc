@@ -97,6 +97,19 @@ TEST(LowRankSum, OfMatricesOfLowRankIsExact) {
   });
 }
 
+/// Gradients may be nothing for a while: what comes after that must not be owed for ever.
+TEST(LowRankSum, AfterNothingItSendsAgain) {
+  comm::run_ranks(2, Transport::tcp, [&](comm::Communicator& communicator) {
+    LowRankSum sum = open(communicator, 2);
+    std::vector<float> values(kAll, 0);
+    ASSERT_TRUE(sum.add_up(values, 1, 1));
+    EXPECT_EQ(values, std::vector<float>(kAll, 0));
+    values.assign(kAll, 1);  // of rank 1
+    ASSERT_TRUE(sum.add_up(values, 1, 1));
+    for (size_t i = 0; i < kAll; ++i) ASSERT_NEAR(values[i], 2, 1e-4) << i;
+  });
+}
+
 TEST(LowRankSum, SendsTheSidesAndWhatIsSmall) {
   comm::run_ranks(2, Transport::tcp, [](comm::Communicator& communicator) {
     LowRankSum sum = open(communicator, 2);

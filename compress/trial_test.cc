@@ -53,6 +53,8 @@ TEST(Trial, IsInProportionToWhatItLeavesOut) {
 TEST(Trial, OfAModelWithoutParametersMeasuresTheNetworkOnly) {
   const auto all = trials(2, {.shapes = {}});
   EXPECT_GT(all.at(0).seconds_per_byte, 0);
+  EXPECT_EQ(all.at(1).seconds_per_byte, all[0].seconds_per_byte);
+  EXPECT_EQ(all[1].latency_s, all[0].latency_s);
   EXPECT_FALSE(all.at(0).powersgd_s);
   EXPECT_FALSE(all.at(0).one_bit_s);
 }
