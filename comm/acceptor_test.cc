@@ -120,6 +120,22 @@ TEST_F(AcceptorTest, AHandshakeThatIsNotFinishedInTimeIsDropped) {
   EXPECT_THAT(acceptor.last_refusal(), HasSubstr("it did not finish the handshake within 0.05 s"));
 }
 
+// Who accepts has been away for longer than a handshake may take. What has come meanwhile counts, and the proof may
+// take as long again.
+TEST_F(AcceptorTest, AHelloThatHasWaitedIsAnswered) {
+  constexpr double kHandshake_s = 0.3;
+  auto acceptor = this->acceptor({.handshake_s = kHandshake_s});
+  const Fd fd = connection();
+  EXPECT_FALSE(acceptor.next(0)->has_value());
+  const auto hello = encode({.rank = 1, .size = 2});
+  ASSERT_TRUE(send_all(fd.get(), hello, deadline_after(kLong_s), "rank 0"));
+  std::this_thread::sleep_for(std::chrono::duration<double>(1.5 * kHandshake_s));
+  EXPECT_FALSE(acceptor.next(0)->has_value());
+  Greeting::Bytes challenge;
+  EXPECT_TRUE(recv_all(fd.get(), challenge, deadline_after(kLong_s), "rank 0")) << acceptor.last_refusal();
+  EXPECT_FALSE(is_closed(fd)) << acceptor.last_refusal();
+}
+
 TEST_F(AcceptorTest, WhatItSaysOfAWrongSecretIsNotLostAmongStrangers) {
   auto acceptor = this->acceptor({});
   const Identity guesser{1, 2, "guess", {}};
