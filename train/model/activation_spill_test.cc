@@ -123,12 +123,16 @@ TEST_F(ActivationSpillTest, TakesTheRoomOfAFewLayers) {
 }
 
 TEST_F(ActivationSpillTest, MovesWhatSeveralOperatorsSaveOnce) {
-  const torch::Tensor w = weight(8, 8), x = torch::ones({32, 8}, torch::device(ops_.device()));
-  {
-    const ActivationSpill::Scope scope(&spill_, {w});
+  const torch::Tensor w = weight(8, 8), x = torch::arange(32 * 8, torch::kFloat).view({32, 8}).to(ops_.device());
+  const auto gradient = [&](bool moves) {
+    w.mutable_grad() = torch::Tensor();
+    const ActivationSpill::Scope scope(moves ? &spill_ : nullptr, {w});
     const torch::Tensor y = x.mm(w);  // saves x, and a view of w
     (y.narrow(0, 0, 16) * y.narrow(0, 16, 16)).sum().backward();
-  }
+    return w.grad().to(torch::kCPU);
+  };
+  const torch::Tensor expected = gradient(false);
+  EXPECT_TRUE(gradient(true).equal(expected)) << "each part of y in its place";
   EXPECT_EQ(moved(), double(x.nbytes() + x.nbytes()));
 }
 
@@ -165,6 +169,7 @@ TEST_F(ActivationSpillTest, WhatWasChangedIsAnotherTensor) {
   const ActivationSpill::Scope scope(&spill_, {w});
   const torch::Tensor unused = x.mm(w);
   x.mul_(3);
+  const torch::Tensor other = torch::ones({4, 8}, torch::device(ops_.device())).mm(w).mm(w).mm(w);  // x is gone then
   x.mm(w).sum().backward();
   EXPECT_TRUE(w.grad().to(torch::kCPU).equal(torch::full({8, 8}, 24.0)));
 }
