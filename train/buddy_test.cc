@@ -120,6 +120,26 @@ TEST_F(BuddyTest, WhatWasRecordedBeforeALossIsReported) {
   EXPECT_EQ(go_on(one_without, {0, 2}).report.profile["first_step"], kCopiedEpoch + 2 + kUntimedSteps + 1);
 }
 
+TEST_F(BuddyTest, WhatEarlierChangesHaveCostIsReportedAsItWas) {
+  std::vector<Inheritance> all = run_until(3);
+  for (Inheritance& one : all) {
+    one.losses = {{.rank = 6, .cause = "killed", .step = 2, .resumed_from = 1, .state = "checkpoint", .seconds = 5},
+                  {.rank = 7, .cause = "killed"}};
+    one.joins = {{.rank = 2, .step = 1, .seconds = 4}};
+    one.checkpoints.written = 3;
+    one.generation = 2;
+    one.left = {0, 1, 2};
+  }
+  const Finished rest = run(job_, all);
+  ASSERT_EQ(rest.error, "");
+  ASSERT_EQ(rest.report.lost_ranks.size(), 2U);
+  EXPECT_EQ(to_json(rest.report.lost_ranks[0]), to_json(all[0].losses[0]));
+  EXPECT_EQ(rest.report.lost_ranks[1].resumed_from, 3);
+  ASSERT_EQ(rest.report.joined_ranks.size(), 1U);
+  EXPECT_EQ(to_json(rest.report.joined_ranks[0]), to_json(all[0].joins[0]));
+  EXPECT_EQ(rest.report.checkpoints.written, 3);
+}
+
 // 1e-6: sums of float32 in another order, over eight steps.
 TEST_F(BuddyTest, WhicheverRankIsLostTheOthersHaveItsPart) {
   job_.train.average = 0.9;
