@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/env.h"
 #include "base/local_time.h"
+#include "base/named_lines.h"
 #include "base/text.h"
 #include "pool/stage.h"
 
@@ -27,17 +28,6 @@ std::string subject_of(const pool::Job& job) {
   const std::string name = job.name.empty() || !is_plain ? "" : fmt::format(" ({})", job.name);
   return fmt::format("remuda: job {}{} {}", name_of(job), name, to_string(stage_of(job)));
 }
-
-class Body {
- public:
-  void add(const char* name, const std::string& value) {
-    if (!value.empty()) text_ += fmt::format("{:<10}  {}\n", name, printable(value));
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
 
 std::string moment(double at_s) { return at_s > 0 ? local_time_text(at_s) : ""; }
 
@@ -68,7 +58,7 @@ Result<void> check_mail(const std::string& address) {
 }
 
 std::string end_mail(const pool::Job& job, const std::string& host) {
-  Body body;
+  NamedLines body;
   body.add("job", fmt::format("{} on {}", name_of(job), host));
   body.add("name", job.name);
   body.add("state", to_string(stage_of(job)));

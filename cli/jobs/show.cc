@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/local_time.h"
+#include "base/named_lines.h"
 #include "base/quantity.h"
 #include "base/text.h"
 #include "cli/jobs/array_jobs.h"
@@ -21,18 +22,6 @@
 
 namespace remuda::cli {
 namespace {
-
-/// Lines of a name and a value; without a value, none.
-class Lines {
- public:
-  void add(const char* name, const std::string& value) {
-    if (!value.empty()) text_ += fmt::format("{:<10}  {}\n", name, printable(value));
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
 
 std::string moment_text(double at_s, double now_s) {
   if (at_s <= 0) return "";
@@ -65,7 +54,7 @@ std::string memory_text(const pool::Job& job) {
 
 std::string command_text(const pool::Job& job) { return fmt::format("{}", fmt::join(job.command, " ")); }
 
-void add_times(const pool::Job& job, double now_s, Lines& lines) {
+void add_times(const pool::Job& job, double now_s, NamedLines& lines) {
   lines.add("submitted", moment_text(job.submitted_s, now_s));
   if (job.state == pool::JobState::waiting) lines.add("begins", moment_text(job.begin_s, now_s));
   lines.add("started", moment_text(job.started_s, now_s));
@@ -74,7 +63,7 @@ void add_times(const pool::Job& job, double now_s, Lines& lines) {
   if (job.time_limit_s > 0) lines.add("time limit", duration_text(job.time_limit_s));
 }
 
-void add_place_in_queue(const pool::Job& job, Lines& lines) {
+void add_place_in_queue(const pool::Job& job, NamedLines& lines) {
   if (job.priority != 0) lines.add("priority", std::to_string(job.priority));
   if (job.preemptible) lines.add("makes room", "for jobs of higher priority");
   lines.add("after", numbers_text(job.after));
@@ -85,7 +74,7 @@ void add_place_in_queue(const pool::Job& job, Lines& lines) {
 }  // namespace
 
 std::string job_text(const pool::Job& job, const Inventory& inventory, double now_s) {
-  Lines lines;
+  NamedLines lines;
   lines.add("job", name_of(job) + (job.name.empty() ? "" : fmt::format(" ({})", job.name)));
   lines.add("user", job.user);
   lines.add("state", to_string(stage_of(job)));
