@@ -1,22 +1,19 @@
 #include "run/adopt.h"
 
 #include <algorithm>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/env.h"
 #include "confine/confinement.h"
 #include "process/affinity.h"
-#include "process/spawn.h"
 #include "process/stat.h"
 #include "process/tree.h"
 #include "process/user_name.h"
-#include "run/front_link.h"
 #include "run/job_environment.h"
 #include "run/job_monitor.h"
+#include "run/keeper_for.h"
 #include "run/queue_entry.h"
 
 namespace remuda::run {
@@ -33,8 +30,7 @@ std::vector<process::ProcessId> others_of(const process::ProcessId& process) {
 
 tl::unexpected<Error> has_opened(const process::ProcessId& process, const std::string& what) {
   return usage_error(
-      fmt::format("process {} has opened {} already; only one that has opened "
-                  "no device can be adopted: start it anew "
+      fmt::format("process {} has opened {} already; only one that has opened no device can be adopted: start it anew "
                   "with `remuda run`",
                   process.pid, what));
 }
@@ -107,13 +103,6 @@ class AdoptKeeper {
     return {};
   }
 
-  static Result<void> leave_streams() {
-    const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-      if (::dup2(nothing.get(), stream) < 0) return failed(fmt::format("cannot open /dev/null: {}", errno_text(errno)));
-    return {};
-  }
-
   std::vector<process::ProcessId> left() const {
     std::vector<process::ProcessId> left;
     if (!cgroup_.empty()) left = confine::cgroup_members(cgroup_);
@@ -150,8 +139,7 @@ class AdoptKeeper {
     }
   }
 
-  /// Frees the devices first; then reads the machine again, and starts other
-  /// jobs.
+  /// Frees the devices first; then reads the machine again, and starts other jobs.
   Result<void> give_back() {
     pool::Ending ending{.exit_status = kill_at_s_ < kNever_s ? pool::kEndedByRemuda : 0, .why = why_};
     if (confinement_) ending.memory_peak_bytes = confinement_->memory().peak_bytes;
@@ -172,23 +160,6 @@ class AdoptKeeper {
   std::string why_ = "its process has ended; how, only its parent was told";
   int64_t id_ = 0;
 };
-
-Result<void> keep_within(const RunSpec& spec, const OpenPool& open, const process::ProcessId& process,
-                         FrontLink& link) {
-  REMUDA_ASSIGN(Caretaker caretaker, open());
-  (void)!::chdir("/");
-  REMUDA_TRY(caretaker.pool().become_keeper());
-  return AdoptKeeper(spec, process, std::move(caretaker), link).run();
-}
-
-void keep_adopted(const RunSpec& spec, const OpenPool& open, const process::ProcessId& process, Fd front) {
-  ::setsid();
-  close_all_but(front.get());
-  auto link = FrontLink::open(std::move(front));
-  if (!link) return;
-  const auto kept = keep_within(spec, open, process, *link);
-  if (!kept) link->send(Kind::ended, 0, kept.error().message, status_of_refusal(kept.error()));
-}
 
 }  // namespace
 
@@ -215,19 +186,12 @@ Result<void> check_adoptable(const process::ProcessId& process, const Inventory&
 }
 
 Result<int> adopt(const RunSpec& spec, const OpenPool& open, const process::ProcessId& process, const Report& report) {
-  const Fd end(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
-  if (!is_alive(process)) return usage_error(fmt::format("there is no process {}", process.pid));
-  HeldSignals signals;
-  REMUDA_ASSIGN(const Worker keeper,
-                fork_worker([&](Fd front) { keep_adopted(spec, open, process, std::move(front)); }));
-  const auto is_last = [&](const Message& message) {
-    report(message);
-    return message.kind == Kind::started || message.kind == Kind::ended;
-  };
-  if (const auto last = relay(keeper, &signals, is_last, end.get()))
-    return last->kind == Kind::started ? 0 : last->status;
-  report({Kind::ended, 0, process::kOwnFailure, is_alive(process) ? "its keeper was killed" : "the process has ended"});
-  return process::kOwnFailure;
+  return run_keeper_for(
+      {process, "the process"}, open,
+      [&](Caretaker caretaker, FrontLink& link) {
+        return AdoptKeeper(spec, process, std::move(caretaker), link).run();
+      },
+      report);
 }
 
 }  // namespace remuda::run

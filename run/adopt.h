@@ -1,14 +1,10 @@
-// Adopt: a lease for a process that runs already and has opened no device yet,
-// until it has ended.
+// Adopt: a lease for a process that runs already and has opened no device yet, until it has ended.
 //
-// The front ends once the devices are granted; the keeper stays in the
-// background, as that of a hold does. The process and what has descended from
-// it become the job's, where a cgroup can be made: then they are kept from
-// other devices, and to the job's cores and memory. Its environment stays as it
-// is, so it sees all devices; and how it ends, only its parent is told.
-//   cancelled, preempted, time limit:  the process gets the stop signal; after
-//   the grace time all of it SIGKILL the keeper is killed:              in a
-//   cgroup all of it is killed; otherwise it holds its devices until it ends
+// The process and what has descended from it become the job's, where a cgroup can be made: then they are kept from
+// other devices, and to the job's cores and memory. Its environment stays as it is, so it sees all devices; and how it
+// ends, only its parent is told.
+//   cancelled, preempted, time limit:  the process gets the stop signal; after the grace time all of it SIGKILL
+//   the keeper is killed:              in a cgroup all of it is killed; otherwise it holds its devices until it ends
 #pragma once
 
 #include "run/caretaker.h"
@@ -17,13 +13,11 @@
 
 namespace remuda::run {
 
-/// Refuses (usage) a process that cannot be taken: it is not this user's, a
-/// part of a job, or has opened a device of this machine.
+/// Refuses (usage) a process that cannot be taken: it is not this user's, a part of a job, or has opened a device of
+/// this machine.
 Result<void> check_adoptable(const process::ProcessId& process, const Inventory& inventory, bool live);
 
-/// Waits until the process has its devices. Returns 0 then, else the exit code
-/// of run_front(). `report` receives the messages until then, last
-/// Kind::started or Kind::ended. The caller has no pool open and one thread.
+/// Waits until the process has its devices; see run_keeper_for().
 Result<int> adopt(const RunSpec& spec, const OpenPool& open, const process::ProcessId& process, const Report& report);
 
 }  // namespace remuda::run

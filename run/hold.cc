@@ -1,17 +1,12 @@
 #include "run/hold.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "process/spawn.h"
-#include "run/caretaker.h"
-#include "run/front_link.h"
 #include "run/job_environment.h"
+#include "run/keeper_for.h"
 #include "run/queue_entry.h"
 #include "share/job_sharing.h"
 
@@ -64,14 +59,6 @@ class HoldKeeper {
     return {};
   }
 
-  /// A shell that reads our stdout waits until it is closed.
-  static Result<void> leave_streams() {
-    const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-      if (::dup2(nothing.get(), stream) < 0) return failed(fmt::format("cannot open /dev/null: {}", errno_text(errno)));
-    return {};
-  }
-
   /// Waits until the devices are to be given back; returns why.
   std::string stay() {
     constexpr double kLongest_s = 3600, kBlind_s = 1;
@@ -106,39 +93,16 @@ class HoldKeeper {
   int64_t id_ = 0;
 };
 
-Result<void> keep_within(const RunSpec& spec, const OpenPool& open, const process::ProcessId& shell,
-                         const ToWords& words, FrontLink& link) {
-  REMUDA_ASSIGN(Caretaker caretaker, open());
-  (void)!::chdir("/");  // what was named by its way from the caller's folder has been found
-  REMUDA_TRY(caretaker.pool().become_keeper());
-  return HoldKeeper(spec, shell, std::move(caretaker), link).run(words);
-}
-
-void keep(const RunSpec& spec, const OpenPool& open, const process::ProcessId& shell, const ToWords& words, Fd front) {
-  ::setsid();
-  close_all_but(front.get());  // a lock of the shell's, or a pipe that another process reads to its end
-  auto link = FrontLink::open(std::move(front));
-  if (!link) return;
-  const auto kept = keep_within(spec, open, shell, words, *link);
-  if (!kept) link->send(Kind::ended, 0, kept.error().message, status_of_refusal(kept.error()));
-}
-
 }  // namespace
 
 Result<int> hold_for(const RunSpec& spec, const OpenPool& open, const process::ProcessId& shell, const ToWords& words,
                      const Report& report) {
-  const Fd shell_end(static_cast<int>(::syscall(SYS_pidfd_open, shell.pid, 0)));
-  if (!is_alive(shell)) return usage_error(fmt::format("process {}, to hold devices for, has ended", shell.pid));
-  HeldSignals signals;
-  REMUDA_ASSIGN(const Worker keeper, fork_worker([&](Fd front) { keep(spec, open, shell, words, std::move(front)); }));
-  const auto is_last = [&](const Message& message) {
-    report(message);
-    return message.kind == Kind::started || message.kind == Kind::ended;
-  };
-  if (const auto last = relay(keeper, &signals, is_last, shell_end.get()))
-    return last->kind == Kind::started ? 0 : last->status;
-  report({Kind::ended, 0, process::kOwnFailure, is_alive(shell) ? "its keeper was killed" : "its shell has ended"});
-  return process::kOwnFailure;
+  return run_keeper_for(
+      {shell, "its shell"}, open,
+      [&](Caretaker caretaker, FrontLink& link) {
+        return HoldKeeper(spec, shell, std::move(caretaker), link).run(words);
+      },
+      report);
 }
 
 }  // namespace remuda::run
