@@ -24,12 +24,13 @@ class KeptEnvironments : public testing::Test {
   std::string path() const { return *folder_of_lines("/pool") + "/7.environment.json"; }
 
   const ScratchFolder state_;
+  const OpenJobs none_ = [] { return std::vector<int64_t>(); };
   const KeptEnvironment kept_{{"A=1", "B=two\nlines ö"}, 027};
 };
 
 TEST_F(KeptEnvironments, AreThereUntilTheirJobHasEnded) {
   int reports = 0;
-  const auto report = keeping(kept_, "/pool", [&](const run::Message&) { ++reports; });
+  const auto report = keeping(kept_, "/pool", none_, [&](const run::Message&) { ++reports; });
   report({.kind = Kind::note});
   EXPECT_FALSE(std::filesystem::exists(path())) << "the job has no number";
   report({.kind = Kind::waiting, .job = 7});
@@ -46,6 +47,36 @@ TEST_F(KeptEnvironments, AreThereUntilTheirJobHasEnded) {
   EXPECT_EQ(reports, 4);
 }
 
+TEST_F(KeptEnvironments, OfJobsThatHaveEndedOtherwiseAreRemovedByALaterOne) {
+  const auto report = [](const run::Message&) {};
+  const OpenJobs open = [] { return std::vector<int64_t>{9, 32}; };
+  for (const int64_t job : {7, 9, 33}) keeping(kept_, "/pool", open, report)({.kind = Kind::waiting, .job = job});
+  EXPECT_TRUE(read_kept_environment("/pool", 7));
+  keeping(kept_, "/pool", open, report)({.kind = Kind::waiting, .job = 32});
+  EXPECT_FALSE(read_kept_environment("/pool", 7)) << "it has ended, and nobody could remove it";
+  for (const int64_t job : {9, 32}) EXPECT_TRUE(read_kept_environment("/pool", job)) << job;
+  EXPECT_TRUE(read_kept_environment("/pool", 33)) << "it may have come since";
+}
+
+TEST_F(KeptEnvironments, OfAJobThatIsTakenOverStayWhatTheyAre) {
+  const auto report = [](const run::Message&) {};
+  keeping(kept_, "/pool", none_, report)({.kind = Kind::waiting, .job = 7});
+  const auto taken = keeping(std::nullopt, "/pool", none_, report);
+  taken({.kind = Kind::waiting, .job = 7});
+  EXPECT_EQ(read_kept_environment("/pool", 7).value(), kept_);
+  taken({.kind = Kind::ended, .job = 7});
+  EXPECT_FALSE(read_kept_environment("/pool", 7));
+}
+
+TEST_F(KeptEnvironments, AreNotWaitedForWhereAPipeLies) {
+  keeping(kept_, "/pool", none_, [](const run::Message&) {})({.kind = Kind::waiting, .job = 7});
+  std::filesystem::remove(path());
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  const auto read = read_kept_environment("/pool", 7);
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("not a regular file"));
+}
+
 TEST_F(KeptEnvironments, AreThatOfTheProcess) {
   ::setenv("KEPT_TEST", "a=b c", 1);
   ::setenv("KEPT_TEST_LATIN", "\xe4", 1);
@@ -60,7 +91,7 @@ TEST_F(KeptEnvironments, AreThatOfTheProcess) {
 }
 
 TEST_F(KeptEnvironments, ThatAreDamagedAreRefused) {
-  keeping(kept_, "/pool", [](const run::Message&) {})({.kind = Kind::waiting, .job = 7});
+  keeping(kept_, "/pool", none_, [](const run::Message&) {})({.kind = Kind::waiting, .job = 7});
   for (const char* text : {"", "[]", "{\"environment\":[1],\"umask\":1}", "{\"environment\":[],\"umask\":4096}"}) {
     state_.write(std::filesystem::relative(path(), state_.path()).string(), text);
     EXPECT_FALSE(read_kept_environment("/pool", 7)) << text;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,11 +11,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/state_folder.h"
 #include "base/text.h"
+#include "cli/jobs/kept_file.h"
 
 namespace remuda::cli {
 namespace {
@@ -70,16 +68,12 @@ bool is_same_command(const std::vector<std::string>& line, const pool::Job& job)
   return job.command.size() >= first + std::min<size_t>(line.size(), 1);
 }
 
-Result<void> keep_line(const KeptLine& line, const std::string& pool, int64_t job) {
+Result<void> keep_line(const KeptLine& line, const std::string& pool, int64_t job, bool survives) {
   const std::string text = text_of(line);
   const auto again = parse_line(text, "");
   if (!again || *again != line) return usage_error("it is no UTF-8");  // it would be read back as something else
   REMUDA_ASSIGN(const std::string folder, folder_of_lines(pool));
-  REMUDA_TRY(make_folder(folder));
-  const std::string path = path_of_line(folder, job);
-  const Fd file(::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) return failed(fmt::format("cannot write {}: {}", path, errno_text(errno)));
-  REMUDA_TRY(write_all(file.get(), text, path));  // not synced: a job must not wait for the disk
+  REMUDA_TRY(write_kept_file(path_of_line(folder, job), text, survives));
   remove_old_lines(folder, job);
   return {};
 }
@@ -126,11 +120,11 @@ KeptLine line_of(const CLI::App& run, std::vector<std::string> command) {
   return line;
 }
 
-std::function<void(const run::Message&)> keeping(KeptLine line, std::string pool,
+std::function<void(const run::Message&)> keeping(KeptLine line, std::string pool, bool survives,
                                                  std::function<void(const run::Message&)> report) {
-  return [line = std::move(line), pool = std::move(pool), report = std::move(report),
+  return [line = std::move(line), pool = std::move(pool), survives, report = std::move(report),
           is_kept = false](const run::Message& message) mutable {
-    if (message.job > 0 && !is_kept) (void)keep_line(line, pool, message.job);
+    if (message.job > 0 && !is_kept) (void)keep_line(line, pool, message.job, survives);
     is_kept = is_kept || message.job > 0;
     report(message);
   };
@@ -138,16 +132,10 @@ std::function<void(const run::Message&)> keeping(KeptLine line, std::string pool
 
 Result<KeptLine> read_kept_line(const std::string& pool, const pool::Job& job) {
   REMUDA_ASSIGN(const std::string folder, folder_of_lines(pool));
-  const std::string path = path_of_line(folder, job.id);
-  if (const auto file = open_for_reading(path); !file) {
-    if (errno == ENOENT) return usage_error(fmt::format("the command line of job {} was not kept", job.id));
-    return tl::unexpected(file.error());
-  }
-  const auto text = read_text(path);
-  const auto refuse = [&] { return usage_error(fmt::format("the command line of job {} was not kept", job.id)); };
-  if (!text) return refuse();
-  REMUDA_ASSIGN(KeptLine line, parse_line(*text, path));
-  if (!is_same_command(line.command, job)) return refuse();
+  const std::string path = path_of_line(folder, job.id), what = fmt::format("the command line of job {}", job.id);
+  REMUDA_ASSIGN(const std::string text, read_kept_file(path, what));
+  REMUDA_ASSIGN(KeptLine line, parse_line(text, path));
+  if (!is_same_command(line.command, job)) return usage_error(what + " was not kept");
   return line;
 }
 

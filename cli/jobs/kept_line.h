@@ -33,8 +33,8 @@ std::vector<std::string> words_of(const CLI::Option& option);
 KeptLine line_of(const CLI::App& run, std::vector<std::string> command);
 
 /// `report`, which also keeps the line, at the first message with the job's number. Where the line cannot be kept, the
-/// job still runs, but cannot be run again.
-std::function<void(const run::Message&)> keeping(KeptLine line, std::string pool,
+/// job still runs, but cannot be run again. With `survives`, it is there after a loss of power, too.
+std::function<void(const run::Message&)> keeping(KeptLine line, std::string pool, bool survives,
                                                  std::function<void(const run::Message&)> report);
 
 /// The folder of the lines of jobs of this pool, and what else is kept of them.

@@ -38,7 +38,7 @@ class KeptLines : public testing::Test {
     return job;
   }
   static void keep(const KeptLine& line) {
-    keeping(line, "/pool", [](const run::Message&) {})({.job = 7});
+    keeping(line, "/pool", false, [](const run::Message&) {})({.job = 7});
   }
 
   ScratchFolder state_;

@@ -127,6 +127,15 @@ bool stays_without_keeper(const RunFlags& flags, const run::RunSpec& asked) {
          wire::agent_socket(flags.machine.file.empty()).has_value();
 }
 
+Result<std::vector<int64_t>> own_open_jobs(const MachineFlags& machine) {
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read_own());
+  std::vector<int64_t> open;
+  for (const pool::Job& job : state.jobs)
+    if (job.state != pool::JobState::ended) open.push_back(job.id);
+  return open;
+}
+
 Result<int> run(const RunFlags& flags) {
   REMUDA_ASSIGN(run::RunSpec asked, make_run_spec(flags));
   if (!flags.quiet) note_pool_obstacle(flags.machine);
@@ -139,9 +148,12 @@ Result<int> run(const RunFlags& flags) {
   spec.job.outlives_keeper = outlives_keeper;
   if (!flags.quiet) note_within_job(spec);
   const auto run_kept = [&](const run::Report& report) {
-    const run::Report keeps_line = keeping(line, spec.pool, report);
-    return run_any_front(spec, flags.machine,
-                         outlives_keeper ? keeping(own_environment(), spec.pool, keeps_line) : keeps_line);
+    run::Report keeps = spec.takes_over == 0 ? keeping(line, spec.pool, outlives_keeper, report) : report;
+    if (outlives_keeper) {
+      auto environment = spec.takes_over == 0 ? std::optional(own_environment()) : std::nullopt;
+      keeps = keeping(std::move(environment), spec.pool, [&] { return own_open_jobs(flags.machine); }, keeps);
+    }
+    return run_any_front(spec, flags.machine, keeps);
   };
   if (flags.detach) return run_detached(run_kept, !spec.array.indices.empty());
   spec.has_bar = StatusLine::mode_of_stderr(flags.quiet) == StatusLine::Mode::bar;
