@@ -173,10 +173,14 @@ void Desk::step(double now_s) {
   const auto changed = pool_.change([&](pool::PoolState& state) -> Result<void> {
     for (const pool::Operation& word : words) {
       const pool::Job* job = state.find(job_of(word));
-      if (job && job->state == pool::JobState::waiting && job->outlives_keeper)
-        lose_keeper(state, job->id);
-      else
+      const bool is_left = job && job->outlives_keeper && job->processes.empty() && !holds_->has_said(job->id);
+      if (!is_left) {
         REMUDA_TRY(pool::apply(state, word, at));
+        continue;
+      }
+      const int64_t id = job->id;  // it may have been granted, and not begun
+      if (job->state == pool::JobState::running) REMUDA_TRY(pool::apply(state, pool::GiveWay{id, "", true}, at));
+      lose_keeper(state, id);
     }
     return {};
   });

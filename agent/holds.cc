@@ -151,6 +151,11 @@ bool Holds::has_word(int64_t job, double now_s) const {
   return found != holds_.end() && found->second.word && now_s < found->second.word_at_s + kWordPatience_s;
 }
 
+bool Holds::has_said(int64_t job) const {
+  const auto found = holds_.find(job);
+  return found != holds_.end() && found->second.word;
+}
+
 bool Holds::enter(int64_t job, const process::ProcessId& process) {
   const auto found = holds_.find(job);
   if (found == holds_.end() || !found->second.runs) return false;

@@ -43,6 +43,8 @@ class Holds {
   void say(int64_t job, pool::Operation word, double now_s);
   /// Whether what say() was told has not been done yet, and soon may be.
   bool has_word(int64_t job, double now_s) const;
+  /// Whether say() was told something that is not recorded yet.
+  bool has_said(int64_t job) const;
   bool has(int64_t job) const { return holds_.contains(job); }
   /// Makes a process that is of no job one of a job that runs. False where that is not held by a
   /// cgroup, or the kernel refuses.

@@ -38,12 +38,24 @@ void await_end(pool::Access& pool, int64_t id) {
   }
 }
 
+/// A job that outlives its keeper, of which nothing has begun to run: an agent starts another keeper. True also where
+/// the pool does not say.
+bool is_left_waiting(Result<Caretaker>& caretaker, const RunSpec& spec, int64_t id) {
+  if (!spec.job.outlives_keeper || id <= 0) return false;
+  const auto job = caretaker ? caretaker->pool().find(id) : tl::unexpected(caretaker.error());
+  return !job || (*job && (*job)->state != pool::JobState::ended && (*job)->processes.empty());
+}
+
 /// The keeper was killed: this process, a subreaper, has inherited the job's processes.
 int end_without_keeper(const RunSpec& spec, int64_t job, const OpenPool& open, const std::vector<int>& before,
                        const Report& report) {
   process::kill_all([&] { return process::descendants(::getpid(), before); }, kOrphansPatience_s);
   auto caretaker = open();
   if (caretaker) (void)caretaker->tidy();
+  if (is_left_waiting(caretaker, spec, job)) {
+    report({Message::Kind::ended, 0, process::kOwnFailure, "its keeper was killed; the agent starts another one"});
+    return process::kOwnFailure;
+  }
   if (caretaker && job > 0 && has_end_to_tell(spec)) {
     await_end(caretaker->pool(), job);
     if (const std::string trouble = tell_end(caretaker->pool(), spec, job); !trouble.empty())

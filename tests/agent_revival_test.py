@@ -122,6 +122,26 @@ class AgentRevivalTest(unittest.TestCase):
         self.assertEqual(self.wait(job)["why"], "was cancelled while it waited")
         self.assertTrue(eventually(lambda: not self.keepers()))
 
+    def test_a_keeper_that_is_killed_alone_is_started_again(self):
+        job = self.submit("exit 7")
+        keeper = self.find(job)["keeper"]["pid"]
+        os.kill(keeper, signal.SIGKILL)
+        self.assertTrue(eventually(lambda: not is_alive(keeper)))
+        self.assertTrue(eventually(lambda: self.is_kept(job) and self.find(job)["keeper"]["pid"] != keeper), self.find(job))
+        self.free()
+        self.assertEqual(self.wait(job).get("exit_status"), 7)
+
+    def test_one_that_was_granted_and_had_not_begun_waits_on(self):
+        """As where the machine goes down: devices of other jobs come free while the keeper goes, too."""
+        job = self.submit("exit 7")
+        for pid in self.keepers():
+            os.kill(pid, signal.SIGSTOP)
+        self.free()
+        self.assertTrue(eventually(lambda: self.find(job)["state"] == "running"), self.find(job))
+        self.lose_keepers()
+        ended = self.wait(job)
+        self.assertEqual((ended.get("exit_status"), ended.get("restarts", 0)), (7, 0), ended)
+
     def test_nobody_else_takes_them_over(self):
         job = self.submit("true")
         home = self.agent.environment(ADA)["HOME"]
