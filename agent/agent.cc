@@ -157,7 +157,8 @@ Result<void> run_agent(const AgentOptions& options) {
   if (::geteuid() != 0)
     options.say("it is not root: jobs are not kept from devices, and a keeper can leave its cgroup");
   std::optional<spot::Poller> spot;
-  if (options.spot) spot.emplace(*options.spot, options.say, options.spot_every_s);
+  if (!options.spot) desk.take_notice(std::nullopt);  // whoever asked before may have drained devices
+  if (options.spot) spot.emplace(options.spot, options.say, options.spot_every_s);
   Server server(std::move(listener), std::move(desk), machine, names, limits);
   if (spot) server.heed(*spot);
   return server.run(stop.get());

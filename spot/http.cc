@@ -94,14 +94,20 @@ struct Addresses {
   addrinfo* first = nullptr;
 };
 
-/// False once the time is over.
-bool wait_for(int fd, short events, double end_s) {
+/// How long an exchange may last.
+struct Patience {
+  double end_s;
+  int stop;
+};
+
+/// False once the time is over, or it is to stop.
+bool wait_for(int fd, short events, const Patience& patience) {
   for (;;) {
-    pollfd polled{fd, events, 0};
-    const double left_s = end_s - monotonic_s();
+    pollfd polled[] = {{fd, events, 0}, {patience.stop, POLLIN, 0}};
+    const double left_s = patience.end_s - monotonic_s();
     if (left_s <= 0) return false;
-    const int ready = ::poll(&polled, 1, static_cast<int>(left_s * 1000) + 1);
-    if (ready > 0) return true;
+    const int ready = ::poll(polled, 2, static_cast<int>(left_s * 1000) + 1);
+    if (ready > 0) return polled[1].revents == 0;
     if (ready < 0 && errno != EINTR) return false;
   }
 }
@@ -110,7 +116,7 @@ tl::unexpected<Error> cannot(const HostPort& server, const std::string& why) {
   return failed(fmt::format("{}:{} does not answer: {}", server.host, server.port, why));
 }
 
-Result<Fd> connected(const HostPort& server, double end_s) {
+Result<Fd> connected(const HostPort& server, const Patience& patience) {
   const Addresses addresses(server);
   if (!addresses.first) return cannot(server, "it is no numeric address");
   const addrinfo& address = *addresses.first;
@@ -118,7 +124,7 @@ Result<Fd> connected(const HostPort& server, double end_s) {
   if (!socket) return cannot(server, errno_text(errno));
   if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return socket;
   if (errno != EINPROGRESS) return cannot(server, errno_text(errno));
-  if (!wait_for(socket.get(), POLLOUT, end_s)) return cannot(server, "it takes too long");
+  if (!wait_for(socket.get(), POLLOUT, patience)) return cannot(server, "it takes too long");
   int error = 0;
   socklen_t size = sizeof error;
   ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -126,7 +132,7 @@ Result<Fd> connected(const HostPort& server, double end_s) {
   return socket;
 }
 
-Result<void> send_all(int socket, std::string_view text, const HostPort& server, double end_s) {
+Result<void> send_all(int socket, std::string_view text, const HostPort& server, const Patience& patience) {
   while (!text.empty()) {
     const ssize_t sent = ::send(socket, text.data(), text.size(), MSG_NOSIGNAL);
     if (sent > 0) {
@@ -134,7 +140,7 @@ Result<void> send_all(int socket, std::string_view text, const HostPort& server,
       continue;
     }
     if (errno != EAGAIN && errno != EINTR) return cannot(server, errno_text(errno));
-    if (!wait_for(socket, POLLOUT, end_s)) return cannot(server, "it takes too long");
+    if (!wait_for(socket, POLLOUT, patience)) return cannot(server, "it takes too long");
   }
   return {};
 }
@@ -178,10 +184,10 @@ Result<std::optional<HttpAnswer>> parse_http(std::string_view bytes, bool is_all
   return answer;
 }
 
-Result<HttpAnswer> ask(const HostPort& server, const HttpRequest& request, double patience_s) {
-  const double end_s = monotonic_s() + patience_s;
-  REMUDA_ASSIGN(const Fd socket, connected(server, end_s));
-  REMUDA_TRY(send_all(socket.get(), text_of(request, server), server, end_s));
+Result<HttpAnswer> ask(const HostPort& server, const HttpRequest& request, double patience_s, int stop) {
+  const Patience patience{monotonic_s() + patience_s, stop};
+  REMUDA_ASSIGN(const Fd socket, connected(server, patience));
+  REMUDA_TRY(send_all(socket.get(), text_of(request, server), server, patience));
   std::string bytes;
   char some[4096];
   for (;;) {
@@ -194,7 +200,7 @@ Result<HttpAnswer> ask(const HostPort& server, const HttpRequest& request, doubl
       if (bytes.size() > kLargestAnswer) return cannot(server, "the answer is too long");
       continue;
     }
-    if (!wait_for(socket.get(), POLLIN, end_s)) return cannot(server, "it takes too long");
+    if (!wait_for(socket.get(), POLLIN, patience)) return cannot(server, "it takes too long");
   }
 }
 

@@ -40,7 +40,8 @@ std::string text_of(const HttpRequest& request, const HostPort& server);
 /// for what is no answer. Pure.
 Result<std::optional<HttpAnswer>> parse_http(std::string_view bytes, bool is_all);
 
-/// Asks a server by its numeric address. An error where it does not answer whole within `patience_s`.
-Result<HttpAnswer> ask(const HostPort& server, const HttpRequest& request, double patience_s);
+/// Asks a server by its numeric address. An error where it does not answer whole within `patience_s`, or before the
+/// descriptor `stop` is readable; -1: none.
+Result<HttpAnswer> ask(const HostPort& server, const HttpRequest& request, double patience_s, int stop = -1);
 
 }  // namespace remuda::spot

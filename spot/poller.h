@@ -1,7 +1,6 @@
 // Poller: asks the cloud every few seconds, beside the agent's loop, and says what has changed.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -17,14 +16,17 @@ inline constexpr const char* kMetadataHost = "169.254.169.254";
 inline constexpr int kMetadataPort = 80;
 inline constexpr double kPatience_s = 5, kEvery_s = 5;
 
-/// Asks that server; each answer has kPatience_s.
-Ask asking(HostPort server);
+/// Asks that server; each answer has kPatience_s, and none is waited for once `stop` is readable.
+Ask asking(HostPort server, int stop);
+
+/// Makes what asks; `stop` is as of asking().
+using MakeWatch = std::function<Watch(int stop)>;
 
 /// Used by one thread.
 class Poller {
  public:
   /// `say` gets a sentence when the cloud stops answering, or answers again; from the thread that asks.
-  Poller(Watch watch, std::function<void(const std::string&)> say, double every_s);
+  Poller(const MakeWatch& make, std::function<void(const std::string&)> say, double every_s);
   ~Poller();
   Poller(const Poller&) = delete;
 
@@ -40,6 +42,7 @@ class Poller {
   void work();
   void look();
 
+  Fd stop_;
   Watch watch_;  ///< the thread's own
   const std::function<void(const std::string&)> say_;
   const double every_s_;
@@ -47,8 +50,6 @@ class Poller {
   std::optional<News> said_;  ///< likewise: the last news
   Fd ready_;
   std::mutex mutex_;
-  std::condition_variable ending_;
-  bool ends_ = false;
   std::optional<News> news_;
   std::thread thread_;
 };

@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 namespace remuda::spot {
 namespace {
@@ -12,13 +14,15 @@ constexpr int kPatience_ms = 30000;
 /// Google Cloud, which says what the test lets it say; empty: it does not answer.
 class PollerTest : public testing::Test {
  protected:
-  Watch watch() {
-    return {Cloud::gcp, [this](const HttpRequest&) -> Result<HttpAnswer> {
-              ++asked_;
-              const std::lock_guard lock(mutex_);
-              if (says_.empty()) return failed("it takes too long");
-              return HttpAnswer{200, {}, says_};
-            }};
+  MakeWatch watch() {
+    return [this](int) {
+      return Watch(Cloud::gcp, [this](const HttpRequest&) -> Result<HttpAnswer> {
+        ++asked_;
+        const std::lock_guard lock(mutex_);
+        if (says_.empty()) return failed("it takes too long");
+        return HttpAnswer{200, {}, says_};
+      });
+    };
   }
   void let_say(const std::string& text) {
     const std::lock_guard lock(mutex_);
@@ -68,6 +72,35 @@ TEST_F(PollerTest, EndsAtOnceWhileItRests) {
   constexpr double kLong_s = 3600;
   Poller poller(watch(), [](const std::string&) {}, kLong_s);
   EXPECT_TRUE(next(poller));
+}
+
+// A network that swallows what is sent there: nobody refuses, and nobody answers.
+TEST_F(PollerTest, EndsAtOnceWhileNobodyAnswers) {
+  const Fd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(silent.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(silent.get(), 1), 0);
+  ASSERT_EQ(::getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const HostPort server{"127.0.0.1", ntohs(address.sin_port)};
+  int asks = 0;
+  {
+    Poller poller(
+        [&](int stop) {
+          return Watch({}, [&, stop](const HttpRequest& request) {
+            ++asks;
+            constexpr double kLong_s = 1000;
+            return ask(server, request, kLong_s, stop);
+          });
+        },
+        [this](const std::string& sentence) { said_.push_back(sentence); }, 1);
+    pollfd polled{silent.get(), POLLIN, 0};
+    ASSERT_GT(::poll(&polled, 1, kPatience_ms), 0) << "it asks";
+  }
+  EXPECT_GT(asks, 0);
+  EXPECT_THAT(said_, testing::IsEmpty()) << "the cloud was not heard out";
 }
 
 }  // namespace

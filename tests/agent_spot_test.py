@@ -124,6 +124,16 @@ class SpotTest(unittest.TestCase):
         self.start("azure")
         self.assertTrue(eventually(lambda: not self.drains()))
 
+    def test_drains_of_a_notice_end_where_nobody_asks_any_more(self):
+        self.start("gcp")
+        self.agent.run_as(0, "drain", "gpu:0", "--reason", "its fan is broken")
+        self.server.notice = True
+        self.assertTrue(eventually(lambda: len(self.drains()) == 8))
+        self.agent.kill()
+        self.agent.start()
+        self.assertTrue(eventually(lambda: len(self.drains()) == 1))
+        self.assertEqual(self.drains()[0]["reason"], "its fan is broken")
+
     def test_a_cloud_that_does_not_answer_changes_nothing(self):
         self.start("none", "auto")
         self.assertTrue(eventually(lambda: "no cloud's metadata address answers" in self.agent.said()))

@@ -49,13 +49,15 @@ struct AgentFlags {
   std::string spot, spot_every = "5s", spot_address = fmt::format("{}:{}", spot::kMetadataHost, spot::kMetadataPort);
 };
 
-Result<std::optional<spot::Watch>> watch_of(const AgentFlags& flags) {
-  if (flags.spot.empty()) return std::nullopt;
+Result<spot::MakeWatch> watch_of(const AgentFlags& flags) {
+  if (flags.spot.empty()) return nullptr;
   const auto server = parse_host_port(flags.spot_address);
   if (!server || server->host.empty())
     return usage_error(
         fmt::format("--spot-address: '{}' is no address; write 169.254.169.254:80", printable(flags.spot_address)));
-  return spot::Watch(from_word<spot::Cloud>(flags.spot), spot::asking(*server));
+  return [cloud = from_word<spot::Cloud>(flags.spot), server = *server](int stop) {
+    return spot::Watch(cloud, spot::asking(server, stop));
+  };
 }
 
 /// As the same folder is always named: jobs and the policy go by its name.
@@ -65,7 +67,7 @@ std::string plain_name(const std::string& folder) {
 }
 
 Result<int> serve(const AgentFlags& flags) {
-  REMUDA_ASSIGN(const std::optional<spot::Watch> spot, watch_of(flags));
+  REMUDA_ASSIGN(const spot::MakeWatch spot, watch_of(flags));
   const auto every_s = parse_duration(flags.spot_every);
   if (!every_s || *every_s > kLongestSpotEvery_s)
     return usage_error(
