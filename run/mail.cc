@@ -4,6 +4,7 @@
 #include <cctype>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include "base/duration.h"
@@ -53,6 +54,10 @@ Result<void> check_mail(const std::string& address) {
     return usage_error(
         fmt::format("--mail: '{}' is no address; write one such as ada@example.org, or a user of this machine",
                     printable(address)));
+  // A command that stands where the address should be is seldom a user's name.
+  if (ats == 0 && !::getpwnam(address.c_str()))
+    return usage_error(
+        fmt::format("--mail: {} is no user of this machine; write an address such as ada@example.org", address));
   REMUDA_TRY(mail_program());
   return {};
 }

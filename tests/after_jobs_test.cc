@@ -172,10 +172,14 @@ TEST_F(AfterJobs, MailSaysHowTheJobEnded) {
   EXPECT_EQ(folder_.read("arguments"), "-i ada@example.org\n");
   EXPECT_THAT(folder_.read("letter"), AllOf(StartsWith("To: ada@example.org\nSubject: remuda: job 1 (sweep) failed\n"),
                                             HasSubstr("why         exited with status 3\n")));
-  EXPECT_EQ(ask({"run", "--mail", "--", "true"}).exit.status, 0);
-  EXPECT_EQ(folder_.read("arguments"), "-i " + process::user_name(static_cast<int>(::getuid())) + "\n");
+  const std::string user = process::user_name(static_cast<int>(::getuid()));
+  EXPECT_EQ(ask({"run", "--mail", user, "--", "true"}).exit.status, 0);
+  EXPECT_EQ(folder_.read("arguments"), "-i " + user + "\n");
+  const Finished eaten = ask({"run", "--mail", "echo", "hi"});
+  EXPECT_EQ(eaten.exit.status, 2) << eaten;
+  EXPECT_THAT(eaten.err, HasSubstr("--mail: echo is no user of this machine"));
   folder_.write("bin/sendmail", "#!/bin/sh\nexit 75\n");
-  const Finished lost = ask({"run", "--mail", "ada", "--", "true"});
+  const Finished lost = ask({"run", "--mail", "ada@example.org", "--", "true"});
   EXPECT_EQ(lost.exit.status, 0) << "the job is as it was";
   EXPECT_THAT(lost.err, HasSubstr("--mail: the program that sends it exited with status 75"));
 }

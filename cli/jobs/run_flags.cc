@@ -99,8 +99,7 @@ void add_job_options(CLI::App& command, RunFlags& flags) {
       ->allow_extra_args(false);
   add("--begin", flags.begin, "TIME", "Do not start before: 2h (from now), 22:00 (the next), '2026-11-24 08:00'");
   add("--at-end", flags.at_end, "COMMAND", "What /bin/sh does once it has ended: docs/many-jobs.md");
-  flags.mails = add("--mail", flags.mail, "[ADDRESS]", "Send a message then; to yourself on this machine unless given")
-                    ->expected(0, 1);
+  add("--mail", flags.mail, "ADDRESS", "Send a message then: to ada@example.org, or to a user of this machine");
   add("--signal", flags.stop_signal, "SIGNAL", "What it gets when it is to end; TERM unless given");
   add("--grace", flags.grace, "TIME",
       "Between the stop signal and SIGKILL; 30s unless given. After half of it all its processes get the signal");
@@ -162,10 +161,8 @@ Result<run::RunSpec> make_job_spec(const RunFlags& flags) {
   spec.job.after_any = flags.after_any;
   REMUDA_ASSIGN(spec.job.begin_s, begin(flags.begin));
   REMUDA_ASSIGN(spec.job.at_end, at_end(flags.at_end));
-  if (flags.mails && flags.mails->count() > 0) {
-    spec.job.mail = flags.mail.empty() ? process::user_name(static_cast<int>(::getuid())) : flags.mail;
-    REMUDA_TRY(run::check_mail(spec.job.mail));
-  }
+  spec.job.mail = flags.mail;
+  if (!flags.mail.empty()) REMUDA_TRY(run::check_mail(flags.mail));
   if (!flags.log.empty()) {
     spec.job.log = std::filesystem::absolute(flags.log).string();
     if (const auto folder = std::filesystem::path(spec.job.log).parent_path(); ::access(folder.c_str(), X_OK) != 0)

@@ -17,7 +17,6 @@ struct RunFlags {
   std::string tasks;  ///< file of commands; empty: none
   std::string array, name, time_limit, stop_signal = "TERM", grace = "30", log;
   std::string begin, at_end, mail;
-  const CLI::Option* mails = nullptr;  ///< whether --mail was given, with an address or without
   int priority = 0, restarts = 0;
   std::vector<int64_t> after, after_any;
   std::vector<int> restart_on;
