@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <iterator>
+#include <set>
 #include <sys/stat.h>
 
 #include "base/file.h"
@@ -97,8 +98,11 @@ std::vector<std::string> job_cgroups(const std::string& pool) {
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
       if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path().string());
   };
-  for (const confine::CgroupPlace& place : confine::job_places()) look_in(place.own);
-  for (const std::string& folder : confine::further_places()) look_in(folder);
+  std::set<std::string> places;
+  for (const confine::CgroupPlace& place : confine::job_places()) places.insert(place.own);
+  for (const confine::CgroupPlace& place : confine::own_cgroup_places()) places.insert(place.own);  // of an older agent
+  for (const std::string& folder : confine::further_places()) places.insert(folder);
+  for (const std::string& folder : places) look_in(folder);
   return found;
 }
 

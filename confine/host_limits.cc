@@ -96,6 +96,15 @@ class Setter {
     return folder;
   }
 
+  /// Else a job that wants more of the host's memory would get it there. Without swap there are no such files.
+  void keep_from_swap() {
+    const auto folder = folder_for(kMemory);
+    if (!folder) return;
+    (void)write_file(*folder + "/memory.swap.max", "0");
+    const auto limit = read_text(*folder + "/memory.limit_in_bytes");
+    if (limit) (void)write_file(*folder + "/memory.memsw.limit_in_bytes", *limit);
+  }
+
   HostLimits take() { return std::move(limits_); }
   HostLimited& how() { return limits_.how; }
 
@@ -133,7 +142,8 @@ std::optional<int64_t> number_in(const std::string& path) {
 CgroupPlace place_for_jobs(CgroupPlace place) {
   constexpr const char* kName = "/remuda";
   const std::string folder = place.mount + kName;
-  if (place.version != 2 || ::geteuid() != 0 || place.own.starts_with(folder)) return place;
+  if (place.version != 2 || ::geteuid() != 0 || place.own == folder || place.own.starts_with(folder + "/"))
+    return place;
   for (const Controller& controller : {kMemory, kCpu, kCpuset}) (void)hand_down(place.mount, controller.name);
   if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return place;
   if (!hand_down(folder, kMemory.name)) {
@@ -151,10 +161,12 @@ HostLimits limit_host(const JobCgroup& cgroup, const HostShare& share) {
   if (!share.cores.empty()) limit_cores(share.cores, setter);
   if (!setter.how().cores.empty()) setter.how().obstacle.clear();
   const std::string bytes = std::to_string(share.memory_bytes);
-  if (share.memory_bytes > 0)
+  if (share.memory_bytes > 0) {
     setter.how().memory = setter.set(kMemory, bytes, bytes);
-  else
+    setter.keep_from_swap();
+  } else {
     (void)setter.folder_for(kMemory);
+  }
   return setter.take();
 }
 
