@@ -23,8 +23,6 @@ constexpr double kLiveLook_s = 2, kRecordedLook_s = 10;
 /// How soon a change of the policy is seen where nobody asks for anything.
 constexpr double kPolicyLook_s = 10;
 constexpr size_t kMostRemembered = 1 << 17;
-/// Who drains devices, as people see it, when the cloud takes the machine away; and when that is tried again.
-constexpr const char* kSpotNotice = "spot notice";
 constexpr double kAgain_s = 1;
 
 bool is_of_keeper(const pool::Operation& operation) {
@@ -135,21 +133,6 @@ void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
   const bool is_due = std::exchange(is_due_, false);  // what has come free since it began looks held still
   (void)change(pool::StartJobs{}, 0, now_s);
   is_due_ = is_due_ || is_due;
-}
-
-void Desk::take_notice(std::optional<std::string> why) { news_ = News{std::move(why)}; }
-
-/// What could not be recorded is tried again.
-void Desk::heed_notice(double now_s) {
-  if (!news_) return;
-  pool::UndrainDevices undrain;
-  for (const pool::Drain& drain : pool_.seen().drains)
-    if (drain.by == kSpotNotice) undrain.devices.push_back(drain.device);
-  if (news_->why) {
-    if (change(pool::LeaveHost{*news_->why, kSpotNotice}, 0, now_s)) news_.reset();
-  } else if (undrain.devices.empty() || change(undrain, 0, now_s)) {
-    news_.reset();
-  }
 }
 
 void Desk::enforce() {

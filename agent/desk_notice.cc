@@ -1,0 +1,29 @@
+// What a cloud says of this machine, as drains of its devices.
+#include <utility>
+
+#include "agent/desk.h"
+
+namespace remuda::agent {
+namespace {
+
+/// Who drains devices, as people see it, when the cloud takes the machine away; and when that is tried again.
+constexpr const char* kSpotNotice = "spot notice";
+
+}  // namespace
+
+void Desk::take_notice(std::optional<std::string> why) { news_ = News{std::move(why)}; }
+
+/// What could not be recorded is tried again.
+void Desk::heed_notice(double now_s) {
+  if (!news_) return;
+  pool::UndrainDevices undrain;
+  for (const pool::Drain& drain : pool_.seen().drains)
+    if (drain.by == kSpotNotice) undrain.devices.push_back(drain.device);
+  if (news_->why) {
+    if (change(pool::LeaveHost{*news_->why, kSpotNotice}, 0, now_s)) news_.reset();
+  } else if (undrain.devices.empty() || change(undrain, 0, now_s)) {
+    news_.reset();
+  }
+}
+
+}  // namespace remuda::agent
