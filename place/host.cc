@@ -26,7 +26,7 @@ void add_cores(const Reading<std::vector<int>>& cores, std::set<int>& all) {
   all.insert(some.begin(), some.end());
 }
 
-std::string cores_text(size_t count) { return fmt::format("{} core{}", count, count == 1 ? "" : "s"); }
+std::string cores_text(size_t count) { return counted(double(count), "core"); }
 
 bool has_ended_by(const Held& held, std::optional<double> at_s) {
   return at_s && held.until_s && *held.until_s <= *at_s;

@@ -30,12 +30,6 @@ std::string sentence(const char* who, const std::string& what, const std::string
   return fmt::format("{} takes this machine away ({}){}", who, what, when.empty() ? "" : ", not before " + when);
 }
 
-std::string stripped(std::string_view text) {
-  constexpr const char* kSpace = " \t\r\n";
-  const size_t first = text.find_first_not_of(kSpace), last = text.find_last_not_of(kSpace);
-  return first == std::string_view::npos ? "" : std::string(text.substr(first, last - first + 1));
-}
-
 bool names(const Json& event, const std::string& name) {
   const auto resources = event.find("Resources");
   if (resources == event.end() || !resources->is_array()) return false;
@@ -53,7 +47,7 @@ Result<std::optional<Notice>> aws_notice(std::string_view body) {
 }
 
 Result<std::optional<Notice>> gcp_notice(std::string_view body) {
-  const std::string said = stripped(body.substr(0, kLongestWord));
+  const std::string said(trimmed(body.substr(0, kLongestWord)));
   if (said == "FALSE") return std::nullopt;
   if (said == "TRUE") return Notice{sentence("Google Cloud", "preempted", "")};
   return failed(fmt::format("Google Cloud's instance/preempted is '{}'", printable(said)));
@@ -77,7 +71,7 @@ Result<std::string> Watch::new_token() const {
   REMUDA_ASSIGN(const HttpAnswer answer,
                 ask_({"PUT", "/latest/api/token", {{"X-aws-ec2-metadata-token-ttl-seconds", "21600"}}}));
   if (answer.status != kFound) return says("AWS's token address", answer);
-  std::string token = stripped(answer.body);
+  std::string token(trimmed(answer.body));
   const bool is_token = !token.empty() && token.size() <= kLongestToken &&
                         std::ranges::all_of(token, [](char c) { return c > ' ' && c <= '~'; });
   return is_token ? Result<std::string>(std::move(token)) : failed("AWS's token address gives no token");
@@ -107,7 +101,7 @@ Result<std::optional<Notice>> Watch::look_at_gcp() const {
 Result<std::string> Watch::azure_name() const {
   REMUDA_ASSIGN(const HttpAnswer answer, ask_({"GET", kName, {kForAzure}}));
   if (answer.status != kFound) return says("Azure", answer);
-  std::string name = stripped(answer.body.substr(0, kLongestToken));
+  std::string name(trimmed(std::string_view(answer.body).substr(0, kLongestToken)));
   return name.empty() ? failed("Azure does not say what this machine is called") : Result<std::string>(std::move(name));
 }
 

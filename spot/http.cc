@@ -29,12 +29,6 @@ std::string lower(std::string_view text) {
   return low;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 /// Takes a line off the front, without its end; nothing where there is no whole one.
 std::optional<std::string_view> take_line(std::string_view& text) {
   const size_t end = text.find(kEndOfLine);
@@ -146,6 +140,12 @@ Result<void> send_all(int socket, std::string_view text, const HostPort& server,
 }
 
 }  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t first = text.find_first_not_of(kSpace), last = text.find_last_not_of(kSpace);
+  return first == std::string_view::npos ? std::string_view() : text.substr(first, last - first + 1);
+}
 
 std::string HttpAnswer::header(std::string_view name) const {
   const auto found = std::ranges::find(headers, name, &std::pair<std::string, std::string>::first);

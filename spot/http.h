@@ -33,6 +33,9 @@ struct HttpAnswer {
   std::string header(std::string_view name) const;
 };
 
+/// Without white space at its ends.
+std::string_view trimmed(std::string_view text);
+
 /// As it is sent. Pure.
 std::string text_of(const HttpRequest& request, const HostPort& server);
 
