@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <optional>
+#include <ranges>
 #include <sys/stat.h>
 
 #include "base/file.h"
@@ -237,10 +238,10 @@ Result<bool> DeviceGuard::remove(const std::string& root, const std::string& nam
 Result<void> DeviceGuard::set_rules(const std::set<GuardRule>& rules) {
   constexpr uint8_t kThere = 1;
   bool all = true;
-  for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {  // cgroup 0, which guards, comes last
-    if (known_.contains(*rule)) continue;
-    if (rules_.put(&*rule, &kThere))
-      known_.insert(*rule);
+  for (const GuardRule& rule : std::ranges::reverse_view(rules)) {  // cgroup 0, which guards, comes last
+    if (known_.contains(rule)) continue;
+    if (rules_.put(&rule, &kThere))
+      known_.insert(rule);
     else
       all = false;
   }
