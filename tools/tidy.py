@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Checks that every C++ file except tests compiles alone, and runs clang-tidy over all of them.
 
-tidy.py BUILD_FOLDER [--all]: BUILD_FOLDER is a configured build (preset lint) of the checkout this script stands in.
+tidy.py BUILD_FOLDER [--all | --since COMMIT]: BUILD_FOLDER is a configured build (preset lint) of the checkout this script
+stands in.
 
 A file that passed is not read again until it, a file that it includes, or a tool has changed: what passed is kept under the
-user's cache folder, by a hash of all of that. --all reads every file.
+user's cache folder, by a hash of all of that. --all reads every file. --since is for a machine without such a cache: it reads
+only files that are themselves unlike those of COMMIT, at which all passed, and all files where git does not know COMMIT.
 
 Much of clang-tidy's time goes into headers, so it reads up to BATCH files that use the same libraries as one. That would
 hide a file that leans on the headers of another, so each is first compiled alone, without making code. There the headers of
@@ -252,18 +254,35 @@ def check_all_alone(sources: list[Source], folder: pathlib.Path) -> list[str]:
     return check_each("compiled alone", lambda source: check_alone(source, made[kind_of(source)][0], folder), sources)
 
 
+def unlike(commit: str) -> set[pathlib.Path] | None:
+    """The files that differ from those of the commit, untracked ones too; None where there is no such commit."""
+    listed = []
+    for command in (["git", "diff", "--name-only", "--no-renames", commit, "--"], ["git", "ls-files", "--others", "--exclude-standard"]):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            return None
+        listed += done.stdout.splitlines()
+    return {ROOT / name for name in listed}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--all", action="store_true")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true")
+    which.add_argument("--since", metavar="COMMIT")
     options = parser.parse_args()
     folder = options.build.resolve() / "tidy"
     folder.mkdir(exist_ok=True)
     passed = Passed()
     sources = read_sources(options.build)
+    total = len(sources)
+    candidates = unlike(options.since) if options.since else None
+    if candidates is not None:
+        sources = [source for source in sources if source.path in candidates]
     keys = {source: digest(source) for source in sources}
     changed = [source for source in sources if options.all or not passed.has(keys[source])]
-    print(f"  {len(changed)} of {len(sources)} files are new or changed", file=sys.stderr, flush=True)
+    print(f"  {len(changed)} of {total} files are new or changed", file=sys.stderr, flush=True)
     tests = [source for source in changed if source.path.name.endswith("_test.cc")]
     others = [source for source in changed if source not in tests]
     alone = check_all_alone(others, folder) if others else []
