@@ -9,7 +9,7 @@
 //   wake      from the end of a job until a process that waits for the pool has read the new state
 //
 // The limit is the time of two syncs of 4 KiB in the same folder: what a claim and a release would cost at least that
-// wait for the disk. The pool does not (pool/sqlite.cc says why), so it may be below.
+// wait for the disk. The pool does not (sqlite/database.cc says why), so it may be below.
 #include "pool/pool.h"
 
 #include <CLI/CLI.hpp>

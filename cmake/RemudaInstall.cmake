@@ -31,8 +31,8 @@ install(FILES ${CMAKE_BINARY_DIR}/remuda-agent.service ${REMUDA_ROOT}/packaging/
 install(FILES ${REMUDA_ROOT}/packaging/remuda.tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME remuda.conf COMPONENT agent)
 
 # The library for others: seeing devices, choosing among them, leasing them. No libtorch.
-set(folders base process device probe recorded topology place policy pool measure)
-set(libraries base process device sysfs probe_amd probe_nvml probe_pci probe recorded topology place policy pool measure)
+set(folders base process device probe recorded topology place policy sqlite pool measure)
+set(libraries base process device sysfs probe_amd probe_nvml probe_pci probe recorded topology place policy sqlite pool measure)
 foreach(library ${libraries})
   set_target_properties(remuda_${library} PROPERTIES EXPORT_NAME ${library})
   install(TARGETS remuda_${library} EXPORT remuda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)

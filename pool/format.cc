@@ -37,7 +37,7 @@ Result<void> check_tables(sqlite::Database& database, const std::string& path) {
                 database.integer("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('job', 'lease', "
                                  "'usage', 'sqlite_sequence')"));
   if (tables == 4) return {};
-  return failed(fmt::format("{} is damaged: it lacks tables; end its jobs, then move it away to begin anew", path));
+  return failed(fmt::format("{} is damaged: it lacks tables; {}", path, kIfDamaged));
 }
 
 /// A trigger of whoever could write the pool once would go on changing it.
@@ -45,8 +45,7 @@ Result<void> check_schema(sqlite::Database& database, const std::string& path) {
   REMUDA_ASSIGN(const int64_t others,
                 database.integer("SELECT count(*) FROM sqlite_schema WHERE type NOT IN ('table', 'index')"));
   if (others == 0) return {};
-  return failed(
-      fmt::format("{} is damaged: it has triggers or views; end its jobs, then move it away to begin anew", path));
+  return failed(fmt::format("{} is damaged: it has triggers or views; {}", path, kIfDamaged));
 }
 
 Result<int64_t> format_of(const sqlite::Database& database) { return database.integer("PRAGMA user_version"); }

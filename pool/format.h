@@ -5,12 +5,15 @@
 #include <span>
 #include <string>
 
-#include "pool/sqlite.h"
+#include "sqlite/database.h"
 
 namespace remuda::pool {
 
 /// migrations[i] are the statements that turn format i + 1 into i + 2. A released migration is never changed.
 using Migrations = std::span<const char* const>;
+
+/// What people should do with a damaged pool, as the end of a sentence.
+inline constexpr const char* kIfDamaged = "end its jobs, then move it away to begin anew";
 
 /// The newest format that these lead to.
 int64_t newest_format(Migrations migrations);

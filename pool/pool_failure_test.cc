@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "pool/pool.h"
-#include "pool/sqlite.h"
 #include "pool/testing/faulty_vfs.h"
 #include "pool/testing/pool.h"
 #include "pool/transitions.h"
 #include "process/testing/in_child.h"
+#include "sqlite/database.h"
 
 namespace remuda::pool {
 namespace {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "pool/files.h"
-#include "pool/sqlite.h"
+#include "sqlite/database.h"
 
 namespace remuda::pool {
 namespace {

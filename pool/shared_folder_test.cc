@@ -12,10 +12,10 @@
 #include "pool/lifeline.h"
 #include "pool/logs.h"
 #include "pool/pool.h"
-#include "pool/sqlite.h"
 #include "pool/testing/pool.h"
 #include "pool/transitions.h"
 #include "process/testing/in_child.h"
+#include "sqlite/database.h"
 
 namespace remuda::pool {
 namespace {

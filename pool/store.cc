@@ -46,7 +46,7 @@ Result<Store> Store::open(const std::string& path) {
   REMUDA_TRY(create_if_absent(folder));
   REMUDA_TRY(check_files(folder));
   const std::string file = folder.path_of(kFile);
-  REMUDA_ASSIGN(auto database, sqlite::Database::open(file));
+  REMUDA_ASSIGN(auto database, sqlite::Database::open(file, kIfDamaged));
   REMUDA_TRY(migrate(*database, file, migrations()));
   for (const char* beside : {kLog, kIndex}) REMUDA_TRY(share_with_group(folder, beside));
   return Store(file, std::move(database));
@@ -69,7 +69,7 @@ Result<PoolState> Store::read(const std::vector<int64_t>& with) {
 }
 
 std::string Store::damage_text(const std::string& why) const {
-  return fmt::format("{} is damaged: {}; end its jobs, then move it away to begin anew", path_, why);
+  return fmt::format("{} is damaged: {}; {}", path_, why, kIfDamaged);
 }
 
 Result<Job> Store::decode(int64_t id, std::string_view record) {

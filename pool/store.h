@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pool/job.h"
-#include "pool/sqlite.h"
+#include "sqlite/database.h"
 
 namespace remuda::pool {
 

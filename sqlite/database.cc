@@ -1,4 +1,4 @@
-#include "pool/sqlite.h"
+#include "sqlite/database.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 
-namespace remuda::pool::sqlite {
+namespace remuda::sqlite {
 namespace {
 
 constexpr int kPatienceMs = 10000;
@@ -48,7 +48,7 @@ bool may_pass(int code) {
   return std::ranges::find(kMayPass, code & 0xff) != kMayPass.end();
 }
 
-std::string sentence(const std::string& path, sqlite3* handle) {
+std::string sentence(const std::string& path, const std::string& if_damaged, sqlite3* handle) {
   switch (sqlite3_extended_errcode(handle) & 0xff) {
     case SQLITE_FULL:
       return fmt::format("cannot write {}: the disk is full; nothing was changed", path);
@@ -63,8 +63,7 @@ std::string sentence(const std::string& path, sqlite3* handle) {
       return fmt::format("{} is busy: other processes kept it for {} seconds", path, kPatienceMs / 1000);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return fmt::format("{} is damaged ({}); end its jobs, then move it away to begin anew", path,
-                         sqlite3_errmsg(handle));
+      return fmt::format("{} is damaged ({}); {}", path, sqlite3_errmsg(handle), if_damaged);
     case SQLITE_IOERR:
       return fmt::format("cannot read or write {}: {}; nothing was changed", path, cause(handle));
     default:
@@ -81,6 +80,9 @@ void Statement::bind(int parameter, int64_t value) { sqlite3_bind_int64(statemen
 void Statement::bind(int parameter, double value) { sqlite3_bind_double(statement_.get(), parameter, value); }
 void Statement::bind(int parameter, std::string_view text) {
   sqlite3_bind_text64(statement_.get(), parameter, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
+}
+void Statement::bind_bytes(int parameter, std::string_view bytes) {
+  sqlite3_bind_blob64(statement_.get(), parameter, bytes.data(), bytes.size(), SQLITE_STATIC);
 }
 
 Result<bool> Statement::step() {
@@ -107,15 +109,20 @@ std::string_view Statement::text(int column) const {
   const auto size = static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column));
   return text ? std::string_view(text, size) : std::string_view();
 }
+std::string_view Statement::bytes(int column) const {
+  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_.get(), column));
+  const auto size = static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column));
+  return bytes ? std::string_view(bytes, size) : std::string_view();
+}
 
-Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
+Result<std::unique_ptr<Database>> Database::open(const std::string& path, std::string if_damaged) {
   sqlite3* handle = nullptr;
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::canonical(std::filesystem::path(path).parent_path(), error);
   const std::string real = error ? path : (folder / std::filesystem::path(path).filename()).string();
   const int code = sqlite3_open_v2(real.c_str(), &handle,
                                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, nullptr);
-  std::unique_ptr<Database> database(new Database(path, handle));
+  std::unique_ptr<Database> database(new Database(path, std::move(if_damaged), handle));
   if (code != SQLITE_OK) return tl::unexpected(database->error());
   sqlite3_extended_result_codes(handle, 1);
   sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kLongestValue);
@@ -131,7 +138,7 @@ Result<std::string> Database::image(const char* statements) {
   constexpr size_t kWriteVersion = 18, kReadVersion = 19;  // of the file's header: 1 rollback journal, 2 WAL
   sqlite3* handle = nullptr;
   const int code = sqlite3_open(":memory:", &handle);
-  Database database("a new database", handle);
+  Database database("a new database", "", handle);
   if (code != SQLITE_OK) return tl::unexpected(database.error());
   REMUDA_TRY(database.execute(statements));
   sqlite3_int64 size = 0;
@@ -170,7 +177,7 @@ bool Database::has_moved() const {
 
 Error Database::error() const {
   failure_may_pass_ = failure_may_pass_ || may_pass(sqlite3_errcode(handle_.get()));
-  return {ErrorKind::failed, sentence(path_, handle_.get()), -1};
+  return {ErrorKind::failed, sentence(path_, if_damaged_, handle_.get()), -1};
 }
 
 void Database::abandon() { [[maybe_unused]] const sqlite3* left_open = handle_.release(); }
@@ -196,4 +203,4 @@ Transaction::~Transaction() {
   if (database_) (void)database_->execute("ROLLBACK");
 }
 
-}  // namespace remuda::pool::sqlite
+}  // namespace remuda::sqlite

@@ -1,4 +1,4 @@
-// The small part of SQLite that a pool needs: owned handles, and Result in place of error codes. Internal to pool.
+// The small part of SQLite that stores need: owned handles, and Result in place of error codes.
 //
 // One thread per Database. Every error is one sentence that names the file and says whether anything was changed.
 #pragma once
@@ -15,7 +15,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace remuda::pool::sqlite {
+namespace remuda::sqlite {
 
 class Database;
 
@@ -26,15 +26,17 @@ class Statement {
   void bind(int parameter, int64_t value);
   void bind(int parameter, double value);
   void bind(int parameter, std::string_view text);
+  void bind_bytes(int parameter, std::string_view bytes);
   /// True: there is a row. After false, or an error, the statement may be bound and stepped again.
   Result<bool> step();
   /// Runs a statement that gives no rows.
   Result<void> run();
 
-  /// Columns count from 0. A text is valid until the next step().
+  /// Columns count from 0. A text, or bytes, are valid until the next step().
   int64_t integer(int column) const;
   double real(int column) const;
   std::string_view text(int column) const;
+  std::string_view bytes(int column) const;
 
  private:
   friend class Database;
@@ -48,8 +50,10 @@ class Statement {
 
 class Database {
  public:
-  /// Opens an existing file for reading and writing; a link in its place is not followed.
-  static Result<std::unique_ptr<Database>> open(const std::string& path);
+  /// Opens an existing file for reading and writing; a link in its place is not followed. `if_damaged` says what people
+  /// should do with a damaged one, as the end of a sentence.
+  static Result<std::unique_ptr<Database>> open(const std::string& path,
+                                                std::string if_damaged = "move it away to begin anew");
   /// The bytes of a database file in WAL mode, made by these statements.
   static Result<std::string> image(const char* statements);
 
@@ -73,8 +77,9 @@ class Database {
   struct Close {
     void operator()(sqlite3* handle) const;
   };
-  Database(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
-  std::string path_;
+  Database(std::string path, std::string if_damaged, sqlite3* handle)
+      : path_(std::move(path)), if_damaged_(std::move(if_damaged)), handle_(handle) {}
+  std::string path_, if_damaged_;
   std::chrono::steady_clock::time_point busy_since_;
   mutable bool failure_may_pass_ = false;  ///< error() sets it
   std::unique_ptr<sqlite3, Close> handle_;
@@ -100,4 +105,4 @@ class Transaction {
   Database* database_;
 };
 
-}  // namespace remuda::pool::sqlite
+}  // namespace remuda::sqlite
