@@ -48,6 +48,7 @@ void add_subcommands(Program& program) {
   add_rerun(program);
   add_history(program);
   add_usage(program);
+  add_watch(program);
   add_drain(program);
   add_undrain(program);
   add_policy(program);

@@ -40,6 +40,9 @@ void add_usage(Program& program);    // device_hours.cc
 void add_wait(Program& program);
 void add_why(Program& program);
 
+// watch: what devices did, and for whom
+void add_watch(Program& program);
+
 // train: a model on unlike devices
 void add_checkpoint(Program& program);
 void add_report(Program& program);

@@ -1,6 +1,7 @@
 #include "cli/jobs/device_hours.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <memory>
@@ -14,7 +15,10 @@
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
+#include "cli/watch/waste.h"
+#include "cli/watch/watch.h"
 #include "device/words.h"
+#include "monitor/use_store.h"
 
 namespace remuda::cli {
 namespace {
@@ -69,8 +73,8 @@ class Tally {
 
 struct UsageFlags {
   MachineFlags machine;
-  std::string since = "7d", by = "user";
-  bool json = false;
+  std::string since = "7d", by;
+  bool waste = false, json = false;
 };
 
 struct Report {
@@ -141,12 +145,29 @@ double forgotten_before(const std::vector<pool::Job>& ended, int64_t next_job) {
   return std::ranges::min(ended, {}, &pool::Job::id).ended_s;
 }
 
+/// From the history that `remuda watch` keeps.
+Result<int> print_waste(const UsageFlags& flags, double since_s) {
+  if (flags.by == "device") return usage_error("--waste goes by user or by job, not by device");
+  const bool by_job = flags.by == "job";
+  REMUDA_ASSIGN(const std::string folder, watch_folder(flags.machine.file));
+  std::vector<monitor::LeaseUse> uses;
+  if (std::filesystem::exists(folder)) {
+    REMUDA_ASSIGN(monitor::UseStore store, monitor::UseStore::open(folder));
+    REMUDA_ASSIGN(uses, store.read(since_s));
+  }
+  const std::vector<Waste> rows = waste_of(uses, by_job);
+  fmt::print("{}", flags.json ? to_pretty(waste_json(rows)) : waste_text(rows, by_job, table_width()));
+  return 0;
+}
+
 Result<int> usage(const UsageFlags& flags) {
   const double now_s = wall_s();
   const auto since_s = parse_moment(flags.since, now_s, Side::past);
   if (!since_s)
     return usage_error(
         fmt::format("--since: '{}' is no time; write 7d, 2h, 14:30 or 2026-11-24", printable(flags.since)));
+  if (flags.waste) return print_waste(flags, *since_s);
+  if (flags.by == "job") return usage_error("--by job goes with --waste");
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   REMUDA_ASSIGN(std::vector<pool::Job> jobs, caretaker.pool().ended(kAllEnded));
@@ -155,7 +176,7 @@ Result<int> usage(const UsageFlags& flags) {
   for (const pool::Job& job : state.jobs)
     if (job.state != pool::JobState::ended) jobs.push_back(job);
   const place::RelativeSpeeds speeds = place::relative_speeds(caretaker.inventory());
-  const UsageBy by = flags.by == "user" ? UsageBy::user : UsageBy::device;
+  const UsageBy by = flags.by == "device" ? UsageBy::device : UsageBy::user;
   const Report report{device_hours(jobs, by, speeds, *since_s, now_s), by, speeds.basis, *since_s, forgotten_s};
   if (flags.json)
     fmt::print("{}", to_pretty(report_json(report, caretaker.inventory())));
@@ -178,8 +199,9 @@ void add_usage(Program& program) {
   CLI::App& command = program.add("usage", "Show for how long jobs had devices", [flags] { return usage(*flags); });
   command.add_option("--since", flags->since, "Since then: 7d (unless given), 2h, 14:30 or 2026-11-24")
       ->type_name("TIME");
-  command.add_option("--by", flags->by, "A line for each user (unless given) or device")
-      ->check(CLI::IsMember({"user", "device"}));
+  command.add_option("--by", flags->by, "A line for each user (unless given), device, or, with --waste, job")
+      ->check(CLI::IsMember({"user", "device", "job"}));
+  command.add_flag("--waste", flags->waste, "Show how much of it was for nothing, as far as `remuda watch` ran");
   command.add_flag("--json", flags->json, "Print as JSON, in seconds");
   add_machine_options(command, flags->machine);
   command.footer(
@@ -188,7 +210,8 @@ void add_usage(Program& program) {
       "where it is known. What runs counts up to now; of ended jobs the pool remembers 10000.\n\n"
       "Examples:\n"
       "  remuda usage                         the last seven days, by user\n"
-      "  remuda usage --since 1d --by device  which devices were used\n");
+      "  remuda usage --since 1d --by device  which devices were used\n"
+      "  remuda usage --waste --by job        which jobs held devices for nothing\n");
 }
 
 }  // namespace remuda::cli

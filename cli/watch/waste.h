@@ -1,0 +1,31 @@
+// remuda usage --waste: who held devices for nothing.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "device/inventory.h"
+#include "monitor/use.h"
+
+namespace remuda::cli {
+
+/// What users, or their jobs, made of the devices they held.
+struct Waste {
+  std::string user;
+  int64_t job = 0;  ///< 0: all of the user's
+  int jobs = 0;
+  monitor::LeaseUse sum;  ///< its device is empty
+
+  /// Known time in which nothing ran. Time of which nothing is known is not in it.
+  double idle_s() const { return sum.busy_known_s - sum.busy_s; }
+};
+
+/// By user, or by job; who held most for nothing comes first. Pure.
+std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, bool by_job);
+
+std::string waste_text(const std::vector<Waste>& rows, bool by_job, size_t width);
+Json waste_json(const std::vector<Waste>& rows);
+
+}  // namespace remuda::cli

@@ -1,0 +1,50 @@
+#include "cli/watch/waste.h"
+
+#include <gmock/gmock.h>
+
+namespace remuda::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+monitor::LeaseUse use(const char* user, int64_t job, double held_s, double busy_s) {
+  return {.job = job,
+          .device = "card",
+          .user = user,
+          .since_s = 100,
+          .held_s = held_s,
+          .busy_s = busy_s,
+          .busy_known_s = held_s};
+}
+
+TEST(Waste, HasWhoHeldMostForNothingFirst) {
+  const std::vector uses = {use("ana", 1, 3600, 3600), use("bob", 2, 7200, 0), use("ana", 3, 3600, 1800),
+                            use("ana", 1, 3600, 3600)};
+  const auto by_user = waste_of(uses, false);
+  ASSERT_THAT(by_user, SizeIs(2));
+  EXPECT_EQ(by_user[0].user, "bob");
+  EXPECT_EQ(by_user[0].idle_s(), 7200);
+  EXPECT_EQ(by_user[1].jobs, 2) << "two devices of one job are one job";
+  EXPECT_EQ(by_user[1].idle_s(), 1800);
+  const auto by_job = waste_of(uses, true);
+  ASSERT_THAT(by_job, SizeIs(3));
+  EXPECT_EQ(by_job[1].job, 3);
+}
+
+TEST(Waste, CallsNothingIdleOfWhichNothingIsKnown) {
+  monitor::LeaseUse blind = use("ana", 1, 3600, 0);
+  blind.busy_known_s = 0;
+  const auto rows = waste_of(std::vector{blind}, false);
+  EXPECT_EQ(rows[0].idle_s(), 0);
+  const std::string text = waste_text(rows, false, 100);
+  EXPECT_THAT(text, HasSubstr("ana   1     1.0   -     -          0.0   1.0      -"));
+  EXPECT_EQ(waste_json(rows)["waste"][0]["idle_s"], 0);
+}
+
+TEST(Waste, SaysWhatToDoWhereNobodyWatched) {
+  EXPECT_EQ(waste_text({}, false, 100), "Nobody was watched while holding a device; `remuda watch` keeps that\n");
+}
+
+}  // namespace
+}  // namespace remuda::cli

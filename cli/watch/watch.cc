@@ -1,0 +1,164 @@
+#include "cli/watch/watch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fmt/format.h>
+#include <memory>
+#include <poll.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/state_folder.h"
+#include "base/text.h"
+#include "cli/jobs/pool_machine.h"
+#include "cli/subcommands.h"
+#include "monitor/dcgm.h"
+#include "monitor/job_processes.h"
+#include "monitor/metrics.h"
+#include "monitor/watcher.h"
+#include "process/stop_signals.h"
+
+namespace remuda::cli {
+namespace {
+
+constexpr double kEvery_s = 1;
+
+struct WatchFlags {
+  MachineFlags machine;
+  std::string folder, text_file, job_files;
+};
+
+/// Writes files that other programs read.
+class Exports {
+ public:
+  explicit Exports(const WatchFlags& flags) : flags_(flags) {}
+
+  Result<void> write(const monitor::Moment& moment) const {
+    if (!flags_.text_file.empty()) REMUDA_TRY(put(flags_.text_file, monitor::metrics_text(moment)));
+    if (flags_.job_files.empty()) return {};
+    for (const auto& [name, jobs] : monitor::job_mapping(moment)) REMUDA_TRY(put(flags_.job_files + "/" + name, jobs));
+    return {};
+  }
+
+ private:
+  static Result<void> put(const std::string& path, const std::string& text) {
+    REMUDA_ASSIGN(PendingFile file, PendingFile::create(path));
+    return file.commit(text);
+  }
+
+  const WatchFlags& flags_;
+};
+
+/// Says each sentence once, until another one or success comes in between.
+class Complaints {
+ public:
+  void take(const Result<void>& outcome) {
+    const std::string text = outcome ? "" : outcome.error().message;
+    if (text != last_ && !text.empty()) fmt::print(stderr, "remuda watch: {}\n", text);
+    last_ = text;
+  }
+
+ private:
+  std::string last_;
+};
+
+class Watch {
+ public:
+  Watch(const WatchFlags& flags, monitor::Watcher watcher, run::Caretaker caretaker)
+      : watcher_(std::move(watcher)), caretaker_(std::move(caretaker)), exports_(flags) {}
+
+  Result<void> run(process::StopSignals& stop) {
+    double next_s = monotonic_s();
+    while (!stop.next()) {
+      complaints_.take(step());
+      // What took too long is not made up for: readings stay about a second apart.
+      next_s = std::max(next_s + kEvery_s, monotonic_s());
+      pollfd signals{stop.fd(), POLLIN, 0};
+      const double rest_s = next_s - monotonic_s();
+      if (rest_s > 0) ::poll(&signals, 1, static_cast<int>(std::ceil(rest_s * 1000)));
+    }
+    return watcher_.write();
+  }
+
+ private:
+  Result<void> step() {
+    REMUDA_TRY(caretaker_.read_machine());
+    // Jobs that wait may be thousands, and their number is all that matters here.
+    if (steps_++ % kCountEvery == 0) {
+      REMUDA_ASSIGN(const pool::PoolState all, caretaker_.pool().read());
+      waiting_ = static_cast<size_t>(std::ranges::count(all.jobs, pool::JobState::waiting, &pool::Job::state));
+    }
+    REMUDA_ASSIGN(const pool::PoolState pool, caretaker_.pool().read_around(0));
+    std::vector<std::string> used_without_lease;
+    for (const place::Held& held : caretaker_.held_without_lease(pool)) used_without_lease.push_back(held.device);
+    REMUDA_TRY(
+        watcher_.take({monotonic_s(), wall_s(), caretaker_.inventory(), pool, waiting_, std::move(used_without_lease)},
+                      monitor::job_by_cgroup(pool)));
+    return exports_.write(watcher_.moment());
+  }
+
+  static constexpr int kCountEvery = 10;
+  monitor::Watcher watcher_;
+  run::Caretaker caretaker_;
+  const Exports exports_;
+  Complaints complaints_;
+  size_t waiting_ = 0;
+  int steps_ = 0;
+};
+
+Result<int> watch(const WatchFlags& flags) {
+  REMUDA_ASSIGN(process::StopSignals stop, process::StopSignals::hold_with_hang_up());
+  std::string folder = flags.folder;
+  if (folder.empty()) {
+    REMUDA_ASSIGN(folder, watch_folder(flags.machine.file));
+  }
+  REMUDA_TRY(make_folder(std::filesystem::absolute(folder).lexically_normal().string()));
+  REMUDA_ASSIGN(monitor::Watcher watcher, monitor::Watcher::open(folder));
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
+  fmt::print(stderr, "remuda watch: keeps the history of this machine in {}\n", folder);
+  REMUDA_TRY(Watch(flags, std::move(watcher), std::move(caretaker)).run(stop));
+  return 0;
+}
+
+}  // namespace
+
+Result<std::string> watch_folder(const std::string& machine_file) {
+  const auto state = state_folder();
+  if (!state) return usage_error("there is no folder for the history: set HOME, or name one by --folder");
+  if (machine_file.empty()) return *state + "/watch";
+  return *state + "/watch-of/" + std::filesystem::path(machine_file).stem().string();
+}
+
+void add_watch(Program& program) {
+  auto flags = std::make_shared<WatchFlags>();
+  CLI::App& command =
+      program.add("watch", "Read the devices every second, and keep what they did", [flags] { return watch(*flags); });
+  command.add_option("--folder", flags->folder, "Where the history is; in your state folder unless given")
+      ->type_name("FOLDER");
+  command
+      .add_option("--text-file", flags->text_file,
+                  "Write metrics for Prometheus to this file, too: for node_exporter's textfile collector")
+      ->type_name("FILE");
+  command
+      .add_option(
+          "--job-files", flags->job_files,
+          "Write which jobs hold each GPU to files in this folder, too: for dcgm-exporter's --hpc-job-mapping-dir")
+      ->type_name("FOLDER")
+      ->check(CLI::ExistingDirectory);
+  add_machine_options(command, flags->machine);
+  command.footer(
+      "It keeps each second of an hour, each 10 seconds of a day and each minute of 30 days, in a file that does not "
+      "grow\n"
+      "beyond that (some 4 MB for each GPU); and for each job how long its devices were held, busy and effective, "
+      "their energy\n"
+      "and memory: `remuda usage --waste` and `remuda show` print that. It runs until SIGTERM or Ctrl-C, needs no "
+      "root, and\n"
+      "changes nothing. Where an agent has the pool, its readings are the agent's.\n\n"
+      "Examples:\n"
+      "  remuda watch                                                     for yourself, in a terminal of its own\n"
+      "  remuda watch --text-file /var/lib/node_exporter/remuda.prom      for a Prometheus that scrapes "
+      "node_exporter\n");
+}
+
+}  // namespace remuda::cli

@@ -1,0 +1,34 @@
+#include "monitor/job_processes.h"
+
+#include <gtest/gtest.h>
+
+namespace remuda::monitor {
+namespace {
+
+pool::PoolState pool() {
+  pool::PoolState state;
+  for (const int64_t id : {7, 77}) {
+    pool::Job job;
+    job.id = id;
+    job.cgroup = "/sys/fs/cgroup/remuda.slice/remuda-ab-" + std::to_string(id);
+    state.jobs.push_back(std::move(job));
+  }
+  state.jobs.emplace_back().id = 8;  // no cgroup
+  return state;
+}
+
+TEST(JobIn, IsTheJobOfTheCgroup) {
+  EXPECT_EQ(job_in("0::/remuda.slice/remuda-ab-7\n", pool()), 7);
+  EXPECT_EQ(job_in("0::/remuda.slice/remuda-ab-77\n", pool()), 77);
+  EXPECT_EQ(job_in("12:devices:/x\n0::/remuda.slice/remuda-ab-7", pool()), 7) << "several trees";
+  EXPECT_EQ(job_in("0::/remuda.slice/remuda-ab-7/container/init\n", pool()), 7) << "a container within it";
+}
+
+TEST(JobIn, IsNoneForOthers) {
+  for (const char* text : {"", "\n", "0::/\n", "0::", ":", "::", "0::/user.slice/remuda-ab-9\n", "0::/remuda.slice\n",
+                           "0::/remuda.slice/remuda-ab-777\n", "nonsense"})
+    EXPECT_EQ(job_in(text, pool()), 0) << text;
+}
+
+}  // namespace
+}  // namespace remuda::monitor

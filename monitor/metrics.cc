@@ -1,0 +1,168 @@
+#include "monitor/metrics.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "monitor/families.h"
+#include "monitor/slot.h"
+
+namespace remuda::monitor {
+namespace {
+
+Labels labels_of(const Device& device) { return {{"uuid", device.id}, {"gpu", device.label()}}; }
+
+Labels with(Labels labels, const char* name, std::string value) {
+  labels.push_back({name, std::move(value)});
+  return labels;
+}
+
+void add_identity(const Device& device, const Inventory& machine, Families& families) {
+  std::string driver;
+  for (const Driver& one : machine.drivers)
+    if (one.vendor == device.vendor) driver = one.version.value_or("");
+  families.gauge("remuda_gpu_info", "A device, by what it is; always 1",
+                 {{"uuid", device.id},
+                  {"gpu", device.label()},
+                  {"vendor", device.vendor},
+                  {"model", device.model},
+                  {"pci", device.pci.value_or("")},
+                  {"parent", device.parent},
+                  {"driver", driver}},
+                 1);
+}
+
+void add_readings(const Device& device, Families& families) {
+  const Labels labels = labels_of(device);
+  const Status& status = device.status;
+  families.gauge("remuda_gpu_busy_ratio", "Share of the last second in which a kernel ran", labels, status.busy);
+  families.gauge("remuda_gpu_memory_busy_ratio", "Share of the last second in which device memory was read or written",
+                 labels, status.memory_busy);
+  families.gauge("remuda_gpu_sm_active_ratio", "Share of multiprocessors with work", labels, status.sm_active);
+  families.gauge("remuda_gpu_tensor_active_ratio", "Share of time in which the tensor cores worked", labels,
+                 status.tensor_active);
+  families.gauge("remuda_gpu_dram_active_ratio", "Share of the memory bandwidth in use", labels, status.dram_active);
+  families.gauge("remuda_gpu_effective_ratio",
+                 "How much of the device the work uses: tensor cores or memory bandwidth, else power of its limit",
+                 labels, effectiveness(device));
+  families.gauge("remuda_gpu_memory_bytes", "Memory of the device", labels, device.memory_bytes);
+  families.gauge("remuda_gpu_memory_used_bytes", "Memory in use, without what the driver reserves", labels,
+                 status.memory_used_bytes);
+  families.gauge("remuda_gpu_power_watts", "Power drawn", labels, status.power_watts);
+  families.gauge("remuda_gpu_power_limit_watts", "Power limit in force", labels, device.power_limit_watts);
+  families.counter("remuda_gpu_energy_joules_total", "Energy used since the driver was loaded", labels,
+                   status.energy_joules);
+  families.gauge("remuda_gpu_temperature_celsius", "Temperature of the chip", labels, status.temperature_c);
+  families.gauge("remuda_gpu_sm_clock_hertz", "Clock of the multiprocessors", labels, status.sm_clock_mhz, 1e6);
+  families.gauge("remuda_gpu_memory_clock_hertz", "Clock of the memory", labels, status.memory_clock_mhz, 1e6);
+  families.gauge("remuda_gpu_throttled", "Whether heat, power or hardware holds its clocks down", labels,
+                 is_throttled(status));
+  families.gauge("remuda_gpu_pcie_generation", "PCIe generation now", labels, status.pcie_generation);
+  families.gauge("remuda_gpu_pcie_width", "PCIe lanes now", labels, status.pcie_width);
+  families.gauge("remuda_gpu_pcie_width_max", "PCIe lanes of card and slot together", labels, device.pcie_width_max);
+}
+
+void add_faults(const Device& device, Families& families) {
+  const Labels labels = labels_of(device);
+  const Status& status = device.status;
+  const char* const kEcc = "Memory errors since the driver was loaded";
+  families.counter("remuda_gpu_ecc_errors_total", kEcc, with(labels, "kind", "corrected"), status.ecc_corrected);
+  families.counter("remuda_gpu_ecc_errors_total", kEcc, with(labels, "kind", "uncorrected"), status.ecc_uncorrected);
+  families.counter("remuda_gpu_remapped_rows_total", "Memory rows replaced by spare ones", labels,
+                   status.remapped_rows);
+  families.gauge("remuda_gpu_last_error_code", "The driver's code of the last fatal error seen while watching; 0: none",
+                 labels, status.xid);
+  if (status.recovery_action.has_value())
+    families.gauge("remuda_gpu_needs_recovery", "What the driver asks for after an error; 1 unless that is none",
+                   with(labels, "action", to_string(status.recovery_action.value())),
+                   status.recovery_action.value() != RecoveryAction::none);
+}
+
+/// Of those readings that most people look at.
+void add_missing(const Device& device, Families& families) {
+  const auto add = [&](const char* reading, const auto& value) {
+    if (value.has_value() || !value.was_read()) return;
+    families.gauge("remuda_gpu_reading_missing", "A reading that has no value, and why; always 1",
+                   with(with(labels_of(device), "reading", reading), "reason", to_string(value.missing().reason)), 1);
+  };
+  const Status& status = device.status;
+  add("busy", status.busy);
+  add("memory_used_bytes", status.memory_used_bytes);
+  add("power_watts", status.power_watts);
+  add("energy_joules", status.energy_joules);
+  add("temperature_c", status.temperature_c);
+  add("sm_clock_mhz", status.sm_clock_mhz);
+  add("tensor_active", status.tensor_active);
+  add("dram_active", status.dram_active);
+}
+
+void add_lease(const LeaseUse& use, const Moment& moment, Families& families) {
+  const Device* const device = moment.machine.find(use.device);
+  Labels labels = {{"job", std::to_string(use.job)}, {"uuid", use.device}, {"gpu", device ? device->label() : ""}};
+  const pool::Job* const job = moment.pool.find(use.job);
+  const auto lease = std::ranges::find_if(
+      moment.pool.leases, [&](const pool::Lease& one) { return one.job == use.job && one.device == use.device; });
+  if (lease != moment.pool.leases.end())
+    families.gauge("remuda_lease_share", "A lease: the part of the device that the job holds",
+                   with(with(labels, "user", use.user), "name", job ? job->name : ""), lease->share);
+  if (lease != moment.pool.leases.end() && lease->until_s > 0)
+    families.gauge("remuda_lease_until_seconds", "When its time limit ends the lease, in seconds since 1970", labels,
+                   lease->until_s);
+  families.counter("remuda_lease_held_seconds_total", "How long the job held the device while it was watched", labels,
+                   use.held_s);
+  families.counter("remuda_lease_busy_seconds_total", "How much of that a kernel ran", labels, use.busy_s);
+  families.counter("remuda_lease_busy_known_seconds_total", "For how much of the held time that is known", labels,
+                   use.busy_known_s);
+  families.counter("remuda_lease_effective_seconds_total",
+                   "The held time, weighted by how much of the device the work used", labels, use.effective_s);
+  families.counter("remuda_lease_effective_known_seconds_total", "For how much of the held time that is known", labels,
+                   use.effective_known_s);
+  families.counter("remuda_lease_energy_joules_total", "Energy that the device used for the job", labels,
+                   use.energy_joules);
+  if (use.memory_peak_bytes > 0)
+    families.gauge("remuda_lease_memory_peak_bytes", "The most device memory that was in use", labels,
+                   static_cast<double>(use.memory_peak_bytes));
+}
+
+void add_pool(const Moment& moment, Families& families) {
+  const auto add_jobs = [&](pool::JobState state, size_t count) {
+    families.gauge("remuda_jobs", "Jobs in the pool, by state", {{"state", to_string(state)}},
+                   static_cast<double>(count));
+  };
+  add_jobs(pool::JobState::waiting, moment.waiting);
+  add_jobs(pool::JobState::running,
+           static_cast<size_t>(std::ranges::count(moment.pool.jobs, pool::JobState::running, &pool::Job::state)));
+  for (const Device& device : moment.machine.devices) {
+    if (device.kind == DeviceKind::cpu) continue;
+    double held = 0;
+    for (const pool::Lease& lease : moment.pool.leases)
+      if (lease.device == device.id) held += lease.share;
+    families.gauge("remuda_gpu_held_ratio", "Part of the device that jobs hold", labels_of(device), held);
+    const bool is_drained =
+        std::ranges::find(moment.pool.drains, device.id, &pool::Drain::device) != moment.pool.drains.end();
+    const bool is_taken = std::ranges::find(moment.used_without_lease, device.id) != moment.used_without_lease.end();
+    families.gauge("remuda_gpu_used_without_lease", "Whether processes without a lease use it", labels_of(device),
+                   is_taken);
+    families.gauge("remuda_gpu_drained", "Whether it is granted to nobody, as somebody said", labels_of(device),
+                   is_drained);
+  }
+}
+
+}  // namespace
+
+std::string metrics_text(const Moment& moment) {
+  Families families;
+  families.gauge("remuda_reading_time_seconds", "When the machine was read, in seconds since 1970", {},
+                 moment.machine.time_s);
+  for (const Device& device : moment.machine.devices) {
+    if (device.kind == DeviceKind::cpu) continue;
+    add_identity(device, moment.machine, families);
+    add_readings(device, families);
+    add_faults(device, families);
+    add_missing(device, families);
+  }
+  add_pool(moment, families);
+  for (const auto& [_, use] : moment.uses) add_lease(use, moment, families);
+  return families.text();
+}
+
+}  // namespace remuda::monitor

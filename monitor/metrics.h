@@ -1,0 +1,29 @@
+// What remuda sees, as metrics: /metrics with names of its own, by the rules of Prometheus (base units, ratios from 0
+// to 1,
+// `_total` on counters). A device is known by its uuid; `gpu` is what people call it. Pure.
+//
+// What is not known has no sample, and remuda_gpu_reading_missing says why.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/inventory.h"
+#include "monitor/use.h"
+#include "pool/job.h"
+
+namespace remuda::monitor {
+
+/// The state of a machine and its pool at one moment.
+struct Moment {
+  const Inventory& machine;
+  const pool::PoolState& pool;                       ///< its leases, and the jobs that hold them
+  const LeaseUses& uses;                             ///< of these leases
+  size_t waiting = 0;                                ///< jobs in the queue
+  std::vector<std::string> used_without_lease = {};  ///< ids of devices
+};
+
+std::string metrics_text(const Moment& moment);
+
+}  // namespace remuda::monitor

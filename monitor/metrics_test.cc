@@ -1,0 +1,95 @@
+#include "monitor/metrics.h"
+
+#include <gmock/gmock.h>
+#include <regex>
+#include <set>
+#include <sstream>
+
+namespace remuda::monitor {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Inventory one_gpu() {
+  Device device;
+  device.id = "GPU-1";
+  device.kind = DeviceKind::gpu;
+  device.vendor = "NVIDIA";
+  device.model = "RTX 3090";
+  device.memory_bytes = int64_t{24} << 30;
+  device.status.busy = 0.5;
+  device.status.sm_clock_mhz = 1410;
+  device.status.power_watts = Missing{MissingReason::denied, "not for users"};
+  device.status.throttle = std::vector<std::string>{"thermal"};
+  Inventory inventory;
+  inventory.time_s = 1000;
+  inventory.devices = {std::move(device)};
+  return inventory;
+}
+
+pool::PoolState pool_with_one_job() {
+  pool::Job job;
+  job.id = 7;
+  job.user = "ana";
+  job.name = "ev\\il\"\n";
+  job.state = pool::JobState::running;
+  pool::PoolState pool;
+  pool.jobs = {job};
+  pool.leases = {{.job = 7, .device = "GPU-1", .share = 0.5}};
+  return pool;
+}
+
+TEST(Metrics, GiveWhatIsKnownInBaseUnits) {
+  const Inventory inventory = one_gpu();
+  const std::string text = metrics_text({inventory, {}, {}});
+  EXPECT_THAT(text, HasSubstr(R"(remuda_gpu_busy_ratio{uuid="GPU-1",gpu="gpu:0"} 0.5)"));
+  EXPECT_THAT(text, HasSubstr(R"(remuda_gpu_sm_clock_hertz{uuid="GPU-1",gpu="gpu:0"} 1410000000)"));
+  EXPECT_THAT(text, HasSubstr(R"(remuda_gpu_throttled{uuid="GPU-1",gpu="gpu:0"} 1)"));
+  EXPECT_THAT(text, HasSubstr("remuda_reading_time_seconds 1000"));
+}
+
+TEST(Metrics, SayWhyAReadingIsMissingAndGiveNoZeroForIt) {
+  const Inventory inventory = one_gpu();
+  const std::string text = metrics_text({inventory, {}, {}});
+  EXPECT_THAT(text, Not(HasSubstr("remuda_gpu_power_watts{")));
+  EXPECT_THAT(
+      text,
+      HasSubstr(R"(remuda_gpu_reading_missing{uuid="GPU-1",gpu="gpu:0",reading="power_watts",reason="denied"} 1)"));
+  EXPECT_THAT(text, Not(HasSubstr(R"(reading="temperature_c")"))) << "nobody asked for it";
+}
+
+TEST(Metrics, HaveLeasesByJob) {
+  const Inventory inventory = one_gpu();
+  const pool::PoolState pool = pool_with_one_job();
+  const LeaseUses uses = {
+      {{7, "GPU-1"}, {.job = 7, .device = "GPU-1", .user = "ana", .held_s = 60, .busy_s = 30, .energy_joules = 9000}}};
+  const std::string text = metrics_text({inventory, pool, uses, 3});
+  EXPECT_THAT(text,
+              HasSubstr(R"(remuda_lease_share{job="7",uuid="GPU-1",gpu="gpu:0",user="ana",name="ev\\il\"\n"} 0.5)"))
+      << "a name cannot break out of its label";
+  EXPECT_THAT(text, HasSubstr(R"(remuda_lease_busy_seconds_total{job="7",uuid="GPU-1",gpu="gpu:0"} 30)"));
+  EXPECT_THAT(text, HasSubstr(R"(remuda_gpu_held_ratio{uuid="GPU-1",gpu="gpu:0"} 0.5)"));
+  EXPECT_THAT(text, HasSubstr(R"(remuda_jobs{state="running"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"(remuda_jobs{state="waiting"} 3)"));
+}
+
+// Prometheus takes each family once, and each set of labels in it once.
+TEST(Metrics, HaveEachSeriesOnce) {
+  const Inventory inventory = one_gpu();
+  const pool::PoolState pool = pool_with_one_job();
+  const LeaseUses uses = {{{7, "GPU-1"}, {.job = 7, .device = "GPU-1"}}};
+  const std::string text = metrics_text({inventory, pool, uses});
+  std::set<std::string> seen;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string series = line.starts_with('#') ? line : line.substr(0, line.rfind(' '));
+    EXPECT_TRUE(seen.insert(series).second) << series;
+    if (line.starts_with('#')) continue;
+    EXPECT_TRUE(std::regex_search(line, std::regex("^remuda_[a-z_]+(\\{.*\\})? [-+0-9.e]+$"))) << line;
+  }
+  EXPECT_GT(seen.size(), 20U);
+}
+
+}  // namespace
+}  // namespace remuda::monitor

@@ -1,0 +1,114 @@
+#include "monitor/use.h"
+
+#include <algorithm>
+#include <set>
+
+#include "monitor/slot.h"
+
+namespace remuda::monitor {
+
+Reading<double> effectiveness(const Device& device) {
+  const Status& status = device.status;
+  if (status.tensor_active.has_value() || status.dram_active.has_value())
+    return std::max(status.tensor_active.value_or(0), status.dram_active.value_or(0));
+  if (!status.power_watts.has_value()) return status.power_watts.missing();
+  if (!device.power_limit_watts.has_value()) return device.power_limit_watts.missing();
+  if (device.power_limit_watts.value() <= 0) return Missing{MissingReason::unsupported, "its power has no limit"};
+  return std::clamp(status.power_watts.value() / device.power_limit_watts.value(), 0.0, 1.0);
+}
+
+/// The mean since the reading before: by the device's own counter of energy; without one, or where it was set back, by
+/// the power then and now. Negative: unknown.
+double Meter::watts(const Device& device, double elapsed_s) const {
+  const auto found = before_.find(device.id);
+  if (found == before_.end()) return -1;
+  const Before& before = found->second;
+  const Status& status = device.status;
+  if (status.energy_joules.has_value() && before.energy_joules >= 0 &&
+      status.energy_joules.value() >= before.energy_joules)
+    return (status.energy_joules.value() - before.energy_joules) / elapsed_s;
+  if (status.power_watts.has_value() && before.power_watts >= 0)
+    return (status.power_watts.value() + before.power_watts) / 2;
+  return -1;
+}
+
+void Meter::add_alone(const Device& device, double watts, double held_s, LeaseUse& use) {
+  const Status& status = device.status;
+  if (status.busy.has_value()) {
+    use.busy_s += status.busy.value() * held_s;
+    use.busy_known_s += held_s;
+  }
+  if (const auto effective = effectiveness(device); effective.has_value()) {
+    use.effective_s += effective.value() * held_s;
+    use.effective_known_s += held_s;
+  }
+  if (watts >= 0) {
+    use.energy_joules += watts * held_s;
+    use.energy_known_s += held_s;
+  }
+  if (is_throttled(status).value_or(false)) use.throttled_s += held_s;
+  use.memory_peak_bytes = std::max(use.memory_peak_bytes, status.memory_used_bytes.value_or(0));
+}
+
+void Meter::add_shared(const Device& device, double watts, double held_s, const JobOf& job_of, LeaseUse& use) {
+  if (!device.status.processes.has_value()) return;
+  double own = 0, all = 0;
+  int64_t memory = 0;
+  bool is_known = true;
+  for (const Process& process : device.status.processes.value()) {
+    is_known = is_known && process.busy.has_value();
+    all += process.busy.value_or(0);
+    if (job_of(process.pid) != use.job) continue;
+    own += process.busy.value_or(0);
+    memory += process.memory_bytes.value_or(0);
+  }
+  use.memory_peak_bytes = std::max(use.memory_peak_bytes, memory);
+  if (!is_known) return;
+  use.busy_s += std::min(own, 1.0) * held_s;
+  use.busy_known_s += held_s;
+  if (watts < 0 || all <= 0) return;
+  use.energy_joules += watts * held_s * own / all;
+  use.energy_known_s += held_s;
+}
+
+void Meter::add(double now_s, double wall_s, const Inventory& machine, const pool::PoolState& pool,
+                const JobOf& job_of) {
+  const double elapsed_s = before_s_ < 0 ? 0 : now_s - before_s_;
+  std::map<std::string, int> holders;
+  for (const pool::Lease& lease : pool.leases) ++holders[lease.device];
+  std::set<std::pair<int64_t, std::string>> seen;
+  for (const pool::Lease& lease : pool.leases) {
+    const auto key = std::pair(lease.job, lease.device);
+    seen.insert(key);
+    LeaseUse& use = alive_[key];
+    if (use.job == 0) {
+      const pool::Job* const job = pool.find(lease.job);
+      use = LeaseUse{.job = lease.job, .device = lease.device, .user = job ? job->user : "", .since_s = lease.since_s};
+    }
+    use.last_s = wall_s;
+    // It may have begun since the reading before.
+    const double held_s = std::clamp(wall_s - lease.since_s, 0.0, std::max(0.0, elapsed_s));
+    use.held_s += held_s;
+    const Device* const device = machine.find(lease.device);
+    if (!device || held_s <= 0 || elapsed_s > kLongestGap_s) continue;
+    if (holders[lease.device] == 1 && lease.share >= 1)
+      add_alone(*device, watts(*device, elapsed_s), held_s, use);
+    else
+      add_shared(*device, watts(*device, elapsed_s), held_s, job_of, use);
+  }
+  std::erase_if(alive_, [&](auto& entry) {
+    if (seen.contains(entry.first)) return false;
+    ended_.push_back(std::move(entry.second));
+    return true;
+  });
+  before_.clear();
+  for (const Device& device : machine.devices)
+    before_[device.id] = {device.status.energy_joules.value_or(-1), device.status.power_watts.value_or(-1)};
+  before_s_ = now_s;
+}
+
+void Meter::resume(const std::vector<LeaseUse>& uses) {
+  for (const LeaseUse& use : uses) alive_[{use.job, use.device}] = use;
+}
+
+}  // namespace remuda::monitor

@@ -1,0 +1,178 @@
+#include "monitor/use.h"
+
+#include <gmock/gmock.h>
+#include <random>
+
+namespace remuda::monitor {
+namespace {
+
+using testing::DoubleNear;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr double kWall_s = 1'800'000'000;
+
+Device card(double busy, double watts, std::optional<double> joules = {}) {
+  Device device;
+  device.id = "card";
+  device.kind = DeviceKind::gpu;
+  device.power_limit_watts = 400.0;
+  device.status.busy = busy;
+  device.status.power_watts = watts;
+  if (joules) device.status.energy_joules = *joules;
+  return device;
+}
+
+Inventory machine(Device device) {
+  Inventory inventory;
+  inventory.devices = {std::move(device)};
+  return inventory;
+}
+
+pool::Lease lease(int64_t job, double share = 1, double since_s = kWall_s) {
+  pool::Lease lease;
+  lease.job = job;
+  lease.device = "card";
+  lease.share = share;
+  lease.since_s = since_s;
+  return lease;
+}
+
+/// A pool in which these devices are held, by jobs of ana.
+pool::PoolState pool_of(std::vector<pool::Lease> leases) {
+  pool::PoolState state;
+  for (const pool::Lease& lease : leases) {
+    pool::Job job;
+    job.id = lease.job;
+    job.user = "ana";
+    state.jobs.push_back(std::move(job));
+  }
+  state.leases = std::move(leases);
+  return state;
+}
+
+int64_t nobody(int) { return 0; }
+
+TEST(Effectiveness, IsByTheBestThatTheDeviceCounts) {
+  Device device = card(1, 100);
+  EXPECT_EQ(effectiveness(device).value(), 0.25) << "of its power limit";
+  device.status.dram_active = 0.5;
+  EXPECT_EQ(effectiveness(device).value(), 0.5);
+  device.status.tensor_active = 0.75;
+  EXPECT_EQ(effectiveness(device).value(), 0.75);
+  device = card(1, 100);
+  device.power_limit_watts = Missing{MissingReason::denied, "no right to read it"};
+  EXPECT_EQ(effectiveness(device).missing().detail, "no right to read it") << "being busy is not being effective";
+}
+
+TEST(Meter, AddsUpWhatALeaseUsed) {
+  Meter meter;
+  meter.add(10, kWall_s, machine(card(0, 100, 1000)), pool_of({lease(7)}), nobody);
+  meter.add(11, kWall_s + 1, machine(card(0.5, 300, 1250)), pool_of({lease(7)}), nobody);
+  const LeaseUse& use = meter.alive().at({7, "card"});
+  EXPECT_EQ(use.held_s, 1);
+  EXPECT_EQ(use.busy_s, 0.5);
+  EXPECT_EQ(use.energy_joules, 250) << "by the counter, not by the power";
+  EXPECT_EQ(use.effective_s, 0.75);
+  EXPECT_EQ(use.user, "ana");
+}
+
+TEST(Meter, CountsNothingFromBeforeTheLease) {
+  Meter meter;
+  meter.add(10, kWall_s - 1, machine(card(1, 100, 0)), pool_of({}), nobody);
+  meter.add(11, kWall_s, machine(card(1, 100, 100)), pool_of({lease(7, 1, kWall_s - 0.25)}), nobody);
+  const LeaseUse& use = meter.alive().at({7, "card"});
+  EXPECT_EQ(use.held_s, 0.25);
+  EXPECT_EQ(use.energy_joules, 25);
+}
+
+TEST(Meter, KeepsWhatIsUnknownApart) {
+  Meter meter;
+  Device blind = card(0, 0);
+  blind.status = Status();
+  meter.add(0, kWall_s, machine(blind), pool_of({lease(7)}), nobody);
+  meter.add(1, kWall_s + 1, machine(blind), pool_of({lease(7)}), nobody);
+  meter.add(2, kWall_s + 2, Inventory(), pool_of({lease(7)}), nobody);              // the device is gone
+  meter.add(60, kWall_s + 60, machine(card(1, 100)), pool_of({lease(7)}), nobody);  // nobody has looked for long
+  const LeaseUse& use = meter.alive().at({7, "card"});
+  EXPECT_EQ(use.held_s, 60);
+  EXPECT_EQ(use.busy_known_s, 0);
+  EXPECT_EQ(use.effective_known_s, 0);
+  EXPECT_EQ(use.energy_known_s, 0);
+}
+
+TEST(Meter, GivesEndedLeasesOnce) {
+  Meter meter;
+  meter.add(0, kWall_s, machine(card(1, 100)), pool_of({lease(7), lease(8, 1)}), nobody);
+  meter.add(1, kWall_s + 1, machine(card(1, 100)), pool_of({lease(8)}), nobody);
+  ASSERT_THAT(meter.alive(), SizeIs(1));
+  const auto ended = meter.take_ended();
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_EQ(ended[0].job, 7);
+  EXPECT_THAT(meter.take_ended(), IsEmpty());
+}
+
+TEST(Meter, GoesOnFromWhatAnEarlierProcessHasCounted) {
+  Meter meter;
+  meter.resume({LeaseUse{.job = 7, .device = "card", .since_s = kWall_s - 100, .held_s = 100, .busy_s = 50}});
+  meter.add(0, kWall_s, machine(card(1, 100)), pool_of({lease(7, 1, kWall_s - 100)}), nobody);
+  meter.add(1, kWall_s + 1, machine(card(1, 100)), pool_of({lease(7, 1, kWall_s - 100)}), nobody);
+  EXPECT_EQ(meter.alive().at({7, "card"}).held_s, 101);
+  EXPECT_EQ(meter.alive().at({7, "card"}).busy_s, 51);
+}
+
+TEST(Meter, GivesJobsThatShareADeviceWhatTheirProcessesUsed) {
+  Device device = card(1, 100, 0);
+  device.status.processes =
+      std::vector<Process>{{.pid = 1, .memory_bytes = 100, .busy = 0.6}, {.pid = 2, .memory_bytes = 50, .busy = 0.2}};
+  const auto job_of = [](int pid) -> int64_t { return pid == 1 ? 7 : 8; };
+  const pool::PoolState leases = pool_of({lease(7, 0.5), lease(8, 0.5)});
+  Meter meter;
+  meter.add(0, kWall_s, machine(device), leases, job_of);
+  device.status.energy_joules = 80.0;
+  meter.add(1, kWall_s + 1, machine(device), leases, job_of);
+  const LeaseUse &first = meter.alive().at({7, "card"}), &second = meter.alive().at({8, "card"});
+  EXPECT_DOUBLE_EQ(first.busy_s, 0.6);
+  EXPECT_DOUBLE_EQ(first.energy_joules, 60);
+  EXPECT_DOUBLE_EQ(second.energy_joules, 20);
+  EXPECT_EQ(first.memory_peak_bytes, 100);
+
+  device.status.processes = std::vector<Process>{{.pid = 1, .memory_bytes = 100}};
+  meter.add(2, kWall_s + 2, machine(device), leases, job_of);
+  EXPECT_EQ(meter.alive().at({7, "card"}).busy_known_s, 1) << "the device's own reading says nothing of one job";
+}
+
+// Bursts of 100 ms at random, known 20 times a second, read once a second: as a driver that means busy time over the
+// last second and gives the power of the moment. Two tolerances: 2 % of what the counter of energy and the busy time
+// give, 5 % of what powers of moments do, whose error falls with the root of the number of readings (here 3 standard
+// deviations).
+TEST(Meter, IsNearTheIntegralOfBursts) {
+  for (const bool has_counter : {true, false}) {
+    std::mt19937_64 random(20);
+    constexpr int kSeconds = 7200, kPerSecond = 20;
+    Meter meter;
+    double busy_s = 0, joules = 0;
+    int left = 0;
+    for (int second = 0; second <= kSeconds; ++second) {
+      double busy = 0, watts = 0;
+      for (int i = 0; i < kPerSecond; ++i) {
+        if (left == 0 && random() % 10 == 0) left = 2;
+        const bool is_busy = left > 0;
+        left -= is_busy;
+        watts = is_busy ? 350 : 60;
+        if (second > 0) joules += watts / kPerSecond;
+        busy += is_busy / static_cast<double>(kPerSecond);
+      }
+      if (second > 0) busy_s += busy;
+      meter.add(second, kWall_s + second,
+                machine(card(busy, watts, has_counter ? std::optional(joules) : std::nullopt)), pool_of({lease(7)}),
+                nobody);
+    }
+    const LeaseUse& use = meter.alive().at({7, "card"});
+    EXPECT_THAT(use.busy_s, DoubleNear(busy_s, 0.02 * busy_s));
+    EXPECT_THAT(use.energy_joules, DoubleNear(joules, (has_counter ? 0.02 : 0.05) * joules));
+  }
+}
+
+}  // namespace
+}  // namespace remuda::monitor

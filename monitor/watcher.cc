@@ -1,0 +1,73 @@
+#include "monitor/watcher.h"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <iterator>
+#include <sys/file.h>
+
+namespace remuda::monitor {
+namespace {
+
+/// Of ended leases, while the disk is full.
+constexpr std::ptrdiff_t kMostUnwritten = 10'000;
+
+Result<Fd> lock_folder(const std::string& folder) {
+  const std::string path = folder + "/watch.lock";
+  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!lock) return failed(fmt::format("cannot open {}: {}", path, errno_text(errno)));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return failed(fmt::format("another process keeps the history in {}", folder));
+  return lock;
+}
+
+}  // namespace
+
+Result<Watcher> Watcher::open(const std::string& folder) {
+  REMUDA_ASSIGN(Fd lock, lock_folder(folder));
+  REMUDA_ASSIGN(History history, History::open(folder));
+  REMUDA_ASSIGN(UseStore uses, UseStore::open(folder));
+  return Watcher(std::move(lock), std::move(history), std::move(uses));
+}
+
+/// What an earlier process has counted of leases that are still alive.
+Result<void> Watcher::resume() {
+  constexpr double kLongestAgo_s = 30 * 86400;
+  REMUDA_ASSIGN(std::vector<LeaseUse> uses, uses_.read(taken_.wall_s - kLongestAgo_s));
+  std::erase_if(uses, [&](const LeaseUse& use) {
+    return std::ranges::none_of(taken_.pool.leases, [&](const pool::Lease& lease) {
+      return lease.job == use.job && lease.device == use.device && lease.since_s == use.since_s;
+    });
+  });
+  meter_.resume(uses);
+  return {};
+}
+
+Result<void> Watcher::take(Taken taken, const JobOf& job_of) {
+  taken_ = std::move(taken);
+  const double now_s = taken_.now_s;
+  Result<void> outcome;
+  if (!is_resumed_) outcome = resume();
+  is_resumed_ = true;
+  meter_.add(now_s, taken_.wall_s, taken_.machine, taken_.pool, job_of);
+  std::vector<DeviceSlot> slots;
+  for (const Device& device : taken_.machine.devices)
+    if (device.kind != DeviceKind::cpu) slots.push_back({device.id, slot_of(device.status)});
+  if (auto added = history_.add(taken_.wall_s, slots); !added) outcome = std::move(added);
+  if (now_s - written_s_ < kWriteEvery_s) return outcome;
+  written_s_ = now_s;
+  if (auto written = write(); !written) outcome = std::move(written);
+  return outcome;
+}
+
+Result<void> Watcher::write() {
+  for (LeaseUse& use : meter_.take_ended()) unwritten_.push_back(std::move(use));
+  if (std::ssize(unwritten_) > kMostUnwritten) unwritten_.erase(unwritten_.begin(), unwritten_.end() - kMostUnwritten);
+  std::vector<LeaseUse> uses = unwritten_;
+  for (const auto& [_, use] : meter_.alive()) uses.push_back(use);
+  REMUDA_TRY(uses_.write(uses));
+  unwritten_.clear();
+  return history_.write();
+}
+
+}  // namespace remuda::monitor

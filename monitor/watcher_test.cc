@@ -1,0 +1,82 @@
+#include "monitor/watcher.h"
+
+#include <gmock/gmock.h>
+
+#include "base/testing/scratch_folder.h"
+
+namespace remuda::monitor {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr double kBegin_s = 1'800'000'000;
+
+Inventory busy_machine(double busy) {
+  Device device;
+  device.id = "card";
+  device.kind = DeviceKind::gpu;
+  device.status.busy = busy;
+  Inventory inventory;
+  inventory.devices = {device, Device{.id = "cpu:0"}};
+  return inventory;
+}
+
+pool::PoolState held(bool is_held = true) {
+  pool::Job job;
+  job.id = 7;
+  job.user = "ana";
+  pool::PoolState pool;
+  pool.jobs = {job};
+  if (is_held) pool.leases = {{.job = 7, .device = "card", .since_s = kBegin_s}};
+  return pool;
+}
+
+Watcher open(const ScratchFolder& folder) {
+  auto watcher = Watcher::open(folder.path());
+  if (!watcher) throw std::runtime_error(watcher.error().message);
+  return std::move(*watcher);
+}
+
+int64_t knows_none(int) { return 0; }
+
+TEST(Watcher, KeepsTheHistoryOfGpusAndTheUseOfLeases) {
+  const ScratchFolder folder;
+  {
+    Watcher watcher = open(folder);
+    for (int i = 0; i < 5; ++i)
+      ASSERT_TRUE(watcher.take({100.0 + i, kBegin_s + i, busy_machine(0.5), held()}, knows_none));
+    EXPECT_THAT(watcher.history().devices().value(), ElementsAre("card")) << "a CPU has no readings";
+    ASSERT_TRUE(watcher.write());
+  }
+  Watcher watcher = open(folder);
+  ASSERT_TRUE(watcher.take({7, kBegin_s + 5, busy_machine(1), held()}, knows_none));
+  ASSERT_TRUE(watcher.take({8, kBegin_s + 6, busy_machine(1), held()}, knows_none));
+  const LeaseUse& use = watcher.moment().uses.at({7, "card"});
+  EXPECT_EQ(use.held_s, 5) << "four seconds before, one after; between them knows_none watched";
+  EXPECT_EQ(use.busy_s, 3);
+}
+
+TEST(Watcher, KeepsTheUseOfALeaseThatHasEnded) {
+  const ScratchFolder folder;
+  Watcher watcher = open(folder);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(watcher.take({double(i), kBegin_s + i, busy_machine(1), held()}, knows_none));
+  for (int i = 3; i < 15; ++i)
+    ASSERT_TRUE(watcher.take({double(i), kBegin_s + i, busy_machine(0), held(false)}, knows_none));
+  EXPECT_THAT(watcher.moment().uses, SizeIs(0));
+  const auto uses = watcher.uses().read(kBegin_s).value();
+  ASSERT_THAT(uses, SizeIs(1));
+  EXPECT_EQ(uses[0].busy_s, 2);
+  EXPECT_EQ(uses[0].user, "ana");
+}
+
+TEST(Watcher, HasItsFolderForItself) {
+  const ScratchFolder folder;
+  const Watcher watcher = open(folder);
+  EXPECT_THAT(Watcher::open(folder.path()).error().message,
+              HasSubstr("another process keeps the history in " + folder.path()));
+}
+
+}  // namespace
+}  // namespace remuda::monitor

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Watches a machine as its users do, and holds what is written against Prometheus's own checker where that is installed.
+
+watch_test.py REMUDA MACHINE: a recorded machine, to which readings are added
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+REMUDA, RECORDED = "", ""
+PATIENCE_S = 30
+READINGS = {"busy": 0.25, "memory_busy": 0.1, "memory_used_bytes": 1 << 30, "power_watts": 120.5, "energy_joules": 1000.0,
+            "temperature_c": 45.0, "sm_clock_mhz": 1410, "throttle": ["idle"],
+            "tensor_active": {"missing": "unsupported", "detail": "not on this card"}, "processes": []}
+
+
+def wait_until(condition, what: str):
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {PATIENCE_S} s in vain: {what}")
+        time.sleep(0.05)
+
+
+class WatchTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        (self.folder / "jobs").mkdir()
+        machine = json.loads(pathlib.Path(RECORDED).read_text())
+        for device in machine["devices"]:
+            device["status"] = READINGS
+        self.machine = self.folder / "machine.json"
+        self.machine.write_text(json.dumps(machine))
+        self.metrics = self.folder / "remuda.prom"
+        self.environment = {**os.environ, "HOME": scratch.name, "XDG_STATE_HOME": scratch.name + "/state"}
+
+    def start(self, command: str, *arguments: str) -> subprocess.Popen:
+        process = subprocess.Popen([REMUDA, command, "--machine", str(self.machine), *arguments], env=self.environment, text=True,
+                                   stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        self.addCleanup(process.wait, PATIENCE_S)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stderr.close)
+        return process
+
+    def watch(self, *more: str) -> subprocess.Popen:
+        return self.start("watch", "--text-file", str(self.metrics), "--job-files", str(self.folder / "jobs"), *more)
+
+    def run_remuda(self, *command: str) -> str:
+        done = subprocess.run([REMUDA, *command, "--machine", str(self.machine)], env=self.environment, text=True, capture_output=True,
+                              timeout=PATIENCE_S, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def has(self, text: str) -> bool:
+        return self.metrics.exists() and text in self.metrics.read_text()
+
+    def test_shows_a_job_while_it_holds_a_device_and_afterwards(self):
+        watch = self.watch()
+        wait_until(self.metrics.exists, "metrics are written")
+        job = self.start("run", "-n", "1", "--name", 'with "quotes"', "--", "sleep", "60")
+        wait_until(lambda: self.has(r'name="with \"quotes\""'), "the job is in the metrics")
+        wait_until(lambda: "1\n" in [file.read_text() for file in (self.folder / "jobs").iterdir()], "dcgm-exporter learns of it")
+        time.sleep(2.5)  # its time counts from one reading to the next
+        job.send_signal(signal.SIGTERM)
+        job.wait(PATIENCE_S)
+        wait_until(lambda: not self.has("remuda_lease_share{"), "the lease has ended")
+        watch.send_signal(signal.SIGTERM)
+        self.assertEqual(watch.wait(PATIENCE_S), 0)
+        waste = json.loads(self.run_remuda("usage", "--waste", "--by", "job", "--json"))["waste"]
+        self.assertEqual([row["job"] for row in waste], [1])
+        self.assertGreater(waste[0]["held_s"], 1)
+        self.assertAlmostEqual(waste[0]["busy_s"] / waste[0]["busy_known_s"], READINGS["busy"])
+        self.assertIn("IDLE", self.run_remuda("usage", "--waste"))
+
+    def test_a_second_one_says_that_the_first_has_the_history(self):
+        self.watch()
+        wait_until(self.metrics.exists, "metrics are written")
+        second = self.watch()
+        self.assertEqual(second.wait(PATIENCE_S), 1)
+        self.assertIn("another process keeps the history in", second.stderr.read())
+
+    def test_goes_on_where_an_earlier_one_was_killed(self):
+        for _ in range(2):
+            watch = self.watch()
+            self.metrics.unlink(missing_ok=True)
+            wait_until(self.metrics.exists, "metrics are written")
+            watch.kill()
+            watch.wait(PATIENCE_S)
+        self.assertEqual([path.name for path in self.folder.glob("*.prom*")], ["remuda.prom"], "nothing is left half-written")
+
+    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed (Debian: prometheus)")
+    def test_metrics_are_as_prometheus_wants_them(self):
+        self.watch()
+        wait_until(self.metrics.exists, "metrics are written")
+        done = subprocess.run(["promtool", "check", "metrics"], input=self.metrics.read_text(), text=True, capture_output=True,
+                              timeout=PATIENCE_S, check=False)
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed (Debian: prometheus)")
+    def test_alerts_are_raised_as_they_should(self):
+        rules = pathlib.Path(__file__).parent.parent / "packaging" / "prometheus" / "remuda.rules.test.yml"
+        subprocess.run(["promtool", "test", "rules", rules.name], cwd=rules.parent, check=True, timeout=60,
+                       stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    REMUDA, RECORDED = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1], verbosity=2)
