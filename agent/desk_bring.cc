@@ -3,8 +3,9 @@
 
 #include "agent/desk.h"
 #include "confine/device_nodes.h"
+#include "confine/open_nodes.h"
 #include "pool/transitions.h"
-#include "process/stat.h"
+#include "process/status.h"
 #include "process/tree.h"
 
 namespace remuda::agent {
@@ -19,11 +20,7 @@ Result<void> Desk::check_unused(const Caller& caller, const process::ProcessId& 
                                 const std::vector<std::string>& but) const {
   if (!view_.is_live()) return {};
   const std::vector<confine::DeviceNode> nodes = confine::withheld_nodes(view_.inventory(), but).nodes;
-  for (const process::ProcessId& one : process::family_of(process, caller.uid))
-    if (confine::has_open(one, nodes))
-      return usage_error(
-          fmt::format("process {} has opened a device already, which a lease cannot take back", one.pid));
-  return {};
+  return confine::check_unopened(process::family_of(process, caller.uid), nodes);
 }
 
 /// What it opened while it was moved is seen afterwards: then its job ends, and it with that.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "confine/cgroup.h"
+#include "confine/open_nodes.h"
 #include "pool/lifeline.h"
 #include "pool/transitions.h"
 #include "process/tree.h"
@@ -20,6 +21,8 @@ namespace {
 
 constexpr double kSoon_s = 0.02, kLook_s = 1;
 constexpr size_t kMostAtOnce = 8;
+/// A keeper whose job is over has a few descriptors; one with more is a hostile user's, and others wait meanwhile.
+constexpr size_t kMostLooksAtKeeper = 2000;
 /// What a keeper is given beyond the time that it is to keep itself; and how long it waits until its word is recorded.
 constexpr double kSlack_s = 5, kWordPatience_s = 2;
 
@@ -274,7 +277,8 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
   const bool is_over = !is_kept || hold.word || is_late;
   if (is_over || hold.cgroup.empty()) {
     const std::vector<process::ProcessId> others = others_of(hold);
-    if (is_over && others.empty() && (!is_kept || (hold.word && !confine::has_open(hold.keeper, hold.nodes)))) {
+    if (is_over && others.empty() &&
+        (!is_kept || (hold.word && !confine::has_open(hold.keeper, hold.nodes, kMostLooksAtKeeper)))) {
       if (hold.word) return with_memory(*hold.word, hold);
       return with_memory(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}}, hold);
     }

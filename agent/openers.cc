@@ -2,18 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fmt/format.h>
 #include <map>
-#include <optional>
 #include <set>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "agent/exempt_units.h"
 #include "base/file.h"
 #include "base/number.h"
-#include "base/text.h"
 #include "confine/device_nodes.h"
+#include "confine/open_nodes.h"
+#include "process/status.h"
 #include "process/user_name.h"
 
 namespace remuda::agent {
@@ -21,22 +18,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What `key` of /proc/PID/status says: "Uid:\t1000\t1000...", "Name:\tsh".
-std::string status_field(const std::string& status, const std::string& key) {
-  for (const std::string& line : split(status, '\n'))
-    if (line.starts_with(key + ":\t")) return split(line.substr(key.size() + 2), '\t').front();
-  return "";
-}
+/// Of all users together: several of them, or one with many ids (subuid(5)), do not delay grants by more than a second.
+constexpr size_t kMostLooksAtAll = 10 * confine::kMostLooks;
 
-std::set<confine::DeviceNode> opened_by(const std::string& process) {
-  std::set<confine::DeviceNode> opened;
+struct Candidate {
+  int pid = 0;
+  std::string folder;
+  process::ProcessStatus status;
+};
+
+/// The processes of users, those with small tables of descriptors first: who has large ones hides no process of others.
+std::vector<Candidate> candidates(const std::string& proc) {
+  std::vector<Candidate> found;
   std::error_code error;
-  for (fs::directory_iterator entry(process + "/fd", error), end; !error && entry != end; entry.increment(error)) {
-    struct stat info{};
-    if (::stat(entry->path().c_str(), &info) == 0 && S_ISCHR(info.st_mode))
-      opened.insert({major(info.st_rdev), minor(info.st_rdev)});
+  for (fs::directory_iterator entry(proc, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string folder = entry->path().string();
+    const auto pid = parse_number<int>(entry->path().filename().string());
+    if (!pid) continue;
+    process::ProcessStatus status = process::parse_status(read_text(folder + "/status").value_or(""));
+    if (status.users.empty() || status.users.front() == 0) continue;
+    found.push_back({*pid, folder, std::move(status)});
   }
-  return opened;
+  std::ranges::stable_sort(found, {}, [](const Candidate& one) { return one.status.descriptor_slots; });
+  return found;
 }
 
 void add_to(Device& device, const Process& opener) {
@@ -53,24 +57,27 @@ void add_openers(Inventory& inventory, const std::vector<std::string>& exempt, c
   std::map<confine::DeviceNode, std::vector<std::string>> owners;
   for (const confine::DeviceNodes& device : confine::all_nodes(inventory, sysfs))
     for (const confine::DeviceNode& node : device.nodes) owners[node].push_back(device.device);
-  std::error_code error;
-  for (fs::directory_iterator entry(proc, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string folder = entry->path().string();
-    const auto pid = parse_number<int>(entry->path().filename().string());
-    const std::string status = pid ? read_text(folder + "/status").value_or("") : "";
-    const auto uid = parse_number<int>(status_field(status, "Uid"));
-    if (!uid || *uid == 0) continue;
+  std::vector<confine::DeviceNode> nodes;
+  for (const auto& [node, _] : owners) nodes.push_back(node);
+  size_t left = kMostLooksAtAll;
+  std::map<int, size_t> left_of_user;
+  for (const Candidate& one : candidates(proc)) {
+    size_t& left_of_this = left_of_user.try_emplace(one.status.users.front(), confine::kMostLooks).first->second;
+    const size_t before = std::min(left, left_of_this);
+    size_t looks = before;
+    const std::set<confine::DeviceNode> open = confine::open_nodes(one.folder, nodes, looks);
+    left -= before - looks;
+    left_of_this -= before - looks;
+    if (open.empty() || is_exempt(exempt, read_text(one.folder + "/cgroup").value_or(""))) continue;
     Process opener;
-    opener.pid = *pid;
-    std::set<std::string> devices;
-    for (const confine::DeviceNode& node : opened_by(folder))
-      if (const auto owner = owners.find(node); owner != owners.end())
-        devices.insert(owner->second.begin(), owner->second.end());
-    if (devices.empty() || is_exempt(exempt, read_text(folder + "/cgroup").value_or(""))) continue;
-    opener.user = process::user_name(*uid);
-    opener.command = printable(status_field(status, "Name"));
+    opener.pid = one.pid;
+    opener.user = process::user_name(one.status.users.front());
+    opener.command = one.status.name;
     for (Device& device : inventory.devices)
-      if (devices.contains(device.id)) add_to(device, opener);
+      if (std::ranges::any_of(open, [&](const auto& node) {
+            return std::ranges::find(owners.at(node), device.id) != owners.at(node).end();
+          }))
+        add_to(device, opener);
   }
 }
 

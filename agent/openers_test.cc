@@ -2,12 +2,15 @@
 
 #include <csignal>
 #include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/testing/scratch_folder.h"
+#include "confine/open_nodes.h"
 
 namespace remuda::agent {
 namespace {
@@ -96,6 +99,35 @@ TEST_F(OpenersTest, OfExemptUnitsAreNone) {
   EXPECT_THAT(box_.devices[0].status.processes.value_or({}), IsEmpty());
   add_openers(box_, {"b.service"}, sysfs_.path(), proc.path());
   EXPECT_THAT(box_.devices[0].status.processes.value_or({}), SizeIs(1));
+}
+
+/// Processes as /proc shows them, whose descriptors are links in folders.
+class FakeProcesses {
+ public:
+  void add(int pid, int uid, int slots, const std::string& target, int descriptors = 1) {
+    const std::string folder = std::to_string(pid);
+    proc_.make_folder(folder + "/fd");
+    proc_.write(folder + "/status", fmt::format("Name:\tsh\nUid:\t{0}\t{0}\t{0}\t{0}\nFDSize:\t{1}\n", uid, slots));
+    for (int i = 0; i < descriptors; ++i)
+      std::filesystem::create_symlink(target, proc_.path(fmt::format("{}/fd/{}", folder, i)));
+  }
+  std::string path() const { return proc_.path(); }
+
+ private:
+  const ScratchFolder proc_;
+};
+
+TEST_F(OpenersTest, BeyondWhatIsLookedAtOfAUserHideNoneOfOthers) {
+  constexpr int kOther = kUser + 1;
+  FakeProcesses proc;
+  proc.add(1, kUser, 1024, "/dev/null", static_cast<int>(confine::kMostLooks));
+  proc.add(2, kUser, 256, "/dev/full");
+  proc.add(3, kUser, 4096, "/dev/full");
+  proc.add(4, kOther, 8192, "/dev/full");
+  add_openers(box_, {}, sysfs_.path(), proc.path());
+  std::vector<int> found;
+  for (const Process& one : box_.devices[0].status.processes.value_or({})) found.push_back(one.pid);
+  EXPECT_THAT(found, testing::ElementsAre(2, 4)) << "3 is not looked at any more";
 }
 
 }  // namespace

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fmt/format.h>
 #include <optional>
 #include <set>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "base/file.h"
 #include "confine/maker.h"
@@ -93,19 +90,6 @@ Withheld withheld_nodes(const Inventory& inventory, const std::vector<std::strin
   }
   std::ranges::set_difference(nodes, kept, std::back_inserter(withheld.nodes));
   return withheld;
-}
-
-bool has_open(const process::ProcessId& process, const std::vector<DeviceNode>& nodes) {
-  if (nodes.empty()) return false;
-  std::error_code error;
-  for (fs::directory_iterator entry(fmt::format("/proc/{}/fd", process.pid), error), end; !error && entry != end;
-       entry.increment(error)) {
-    struct stat info{};
-    if (::stat(entry->path().c_str(), &info) != 0 || !S_ISCHR(info.st_mode)) continue;
-    const DeviceNode node{major(info.st_rdev), minor(info.st_rdev)};
-    if (std::ranges::binary_search(nodes, node)) return true;
-  }
-  return false;
 }
 
 }  // namespace remuda::confine

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "device/inventory.h"
-#include "process/process_id.h"
 
 namespace remuda::confine {
 
@@ -28,9 +27,6 @@ struct Withheld {
 /// or that of the GPU to which a granted partition belongs. Reads the folders of PCI devices below `sysfs`.
 Withheld withheld_nodes(const Inventory& inventory, const std::vector<std::string>& granted,
                         const std::string& sysfs = "/sys");
-
-/// Whether a process has one of these open.
-bool has_open(const process::ProcessId& process, const std::vector<DeviceNode>& nodes);
 
 /// The nodes of a GPU or partition; several may have one.
 struct DeviceNodes {

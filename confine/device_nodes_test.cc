@@ -1,11 +1,9 @@
 #include "confine/device_nodes.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/file.h"
 #include "base/testing/scratch_folder.h"
 
 namespace remuda::confine {
@@ -114,14 +112,6 @@ TEST_F(DeviceNodes, AreNoneWhereThereIsNoDriver) {
 TEST_F(DeviceNodes, AreNotThoseOfProcessors) {
   gpu("AMD", std::nullopt).kind = DeviceKind::cpu;
   EXPECT_THAT(withheld({}).unknown, IsEmpty());
-}
-
-TEST(DeviceFiles, AreSeenWhereAProcessHasThemOpen) {
-  const DeviceNode null{1, 3};
-  const Fd open(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  EXPECT_TRUE(has_open(process::own_process_id(), {null, {200, 1}}));
-  EXPECT_FALSE(has_open(process::own_process_id(), {{200, 1}}));
-  EXPECT_FALSE(has_open(process::own_process_id(), {}));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "probe/sysfs.h"
+#include "process/status.h"
 #include "process/user_name.h"
 
 namespace remuda::probe {
@@ -20,22 +21,14 @@ Missing not_told(const std::string& path, const char* what) {
   return {MissingReason::unsupported, fmt::format("{} tells no {}", path, what)};
 }
 
-/// The rest of the line of `text` that starts with `key`.
-std::optional<std::string> line_after(const std::string& text, std::string_view key) {
-  for (const std::string& line : split(text, '\n'))
-    if (line.starts_with(key)) return line.substr(key.size());
-  return std::nullopt;
-}
-
-/// The real user: the first number of "Uid:" in the process's status.
+/// The real one.
 Reading<std::string> read_user(const std::string& folder) {
   const std::string path = folder + "/status";
   const auto status = sysfs::read(path);
   if (!status.has_value()) return status.missing();
-  std::istringstream ids(line_after(status.value(), "Uid:").value_or(""));
-  uid_t uid = 0;
-  if (!(ids >> uid)) return not_told(path, "user");
-  return process::user_name(static_cast<int>(uid));
+  const std::vector<int> users = process::parse_status(status.value()).users;
+  if (users.empty()) return not_told(path, "user");
+  return process::user_name(users.front());
 }
 
 Reading<std::string> read_command(const std::string& folder) {

@@ -1,6 +1,5 @@
 #include "process/stat.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <string_view>
 
@@ -33,20 +32,6 @@ std::optional<ProcessStat> process_stat(int pid) {
                      .threads = *threads,
                      .start_ticks = *start,
                      .code_end = *code_end};
-}
-
-std::optional<int> sole_user_of(int pid) {
-  constexpr std::string_view kLine = "Uid:";
-  constexpr size_t kIds = 4;  // real, effective, saved, of the file system
-  const auto text = read_text(fmt::format("/proc/{}/status", pid));
-  for (const std::string& line : split(text.value_or(""), '\n')) {
-    if (!line.starts_with(kLine)) continue;
-    auto ids = split(line, '\t');
-    ids.erase(ids.begin());
-    const bool is_one = ids.size() == kIds && std::ranges::all_of(ids, [&](const auto& id) { return id == ids[0]; });
-    return is_one ? parse_number<int>(ids[0]) : std::nullopt;
-  }
-  return std::nullopt;
 }
 
 }  // namespace remuda::process

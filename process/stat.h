@@ -23,8 +23,4 @@ struct ProcessStat {
 /// and cannot shift the fields.
 std::optional<ProcessStat> process_stat(int pid);
 
-/// The user whose process it is, where all of its user ids are that one's; nothing where they differ, as those of a
-/// program with more rights than who started it, or there is no such process.
-std::optional<int> sole_user_of(int pid);
-
 }  // namespace remuda::process

@@ -48,11 +48,5 @@ TEST(ProcessStat, IsNothingForWhatIsNoProcess) {
   for (const int pid : {0, -1, -100, 1 << 30}) EXPECT_FALSE(process_stat(pid)) << pid;
 }
 
-TEST(SoleUser, IsWhoHasAllTheIdsOfAProcess) {
-  EXPECT_EQ(sole_user_of(::getpid()), static_cast<int>(::getuid()));
-  EXPECT_EQ(sole_user_of(1 << 30), std::nullopt);
-  EXPECT_EQ(sole_user_of(0), std::nullopt);
-}
-
 }  // namespace
 }  // namespace remuda::process

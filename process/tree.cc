@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "process/guarded_child.h"
 #include "process/stat.h"
+#include "process/status.h"
 
 namespace remuda::process {
 namespace {

@@ -7,8 +7,9 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "confine/confinement.h"
+#include "confine/open_nodes.h"
 #include "process/affinity.h"
-#include "process/stat.h"
+#include "process/status.h"
 #include "process/tree.h"
 #include "process/user_name.h"
 #include "run/job_environment.h"
@@ -26,13 +27,6 @@ std::vector<process::ProcessId> others_of(const process::ProcessId& process) {
   std::vector<process::ProcessId> family = process::family_of(process, static_cast<int>(::getuid()));
   std::erase_if(family, [](const auto& one) { return one.pid == ::getpid() || one.pid == ::getppid(); });
   return family;
-}
-
-tl::unexpected<Error> has_opened(const process::ProcessId& process, const std::string& what) {
-  return usage_error(
-      fmt::format("process {} has opened {} already; only one that has opened no device can be adopted: start it anew "
-                  "with `remuda run`",
-                  process.pid, what));
 }
 
 class AdoptKeeper {
@@ -176,13 +170,17 @@ Result<void> check_adoptable(const process::ProcessId& process, const Inventory&
       return usage_error(fmt::format("process {} is a part of job {} already", process.pid, entry.substr(mark.size())));
   const std::vector<confine::DeviceNode> nodes =
       live ? confine::withheld_nodes(inventory, {}).nodes : std::vector<confine::DeviceNode>();
-  for (const process::ProcessId& one : others_of(process)) {
+  const std::vector<process::ProcessId> others = others_of(process);
+  for (const process::ProcessId& one : others) {
     for (const Device& device : inventory.devices)
       for (const Process& user_of : device.status.processes.value_or({}))
-        if (user_of.pid == one.pid) return has_opened(one, device.label());
-    if (confine::has_open(one, nodes)) return has_opened(one, "a device");
+        if (user_of.pid == one.pid)
+          return usage_error(fmt::format(
+              "process {} has opened {} already; only one that has opened no device can be adopted: start it anew with "
+              "`remuda run`",
+              one.pid, device.label()));
   }
-  return {};
+  return confine::check_unopened(others, nodes);
 }
 
 Result<int> adopt(const RunSpec& spec, const OpenPool& open, const process::ProcessId& process, const Report& report) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "process/stat.h"
+#include "process/status.h"
 #include "process/testing/child_output.h"
 #include "process/tree.h"
 #include "process/user_name.h"

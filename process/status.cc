@@ -1,0 +1,46 @@
+#include "process/status.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/number.h"
+#include "base/text.h"
+
+namespace remuda::process {
+namespace {
+
+/// Ids beyond the half of their range are negative, as everywhere here.
+std::vector<int> parse_users(const std::vector<std::string>& words) {
+  constexpr size_t kIds = 4;
+  std::vector<int> users;
+  for (const std::string& word : words)
+    if (const auto id = parse_number<uint32_t>(word)) users.push_back(static_cast<int>(*id));
+  return users.size() == kIds && words.size() == kIds ? users : std::vector<int>();
+}
+
+}  // namespace
+
+ProcessStatus parse_status(const std::string& text) {
+  ProcessStatus status;
+  for (const std::string& line : split(text, '\n')) {
+    const size_t colon = line.find(":\t");
+    if (colon == std::string::npos) continue;
+    const std::string_view key = std::string_view(line).substr(0, colon),
+                           value = std::string_view(line).substr(colon + 2);
+    if (key == "Name") status.name = printable(value);
+    if (key == "Uid") status.users = parse_users(split(value, '\t'));
+    if (key == "FDSize") status.descriptor_slots = parse_number<int64_t>(value).value_or(0);
+  }
+  return status;
+}
+
+std::optional<int> sole_user_of(int pid) {
+  const auto text = read_text(fmt::format("/proc/{}/status", pid));
+  const std::vector<int> users = text ? parse_status(*text).users : std::vector<int>();
+  const bool is_one = !users.empty() && std::ranges::all_of(users, [&](int user) { return user == users[0]; });
+  return is_one ? std::optional(users[0]) : std::nullopt;
+}
+
+}  // namespace remuda::process

@@ -1,0 +1,43 @@
+#include "process/status.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+namespace remuda::process {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(ProcessStatus, IsReadFromItsText) {
+  const ProcessStatus status = parse_status("Name:\ta b\nUmask:\t0022\nUid:\t1\t2\t3\t4294967294\nFDSize:\t64\n");
+  EXPECT_EQ(status.name, "a b");
+  EXPECT_THAT(status.users, ElementsAre(1, 2, 3, -2));
+  EXPECT_EQ(status.descriptor_slots, 64);
+}
+
+TEST(ProcessStatus, HasNothingWhereTheTextSaysNothing) {
+  for (const char* text :
+       {"", "Uid:\n", "Uid:\tme\tme\tme\tme\n", "Uid:\t1\t2\t3\n", "Uid:\t1\t2\t3\t4\t5\n", "\xff\xfe"})
+    EXPECT_THAT(parse_status(text).users, IsEmpty()) << text;
+  EXPECT_EQ(parse_status("FDSize:\tmany\n").descriptor_slots, 0);
+}
+
+TEST(ProcessStatus, OfThisProcess) {
+  const ProcessStatus status = parse_status(read_text("/proc/self/status").value_or(""));
+  EXPECT_FALSE(status.name.empty());
+  EXPECT_EQ(status.users.front(), static_cast<int>(::getuid()));
+  EXPECT_GT(status.descriptor_slots, 0);
+}
+
+TEST(SoleUser, IsWhoHasAllTheIdsOfAProcess) {
+  EXPECT_EQ(sole_user_of(::getpid()), static_cast<int>(::getuid()));
+  EXPECT_EQ(sole_user_of(1 << 30), std::nullopt);
+  EXPECT_EQ(sole_user_of(0), std::nullopt);
+}
+
+}  // namespace
+}  // namespace remuda::process
