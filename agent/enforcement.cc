@@ -31,7 +31,8 @@ void Enforcement::update(const policy::Policy& policy, const Inventory& inventor
   wanted_ = policy.enforce;
   if (!may_guard()) {
     if (is_guarded_by(wanted_) && options_.say)
-      say_once(failed("jobs alone are kept from devices: more takes root and a tree of cgroups of version 2"));
+      say_obstacle(said_of_guard_,
+                   failed("jobs alone are kept from devices: more takes root and a tree of cgroups of version 2"));
     return;
   }
   exempt_names_ = policy.exempt;
@@ -40,7 +41,7 @@ void Enforcement::update(const policy::Policy& policy, const Inventory& inventor
   if (done && !unknown.empty())
     done = failed(fmt::format("the driver does not tell the device files of {}, which are not guarded",
                               fmt::join(unknown, ", ")));
-  say_once(done);
+  say_obstacle(said_of_guard_, done);
 }
 
 /// Returns the devices whose nodes are not known.
@@ -60,7 +61,7 @@ std::vector<std::string> Enforcement::note_nodes(const Inventory& inventory) {
 /// Brings the guard in force that the policy wants, or takes it away.
 Result<void> Enforcement::set_guard() {
   if (is_guarded_by(wanted_) && in_force_ == wanted_) {
-    exempt_ids_ = exempt_.look(exempt_names_);
+    look_at_exempt();
     return apply();
   }
   if (!is_guarded_by(wanted_)) {
@@ -76,7 +77,7 @@ Result<void> Enforcement::set_guard() {
   guard_ = std::make_unique<DeviceGuard>(std::move(guard));
   go_on();
   in_force_ = wanted_;
-  exempt_ids_ = exempt_.look(exempt_names_);
+  look_at_exempt();
   REMUDA_TRY(apply());
   options_.say(mode == GuardMode::refuse ? "device files are guarded: only root, exempt units and jobs open them"
                                          : "device files are watched: who would be refused is said here");
@@ -108,25 +109,49 @@ Result<void> Enforcement::apply() {
 Result<void> Enforcement::let(int64_t job, const std::string& cgroup, const std::vector<DeviceNode>& nodes) {
   if (!may_guard()) return {};
   const bool is_below = cgroup.starts_with(options_.root + "/");
-  Let& let = jobs_[job];
-  let = {is_below ? confine::cgroup_id(cgroup) : 0, {nodes.begin(), nodes.end()}};
-  if (let.cgroup == 0) jobs_.erase(job);
-  if (hides_devices() && !nodes.empty() && !jobs_.contains(job))
-    return failed(
-        "the policy keeps everyone from device files, and only a job in a cgroup of version 2 can be let to "
-        "them");
-  return apply();
+  const uint64_t id = is_below ? confine::cgroup_id(cgroup) : 0;
+  if (id != 0)
+    jobs_[job] = {id, {nodes.begin(), nodes.end()}};
+  else
+    jobs_.erase(job);
+  if (!guard_) return {};
+  const bool can_be_let = id != 0 || nodes.empty();
+  const auto done = can_be_let ? apply() : failed("only a job in a cgroup of version 2 can be let to device files");
+  if (!hides_devices()) {
+    if (!done) say_obstacle(said_of_jobs_, done);
+    return {};
+  }
+  return done ? done : failed("the policy keeps everyone from device files: " + done.error().message);
 }
 
 void Enforcement::withdraw(int64_t job) {
-  if (jobs_.erase(job) > 0) say_once(apply());
+  if (jobs_.erase(job) > 0) say_obstacle(said_of_rules_, apply());
+}
+
+void Enforcement::look_at_exempt() {
+  ExemptUnits::Found found = exempt_.look(exempt_names_);
+  exempt_ids_ = std::move(found.cgroups);
+  tell_absent(found.absent);
+}
+
+/// Once for a list of exemptions: units come and go.
+void Enforcement::tell_absent(const std::vector<std::string>& absent) {
+  std::string names = fmt::format("{}", fmt::join(exempt_names_, ", "));
+  if (names == said_of_absent_) return;
+  said_of_absent_ = std::move(names);
+  if (!absent.empty())
+    options_.say(
+        fmt::format("these exempt units have no cgroup at the moment: {}; they do not run, or have another name "
+                    "(systemctl show -p Id UNIT)",
+                    fmt::join(absent, ", ")));
 }
 
 void Enforcement::step(double now_s) {
-  if (!guard_ || (now_s < next_look_s_ && !exempt_.has_news())) return;
-  if (std::set<uint64_t> ids = exempt_.look(exempt_names_); ids != exempt_ids_) {
+  if (!guard_) return exempt_.drain();  // of a guard that is gone
+  if (now_s < next_look_s_ && !exempt_.has_news()) return;
+  if (std::set<uint64_t> ids = exempt_.look(exempt_names_).cgroups; ids != exempt_ids_) {
     exempt_ids_ = std::move(ids);
-    say_once(apply());
+    say_obstacle(said_of_rules_, apply());
   }
   if (now_s < next_look_s_) return;
   next_look_s_ = now_s + kLookEvery_s;
@@ -147,11 +172,11 @@ void Enforcement::tell_refused() {
 }
 
 /// An obstacle that lasts is said when it comes.
-void Enforcement::say_once(const Result<void>& done) {
-  const std::string obstacle = done ? "" : done.error().message;
-  if (obstacle != said_ && !obstacle.empty())
-    options_.say(fmt::format("enforce = \"{}\": {}", to_string(wanted_), obstacle));
-  said_ = obstacle;
+void Enforcement::say_obstacle(std::string& said, const Result<void>& done) {
+  const std::string obstacle =
+      done ? "" : fmt::format("enforce = \"{}\": {}", to_string(wanted_), done.error().message);
+  if (obstacle != said && !obstacle.empty()) options_.say(obstacle);
+  said = obstacle;
 }
 
 Enforcement::Options guard_of(const std::string& pool, const std::function<void(const std::string&)>& say) {

@@ -40,7 +40,8 @@ class Enforcement {
 
   /// The machine or the policy was read. To be called first when let() was for all jobs that run.
   void update(const policy::Policy& policy, const Inventory& inventory);
-  /// Lets a job, in this cgroup, to these nodes. An error where the guard is in force and cannot let it.
+  /// Lets a job, in this cgroup, to these nodes. An error where the policy keeps everyone from them and the job cannot
+  /// be let to them; where it is only watched who uses them, that is said instead.
   Result<void> let(int64_t job, const std::string& cgroup, const std::vector<confine::DeviceNode>& nodes);
   /// The job has given its devices back.
   void withdraw(int64_t job);
@@ -66,8 +67,10 @@ class Enforcement {
   Result<void> set_guard();
   void go_on();
   Result<void> apply();
-  void say_once(const Result<void>& done);
+  void look_at_exempt();
+  void tell_absent(const std::vector<std::string>& absent);
   void tell_refused();
+  void say_obstacle(std::string& said, const Result<void>& done);
 
   Options options_;
   policy::Enforce wanted_ = policy::Enforce::jobs;
@@ -79,7 +82,8 @@ class Enforcement {
   std::map<int64_t, Let> jobs_;
   std::unique_ptr<confine::DeviceGuard> guard_;
   std::optional<policy::Enforce> in_force_;
-  std::string said_;  ///< the last obstacle
+  /// What was said last: of the guard as a whole, of its rules, of jobs that cannot be let, of units without a cgroup.
+  std::string said_of_guard_, said_of_rules_, said_of_jobs_, said_of_absent_;
   double next_look_s_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include "base/testing/scratch_folder.h"
 #include "confine/testing/guarded_tree.h"
@@ -89,6 +90,56 @@ TEST_F(EnforcementTest, AJobThatCannotBeLetIsRefused) {
   const auto let = enforcement_->let(7, "", {{1, 7}});
   ASSERT_FALSE(let);
   EXPECT_THAT(let.error().message, HasSubstr("only a job in a cgroup of version 2"));
+}
+
+TEST_F(EnforcementTest, UnderAuditAJobThatCannotBeLetRunsAndIsToldOfOnce) {
+  set(Enforce::audit);
+  said_.clear();
+  for (int64_t job = 7; job < 10; ++job) EXPECT_TRUE(enforcement_->let(job, "", {{1, 7}}));
+  ASSERT_THAT(said_, SizeIs(1));
+  EXPECT_EQ(said_[0], "enforce = \"audit\": only a job in a cgroup of version 2 can be let to device files");
+  ASSERT_TRUE(enforcement_->let(10, job_, {{1, 7}}));
+  EXPECT_TRUE(enforcement_->let(11, "", {{1, 7}}));
+  EXPECT_THAT(said_, SizeIs(1));
+}
+
+TEST_F(EnforcementTest, AnObstacleThatLastsIsToldOfOnce) {
+  Device unknown;
+  unknown.id = "gpu:1";
+  unknown.kind = DeviceKind::gpu;
+  unknown.vendor = "NVIDIA";
+  unknown.index = 1;
+  box_.devices.push_back(unknown);
+  set(Enforce::audit);
+  EXPECT_THAT(said_, testing::Contains(HasSubstr("does not tell the device files of gpu:1")));
+  said_.clear();
+  ASSERT_TRUE(enforcement_->let(7, job_, {{1, 7}}));
+  enforcement_->withdraw(7);
+  set(Enforce::audit);
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(EnforcementTest, ReadsItsNewsAlsoWhereItsGuardIsGone) {
+  tree_.make("system.slice");
+  set(Enforce::everyone, {"a.service"});
+  set(Enforce::jobs);
+  tree_.make("system.slice/b.service");
+  pollfd polled{enforcement_->fd(), POLLIN, 0};
+  enforcement_->step(0);
+  EXPECT_EQ(::poll(&polled, 1, 0), 0) << "whoever waits for it would wake for ever";
+}
+
+TEST_F(EnforcementTest, TellsOnceWhichExemptUnitsHaveNoCgroup) {
+  tree_.make("system.slice/a.service");
+  const auto tells = HasSubstr("have no cgroup at the moment: b.service; they do not run, or have another name");
+  set(Enforce::everyone, {"a.service", "b.service"});
+  EXPECT_THAT(said_, testing::Contains(tells));
+  said_.clear();
+  set(Enforce::everyone, {"a.service", "b.service"});
+  enforcement_->step(10);
+  EXPECT_THAT(said_, IsEmpty());
+  set(Enforce::everyone, {"a.service"});
+  EXPECT_THAT(said_, IsEmpty());
 }
 
 TEST_F(EnforcementTest, ExemptUnitsOpenEverything) {

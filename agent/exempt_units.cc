@@ -50,18 +50,25 @@ bool ExemptUnits::has_news() const {
   return ::poll(&polled, 1, 0) > 0;
 }
 
-std::set<uint64_t> ExemptUnits::look(const std::vector<std::string>& exemptions) {
+void ExemptUnits::drain() {
   char events[4096];
   while (::read(events_.get(), events, sizeof events) > 0) {
   }
-  std::set<uint64_t> found;
+}
+
+ExemptUnits::Found ExemptUnits::look(const std::vector<std::string>& exemptions) {
+  drain();
+  Found found;
   for (const std::string& exemption : exemptions) {
     std::string folder = root_;
     for (const std::string& name : split(exempt_folder(exemption), '/')) {
       if (::inotify_add_watch(events_.get(), folder.c_str(), IN_CREATE | IN_ONLYDIR) < 0) break;  // before the look
       folder += "/" + name;
     }
-    if (const uint64_t id = confine::cgroup_id(root_ + "/" + exempt_folder(exemption)); id != 0) found.insert(id);
+    if (const uint64_t id = confine::cgroup_id(root_ + "/" + exempt_folder(exemption)); id != 0)
+      found.cgroups.insert(id);
+    else
+      found.absent.push_back(exemption);
   }
   return found;
 }

@@ -23,8 +23,14 @@ class ExemptUnits {
   /// `root`: folder of the topmost cgroup of version 2.
   explicit ExemptUnits(std::string root);
 
+  struct Found {
+    std::set<uint64_t> cgroups;
+    std::vector<std::string> absent;  ///< exemptions that have none
+  };
   /// The cgroups that there are now of these; from then on fd() tells when others may have come.
-  std::set<uint64_t> look(const std::vector<std::string>& exemptions);
+  Found look(const std::vector<std::string>& exemptions);
+  /// Takes the news, so that fd() is not readable, without a look.
+  void drain();
   /// Readable when look() may find another one: a unit that starts has a new cgroup, for some milliseconds before it
   /// has a process.
   int fd() const { return events_.get(); }

@@ -39,22 +39,34 @@ TEST(ExemptUnits, AreFoundWhenTheyStart) {
   const ScratchFolder root;
   root.make_folder("system.slice");
   ExemptUnits units(root.path());
-  EXPECT_THAT(units.look({"a.service", "user-7.slice"}), IsEmpty());
+  const auto look = [&] { return units.look({"a.service", "user-7.slice"}); };
+  EXPECT_THAT(look().cgroups, IsEmpty());
+  EXPECT_THAT(look().absent, ElementsAre("a.service", "user-7.slice"));
   EXPECT_FALSE(units.has_news());
   root.make_folder("system.slice/a.service");
   EXPECT_TRUE(units.has_news());
-  EXPECT_THAT(units.look({"a.service", "user-7.slice"}),
-              ElementsAre(confine::cgroup_id(root.path("system.slice/a.service"))));
+  EXPECT_THAT(look().cgroups, ElementsAre(confine::cgroup_id(root.path("system.slice/a.service"))));
+  EXPECT_THAT(look().absent, ElementsAre("user-7.slice"));
   EXPECT_FALSE(units.has_news());
   root.make_folder("user.slice");
   EXPECT_TRUE(units.has_news());
-  EXPECT_THAT(units.look({"a.service", "user-7.slice"}), SizeIs(1));
+  EXPECT_THAT(look().cgroups, SizeIs(1));
   root.make_folder("user.slice/user-7.slice");
   EXPECT_TRUE(units.has_news());
-  EXPECT_THAT(units.look({"a.service", "user-7.slice"}), SizeIs(2));
+  EXPECT_THAT(look().cgroups, SizeIs(2));
   std::filesystem::remove(root.path("system.slice/a.service"));
-  EXPECT_THAT(units.look({"a.service", "user-7.slice"}),
-              ElementsAre(confine::cgroup_id(root.path("user.slice/user-7.slice"))));
+  EXPECT_THAT(look().cgroups, ElementsAre(confine::cgroup_id(root.path("user.slice/user-7.slice"))));
+}
+
+TEST(ExemptUnits, TakeTheirNewsWithoutALook) {
+  const ScratchFolder root;
+  root.make_folder("system.slice");
+  ExemptUnits units(root.path());
+  units.look({"a.service"});
+  root.make_folder("system.slice/b.service");
+  EXPECT_TRUE(units.has_news());
+  units.drain();
+  EXPECT_FALSE(units.has_news());
 }
 
 }  // namespace
