@@ -209,7 +209,7 @@ Result<void> read_devices(const toml::table& table, Policy& policy) {
   reader.read<Enforce>("enforce", "\"off\", \"jobs\", \"audit\" or \"everyone\"", enforce, policy.enforce);
   reader.read<std::vector<std::string>>(
       "exempt",
-      fmt::format("a list of {} units at the most such as [\"display-manager.service\"], or of cgroups such as "
+      fmt::format("a list of {} units at the most such as [\"gdm.service\"], or of cgroups such as "
                   "[\"/system.slice/a\"]",
                   kMostExempt),
       exemptions, policy.exempt);

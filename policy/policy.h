@@ -99,7 +99,7 @@ struct Policy {
   bool operator==(const Policy&) const = default;
 };
 
-/// "display-manager.service", "user-1000.slice"; or the path of a cgroup of version 2: "/system.slice/a/b".
+/// "gdm.service", "user-1000.slice"; or the path of a cgroup of version 2: "/system.slice/a/b".
 bool is_exemption(std::string_view text);
 
 /// What it says, a line for each rule, for people.

@@ -36,7 +36,7 @@ TEST(Policy, IsShownRuleByRule) {
 backfill = false
 [devices]
 enforce = "everyone"
-exempt = ["display-manager.service"]
+exempt = ["gdm.service"]
 [[limit]]
 users = ["alice"]
 groups = ["gpu"]
@@ -60,7 +60,7 @@ to = "18:00"
   EXPECT_EQ(policy_text(policy),
             "usage is halved every 7 d 0 h; a job that has waited for 15 min gets devices kept for it; nobody has them "
             "meanwhile\n"
-            "nobody but root opens device files that they were not granted; exempt: display-manager.service\n"
+            "nobody but root opens device files that they were not granted; exempt: gdm.service\n"
             "p.toml:10: alice and group gpu may have 10 waiting jobs\n"
             "p.toml:11: alice and group gpu may give priority 0 at the most\n"
             "p.toml:12: alice and group gpu may have 1.5 device hours in 7 days\n"
