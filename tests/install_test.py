@@ -6,6 +6,7 @@ install_test.py BUILD ROOT CXX
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,13 @@ class Installed(unittest.TestCase):
         units = self.prefix / "lib/systemd/system"
         self.assertIn(f"ExecStart={self.prefix / 'bin/remuda'} agent\n", (units / "remuda-agent.service").read_text())
         self.assertIn("ListenStream=/run/remuda/agent.sock\n", (units / "remuda-agent.socket").read_text())
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "this needs systemd-analyze(1)")
+    def test_systemd_takes_the_agents_units(self):
+        units = self.prefix / "lib/systemd/system"
+        checked = subprocess.run(["systemd-analyze", "verify", "--man=no", *sorted(units.iterdir())], capture_output=True,
+                                 text=True)
+        self.assertEqual((checked.returncode, checked.stderr), (0, ""))
         self.assertIn("/run/remuda/installed", (self.prefix / "lib/tmpfiles.d/remuda.conf").read_text())
 
     def test_bash_completes(self):
