@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -96,6 +97,16 @@ Limits raise_limits() {
   return limits;
 }
 
+/// By the path that it was started from, which an upgrade gives to another file: /proc/self/exe stays with the old one.
+Result<std::string> own_program() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path started_from = fs::absolute(reinterpret_cast<const char*>(::getauxval(AT_EXECFN)), error);
+  const fs::path own = fs::read_symlink("/proc/self/exe", error);
+  if (error) return failed(fmt::format("cannot find this program: /proc/self/exe: {}", error.message()));
+  return (fs::equivalent(started_from, own, error) ? started_from : own).string();
+}
+
 Fd stop_signals() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -131,6 +142,7 @@ pool::ReadMachine with_openers(pool::ReadMachine read, pool::ReadPolicy read_pol
 Result<void> run_agent(const AgentOptions& options) {
   const Fd stop = stop_signals();
   Fd listener = inherited_socket();
+  REMUDA_ASSIGN(const std::string program, own_program());
   REMUDA_ASSIGN(const std::string adopted, adopt_pool(options.pool));
   REMUDA_ASSIGN(const Fd lock, lock_pool(options.pool));
   if (!adopted.empty()) options.say(adopted);
@@ -142,7 +154,7 @@ Result<void> run_agent(const AgentOptions& options) {
                                         within_reason(options.read_policy), options.live));
   Desk::Means means{
       Enforcement(options.live ? guard_of(options.pool, options.say) : Enforcement::Options{}),
-      Revival(reviver_at(options.socket, options.machine)),
+      Revival(reviver_at(options.socket, options.machine, program)),
   };
   REMUDA_ASSIGN(Desk desk, Desk::open(options.pool, view, monotonic_s(), std::move(means)));
   if (!listener) {

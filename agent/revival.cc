@@ -1,7 +1,7 @@
 #include "agent/revival.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <csignal>
 #include <fmt/format.h>
 #include <iterator>
 #include <unistd.h>
@@ -9,16 +9,19 @@
 
 #include "base/env.h"
 #include "base/text.h"
+#include "process/tree.h"
 
 namespace remuda::agent {
 namespace {
 
 /// Each is a few processes for a moment; a job that waits can wait for that.
 constexpr size_t kMostStarting = 4;
-constexpr double kStartLook_s = 0.1, kStartAgain_s = 30, kStartPatience_s = 60;
+constexpr double kStartLook_s = 0.1, kStartAgain_s = 30, kStartPatience_s = 10;
 /// A user's folder may come from a network that is not there yet.
 constexpr int kMostFailures = 10;
 constexpr size_t kMostOutput = 4096;
+/// Where Debian has env(1), setsid(1), choom(1) and runuser(1).
+constexpr const char* kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 std::string last_line(const std::string& text) {
   std::string last;
@@ -37,81 +40,102 @@ void Revival::add(const pool::Job& job) {
   next_s_ = 0;
 }
 
-/// A keeper that is lost at once, again and again, is not started as often.
+/// A keeper that is lost at once, again and again, is not started as often: step() forgets the rest.
 void Revival::remove(int64_t job) {
+  for (auto& [_, started] : started_)
+    if (started.job == job) started.has_worked = true;
   const auto found = attempts_.find(job);
   if (found == attempts_.end()) return;
   found->second.is_wanted = false;
   found->second.failures = 0;
 }
 
-bool Revival::has_ended(int64_t job, Started& started, double now_s) {
+bool Revival::has_ended(Started& started, double now_s) {
   char bytes[1024];
   for (ssize_t got; (got = ::read(started.process.output(), bytes, sizeof bytes)) > 0;)
     if (started.said.size() < kMostOutput) started.said.append(bytes, static_cast<size_t>(got));
   const auto state = started.process.exit_state();
   if (!state && now_s < started.since_s + kStartPatience_s) return false;
-  Attempt& attempt = attempts_.at(job);
-  if (state && state->ok()) return true;
-  ++attempt.failures;
+  const auto found = attempts_.find(started.job);
+  if (started.has_worked || found == attempts_.end()) return true;
+  if (!state)  // in a session of their own, so not killed with it
+    for (const process::ProcessId& one : process::all_descendants(started.process.pid()))
+      process::send_signal(one, SIGTERM);
   const std::string line = last_line(started.said);
-  attempt.why = !line.empty() ? line
-                : state       ? "the program that starts it " + to_string(*state)
-                              : "that takes too long";
+  ++found->second.failures;
+  found->second.why = !line.empty()  ? line
+                      : !state       ? "that takes too long"
+                      : !state->ok() ? "the program that starts it " + to_string(*state)
+                                     : "the program that starts it ended, and no process keeps the job";
   return true;
 }
 
-void Revival::begin(int64_t job, Attempt& attempt, double now_s) {
+void Revival::begin(Attempt& attempt, double now_s) {
   attempt.not_before_s = now_s + kStartAgain_s;
   auto process = start_ ? start_(attempt.job) : failed("this agent starts none");
   if (process) {
-    started_.emplace(job, Started{std::move(*process), now_s, {}});
+    started_.emplace(attempt.job.uid, Started{.process = std::move(*process), .job = attempt.job.id, .since_s = now_s});
     return;
   }
   ++attempt.failures;
   attempt.why = process.error().message;
 }
 
+/// Of each user without one in flight, the job that has been due longest.
+std::map<int, Revival::Attempt*> Revival::next_of_users(double now_s) {
+  std::map<int, Attempt*> next;
+  for (auto& [_, attempt] : attempts_) {
+    if (!attempt.is_wanted || started_.contains(attempt.job.uid)) continue;
+    next_s_ = std::min(next_s_, std::max(attempt.not_before_s, now_s + kStartLook_s));
+    if (now_s < attempt.not_before_s) continue;
+    Attempt*& first = next[attempt.job.uid];
+    if (!first || attempt.not_before_s < first->not_before_s) first = &attempt;
+  }
+  return next;
+}
+
 std::vector<Revival::GivenUp> Revival::step(double now_s) {
   if (now_s < next_s_) return {};
   for (auto one = started_.begin(); one != started_.end();)
-    one = has_ended(one->first, one->second, now_s) ? started_.erase(one) : std::next(one);
+    one = has_ended(one->second, now_s) ? started_.erase(one) : std::next(one);
+  std::erase_if(attempts_, [&](const auto& one) { return !one.second.is_wanted && now_s >= one.second.not_before_s; });
   next_s_ = started_.empty() ? kNever_s : now_s + kStartLook_s;
   std::vector<GivenUp> given_up;
-  for (auto& [job, attempt] : attempts_) {
-    if (!attempt.is_wanted || started_.contains(job)) continue;
-    if (attempt.failures >= kMostFailures) {
-      given_up.push_back({job, "its process was lost, and cannot be started again: " + attempt.why});
-    } else if (now_s < attempt.not_before_s) {
-      next_s_ = std::min(next_s_, attempt.not_before_s);
-    } else {
-      next_s_ = std::min(next_s_, now_s + kStartLook_s);
-      if (started_.size() < kMostStarting) begin(job, attempt, now_s);
+  const std::map<int, Attempt*> next = next_of_users(now_s);
+  auto one = next.upper_bound(last_user_);
+  for (size_t left = next.size(); left > 0; --left, ++one) {
+    if (one == next.end()) one = next.begin();
+    auto& [user, attempt] = *one;
+    if (attempt->failures >= kMostFailures) {
+      given_up.push_back({attempt->job.id, "its process was lost, and cannot be started again: " + attempt->why});
+      attempt->not_before_s = now_s + kStartAgain_s;
+    } else if (started_.size() < kMostStarting) {
+      begin(*attempt, now_s);
+      last_user_ = user;
     }
   }
-  for (const GivenUp& one : given_up) attempts_.erase(one.job);
-  std::erase_if(attempts_, [&](const auto& one) {
-    return !one.second.is_wanted && !started_.contains(one.first) && now_s >= one.second.not_before_s;
-  });
+  if (!started_.empty()) next_s_ = std::min(next_s_, now_s + kStartLook_s);
   return given_up;
 }
 
-Revival::Start reviver_at(const std::string& socket, const std::vector<std::string>& machine) {
-  return [socket, machine](const pool::Job& job) -> Result<process::ChildProcess> {
-    std::error_code error;
-    const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-    if (error) return failed(fmt::format("cannot find this program: {}", error.message()));
-    process::ProcessSpec spec{.argv = {program, "rerun", std::to_string(job.id)}, .folder = "/"};
-    std::ranges::copy(machine, std::back_inserter(spec.argv));
-    spec.environment.emplace_back(env::agent.name, socket);
-    const bool is_own = job.uid == static_cast<int>(::geteuid());
-    if (!is_own && ::geteuid() != 0) return failed("an agent that is not root starts nothing for others");
-    if (!is_own) {  // in a session of its own: a terminal of this one's is not for users
-      const std::vector<std::string> as_user{
-          "setsid", "--wait", "choom", "--adjust=0", "--", "runuser", "--user=" + job.user, "--"};
-      spec.argv.insert(spec.argv.begin(), as_user.begin(), as_user.end());
+Revival::Start reviver_at(const std::string& socket, const std::vector<std::string>& machine,
+                          const std::string& program) {
+  return [=](const pool::Job& job) -> Result<process::ChildProcess> {
+    const bool is_root = ::geteuid() == 0;
+    if (!is_root && job.uid != static_cast<int>(::geteuid()))
+      return failed("an agent that is not root starts nothing for others");
+    std::vector<std::string> words{"env", "--ignore-environment", fmt::format("{}={}", env::path.name, kPath),
+                                   fmt::format("{}={}", env::agent.name, socket)};
+    if (is_root) {  // in a session of its own: a terminal of this one's is not for users
+      for (const char* word : {"setsid", "--wait", "choom", "--adjust=0", "--", "runuser"}) words.emplace_back(word);
+      words.insert(words.end(), {"--user=" + job.user, "--"});
+    } else {  // runuser(1) would say whose folder has what the job was started with
+      for (const env::Variable& one : {env::home, env::state_home})
+        if (const auto value = env::get(one)) words.push_back(fmt::format("{}={}", one.name, *value));
     }
-    return process::ChildProcess::spawn(std::move(spec));
+    words.insert(words.end(), {program, "rerun", std::to_string(job.id)});
+    std::ranges::copy(machine, std::back_inserter(words));
+    return process::ChildProcess::spawn({.argv = std::move(words), .folder = "/"});
   };
 }
 

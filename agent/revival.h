@@ -20,22 +20,22 @@ namespace remuda::agent {
 /// One thread. Times are those of the steady clock.
 class Revival {
  public:
-  /// Starts the command for a job; it ends once the job has a keeper, with a status other than 0 where that cannot be.
+  /// Starts the command for a job; it ends once the job has a keeper, or where that cannot be.
   using Start = std::function<Result<process::ChildProcess>(const pool::Job&)>;
   /// Where `start` is nothing, no job gets a keeper this way.
   explicit Revival(Start start) : start_(std::move(start)) {}
 
   /// The job waits without a keeper.
   void add(const pool::Job& job);
-  /// It has one, or has ended.
+  /// It has one, or has ended. Until then it is not forgotten.
   void remove(int64_t job);
 
   struct GivenUp {
     int64_t job = 0;
     std::string why;
   };
-  /// Starts some, not all at once, and a job's again after a while; returns those for which that was of no use several
-  /// times.
+  /// Starts some, one at a time of each user and users in turns, and a job's again after a while. Returns those for
+  /// which that was of no use several times; again after a while, until they are removed.
   std::vector<GivenUp> step(double now_s);
   /// When step() is to be called at the latest.
   double next_s() const { return next_s_; }
@@ -50,20 +50,26 @@ class Revival {
   };
   struct Started {
     process::ChildProcess process;
+    int64_t job = 0;
     double since_s = 0;
+    bool has_worked = false;  ///< the job had a keeper since
     std::string said;
   };
-  bool has_ended(int64_t job, Started& started, double now_s);
-  void begin(int64_t job, Attempt& attempt, double now_s);
+  bool has_ended(Started& started, double now_s);
+  void begin(Attempt& attempt, double now_s);
+  std::map<int, Attempt*> next_of_users(double now_s);
 
   Start start_;
   std::map<int64_t, Attempt> attempts_;
-  std::map<int64_t, Started> started_;
+  std::map<int, Started> started_;  ///< by user
+  int last_user_ = 0;               ///< whose turn it was
   double next_s_ = kNever_s;
 };
 
 /// As the agent at this socket does it: as the job's user, by runuser(1), with the groups and limits that PAM gives
-/// them; without root, for its own user alone.
-Revival::Start reviver_at(const std::string& socket, const std::vector<std::string>& machine);
+/// them; without root, for its own user alone. What is started has a small environment, and nothing of the agent's.
+/// `program` is this one's file, by a path at which there is a newer one after an upgrade.
+Revival::Start reviver_at(const std::string& socket, const std::vector<std::string>& machine,
+                          const std::string& program);
 
 }  // namespace remuda::agent

@@ -1,19 +1,26 @@
 #include "agent/revival.h"
 
+#include <cstdlib>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/testing/scratch_folder.h"
 #include "process/testing/child_output.h"
+#include "process/user_name.h"
 
 namespace remuda::agent {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
+using testing::StartsWith;
 
-pool::Job job_of(int64_t id) { return {.id = id, .user = "ada"}; }
+pool::Job job_of(int64_t id, int uid = 1000) { return {.id = id, .user = "ada", .uid = uid}; }
 
 class RevivalTest : public testing::Test {
  protected:
@@ -21,11 +28,17 @@ class RevivalTest : public testing::Test {
     begun_.push_back(job.id);
     if (script_.empty()) return failed("there is no such program");
     auto child = process::ChildProcess::spawn({.argv = {"/bin/sh", "-c", script_}});
-    if (child) process::await(child->pidfd());
+    if (child && ends_) process::await(child->pidfd());
     return child;
+  }
+  std::vector<Revival::GivenUp> give_up(double& now_s) {
+    std::vector<Revival::GivenUp> given_up;
+    for (; given_up.empty() && now_s < 2000; ++now_s) given_up = revival_.step(now_s);
+    return given_up;
   }
 
   std::string script_ = "exit 0";
+  bool ends_ = true;
   std::vector<int64_t> begun_;
   Revival revival_{[this](const pool::Job& job) { return start(job); }};
 };
@@ -41,36 +54,76 @@ TEST_F(RevivalTest, StartsAJobsKeeperOnce) {
   EXPECT_EQ(revival_.next_s(), kNever_s);
 }
 
-TEST_F(RevivalTest, StartsAFewAtATime) {
-  for (int64_t job = 1; job <= 10; ++job) revival_.add(job_of(job));
+TEST_F(RevivalTest, StartsOneOfAUserAtATime) {
+  for (int64_t job = 1; job <= 3; ++job) revival_.add(job_of(job));
+  revival_.add(job_of(4, 1001));
   revival_.step(1);
-  EXPECT_THAT(begun_, SizeIs(4));
+  EXPECT_THAT(begun_, ElementsAre(1, 4));
   EXPECT_LE(revival_.next_s(), 2);
-  for (double now_s = 2; now_s < 6; ++now_s) revival_.step(now_s);
-  EXPECT_THAT(begun_, SizeIs(10));
+  for (const int64_t job : {1, 4}) revival_.remove(job);
+  revival_.step(2);
+  EXPECT_THAT(begun_, ElementsAre(1, 4, 2));
+}
+
+TEST_F(RevivalTest, GivesUsersTurns) {
+  ends_ = false;
+  script_ = "exec sleep 1000";
+  for (int64_t job = 1; job <= 20; ++job) revival_.add(job_of(job, 1000 + static_cast<int>(job) % 10));
+  revival_.step(1);
+  EXPECT_THAT(begun_, ElementsAre(10, 1, 2, 3)) << "a few at once";
+  revival_.step(10);
+  EXPECT_THAT(begun_, SizeIs(4));
+  revival_.step(11);
+  EXPECT_THAT(begun_, ElementsAre(10, 1, 2, 3, 4, 5, 6, 7)) << "those before took too long";
+  revival_.step(21);
+  EXPECT_THAT(begun_, ElementsAre(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 11));
 }
 
 TEST_F(RevivalTest, TriesAgainLaterAndGivesUpWithTheReason) {
   script_ = "echo 'remuda: there is no folder /home/ada' >&2; exit 2";
   revival_.add(job_of(7));
-  std::vector<Revival::GivenUp> given_up;
   double now_s = 1;
-  for (; given_up.empty() && now_s < 1000; ++now_s) given_up = revival_.step(now_s);
+  std::vector<Revival::GivenUp> given_up = give_up(now_s);
   ASSERT_THAT(given_up, SizeIs(1));
   EXPECT_EQ(given_up[0].job, 7);
   EXPECT_EQ(given_up[0].why, "its process was lost, and cannot be started again: there is no folder /home/ada");
   EXPECT_THAT(begun_, SizeIs(10));
   EXPECT_GT(now_s, 200) << "it may take a while until a folder is there";
+  given_up = give_up(now_s);
+  EXPECT_THAT(given_up, SizeIs(1)) << "the pool could not be written, so the job has not ended";
+  EXPECT_THAT(begun_, SizeIs(10));
+  revival_.remove(7);
+  EXPECT_THAT(give_up(now_s), IsEmpty());
   EXPECT_EQ(revival_.next_s(), kNever_s);
 }
 
 TEST_F(RevivalTest, GivesUpWhereNothingCanBeStarted) {
   script_.clear();
   revival_.add(job_of(7));
-  std::vector<Revival::GivenUp> given_up;
-  for (double now_s = 1; given_up.empty() && now_s < 1000; ++now_s) given_up = revival_.step(now_s);
+  double now_s = 1;
+  const auto given_up = give_up(now_s);
   ASSERT_THAT(given_up, SizeIs(1));
-  EXPECT_THAT(given_up[0].why, testing::HasSubstr("there is no such program"));
+  EXPECT_THAT(given_up[0].why, HasSubstr("there is no such program"));
+}
+
+TEST_F(RevivalTest, GivesUpWhereNoKeeperComes) {
+  revival_.add(job_of(7));
+  double now_s = 1;
+  const auto given_up = give_up(now_s);
+  ASSERT_THAT(given_up, SizeIs(1));
+  EXPECT_THAT(given_up[0].why, HasSubstr("the program that starts it ended, and no process keeps the job"));
+}
+
+TEST_F(RevivalTest, AKeeperThatCameAndWasLostAgainWasStarted) {
+  double now_s = 1;
+  for (int i = 0; i < 20; ++i, now_s += 31) {
+    revival_.add(job_of(7));
+    EXPECT_THAT(revival_.step(now_s), IsEmpty());
+    revival_.remove(7);
+    revival_.add(job_of(7));
+    EXPECT_THAT(revival_.step(now_s + 1), IsEmpty());
+  }
+  EXPECT_THAT(begun_, SizeIs(20));
 }
 
 TEST_F(RevivalTest, AKeeperThatIsLostAtOnceIsNotStartedAsOften) {
@@ -80,6 +133,27 @@ TEST_F(RevivalTest, AKeeperThatIsLostAtOnceIsNotStartedAsOften) {
     revival_.remove(7);
   }
   EXPECT_THAT(begun_, SizeIs(2));
+}
+
+/// As its own user; of others, tests/agent_revival_test.py tells.
+TEST(Reviver, GivesNothingOfItsOwnEnvironment) {
+  const ScratchFolder folder;
+  const std::string program = folder.write("remuda", "#!/bin/sh\necho \"$@\"\nenv\n");
+  std::filesystem::permissions(program, std::filesystem::perms(0755));
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  ::setenv("REMUDA_TEST_SECRET", "secret", 1);
+  const Revival::Start start = reviver_at("/run/a.sock", {"--machine", "m.json"}, program);
+  pool::Job job = job_of(7, static_cast<int>(::geteuid()));
+  job.user = process::user_name(job.uid);
+  auto child = start(job);
+  ASSERT_TRUE(child) << child.error().message;
+  const std::string said = process::read_to_end(child->output());
+  ::unsetenv("REMUDA_TEST_SECRET");
+  EXPECT_THAT(said, StartsWith("rerun 7 --machine m.json\n"));
+  EXPECT_THAT(said, HasSubstr("\nREMUDA_AGENT=/run/a.sock\n"));
+  EXPECT_THAT(said, HasSubstr("\nPATH=/usr/local/sbin:"));
+  EXPECT_THAT(said, HasSubstr("\nHOME=/"));
+  EXPECT_THAT(said, Not(HasSubstr("secret")));
 }
 
 }  // namespace

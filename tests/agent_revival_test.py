@@ -131,6 +131,16 @@ class AgentRevivalTest(unittest.TestCase):
         self.free()
         self.assertEqual(self.wait(job).get("exit_status"), 7)
 
+    def test_an_upgrade_of_the_program_while_the_agent_runs_does_no_harm(self):
+        job = self.submit("exit 7")
+        newer = self.agent.remuda + ".new"
+        shutil.copy(self.agent.remuda, newer)
+        os.rename(newer, self.agent.remuda)  # as dpkg does it
+        self.lose_keepers()
+        self.assertTrue(eventually(lambda: self.is_kept(job)), self.find(job))
+        self.free()
+        self.assertEqual(self.wait(job).get("exit_status"), 7)
+
     def test_one_that_was_granted_and_had_not_begun_waits_on(self):
         """As where the machine goes down: devices of other jobs come free while the keeper goes, too."""
         job = self.submit("exit 7")
