@@ -1,0 +1,120 @@
+// remuda web: serves the page that shows a machine and its pool.
+#include <fmt/format.h>
+#include <memory>
+#include <poll.h>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/host_port.h"
+#include "cli/jobs/live_source.h"
+#include "cli/machine.h"
+#include "cli/subcommands.h"
+#include "process/stop_signals.h"
+#include "process/user_name.h"
+#include "web/access.h"
+#include "web/assets.h"
+#include "web/replay_source.h"
+#include "web/server.h"
+
+namespace remuda::cli {
+namespace {
+
+constexpr double kDemoSpeed = 10;
+
+constexpr const char* kWebHelp =
+    "Open the printed address. It holds a token, without which nobody gets to see anything; it is new at each start.\n"
+    "The page needs nothing from elsewhere, and changes nothing here. To look from another machine:\n"
+    "  ssh -L 8790:127.0.0.1:8790 HOST\n\n"
+    "Examples:\n"
+    "  remuda web                                  this machine\n"
+    "  remuda web --demo                           eight unlike GPUs and their users, recorded: needs no GPU\n"
+    "  remuda web --replay a.json --replay b.json  recordings of `remuda record`, as two hosts\n"
+    "  remuda web --listen 0.0.0.0:8790 --tls-cert cert.pem --tls-key key.pem\n";
+
+struct WebFlags {
+  MachineFlags machine;
+  std::string listen = "127.0.0.1:8790";
+  std::vector<std::string> replay;
+  bool demo = false;
+  double speed = 1;
+  web::ServerOptions server;
+};
+
+/// Unlike other addresses to listen at, this one may have port 0: any.
+Result<void> set_address(const std::string& text, web::ServerOptions& options) {
+  const bool is_any_port = text.ends_with(":0");
+  const auto parsed = parse_host_port(is_any_port ? text.substr(0, text.size() - 1) + "1" : text);
+  if (!parsed) return usage_error(fmt::format("--listen: '{}' is no address; write one such as 127.0.0.1:8790", text));
+  if (!parsed->host.empty()) options.address = parsed->host;
+  options.port = is_any_port ? 0 : parsed->port;
+  return {};
+}
+
+Result<std::unique_ptr<web::Source>> source_of(const WebFlags& flags) {
+  if (!flags.demo && flags.replay.empty())
+    return std::make_unique<LiveSource>(flags.machine, process::user_name(static_cast<int>(::geteuid())));
+  std::vector<web::Recording> recordings;
+  if (flags.demo) {
+    REMUDA_ASSIGN(web::Recording demo, web::parse_recording(web::demo_recording(), "the demo"));
+    recordings.push_back(std::move(demo));
+  }
+  for (const std::string& file : flags.replay) {
+    REMUDA_ASSIGN(web::Recording recording, web::read_recording(file));
+    recordings.push_back(std::move(recording));
+  }
+  const double speed = flags.demo ? kDemoSpeed * flags.speed : flags.speed;
+  return std::make_unique<web::ReplaySource>(std::move(recordings), steady_clock(), web::Playback{.speed = speed});
+}
+
+Result<int> serve(WebFlags flags) {
+  if (::geteuid() == 0)
+    return usage_error(
+        "the page is not served by root, as whoever got hold of the server would have the machine; start it as a user, "
+        "or as one that can do nothing else: setpriv --reuid=nobody --clear-groups remuda web");
+  REMUDA_TRY(set_address(flags.listen, flags.server));
+  REMUDA_ASSIGN(flags.server.token, web::make_token());
+  REMUDA_ASSIGN(const auto source, source_of(flags));
+  REMUDA_ASSIGN(const process::StopSignals stop, process::StopSignals::hold_with_hang_up());
+  REMUDA_ASSIGN(const auto server, web::Server::open(flags.server, *source));
+  fmt::print("{}\n", server->url());
+  if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "Ctrl-C ends it\n");
+  std::fflush(stdout);
+  server->serve(stop.fd());
+  return 0;
+}
+
+}  // namespace
+
+void add_web(Program& program) {
+  auto flags = std::make_shared<WebFlags>();
+  CLI::App& command =
+      program.add("web", "Show machine, users and queue in a browser", [flags] { return serve(*flags); });
+  command.add_option("--listen", flags->listen, "Where to listen; port 0: any that is free")
+      ->type_name("ADDRESS:PORT")
+      ->capture_default_str();
+  auto* replay =
+      command
+          .add_option("--replay", flags->replay, "Play a recording in place of this machine; several: several hosts")
+          ->type_name("FILE");
+  command.add_flag("--demo", flags->demo, "Play the recording that comes with remuda");
+  command.add_option("--speed", flags->speed, "Play so many times as fast")
+      ->type_name("FACTOR")
+      ->check(CLI::Range(0.0, 1000.0));
+  auto* certificate = command.add_option("--tls-cert", flags->server.certificate, "The server's certificate, as PEM")
+                          ->type_name("FILE");
+  auto* key = command.add_option("--tls-key", flags->server.key, "The key of the certificate")->type_name("FILE");
+  certificate->needs(key);
+  key->needs(certificate);
+  command.add_option("--name", flags->server.names, "A name of this server, beside the host's own")->type_name("NAME");
+  command
+      .add_option("--embed", flags->server.embed_origin,
+                  "A site whose pages may show this one in a frame, by ?embed: https://host")
+      ->type_name("ORIGIN");
+  add_machine_options(command, flags->machine);
+  replay->excludes("--machine");
+  command.footer(kWebHelp);
+}
+
+}  // namespace remuda::cli

@@ -1,0 +1,71 @@
+#include "web/access.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <cerrno>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <openssl/crypto.h>
+#include <sys/random.h>
+
+namespace remuda::web {
+namespace {
+
+bool is_address(const std::string& text, int family) {
+  in6_addr address{};
+  return ::inet_pton(family, text.c_str(), &address) == 1;
+}
+
+bool equal_names(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+bool is_port(std::string_view text) {
+  return text.empty() || (text[0] == ':' && text.size() <= 6 &&
+                          std::ranges::all_of(text.substr(1), [](char c) { return c >= '0' && c <= '9'; }));
+}
+
+}  // namespace
+
+Result<std::string> make_token() {
+  std::array<unsigned char, 16> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return failed(fmt::format("cannot get random bytes for a token: {}", errno_text(errno)));
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+bool is_authorized(std::string_view authorization, std::string_view token) {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (!authorization.starts_with(kScheme)) return false;
+  authorization.remove_prefix(kScheme.size());
+  return authorization.size() == token.size() && !token.empty() &&
+         ::CRYPTO_memcmp(authorization.data(), token.data(), token.size()) == 0;
+}
+
+bool is_own_host(std::string_view host, std::span<const std::string> names) {
+  if (host.starts_with('[')) {
+    const size_t end = host.find(']');
+    return end != std::string_view::npos && is_port(host.substr(end + 1)) &&
+           is_address(std::string(host.substr(1, end - 1)), AF_INET6);
+  }
+  const size_t colon = std::min(host.find(':'), host.size());
+  const std::string name(host.substr(0, colon));
+  if (!is_port(host.substr(colon))) return false;
+  return is_address(name, AF_INET) || equal_names(name, "localhost") ||
+         std::ranges::any_of(names, [&](const std::string& own) { return equal_names(name, own); });
+}
+
+bool is_own_origin(std::string_view origin, std::string_view scheme, std::string_view host) {
+  return origin.empty() || equal_names(origin, fmt::format("{}://{}", scheme, host));
+}
+
+bool is_loopback(const std::string& address) {
+  in_addr four{};
+  if (::inet_pton(AF_INET, address.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
+  in6_addr six{};
+  return ::inet_pton(AF_INET6, address.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six) != 0;
+}
+
+}  // namespace remuda::web

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Makes demo.json, what `remuda web --demo` plays: an hour of a machine with eight unlike GPUs and its users.
+
+Nothing of it was measured: models, memory and power limits are those of such cards, and the rest is made up. The format is
+that of `remuda record`, with what a pool says beside it (replay_source.h). The same bytes each time.
+"""
+
+import json
+import math
+import pathlib
+import random
+
+END = 1_795_612_800  # some noon
+SAMPLES, STEP = 240, 15
+BEGIN = END - (SAMPLES - 1) * STEP
+GIB = 1 << 30
+CARDS = [  # model, vendor, GiB, watts, NUMA node, PCI, root
+    ("NVIDIA RTX A6000", "NVIDIA", 48, 300, 0, "0000:01:00.0", "pci0000:00"),
+    ("NVIDIA RTX A6000", "NVIDIA", 48, 300, 0, "0000:02:00.0", "pci0000:00"),
+    ("NVIDIA GeForce RTX 3090", "NVIDIA", 24, 350, 0, "0000:21:00.0", "pci0000:20"),
+    ("NVIDIA GeForce RTX 3090", "NVIDIA", 24, 350, 0, "0000:22:00.0", "pci0000:20"),
+    ("NVIDIA GeForce RTX 4090", "NVIDIA", 24, 450, 1, "0000:41:00.0", "pci0000:40"),
+    ("Tesla V100-PCIE-16GB", "NVIDIA", 16, 250, 1, "0000:42:00.0", "pci0000:40"),
+    ("AMD Instinct MI100", "AMD", 32, 290, 1, "0000:61:00.0", "pci0000:60"),
+    ("AMD Instinct MI100", "AMD", 32, 290, 1, "0000:62:00.0", "pci0000:60"),
+]
+TFLOPS = [118, 117, 61, 60, 155, 84, 102, 101]
+random_ = random.Random(14)
+
+
+def gpu_id(i):
+    return f"GPU-demo-{i}000-0000-0000-000000000000"
+
+
+def minute(m):
+    """Seconds since 1970 of a minute of the recording; before it where negative."""
+    return BEGIN + 60 * m
+
+
+def unsupported(what):
+    return {"missing": "unsupported", "detail": what}
+
+
+def lease(job, user, name, devices, since, ended=None, command=()):
+    for i in devices:
+        one = {"job": job, "device": gpu_id(i), "share": 1, "since_s": since, "label": f"gpu:{i}", "user": user, "name": name}
+        if command:
+            one["command"] = list(command)
+        if ended:
+            one["ended_s"] = ended
+        yield one
+
+
+EVALS = [(m, m + length) for m, length in ((-20, 27), (9, 7), (18, 9), (29, 4), (35, 12), (49, 30))]
+LEASES = [
+    *lease(41, "ana", "ft-7b", (0, 1), minute(-290), command=["python", "train.py"]),
+    *lease(44, "ben", "diffusion", (2, 3), minute(-75), command=["python", "sample.py"]),
+    *lease(52, "dora", "notebook", (5,), minute(-160), command=["jupyter", "lab"]),
+    *lease(47, "ana", "prepare", (6,), minute(-40), minute(21)),
+    *(entry for n, (begin, end) in enumerate(EVALS)
+      for entry in lease(60 + n, "cho", f"eval-{n}", (4,), minute(begin), minute(end) if end < 60 else None)),
+]
+
+
+def load(i, m):
+    """busy, part of memory in use, part of the power limit; at minute `m`."""
+    noise = random_.uniform(-0.03, 0.03)
+    if i in (0, 1):
+        is_saving = m % 10 < 0.6
+        return (0.12 + noise if is_saving else 0.95 + noise), 0.88, (0.35 if is_saving else 0.93)
+    if i in (2, 3):
+        return (0.86 + 4 * noise, 0.71, 0.97) if m < 24 else (0.0, 0.71, 0.11)
+    if i == 4:
+        runs = any(begin + 0.7 < m < end for begin, end in EVALS)
+        return (0.72 + 0.2 * math.sin(2.1 * m) + noise, 0.55, 0.74) if runs else (0.0, 0.01, 0.06)
+    if i == 5:
+        works = 6 < m < 7.5 or 31 < m < 32
+        return (0.6 + noise if works else 0.0), 0.63, (0.5 if works else 0.15)
+    if i == 6:
+        return (0.55 + 5 * noise, 0.42, 0.6) if m < 21 else (0.0, 0.0, 0.12)
+    return (0.34 + 3 * noise, 0.22, 0.4) if m > 44 else (0.0, 0.0, 0.12)
+
+
+def status(i, m):
+    busy, memory, power = load(i, m)
+    heat = [38, 41, 47, 49, 35, 33, 36, 36][i]
+    one = {"memory_used_bytes": round(memory * CARDS[i][2] * 64) * GIB // 64, "busy": round(min(max(busy, 0), 1), 2),
+           "power_watts": round(power * CARDS[i][3] * random_.uniform(0.97, 1.03)),
+           "temperature_c": round(heat + 36 * power + random_.uniform(-1, 1))}
+    if i in (2, 3):
+        one["throttle"] = ["thermal"] if 12 < m < 24 and i == 3 else []
+    if i == 0 or i == 1:
+        one["tensor_active"] = round(0.61 * one["busy"], 2)
+    return one
+
+
+def device(i):
+    model, vendor, gib, watts, node, pci, root = CARDS[i]
+    now = status(i, 59)
+    if vendor == "AMD":
+        now["tensor_active"] = unsupported("this driver does not count it")
+    if i == 5:
+        now["sm_clock_mhz"] = {"missing": "denied", "detail": "the driver gives its clock to administrators only"}
+    if i == 7:
+        now["processes"] = [{"pid": 4711, "type": "compute", "user": "eve", "command": "./a.out", "memory_bytes": 7 * GIB}]
+    return {"id": gpu_id(i), "kind": "gpu", "index": i, "vendor": vendor, "model": model, "uuid": gpu_id(i), "pci": pci,
+            "pcie_root": root, "numa_node": node, "memory_bytes": gib * GIB, "power_limit_watts": watts,
+            "pcie_generation_max": 4, "pcie_width_max": 16, "status": now}
+
+
+def link(a, b):
+    node_a, node_b, root_a, root_b = CARDS[a][4], CARDS[b][4], CARDS[a][6], CARDS[b][6]
+    one = {"a": gpu_id(a), "b": gpu_id(b), "path": "PHB" if root_a == root_b else "NODE" if node_a == node_b else "SYS"}
+    if (a, b) in ((0, 1), (2, 3)):
+        one.update(fabric="nvlink", fabric_links=4)
+    elif (a, b) == (6, 7):
+        one.update(fabric="xgmi", fabric_links=1)
+    else:
+        one.update(fabric="none")
+    return one
+
+
+def measured():
+    for a, b, gbps in ((0, 1, 52.3), (2, 3, 50.8), (0, 2, 21.9), (1, 2, 22.1), (4, 5, 12.6), (6, 7, 38.4), (0, 4, 17.2)):
+        yield {"a": gpu_id(a), "b": gpu_id(b), "time_s": END - 86400 * 3, "gbps": gbps}
+
+
+def waiting(job, user, name, submitted, count, why, **request):
+    return {"id": job, "user": user, "name": name, "submitted_s": submitted, "state": "waiting", "command": ["python", "x.py"],
+            "request": {"count": count, **request}, "why": why}
+
+
+def alert(rule, i, since, value, limit, text, command):
+    return {"rule": rule, "device": gpu_id(i), "since_s": since, "value": value, "limit": limit, "text": text, "command": command}
+
+
+def main():
+    gpus = range(len(CARDS))
+    samples = [{"time_s": BEGIN + STEP * n, "devices": [{}, {}, *(status(i, n * STEP / 60) for i in gpus)]}
+               for n in range(SAMPLES)]
+    cpus = [{"id": f"cpu:{n}", "kind": "cpu", "index": n, "vendor": "AMD", "model": "AMD EPYC 7543", "numa_node": n,
+             "cores": list(range(32 * n, 32 * n + 32)), "memory_bytes": 256 * GIB, "status": {}} for n in range(2)]
+    demo = {
+        "version": 1, "host": "corral", "time_s": END, "source": "live",
+        "probes": [{"name": "demo", "devices": 10}],
+        "numa": [{"node": n, "cores": list(range(32 * n, 32 * n + 32)), "memory_bytes": 256 * GIB} for n in range(2)],
+        "devices": cpus + [device(i) for i in gpus],
+        "links": [link(a, b) for a in gpus for b in gpus if a < b],
+        "measured_devices": [{"id": gpu_id(i), "time_s": END - 86400 * 3,
+                              "gemm": [{"precision": "bfloat16" if i != 5 else "float16", "tflops": TFLOPS[i]}]} for i in gpus],
+        "measured_links": list(measured()),
+        "samples": samples,
+        "notes": ["a made-up machine, for looking at the page"],
+        "jobs": {
+            "leases": LEASES + [{"device": gpu_id(7), "share": 1, "label": "gpu:7", "holder": "eve", "since_s": minute(44)}],
+            "waiting": [
+                waiting(70, "fay", "pretrain", minute(-30), 4, "4 GPUs of one model wanted, this machine has 2 at most free"),
+                waiting(71, "cho", "eval-all", minute(38), 2, "2 GPUs with 24 GiB wanted; blocked by ben's diffusion, job 44"),
+                waiting(72, "gus", "<b>sweep</b>", minute(50), 1, "behind job 71"),
+            ],
+        },
+        "drains": [],
+        "alerts": [
+            alert("thermal throttle", 3, minute(13), "thermal, 11 min", "60 s", "its clocks are held down by heat",
+                  "remuda drain gpu:3 --reason 'too hot'") | {"ended_s": minute(24)},
+            alert("held and idle", 2, minute(54), "30 min", "30 min", "ben holds it, and nothing has run there since 12:24",
+                  "remuda why 44"),
+            alert("used without a lease", 7, minute(45), "eve, 7 GiB", "no process", "eve's process 4711 runs there",
+                  "remuda adopt 4711"),
+        ],
+    }
+    path = pathlib.Path(__file__).parent / "demo.json"
+    head = {key: value for key, value in demo.items() if key != "samples"}
+    text = json.dumps(head, indent=1)[:-2] + ',\n "samples": [\n'
+    text += ",\n".join(json.dumps(sample, separators=(",", ":")) for sample in samples) + "\n]}\n"
+    path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+#include "web/replay_source.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "device/fields.h"
+#include "recorded/import.h"
+
+namespace remuda::web {
+namespace {
+
+/// The entry's number, 0 where it has none.
+double number_in(const Json& entry, const char* key) {
+  const auto found = entry.find(key);
+  return found != entry.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+/// Those entries of a list that there are at `time_s`: begun, by the time in `since`, and not ended.
+Json present(const Json& list, const char* since, double time_s) {
+  Json kept = Json::array();
+  if (!list.is_array()) return kept;
+  for (const Json& entry : list) {
+    const double ended_s = number_in(entry, "ended_s");
+    if (number_in(entry, since) <= time_s && (ended_s == 0 || ended_s > time_s)) kept.push_back(entry);
+  }
+  return kept;
+}
+
+Json ended(const Json& list, double time_s) {
+  Json kept = Json::array();
+  if (!list.is_array()) return kept;
+  for (const Json& entry : list)
+    if (const double ended_s = number_in(entry, "ended_s"); ended_s > 0 && ended_s <= time_s) kept.push_back(entry);
+  return kept;
+}
+
+/// The last sample that was taken by then; null where there is none.
+const Sample* sample_at(const Inventory& inventory, double time_s) {
+  const auto after = std::ranges::upper_bound(inventory.samples, time_s, {}, &Sample::time_s);
+  return after == inventory.samples.begin() ? nullptr : &*std::prev(after);
+}
+
+/// The machine as it was then. What a sample says of a device takes the place of what the recording says of it.
+Json inventory_at(const Inventory& inventory, double time_s) {
+  Inventory bare = inventory;
+  bare.samples.clear();
+  bare.time_s = time_s;
+  const Sample* sample = sample_at(inventory, time_s);
+  if (sample) bare.time_s = sample->time_s;
+  Json json = to_json(bare);
+  for (size_t i = 0; sample && i < sample->devices.size(); ++i)
+    json["devices"][i]["status"].update(fields::write(sample->devices[i]));
+  return json;
+}
+
+Json host_at(const Recording& recording, double time_s) {
+  const Json none = Json::object();
+  const Json& jobs = recording.jobs.is_object() ? recording.jobs : none;
+  const Json leases = jobs.value("leases", Json()), waiting = jobs.value("waiting", Json());
+  Json inventory = inventory_at(recording.inventory, time_s);
+  Json host{{"version", 1}, {"time_s", inventory["time_s"]}, {"host", recording.inventory.host}};
+  host["inventory"] = std::move(inventory);
+  host["jobs"] = {{"leases", present(leases, "since_s", time_s)}, {"waiting", present(waiting, "submitted_s", time_s)}};
+  host["past"] = ended(leases, time_s);
+  host["drains"] = present(recording.drains, "since_s", time_s);
+  host["runs"] = present(recording.runs, "since_s", time_s);
+  host["alerts"] = present(recording.alerts, "since_s", time_s);
+  return host;
+}
+
+Result<void> check_samples(const Inventory& inventory, std::string_view where) {
+  if (std::ranges::is_sorted(inventory.samples, {}, &Sample::time_s)) return {};
+  return usage_error(fmt::format("{}: its samples are not in the order of their times", where));
+}
+
+}  // namespace
+
+Result<Recording> parse_recording(std::string_view text, std::string_view where) {
+  REMUDA_ASSIGN(Inventory inventory, recorded::import_machine(text, where));
+  REMUDA_TRY(check_samples(inventory, where));
+  Recording recording{std::move(inventory), {}, {}, {}, {}};
+  const auto json = parse_json(text, where);  // what others print may be anything else
+  if (!json || !json->is_object()) return recording;
+  recording.jobs = json->value("jobs", Json());
+  recording.drains = json->value("drains", Json());
+  recording.runs = json->value("runs", Json());
+  recording.alerts = json->value("alerts", Json());
+  return recording;
+}
+
+Result<Recording> read_recording(const std::string& path) {
+  REMUDA_ASSIGN(const std::string text, read_text(path, recorded::kLargestRecording));
+  return parse_recording(text, path);
+}
+
+ReplaySource::ReplaySource(std::vector<Recording> recordings, Clock& clock, Playback playback)
+    : recordings_(std::move(recordings)), clock_(clock), playback_(playback), began_s_(clock.now_s()) {
+  for (const Recording& recording : recordings_) {
+    const auto& samples = recording.inventory.samples;
+    const double begin_s = samples.empty() ? recording.inventory.time_s : samples.front().time_s;
+    const double end_s = samples.empty() ? recording.inventory.time_s : samples.back().time_s;
+    first_s_ = first_s_ == 0 ? begin_s : std::min(first_s_, begin_s);
+    last_s_ = std::max(last_s_, end_s);
+  }
+}
+
+double ReplaySource::position_s() const {
+  const double begin_s = first_s_ + playback_.part_before * (last_s_ - first_s_);
+  return std::min(last_s_, begin_s + playback_.speed * (clock_.now_s() - began_s_));
+}
+
+Result<Json> ReplaySource::snapshot() {
+  const double time_s = position_s();
+  Json all = host_at(recordings_.front(), time_s);
+  double newest_s = number_in(all, "time_s");
+  for (size_t i = 1; i < recordings_.size(); ++i) {
+    Json host = host_at(recordings_[i], time_s);
+    newest_s = std::max(newest_s, number_in(host, "time_s"));
+    all["others"].push_back(std::move(host));
+  }
+  all["time_s"] = newest_s;
+  all["source"] = "recording";
+  return all;
+}
+
+Result<History> ReplaySource::history(const HistoryQuery& query) {
+  for (const Recording& recording : recordings_) {
+    if (!query.host.empty() && query.host != recording.inventory.host) continue;
+    const Inventory& inventory = recording.inventory;
+    const auto device = std::ranges::find(inventory.devices, query.device, &Device::id);
+    if (device == inventory.devices.end()) break;
+    const auto played = std::ranges::upper_bound(inventory.samples, position_s(), {}, &Sample::time_s);
+    return history_of({inventory.samples.begin(), played}, static_cast<size_t>(device - inventory.devices.begin()),
+                      query);
+  }
+  return usage_error(fmt::format("there is no device '{}'", printable(query.device)));
+}
+
+}  // namespace remuda::web

@@ -1,0 +1,134 @@
+#include "web/replay_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "web/assets.h"
+
+namespace remuda::web {
+namespace {
+
+using testing::HasSubstr;
+
+class SetClock : public Clock {
+ public:
+  double now_s() override { return time_s; }
+  void sleep_s(double seconds) override { time_s += seconds; }
+  double time_s = 500;
+};
+
+/// 100 s, a sample each 10 s; busy is the part of it that has passed.
+Recording recording(const std::string& host, double end_s = 1100) {
+  Json json{{"version", 1}, {"host", host}, {"time_s", end_s}};
+  json["devices"] = {{{"id", "gpu"},
+                      {"kind", "gpu"},
+                      {"index", 0},
+                      {"memory_bytes", 8},
+                      {"status", {{"busy", 1.0}, {"memory_used_bytes", 4}}}}};
+  for (double time_s = 1000; time_s <= end_s; time_s += 10)
+    json["samples"].push_back({{"time_s", time_s}, {"devices", {{{"busy", (time_s - 1000) / 100}}}}});
+  json["jobs"]["leases"] = {{{"job", 1}, {"device", "gpu"}, {"since_s", 900}, {"ended_s", 1080}},
+                            {{"job", 2}, {"device", "gpu"}, {"since_s", 1085}}};
+  json["jobs"]["waiting"] = {{{"id", 2}, {"submitted_s", 1050}, {"ended_s", 1085}}};
+  return parse_recording(to_line(json), "test").value();
+}
+
+ReplaySource play(Clock& clock, double speed = 1) {
+  std::vector<Recording> recordings;
+  recordings.push_back(recording("a"));
+  return {std::move(recordings), clock, {.speed = speed, .part_before = 0.75}};
+}
+
+TEST(WebReplay, BeginsWithinTheRecordingAndPlaysOn) {
+  SetClock clock;
+  ReplaySource source = play(clock);
+  Json snapshot = source.snapshot().value();
+  EXPECT_EQ(snapshot["time_s"], 1070);
+  EXPECT_EQ(snapshot["host"], "a");
+  EXPECT_EQ(snapshot["inventory"]["devices"][0]["status"]["busy"], 0.7);
+  EXPECT_EQ(snapshot["inventory"]["devices"][0]["status"]["memory_used_bytes"], 4) << "no sample says otherwise";
+  EXPECT_FALSE(snapshot["inventory"].contains("samples"));
+  clock.time_s += 5;
+  EXPECT_EQ(source.snapshot().value()["time_s"], 1080);
+}
+
+TEST(WebReplay, StaysAtTheEnd) {
+  SetClock clock;
+  ReplaySource source = play(clock, 10);
+  clock.time_s += 1e6;
+  EXPECT_EQ(source.snapshot().value()["time_s"], 1100);
+}
+
+TEST(WebReplay, LeasesAndWaitingComeAndGo) {
+  SetClock clock;
+  ReplaySource source = play(clock);
+  Json snapshot = source.snapshot().value();
+  ASSERT_EQ(snapshot["jobs"]["leases"].size(), 1u);
+  EXPECT_EQ(snapshot["jobs"]["leases"][0]["job"], 1);
+  EXPECT_EQ(snapshot["jobs"]["waiting"].size(), 1u);
+  EXPECT_EQ(snapshot["past"].size(), 0u);
+  clock.time_s += 15;
+  snapshot = source.snapshot().value();
+  ASSERT_EQ(snapshot["jobs"]["leases"].size(), 1u);
+  EXPECT_EQ(snapshot["jobs"]["leases"][0]["job"], 2);
+  EXPECT_EQ(snapshot["jobs"]["waiting"].size(), 0u);
+  EXPECT_EQ(snapshot["past"].size(), 1u);
+}
+
+TEST(WebReplay, HistoryKnowsNothingOfWhatIsToCome) {
+  SetClock clock;
+  ReplaySource source = play(clock);
+  const History history = source.history({"", "gpu", {"busy"}, 1000, 1100, 10}).value();
+  EXPECT_EQ(history.measures[0].second[7], 0.7);
+  EXPECT_EQ(history.measures[0].second[8], std::nullopt);
+  EXPECT_FALSE(source.history({"", "none", {"busy"}, 1000, 1100, 10}));
+  EXPECT_FALSE(source.history({"b", "gpu", {"busy"}, 1000, 1100, 10}));
+}
+
+TEST(WebReplay, SeveralHostsStandBesideTheFirst) {
+  SetClock clock;
+  std::vector<Recording> recordings;
+  recordings.push_back(recording("dead", 1030));
+  recordings.push_back(recording("b"));
+  ReplaySource source(std::move(recordings), clock);
+  const Json snapshot = source.snapshot().value();
+  EXPECT_EQ(snapshot["time_s"], 1070) << "of the newest sample of all";
+  EXPECT_EQ(snapshot["inventory"]["time_s"], 1030);
+  ASSERT_EQ(snapshot["others"].size(), 1u);
+  EXPECT_EQ(snapshot["others"][0]["host"], "b");
+  EXPECT_TRUE(source.history({"b", "gpu", {"busy"}, 1000, 1100, 10}));
+}
+
+TEST(WebReplay, ARecordingOfOneMomentIsShownAsItIs) {
+  SetClock clock;
+  std::vector<Recording> recordings;
+  recordings.push_back(
+      parse_recording(R"({"version":1,"host":"a","time_s":7,"devices":[{"id":"x","kind":"gpu","index":0}]})", "test")
+          .value());
+  ReplaySource source(std::move(recordings), clock);
+  const Json snapshot = source.snapshot().value();
+  EXPECT_EQ(snapshot["time_s"], 7);
+  EXPECT_EQ(to_line(snapshot["jobs"]), R"({"leases":[],"waiting":[]})");
+}
+
+TEST(WebReplay, WhatIsNoRecordingIsRefusedByName) {
+  const auto parsed = parse_recording("{\"version\":", "some.json");
+  ASSERT_FALSE(parsed);
+  EXPECT_THAT(parsed.error().message, HasSubstr("some.json"));
+  EXPECT_FALSE(read_recording("/dev/zero"));
+}
+
+TEST(WebReplay, TheDemoShowsEightGpusAndTheirUsers) {
+  SetClock clock;
+  std::vector<Recording> recordings;
+  recordings.push_back(parse_recording(demo_recording(), "demo").value());
+  ReplaySource source(std::move(recordings), clock, {.speed = 10, .part_before = 0.75});
+  const Json snapshot = source.snapshot().value();
+  EXPECT_EQ(snapshot["inventory"]["devices"].size(), 10u);
+  EXPECT_GT(snapshot["jobs"]["leases"].size(), 5u);
+  EXPECT_GT(snapshot["past"].size(), 2u);
+  EXPECT_EQ(snapshot["jobs"]["waiting"].size(), 2u);
+}
+
+}  // namespace
+}  // namespace remuda::web

@@ -1,0 +1,301 @@
+#include "web/server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <thread>
+#include <vector>
+
+#include "base/file.h"
+#include "base/testing/scratch_folder.h"
+#include "web/testing/certificate.h"
+#include "web/testing/standin_source.h"
+
+namespace remuda::web {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* kToken = "0123456789abcdef";
+const httplib::Headers kWithToken{{"Authorization", "Bearer 0123456789abcdef"}};
+
+/// A server on a thread of its own, as long as the test.
+class Served {
+ public:
+  explicit Served(ServerOptions options = {}) : stop_(::eventfd(0, EFD_CLOEXEC)) {
+    options.token = kToken;
+    options.period_s = 0.01;
+    server_ = Server::open(std::move(options), source).value();
+    thread_ = std::thread([this] { server_->serve(stop_.get()); });
+  }
+  ~Served() {
+    const uint64_t one = 1;
+    EXPECT_EQ(::write(stop_.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+    thread_.join();
+  }
+  Served(const Served&) = delete;
+
+  int port() const { return server_->port(); }
+  std::string url() const { return server_->url(); }
+  httplib::Result get(const std::string& path, const httplib::Headers& headers = kWithToken) const {
+    return httplib::Client("127.0.0.1", port()).Get(path, headers);
+  }
+  int status(const std::string& path, const httplib::Headers& headers = kWithToken) const {
+    const auto answer = get(path, headers);
+    return answer ? answer->status : -1;
+  }
+  StandinSource source;
+
+ private:
+  const Fd stop_;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+/// A client that says what it likes.
+class Raw {
+ public:
+  explicit Raw(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(static_cast<uint16_t>(port))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const timeval patience{.tv_sec = 20};
+    ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
+  Raw& say(std::string_view text) {
+    ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    return *this;
+  }
+  /// What comes until `text` is in it, or the server says no more.
+  std::string hear(std::string_view text = "\r\n\r\n") {
+    std::string heard;
+    std::array<char, 4096> some;
+    while (heard.find(text) == std::string::npos) {
+      const ssize_t got = ::recv(fd_.get(), some.data(), some.size(), 0);
+      if (got <= 0) break;
+      heard.append(some.data(), static_cast<size_t>(got));
+    }
+    return heard;
+  }
+  void shut() { ::shutdown(fd_.get(), SHUT_WR); }
+
+ private:
+  Fd fd_;
+};
+
+std::string request(const std::string& path, const std::string& more = "") {
+  return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + kToken + "\r\n" + more + "\r\n";
+}
+
+TEST(WebServer, ServesThePageToAnybodyWithItsRules) {
+  const Served served;
+  const auto page = served.get("/", {});
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->status, 200);
+  EXPECT_THAT(page->get_header_value("Content-Type"), StartsWith("text/html"));
+  EXPECT_THAT(page->get_header_value("Content-Security-Policy"), HasSubstr("default-src 'none'; script-src 'self';"));
+  EXPECT_THAT(page->get_header_value("Content-Security-Policy"), HasSubstr("frame-ancestors 'none'"));
+  EXPECT_EQ(page->get_header_value("X-Content-Type-Options"), "nosniff");
+  EXPECT_EQ(page->get_header_value("Referrer-Policy"), "no-referrer");
+  EXPECT_EQ(page->get_header_value_count("Content-Security-Policy"), 1u);
+  EXPECT_EQ(served.status("/page.js", {}), 200);
+  EXPECT_EQ(served.status("/page.css", {}), 200);
+  EXPECT_EQ(served.status("/../server.cc", {}), 404);
+  EXPECT_EQ(served.status("/etc/passwd", {}), 404);
+}
+
+TEST(WebServer, DataIsForThoseWithTheToken) {
+  const Served served;
+  for (const char* path : {"/api/snapshot", "/api/history", "/api/events", "/api/none"}) {
+    EXPECT_EQ(served.status(path, {}), 401) << path;
+    EXPECT_EQ(served.status(path, {{"Authorization", "Bearer 0123456789abcdee"}}), 401) << path;
+    EXPECT_EQ(served.status(path, {{"Cookie", std::string("token=") + kToken}}), 401) << path;
+    EXPECT_EQ(served.status(path + std::string("?token=") + kToken, {}), 401) << path;
+  }
+  const auto snapshot = served.get("/api/snapshot");
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(snapshot->body, R"({"version":1})");
+  EXPECT_EQ(snapshot->get_header_value("Cache-Control"), "no-store");
+  EXPECT_EQ(served.status("/api/none"), 404);
+}
+
+TEST(WebServer, TheAddressHasTheTokenWhereBrowsersKeepIt) {
+  const Served served;
+  EXPECT_EQ(served.url(), "http://127.0.0.1:" + std::to_string(served.port()) + "/#token=" + kToken);
+}
+
+TEST(WebServer, OtherNamesAndOriginsGetNothing) {
+  const Served served;
+  httplib::Headers rebound = kWithToken;
+  rebound.emplace("Host", "evil.example");
+  EXPECT_EQ(served.status("/api/snapshot", rebound), 403);
+  EXPECT_EQ(served.status("/", {{"Host", "evil.example"}}), 403);
+  for (const char* origin : {"http://evil.example", "null", "http://127.0.0.1:1"}) {
+    httplib::Headers foreign = kWithToken;
+    foreign.emplace("Origin", origin);
+    EXPECT_EQ(served.status("/api/snapshot", foreign), 403) << origin;
+  }
+  httplib::Headers own = kWithToken;
+  own.emplace("Origin", "http://127.0.0.1:" + std::to_string(served.port()));
+  EXPECT_EQ(served.status("/api/snapshot", own), 200);
+  EXPECT_THAT(Raw(served.port()).say("GET / HTTP/1.1\r\n\r\n").hear(), StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(Raw(served.port()).say("GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n").hear(),
+              StartsWith("HTTP/1.1 403"));
+}
+
+TEST(WebServer, OnlyTheNamedSiteMayEmbed) {
+  const Served served({.embed_origin = "https://grafana.example"});
+  EXPECT_THAT(served.get("/?embed=map", {})->get_header_value("Content-Security-Policy"),
+              HasSubstr("frame-ancestors https://grafana.example"));
+  EXPECT_THAT(served.get("/", {})->get_header_value("Content-Security-Policy"), HasSubstr("frame-ancestors 'none'"));
+  const Served other;
+  EXPECT_THAT(other.get("/?embed=map", {})->get_header_value("Content-Security-Policy"),
+              HasSubstr("frame-ancestors 'none'"));
+}
+
+TEST(WebServer, NothingCanBeChanged) {
+  const Served served;
+  httplib::Client client("127.0.0.1", served.port());
+  EXPECT_EQ(client.Post("/api/snapshot", kWithToken, "{}", "application/json")->status, 405);
+  EXPECT_EQ(client.Delete("/api/snapshot", kWithToken)->status, 405);
+  EXPECT_EQ(client.Options("/api/snapshot", kWithToken)->status, 405);
+}
+
+TEST(WebServer, HistoryIsAskedForByQuery) {
+  const Served served;
+  const auto history = served.get("/api/history?device=gpu&measures=busy,power_watts&from=10&to=20&points=2");
+  ASSERT_TRUE(history);
+  EXPECT_EQ(
+      history->body,
+      R"({"device":"gpu","start_s":10.0,"step_s":5.0,"measures":{"busy":[null,null],"power_watts":[null,null]}})");
+  const auto wrong = served.get("/api/history?device=gpu&measures=%3Cscript%3E&from=10&to=20&points=2");
+  EXPECT_EQ(wrong->status, 400);
+  EXPECT_EQ(wrong->body, R"({"error":"measures: there is no '<script>'"})");
+  EXPECT_EQ(wrong->get_header_value("Content-Type"), "application/json") << "no browser takes it for a page";
+  EXPECT_EQ(served.status("/api/history?device=gpu&measures=busy&from=1e400&to=nan&points=99999999999"), 400);
+}
+
+TEST(WebServer, EventsFollowChanges) {
+  Served served;
+  Raw viewer(served.port());
+  viewer.say(request("/api/events"));
+  EXPECT_THAT(viewer.hear("\n\n\r\n"), HasSubstr("event: snapshot\nid: 1\ndata: {\"version\":1}\n\n"));
+  served.source.set(Json{{"version", 1}, {"host", "a\nb"}});
+  EXPECT_THAT(viewer.hear("\n\n\r\n"), HasSubstr("id: 2\ndata: {\"version\":1,\"host\":\"a\\nb\"}\n\n"));
+}
+
+TEST(WebServer, AViewerThatComesBackHearsOnlyWhatIsNew) {
+  Served served;
+  EXPECT_EQ(served.status("/api/snapshot"), 200);
+  Raw viewer(served.port());
+  viewer.say(request("/api/events", "Last-Event-ID: 1\r\n"));
+  viewer.hear("\r\n\r\n");
+  served.source.set(Json{{"version", 1}, {"time_s", 5}});
+  EXPECT_THAT(viewer.hear("\n\n\r\n"), HasSubstr("id: 2\n"));
+}
+
+TEST(WebServer, FiftyViewersAndMore) {
+  Served served;
+  std::vector<Raw> viewers;
+  for (int i = 0; i < 60; ++i) viewers.emplace_back(served.port()).say(request("/api/events"));
+  for (Raw& viewer : viewers) EXPECT_THAT(viewer.hear("\n\n\r\n"), HasSubstr("id: 1\n"));
+  served.source.set(Json{{"version", 1}, {"time_s", 5}});
+  for (Raw& viewer : viewers) EXPECT_THAT(viewer.hear("\n\n\r\n"), HasSubstr("id: 2\n"));
+  EXPECT_EQ(served.status("/api/snapshot"), 200);
+}
+
+TEST(WebServer, TooManyAreToldToComeBack) {
+  const Served served({.most_clients = 8});
+  std::vector<Raw> viewers;
+  for (int i = 0; i < 4; ++i) {
+    viewers.emplace_back(served.port()).say(request("/api/events"));
+    EXPECT_THAT(viewers.back().hear(), StartsWith("HTTP/1.1 200"));
+  }
+  const auto fifth = served.get("/api/events");
+  EXPECT_EQ(fifth->status, 503);
+  EXPECT_EQ(fifth->get_header_value("Retry-After"), "10");
+  EXPECT_EQ(served.status("/api/snapshot"), 200) << "streams leave room for others";
+  std::vector<Raw> silent;
+  for (int i = 0; i < 4; ++i) silent.emplace_back(served.port()).say("GET");
+  const std::string ninth = Raw(served.port()).hear();
+  EXPECT_THAT(ninth, StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(ninth, HasSubstr("Retry-After: 5"));
+}
+
+TEST(WebServer, SilentAndSlowClientsBlockNobody) {
+  const Served served;
+  std::vector<Raw> clients;
+  for (int i = 0; i < 100; ++i) clients.emplace_back(served.port()).say(i % 2 != 0 ? "GET / HTTP/1.1\r\nHost: lo" : "");
+  for (int i = 0; i < 20; ++i) clients.emplace_back(served.port()).say(request("/page.js"));  // and never read it
+  EXPECT_EQ(served.status("/api/snapshot"), 200);
+}
+
+TEST(WebServer, GarbageEndsItsConnectionOnly) {
+  const Served served;
+  const std::string nul("\0\0\0\0\r\n\r\n", 8);
+  for (const std::string& garbage :
+       {std::string("\x16\x03\x01\x02 not TLS here\r\n\r\n"), nul, std::string("GET\r\n\r\n"), std::string(100000, 'A'),
+        "GET /" + std::string(20000, 'a') + " HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\n" + std::string(20000, 'a'),
+        request("/", std::string("Range: bytes=") + std::string(6000, '0') + "-\r\n"),
+        request("/page.js", "Range: bytes=0-0,0-0,0-0,5-1,-,x\r\n"),
+        request("/", "Content-Length: 18446744073709551615\r\n"),
+        request("/", "Transfer-Encoding: chunked\r\n") + "ffffffffffffffff\r\n", request("/%00%ff%"),
+        request("/", "Expect: 100-continue\r\nContent-Length: 5\r\n"), request("/?" + std::string(3000, '&')),
+        std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}) {
+    Raw client(served.port());
+    client.say(garbage).shut();
+    client.hear("\r\n\r\n");
+    EXPECT_EQ(served.status("/api/snapshot"), 200) << garbage.substr(0, 80);
+  }
+}
+
+TEST(WebServer, ADeadSourceIsSaidSo) {
+  Served served;
+  served.source.set(failed("the agent does not answer"));
+  EXPECT_EQ(served.get("/api/snapshot")->body, R"({"version":1,"error":"the agent does not answer"})");
+}
+
+TEST(WebServer, BeyondThisMachineOnlyWithTls) {
+  StandinSource source;
+  const auto plain = Server::open({.address = "0.0.0.0", .token = kToken}, source);
+  ASSERT_FALSE(plain);
+  EXPECT_EQ(plain.error().kind, ErrorKind::usage);
+  EXPECT_THAT(plain.error().message, HasSubstr("--tls-cert"));
+  EXPECT_FALSE(Server::open({.address = "evil.example", .token = kToken}, source));
+  const auto half = Server::open({.token = kToken, .certificate = "cert.pem"}, source);
+  ASSERT_FALSE(half);
+  const auto none = Server::open({.token = kToken, .certificate = "/none.pem", .key = "/none.pem"}, source);
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("/none.pem: cannot be used as a certificate"));
+}
+
+TEST(WebServer, AnAddressInUseIsAnErrorWithAWayOut) {
+  const Served served;
+  StandinSource source;
+  const auto second = Server::open({.port = served.port(), .token = kToken}, source);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message, HasSubstr("--listen 127.0.0.1:0"));
+}
+
+TEST(WebServer, SpeaksTlsWhereItHasACertificate) {
+  const ScratchFolder folder;
+  write_certificate(folder.path());
+  const Served served({.certificate = folder.path() + "/cert.pem", .key = folder.path() + "/key.pem"});
+  EXPECT_THAT(served.url(), StartsWith("https://127.0.0.1:"));
+  httplib::SSLClient client("127.0.0.1", served.port());
+  client.set_ca_cert_path((folder.path() + "/cert.pem").c_str());
+  client.enable_server_certificate_verification(false);
+  const auto snapshot = client.Get("/api/snapshot", kWithToken);
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(snapshot->body, R"({"version":1})");
+  EXPECT_EQ(client.Get("/", httplib::Headers{})->status, 200);
+  EXPECT_EQ(served.status("/api/snapshot"), -1) << "plain text is no answer";
+  EXPECT_EQ(client.Get("/api/snapshot", kWithToken)->status, 200) << "and disturbs nobody";
+}
+
+}  // namespace
+}  // namespace remuda::web

@@ -1,0 +1,29 @@
+// Source: where the page's facts come from, a recording or the live machine. What it answers is JSON; docs/web.md says
+// what stands in it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "web/history.h"
+
+namespace remuda::web {
+
+class Source {
+ public:
+  Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source() = default;
+
+  /// Everything that is shown now. From one thread, always the same. An error is one that people can act on; the
+  /// next call may succeed.
+  virtual Result<Json> snapshot() = 0;
+  /// What a device did. Several calls at a time, beside snapshot(), from any thread. A usage error for a device or a
+  /// measure that is not there.
+  virtual Result<History> history(const HistoryQuery& query) = 0;
+};
+
+}  // namespace remuda::web

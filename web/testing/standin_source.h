@@ -1,0 +1,31 @@
+// A source that tests control: it answers what they set, and counts how often it was asked.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "web/source.h"
+
+namespace remuda::web {
+
+class StandinSource : public Source {
+ public:
+  void set(Result<Json> answer) {
+    const std::scoped_lock lock(mutex_);
+    answer_ = std::move(answer);
+  }
+  Result<Json> snapshot() override {
+    ++asked;
+    const std::scoped_lock lock(mutex_);
+    return answer_;
+  }
+  Result<History> history(const HistoryQuery& query) override { return unknown_history(query); }
+
+  std::atomic<int> asked = 0;
+
+ private:
+  std::mutex mutex_;
+  Result<Json> answer_ = Json{{"version", 1}};
+};
+
+}  // namespace remuda::web
