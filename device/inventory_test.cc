@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "device/throttle.h"
+
 namespace remuda {
 namespace {
 
@@ -161,6 +163,18 @@ TEST(Inventory, ADeepNestIsRefused) {
   const std::string closed =
       R"({"version":1,"host":"h","devices":[],"x":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
   EXPECT_EQ(parse_inventory(closed, "m.json").error().message, "m.json is nested too deep");
+}
+
+TEST(Status, IsThrottledByHeatPowerAndHardware) {
+  for (const char* why : {"thermal", "hardware_thermal", "power_cap", "hardware", "power_brake"}) {
+    Status status;
+    status.throttle = std::vector<std::string>{"idle", why};
+    EXPECT_TRUE(is_throttled(status).value()) << why;
+  }
+  Status status;
+  EXPECT_FALSE(is_throttled(status).has_value());
+  status.throttle = std::vector<std::string>{"idle", "application_clocks", "display", "sync_boost"};
+  EXPECT_FALSE(is_throttled(status).value()) << "nothing is lost by these";
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "device/throttle.h"
 #include "monitor/families.h"
-#include "monitor/slot.h"
 
 namespace remuda::monitor {
 namespace {

@@ -1,7 +1,6 @@
 #include "monitor/slot.h"
 
-#include <algorithm>
-#include <string_view>
+#include "device/throttle.h"
 
 namespace remuda::monitor {
 namespace {
@@ -16,14 +15,6 @@ float known(const Reading<T>& reading) {
 }
 
 }  // namespace
-
-Reading<bool> is_throttled(const Status& status) {
-  constexpr std::array<std::string_view, 3> kHarmless = {"idle", "application_clocks", "display"};
-  if (!status.throttle.has_value()) return status.throttle.missing();
-  return std::ranges::any_of(status.throttle.value(), [&](const std::string& why) {
-    return std::ranges::find(kHarmless, why) == kHarmless.end();
-  });
-}
 
 Slot slot_of(const Status& status) {
   Slot slot;

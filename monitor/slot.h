@@ -61,9 +61,6 @@ struct Slot {
 /// What one reading of a device says.
 Slot slot_of(const Status& status);
 
-/// Whether the driver holds the clocks down for a cause that is a loss: not because the device idles, or was told to.
-Reading<bool> is_throttled(const Status& status);
-
 /// Combines slots into one: means and peaks of the known values.
 class SlotSum {
  public:

@@ -19,15 +19,6 @@ TEST(Slot, HasWhatWasReadAndNothingInPlaceOfTheRest) {
   EXPECT_EQ(slot[Measure::throttled], 0.F) << "an idle device loses nothing by low clocks";
 }
 
-TEST(Slot, IsThrottledByHeatPowerAndHardware) {
-  for (const char* why : {"thermal", "power_cap", "hardware", "power_brake", "other"}) {
-    Status status;
-    status.throttle = std::vector<std::string>{"idle", why};
-    EXPECT_TRUE(is_throttled(status).value()) << why;
-  }
-  EXPECT_FALSE(is_throttled(Status()).has_value());
-}
-
 TEST(SlotSum, HasMeansAndPeaksOfWhatIsKnown) {
   Slot first, second, third;
   first[Measure::busy] = 0;

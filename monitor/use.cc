@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "monitor/slot.h"
+#include "device/throttle.h"
 
 namespace remuda::monitor {
 

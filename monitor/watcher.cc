@@ -6,6 +6,8 @@
 #include <iterator>
 #include <sys/file.h>
 
+#include "monitor/job_processes.h"
+
 namespace remuda::monitor {
 namespace {
 
@@ -43,13 +45,13 @@ Result<void> Watcher::resume() {
   return {};
 }
 
-Result<void> Watcher::take(Taken taken, const JobOf& job_of) {
+Result<void> Watcher::take(Taken taken) {
   taken_ = std::move(taken);
   const double now_s = taken_.now_s;
   Result<void> outcome;
   if (!is_resumed_) outcome = resume();
   is_resumed_ = true;
-  meter_.add(now_s, taken_.wall_s, taken_.machine, taken_.pool, job_of);
+  meter_.add(now_s, taken_.wall_s, taken_.machine, taken_.pool, job_by_cgroup(taken_.pool));
   std::vector<DeviceSlot> slots;
   for (const Device& device : taken_.machine.devices)
     if (device.kind != DeviceKind::cpu) slots.push_back({device.id, slot_of(device.status)});

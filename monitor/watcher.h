@@ -32,7 +32,7 @@ class Watcher {
   };
   /// An error where something could not be written: it is tried again with a later reading, and what is in memory goes
   /// on.
-  Result<void> take(Taken taken, const JobOf& job_of);
+  Result<void> take(Taken taken);
   /// Writes what is new. To be called at the end, too.
   Result<void> write();
 

@@ -39,20 +39,17 @@ Watcher open(const ScratchFolder& folder) {
   return std::move(*watcher);
 }
 
-int64_t knows_none(int) { return 0; }
-
 TEST(Watcher, KeepsTheHistoryOfGpusAndTheUseOfLeases) {
   const ScratchFolder folder;
   {
     Watcher watcher = open(folder);
-    for (int i = 0; i < 5; ++i)
-      ASSERT_TRUE(watcher.take({100.0 + i, kBegin_s + i, busy_machine(0.5), held()}, knows_none));
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(watcher.take({100.0 + i, kBegin_s + i, busy_machine(0.5), held()}));
     EXPECT_THAT(watcher.history().devices().value(), ElementsAre("card")) << "a CPU has no readings";
     ASSERT_TRUE(watcher.write());
   }
   Watcher watcher = open(folder);
-  ASSERT_TRUE(watcher.take({7, kBegin_s + 5, busy_machine(1), held()}, knows_none));
-  ASSERT_TRUE(watcher.take({8, kBegin_s + 6, busy_machine(1), held()}, knows_none));
+  ASSERT_TRUE(watcher.take({7, kBegin_s + 5, busy_machine(1), held()}));
+  ASSERT_TRUE(watcher.take({8, kBegin_s + 6, busy_machine(1), held()}));
   const LeaseUse& use = watcher.moment().uses.at({7, "card"});
   EXPECT_EQ(use.held_s, 5) << "four seconds before, one after; between them knows_none watched";
   EXPECT_EQ(use.busy_s, 3);
@@ -61,9 +58,8 @@ TEST(Watcher, KeepsTheHistoryOfGpusAndTheUseOfLeases) {
 TEST(Watcher, KeepsTheUseOfALeaseThatHasEnded) {
   const ScratchFolder folder;
   Watcher watcher = open(folder);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(watcher.take({double(i), kBegin_s + i, busy_machine(1), held()}, knows_none));
-  for (int i = 3; i < 15; ++i)
-    ASSERT_TRUE(watcher.take({double(i), kBegin_s + i, busy_machine(0), held(false)}, knows_none));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(watcher.take({double(i), kBegin_s + i, busy_machine(1), held()}));
+  for (int i = 3; i < 15; ++i) ASSERT_TRUE(watcher.take({double(i), kBegin_s + i, busy_machine(0), held(false)}));
   EXPECT_THAT(watcher.moment().uses, SizeIs(0));
   const auto uses = watcher.uses().read(kBegin_s).value();
   ASSERT_THAT(uses, SizeIs(1));

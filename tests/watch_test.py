@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 REMUDA, RECORDED = "", ""
 PATIENCE_S = 30
@@ -81,6 +83,37 @@ class WatchTest(unittest.TestCase):
         self.assertGreater(waste[0]["held_s"], 1)
         self.assertAlmostEqual(waste[0]["busy_s"] / waste[0]["busy_known_s"], READINGS["busy"])
         self.assertIn("IDLE", self.run_remuda("usage", "--waste"))
+
+    def test_the_page_keeps_it_too_and_gives_metrics_to_who_has_the_token(self):
+        own = [] if os.geteuid() else ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        os.chmod(self.folder, 0o777)
+        token = self.folder / "token"
+        web = subprocess.Popen([*own, REMUDA, "web", "--listen", "127.0.0.1:0", "--machine", str(self.machine),
+                                "--token-file", str(token)], env=self.environment, text=True, stdout=subprocess.PIPE)
+        self.addCleanup(web.wait, PATIENCE_S)
+        self.addCleanup(web.kill)
+        self.addCleanup(web.stdout.close)
+        address, secret = web.stdout.readline().strip().split("/#token=")
+
+        def get(path: str, **headers: str) -> str:
+            with urllib.request.urlopen(urllib.request.Request(address + path, headers=headers), timeout=PATIENCE_S) as answer:
+                return answer.read().decode()
+
+        self.assertEqual(token.read_text().strip(), secret)
+        bearer = {"Authorization": f"Bearer {secret}"}
+        for path in ("/metrics", "/metrics/dcgm"):
+            with self.assertRaisesRegex(urllib.error.HTTPError, "401"):
+                get(path)
+        self.assertIn("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\"", get("/metrics/dcgm", **bearer))
+        if shutil.which("promtool"):
+            checked = subprocess.run(["promtool", "check", "metrics"], input=get("/metrics", **bearer), text=True,
+                                     capture_output=True, timeout=PATIENCE_S, check=False)
+            self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
+        device = json.loads(get("/api/snapshot", **bearer))["inventory"]["devices"][0]["id"]
+        now = time.time()
+        query = f"/api/history?device={device}&measures=busy,tensor_active&from={now - 60}&to={now}&points=60"
+        wait_until(lambda: READINGS["busy"] in json.loads(get(query, **bearer))["measures"]["busy"], "the history grows")
+        self.assertEqual(set(json.loads(get(query, **bearer))["measures"]["tensor_active"]), {None}, "unknown is not 0")
 
     def test_a_second_one_says_that_the_first_has_the_history(self):
         self.watch()

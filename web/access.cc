@@ -4,13 +4,22 @@
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <openssl/crypto.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
 
 namespace remuda::web {
 namespace {
+
+constexpr size_t kShortestToken = 16, kLongestToken = 256;
+/// Of a bearer token (RFC 6750, section 2.1).
+constexpr std::string_view kTokenCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=";
 
 bool is_address(const std::string& text, int family) {
   in6_addr address{};
@@ -34,6 +43,29 @@ Result<std::string> make_token() {
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     return failed(fmt::format("cannot get random bytes for a token: {}", errno_text(errno)));
   return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+Result<std::string> token_in(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0 && errno == ENOENT) {
+    REMUDA_ASSIGN(const std::string token, make_token());
+    // For its owner from the first moment, and never in place of a file that came meanwhile.
+    const Fd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!made) return failed(fmt::format("cannot write {}: {}", path, errno_text(errno)));
+    REMUDA_TRY(write_all(made.get(), token + "\n", path));
+    return token;
+  }
+  REMUDA_ASSIGN(const Fd file, open_for_reading(path));
+  if (::fstat(file.get(), &info) != 0 || (info.st_mode & 077) != 0)
+    return usage_error(fmt::format("{} may be read by others than its owner: chmod 600 {}", path, path));
+  std::string token(kLongestToken + 2, '\0');
+  token.resize(static_cast<size_t>(std::max<ssize_t>(0, ::read(file.get(), token.data(), token.size()))));
+  token.erase(token.find_last_not_of("\r\n") + 1);
+  const bool is_plain =
+      std::ranges::all_of(token, [](char c) { return kTokenCharacters.find(c) != std::string_view::npos; });
+  if (is_plain && token.size() >= kShortestToken && token.size() <= kLongestToken) return token;
+  return usage_error(fmt::format("{} has no token: {} to {} letters, digits, or characters of -._~+/=", path,
+                                 kShortestToken, kLongestToken));
 }
 
 bool is_authorized(std::string_view authorization, std::string_view token) {

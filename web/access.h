@@ -1,4 +1,5 @@
-// Who may ask: the secret token, and the names by which a browser may know this server. Pure, but for make_token().
+// Who may ask: the secret token, and the names by which a browser may know this server. Pure, but for what makes or
+// reads a token.
 //
 // The token is sent as `Authorization: Bearer` and in no other way. A cookie would be sent to all servers on the ports
 // of a host, of which others may be other users'; the page reads events by fetch(), which can send the header.
@@ -14,6 +15,10 @@ namespace remuda::web {
 
 /// 128 random bits as hexadecimal digits.
 Result<std::string> make_token();
+
+/// The token that a file has; where there is none, it is made with a new one, for its owner alone. A usage error for
+/// one that others may read, or that is no token: 16 to 256 characters, of those that need no quoting.
+Result<std::string> token_in(const std::string& path);
 
 /// Whether the value of an Authorization header is the token, in a time that does not depend on where they differ.
 bool is_authorized(std::string_view authorization, std::string_view token);

@@ -1,17 +1,47 @@
 #include "web/access.h"
 
-#include <gtest/gtest.h>
+#include <filesystem>
+#include <gmock/gmock.h>
 #include <set>
 #include <vector>
 
+#include "base/testing/scratch_folder.h"
+
 namespace remuda::web {
 namespace {
+
+using testing::HasSubstr;
 
 TEST(WebAccess, TokensAreLongAndUnlike) {
   std::set<std::string> tokens;
   for (int i = 0; i < 100; ++i) tokens.insert(make_token().value());
   EXPECT_EQ(tokens.size(), 100u);
   EXPECT_EQ(tokens.begin()->size(), 32u);
+}
+
+TEST(WebAccess, ATokenFileIsMadeOnceAndForItsOwnerAlone) {
+  const ScratchFolder folder;
+  const std::string path = folder.path("token");
+  const std::string token = token_in(path).value();
+  EXPECT_EQ(token.size(), 32u);
+  EXPECT_EQ(token_in(path).value(), token);
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
+  std::filesystem::permissions(path, std::filesystem::perms(0640));
+  EXPECT_THAT(token_in(path).error().message, HasSubstr("may be read by others than its owner: chmod 600"));
+}
+
+TEST(WebAccess, ATokenFileHasATokenAndNothingElse) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("token", "0123456789abcdef\r\n");
+  std::filesystem::permissions(path, std::filesystem::perms(0600));
+  EXPECT_EQ(token_in(path).value(), "0123456789abcdef");
+  for (const std::string& text :
+       {std::string(), std::string("0123456789abcde"), std::string("0123456789 abcdef"),
+        std::string("0123456789abcdef\nmore"), std::string(257, 'a'), std::string(99999, 'a')}) {
+    folder.write("token", text);
+    EXPECT_THAT(token_in(path).error().message, HasSubstr("has no token: 16 to 256")) << text.size();
+  }
+  EXPECT_THAT(token_in(folder.path()).error().message, HasSubstr("it is a directory, not a file"));
 }
 
 TEST(WebAccess, TheTokenAloneOpens) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "device/throttle.h"
 
 namespace remuda::web {
 namespace {
@@ -17,14 +18,6 @@ std::optional<double> number(const Reading<T>& reading) {
   return reading.has_value() ? std::optional(static_cast<double>(reading.value())) : std::nullopt;
 }
 
-/// Clocks that are held down because nothing runs, or because somebody asked for that, are as they should be.
-std::optional<double> throttled(const Status& status) {
-  if (!status.throttle.has_value()) return std::nullopt;
-  constexpr std::array kHeldDown{"power_cap", "hardware", "thermal", "hardware_thermal", "power_brake"};
-  return std::ranges::any_of(status.throttle.value(),
-                             [&](const std::string& reason) { return std::ranges::count(kHeldDown, reason) > 0; });
-}
-
 std::optional<double> value_of(const Status& status, std::string_view measure) {
   if (measure == "busy") return number(status.busy);
   if (measure == "memory_busy") return number(status.memory_busy);
@@ -35,7 +28,7 @@ std::optional<double> value_of(const Status& status, std::string_view measure) {
   if (measure == "power_watts") return number(status.power_watts);
   if (measure == "temperature_c") return number(status.temperature_c);
   if (measure == "sm_clock_mhz") return number(status.sm_clock_mhz);
-  return throttled(status);
+  return number(is_throttled(status));
 }
 
 /// The median of the times between samples.

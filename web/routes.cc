@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/json.h"
 #include "base/number.h"
@@ -45,7 +46,7 @@ Outcome admit(const Gate& gate, const Request& request, Response& response) {
   } else if (request.method != "GET" && request.method != "HEAD") {
     response.set_header("Allow", "GET, HEAD");
     refuse(response, 405, "only GET is answered");
-  } else if (request.path.starts_with("/api/") &&
+  } else if ((request.path.starts_with("/api/") || request.path.starts_with("/metrics")) &&
              (request.get_header_value_count("Authorization") != 1 ||
               !is_authorized(request.get_header_value("Authorization"), gate.token))) {
     response.set_header("WWW-Authenticate", "Bearer");
@@ -72,6 +73,13 @@ void answer_history(Source& source, const Request& request, Response& response) 
   if (!history) return refuse(response, 400, history.error().message);
   response.set_header("Cache-Control", "no-store");
   response.set_content(to_line(to_json(*history)), kJson);
+}
+
+void answer_metrics(Source& source, Metrics format, Response& response) {
+  const auto text = source.metrics(format);
+  if (!text) return refuse(response, 503, text.error().message);
+  response.set_header("Cache-Control", "no-store");
+  response.set_content(*text, "text/plain; version=0.0.4; charset=utf-8");
 }
 
 void answer_snapshot(Feed& feed, Response& response) {
@@ -135,6 +143,10 @@ void add_routes(httplib::Server& server, Stage& stage) {
   server.Get("/api/snapshot", [&stage](const Request&, Response& response) { answer_snapshot(stage.feed, response); });
   server.Get("/api/history",
              [&stage](const Request& request, Response& response) { answer_history(stage.source, request, response); });
+  for (const auto& [path, format] : {std::pair("/metrics", Metrics::own), std::pair("/metrics/dcgm", Metrics::dcgm)})
+    server.Get(path, [&stage, format = format](const Request&, Response& response) {
+      answer_metrics(stage.source, format, response);
+    });
   server.Get("/api/events",
              [&stage](const Request& request, Response& response) { answer_events(stage, request, response); });
 }

@@ -11,6 +11,11 @@
 
 namespace remuda::web {
 
+enum class Metrics {
+  own,   ///< names of remuda
+  dcgm,  ///< names of dcgm-exporter
+};
+
 class Source {
  public:
   Source() = default;
@@ -24,6 +29,8 @@ class Source {
   /// What a device did. Several calls at a time, beside snapshot(), from any thread. A usage error for a device or a
   /// measure that is not there.
   virtual Result<History> history(const HistoryQuery& query) = 0;
+  /// The text of that format for Prometheus; from any thread, likewise.
+  virtual Result<std::string> metrics(Metrics) { return usage_error("a recording has no metrics"); }
 };
 
 }  // namespace remuda::web

@@ -16,7 +16,7 @@
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
 #include "cli/watch/waste.h"
-#include "cli/watch/watch.h"
+#include "cli/watch/watch_loop.h"
 #include "device/words.h"
 #include "monitor/use_store.h"
 

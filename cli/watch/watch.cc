@@ -1,28 +1,21 @@
-#include "cli/watch/watch.h"
-
+// remuda watch: reads the machine and its pool every second, and keeps what is to be known of the past.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <poll.h>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/state_folder.h"
 #include "base/text.h"
-#include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
+#include "cli/watch/watch_loop.h"
 #include "monitor/dcgm.h"
-#include "monitor/job_processes.h"
 #include "monitor/metrics.h"
-#include "monitor/watcher.h"
 #include "process/stop_signals.h"
 
 namespace remuda::cli {
 namespace {
-
-constexpr double kEvery_s = 1;
 
 struct WatchFlags {
   MachineFlags machine;
@@ -63,49 +56,22 @@ class Complaints {
   std::string last_;
 };
 
-class Watch {
- public:
-  Watch(const WatchFlags& flags, monitor::Watcher watcher, run::Caretaker caretaker)
-      : watcher_(std::move(watcher)), caretaker_(std::move(caretaker)), exports_(flags) {}
-
-  Result<void> run(process::StopSignals& stop) {
-    double next_s = monotonic_s();
-    while (!stop.next()) {
-      complaints_.take(step());
-      // What took too long is not made up for: readings stay about a second apart.
-      next_s = std::max(next_s + kEvery_s, monotonic_s());
-      pollfd signals{stop.fd(), POLLIN, 0};
-      const double rest_s = next_s - monotonic_s();
-      if (rest_s > 0) ::poll(&signals, 1, static_cast<int>(std::ceil(rest_s * 1000)));
-    }
-    return watcher_.write();
+Result<void> run(const WatchFlags& flags, WatchLoop& loop, process::StopSignals& stop) {
+  const Exports exports(flags);
+  Complaints complaints;
+  double next_s = monotonic_s();
+  while (!stop.next()) {
+    auto outcome = loop.step();
+    if (outcome) outcome = exports.write(loop.moment());
+    complaints.take(outcome);
+    // What took too long is not made up for: readings stay about a second apart.
+    next_s = std::max(next_s + WatchLoop::kEvery_s, monotonic_s());
+    pollfd signals{stop.fd(), POLLIN, 0};
+    const double rest_s = next_s - monotonic_s();
+    if (rest_s > 0) ::poll(&signals, 1, static_cast<int>(std::ceil(rest_s * 1000)));
   }
-
- private:
-  Result<void> step() {
-    REMUDA_TRY(caretaker_.read_machine());
-    // Jobs that wait may be thousands, and their number is all that matters here.
-    if (steps_++ % kCountEvery == 0) {
-      REMUDA_ASSIGN(const pool::PoolState all, caretaker_.pool().read());
-      waiting_ = static_cast<size_t>(std::ranges::count(all.jobs, pool::JobState::waiting, &pool::Job::state));
-    }
-    REMUDA_ASSIGN(const pool::PoolState pool, caretaker_.pool().read_around(0));
-    std::vector<std::string> used_without_lease;
-    for (const place::Held& held : caretaker_.held_without_lease(pool)) used_without_lease.push_back(held.device);
-    REMUDA_TRY(
-        watcher_.take({monotonic_s(), wall_s(), caretaker_.inventory(), pool, waiting_, std::move(used_without_lease)},
-                      monitor::job_by_cgroup(pool)));
-    return exports_.write(watcher_.moment());
-  }
-
-  static constexpr int kCountEvery = 10;
-  monitor::Watcher watcher_;
-  run::Caretaker caretaker_;
-  const Exports exports_;
-  Complaints complaints_;
-  size_t waiting_ = 0;
-  int steps_ = 0;
-};
+  return loop.end();
+}
 
 Result<int> watch(const WatchFlags& flags) {
   REMUDA_ASSIGN(process::StopSignals stop, process::StopSignals::hold_with_hang_up());
@@ -113,22 +79,13 @@ Result<int> watch(const WatchFlags& flags) {
   if (folder.empty()) {
     REMUDA_ASSIGN(folder, watch_folder(flags.machine.file));
   }
-  REMUDA_TRY(make_folder(std::filesystem::absolute(folder).lexically_normal().string()));
-  REMUDA_ASSIGN(monitor::Watcher watcher, monitor::Watcher::open(folder));
-  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
+  REMUDA_ASSIGN(WatchLoop loop, WatchLoop::open(flags.machine, folder, true));
   fmt::print(stderr, "remuda watch: keeps the history of this machine in {}\n", folder);
-  REMUDA_TRY(Watch(flags, std::move(watcher), std::move(caretaker)).run(stop));
+  REMUDA_TRY(run(flags, loop, stop));
   return 0;
 }
 
 }  // namespace
-
-Result<std::string> watch_folder(const std::string& machine_file) {
-  const auto state = state_folder();
-  if (!state) return usage_error("there is no folder for the history: set HOME, or name one by --folder");
-  if (machine_file.empty()) return *state + "/watch";
-  return *state + "/watch-of/" + std::filesystem::path(machine_file).stem().string();
-}
 
 void add_watch(Program& program) {
   auto flags = std::make_shared<WatchFlags>();

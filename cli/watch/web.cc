@@ -8,9 +8,10 @@
 
 #include "base/clock.h"
 #include "base/host_port.h"
-#include "cli/jobs/live_source.h"
 #include "cli/machine.h"
 #include "cli/subcommands.h"
+#include "cli/watch/live_source.h"
+#include "cli/watch/watch_loop.h"
 #include "process/stop_signals.h"
 #include "process/user_name.h"
 #include "web/access.h"
@@ -31,12 +32,14 @@ constexpr const char* kWebHelp =
     "  remuda web                                  this machine\n"
     "  remuda web --demo                           eight unlike GPUs and their users, recorded: needs no GPU\n"
     "  remuda web --replay a.json --replay b.json  recordings of `remuda record`, as two hosts\n"
-    "  remuda web --listen 0.0.0.0:8790 --tls-cert cert.pem --tls-key key.pem\n";
+    "  remuda web --listen 0.0.0.0:8790 --tls-cert cert.pem --tls-key key.pem\n"
+    "  remuda web --token-file ~/.remuda-token     for a Prometheus that scrapes /metrics with the token\n";
 
 struct WebFlags {
   MachineFlags machine;
   std::string listen = "127.0.0.1:8790";
   std::vector<std::string> replay;
+  std::string token_file;
   bool demo = false;
   double speed = 1;
   web::ServerOptions server;
@@ -53,8 +56,11 @@ Result<void> set_address(const std::string& text, web::ServerOptions& options) {
 }
 
 Result<std::unique_ptr<web::Source>> source_of(const WebFlags& flags) {
-  if (!flags.demo && flags.replay.empty())
-    return std::make_unique<LiveSource>(flags.machine, process::user_name(static_cast<int>(::geteuid())));
+  if (!flags.demo && flags.replay.empty()) {
+    REMUDA_ASSIGN(std::string folder, watch_folder(flags.machine.file));
+    return std::make_unique<LiveSource>(flags.machine, std::move(folder),
+                                        process::user_name(static_cast<int>(::geteuid())));
+  }
   std::vector<web::Recording> recordings;
   if (flags.demo) {
     REMUDA_ASSIGN(web::Recording demo, web::parse_recording(web::demo_recording(), "the demo"));
@@ -74,7 +80,11 @@ Result<int> serve(WebFlags flags) {
         "the page is not served by root, as whoever got hold of the server would have the machine; start it as a user, "
         "or as one that can do nothing else: setpriv --reuid=nobody --clear-groups remuda web");
   REMUDA_TRY(set_address(flags.listen, flags.server));
-  REMUDA_ASSIGN(flags.server.token, web::make_token());
+  if (flags.token_file.empty()) {
+    REMUDA_ASSIGN(flags.server.token, web::make_token());
+  } else {
+    REMUDA_ASSIGN(flags.server.token, web::token_in(flags.token_file));
+  }
   REMUDA_ASSIGN(const auto source, source_of(flags));
   REMUDA_ASSIGN(const process::StopSignals stop, process::StopSignals::hold_with_hang_up());
   REMUDA_ASSIGN(const auto server, web::Server::open(flags.server, *source));
@@ -107,6 +117,10 @@ void add_web(Program& program) {
   auto* key = command.add_option("--tls-key", flags->server.key, "The key of the certificate")->type_name("FILE");
   certificate->needs(key);
   key->needs(certificate);
+  command
+      .add_option("--token-file", flags->token_file,
+                  "Take the token from this file, which is made where there is none, so that it stays the same")
+      ->type_name("FILE");
   command.add_option("--name", flags->server.names, "A name of this server, beside the host's own")->type_name("NAME");
   command
       .add_option("--embed", flags->server.embed_origin,

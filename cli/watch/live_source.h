@@ -1,28 +1,27 @@
 // LiveSource: this machine and its pool as the page shows them (web/source.h).
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "cli/machine.h"
-#include "run/caretaker.h"
+#include "cli/watch/watch_thread.h"
 #include "web/source.h"
 
 namespace remuda::cli {
 
 class LiveSource : public web::Source {
  public:
-  /// `user`: who looks. Other users' command lines are left out.
-  LiveSource(MachineFlags flags, std::string user);
+  /// `user`: who looks. Other users' command lines are left out. `folder`: of the history, which is kept from here on
+  /// unless another process keeps it.
+  LiveSource(MachineFlags flags, std::string folder, std::string user);
 
   Result<Json> snapshot() override;
-  /// What was before is not known: nobody has kept it.
   Result<web::History> history(const web::HistoryQuery& query) override;
+  Result<std::string> metrics(web::Metrics format) override;
 
  private:
-  const MachineFlags flags_;
   const std::string user_;
-  std::optional<run::Caretaker> caretaker_;  ///< snapshot()'s own; opened anew after an error
+  WatchThread watch_;
 };
 
 }  // namespace remuda::cli

@@ -1,0 +1,103 @@
+#include "cli/watch/live_source.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/jobs/pool_machine.h"
+#include "cli/jobs/queue.h"
+#include "device/fields.h"
+#include "monitor/dcgm.h"
+#include "monitor/metrics.h"
+#include "web/privacy.h"
+
+namespace remuda::cli {
+namespace {
+
+constexpr int kMostPast = 500;  // jobs that have ended, of which some are within the time that is shown
+
+/// What jobs that have ended had, one entry for each device.
+Result<Json> past_leases(pool::Access& pool) {
+  REMUDA_ASSIGN(const std::vector<pool::Job> ended, pool.ended(kMostPast));
+  Json past = Json::array();
+  for (const pool::Job& job : ended)
+    for (const std::string& device : job.started_s > 0 ? job.devices : std::vector<std::string>())
+      past.push_back({{"job", job.id},
+                      {"device", device},
+                      {"since_s", job.started_s},
+                      {"ended_s", job.ended_s},
+                      {"user", job.user},
+                      {"name", job.name}});
+  return past;
+}
+
+Result<Json> seen_through(run::Caretaker& caretaker) {
+  REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
+  const Inventory& inventory = caretaker.inventory();
+  Json snapshot{{"version", 1}, {"time_s", inventory.time_s}, {"host", inventory.host}, {"source", "live"}};
+  snapshot["inventory"] = to_json(inventory);
+  snapshot["jobs"] =
+      pool_json(state, held_without_job(caretaker, state), inventory, wall_s(), policy_or_none(caretaker));
+  REMUDA_ASSIGN(snapshot["past"], past_leases(caretaker.pool()));
+  Json& drains = snapshot["drains"] = Json::array();
+  for (const pool::Drain& drain : state.drains) drains.push_back(fields::write(drain));
+  snapshot["runs"] = Json::array();
+  snapshot["alerts"] = Json::array();
+  return snapshot;
+}
+
+/// The measures of `query` that there are; all of them have the names of monitor's.
+web::History told_by(const monitor::Series& series, const web::HistoryQuery& query) {
+  web::History history{query.device, series.start_s, series.step_s, {}};
+  for (const std::string& name : query.measures) {
+    const auto measure = from_word<monitor::Measure>(name);
+    web::Series values;
+    for (const monitor::Slot& slot : series.slots) {
+      const float value = measure ? slot[*measure] : monitor::kUnknown;
+      values.push_back(std::isfinite(value) ? std::optional<double>(value) : std::nullopt);
+    }
+    history.measures.emplace_back(name, std::move(values));
+  }
+  return history;
+}
+
+}  // namespace
+
+LiveSource::LiveSource(MachineFlags flags, std::string folder, std::string user)
+    : user_(std::move(user)), watch_(std::move(flags), std::move(folder)) {}
+
+Result<Json> LiveSource::snapshot() {
+  Json snapshot;
+  REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
+    REMUDA_ASSIGN(snapshot, seen_through(loop.caretaker()));
+    return {};
+  }));
+  web::hide_from(user_, snapshot);
+  return snapshot;
+}
+
+Result<web::History> LiveSource::history(const web::HistoryQuery& query) {
+  monitor::Series series;
+  REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
+    if (!loop.caretaker().inventory().find(query.device))
+      return usage_error(fmt::format("there is no device '{}'", printable(query.device)));
+    REMUDA_ASSIGN(series,
+                  loop.history().read(query.device, query.from_s, query.to_s, static_cast<size_t>(query.points)));
+    return {};
+  }));
+  return told_by(series, query);
+}
+
+Result<std::string> LiveSource::metrics(web::Metrics format) {
+  std::string text;
+  REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
+    text = format == web::Metrics::own ? monitor::metrics_text(loop.moment()) : monitor::dcgm_text(loop.moment());
+    return {};
+  }));
+  return text;
+}
+
+}  // namespace remuda::cli

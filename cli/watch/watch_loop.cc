@@ -1,0 +1,64 @@
+#include "cli/watch/watch_loop.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/state_folder.h"
+#include "cli/jobs/pool_machine.h"
+#include "monitor/job_processes.h"
+
+namespace remuda::cli {
+
+Result<std::string> watch_folder(const std::string& machine_file) {
+  const auto state = state_folder();
+  if (!state) return usage_error("there is no folder for the history: set HOME, or name one by --folder");
+  if (machine_file.empty()) return *state + "/watch";
+  return *state + "/watch-of/" + std::filesystem::path(machine_file).stem().string();
+}
+
+Result<WatchLoop> WatchLoop::open(const MachineFlags& flags, const std::string& folder, bool must_keep) {
+  REMUDA_TRY(make_folder(std::filesystem::absolute(folder).lexically_normal().string()));
+  auto watcher = monitor::Watcher::open(folder);
+  if (!watcher && must_keep) return tl::unexpected(std::move(watcher.error()));
+  REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags));
+  WatchLoop loop(std::move(caretaker));
+  if (watcher) {
+    loop.watcher_.emplace(std::move(*watcher));
+  } else {
+    REMUDA_ASSIGN(loop.others_, monitor::History::open(folder));
+  }
+  return loop;
+}
+
+/// They may be thousands, and their number is all that matters here: so it is counted less often.
+Result<void> WatchLoop::count_waiting() {
+  constexpr int kEvery = 10;
+  if (steps_++ % kEvery != 0) return {};
+  REMUDA_ASSIGN(const pool::PoolState all, caretaker_.pool().read());
+  waiting_ = static_cast<size_t>(std::ranges::count(all.jobs, pool::JobState::waiting, &pool::Job::state));
+  return {};
+}
+
+Result<void> WatchLoop::step() {
+  REMUDA_TRY(caretaker_.read_machine());
+  REMUDA_TRY(count_waiting());
+  REMUDA_ASSIGN(pool::PoolState pool, caretaker_.pool().read_around(0));
+  monitor::Watcher::Taken taken{monotonic_s(), wall_s(), caretaker_.inventory(), std::move(pool), waiting_, {}};
+  for (const place::Held& held : caretaker_.held_without_lease(taken.pool))
+    taken.used_without_lease.push_back(held.device);
+  if (watcher_) return watcher_->take(std::move(taken));
+  taken_ = std::move(taken);
+  return {};
+}
+
+Result<void> WatchLoop::end() { return watcher_ ? watcher_->write() : Result<void>{}; }
+
+monitor::Moment WatchLoop::moment() const {
+  static const monitor::LeaseUses kNoUses;
+  if (watcher_) return watcher_->moment();
+  return {taken_.machine, taken_.pool, kNoUses, taken_.waiting, taken_.used_without_lease};
+}
+
+}  // namespace remuda::cli

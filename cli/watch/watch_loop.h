@@ -1,0 +1,53 @@
+// WatchLoop: the machine and its pool, read again and again, with what is kept of the past. `remuda watch` is this
+// loop, and `remuda web` runs it beside the page.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/machine.h"
+#include "monitor/history.h"
+#include "monitor/metrics.h"
+#include "monitor/watcher.h"
+#include "run/caretaker.h"
+
+namespace remuda::cli {
+
+/// Where `remuda watch` of this user keeps the history of a machine, unless told otherwise: below the user's state
+/// folder; for a recorded machine, in a folder of its name. An error where there is no state folder.
+Result<std::string> watch_folder(const std::string& machine_file);
+
+/// One thread: what reads the machine ends with the thread that has opened this.
+class WatchLoop {
+ public:
+  static constexpr double kEvery_s = 1;
+
+  /// `must_keep`: an error where another process keeps the history in that folder; otherwise this one only reads it
+  /// then.
+  static Result<WatchLoop> open(const MachineFlags& flags, const std::string& folder, bool must_keep);
+
+  /// Reads the machine and its pool. To be called about once a second. An error may pass.
+  Result<void> step();
+  /// Writes what is new. To be called at the end.
+  Result<void> end();
+
+  /// Of the last step; invalid after the next one.
+  monitor::Moment moment() const;
+  monitor::History& history() { return watcher_ ? watcher_->history() : *others_; }
+  run::Caretaker& caretaker() { return caretaker_; }
+
+ private:
+  WatchLoop(run::Caretaker caretaker) : caretaker_(std::move(caretaker)) {}
+  Result<void> count_waiting();
+
+  run::Caretaker caretaker_;
+  std::optional<monitor::Watcher> watcher_;
+  std::optional<monitor::History> others_;  ///< that another process keeps
+  monitor::Watcher::Taken taken_;           ///< where that is so
+  size_t waiting_ = 0;
+  int steps_ = 0;
+};
+
+}  // namespace remuda::cli

@@ -1,0 +1,51 @@
+#include "cli/watch/watch_thread.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace remuda::cli {
+
+WatchThread::WatchThread(MachineFlags flags, std::string folder)
+    : flags_(std::move(flags)), folder_(std::move(folder)), thread_([this] { work(); }) {}
+
+WatchThread::~WatchThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+Result<void> WatchThread::step() {
+  if (!loop_) {
+    REMUDA_ASSIGN(loop_, WatchLoop::open(flags_, folder_, false));
+  }
+  return loop_->step();
+}
+
+void WatchThread::work() {
+  std::unique_lock lock(mutex_);
+  double next_s = monotonic_s();
+  while (!ends_) {
+    outcome_ = step();
+    changed_.notify_all();
+    next_s = std::max(next_s + WatchLoop::kEvery_s, monotonic_s());
+    changed_.wait_for(lock, std::chrono::duration<double>(next_s - monotonic_s()), [this] { return ends_; });
+  }
+  if (loop_) (void)loop_->end();
+  loop_.reset();  // here: what reads the machine belongs to this thread
+}
+
+Result<void> WatchThread::look(const std::function<Result<void>(WatchLoop&)>& use) {
+  constexpr std::chrono::seconds kPatience{5};
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, kPatience, [this] { return outcome_ || ends_; });
+  if (!outcome_) return failed("the machine does not answer");
+  REMUDA_TRY(*outcome_);
+  return use(*loop_);
+}
+
+}  // namespace remuda::cli

@@ -1,0 +1,41 @@
+// WatchThread: a WatchLoop on a thread of its own, for a program that also does something else.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "cli/watch/watch_loop.h"
+
+namespace remuda::cli {
+
+/// Safe from any thread.
+class WatchThread {
+ public:
+  /// Opens the loop, again and again where that fails, and reads the machine once a second.
+  WatchThread(MachineFlags flags, std::string folder);
+  /// What is new is written.
+  ~WatchThread();
+  WatchThread(const WatchThread&) = delete;
+
+  /// Calls `use` between two readings, so it should be quick. An error where there is no reading, with its cause.
+  Result<void> look(const std::function<Result<void>(WatchLoop&)>& use);
+
+ private:
+  void work();
+  Result<void> step();
+
+  const MachineFlags flags_;
+  const std::string folder_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<WatchLoop> loop_;
+  std::optional<Result<void>> outcome_;  ///< of the last step; empty: there was none
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace remuda::cli
