@@ -88,6 +88,10 @@ struct Variable {
   X(ended_submitted, "REMUDA_ENDED_SUBMITTED", "when it was submitted, in seconds since 1970") \
   X(ended_started, "REMUDA_ENDED_STARTED", "when it started; empty where it did not") \
   X(ended_at, "REMUDA_ENDED_AT", "when it ended") \
+  /* What a command of `remuda watch --on-alert` learns. */ \
+  X(alert_state, "REMUDA_ALERT_STATE", "begun or ended") \
+  X(alert, "REMUDA_ALERT", "the alert as JSON: rule, device, since_s, value, limit, text, command") \
+  X(alert_text, "REMUDA_ALERT_TEXT", "the alert in a sentence") \
   X(daemon, "REMUDA_DAEMON", "folder of the sharing daemon that this process is, or was started by") \
   X(omp_num_threads, "OMP_NUM_THREADS", "threads of a rank; its part of the CPUs with `remuda run --each` unless set") \
   /* By these a job sees the devices that it was granted, and no others (confine/visibility.h). */ \

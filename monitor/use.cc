@@ -96,9 +96,9 @@ void Meter::add(double now_s, double wall_s, const Inventory& machine, const poo
     else
       add_shared(*device, watts(*device, elapsed_s), held_s, job_of, use);
   }
-  std::erase_if(alive_, [&](auto& entry) {
+  std::erase_if(alive_, [&](const auto& entry) {
     if (seen.contains(entry.first)) return false;
-    ended_.push_back(std::move(entry.second));
+    ended_.push_back(entry.second);
     return true;
   });
   before_.clear();

@@ -45,7 +45,6 @@ Result<Json> seen_through(run::Caretaker& caretaker) {
   Json& drains = snapshot["drains"] = Json::array();
   for (const pool::Drain& drain : state.drains) drains.push_back(fields::write(drain));
   snapshot["runs"] = Json::array();
-  snapshot["alerts"] = Json::array();
   return snapshot;
 }
 
@@ -73,6 +72,8 @@ Result<Json> LiveSource::snapshot() {
   Json snapshot;
   REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
     REMUDA_ASSIGN(snapshot, seen_through(loop.caretaker()));
+    Json& alerts = snapshot["alerts"] = Json::array();
+    for (const monitor::Alert& alert : loop.alerts().active()) alerts.push_back(fields::write(alert));
     return {};
   }));
   web::hide_from(user_, snapshot);

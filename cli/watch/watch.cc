@@ -6,10 +6,15 @@
 #include <poll.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/subcommands.h"
+#include "cli/watch/alert_commands.h"
 #include "cli/watch/watch_loop.h"
+#include "device/fields.h"
+#include "monitor/alerts.h"
 #include "monitor/dcgm.h"
 #include "monitor/metrics.h"
 #include "process/stop_signals.h"
@@ -19,7 +24,7 @@ namespace {
 
 struct WatchFlags {
   MachineFlags machine;
-  std::string folder, text_file, job_files;
+  std::string folder, text_file, job_files, on_alert;
 };
 
 /// Writes files that other programs read.
@@ -56,14 +61,33 @@ class Complaints {
   std::string last_;
 };
 
+void say(const monitor::Alert& alert) {
+  const bool has_ended = alert.ended_s > 0;
+  fmt::print(stderr, "remuda watch: {}: {}{}{}\n", has_ended ? "ended" : "alert", alert.text,
+             alert.value.empty() ? "" : fmt::format(" ({}; limit {})", alert.value, alert.limit),
+             has_ended || alert.command.empty() ? "" : "; " + alert.command);
+}
+
+process::Environment variables_of(const monitor::Alert& alert) {
+  return {{env::alert_state.name, alert.ended_s > 0 ? "ended" : "begun"},
+          {env::alert.name, fields::write(alert).dump()},
+          {env::alert_text.name, alert.text}};
+}
+
 Result<void> run(const WatchFlags& flags, WatchLoop& loop, process::StopSignals& stop) {
   const Exports exports(flags);
   Complaints complaints;
+  AlertCommands commands;
   double next_s = monotonic_s();
   while (!stop.next()) {
     auto outcome = loop.step();
     if (outcome) outcome = exports.write(loop.moment());
     complaints.take(outcome);
+    for (const monitor::Alert& alert : loop.alerts().take_news()) {
+      say(alert);
+      if (!flags.on_alert.empty()) commands.run(flags.on_alert, variables_of(alert));
+    }
+    commands.tend(monotonic_s());
     // What took too long is not made up for: readings stay about a second apart.
     next_s = std::max(next_s + WatchLoop::kEvery_s, monotonic_s());
     pollfd signals{stop.fd(), POLLIN, 0};
@@ -103,17 +127,27 @@ void add_watch(Program& program) {
           "Write which jobs hold each GPU to files in this folder, too: for dcgm-exporter's --hpc-job-mapping-dir")
       ->type_name("FOLDER")
       ->check(CLI::ExistingDirectory);
+  command
+      .add_option(
+          "--on-alert", flags->on_alert,
+          "Run this command in a shell when an alert begins or ends: REMUDA_ALERT_STATE, REMUDA_ALERT (JSON) and "
+          "REMUDA_ALERT_TEXT say which")
+      ->type_name("COMMAND");
   add_machine_options(command, flags->machine);
   command.footer(
       "It keeps each second of an hour, each 10 seconds of a day and each minute of 30 days, in a file that does not "
       "grow\n"
-      "beyond that (some 4 MB for each GPU); and for each job how long its devices were held, busy and effective, "
-      "their energy\n"
-      "and memory: `remuda usage --waste` and `remuda show` print that. It runs until SIGTERM or Ctrl-C, needs no "
-      "root, and\n"
-      "changes nothing. Where an agent has the pool, its readings are the agent's.\n\n"
+      "beyond that (some 5 MB for each GPU); and for each job how long its devices were held, busy and effective, "
+      "their\n"
+      "energy and memory: `remuda usage --waste` prints that. Devices that are held and idle for half an hour, "
+      "throttled,\n"
+      "faulty, almost out of memory or used without a lease are said on stderr, with the command to act. It runs "
+      "until\n"
+      "SIGTERM or Ctrl-C, needs no root, and changes nothing. Where an agent has the pool, its readings are the "
+      "agent's.\n\n"
       "Examples:\n"
       "  remuda watch                                                     for yourself, in a terminal of its own\n"
+      "  remuda watch --on-alert 'logger -t remuda \"$REMUDA_ALERT_STATE: $REMUDA_ALERT_TEXT\"'\n"
       "  remuda watch --text-file /var/lib/node_exporter/remuda.prom      for a Prometheus that scrapes "
       "node_exporter\n");
 }

@@ -48,9 +48,14 @@ Result<void> WatchLoop::step() {
   monitor::Watcher::Taken taken{monotonic_s(), wall_s(), caretaker_.inventory(), std::move(pool), waiting_, {}};
   for (const place::Held& held : caretaker_.held_without_lease(taken.pool))
     taken.used_without_lease.push_back(held.device);
-  if (watcher_) return watcher_->take(std::move(taken));
-  taken_ = std::move(taken);
-  return {};
+  const double wall_s = taken.wall_s;
+  Result<void> outcome;
+  if (watcher_)
+    outcome = watcher_->take(std::move(taken));
+  else
+    taken_ = std::move(taken);
+  alerts_.take(moment(), wall_s);
+  return outcome;
 }
 
 Result<void> WatchLoop::end() { return watcher_ ? watcher_->write() : Result<void>{}; }

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "cli/machine.h"
+#include "monitor/alerts.h"
 #include "monitor/history.h"
 #include "monitor/metrics.h"
 #include "monitor/watcher.h"
@@ -35,6 +36,7 @@ class WatchLoop {
 
   /// Of the last step; invalid after the next one.
   monitor::Moment moment() const;
+  monitor::Alerts& alerts() { return alerts_; }
   monitor::History& history() { return watcher_ ? watcher_->history() : *others_; }
   run::Caretaker& caretaker() { return caretaker_; }
 
@@ -46,6 +48,7 @@ class WatchLoop {
   std::optional<monitor::Watcher> watcher_;
   std::optional<monitor::History> others_;  ///< that another process keeps
   monitor::Watcher::Taken taken_;           ///< where that is so
+  monitor::Alerts alerts_;
   size_t waiting_ = 0;
   int steps_ = 0;
 };

@@ -1,0 +1,91 @@
+// Alerts: what is wrong with the devices, or with how they are used, and the command that helps. The same rules as
+// those for Prometheus (packaging/prometheus/remuda.rules.yml), for machines that have none. Pure: time comes from
+// outside.
+//
+//   Alerts alerts;
+//   alerts.take(moment, wall_s());     // once a second or so
+//   for (const Alert& alert : alerts.active()) ...
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "monitor/metrics.h"
+
+namespace remuda::monitor {
+
+struct Alert {
+  std::string rule;
+  std::string device;               ///< its id
+  double since_s = 0, ended_s = 0;  ///< seconds since 1970; `ended_s` 0: it is still so
+  std::string value, limit;         ///< what is, and from where on it is wrong; for people
+  std::string text;                 ///< one sentence
+  std::string command;              ///< to act
+
+  static constexpr const char* kName = "alert";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("rule", self.rule, "what is wrong, in two or three words", true);
+    visit("device", self.device, "id of the device", true);
+    visit("since_s", self.since_s, "since when, in seconds since 1970", true);
+    visit("ended_s", self.ended_s, "until when; absent: it is still so");
+    visit("value", self.value, "what is");
+    visit("limit", self.limit, "from where on it is wrong");
+    visit("text", self.text, "one sentence");
+    visit("command", self.command, "to act");
+  }
+  bool operator==(const Alert&) const = default;
+};
+
+/// The last half hour of a device, by minutes.
+class HalfHour {
+ public:
+  /// `busy` negative: unknown.
+  void add(double wall_s, double busy, bool is_held);
+  /// How much of the half hour it was busy; negative unless it was held all the time, and busy is known of most of it.
+  double busy_while_held() const;
+
+ private:
+  struct Minute {
+    int64_t number = -1;  ///< since 1970
+    double busy = 0;
+    int known = 0, held = 0, readings = 0;
+  };
+  static constexpr size_t kMinutes = 30;
+  std::array<Minute, kMinutes> minutes_;
+  int64_t now_ = -1;
+};
+
+/// One thread.
+class Alerts {
+ public:
+  /// Takes a reading. Begins those alerts whose cause has lasted long enough, and ends those that have none any more.
+  void take(const Moment& moment, double wall_s);
+
+  /// Those that are so now, by rule and device.
+  std::vector<Alert> active() const;
+  /// Those that have begun, and those that have ended (`ended_s`), since the last call.
+  std::vector<Alert> take_news() { return std::exchange(news_, {}); }
+
+ private:
+  struct Cause {
+    double since_s = 0;
+    bool is_alert = false;
+    double seen_s = 0;
+    Alert alert;
+  };
+  void see(const char* rule, const Device& device, bool is_wrong, double lasting_s, double wall_s, Alert alert);
+  void check_use(const Device& device, const Moment& moment, double wall_s);
+  void check_health(const Device& device, double wall_s);
+  void check_leases(const Moment& moment, double wall_s);
+
+  std::map<std::pair<std::string, std::string>, Cause> causes_;  ///< by rule and device
+  std::map<std::string, HalfHour> half_hours_;                   ///< by device
+  std::map<std::string, std::pair<double, double>> memory_;      ///< by device: used bytes, and when, some time ago
+  std::vector<Alert> news_;
+};
+
+}  // namespace remuda::monitor

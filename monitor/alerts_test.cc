@@ -1,0 +1,162 @@
+#include "monitor/alerts.h"
+
+#include <functional>
+#include <gmock/gmock.h>
+
+namespace remuda::monitor {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr double kFirst_s = 1'800'000'000;
+
+class AlertsTest : public testing::Test {
+ protected:
+  AlertsTest() {
+    Device device;
+    device.id = "GPU-1";
+    device.kind = DeviceKind::gpu;
+    device.memory_bytes = 1000;
+    device.pcie_width_max = 16;
+    machine_.devices = {device};
+  }
+  Device& device() { return machine_.devices[0]; }
+  void hold(double until_s = 0) {
+    pool::Job job;
+    job.id = 7;
+    job.user = "ana";
+    pool_.jobs = {job};
+    pool_.leases = {{.job = 7, .device = "GPU-1", .until_s = until_s}};
+  }
+  /// A reading each `every_s`, after `change` was called with the seconds since the first one of all.
+  void watch(double seconds, const std::function<void(double)>& change = {}, double every_s = 1) {
+    for (double end_s = now_s_ + seconds; now_s_ < end_s; now_s_ += every_s) {
+      if (change) change(now_s_ - kFirst_s);
+      alerts_.take({machine_, pool_, uses_, 0, without_lease_}, now_s_);
+    }
+  }
+  std::vector<std::string> rules() const {
+    std::vector<std::string> names;
+    for (const Alert& alert : alerts_.active()) names.push_back(alert.rule);
+    return names;
+  }
+
+  Inventory machine_;
+  pool::PoolState pool_;
+  LeaseUses uses_;
+  std::vector<std::string> without_lease_;
+  Alerts alerts_;
+  double now_s_ = kFirst_s;
+};
+
+TEST_F(AlertsTest, ADeviceThatIsHeldAndIdleForHalfAnHour) {
+  hold();
+  device().status.busy = 0.01;
+  watch(29 * 60);
+  EXPECT_THAT(rules(), IsEmpty());
+  watch(2 * 60);
+  ASSERT_THAT(rules(), ElementsAre("held and idle"));
+  const Alert alert = alerts_.active()[0];
+  EXPECT_EQ(alert.value, "busy 1 % of 30 min");
+  EXPECT_EQ(alert.limit, "5 %");
+  EXPECT_EQ(alert.text, "ana (job 7) holds gpu:0, and next to nothing runs there");
+  EXPECT_EQ(alert.command, "remuda show 7");
+  device().status.busy = 1;
+  watch(3 * 60);
+  EXPECT_THAT(rules(), IsEmpty());
+  const auto news = alerts_.take_news();
+  ASSERT_THAT(news, SizeIs(2));
+  EXPECT_EQ(news[0].ended_s, 0);
+  EXPECT_GT(news[1].ended_s, news[1].since_s);
+}
+
+TEST_F(AlertsTest, OneThatWorkedBrieflyAndThenSleptIsIdleToo) {
+  hold();
+  watch(35 * 60, [this](double s) { device().status.busy = s < 5 * 60 ? 1 : 0; });
+  EXPECT_THAT(rules(), ElementsAre("held and idle"));
+}
+
+TEST_F(AlertsTest, OneThatNobodyHoldsOrOfWhichNothingIsKnownIsNotIdle) {
+  device().status.busy = 0;
+  watch(40 * 60);
+  EXPECT_THAT(rules(), IsEmpty()) << "nobody holds it";
+  hold();
+  watch(20 * 60);
+  EXPECT_THAT(rules(), IsEmpty()) << "it is held for 20 minutes only";
+  device().status.busy = Missing{MissingReason::unsupported, "not counted"};
+  watch(40 * 60);
+  EXPECT_THAT(rules(), IsEmpty()) << "nothing is known";
+}
+
+TEST_F(AlertsTest, WhatWasNotWatchedIsNotIdle) {
+  hold();
+  device().status.busy = 0;
+  watch(16 * 60);
+  now_s_ += 10 * 60;
+  watch(16 * 60);
+  EXPECT_THAT(rules(), IsEmpty());
+}
+
+TEST_F(AlertsTest, ThrottlingThatLasts) {
+  device().status.throttle = std::vector<std::string>{"thermal", "idle"};
+  watch(59);
+  EXPECT_THAT(rules(), IsEmpty());
+  device().status.throttle = std::vector<std::string>{"idle"};
+  watch(1);
+  device().status.throttle = std::vector<std::string>{"thermal"};
+  watch(59);
+  EXPECT_THAT(rules(), IsEmpty()) << "it was interrupted";
+  watch(10);
+  EXPECT_THAT(rules(), ElementsAre("throttled"));
+}
+
+TEST_F(AlertsTest, ErrorsAndWhatTheDriverAsksFor) {
+  device().status.xid = 79;
+  device().status.recovery_action = RecoveryAction::reset;
+  watch(1);
+  EXPECT_THAT(rules(), ElementsAre("device error", "needs recovery"));
+  EXPECT_EQ(alerts_.active()[0].command, "remuda drain gpu:0 --reason 'error 79'");
+}
+
+TEST_F(AlertsTest, MemoryThatIsAlmostFullAndRises) {
+  watch(140, [this](double s) { device().status.memory_used_bytes = 960 + static_cast<int64_t>(s / 10); });
+  EXPECT_THAT(rules(), ElementsAre("memory almost full"));
+  watch(1200, [this](double) { device().status.memory_used_bytes = 980; });
+  EXPECT_THAT(rules(), IsEmpty()) << "a job that has taken all it wants";
+}
+
+TEST_F(AlertsTest, ANarrowLinkOfABusyDevice) {
+  device().status.pcie_width = 8;
+  watch(700);
+  EXPECT_THAT(rules(), IsEmpty()) << "idle devices narrow it";
+  device().status.busy = 1;
+  watch(601);
+  EXPECT_THAT(rules(), ElementsAre("narrow link"));
+}
+
+TEST_F(AlertsTest, LeasesBeyondTheirEndAndUseWithoutOne) {
+  hold(kFirst_s + 10);
+  watch(70);
+  EXPECT_THAT(rules(), IsEmpty());
+  watch(2);
+  EXPECT_THAT(rules(), ElementsAre("lease overrun"));
+  pool_ = {};
+  without_lease_ = {"GPU-1"};
+  watch(299);
+  EXPECT_THAT(rules(), IsEmpty());
+  watch(2);
+  EXPECT_THAT(rules(), ElementsAre("used without a lease"));
+}
+
+TEST_F(AlertsTest, ADeviceThatIsGoneHasNone) {
+  device().status.xid = 79;
+  watch(1);
+  machine_.devices.clear();
+  watch(1);
+  EXPECT_THAT(rules(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace remuda::monitor
