@@ -1,4 +1,5 @@
 // A process that runs already becomes a part of a job (remuda adopt).
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "agent/desk.h"
@@ -40,8 +41,12 @@ Result<void> Desk::bring(const Caller& caller, int64_t id, const process::Proces
     return usage_error(fmt::format("more than {} processes descend from process {}, and no more are taken",
                                    kMostBrought, process.pid));
   if (!holds_->enter(id, process)) return failed(pool::cannot_be_entered(id));
+  const auto keeps_job = [&](const process::ProcessId& one) {  // that waits: what it is granted is not this job's
+    return std::ranges::any_of(pool_.seen().jobs,
+                               [&](const pool::Job& other) { return other.uid == caller.uid && other.keeper == one; });
+  };
   for (const process::ProcessId& one : family)
-    if (one != process && holds_->job_of(one) == 0) holds_->enter(id, one);
+    if (one != process && holds_->job_of(one) == 0 && !keeps_job(one)) holds_->enter(id, one);
   return check_unused(caller, process, job->devices);
 }
 

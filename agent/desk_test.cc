@@ -246,5 +246,23 @@ TEST_F(DeskTest, AProcessIsBroughtByTheKeeperAndWhoseItIs) {
   EXPECT_FALSE(is_alive(brought)) << "it is the job's";
 }
 
+TEST_F(DeskTest, AProcessIsBroughtWithoutTheKeepersThatItHasStarted) {
+  process::ChildProcess child = process::family(), shell = process::family();
+  const int own = static_cast<int>(::getuid());
+  const Caller keeper = caller_for(child, own);
+  const int64_t job = submit(keeper);
+  if (find(job)->cgroup.empty()) GTEST_SKIP() << "may not make cgroups here";
+  const std::vector<process::ProcessId> started = process::all_descendants(shell.pid());
+  ASSERT_THAT(started, testing::Not(testing::IsEmpty()));
+  pool::Job waits = job_named("waits");
+  waits.request.count = 2;
+  const int64_t waiting = submit({own, false, started.back()}, waits);
+  ask(keeper, {.ask = wire::Ask::bring, .job = job, .process = process::process_id(shell.pid()).value()});
+  const auto members = confine::cgroup_members(find(job)->cgroup);
+  EXPECT_THAT(members, testing::Contains(process::process_id(shell.pid()).value()));
+  EXPECT_THAT(members, testing::Not(testing::Contains(started.back())));
+  EXPECT_EQ(find(waiting)->state, pool::JobState::waiting);
+}
+
 }  // namespace
 }  // namespace remuda::agent

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <future>
+#include <iterator>
 #include <sys/file.h>
 #include <thread>
 #include <unistd.h>
@@ -147,11 +148,21 @@ Result<void> FilePool::enter(int64_t id) {
                             errno_text(errno)));
 }
 
-/// Without this process and the one that has started it, which may be among its descendants.
+/// Without this process and the one that has started it, which may be among its descendants; nor those that keep other
+/// jobs or are of them.
 Result<void> FilePool::bring(int64_t id, const process::ProcessId& process) {
   REMUDA_ASSIGN(const std::vector<std::string> cgroups, cgroups_to_enter(id));
+  REMUDA_ASSIGN(const pool::PoolState state, pool_.read());
+  std::vector<process::ProcessId> of_others;
+  for (const pool::Job& job : state.jobs) {
+    if (job.id == id || job.state == pool::JobState::ended) continue;
+    of_others.push_back(job.keeper);
+    if (!job.cgroup.empty()) std::ranges::copy(confine::cgroup_members(job.cgroup), std::back_inserter(of_others));
+  }
   for (const process::ProcessId& one : process::family_of(process, static_cast<int>(::getuid()))) {
-    if (one.pid == ::getpid() || one.pid == ::getppid() || confine::move_into_all(cgroups, one)) continue;
+    const bool is_own = one.pid == ::getpid() || one.pid == ::getppid();
+    if (is_own || std::ranges::find(of_others, one) != of_others.end() || confine::move_into_all(cgroups, one))
+      continue;
     if (one == process)
       return failed(fmt::format("process {} cannot be moved to the cgroup of job {}, {}: {}", process.pid, id,
                                 cgroups.back(), errno_text(errno)));

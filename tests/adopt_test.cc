@@ -19,8 +19,7 @@ class Adopt : public JobTest {
  protected:
   /// A process that remuda has not started.
   std::unique_ptr<RunningProgram> stranger(const std::string& script = kStays) {
-    auto program = std::make_unique<RunningProgram>(std::vector<std::string>{"/bin/sh", "-c", script},
-                                                    process::Environment{{"OUT", folder_.path("")}});
+    auto program = std::make_unique<RunningProgram>(std::vector<std::string>{"/bin/sh", "-c", script}, environment());
     pid_in("pid");
     return program;
   }
@@ -66,6 +65,28 @@ TEST_F(Adopt, WhatItHasStartedKeepsTheDevicesWhereACgroupHoldsIt) {
   EXPECT_TRUE(is_running(child));
   EXPECT_THAT(leases(), SizeIs(1));
   ::kill(child, SIGKILL);
+  EXPECT_TRUE(comes_free());
+}
+
+TEST_F(Adopt, JobsThatItHasStartedStayOutside) {
+  std::string words;
+  for (const std::string& word : line({"run", "-n", "8", "--", "true"})) words += shell_word(word) + " ";
+  const auto first = begin({"run", "--", "sh", "-c", "echo >\"$OUT/full\"; exec sleep 1000"});
+  ASSERT_TRUE(comes("full"));
+  const auto program = stranger(fmt::format("{}& {}", words, kStays));
+  ASSERT_TRUE(comes_to_wait(1));
+  ASSERT_EQ(adopt(*program).exit.status, 0);
+  const std::string cgroup = leases()[1].value("cgroup", "");
+  const std::vector<pid_t> fronts = children_of(program->pid());
+  ASSERT_FALSE(fronts.empty());
+  const std::vector<pid_t> keepers = children_of(fronts.front());
+  ASSERT_FALSE(keepers.empty());
+  if (!cgroup.empty()) {
+    const std::string members = "\n" + read_text(cgroup + "/cgroup.procs").value_or("");
+    EXPECT_THAT(members, HasSubstr(fmt::format("\n{}\n", program->pid())));
+    EXPECT_THAT(members, testing::Not(HasSubstr(fmt::format("\n{}\n", keepers.front()))));
+  }
+  EXPECT_EQ(ask({"cancel", "1", "2", "3"}).exit.status, 0);
   EXPECT_TRUE(comes_free());
 }
 
