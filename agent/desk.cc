@@ -148,6 +148,7 @@ void Desk::read_policy(double now_s) {
 void Desk::step(double now_s) {
   if (enforcement_.may_guard() && now_s - policy_at_s_ >= kPolicyLook_s) read_policy(now_s);
   enforcement_.step(now_s);
+  is_due_ = enforcement_.needs_reading() || is_due_;
   heed_notice(now_s);
   for (const Revival::GivenUp& one : revival_.step(now_s)) end(one.job, one.why, now_s);
   const std::vector<pool::Operation> words = holds_->step(now_s);

@@ -59,7 +59,11 @@ class Desk {
   }
 
   /// Readable when step() has something to do.
-  std::vector<int> fds() const { return {holds_->fd(), enforcement_.fd()}; }
+  std::vector<int> fds() const {
+    std::vector<int> fds = enforcement_.fds();
+    fds.push_back(holds_->fd());
+    return fds;
+  }
   void step(double now_s);
   /// When step() or a reading is due at the latest.
   double next_s(double now_s) const;

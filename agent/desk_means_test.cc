@@ -65,6 +65,38 @@ TEST_F(DeskTest, AGuardComesAndGoesWithThePolicy) {
   EXPECT_EQ(opens(kNow_s + 22), 0);
 }
 
+TEST_F(DeskTest, ACardThatComesLaterIsGuardedWithoutBeingAskedFor) {
+  const confine::GuardedTree tree;
+  if (!tree.obstacle().empty()) GTEST_SKIP() << tree.obstacle();
+  folder_.write("sysfs/bus/pci/devices/0000:01:00.0/drm/card0/dev", "1:7\n");
+  Inventory box = box_of(1);
+  policy::Policy policy;
+  policy.enforce = policy::Enforce::everyone;
+  const auto view = [&] {
+    return *pool::MachineView::open(
+        pool_, [&] { return Result<Inventory>(box); }, [&] { return Result<pool::Policy>(policy); }, false);
+  };
+  auto desk = Desk::open(pool_, view(), kNow_s,
+                         {.enforcement = Enforcement({tree.root(), confine::GuardedTree::kGuard, [](const auto&) {},
+                                                      folder_.path("sysfs"), folder_.path("")})});
+  ASSERT_TRUE(desk);
+  const auto read = [&] {
+    desk->reading_has_begun();
+    desk->take_reading(view(), kNow_s);
+    desk->step(kNow_s);
+  };
+  read();
+  EXPECT_FALSE(desk->wants_reading(kNow_s));
+  const std::string shell = tree.make("shell");
+  EXPECT_EQ(confine::GuardedTree::opens(shell, "/dev/full"), 0);
+  box.devices[0].pci = std::string("0000:01:00.0");
+  folder_.write("card0", "");
+  desk->step(kNow_s);
+  EXPECT_TRUE(desk->wants_reading(kNow_s));
+  read();
+  EXPECT_EQ(confine::GuardedTree::opens(shell, "/dev/full"), EPERM);
+}
+
 class UnkeptJobs : public DeskTest {
  protected:
   /// A job that waits behind another one, and whose keeper is killed.

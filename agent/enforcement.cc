@@ -25,7 +25,8 @@ bool is_guarded_by(Enforce enforce) { return enforce == Enforce::audit || enforc
 
 }  // namespace
 
-Enforcement::Enforcement(Options options) : options_(std::move(options)), exempt_(options_.root) {}
+Enforcement::Enforcement(Options options)
+    : options_(std::move(options)), exempt_(options_.root), devices_(options_.dev) {}
 
 void Enforcement::update(const policy::Policy& policy, const Inventory& inventory) {
   wanted_ = policy.enforce;

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/device_files.h"
 #include "agent/exempt_units.h"
 #include "base/clock.h"
 #include "confine/device_guard.h"
@@ -32,7 +33,7 @@ class Enforcement {
     std::string root;  ///< folder of the topmost cgroup of version 2; empty: no guard, as on a recorded machine
     std::string name;  ///< of the guard
     std::function<void(const std::string&)> say;
-    std::string sysfs = "/sys";
+    std::string sysfs = "/sys", dev = "/dev";
   };
   /// One without a guard.
   Enforcement() : Enforcement(Options{}) {}
@@ -53,8 +54,10 @@ class Enforcement {
   /// Whether it depends on the policy what this does.
   bool may_guard() const { return !options_.root.empty(); }
 
-  /// Readable when step() has something to do.
-  int fd() const { return exempt_.fd(); }
+  /// Readable when step() has something to do, or needs_reading() may be true.
+  std::vector<int> fds() const { return {exempt_.fd(), devices_.fd()}; }
+  /// Whether a device file has come since the last call: what has one is guarded once update() knows of it.
+  bool needs_reading() { return devices_.take_news() && guard_; }
   void step(double now_s);
   double next_s() const { return guard_ ? next_look_s_ : kNever_s; }
 
@@ -76,6 +79,7 @@ class Enforcement {
   policy::Enforce wanted_ = policy::Enforce::jobs;
   std::vector<std::string> exempt_names_;
   ExemptUnits exempt_;
+  DeviceFiles devices_;
   std::set<uint64_t> exempt_ids_;
   std::set<confine::DeviceNode> guarded_;  ///< also those that are not seen any more: a card may be lost for a while
   std::map<confine::DeviceNode, std::string> labels_;
