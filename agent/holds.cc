@@ -36,10 +36,6 @@ void add_new(std::vector<process::ProcessId>& known, const std::vector<process::
     if (std::ranges::find(known, one) == known.end()) known.push_back(one);
 }
 
-pool::HostKept kept_by(const confine::HostLimited& how) {
-  return {.cores = how.cores, .memory = how.memory, .why = how.obstacle};
-}
-
 /// The other half of the descriptors is for connections (raise_limits() in agent.cc), and some are for looks at /proc.
 size_t most_ends() {
   constexpr rlim_t kOthers = 128, kMost = 1 << 20;
@@ -110,7 +106,7 @@ pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<c
   obstacle_ = made.folder.empty() ? made.obstacle : "";
   if (made.folder.empty()) {
     next_s_ = 0;
-    return {.job = job.id, .host = kept_by(made.host)};
+    return {.job = job.id, .host = pool::HostKept::by(made.host)};
   }
   if (!confine::move_into_all(made.all(), job.keeper)) {
     obstacle_ = "processes of its users cannot be moved to another cgroup";
@@ -123,7 +119,7 @@ pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<c
   hold.cgroup = made.folder;
   hold.further = made.further;
   hold.memory_bytes = job.request.host_memory_bytes;
-  return {job.id, made.folder, made.devices_enforced, made.files_denied, kept_by(made.host)};
+  return {job.id, made.folder, made.devices_enforced, made.files_denied, pool::HostKept::by(made.host)};
 }
 
 void Holds::see(const pool::Job& job, double now_s) {

@@ -58,6 +58,12 @@ struct HostKept {
   bool memory = false;  ///< it cannot take more
   std::string why;      ///< a clause: why not all that it asked for is kept
 
+  /// Of what is in force: confine::HostLimited, which is of a folder that this one does not know.
+  template <typename Limited>
+  static HostKept by(const Limited& how) {
+    return {.cores = how.cores, .memory = how.memory, .why = how.obstacle};
+  }
+
   static constexpr const char* kName = "host_kept";
   template <typename Self, typename Visit>
   static void fields(Self& self, Visit& visit) {

@@ -79,11 +79,7 @@ class AdoptKeeper {
     cgroup_ = confinement_->folder();
     REMUDA_TRY(caretaker_.apply(pool::RecordProcesses{id_, {process_}}));
     REMUDA_TRY(caretaker_.apply(
-        pool::RecordConfinement{id_,
-                                cgroup_,
-                                how.devices,
-                                how.files_denied,
-                                {.cores = how.host.cores, .memory = how.host.memory, .why = how.host.obstacle}}));
+        pool::RecordConfinement{id_, cgroup_, how.devices, how.files_denied, pool::HostKept::by(how.host)}));
     return {};
   }
 

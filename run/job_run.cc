@@ -78,12 +78,8 @@ Result<confine::Confinement> JobRun::confine() {
   const confine::Confined& how = confinement.how();
   if (spec_.isolate && !how.devices) return failed(cannot_isolate(how));
   if (how.cgroup == 0 && !wants_host(spec_.job.request)) return confinement;
-  const auto recorded = caretaker_.apply(
-      pool::RecordConfinement{grant_.job,
-                              confinement.folder(),
-                              how.devices,
-                              how.files_denied,
-                              {.cores = how.host.cores, .memory = how.host.memory, .why = how.host.obstacle}});
+  const auto recorded = caretaker_.apply(pool::RecordConfinement{grant_.job, confinement.folder(), how.devices,
+                                                                 how.files_denied, pool::HostKept::by(how.host)});
   if (!recorded) link_.send(Kind::note, grant_.job, recorded.error().message);
   return confinement;
 }
