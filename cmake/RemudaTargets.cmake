@@ -101,7 +101,8 @@ function(remuda_test name)
   add_executable(${name} ${ARG_SOURCES})
   remuda_link(${name} PRIVATE GTest::gtest_main GTest::gmock remuda_testing ${ARG_DEPS})
   set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)  # a test is changed and run again many times
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS ${name})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS ${name}
+    ENVIRONMENT RC_PARAMS=seed=1)
   remuda_list_tests(${name})
 endfunction()
 
