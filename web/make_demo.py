@@ -89,6 +89,8 @@ def status(i, m):
            "temperature_c": round(heat + 36 * power + random_.uniform(-1, 1))}
     if i in (2, 3):
         one["throttle"] = ["thermal"] if 12 < m < 24 and i == 3 else []
+    if i != 5:
+        one["sm_clock_mhz"] = 5 * round([390, 390, 350, 350, 504, 0, 300, 300][i] * (0.2 + 0.8 * min(power * 1.3, 1)) / 1)
     if i == 0 or i == 1:
         one["tensor_active"] = round(0.61 * one["busy"], 2)
     return one
@@ -99,6 +101,8 @@ def device(i):
     now = status(i, 59)
     if vendor == "AMD":
         now["tensor_active"] = unsupported("this driver does not count it")
+    elif i > 1:
+        now["tensor_active"] = unsupported("this GPU counts it only for a profiler")
     if i == 5:
         now["sm_clock_mhz"] = {"missing": "denied", "detail": "the driver gives its clock to administrators only"}
     if i == 7:
@@ -154,7 +158,7 @@ def main():
         "jobs": {
             "leases": LEASES + [{"device": gpu_id(7), "share": 1, "label": "gpu:7", "holder": "eve", "since_s": minute(44)}],
             "waiting": [
-                waiting(70, "fay", "pretrain", minute(-30), 4, "4 GPUs of one model wanted, this machine has 2 at most free"),
+                waiting(70, "fay", "pretrain", minute(-30), 4, "no model is here 4 times; it could start once 4 GPUs are free with --any-model"),
                 waiting(71, "cho", "eval-all", minute(38), 2, "2 GPUs with 24 GiB wanted; blocked by ben's diffusion, job 44"),
                 waiting(72, "gus", "<b>sweep</b>", minute(50), 1, "behind job 71"),
             ],
@@ -165,7 +169,7 @@ def main():
                   "remuda drain gpu:3 --reason 'too hot'") | {"ended_s": minute(24)},
             alert("held and idle", 2, minute(54), "30 min", "30 min", "ben holds it, and nothing has run there since 12:24",
                   "remuda why 44"),
-            alert("used without a lease", 7, minute(45), "eve, 7 GiB", "no process", "eve's process 4711 runs there",
+            alert("used without a lease", 7, minute(44.5), "eve, 7 GiB", "no process", "eve's process 4711 runs there",
                   "remuda adopt 4711"),
         ],
     }

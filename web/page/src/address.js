@@ -1,0 +1,32 @@
+// The state of the page in its address: #gpu=corral/gpu:3&range=6h. The token stands there once, and then no more.
+const KEY = 'remuda-token';
+
+export const RANGES = { '15m': 900, '1h': 3600, '6h': 21600, '24h': 86400, '7d': 604800 };
+
+export function parseAddress(hash) {
+  const given = new URLSearchParams(hash.replace(/^#/, ''));
+  return {
+    token: given.get('token') ?? '',
+    gpu: given.get('gpu') ?? '',
+    range: Object.hasOwn(RANGES, given.get('range') ?? '') ? given.get('range') : '1h',
+    view: given.get('view') ?? '',
+  };
+}
+
+export function addressOf({ gpu, range, view }) {
+  const kept = new URLSearchParams();
+  if (gpu) kept.set('gpu', gpu);
+  if (range && range !== '1h') kept.set('range', range);
+  if (view) kept.set('view', view);
+  return `#${kept.toString().replaceAll('%2F', '/').replaceAll('%3A', ':')}`;
+}
+
+/// The token of this tab: as the address has it, which it is then taken out of, or as it was before.
+export function takeToken() {
+  const given = parseAddress(location.hash);
+  if (given.token) {
+    sessionStorage.setItem(KEY, given.token);
+    history.replaceState(null, '', location.pathname + location.search + addressOf(given));
+  }
+  return sessionStorage.getItem(KEY) ?? '';
+}

@@ -1,0 +1,79 @@
+// The sentences of the page: what a person would say who has looked at all of it. Pure.
+import { NOT_READ, READINGS, STATES, reading } from './model.js';
+import { counted, duration } from './text.js';
+
+/// "8 GPUs of 3 kinds on 2 hosts: 5 working, 1 held but idle 42 min, 2 free; 3 waiting; 1 alert." `idleS` has the seconds
+/// of devices that are held and idle, by their keys, as far as they are known.
+export function topSentence(hosts, idleS = new Map()) {
+  const devices = hosts.flatMap((host) => host.devices);
+  const thing = devices.some((device) => device.device.kind !== 'cpu') || devices.length === 0 ? 'GPU' : 'CPU device';
+  const kinds = new Set(devices.map((device) => device.model)).size;
+  const states = Object.keys(STATES)
+    .map((state) => stateText(state, devices, hosts, idleS))
+    .filter(Boolean);
+  const waiting = hosts.reduce((sum, host) => sum + host.waiting.length, 0);
+  const alerts = hosts.reduce((sum, host) => sum + host.alerts.length, 0);
+  const what = `${counted(devices.length, thing)}${kinds > 1 ? ` of ${kinds} kinds` : ''} on ${counted(hosts.length, 'host')}`;
+  return [
+    `${what}${states.length > 0 ? `: ${states.join(', ')}` : ''}`,
+    waiting > 0 ? `${waiting} waiting` : 'nobody waits',
+    alerts > 0 ? counted(alerts, 'alert') : 'no alerts',
+  ].join('; ').concat('.');
+}
+
+function stateText(state, devices, hosts, idleS) {
+  const these = devices.filter((device) => device.state === state);
+  if (these.length === 0) return '';
+  let text = `${these.length} ${STATES[state]}`;
+  if (state === 'idle') {
+    const known = these.map((device) => idleS.get(device.key)).filter((seconds) => seconds >= 60);
+    if (known.length > 0) text += these.length === 1 ? ` ${duration(known[0])}` : ` (one for ${duration(Math.max(...known))})`;
+  }
+  if (state === 'unknown') {
+    const silent = hosts.filter((host) => host.isSilent);
+    text += `, as ${silent.map((host) => `${host.name} has been silent for ${duration(host.silentS)}`).join(' and ')}`;
+  }
+  return text;
+}
+
+/// Why one job waits.
+export function queueSentence(job, nowS) {
+  const count = job.request?.count ?? 1;
+  const name = job.name ? `${job.name} (job ${job.id})` : `job ${job.id}`;
+  const waited = job.submitted_s ? ` and has waited ${duration(nowS - job.submitted_s)}` : '';
+  return `${job.user}'s ${name} wants ${counted(count, 'device')}${waited}: ${job.why || 'its turn has not come'}`;
+}
+
+/// Why readings are missing: each reason once, with the devices and readings that it is the reason for. What no device of
+/// a host was asked for is left out.
+export function missingReasons(hosts, keys) {
+  const names = new Map(READINGS.map(([key, name]) => [key, name]));
+  const found = new Map();
+  for (const host of hosts)
+    for (const view of host.devices)
+      for (const key of keys) {
+        const { reason } = host.isSilent ? { reason: `${host.name} has been silent for ${duration(host.silentS)}` } : reading(view.status[key]);
+        if (!reason || reason === NOT_READ) continue;
+        const of = found.get(reason) ?? found.set(reason, new Map()).get(reason);
+        const label = hosts.length > 1 ? `${host.name} ${view.label}` : view.label;
+        of.set(label, [...(of.get(label) ?? []), names.get(key)]);
+      }
+  return [...found].map(([reason, of]) => ({ reason, of: grouped(of) }));
+}
+
+/// "clock of gpu:5; clock, power of gpu:1, gpu:2"
+function grouped(of) {
+  const byWhat = new Map();
+  for (const [label, what] of of) byWhat.set(what.join(', '), [...(byWhat.get(what.join(', ')) ?? []), label]);
+  return [...byWhat].map(([what, labels]) => `${what} of ${labels.join(', ')}`).join('; ');
+}
+
+/// What a chip says to those who cannot see it.
+export function deviceSentence(view) {
+  if (view.state === 'unknown')
+    return `${view.label}, ${view.model}: not seen${view.holders.length > 0 ? `; last held by ${view.holders.join(' and ')}` : ''}`;
+  const holders = view.holders.length > 0 ? ` by ${view.holders.join(' and ')}` : '';
+  const state = view.state === 'working' ? `held${holders}, working` : `${STATES[view.state]}${holders}`;
+  const busy = view.busy.value === undefined ? `busy unknown: ${view.busy.reason}` : `busy ${Math.round(view.busy.value * 100)} %`;
+  return `${view.label}, ${view.model}: ${state}; ${busy}`;
+}

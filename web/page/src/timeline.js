@@ -1,0 +1,38 @@
+// What the lanes are drawn of: bars of leases, the area of the time busy, marks of the axis. Pure.
+
+/// The bars of a device: leases that are over, and those that are held.
+export function barsOf(view, host) {
+  const past = host.past.filter((lease) => lease.device === view.id);
+  return [...past, ...view.leases].filter((lease) => lease.since_s !== undefined);
+}
+
+/// Times at which the axis has marks: a round step, six of them or so.
+export function ticks(fromS, toS) {
+  const steps = [60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800];
+  const step = steps.find((one) => (toS - fromS) / one <= 7) ?? 604800;
+  const marks = [];
+  for (let at = Math.ceil(fromS / step) * step; at <= toS; at += step) marks.push(at);
+  return marks;
+}
+
+/// The busy part of a row as the outline of an area; a step of which nothing is known is a gap, and not a zero.
+/// Only what is between the two times.
+export function area(history, fromS, toS, x, base, height) {
+  const { start_s: startS, step_s: stepS, measures } = history;
+  const clip = (timeS) => x(Math.min(Math.max(timeS, fromS), toS)).toFixed(1);
+  let path = '';
+  let isOpen = false;
+  measures.busy.forEach((busy, i) => {
+    const atS = startS + i * stepS;
+    if (busy === null || atS + stepS <= fromS || atS >= toS) {
+      if (isOpen) path += `V${base}Z`;
+      isOpen = false;
+      return;
+    }
+    const top = (base - height * Math.min(1, busy)).toFixed(1);
+    if (!isOpen) path += `M${clip(atS)} ${base}`;
+    path += `V${top}H${clip(atS + stepS)}`;
+    isOpen = true;
+  });
+  return isOpen ? `${path}V${base}Z` : path;
+}
