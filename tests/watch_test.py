@@ -7,6 +7,7 @@ watch_test.py REMUDA MACHINE: a recorded machine, to which readings are added
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -138,6 +139,14 @@ class WatchTest(unittest.TestCase):
         done = subprocess.run(["promtool", "check", "metrics"], input=self.metrics.read_text(), text=True, capture_output=True,
                               timeout=PATIENCE_S, check=False)
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    def test_dashboard_and_alerts_ask_for_metrics_that_there_are(self):
+        root = pathlib.Path(__file__).parent.parent
+        written = set(re.findall(r'"(remuda_[a-z_]+)"', (root / "monitor" / "metrics.cc").read_text()))
+        for name in ("grafana/remuda.json", "prometheus/remuda.rules.yml"):
+            asked = set(re.findall(r"\bremuda_(?:gpu|lease|jobs|reading)[a-z_]*", (root / "packaging" / name).read_text()))
+            self.assertEqual(asked - written, set(), name)
+            self.assertGreater(len(asked), 5)
 
     @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed (Debian: prometheus)")
     def test_alerts_are_raised_as_they_should(self):
