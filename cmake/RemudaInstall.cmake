@@ -24,11 +24,17 @@ install(FILES ${CMAKE_BINARY_DIR}/completion/fish DESTINATION ${CMAKE_INSTALL_DA
 
 install(CODE "
   set(PROGRAM \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/remuda\")
-  configure_file(\"${REMUDA_ROOT}/packaging/remuda-agent.service.in\" \"${CMAKE_BINARY_DIR}/remuda-agent.service\" @ONLY)
+  foreach(unit agent web)
+    configure_file(\"${REMUDA_ROOT}/packaging/remuda-\${unit}.service.in\" \"${CMAKE_BINARY_DIR}/remuda-\${unit}.service\" @ONLY)
+  endforeach()
   " COMPONENT agent)
 install(FILES ${CMAKE_BINARY_DIR}/remuda-agent.service ${REMUDA_ROOT}/packaging/remuda-agent.socket
-  DESTINATION lib/systemd/system COMPONENT agent)
+  ${CMAKE_BINARY_DIR}/remuda-web.service DESTINATION lib/systemd/system COMPONENT agent)
 install(FILES ${REMUDA_ROOT}/packaging/remuda.tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME remuda.conf COMPONENT agent)
+
+# What Prometheus and Grafana read.
+install(DIRECTORY ${REMUDA_ROOT}/packaging/prometheus ${REMUDA_ROOT}/packaging/grafana DESTINATION ${CMAKE_INSTALL_DATADIR}/remuda
+  COMPONENT program PATTERN "*.test.yml" EXCLUDE)
 
 # The library for others: seeing devices, choosing among them, leasing them. No libtorch.
 set(folders base process device probe recorded topology place policy sqlite pool measure)
