@@ -45,6 +45,11 @@ class Installed(unittest.TestCase):
         units = self.prefix / "lib/systemd/system"
         self.assertIn(f"ExecStart={self.prefix / 'bin/remuda'} agent\n", (units / "remuda-agent.service").read_text())
         self.assertIn("ListenStream=/run/remuda/agent.sock\n", (units / "remuda-agent.socket").read_text())
+        self.assertIn(f"ExecStart={self.prefix / 'bin/remuda'} web ", (units / "remuda-web.service").read_text())
+
+    def test_prometheus_and_grafana_have_their_files(self):
+        files = {file.name for file in (self.prefix / "share/remuda").rglob("*") if file.is_file()}
+        self.assertEqual(files, {"remuda.rules.yml", "remuda.json"})
 
     @unittest.skipUnless(shutil.which("systemd-analyze"), "this needs systemd-analyze(1)")
     def test_systemd_takes_the_agents_units(self):
