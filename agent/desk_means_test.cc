@@ -1,6 +1,7 @@
 // What a desk does beside its answers: who sees the machine, who is kept from it, and who keeps jobs that lost their
 // keepers.
 #include <cerrno>
+#include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -110,6 +111,12 @@ class UnkeptJobs : public DeskTest {
     waits_ = submit(caller_for(keeper), waits);
     ASSERT_EQ(find(waits_)->state, pool::JobState::waiting);
     ASSERT_FALSE(find(waits_)->unkept);
+  }
+  /// A process that was killed, and for which nobody has waited, keeps its cgroup.
+  void TearDown() override {
+    other_.signal(SIGKILL);
+    process::await_exit(other_);
+    DeskTest::TearDown();
   }
   bool is_unkept() {
     for (int i = 0; i < 1000 && !find(waits_)->unkept; ++i) {

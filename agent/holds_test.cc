@@ -33,7 +33,7 @@ class HoldsTest : public testing::Test {
   void TearDown() override {
     for (const std::string& cgroup : job_cgroups(folder_.path())) {
       confine::kill_cgroup(cgroup);
-      confine::remove_cgroup(cgroup, 5);
+      EXPECT_TRUE(confine::remove_cgroup(cgroup, 5)) << cgroup << " is left";
     }
   }
   /// The cgroup of a job that begins; empty where none can be made.

@@ -21,7 +21,8 @@ class JobCgroupTest : public testing::Test {
     if (made_.folder.empty()) GTEST_SKIP() << "may not make cgroups here: " << made_.obstacle;
   }
   void TearDown() override {
-    for (const std::string& cgroup : job_cgroups(folder_.path(""))) confine::remove_cgroup(cgroup, 5);
+    for (const std::string& cgroup : job_cgroups(folder_.path("")))
+      EXPECT_TRUE(confine::remove_cgroup(cgroup, 5)) << cgroup << " is left";
     EXPECT_THAT(job_cgroups(folder_.path("")), testing::IsEmpty());
   }
   bool is_empty(const std::string& cgroup) const {

@@ -51,9 +51,9 @@ void Revival::remove(int64_t job) {
 }
 
 bool Revival::has_ended(Started& started, double now_s) {
-  char bytes[1024];
-  for (ssize_t got; (got = ::read(started.process.output(), bytes, sizeof bytes)) > 0;)
-    if (started.said.size() < kMostOutput) started.said.append(bytes, static_cast<size_t>(got));
+  char bytes[kMostOutput];  // once for each look: a user's environment can make it write without end
+  const ssize_t got = ::read(started.process.output(), bytes, sizeof bytes);
+  if (got > 0 && started.said.size() < kMostOutput) started.said.append(bytes, static_cast<size_t>(got));
   const auto state = started.process.exit_state();
   if (!state && now_s < started.since_s + kStartPatience_s) return false;
   const auto found = attempts_.find(started.job);

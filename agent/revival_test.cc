@@ -97,6 +97,14 @@ TEST_F(RevivalTest, TriesAgainLaterAndGivesUpWithTheReason) {
   EXPECT_EQ(revival_.next_s(), kNever_s);
 }
 
+TEST_F(RevivalTest, IsNotHeldUpByOneThatWritesWithoutEnd) {
+  ends_ = false;
+  script_ = "exec yes";
+  revival_.add(job_of(7));
+  for (double now_s = 1; now_s < 12; ++now_s) EXPECT_THAT(revival_.step(now_s), IsEmpty());
+  EXPECT_EQ(revival_.next_s(), 31) << "it took too long";
+}
+
 TEST_F(RevivalTest, GivesUpWhereNothingCanBeStarted) {
   script_.clear();
   revival_.add(job_of(7));

@@ -44,7 +44,7 @@ class DeskTest : public testing::Test {
   void TearDown() override {
     for (const std::string& cgroup : job_cgroups(pool_)) {
       confine::kill_cgroup(cgroup);
-      confine::remove_cgroup(cgroup, 5);
+      EXPECT_TRUE(confine::remove_cgroup(cgroup, 5)) << cgroup << " is left";
     }
   }
   pool::MachineView view() const {
