@@ -149,6 +149,7 @@ constexpr const char *kDuration = "a time such as \"15m\", \"12h\" or \"7d\"", *
 void read_who(Reader& reader, Who& who) {
   reader.read<std::vector<std::string>>("users", kNames, names, who.users);
   reader.read<std::vector<std::string>>("groups", kNames, names, who.groups);
+  who.where = reader.where();
 }
 
 Result<void> read_queue(const toml::table& table, Policy& policy) {

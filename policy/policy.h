@@ -46,6 +46,7 @@ struct User {
 /// For whom a table of the file is. With neither users nor groups: for everybody.
 struct Who {
   std::vector<std::string> users, groups;
+  std::string where;  ///< the table, as in Rule
 
   bool includes(const User& user) const;
   /// "everybody", "alice and group gpu".

@@ -42,16 +42,38 @@ std::vector<std::string> names_of(const std::vector<gid_t>& ids) {
   return {names.begin(), names.end()};
 }
 
+constexpr size_t kLargestEntry = 1 << 16;
+
 std::optional<int> user_id(const std::string& name) {
   if (const auto number = parse_number<int>(name)) return number;
   passwd entry{};
   passwd* found = nullptr;
-  std::vector<char> buffer(1 << 16);
+  std::vector<char> buffer(kLargestEntry);
   if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || !found) return std::nullopt;
   return static_cast<int>(entry.pw_uid);
 }
 
+/// The errors by which databases say that they do not have it (getpwnam(3)).
+bool says_no(int error) { return error == 0 || error == ENOENT || error == ESRCH; }
+
 }  // namespace
+
+bool is_user(const std::string& name) {
+  if (parse_number<uint32_t>(name)) return true;
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> buffer(kLargestEntry);
+  const int error = ::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  return found || !says_no(error);
+}
+
+bool is_group(const std::string& name) {
+  group entry{};
+  group* found = nullptr;
+  std::vector<char> buffer(kLargestEntry);
+  const int error = ::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  return found || !says_no(error);
+}
 
 int owner_of(int uid, const std::string& file) {
   passwd entry{};

@@ -9,6 +9,11 @@ namespace remuda::process {
 /// The login name, without characters that cannot be shown; of a user without one, the number.
 std::string user_name(int uid);
 
+/// Whether the databases of users have it, or it is the number of a user. True where they cannot be asked.
+bool is_user(const std::string& name);
+/// The same of a group.
+bool is_group(const std::string& name);
+
 /// Whose user ids of containers this one is among (subuid(5)); itself where it is nobody's, has a name of its own, or
 /// is among root's: a container of root is not root.
 int owner_of(int uid, const std::string& file = "/etc/subuid");

@@ -22,5 +22,13 @@ TEST(UserName, TheUsersOfAContainerAreTheirOwners) {
   EXPECT_EQ(owner_of(0, folder.write("all", "61001:0:65536\n")), 0) << "it has a name of its own";
 }
 
+TEST(UserName, IsAUsersOrAGroupsOrNobodys) {
+  EXPECT_TRUE(is_user("root"));
+  EXPECT_TRUE(is_user("61001")) << "who has no name has a number";
+  EXPECT_FALSE(is_user("nobody-of-that-name"));
+  EXPECT_TRUE(is_group("root"));
+  EXPECT_FALSE(is_group("nobody-of-that-name"));
+}
+
 }  // namespace
 }  // namespace remuda::process

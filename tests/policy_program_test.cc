@@ -32,6 +32,8 @@ TEST_F(PolicyProgram, IsCheckedAndShown) {
   EXPECT_THAT(
       ask({"policy", "check"}).out,
       AllOf(HasSubstr(path() + " can be used; it has limits: 1, reservations: 1\n"), HasSubstr("no device 'gpu:99'")));
+  EXPECT_THAT(ask({"policy", "check"}).out,
+              HasSubstr(path() + ":3: this machine has no user 'ada'; nobody has the rule"));
   EXPECT_THAT(ask({"policy", "show"}).out, HasSubstr(path() + ":2: everybody may have 2 devices at once\n"));
   write_policy("[[limit]]\ndevices = true\n");
   const Finished wrong = ask({"policy", "check"});
@@ -103,6 +105,17 @@ TEST_F(PolicyForUsers, EndsAJobByTheTimeLimitThatItIsGiven) {
   const Finished run = ask_as_user({"run", "--grace", "0", "--", "sleep", "1000"});
   EXPECT_FALSE(run.timed_out);
   EXPECT_THAT(run.err, HasSubstr("reached its time limit of 1 s")) << run;
+}
+
+TEST_F(PolicyForUsers, NamesNoTimeAtWhichAJobAtItsUsersLimitWouldStart) {
+  write_policy("[[limit]]\ndevices = 7\n");
+  EXPECT_EQ(ask_as_user({"run", "-d", "-n", "1", "--time-limit", "1h", "--", "sleep", "1000"}).out, "1\n");
+  EXPECT_EQ(ask_as_user({"run", "-d", "-n", "6", "--", "sleep", "1000"}).out, "2\n");
+  EXPECT_EQ(ask_as_user({"run", "-d", "-n", "2", "--", "true"}).out, "3\n");
+  const std::string why = ask_as_user({"why", "3"}).out;
+  EXPECT_THAT(why, HasSubstr("may have 7 devices at once"));
+  EXPECT_THAT(why, Not(HasSubstr("earliest"))) << "two devices are free then, but its user has six";
+  EXPECT_EQ(ask_as_user({"cancel", "1", "2", "3"}).exit.status, 0);
 }
 
 TEST_F(PolicyProgram, StartsNothingWhileItsFileIsWrong) {

@@ -7,6 +7,7 @@
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
 #include "policy/file.h"
+#include "process/user_name.h"
 #include "run/policy_file.h"
 
 namespace remuda::cli {
@@ -34,6 +35,23 @@ std::string missing_devices(const policy::Policy& policy, const Inventory& inven
   return text;
 }
 
+/// Most often typing errors, and then a rule that was to let somebody lets nobody.
+std::string unknown_names(const policy::Policy& policy) {
+  std::string text;
+  const auto look_at = [&](const policy::Who& who) {
+    const auto add = [&](const char* kind, const std::string& name) {
+      text += fmt::format("{}: this machine has no {} '{}'; nobody has the rule by that name\n", who.where, kind, name);
+    };
+    for (const std::string& user : who.users)
+      if (!process::is_user(user)) add("user", user);
+    for (const std::string& group : who.groups)
+      if (!process::is_group(group)) add("group", group);
+  };
+  for (const policy::Limit& limit : policy.limits) look_at(limit.who);
+  for (const policy::Reservation& reservation : policy.reservations) look_at(reservation.who);
+  return text;
+}
+
 Result<int> policy_command(const PolicyFlags& flags) {
   REMUDA_ASSIGN(const std::string path, path_of(flags));
   if (path.empty()) {
@@ -42,7 +60,7 @@ Result<int> policy_command(const PolicyFlags& flags) {
   }
   REMUDA_ASSIGN(const policy::Policy policy, policy::read_policy(path));
   REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
-  const std::string missing = missing_devices(policy, inventory);
+  const std::string missing = missing_devices(policy, inventory) + unknown_names(policy);
   if (flags.word == "show")
     print_fitted(policy_text(policy) + missing);
   else

@@ -19,14 +19,18 @@ namespace remuda::cli {
 namespace {
 
 Result<std::string> waiting_text(run::Caretaker& caretaker, const pool::PoolState& state, const pool::Job& job) {
+  const pool::Policy policy = policy_or_none(caretaker);
   const std::string so_long = duration_text(wall_s() - job.submitted_s);
   std::string text = fmt::format("Job {} has waited for {}: {}\n", name_of(job), so_long, job.why);
   std::vector<place::Held> held = held_now(caretaker, state);
-  std::ranges::move(pool::barred_devices(job, caretaker.inventory(), policy_or_none(caretaker), wall_s()),
-                    std::back_inserter(held));
-  REMUDA_ASSIGN(const place::Answer answer, place::place(place::Layout(caretaker.inventory()), job.request, held));
-  if (const auto* refusal = std::get_if<place::Refusal>(&answer)) text += refusal_text(*refusal);
-  auto waiting = waiting_jobs(state, policy_or_none(caretaker), wall_s());
+  std::ranges::move(pool::barred_devices(job, caretaker.inventory(), policy, wall_s()), std::back_inserter(held));
+  REMUDA_ASSIGN(place::Answer answer, place::place(place::Layout(caretaker.inventory()), job.request, held));
+  if (auto* refusal = std::get_if<place::Refusal>(&answer)) {
+    if (!over_limit(state, job, policy, wall_s()).empty())
+      refusal->earliest_s.reset();  // it waits for more than devices
+    text += refusal_text(*refusal);
+  }
+  auto waiting = waiting_jobs(state, policy, wall_s());
   std::erase_if(waiting, [](const pool::Job* one) { return is_array(*one); });
   const auto before = std::ranges::find(waiting, job.id, &pool::Job::id) - waiting.begin();
   if (job.begin_s > wall_s())
