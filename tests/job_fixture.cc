@@ -25,7 +25,7 @@ std::vector<pid_t> carriers_of(const std::string& entry) {
 }  // namespace
 
 JobTest::JobTest() {
-  for (const int number : {SIGINT, SIGQUIT}) ::signal(number, SIG_DFL);
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT}) ::signal(number, SIG_DFL);
 }
 
 void JobTest::TearDown() {

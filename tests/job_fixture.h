@@ -15,8 +15,8 @@ namespace remuda::tests {
 /// left, and no process with the pool's folder in its environment.
 class JobTest : public testing::Test {
  protected:
-  /// Ctrl-C and Ctrl-\ have their usual effect, also where a shell has started the tests in the background and ignores
-  /// them, which all processes would inherit.
+  /// Ctrl-C, Ctrl-\ and the end of a terminal have their usual effect, also where a shell has started the tests in the
+  /// background, or nohup(1) did, and ignores them, which all processes would inherit.
   JobTest();
   void TearDown() override;
 
