@@ -112,6 +112,7 @@ struct Job {
   std::vector<double> speeds;        ///< of each of them, as part of the fastest GPU's, where that was known
   std::vector<Turn> earlier;         ///< before it was queued again, oldest first
   std::vector<std::string> daemons;  ///< ids of the devices of which it has a part through a sharing daemon
+  std::string daemon_folder;         ///< below which the agent has made theirs; empty: the user's own keep them
   std::string cgroup;                ///< folder of the cgroup its processes were started in; empty: none
   bool devices_enforced = false;     ///< they cannot open devices that it was not granted
   int files_denied = 0;              ///< device files that a filter of that cgroup keeps them from
@@ -162,6 +163,7 @@ struct Job {
     visit("speeds", self.speeds, "how fast each of them is, as part of the fastest GPU");
     visit("earlier", self.earlier, "when and on which devices it ran before it was queued again");
     visit("daemons", self.daemons, "devices of which it has a part through a sharing daemon");
+    visit("daemon_folder", self.daemon_folder, "folder below which the agent has made those daemons' folders");
     visit("cgroup", self.cgroup, "folder of the cgroup that its processes are held by");
     visit("devices_enforced", self.devices_enforced, "they cannot open devices that it was not granted");
     visit("files_denied", self.files_denied, "how many device files that takes");

@@ -55,7 +55,10 @@ Result<Applied> apply_to(PoolState& state, const RecordConfinement& asked, const
 }
 
 Result<Applied> apply_to(PoolState& state, const RecordDaemons& asked, const Circumstances&) {
-  if (Job* job = state.find(asked.job)) job->daemons = asked.devices;
+  if (Job* job = state.find(asked.job)) {
+    job->daemons = asked.devices;
+    if (!asked.folder.empty()) job->daemon_folder = asked.folder;
+  }
   return Applied{};
 }
 

@@ -78,12 +78,14 @@ struct RecordConfinement {
 struct RecordDaemons {
   int64_t job = 0;
   std::vector<std::string> devices;
+  std::string folder;  ///< below which an agent has made them; empty: no change of that
 
   static constexpr const char* kName = "record_daemons";
   template <typename Self, typename Visit>
   static void fields(Self& self, Visit& visit) {
     visit("job", self.job, "of which job", true);
     visit("devices", self.devices, "ids of the devices");
+    visit("folder", self.folder, "below which the daemons' folders are");
   }
   bool operator==(const RecordDaemons&) const = default;
 };

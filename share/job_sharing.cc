@@ -5,13 +5,20 @@
 #include <unistd.h>
 
 #include "share/mps.h"
+#include "share/mps_folder.h"
 
 namespace remuda::share {
 namespace {
 
+constexpr const char* kNotByAgent = "the agent of this machine keeps no MPS daemon for it";
+
 std::string no_daemon_here(const Device& device) {
   if (std::string why = mps_obstacle(device); !why.empty()) return why;
   return find_mps_control() ? "" : no_mps_control();
+}
+
+bool has_daemon(const pool::Job* job, const std::string& device) {
+  return job && std::ranges::find(job->daemons, device) != job->daemons.end();
 }
 
 }  // namespace
@@ -32,8 +39,7 @@ Sharing sharing_of(const pool::PoolState& state, const pool::Lease& lease, const
   if (device && device->kind == DeviceKind::partition) return Sharing::partition;
   if (lease.share >= 1) return Sharing::whole;
   const pool::Job* job = state.find(lease.job);
-  const bool has_daemon = job && std::ranges::find(job->daemons, lease.device) != job->daemons.end();
-  return has_daemon ? Sharing::daemon : Sharing::time_slices;
+  return has_daemon(job, lease.device) ? Sharing::daemon : Sharing::time_slices;
 }
 
 std::set<std::string> devices_shared_by(const pool::PoolState& state, int uid, int64_t except) {
@@ -81,17 +87,30 @@ void JobSharing::record() {
   (void)pool_.apply(pool::RecordDaemons{job_, devices});
 }
 
+/// Why there is none for this job; empty where there may be.
+std::string JobSharing::no_daemon(const pool::PoolState& state, const Device& device) const {
+  if (!options_.live) return "this machine is a recording";
+  const std::string why = no_daemon_here(device);
+  return why.empty() && pool_.is_served() && !has_daemon(state.find(job_), device.id) ? kNotByAgent : why;
+}
+
+/// Reaches the one that the agent has started, or starts this user's own.
+Result<process::Environment> JobSharing::reach_daemon(const pool::PoolState& state, const Device& device) {
+  const std::string program = find_mps_control().value_or("");
+  if (pool_.is_served())
+    return await_mps(program, state.find(job_)->daemon_folder + "/" + device_folder_name(device.id));
+  const bool has_clients = devices_shared_by(state, static_cast<int>(::getuid()), job_).contains(device.id);
+  return start_mps(options_.folder, device, program, has_clients);
+}
+
 Shared JobSharing::share(const pool::PoolState& state, const Device& device, size_t devices) {
   const double part = options_.share;
-  Shared shared =
-      decide_sharing(device, {.share = part,
-                              .devices = devices,
-                              .no_daemon = options_.live ? no_daemon_here(device) : "this machine is a recording",
-                              .other_holder = other_sharer(state, device.id, job_)});
+  Shared shared = decide_sharing(device, {.share = part,
+                                          .devices = devices,
+                                          .no_daemon = no_daemon(state, device),
+                                          .other_holder = other_sharer(state, device.id, job_)});
   if (shared.how != Sharing::daemon) return shared;
-  const bool has_clients = devices_shared_by(state, static_cast<int>(::getuid()), job_).contains(device.id);
-  const auto program = find_mps_control();
-  auto found = start_mps(options_.folder, device, program.value_or(""), has_clients);
+  auto found = reach_daemon(state, device);
   if (!found) return {device.id, Sharing::time_slices, found.error().message};
   std::ranges::move(mps_limits(part, shared_memory_bytes(device, part)), std::back_inserter(*found));
   daemons_.emplace_back(device.id, std::move(*found));
@@ -106,7 +125,7 @@ process::Environment JobSharing::environment(const std::vector<std::string>& dev
 
 void JobSharing::end() {
   constexpr double kLockPatience_s = 20;
-  if (shared_.empty() || !options_.live) return;
+  if (shared_.empty() || !options_.live || pool_.is_served()) return;
   (void)stop_mps_except(
       options_.folder,
       [&]() -> Result<std::set<std::string>> {

@@ -2,7 +2,8 @@
 //
 // A sharing daemon is in use as long as the pool holds a lease of its user for a part of its device. A job enters the
 // pool before it starts or joins a daemon. Before it stops one, it takes the daemons' lock and reads the pool again. So
-// no daemon is stopped while a job uses it, in whatever order jobs start and end.
+// no daemon is stopped while a job uses it, in whatever order jobs start and end. Under an agent, that starts and stops
+// them (agent/sharing_daemons.h), and jobs join those that it has recorded for them.
 #pragma once
 
 #include <set>
@@ -38,6 +39,8 @@ class JobSharing {
 
  private:
   void record();
+  std::string no_daemon(const pool::PoolState& state, const Device& device) const;
+  Result<process::Environment> reach_daemon(const pool::PoolState& state, const Device& device);
   Shared share(const pool::PoolState& state, const Device& device, size_t devices);
 
   pool::Access& pool_;

@@ -97,13 +97,8 @@ std::string last_words(const std::string& folder) {
 
 Result<void> start_daemon(const std::string& program, const std::string& folder, const Device& device) {
   for (const char* part : {"", "/pipe", "/log"}) REMUDA_TRY(make_private_folder(folder + part));
-  process::Environment environment = directories(folder);
-  environment.insert(environment.end(), {{env::cuda_visible_devices.name, device.uuid.value()},
-                                         {env::cuda_device_order.name, "PCI_BUS_ID"},
-                                         {env::daemon.name, folder}});
   REMUDA_ASSIGN(process::ChildProcess child,
-                process::ChildProcess::spawn(
-                    {.argv = {"/bin/sh", "-c", kStartScript, program}, .environment = std::move(environment)}));
+                process::ChildProcess::spawn(mps_starter(program, folder, device.uuid.value())));
   const auto exit = await_end(child);
   if (!exit) return failed(fmt::format("{} -d did not come to an end within {:g} s", kProgram, patience_s()));
   if (!exit->ok()) return failed(fmt::format("{} -d {}{}", kProgram, to_string(*exit), last_words(folder)));
@@ -186,6 +181,24 @@ Result<process::Environment> start_mps(const std::string& pool, const Device& de
       locked.folder.remove_if_empty();
       return tl::unexpected(std::move(started.error()));
     }
+  }
+  return directories(folder);
+}
+
+process::ProcessSpec mps_starter(const std::string& program, const std::string& folder, const std::string& uuid) {
+  process::Environment environment = directories(folder);
+  environment.insert(environment.end(), {{env::cuda_visible_devices.name, uuid},
+                                         {env::cuda_device_order.name, "PCI_BUS_ID"},
+                                         {env::daemon.name, folder}});
+  return {.argv = {"/bin/sh", "-c", kStartScript, program}, .environment = std::move(environment)};
+}
+
+Result<process::Environment> await_mps(const std::string& program, const std::string& folder) {
+  constexpr double kPause_s = 0.05;
+  const double end_s = monotonic_s() + 2 * patience_s();
+  while (!answers(program, folder)) {
+    if (monotonic_s() >= end_s) return failed("the MPS daemon that the agent keeps for this device does not answer");
+    steady_clock().sleep_s(kPause_s);
   }
   return directories(folder);
 }

@@ -32,6 +32,13 @@ std::string no_mps_control();
 Result<process::Environment> start_mps(const std::string& pool, const Device& device, const std::string& program,
                                        bool has_clients);
 
+/// For an agent, which keeps the daemons of all users, each in a folder that it has made with the folders "pipe" and
+/// "log": the program to start as the daemon's user, which ends once the daemon runs.
+process::ProcessSpec mps_starter(const std::string& program, const std::string& folder, const std::string& uuid);
+/// Waits until the daemon of that folder, which an agent starts, answers, and gives the variables by which a process
+/// reaches it.
+Result<process::Environment> await_mps(const std::string& program, const std::string& folder);
+
 /// The limits of a process with a part of the device: its multiprocessors, and its memory in bytes, whole MiB.
 process::Environment mps_limits(double share, int64_t memory_bytes);
 

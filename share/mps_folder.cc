@@ -66,7 +66,9 @@ std::optional<MpsFolder> MpsFolder::find(const std::string& pool) {
   return check_private(path) ? std::optional(MpsFolder(path)) : std::nullopt;
 }
 
-std::string MpsFolder::of_device(const std::string& id) const { return path_ + "/" + hash(id); }
+std::string device_folder_name(const std::string& id) { return hash(id); }
+
+std::string MpsFolder::of_device(const std::string& id) const { return path_ + "/" + device_folder_name(id); }
 
 std::vector<std::string> MpsFolder::devices() const {
   std::vector<std::string> folders;

@@ -39,6 +39,9 @@ class MpsFolder {
   std::string path_;
 };
 
+/// The name of a device's folder.
+std::string device_folder_name(const std::string& id);
+
 /// Makes a folder with mode 0700; an existing one must be this user's and closed to all others.
 Result<void> make_private_folder(const std::string& path);
 
