@@ -7,6 +7,7 @@
 #include "base/duration.h"
 #include "base/quantity.h"
 #include "base/text.h"
+#include "place/place.h"
 
 namespace remuda::pool {
 namespace {
@@ -158,6 +159,34 @@ std::vector<place::Held> barred_devices(const Job& job, const Inventory& invento
              .barred = fmt::format("is reserved for {}{} ({})", reservation.who.text(), when, reservation.where)});
   }
   return barred;
+}
+
+std::string text_of(const Allocation& allocation) {
+  const std::string whose = fmt::format("{}'s, to be had with {}", allocation.manager, allocation.instead);
+  if (allocation.holder.empty()) return "is " + whose;
+  return fmt::format("is held by {}, and is {}", allocation.holder, whose);
+}
+
+std::vector<place::Held> held_by_allocations(const std::vector<Allocation>& allocations) {
+  std::vector<place::Held> held;
+  for (const Allocation& one : allocations)
+    held.push_back({.device = one.device, .holder = one.holder, .barred = text_of(one)});
+  return held;
+}
+
+Result<void> check_not_given_out(const Job& job, const Inventory& inventory,
+                                 const std::vector<Allocation>& allocations) {
+  if (allocations.empty()) return {};
+  const place::Layout layout(inventory);
+  REMUDA_ASSIGN(const bool fits_at_all, place::fits(layout, job.request, {}));
+  REMUDA_ASSIGN(const bool fits, place::fits(layout, job.request, held_by_allocations(allocations)));
+  if (fits || !fits_at_all) return {};
+  std::string text;
+  for (const Allocation& one : allocations) {
+    const Device* device = inventory.find(one.device);
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", device ? device->label() : one.device, text_of(one));
+  }
+  return tl::unexpected(Error{ErrorKind::never, "the devices that suit are granted to nobody here: " + text, -1});
 }
 
 std::vector<place::Held> held_by_drains(const PoolState& state) {

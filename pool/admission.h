@@ -30,6 +30,14 @@ std::string over_limit(const PoolState& state, const Job& job, const Policy& pol
 /// limit and grace time, or for ever. They count as held.
 std::vector<place::Held> barred_devices(const Job& job, const Inventory& inventory, const Policy& policy, double now_s);
 
+/// "is Slurm's, to be had with srun or sbatch"; with who has it.
+std::string text_of(const Allocation& allocation);
+/// The devices that other managers give out, which count as held.
+std::vector<place::Held> held_by_allocations(const std::vector<Allocation>& allocations);
+/// Refuses (never) a job that could be placed only on those.
+Result<void> check_not_given_out(const Job& job, const Inventory& inventory,
+                                 const std::vector<Allocation>& allocations);
+
 /// The devices that are drained, which count as held.
 std::vector<place::Held> held_by_drains(const PoolState& state);
 

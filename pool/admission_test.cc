@@ -226,5 +226,27 @@ TEST_F(Admission, ADrainedDeviceIsGrantedToNobody) {
   EXPECT_THAT(look(200), ElementsAre(3));
 }
 
+TEST_F(Admission, WhatOthersGiveOutIsGrantedToNobodyAndAJobForItAloneIsRefused) {
+  const std::vector<Allocation> others{{"gpu:0", "Slurm", "slurm job 7 (ana)", "srun or sbatch"},
+                                       {"gpu:1", "Slurm", "", "srun or sbatch"}};
+  const auto held = held_by_allocations(others);
+  ASSERT_EQ(held.size(), 2U);
+  EXPECT_EQ(held[0].barred, "is held by slurm job 7 (ana), and is Slurm's, to be had with srun or sbatch");
+  EXPECT_EQ(held[0].holder, "slurm job 7 (ana)");
+  EXPECT_EQ(held[1].barred, "is Slurm's, to be had with srun or sbatch");
+  Job job = test_job("ada", 2);
+  EXPECT_TRUE(check_not_given_out(job, box, others)) << "two are left";
+  job.request.count = 3;
+  const auto refused = check_not_given_out(job, box, others);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::never);
+  EXPECT_EQ(refused.error().message,
+            "the devices that suit are granted to nobody here: gpu:0 is held by slurm job 7 (ana), and is Slurm's, to "
+            "be had with srun or sbatch; gpu:1 is Slurm's, to be had with srun or sbatch");
+  job.request.count = 5;
+  EXPECT_TRUE(check_not_given_out(job, box, others)) << "that is refused for another reason";
+  EXPECT_TRUE(check_not_given_out(job, box, {}));
+}
+
 }  // namespace
 }  // namespace remuda::pool

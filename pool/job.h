@@ -239,6 +239,25 @@ struct Drain {
   bool operator==(const Drain&) const = default;
 };
 
+/// A device that another manager of this machine, Slurm or a kubelet, gives to jobs of its own: granted to nobody here.
+/// An agent sees them (cluster/); they are not of the pool's file.
+struct Allocation {
+  std::string device;   ///< id
+  std::string manager;  ///< "Slurm"
+  std::string holder;   ///< "slurm job 123 (ana)"; empty: nobody has it
+  std::string instead;  ///< how to ask that manager for it: "srun or sbatch"
+
+  static constexpr const char* kName = "allocation";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("device", self.device, "id of the device", true);
+    visit("manager", self.manager, "who gives it out", true);
+    visit("holder", self.holder, "who has it");
+    visit("instead", self.instead, "how to ask for it");
+  }
+  bool operator==(const Allocation&) const = default;
+};
+
 /// Stands for an array: gets no devices, and waits until the last of the array's jobs has ended.
 bool is_array(const Job& job);
 
@@ -265,8 +284,9 @@ struct PoolState {
   std::vector<Job> jobs;  ///< ascending ids
   std::vector<Lease> leases;
   std::vector<Usage> usage;
-  std::vector<Spent> spent;   ///< by user and day, ascending; of the last seven days
-  std::vector<Drain> drains;  ///< by device, ascending
+  std::vector<Spent> spent;             ///< by user and day, ascending; of the last seven days
+  std::vector<Drain> drains;            ///< by device, ascending
+  std::vector<Allocation> allocations;  ///< as an agent tells them; empty for transitions
 
   Job* find(int64_t id);
   const Job* find(int64_t id) const;

@@ -18,11 +18,16 @@ using ReadMachine = std::function<Result<Inventory>()>;
 /// Reads what the administrator has decided.
 using ReadPolicy = std::function<Result<Policy>()>;
 
+/// Asks the other managers of this machine for the devices that they give out.
+using ReadAllocations = std::function<std::vector<Allocation>(const Inventory&)>;
+
 /// One thread.
 class MachineView {
  public:
   /// Reads the machine and the policy once. `live`: the machine is this one, so that jobs of its other pools count.
-  static Result<MachineView> open(std::string folder, ReadMachine read, ReadPolicy read_policy, bool live);
+  /// Without `read_allocations`, no other manager is asked.
+  static Result<MachineView> open(std::string folder, ReadMachine read, ReadPolicy read_policy, bool live,
+                                  ReadAllocations read_allocations = nullptr);
 
   /// Reads the machine and the policy. Only this shows which devices other processes and jobs of other pools use now.
   Result<void> read();
@@ -36,8 +41,11 @@ class MachineView {
   /// As it was at the last reading. An error where its file is wrong: then nothing enters the queue, and no job starts.
   const Result<Policy>& policy() const { return policy_; }
 
-  /// Devices that jobs of other pools have (pool/claim.h), and those in use by processes that hold no lease. Where a
-  /// device has a lease, its processes are taken to be the lease's.
+  /// What other managers give out.
+  const std::vector<Allocation>& allocations() const { return allocations_; }
+
+  /// Devices that jobs of other pools have (pool/claim.h), those that other managers give out, and those in use by
+  /// processes that hold no lease. Where a device has a lease, its processes are taken to be the lease's.
   std::vector<place::Held> held_without_lease(const PoolState& state) const;
 
  private:
@@ -48,6 +56,8 @@ class MachineView {
   bool live_;
   Inventory inventory_;
   std::vector<place::Held> claimed_;  ///< by other pools
+  ReadAllocations read_allocations_;
+  std::vector<Allocation> allocations_;
   Result<Policy> policy_;
   double read_at_s_ = 0;  ///< on the steady clock
 };

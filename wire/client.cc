@@ -198,6 +198,7 @@ Result<pool::PoolState> Client::read_pages(Ask what) {
     if (after == 0) {
       state.usage = std::move(part.state.usage);
       state.drains = std::move(part.state.drains);
+      state.allocations = std::move(part.state.allocations);
     }
     if (!part.has_more || state.jobs.empty() || state.jobs.back().id <= after) return state;
     after = state.jobs.back().id;

@@ -42,6 +42,7 @@ struct PageTotals {
   std::vector<pool::Lease> leases;
   std::vector<pool::Usage> usage;
   std::vector<pool::Drain> drains;
+  std::vector<pool::Allocation> allocations;
   bool has_more = false;
 
   static constexpr const char* kName = "page";
@@ -51,6 +52,7 @@ struct PageTotals {
     visit("leases", self.leases, "of these jobs");
     visit("usage", self.usage, "of all users");
     visit("drains", self.drains, "devices that are granted to nobody");
+    visit("allocations", self.allocations, "devices that other managers of the machine give out");
     visit("has_more", self.has_more, "jobs are left for another page");
   }
 };
@@ -112,8 +114,8 @@ Result<Answer> parse_answer(std::string_view text) {
 }
 
 Json to_json(const Page& page) {
-  Json json = fields::write(
-      PageTotals{page.state.next_job, page.state.leases, page.state.usage, page.state.drains, page.has_more});
+  Json json = fields::write(PageTotals{page.state.next_job, page.state.leases, page.state.usage, page.state.drains,
+                                       page.state.allocations, page.has_more});
   Json jobs = Json::array();
   for (const pool::Job& job : page.state.jobs) jobs.push_back(pool::to_json(job));
   json["jobs"] = std::move(jobs);
@@ -127,6 +129,7 @@ Result<Page> parse_page(const Json& json) {
   page.state.leases = std::move(totals.leases);
   page.state.usage = std::move(totals.usage);
   page.state.drains = std::move(totals.drains);
+  page.state.allocations = std::move(totals.allocations);
   page.has_more = totals.has_more;
   const auto jobs = json.find("jobs");
   if (jobs == json.end() || !jobs->is_array()) return usage_error("page lacks 'jobs'");

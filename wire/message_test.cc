@@ -77,7 +77,8 @@ TEST(Messages, APageKeepsJobsLeasesUsageAndDrains) {
                       .leases = {{3, "gpu:0", 0.5, 10, 20}},
                       .usage = {{"ada", 12.5, 100}},
                       .spent = {},
-                      .drains = {{"gpu:1", "broken", "root", 50}}},
+                      .drains = {{"gpu:1", "broken", "root", 50}},
+                      .allocations = {{"gpu:0", "Slurm", "slurm job 7 (ana)", "srun"}}},
             .has_more = true};
   const auto read = parse_page(to_json(page));
   ASSERT_TRUE(read) << read.error().message;
