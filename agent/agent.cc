@@ -18,6 +18,7 @@
 
 #include "agent/adopt.h"
 #include "agent/enforcement.h"
+#include "agent/handover.h"
 #include "agent/machine_thread.h"
 #include "agent/openers.h"
 #include "agent/user_names.h"
@@ -155,6 +156,7 @@ Result<void> run_agent(const AgentOptions& options) {
   Desk::Means means{
       Enforcement(options.live ? guard_of(options.pool, options.say) : Enforcement::Options{}),
       Revival(reviver_at(options.socket, options.machine, program)),
+      options.live ? Handover(IdleMemory(options.pool + "/idle.json"), start_probe) : Handover(),
   };
   REMUDA_ASSIGN(Desk desk, Desk::open(options.pool, view, monotonic_s(), std::move(means)));
   if (!listener) {

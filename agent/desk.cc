@@ -15,15 +15,7 @@
 namespace remuda::agent {
 namespace {
 
-/// A reading of the machine that is older is taken again before devices are granted.
-constexpr double kFresh_s = 2;
-/// How often the machine is read while jobs wait: processes that do not use remuda start and end without notice. A
-/// recorded one changes only when its file does.
-constexpr double kLiveLook_s = 2, kRecordedLook_s = 10;
-/// How soon a change of the policy is seen where nobody asks for anything.
-constexpr double kPolicyLook_s = 10;
 constexpr size_t kMostRemembered = 1 << 17;
-constexpr double kAgain_s = 1;
 
 bool is_of_keeper(const pool::Operation& operation) {
   return std::holds_alternative<pool::End>(operation) || std::holds_alternative<pool::Requeue>(operation) ||
@@ -63,7 +55,8 @@ Desk::Desk(std::string folder, pool::Pool pool, pool::MachineView view, double n
       policy_at_s_(now_s),
       holds_(std::make_unique<Holds>(folder_)),
       enforcement_(std::move(means.enforcement)),
-      revival_(std::move(means.revival)) {}
+      revival_(std::move(means.revival)),
+      handover_(std::move(means.handover)) {}
 
 Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, double now_s, Means means) {
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
@@ -83,6 +76,7 @@ Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, doubl
     if (is_held && job.state == pool::JobState::running)
       (void)desk.enforcement_.let(job.id, job.cgroup, desk.nodes_of_job(job.id));
   }
+  desk.handover_.begin(state, desk.view_.inventory(), now_s);
   desk.enforce();
   desk.is_due_ = true;
   return desk;
@@ -96,43 +90,6 @@ Result<void> Desk::find_lost() {
         lose_keeper(state, job.id);
     return {};
   });
-}
-
-bool Desk::is_fresh(double now_s) const { return now_s - read_at_s_ < kFresh_s && !is_due_; }
-
-bool Desk::has_waiting() const {
-  const pool::PoolState& state = pool_.seen();
-  return std::ranges::find(state.jobs, pool::JobState::waiting, &pool::Job::state) != state.jobs.end();
-}
-
-bool Desk::wants_reading(double now_s) const {
-  if (is_reading_) return false;
-  return is_due_ || wall_s() >= begins_at_s_ ||
-         (has_waiting() && now_s - read_at_s_ >= (view_.is_live() ? kLiveLook_s : kRecordedLook_s));
-}
-
-double Desk::next_s(double now_s) const {
-  double next_s = news_ ? now_s + kAgain_s : holds_->next_s();
-  if (!is_reading_ && has_waiting())
-    next_s = std::min({next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()),
-                       read_at_s_ + (view_.is_live() ? kLiveLook_s : kRecordedLook_s)});
-  if (enforcement_.may_guard()) next_s = std::min({next_s, enforcement_.next_s(), policy_at_s_ + kPolicyLook_s});
-  next_s = std::min(next_s, revival_.next_s());
-  return wants_reading(now_s) ? now_s : next_s;
-}
-
-void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
-  is_reading_ = false;
-  read_at_s_ = now_s;
-  is_blind_ = !reading;
-  begins_at_s_ = begins_next(pool_.seen(), wall_s());
-  if (!reading) return;
-  view_ = std::move(*reading);
-  policy_at_s_ = now_s;
-  enforce();
-  const bool is_due = std::exchange(is_due_, false);  // what has come free since it began looks held still
-  (void)change(pool::StartJobs{}, 0, now_s);
-  is_due_ = is_due_ || is_due;
 }
 
 void Desk::enforce() {
@@ -150,6 +107,7 @@ void Desk::step(double now_s) {
   enforcement_.step(now_s);
   is_due_ = enforcement_.needs_reading() || is_due_;
   heed_notice(now_s);
+  hand_over(now_s);
   for (const Revival::GivenUp& one : revival_.step(now_s)) end(one.job, one.why, now_s);
   const std::vector<pool::Operation> words = holds_->step(now_s);
   if (words.empty()) return;
@@ -186,7 +144,7 @@ Result<pool::Applied> Desk::change(const pool::Operation& operation, int uid, do
     REMUDA_ASSIGN(applied,
                   pool::apply(state, operation,
                               {.inventory = view_.inventory(), .policy = policy, .uid = uid, .now_s = wall_s()}));
-    if (starts && policy) schedule(state, view_.inventory(), view_.held_without_lease(state), *policy, wall_s());
+    if (starts && policy) schedule(state, view_.inventory(), held_in(state), *policy, wall_s());
     return accept(state, operation, applied);
   };
   REMUDA_TRY(pool_.change(transition, ended_jobs_for(operation)));
@@ -198,6 +156,7 @@ Result<pool::Applied> Desk::change(const pool::Operation& operation, int uid, do
 /// What a change means for the processes of the jobs that it has changed.
 void Desk::follow_up(double now_s) {
   begins_at_s_ = std::min(begins_at_s_, begins_next(pool_.seen(), wall_s()));
+  handover_.see(pool_.seen(), now_s);
   const std::vector<int64_t> changed = pool_.changed();
   std::ranges::copy(changed, std::back_inserter(changed_));
   for (const int64_t id : changed) {
@@ -364,7 +323,7 @@ std::optional<Desk::Reply> Desk::answer(const Caller& caller, const policy::User
     is_due_ = is_due_ || !is_reading_;
     return std::nullopt;
   }
-  if (request.operation && !is_fresh(now_s)) {
+  if (request.operation && (!is_fresh(now_s) || handover_.is_new())) {
     const auto* submission = std::get_if<pool::Submit>(&*request.operation);
     if (submission && !submission->waits && !known_request(caller, request)) {
       is_due_ = is_due_ || !is_reading_;

@@ -11,6 +11,7 @@
 
 #include "agent/caller.h"
 #include "agent/enforcement.h"
+#include "agent/handover.h"
 #include "agent/holds.h"
 #include "agent/revival.h"
 #include "base/clock.h"
@@ -28,6 +29,7 @@ class Desk {
   struct Means {
     Enforcement enforcement;
     Revival revival = Revival(nullptr);
+    Handover handover;
   };
   /// The open jobs of the pool are taken over: those whose keepers are gone end, unless they outlive them; those that
   /// run are held from here on.
@@ -56,6 +58,7 @@ class Desk {
   void reading_has_begun() {
     is_reading_ = true;
     is_due_ = false;
+    handover_.reading_begins();
   }
 
   /// Readable when step() has something to do.
@@ -95,6 +98,8 @@ class Desk {
   void follow_up(double now_s);
   void begin(const pool::Job& job, double now_s);
   void heed_notice(double now_s);
+  void hand_over(double now_s);
+  std::vector<place::Held> held_in(const pool::PoolState& state) const;
   std::vector<std::string> devices_of(int64_t job) const;
   std::vector<confine::DeviceNode> nodes_of_job(int64_t job) const;
   void end(int64_t job, const std::string& why, double now_s);
@@ -102,7 +107,14 @@ class Desk {
   void enforce();
   void read_policy(double now_s);
   bool is_fresh(double now_s) const;
+  double look_every_s() const;
   bool has_waiting() const;
+
+  /// A reading of the machine that is older is taken again before devices are granted.
+  static constexpr double kFresh_s = 2;
+  /// How soon a change of the policy is seen where nobody asks for anything.
+  static constexpr double kPolicyLook_s = 10;
+  static constexpr double kAgain_s = 1;
 
   std::string folder_;
   pool::Pool pool_;
@@ -116,6 +128,7 @@ class Desk {
   std::unique_ptr<Holds> holds_;
   Enforcement enforcement_;
   Revival revival_;
+  Handover handover_;
   /// Jobs by user and request: those submitted, and those whose keepers have given their word.
   std::map<std::pair<int, std::string>, int64_t> requests_;
   std::vector<int64_t> changed_;

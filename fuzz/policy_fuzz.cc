@@ -14,6 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   REMUDA_CHECK(policy->half_life_s > 0 && policy->patience_s > 0, "times are above 0");
+  REMUDA_CHECK(policy->health.probe_timeout_s > 0, "a probe has time");
   REMUDA_CHECK(!policy_text(*policy).empty(), "it can be shown");
   for (const Reservation& reservation : policy->reservations)
     (void)reservation.hours.meet(1e9, 1e9 + 3600, policy->utc_offset_s);

@@ -18,8 +18,8 @@
 namespace remuda::policy {
 namespace {
 
-constexpr size_t kMostTables = 1000, kMostNames = 1000, kMostExempt = 64;
-constexpr double kLongest_s = 366.0 * 86400, kMostHours = 1e9;
+constexpr size_t kMostTables = 1000, kMostNames = 1000, kMostExempt = 64, kLongestCommand = 4096;
+constexpr double kLongest_s = 366.0 * 86400, kLongestProbe_s = 600, kMostHours = 1e9;
 
 /// One table of the file, key by key; the first thing that is wrong is the error.
 class Reader {
@@ -217,6 +217,25 @@ Result<void> read_devices(const toml::table& table, Policy& policy) {
   return reader.finish();
 }
 
+/// A command that root's shell is to run.
+std::optional<std::string> command(const toml::node& node) {
+  const std::string text = node.is_string() ? node.as_string()->get() : "";
+  return text.empty() || text.size() > kLongestCommand || text.find('\0') != std::string::npos ? std::nullopt
+                                                                                               : std::optional(text);
+}
+
+std::optional<double> patience(const toml::node& node) {
+  const auto seconds = duration(node);
+  return seconds && *seconds > 0 && *seconds <= kLongestProbe_s ? seconds : std::nullopt;
+}
+
+Result<void> read_health(const toml::table& table, Policy& policy) {
+  Reader reader(table, "health");
+  reader.read<std::string>("probe", "a command such as \"/usr/local/sbin/check-gpu\"", command, policy.health.probe);
+  reader.read<double>("timeout", "a time of 10m at the most such as \"30s\"", patience, policy.health.probe_timeout_s);
+  return reader.finish();
+}
+
 using ReadTable = Result<void> (*)(const toml::table&, Policy&);
 
 /// [[name]] tables.
@@ -249,12 +268,14 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
   if (text.size() > kMostBytes) return usage_error(fmt::format("{} is longer than {} bytes", name, kMostBytes));
   REMUDA_ASSIGN(const toml::table table, document::parse_toml(text, name));
   Policy policy;
-  const std::vector<std::string> known{"queue", "devices", "limit", "reservation"};
+  const std::vector<std::string> known{"queue", "devices", "health", "limit", "reservation"};
   for (const auto& [key, value] : table) {
     if (key == "queue" && value.is_table()) {
       REMUDA_TRY(read_queue(*value.as_table(), policy));
     } else if (key == "devices" && value.is_table()) {
       REMUDA_TRY(read_devices(*value.as_table(), policy));
+    } else if (key == "health" && value.is_table()) {
+      REMUDA_TRY(read_health(*value.as_table(), policy));
     } else if (key == "limit") {
       REMUDA_TRY(read_each(value, "limit", read_limit, policy));
     } else if (key == "reservation") {
@@ -262,7 +283,8 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
     } else {
       const std::string word(key.str()), near = nearest(word, known);
       return usage_error(
-          fmt::format("{}: there is no table {}; the tables are [queue], [devices], [[limit]] and [[reservation]]{}",
+          fmt::format("{}: there is no table {}; the tables are [queue], [devices], [health], "
+                      "[[limit]] and [[reservation]]{}",
                       document::origin(value), printable(word),
                       near.empty() || near == word ? "" : fmt::format("; did you mean {}?", near)));
     }

@@ -68,6 +68,18 @@ TEST(PolicyFile, SaysWhoIsKeptFromDeviceFiles) {
     EXPECT_NE(error_of(std::string("[devices]\nexempt = ") + wrong + "\n"), "") << wrong;
 }
 
+TEST(PolicyFile, NamesTheHealthProbe) {
+  EXPECT_EQ(parse_policy("", "policy.toml")->health.probe, "");
+  const auto policy = parse_policy("[health]\nprobe = \"check-gpu --quick\"\ntimeout = \"5s\"\n", "policy.toml");
+  ASSERT_TRUE(policy) << policy.error().message;
+  EXPECT_EQ(policy->health.probe, "check-gpu --quick");
+  EXPECT_EQ(policy->health.probe_timeout_s, 5);
+  EXPECT_EQ(error_of("[health]\nprobe = \"\"\n"),
+            "policy.toml:2: health.probe is ''; it must be a command such as \"/usr/local/sbin/check-gpu\"");
+  EXPECT_EQ(error_of("[health]\ntimeout = \"11m\"\n"),
+            "policy.toml:2: health.timeout is '11m'; it must be a time of 10m at the most such as \"30s\"");
+}
+
 /// Found by policy_fuzz: the parser quotes what it reads, line ends too.
 TEST(PolicyFile, AnErrorIsOneLine) {
   EXPECT_EQ(error_of("m=[n\n0"), "policy.toml:1: error while parsing floating-point: expected 'nan', saw 'n?'");
@@ -75,10 +87,9 @@ TEST(PolicyFile, AnErrorIsOneLine) {
 
 TEST(PolicyFile, KnowsItsKeysAndTables) {
   EXPECT_EQ(error_of("[[limit]]\ndevice = 1\n"), "policy.toml:2: there is no key limit.device; did you mean devices?");
-  EXPECT_EQ(
-      error_of("[[limits]]\n"),
-      "policy.toml:1: there is no table limits; the tables are [queue], [devices], [[limit]] and [[reservation]]; did "
-      "you mean limit?");
+  EXPECT_EQ(error_of("[[limits]]\n"),
+            "policy.toml:1: there is no table limits; the tables are [queue], [devices], [health], "
+            "[[limit]] and [[reservation]]; did you mean limit?");
   EXPECT_EQ(error_of("[limit]\ndevices = 1\n"),
             "policy.toml:1: limit must be tables, each below a line [[limit]], 1000 at the most");
 }

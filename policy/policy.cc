@@ -96,6 +96,9 @@ std::string policy_text(const Policy& policy) {
   if (policy.enforce != Enforce::off && !policy.exempt.empty())
     text += fmt::format("; exempt: {}", fmt::join(policy.exempt, ", "));
   text += "\n";
+  if (!policy.health.probe.empty())
+    text += fmt::format("a device is granted again once `{}` has ended well, within {}\n",
+                        printable(policy.health.probe), duration_text(policy.health.probe_timeout_s));
   Lines lines;
   for (const Limit& limit : policy.limits) add_limit(limit, lines);
   for (const Reservation& reservation : policy.reservations)

@@ -80,6 +80,13 @@ struct Reservation {
   bool operator==(const Reservation&) const = default;
 };
 
+/// [health]: what a device must pass between two jobs, beside what its driver says.
+struct Health {
+  std::string probe;            ///< a shell's command, which ends with status 0 where the device is well; empty: none
+  double probe_timeout_s = 30;  ///< one that takes longer has failed
+  bool operator==(const Health&) const = default;
+};
+
 struct Policy {
   double half_life_s = 7 * 86400;  ///< of usage
   double patience_s = 900;         ///< how long later jobs may overtake a waiting one; then devices are kept for it
@@ -88,7 +95,8 @@ struct Policy {
   std::vector<Reservation> reservations;
   Enforce enforce = Enforce::jobs;
   std::vector<std::string> exempt;  ///< units of systemd, or cgroups by their path; is_exemption() holds for each
-  double utc_offset_s = 0;          ///< of the machine's time zone, for hours; not of the file
+  Health health;
+  double utc_offset_s = 0;  ///< of the machine's time zone, for hours; not of the file
 
   /// The value that holds for this user: that of the first table which is for them and has it; null where none has.
   template <typename T>

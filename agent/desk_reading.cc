@@ -1,0 +1,53 @@
+// When the machine is read, and what comes of that.
+#include <algorithm>
+#include <utility>
+
+#include "agent/desk.h"
+
+namespace remuda::agent {
+
+bool Desk::is_fresh(double now_s) const { return now_s - read_at_s_ < kFresh_s && !is_due_; }
+
+bool Desk::has_waiting() const {
+  const pool::PoolState& state = pool_.seen();
+  return std::ranges::find(state.jobs, pool::JobState::waiting, &pool::Job::state) != state.jobs.end();
+}
+
+/// Processes that do not use remuda start and end without notice while jobs wait. A recorded machine changes only when
+/// its file does.
+double Desk::look_every_s() const {
+  constexpr double kLive_s = 2, kRecorded_s = 10;
+  if (!has_waiting()) return kNever_s;
+  return view_.is_live() ? kLive_s : kRecorded_s;
+}
+
+bool Desk::wants_reading(double now_s) const {
+  if (is_reading_) return false;
+  return is_due_ || wall_s() >= begins_at_s_ || handover_.wants_reading(now_s) || now_s - read_at_s_ >= look_every_s();
+}
+
+double Desk::next_s(double now_s) const {
+  double next_s = news_ ? now_s + kAgain_s : holds_->next_s();
+  if (!is_reading_ && has_waiting()) next_s = std::min(next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()));
+  if (!is_reading_) next_s = std::min({next_s, read_at_s_ + look_every_s(), handover_.next_reading_s()});
+  if (enforcement_.may_guard()) next_s = std::min({next_s, enforcement_.next_s(), policy_at_s_ + kPolicyLook_s});
+  next_s = std::min({next_s, revival_.next_s(), handover_.next_s(now_s)});
+  return wants_reading(now_s) ? now_s : next_s;
+}
+
+void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
+  is_reading_ = false;
+  read_at_s_ = now_s;
+  is_blind_ = !reading;
+  begins_at_s_ = begins_next(pool_.seen(), wall_s());
+  if (!reading) return handover_.reading_failed(now_s);
+  view_ = std::move(*reading);
+  policy_at_s_ = now_s;
+  enforce();
+  handover_.look(view_.inventory(), view_.policy() ? &view_.policy()->health : nullptr, now_s);
+  const bool is_due = std::exchange(is_due_, false);  // what has come free since it began looks held still
+  (void)change(pool::StartJobs{}, 0, now_s);
+  is_due_ = is_due_ || is_due;
+}
+
+}  // namespace remuda::agent
