@@ -138,6 +138,10 @@ pool::ReadMachine with_openers(pool::ReadMachine read, pool::ReadPolicy read_pol
   };
 }
 
+std::string daemon_folder(const std::string& socket) {
+  return (std::filesystem::path(socket).parent_path() / "mps").string();
+}
+
 }  // namespace
 
 Result<void> run_agent(const AgentOptions& options) {
@@ -152,11 +156,13 @@ Result<void> run_agent(const AgentOptions& options) {
   REMUDA_ASSIGN(pool::MachineView view,
                 pool::MachineView::open(options.pool,
                                         options.live ? with_openers(options.read, options.read_policy) : options.read,
-                                        within_reason(options.read_policy), options.live));
+                                        within_reason(options.read_policy), options.live,
+                                        options.live ? options.read_allocations : nullptr));
   Desk::Means means{
       Enforcement(options.live ? guard_of(options.pool, options.say) : Enforcement::Options{}),
       Revival(reviver_at(options.socket, options.machine, program)),
       options.live ? Handover(IdleMemory(options.pool + "/idle.json"), start_probe) : Handover(),
+      options.live ? SharingDaemons({options.pool, daemon_folder(options.socket)}) : SharingDaemons(),
   };
   REMUDA_ASSIGN(Desk desk, Desk::open(options.pool, view, monotonic_s(), std::move(means)));
   if (!listener) {

@@ -22,6 +22,7 @@ struct AgentOptions {
   pool::ReadMachine read;                       ///< called in a thread of its own, after the first time
   pool::ReadPolicy read_policy;                 ///< likewise
   bool live = true;                             ///< the machine is this one
+  pool::ReadAllocations read_allocations;       ///< likewise; none: no other manager is asked
   spot::MakeWatch spot;                         ///< asks the cloud whether it takes the machine away; none: nobody asks
   double spot_every_s = spot::kEvery_s;         ///< how often
   std::vector<std::string> machine;             ///< words by which other subcommands name it; none: the live one

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "confine/device_nodes.h"
 #include "device/fields.h"
+#include "pool/admission.h"
 #include "pool/lifeline.h"
 #include "pool/transitions.h"
 
@@ -56,7 +57,8 @@ Desk::Desk(std::string folder, pool::Pool pool, pool::MachineView view, double n
       holds_(std::make_unique<Holds>(folder_)),
       enforcement_(std::move(means.enforcement)),
       revival_(std::move(means.revival)),
-      handover_(std::move(means.handover)) {}
+      handover_(std::move(means.handover)),
+      daemons_(std::move(means.daemons)) {}
 
 Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, double now_s, Means means) {
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
@@ -76,6 +78,7 @@ Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, doubl
     if (is_held && job.state == pool::JobState::running)
       (void)desk.enforcement_.let(job.id, job.cgroup, desk.nodes_of_job(job.id));
   }
+  desk.find_daemons(state, now_s);
   desk.handover_.begin(state, desk.view_.inventory(), now_s);
   desk.enforce();
   desk.is_due_ = true;
@@ -93,7 +96,7 @@ Result<void> Desk::find_lost() {
 }
 
 void Desk::enforce() {
-  if (view_.policy()) enforcement_.update(*view_.policy(), view_.inventory());
+  if (view_.policy()) enforcement_.update(*view_.policy(), view_.inventory(), given_out());
 }
 
 void Desk::read_policy(double now_s) {
@@ -108,6 +111,7 @@ void Desk::step(double now_s) {
   is_due_ = enforcement_.needs_reading() || is_due_;
   heed_notice(now_s);
   hand_over(now_s);
+  daemons_.step(now_s);
   for (const Revival::GivenUp& one : revival_.step(now_s)) end(one.job, one.why, now_s);
   const std::vector<pool::Operation> words = holds_->step(now_s);
   if (words.empty()) return;
@@ -156,6 +160,7 @@ Result<pool::Applied> Desk::change(const pool::Operation& operation, int uid, do
 /// What a change means for the processes of the jobs that it has changed.
 void Desk::follow_up(double now_s) {
   begins_at_s_ = std::min(begins_at_s_, begins_next(pool_.seen(), wall_s()));
+  end_daemons(now_s);
   handover_.see(pool_.seen(), now_s);
   const std::vector<int64_t> changed = pool_.changed();
   std::ranges::copy(changed, std::back_inserter(changed_));
@@ -201,15 +206,16 @@ void Desk::end(int64_t job, const std::string& why, double now_s) {
 void Desk::begin(const pool::Job& job, double now_s) {
   if (const int64_t other = holds_->job_of(job.keeper); other != 0) return end(job.id, part_of_job(other), now_s);
   std::optional<confine::Withheld> withheld;
-  if (view_.is_live() && enforcement_.filters_jobs())
-    withheld = confine::withheld_nodes(view_.inventory(), devices_of(job.id));
+  if (view_.is_live() && enforcement_.filters_jobs()) withheld = withheld_from(job.id);
   const std::vector<confine::DeviceNode> nodes = nodes_of_job(job.id);
   const pool::RecordConfinement made = holds_->begin(job, withheld, nodes, now_s);
   if (const auto let = enforcement_.let(job.id, made.cgroup, nodes); !let)
     return end(job.id, let.error().message, now_s);
+  std::vector<pool::Operation> words = begin_daemons(job, now_s);
+  words.emplace_back(made);
+  const pool::Circumstances at{.inventory = view_.inventory(), .policy = view_.policy(), .uid = 0, .now_s = wall_s()};
   const auto recorded = pool_.change([&](pool::PoolState& state) -> Result<void> {
-    REMUDA_TRY(pool::apply(state, made,
-                           {.inventory = view_.inventory(), .policy = view_.policy(), .uid = 0, .now_s = wall_s()}));
+    for (const pool::Operation& word : words) REMUDA_TRY(pool::apply(state, word, at));
     return {};
   });
   if (recorded) std::ranges::copy(pool_.changed(), std::back_inserter(changed_));
@@ -245,6 +251,8 @@ Result<pool::Applied> Desk::apply(const Caller& caller, const policy::User& user
   if (const int64_t job = asks_to_keep ? holds_->job_of(caller.process) : 0; job != 0)
     return usage_error(fmt::format("{}: start jobs from outside of it", part_of_job(job)));
   REMUDA_TRY(admit(operation, caller, user, request.id, pool_.seen()));
+  if (const auto* asked = std::get_if<pool::Submit>(&operation))
+    REMUDA_TRY(pool::check_not_given_out(asked->job, view_.inventory(), view_.allocations()));
   if (is_of_keeper(operation)) {
     const pool::Job* job = pool_.seen().find(job_of(operation));
     if (job && job->state == pool::JobState::running) {

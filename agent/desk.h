@@ -14,6 +14,7 @@
 #include "agent/handover.h"
 #include "agent/holds.h"
 #include "agent/revival.h"
+#include "agent/sharing_daemons.h"
 #include "base/clock.h"
 #include "policy/policy.h"
 #include "pool/machine_view.h"
@@ -30,6 +31,7 @@ class Desk {
     Enforcement enforcement;
     Revival revival = Revival(nullptr);
     Handover handover;
+    SharingDaemons daemons;
   };
   /// The open jobs of the pool are taken over: those whose keepers are gone end, unless they outlive them; those that
   /// run are held from here on.
@@ -97,8 +99,13 @@ class Desk {
   Result<bool> is_repeated(const Caller& caller, const pool::Operation& word);
   void follow_up(double now_s);
   void begin(const pool::Job& job, double now_s);
+  void find_daemons(const pool::PoolState& state, double now_s);
+  std::vector<pool::Operation> begin_daemons(const pool::Job& job, double now_s);
+  void end_daemons(double now_s);
   void heed_notice(double now_s);
   void hand_over(double now_s);
+  std::vector<std::string> given_out() const;
+  confine::Withheld withheld_from(int64_t job) const;
   std::vector<place::Held> held_in(const pool::PoolState& state) const;
   std::vector<std::string> devices_of(int64_t job) const;
   std::vector<confine::DeviceNode> nodes_of_job(int64_t job) const;
@@ -129,6 +136,7 @@ class Desk {
   Enforcement enforcement_;
   Revival revival_;
   Handover handover_;
+  SharingDaemons daemons_;
   /// Jobs by user and request: those submitted, and those whose keepers have given their word.
   std::map<std::pair<int, std::string>, int64_t> requests_;
   std::vector<int64_t> changed_;

@@ -62,6 +62,7 @@ Result<wire::Page> Desk::pages(const Caller& caller, const wire::Request& reques
   if (request.job == 0) {
     page.state.usage = state.usage;
     page.state.drains = state.drains;
+    page.state.allocations = view_.allocations();
   }
   return page;
 }
@@ -72,6 +73,7 @@ Result<wire::Page> Desk::around(const Caller& caller, int64_t id) {
   wire::Page page;
   page.state.next_job = state.next_job;
   page.state.drains = state.drains;
+  page.state.allocations = view_.allocations();
   for (const pool::Job& job : state.jobs)
     if (job.id == id || job.state == pool::JobState::running) {
       page.state.jobs.push_back(visible_to(caller, job.id == id ? job : in_short(job)));

@@ -13,12 +13,12 @@ bool Desk::has_waiting() const {
   return std::ranges::find(state.jobs, pool::JobState::waiting, &pool::Job::state) != state.jobs.end();
 }
 
-/// Processes that do not use remuda start and end without notice while jobs wait. A recorded machine changes only when
-/// its file does.
+/// Processes that do not use remuda start and end without notice while jobs wait, and other managers' jobs at any time.
+/// A recorded machine changes only when its file does.
 double Desk::look_every_s() const {
-  constexpr double kLive_s = 2, kRecorded_s = 10;
-  if (!has_waiting()) return kNever_s;
-  return view_.is_live() ? kLive_s : kRecorded_s;
+  constexpr double kLive_s = 2, kRecorded_s = 10, kOthers_s = 10;
+  if (has_waiting()) return view_.is_live() ? kLive_s : kRecorded_s;
+  return view_.allocations().empty() ? kNever_s : kOthers_s;
 }
 
 bool Desk::wants_reading(double now_s) const {
@@ -31,7 +31,7 @@ double Desk::next_s(double now_s) const {
   if (!is_reading_ && has_waiting()) next_s = std::min(next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()));
   if (!is_reading_) next_s = std::min({next_s, read_at_s_ + look_every_s(), handover_.next_reading_s()});
   if (enforcement_.may_guard()) next_s = std::min({next_s, enforcement_.next_s(), policy_at_s_ + kPolicyLook_s});
-  next_s = std::min({next_s, revival_.next_s(), handover_.next_s(now_s)});
+  next_s = std::min({next_s, revival_.next_s(), handover_.next_s(now_s), daemons_.next_s()});
   return wants_reading(now_s) ? now_s : next_s;
 }
 
@@ -44,6 +44,7 @@ void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
   view_ = std::move(*reading);
   policy_at_s_ = now_s;
   enforce();
+  handover_.leave(given_out());
   handover_.look(view_.inventory(), view_.policy() ? &view_.policy()->health : nullptr, now_s);
   const bool is_due = std::exchange(is_due_, false);  // what has come free since it began looks held still
   (void)change(pool::StartJobs{}, 0, now_s);

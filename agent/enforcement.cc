@@ -28,7 +28,8 @@ bool is_guarded_by(Enforce enforce) { return enforce == Enforce::audit || enforc
 Enforcement::Enforcement(Options options)
     : options_(std::move(options)), exempt_(options_.root), devices_(options_.dev) {}
 
-void Enforcement::update(const policy::Policy& policy, const Inventory& inventory) {
+void Enforcement::update(const policy::Policy& policy, const Inventory& inventory,
+                         const std::vector<std::string>& others) {
   wanted_ = policy.enforce;
   if (!may_guard()) {
     if (is_guarded_by(wanted_) && options_.say)
@@ -37,7 +38,8 @@ void Enforcement::update(const policy::Policy& policy, const Inventory& inventor
     return;
   }
   exempt_names_ = policy.exempt;
-  const std::vector<std::string> unknown = is_guarded_by(wanted_) ? note_nodes(inventory) : std::vector<std::string>();
+  const std::vector<std::string> unknown =
+      is_guarded_by(wanted_) ? note_nodes(inventory, others) : std::vector<std::string>();
   auto done = set_guard();
   if (done && !unknown.empty())
     done = failed(fmt::format("the driver does not tell the device files of {}, which are not guarded",
@@ -46,12 +48,16 @@ void Enforcement::update(const policy::Policy& policy, const Inventory& inventor
 }
 
 /// Returns the devices whose nodes are not known.
-std::vector<std::string> Enforcement::note_nodes(const Inventory& inventory) {
+std::vector<std::string> Enforcement::note_nodes(const Inventory& inventory, const std::vector<std::string>& others) {
   std::vector<std::string> unknown;
   labels_.clear();
   for (const confine::DeviceNodes& device : confine::all_nodes(inventory, options_.sysfs)) {
     const Device* found = inventory.find(device.device);
     const std::string label = found ? found->label() : device.device;
+    if (std::ranges::find(others, device.device) != others.end()) {
+      for (const DeviceNode& node : device.nodes) guarded_.erase(node);
+      continue;
+    }
     guarded_.insert(device.nodes.begin(), device.nodes.end());
     for (const DeviceNode& node : device.nodes) labels_.emplace(node, label);
     if (!device.are_all) unknown.push_back(label);

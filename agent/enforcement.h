@@ -39,8 +39,9 @@ class Enforcement {
   Enforcement() : Enforcement(Options{}) {}
   explicit Enforcement(Options options);
 
-  /// The machine or the policy was read. To be called first when let() was for all jobs that run.
-  void update(const policy::Policy& policy, const Inventory& inventory);
+  /// The machine or the policy was read. To be called first when let() was for all jobs that run. `others` are devices
+  /// that other managers give out, which are not guarded.
+  void update(const policy::Policy& policy, const Inventory& inventory, const std::vector<std::string>& others = {});
   /// Lets a job, in this cgroup, to these nodes. An error where the policy keeps everyone from them and the job cannot
   /// be let to them; where it is only watched who uses them, that is said instead.
   Result<void> let(int64_t job, const std::string& cgroup, const std::vector<confine::DeviceNode>& nodes);
@@ -66,7 +67,7 @@ class Enforcement {
     uint64_t cgroup = 0;
     std::set<confine::DeviceNode> nodes;
   };
-  std::vector<std::string> note_nodes(const Inventory& inventory);
+  std::vector<std::string> note_nodes(const Inventory& inventory, const std::vector<std::string>& others);
   Result<void> set_guard();
   void go_on();
   Result<void> apply();

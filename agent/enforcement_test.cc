@@ -227,5 +227,16 @@ TEST(Enforcement, WithoutAPlaceForAGuardIsOfJobsOnly) {
   EXPECT_TRUE(enforcement.let(1, "", {{1, 7}}));
 }
 
+TEST_F(EnforcementTest, WhatOthersGiveOutIsNotGuarded) {
+  set(Enforce::everyone);
+  EXPECT_EQ(open_in(other_), EPERM);
+  policy::Policy policy;
+  policy.enforce = Enforce::everyone;
+  enforcement_->update(policy, box_, {"uuid-0"});
+  EXPECT_EQ(open_in(other_), 0);
+  enforcement_->update(policy, box_);
+  EXPECT_EQ(open_in(other_), EPERM);
+}
+
 }  // namespace
 }  // namespace remuda::agent

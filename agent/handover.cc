@@ -170,6 +170,10 @@ void Handover::look(const Inventory& inventory, const policy::Health* health, do
   }
 }
 
+void Handover::leave(const std::vector<std::string>& devices) {
+  for (const std::string& device : devices) checks_.erase(device);
+}
+
 /// Once the probe has ended well, one more reading shows that it has left nothing.
 void Handover::follow(Check& check, double now_s) {
   Probe& probe = *check.probe;

@@ -58,6 +58,8 @@ class Handover {
   void reading_failed(double now_s);
   /// The reading that began last. Where the policy cannot be read (null), nothing is found clean.
   void look(const Inventory& inventory, const policy::Health* health, double now_s);
+  /// Other managers give these out, and they look after them.
+  void leave(const std::vector<std::string>& devices);
 
   struct Fault {
     std::string device, reason;

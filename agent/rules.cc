@@ -144,6 +144,7 @@ Result<void> admit(pool::Operation& operation, const Caller& caller, const polic
   if (auto* submission = std::get_if<pool::Submit>(&operation))
     return admit_to(*submission, caller, user, request, state);
   if (auto* drain = std::get_if<pool::DrainDevices>(&operation)) drain->by = user.name;
+  if (auto* daemons = std::get_if<pool::RecordDaemons>(&operation)) daemons->folder.clear();  // is the agent's word
   auto admitted = std::visit(
       [&](auto& asked) -> Result<void> {
         if constexpr (std::is_same_v<std::decay_t<decltype(asked)>, pool::Submit>)
@@ -174,6 +175,7 @@ pool::Job visible_to(const Caller& caller, const pool::Job& job) {
   seen.mail.clear();
   seen.processes.clear();
   seen.cgroup.clear();
+  seen.daemon_folder.clear();
   seen.host = {};
   seen.keeper = {};
   return seen;

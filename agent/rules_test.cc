@@ -125,6 +125,9 @@ TEST_F(RulesTest, OnlyItsKeeperSpeaksForAJob) {
 
 TEST_F(RulesTest, AKeeperSaysNothingThatIsNotSo) {
   EXPECT_EQ(refusal(pool::RecordDaemons{1, {"gpu:1"}}, user(kAda)), "job 1 does not hold gpu:1");
+  pool::Operation daemons = pool::RecordDaemons{1, {"gpu:0"}, "/home/eve/mps"};
+  ASSERT_TRUE(admit(daemons, user(kAda), {"ada", {}}, "r", state_));
+  EXPECT_EQ(std::get<pool::RecordDaemons>(daemons).folder, "") << "where daemons are, the agent knows";
   EXPECT_EQ(refusal(pool::Explain{1, "text"}, user(kAda)), "job 1 is no array");
   EXPECT_EQ(refusal(pool::Explain{2, "text"}, user(kAda)), "");
 }

@@ -236,6 +236,12 @@ Result<void> read_health(const toml::table& table, Policy& policy) {
   return reader.finish();
 }
 
+Result<void> read_sharing(const toml::table& table, Policy& policy) {
+  Reader reader(table, "sharing");
+  reader.read<bool>("mps", "true or false", flag, policy.mps);
+  return reader.finish();
+}
+
 using ReadTable = Result<void> (*)(const toml::table&, Policy&);
 
 /// [[name]] tables.
@@ -268,7 +274,7 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
   if (text.size() > kMostBytes) return usage_error(fmt::format("{} is longer than {} bytes", name, kMostBytes));
   REMUDA_ASSIGN(const toml::table table, document::parse_toml(text, name));
   Policy policy;
-  const std::vector<std::string> known{"queue", "devices", "health", "limit", "reservation"};
+  const std::vector<std::string> known{"queue", "devices", "health", "sharing", "limit", "reservation"};
   for (const auto& [key, value] : table) {
     if (key == "queue" && value.is_table()) {
       REMUDA_TRY(read_queue(*value.as_table(), policy));
@@ -276,6 +282,8 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
       REMUDA_TRY(read_devices(*value.as_table(), policy));
     } else if (key == "health" && value.is_table()) {
       REMUDA_TRY(read_health(*value.as_table(), policy));
+    } else if (key == "sharing" && value.is_table()) {
+      REMUDA_TRY(read_sharing(*value.as_table(), policy));
     } else if (key == "limit") {
       REMUDA_TRY(read_each(value, "limit", read_limit, policy));
     } else if (key == "reservation") {
@@ -283,7 +291,7 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
     } else {
       const std::string word(key.str()), near = nearest(word, known);
       return usage_error(
-          fmt::format("{}: there is no table {}; the tables are [queue], [devices], [health], "
+          fmt::format("{}: there is no table {}; the tables are [queue], [devices], [health], [sharing], "
                       "[[limit]] and [[reservation]]{}",
                       document::origin(value), printable(word),
                       near.empty() || near == word ? "" : fmt::format("; did you mean {}?", near)));

@@ -80,6 +80,12 @@ TEST(PolicyFile, NamesTheHealthProbe) {
             "policy.toml:2: health.timeout is '11m'; it must be a time of 10m at the most such as \"30s\"");
 }
 
+TEST(PolicyFile, SaysWhetherTheAgentKeepsMpsDaemons) {
+  EXPECT_FALSE(parse_policy("", "policy.toml")->mps);
+  EXPECT_TRUE(parse_policy("[sharing]\nmps = true\n", "policy.toml")->mps);
+  EXPECT_EQ(error_of("[sharing]\nmps = 1\n"), "policy.toml:2: sharing.mps is 1; it must be true or false");
+}
+
 /// Found by policy_fuzz: the parser quotes what it reads, line ends too.
 TEST(PolicyFile, AnErrorIsOneLine) {
   EXPECT_EQ(error_of("m=[n\n0"), "policy.toml:1: error while parsing floating-point: expected 'nan', saw 'n?'");
@@ -88,7 +94,7 @@ TEST(PolicyFile, AnErrorIsOneLine) {
 TEST(PolicyFile, KnowsItsKeysAndTables) {
   EXPECT_EQ(error_of("[[limit]]\ndevice = 1\n"), "policy.toml:2: there is no key limit.device; did you mean devices?");
   EXPECT_EQ(error_of("[[limits]]\n"),
-            "policy.toml:1: there is no table limits; the tables are [queue], [devices], [health], "
+            "policy.toml:1: there is no table limits; the tables are [queue], [devices], [health], [sharing], "
             "[[limit]] and [[reservation]]; did you mean limit?");
   EXPECT_EQ(error_of("[limit]\ndevices = 1\n"),
             "policy.toml:1: limit must be tables, each below a line [[limit]], 1000 at the most");

@@ -99,6 +99,7 @@ std::string policy_text(const Policy& policy) {
   if (!policy.health.probe.empty())
     text += fmt::format("a device is granted again once `{}` has ended well, within {}\n",
                         printable(policy.health.probe), duration_text(policy.health.probe_timeout_s));
+  if (policy.mps) text += "jobs with parts of devices share them through MPS, whose daemons the agent keeps\n";
   Lines lines;
   for (const Limit& limit : policy.limits) add_limit(limit, lines);
   for (const Reservation& reservation : policy.reservations)

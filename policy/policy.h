@@ -96,6 +96,7 @@ struct Policy {
   Enforce enforce = Enforce::jobs;
   std::vector<std::string> exempt;  ///< units of systemd, or cgroups by their path; is_exemption() holds for each
   Health health;
+  bool mps = false;         ///< [sharing]: the agent keeps MPS daemons for jobs with parts of devices
   double utc_offset_s = 0;  ///< of the machine's time zone, for hours; not of the file
 
   /// The value that holds for this user: that of the first table which is for them and has it; null where none has.

@@ -1,7 +1,9 @@
 #include "agent/agent.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
+#include <iterator>
 #include <memory>
 
 #include "base/duration.h"
@@ -10,6 +12,8 @@
 #include "base/text.h"
 #include "cli/jobs/pool_machine.h"
 #include "cli/subcommands.h"
+#include "cluster/kubelet.h"
+#include "cluster/slurm.h"
 #include "pool/shared_pool.h"
 #include "run/policy_file.h"
 #include "spot/poller.h"
@@ -60,6 +64,15 @@ Result<spot::MakeWatch> watch_of(const AgentFlags& flags) {
   };
 }
 
+/// What other managers of this machine give out.
+pool::ReadAllocations allocations_here() {
+  return [slurm = std::make_shared<cluster::Slurm>(cluster::slurm_here())](const Inventory& inventory) {
+    std::vector<pool::Allocation> allocations = slurm->allocations(inventory);
+    std::ranges::move(cluster::kubelet_allocations(inventory), std::back_inserter(allocations));
+    return allocations;
+  };
+}
+
 /// As the same folder is always named: jobs and the policy go by its name.
 std::string plain_name(const std::string& folder) {
   const std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
@@ -84,6 +97,7 @@ Result<int> serve(const AgentFlags& flags) {
                                .read = reader_of(machine),
                                .read_policy = [pool] { return run::policy_of(pool); },
                                .live = flags.machine.file.empty(),
+                               .read_allocations = allocations_here(),
                                .spot = spot,
                                .spot_every_s = *every_s,
                                .machine = words,

@@ -86,6 +86,10 @@ pool::Policy policy_or_none(const run::Caretaker& caretaker) {
 
 std::vector<place::Held> held_without_job(const run::Caretaker& caretaker, const pool::PoolState& state) {
   std::vector<place::Held> held = caretaker.held_without_lease(state);
+  std::erase_if(held, [&](const place::Held& one) {  // whose processes these are, its manager knows better
+    return std::ranges::find(state.allocations, one.device, &pool::Allocation::device) != state.allocations.end();
+  });
+  std::ranges::move(held_by_allocations(state.allocations), std::back_inserter(held));
   std::ranges::move(held_by_drains(state), std::back_inserter(held));
   return held;
 }

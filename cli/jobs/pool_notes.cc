@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/jobs/job_name.h"
 #include "cli/jobs/pool_machine.h"
+#include "pool/admission.h"
 #include "pool/pool.h"
 #include "wire/client.h"
 
@@ -35,6 +36,8 @@ std::string pool_notes(const MachineFlags& machine, const Inventory& inventory) 
   for (const pool::Drain& drain : state.drains)
     text += fmt::format("{} is drained: {} ({}, {} ago)\n", label_of(inventory, drain.device), drain.reason, drain.by,
                         duration_text(wall_s() - drain.since_s));
+  for (const pool::Allocation& one : state.allocations)
+    text += fmt::format("{} {}\n", label_of(inventory, one.device), printable(text_of(one)));
   for (const pool::Lease& lease : state.leases) {
     const pool::Job* job = state.find(lease.job);
     text += fmt::format("{}{} is leased to {} (job {})\n",

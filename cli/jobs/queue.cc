@@ -163,6 +163,7 @@ Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& for
              {"share", held.share},
              {"label", label_of(inventory, held.device)},
              {held.barred.empty() ? "holder" : "barred", held.barred.empty() ? held.holder : held.barred}};
+    if (!held.barred.empty() && !held.holder.empty()) one["holder"] = held.holder;
     if (held.since_s) one["since_s"] = *held.since_s;
     add_load(inventory, held.device, one);
     leases.push_back(std::move(one));
@@ -205,7 +206,7 @@ std::string leases_text(const pool::PoolState& state, const std::vector<place::H
   }
   for (const place::Held& held : foreign)
     add(held.device,
-        {held.barred.empty() ? printable(held.holder) : "-", held.barred.empty() ? "no lease" : "-",
+        {held.holder.empty() ? "-" : printable(held.holder), held.barred.empty() ? "no lease" : "-",
          held.since_s ? duration_text(now_s - *held.since_s) : "-"},
         "-", fmt::format("{:.0f} %", held.share * 100), "", printable(held.barred));
   return table.text(width);
