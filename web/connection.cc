@@ -67,7 +67,7 @@ bool Connection::next_request() {
 }
 
 bool Connection::is_readable() const { return begin_ < end_ || is_ready(socket_.get(), POLLIN); }
-bool Connection::is_writable() const { return is_ready(socket_.get(), POLLOUT); }
+bool Connection::is_writable() const { return await(socket_.get(), POLLOUT, monotonic_s() + kAnswer_s); }
 
 ssize_t Connection::read(char* to, size_t size) {
   if (left_ == 0) return -1;

@@ -32,6 +32,7 @@ class Connection : public httplib::Stream {
   bool next_request();
 
   bool is_readable() const override;
+  /// Waits for kAnswer_s: the library drops a client that is not, and a slow one has its time.
   bool is_writable() const override;
   ssize_t read(char* to, size_t size) override;
   /// All of the bytes, or an error.

@@ -47,7 +47,6 @@ const Sample* sample_at(const Inventory& inventory, double time_s) {
 Json inventory_at(const Inventory& inventory, double time_s) {
   Inventory bare = inventory;
   bare.samples.clear();
-  bare.time_s = time_s;
   const Sample* sample = sample_at(inventory, time_s);
   if (sample) bare.time_s = sample->time_s;
   Json json = to_json(bare);
@@ -60,9 +59,10 @@ Json host_at(const Recording& recording, double time_s) {
   const Json none = Json::object();
   const Json& jobs = recording.jobs.is_object() ? recording.jobs : none;
   const Json leases = jobs.value("leases", Json()), waiting = jobs.value("waiting", Json());
-  Json inventory = inventory_at(recording.inventory, time_s);
-  Json host{{"version", 1}, {"time_s", inventory["time_s"]}, {"host", recording.inventory.host}};
-  host["inventory"] = std::move(inventory);
+  const Sample* sample = sample_at(recording.inventory, time_s);
+  const double seen_s = sample ? sample->time_s : time_s;
+  Json host{{"version", 1}, {"time_s", seen_s}, {"host", recording.inventory.host}, {"seen_s", seen_s}};
+  host["inventory"] = inventory_at(recording.inventory, time_s);
   host["jobs"] = {{"leases", present(leases, "since_s", time_s)}, {"waiting", present(waiting, "submitted_s", time_s)}};
   host["past"] = ended(leases, time_s);
   host["drains"] = present(recording.drains, "since_s", time_s);

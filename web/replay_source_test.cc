@@ -93,7 +93,8 @@ TEST(WebReplay, SeveralHostsStandBesideTheFirst) {
   ReplaySource source(std::move(recordings), clock);
   const Json snapshot = source.snapshot().value();
   EXPECT_EQ(snapshot["time_s"], 1070) << "of the newest sample of all";
-  EXPECT_EQ(snapshot["inventory"]["time_s"], 1030);
+  EXPECT_EQ(snapshot["seen_s"], 1030);
+  EXPECT_EQ(snapshot["others"][0]["seen_s"], 1070);
   ASSERT_EQ(snapshot["others"].size(), 1u);
   EXPECT_EQ(snapshot["others"][0]["host"], "b");
   EXPECT_TRUE(source.history({"b", "gpu", {"busy"}, 1000, 1100, 10}));

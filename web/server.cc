@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <fmt/format.h>
+#include <functional>
 #include <mutex>
 #include <netdb.h>
 #include <optional>
@@ -37,8 +38,19 @@ class Http : public httplib::Server {
   void begin(int listener) { svr_sock_ = listener; }
   void end() { svr_sock_ = INVALID_SOCKET; }
   /// False once there is nothing more to be had of the client.
-  bool answer(Connection& connection, bool is_last, bool& is_closed) {
-    return process_request(connection, is_last, is_closed, nullptr);
+  bool answer(Connection& connection, bool& is_closed) { return call(&Http::process_request, connection, is_closed); }
+
+ private:
+  using SetUp = std::function<void(httplib::Request&)>;
+  /// As it is declared before version 0.18, and since.
+  using Before = bool (httplib::Server::*)(httplib::Stream&, bool, bool&, const SetUp&);
+  using Since = bool (httplib::Server::*)(httplib::Stream&, const std::string&, int, const std::string&, int, bool,
+                                          bool&, const SetUp&);
+  bool call(Before process, Connection& connection, bool& is_closed) {
+    return (this->*process)(connection, false, is_closed, nullptr);
+  }
+  bool call(Since process, Connection& connection, bool& is_closed) {
+    return (this->*process)(connection, "", 0, "", 0, false, is_closed, nullptr);
   }
 };
 
@@ -147,7 +159,7 @@ class HttpServer : public Server {
     {
       Connection connection(std::move(socket), tls_ ? tls_->get() : nullptr);
       bool is_closed = !connection.open();
-      while (!is_closed && connection.next_request() && http_.answer(connection, false, is_closed)) {
+      while (!is_closed && connection.next_request() && http_.answer(connection, is_closed)) {
       }
       const std::scoped_lock lock(mutex_);
       clients_.erase(fd);  // before it is closed, and another client may get its number

@@ -188,6 +188,18 @@ TEST(WebServer, EventsFollowChanges) {
   EXPECT_THAT(viewer.hear("\n\n\r\n"), HasSubstr("id: 2\ndata: {\"version\":1,\"host\":\"a\\nb\"}\n\n"));
 }
 
+TEST(WebServer, AViewerWithAFullSocketIsWaitedFor) {
+  Served served;
+  const std::string large(8 << 20, 'x');  // more than the sockets hold
+  served.source.set(Json{{"version", 1}, {"host", large}});
+  Raw viewer(served.port());
+  viewer.say(request("/api/events"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until no more goes in
+  EXPECT_THAT(viewer.hear("\n\n\r\n").size(), testing::Gt(large.size()));
+  served.source.set(Json{{"version", 1}, {"host", large + "y"}});
+  EXPECT_THAT(viewer.hear("y\"}\n\n\r\n").size(), testing::Gt(large.size()));
+}
+
 TEST(WebServer, AViewerThatComesBackHearsOnlyWhatIsNew) {
   Served served;
   EXPECT_EQ(served.status("/api/snapshot"), 200);

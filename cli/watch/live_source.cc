@@ -37,10 +37,10 @@ Result<Json> past_leases(pool::Access& pool) {
 Result<Json> seen_through(run::Caretaker& caretaker) {
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   const Inventory& inventory = caretaker.inventory();
-  Json snapshot{{"version", 1}, {"time_s", inventory.time_s}, {"host", inventory.host}, {"source", "live"}};
+  const double now_s = wall_s();  // the inventory's time is another one where it is a recorded machine's
+  Json snapshot{{"version", 1}, {"time_s", now_s}, {"host", inventory.host}, {"seen_s", now_s}, {"source", "live"}};
   snapshot["inventory"] = to_json(inventory);
-  snapshot["jobs"] =
-      pool_json(state, held_without_job(caretaker, state), inventory, wall_s(), policy_or_none(caretaker));
+  snapshot["jobs"] = pool_json(state, held_without_job(caretaker, state), inventory, now_s, policy_or_none(caretaker));
   REMUDA_ASSIGN(snapshot["past"], past_leases(caretaker.pool()));
   Json& drains = snapshot["drains"] = Json::array();
   for (const pool::Drain& drain : state.drains) drains.push_back(fields::write(drain));

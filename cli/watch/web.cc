@@ -108,7 +108,7 @@ void add_web(Program& program) {
       command
           .add_option("--replay", flags->replay, "Play a recording in place of this machine; several: several hosts")
           ->type_name("FILE");
-  command.add_flag("--demo", flags->demo, "Play the recording that comes with remuda");
+  auto* demo = command.add_flag("--demo", flags->demo, "Play the recording that comes with remuda");
   command.add_option("--speed", flags->speed, "Play so many times as fast")
       ->type_name("FACTOR")
       ->check(CLI::Range(0.0, 1000.0));
@@ -128,6 +128,7 @@ void add_web(Program& program) {
       ->type_name("ORIGIN");
   add_machine_options(command, flags->machine);
   replay->excludes("--machine");
+  demo->excludes("--machine");
   command.footer(kWebHelp);
 }
 

@@ -30,7 +30,7 @@ export function hostsOf(snapshot) {
   return [snapshot, ...(snapshot.others ?? [])]
     .filter((host) => host.inventory)
     .map((host) => {
-      const seenS = host.inventory.time_s ?? host.time_s;
+      const seenS = host.seen_s ?? host.time_s;
       const view = {
         name: host.host,
         seenS,

@@ -89,7 +89,7 @@ async function checkTables(page, snapshot) {
     cells: [...row.querySelectorAll('td[data-reading]')].map((cell) => ({ ...cell.dataset, text: cell.textContent, title: cell.title })),
   })));
   const devices = [snapshot, ...(snapshot.others ?? [])]
-    .flatMap((host) => host.inventory.devices.map((one) => ({ ...one, isSilent: snapshot.time_s - host.time_s > 30 })))
+    .flatMap((host) => host.inventory.devices.map((one) => ({ ...one, isSilent: snapshot.time_s - host.seen_s > 30 })))
     .filter((one) => one.kind !== 'cpu');
   assert.equal(rows.length, devices.length);
   rows.forEach((row, i) => {

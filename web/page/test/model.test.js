@@ -5,7 +5,7 @@ import { deviceSentence, missingReasons, queueSentence, topSentence } from '../s
 import { NOON, allMissing, gpu, machine, markup, missing, oneGpu } from './fixtures.js';
 
 function snapshot(one, jobs = {}, more = {}) {
-  return { version: 1, time_s: NOON, host: one.host, inventory: one, jobs: { leases: [], waiting: [], ...jobs }, ...more };
+  return { version: 1, time_s: NOON, seen_s: one.time_s, host: one.host, inventory: one, jobs: { leases: [], waiting: [], ...jobs }, ...more };
 }
 const lease = (index, user, job = 7) => ({ job, device: `GPU-${index}`, user, since_s: NOON - 3600, share: 1 });
 const sentence = (...of) => topSentence(hostsOf(snapshot(...of)));
