@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "cli/jobs/live_source.h"
+#include "cli/watch/live_source.h"
+#include "cli/watch/watch_loop.h"
 #include "process/user_name.h"
 #include "tests/job_fixture.h"
 
@@ -26,7 +27,7 @@ class Web : public JobTest {
     for (const auto& [name, value] : environment()) ::unsetenv(name.c_str());
   }
   Json seen_by(const std::string& user) const {
-    cli::LiveSource source({.file = machine()[1]}, user);
+    cli::LiveSource source({.file = machine()[1]}, cli::watch_folder(machine()[1]).value(), user);
     return source.snapshot().value();
   }
   static std::string me() { return process::user_name(static_cast<int>(::geteuid())); }
