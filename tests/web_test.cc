@@ -68,10 +68,16 @@ TEST_F(Web, HidesCommandsOfOthers) {
 }
 
 TEST_F(Web, HistoryOfALiveMachineIsUnknownAndNotZero) {
-  cli::LiveSource source({.file = machine()[1]}, me());
-  const auto history = source.history({"", "gpu:0", {"busy"}, 1, 3, 2});
-  ASSERT_TRUE(history);
+  cli::LiveSource source({.file = machine()[1]}, cli::watch_folder(machine()[1]).value(), me());
+  const std::string device = source.snapshot().value()["inventory"]["devices"][0]["id"];
+  const auto history = source.history({"", device, {"busy"}, 1, 3, 2});
+  ASSERT_TRUE(history) << history.error().message;
   EXPECT_EQ(history->measures[0].second, (web::Series{std::nullopt, std::nullopt}));
+}
+
+TEST_F(Web, ADeviceThatIsNotThereHasNoHistory) {
+  cli::LiveSource source({.file = machine()[1]}, cli::watch_folder(machine()[1]).value(), me());
+  EXPECT_THAT(source.history({"", "gpu:99", {"busy"}, 1, 3, 2}).error().message, HasSubstr("no device 'gpu:99'"));
 }
 
 TEST_F(Web, IsServedToUsersAndNotByRoot) {

@@ -89,7 +89,7 @@ Result<web::History> LiveSource::history(const web::HistoryQuery& query) {
                   loop.history().read(query.device, query.from_s, query.to_s, static_cast<size_t>(query.points)));
     return {};
   }));
-  return told_by(series, query);
+  return series.slots.empty() ? web::unknown_history(query) : told_by(series, query);
 }
 
 Result<std::string> LiveSource::metrics(web::Metrics format) {
