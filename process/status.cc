@@ -12,12 +12,17 @@ namespace remuda::process {
 namespace {
 
 /// Ids beyond the half of their range are negative, as everywhere here.
-std::vector<int> parse_users(const std::vector<std::string>& words) {
-  constexpr size_t kIds = 4;
-  std::vector<int> users;
+std::vector<int> parse_ids(const std::vector<std::string>& words) {
+  std::vector<int> ids;
   for (const std::string& word : words)
-    if (const auto id = parse_number<uint32_t>(word)) users.push_back(static_cast<int>(*id));
-  return users.size() == kIds && words.size() == kIds ? users : std::vector<int>();
+    if (const auto id = parse_number<uint32_t>(word)) ids.push_back(static_cast<int>(*id));
+  return ids;
+}
+
+std::vector<int> parse_four(const std::vector<std::string>& words) {
+  constexpr size_t kIds = 4;
+  std::vector<int> ids = parse_ids(words);
+  return ids.size() == kIds && words.size() == kIds ? ids : std::vector<int>();
 }
 
 }  // namespace
@@ -30,7 +35,9 @@ ProcessStatus parse_status(const std::string& text) {
     const std::string_view key = std::string_view(line).substr(0, colon),
                            value = std::string_view(line).substr(colon + 2);
     if (key == "Name") status.name = printable(value);
-    if (key == "Uid") status.users = parse_users(split(value, '\t'));
+    if (key == "Uid") status.users = parse_four(split(value, '\t'));
+    if (key == "Gid") status.groups = parse_four(split(value, '\t'));
+    if (key == "Groups") status.further_groups = parse_ids(split(value, ' '));
     if (key == "FDSize") status.descriptor_slots = parse_number<int64_t>(value).value_or(0);
   }
   return status;
