@@ -1,8 +1,10 @@
 // Ranks that join a run: it learns what it would have learned without them, whatever becomes of them.
+#include <chrono>
 #include <csignal>
 #include <deque>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <thread>
 
 #include "base/env.h"
 #include "comm/wire.h"
@@ -245,6 +247,25 @@ TEST(TrainJoin, ANewcomerThatIsInterruptedLeavesTheOthersAlone) {
   ASSERT_EQ(lost.size(), 1U) << run.printed();
   EXPECT_EQ(lost[0]["rank"], 2);
   EXPECT_EQ(report.value("stopped", false), false);
+}
+
+// One of the others is halted, so that they cannot agree to go on with the newcomer before it is interrupted.
+TEST(TrainJoin, ANewcomerThatIsInterruptedBeforeItIsTakenInStopsNobody) {
+  REMUDA_NEEDS_TWO_CORES();
+  JoinedRun run({"elastic.ranks_lost=1", "elastic.buddy=true"});
+  ASSERT_TRUE(run.says("epoch 2/")) << run.run().err();
+  const pid_t second = children_of(run.run().pid()).at(1);
+  RunningProgram& newcomer = run.join();
+  ASSERT_TRUE(JoinedRun::says(newcomer, " alone: ")) << newcomer.err();
+  ::kill(second, SIGSTOP);
+  newcomer.signal(SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ::kill(second, SIGCONT);
+  EXPECT_EQ(newcomer.finish().exit.status, 128 + SIGINT);
+  const Json report = run.report();
+  expect_the_same(report, run.folder());
+  EXPECT_EQ(report.value("stopped", false), false);
+  EXPECT_EQ(report["devices"].size(), 2U) << run.printed();
 }
 
 TEST(TrainJoin, ANewcomerThatIsInterruptedStopsThoseThatMayLoseNobody) {

@@ -51,6 +51,11 @@ Result<void> Guest::invite(const Invitation& invitation) const {
   return {};
 }
 
+Result<void> Guest::is_ready(double timeout_s) const {
+  channel_->set_timeout(timeout_s);
+  return keep_waiting();
+}
+
 void Guest::take_in() const { (void)exchange_words(*channel_, Word::taken); }
 
 void Guest::turn_away(Word word, const std::string& why) const {

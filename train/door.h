@@ -31,6 +31,8 @@ class Guest {
   Result<void> keep_waiting() const;
   /// It comes, if this is no error.
   Result<void> invite(const Invitation& invitation) const;
+  /// Whether it has begun as all others have, and stays from now on until it hears of their agreement.
+  Result<void> is_ready(double timeout_s) const;
   /// The run goes on with it.
   void take_in() const;
   /// It does not: for a reason of its own (Word::refused), or not (Word::failed).

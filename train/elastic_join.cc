@@ -16,13 +16,15 @@
 namespace remuda::train {
 namespace {
 
-constexpr double kVerdict_s = 60;  // beyond what the others have to agree
-constexpr double kAnswer_s = 5;    // for one at the door to answer, which takes milliseconds
+constexpr double kVerdict_s = 60;     // beyond what the others have to agree
+constexpr double kAnswer_s = 5;       // for one at the door to answer, which takes milliseconds
+constexpr double kPartForLast = 0.5;  // of the time in which the others come, for a guest that begins later than rank 0
 
 /// The device of one that comes, as the others call it; an error (usage) where it cannot be one of theirs.
 Result<job::DeviceSpec> device_of(const Applicant& applicant, const job::TrainJob& members) {
   job::DeviceSpec device = applicant.device;
-  if (applicant.host.empty() || applicant.host != comm::this_host()) device.use += " on " + applicant.host_name;
+  if (applicant.place.host.empty() || applicant.place.host != comm::this_host())
+    device.use += " on " + applicant.host_name;
   for (const job::DeviceSpec& other : members.devices)
     if (other.use == device.use && !(other.shared && device.shared)) return usage_error(job::named_twice(device.use));
   job::TrainJob grown = members;
@@ -160,6 +162,8 @@ Result<ElasticRun::Next> ElasticRun::grow_with(const Invitation& invitation, con
   whole.devices = invitation.devices;
   Result<Session> grown =
       begin(job::on_ranks(std::move(whole), invitation.members.ranks), invitation.members, options, true);
+  if (grown && guest)
+    if (const auto there = guest->is_ready(kPartForLast * notice_s_); !there) grown = tl::unexpected(there.error());
   auto agreement = assembly_->agree({.generation = members_.generation,
                                      .members = members_.ranks,
                                      .least = least(),
@@ -214,6 +218,7 @@ Result<void> ElasticRun::join() {
   inherited.joins.push_back({.rank = number_, .device = invitation.devices.back().use});
   inherited.lost_s = monotonic_s();
   REMUDA_ASSIGN(Session session, begin(job::on_ranks(whole_job_, members_.ranks), members_, options_, true));
+  connected_(session.communicator->rank(), false);  // what rank 0 hears next is that it stays
   REMUDA_ASSIGN(const bool is_known, newcomer_->is_taken_in(2 * notice_s_ + kVerdict_s));
   take_in(std::move(session), invitation);
   newcomer_.reset();

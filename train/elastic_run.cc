@@ -67,7 +67,7 @@ Result<std::unique_ptr<comm::Communicator>> ElasticRun::meet(const job::TrainJob
   if (with_newcomer) options.connect_timeout_s *= kPartForNewcomer;
   const int rank = options.rank;
   REMUDA_ASSIGN(std::unique_ptr<comm::Communicator> communicator, connect(std::move(options)));
-  if (!std::exchange(is_ready_, true)) connected_(rank, false);
+  if (!std::exchange(is_ready_, true)) connected_(rank, newcomer_.has_value());
   return communicator;
 }
 

@@ -30,7 +30,8 @@ namespace remuda::train {
 class ElasticRun {
  public:
   /// `connected` is called once the ranks have met for the first time, and whenever this rank's place changes: whether
-  /// it may leave the others by itself, who go on then, or all have to stop together.
+  /// it may leave the others by itself, who go on then, or all have to stop together. One that joins may leave until it
+  /// has said that it stays.
   using Connected = std::function<void(int rank, bool may_leave_alone)>;
   /// All of them outlive it.
   ElasticRun(job::TrainJob job, const Events& events, const std::atomic<bool>& leave, MembersFeed feed,

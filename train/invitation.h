@@ -5,6 +5,7 @@
 //   both       again and again: Word::wait, Word::here         (so each notices when the other one has gone)
 //   rank 0     Word::come, and the Invitation                  (JSON)
 //   newcomer   Word::here: it comes, and all meet
+//   both       Word::wait, Word::here once more: it has begun as the others have, and stays
 //   rank 0     Word::taken, once the others have agreed to go on with it
 // In place of each of its words rank 0 may say `refused` or `failed`, and a sentence why.
 #pragma once

@@ -19,8 +19,8 @@ class Newcomer {
   const Invitation& invitation() const { return invitation_; }
   /// The job as the run has it, with all devices.
   job::TrainJob job_of(job::TrainJob own) const;
-  /// Waits until the run has agreed to go on with this rank, or not, which is an error. False where rank 0 was lost
-  /// before it could say.
+  /// Says that this rank stays, and waits until the run has agreed to go on with it, or not, which is an error. False
+  /// where rank 0 was lost before it could say.
   Result<bool> is_taken_in(double timeout_s) const;
 
  private:

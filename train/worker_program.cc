@@ -28,7 +28,9 @@ constexpr const char* kMeasure = "--measure";
 
 std::atomic<bool> g_leave = false;
 std::atomic<bool> g_leaves_alone = false;  // the others go on without this rank, which need not stop together with them
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
+std::atomic<int> g_signal = 0;             // the last one that asked for it
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "a signal handler may set them");
 
 /// To be called once the ranks are connected: until then a signal ends the process at once, as there is nothing to
 /// report yet. A terminal that is closed sends SIGHUP to all processes of its foreground group, workers too.
@@ -36,6 +38,7 @@ void leave_on_signals() {
   struct sigaction action{};
   action.sa_handler = [](int signal) {
     if (g_leaves_alone) ::_exit(128 + signal);
+    g_signal = signal;
     g_leave = true;
   };
   action.sa_flags = SA_RESTART;
@@ -88,6 +91,7 @@ Result<void> train_job(const std::string& file, const Events& events) {
   bool is_ready = false;
   const auto connected = [&](int rank, bool may_leave_alone) {
     g_leaves_alone = may_leave_alone;
+    if (may_leave_alone && g_leave) ::_exit(128 + g_signal);  // it came while this rank had to wait for the others
     if (std::exchange(is_ready, true)) return;
     leave_on_signals();
     events.send({{"event", "ready"}, {"rank", rank}, {"pid", getpid()}, {"torch", TORCH_VERSION}});
