@@ -226,7 +226,7 @@ TEST(TrainJoin, ARunWithoutADoorIsNotFound) {
   const ScratchFolder folder = job_folder(two_ranks()), home;
   const int port = free_port();
   const Finished refused =
-      run(train_command(folder, {"--join", fmt::format("127.0.0.1:{}", port), "--devices", "cpu:0"}),
+      run(train_command(folder, {"--join", std::to_string(port), "--devices", "cpu:0"}),  // of this host
           {{env::state_home.name, home.path()}, {env::connect_timeout.name, "1"}});
   EXPECT_EQ(refused.exit.status, 2) << refused;
   EXPECT_THAT(refused.err, AllOf(HasSubstr(fmt::format("no run lets others join at 127.0.0.1:{} yet", port)),

@@ -21,12 +21,15 @@ constexpr double kAnswer_s = 5;       // for one at the door to answer, which ta
 constexpr double kPartForLast = 0.5;  // of the time in which the others come, for a guest that begins later than rank 0
 
 /// The device of one that comes, as the others call it; an error (usage) where it cannot be one of theirs.
-Result<job::DeviceSpec> device_of(const Applicant& applicant, const job::TrainJob& members) {
+Result<job::DeviceSpec> device_of(const Applicant& applicant, const job::TrainJob& members,
+                                  const std::vector<Place>& places) {
   job::DeviceSpec device = applicant.device;
   if (applicant.place.host.empty() || applicant.place.host != comm::this_host())
     device.use += " on " + applicant.host_name;
   for (const job::DeviceSpec& other : members.devices)
     if (other.use == device.use && !(other.shared && device.shared)) return usage_error(job::named_twice(device.use));
+  if (const std::string taken = cores_in_use(device.use, applicant.place, members.devices, places); !taken.empty())
+    return usage_error(taken);
   job::TrainJob grown = members;
   grown.devices.push_back(device);
   if (const std::string missed = job::batch_too_small(grown); !missed.empty()) return usage_error(missed);
@@ -114,7 +117,7 @@ Result<std::optional<Invitation>> ElasticRun::invite(std::optional<Guest>& guest
 
 /// Rank 0: for one that has said that it comes.
 std::optional<Invitation> ElasticRun::invitation_for(Guest& guest, Fd& listener) const {
-  const auto device = device_of(guest.applicant(), *session_->job);
+  const auto device = device_of(guest.applicant(), *session_->job, session_->places);
   if (!device) {
     guest.turn_away(Word::refused, device.error().message);
     events_.send(

@@ -83,6 +83,9 @@ Result<ElasticRun::Session> ElasticRun::begin(job::TrainJob job, const Members& 
     REMUDA_ASSIGN(session.assembly, quorum::Assembly::found(*session.communicator, members.ranks, own.bind_address,
                                                             own.secret, label::kAssembly));
   }
+  if (!whole_job_.elastic.join.empty()) {
+    REMUDA_ASSIGN(session.places, places_of_all(*session.communicator));
+  }
   REMUDA_ASSIGN(session.trainer, Trainer::create(*session.job, *session.communicator, events_, leave_, options));
   if (session.communicator->rank() == 0) {
     REMUDA_ASSIGN(RunOutputs created, RunOutputs::create(*session.job, session.trainer->model()));

@@ -50,6 +50,7 @@ class ElasticRun {
     std::unique_ptr<comm::Communicator> communicator;
     std::optional<quorum::Assembly> assembly;  ///< of new members
     std::unique_ptr<Trainer> trainer;
+    std::vector<Place> places;          ///< of all ranks, where others may join them
     std::optional<RunOutputs> outputs;  ///< on rank 0
   };
   enum class Next { go_on, done, end };

@@ -1,9 +1,15 @@
 #include "train/invitation.h"
 
 #include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <iterator>
+#include <sched.h>
 
+#include "base/env.h"
 #include "base/json.h"
 #include "base/version.h"
+#include "comm/hosts.h"
 #include "train/agreement.h"
 #include "train/labels.h"
 #include "train/run_terms.h"
@@ -18,6 +24,8 @@ Json to_json(const job::DeviceSpec& device) {
           {"automatic", device.role == balance::Role::automatic}};
 }
 
+Json to_json(const Place& place) { return {{"host", place.host}, {"cores", place.cores}}; }
+
 // What follows reads field by field: where the value of a later field throws within the braces of an aggregate, g++ 12
 // destroys those before it twice.
 
@@ -28,6 +36,13 @@ job::DeviceSpec device_of(const Json& json) {
   json.at("shared").get_to(device.shared);
   if (json.at("automatic").get<bool>()) device.role = balance::Role::automatic;
   return device;
+}
+
+Place place_of(const Json& json) {
+  Place place;
+  json.at("host").get_to(place.host);
+  json.at("cores").get_to(place.cores);
+  return place;
 }
 
 RankLoss loss_of(const Json& json) {
@@ -96,17 +111,56 @@ Result<Word> exchange_words(comm::Communicator& channel, Word mine) {
 }
 
 std::string to_text(const Applicant& applicant) {
-  return to_line({{"device", to_json(applicant.device)}, {"host", applicant.host}, {"host_name", applicant.host_name}});
+  return to_line(
+      {{"device", to_json(applicant.device)}, {"host_name", applicant.host_name}, {"place", to_json(applicant.place)}});
 }
 
 Result<Applicant> parse_applicant(std::string_view text) {
   return parse(text, "what the rank that joins says of itself", [](const Json& json) {
     Applicant applicant;
     applicant.device = device_of(json.at("device"));
-    json.at("host").get_to(applicant.host);
     json.at("host_name").get_to(applicant.host_name);
+    applicant.place = place_of(json.at("place"));
     return applicant;
   });
+}
+
+Place own_place() {
+  Place place{comm::this_host(), {}};
+  cpu_set_t cores;
+  if (!env::get(env::events_fd) || ::sched_getaffinity(0, sizeof cores, &cores) != 0) return place;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &cores)) place.cores.push_back(core);
+  return place;
+}
+
+Result<std::vector<Place>> places_of_all(comm::Communicator& communicator) {
+  const std::string own = to_line(to_json(own_place()));
+  std::vector<Place> all;
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    REMUDA_ASSIGN(const std::string text, share_text(communicator, rank, own, label::kJoin));
+    REMUDA_ASSIGN(Place place, parse(text, "where a rank is", place_of));
+    all.push_back(std::move(place));
+  }
+  return all;
+}
+
+std::string cores_in_use(const std::string& device, const Place& place, const std::vector<job::DeviceSpec>& devices,
+                         const std::vector<Place>& places) {
+  const auto is_cpu = [](const std::string& use) { return use.starts_with("cpu:"); };
+  if (!is_cpu(device) || place.host.empty()) return "";
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    const std::string& other = devices[rank].use;
+    if (!is_cpu(other) || other == device || places[rank].host != place.host) continue;
+    std::vector<int> common;
+    std::ranges::set_intersection(place.cores, places[rank].cores, std::back_inserter(common));
+    if (common.empty()) continue;
+    return fmt::format(
+        "{} would compute on {} {}, as {} of the run does, which divides the CPU in another way; give both "
+        "the same --cpu-devices",
+        device, common.size() == 1 ? "core" : "cores", fmt::join(common, ", "), other);
+  }
+  return "";
 }
 
 std::string to_text(const Invitation& invitation) {

@@ -27,10 +27,25 @@ enum class Word : uint32_t { wait, come, taken, refused, failed, here };
 /// Collective, of the two: says one's own, and hears the other's.
 Result<Word> exchange_words(comm::Communicator& channel, Word mine);
 
+/// Where a rank is.
+struct Place {
+  std::string host;        ///< comm::this_host()
+  std::vector<int> cores;  ///< that `remuda train` has bound it to, ascending; empty: to none
+};
+/// This rank's.
+Place own_place();
+/// Collective: of all ranks.
+Result<std::vector<Place>> places_of_all(comm::Communicator& communicator);
+
+/// Why a device cannot join ranks with these devices in these places: both are CPU devices, and would compute on the
+/// same cores; of one device that is a matter of `shared`. Else empty.
+std::string cores_in_use(const std::string& device, const Place& place, const std::vector<job::DeviceSpec>& devices,
+                         const std::vector<Place>& places);
+
 /// Who knocks.
 struct Applicant {
   job::DeviceSpec device;
-  std::string host;       ///< comm::this_host()
+  Place place;
   std::string host_name;  ///< for people
 };
 std::string to_text(const Applicant& applicant);

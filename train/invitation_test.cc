@@ -78,13 +78,33 @@ TEST(Invitation, CutAnywhereOrWithAnyByteChangedIsReadSafely) {
 }
 
 TEST(Applicant, IsReadAsItWasWrittenOrIsAnError) {
-  const std::string whole = to_text(Applicant{{.use = "gpu:1"}, "id", "name"});
+  const std::string whole = to_text(Applicant{{.use = "gpu:1"}, {"id", {2, 3}}, "name"});
   const auto read = parse_applicant(whole);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(to_text(*read), whole);
   for (size_t at = 0; at < whole.size(); ++at) EXPECT_FALSE(parse_applicant(whole.substr(0, at))) << at;
-  for (const char* other : {"null", "[]", "{}", R"({"device":{"use":1},"host":"","host_name":""})"})
+  for (const char* other :
+       {"null", "[]", "{}", R"({"device":{"use":1},"host_name":"","place":{"host":"","cores":[]}})"})
     EXPECT_FALSE(parse_applicant(other)) << other;
+}
+
+TEST(Place, HasNoCoreThatTheRunComputesOn) {
+  const std::vector<job::DeviceSpec> devices{{.use = "cpu:0"}, {.use = "cpu:1"}, {.use = "gpu:0"}, {.use = "cpu:2"}};
+  const std::vector<Place> places{{"here", {0, 1}}, {"here", {2, 3}}, {"here", {4, 5, 6}}, {"there", {6}}};
+  const auto refusal = [&](const char* use, std::vector<int> cores, const char* host = "here") {
+    return cores_in_use(use, {host, std::move(cores)}, devices, places);
+  };
+  EXPECT_EQ(refusal("cpu:3", {3}),
+            "cpu:3 would compute on core 3, as cpu:1 of the run does, which divides the CPU in another way; give both "
+            "the same --cpu-devices");
+  EXPECT_NE(refusal("cpu:3", {1, 2}).find("on core 1, as cpu:0"), std::string::npos);
+  EXPECT_NE(refusal("cpu:3", {2, 3, 4}).find("on cores 2, 3, as cpu:1"), std::string::npos);
+  EXPECT_EQ(refusal("cpu:3", {4, 5}), "") << "what feeds a GPU gives way";
+  EXPECT_EQ(refusal("cpu:3", {6}), "") << "another host";
+  EXPECT_EQ(refusal("cpu:3", {0}, ""), "") << "of a host that is not known";
+  EXPECT_EQ(refusal("cpu:1", {2, 3}), "") << "the same device, where both are shared";
+  EXPECT_EQ(refusal("gpu:1", {2, 3}), "") << "it computes elsewhere";
+  EXPECT_EQ(refusal("cpu:3", {}), "") << "not bound";
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include "base/host_port.h"
 #include "base/text.h"
 #include "comm/handshake.h"
-#include "comm/hosts.h"
 #include "comm/wire.h"
 #include "train/agreement.h"
 #include "train/labels.h"
@@ -49,7 +48,7 @@ Result<void> find_door(const comm::ConnectOptions& options, const Events& events
 
 /// Says who comes, and hears what it is told then. An error where another one came at the same time.
 Result<Word> introduce(comm::Communicator& channel, const job::TrainJob& job) {
-  const Applicant applicant{job.devices.at(0), comm::this_host(), name_of_host()};
+  const Applicant applicant{job.devices.at(0), own_place(), name_of_host()};
   REMUDA_TRY(share_text(channel, 1, to_text(applicant), label::kJoin));
   return exchange_words(channel, Word::here);
 }
@@ -110,8 +109,8 @@ Error gone(const Error& error) { return {ErrorKind::failed, fmt::format("the run
 Result<Newcomer> Newcomer::knock(const job::TrainJob& job, const std::string& address, const Events& events) {
   const auto door = parse_host_port(address);
   if (!door || job.devices.size() != 1)
-    return usage_error(fmt::format("{} is '{}' for {}; it must be HOST:PORT, for one device", env::join.name, address,
-                                   counted(double(job.devices.size()), "device")));
+    return usage_error(fmt::format("{} is '{}' for {}; it must be HOST:PORT, or PORT of this host, for one device",
+                                   env::join.name, address, counted(double(job.devices.size()), "device")));
   if (!takes_samples(job.devices[0].role))
     return usage_error(fmt::format("{} has a role other than to compute, and a device that joins a run can have none",
                                    job.devices[0].use));

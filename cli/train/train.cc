@@ -197,7 +197,8 @@ void add_train(Program& program) {
   command.add_option("--trace", flags->trace,
                      "The file for that trace; for a job.toml it is job.trace.json in this folder unless given");
   command.add_option("--join", flags->join,
-                     "HOST:PORT of a run with elastic.join: join it with one device, by the same job file");
+                     "HOST:PORT of a run with elastic.join, or PORT of one on this host: join it with one device, by "
+                     "the same job file");
   command.add_flag("--resume", flags->resume,
                    "Go on from the newest checkpoint of the job that is whole; without one, begin");
   command.add_option("--step-times", flags->step_times,

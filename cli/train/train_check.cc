@@ -80,7 +80,8 @@ Result<std::string> only_device(const Specs& here) {
 Result<void> check_join(const TrainFlags& flags, const std::optional<LaunchedRank>& rank) {
   if (flags.join.empty()) return {};
   if (!parse_host_port(flags.join))
-    return usage_error(fmt::format("--join is '{}'; it must be HOST:PORT, as the run says it", printable(flags.join)));
+    return usage_error(fmt::format("--join is '{}'; it must be HOST:PORT, as the run says it, or PORT of this host",
+                                   printable(flags.join)));
   if (rank)
     return usage_error(fmt::format("--join is for one rank by itself, but {} has started this as rank {} of {}",
                                    rank->launcher, rank->rank, rank->size));
