@@ -15,9 +15,8 @@ std::string plain(double value) {
 
 /// Half of an all_reduce adds up, half of it hands out.
 double rounded_step_s(const Exchange& exchange) {
-  const double half_s = exchange.values * exchange.seconds_per_byte / 2;
-  const double waited_s = std::max(0.0, exchange.wait_s - exchange.value_bytes * half_s);
-  return exchange.step_s - std::min(waited_s, (exchange.gradient_bytes - 2) * half_s);
+  const double saved_s = (exchange.gradient_bytes - 2) * exchange.seconds_per_byte / 2 - exchange.rounding_s_per_value;
+  return exchange.step_s - std::min(exchange.gradient_wait_s, exchange.values * saved_s);
 }
 
 }  // namespace
@@ -38,9 +37,7 @@ const char* to_string(Packing packing) {
 std::vector<Prediction> predict(const Exchange& exchange) {
   std::vector<Prediction> all{{Packing::none, exchange.step_s}};
   if (exchange.may_round && exchange.gradient_bytes > 2) all.push_back({Packing::bf16, rounded_step_s(exchange)});
-  const auto packed = [&](double seconds) {  // what nothing waited for, it cannot save
-    return std::max(exchange.step_s - exchange.wait_s, exchange.pass_s + seconds);
-  };
+  const auto packed = [&](double seconds) { return exchange.data_s + exchange.pass_s + seconds; };
   if (exchange.powersgd_s) all.push_back({Packing::powersgd, packed(*exchange.powersgd_s)});
   if (exchange.one_bit_s) all.push_back({Packing::one_bit, packed(*exchange.one_bit_s)});
   return all;

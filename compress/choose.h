@@ -14,14 +14,17 @@ const char* to_string(Packing packing);
 
 /// All of it measured: steps are those of the warm-up, at the speed and with the other load that they had.
 struct Exchange {
-  double step_s = 0;            ///< of a step as it is
-  double pass_s = 0;            ///< of that, forward and backward on the device that took longest
-  double wait_s = 0;            ///< of that, until gradients and parameters were exchanged, beyond the computing
-  double seconds_per_byte = 0;  ///< of what hosts add up, by all_reduce
-  double values = 0;            ///< parameters
-  double gradient_bytes = 4;    ///< of each, in the type in which they are sent
-  double value_bytes = 4;       ///< likewise of parameters
-  bool may_round = true;        ///< gradients to bf16
+  double step_s = 0;           ///< of a step as it is
+  double wait_s = 0;           ///< of that, until gradients and parameters were exchanged, beyond the computing
+  double gradient_wait_s = 0;  ///< and of that, for the gradients
+  double data_s = 0;           ///< of a step, until the last device had its samples
+  /// Forward and backward, of all devices at once, while nothing is sent: sending takes cores from the device, too.
+  double pass_s = 0;
+  double seconds_per_byte = 0;                  ///< of what hosts add up, by all_reduce
+  double values = 0;                            ///< parameters
+  double gradient_bytes = 4;                    ///< of each, in the type in which they are sent
+  bool may_round = true;                        ///< gradients to bf16
+  double rounding_s_per_value = 0;              ///< of which each takes so long
   std::optional<double> powersgd_s, one_bit_s;  ///< from the gradients to the new parameters; nothing: it may not be
 };
 
@@ -31,7 +34,8 @@ struct Prediction {
 };
 
 /// What a step takes with each that may be, in order; none is always there. Gradients in bf16 save what was waited for
-/// them, at most; what is packed is sent after the backward pass, and takes the place of update and exchange.
+/// them, at most; what is packed is sent after the backward pass, which then has its cores for itself, and takes the
+/// place of update and exchange.
 std::vector<Prediction> predict(const Exchange& exchange);
 
 /// The first whose step takes at most a tenth longer than the shortest.

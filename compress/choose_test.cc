@@ -10,8 +10,10 @@ constexpr double kGbit = 1e9 / 8;  // bytes/s
 /// 25 M parameters over 1 Gbit/s: 0.3 s of computing, and 0.8 s of sending, of which the backward pass hides 0.2 s.
 Exchange slow() {
   return {.step_s = 0.9,
-          .pass_s = 0.25,
           .wait_s = 0.6,
+          .gradient_wait_s = 0.3,
+          .data_s = 0.01,
+          .pass_s = 0.24,
           .seconds_per_byte = 1 / kGbit,
           .values = 25e6,
           .powersgd_s = 0.15,
@@ -24,17 +26,20 @@ TEST(Choose, NothingIsPackedWhereTheExchangeHides) {
   Exchange exchange = slow();
   exchange.step_s = 0.31;
   exchange.wait_s = 0.01;
+  exchange.gradient_wait_s = 0;
   EXPECT_EQ(chosen(exchange), Packing::none);
   EXPECT_NEAR(predict(exchange)[1].step_s, 0.31, 1e-9) << "nothing was waited for that bf16 could save";
-  exchange.powersgd_s = exchange.one_bit_s = 0.001;
-  EXPECT_EQ(chosen(exchange), Packing::none) << "nor what is packed, whatever its parts add up to";
+  exchange.powersgd_s = exchange.one_bit_s = 0.04;
+  EXPECT_EQ(chosen(exchange), Packing::none) << "hardly faster";
 }
 
 TEST(Choose, RoundsWhereThatIsEnough) {
   Exchange exchange = slow();
-  exchange.value_bytes = 0;  // as if they were free: what was waited for are gradients
   EXPECT_NEAR(predict(exchange)[1].step_s, 0.9 - 0.2, 1e-9) << "half of their bytes";
-  exchange.wait_s = 0.1;
+  exchange.rounding_s_per_value = 0.01 / exchange.values;
+  EXPECT_NEAR(predict(exchange)[1].step_s, 0.9 - 0.2 + 0.01, 1e-9) << "and what it takes to round them";
+  exchange.rounding_s_per_value = 0;
+  exchange.gradient_wait_s = 0.1;
   EXPECT_NEAR(predict(exchange)[1].step_s, 0.9 - 0.1, 1e-9) << "all that was waited for";
   exchange.powersgd_s = exchange.one_bit_s = 0.6;
   EXPECT_EQ(chosen(exchange), Packing::bf16);

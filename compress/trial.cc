@@ -5,6 +5,7 @@
 #include <new>
 #include <vector>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "compress/frozen_adam.h"
 #include "compress/low_rank_sum.h"
@@ -98,6 +99,11 @@ struct Vectors {
   std::vector<float> values, mean, square, gradient;
 };
 
+/// Each host looks at all of its gradients, where before it looked at the sums that it owns.
+void see_whether_finite(const std::vector<float>& gradient) {
+  REMUDA_CHECK(dot(gradient, gradient) >= 0, "of squares");
+}
+
 /// Collective.
 Result<double> try_powersgd(comm::Communicator& hosts, const Trial& trial, const TrialOptions& options,
                             uint32_t label) {
@@ -107,6 +113,7 @@ Result<double> try_powersgd(comm::Communicator& hosts, const Trial& trial, const
   Vectors vectors(count);
   REMUDA_ASSIGN(LowRankSum sum, LowRankSum::create(hosts, shapes, options.rank));
   REMUDA_ASSIGN(const double seconds, median_s([&]() -> Result<void> {
+                  see_whether_finite(vectors.gradient);
                   REMUDA_TRY(sum.add_up(vectors.gradient, 1, label));
                   descend(AdamStep{.epsilon = 1}, vectors.values, vectors.mean, vectors.square, vectors.gradient);
                   return {};
@@ -128,6 +135,7 @@ Result<double> try_one_bit(comm::Communicator& hosts, const Trial& trial, const 
     add_step(to, 0.45F, part(direction), 0.05F, part(vectors.gradient), part(used));
   };
   REMUDA_ASSIGN(const double seconds, median_s([&]() -> Result<void> {
+                  see_whether_finite(vectors.gradient);
                   REMUDA_ASSIGN(const std::span<const std::byte> packed, sum.add_up(add, used, label));
                   unpack(packed, used, direction);
                   descend(vectors.values, 1, 0, direction);

@@ -21,7 +21,7 @@ struct TrialOptions {
 struct Trial {
   double latency_s = 0;         ///< of a call that adds up next to nothing
   double seconds_per_byte = 0;  ///< beyond that, of what is added up
-  /// Of all values: packed, sent, unpacked, and a step made with them.
+  /// Of all values: seen to be finite, packed, sent, unpacked, and a step made with them.
   std::optional<double> powersgd_s, one_bit_s;
 
   double sending_s(double bytes, int calls) const { return calls * latency_s + bytes * seconds_per_byte; }

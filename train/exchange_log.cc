@@ -36,16 +36,15 @@ void ExchangeLog::made(double step_s, double sent_bytes) {
 
 void ExchangeLog::timed(const StepTotals& totals) {
   if (std::exchange(is_timed_, true)) return;
-  double pass_s = 0;
-  for (size_t rank = 0; rank < totals.compute_s.size(); ++rank)
-    pass_s = std::max(pass_s, totals.compute_s[rank] - totals.update_s[rank]);
-  keep(pass_s_, pass_s);
+  keep(data_s_, std::ranges::max(totals.data_s));
   keep(wait_s_, std::ranges::min(totals.wait_s));
+  keep(gradient_wait_s_, std::ranges::min(totals.gradient_wait_s));
 }
 
 std::optional<ExchangeCosts> ExchangeLog::costs() const {
   if (step_s_.empty()) return std::nullopt;
-  return ExchangeCosts{int(step_s_.size()), median(step_s_), median(sent_bytes_), median(pass_s_), median(wait_s_)};
+  return ExchangeCosts{int(step_s_.size()), median(step_s_), median(sent_bytes_),
+                       median(data_s_),     median(wait_s_), median(gradient_wait_s_)};
 }
 
 }  // namespace remuda::train

@@ -17,16 +17,17 @@ namespace remuda::train {
 struct ExchangeCosts {
   int steps = 0;  ///< that these are the medians of
   double step_s = 0;
-  double sent_bytes = 0;              ///< to other ranks, over connections
-  double pass_s = NAN, wait_s = NAN;  ///< of step_s: see ExchangeLog::timed(); NaN where no such times were known yet
+  double sent_bytes = 0;  ///< to other ranks, over connections
+  /// Of step_s: see ExchangeLog::timed(); NaN where no such times were known yet.
+  double data_s = NAN, wait_s = NAN, gradient_wait_s = NAN;
 };
 Json to_json(const ExchangeCosts& costs);
 
 class ExchangeLog {
  public:
   void made(double step_s, double sent_bytes);
-  /// What all ranks say of the step that was made last: how long forward and backward passes were, without the update,
-  /// on the rank that took longest; and how long the one waited that waited least.
+  /// What all ranks say of the step that was made last: until the last one had its samples; and how long the one waited
+  /// for others that waited least, and of that for gradients.
   void timed(const StepTotals& totals);
   /// Nothing where no step was made.
   std::optional<ExchangeCosts> costs() const;
@@ -35,7 +36,7 @@ class ExchangeLog {
 
  private:
   bool is_timed_ = true;  ///< what was made last
-  std::vector<double> step_s_, sent_bytes_, pass_s_, wait_s_;
+  std::vector<double> step_s_, sent_bytes_, data_s_, wait_s_, gradient_wait_s_;
 };
 
 }  // namespace remuda::train

@@ -40,7 +40,7 @@ Result<StepTotals> exchange(comm::Communicator& communicator, const StepReport& 
   const auto ranks = size_t(communicator.size());
   std::vector<double> words{mine.weight,    mine.loss_sum, mine.square_norm,  double(mine.status),
                             mine.compute_s, mine.wait_s,   mine.global_batch, mine.learning_rate,
-                            mine.data_s,    mine.update_s, mine.memory_bytes};
+                            mine.data_s,    mine.update_s, mine.memory_bytes, mine.gradient_wait_s};
   const size_t fixed = words.size();
   words.insert(words.end(), mine.next_shares.begin(), mine.next_shares.end());
   words.resize(fixed + ranks);
@@ -61,6 +61,7 @@ Result<StepTotals> exchange(comm::Communicator& communicator, const StepReport& 
     totals.data_s.push_back(report[8]);
     totals.update_s.push_back(report[9]);
     totals.memory_bytes.push_back(report[10]);
+    totals.gradient_wait_s.push_back(report[11]);
     reports.push_back({.global_batch = report[6], .learning_rate = report[7]});
   }
   REMUDA_TRY(check_same(reports));

@@ -33,6 +33,7 @@ struct StepReport {
   unsigned status = 0;
   double compute_s = 0, wait_s = 0;  ///< of the step before
   double data_s = 0, update_s = 0;   ///< of that compute_s: waiting for samples, and the update
+  double gradient_wait_s = 0;        ///< of that wait_s: until the gradients were added up
   double memory_bytes = 0;           ///< in tensors at most, in the step before; 0: not known
   std::vector<int> next_shares;      ///< rank 0 only: for the step after
   /// Must be the same on all ranks; 0 where a program does not say it.
@@ -45,7 +46,7 @@ struct StepTotals {
   double loss_sum = 0;
   double square_norm = 0;  ///< of the whole summed gradient
   std::vector<unsigned> status;
-  std::vector<double> compute_s, wait_s, data_s, update_s, memory_bytes;
+  std::vector<double> compute_s, wait_s, data_s, update_s, gradient_wait_s, memory_bytes;
   std::vector<int> next_shares;
 
   /// The status bits of all ranks, combined.

@@ -17,6 +17,7 @@ TEST(StepReport, AllRanksLearnTheSameOfAll) {
                     .wait_s = 0.125 * rank,
                     .data_s = 1.5 * rank,
                     .update_s = 2.5 * rank,
+                    .gradient_wait_s = 3.5 * rank,
                     .memory_bytes = 1e12 + rank};
     if (rank == 0) mine.next_shares = {30, 20, 10};
     if (rank == 2) mine.status = kOutOfMemory | kLeaving;
@@ -29,6 +30,7 @@ TEST(StepReport, AllRanksLearnTheSameOfAll) {
     EXPECT_EQ(totals->wait_s, (std::vector{0.0, 0.125, 0.25}));
     EXPECT_EQ(totals->data_s, (std::vector{0.0, 1.5, 3.0}));
     EXPECT_EQ(totals->update_s, (std::vector{0.0, 2.5, 5.0}));
+    EXPECT_EQ(totals->gradient_wait_s, (std::vector{0.0, 3.5, 7.0}));
     EXPECT_EQ(totals->memory_bytes, (std::vector{1e12, 1e12 + 1, 1e12 + 2}));
     EXPECT_EQ(totals->next_shares, (std::vector{30, 20, 10}));
     EXPECT_EQ(totals->any_status(), kOutOfMemory | kLeaving);

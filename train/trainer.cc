@@ -174,7 +174,8 @@ Result<ReducedStep> Trainer::attempt_step(uint64_t position) {
   if (leave_) parallel_->report().status |= kLeaving;
   parallel_->report().status |= checkpoints_.status(report_.steps) | joining();
   auto step = parallel_->reduce();
-  last_.wait_s = parallel_->wait_s() + std::exchange(wait_in_step_s_, 0);
+  last_.gradient_wait_s = parallel_->wait_s();
+  last_.wait_s = last_.gradient_wait_s + std::exchange(wait_in_step_s_, 0);
   mine_.wait_s += last_.wait_s;
   return step;
 }

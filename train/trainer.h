@@ -138,6 +138,7 @@ class Trainer {
   int choice_step() const;
   Result<void> choose_compression();
   Result<compress::Exchange> measure_exchange();
+  Result<double> pass_by_itself_s();
   void exchange_in_another_way();
   void report_exchange();
   Result<void> compress();

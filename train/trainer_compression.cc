@@ -1,10 +1,12 @@
 // What hosts send each other over slow links: train.compression.
 #include <algorithm>
 #include <fmt/format.h>
+#include <numeric>
 
 #include "base/clock.h"
 #include "compress/trial.h"
 #include "job/compression.h"
+#include "measure/repeat.h"
 #include "train/agreement.h"
 #include "train/labels.h"
 #include "train/power_sgd.h"
@@ -41,6 +43,17 @@ Result<double> seconds_per_value_here(comm::Communicator& communicator) {
   }
   REMUDA_ASSIGN(const std::vector<double> all, gather_all(communicator, here_s, label::kCompression));
   return std::ranges::max(all);
+}
+
+/// On the device of this rank.
+double rounding_s_per_value(const DeviceOps& ops) {
+  const auto values = torch::ones({int64_t(kHostTrial)}, torch::TensorOptions().device(ops.device()));
+  torch::Tensor rounded = values.to(torch::kBFloat16);
+  const auto round = [&] {
+    rounded.copy_(values);
+    (void)ops.wait(ops.here(), "a trial", comm::ConnectOptions().timeout_s);
+  };
+  return measure::median_s(0, [&] { return measure::time_s(round); }) / double(kHostTrial);
 }
 
 Compression kind_of(compress::Packing packing) {
@@ -94,6 +107,25 @@ Result<void> Trainer::choose_compression() {
   return {};
 }
 
+/// Collective. Forward and backward of what each rank has of the next step, all at once and again and again, while
+/// nothing is sent: the longest median.
+Result<double> Trainer::pass_by_itself_s() {
+  std::vector<uint64_t> samples(size_t(batches_.parts(position_, shares_)[size_t(communicator_.rank())]));
+  std::iota(samples.begin(), samples.end(), uint64_t{0});
+  REMUDA_ASSIGN(const Batch batch, train_.gather(samples));
+  start_.keep();
+  REMUDA_TRY(communicator_.barrier(label::kCompression));
+  const auto pass_s = [&] {
+    pace_.start();
+    (void)local_.run_alone(batch);  // with as much memory as the steps
+    return pace_.stop();
+  };
+  const double mine_s = samples.empty() ? 0 : measure::median_s(0, pass_s);
+  start_.restore();
+  REMUDA_ASSIGN(const std::vector<double> all, gather_all(communicator_, mine_s, label::kCompression));
+  return std::ranges::max(all);
+}
+
 /// Collective. What steps took so far is the same on all ranks but for this one's clock; what rank 0 measures counts.
 Result<compress::Exchange> Trainer::measure_exchange() {
   const job::TrainSpec& spec = job_.train;
@@ -120,14 +152,17 @@ Result<compress::Exchange> Trainer::measure_exchange() {
   for (std::optional<double>* packed_s : {&trial.powersgd_s, &trial.one_bit_s})
     if (*packed_s) **packed_s += values * here_s + trial.latency_s;  // and what the ranks report of a step
   const ExchangeCosts steps = exchanges_.costs().value_or(ExchangeCosts());
+  REMUDA_ASSIGN(const double pass_s, pass_by_itself_s());
   return compress::Exchange{.step_s = steps.step_s,
-                            .pass_s = steps.pass_s,
                             .wait_s = steps.wait_s,
+                            .gradient_wait_s = steps.gradient_wait_s,
+                            .data_s = steps.data_s,
+                            .pass_s = pass_s,
                             .seconds_per_byte = trial.seconds_per_byte,
                             .values = values,
                             .gradient_bytes = double(flat.sent_gradients().host().element_size()),
-                            .value_bytes = double(c10::elementSize(report_.sent_as)),
                             .may_round = is_float && alone_on_hosts,
+                            .rounding_s_per_value = rounding_s_per_value(ops_),
                             .powersgd_s = trial.powersgd_s,
                             .one_bit_s = trial.one_bit_s};
 }
