@@ -16,14 +16,12 @@ auto   over each of both cables: the seconds of a step that the run with "auto" 
 import argparse
 import json
 import os
-import secrets
-import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from cable import Hosts, median_step
+
 DATA = Path("/usr/share/datasets/fashion-mnist")
 WARM, MADE, MORE = 3, 8, 16  # steps before compression, and of a short and a long run, whose difference is of such steps
 AUTO_WARM = 13  # steps by which "auto" chooses
@@ -40,77 +38,24 @@ device = [{{use = "cpu:0"}}, {{use = "cpu:1"}}]
 """
 
 
-class Hosts:
-    """Two namespaces with a cable between them; `gbit` is its rate, or 0."""
-
-    def __init__(self, gbit):
-        self.names = [f"remuda-bench-{os.getpid()}-{host}" for host in (0, 1)]
-        self.gbit = gbit
-
-    def __enter__(self):
-        for name in self.names:
-            run("ip", "netns", "add", name)
-        run("ip", "-n", self.names[0], "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", self.names[1])
-        for host, name in enumerate(self.names):
-            run("ip", "-n", name, "address", "add", f"{self.address(host)}/24", "dev", "cable")
-            run("ip", "-n", name, "link", "set", "cable", "up")
-            if self.gbit:
-                run("tc", "-n", name, "qdisc", "add", "dev", "cable", "root", "tbf", "rate", f"{self.gbit}gbit", "burst",
-                    str(int(self.gbit * 250_000)), "latency", "50ms")
-        return self
-
-    def __exit__(self, *_):
-        for name in self.names:
-            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
-
-    def address(self, host):
-        return f"10.98.0.{host + 1}"
-
-    def sent(self):
-        return int(run("ip", "netns", "exec", self.names[0], "cat", "/sys/class/net/cable/statistics/tx_bytes"))
-
-    def train(self, folder, width, kind, steps):
-        """The report of host 0, and the bytes that it sent."""
-        job, out = folder / "job.toml", folder / "report.json"
-        job.write_text(JOB.format(width=width, data=DATA, steps=steps))
-        after = AUTO_WARM if kind == "auto" else WARM
-        more = {"none": [], "bf16": ["--set", "train.gradients=bf16"]}.get(
-            kind, ["--set", f"train.compression={kind}", "--set", f"train.compression_after={after}"])
-        shared = dict(os.environ, WORLD_SIZE="2", MASTER_ADDR=self.address(0), MASTER_PORT="29500",
-                      REMUDA_SECRET=secrets.token_hex(16))
-        before = self.sent()
-        ranks = [subprocess.Popen(["ip", "netns", "exec", self.names[rank], ROOT / "build/bin/remuda", "train", job, "--quiet",
-                                   "--transport", "tcp", *(["--json", out] if rank == 0 else []), *more],
-                                  env=dict(shared, RANK=str(rank), LOCAL_RANK="0", REMUDA_BIND=self.address(rank),
-                                           OMP_NUM_THREADS="1"),
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in (0, 1)]
-        said = [rank.communicate(timeout=900)[0] for rank in ranks]
-        if any(rank.returncode for rank in ranks):
-            sys.exit(f"{sys.argv[0]}: a run failed:\n" + "\n".join(said))
-        return json.loads(out.read_text()), self.sent() - before
-
-
-def run(*words):
-    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
-
-
-def step_s(report):
-    """The median of the steps after the short run's."""
-    history = report["history"]
-    phases = ("data_s", "compute_s", "update_s", "communication_s", "wait_s")
-    times = [sum(parts) for parts in zip(*(history[phase] for phase in phases))]
-    return statistics.median(seconds for step, seconds in zip(history["last_step"], times) if step >= MADE)
+def train(hosts, folder, width, kind, steps):
+    job = folder / "job.toml"
+    job.write_text(JOB.format(width=width, data=DATA, steps=steps))
+    after = AUTO_WARM if kind == "auto" else WARM
+    settings = {"none": [], "bf16": ["train.gradients=bf16"]}.get(
+        kind, [f"train.compression={kind}", f"train.compression_after={after}"])
+    return hosts.train(job, *settings)
 
 
 def measure(folder, width, gbit):
     """Of each kind: bytes and seconds of a step; and the report of "auto"."""
     found = {}
     with Hosts(gbit) as hosts:
-        found["auto"] = hosts.train(folder, width, "auto", AUTO_WARM + MORE)[0]["compression"]
+        found["auto"] = train(hosts, folder, width, "auto", AUTO_WARM + MORE)[0]["compression"]
         for kind in KINDS:
-            _, fewer = hosts.train(folder, width, kind, MADE)
-            report, more = hosts.train(folder, width, kind, MORE)
-            found[kind] = {"bytes": (more - fewer) / (MORE - MADE), "step_s": step_s(report)}
+            _, fewer = train(hosts, folder, width, kind, MADE)
+            report, more = train(hosts, folder, width, kind, MORE)
+            found[kind] = {"bytes": (more - fewer) / (MORE - MADE), "step_s": median_step(report, MADE)["step_s"]}
     return found
 
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "train/agreement.h"
 #include "train/labels.h"
 #include "train/one_bit_adam.h"
@@ -115,22 +116,20 @@ Result<std::unique_ptr<DataParallel>> DataParallel::create(comm::Communicator& c
   REMUDA_ASSIGN(FlatParameters flat,
                 FlatParameters::create(communicator, ops, std::move(ordered), std::move(layout), sent_as));
   const std::vector<std::vector<torch::Tensor>> blocks = std::move(options.blocks);
-  const WaitHooks hooks = options.block_waits;
   const UpdatesOn updates_on = options.updates_on;
   std::unique_ptr<DataParallel> parallel(
       new DataParallel(communicator, ops, std::move(flat), std::move(times), std::move(options)));
   parallel->state_needs_ = needs;
-  if (!blocks.empty()) REMUDA_TRY(parallel->shard(blocks, hooks, updates_on));
+  if (!blocks.empty()) REMUDA_TRY(parallel->shard(blocks, updates_on));
   REMUDA_TRY(parallel->share_values());
   return parallel;
 }
 
 /// Collective.
-Result<void> DataParallel::shard(const std::vector<std::vector<torch::Tensor>>& blocks, WaitHooks hooks,
-                                 UpdatesOn updates_on) {
+Result<void> DataParallel::shard(const std::vector<std::vector<torch::Tensor>>& blocks, UpdatesOn updates_on) {
   REMUDA_CHECK(!norms_ && !flat_.rounds(), "what sharded blocks go together with");
   REMUDA_ASSIGN(parts_, ShardedParts::create(communicator_, ops_, flat_.layout(), blocks, updates_on));
-  blocks_ = std::make_unique<ShardedBlocks>(engine_, *parts_, std::move(hooks));
+  blocks_ = std::make_unique<ShardedBlocks>(engine_, *parts_, pass_waits_);
   engine_.blocks = blocks_.get();
   return {};
 }
@@ -144,6 +143,7 @@ DataParallel::DataParallel(comm::Communicator& communicator, const DeviceOps& op
       rule_(options.rule),
       clip_norm_(options.clip_norm),
       average_(options.average),
+      pass_waits_(std::move(options.pass_waits)),
       exchange_(options.collectives ? by_devices(communicator_, ops_, flat_, *options.collectives, options.updates_on)
                                     : by_host(communicator_, ops_, flat_, options.updates_on)),
       engine_{communicator_,
@@ -162,6 +162,7 @@ Result<ReducedStep> DataParallel::reduce() {
   if (blocks_) REMUDA_TRY(blocks_->finish());
   REMUDA_ASSIGN(StepTotals totals, reducer_->finish());
   wait_s_ = reducer_->wait_s();
+  REMUDA_TRY(arrive());  // they came before the sums
   ReducedStep step{std::move(totals)};
   const auto& sum = step.totals;
   step.finite = std::isfinite(sum.loss_sum) && std::isfinite(sum.square_norm);
@@ -185,7 +186,49 @@ Result<void> DataParallel::update(const ReducedStep& step, const std::vector<Gro
   return compressed_ ? take_step(*compressed_) : take_step(*optimizer_);
 }
 
+Result<void> DataParallel::start_update(const ReducedStep& step, const std::vector<GroupSettings>& settings) {
+  REMUDA_CHECK(step.stands && settings.size() >= flat_.layout().groups(), "what update() asks for");
+  REMUDA_CHECK(optimizer_ && !blocks_, "all parameters are sent as they are");
+  sent_bytes_ = communicator_.sent_bytes();
+  wait_s_ = 0;
+  return optimizer_->start_step(step.gradient_factor, settings);
+}
+
+Result<void> DataParallel::arrive() { return is_arriving() ? optimizer_->arrive() : Result<void>(); }
+
+std::unique_ptr<ParameterWatch> DataParallel::watch_parameters() {
+  if (!is_arriving()) return nullptr;
+  return std::make_unique<ParameterWatch>(flat_.values().device(), flat_.layout(), [this](size_t bucket) {
+    const bool waits = !optimizer_->is_there(bucket);
+    const double start = monotonic_s();
+    if (waits) pass_waits_.before_wait();
+    optimizer_->take(bucket);
+    if (waits) pass_waits_.waited(monotonic_s() - start);
+  });
+}
+
+uint64_t DataParallel::sent_bytes() const {
+  const uint64_t whole = is_arriving() ? sent_bytes_ : communicator_.sent_bytes();
+  return whole + (compressed_ ? compressed_->sent_bytes() : 0);
+}
+
+Result<void> DataParallel::send_gradients_as(torch::ScalarType type) {
+  REMUDA_TRY(arrive());
+  return flat_.send_gradients_as(communicator_, ops_, type);
+}
+
+Result<void> DataParallel::swap_average() {
+  REMUDA_TRY(arrive());
+  return optimizer_ ? optimizer_->swap_average() : compressed_->swap_average();
+}
+
+Result<void> DataParallel::send_unrounded() {
+  REMUDA_TRY(arrive());
+  return optimizer_ ? optimizer_->send_unrounded() : Result<void>();
+}
+
 Result<void> DataParallel::compress(size_t rank) {
+  REMUDA_TRY(arrive());
   REMUDA_CHECK(optimizer_ && (rank > 0 || (clip_norm_ == 0 && average_ == 0)), "what compress() asks for");
   const PowerSgd::Options options{rank, clip_norm_, average_};
   REMUDA_ASSIGN(compressed_, rank > 0 ? PowerSgd::create(engine_, rule_, options, *optimizer_)
@@ -254,6 +297,7 @@ void DataParallel::set_timeout(double seconds) {
 }
 
 Result<std::span<std::byte>> DataParallel::values_on_host() {
+  REMUDA_TRY(arrive());
   Mirror& values = flat_.values();
   REMUDA_TRY(
       ops_.wait(values.to_host({0, flat_.layout().whole_count()}), "the copy of all parameters", engine_.timeout_s));
@@ -261,6 +305,7 @@ Result<std::span<std::byte>> DataParallel::values_on_host() {
 }
 
 Result<void> DataParallel::share_values() {
+  REMUDA_TRY(arrive());
   REMUDA_TRY(ops_.wait(ops_.here(), "its own values", engine_.timeout_s));  // which rank 0's are to replace
   if (communicator_.rank() == 0) REMUDA_TRY(values_on_host());
   REMUDA_TRY(communicator_.broadcast(flat_.values().host_bytes(), 0, label::kValues));

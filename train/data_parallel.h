@@ -11,6 +11,8 @@
 //   auto step = parallel->reduce();            // what all ranks know of the step
 //   if (step && step->stands) parallel->update(*step, settings);
 //
+// With start_update() in place of update(), parameters arrive while the next forward pass runs, under a ParameterWatch.
+//
 // One thread at a time. All ranks call the same functions in the same order; create() refuses ranks whose models differ
 // in shapes or types. See GradientReducer for what must not happen between begin() and reduce().
 #pragma once
@@ -26,6 +28,7 @@
 #include "train/compressed_optimizer.h"
 #include "train/gradient_reducer.h"
 #include "train/norm_exchange.h"
+#include "train/parameter_watch.h"
 #include "train/sharded_blocks.h"
 #include "train/sharded_optimizer.h"
 
@@ -53,7 +56,7 @@ struct ParallelOptions {
   /// while the block computes; see ShardedBlocks, and Model::watch_blocks(). Empty: all are whole on every rank. The
   /// same on all ranks; without `norms`, `collectives` and shorter types to send.
   std::vector<std::vector<torch::Tensor>> blocks;
-  WaitHooks block_waits;
+  WaitHooks pass_waits;           ///< for blocks and for parameters, in the middle of a pass
   NormExchange* norms = nullptr;  ///< of batch norms that normalise the samples of all ranks, where the model has such
   /// Called before gradients or parameters are sent, by the thread that has computed them; a device that simulates a
   /// slower one sleeps there.
@@ -97,11 +100,20 @@ class DataParallel {
   void set_loss_scale(double loss_scale);
   /// Whether calls that passes make with other ranks have failed: reduce() returns why.
   bool has_failed() const { return blocks_ && !blocks_->outcome(); }
+  /// For a forward pass after start_update(); null where all parameters are there.
+  std::unique_ptr<ParameterWatch> watch_parameters();
   void give_up(StepStatus why) { reducer_->give_up(why); }
   /// Collective. Sends the remaining buckets, waits for all ranks.
   Result<ReducedStep> reduce();
   /// Collective. Only for a step that stands. `settings`: one element per parameter group.
   Result<void> update(const ReducedStep& step, const std::vector<GroupSettings>& settings);
+
+  /// Collective. The same, but returns once this rank has updated what it owns. Until the next reduce() or arrive() the
+  /// parameters are read under watch_parameters() only, and no other collective call is made: those of this class make
+  /// arrive() first. Not with compress(), `blocks` and `collectives`.
+  Result<void> start_update(const ReducedStep& step, const std::vector<GroupSettings>& settings);
+  /// Collective. Waits for the parameters that are under way.
+  Result<void> arrive();
 
   /// Collective, between two steps, once. From now on hosts send each other matrices of that rank; or one bit per
   /// parameter where it is 0, which is for AdamW without clip_norm and average only. See CompressedOptimizer. Without
@@ -109,15 +121,16 @@ class DataParallel {
   Result<void> compress(size_t rank = 0);
   bool is_compressed() const { return compressed_ != nullptr; }
   /// Collective, between two steps. From now on gradients are sent in this type, as with gradients_sent_as.
-  Result<void> send_gradients_as(torch::ScalarType type) { return flat_.send_gradients_as(communicator_, ops_, type); }
-  /// What this rank has sent of gradients, parameters and reports, over connections.
-  uint64_t sent_bytes() const { return communicator_.sent_bytes() + (compressed_ ? compressed_->sent_bytes() : 0); }
+  Result<void> send_gradients_as(torch::ScalarType type);
+  /// What this rank has sent of gradients, parameters and reports, over connections; without parameters that are under
+  /// way.
+  uint64_t sent_bytes() const;
 
   /// Collective. Exchanges the parameters for their average (see ParallelOptions); once more, back.
-  Result<void> swap_average() { return optimizer_ ? optimizer_->swap_average() : compressed_->swap_average(); }
+  Result<void> swap_average();
   /// Collective. Gives all ranks the parameters as their owners keep them (see ParallelOptions::sent_as), until the
   /// next step: to be called before they are kept.
-  Result<void> send_unrounded() { return optimizer_ ? optimizer_->send_unrounded() : Result<void>(); }
+  Result<void> send_unrounded();
 
   /// Seconds the last reduce() or update() was blocked, waiting for other ranks and for buckets being sent.
   double wait_s() const { return wait_s_; }
@@ -150,7 +163,8 @@ class DataParallel {
  private:
   DataParallel(comm::Communicator& communicator, const DeviceOps& ops, FlatParameters flat, std::vector<int64_t> times,
                ParallelOptions options);
-  Result<void> shard(const std::vector<std::vector<torch::Tensor>>& blocks, WaitHooks hooks, UpdatesOn updates_on);
+  Result<void> shard(const std::vector<std::vector<torch::Tensor>>& blocks, UpdatesOn updates_on);
+  bool is_arriving() const { return optimizer_ && optimizer_->is_arriving(); }
 
   comm::Communicator& communicator_;
   const DeviceOps& ops_;
@@ -158,6 +172,7 @@ class DataParallel {
   NormExchange* const norms_;
   const UpdateRule rule_;
   const double clip_norm_, average_;
+  const WaitHooks pass_waits_;
   std::unique_ptr<BucketExchange> exchange_;
   Engine engine_;
   std::unique_ptr<ShardedParts> parts_;    ///< null where all parameters are whole
@@ -167,7 +182,8 @@ class DataParallel {
   std::unique_ptr<CompressedOptimizer> compressed_;  ///< from then on
   balance::StateBytes state_needs_;
   double wait_s_ = 0;
-  WorkQueue queue_;  ///< last: it ends before what its work uses
+  uint64_t sent_bytes_ = 0;  ///< before parameters were sent that are under way
+  WorkQueue queue_;          ///< last: it ends before what its work uses
 };
 
 }  // namespace remuda::train

@@ -1,5 +1,6 @@
 #include "train/data_parallel.h"
 
+#include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@ namespace {
 using testing::cpu_ops;
 using ::testing::HasSubstr;
 using testing::reduce_and_update;
+using Transport = comm::ConnectOptions::Transport;
 
 std::vector<torch::Tensor> two_weights(double value = 1) {
   return {torch::full({3}, value, torch::requires_grad()), torch::full({5}, value, torch::requires_grad())};
@@ -71,6 +73,55 @@ TEST(DataParallel, UnusedParameterGetsZero) {
     ASSERT_TRUE(reduce_and_update(*parallel, 1));
     EXPECT_TRUE(has_stepped(weights[0], 0));
     EXPECT_TRUE(has_stepped(weights[1], 1));
+  });
+}
+
+/// Begins a step whose gradient of all weights is 1.
+ReducedStep reduced_step(DataParallel& parallel, const std::vector<torch::Tensor>& weights) {
+  parallel.begin(report_of(1));
+  (weights[0].sum() + weights[1].sum()).backward();
+  return parallel.reduce().value();
+}
+
+TEST(DataParallel, AStartedUpdateWaitsForNobodyUntilItsParametersAreRead) {
+  std::promise<void> has_started;
+  run_ranks(2, Transport::tcp, [&](comm::Communicator& communicator) {
+    const auto weights = two_weights();
+    const auto parallel = make_parallel(communicator, weights);
+    EXPECT_EQ(parallel->watch_parameters(), nullptr) << "all are there";
+    const ReducedStep step = reduced_step(*parallel, weights);
+    if (communicator.rank() == 1) has_started.get_future().wait();
+    ASSERT_TRUE(parallel->start_update(step, {{1, 0}}));
+    EXPECT_EQ(parallel->wait_s(), 0);
+    if (communicator.rank() == 0) has_started.set_value();
+    {
+      const auto watch = parallel->watch_parameters();
+      ASSERT_NE(watch, nullptr);
+      for (const torch::Tensor& weight : weights) EXPECT_TRUE(weight.detach().clone().equal(torch::zeros_like(weight)));
+      const torch::Tensor read = torch::cat({weights[0], weights[1]});
+      EXPECT_EQ(read.abs().max().item<double>(), 0) << "lists of tensors are read, too";
+    }
+    ASSERT_TRUE(parallel->arrive());
+    EXPECT_EQ(parallel->watch_parameters(), nullptr);
+    ASSERT_TRUE(parallel->check_parameters(1));
+  });
+}
+
+TEST(DataParallel, WhoIsLostWhileParametersArriveIsNamedByTheNextStep) {
+  run_ranks(2, Transport::tcp, [&](comm::Communicator& communicator) {
+    const auto weights = two_weights();
+    const auto parallel = make_parallel(communicator, weights);
+    const ReducedStep step = reduced_step(*parallel, weights);
+    if (communicator.rank() == 1) return;
+    ASSERT_TRUE(parallel->start_update(step, {{1, 0}}));
+    parallel->begin(report_of(1));
+    {
+      const auto watch = parallel->watch_parameters();
+      (weights[0].sum() + weights[1].sum()).backward();
+    }
+    const auto next = parallel->reduce();
+    ASSERT_FALSE(next);
+    EXPECT_EQ(next.error().peer, 1) << next.error().message;
   });
 }
 

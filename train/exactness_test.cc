@@ -45,6 +45,7 @@ ReducedStep reduce_part(const train::testing::ModelCase& model_case, Model& mode
   StepReport report;
   LossSum loss;
   if (split[rank] > 0) {
+    const auto watch = parallel.watch_parameters();
     loss = case_loss(model_case, model, testing::narrow(batch, start_of(split, rank), split[rank]));
     report.weight = loss.weight;
     report.loss_sum = loss.sum.item<double>();
@@ -98,7 +99,10 @@ struct Curve {
   std::vector<torch::Tensor> parameters;  ///< flat, of each rank
 };
 
-Curve train(const train::testing::ModelCase& model_case, int ranks, int steps, Transport transport) {
+enum class Update { waits, starts };
+
+Curve train(const train::testing::ModelCase& model_case, int ranks, int steps, Transport transport,
+            Update how = Update::waits, std::optional<torch::ScalarType> sent_as = {}) {
   constexpr int kBatch = 24;
   const auto models = replicas(model_case, ranks, torch::kDouble);
   std::vector<Batch> batches;
@@ -110,13 +114,14 @@ Curve train(const train::testing::ModelCase& model_case, int ranks, int steps, T
     Model& model = *models[rank];
     const auto parallel =
         DataParallel::create(communicator, cpu_ops(), model.parameters(), testing::trial(model_case, model, batches[0]),
-                             {.bucket_bytes = 4096, .rule = {.momentum = 0.9}})
+                             {.bucket_bytes = 4096, .rule = {.momentum = 0.9}, .sent_as = sent_as})
             .value();
     std::mt19937 random(5);
     for (int i = 0; i < steps; ++i) {
       const auto split = random_split(kBatch, ranks, random);
       const auto step = reduce_part(model_case, model, *parallel, batches[size_t(i) % batches.size()], split, rank);
-      ASSERT_TRUE(parallel->update(step, {{0.05, 0}}));
+      ASSERT_TRUE(how == Update::waits ? parallel->update(step, {{0.05, 0}})
+                                       : parallel->start_update(step, {{0.05, 0}}));
       if (rank == 0) curve.losses.push_back(step.totals.loss_sum / step.totals.weight);
     }
     ASSERT_TRUE(parallel->check_parameters(steps));
@@ -134,6 +139,15 @@ TEST_P(Exactness, TwoHundredStepsGiveTheSameCurveWithOneTwoAndThreeRanks) {
     for (size_t i = 0; i < one.losses.size(); ++i) ASSERT_NEAR(many.losses[i], one.losses[i], 1e-4) << "step " << i;
     for (int rank = 1; rank < ranks; ++rank)
       EXPECT_TRUE(many.parameters[rank].equal(many.parameters[0])) << "rank " << rank << " is bit-identical";
+  }
+}
+
+TEST_P(Exactness, ParametersThatArriveUnderTheNextPassAreTheSameBits) {
+  for (const auto sent_as : {torch::kDouble, torch::kBFloat16}) {
+    const auto waited = train(GetParam(), 3, 20, Transport::tcp, Update::waits, sent_as);
+    const auto started = train(GetParam(), 3, 20, Transport::tcp, Update::starts, sent_as);
+    EXPECT_EQ(started.losses, waited.losses);
+    for (int rank = 0; rank < 3; ++rank) EXPECT_TRUE(started.parameters[rank].equal(waited.parameters[rank])) << rank;
   }
 }
 

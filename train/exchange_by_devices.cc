@@ -70,13 +70,10 @@ class ByDevices final : public BucketExchange {
     return {};
   }
 
-  /// The first moment is that of all of them.
-  std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) override {
+  Moment give_values(size_t bucket, Mirror& values) override {
     if (updates_on_ == UpdatesOn::host)  // in the stream that gather() sends them in
-      for (const comm::Chunk& own : own_of(buckets)) values.to_device(own);
-    std::vector<Moment> moments(buckets.size());
-    if (!moments.empty()) moments.front() = ops_.here();
-    return moments;
+      values.to_device(flat_.layout().own(bucket, rank_));
+    return ops_.here();
   }
 
   Result<void> gather(size_t bucket, Mirror& values, const Moment& given) override {

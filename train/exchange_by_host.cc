@@ -59,12 +59,8 @@ class ByHost final : public BucketExchange {
     return {};
   }
 
-  std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) override {
-    if (updates_on_ == UpdatesOn::host) return std::vector<Moment>(buckets.size());
-    std::vector<comm::Chunk> own;
-    for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket)
-      own.push_back(flat_.layout().own(bucket, rank_));
-    return values.to_host(own);
+  Moment give_values(size_t bucket, Mirror& values) override {
+    return updates_on_ == UpdatesOn::host ? Moment() : values.to_host(flat_.layout().own(bucket, rank_));
   }
 
   Result<void> gather(size_t bucket, Mirror& values, const Moment& given) override {
@@ -116,7 +112,7 @@ class KeptOnHost final : public BucketExchange {
   }
   Result<double> take_square_norm() override { return std::exchange(square_norm_, 0); }
   Result<void> take_sums() override { return {}; }
-  std::vector<Moment> give_values(comm::Chunk buckets, Mirror&) override { return std::vector<Moment>(buckets.size()); }
+  Moment give_values(size_t, Mirror&) override { return {}; }
   Result<void> gather(size_t, Mirror&, const Moment&) override { return {}; }
   Result<void> finish_gather() override { return {}; }
   void take_values(Mirror&) override {}

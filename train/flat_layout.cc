@@ -28,6 +28,10 @@ FlatLayout::FlatLayout(std::span<const size_t> sizes, std::span<const size_t> gr
 
 size_t FlatLayout::groups() const { return groups_.empty() ? 0 : 1 + std::ranges::max(groups_); }
 
+size_t FlatLayout::bucket_at(size_t element) const {
+  return size_t(std::ranges::upper_bound(buckets_, element, {}, &comm::Chunk::begin) - buckets_.begin()) - 1;
+}
+
 comm::Chunk FlatLayout::own(size_t bucket, int rank) const {
   const comm::Chunk part = parts_[bucket].of(rank);
   return {buckets_[bucket].begin + part.begin, buckets_[bucket].begin + part.end};

@@ -48,6 +48,8 @@ class FlatLayout {
   size_t blocks() const { return blocks_; }
   size_t bucket_of_block(size_t block) const { return whole_buckets() + block; }
   size_t bucket_of(size_t parameter) const { return bucket_of_[parameter]; }
+  /// That of the element at this place.
+  size_t bucket_at(size_t element) const;
   comm::Chunk bucket(size_t index) const { return buckets_[index]; }
   /// How a bucket is divided among the ranks; from its start, in elements.
   const comm::Parts& parts(size_t bucket) const { return parts_[bucket]; }

@@ -58,8 +58,11 @@ TEST(FlatLayout, BucketsHoldWholeParametersOfAboutTheirSize) {
   EXPECT_EQ(layout.bucket(2), (comm::Chunk{210, 280}));
   EXPECT_EQ(layout.bucket(3), (comm::Chunk{280, 330}));
   EXPECT_EQ(layout.bucket(4), (comm::Chunk{330, 730}));
-  for (const auto& [parameter, bucket] : {std::pair{0, 0}, {1, 1}, {2, 2}, {3, 2}, {4, 3}, {5, 4}, {6, 5}})
+  for (const auto& [parameter, bucket] : {std::pair{0, 0}, {1, 1}, {2, 2}, {3, 2}, {4, 3}, {5, 4}, {6, 5}}) {
     EXPECT_EQ(layout.bucket_of(size_t(parameter)), size_t(bucket));
+    EXPECT_EQ(layout.bucket_at(layout.offsets()[size_t(parameter)]), size_t(bucket));
+    EXPECT_EQ(layout.bucket_at(layout.offsets()[size_t(parameter) + 1] - 1), size_t(bucket));
+  }
 }
 
 // The bar: at most a share of the state + 5 %, for buckets that are not tiny.

@@ -100,7 +100,10 @@ double LocalStep::run(const Batch& batch, StepReport report, DataParallel& paral
     std::vector<torch::Tensor> sums;
     for (size_t i = 0; i < pieces.size(); ++i) {
       LossSum loss;
-      if (pieces[i].input.size(0) > 0) loss = forward(pieces[i]);
+      if (pieces[i].input.size(0) > 0) {
+        const std::unique_ptr<ParameterWatch> watch = parallel.watch_parameters();
+        loss = forward(pieces[i]);
+      }
       report.weight += loss.weight;
       if (i + 1 < pieces.size()) {
         parallel.accumulate();

@@ -32,6 +32,7 @@ comm::Chunk whole(const FlatLayout& layout, comm::Chunk buckets) {
 ShardedOptimizer::ShardedOptimizer(Engine& engine, const Options& options)
     : engine_(engine), options_(options), rank_(engine.communicator.rank()) {
   const FlatLayout& layout = engine.flat.layout();
+  arrivals_.resize(layout.whole_buckets());
   size_t owned = 0, owned_of_whole = 0;
   for (size_t bucket = 0; bucket < layout.buckets(); ++bucket) {
     state_begin_.push_back(owned);
@@ -179,6 +180,28 @@ Result<void> ShardedOptimizer::step(double gradient_factor, const std::vector<Gr
   return arrive(engine_.flat.sent());
 }
 
+Result<void> ShardedOptimizer::start_step(double gradient_factor, const std::vector<GroupSettings>& settings) {
+  wait_s_ = 0;
+  is_arriving_ = true;
+  return update_and_send(gradient_factor, settings);
+}
+
+bool ShardedOptimizer::is_there(size_t bucket) const {
+  return arrivals_[bucket].is_taken || engine_.queue.is_done(arrivals_[bucket].work);
+}
+
+void ShardedOptimizer::take(size_t bucket) {
+  Arrival& arrival = arrivals_[bucket];
+  if (std::exchange(arrival.is_taken, true) || !engine_.queue.wait(arrival.work)) return;
+  engine_.ops.after(arrival.there);
+  widen(engine_.flat.layout().bucket(bucket));
+}
+
+Result<void> ShardedOptimizer::arrive() {
+  if (!std::exchange(is_arriving_, false)) return {};
+  return arrive(engine_.flat.sent());
+}
+
 Result<void> ShardedOptimizer::update_and_send(double gradient_factor, const std::vector<GroupSettings>& settings) {
   const profile::Span span("update");
   REMUDA_TRY(free_host());
@@ -187,9 +210,10 @@ Result<void> ShardedOptimizer::update_and_send(double gradient_factor, const std
   REMUDA_TRY(engine_.exchange->take_sums());
   if (engine_.blocks) engine_.blocks->parts().take_sums();
   const size_t at_once = is_on_cpu() ? 1 : buckets;  // a CPU sends one while it computes the next
-  for (size_t first = 0; first < buckets; first += at_once) {
-    update_own({first, first + at_once}, gradient_factor, settings);
-    send_rounded(whole(engine_.flat.layout(), {first, first + at_once}));
+  for (size_t end = buckets; end > 0; end -= at_once) {
+    const comm::Chunk some{end - at_once, end};
+    update_own(some, gradient_factor, settings);
+    send_rounded(whole(engine_.flat.layout(), some));
   }
   if (engine_.blocks) engine_.blocks->parts().give_values();
   if (!is_on_host()) REMUDA_TRY(engine_.ops.wait(engine_.ops.here(), "an update", engine_.timeout_s));
@@ -202,13 +226,18 @@ void ShardedOptimizer::send_rounded(comm::Chunk buckets) {
   send_to_all(buckets, engine_.flat.sent());
 }
 
+/// The last one first, as its parameters are those that the next forward pass reads first.
 void ShardedOptimizer::send_to_all(comm::Chunk buckets, Mirror& values) {
   engine_.before_send();
-  const std::vector<Moment> given = engine_.exchange->give_values(buckets, values);
-  for (size_t bucket = buckets.begin; bucket < buckets.end; ++bucket)
-    engine_.queue.push([this, bucket, &values, moment = given[bucket - buckets.begin]] {
-      return engine_.exchange->gather(bucket, values, moment);
+  for (size_t bucket = buckets.end; bucket-- > buckets.begin;) {
+    Arrival& arrival = arrivals_[bucket] = {.is_taken = false};
+    const Moment given = engine_.exchange->give_values(bucket, values);
+    arrival.work = engine_.queue.push([this, bucket, &values, &arrival, given]() -> Result<void> {
+      REMUDA_TRY(engine_.exchange->gather(bucket, values, given));
+      arrival.there = values.arrived();
+      return {};
     });
+  }
 }
 
 Result<void> ShardedOptimizer::arrive(Mirror& values) {
@@ -220,7 +249,10 @@ Result<void> ShardedOptimizer::arrive(Mirror& values) {
     wait_s_ = monotonic_s() - start;
   }
   engine_.exchange->take_values(values);
-  if (&values != &engine_.flat.values()) widen({0, engine_.flat.layout().whole_count()});
+  for (size_t bucket = 0; bucket < arrivals_.size(); ++bucket) {
+    const bool was_taken = std::exchange(arrivals_[bucket].is_taken, true);
+    if (!was_taken && &values != &engine_.flat.values()) widen(engine_.flat.layout().bucket(bucket));
+  }
   return {};
 }
 

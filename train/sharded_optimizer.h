@@ -40,6 +40,18 @@ class ShardedOptimizer final : public OwnedState {
   /// element per group. Afterwards all ranks have the same parameters.
   Result<void> step(double gradient_factor, const std::vector<GroupSettings>& settings);
 
+  /// The same, but returns once this rank has updated what it owns: parameters arrive bucket by bucket, first the one
+  /// that was the last to get its gradients. The engine's queue makes no other calls until arrive(), but for the
+  /// gradients of the next step. Not where devices send each other the parameters themselves.
+  Result<void> start_step(double gradient_factor, const std::vector<GroupSettings>& settings);
+  /// Whether a bucket is there, or take() would not wait for other ranks.
+  bool is_there(size_t bucket) const;
+  /// Waits until what this thread computes next may read a bucket; where others are lost, it is not the right one.
+  void take(size_t bucket);
+  /// Waits for all that are under way.
+  Result<void> arrive();
+  bool is_arriving() const { return is_arriving_; }
+
   /// The same work without the other ranks, to measure how long it takes; done when it returns. Parameters are no
   /// longer the same on all ranks.
   Result<void> step_alone(double gradient_factor, const std::vector<GroupSettings>& settings);
@@ -72,6 +84,12 @@ class ShardedOptimizer final : public OwnedState {
     std::vector<torch::Tensor> averages;
     size_t count = 0;  ///< values
   };
+  /// Of a bucket that was sent.
+  struct Arrival {
+    uint64_t work = 0;  ///< of the queue
+    Moment there;       ///< on the device, once that work is done
+    bool is_taken = true;
+  };
   Result<void> free_host() const;
   Result<void> update_and_send(double gradient_factor, const std::vector<GroupSettings>& settings);
   void update_own(comm::Chunk buckets, double gradient_factor, const std::vector<GroupSettings>& settings);
@@ -103,6 +121,8 @@ class ShardedOptimizer final : public OwnedState {
   torch::Tensor unrounded_;  ///< what this rank owns of whole parameters, taken over at the first step; undefined where
                              ///< the device has it
   torch::Tensor scratch_;    ///< for at_once() values; undefined where nothing needs it
+  std::vector<Arrival> arrivals_;  ///< of each bucket of whole parameters
+  bool is_arriving_ = false;
   int64_t steps_ = 0;
   double wait_s_ = 0;
 };

@@ -67,6 +67,11 @@ Result<void> StepProfile::begin_step(int steps_before, const OwnTotals& sums) {
   return {};
 }
 
+bool StepProfile::meets_after(int steps) const {
+  if (!recorder_ || published_) return false;
+  return begun_ ? recorded_ + 1 == job_.output.profile : records(steps);
+}
+
 Result<void> StepProfile::end_step(const OwnTotals& sums) {
   if (!step_) return {};
   step_.reset();

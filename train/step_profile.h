@@ -37,6 +37,8 @@ class StepProfile {
   /// begins and where it has ended.
   Result<void> begin_step(int steps_before, const OwnTotals& sums);
   Result<void> end_step(const OwnTotals& sums);
+  /// Whether the ranks meet for the record after the step under way, the last of so many, or before the next one.
+  bool meets_after(int steps) const;
   /// Collective. What is left where the run ends before all these steps were made.
   Result<void> finish();
   /// On rank 0, once it is there, finish() at the latest: docs/run-report.md says what is in it. Null where the job

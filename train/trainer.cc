@@ -116,7 +116,16 @@ Result<void> Trainer::run_epoch(int epoch) {
     is_interrupted_ = (totals.status[0] & kJoining) && !done();
     if (is_interrupted_) return checkpoints_.complete();
   }
-  return {};
+  return parallel_->arrive();
+}
+
+/// Whether parameters may arrive under the next step's forward pass: nothing collective comes before it, the model's
+/// operators are seen, and no rank that is lost meanwhile would have to be made good for.
+bool Trainer::may_start_update(const StepTotals& totals) const {
+  const bool is_seen = job_.model.path.empty();
+  const bool may_change = job_.elastic.ranks_lost > 0 || !job_.elastic.join.empty();
+  return communicator_.size() > 1 && is_seen && !may_change && !is_sharded() && !collectives_ &&
+         !parallel_->is_compressed() && totals.any_status() == 0 && !done() && !profile_.meets_after(report_.steps);
 }
 
 /// The bit of this rank's report, where somebody waits and there is a step left to make together.
@@ -244,9 +253,11 @@ Result<void> Trainer::apply(const ReducedStep& step) {
   ++report_.steps;
   const auto& totals = step.totals;
   const bool scale_may_help = loss_scale_.update(step.finite) && any_computes_in(torch::kHalf);
+  wait_for_steps_of(std::ranges::max(totals.compute_s));
   if (step.stands) {
+    const std::vector<GroupSettings> settings = settings_of(job_.train, report_.steps - 1, steps_in_all());
     pace_.start();
-    REMUDA_TRY(parallel_->update(step, settings_of(job_.train, report_.steps - 1, steps_in_all())));
+    REMUDA_TRY(may_start_update(totals) ? parallel_->start_update(step, settings) : parallel_->update(step, settings));
     last_.wait_s += parallel_->wait_s();
     mine_.wait_s += parallel_->wait_s();
     epoch_loss_ += totals.loss_sum;
@@ -261,7 +272,6 @@ Result<void> Trainer::apply(const ReducedStep& step) {
                       skipped_in_a_row_, report_.steps, job_.train.learning_rate));
   }
   if (totals.any_status() & kLeaving) report_.stopped = true;
-  wait_for_steps_of(std::ranges::max(totals.compute_s));
   if (report_.steps % job_.train.check_every == 0) REMUDA_TRY(parallel_->check_parameters(report_.steps));
   if (is_first()) report_step(totals);
   return {};

@@ -154,6 +154,7 @@ class Trainer {
   void watch_memory(const std::optional<MemoryUse>& use, int part);
   Result<void> make_room(const StepTotals& totals, const std::vector<int>& parts);
   Result<void> shrink_share(int rank);
+  bool may_start_update(const StepTotals& totals) const;
   Result<void> apply(const ReducedStep& step);
   void observe(const StepTotals& totals);
   void record(const balance::BalanceDecision& decision);

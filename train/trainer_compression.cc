@@ -89,6 +89,7 @@ int Trainer::choice_step() const {
 /// Collective, between two steps. Rank 0 chooses for all.
 Result<void> Trainer::choose_compression() {
   CompressionReport& report = *report_.compression;
+  REMUDA_TRY(parallel_->arrive());
   REMUDA_ASSIGN(const compress::Exchange exchange, measure_exchange());
   report.expected = compress::predict(exchange);
   report.packing = compress::choose(report.expected);

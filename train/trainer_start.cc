@@ -241,7 +241,7 @@ Result<void> Trainer::prepare_parallel() {
                                 .sent_as = report_.sent_as,
                                 .gradients_sent_as = report_.gradients_sent_as,
                                 .blocks = is_sharded() ? model_->blocks() : std::vector<std::vector<torch::Tensor>>(),
-                                .block_waits = waits_in_step(),
+                                .pass_waits = waits_in_step(),
                                 .norms = norms_.get(),
                                 .before_send = [this] { pace_.stretch(); },
                                 .before_wait =

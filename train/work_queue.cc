@@ -33,13 +33,23 @@ WorkQueue::~WorkQueue() {
   thread_.join();
 }
 
-void WorkQueue::push(Work work) {
-  {
-    std::lock_guard lock(mutex_);
-    if (!outcome_) return;
-    waiting_.push_back(std::move(work));
-  }
+uint64_t WorkQueue::push(Work work) {
+  const std::lock_guard lock(mutex_);
+  if (!outcome_) return pushed_;
+  waiting_.push_back(std::move(work));
   changed_.notify_all();
+  return ++pushed_;
+}
+
+bool WorkQueue::is_done(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  return has_ended(number);
+}
+
+Result<void> WorkQueue::wait(uint64_t number) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return has_ended(number); });
+  return outcome_;
 }
 
 Result<void> WorkQueue::drain() {
@@ -60,6 +70,7 @@ void WorkQueue::run() {
     auto done = outcome_of(work);
     lock.lock();
     busy_ = false;
+    ++ended_;
     if (!done) {
       outcome_ = std::move(done);
       waiting_.clear();

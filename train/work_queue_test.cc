@@ -1,6 +1,7 @@
 #include "train/work_queue.h"
 
 #include <atomic>
+#include <future>
 #include <gtest/gtest.h>
 
 namespace remuda::train {
@@ -34,6 +35,27 @@ TEST(WorkQueue, DropsWhatComesAfterAnError) {
   });
   EXPECT_EQ(queue.drain().error().message, "first");
   EXPECT_EQ(ran, 0);
+}
+
+TEST(WorkQueue, SaysWhatIsDone) {
+  WorkQueue queue;
+  std::promise<void> let;
+  const uint64_t first = queue.push([]() -> Result<void> { return {}; });
+  const uint64_t second = queue.push([&]() -> Result<void> {
+    let.get_future().wait();
+    return {};
+  });
+  ASSERT_TRUE(queue.wait(first));
+  EXPECT_TRUE(queue.is_done(first));
+  EXPECT_FALSE(queue.is_done(second));
+  let.set_value();
+  ASSERT_TRUE(queue.wait(second));
+  EXPECT_TRUE(queue.is_done(second));
+  const uint64_t wrong = queue.push([]() -> Result<void> { return failed("wrong"); });
+  const uint64_t dropped = queue.push([]() -> Result<void> { return {}; });
+  EXPECT_EQ(queue.wait(dropped).error().message, "wrong");
+  EXPECT_EQ(queue.wait(wrong).error().message, "wrong");
+  EXPECT_TRUE(queue.is_done(queue.push([]() -> Result<void> { return {}; }))) << "it will never be";
 }
 
 TEST(WorkQueue, EndsWithoutBeingDrained) {

@@ -39,6 +39,8 @@ class Mirror {
   void to_device(comm::Chunk range);
   /// By another thread only when to_device() is not called meanwhile.
   void join();
+  /// The same thread as to_device(): when the device has what was copied to it so far.
+  const Moment& arrived() const { return arrived_; }
 
  private:
   Mirror(const DeviceOps& ops, HostRoom host, torch::Tensor device)
