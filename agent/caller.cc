@@ -18,11 +18,9 @@ std::optional<ino_t> namespace_of(const std::string& process, const char* kind) 
 }
 
 bool shares_namespaces(int pid) {
-  for (const char* kind : {"user", "pid"}) {
-    const auto own = namespace_of("self", kind);
-    if (!own || namespace_of(std::to_string(pid), kind) != own) return false;
-  }
-  return true;
+  static const auto own_user = namespace_of("self", "user"), own_pid = namespace_of("self", "pid");
+  const std::string process = std::to_string(pid);
+  return own_user && own_pid && namespace_of(process, "user") == own_user && namespace_of(process, "pid") == own_pid;
 }
 
 /// Whether the process that connected has ended: then its number may be another one's. Before Linux 6.5, nobody knows.

@@ -91,7 +91,7 @@ def submit_all(agent, jobs, own):
     answers = []
     for number in range(jobs):
         record = {"time_limit_s": 1000 + number} if own else {}
-        request = {"count": 8, "link": "any", "share": 1, **({"where": f"productName != 'x{number}'"} if own else {})}
+        request = {"count": 8, "link": "any", "share": 1, **({"where": f"index < {1000 + number}"} if own else {})}
         answers.append(connection.submit(request=request, **record)["result"]["job"])
     return connection, answers
 
@@ -224,6 +224,9 @@ def main():
                 eventually(lambda: agent.page().get("leases"))
                 flood = as_child(HOSTILE, lambda ready: FLOODS[name](agent, ready))
                 times = measure(agent, arguments.seconds)
+                if os.waitpid(flood, os.WNOHANG) != (0, 0):
+                    flood = None
+                    raise RuntimeError(f"the flood {name} has ended before its end")
             finally:
                 if flood:
                     os.kill(flood, signal.SIGKILL)
