@@ -94,6 +94,7 @@ class Desk {
   Result<pool::Applied> apply(const Caller& caller, const policy::User& user, const wire::Request& request,
                               double now_s);
   Result<pool::Applied> change(const pool::Operation& operation, int uid, double now_s);
+  Result<pool::Applied> take_beginning(const Caller& caller, int64_t id, double now_s);
   std::optional<int64_t> known_request(const Caller& caller, const wire::Request& request) const;
   void remember(const Caller& caller, const wire::Request& request, int64_t job);
   Result<bool> is_repeated(const Caller& caller, const pool::Operation& word);

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "confine/device_nodes.h"
 #include "process/stat.h"
+#include "process/status.h"
 #include "process/tree.h"
 
 namespace remuda::cluster {

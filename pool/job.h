@@ -113,6 +113,7 @@ struct Job {
   std::vector<Turn> earlier;         ///< before it was queued again, oldest first
   std::vector<std::string> daemons;  ///< ids of the devices of which it has a part through a sharing daemon
   std::string daemon_folder;         ///< below which the agent has made theirs; empty: the user's own keep them
+  bool begun = false;                ///< its command was started since it was granted its devices
   std::string cgroup;                ///< folder of the cgroup its processes were started in; empty: none
   bool devices_enforced = false;     ///< they cannot open devices that it was not granted
   int files_denied = 0;              ///< device files that a filter of that cgroup keeps them from
@@ -153,6 +154,7 @@ struct Job {
     visit("state", self.state, "waiting, running or ended", true);
     visit("keeper", self.keeper, "the process that waits for it, starts it and ends with it");
     visit("processes", self.processes, "the processes started for it");
+    visit("begun", self.begun, "its command was started since it was granted its devices");
     visit("command", self.command, "what it runs");
     visit("folder", self.folder, "where it runs");
     visit("log", self.log, "file with its output");

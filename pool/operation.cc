@@ -40,7 +40,10 @@ Result<Applied> apply_to(PoolState& state, const Submit& asked, const Circumstan
 Result<Applied> apply_to(PoolState&, const StartJobs&, const Circumstances&) { return Applied{}; }
 
 Result<Applied> apply_to(PoolState& state, const RecordProcesses& asked, const Circumstances&) {
-  if (Job* job = state.find(asked.job)) job->processes = asked.processes;
+  if (Job* job = state.find(asked.job)) {
+    job->processes = asked.processes;
+    job->begun = true;
+  }
   return Applied{};
 }
 

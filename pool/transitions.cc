@@ -62,7 +62,7 @@ Result<void> follow_array(const PoolState& state, Job& job) {
 }
 
 void remember_turn(Job& job, double now_s) {
-  if (job.processes.empty()) return;
+  if (!job.begun) return;
   if (job.earlier.size() >= Job::kMostTurns) job.earlier.erase(job.earlier.begin());
   job.earlier.push_back({job.started_s, now_s, job.devices});
 }
@@ -200,6 +200,7 @@ void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
   job->state = JobState::waiting;
   job->started_s = job->ended_s = 0;
   job->processes.clear();
+  job->begun = false;
   job->devices.clear();
   job->cores.clear();
   job->speeds.clear();

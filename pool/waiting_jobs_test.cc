@@ -67,7 +67,7 @@ TEST_F(WaitingJobs, RemembersWhichDevicesAJobHad) {
   add("ada", 2);
   look();
   EXPECT_THAT(job(1).devices, ElementsAre("gpu:0", "gpu:1"));
-  state.find(1)->processes = {process::own_process_id()};
+  state.find(1)->begun = true;
   requeue(state, 1, policy, 150);
   EXPECT_THAT(job(1).devices, IsEmpty());
   ASSERT_EQ(job(1).earlier.size(), 1U);

@@ -43,7 +43,7 @@ void await_end(pool::Access& pool, int64_t id) {
 bool is_left_waiting(Result<Caretaker>& caretaker, const RunSpec& spec, int64_t id) {
   if (!spec.job.outlives_keeper || id <= 0) return false;
   const auto job = caretaker ? caretaker->pool().find(id) : tl::unexpected(caretaker.error());
-  return !job || (*job && (*job)->state != pool::JobState::ended && (*job)->processes.empty());
+  return !job || (*job && (*job)->state != pool::JobState::ended && !(*job)->begun);
 }
 
 /// The keeper was killed: this process, a subreaper, has inherited the job's processes.

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from agent_client import Agent, Connection, as_user, eventually, is_alive
@@ -151,6 +152,23 @@ class AgentRevivalTest(unittest.TestCase):
         self.lose_keepers()
         ended = self.wait(job)
         self.assertEqual((ended.get("exit_status"), ended.get("restarts", 0)), (7, 0), ended)
+
+    def test_one_that_runs_is_never_run_again(self):
+        """Neither where its keeper is killed alone, nor where everything of it is, as when the machine goes down."""
+        for lose in (lambda job: os.kill(self.find(job)["keeper"]["pid"], signal.SIGKILL), lambda job: self.lose_keepers()):
+            ran = os.path.join(self.agent.environment(ADA)["HOME"], "ran")
+            job = self.submit(f"echo >>{ran}; exec sleep 1000")
+            if self.all.poll() is None:
+                self.free()
+            self.assertTrue(eventually(lambda: os.path.exists(ran)), self.find(job))
+            self.assertTrue(eventually(lambda: self.find(job).get("begun")), self.find(job))
+            lose(job)
+            self.wait(job)
+            self.assertEqual(os.path.getsize(ran), 1)
+            self.assertTrue(eventually(lambda: not self.keepers()))
+            time.sleep(1)  # in which a lost keeper would have been started again
+            self.assertEqual((self.keepers(), os.path.getsize(ran)), ([], 1))
+            os.unlink(ran)
 
     def test_nobody_else_takes_them_over(self):
         job = self.submit("true")
