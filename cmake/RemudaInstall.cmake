@@ -30,6 +30,10 @@ install(CODE "
   " COMPONENT agent)
 install(FILES ${CMAKE_BINARY_DIR}/remuda-agent.service ${REMUDA_ROOT}/packaging/remuda-agent.socket
   ${CMAKE_BINARY_DIR}/remuda-web.service DESTINATION lib/systemd/system COMPONENT agent)
+foreach(unit session-.scope user@.service)
+  install(FILES ${REMUDA_ROOT}/packaging/remuda-sessions.conf DESTINATION lib/systemd/system/${unit}.d RENAME remuda.conf
+    COMPONENT agent)
+endforeach()
 install(FILES ${REMUDA_ROOT}/packaging/remuda.tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME remuda.conf COMPONENT agent)
 
 # What Prometheus and Grafana read.

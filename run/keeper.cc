@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <functional>
@@ -166,17 +167,21 @@ class Keeper {
   }
 
   /// The disk was full or the database busy when the job ended: its user has the result, and this process stays in the
-  /// background until the pool has it too, as other jobs may wait for it (--after, arrays).
+  /// background until the pool has it too, as other jobs may wait for it (--after, arrays). Told to stop, as at a
+  /// shutdown of the machine, it leaves that to the agent, which sees that it is gone.
   Result<void> record_later(const std::function<Result<void>()>& record) {
     constexpr double kPatience_s = 3600;
     run_.close_output();
     const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing.get(), fd);
     PoolRetry retry(caretaker_.pool(), link_);
+    (void)link_.take_signals();  // those were for the job
     for (const double end_s = monotonic_s() + kPatience_s;;) {
       const auto recorded = record();
       if (recorded) break;
-      (void)link_.take_signals();  // the front ends now
+      const auto signals = link_.take_signals();  // the front ends now
+      const bool is_told_to_stop = std::ranges::find(signals, SIGTERM, &ReceivedSignal::number) != signals.end();
+      if (is_told_to_stop && caretaker_.pool().is_served()) return recorded;
       if (!retry.rest(id_, recorded.error()) || monotonic_s() >= end_s) return recorded;
     }
     entry_.release_claims();

@@ -46,6 +46,8 @@ class Installed(unittest.TestCase):
         self.assertIn(f"ExecStart={self.prefix / 'bin/remuda'} agent\n", (units / "remuda-agent.service").read_text())
         self.assertIn("ListenStream=/run/remuda/agent.sock\n", (units / "remuda-agent.socket").read_text())
         self.assertIn(f"ExecStart={self.prefix / 'bin/remuda'} web ", (units / "remuda-web.service").read_text())
+        for sessions in ("session-.scope.d", "user@.service.d"):
+            self.assertIn("Before=remuda-agent.service\n", (units / sessions / "remuda.conf").read_text())
 
     def test_prometheus_and_grafana_have_their_files(self):
         files = {file.name for file in (self.prefix / "share/remuda").rglob("*") if file.is_file()}
@@ -54,7 +56,7 @@ class Installed(unittest.TestCase):
     @unittest.skipUnless(shutil.which("systemd-analyze"), "this needs systemd-analyze(1)")
     def test_systemd_takes_the_agents_units(self):
         units = self.prefix / "lib/systemd/system"
-        checked = subprocess.run(["systemd-analyze", "verify", "--man=no", *sorted(units.iterdir())], capture_output=True,
+        checked = subprocess.run(["systemd-analyze", "verify", "--man=no", *sorted(unit for unit in units.iterdir() if unit.is_file())], capture_output=True,
                                  text=True)
         self.assertEqual((checked.returncode, checked.stderr), (0, ""))
         self.assertIn("/run/remuda/installed", (self.prefix / "lib/tmpfiles.d/remuda.conf").read_text())
