@@ -55,9 +55,8 @@ class Installed(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("systemd-analyze"), "this needs systemd-analyze(1)")
     def test_systemd_takes_the_agents_units(self):
-        units = self.prefix / "lib/systemd/system"
-        checked = subprocess.run(["systemd-analyze", "verify", "--man=no", *sorted(unit for unit in units.iterdir() if unit.is_file())], capture_output=True,
-                                 text=True)
+        units = sorted(unit for unit in (self.prefix / "lib/systemd/system").iterdir() if unit.is_file())
+        checked = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True)
         self.assertEqual((checked.returncode, checked.stderr), (0, ""))
         self.assertIn("/run/remuda/installed", (self.prefix / "lib/tmpfiles.d/remuda.conf").read_text())
 
