@@ -129,7 +129,6 @@ class UnitsTest(unittest.TestCase):
         self.guest.must(f"remuda cancel {again}", "bob")
         self.assertEqual(self.guest.run(f"remuda wait {behind}", "ada").returncode, 0)
 
-    @unittest.expectedFailure  # it is taken for one that was granted and had not begun, and runs a second time
     def test_8_a_restart_of_the_machine_ends_a_job_in_the_background_that_ran(self):
         ran = self.submit("ada", "-n 8", "sleep 1000")
         eventually(lambda: self.processes("^sleep 1000"))
