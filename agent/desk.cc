@@ -41,7 +41,8 @@ bool is_bound_by_policy(const pool::Operation& operation) {
 
 /// What the agent knows better than those who say it, or does without being asked.
 bool is_needless(const pool::Operation& operation) {
-  return std::holds_alternative<pool::StartJobs>(operation) || std::holds_alternative<pool::RecordConfinement>(operation);
+  return std::holds_alternative<pool::StartJobs>(operation) ||
+         std::holds_alternative<pool::RecordConfinement>(operation);
 }
 
 }  // namespace
@@ -236,8 +237,8 @@ Result<bool> Desk::is_repeated(const Caller& caller, const pool::Operation& word
   return job && job->state == pool::JobState::ended && job->uid == caller.uid && job->keeper == caller.process;
 }
 
-/// A keeper has started its job's command, so that this is never started by another one. Which processes it is, the job's
-/// cgroup says.
+/// A keeper has started its job's command, so that this is never started by another one. Which processes it is, the
+/// job's cgroup says.
 Result<pool::Applied> Desk::take_beginning(const Caller& caller, int64_t id, double now_s) {
   const pool::Job* const job = pool_.seen().find(id);
   if (!job || job->state != pool::JobState::running || job->begun || job->keeper != caller.process)
@@ -251,7 +252,8 @@ Result<pool::Applied> Desk::apply(const Caller& caller, const policy::User& user
   if (const auto known = known_request(caller, request))
     return pool::Applied{.job = is_of_keeper(operation) ? 0 : *known, .refused = {}, .cancelled = {}};
   if (is_needless(operation)) return pool::Applied{};
-  if (const auto* begun = std::get_if<pool::RecordProcesses>(&operation)) return take_beginning(caller, begun->job, now_s);
+  if (const auto* begun = std::get_if<pool::RecordProcesses>(&operation))
+    return take_beginning(caller, begun->job, now_s);
   REMUDA_ASSIGN(const bool is_recorded, is_repeated(caller, operation));
   if (is_recorded) return pool::Applied{};
   const bool asks_to_keep =

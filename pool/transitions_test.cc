@@ -167,10 +167,8 @@ TEST_F(Transitions, RequeueKeepsThePlace) {
   look();
   add("bob", 4);
   state.find(1)->processes = {process::own_process_id()};
-  state.find(1)->begun = true;
   requeue(state, 1, policy, 200);
   EXPECT_EQ(job(1).state, JobState::waiting);
-  EXPECT_FALSE(job(1).begun);
   EXPECT_EQ(job(1).submitted_s, 100);
   EXPECT_EQ(job(1).started_s, 0);
   EXPECT_EQ(job(1).restarts, 1);

@@ -69,6 +69,7 @@ TEST_F(WaitingJobs, RemembersWhichDevicesAJobHad) {
   EXPECT_THAT(job(1).devices, ElementsAre("gpu:0", "gpu:1"));
   state.find(1)->begun = true;
   requeue(state, 1, policy, 150);
+  EXPECT_FALSE(job(1).begun);
   EXPECT_THAT(job(1).devices, IsEmpty());
   ASSERT_EQ(job(1).earlier.size(), 1U);
   EXPECT_EQ(job(1).earlier[0], (Turn{100, 150, {"gpu:0", "gpu:1"}}));

@@ -9,9 +9,9 @@
 namespace remuda::process {
 
 struct ProcessStatus {
-  std::string name;              ///< without characters that cannot be shown
-  std::vector<int> users;        ///< four: real, effective, saved, of the file system; empty where it says none
-  std::vector<int> groups;       ///< the same of its group
+  std::string name;         ///< without characters that cannot be shown
+  std::vector<int> users;   ///< four: real, effective, saved, of the file system; empty where it says none
+  std::vector<int> groups;  ///< the same of its group
   std::vector<int> further_groups;
   int64_t descriptor_slots = 0;  ///< of the first thread's table of descriptors, which never shrinks
 };

@@ -13,7 +13,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST(ProcessStatus, IsReadFromItsText) {
-  const ProcessStatus status = parse_status("Name:\ta b\nUmask:\t0022\nUid:\t1\t2\t3\t4294967294\nGid:\t5\t6\t7\t8\nFDSize:\t64\nGroups:\t27 100 \n");
+  const ProcessStatus status = parse_status(
+      "Name:\ta b\nUmask:\t0022\nUid:\t1\t2\t3\t4294967294\nGid:\t5\t6\t7\t8\nFDSize:\t64\nGroups:\t27 100 \n");
   EXPECT_EQ(status.name, "a b");
   EXPECT_THAT(status.users, ElementsAre(1, 2, 3, -2));
   EXPECT_THAT(status.groups, ElementsAre(5, 6, 7, 8));

@@ -124,7 +124,7 @@ TEST_F(TrainByDevices, ARankWhoseLibraryTakesNoCallIsTheOneThatIsBehind) {
   ASSERT_FALSE(outcomes[1]);
   EXPECT_THAT(outcomes[0].error().message,
               AllOf(HasSubstr("rank 1: NCCL 2.21.5 did not take ncclGroupEnd within 1 s (2 of 2 calls done); rank 0: "
-                              "xpu:0 did not finish the parameters of bucket 1 by NCCL 2.21.5"),
+                              "xpu:0 did not finish the parameters of bucket 0 by NCCL 2.21.5"),
                     HasSubstr("calls done)")));
   EXPECT_EQ(outcomes[1].error().message, outcomes[0].error().message);
 }
