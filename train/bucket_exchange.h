@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/result.h"
 #include "comm/device_collectives.h"
@@ -32,9 +33,9 @@ class BucketExchange {
   /// on the host, waits until Mirror::host() has them.
   virtual Result<void> take_sums() = 0;
 
-  /// The moment from which gather() may send what this rank owns of this bucket: values of the device or, where updates
-  /// are on the host, of Mirror::host().
-  virtual Moment give_values(size_t bucket, Mirror& values) = 0;
+  /// The moments from which gather() may send what this rank owns of each of these buckets: values of the device or,
+  /// where updates are on the host, of Mirror::host(). gather() is called for the last one first.
+  virtual std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) = 0;
   /// The queue's thread. Sends this rank's part of a bucket to all, and gets theirs.
   virtual Result<void> gather(size_t bucket, Mirror& values, const Moment& given) = 0;
   /// The queue's thread: waits for all that was gathered.

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "profile/recorder.h"
 #include "train/agreement.h"
 #include "train/labels.h"
 #include "train/one_bit_adam.h"
@@ -199,11 +200,12 @@ Result<void> DataParallel::arrive() { return is_arriving() ? optimizer_->arrive(
 std::unique_ptr<ParameterWatch> DataParallel::watch_parameters() {
   if (!is_arriving()) return nullptr;
   return std::make_unique<ParameterWatch>(flat_.values().device(), flat_.layout(), [this](size_t bucket) {
-    const bool waits = !optimizer_->is_there(bucket);
+    if (optimizer_->is_there(bucket)) return optimizer_->take(bucket);
+    const profile::Span span("wait");
     const double start = monotonic_s();
-    if (waits) pass_waits_.before_wait();
+    pass_waits_.before_wait();
     optimizer_->take(bucket);
-    if (waits) pass_waits_.waited(monotonic_s() - start);
+    pass_waits_.waited(monotonic_s() - start);
   });
 }
 

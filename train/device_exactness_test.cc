@@ -332,8 +332,8 @@ TEST(EveryWaitByDevices, ForTheLastGradientsIsNeeded) {
   Waits waits(WaitKind::copies_for_compute, torch::kFloat, UpdatesOn::device, true);
   const auto expected = waits.train(-1);
   ASSERT_FALSE(expected.empty());
-  ASSERT_EQ(waits.count, 3 * 2 * kBuckets) << "for each bucket of a step, summed and gathered";
-  for (int ignored = kBuckets - 1; ignored < 3 * 2 * kBuckets; ignored += 2 * kBuckets)
+  ASSERT_EQ(waits.count, 3 * (kBuckets + 1)) << "for each bucket of a step, and once for what is gathered";
+  for (int ignored = kBuckets - 1; ignored < 3 * (kBuckets + 1); ignored += kBuckets + 1)
     EXPECT_FALSE(same(waits.train(ignored), expected)) << "wait " << ignored;
 }
 

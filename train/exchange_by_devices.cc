@@ -70,10 +70,13 @@ class ByDevices final : public BucketExchange {
     return {};
   }
 
-  Moment give_values(size_t bucket, Mirror& values) override {
+  /// The moment of the last one, which is gathered first, is that of all of them.
+  std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) override {
     if (updates_on_ == UpdatesOn::host)  // in the stream that gather() sends them in
-      values.to_device(flat_.layout().own(bucket, rank_));
-    return ops_.here();
+      for (const comm::Chunk& own : own_of(buckets)) values.to_device(own);
+    std::vector<Moment> moments(buckets.size());
+    if (!moments.empty()) moments.back() = ops_.here();
+    return moments;
   }
 
   Result<void> gather(size_t bucket, Mirror& values, const Moment& given) override {

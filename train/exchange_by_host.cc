@@ -1,4 +1,5 @@
 // Buckets through memory of the host, and those that only get there. On a CPU they live there, and nothing is copied.
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "profile/recorder.h"
@@ -59,8 +60,14 @@ class ByHost final : public BucketExchange {
     return {};
   }
 
-  Moment give_values(size_t bucket, Mirror& values) override {
-    return updates_on_ == UpdatesOn::host ? Moment() : values.to_host(flat_.layout().own(bucket, rank_));
+  /// Copied in the order in which they are gathered.
+  std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) override {
+    if (updates_on_ == UpdatesOn::host) return std::vector<Moment>(buckets.size());
+    std::vector<comm::Chunk> own;
+    for (size_t bucket = buckets.end; bucket-- > buckets.begin;) own.push_back(flat_.layout().own(bucket, rank_));
+    std::vector<Moment> moments = values.to_host(own);
+    std::ranges::reverse(moments);
+    return moments;
   }
 
   Result<void> gather(size_t bucket, Mirror& values, const Moment& given) override {
@@ -112,7 +119,7 @@ class KeptOnHost final : public BucketExchange {
   }
   Result<double> take_square_norm() override { return std::exchange(square_norm_, 0); }
   Result<void> take_sums() override { return {}; }
-  Moment give_values(size_t, Mirror&) override { return {}; }
+  std::vector<Moment> give_values(comm::Chunk buckets, Mirror&) override { return std::vector<Moment>(buckets.size()); }
   Result<void> gather(size_t, Mirror&, const Moment&) override { return {}; }
   Result<void> finish_gather() override { return {}; }
   void take_values(Mirror&) override {}

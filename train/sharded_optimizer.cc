@@ -229,11 +229,12 @@ void ShardedOptimizer::send_rounded(comm::Chunk buckets) {
 /// The last one first, as its parameters are those that the next forward pass reads first.
 void ShardedOptimizer::send_to_all(comm::Chunk buckets, Mirror& values) {
   engine_.before_send();
+  const std::vector<Moment> given = engine_.exchange->give_values(buckets, values);
   for (size_t bucket = buckets.end; bucket-- > buckets.begin;) {
     Arrival& arrival = arrivals_[bucket] = {.is_taken = false};
-    const Moment given = engine_.exchange->give_values(bucket, values);
-    arrival.work = engine_.queue.push([this, bucket, &values, &arrival, given]() -> Result<void> {
-      REMUDA_TRY(engine_.exchange->gather(bucket, values, given));
+    const Moment moment = given[bucket - buckets.begin];
+    arrival.work = engine_.queue.push([this, bucket, &values, &arrival, moment]() -> Result<void> {
+      REMUDA_TRY(engine_.exchange->gather(bucket, values, moment));
       arrival.there = values.arrived();
       return {};
     });
