@@ -1,6 +1,7 @@
 #include "agent/agent.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -103,7 +104,7 @@ Limits raise_limits() {
 Result<std::string> own_program() {
   namespace fs = std::filesystem;
   std::error_code error;
-  const fs::path started_from = fs::absolute(reinterpret_cast<const char*>(::getauxval(AT_EXECFN)), error);
+  const fs::path started_from = fs::absolute(std::bit_cast<const char*>(::getauxval(AT_EXECFN)), error);
   const fs::path own = fs::read_symlink("/proc/self/exe", error);
   if (error) return failed(fmt::format("cannot find this program: /proc/self/exe: {}", error.message()));
   return (fs::equivalent(started_from, own, error) ? started_from : own).string();

@@ -18,10 +18,10 @@ namespace remuda::monitor {
 /// The state of a machine and its pool at one moment.
 struct Moment {
   const Inventory& machine;
-  const pool::PoolState& pool;                       ///< its leases, and the jobs that hold them
-  const LeaseUses& uses;                             ///< of these leases
-  size_t waiting = 0;                                ///< jobs in the queue
-  std::vector<std::string> used_without_lease = {};  ///< ids of devices
+  const pool::PoolState& pool;                  ///< its leases, and the jobs that hold them
+  const LeaseUses& uses;                        ///< of these leases
+  size_t waiting = 0;                           ///< jobs in the queue
+  std::vector<std::string> used_without_lease;  ///< ids of devices
 };
 
 std::string metrics_text(const Moment& moment);

@@ -48,7 +48,7 @@ Result<std::string> make_token() {
 Result<std::string> token_in(const std::string& path) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0 && errno == ENOENT) {
-    REMUDA_ASSIGN(const std::string token, make_token());
+    REMUDA_ASSIGN(std::string token, make_token());
     // For its owner from the first moment, and never in place of a file that came meanwhile.
     const Fd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!made) return failed(fmt::format("cannot write {}: {}", path, errno_text(errno)));

@@ -299,7 +299,7 @@ TEST(WebServer, SpeaksTlsWhereItHasACertificate) {
   const Served served({.certificate = folder.path() + "/cert.pem", .key = folder.path() + "/key.pem"});
   EXPECT_THAT(served.url(), StartsWith("https://127.0.0.1:"));
   httplib::SSLClient client("127.0.0.1", served.port());
-  client.set_ca_cert_path((folder.path() + "/cert.pem").c_str());
+  client.set_ca_cert_path(folder.path() + "/cert.pem");
   client.enable_server_certificate_verification(false);
   const auto snapshot = client.Get("/api/snapshot", kWithToken);
   ASSERT_TRUE(snapshot);
