@@ -288,7 +288,8 @@ TEST(TrainJoin, FromAnotherHostToRanksOnTwo) {
   const SeveralHosts hosts(3);
   if (!hosts.works()) GTEST_SKIP() << "needs root and network namespaces";
   const ScratchFolder folder = job_folder(two_ranks()), home;
-  const std::vector<std::string> settings{"--set", "elastic.join=:29600"};
+  // These hosts have one kernel, so that the device of the third must not have cores of the others'.
+  const std::vector<std::string> settings{"--set", "elastic.join=:29600", "--cpu-devices", "2"};
   RunningProgram first = hosts.launch(0, folder, home, settings, 2),
                  second = hosts.launch(1, folder, home, settings, 2);
   ASSERT_TRUE(JoinedRun::says(first, "other devices can join at 10.98.0.1:29600")) << first.err();
