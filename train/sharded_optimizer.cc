@@ -232,7 +232,7 @@ void ShardedOptimizer::send_to_all(comm::Chunk buckets, Mirror& values) {
   const std::vector<Moment> given = engine_.exchange->give_values(buckets, values);
   for (size_t bucket = buckets.end; bucket-- > buckets.begin;) {
     Arrival& arrival = arrivals_[bucket] = {.is_taken = false};
-    const Moment moment = given[bucket - buckets.begin];
+    const Moment& moment = given[bucket - buckets.begin];
     arrival.work = engine_.queue.push([this, bucket, &values, &arrival, moment]() -> Result<void> {
       REMUDA_TRY(engine_.exchange->gather(bucket, values, moment));
       arrival.there = values.arrived();
