@@ -1,6 +1,6 @@
 // What it costs to keep what devices did (monitor/history.h), for 8 devices:
 //
-//   month    the file after 30 days of a reading each second; the limit is what its values alone take
+//   file     after so many days of a reading each second; the limit is what its values alone take
 //   add      one reading of all devices, with its part of the writing every 10 seconds
 //   read     a day of one device, in 600 slots; the limit is a copy of as many bytes in memory
 //
@@ -70,7 +70,7 @@ Result<void> measure(int days) {
   for (const monitor::Level& level : monitor::kLevels) slots += std::min<int64_t>(level.kept_s, seconds) / level.step_s;
   const auto values = static_cast<double>(slots * kDevices * static_cast<int64_t>(sizeof(monitor::Slot)));
   const auto bytes = static_cast<double>(bytes_of(folder.path()));
-  fmt::print("month  {:6.1f} MB for {} devices and {} days; limit {:.1f} MB, {:.2f} of it\n", bytes / 1e6, kDevices,
+  fmt::print("file   {:6.1f} MB for {} devices and {} days; limit {:.1f} MB, {:.2f} of it\n", bytes / 1e6, kDevices,
              days, values / 1e6, values / bytes);
   fmt::print("add    {:6.1f} us for each reading of {} devices: {:.3f} % of a core at one a second\n",
              took_s / 86400 * 1e6, kDevices, took_s / 86400 * 100);
@@ -90,7 +90,7 @@ Result<void> measure(int days) {
 
 int main(int argc, char** argv) {
   CLI::App app{"What it costs to keep what devices did"};
-  int days = 31;
+  int days = 6;
   app.add_option("--days", days, "How long devices are watched")->check(CLI::Range(1, 60))->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   if (const auto outcome = remuda::bench::measure(days); !outcome) {
