@@ -33,10 +33,14 @@ int64_t floor_to(int64_t value, int64_t step) { return value / step * step; }
 
 Result<History> History::open(const std::string& folder) {
   REMUDA_ASSIGN(auto database, open_file(folder));
-  REMUDA_ASSIGN(const int64_t newest, database->integer("SELECT max(start) FROM chunk WHERE level = 0"));
-  History history(std::move(database));
-  history.now_s_ = newest + kChunkSlots - 1;
-  return history;
+  return History(std::move(database));
+}
+
+/// Where another process takes the readings, the newest is what the file has.
+Result<int64_t> History::newest_s() const {
+  if (now_s_ > 0) return now_s_;
+  REMUDA_ASSIGN(const int64_t newest, database_->integer("SELECT max(start) FROM chunk WHERE level = 0"));
+  return newest + kChunkSlots - 1;
 }
 
 /// Null: there are too many.
@@ -165,12 +169,13 @@ Result<Series> History::read(const std::string& device, double from_s, double to
   at_most = std::clamp<size_t>(at_most, 1, kMostSlots);
   const auto from = static_cast<int64_t>(std::clamp(from_s, 0.0, 1e12));
   const auto to = std::max(from + 1, static_cast<int64_t>(std::ceil(std::clamp(to_s, 0.0, 1e12))));
+  REMUDA_ASSIGN(const int64_t now_s, newest_s());
   size_t level = 0;
-  while (level + 1 < kLevels.size() && from < now_s_ - kLevels[level].kept_s) ++level;
+  while (level + 1 < kLevels.size() && from < now_s - kLevels[level].kept_s) ++level;
   const auto [step, kept] = kLevels[level];
   const int64_t merged = (to - from) / step / std::max<int64_t>(1, static_cast<int64_t>(at_most) - 1) + 1;
-  const int64_t first = std::max(from / step, (now_s_ - kept) / step) / merged * merged;
-  const int64_t end = std::min((to + step - 1) / step, now_s_ / step + 1);
+  const int64_t first = std::max(from / step, (now_s - kept) / step) / merged * merged;
+  const int64_t end = std::min((to + step - 1) / step, now_s / step + 1);
   Series series{static_cast<double>(first * step), static_cast<double>(step * merged), {}};
   if (end <= first) return series;
   REMUDA_ASSIGN(sqlite::Statement query, database_->prepare("SELECT number FROM device WHERE id = ?"));

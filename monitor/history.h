@@ -82,6 +82,7 @@ class History {
   };
 
   explicit History(std::unique_ptr<sqlite::Database> database) : database_(std::move(database)) {}
+  Result<int64_t> newest_s() const;
   Result<Known*> known(const std::string& device);
   Result<void> add_to(const Known& known, size_t level, Track& track, int64_t second, const Slot& slot);
   Result<void> load(int64_t number, size_t level, int64_t start, Chunk& chunk);
@@ -91,7 +92,7 @@ class History {
 
   std::unique_ptr<sqlite::Database> database_;
   std::map<std::string, Known> known_;
-  int64_t now_s_ = 0;  ///< of the last reading, or the newest in the file
+  int64_t now_s_ = 0;  ///< of the last reading that this process has taken; 0: none
 };
 
 }  // namespace remuda::monitor

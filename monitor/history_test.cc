@@ -95,6 +95,19 @@ TEST_F(HistoryTest, GoesOnAfterItsProcessWasKilled) {
   EXPECT_THAT(read(87, 90), ElementsAre(87, 88, 89));
 }
 
+TEST_F(HistoryTest, AReaderFollowsTheProcessThatKeepsIt) {
+  fill(1);
+  ASSERT_TRUE(history_.write());
+  History reader = open();
+  ASSERT_TRUE(reader.read("a", kStart_s, kStart_s + 1, 10));
+  fill(200, 1);
+  ASSERT_TRUE(history_.write());
+  const auto series = reader.read("a", kStart_s + 190, kStart_s + 192, 10);
+  ASSERT_TRUE(series);
+  ASSERT_THAT(series->slots, SizeIs(2));
+  EXPECT_EQ(series->slots[1][Measure::busy], 191);
+}
+
 TEST_F(HistoryTest, RemovesWhatIsOlderThanItsLevelKeeps) {
   fill(60);
   ASSERT_TRUE(history_.write());
