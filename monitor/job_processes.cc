@@ -1,10 +1,29 @@
 #include "monitor/job_processes.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <string>
 
 #include "base/file.h"
 
 namespace remuda::monitor {
+
+namespace {
+
+/// Whether a cgroup, by its path from the root of its tree, is the job's or below it, as that of a container started
+/// within it. A user can give a cgroup of his own any name, and not the place of the job's.
+bool is_within(std::string_view path, const std::string& job) {
+  const size_t slash = job.rfind('/');
+  if (slash == std::string::npos) return false;
+  const std::string_view name = std::string_view(job).substr(slash);
+  for (size_t at = path.find(name); at != std::string_view::npos; at = path.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((end == path.size() || path[end] == '/') && job.ends_with(path.substr(0, end))) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 /// A line is ID:CONTROLLERS:PATH, the path as seen from the root of the process's cgroup namespace.
 int64_t job_in(std::string_view cgroups, const pool::PoolState& pool) {
@@ -13,16 +32,8 @@ int64_t job_in(std::string_view cgroups, const pool::PoolState& pool) {
     std::string_view line = cgroups.substr(0, end);
     cgroups.remove_prefix(std::min(end + 1, cgroups.size()));
     for (int field = 0; field < 2; ++field) line.remove_prefix(std::min(line.find(':'), line.size() - 1) + 1);
-    if (line.size() < 2) continue;
-    for (const pool::Job& job : pool.jobs) {
-      const size_t at = job.cgroup.empty() ? std::string_view::npos : job.cgroup.find(line);
-      if (at != std::string_view::npos && at + line.size() == job.cgroup.size()) return job.id;
-      // Below the job's: a container started within it.
-      const size_t name = job.cgroup.rfind('/');
-      if (!job.cgroup.empty() && name != std::string::npos &&
-          line.find(job.cgroup.substr(name) + "/") != std::string_view::npos)
-        return job.id;
-    }
+    for (const pool::Job& job : pool.jobs)
+      if (is_within(line, job.cgroup)) return job.id;
   }
   return 0;
 }

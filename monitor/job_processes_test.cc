@@ -26,7 +26,8 @@ TEST(JobIn, IsTheJobOfTheCgroup) {
 
 TEST(JobIn, IsNoneForOthers) {
   for (const char* text : {"", "\n", "0::/\n", "0::", ":", "::", "0::/user.slice/remuda-ab-9\n", "0::/remuda.slice\n",
-                           "0::/remuda.slice/remuda-ab-777\n", "nonsense"})
+                           "0::/remuda.slice/remuda-ab-777\n", "nonsense", "0::/user.slice/mine/remuda-ab-7\n",
+                           "0::/user.slice/mine/remuda-ab-7/x\n", "0::/mine/remuda.slice/remuda-ab-7/x\n"})
     EXPECT_EQ(job_in(text, pool()), 0) << text;
 }
 
