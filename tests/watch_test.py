@@ -4,6 +4,7 @@
 watch_test.py REMUDA MACHINE: a recorded machine, to which readings are added
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -115,6 +116,39 @@ class WatchTest(unittest.TestCase):
         query = f"/api/history?device={device}&measures=busy,tensor_active&from={now - 60}&to={now}&points=60"
         wait_until(lambda: READINGS["busy"] in json.loads(get(query, **bearer))["measures"]["busy"], "the history grows")
         self.assertEqual(set(json.loads(get(query, **bearer))["measures"]["tensor_active"]), {None}, "unknown is not 0")
+
+    def test_an_alert_is_said_and_runs_a_command(self):
+        machine = json.loads(self.machine.read_text())
+        gpu = next(device for device in machine["devices"] if device["kind"] == "gpu")
+        gpu["status"] = {**READINGS, "xid": 79}
+        self.machine.write_text(json.dumps(machine))
+        heard = self.folder / "heard"
+        watch = self.watch("--on-alert", f'echo "$REMUDA_ALERT_STATE: $REMUDA_ALERT_TEXT" >{heard}; echo "$REMUDA_ALERT" >>{heard}')
+        wait_until(lambda: heard.exists() and heard.read_text().count("\n") == 2, "the command runs")
+        text, alert = heard.read_text().splitlines()
+        self.assertEqual(text, f"begun: the driver has reported the fatal error 79 of gpu:{gpu['index']}")
+        self.assertEqual((json.loads(alert)["rule"], json.loads(alert)["device"]), ("device error", gpu["id"]))
+        self.assertIn("remuda drain", watch.stderr.readline() + watch.stderr.readline())
+
+    @unittest.skipIf(os.geteuid(), "this needs root, to make a disk that is full")
+    def test_a_full_disk_takes_the_history_and_nothing_else(self):
+        full = self.folder / "full"
+        full.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(full)], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", str(full)], check=True)
+        watch = self.watch("--folder", str(full))
+        wait_until(self.metrics.exists, "metrics are written")
+        filler = full / "filler"
+        with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        self.assertRegex(watch.stderr.readline() + watch.stderr.readline(), "history.db.*full")
+        written = self.metrics.stat().st_mtime
+        wait_until(lambda: self.metrics.stat().st_mtime > written, "metrics are written all the same")
+        filler.unlink()
+        self.assertIsNone(watch.poll())
+        watch.send_signal(signal.SIGTERM)
+        self.assertEqual(watch.wait(PATIENCE_S), 0)
 
     def test_a_second_one_says_that_the_first_has_the_history(self):
         self.watch()

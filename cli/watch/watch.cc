@@ -82,7 +82,7 @@ Result<void> run(const WatchFlags& flags, WatchLoop& loop, process::StopSignals&
   while (!stop.next()) {
     auto outcome = loop.step();
     if (outcome) outcome = exports.write(loop.moment());
-    complaints.take(outcome);
+    complaints.take(outcome ? loop.kept() : outcome);
     for (const monitor::Alert& alert : loop.alerts().take_news()) {
       say(alert);
       if (!flags.on_alert.empty()) commands.run(flags.on_alert, variables_of(alert));
@@ -143,7 +143,8 @@ void add_watch(Program& program) {
       "throttled,\n"
       "faulty, almost out of memory or used without a lease are said on stderr, with the command to act. It runs "
       "until\n"
-      "SIGTERM or Ctrl-C, needs no root, and changes nothing. Where an agent has the pool, its readings are the "
+      "SIGTERM or Ctrl-C, needs no root, and changes nothing. Where an agent keeps devices from users, readings are "
+      "the "
       "agent's.\n\n"
       "Examples:\n"
       "  remuda watch                                                     for yourself, in a terminal of its own\n"

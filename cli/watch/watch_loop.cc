@@ -49,13 +49,12 @@ Result<void> WatchLoop::step() {
   for (const place::Held& held : caretaker_.held_without_lease(taken.pool))
     taken.used_without_lease.push_back(held.device);
   const double wall_s = taken.wall_s;
-  Result<void> outcome;
   if (watcher_)
-    outcome = watcher_->take(std::move(taken));
+    kept_ = watcher_->take(std::move(taken));
   else
     taken_ = std::move(taken);
   alerts_.take(moment(), wall_s);
-  return outcome;
+  return {};
 }
 
 Result<void> WatchLoop::end() { return watcher_ ? watcher_->write() : Result<void>{}; }

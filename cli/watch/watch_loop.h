@@ -29,8 +29,10 @@ class WatchLoop {
   /// then.
   static Result<WatchLoop> open(const MachineFlags& flags, const std::string& folder, bool must_keep);
 
-  /// Reads the machine and its pool. To be called about once a second. An error may pass.
+  /// Reads the machine and its pool, and keeps that. To be called about once a second. An error, of reading, may pass.
   Result<void> step();
+  /// Why the last reading could not be kept, as on a full disk. It is there all the same.
+  const Result<void>& kept() const { return kept_; }
   /// Writes what is new. To be called at the end.
   Result<void> end();
 
@@ -48,6 +50,7 @@ class WatchLoop {
   std::optional<monitor::Watcher> watcher_;
   std::optional<monitor::History> others_;  ///< that another process keeps
   monitor::Watcher::Taken taken_;           ///< where that is so
+  Result<void> kept_;
   monitor::Alerts alerts_;
   size_t waiting_ = 0;
   int steps_ = 0;

@@ -41,9 +41,9 @@ void WatchThread::work() {
 
 Result<void> WatchThread::look(const std::function<Result<void>(WatchLoop&)>& use) {
   constexpr std::chrono::seconds kPatience{5};
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, kPatience, [this] { return outcome_ || ends_; });
-  if (!outcome_) return failed("the machine does not answer");
+  std::unique_lock lock(mutex_, kPatience);
+  if (lock) changed_.wait_for(lock, kPatience, [this] { return outcome_ || ends_; });
+  if (!lock || !outcome_) return failed("the machine does not answer");
   REMUDA_TRY(*outcome_);
   return use(*loop_);
 }

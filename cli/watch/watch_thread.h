@@ -21,7 +21,8 @@ class WatchThread {
   ~WatchThread();
   WatchThread(const WatchThread&) = delete;
 
-  /// Calls `use` between two readings, so it should be quick. An error where there is no reading, with its cause.
+  /// Calls `use` between two readings, so it should be quick. An error where there is no reading, with its cause, also
+  /// where one takes too long.
   Result<void> look(const std::function<Result<void>(WatchLoop&)>& use);
 
  private:
@@ -30,8 +31,8 @@ class WatchThread {
 
   const MachineFlags flags_;
   const std::string folder_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  std::timed_mutex mutex_;  ///< held while the machine is read
+  std::condition_variable_any changed_;
   std::optional<WatchLoop> loop_;
   std::optional<Result<void>> outcome_;  ///< of the last step; empty: there was none
   bool ends_ = false;
