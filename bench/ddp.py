@@ -1,18 +1,22 @@
 #!/usr/bin/python3
 """Trains the same model on the same two CPU devices with remuda and with PyTorch's own DistributedDataParallel (gloo), and
-compares their speeds: ddp.py [--json] [--steps N] [--model NAME] [--pair NAME].
+compares their speeds: ddp.py [--json] [--steps N] [--runs N] [--model NAME] [--pair NAME].
 
 Both sides: a ResNet on Fashion-MNIST and a gpt on text, each on a pair of which one is slowed threefold and on a pair of
 equals; SGD with momentum, one process pinned to one core per device, one thread each, the same allocator settings, and a
 slowdown that sleeps before a gradient leaves and after the optimizer. DistributedDataParallel gives every rank half of the
 batch; remuda gives each what it can do, so that on the unlike pair arithmetic allows it 2.0 times the speed: 1 + 1/3 of a
 device in place of two thirds. The limit is the sum of what the two devices do alone, as remuda measures it.
+
+Each is run several times, in turns, as the speed of shared cores changes from minute to minute. The ratio is the median of
+those of the turns, with the smallest and the largest; the speeds are medians, too.
 """
 
 import argparse
 import json
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -146,26 +150,33 @@ def run_remuda(job):
 
 def compare(model, pair, options):
     slowdown = PAIRS[pair]
+    speeds, peers, limits = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        peer = run_ddp(write_job(folder, model, slowdown, "even", options.steps), options.steps)
-        report = run_remuda(write_job(folder, model, slowdown, "auto", options.steps))
-    value, limit = report["samples_per_s"], report["ideal_samples_per_s"]
+        for _ in range(options.runs):
+            peers.append(run_ddp(write_job(folder, model, slowdown, "even", options.steps), options.steps))
+            report = run_remuda(write_job(folder, model, slowdown, "auto", options.steps))
+            speeds.append(report["samples_per_s"])
+            limits.append(report["ideal_samples_per_s"])
+    ratios = [ours / theirs for ours, theirs in zip(speeds, peers)]
+    value, peer, limit, ratio = (statistics.median(some) for some in (speeds, peers, limits, ratios))
     allowed = (1 + 1 / slowdown) / (2 / slowdown)
     if options.json:
-        parameters = {"model": model, "pair": pair, "devices": 2, "slowdown": slowdown, "steps": options.steps,
-                      "peer": "DistributedDataParallel (gloo)", "allowed_ratio": allowed}
+        parameters = {"model": model, "pair": pair, "devices": 2, "slowdown": slowdown, "steps": options.steps, "runs": options.runs,
+                      "peer": "DistributedDataParallel (gloo)", "allowed_ratio": allowed, "ratios": ratios}
         print(json.dumps({"name": "ddp_samples_per_s", "parameters": parameters, "value": value, "unit": "samples/s",
-                          "peer": peer, "ratio": value / peer, "limit": limit}), flush=True)
+                          "peer": peer, "ratio": ratio, "limit": limit}), flush=True)
     else:
-        print(f"{model:<6} {pair:<6}  remuda {value:7.0f} samples/s   DistributedDataParallel {peer:7.0f}   "
-              f"ratio {value / peer:.2f} of {allowed:.2f}   limit {limit:7.0f}   of limit {value / limit:.2f}", flush=True)
+        print(f"{model:<6} {pair:<6}  remuda {value:7.0f} samples/s   DistributedDataParallel {peer:7.0f}   ratio {ratio:.2f} "
+              f"({min(ratios):.2f} to {max(ratios):.2f}) of {allowed:.2f}   limit {limit:7.0f}   of limit {value / limit:.2f}",
+              flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json", action="store_true", help="one JSON object per figure")
     parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=3, help="of each, in turns")
     parser.add_argument("--model", choices=MODELS, help="only this one")
     parser.add_argument("--pair", choices=PAIRS, help="only this one")
     for hidden in ("--rank", "--port"):
