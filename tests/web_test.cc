@@ -72,7 +72,7 @@ TEST_F(Web, HistoryOfALiveMachineIsUnknownAndNotZero) {
   const std::string device = source.snapshot().value()["inventory"]["devices"][0]["id"];
   const auto history = source.history({"", device, {"busy"}, 1, 3, 2});
   ASSERT_TRUE(history) << history.error().message;
-  EXPECT_EQ(history->measures[0].second, (web::Series{std::nullopt, std::nullopt}));
+  EXPECT_EQ(history->measures[0].second, (snapshot::Series{std::nullopt, std::nullopt}));
 }
 
 TEST_F(Web, ADeviceThatIsNotThereHasNoHistory) {

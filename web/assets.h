@@ -1,4 +1,4 @@
-// The page's files, as web/page builds them, and a recording to show it with. They travel inside the program.
+// The page's files, as web/page builds them. They travel inside the program.
 #pragma once
 
 #include <span>
@@ -12,8 +12,5 @@ struct Asset {
 
 /// What is served at its path to anybody; nothing in it is secret.
 std::span<const Asset> assets();
-
-/// A recording for ReplaySource: eight unlike devices, an hour of three users' jobs.
-std::string_view demo_recording();
 
 }  // namespace remuda::web

@@ -13,7 +13,7 @@ std::chrono::duration<double> seconds(double count) { return std::chrono::durati
 
 }  // namespace
 
-Feed::Feed(Source& source, double period_s)
+Feed::Feed(snapshot::Source& source, double period_s)
     : source_(source), period_s_(period_s), taken_s_(-kNever_s), thread_([this] { work(); }) {}
 
 Feed::~Feed() {

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "web/source.h"
+#include "snapshot/source.h"
 
 namespace remuda::web {
 
@@ -22,7 +22,7 @@ struct Frame {
 /// Safe from any thread.
 class Feed {
  public:
-  Feed(Source& source, double period_s);
+  Feed(snapshot::Source& source, double period_s);
   ~Feed();
   Feed(const Feed&) = delete;
 
@@ -35,7 +35,7 @@ class Feed {
  private:
   void work();
 
-  Source& source_;
+  snapshot::Source& source_;
   const double period_s_;
   std::mutex mutex_;
   std::condition_variable wanted_, changed_;

@@ -6,20 +6,20 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "web/testing/standin_source.h"
+#include "snapshot/testing/standin_source.h"
 
 namespace remuda::web {
 namespace {
 
 TEST(WebFeed, AsksNobodyUntilSomebodyLooks) {
-  StandinSource source;
+  snapshot::StandinSource source;
   Feed feed(source, 0.01);
   steady_clock().sleep_s(0.03);
   EXPECT_EQ(source.asked, 0);
 }
 
 TEST(WebFeed, ManyViewersAreOneQuestion) {
-  StandinSource source;
+  snapshot::StandinSource source;
   Feed feed(source, 60);
   std::vector<std::thread> viewers;
   std::atomic<int> served = 0;
@@ -33,7 +33,7 @@ TEST(WebFeed, ManyViewersAreOneQuestion) {
 }
 
 TEST(WebFeed, AViewerHearsOfChangesOnly) {
-  StandinSource source;
+  snapshot::StandinSource source;
   Feed feed(source, 0.005);
   const auto first = feed.next(0, 10);
   ASSERT_TRUE(first);
@@ -46,7 +46,7 @@ TEST(WebFeed, AViewerHearsOfChangesOnly) {
 }
 
 TEST(WebFeed, AnErrorIsAFrameAndPasses) {
-  StandinSource source;
+  snapshot::StandinSource source;
   source.set(failed("the pool is \"gone\""));
   Feed feed(source, 0.005);
   const auto first = feed.next(0, 10);
@@ -57,7 +57,7 @@ TEST(WebFeed, AnErrorIsAFrameAndPasses) {
 }
 
 TEST(WebFeed, StoppingEndsWaits) {
-  StandinSource source;
+  snapshot::StandinSource source;
   Feed feed(source, 0.005);
   const auto first = feed.next(0, 10);
   std::thread viewer([&] { EXPECT_FALSE(feed.next(first->id, 600)); });

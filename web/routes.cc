@@ -61,21 +61,21 @@ std::optional<double> number_of(const Request& request, const char* key) {
   return parse_number<double>(request.get_param_value(key));
 }
 
-void answer_history(Source& source, const Request& request, Response& response) {
-  const HistoryQuery query{.host = request.get_param_value("host"),
-                           .device = request.get_param_value("device"),
-                           .measures = split(request.get_param_value("measures"), ','),
-                           .from_s = number_of(request, "from").value_or(0),
-                           .to_s = number_of(request, "to").value_or(0),
-                           .points = parse_number<int>(request.get_param_value("points")).value_or(0)};
+void answer_history(snapshot::Source& source, const Request& request, Response& response) {
+  const snapshot::HistoryQuery query{.host = request.get_param_value("host"),
+                                     .device = request.get_param_value("device"),
+                                     .measures = split(request.get_param_value("measures"), ','),
+                                     .from_s = number_of(request, "from").value_or(0),
+                                     .to_s = number_of(request, "to").value_or(0),
+                                     .points = parse_number<int>(request.get_param_value("points")).value_or(0)};
   if (const auto checked = check(query); !checked) return refuse(response, 400, checked.error().message);
   const auto history = source.history(query);
   if (!history) return refuse(response, 400, history.error().message);
   response.set_header("Cache-Control", "no-store");
-  response.set_content(to_line(to_json(*history)), kJson);
+  response.set_content(to_line(snapshot::to_json(*history)), kJson);
 }
 
-void answer_metrics(Source& source, Metrics format, Response& response) {
+void answer_metrics(snapshot::Source& source, snapshot::Metrics format, Response& response) {
   const auto text = source.metrics(format);
   if (!text) return refuse(response, 503, text.error().message);
   response.set_header("Cache-Control", "no-store");
@@ -143,7 +143,8 @@ void add_routes(httplib::Server& server, Stage& stage) {
   server.Get("/api/snapshot", [&stage](const Request&, Response& response) { answer_snapshot(stage.feed, response); });
   server.Get("/api/history",
              [&stage](const Request& request, Response& response) { answer_history(stage.source, request, response); });
-  for (const auto& [path, format] : {std::pair("/metrics", Metrics::own), std::pair("/metrics/dcgm", Metrics::dcgm)})
+  for (const auto& [path, format] :
+       {std::pair("/metrics", snapshot::Metrics::own), std::pair("/metrics/dcgm", snapshot::Metrics::dcgm)})
     server.Get(path, [&stage, format = format](const Request&, Response& response) {
       answer_metrics(stage.source, format, response);
     });

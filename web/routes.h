@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "snapshot/source.h"
 #include "web/feed.h"
-#include "web/source.h"
 
 namespace remuda::web {
 
@@ -23,7 +23,7 @@ struct Gate {
 /// What the answers are made of. All of it outlives the server.
 struct Stage {
   const Gate& gate;
-  Source& source;
+  snapshot::Source& source;
   Feed& feed;
   std::atomic<int> streams = 0;  ///< of events that are open
 };

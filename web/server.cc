@@ -98,7 +98,7 @@ class NoSignals {
 
 class HttpServer : public Server {
  public:
-  HttpServer(ServerOptions options, Source& source, Listener listener, std::optional<TlsContext> tls)
+  HttpServer(ServerOptions options, snapshot::Source& source, Listener listener, std::optional<TlsContext> tls)
       : options_(std::move(options)),
         listener_(std::move(listener)),
         tls_(std::move(tls)),
@@ -202,7 +202,7 @@ Result<void> check(const ServerOptions& options) {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::open(ServerOptions options, Source& source) {
+Result<std::unique_ptr<Server>> Server::open(ServerOptions options, snapshot::Source& source) {
   if (options.address == "localhost") options.address = "127.0.0.1";
   REMUDA_TRY(check(options));
   std::optional<TlsContext> tls;

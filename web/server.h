@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "web/source.h"
+#include "snapshot/source.h"
 
 namespace remuda::web {
 
@@ -27,7 +27,7 @@ struct ServerOptions {
 class Server {
  public:
   /// Listens. `source` outlives it. A usage error where the address cannot be had, or is not permitted.
-  static Result<std::unique_ptr<Server>> open(ServerOptions options, Source& source);
+  static Result<std::unique_ptr<Server>> open(ServerOptions options, snapshot::Source& source);
   virtual ~Server() = default;
 
   /// Where the page is, with the token behind "#", which browsers keep to themselves.

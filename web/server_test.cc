@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "base/testing/scratch_folder.h"
+#include "snapshot/testing/standin_source.h"
 #include "web/testing/certificate.h"
-#include "web/testing/standin_source.h"
 
 namespace remuda::web {
 namespace {
@@ -48,7 +48,7 @@ class Served {
     const auto answer = get(path, headers);
     return answer ? answer->status : -1;
   }
-  StandinSource source;
+  snapshot::StandinSource source;
 
  private:
   const Fd stop_;
@@ -272,7 +272,7 @@ TEST(WebServer, ADeadSourceIsSaidSo) {
 }
 
 TEST(WebServer, BeyondThisMachineOnlyWithTls) {
-  StandinSource source;
+  snapshot::StandinSource source;
   const auto plain = Server::open({.address = "0.0.0.0", .token = kToken}, source);
   ASSERT_FALSE(plain);
   EXPECT_EQ(plain.error().kind, ErrorKind::usage);
@@ -287,7 +287,7 @@ TEST(WebServer, BeyondThisMachineOnlyWithTls) {
 
 TEST(WebServer, AnAddressInUseIsAnErrorWithAWayOut) {
   const Served served;
-  StandinSource source;
+  snapshot::StandinSource source;
   const auto second = Server::open({.port = served.port(), .token = kToken}, source);
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().message, HasSubstr("--listen 127.0.0.1:0"));

@@ -12,7 +12,7 @@
 #include "device/fields.h"
 #include "monitor/dcgm.h"
 #include "monitor/metrics.h"
-#include "web/privacy.h"
+#include "snapshot/privacy.h"
 
 namespace remuda::cli {
 namespace {
@@ -49,11 +49,11 @@ Result<Json> seen_through(run::Caretaker& caretaker) {
 }
 
 /// The measures of `query` that there are; all of them have the names of monitor's.
-web::History told_by(const monitor::Series& series, const web::HistoryQuery& query) {
-  web::History history{query.device, series.start_s, series.step_s, {}};
+snapshot::History told_by(const monitor::Series& series, const snapshot::HistoryQuery& query) {
+  snapshot::History history{query.device, series.start_s, series.step_s, {}};
   for (const std::string& name : query.measures) {
     const auto measure = from_word<monitor::Measure>(name);
-    web::Series values;
+    snapshot::Series values;
     for (const monitor::Slot& slot : series.slots) {
       const float value = measure ? slot[*measure] : monitor::kUnknown;
       values.push_back(std::isfinite(value) ? std::optional<double>(value) : std::nullopt);
@@ -76,11 +76,11 @@ Result<Json> LiveSource::snapshot() {
     for (const monitor::Alert& alert : loop.alerts().active()) alerts.push_back(fields::write(alert));
     return {};
   }));
-  web::hide_from(user_, snapshot);
+  snapshot::hide_from(user_, snapshot);
   return snapshot;
 }
 
-Result<web::History> LiveSource::history(const web::HistoryQuery& query) {
+Result<snapshot::History> LiveSource::history(const snapshot::HistoryQuery& query) {
   monitor::Series series;
   REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
     if (!loop.caretaker().inventory().find(query.device))
@@ -89,13 +89,13 @@ Result<web::History> LiveSource::history(const web::HistoryQuery& query) {
                   loop.history().read(query.device, query.from_s, query.to_s, static_cast<size_t>(query.points)));
     return {};
   }));
-  return series.slots.empty() ? web::unknown_history(query) : told_by(series, query);
+  return series.slots.empty() ? snapshot::unknown_history(query) : told_by(series, query);
 }
 
-Result<std::string> LiveSource::metrics(web::Metrics format) {
+Result<std::string> LiveSource::metrics(snapshot::Metrics format) {
   std::string text;
   REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
-    text = format == web::Metrics::own ? monitor::metrics_text(loop.moment()) : monitor::dcgm_text(loop.moment());
+    text = format == snapshot::Metrics::own ? monitor::metrics_text(loop.moment()) : monitor::dcgm_text(loop.moment());
     return {};
   }));
   return text;

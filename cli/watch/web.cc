@@ -14,9 +14,9 @@
 #include "cli/watch/watch_loop.h"
 #include "process/stop_signals.h"
 #include "process/user_name.h"
+#include "snapshot/demo.h"
+#include "snapshot/replay_source.h"
 #include "web/access.h"
-#include "web/assets.h"
-#include "web/replay_source.h"
 #include "web/server.h"
 
 namespace remuda::cli {
@@ -55,23 +55,24 @@ Result<void> set_address(const std::string& text, web::ServerOptions& options) {
   return {};
 }
 
-Result<std::unique_ptr<web::Source>> source_of(const WebFlags& flags) {
+Result<std::unique_ptr<snapshot::Source>> source_of(const WebFlags& flags) {
   if (!flags.demo && flags.replay.empty()) {
     REMUDA_ASSIGN(std::string folder, watch_folder(flags.machine.file));
     return std::make_unique<LiveSource>(flags.machine, std::move(folder),
                                         process::user_name(static_cast<int>(::geteuid())));
   }
-  std::vector<web::Recording> recordings;
+  std::vector<snapshot::Recording> recordings;
   if (flags.demo) {
-    REMUDA_ASSIGN(web::Recording demo, web::parse_recording(web::demo_recording(), "the demo"));
+    REMUDA_ASSIGN(snapshot::Recording demo, snapshot::parse_recording(snapshot::demo_recording(), "the demo"));
     recordings.push_back(std::move(demo));
   }
   for (const std::string& file : flags.replay) {
-    REMUDA_ASSIGN(web::Recording recording, web::read_recording(file));
+    REMUDA_ASSIGN(snapshot::Recording recording, snapshot::read_recording(file));
     recordings.push_back(std::move(recording));
   }
   const double speed = flags.demo ? kDemoSpeed * flags.speed : flags.speed;
-  return std::make_unique<web::ReplaySource>(std::move(recordings), steady_clock(), web::Playback{.speed = speed});
+  return std::make_unique<snapshot::ReplaySource>(std::move(recordings), steady_clock(),
+                                                  snapshot::Playback{.speed = speed});
 }
 
 Result<int> serve(WebFlags flags) {

@@ -1,8 +1,8 @@
-#include "web/privacy.h"
+#include "snapshot/privacy.h"
 
 #include <gtest/gtest.h>
 
-namespace remuda::web {
+namespace remuda::snapshot {
 namespace {
 
 Json snapshot() {
@@ -20,20 +20,20 @@ Json snapshot() {
   return json;
 }
 
-TEST(WebPrivacy, OwnCommandsStay) {
+TEST(SnapshotPrivacy, OwnCommandsStay) {
   Json json = snapshot();
   hide_from("ana", json);
   EXPECT_EQ(json["jobs"]["leases"][0]["command"], Json({"secret"}));
   EXPECT_EQ(json["inventory"]["devices"][0]["status"]["processes"][0]["command"], "secret");
 }
 
-TEST(WebPrivacy, OthersGo) {
+TEST(SnapshotPrivacy, OthersGo) {
   Json json = snapshot();
   hide_from("carol", json);
   EXPECT_EQ(to_line(json).find("secret"), std::string::npos) << to_line(json);
 }
 
-TEST(WebPrivacy, WhoHoldsWhatStays) {
+TEST(SnapshotPrivacy, WhoHoldsWhatStays) {
   Json json = snapshot();
   hide_from("carol", json);
   EXPECT_EQ(json["jobs"]["leases"][1]["user"], "ben");
@@ -42,11 +42,11 @@ TEST(WebPrivacy, WhoHoldsWhatStays) {
   EXPECT_EQ(json["inventory"]["devices"][1]["status"]["processes"]["missing"], "denied");
 }
 
-TEST(WebPrivacy, AnErrorHasNothingToHide) {
+TEST(SnapshotPrivacy, AnErrorHasNothingToHide) {
   Json json{{"version", 1}, {"error", "no"}};
   hide_from("ana", json);
   EXPECT_EQ(json["error"], "no");
 }
 
 }  // namespace
-}  // namespace remuda::web
+}  // namespace remuda::snapshot

@@ -1,4 +1,4 @@
-#include "web/replay_source.h"
+#include "snapshot/replay_source.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include "device/fields.h"
 #include "recorded/import.h"
 
-namespace remuda::web {
+namespace remuda::snapshot {
 namespace {
 
 /// The entry's number, 0 where it has none.
@@ -139,4 +139,4 @@ Result<History> ReplaySource::history(const HistoryQuery& query) {
   return usage_error(fmt::format("there is no device '{}'", printable(query.device)));
 }
 
-}  // namespace remuda::web
+}  // namespace remuda::snapshot

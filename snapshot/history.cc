@@ -1,4 +1,4 @@
-#include "web/history.h"
+#include "snapshot/history.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "device/throttle.h"
 
-namespace remuda::web {
+namespace remuda::snapshot {
 namespace {
 
 std::optional<double> number(const Reading<double>& reading) {
@@ -99,4 +99,4 @@ History history_of(std::span<const Sample> samples, size_t index, const HistoryQ
   return history;
 }
 
-}  // namespace remuda::web
+}  // namespace remuda::snapshot

@@ -7,9 +7,9 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "web/history.h"
+#include "snapshot/history.h"
 
-namespace remuda::web {
+namespace remuda::snapshot {
 
 enum class Metrics {
   own,   ///< names of remuda
@@ -33,4 +33,4 @@ class Source {
   virtual Result<std::string> metrics(Metrics) { return usage_error("a recording has no metrics"); }
 };
 
-}  // namespace remuda::web
+}  // namespace remuda::snapshot

@@ -1,9 +1,9 @@
-#include "web/history.h"
+#include "snapshot/history.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
 
-namespace remuda::web {
+namespace remuda::snapshot {
 namespace {
 
 constexpr double kFrom = 1000;
@@ -23,17 +23,17 @@ Series busy_of(const std::vector<Sample>& all, double seconds, int points) {
   return history_of(all, 1, query(seconds, points)).measures[0].second;
 }
 
-TEST(WebHistory, AStepIsTheMeanOfItsSamples) {
+TEST(SnapshotHistory, AStepIsTheMeanOfItsSamples) {
   const auto all = samples({{0, 0.2}, {1, 0.4}, {2, 1.0}, {3, 0.0}});
   EXPECT_EQ(busy_of(all, 4, 2), (Series{(0.2 + 0.4) / 2, 0.5}));
 }
 
-TEST(WebHistory, WhatIsMissingIsNotZero) {
+TEST(SnapshotHistory, WhatIsMissingIsNotZero) {
   const auto all = samples({{0, 0.2}, {1, Missing{}}, {2, Missing{MissingReason::lost, "gone"}}, {3, 0.6}});
   EXPECT_EQ(busy_of(all, 4, 4), (Series{0.2, std::nullopt, std::nullopt, 0.6}));
 }
 
-TEST(WebHistory, BeforeAfterAndInGapsNothingIsKnown) {
+TEST(SnapshotHistory, BeforeAfterAndInGapsNothingIsKnown) {
   const auto all = samples({{10, 0.5}, {11, 0.5}, {12, 0.5}, {30, 0.5}});
   const Series series = busy_of(all, 40, 40);
   EXPECT_EQ(series[9], std::nullopt) << "before the first";
@@ -42,12 +42,12 @@ TEST(WebHistory, BeforeAfterAndInGapsNothingIsKnown) {
   EXPECT_EQ(series[31], std::nullopt) << "after the last";
 }
 
-TEST(WebHistory, AStepBetweenTwoSamplesHasTheOneBefore) {
+TEST(SnapshotHistory, AStepBetweenTwoSamplesHasTheOneBefore) {
   const auto all = samples({{0, 0.2}, {10, 0.4}, {20, 0.6}});
   EXPECT_EQ(busy_of(all, 20, 4), (Series{0.2, 0.2, 0.4, 0.4}));
 }
 
-TEST(WebHistory, ThrottledIsByHeatOrPower) {
+TEST(SnapshotHistory, ThrottledIsByHeatOrPower) {
   std::vector<Sample> all(4);
   for (size_t i = 0; i < 4; ++i) all[i] = {kFrom + static_cast<double>(i), {Status{}}};
   all[0].devices[0].throttle = std::vector<std::string>{"thermal"};
@@ -58,19 +58,19 @@ TEST(WebHistory, ThrottledIsByHeatOrPower) {
   EXPECT_EQ(history_of(all, 0, asked).measures[0].second, (Series{1, 0, 0, std::nullopt}));
 }
 
-TEST(WebHistory, ItsJson) {
+TEST(SnapshotHistory, ItsJson) {
   const auto all = samples({{0, 0.5}, {1, Missing{}}});
   EXPECT_EQ(to_line(to_json(history_of(all, 1, query(2, 2)))),
             R"({"device":"gpu","start_s":1000.0,"step_s":1.0,"measures":{"busy":[0.5,null]}})");
 }
 
-TEST(WebHistory, EveryMeasureCanBeAskedFor) {
+TEST(SnapshotHistory, EveryMeasureCanBeAskedFor) {
   HistoryQuery all = query(2, 2);
   all.measures.assign(kMeasures.begin(), kMeasures.end());
   EXPECT_TRUE(check(all));
 }
 
-TEST(WebHistory, WrongQueriesAreRefused) {
+TEST(SnapshotHistory, WrongQueriesAreRefused) {
   const auto wrong = [](auto change) {
     HistoryQuery asked = query(2, 2);
     change(asked);
@@ -87,4 +87,4 @@ TEST(WebHistory, WrongQueriesAreRefused) {
 }
 
 }  // namespace
-}  // namespace remuda::web
+}  // namespace remuda::snapshot

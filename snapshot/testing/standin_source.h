@@ -4,9 +4,9 @@
 #include <atomic>
 #include <mutex>
 
-#include "web/source.h"
+#include "snapshot/source.h"
 
-namespace remuda::web {
+namespace remuda::snapshot {
 
 class StandinSource : public Source {
  public:
@@ -28,4 +28,4 @@ class StandinSource : public Source {
   Result<Json> answer_ = Json{{"version", 1}};
 };
 
-}  // namespace remuda::web
+}  // namespace remuda::snapshot

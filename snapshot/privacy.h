@@ -6,10 +6,10 @@
 
 #include "base/json.h"
 
-namespace remuda::web {
+namespace remuda::snapshot {
 
 /// Takes that out of a live snapshot, for `user`. What is left is listed, not what is taken: a field that is added to
 /// jobs later is hidden until somebody decides otherwise. Pure.
 void hide_from(const std::string& user, Json& snapshot);
 
-}  // namespace remuda::web
+}  // namespace remuda::snapshot

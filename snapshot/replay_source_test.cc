@@ -1,11 +1,11 @@
-#include "web/replay_source.h"
+#include "snapshot/replay_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "web/assets.h"
+#include "snapshot/demo.h"
 
-namespace remuda::web {
+namespace remuda::snapshot {
 namespace {
 
 using testing::HasSubstr;
@@ -39,7 +39,7 @@ ReplaySource play(Clock& clock, double speed = 1) {
   return {std::move(recordings), clock, {.speed = speed, .part_before = 0.75}};
 }
 
-TEST(WebReplay, BeginsWithinTheRecordingAndPlaysOn) {
+TEST(SnapshotReplay, BeginsWithinTheRecordingAndPlaysOn) {
   SetClock clock;
   ReplaySource source = play(clock);
   Json snapshot = source.snapshot().value();
@@ -52,14 +52,14 @@ TEST(WebReplay, BeginsWithinTheRecordingAndPlaysOn) {
   EXPECT_EQ(source.snapshot().value()["time_s"], 1080);
 }
 
-TEST(WebReplay, StaysAtTheEnd) {
+TEST(SnapshotReplay, StaysAtTheEnd) {
   SetClock clock;
   ReplaySource source = play(clock, 10);
   clock.time_s += 1e6;
   EXPECT_EQ(source.snapshot().value()["time_s"], 1100);
 }
 
-TEST(WebReplay, LeasesAndWaitingComeAndGo) {
+TEST(SnapshotReplay, LeasesAndWaitingComeAndGo) {
   SetClock clock;
   ReplaySource source = play(clock);
   Json snapshot = source.snapshot().value();
@@ -75,7 +75,7 @@ TEST(WebReplay, LeasesAndWaitingComeAndGo) {
   EXPECT_EQ(snapshot["past"].size(), 1u);
 }
 
-TEST(WebReplay, HistoryKnowsNothingOfWhatIsToCome) {
+TEST(SnapshotReplay, HistoryKnowsNothingOfWhatIsToCome) {
   SetClock clock;
   ReplaySource source = play(clock);
   const History history = source.history({"", "gpu", {"busy"}, 1000, 1100, 10}).value();
@@ -85,7 +85,7 @@ TEST(WebReplay, HistoryKnowsNothingOfWhatIsToCome) {
   EXPECT_FALSE(source.history({"b", "gpu", {"busy"}, 1000, 1100, 10}));
 }
 
-TEST(WebReplay, SeveralHostsStandBesideTheFirst) {
+TEST(SnapshotReplay, SeveralHostsStandBesideTheFirst) {
   SetClock clock;
   std::vector<Recording> recordings;
   recordings.push_back(recording("dead", 1030));
@@ -100,7 +100,7 @@ TEST(WebReplay, SeveralHostsStandBesideTheFirst) {
   EXPECT_TRUE(source.history({"b", "gpu", {"busy"}, 1000, 1100, 10}));
 }
 
-TEST(WebReplay, ARecordingOfOneMomentIsShownAsItIs) {
+TEST(SnapshotReplay, ARecordingOfOneMomentIsShownAsItIs) {
   SetClock clock;
   std::vector<Recording> recordings;
   recordings.push_back(
@@ -112,14 +112,14 @@ TEST(WebReplay, ARecordingOfOneMomentIsShownAsItIs) {
   EXPECT_EQ(to_line(snapshot["jobs"]), R"({"leases":[],"waiting":[]})");
 }
 
-TEST(WebReplay, WhatIsNoRecordingIsRefusedByName) {
+TEST(SnapshotReplay, WhatIsNoRecordingIsRefusedByName) {
   const auto parsed = parse_recording("{\"version\":", "some.json");
   ASSERT_FALSE(parsed);
   EXPECT_THAT(parsed.error().message, HasSubstr("some.json"));
   EXPECT_FALSE(read_recording("/dev/zero"));
 }
 
-TEST(WebReplay, TheDemoShowsEightGpusAndTheirUsers) {
+TEST(SnapshotReplay, TheDemoShowsEightGpusAndTheirUsers) {
   SetClock clock;
   std::vector<Recording> recordings;
   recordings.push_back(parse_recording(demo_recording(), "demo").value());
@@ -132,4 +132,4 @@ TEST(WebReplay, TheDemoShowsEightGpusAndTheirUsers) {
 }
 
 }  // namespace
-}  // namespace remuda::web
+}  // namespace remuda::snapshot

@@ -1,10 +1,10 @@
-#include "web/privacy.h"
+#include "snapshot/privacy.h"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
-namespace remuda::web {
+namespace remuda::snapshot {
 namespace {
 
 constexpr std::array kOfAnybody{// of leases
@@ -51,4 +51,4 @@ void hide_from(const std::string& user, Json& snapshot) {
     if (device.contains("status")) hide_commands(user, device["status"]);
 }
 
-}  // namespace remuda::web
+}  // namespace remuda::snapshot

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "web/source.h"
+#include "snapshot/source.h"
 
-namespace remuda::web {
+namespace remuda::snapshot {
 
 struct Recording {
   Inventory inventory;
@@ -50,4 +50,4 @@ class ReplaySource : public Source {
   double first_s_ = 0, last_s_ = 0;  ///< of what was recorded
 };
 
-}  // namespace remuda::web
+}  // namespace remuda::snapshot

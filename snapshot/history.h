@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "device/inventory.h"
 
-namespace remuda::web {
+namespace remuda::snapshot {
 
 /// What can be asked for, by the names of Status; "throttled" is 1 where clocks are held down by heat or power.
 inline constexpr std::array kMeasures{"busy",        "memory_busy",      "sm_active",     "tensor_active",
@@ -51,4 +51,4 @@ Result<void> check(const HistoryQuery& query);
 /// than twice the usual time between samples. Pure.
 History history_of(std::span<const Sample> samples, size_t index, const HistoryQuery& query);
 
-}  // namespace remuda::web
+}  // namespace remuda::snapshot
