@@ -116,6 +116,8 @@ class WatchTest(unittest.TestCase):
         query = f"/api/history?device={device}&measures=busy,tensor_active&from={now - 60}&to={now}&points=60"
         wait_until(lambda: READINGS["busy"] in json.loads(get(query, **bearer))["measures"]["busy"], "the history grows")
         self.assertEqual(set(json.loads(get(query, **bearer))["measures"]["tensor_active"]), {None}, "unknown is not 0")
+        web.terminate()
+        self.assertEqual(web.wait(PATIENCE_S), 0, "what is new is written first")
 
     def test_an_alert_is_said_and_runs_a_command(self):
         machine = json.loads(self.machine.read_text())

@@ -37,8 +37,15 @@ class Http : public httplib::Server {
   /// It takes itself for shut down, and so cuts off streams, unless it knows a socket.
   void begin(int listener) { svr_sock_ = listener; }
   void end() { svr_sock_ = INVALID_SOCKET; }
-  /// False once there is nothing more to be had of the client.
-  bool answer(Connection& connection, bool& is_closed) { return call(&Http::process_request, connection, is_closed); }
+  /// False once there is nothing more to be had of the client. Bodies are not read, and what is no request may have any
+  /// length: after such a thing the connection ends, as the rest of it would be taken for the next request.
+  bool answer(Connection& connection, bool& is_closed) {
+    bool may_follow = false;
+    const bool is_answered = call(&Http::process_request, connection, is_closed,
+                                  [&](httplib::Request& request) { may_follow = prepare(request); });
+    is_closed = is_closed || !may_follow;
+    return is_answered;
+  }
 
  private:
   using SetUp = std::function<void(httplib::Request&)>;
@@ -46,11 +53,21 @@ class Http : public httplib::Server {
   using Before = bool (httplib::Server::*)(httplib::Stream&, bool, bool&, const SetUp&);
   using Since = bool (httplib::Server::*)(httplib::Stream&, const std::string&, int, const std::string&, int, bool,
                                           bool&, const SetUp&);
-  bool call(Before process, Connection& connection, bool& is_closed) {
-    return (this->*process)(connection, false, is_closed, nullptr);
+  bool call(Before process, Connection& connection, bool& is_closed, const SetUp& set_up) {
+    return (this->*process)(connection, false, is_closed, set_up);
   }
-  bool call(Since process, Connection& connection, bool& is_closed) {
-    return (this->*process)(connection, "", 0, "", 0, false, is_closed, nullptr);
+  bool call(Since process, Connection& connection, bool& is_closed, const SetUp& set_up) {
+    return (this->*process)(connection, "", 0, "", 0, false, is_closed, set_up);
+  }
+  /// Before the library acts on its headers. Nobody gets parts of a file: a request may name thousands, and the library
+  /// puts them together in memory. Whether another request may follow.
+  static bool prepare(httplib::Request& request) {
+    request.ranges.clear();
+    request.headers.erase("Range");
+    if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding")) return true;
+    request.headers.erase("Connection");
+    request.headers.emplace("Connection", "close");  // the answer says so
+    return false;
   }
 };
 

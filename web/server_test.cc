@@ -91,6 +91,36 @@ std::string request(const std::string& path, const std::string& more = "") {
   return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + kToken + "\r\n" + more + "\r\n";
 }
 
+TEST(WebServer, GivesNobodyParts) {
+  const Served served;
+  std::string ranges = "0-";
+  for (int i = 0; i < 2000; ++i) ranges += ",0-";
+  const auto whole = served.get("/page.js", {});
+  const auto parts = served.get("/page.js", {{"Range", "bytes=" + ranges}});
+  ASSERT_TRUE(whole && parts);
+  EXPECT_EQ(parts->status, 200);
+  EXPECT_EQ(parts->body, whole->body);
+}
+
+/// A second request in what may be the body of the first.
+TEST(WebServer, TakesNoBodyForARequest) {
+  const Served served;
+  const std::string inner = request("/api/snapshot");
+  const std::string length = std::to_string(inner.size());
+  for (const std::string& outer :
+       {request("/page.css", "Content-Length: " + length + "\r\n"),
+        request("/page.css", "Transfer-Encoding: chunked\r\n"),
+        request("/page.css", "Connection: keep-alive\r\nContent-Length: " + length + "\r\n"),
+        "POST /page.css HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + length + "\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(9000, 'x') + "\r\n\r\n",
+        std::string("no request\r\n\r\n")}) {
+    Raw client(served.port());
+    const std::string heard = client.say(outer + inner).hear("there is never this");
+    EXPECT_EQ(heard.find("HTTP/1.1 ", 1), std::string::npos) << "one answer to " << outer.substr(0, 200);
+    EXPECT_THAT(heard, StartsWith("HTTP/1.1 "));
+  }
+}
+
 TEST(WebServer, ServesThePageToAnybodyWithItsRules) {
   const Served served;
   const auto page = served.get("/", {});

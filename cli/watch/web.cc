@@ -86,13 +86,15 @@ Result<int> serve(WebFlags flags) {
   } else {
     REMUDA_ASSIGN(flags.server.token, web::token_in(flags.token_file));
   }
-  REMUDA_ASSIGN(const auto source, source_of(flags));
-  REMUDA_ASSIGN(const process::StopSignals stop, process::StopSignals::hold_with_hang_up());
+  REMUDA_ASSIGN(process::StopSignals stop, process::StopSignals::hold_with_hang_up());
+  REMUDA_ASSIGN(const auto source, source_of(flags));  // its threads have the signals blocked, too
   REMUDA_ASSIGN(const auto server, web::Server::open(flags.server, *source));
   fmt::print("{}\n", server->url());
   if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "Ctrl-C ends it\n");
   std::fflush(stdout);
   server->serve(stop.fd());
+  while (stop.next()) {  // else they would act once they may again, before what is new is written
+  }
   return 0;
 }
 
