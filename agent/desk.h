@@ -13,6 +13,7 @@
 #include "agent/enforcement.h"
 #include "agent/handover.h"
 #include "agent/holds.h"
+#include "agent/idle_steps.h"
 #include "agent/revival.h"
 #include "agent/sharing_daemons.h"
 #include "base/clock.h"
@@ -105,6 +106,8 @@ class Desk {
   void end_daemons(double now_s);
   void heed_notice(double now_s);
   void hand_over(double now_s);
+  void tell_idle(double now_s);
+  double idle_every_s() const;
   std::vector<std::string> given_out() const;
   confine::Withheld withheld_from(int64_t job) const;
   std::vector<place::Held> held_in(const pool::PoolState& state) const;
@@ -138,6 +141,7 @@ class Desk {
   Revival revival_;
   Handover handover_;
   SharingDaemons daemons_;
+  IdleSteps idle_;
   /// Jobs by user and request: those submitted, and those whose keepers have given their word.
   std::map<std::pair<int, std::string>, int64_t> requests_;
   std::vector<int64_t> changed_;

@@ -19,6 +19,7 @@ pool::Job in_short(const pool::Job& job) {
                      .uid = job.uid,
                      .priority = job.priority,
                      .preemptible = job.preemptible,
+                     .idle = job.idle,
                      .started_s = job.started_s,
                      .time_limit_s = job.time_limit_s,
                      .array = job.array,

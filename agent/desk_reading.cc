@@ -13,12 +13,13 @@ bool Desk::has_waiting() const {
   return std::ranges::find(state.jobs, pool::JobState::waiting, &pool::Job::state) != state.jobs.end();
 }
 
-/// Processes that do not use remuda start and end without notice while jobs wait, and other managers' jobs at any time.
-/// A recorded machine changes only when its file does.
+/// Jobs that do nothing show only when they are looked at (desk_idle.cc). Processes that do not use remuda start and
+/// end without notice while jobs wait, and other managers' jobs at any time. A recorded machine changes only when its
+/// file does.
 double Desk::look_every_s() const {
   constexpr double kLive_s = 2, kRecorded_s = 10, kOthers_s = 10;
-  if (has_waiting()) return view_.is_live() ? kLive_s : kRecorded_s;
-  return view_.allocations().empty() ? kNever_s : kOthers_s;
+  if (has_waiting()) return std::min(idle_every_s(), view_.is_live() ? kLive_s : kRecorded_s);
+  return std::min(idle_every_s(), view_.allocations().empty() ? kNever_s : kOthers_s);
 }
 
 bool Desk::wants_reading(double now_s) const {
@@ -48,6 +49,7 @@ void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
   handover_.look(view_.inventory(), view_.policy() ? &view_.policy()->health : nullptr, now_s);
   const bool is_due = std::exchange(is_due_, false);  // what has come free since it began looks held still
   (void)change(pool::StartJobs{}, 0, now_s);
+  tell_idle(now_s);
   is_due_ = is_due_ || is_due;
 }
 

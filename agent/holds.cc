@@ -130,8 +130,10 @@ void Holds::see(const pool::Job& job, double now_s) {
   if (!is_asked || hold.is_asked) return;
   hold.is_asked = true;
   hold.grace_s = std::clamp(job.grace_s, 0.0, kLongestGrace_s);
-  hold.kill_why = job.cancelled ? "was cancelled, and did not end in its grace time"
-                                : "was to make room, and did not end in its grace time";
+  const std::string why = job.cancelled         ? "was cancelled"
+                          : job.evicted.empty() ? "was to make room"
+                                                : "was told to end: " + job.evicted;
+  hold.kill_why = why + (job.evicted.empty() || job.cancelled ? ", and" : "; it") + " did not end in its grace time";
   hold.kill_at_s = now_s + hold.grace_s + kSlack_s;
   next_s_ = std::min(next_s_, hold.kill_at_s);
   process::send_signal(hold.keeper, SIGCONT);  // a stopped one sees it, too

@@ -86,6 +86,11 @@ TEST_F(RulesTest, OnlyAnAdministratorDrainsAndInHisOwnName) {
   EXPECT_EQ(std::get<pool::DrainDevices>(admitted).by, "root");
 }
 
+TEST_F(RulesTest, OnlyTheAgentSaysThatAJobIsIdle) {
+  for (const int uid : {0, kAda})
+    EXPECT_EQ(refusal(pool::TellIdle{1, {}}, user(uid)), "only the agent tells jobs that their devices are idle");
+}
+
 TEST_F(RulesTest, WhatAUserDecidesOfTheirJobIsKept) {
   pool::Operation asked =
       pool::Submit{.job = {.begin_s = 500, .after = {1}, .after_any = {2}, .at_end = "mail", .mail = "ada@x.org"}};

@@ -5,12 +5,13 @@
 #include <fmt/ranges.h>
 
 #include "device/throttle.h"
+#include "monitor/idle_jobs.h"
 
 namespace remuda::monitor {
 namespace {
 
 // The limits are those of packaging/prometheus/remuda.rules.yml.
-constexpr double kIdleBusy = 0.05;
+constexpr double kIdleBusy = 0.05, kUnderusedBusy = 0.3;
 constexpr double kMemoryFull = 0.95;
 constexpr double kRisingOver_s = 600;
 
@@ -32,31 +33,27 @@ const pool::Lease* lease_of(const Device& device, const pool::PoolState& pool) {
   return found == pool.leases.end() ? nullptr : &*found;
 }
 
+/// What nobody but those who hold it can know of a device: why next to nothing runs there, and what comes of it.
+std::string idle_text(const Device& device, const Moment& moment) {
+  const std::string start = fmt::format("{} holds {}", holders(device, moment.pool), device.label());
+  const pool::Lease* const lease = lease_of(device, moment.pool);
+  const pool::Job* const job = lease ? moment.pool.find(lease->job) : nullptr;
+  if (job && job->idle.step != pool::IdleStep::none) return fmt::format("{}: {}", start, job->idle.text);
+  const IdleWindow* const window = lease && moment.idle ? moment.idle->find(lease->job) : nullptr;
+  const char* const why = window ? reason_text(window->reason()) : "";
+  return fmt::format("{}, and next to nothing runs there{}{}", start, *why == '\0' ? "" : ": ", why);
+}
+
+bool was_told(const pool::Lease* lease, const pool::PoolState& pool) {
+  const pool::Job* const job = lease ? pool.find(lease->job) : nullptr;
+  return job && job->idle.step != pool::IdleStep::none;
+}
+
+bool contains(const std::vector<std::string>& devices, const Device& device) {
+  return std::ranges::find(devices, device.id) != devices.end();
+}
+
 }  // namespace
-
-void HalfHour::add(double wall_s, double busy, bool is_held) {
-  now_ = static_cast<int64_t>(wall_s / 60);
-  Minute& minute = minutes_[static_cast<size_t>(now_) % kMinutes];
-  if (minute.number != now_) minute = {now_, 0, 0, 0, 0};
-  ++minute.readings;
-  minute.held += is_held;
-  if (busy < 0) return;
-  minute.busy += busy;
-  ++minute.known;
-}
-
-double HalfHour::busy_while_held() const {
-  double sum = 0;
-  int known = 0;
-  for (const Minute& minute : minutes_) {
-    // A minute without a reading, or from before: it was not watched for so long.
-    if (minute.number <= now_ - static_cast<int64_t>(kMinutes) || minute.held < minute.readings) return -1;
-    if (minute.known == 0) continue;
-    sum += minute.busy / minute.known;
-    ++known;
-  }
-  return known > static_cast<int>(kMinutes / 2) ? sum / known : -1;
-}
 
 /// A cause that was not seen at the last reading has ended, and what has ended begins anew.
 void Alerts::see(const char* rule, const Device& device, bool is_wrong, double lasting_s, double wall_s, Alert alert) {
@@ -77,21 +74,35 @@ void Alerts::see(const char* rule, const Device& device, bool is_wrong, double l
 
 void Alerts::check_use(const Device& device, const Moment& moment, double wall_s) {
   const Status& status = device.status;
-  HalfHour& past = half_hours_[device.id];
+  IdleWindow& held = held_.try_emplace(device.id, kIdleFor_s).first->second;
   const pool::Lease* const lease = lease_of(device, moment.pool);
-  past.add(wall_s, status.busy.value_or(-1), lease != nullptr);
-  const double busy = past.busy_while_held();
-  see("held and idle", device, busy >= 0 && busy < kIdleBusy, 0, wall_s,
-      {.value = fmt::format("busy {:.0f} % of 30 min", busy * 100),
+  if (lease)
+    held.add(wall_s, {.busy = status.busy.value_or(-1)});
+  else
+    held.clear();
+  const double busy = held.busy();
+  const std::string value = busy < 0 ? "idle" : fmt::format("busy {:.0f} % of 30 min", busy * 100);
+  see("held and idle", device, (busy >= 0 && busy < kIdleBusy) || was_told(lease, moment.pool), 0, wall_s,
+      {.value = value,
        .limit = fmt::format("{:.0f} %", kIdleBusy * 100),
-       .text = fmt::format("{} holds {}, and next to nothing runs there", holders(device, moment.pool), device.label()),
+       .text = idle_text(device, moment),
        .command = lease ? fmt::format("remuda show {}", lease->job) : ""});
-  const bool is_taken = std::ranges::find(moment.used_without_lease, device.id) != moment.used_without_lease.end();
-  see("used without a lease", device, is_taken, 300, wall_s,
+  see("underused", device, busy >= kIdleBusy && busy < kUnderusedBusy, kIdleFor_s, wall_s,
+      {.value = value,
+       .limit = fmt::format("{:.0f} %", kUnderusedBusy * 100),
+       .text = fmt::format("{} holds {}, and uses little of it", holders(device, moment.pool), device.label()),
+       .command = lease ? fmt::format("remuda show {}", lease->job) : ""});
+  see("used without a lease", device, contains(moment.used_without_lease, device), 300, wall_s,
       {.value = "processes without a lease",
        .limit = "none",
        .text = fmt::format("processes that hold no lease use {}", device.label()),
        .command = "remuda ps"});
+  see("foreign process", device, contains(moment.used_by_strangers, device), 300, wall_s,
+      {.value = "processes of no job",
+       .limit = "none",
+       .text = fmt::format("{} holds {}, and processes of no job use it, too", holders(device, moment.pool),
+                           device.label()),
+       .command = "remuda list"});
   if (!status.memory_used_bytes.has_value() || device.memory_bytes.value_or(0) <= 0) return;
   const auto used = static_cast<double>(status.memory_used_bytes.value());
   const double full = used / static_cast<double>(device.memory_bytes.value());

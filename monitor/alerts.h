@@ -7,15 +7,18 @@
 //   for (const Alert& alert : alerts.active()) ...
 #pragma once
 
-#include <array>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "monitor/idle_window.h"
 #include "monitor/metrics.h"
 
 namespace remuda::monitor {
+
+/// Over so long a device has to be idle for an alert; the policy's steps have a time of their own (idle_chain.h).
+inline constexpr double kIdleFor_s = 1800;
 
 struct Alert {
   std::string rule;
@@ -38,25 +41,6 @@ struct Alert {
     visit("command", self.command, "to act");
   }
   bool operator==(const Alert&) const = default;
-};
-
-/// The last half hour of a device, by minutes.
-class HalfHour {
- public:
-  /// `busy` negative: unknown.
-  void add(double wall_s, double busy, bool is_held);
-  /// How much of the half hour it was busy; negative unless it was held all the time, and busy is known of most of it.
-  double busy_while_held() const;
-
- private:
-  struct Minute {
-    int64_t number = -1;  ///< since 1970
-    double busy = 0;
-    int known = 0, held = 0, readings = 0;
-  };
-  static constexpr size_t kMinutes = 30;
-  std::array<Minute, kMinutes> minutes_;
-  int64_t now_ = -1;
 };
 
 /// One thread.
@@ -83,7 +67,7 @@ class Alerts {
   void check_leases(const Moment& moment, double wall_s);
 
   std::map<std::pair<std::string, std::string>, Cause> causes_;  ///< by rule and device
-  std::map<std::string, HalfHour> half_hours_;                   ///< by device
+  std::map<std::string, IdleWindow> held_;                       ///< by device: its time in one lease or another
   std::map<std::string, std::pair<double, double>> memory_;      ///< by device: used bytes, and when, some time ago
   std::vector<Alert> news_;
 };

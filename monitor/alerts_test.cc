@@ -3,6 +3,8 @@
 #include <functional>
 #include <gmock/gmock.h>
 
+#include "monitor/idle_jobs.h"
+
 namespace remuda::monitor {
 namespace {
 
@@ -70,6 +72,54 @@ TEST_F(AlertsTest, ADeviceThatIsHeldAndIdleForHalfAnHour) {
   ASSERT_THAT(news, SizeIs(2));
   EXPECT_EQ(news[0].ended_s, 0);
   EXPECT_GT(news[1].ended_s, news[1].since_s);
+}
+
+TEST_F(AlertsTest, OneThatIsLittleUsed) {
+  hold();
+  device().status.busy = 0.2;
+  watch(59 * 60);
+  EXPECT_THAT(rules(), IsEmpty()) << "so it is for a while whenever work begins";
+  watch(2 * 60);
+  ASSERT_THAT(rules(), ElementsAre("underused"));
+  EXPECT_EQ(alerts_.active()[0].text, "ana (job 7) holds gpu:0, and uses little of it");
+  device().status.busy = 0.5;
+  watch(20 * 60);
+  EXPECT_THAT(rules(), IsEmpty());
+  device().status.busy = 0;
+  watch(31 * 60);
+  EXPECT_THAT(rules(), ElementsAre("held and idle")) << "and not both";
+}
+
+TEST_F(AlertsTest, AnIdleDeviceSaysWhyAndWhatComesOfIt) {
+  hold();
+  pool_.jobs[0].state = pool::JobState::running;
+  device().status.busy = 0;
+  device().status.processes = std::vector<Process>{};
+  IdleJobs idle(1800, [](const pool::Job&) { return std::vector<process::ProcessId>(); });
+  idle.look(0, machine_, pool_);
+  watch(30 * 60);
+  alerts_.take({machine_, pool_, uses_, 0, {}, {}, &idle}, now_s_);
+  ASSERT_THAT(rules(), ElementsAre("held and idle"));
+  EXPECT_EQ(alerts_.active()[0].text,
+            "ana (job 7) holds gpu:0, and next to nothing runs there: no process of the job uses a GPU");
+  pool_.jobs[0].idle = {pool::IdleStep::warned, 1, 0,
+                        "gpu:0 busy for 0 % of 10 min; unless work begins it ends in 5 min"};
+  watch(1);
+  EXPECT_EQ(alerts_.active()[0].text,
+            "ana (job 7) holds gpu:0: gpu:0 busy for 0 % of 10 min; unless work begins it ends in 5 min");
+}
+
+TEST_F(AlertsTest, ADeviceWithALeaseThatStrangersUse) {
+  hold();
+  device().status.busy = 1;
+  const auto strange = [this](double seconds) {
+    for (const double end_s = now_s_ + seconds; now_s_ < end_s; ++now_s_)
+      alerts_.take({machine_, pool_, uses_, 0, {}, {"GPU-1"}}, now_s_);
+  };
+  strange(299);
+  EXPECT_THAT(rules(), IsEmpty());
+  strange(5);
+  EXPECT_THAT(rules(), ElementsAre("foreign process"));
 }
 
 TEST_F(AlertsTest, OneThatWorkedBrieflyAndThenSleptIsIdleToo) {

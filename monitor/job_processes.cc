@@ -45,4 +45,20 @@ JobOf job_by_cgroup(const pool::PoolState& pool) {
   };
 }
 
+std::vector<std::string> used_by_strangers(const Inventory& machine, const pool::PoolState& pool, const JobOf& job_of) {
+  std::vector<std::string> devices;
+  for (const Device& device : machine.devices) {
+    std::vector<const pool::Job*> holders;
+    for (const pool::Lease& lease : pool.leases)
+      if (lease.device == device.id) holders.push_back(pool.find(lease.job));
+    const bool are_held = !holders.empty() && std::ranges::all_of(holders, [](const pool::Job* job) {
+      return job && !job->cgroup.empty();
+    });
+    // A screen is drawn on many a GPU, and a sharing daemon serves the jobs.
+    const auto is_strange = [&](const Process& one) { return one.type == "compute" && job_of(one.pid) == 0; };
+    if (are_held && std::ranges::any_of(device.status.processes.value_or({}), is_strange)) devices.push_back(device.id);
+  }
+  return devices;
+}
+
 }  // namespace remuda::monitor

@@ -31,5 +31,28 @@ TEST(JobIn, IsNoneForOthers) {
     EXPECT_EQ(job_in(text, pool()), 0) << text;
 }
 
+TEST(UsedByStrangers, IsADeviceOnWhichAProcessOfNoJobComputes) {
+  Device device;
+  device.id = "GPU-1";
+  Process own, other, screen;
+  own.pid = 1, other.pid = 2, screen.pid = 3;
+  own.type = other.type = "compute";
+  screen.type = "graphics";
+  Inventory machine;
+  machine.devices = {device};
+  pool::PoolState state = pool();
+  const JobOf job_of = [](int pid) -> int64_t { return pid == 1 ? 7 : 0; };
+  const auto used = [&](std::vector<Process> processes) {
+    machine.devices[0].status.processes = std::move(processes);
+    return used_by_strangers(machine, state, job_of);
+  };
+  EXPECT_TRUE(used({own, other}).empty()) << "without a lease it is none of theirs";
+  state.leases = {{.job = 7, .device = "GPU-1"}};
+  EXPECT_EQ(used({own, other}), std::vector<std::string>{"GPU-1"});
+  EXPECT_TRUE(used({own, screen}).empty());
+  state.leases.push_back({.job = 8, .device = "GPU-1"});
+  EXPECT_TRUE(used({own, other}).empty()) << "it may be of the job that no cgroup holds";
+}
+
 }  // namespace
 }  // namespace remuda::monitor

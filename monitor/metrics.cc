@@ -109,6 +109,9 @@ void add_lease(const LeaseUse& use, const Moment& moment, Families& families) {
                    lease->until_s);
   families.counter("remuda_lease_held_seconds_total", "How long the job held the device while it was watched", labels,
                    use.held_s);
+  if (job && job->idle.step != pool::IdleStep::none)
+    families.gauge("remuda_lease_idle_step", "What the policy has done about its idle devices; always 1",
+                   with(labels, "step", to_string(job->idle.step)), 1);
   families.counter("remuda_lease_busy_seconds_total", "How much of that a kernel ran", labels, use.busy_s);
   families.counter("remuda_lease_busy_known_seconds_total", "For how much of the held time that is known", labels,
                    use.busy_known_s);
@@ -142,6 +145,9 @@ void add_pool(const Moment& moment, Families& families) {
     const bool is_taken = std::ranges::find(moment.used_without_lease, device.id) != moment.used_without_lease.end();
     families.gauge("remuda_gpu_used_without_lease", "Whether processes without a lease use it", labels_of(device),
                    is_taken);
+    const bool is_shared = std::ranges::find(moment.used_by_strangers, device.id) != moment.used_by_strangers.end();
+    families.gauge("remuda_gpu_used_by_strangers", "Whether processes of no job use it while a job holds it",
+                   labels_of(device), is_shared);
     families.gauge("remuda_gpu_drained", "Whether it is granted to nobody, as somebody said", labels_of(device),
                    is_drained);
   }

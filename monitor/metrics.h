@@ -15,6 +15,8 @@
 
 namespace remuda::monitor {
 
+class IdleJobs;
+
 /// The state of a machine and its pool at one moment.
 struct Moment {
   const Inventory& machine;
@@ -22,6 +24,8 @@ struct Moment {
   const LeaseUses& uses;                        ///< of these leases
   size_t waiting = 0;                           ///< jobs in the queue
   std::vector<std::string> used_without_lease;  ///< ids of devices
+  std::vector<std::string> used_by_strangers;   ///< ids of devices with a lease, that processes of no job use, too
+  const IdleJobs* idle = nullptr;               ///< why jobs idle; null: not known
 };
 
 std::string metrics_text(const Moment& moment);

@@ -26,9 +26,9 @@ class Watcher {
   struct Taken {
     double now_s = 0, wall_s = 0;  ///< when: a steady time, and the same moment since 1970
     Inventory machine;
-    pool::PoolState pool;                         ///< its leases, and the jobs that hold them
-    size_t waiting = 0;                           ///< jobs in the queue
-    std::vector<std::string> used_without_lease;  ///< ids of devices
+    pool::PoolState pool;                                            ///< its leases, and the jobs that hold them
+    size_t waiting = 0;                                              ///< jobs in the queue
+    std::vector<std::string> used_without_lease, used_by_strangers;  ///< ids of devices
   };
   /// An error where something could not be written: it is tried again with a later reading, and what is in memory goes
   /// on.
@@ -38,7 +38,8 @@ class Watcher {
 
   /// Of the last reading; invalid after the next one.
   Moment moment() const {
-    return {taken_.machine, taken_.pool, meter_.alive(), taken_.waiting, taken_.used_without_lease};
+    return {taken_.machine,          taken_.pool, meter_.alive(), taken_.waiting, taken_.used_without_lease,
+            taken_.used_by_strangers};
   }
   History& history() { return history_; }
   UseStore& uses() { return uses_; }

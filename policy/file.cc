@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <fmt/format.h>
 #include <functional>
 #include <sys/stat.h>
@@ -19,7 +20,7 @@ namespace remuda::policy {
 namespace {
 
 constexpr size_t kMostTables = 1000, kMostNames = 1000, kMostExempt = 64, kLongestCommand = 4096;
-constexpr double kLongest_s = 366.0 * 86400, kLongestProbe_s = 600, kMostHours = 1e9;
+constexpr double kLongest_s = 366.0 * 86400, kLongestProbe_s = 600, kMostHours = 1e9, kShortestIdle_s = 10;
 
 /// One table of the file, key by key; the first thing that is wrong is the error.
 class Reader {
@@ -236,6 +237,46 @@ Result<void> read_health(const toml::table& table, Policy& policy) {
   return reader.finish();
 }
 
+/// Below half of the time, so that a job that works is none.
+std::optional<double> floor_of_use(const toml::node& node) {
+  const auto value = node.is_number() ? node.value<double>() : std::nullopt;
+  return value && *value > 0 && *value <= 0.5 ? value : std::nullopt;
+}
+
+/// Those that programs use for this: others end a process, or mean something else.
+std::optional<int> checkpoint_signal(const toml::node& node) {
+  const std::string name = node.is_string() ? node.as_string()->get() : "";
+  if (name == "USR1") return SIGUSR1;
+  return name == "USR2" ? std::optional(SIGUSR2) : std::nullopt;
+}
+
+std::optional<double> idle_time(const toml::node& node) {
+  const auto seconds = duration(node);
+  return seconds && *seconds >= kShortestIdle_s ? seconds : std::nullopt;
+}
+
+Result<void> read_idle(const toml::table& table, Policy& policy) {
+  constexpr const char* kTime = "a time of at least 10 s such as \"30m\"";
+  Idle& idle = policy.idle;
+  Reader reader(table, "idle");
+  reader.read<double>("warn_after", kTime, idle_time, idle.warn_after_s);
+  reader.read<double>("signal_after", kTime, idle_time, idle.signal_after_s);
+  reader.read<double>("release_after", kTime, idle_time, idle.release_after_s);
+  reader.read<double>("floor", "a share of time above 0 and up to 0.5", floor_of_use, idle.floor);
+  reader.read<int>("signal", "\"USR1\" or \"USR2\"", checkpoint_signal, idle.signal);
+  reader.read<std::vector<std::string>>("exempt_users", kNames, names, idle.exempt.users);
+  reader.read<std::vector<std::string>>("exempt_groups", kNames, names, idle.exempt.groups);
+  REMUDA_TRY(reader.finish());
+  if (!idle.is_on())
+    return usage_error(reader.where() + ": idle.warn_after is missing: nobody is signalled or ended without a warning");
+  if (idle.signal_after_s > 0 && idle.signal_after_s <= idle.warn_after_s)
+    return usage_error(reader.where() + ": idle.signal_after must be longer than idle.warn_after");
+  if (idle.release_after_s > 0 && idle.release_after_s <= std::max(idle.warn_after_s, idle.signal_after_s))
+    return usage_error(reader.where() +
+                       ": idle.release_after must be longer than idle.warn_after and idle.signal_after");
+  return {};
+}
+
 Result<void> read_sharing(const toml::table& table, Policy& policy) {
   Reader reader(table, "sharing");
   reader.read<bool>("mps", "true or false", flag, policy.mps);
@@ -274,7 +315,7 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
   if (text.size() > kMostBytes) return usage_error(fmt::format("{} is longer than {} bytes", name, kMostBytes));
   REMUDA_ASSIGN(const toml::table table, document::parse_toml(text, name));
   Policy policy;
-  const std::vector<std::string> known{"queue", "devices", "health", "sharing", "limit", "reservation"};
+  const std::vector<std::string> known{"queue", "devices", "health", "idle", "sharing", "limit", "reservation"};
   for (const auto& [key, value] : table) {
     if (key == "queue" && value.is_table()) {
       REMUDA_TRY(read_queue(*value.as_table(), policy));
@@ -282,6 +323,8 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
       REMUDA_TRY(read_devices(*value.as_table(), policy));
     } else if (key == "health" && value.is_table()) {
       REMUDA_TRY(read_health(*value.as_table(), policy));
+    } else if (key == "idle" && value.is_table()) {
+      REMUDA_TRY(read_idle(*value.as_table(), policy));
     } else if (key == "sharing" && value.is_table()) {
       REMUDA_TRY(read_sharing(*value.as_table(), policy));
     } else if (key == "limit") {
@@ -291,8 +334,8 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
     } else {
       const std::string word(key.str()), near = nearest(word, known);
       return usage_error(
-          fmt::format("{}: there is no table {}; the tables are [queue], [devices], [health], [sharing], "
-                      "[[limit]] and [[reservation]]{}",
+          fmt::format("{}: there is no table {}; the tables are [queue], [devices], [health], [idle], "
+                      "[sharing], [[limit]] and [[reservation]]{}",
                       document::origin(value), printable(word),
                       near.empty() || near == word ? "" : fmt::format("; did you mean {}?", near)));
     }

@@ -1,7 +1,9 @@
 #include "policy/file.h"
 
+#include <csignal>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <tuple>
 
 #include "base/testing/scratch_folder.h"
 
@@ -52,6 +54,31 @@ TEST(PolicyFile, NamesTheLineOfWhatIsWrong) {
             "policy.toml:2: limit.default is longer than limit.longest");
 }
 
+TEST(PolicyFile, SaysWhatBecomesOfIdleJobs) {
+  EXPECT_FALSE(parse_policy("", "p")->idle.is_on()) << "nothing happens unless the administrator says so";
+  const auto policy = parse_policy(
+      "[idle]\nwarn_after = \"30m\"\nsignal_after = \"45m\"\nrelease_after = \"1h\"\nfloor = 0.1\nsignal = \"USR2\"\n"
+      "exempt_users = [\"ada\"]\n",
+      "p");
+  ASSERT_TRUE(policy) << policy.error().message;
+  const Idle& idle = policy->idle;
+  EXPECT_EQ((std::tuple{idle.warn_after_s, idle.signal_after_s, idle.release_after_s, idle.floor, idle.signal}),
+            (std::tuple{1800.0, 2700.0, 3600.0, 0.1, SIGUSR2}));
+  EXPECT_TRUE(idle.exempts({"ada", {}}));
+  EXPECT_FALSE(idle.exempts({"bob", {}}));
+  EXPECT_EQ(parse_policy("[idle]\nwarn_after = \"30m\"", "p")->idle.exempts({"bob", {}}), false);
+  EXPECT_EQ(error_of("[idle]\nrelease_after = \"1h\"\n"),
+            "policy.toml:1: idle.warn_after is missing: nobody is signalled or ended without a warning");
+  EXPECT_EQ(error_of("[idle]\nwarn_after = \"1h\"\nrelease_after = \"30m\"\n"),
+            "policy.toml:1: idle.release_after must be longer than idle.warn_after and idle.signal_after");
+  EXPECT_EQ(error_of("[idle]\nwarn_after = \"1h\"\nsignal_after = \"1h\"\n"),
+            "policy.toml:1: idle.signal_after must be longer than idle.warn_after");
+  EXPECT_EQ(error_of("[idle]\nwarn_after = \"1s\"\n"),
+            "policy.toml:2: idle.warn_after is '1s'; it must be a time of at least 10 s such as \"30m\"");
+  EXPECT_EQ(error_of("[idle]\nwarn_after = \"1h\"\nsignal = \"KILL\"\n"),
+            "policy.toml:3: idle.signal is 'KILL'; it must be \"USR1\" or \"USR2\"");
+}
+
 TEST(PolicyFile, SaysWhoIsKeptFromDeviceFiles) {
   EXPECT_EQ(parse_policy("", "policy.toml")->enforce, Enforce::jobs);
   const auto policy = parse_policy(
@@ -94,7 +121,7 @@ TEST(PolicyFile, AnErrorIsOneLine) {
 TEST(PolicyFile, KnowsItsKeysAndTables) {
   EXPECT_EQ(error_of("[[limit]]\ndevice = 1\n"), "policy.toml:2: there is no key limit.device; did you mean devices?");
   EXPECT_EQ(error_of("[[limits]]\n"),
-            "policy.toml:1: there is no table limits; the tables are [queue], [devices], [health], [sharing], "
+            "policy.toml:1: there is no table limits; the tables are [queue], [devices], [health], [idle], [sharing], "
             "[[limit]] and [[reservation]]; did you mean limit?");
   EXPECT_EQ(error_of("[limit]\ndevices = 1\n"),
             "policy.toml:1: limit must be tables, each below a line [[limit]], 1000 at the most");

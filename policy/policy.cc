@@ -62,6 +62,18 @@ const char* enforce_text(Enforce enforce) {
   return "";
 }
 
+std::string idle_text(const Idle& idle) {
+  if (!idle.is_on()) return "";
+  std::string text = fmt::format("a job whose devices are busy for less than {:g} % of {} is warned", idle.floor * 100,
+                                 duration_text(idle.warn_after_s));
+  if (idle.signal_after_s > 0)
+    text += fmt::format(", told to write a checkpoint after {}", duration_text(idle.signal_after_s));
+  if (idle.release_after_s > 0) text += fmt::format(", ended after {}", duration_text(idle.release_after_s));
+  if (!idle.exempt.users.empty() || !idle.exempt.groups.empty())
+    text += fmt::format("; exempt: {}", idle.exempt.text());
+  return text + "\n";
+}
+
 }  // namespace
 
 bool is_exemption(std::string_view text) {
@@ -99,6 +111,7 @@ std::string policy_text(const Policy& policy) {
   if (!policy.health.probe.empty())
     text += fmt::format("a device is granted again once `{}` has ended well, within {}\n",
                         printable(policy.health.probe), duration_text(policy.health.probe_timeout_s));
+  text += idle_text(policy.idle);
   if (policy.mps) text += "jobs with parts of devices share them through MPS, whose daemons the agent keeps\n";
   Lines lines;
   for (const Limit& limit : policy.limits) add_limit(limit, lines);

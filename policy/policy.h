@@ -1,6 +1,7 @@
 // Policy: what the administrator of a pool has decided. Plain data and pure questions; it is read by file.h.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -87,6 +88,22 @@ struct Health {
   bool operator==(const Health&) const = default;
 };
 
+/// [idle]: what becomes of jobs that hold devices and do next to nothing with them. Each time is without it: never.
+struct Idle {
+  double warn_after_s = 0;     ///< over so long a kernel ran for less than `floor`; 0: nothing of this
+  double signal_after_s = 0;   ///< then, with `signal`, to write a checkpoint; later than the warning; 0: never
+  double release_after_s = 0;  ///< then the job is ended, as a time limit ends it; later than both; 0: never
+  double floor = 0.05;         ///< share of time
+  int signal = SIGUSR1;        ///< for jobs that do not say by which one they write a checkpoint
+  Who exempt;                  ///< with neither users nor groups: nobody
+
+  bool is_on() const { return warn_after_s > 0; }
+  bool exempts(const User& user) const {
+    return (!exempt.users.empty() || !exempt.groups.empty()) && exempt.includes(user);
+  }
+  bool operator==(const Idle&) const = default;
+};
+
 struct Policy {
   double half_life_s = 7 * 86400;  ///< of usage
   double patience_s = 900;         ///< how long later jobs may overtake a waiting one; then devices are kept for it
@@ -96,6 +113,7 @@ struct Policy {
   Enforce enforce = Enforce::jobs;
   std::vector<std::string> exempt;  ///< units of systemd, or cgroups by their path; is_exemption() holds for each
   Health health;
+  Idle idle;
   bool mps = false;         ///< [sharing]: the agent keeps MPS daemons for jobs with parts of devices
   double utc_offset_s = 0;  ///< of the machine's time zone, for hours; not of the file
 

@@ -37,6 +37,10 @@ backfill = false
 [devices]
 enforce = "everyone"
 exempt = ["gdm.service"]
+[idle]
+warn_after = "30m"
+release_after = "1h"
+exempt_groups = ["staff"]
 [[limit]]
 users = ["alice"]
 groups = ["gpu"]
@@ -61,16 +65,18 @@ to = "18:00"
             "usage is halved every 7 d 0 h; a job that has waited for 15 min gets devices kept for it; nobody has them "
             "meanwhile\n"
             "nobody but root opens device files that they were not granted; exempt: gdm.service\n"
-            "p.toml:10: alice and group gpu may have 10 waiting jobs\n"
-            "p.toml:11: alice and group gpu may give priority 0 at the most\n"
-            "p.toml:12: alice and group gpu may have 1.5 device hours in 7 days\n"
-            "p.toml:13: alice and group gpu get a time limit of 1 h 0 min where they ask for none\n"
-            "p.toml:14: alice and group gpu may not take parts of devices\n"
-            "p.toml:15: alice and group gpu may have 8 cores of the host at once\n"
-            "p.toml:16: alice and group gpu get 1 core of the host where they ask for none\n"
-            "p.toml:17: alice and group gpu may have 64 GiB of the host at once\n"
-            "p.toml:18: alice and group gpu get 512 MiB of the host where they ask for none\n"
-            "p.toml:19: gpu:0, gpu:1 reserved for group course, Mon-Fri 08:00-18:00\n");
+            "a job whose devices are busy for less than 5 % of 30 min is warned, ended after 1 h 0 min; exempt: group "
+            "staff\n"
+            "p.toml:14: alice and group gpu may have 10 waiting jobs\n"
+            "p.toml:15: alice and group gpu may give priority 0 at the most\n"
+            "p.toml:16: alice and group gpu may have 1.5 device hours in 7 days\n"
+            "p.toml:17: alice and group gpu get a time limit of 1 h 0 min where they ask for none\n"
+            "p.toml:18: alice and group gpu may not take parts of devices\n"
+            "p.toml:19: alice and group gpu may have 8 cores of the host at once\n"
+            "p.toml:20: alice and group gpu get 1 core of the host where they ask for none\n"
+            "p.toml:21: alice and group gpu may have 64 GiB of the host at once\n"
+            "p.toml:22: alice and group gpu get 512 MiB of the host where they ask for none\n"
+            "p.toml:23: gpu:0, gpu:1 reserved for group course, Mon-Fri 08:00-18:00\n");
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "device/reading.h"
 #include "device/words.h"
 #include "place/request.h"
+#include "pool/idle_notice.h"
 #include "pool/request_json.h"
 #include "process/process_id.h"
 
@@ -86,7 +87,8 @@ struct Job {
   int priority = 0;
   bool preemptible = false;  ///< may be stopped, and queued again, for a job of higher priority
   int64_t preempted_by = 0;  ///< the job for which it is to make room; 0 = none
-  std::string evicted;       ///< why a running one is to end: its machine is about to go; empty: it is not
+  std::string evicted;       ///< why a running one is to end, of its machine or its idle devices; empty: it is not
+  IdleNotice idle;           ///< of a running one: what the policy against idle devices has done
   int64_t passed = 0;        ///< the job in front of which it started, on devices kept for that one; 0 = none
   double submitted_s = 0, started_s = 0, ended_s = 0;  ///< seconds since 1970; 0 = not yet
   double time_limit_s = 0;                             ///< 0 = none
@@ -136,7 +138,8 @@ struct Job {
     visit("priority", self.priority, "higher goes first");
     visit("preemptible", self.preemptible, "may be stopped, and queued again, for a job of higher priority");
     visit("preempted_by", self.preempted_by, "the job for which it is to make room");
-    visit("evicted", self.evicted, "why it is to end, as its machine is about to go");
+    visit("evicted", self.evicted, "why it is to end, as its machine is about to go, or its devices are idle");
+    visit("idle", self.idle, "what the policy against idle devices has done with the running job");
     visit("passed", self.passed, "the job in front of which it started, on devices that are kept for that one");
     visit("submitted_s", self.submitted_s, "when it came, in seconds since 1970");
     visit("started_s", self.started_s, "when it got its devices");

@@ -166,6 +166,15 @@ Result<Applied> apply_to(PoolState& state, const LeaveHost& asked, const Circums
   return Applied{};
 }
 
+Result<Applied> apply_to(PoolState& state, const TellIdle& asked, const Circumstances&) {
+  Job* job = state.find(asked.job);
+  if (!job || job->state != JobState::running) return Applied{};
+  job->idle = asked.notice;
+  job->idle.text = clean_why(asked.notice.text);
+  if (job->idle.step == IdleStep::released && job->evicted.empty()) job->evicted = job->idle.text;
+  return Applied{};
+}
+
 template <typename Kind, typename... Others>
 constexpr bool is_one_of = (std::is_same_v<Kind, Others> || ...);
 

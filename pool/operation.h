@@ -280,9 +280,24 @@ struct LeaveHost {
   bool operator==(const LeaveHost&) const = default;
 };
 
+/// The next step of the policy against idle devices with a running job, or `none`: it works again. Once released, it is
+/// asked to end, as for preemption.
+struct TellIdle {
+  int64_t job = 0;
+  IdleNotice notice;
+
+  static constexpr const char* kName = "tell_idle";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("job", self.job, "which job", true);
+    visit("notice", self.notice, "the step, and why");
+  }
+  bool operator==(const TellIdle&) const = default;
+};
+
 using Operation = std::variant<Submit, StartJobs, RecordProcesses, RecordConfinement, RecordDaemons, Explain,
                                CountRestart, Requeue, GiveWay, TakeOver, End, Cancel, CancelSelected, Reprioritize,
-                               Pause, Resume, DrainDevices, UndrainDevices, LeaveHost>;
+                               Pause, Resume, DrainDevices, UndrainDevices, LeaveHost, TellIdle>;
 
 /// {"operation": "end", "job": 12, ...}.
 Json to_json(const Operation& operation);

@@ -55,7 +55,8 @@ std::vector<Operation> one_of_each() {
           Resume{{7}},
           DrainDevices{{"gpu:0"}, "the fan is broken", "root"},
           UndrainDevices{{"gpu:0"}},
-          LeaveHost{"the cloud takes it", "spot notice"}};
+          LeaveHost{"the cloud takes it", "spot notice"},
+          TellIdle{7, {IdleStep::warned, 100, 10, "its devices are idle"}}};
 }
 
 TEST_F(OperationTest, EachIsReadAsItWasWritten) {
@@ -84,6 +85,21 @@ TEST_F(OperationTest, LeavingTheHostDrainsItAndAsksWhatRunsToEnd) {
   EXPECT_EQ(state_.find(runs)->evicted, "") << "in its next turn it is not asked to";
   EXPECT_THAT(schedule(state_, box_, {}, {}, 200), IsEmpty());
   EXPECT_THAT(state_.find(runs)->why, HasSubstr("gpu:0 is drained: the cloud takes it"));
+}
+
+TEST_F(OperationTest, AnIdleJobIsToldAndThenAskedToEnd) {
+  const int64_t runs = running(test_job("ada", 1)), waits = submitted(test_job("ada", 2));
+  ASSERT_TRUE(ask(TellIdle{runs, {IdleStep::warned, 100, 10, "it\x1b sleeps"}}));
+  EXPECT_EQ(state_.find(runs)->idle, (IdleNotice{IdleStep::warned, 100, 10, "it? sleeps"}));
+  EXPECT_EQ(state_.find(runs)->evicted, "");
+  ASSERT_TRUE(ask(TellIdle{runs, {}}));
+  EXPECT_EQ(state_.find(runs)->idle, IdleNotice{}) << "it works again";
+  ASSERT_TRUE(ask(TellIdle{runs, {IdleStep::released, 200, 0, "it sleeps"}}));
+  EXPECT_EQ(state_.find(runs)->evicted, "it sleeps");
+  ASSERT_TRUE(ask(Requeue{runs}));
+  EXPECT_EQ(state_.find(runs)->idle, IdleNotice{}) << "in its next turn it begins anew";
+  ASSERT_TRUE(ask(TellIdle{waits, {IdleStep::warned, 200, 0, "too late"}}));
+  EXPECT_EQ(state_.find(waits)->idle, IdleNotice{}) << "it does not run";
 }
 
 TEST_F(OperationTest, TextsThatARecordCannotHoldAreCleaned) {

@@ -104,6 +104,7 @@ void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& pol
   job.state = JobState::ended;
   job.preempted_by = 0;
   job.evicted.clear();
+  job.idle = {};
   job.ended_s = now_s;
   job.exit_status = ending.exit_status;
   job.signal = ending.signal;
@@ -147,6 +148,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   job.state = JobState::waiting;
   job.preempted_by = job.passed = 0;
   job.evicted.clear();
+  job.idle = {};
   job.unkept = false;
   job.submitted_s = now_s;
   job.started_s = job.ended_s = 0;

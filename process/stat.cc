@@ -11,8 +11,9 @@ namespace remuda::process {
 
 std::optional<ProcessStat> process_stat(int pid) {
   constexpr size_t kLongest = 8192;
-  // Fields 3, 4, 9, 20, 22 and 27.
-  constexpr size_t kState = 0, kParent = 1, kFlags = 6, kThreads = 17, kStart = 19, kCodeEnd = 24;
+  // Fields 3, 4, 9, 14, 15, 20, 22 and 27.
+  constexpr size_t kState = 0, kParent = 1, kFlags = 6, kUser = 11, kSystem = 12, kThreads = 17, kStart = 19,
+                   kCodeEnd = 24;
   if (pid <= 0) return std::nullopt;
   const auto text = read_text(fmt::format("/proc/{}/stat", pid), kLongest);
   const size_t name_start = text ? text->find(" (") : std::string::npos;
@@ -24,10 +25,12 @@ std::optional<ProcessStat> process_stat(int pid) {
   const auto flags = parse_number<unsigned>(fields[kFlags]);
   const auto threads = parse_number<int64_t>(fields[kThreads]), start = parse_number<int64_t>(fields[kStart]);
   const auto code_end = parse_number<uint64_t>(fields[kCodeEnd]);
-  if (!parent || !flags || !threads || !start || !code_end) return std::nullopt;
+  const auto user = parse_number<int64_t>(fields[kUser]), system = parse_number<int64_t>(fields[kSystem]);
+  if (!user || !system || !parent || !flags || !threads || !start || !code_end) return std::nullopt;
   return ProcessStat{.name = text->substr(name_start + 2, name_end - name_start - 2),
                      .state = fields[kState][0],
                      .parent = *parent,
+                     .cpu_ticks = *user + *system,
                      .flags = *flags,
                      .threads = *threads,
                      .start_ticks = *start,

@@ -11,6 +11,7 @@ struct ProcessStat {
   std::string name;         ///< any bytes, 15 at the most
   char state = '?';         ///< R, S, D, Z, ...
   int parent = 0;           ///< 0: none that can be seen
+  int64_t cpu_ticks = 0;    ///< of all its threads, in user mode and in the kernel
   unsigned flags = 0;       ///< PF_* of linux/sched.h
   int64_t threads = 0;      ///< a process whose first thread has ended looks like a zombie while others run on
   int64_t start_ticks = 0;  ///< clock ticks after boot

@@ -17,6 +17,13 @@ TEST(ProcessStat, TellsOfThisProcess) {
   EXPECT_GT(stat->start_ticks, 0);
 }
 
+TEST(ProcessStat, CountsTheTimeOnProcessors) {
+  const int64_t before = process_stat(::getpid())->cpu_ticks;
+  while (process_stat(::getpid())->cpu_ticks < before + 2) {
+  }
+  EXPECT_GE(process_stat(::getpid())->cpu_ticks * 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)), 0.02);
+}
+
 TEST(ProcessStat, IsNotMisledByAName) {
   char before[16] = {};
   ::prctl(PR_GET_NAME, before);

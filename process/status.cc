@@ -1,6 +1,7 @@
 #include "process/status.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <string_view>
 
@@ -38,9 +39,15 @@ ProcessStatus parse_status(const std::string& text) {
     if (key == "Uid") status.users = parse_four(split(value, '\t'));
     if (key == "Gid") status.groups = parse_four(split(value, '\t'));
     if (key == "Groups") status.further_groups = parse_ids(split(value, ' '));
+    if (key == "SigCgt") status.caught = std::strtoull(std::string(value).c_str(), nullptr, 16);
     if (key == "FDSize") status.descriptor_slots = parse_number<int64_t>(value).value_or(0);
   }
   return status;
+}
+
+bool handles(int pid, int signal) {
+  const auto text = read_text(fmt::format("/proc/{}/status", pid));
+  return text && signal > 0 && signal <= 64 && (parse_status(*text).caught >> (signal - 1) & 1) != 0;
 }
 
 std::optional<int> sole_user_of(int pid) {

@@ -1,5 +1,6 @@
 #include "process/status.h"
 
+#include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -34,6 +35,19 @@ TEST(ProcessStatus, OfThisProcess) {
   EXPECT_FALSE(status.name.empty());
   EXPECT_EQ(status.users.front(), static_cast<int>(::getuid()));
   EXPECT_GT(status.descriptor_slots, 0);
+}
+
+TEST(Handles, SignalsThatTheProcessHasHandlersFor) {
+  EXPECT_EQ(parse_status("SigCgt:\t0000000180000200\n").caught, 0x180000200U);
+  const auto before = std::signal(SIGUSR1, SIG_DFL);
+  EXPECT_FALSE(handles(::getpid(), SIGUSR1));
+  std::signal(SIGUSR1, SIG_IGN);
+  EXPECT_FALSE(handles(::getpid(), SIGUSR1)) << "who ignores it does nothing for it";
+  std::signal(SIGUSR1, [](int) {});
+  EXPECT_TRUE(handles(::getpid(), SIGUSR1));
+  std::signal(SIGUSR1, before);
+  for (const int signal : {-1, 0, 65}) EXPECT_FALSE(handles(::getpid(), signal));
+  EXPECT_FALSE(handles(1 << 30, SIGUSR1));
 }
 
 TEST(SoleUser, IsWhoHasAllTheIdsOfAProcess) {

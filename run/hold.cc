@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "process/tree.h"
+#include "run/idle_words.h"
 #include "run/job_environment.h"
 #include "run/keeper_for.h"
 #include "run/queue_entry.h"
@@ -62,11 +64,13 @@ class HoldKeeper {
   /// Waits until the devices are to be given back; returns why.
   std::string stay() {
     constexpr double kLongest_s = 3600, kBlind_s = 1;
+    IdleWords idle(spec_, id_, link_);
     for (;;) {
       for (const ReceivedSignal& signal : link_.take_signals())
         if (signal.number != SIGUSR1 && signal.number != SIGUSR2) return "its keeper was told to end";
       const auto job = caretaker_.pool().find(id_);
       if (job && (!*job || (*job)->cancelled)) return "was given back";
+      if (job) idle.take((*job)->idle, [&] { return process::all_descendants(shell_.pid); });
       if (job && !(*job)->evicted.empty()) return (*job)->evicted;
       if (!is_alive(shell_)) return "its shell has ended";
       const double left_s = limit_at_s_ - monotonic_s();

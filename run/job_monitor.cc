@@ -42,6 +42,7 @@ JobMonitor::JobMonitor(const RunSpec& spec, Job job, pool::Access& pool, FrontLi
       pool_(pool),
       link_(link),
       confinement_(confinement),
+      idle_(spec_, job_.id, link_),
       limit_at_s_(job_.limit_at_s),
       signal_all_at_s_(kNever_s),
       kill_at_s_(kNever_s),
@@ -152,6 +153,7 @@ void JobMonitor::look_at_pool() {
   }
   const auto job = pool_.find(job_.id);
   if (!job || outcome_.stopped) return;
+  if (*job) idle_.take((*job)->idle, [] { return process::descendants(::getpid()); });
   if (!*job || (*job)->cancelled)
     stop("was cancelled", false, spec_.grace_s, spec_.stop_signal);
   else if ((*job)->preempted_by != 0)

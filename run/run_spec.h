@@ -28,6 +28,7 @@ struct RunSpec {
   bool with_parent = false;  ///< the front, and so the job, ends when the process that started it has ended
   bool isolate = false;      ///< refuse to run where devices that were not granted could be opened
   int stop_signal = SIGTERM;
+  int checkpoint_signal = 0;    ///< by which it writes a checkpoint and goes on; 0: it has named none
   double grace_s = 30;          ///< between the stop signal and SIGKILL
   bool requeue = false;         ///< once stopped by SIGTERM or the time limit; a preemptible job always is
   int restarts = 0;             ///< at most so many

@@ -63,6 +63,11 @@ std::string host_text(const pool::PoolState& state, const pool::Lease& lease) {
   return text;
 }
 
+/// "(idle: warned) ", which `remuda why` explains; empty for a job that works.
+std::string idle_mark(const pool::Job& job) {
+  return job.idle.step == pool::IdleStep::none ? "" : fmt::format("(idle: {}) ", to_string(job.idle.step));
+}
+
 /// Adds the device's current load, as far as it is known.
 void add_load(const Inventory& inventory, const std::string& id, Json& json) {
   const Device* device = inventory.find(id);
@@ -154,6 +159,7 @@ Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& for
       one["command"] = job->command;
       one["devices_enforced"] = job->devices_enforced;
       add_host(*job, one);
+      if (job->idle.step != pool::IdleStep::none) one["idle"] = fields::write(job->idle);
       if (!job->cgroup.empty()) one["cgroup"] = job->cgroup;
     }
     leases.push_back(std::move(one));
@@ -202,7 +208,7 @@ std::string leases_text(const pool::PoolState& state, const std::vector<place::H
     add(lease.device,
         {job ? job->user : "", job ? name_of(*job) : std::to_string(lease.job), duration_text(now_s - lease.since_s)},
         until_text(lease.until_s, now_s), share_text(state, lease, inventory), host_text(state, lease),
-        job ? what_text(*job) : "");
+        job ? idle_mark(*job) + what_text(*job) : "");
   }
   for (const place::Held& held : foreign)
     add(held.device,

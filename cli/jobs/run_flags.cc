@@ -57,6 +57,11 @@ std::optional<int> parse_signal(const std::string& text) {
   return std::nullopt;
 }
 
+Result<int> signal_of(const char* flag, const std::string& text) {
+  if (const auto signal = parse_signal(text)) return *signal;
+  return usage_error(fmt::format("{}: there is no signal '{}'; write TERM, INT, USR1 or such", flag, printable(text)));
+}
+
 /// Puts the tasks of the file in place of the command, or into it.
 Result<void> add_tasks(const RunFlags& flags, run::RunSpec& spec) {
   if (flags.tasks.empty() && flags.fail_fast) return usage_error("--fail-fast is for --tasks; --each ends so anyway");
@@ -101,6 +106,8 @@ void add_job_options(CLI::App& command, RunFlags& flags) {
   add("--at-end", flags.at_end, "COMMAND", "What /bin/sh does once it has ended: docs/many-jobs.md");
   add("--mail", flags.mail, "ADDRESS", "Send a message then: to ada@example.org, or to a user of this machine");
   add("--signal", flags.stop_signal, "SIGNAL", "What it gets when it is to end; TERM unless given");
+  add("--checkpoint-signal", flags.checkpoint_signal, "SIGNAL",
+      "By which it writes a checkpoint and goes on, where a policy asks idle jobs for one");
   add("--grace", flags.grace, "TIME",
       "Between the stop signal and SIGKILL; 30s unless given. After half of it all its processes get the signal");
   add("--restart", flags.restarts, "N", "Start it again when it failed, at most so often")
@@ -149,11 +156,10 @@ Result<run::RunSpec> make_job_spec(const RunFlags& flags) {
   REMUDA_ASSIGN(spec.job.time_limit_s, duration("--time-limit", flags.time_limit));
   REMUDA_ASSIGN(spec.grace_s, grace(flags.grace));
   spec.job.grace_s = spec.grace_s;
-  const auto signal = parse_signal(flags.stop_signal);
-  if (!signal)
-    return usage_error(
-        fmt::format("--signal: there is no signal '{}'; write TERM, INT, USR1 or such", printable(flags.stop_signal)));
-  spec.stop_signal = *signal;
+  REMUDA_ASSIGN(spec.stop_signal, signal_of("--signal", flags.stop_signal));
+  if (!flags.checkpoint_signal.empty()) {
+    REMUDA_ASSIGN(spec.checkpoint_signal, signal_of("--checkpoint-signal", flags.checkpoint_signal));
+  }
   spec.job.name = flags.name;
   spec.job.priority = flags.priority;
   spec.job.preemptible = flags.preemptible;

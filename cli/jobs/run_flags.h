@@ -15,7 +15,7 @@ struct RunFlags {
   MachineFlags machine;
   RequestFlags request;
   std::string tasks;  ///< file of commands; empty: none
-  std::string array, name, time_limit, stop_signal = "TERM", grace = "30", log;
+  std::string array, name, time_limit, stop_signal = "TERM", checkpoint_signal, grace = "30", log;
   std::string begin, at_end, mail;
   int priority = 0, restarts = 0;
   std::vector<int64_t> after, after_any;

@@ -86,6 +86,8 @@ std::string job_text(const pool::Job& job, const Inventory& inventory, double no
   const bool runs = job.state == pool::JobState::running;
   lines.add(runs ? "has" : "had", labels_of(job.devices, inventory) + host_part_text(job));
   if (runs && wants_host(job.request)) lines.add("kept", kept_text(job));
+  if (runs && job.idle.step != pool::IdleStep::none)
+    lines.add("idle", fmt::format("{}: {}", to_string(job.idle.step), job.idle.text));
   lines.add("memory", memory_text(job));
   for (const pool::Turn& turn : job.earlier)
     lines.add("before", fmt::format("{} for {}, {}", labels_of(turn.devices, inventory),

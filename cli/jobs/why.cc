@@ -49,6 +49,8 @@ std::string running_text(const Inventory& inventory, const pool::PoolState& stat
   if (job.cancelled) text += "It was cancelled, and has its grace time to end\n";
   if (job.passed > 0)
     text += fmt::format("It passed job {}, for which devices are kept: it ends before that can start\n", job.passed);
+  if (job.idle.step != pool::IdleStep::none && job.evicted.empty())
+    text += fmt::format("Its devices idle: {}\n", job.idle.text);
   if (!job.evicted.empty()) text += fmt::format("It has its grace time to end: {}\n", job.evicted);
   if (job.preempted_by > 0) text += fmt::format("It makes room for job {}\n", job.preempted_by);
   return text;

@@ -32,20 +32,26 @@ Result<WatchLoop> WatchLoop::open(const MachineFlags& flags, const std::string& 
   return loop;
 }
 
-/// They may be thousands, and their number is all that matters here: so it is counted less often.
-Result<void> WatchLoop::count_waiting() {
+/// Jobs that wait may be thousands, and their number is all that matters here; processes may be thousands, too. So
+/// both are looked at less often.
+Result<void> WatchLoop::look_seldom(monitor::Watcher::Taken& taken) {
   constexpr int kEvery = 10;
-  if (steps_++ % kEvery != 0) return {};
-  REMUDA_ASSIGN(const pool::PoolState all, caretaker_.pool().read());
-  waiting_ = static_cast<size_t>(std::ranges::count(all.jobs, pool::JobState::waiting, &pool::Job::state));
+  if (steps_++ % kEvery == 0) {
+    REMUDA_ASSIGN(const pool::PoolState all, caretaker_.pool().read());
+    waiting_ = static_cast<size_t>(std::ranges::count(all.jobs, pool::JobState::waiting, &pool::Job::state));
+    idle_.look(taken.now_s, taken.machine, taken.pool);
+    strange_ = monitor::used_by_strangers(taken.machine, taken.pool, monitor::job_by_cgroup(taken.pool));
+  }
+  taken.waiting = waiting_;
+  taken.used_by_strangers = strange_;
   return {};
 }
 
 Result<void> WatchLoop::step() {
   REMUDA_TRY(caretaker_.read_machine());
-  REMUDA_TRY(count_waiting());
   REMUDA_ASSIGN(pool::PoolState pool, caretaker_.pool().read_around(0));
-  monitor::Watcher::Taken taken{monotonic_s(), wall_s(), caretaker_.inventory(), std::move(pool), waiting_, {}};
+  monitor::Watcher::Taken taken{monotonic_s(), wall_s(), caretaker_.inventory(), std::move(pool), 0, {}, {}};
+  REMUDA_TRY(look_seldom(taken));
   for (const place::Held& held : caretaker_.held_without_lease(taken.pool))
     taken.used_without_lease.push_back(held.device);
   const double wall_s = taken.wall_s;
@@ -61,8 +67,13 @@ Result<void> WatchLoop::end() { return watcher_ ? watcher_->write() : Result<voi
 
 monitor::Moment WatchLoop::moment() const {
   static const monitor::LeaseUses kNoUses;
-  if (watcher_) return watcher_->moment();
-  return {taken_.machine, taken_.pool, kNoUses, taken_.waiting, taken_.used_without_lease};
+  monitor::Moment moment =
+      watcher_
+          ? watcher_->moment()
+          : monitor::Moment{taken_.machine,          taken_.pool, kNoUses, taken_.waiting, taken_.used_without_lease,
+                            taken_.used_by_strangers};
+  moment.idle = &idle_;
+  return moment;
 }
 
 }  // namespace remuda::cli

@@ -10,6 +10,7 @@
 #include "cli/machine.h"
 #include "monitor/alerts.h"
 #include "monitor/history.h"
+#include "monitor/idle_jobs.h"
 #include "monitor/metrics.h"
 #include "monitor/watcher.h"
 #include "run/caretaker.h"
@@ -44,7 +45,7 @@ class WatchLoop {
 
  private:
   WatchLoop(run::Caretaker caretaker) : caretaker_(std::move(caretaker)) {}
-  Result<void> count_waiting();
+  Result<void> look_seldom(monitor::Watcher::Taken& taken);
 
   run::Caretaker caretaker_;
   std::optional<monitor::Watcher> watcher_;
@@ -52,7 +53,9 @@ class WatchLoop {
   monitor::Watcher::Taken taken_;           ///< where that is so
   Result<void> kept_;
   monitor::Alerts alerts_;
+  monitor::IdleJobs idle_{monitor::kIdleFor_s};
   size_t waiting_ = 0;
+  std::vector<std::string> strange_;  ///< devices that processes of no job use, too
   int steps_ = 0;
 };
 

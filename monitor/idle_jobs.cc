@@ -1,0 +1,99 @@
+#include "monitor/idle_jobs.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "confine/cgroup.h"
+#include "process/tree.h"
+
+namespace remuda::monitor {
+namespace {
+
+/// One that works needs no look at its processes.
+constexpr double kWorks = 0.5;
+
+/// Leases of GPUs and of parts of them, by job.
+std::map<int64_t, std::vector<const pool::Lease*>> leases_of(const Inventory& machine, const pool::PoolState& pool) {
+  std::map<int64_t, std::vector<const pool::Lease*>> leases;
+  for (const pool::Lease& lease : pool.leases) {
+    const Device* const device = machine.find(lease.device);
+    if (device && device->kind != DeviceKind::cpu) leases[lease.job].push_back(&lease);
+  }
+  return leases;
+}
+
+/// How busy the job's processes keep a device that others use, too; negative where the driver does not tell.
+double busy_of(const Device& device, const std::set<int>& pids) {
+  if (!device.status.processes.has_value()) return -1;
+  double busy = 0;
+  for (const Process& process : device.status.processes.value()) {
+    if (!pids.contains(process.pid)) continue;
+    if (!process.busy.has_value()) return -1;
+    busy += process.busy.value();
+  }
+  return std::min(busy, 1.0);
+}
+
+}  // namespace
+
+std::vector<process::ProcessId> members_of(const pool::Job& job) {
+  std::vector<process::ProcessId> members;
+  if (!job.cgroup.empty())
+    members = confine::cgroup_members(job.cgroup);
+  else if (is_alive(job.keeper))
+    members = process::all_descendants(job.keeper.pid);
+  std::erase(members, job.keeper);
+  return members;
+}
+
+Seen IdleJobs::see(const pool::Job& job, const std::vector<const pool::Lease*>& leases, const Inventory& machine,
+                   Watched& watched, double now_s) const {
+  Seen seen;
+  bool is_known = true, are_known = true;
+  int processes = 0;
+  const bool has_all = std::ranges::all_of(leases, [](const pool::Lease* lease) { return lease->share >= 1; });
+  double own_busy = 0;
+  for (const pool::Lease* lease : leases) {
+    const Status& status = machine.find(lease->device)->status;
+    if (has_all) own_busy = std::max(own_busy, status.busy.value_or(-1));
+    is_known = is_known && status.busy.has_value();
+    are_known = are_known && status.processes.has_value();
+    processes += static_cast<int>(status.processes.value_or({}).size());
+  }
+  if (has_all && (is_known || own_busy >= kWorks)) seen.busy = own_busy;
+  if (has_all && are_known) seen.processes = processes;
+  if (seen.busy >= kWorks) return seen;
+  const std::vector<process::ProcessId> members = members_(job);
+  watched.activity.look(now_s, members, seen);
+  if (has_all) return seen;
+  std::set<int> pids;
+  for (const process::ProcessId& one : members) pids.insert(one.pid);
+  double busy = 0;
+  for (const pool::Lease* lease : leases) {
+    const double part = busy_of(*machine.find(lease->device), pids);
+    busy = part < 0 || busy < 0 ? -1 : std::max(busy, part);
+  }
+  seen.busy = busy;
+  return seen;
+}
+
+void IdleJobs::look(double now_s, const Inventory& machine, const pool::PoolState& pool) {
+  const auto leases = leases_of(machine, pool);
+  std::erase_if(watched_, [&](const auto& one) { return !leases.contains(one.first); });
+  for (const auto& [id, held] : leases) {
+    const pool::Job* const job = pool.find(id);
+    if (!job || job->state != pool::JobState::running) continue;
+    Watched& watched = watched_.try_emplace(id, IdleWindow(window_s_), JobActivity(), 0).first->second;
+    if (std::exchange(watched.since_s, held[0]->since_s) != held[0]->since_s) watched.window.clear();
+    const Seen seen = see(*job, held, machine, watched, now_s);
+    watched.window.add(now_s, seen);
+  }
+}
+
+const IdleWindow* IdleJobs::find(int64_t job) const {
+  const auto found = watched_.find(job);
+  return found == watched_.end() ? nullptr : &found->second.window;
+}
+
+}  // namespace remuda::monitor

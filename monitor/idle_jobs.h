@@ -1,0 +1,49 @@
+// IdleJobs: of each running job that holds devices, whether it did something with them over the last so many seconds,
+// and why not.
+//
+// A job idles when all its devices do: of one that uses one of two, an alert speaks (alerts.h).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "device/inventory.h"
+#include "monitor/idle_window.h"
+#include "monitor/job_activity.h"
+#include "pool/job.h"
+
+namespace remuda::monitor {
+
+/// The processes of a running job, without its keeper; empty where they cannot be seen.
+using MembersOf = std::function<std::vector<process::ProcessId>(const pool::Job&)>;
+/// By its cgroup; without one, what descends from its keeper.
+std::vector<process::ProcessId> members_of(const pool::Job& job);
+
+/// One thread.
+class IdleJobs {
+ public:
+  explicit IdleJobs(double window_s, MembersOf members = members_of)
+      : window_s_(window_s), members_(std::move(members)) {}
+
+  /// Takes a reading of the machine, of `now_s`, a steady time.
+  void look(double now_s, const Inventory& machine, const pool::PoolState& pool);
+  /// Null: it does not run, or holds no GPU.
+  const IdleWindow* find(int64_t job) const;
+  double window_s() const { return window_s_; }
+
+ private:
+  struct Watched {
+    IdleWindow window;
+    JobActivity activity;
+    double since_s = 0;  ///< of its lease: a job that was queued again begins anew
+  };
+  Seen see(const pool::Job& job, const std::vector<const pool::Lease*>& leases, const Inventory& machine,
+           Watched& watched, double now_s) const;
+
+  double window_s_;
+  MembersOf members_;
+  std::map<int64_t, Watched> watched_;  ///< by job
+};
+
+}  // namespace remuda::monitor

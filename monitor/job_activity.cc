@@ -1,0 +1,53 @@
+#include "monitor/job_activity.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "process/stat.h"
+
+namespace remuda::monitor {
+namespace {
+
+/// Logs and heartbeats are less, and a loader of samples reads more.
+constexpr double kMuchRead = 1 << 20;  // bytes/s
+
+/// What the process has read so far, from files or pipes; 0 where this user may not know.
+int64_t bytes_read(int pid) {
+  const auto text = read_text(fmt::format("/proc/{}/io", pid), 4096);
+  if (!text) return 0;
+  for (const std::string& line : split(*text, '\n'))
+    if (line.starts_with("rchar: ")) return parse_number<int64_t>(line.substr(7)).value_or(0);
+  return 0;
+}
+
+}  // namespace
+
+void JobActivity::look(double now_s, const std::vector<process::ProcessId>& processes, Seen& seen) {
+  std::map<std::pair<int, int64_t>, Used> now;
+  Used used;
+  const bool is_first = before_s_ < 0;
+  for (size_t i = 0; i < std::min(processes.size(), kMostProcesses); ++i) {
+    const auto stat = process::process_stat(processes[i].pid);
+    if (!stat || stat->start_ticks != processes[i].start_ticks) continue;
+    if (stat->state == 'D') seen.waits_for_input = true;
+    const auto key = std::pair(processes[i].pid, processes[i].start_ticks);
+    const Used& one = now[key] = {stat->cpu_ticks, bytes_read(processes[i].pid)};
+    const Used before = before_.contains(key) ? before_.at(key) : Used{};
+    used.ticks += one.ticks - before.ticks;
+    used.bytes += std::max<int64_t>(0, one.bytes - before.bytes);
+  }
+  const double elapsed_s = now_s - before_s_;
+  if (!is_first && !now.empty() && elapsed_s > 0) {
+    static const auto ticks_per_s = static_cast<double>(::sysconf(_SC_CLK_TCK));
+    seen.cores = static_cast<double>(used.ticks) / ticks_per_s / elapsed_s;
+    if (static_cast<double>(used.bytes) / elapsed_s > kMuchRead) seen.waits_for_input = true;
+  }
+  before_ = std::move(now);
+  before_s_ = now_s;
+}
+
+}  // namespace remuda::monitor

@@ -1,0 +1,31 @@
+// JobActivity: what a job's processes do on the host, from one look at /proc to the next.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "monitor/idle_window.h"
+#include "process/process_id.h"
+
+namespace remuda::monitor {
+
+/// One thread.
+class JobActivity {
+ public:
+  static constexpr size_t kMostProcesses = 1000;  ///< of a job; of one with more, so many are looked at
+
+  /// Sets `cores` and `waits_for_input`; the first time, and where no process can be seen, `cores` stays unknown.
+  /// `now_s` is a steady time.
+  void look(double now_s, const std::vector<process::ProcessId>& processes, Seen& seen);
+
+ private:
+  struct Used {
+    int64_t ticks = 0, bytes = 0;
+  };
+  std::map<std::pair<int, int64_t>, Used> before_;  ///< by pid and start
+  double before_s_ = -1;
+};
+
+}  // namespace remuda::monitor

@@ -1,0 +1,81 @@
+#include "run/idle_words.h"
+
+#include <csignal>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/testing/scratch_folder.h"
+
+namespace remuda::run {
+namespace {
+
+using pool::IdleStep;
+
+/// A child that waits, and ends with status 7 once its handler has run.
+class Sleeper {
+ public:
+  explicit Sleeper(void (*on_usr1)(int)) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    std::signal(SIGUSR1, on_usr1);
+    for (;;) ::pause();
+  }
+  ~Sleeper() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Sleeper(const Sleeper&) = delete;
+  process::ProcessId id() const { return *process::process_id(pid_); }
+  int status() const {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return status;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+void end_with_7(int) { ::_exit(7); }
+
+TEST(SignalHandlers, OnlyWhatHasAHandlerIsSignalled) {
+  const Sleeper handles(end_with_7), dies(SIG_DFL), ignores(SIG_IGN);
+  const std::vector<process::ProcessId> all{handles.id(), dies.id(), ignores.id()};
+  int sent = 0;
+  for (int i = 0; i < 1000 && sent == 0; ++i) {  // until the first one has its handler
+    sent = signal_handlers(all, SIGUSR1);
+    ::usleep(1000);
+  }
+  EXPECT_EQ(sent, 1);
+  EXPECT_EQ(WEXITSTATUS(handles.status()), 7);
+  EXPECT_TRUE(is_alive(dies.id()) && is_alive(ignores.id()));
+}
+
+TEST(IdleWordsTest, AreSaidOnceAtTheTerminalAndInTheLog) {
+  const ScratchFolder folder;
+  Channel channel = make_channel().value();
+  RunSpec spec;
+  spec.job.log = folder.path("job.log");
+  FrontLink link = FrontLink::open(std::move(channel.keeper)).value();
+  IdleWords words(spec, 7, link);
+  const auto nobody = [] { return std::vector<process::ProcessId>(); };
+  words.take({}, nobody);
+  for (int i = 0; i < 3; ++i) words.take({IdleStep::warned, 100, SIGUSR1, "gpu:0 idles"}, nobody);
+  words.take({IdleStep::signalled, 200, SIGUSR1, "gpu:0 still idles"}, nobody);
+  words.take({}, nobody);
+  EXPECT_EQ(folder.read("job.log"),
+            "remuda: gpu:0 idles\n"
+            "remuda: gpu:0 still idles\n"
+            "remuda: USR1 to write a checkpoint: not sent, as no process of the job has a handler for it\n"
+            "remuda: its devices are in use again, and nothing is done about it\n");
+  const auto first = receive_message(channel.front.get());
+  ASSERT_TRUE(first.value);
+  EXPECT_EQ((std::pair{first.value->kind, first.value->text}),
+            (std::pair{Message::Kind::note, std::string("gpu:0 idles")}));
+}
+
+}  // namespace
+}  // namespace remuda::run
