@@ -51,6 +51,7 @@ void add_subcommands(Program& program) {
   add_history(program);
   add_usage(program);
   add_watch(program);
+  add_alerts(program);
   add_drain(program);
   add_undrain(program);
   add_policy(program);

@@ -42,6 +42,7 @@ void add_wait(Program& program);
 void add_why(Program& program);
 
 // watch: what devices did, and for whom
+void add_alerts(Program& program);
 void add_watch(Program& program);
 
 // train: a model on unlike devices

@@ -49,6 +49,13 @@ bool was_told(const pool::Lease* lease, const pool::PoolState& pool) {
   return job && job->idle.step != pool::IdleStep::none;
 }
 
+/// Six digits, by which people can name it: FNV-1a of rule and device.
+std::string id_of(const std::pair<std::string, std::string>& key) {
+  uint32_t hash = 2166136261;
+  for (const char byte : key.first + ":" + key.second) hash = (hash ^ static_cast<unsigned char>(byte)) * 16777619;
+  return fmt::format("{:06x}", hash & 0xffffff);
+}
+
 bool contains(const std::vector<std::string>& devices, const Device& device) {
   return std::ranges::find(devices, device.id) != devices.end();
 }
@@ -63,13 +70,13 @@ void Alerts::see(const char* rule, const Device& device, bool is_wrong, double l
   Cause& cause = found->second;
   if (is_new) cause.since_s = wall_s;
   cause.seen_s = wall_s;
+  alert.id = id_of(key);
   alert.rule = rule;
   alert.device = device.id;
+  alert.label = device.label();
   alert.since_s = cause.since_s;
   cause.alert = std::move(alert);
-  if (cause.is_alert || wall_s - cause.since_s < lasting_s) return;
-  cause.is_alert = true;
-  news_.push_back(cause.alert);
+  cause.is_alert = cause.is_alert || wall_s - cause.since_s >= lasting_s;
 }
 
 void Alerts::check_use(const Device& device, const Moment& moment, double wall_s) {
@@ -103,6 +110,10 @@ void Alerts::check_use(const Device& device, const Moment& moment, double wall_s
        .text = fmt::format("{} holds {}, and processes of no job use it, too", holders(device, moment.pool),
                            device.label()),
        .command = "remuda list"});
+}
+
+void Alerts::check_memory(const Device& device, double wall_s) {
+  const Status& status = device.status;
   if (!status.memory_used_bytes.has_value() || device.memory_bytes.value_or(0) <= 0) return;
   const auto used = static_cast<double>(status.memory_used_bytes.value());
   const double full = used / static_cast<double>(device.memory_bytes.value());
@@ -160,18 +171,11 @@ void Alerts::take(const Moment& moment, double wall_s) {
   for (const Device& device : moment.machine.devices) {
     if (device.kind == DeviceKind::cpu) continue;
     check_use(device, moment, wall_s);
+    check_memory(device, wall_s);
     check_health(device, wall_s);
   }
   check_leases(moment, wall_s);
-  std::erase_if(causes_, [&](const auto& entry) {
-    const Cause& cause = entry.second;
-    if (cause.seen_s == wall_s) return false;
-    if (cause.is_alert) {
-      news_.push_back(cause.alert);
-      news_.back().ended_s = wall_s;
-    }
-    return true;
-  });
+  std::erase_if(causes_, [&](const auto& entry) { return entry.second.seen_s != wall_s; });
 }
 
 std::vector<Alert> Alerts::active() const {

@@ -5,8 +5,11 @@
 //   Alerts alerts;
 //   alerts.take(moment, wall_s());     // once a second or so
 //   for (const Alert& alert : alerts.active()) ...
+//
+// What is said of them, and when, is for herald.h; what people have said of them, for attention.h.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <utility>
@@ -20,25 +23,38 @@ namespace remuda::monitor {
 /// Over so long a device has to be idle for an alert; the policy's steps have a time of their own (idle_chain.h).
 inline constexpr double kIdleFor_s = 1800;
 
+/// All rules, as people write them.
+inline constexpr std::array kRules{"held and idle",      "underused",    "used without a lease", "foreign process",
+                                   "memory almost full", "throttled",    "device error",         "needs recovery",
+                                   "narrow link",        "lease overrun"};
+
 struct Alert {
+  std::string id;  ///< names it: the same for as long as it is so, and when it is so again
   std::string rule;
   std::string device;               ///< its id
+  std::string label;                ///< what people call that here
   double since_s = 0, ended_s = 0;  ///< seconds since 1970; `ended_s` 0: it is still so
   std::string value, limit;         ///< what is, and from where on it is wrong; for people
   std::string text;                 ///< one sentence
   std::string command;              ///< to act
+  std::string acknowledged_by;      ///< who looks after it; empty: nobody has said so
+  double silenced_until_s = 0;      ///< 0: it is not
 
   static constexpr const char* kName = "alert";
   template <typename Self, typename Visit>
   static void fields(Self& self, Visit& visit) {
+    visit("id", self.id, "names it, for `remuda alerts --ack`");
     visit("rule", self.rule, "what is wrong, in two or three words", true);
     visit("device", self.device, "id of the device", true);
+    visit("label", self.label, "what people call that here");
     visit("since_s", self.since_s, "since when, in seconds since 1970", true);
     visit("ended_s", self.ended_s, "until when; absent: it is still so");
     visit("value", self.value, "what is");
     visit("limit", self.limit, "from where on it is wrong");
     visit("text", self.text, "one sentence");
     visit("command", self.command, "to act");
+    visit("acknowledged_by", self.acknowledged_by, "who looks after it");
+    visit("silenced_until_s", self.silenced_until_s, "until when it is not said, in seconds since 1970");
   }
   bool operator==(const Alert&) const = default;
 };
@@ -51,8 +67,6 @@ class Alerts {
 
   /// Those that are so now, by rule and device.
   std::vector<Alert> active() const;
-  /// Those that have begun, and those that have ended (`ended_s`), since the last call.
-  std::vector<Alert> take_news() { return std::exchange(news_, {}); }
 
  private:
   struct Cause {
@@ -63,13 +77,13 @@ class Alerts {
   };
   void see(const char* rule, const Device& device, bool is_wrong, double lasting_s, double wall_s, Alert alert);
   void check_use(const Device& device, const Moment& moment, double wall_s);
+  void check_memory(const Device& device, double wall_s);
   void check_health(const Device& device, double wall_s);
   void check_leases(const Moment& moment, double wall_s);
 
   std::map<std::pair<std::string, std::string>, Cause> causes_;  ///< by rule and device
   std::map<std::string, IdleWindow> held_;                       ///< by device: its time in one lease or another
   std::map<std::string, std::pair<double, double>> memory_;      ///< by device: used bytes, and when, some time ago
-  std::vector<Alert> news_;
 };
 
 }  // namespace remuda::monitor

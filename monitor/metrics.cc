@@ -5,6 +5,7 @@
 
 #include "device/throttle.h"
 #include "monitor/families.h"
+#include "monitor/money.h"
 
 namespace remuda::monitor {
 namespace {
@@ -121,6 +122,10 @@ void add_lease(const LeaseUse& use, const Moment& moment, Families& families) {
                    use.effective_known_s);
   families.counter("remuda_lease_energy_joules_total", "Energy that the device used for the job", labels,
                    use.energy_joules);
+  const Money money = money_of(use, moment.policy ? moment.policy->tariffs : std::vector<policy::Tariff>());
+  if (money.is_known)
+    families.counter("remuda_lease_cost_total", "What it costs by the policy's tariff, as far as that is known",
+                     with(labels, "currency", moment.policy->currency), money.cost);
   if (use.memory_peak_bytes > 0)
     families.gauge("remuda_lease_memory_peak_bytes", "The most device memory that was in use", labels,
                    static_cast<double>(use.memory_peak_bytes));

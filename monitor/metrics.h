@@ -11,6 +11,7 @@
 
 #include "device/inventory.h"
 #include "monitor/use.h"
+#include "policy/policy.h"
 #include "pool/job.h"
 
 namespace remuda::monitor {
@@ -26,6 +27,7 @@ struct Moment {
   std::vector<std::string> used_without_lease;  ///< ids of devices
   std::vector<std::string> used_by_strangers;   ///< ids of devices with a lease, that processes of no job use, too
   const IdleJobs* idle = nullptr;               ///< why jobs idle; null: not known
+  const policy::Policy* policy = nullptr;       ///< with its tariffs; null: none
 };
 
 std::string metrics_text(const Moment& moment);

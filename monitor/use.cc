@@ -86,10 +86,12 @@ void Meter::add(double now_s, double wall_s, const Inventory& machine, const poo
       use = LeaseUse{.job = lease.job, .device = lease.device, .user = job ? job->user : "", .since_s = lease.since_s};
     }
     use.last_s = wall_s;
+    use.share = lease.share;
     // It may have begun since the reading before.
     const double held_s = std::clamp(wall_s - lease.since_s, 0.0, std::max(0.0, elapsed_s));
     use.held_s += held_s;
     const Device* const device = machine.find(lease.device);
+    if (device) use.model = device->model;
     if (!device || held_s <= 0 || elapsed_s > kLongestGap_s) continue;
     if (holders[lease.device] == 1 && lease.share >= 1)
       add_alone(*device, watts(*device, elapsed_s), held_s, use);

@@ -25,6 +25,8 @@ namespace remuda::monitor {
 struct LeaseUse {
   int64_t job = 0;
   std::string device, user;
+  std::string model;               ///< of the device
+  double share = 1;                ///< of the device, that the job holds
   double since_s = 0, last_s = 0;  ///< seconds since 1970; `last_s`: of the last reading in it
   double held_s = 0;
   double busy_s = 0, busy_known_s = 0;
@@ -39,6 +41,8 @@ struct LeaseUse {
     visit("job", self.job, "which job held it", true);
     visit("device", self.device, "id of the device", true);
     visit("user", self.user, "whose job it was");
+    visit("model", self.model, "of the device");
+    visit("share", self.share, "part of the device, 0 to 1");
     visit("since_s", self.since_s, "since when, in seconds since 1970");
     visit("last_s", self.last_s, "until when it was watched");
     visit("held_s", self.held_s, "how long it was held, as far as it was watched");

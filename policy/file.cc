@@ -20,7 +20,8 @@ namespace remuda::policy {
 namespace {
 
 constexpr size_t kMostTables = 1000, kMostNames = 1000, kMostExempt = 64, kLongestCommand = 4096;
-constexpr double kLongest_s = 366.0 * 86400, kLongestProbe_s = 600, kMostHours = 1e9, kShortestIdle_s = 10;
+constexpr double kLongest_s = 366.0 * 86400, kLongestProbe_s = 600, kMostHours = 1e9, kShortestIdle_s = 10,
+                 kHighestPrice = 1e9;
 
 /// One table of the file, key by key; the first thing that is wrong is the error.
 class Reader {
@@ -283,6 +284,39 @@ Result<void> read_sharing(const toml::table& table, Policy& policy) {
   return reader.finish();
 }
 
+std::optional<double> price(const toml::node& node) {
+  const auto value = node.is_number() ? node.value<double>() : std::nullopt;
+  return value && *value > 0 && *value <= kHighestPrice ? value : std::nullopt;
+}
+
+/// A word or a sign, such as "EUR".
+std::optional<std::string> word(const toml::node& node) {
+  constexpr size_t kLongest = 64;
+  const std::string text = node.is_string() ? node.as_string()->get() : "";
+  return text.empty() || text.size() > kLongest || printable(text) != text ? std::nullopt : std::optional(text);
+}
+
+Result<void> read_tariff(const toml::table& table, Policy& policy) {
+  Tariff tariff;
+  std::string currency;
+  Reader reader(table, "tariff");
+  reader.read<std::string>("model", "a name, with wildcards, such as \"*A100*\"", word, tariff.model);
+  reader.read<double>("hour", "a number above 0", price, tariff.hour);
+  reader.read<double>("kwh", "a number above 0", price, tariff.kwh);
+  reader.read<std::string>("currency", "a name such as \"EUR\"", word, currency);
+  REMUDA_TRY(reader.finish());
+  if (tariff.hour <= 0 && tariff.kwh <= 0)
+    return usage_error(reader.where() + ": the tariff takes nothing; it needs tariff.hour or tariff.kwh");
+  if (policy.currency.empty()) policy.currency = currency;
+  if (policy.currency.empty())
+    return usage_error(reader.where() + ": tariff.currency is missing; write one such as \"EUR\"");
+  if (!currency.empty() && currency != policy.currency)
+    return usage_error(fmt::format("{}: tariff.currency is {}, and that of a tariff before it {}", reader.where(),
+                                   currency, policy.currency));
+  policy.tariffs.push_back(std::move(tariff));
+  return {};
+}
+
 using ReadTable = Result<void> (*)(const toml::table&, Policy&);
 
 /// [[name]] tables.
@@ -315,7 +349,8 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
   if (text.size() > kMostBytes) return usage_error(fmt::format("{} is longer than {} bytes", name, kMostBytes));
   REMUDA_ASSIGN(const toml::table table, document::parse_toml(text, name));
   Policy policy;
-  const std::vector<std::string> known{"queue", "devices", "health", "idle", "sharing", "limit", "reservation"};
+  const std::vector<std::string> known{"queue",   "devices", "health",      "idle",
+                                       "sharing", "limit",   "reservation", "tariff"};
   for (const auto& [key, value] : table) {
     if (key == "queue" && value.is_table()) {
       REMUDA_TRY(read_queue(*value.as_table(), policy));
@@ -331,11 +366,13 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
       REMUDA_TRY(read_each(value, "limit", read_limit, policy));
     } else if (key == "reservation") {
       REMUDA_TRY(read_each(value, "reservation", read_reservation, policy));
+    } else if (key == "tariff") {
+      REMUDA_TRY(read_each(value, "tariff", read_tariff, policy));
     } else {
       const std::string word(key.str()), near = nearest(word, known);
       return usage_error(
           fmt::format("{}: there is no table {}; the tables are [queue], [devices], [health], [idle], "
-                      "[sharing], [[limit]] and [[reservation]]{}",
+                      "[sharing], [[limit]], [[reservation]] and [[tariff]]{}",
                       document::origin(value), printable(word),
                       near.empty() || near == word ? "" : fmt::format("; did you mean {}?", near)));
     }

@@ -79,6 +79,23 @@ TEST(PolicyFile, SaysWhatBecomesOfIdleJobs) {
             "policy.toml:3: idle.signal is 'KILL'; it must be \"USR1\" or \"USR2\"");
 }
 
+TEST(PolicyFile, SaysWhatDevicesCost) {
+  const auto policy = parse_policy(
+      "[[tariff]]\nmodel = \"*A100*\"\nhour = 1.6\nkwh = 0.31\ncurrency = \"EUR\"\n[[tariff]]\nhour = 1\n", "p");
+  ASSERT_TRUE(policy) << policy.error().message;
+  EXPECT_EQ(policy->tariffs, (std::vector<Tariff>{{"*A100*", 1.6, 0.31}, {"", 1, 0}}));
+  EXPECT_EQ(policy->currency, "EUR");
+  EXPECT_NE(policy_text(*policy).find("a device like *A100* costs 1.6 EUR an hour and 0.31 EUR a kWh\n"
+                                      "a device costs 1 EUR an hour\n"),
+            std::string::npos);
+  EXPECT_EQ(error_of("[[tariff]]\nhour = 1\n"), "policy.toml:1: tariff.currency is missing; write one such as \"EUR\"");
+  EXPECT_EQ(error_of("[[tariff]]\ncurrency = \"EUR\"\n"),
+            "policy.toml:1: the tariff takes nothing; it needs tariff.hour or tariff.kwh");
+  EXPECT_EQ(error_of("[[tariff]]\nhour = 0\n"), "policy.toml:2: tariff.hour is 0; it must be a number above 0");
+  EXPECT_EQ(error_of("[[tariff]]\nhour = 1\ncurrency = \"EUR\"\n[[tariff]]\nhour = 1\ncurrency = \"USD\"\n"),
+            "policy.toml:4: tariff.currency is USD, and that of a tariff before it EUR");
+}
+
 TEST(PolicyFile, SaysWhoIsKeptFromDeviceFiles) {
   EXPECT_EQ(parse_policy("", "policy.toml")->enforce, Enforce::jobs);
   const auto policy = parse_policy(
@@ -122,7 +139,7 @@ TEST(PolicyFile, KnowsItsKeysAndTables) {
   EXPECT_EQ(error_of("[[limit]]\ndevice = 1\n"), "policy.toml:2: there is no key limit.device; did you mean devices?");
   EXPECT_EQ(error_of("[[limits]]\n"),
             "policy.toml:1: there is no table limits; the tables are [queue], [devices], [health], [idle], [sharing], "
-            "[[limit]] and [[reservation]]; did you mean limit?");
+            "[[limit]], [[reservation]] and [[tariff]]; did you mean limit?");
   EXPECT_EQ(error_of("[limit]\ndevices = 1\n"),
             "policy.toml:1: limit must be tables, each below a line [[limit]], 1000 at the most");
 }

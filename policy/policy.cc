@@ -74,6 +74,17 @@ std::string idle_text(const Idle& idle) {
   return text + "\n";
 }
 
+std::string tariff_text(const Policy& policy) {
+  std::string text;
+  for (const Tariff& one : policy.tariffs) {
+    text += fmt::format("a device{} costs", one.model.empty() ? "" : " like " + one.model);
+    if (one.hour > 0) text += fmt::format(" {:g} {} an hour", one.hour, policy.currency);
+    if (one.kwh > 0) text += fmt::format("{} {:g} {} a kWh", one.hour > 0 ? " and" : "", one.kwh, policy.currency);
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 bool is_exemption(std::string_view text) {
@@ -112,6 +123,7 @@ std::string policy_text(const Policy& policy) {
     text += fmt::format("a device is granted again once `{}` has ended well, within {}\n",
                         printable(policy.health.probe), duration_text(policy.health.probe_timeout_s));
   text += idle_text(policy.idle);
+  text += tariff_text(policy);
   if (policy.mps) text += "jobs with parts of devices share them through MPS, whose daemons the agent keeps\n";
   Lines lines;
   for (const Limit& limit : policy.limits) add_limit(limit, lines);

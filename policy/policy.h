@@ -104,6 +104,14 @@ struct Idle {
   bool operator==(const Idle&) const = default;
 };
 
+/// [[tariff]]: what devices of a model cost; 0: nothing is taken for it.
+struct Tariff {
+  std::string model;  ///< with wildcards; empty: every one
+  double hour = 0;    ///< for an hour of a device
+  double kwh = 0;     ///< for its energy
+  bool operator==(const Tariff&) const = default;
+};
+
 struct Policy {
   double half_life_s = 7 * 86400;  ///< of usage
   double patience_s = 900;         ///< how long later jobs may overtake a waiting one; then devices are kept for it
@@ -114,8 +122,10 @@ struct Policy {
   std::vector<std::string> exempt;  ///< units of systemd, or cgroups by their path; is_exemption() holds for each
   Health health;
   Idle idle;
-  bool mps = false;         ///< [sharing]: the agent keeps MPS daemons for jobs with parts of devices
-  double utc_offset_s = 0;  ///< of the machine's time zone, for hours; not of the file
+  std::vector<Tariff> tariffs;  ///< the first counts that fits
+  std::string currency;         ///< of all of them
+  bool mps = false;             ///< [sharing]: the agent keeps MPS daemons for jobs with parts of devices
+  double utc_offset_s = 0;      ///< of the machine's time zone, for hours; not of the file
 
   /// The value that holds for this user: that of the first table which is for them and has it; null where none has.
   template <typename T>

@@ -11,6 +11,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -120,10 +121,7 @@ class WatchTest(unittest.TestCase):
         self.assertEqual(web.wait(PATIENCE_S), 0, "what is new is written first")
 
     def test_an_alert_is_said_and_runs_a_command(self):
-        machine = json.loads(self.machine.read_text())
-        gpu = next(device for device in machine["devices"] if device["kind"] == "gpu")
-        gpu["status"] = {**READINGS, "xid": 79}
-        self.machine.write_text(json.dumps(machine))
+        gpu = self.break_gpu()
         heard = self.folder / "heard"
         watch = self.watch("--on-alert", f'echo "$REMUDA_ALERT_STATE: $REMUDA_ALERT_TEXT" >{heard}; echo "$REMUDA_ALERT" >>{heard}')
         wait_until(lambda: heard.exists() and heard.read_text().count("\n") == 2, "the command runs")
@@ -131,6 +129,57 @@ class WatchTest(unittest.TestCase):
         self.assertEqual(text, f"begun: the driver has reported the fatal error 79 of gpu:{gpu['index']}")
         self.assertEqual((json.loads(alert)["rule"], json.loads(alert)["device"]), ("device error", gpu["id"]))
         self.assertIn("remuda drain", watch.stderr.readline() + watch.stderr.readline())
+
+    def break_gpu(self):
+        machine = json.loads(self.machine.read_text())
+        gpu = next(device for device in machine["devices"] if device["kind"] == "gpu")
+        gpu["status"] = {**READINGS, "xid": 79}
+        self.machine.write_text(json.dumps(machine))
+        return gpu
+
+    def alerts(self, *flags: str):
+        return json.loads(self.run_remuda("alerts", "--json", *flags))
+
+    def test_alerts_are_acknowledged_and_silenced(self):
+        self.assertIn("Nobody has watched", self.run_remuda("alerts"))
+        self.break_gpu()
+        heard = self.folder / "heard"
+        watch = self.watch("--on-alert", f'echo "$REMUDA_ALERT_STATE" >>{heard}')
+        wait_until(lambda: self.alerts()["alerts"], "the alert is there for others to read")
+        (alert,) = self.alerts()["alerts"]
+        self.assertEqual((alert["rule"], alert["label"]), ("device error", "gpu:0"))
+        self.assertIn(alert["id"], self.run_remuda("alerts"))
+        (known,) = self.alerts("--ack", alert["id"])["alerts"]
+        self.assertTrue(known["acknowledged_by"])
+        wait_until(lambda: heard.read_text() == "begun\n", "the command has run")
+        watch.send_signal(signal.SIGTERM)
+        watch.wait(PATIENCE_S)
+        heard.unlink()
+        silent = self.alerts("--silence", "device error:gpu:0", "--for", "1h")["silences"]
+        self.assertEqual([(one["rule"], one["device"]) for one in silent], [("device error", "gpu:0")])
+        self.metrics.unlink()
+        self.watch("--on-alert", f'echo "$REMUDA_ALERT_STATE" >>{heard}')
+        wait_until(self.metrics.exists, "it watches again")
+        time.sleep(2)
+        self.assertFalse(heard.exists(), "it is acknowledged, and silenced")
+        for flags, error in ((["--ack", "nothing"], "there is no alert 'nothing' now"),
+                             (["--silence", "hot"], "there is no alert 'hot'; they are: held and idle, "),
+                             (["--silence", "throttled", "--for", "long"], "--for: 'long' is no time")):
+            refused = subprocess.run([REMUDA, "alerts", "--machine", str(self.machine), *flags], env=self.environment, text=True,
+                                     capture_output=True, timeout=PATIENCE_S, check=False)
+            self.assertEqual(refused.returncode, 2, refused)
+            self.assertIn(error, refused.stderr)
+
+    @unittest.skipIf(os.geteuid() or os.path.exists("/dev/log"), "this needs a machine without a log, and root to make one")
+    def test_alerts_go_to_the_systems_log(self):
+        log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(log.close)
+        self.addCleanup(os.unlink, "/dev/log")
+        log.bind("/dev/log")
+        log.settimeout(PATIENCE_S)
+        self.break_gpu()
+        self.watch("--syslog")
+        self.assertRegex(log.recv(4096).decode(), r"<28>.*remuda\[\d+\]: alert: the driver has reported the fatal error 79 of gpu:0")
 
     @unittest.skipIf(os.geteuid(), "this needs root, to make a disk that is full")
     def test_a_full_disk_takes_the_history_and_nothing_else(self):

@@ -19,14 +19,15 @@
 #include "cli/watch/watch_loop.h"
 #include "device/words.h"
 #include "monitor/use_store.h"
+#include "run/policy_file.h"
 
 namespace remuda::cli {
 namespace {
 
 class Tally {
  public:
-  Tally(UsageBy by, const place::RelativeSpeeds& speeds, double since_s, double now_s)
-      : by_(by), speeds_(speeds), since_s_(since_s), now_s_(now_s) {}
+  Tally(UsageBy by, const place::RelativeSpeeds& speeds, const HourPrices& prices, double since_s, double now_s)
+      : by_(by), speeds_(speeds), prices_(prices), since_s_(since_s), now_s_(now_s) {}
 
   void add(const pool::Job& job) {
     counted_.clear();
@@ -53,6 +54,7 @@ class Tally {
       if (counted_.insert(whose).second) ++hours.jobs;
       hours.device_s += seconds * job.request.share;
       hours.weighted_s += seconds * job.request.share * speed_of(device);
+      hours.money.add(money_for(device, seconds * job.request.share));
     }
   }
 
@@ -63,8 +65,15 @@ class Tally {
     return 1;
   }
 
+  monitor::Money money_for(const std::string& device, double seconds) const {
+    const auto price = prices_.find(device);
+    if (price == prices_.end()) return {.is_complete = false};
+    return {.cost = price->second * seconds / 3600, .is_known = true};
+  }
+
   const UsageBy by_;
   const place::RelativeSpeeds& speeds_;
+  const HourPrices& prices_;
   const double since_s_, now_s_;
   DeviceHours hours_;
   std::set<std::string> counted_;  ///< what the current job was counted for
@@ -82,6 +91,7 @@ struct Report {
   UsageBy by = UsageBy::user;
   std::string basis;  ///< of the speeds
   double since_s = 0;
+  std::string currency;    ///< empty: there is no tariff
   double forgotten_s = 0;  ///< jobs that ended before this are not known any more; 0: all are
 };
 
@@ -111,10 +121,15 @@ std::string report_text(const Report& report, const Inventory& inventory, size_t
     return fmt::format("Nobody had a device since {}\n", local_time_text(report.since_s));
   std::vector<std::pair<std::string, Hours>> rows(report.hours.of.begin(), report.hours.of.end());
   std::ranges::stable_sort(rows, std::greater{}, [](const auto& row) { return row.second.device_s; });
-  Table table({report.by == UsageBy::user ? "USER" : "DEVICE", "JOBS", "HOURS", "WEIGHTED"});
-  for (const auto& [whose, hours] : rows)
-    table.add({report.by == UsageBy::user ? whose : label_of(inventory, whose), std::to_string(hours.jobs),
-               hours_text(hours.device_s), hours_text(hours.weighted_s)});
+  std::vector<std::string> header{report.by == UsageBy::user ? "USER" : "DEVICE", "JOBS", "HOURS", "WEIGHTED"};
+  if (!report.currency.empty()) header.push_back(printable(report.currency));
+  Table table(header);
+  for (const auto& [whose, hours] : rows) {
+    std::vector<std::string> row{report.by == UsageBy::user ? whose : label_of(inventory, whose),
+                                 std::to_string(hours.jobs), hours_text(hours.device_s), hours_text(hours.weighted_s)};
+    if (!report.currency.empty()) row.push_back(monitor::money_text(hours.money.cost, hours.money));
+    table.add(std::move(row));
+  }
   return table.text(width) + notes_text(report, inventory);
 }
 
@@ -126,6 +141,11 @@ Json report_json(const Report& report, const Inventory& inventory) {
              {"jobs", hours.jobs},
              {"device_s", hours.device_s},
              {"weighted_s", hours.weighted_s}};
+    if (hours.money.is_known) {
+      row["cost"] = hours.money.cost;
+      row["cost_is_complete"] = hours.money.is_complete;
+      row["currency"] = report.currency;
+    }
     if (!by_user) row["label"] = label_of(inventory, whose);
     rows.push_back(std::move(row));
   }
@@ -155,8 +175,11 @@ Result<int> print_waste(const UsageFlags& flags, double since_s) {
     REMUDA_ASSIGN(monitor::UseStore store, monitor::UseStore::open(folder));
     REMUDA_ASSIGN(uses, store.read(since_s));
   }
-  const std::vector<Waste> rows = waste_of(uses, by_job);
-  fmt::print("{}", flags.json ? to_pretty(waste_json(rows)) : waste_text(rows, by_job, table_width()));
+  REMUDA_ASSIGN(const PoolPlace place, place_of_pool(flags.machine));
+  const policy::Policy policy = run::policy_of(place.folder).value_or(policy::Policy{});
+  const std::vector<Waste> rows = waste_of(uses, by_job, policy);
+  fmt::print("{}", flags.json ? to_pretty(waste_json(rows, policy.currency))
+                              : waste_text(rows, by_job, policy.currency, table_width()));
   return 0;
 }
 
@@ -177,7 +200,14 @@ Result<int> usage(const UsageFlags& flags) {
     if (job.state != pool::JobState::ended) jobs.push_back(job);
   const place::RelativeSpeeds speeds = place::relative_speeds(caretaker.inventory());
   const UsageBy by = flags.by == "device" ? UsageBy::device : UsageBy::user;
-  const Report report{device_hours(jobs, by, speeds, *since_s, now_s), by, speeds.basis, *since_s, forgotten_s};
+  const pool::Policy policy = policy_or_none(caretaker);
+  const HourPrices prices = hour_prices(caretaker.inventory(), policy);
+  const Report report{device_hours(jobs, by, speeds, *since_s, now_s, prices),
+                      by,
+                      speeds.basis,
+                      *since_s,
+                      prices.empty() ? "" : policy.currency,
+                      forgotten_s};
   if (flags.json)
     fmt::print("{}", to_pretty(report_json(report, caretaker.inventory())));
   else
@@ -187,9 +217,17 @@ Result<int> usage(const UsageFlags& flags) {
 
 }  // namespace
 
+HourPrices hour_prices(const Inventory& inventory, const policy::Policy& policy) {
+  HourPrices prices;
+  for (const Device& device : inventory.devices)
+    if (const policy::Tariff* tariff = monitor::tariff_of(policy.tariffs, device.model); tariff && tariff->hour > 0)
+      prices[device.id] = tariff->hour;
+  return prices;
+}
+
 DeviceHours device_hours(std::span<const pool::Job> jobs, UsageBy by, const place::RelativeSpeeds& speeds,
-                         double since_s, double now_s) {
-  Tally tally(by, speeds, since_s, now_s);
+                         double since_s, double now_s, const HourPrices& prices) {
+  Tally tally(by, speeds, prices, since_s, now_s);
   for (const pool::Job& job : jobs) tally.add(job);
   return tally.take();
 }
@@ -207,7 +245,8 @@ void add_usage(Program& program) {
   command.footer(
       "Half a device for an hour is half an hour. WEIGHTED counts slower GPUs less, by measured speed (`remuda bench "
       "links`)\n"
-      "where it is known. What runs counts up to now; of ended jobs the pool remembers 10000.\n\n"
+      "where it is known. Where the policy has tariffs, hours of devices have their price; --waste has that of energy, "
+      "too. What runs counts up to now; of ended jobs the pool remembers 10000.\n\n"
       "Examples:\n"
       "  remuda usage                         the last seven days, by user\n"
       "  remuda usage --since 1d --by device  which devices were used\n"

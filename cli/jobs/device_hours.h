@@ -8,7 +8,9 @@
 
 #include "base/json.h"
 #include "device/inventory.h"
+#include "monitor/money.h"
 #include "place/rates.h"
+#include "policy/policy.h"
 #include "pool/job.h"
 
 namespace remuda::cli {
@@ -19,6 +21,7 @@ struct Hours {
   int jobs = 0;
   double device_s = 0;    ///< seconds of devices; half a device for a second is half of one
   double weighted_s = 0;  ///< the same, each times the speed of its device; see DeviceHours::unknown
+  monitor::Money money;   ///< for these hours, without the devices' energy
 };
 
 struct DeviceHours {
@@ -27,8 +30,12 @@ struct DeviceHours {
   int without_devices = 0;           ///< jobs that ran, of which the devices were not recorded
 };
 
+/// What an hour of a device costs, by its id.
+using HourPrices = std::map<std::string, double>;
+HourPrices hour_prices(const Inventory& inventory, const policy::Policy& policy);
+
 /// What these jobs had from `since_s` to `now_s`; what runs counts up to now. Pure.
 DeviceHours device_hours(std::span<const pool::Job> jobs, UsageBy by, const place::RelativeSpeeds& speeds,
-                         double since_s, double now_s);
+                         double since_s, double now_s, const HourPrices& prices = {});
 
 }  // namespace remuda::cli

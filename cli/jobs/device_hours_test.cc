@@ -33,6 +33,22 @@ TEST(DeviceHours, CountsWhatRanWithinTheTimeByUser) {
   EXPECT_TRUE(hours.unknown.empty());
 }
 
+TEST(DeviceHours, HaveThePriceOfTheirDevices) {
+  pool::Job half = job("bob", kCounted_s - kHour_s, 0, {"fast"});
+  half.request.share = 0.5;
+  const std::vector jobs{half, job("ada", kCounted_s - kHour_s, 0, {"fast", "slow"}),
+                         job("eve", kCounted_s - kHour_s, 0, {"slow"})};
+  const DeviceHours hours = device_hours(jobs, UsageBy::user, kSpeeds, 0, kCounted_s, {{"fast", 3}});
+  EXPECT_DOUBLE_EQ(hours.of.at("bob").money.cost, 1.5);
+  EXPECT_EQ(monitor::money_text(3, hours.of.at("ada").money), ">= 3.00") << "that of one of them is not known";
+  EXPECT_EQ(monitor::money_text(0, hours.of.at("eve").money), "-");
+  Inventory inventory;
+  inventory.devices = {Device{.id = "fast", .model = "H100"}, Device{.id = "slow", .model = "T4"}};
+  policy::Policy policy;
+  policy.tariffs = {{.model = "H*", .hour = 3}};
+  EXPECT_EQ(hour_prices(inventory, policy), (HourPrices{{"fast", 3}}));
+}
+
 TEST(DeviceHours, CountsByDeviceAndNamesThoseOfUnknownSpeed) {
   const std::vector jobs{job("ada", kCounted_s - kHour_s, 0, {"fast"}), job("bob", kCounted_s - 10, 0, {"gone"})};
   const DeviceHours hours = device_hours(jobs, UsageBy::device, kSpeeds, 0, kCounted_s);

@@ -73,7 +73,7 @@ Result<Json> LiveSource::snapshot() {
   REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
     REMUDA_ASSIGN(snapshot, seen_through(loop.caretaker()));
     Json& alerts = snapshot["alerts"] = Json::array();
-    for (const monitor::Alert& alert : loop.alerts().active()) alerts.push_back(fields::write(alert));
+    for (const monitor::Alert& alert : loop.alerts()) alerts.push_back(fields::write(alert));
     return {};
   }));
   snapshot::hide_from(user_, snapshot);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/table.h"
+#include "base/text.h"
 #include "device/fields.h"
 
 namespace remuda::cli {
@@ -34,7 +35,7 @@ void add(const monitor::LeaseUse& use, monitor::LeaseUse& sum) {
 
 }  // namespace
 
-std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, bool by_job) {
+std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, bool by_job, const policy::Policy& policy) {
   std::map<std::pair<std::string, int64_t>, Waste> rows;
   std::map<std::pair<std::string, int64_t>, std::set<int64_t>> jobs;
   for (const monitor::LeaseUse& use : uses) {
@@ -45,6 +46,7 @@ std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, bool by_job
     jobs[key].insert(use.job);
     row.jobs = static_cast<int>(jobs[key].size());
     add(use, row.sum);
+    row.money.add(money_of(use, policy.tariffs));
   }
   std::vector<Waste> sorted;
   for (auto& [_, row] : rows) sorted.push_back(std::move(row));
@@ -52,23 +54,38 @@ std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, bool by_job
   return sorted;
 }
 
-std::string waste_text(const std::vector<Waste>& rows, bool by_job, size_t width) {
+std::string waste_text(const std::vector<Waste>& rows, bool by_job, const std::string& currency, size_t width) {
   if (rows.empty()) return "Nobody was watched while holding a device; `remuda watch` keeps that\n";
-  Table table(
-      {by_job ? "JOB" : "USER", by_job ? "USER" : "JOBS", "HELD", "BUSY", "EFFECTIVE", "IDLE", "UNKNOWN", "KWH"});
-  for (const Waste& row : rows)
-    table.add({by_job ? std::to_string(row.job) : row.user, by_job ? row.user : std::to_string(row.jobs),
-               hours(row.sum.held_s), share_text(row.sum.busy_s, row.sum.busy_known_s),
-               share_text(row.sum.effective_s, row.sum.effective_known_s), hours(row.idle_s()),
-               hours(row.sum.held_s - row.sum.busy_known_s),
-               row.sum.energy_known_s > 0 ? fmt::format("{:.2f}", row.sum.energy_joules / 3.6e6) : "-"});
-  return table.text(width) +
-         "Hours of devices, as far as `remuda watch` ran. IDLE: held, and no kernel ran. EFFECTIVE: share of the "
-         "known\n"
-         "time, weighted by how much of the device the work used\n";
+  std::vector<std::string> header{
+      by_job ? "JOB" : "USER", by_job ? "USER" : "JOBS", "HELD", "BUSY", "EFFECTIVE", "IDLE", "UNKNOWN", "KWH"};
+  if (!currency.empty()) header.insert(header.end(), {printable(currency), "WASTED"});
+  Table table(header);
+  for (const Waste& row : rows) {
+    std::vector<std::string> cells{
+        by_job ? std::to_string(row.job) : row.user,
+        by_job ? row.user : std::to_string(row.jobs),
+        hours(row.sum.held_s),
+        share_text(row.sum.busy_s, row.sum.busy_known_s),
+        share_text(row.sum.effective_s, row.sum.effective_known_s),
+        hours(row.idle_s()),
+        hours(row.sum.held_s - row.sum.busy_known_s),
+        row.sum.energy_known_s > 0 ? fmt::format("{:.2f}", row.sum.energy_joules / 3.6e6) : "-"};
+    if (!currency.empty())
+      cells.insert(cells.end(),
+                   {monitor::money_text(row.money.cost, row.money), monitor::money_text(row.money.wasted, row.money)});
+    table.add(std::move(cells));
+  }
+  std::string text =
+      table.text(width) +
+      "Hours of devices, as far as `remuda watch` ran. IDLE: held, and no kernel ran. EFFECTIVE: share of "
+      "the known\n"
+      "time, weighted by how much of the device the work used\n";
+  if (!currency.empty())
+    text += "Money by the tariffs of the policy. WASTED: for IDLE hours. >=: some of it is not known\n";
+  return text;
 }
 
-Json waste_json(const std::vector<Waste>& rows) {
+Json waste_json(const std::vector<Waste>& rows, const std::string& currency) {
   Json list = Json::array();
   for (const Waste& row : rows) {
     Json one = fields::write(row.sum);
@@ -78,6 +95,13 @@ Json waste_json(const std::vector<Waste>& rows) {
     one["jobs"] = row.jobs;
     if (row.job != 0) one["job"] = row.job;
     one["idle_s"] = row.idle_s();
+    for (const char* key : {"model", "share"}) one.erase(key);
+    if (row.money.is_known) {
+      one["cost"] = row.money.cost;
+      one["wasted"] = row.money.wasted;
+      one["currency"] = currency;
+      one["cost_is_complete"] = row.money.is_complete;
+    }
     list.push_back(std::move(one));
   }
   return {{"waste", std::move(list)}};

@@ -7,7 +7,9 @@
 
 #include "base/json.h"
 #include "device/inventory.h"
+#include "monitor/money.h"
 #include "monitor/use.h"
+#include "policy/policy.h"
 
 namespace remuda::cli {
 
@@ -17,15 +19,17 @@ struct Waste {
   int64_t job = 0;  ///< 0: all of the user's
   int jobs = 0;
   monitor::LeaseUse sum;  ///< its device is empty
+  monitor::Money money;
 
   /// Known time in which nothing ran. Time of which nothing is known is not in it.
   double idle_s() const { return sum.busy_known_s - sum.busy_s; }
 };
 
 /// By user, or by job; who held most for nothing comes first. Pure.
-std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, bool by_job);
+std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, bool by_job, const policy::Policy& policy = {});
 
-std::string waste_text(const std::vector<Waste>& rows, bool by_job, size_t width);
-Json waste_json(const std::vector<Waste>& rows);
+/// What things cost, where `currency` is not empty.
+std::string waste_text(const std::vector<Waste>& rows, bool by_job, const std::string& currency, size_t width);
+Json waste_json(const std::vector<Waste>& rows, const std::string& currency);
 
 }  // namespace remuda::cli

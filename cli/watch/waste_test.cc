@@ -37,13 +37,28 @@ TEST(Waste, CallsNothingIdleOfWhichNothingIsKnown) {
   blind.busy_known_s = 0;
   const auto rows = waste_of(std::vector{blind}, false);
   EXPECT_EQ(rows[0].idle_s(), 0);
-  const std::string text = waste_text(rows, false, 100);
+  const std::string text = waste_text(rows, false, "", 100);
   EXPECT_THAT(text, HasSubstr("ana      1   1.0  -     -           0.0      1.0  -"));
-  EXPECT_EQ(waste_json(rows)["waste"][0]["idle_s"], 0);
+  EXPECT_EQ(waste_json(rows, "")["waste"][0]["idle_s"], 0);
+}
+
+TEST(Waste, HasItsPriceWhereThereIsATariff) {
+  policy::Policy policy;
+  policy.currency = "EUR";
+  policy.tariffs = {{.model = "H*", .hour = 2}};
+  monitor::LeaseUse priced = use("ana", 1, 7200, 3600);
+  priced.model = "H100";
+  const auto rows = waste_of(std::vector{priced, use("bob", 2, 3600, 0)}, false, policy);
+  const std::string text = waste_text(rows, false, policy.currency, 100);
+  EXPECT_THAT(text, HasSubstr("EUR   WASTED"));
+  EXPECT_THAT(text, HasSubstr("4.00  2.00"));
+  EXPECT_THAT(text, HasSubstr("-    -     -"));
+  const Json json = waste_json(rows, policy.currency)["waste"];
+  EXPECT_EQ(json[0].value("cost", 0.0) + json[1].value("cost", 0.0), 4);
 }
 
 TEST(Waste, SaysWhatToDoWhereNobodyWatched) {
-  EXPECT_EQ(waste_text({}, false, 100), "Nobody was watched while holding a device; `remuda watch` keeps that\n");
+  EXPECT_EQ(waste_text({}, false, "", 100), "Nobody was watched while holding a device; `remuda watch` keeps that\n");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <memory>
 #include <poll.h>
+#include <syslog.h>
 
 #include "base/clock.h"
 #include "base/env.h"
@@ -16,6 +17,7 @@
 #include "device/fields.h"
 #include "monitor/alerts.h"
 #include "monitor/dcgm.h"
+#include "monitor/herald.h"
 #include "monitor/metrics.h"
 #include "process/stop_signals.h"
 
@@ -25,6 +27,7 @@ namespace {
 struct WatchFlags {
   MachineFlags machine;
   std::string folder, text_file, job_files, on_alert;
+  bool syslog = false;
 };
 
 /// Writes files that other programs read.
@@ -61,11 +64,17 @@ class Complaints {
   std::string last_;
 };
 
-void say(const monitor::Alert& alert) {
+std::string alert_text(const monitor::Alert& alert) {
   const bool has_ended = alert.ended_s > 0;
-  fmt::print(stderr, "remuda watch: {}: {}{}{}\n", has_ended ? "ended" : "alert", alert.text,
-             alert.value.empty() ? "" : fmt::format(" ({}; limit {})", alert.value, alert.limit),
-             has_ended || alert.command.empty() ? "" : "; " + alert.command);
+  return fmt::format("{}: {}{}{}", has_ended ? "ended" : "alert", alert.text,
+                     alert.value.empty() ? "" : fmt::format(" ({}; limit {})", alert.value, alert.limit),
+                     has_ended || alert.command.empty() ? "" : "; " + alert.command);
+}
+
+void say(const monitor::Alert& alert) { fmt::print(stderr, "remuda watch: {}\n", alert_text(alert)); }
+
+void log(const monitor::Alert& alert) {
+  ::syslog(LOG_DAEMON | (alert.ended_s > 0 ? LOG_NOTICE : LOG_WARNING), "%s", alert_text(alert).c_str());
 }
 
 process::Environment variables_of(const monitor::Alert& alert) {
@@ -78,13 +87,15 @@ Result<void> run(const WatchFlags& flags, WatchLoop& loop, process::StopSignals&
   const Exports exports(flags);
   Complaints complaints;
   AlertCommands commands;
+  monitor::Herald herald;
   double next_s = monotonic_s();
   while (!stop.next()) {
     auto outcome = loop.step();
     if (outcome) outcome = exports.write(loop.moment());
     complaints.take(outcome ? loop.kept() : outcome);
-    for (const monitor::Alert& alert : loop.alerts().take_news()) {
+    for (const monitor::Alert& alert : herald.take(loop.alerts(), wall_s())) {
       say(alert);
+      if (flags.syslog) log(alert);
       if (!flags.on_alert.empty()) commands.run(flags.on_alert, variables_of(alert));
     }
     commands.tend(monotonic_s());
@@ -104,6 +115,7 @@ Result<int> watch(const WatchFlags& flags) {
     REMUDA_ASSIGN(folder, watch_folder(flags.machine.file));
   }
   REMUDA_ASSIGN(WatchLoop loop, WatchLoop::open(flags.machine, folder, true));
+  if (flags.syslog) ::openlog("remuda", LOG_PID, LOG_DAEMON);
   fmt::print(stderr, "remuda watch: keeps the history of this machine in {}\n", folder);
   REMUDA_TRY(run(flags, loop, stop));
   return 0;
@@ -133,6 +145,7 @@ void add_watch(Program& program) {
           "Run this command in a shell when an alert begins or ends: REMUDA_ALERT_STATE, REMUDA_ALERT (JSON) and "
           "REMUDA_ALERT_TEXT say which")
       ->type_name("COMMAND");
+  command.add_flag("--syslog", flags->syslog, "Write alerts to the system's log, too");
   add_machine_options(command, flags->machine);
   command.footer(
       "It keeps each second of an hour, each 10 seconds of a day and each minute of 30 days, in a file that does not "

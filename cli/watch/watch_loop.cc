@@ -23,7 +23,7 @@ Result<WatchLoop> WatchLoop::open(const MachineFlags& flags, const std::string& 
   auto watcher = monitor::Watcher::open(folder);
   if (!watcher && must_keep) return tl::unexpected(std::move(watcher.error()));
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags));
-  WatchLoop loop(std::move(caretaker));
+  WatchLoop loop(std::move(caretaker), folder);
   if (watcher) {
     loop.watcher_.emplace(std::move(*watcher));
   } else {
@@ -33,12 +33,15 @@ Result<WatchLoop> WatchLoop::open(const MachineFlags& flags, const std::string& 
 }
 
 /// Jobs that wait may be thousands, and their number is all that matters here; processes may be thousands, too. So
-/// both are looked at less often.
+/// these are looked at less often.
 Result<void> WatchLoop::look_seldom(monitor::Watcher::Taken& taken) {
-  constexpr int kEvery = 10;
-  if (steps_++ % kEvery == 0) {
+  constexpr int kJobsEvery = 10, kProcessesEvery = 30;
+  const int step = steps_++;
+  if (step % kJobsEvery == 0) {
     REMUDA_ASSIGN(const pool::PoolState all, caretaker_.pool().read());
     waiting_ = static_cast<size_t>(std::ranges::count(all.jobs, pool::JobState::waiting, &pool::Job::state));
+  }
+  if (step % kProcessesEvery == 0) {
     idle_.look(taken.now_s, taken.machine, taken.pool);
     strange_ = monitor::used_by_strangers(taken.machine, taken.pool, monitor::job_by_cgroup(taken.pool));
   }
@@ -54,14 +57,45 @@ Result<void> WatchLoop::step() {
   REMUDA_TRY(look_seldom(taken));
   for (const place::Held& held : caretaker_.held_without_lease(taken.pool))
     taken.used_without_lease.push_back(held.device);
-  const double wall_s = taken.wall_s;
+  wall_s_ = taken.wall_s;
   if (watcher_)
     kept_ = watcher_->take(std::move(taken));
   else
     taken_ = std::move(taken);
-  alerts_.take(moment(), wall_s);
+  alerts_.take(moment(), wall_s_);
+  if (auto kept = keep_alerts(); !kept && kept_) kept_ = std::move(kept);
   return {};
 }
+
+/// What others have said of them is read; the process that keeps the history writes them for others, and forgets who
+/// looked after what is over.
+Result<void> WatchLoop::keep_alerts() {
+  constexpr double kWriteEvery_s = 10;
+  const std::vector<monitor::Alert> before = std::exchange(active_, alerts_.active());
+  const auto is_active = [&](const std::string& id) {
+    return std::ranges::find(active_, id, &monitor::Alert::id) != active_.end();
+  };
+  if (auto attention = monitor::read_attention(folder_))
+    attention_ = std::move(*attention);
+  else
+    return tl::unexpected(std::move(attention.error()));
+  if (!watcher_) return {};
+  std::vector<std::string> over;
+  for (const monitor::Alert& alert : before)
+    if (!is_active(alert.id)) over.push_back(alert.id);
+  if (over.empty() && before.size() == active_.size() && wall_s_ - written_s_ < kWriteEvery_s && wall_s_ >= written_s_)
+    return {};
+  written_s_ = wall_s_;
+  REMUDA_TRY(monitor::write_alerts(folder_, active_, wall_s_));
+  if (over.empty()) return {};
+  return monitor::change_attention(folder_, [&](monitor::Attention& all) {
+    std::erase_if(all.acknowledged,
+                  [&](const monitor::Acknowledged& one) { return std::ranges::find(over, one.alert) != over.end(); });
+    std::erase_if(all.silences, [&](const monitor::Silence& one) { return one.until_s < wall_s_; });
+  });
+}
+
+std::vector<monitor::Alert> WatchLoop::alerts() const { return monitor::marked(active_, attention_, wall_s_); }
 
 Result<void> WatchLoop::end() { return watcher_ ? watcher_->write() : Result<void>{}; }
 
@@ -73,6 +107,7 @@ monitor::Moment WatchLoop::moment() const {
           : monitor::Moment{taken_.machine,          taken_.pool, kNoUses, taken_.waiting, taken_.used_without_lease,
                             taken_.used_by_strangers};
   moment.idle = &idle_;
+  if (caretaker_.policy()) moment.policy = &*caretaker_.policy();
   return moment;
 }
 

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "cli/machine.h"
 #include "monitor/alerts.h"
+#include "monitor/attention.h"
 #include "monitor/history.h"
 #include "monitor/idle_jobs.h"
 #include "monitor/metrics.h"
@@ -39,20 +40,27 @@ class WatchLoop {
 
   /// Of the last step; invalid after the next one.
   monitor::Moment moment() const;
-  monitor::Alerts& alerts() { return alerts_; }
+  /// With who looks after them, and which are silenced.
+  std::vector<monitor::Alert> alerts() const;
   monitor::History& history() { return watcher_ ? watcher_->history() : *others_; }
   run::Caretaker& caretaker() { return caretaker_; }
 
  private:
-  WatchLoop(run::Caretaker caretaker) : caretaker_(std::move(caretaker)) {}
+  WatchLoop(run::Caretaker caretaker, std::string folder)
+      : caretaker_(std::move(caretaker)), folder_(std::move(folder)) {}
+  Result<void> keep_alerts();
   Result<void> look_seldom(monitor::Watcher::Taken& taken);
 
   run::Caretaker caretaker_;
+  std::string folder_;
   std::optional<monitor::Watcher> watcher_;
   std::optional<monitor::History> others_;  ///< that another process keeps
   monitor::Watcher::Taken taken_;           ///< where that is so
   Result<void> kept_;
   monitor::Alerts alerts_;
+  std::vector<monitor::Alert> active_;  ///< as they were kept last
+  monitor::Attention attention_;
+  double wall_s_ = 0, written_s_ = 0;
   monitor::IdleJobs idle_{monitor::kIdleFor_s};
   size_t waiting_ = 0;
   std::vector<std::string> strange_;  ///< devices that processes of no job use, too

@@ -57,6 +57,11 @@ function devicesOf(host) {
   return (gpus.length > 0 ? gpus : all).map((device) => viewOf(device, host));
 }
 
+/// Whether nobody looks after it, and it is to be heard of.
+export function isOpen(alert) {
+  return !alert.acknowledged_by && !alert.silenced_until_s;
+}
+
 function viewOf(device, host) {
   const leases = host.leases.filter((lease) => lease.device === device.id);
   const drain = host.drains.find((one) => one.device === device.id);
@@ -76,7 +81,7 @@ function viewOf(device, host) {
     memoryUsed: now(status.memory_used_bytes),
     memory: reading(device.memory_bytes),
     throttle: now(status.throttle),
-    alerts: host.alerts.filter((alert) => alert.device === device.id),
+    alerts: host.alerts.filter((alert) => alert.device === device.id && isOpen(alert)),
   };
   view.holders = [...new Set(leases.map((lease) => lease.user ?? lease.holder).filter(Boolean))];
   view.state = stateOf(view, host);

@@ -1,5 +1,5 @@
 // The sentences of the page: what a person would say who has looked at all of it. Pure.
-import { NOT_READ, READINGS, STATES, reading } from './model.js';
+import { NOT_READ, READINGS, STATES, isOpen, reading } from './model.js';
 import { counted, duration } from './text.js';
 
 /// "8 GPUs of 3 kinds on 2 hosts: 5 working, 1 held but idle 42 min, 2 free; 3 waiting; 1 alert." `idleS` has the seconds
@@ -12,7 +12,7 @@ export function topSentence(hosts, idleS = new Map()) {
     .map((state) => stateText(state, devices, hosts, idleS))
     .filter(Boolean);
   const waiting = hosts.reduce((sum, host) => sum + host.waiting.length, 0);
-  const alerts = hosts.reduce((sum, host) => sum + host.alerts.length, 0);
+  const alerts = hosts.reduce((sum, host) => sum + host.alerts.filter(isOpen).length, 0);
   const what = `${counted(devices.length, thing)}${kinds > 1 ? ` of ${kinds} kinds` : ''} on ${counted(hosts.length, 'host')}`;
   return [
     `${what}${states.length > 0 ? `: ${states.join(', ')}` : ''}`,

@@ -109,6 +109,7 @@ export function Alerts({ hosts, nowS, address }) {
               {alert.since_s && <>, for {duration(nowS - alert.since_s)}</>}: {alert.text}
               {alert.value !== undefined && alert.limit !== undefined && <small> ({String(alert.value)}; limit {String(alert.limit)})</small>}
               {alert.acknowledged_by && <small> acknowledged by {alert.acknowledged_by}</small>}
+              {alert.silenced_until_s > 0 && <small> silenced for {duration(alert.silenced_until_s - nowS)}</small>}
               {alert.command && <code>{alert.command}</code>}
             </li>
           ))}

@@ -37,6 +37,14 @@ test('states are counted in one order', () => {
   assert.match(topSentence(hosts, new Map([['a/gpu:1', 2520]])), /1 held but idle 42 min,/);
 });
 
+test('alerts that somebody looks after, or that are silenced, are not counted', () => {
+  const alerts = [{ rule: 'r', device: 'GPU-0', acknowledged_by: 'ana' }, { rule: 's', device: 'GPU-0', silenced_until_s: NOON + 60 }];
+  const hosts = hostsOf(snapshot(oneGpu, {}, { alerts }));
+  assert.match(topSentence(hosts), /; no alerts\.$/);
+  assert.equal(hosts[0].devices[0].alerts.length, 0);
+  assert.equal(hosts[0].alerts.length, 2, 'they are listed all the same');
+});
+
 test('what is not known is not called idle', () => {
   assert.equal(sentence(allMissing), '2 GPUs of 2 kinds on 1 host: 1 free, 1 lost; nobody waits; no alerts.');
   assert.equal(
