@@ -20,6 +20,7 @@ pool::Job in_short(const pool::Job& job) {
                      .priority = job.priority,
                      .preemptible = job.preemptible,
                      .idle = job.idle,
+                     .run = job.run,
                      .started_s = job.started_s,
                      .time_limit_s = job.time_limit_s,
                      .array = job.array,

@@ -77,6 +77,7 @@ struct Variable {
   X(job_shares, "REMUDA_SHARES", "the part of the work that each of these devices should get") \
   X(job_task, "REMUDA_TASK", "number of the task's line, with `remuda run --tasks`") \
   X(job_array, "REMUDA_ARRAY", "number of the array that the job is of, with `remuda run --array`") \
+  X(run_fd, "REMUDA_RUN_FD", "descriptor of the file on which a run within the job says how it goes (docs/monitoring.md)") \
   X(job_array_index, "REMUDA_ARRAY_INDEX", "the job's index in its array") \
   /* What it tells the command of `--at-end`. */ \
   X(ended_job, "REMUDA_ENDED_JOB", "the job that has ended: 12, or 5.7 for index 7 of array 5") \

@@ -93,7 +93,7 @@ TEST_F(AlertsTest, AnIdleDeviceSaysWhyAndWhatComesOfIt) {
   device().status.busy = 0;
   device().status.processes = std::vector<Process>{};
   IdleJobs idle(1800, [](const pool::Job&) { return std::vector<process::ProcessId>(); });
-  idle.look(0, machine_, pool_);
+  idle.look(0, kFirst_s, machine_, pool_);
   watch(30 * 60);
   alerts_.take({machine_, pool_, uses_, 0, {}, {}, &idle}, now_s_);
   ASSERT_THAT(rules(), ElementsAre("held and idle"));

@@ -36,7 +36,7 @@ class Course {
   void watch(double minutes, const std::function<void(double)>& change = {}) {
     for (double end_s = now_s_ + minutes * 60; now_s_ < end_s; now_s_ += kEvery_s) {
       if (change) change(now_s_ / 60);
-      jobs_.look(now_s_, machine_, pool_);
+      jobs_.look(now_s_, kBegan_s + now_s_, machine_, pool_);
       const auto told = chain_.next(jobs_, policy_, machine_, pool_, now_s_, kBegan_s + now_s_);
       for (const pool::TellIdle& one : told) {
         if (!forgets) {
@@ -184,6 +184,25 @@ TEST(IdleChain, TakesNoStepEarlyAfterAStartOrAnotherPolicy) {
   dropped.policy() = {};
   dropped.watch(1);
   EXPECT_EQ(dropped.job().idle, pool::IdleNotice{});
+}
+
+TEST(IdleChain, SparesAJobThatWaitsForOthersOfItsRun) {
+  Course course(policy(30, 45, 60));
+  course.busy(0);
+  const auto heard = [&](double minute, double waiting) {
+    course.job().run = {.at_s = kBegan_s + minute * 60, .step = 1, .step_s = 20, .parts = {{"GPU-1", 0.5, waiting}}};
+  };
+  course.watch(200, [&](double minute) { heard(minute, 0.95); });
+  EXPECT_EQ(course.steps, Steps{});
+  course.watch(200);
+  ASSERT_FALSE(course.steps.empty()) << "its run says nothing any more";
+  EXPECT_GT(course.steps[0].second, 200 + 15);
+  Course computes(policy(30, 45, 60));
+  computes.busy(0);
+  computes.watch(61, [&](double minute) {
+    computes.job().run = {.at_s = kBegan_s + minute * 60, .step_s = 20, .parts = {{"GPU-1", 0.5, 0.1}}};
+  });
+  EXPECT_EQ(computes.steps.size(), 3U) << "it does not wait";
 }
 
 TEST(IdleChain, LeavesAJobThatIsToEndAlone) {

@@ -35,6 +35,13 @@ double busy_of(const Device& device, const std::set<int>& pids) {
   return std::min(busy, 1.0);
 }
 
+/// All its ranks here wait for others for most of their time: those are elsewhere.
+bool waits_for_peer(const pool::RunNotice& run, double wall_s) {
+  constexpr double kMost = 0.5;
+  return run.is_fresh(wall_s) && !run.parts.empty() &&
+         std::ranges::all_of(run.parts, [](const pool::RunPart& part) { return part.waiting > kMost; });
+}
+
 }  // namespace
 
 std::vector<process::ProcessId> members_of(const pool::Job& job) {
@@ -78,7 +85,7 @@ Seen IdleJobs::see(const pool::Job& job, const std::vector<const pool::Lease*>& 
   return seen;
 }
 
-void IdleJobs::look(double now_s, const Inventory& machine, const pool::PoolState& pool) {
+void IdleJobs::look(double now_s, double wall_s, const Inventory& machine, const pool::PoolState& pool) {
   const auto leases = leases_of(machine, pool);
   std::erase_if(watched_, [&](const auto& one) { return !leases.contains(one.first); });
   for (const auto& [id, held] : leases) {
@@ -86,7 +93,8 @@ void IdleJobs::look(double now_s, const Inventory& machine, const pool::PoolStat
     if (!job || job->state != pool::JobState::running) continue;
     Watched& watched = watched_.try_emplace(id, IdleWindow(window_s_), JobActivity(), 0).first->second;
     if (std::exchange(watched.since_s, held[0]->since_s) != held[0]->since_s) watched.window.clear();
-    const Seen seen = see(*job, held, machine, watched, now_s);
+    Seen seen = see(*job, held, machine, watched, now_s);
+    seen.waits_for_peer = waits_for_peer(job->run, wall_s);
     watched.window.add(now_s, seen);
   }
 }

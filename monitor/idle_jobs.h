@@ -26,8 +26,8 @@ class IdleJobs {
   explicit IdleJobs(double window_s, MembersOf members = members_of)
       : window_s_(window_s), members_(std::move(members)) {}
 
-  /// Takes a reading of the machine, of `now_s`, a steady time.
-  void look(double now_s, const Inventory& machine, const pool::PoolState& pool);
+  /// Takes a reading of the machine, of `now_s`, a steady time; `wall_s`: the same moment since 1970.
+  void look(double now_s, double wall_s, const Inventory& machine, const pool::PoolState& pool);
   /// Null: it does not run, or holds no GPU.
   const IdleWindow* find(int64_t job) const;
   double window_s() const { return window_s_; }

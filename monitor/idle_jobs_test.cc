@@ -27,7 +27,8 @@ class IdleJobsTest : public testing::Test {
   }
   Status& status(size_t device) { return machine_.devices[device].status; }
   void watch(double seconds = kWindow_s) {
-    for (const double end_s = now_s_ + seconds; now_s_ <= end_s; now_s_ += 10) jobs_.look(now_s_, machine_, pool_);
+    for (const double end_s = now_s_ + seconds; now_s_ <= end_s; now_s_ += 10)
+      jobs_.look(now_s_, now_s_, machine_, pool_);
   }
   double busy() const { return jobs_.find(7) ? jobs_.find(7)->busy() : -2; }
 

@@ -120,6 +120,12 @@ void add_lease(const LeaseUse& use, const Moment& moment, Families& families) {
                    "The held time, weighted by how much of the device the work used", labels, use.effective_s);
   families.counter("remuda_lease_effective_known_seconds_total", "For how much of the held time that is known", labels,
                    use.effective_known_s);
+  if (use.waiting_known_s > 0) {
+    families.counter("remuda_lease_waiting_seconds_total", "How much of the known time it waited for others of its run",
+                     labels, use.waiting_s);
+    families.counter("remuda_lease_waiting_known_seconds_total", "For how much of the held time that is known", labels,
+                     use.waiting_known_s);
+  }
   families.counter("remuda_lease_energy_joules_total", "Energy that the device used for the job", labels,
                    use.energy_joules);
   const Money money = money_of(use, moment.policy ? moment.policy->tariffs : std::vector<policy::Tariff>());

@@ -32,6 +32,17 @@ double Meter::watts(const Device& device, double elapsed_s) const {
   return -1;
 }
 
+/// Where several ranks have the device, it waits as the one that waits least.
+void Meter::add_waiting(const pool::Job* job, double wall_s, double held_s, LeaseUse& use) {
+  if (!job || !job->run.is_fresh(wall_s)) return;
+  double waiting = 2;
+  for (const pool::RunPart& part : job->run.parts)
+    if (part.device == use.device) waiting = std::min(waiting, part.waiting);
+  if (waiting > 1) return;
+  use.waiting_s += waiting * held_s;
+  use.waiting_known_s += held_s;
+}
+
 void Meter::add_alone(const Device& device, double watts, double held_s, LeaseUse& use) {
   const Status& status = device.status;
   if (status.busy.has_value()) {
@@ -93,6 +104,7 @@ void Meter::add(double now_s, double wall_s, const Inventory& machine, const poo
     const Device* const device = machine.find(lease.device);
     if (device) use.model = device->model;
     if (!device || held_s <= 0 || elapsed_s > kLongestGap_s) continue;
+    add_waiting(pool.find(lease.job), wall_s, held_s, use);
     if (holders[lease.device] == 1 && lease.share >= 1)
       add_alone(*device, watts(*device, elapsed_s), held_s, use);
     else

@@ -2,9 +2,10 @@
 // power and memory the work took. Meter adds it up from one reading of the machine to the next. Pure.
 //
 // Held, busy and effective are three numbers: a device may be held and idle, and busy says only that some kernel ran.
-// Effective is what the work made of the device, by the best that the device counts: the larger of the shares of time
-// of its tensor cores and of its memory bandwidth; where it counts neither, power as a part of its limit; else unknown.
-// Time of which nothing is known is counted apart and is in none of these.
+// Waiting is a fourth: for others of a run, as the run tells it (pool/run_notice.h), whether a kernel spins meanwhile
+// or not. Effective is what the work made of the device, by the best that the device counts: the larger of the shares
+// of time of its tensor cores and of its memory bandwidth; where it counts neither, power as a part of its limit; else
+// unknown. Time of which nothing is known is counted apart and is in none of these.
 //
 // Where jobs share a device, its own readings say nothing of one of them: then a job has what the driver reports of its
 // processes, and energy in proportion to their busy times. Where the driver does not report it, that is unknown.
@@ -31,6 +32,7 @@ struct LeaseUse {
   double held_s = 0;
   double busy_s = 0, busy_known_s = 0;
   double effective_s = 0, effective_known_s = 0;
+  double waiting_s = 0, waiting_known_s = 0;  ///< for others of its run, as that tells
   double energy_joules = 0, energy_known_s = 0;
   double throttled_s = 0;
   int64_t memory_peak_bytes = 0;  ///< of the device; 0: not known
@@ -50,6 +52,8 @@ struct LeaseUse {
     visit("busy_known_s", self.busy_known_s, "for how much of the held time that is known");
     visit("effective_s", self.effective_s, "known time, weighted by how much of the device the work used");
     visit("effective_known_s", self.effective_known_s, "for how much of the held time that is known");
+    visit("waiting_s", self.waiting_s, "how much of the known time it waited for others of its run");
+    visit("waiting_known_s", self.waiting_known_s, "for how much of the held time that is known: the run tells it");
     visit("energy_joules", self.energy_joules, "energy of the known time");
     visit("energy_known_s", self.energy_known_s, "for how much of the held time that is known");
     visit("throttled_s", self.throttled_s, "how long heat, power or hardware held its clocks down");
@@ -84,6 +88,7 @@ class Meter {
     double power_watts = -1;
   };
   double watts(const Device& device, double elapsed_s) const;
+  static void add_waiting(const pool::Job* job, double wall_s, double held_s, LeaseUse& use);
   static void add_alone(const Device& device, double watts, double held_s, LeaseUse& use);
   static void add_shared(const Device& device, double watts, double held_s, const JobOf& job_of, LeaseUse& use);
 

@@ -53,6 +53,22 @@ pool::PoolState pool_of(std::vector<pool::Lease> leases) {
 
 int64_t nobody(int) { return 0; }
 
+TEST(Meter, KnowsOfWaitingWhatTheRunTells) {
+  Meter meter;
+  pool::PoolState pool = pool_of({lease(7)});
+  const auto pass = [&](double from_s, double to_s) {
+    for (double s = from_s; s <= to_s; ++s) meter.add(s, kWall_s + s, machine(card(1, 100)), pool, nobody);
+  };
+  pass(0, 10);
+  EXPECT_EQ(meter.alive().begin()->second.waiting_known_s, 0) << "nothing is told";
+  pool.jobs[0].run = {.at_s = kWall_s + 10, .parts = {{"card", 0.5, 0.3}, {"card", 0.25, 0.2}, {"other", 0.25, 0.9}}};
+  pass(11, 20);
+  EXPECT_NEAR(meter.alive().begin()->second.waiting_known_s, 10, 1e-6);
+  EXPECT_NEAR(meter.alive().begin()->second.waiting_s, 2, 1e-6);
+  pass(21, 200);
+  EXPECT_NEAR(meter.alive().begin()->second.waiting_known_s, 89, 2) << "what was told long ago is not known any more";
+}
+
 TEST(Effectiveness, IsByTheBestThatTheDeviceCounts) {
   Device device = card(1, 100);
   EXPECT_EQ(effectiveness(device).value(), 0.25) << "of its power limit";

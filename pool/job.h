@@ -18,6 +18,7 @@
 #include "place/request.h"
 #include "pool/idle_notice.h"
 #include "pool/request_json.h"
+#include "pool/run_notice.h"
 #include "process/process_id.h"
 
 namespace remuda::pool {
@@ -89,6 +90,7 @@ struct Job {
   int64_t preempted_by = 0;  ///< the job for which it is to make room; 0 = none
   std::string evicted;       ///< why a running one is to end, of its machine or its idle devices; empty: it is not
   IdleNotice idle;           ///< of a running one: what the policy against idle devices has done
+  RunNotice run;             ///< of a running one: how its run goes, where it says so
   int64_t passed = 0;        ///< the job in front of which it started, on devices kept for that one; 0 = none
   double submitted_s = 0, started_s = 0, ended_s = 0;  ///< seconds since 1970; 0 = not yet
   double time_limit_s = 0;                             ///< 0 = none
@@ -140,6 +142,7 @@ struct Job {
     visit("preempted_by", self.preempted_by, "the job for which it is to make room");
     visit("evicted", self.evicted, "why it is to end, as its machine is about to go, or its devices are idle");
     visit("idle", self.idle, "what the policy against idle devices has done with the running job");
+    visit("run", self.run, "how its run goes, where it says so");
     visit("passed", self.passed, "the job in front of which it started, on devices that are kept for that one");
     visit("submitted_s", self.submitted_s, "when it came, in seconds since 1970");
     visit("started_s", self.started_s, "when it got its devices");

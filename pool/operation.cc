@@ -175,6 +175,19 @@ Result<Applied> apply_to(PoolState& state, const TellIdle& asked, const Circumst
   return Applied{};
 }
 
+/// When it was heard of is not for the job to say. A part of a device that it does not hold tells nothing.
+Result<Applied> apply_to(PoolState& state, const TellRun& asked, const Circumstances& at) {
+  Job* job = state.find(asked.job);
+  if (!job || job->state != JobState::running) return Applied{};
+  job->run = asked.notice;
+  job->run.at_s = at.now_s;
+  std::erase_if(job->run.parts, [&](const RunPart& part) {
+    return std::ranges::find(job->devices, part.device) == job->devices.end();
+  });
+  if (job->run.parts.size() > RunNotice::kMostParts) job->run.parts.resize(RunNotice::kMostParts);
+  return Applied{};
+}
+
 template <typename Kind, typename... Others>
 constexpr bool is_one_of = (std::is_same_v<Kind, Others> || ...);
 

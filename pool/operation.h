@@ -295,9 +295,23 @@ struct TellIdle {
   bool operator==(const TellIdle&) const = default;
 };
 
+/// How the run within a running job goes, as its keeper has heard it.
+struct TellRun {
+  int64_t job = 0;
+  RunNotice notice;
+
+  static constexpr const char* kName = "tell_run";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("job", self.job, "which job", true);
+    visit("notice", self.notice, "how it goes");
+  }
+  bool operator==(const TellRun&) const = default;
+};
+
 using Operation = std::variant<Submit, StartJobs, RecordProcesses, RecordConfinement, RecordDaemons, Explain,
                                CountRestart, Requeue, GiveWay, TakeOver, End, Cancel, CancelSelected, Reprioritize,
-                               Pause, Resume, DrainDevices, UndrainDevices, LeaveHost, TellIdle>;
+                               Pause, Resume, DrainDevices, UndrainDevices, LeaveHost, TellIdle, TellRun>;
 
 /// {"operation": "end", "job": 12, ...}.
 Json to_json(const Operation& operation);

@@ -56,7 +56,8 @@ std::vector<Operation> one_of_each() {
           DrainDevices{{"gpu:0"}, "the fan is broken", "root"},
           UndrainDevices{{"gpu:0"}},
           LeaveHost{"the cloud takes it", "spot notice"},
-          TellIdle{7, {IdleStep::warned, 100, 10, "its devices are idle"}}};
+          TellIdle{7, {IdleStep::warned, 100, 10, "its devices are idle"}},
+          TellRun{7, {0, 3, 9, 0.5, {{"gpu:0", 0.5, 0.25}}}}};
 }
 
 TEST_F(OperationTest, EachIsReadAsItWasWritten) {
@@ -100,6 +101,18 @@ TEST_F(OperationTest, AnIdleJobIsToldAndThenAskedToEnd) {
   EXPECT_EQ(state_.find(runs)->idle, IdleNotice{}) << "in its next turn it begins anew";
   ASSERT_TRUE(ask(TellIdle{waits, {IdleStep::warned, 200, 0, "too late"}}));
   EXPECT_EQ(state_.find(waits)->idle, IdleNotice{}) << "it does not run";
+}
+
+TEST_F(OperationTest, ARunIsHeardOf) {
+  const int64_t runs = running(test_job("ada", 1));
+  const std::string device = state_.find(runs)->devices.at(0);
+  ASSERT_TRUE(ask(TellRun{runs, {999, 3, 9, 0.5, {{device, 0.5, 0.25}, {"gpu:77", 0.5, 0.25}}}}));
+  EXPECT_EQ(state_.find(runs)->run, (RunNotice{100, 3, 9, 0.5, {{device, 0.5, 0.25}}}))
+      << "its own devices, by our clock";
+  EXPECT_TRUE(state_.find(runs)->run.is_fresh(150));
+  EXPECT_FALSE(state_.find(runs)->run.is_fresh(191));
+  ASSERT_TRUE(ask(Requeue{runs}));
+  EXPECT_EQ(state_.find(runs)->run, RunNotice{});
 }
 
 TEST_F(OperationTest, TextsThatARecordCannotHoldAreCleaned) {

@@ -105,6 +105,7 @@ void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& pol
   job.preempted_by = 0;
   job.evicted.clear();
   job.idle = {};
+  job.run = {};
   job.ended_s = now_s;
   job.exit_status = ending.exit_status;
   job.signal = ending.signal;
@@ -149,6 +150,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   job.preempted_by = job.passed = 0;
   job.evicted.clear();
   job.idle = {};
+  job.run = {};
   job.unkept = false;
   job.submitted_s = now_s;
   job.started_s = job.ended_s = 0;

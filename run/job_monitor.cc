@@ -46,7 +46,8 @@ JobMonitor::JobMonitor(const RunSpec& spec, Job job, pool::Access& pool, FrontLi
       limit_at_s_(job_.limit_at_s),
       signal_all_at_s_(kNever_s),
       kill_at_s_(kNever_s),
-      note_at_s_(kNever_s) {}
+      note_at_s_(kNever_s),
+      board_at_s_(job_.board ? 0 : kNever_s) {}
 
 Outcome JobMonitor::run(const std::vector<process::ProcessSpec>& processes) {
   return start(processes) ? watch() : outcome_;
@@ -68,6 +69,7 @@ Outcome JobMonitor::watch() {
     look_at_members();
     look_at_pool();
     look_at_clock();
+    look_at_board();
     pause();
   }
   if (spec_.can_be_queued_again()) take_late_signals();
@@ -177,6 +179,13 @@ void JobMonitor::look_at_members() {
   if (note_at_s_ == kNever_s) note_at_s_ = monotonic_s() + kNoteAfter_s;
 }
 
+/// What cannot be told now is told next time.
+void JobMonitor::look_at_board() {
+  if (monotonic_s() < board_at_s_) return;
+  board_at_s_ = monotonic_s() + RunBoard::kLook_s;
+  if (const auto notice = job_.board->read()) (void)pool_.apply(pool::TellRun{job_.id, *notice});
+}
+
 void JobMonitor::look_at_clock() {
   const double now = monotonic_s();
   if (job_.output) job_.output->bound_log();
@@ -234,8 +243,8 @@ void JobMonitor::kill() {
 void JobMonitor::pause() {
   if (processes_.all_gone()) return;
   const double longest_s = job_.output && job_.output->has_pool_log() ? kLogPause_s : kLongestPause_s;
-  const double until_s = std::min({limit_at_s_, signal_all_at_s_, kill_at_s_, note_at_s_, monotonic_s() + longest_s,
-                                   tasks_ ? tasks_->wake_at_s() : kNever_s});
+  const double until_s = std::min({limit_at_s_, signal_all_at_s_, kill_at_s_, note_at_s_, board_at_s_,
+                                   monotonic_s() + longest_s, tasks_ ? tasks_->wake_at_s() : kNever_s});
   const double seconds = std::max(0.0, until_s - monotonic_s());
   std::vector<int> wakers = link_.readable();
   if (terminal_.closing() >= 0 && command_has_ended() && !outcome_.stopped) wakers.push_back(terminal_.closing());

@@ -20,6 +20,7 @@
 #include "run/idle_words.h"
 #include "run/job_output.h"
 #include "run/job_processes.h"
+#include "run/run_board.h"
 #include "run/run_spec.h"
 #include "run/task_run.h"
 
@@ -48,6 +49,7 @@ class JobMonitor {
     double limit_at_s;                  ///< its time limit, on the steady clock; infinite: none
     bool restart = false;               ///< a failed run is followed by another, so what it leaves behind is killed
     const JobOutput* output = nullptr;  ///< its log in the pool is kept within its limit; outlives the run
+    RunBoard* board = nullptr;          ///< where its run says how it goes; likewise
   };
   JobMonitor(const RunSpec& spec, Job job, pool::Access& pool, FrontLink& link,
              const confine::Confinement& confinement);
@@ -69,6 +71,7 @@ class JobMonitor {
   void look_at_pool();
   void look_at_members();
   void look_at_clock();
+  void look_at_board();
   /// `signal`: to the members now; the stop signal, or the one that a user sent to a job with tasks.
   void stop(const std::string& why, bool may_requeue, double grace_s, int signal);
   void kill();
@@ -90,7 +93,7 @@ class JobMonitor {
   bool hung_up_ = false;             ///< the terminal was closed
   double asked_to_end_at_s_ = 0;     ///< when a signal asked it to stop; on the steady clock
   /// On the steady clock; infinite: never.
-  double limit_at_s_, signal_all_at_s_, kill_at_s_, note_at_s_;
+  double limit_at_s_, signal_all_at_s_, kill_at_s_, note_at_s_, board_at_s_;
 };
 
 }  // namespace remuda::run

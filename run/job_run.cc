@@ -53,8 +53,9 @@ Outcome JobRun::run_once(int restarts) {
       .run(*processes);
 }
 
-JobMonitor::Job JobRun::monitored(bool restart) const {
-  return {grant_.job, devices_text_, inherited_.group, grant_.limit_at_s, restart, output_ ? &*output_ : nullptr};
+JobMonitor::Job JobRun::monitored(bool restart) {
+  return {grant_.job, devices_text_, inherited_.group, grant_.limit_at_s, restart, output_ ? &*output_ : nullptr,
+          &board_};
 }
 
 /// An output that copies stays open from run to run.
@@ -187,6 +188,10 @@ process::ProcessSpec JobRun::process(confine::Visibility environment, const std:
                                .mask = inherited_.mask};
   if (inherited_.lifeline >= 0) process.inherited.push_back(inherited_.lifeline);
   std::ranges::copy(grant_.claims, std::back_inserter(process.inherited));
+  if (board_.fd() >= 0) {
+    process.inherited.push_back(board_.fd());
+    process.environment.emplace_back(env::run_fd.name, std::to_string(board_.fd()));
+  }
   std::ranges::move(sharing_.environment(devices), std::back_inserter(process.environment));
   std::ranges::move(array_environment(spec_.job), std::back_inserter(process.environment));
   if (spec_.live) process.affinity = confine::nearest_cores(caretaker_.inventory(), devices, free_cores_);

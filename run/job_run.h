@@ -12,6 +12,7 @@
 #include "run/front_link.h"
 #include "run/job_monitor.h"
 #include "run/job_output.h"
+#include "run/run_board.h"
 #include "run/run_spec.h"
 #include "run/task_queue.h"
 #include "share/job_sharing.h"
@@ -59,7 +60,7 @@ class JobRun {
   void close_output() { output_.reset(); }
 
  private:
-  JobMonitor::Job monitored(bool restart) const;
+  JobMonitor::Job monitored(bool restart);
   Result<void> open_output(size_t lanes);
   Result<confine::Confinement> confine();
   Result<confine::Confinement> confined_by_pool(const pool::PoolState& state) const;
@@ -76,6 +77,7 @@ class JobRun {
   FrontLink& link_;
   TaskQueue queue_;  ///< continues where it was when the job is queued again
   share::JobSharing sharing_;
+  RunBoard board_;
   std::optional<JobOutput> output_;
   Grant grant_;
   std::string devices_text_;     ///< for people

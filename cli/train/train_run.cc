@@ -9,16 +9,19 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/text.h"
 #include "checkpoint/store.h"
 #include "cli/status_line.h"
 #include "cli/train/run_decisions.h"
+#include "cli/train/run_teller.h"
 #include "cli/train/train_progress.h"
 #include "cli/train/train_speeds.h"
 #include "cli/train/train_summary.h"
 #include "cli/train/train_workers.h"
 #include "process/spawn.h"
+#include "run/run_board.h"
 #include "workers/event.h"
 #include "workers/supervisor.h"
 
@@ -83,6 +86,18 @@ Json keys_of(const job::TrainJob& job) {
     for (const job::Setting& setting : settings)
       if (!setting.key.starts_with("device")) keys[setting.key] = setting.value;
   return keys;
+}
+
+/// Of the ranks that run here; of those that another machine has, nothing is known here.
+std::vector<std::string> device_ids(const PreparedRun& run) {
+  std::vector<std::string> ids;
+  for (size_t i = 0; i < run.ranks.size(); ++i) {
+    const size_t rank = static_cast<size_t>(run.rank) + i;
+    const auto device = rank < run.job.job.devices.size() ? run.inventory.resolve(run.job.job.devices[rank].use)
+                                                          : Result<const Device*>(nullptr);
+    ids.push_back(device && *device ? (*device)->id : "");
+  }
+  return ids;
 }
 
 }  // namespace
@@ -160,6 +175,7 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
   StatusLine status(StatusLine::mode_of_stderr(quiet), STDERR_FILENO, steady_clock());
   TrainProgress progress(job);
   RunDecisions decisions;
+  RunTeller teller(run::run_board_fd(), device_ids(run), run.rank);
   if (members.leads()) status.print(progress.opening());
   FinishedRun finished;
   const workers::RankListener listener{
@@ -170,6 +186,7 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
             if (const std::string line = progress.take(rank, event); !line.empty()) status.print(line);
             if (members.leads()) status.update(progress.status(status.room()), progress.done());
             decisions.take(event);
+            teller.take(event, monotonic_s());
             if (event.contains("report")) finished.report = event["report"];
             if (event.contains("stopped") && event["stopped"] == Json(true)) finished.stopped = true;
           },

@@ -44,7 +44,10 @@ Result<Json> seen_through(run::Caretaker& caretaker) {
   REMUDA_ASSIGN(snapshot["past"], past_leases(caretaker.pool()));
   Json& drains = snapshot["drains"] = Json::array();
   for (const pool::Drain& drain : state.drains) drains.push_back(fields::write(drain));
-  snapshot["runs"] = Json::array();
+  Json& runs = snapshot["runs"] = Json::array();
+  for (const pool::Job& job : state.jobs)
+    if (job.state == pool::JobState::running && job.run.is_fresh(now_s))
+      runs.push_back({{"job", job.id}, {"user", job.user}, {"name", job.name}, {"run", fields::write(job.run)}});
   return snapshot;
 }
 

@@ -25,6 +25,8 @@ void add(const monitor::LeaseUse& use, monitor::LeaseUse& sum) {
   sum.busy_known_s += use.busy_known_s;
   sum.effective_s += use.effective_s;
   sum.effective_known_s += use.effective_known_s;
+  sum.waiting_s += use.waiting_s;
+  sum.waiting_known_s += use.waiting_known_s;
   sum.energy_joules += use.energy_joules;
   sum.energy_known_s += use.energy_known_s;
   sum.throttled_s += use.throttled_s;
@@ -56,8 +58,15 @@ std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, bool by_job
 
 std::string waste_text(const std::vector<Waste>& rows, bool by_job, const std::string& currency, size_t width) {
   if (rows.empty()) return "Nobody was watched while holding a device; `remuda watch` keeps that\n";
-  std::vector<std::string> header{
-      by_job ? "JOB" : "USER", by_job ? "USER" : "JOBS", "HELD", "BUSY", "EFFECTIVE", "IDLE", "UNKNOWN", "KWH"};
+  std::vector<std::string> header{by_job ? "JOB" : "USER",
+                                  by_job ? "USER" : "JOBS",
+                                  "HELD",
+                                  "BUSY",
+                                  "WAITING",
+                                  "EFFECTIVE",
+                                  "IDLE",
+                                  "UNKNOWN",
+                                  "KWH"};
   if (!currency.empty()) header.insert(header.end(), {printable(currency), "WASTED"});
   Table table(header);
   for (const Waste& row : rows) {
@@ -66,6 +75,7 @@ std::string waste_text(const std::vector<Waste>& rows, bool by_job, const std::s
         by_job ? row.user : std::to_string(row.jobs),
         hours(row.sum.held_s),
         share_text(row.sum.busy_s, row.sum.busy_known_s),
+        share_text(row.sum.waiting_s, row.sum.waiting_known_s),
         share_text(row.sum.effective_s, row.sum.effective_known_s),
         hours(row.idle_s()),
         hours(row.sum.held_s - row.sum.busy_known_s),
@@ -79,7 +89,7 @@ std::string waste_text(const std::vector<Waste>& rows, bool by_job, const std::s
       table.text(width) +
       "Hours of devices, as far as `remuda watch` ran. IDLE: held, and no kernel ran. EFFECTIVE: share of "
       "the known\n"
-      "time, weighted by how much of the device the work used\n";
+      "time, weighted by how much of the device the work used. WAITING: for others of a run, as that tells\n";
   if (!currency.empty())
     text += "Money by the tariffs of the policy. WASTED: for IDLE hours. >=: some of it is not known\n";
   return text;

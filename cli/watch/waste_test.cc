@@ -38,7 +38,7 @@ TEST(Waste, CallsNothingIdleOfWhichNothingIsKnown) {
   const auto rows = waste_of(std::vector{blind}, false);
   EXPECT_EQ(rows[0].idle_s(), 0);
   const std::string text = waste_text(rows, false, "", 100);
-  EXPECT_THAT(text, HasSubstr("ana      1   1.0  -     -           0.0      1.0  -"));
+  EXPECT_THAT(text, HasSubstr("ana      1   1.0  -     -        -          0.0   1.0      -"));
   EXPECT_EQ(waste_json(rows, "")["waste"][0]["idle_s"], 0);
 }
 

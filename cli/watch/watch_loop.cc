@@ -42,7 +42,7 @@ Result<void> WatchLoop::look_seldom(monitor::Watcher::Taken& taken) {
     waiting_ = static_cast<size_t>(std::ranges::count(all.jobs, pool::JobState::waiting, &pool::Job::state));
   }
   if (step % kProcessesEvery == 0) {
-    idle_.look(taken.now_s, taken.machine, taken.pool);
+    idle_.look(taken.now_s, taken.wall_s, taken.machine, taken.pool);
     strange_ = monitor::used_by_strangers(taken.machine, taken.pool, monitor::job_by_cgroup(taken.pool));
   }
   taken.waiting = waiting_;

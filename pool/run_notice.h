@@ -1,0 +1,51 @@
+// RunNotice: how a run within a job goes, as the run itself says it: how far it has come, and for how much of its steps
+// each device waited for others. Plain data. It is for people and for rules about idle devices, never for rights.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace remuda::pool {
+
+struct RunPart {
+  std::string device;  ///< its id
+  double share = 0;    ///< of the samples of a step, 0 to 1
+  double waiting = 0;  ///< part of the time of its steps in which it waited for others, 0 to 1
+
+  static constexpr const char* kName = "run_part";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("device", self.device, "id of the device", true);
+    visit("share", self.share, "of the samples of a step, 0 to 1");
+    visit("waiting", self.waiting, "part of the time in which it waited for others, 0 to 1");
+  }
+  bool operator==(const RunPart&) const = default;
+};
+
+struct RunNotice {
+  static constexpr size_t kMostParts = 256;
+
+  double at_s = 0;  ///< when it was heard of, in seconds since 1970; 0: never
+  int64_t step = 0, steps = 0;
+  double step_s = 0;
+  std::vector<RunPart> parts;  ///< one for each rank on this machine; all since the notice before
+
+  static constexpr const char* kName = "run_notice";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("at_s", self.at_s, "when it was heard of, in seconds since 1970");
+    visit("step", self.step, "the last step that it has made");
+    visit("steps", self.steps, "how many it is to make");
+    visit("step_s", self.step_s, "how long a step takes");
+    visit("parts", self.parts, "of each rank on this machine");
+  }
+  /// Whether it still says how the run goes.
+  bool is_fresh(double wall_s) const {
+    constexpr double kFresh_s = 90, kSteps = 3;
+    return at_s > 0 && wall_s - at_s < (kSteps * step_s > kFresh_s ? kSteps * step_s : kFresh_s);
+  }
+  bool operator==(const RunNotice&) const = default;
+};
+
+}  // namespace remuda::pool

@@ -1,0 +1,61 @@
+#include "run/run_board.h"
+
+#include <cstdlib>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/env.h"
+
+namespace remuda::run {
+namespace {
+
+pool::RunNotice notice(int64_t step) {
+  return {.step = step, .steps = 100, .step_s = 0.5, .parts = {{"GPU-1", 0.75, 0.1}, {"GPU-2", 0.25, 0.2}}};
+}
+
+TEST(RunBoard, HasWhatWasWrittenLast) {
+  RunBoard board;
+  EXPECT_FALSE(board.read()) << "nothing yet";
+  write_notice(board.fd(), notice(1'000'000));
+  write_notice(board.fd(), notice(7));
+  EXPECT_EQ(board.read(), notice(7));
+  EXPECT_FALSE(board.read()) << "nothing new";
+  write_notice(board.fd(), notice(8));
+  EXPECT_EQ(board.read(), notice(8));
+}
+
+TEST(RunBoard, TakesNothingThatIsNoNotice) {
+  for (const char* text : {"", "{", "[]", "{\"step\": \"seven\"}", "{\"parts\": [{\"share\": 1}]}", "\xff\xfe"}) {
+    RunBoard board;
+    EXPECT_EQ(::pwrite(board.fd(), text, std::char_traits<char>::length(text), 0) >= 0, true);
+    EXPECT_FALSE(board.read()) << text;
+  }
+  RunBoard board;
+  const std::string wild = R"({"step": 1, "step_s": -3, "parts": [{"device": "d", "share": 7, "waiting": -1}]})";
+  EXPECT_GT(::pwrite(board.fd(), wild.data(), wild.size(), 0), 0);
+  const auto read = board.read();
+  ASSERT_TRUE(read);
+  EXPECT_EQ((std::pair{read->parts[0].share, read->parts[0].waiting}), (std::pair{1.0, 0.0}));
+  EXPECT_EQ(read->step_s, 0);
+  const std::string large = R"({"step": 1, "steps": )" + std::string(1 << 20, ' ') + "2}";
+  EXPECT_GT(::pwrite(board.fd(), large.data(), large.size(), 0), 0);
+  EXPECT_FALSE(board.read()) << "so much is not read";
+}
+
+TEST(RunBoard, IsFoundByItsProcessesAndNothingElseIsTakenForIt) {
+  ::unsetenv(env::run_fd.name);
+  EXPECT_EQ(run_board_fd(), -1);
+  const RunBoard board;
+  ::setenv(env::run_fd.name, std::to_string(board.fd()).c_str(), 1);
+  EXPECT_EQ(run_board_fd(), board.fd());
+  const Fd other(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  ::setenv(env::run_fd.name, std::to_string(other.get()).c_str(), 1);
+  EXPECT_EQ(run_board_fd(), -1) << "a program has closed it, and opened something else";
+  ::setenv(env::run_fd.name, "many", 1);
+  EXPECT_EQ(run_board_fd(), -1);
+  ::unsetenv(env::run_fd.name);
+}
+
+}  // namespace
+}  // namespace remuda::run
