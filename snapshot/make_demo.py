@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes demo.json, what `remuda web --demo` plays: an hour of a machine with eight unlike GPUs and its users.
+"""Makes demo.json, what `remuda web --demo` and `remuda top --demo` play: an hour of a machine with eight unlike GPUs and its users.
 
 Nothing of it was measured: models, memory and power limits are those of such cards, and the rest is made up. The format is
 that of `remuda record`, with what a pool says beside it (replay_source.h). The same bytes each time.

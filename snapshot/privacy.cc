@@ -10,7 +10,7 @@ namespace {
 constexpr std::array kOfAnybody{// of leases
                                 "job", "device", "share", "since_s", "until_s", "ended_s", "label", "busy",
                                 "memory_used_bytes", "sharing", "limits", "user", "name", "array", "array_index",
-                                "devices_enforced", "cores", "host_memory_bytes", "holder", "barred",
+                                "devices_enforced", "cores", "host_memory_bytes", "holder", "barred", "use",
                                 // of jobs
                                 "id", "priority", "preemptible", "submitted_s", "started_s", "time_limit_s", "begin_s",
                                 "paused", "state", "devices", "request", "why"};

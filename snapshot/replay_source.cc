@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "device/fields.h"
 #include "recorded/import.h"
+#include "snapshot/lease_use.h"
 
 namespace remuda::snapshot {
 namespace {
@@ -27,6 +28,17 @@ Json present(const Json& list, const char* since, double time_s) {
     if (number_in(entry, since) <= time_s && (ended_s == 0 || ended_s > time_s)) kept.push_back(entry);
   }
   return kept;
+}
+
+/// The leases, each with what it was used for until then, as far as there are samples and nobody else has a part.
+Json with_uses(Json leases, const Inventory& inventory, double time_s) {
+  for (Json& lease : leases) {
+    const bool is_known = lease.is_object() && lease.contains("job") && !lease.contains("use") &&
+                          lease.contains("device") && lease["device"].is_string() && lease.value("share", Json(1)) == 1;
+    if (is_known && !inventory.samples.empty())
+      lease["use"] = use_between(inventory, lease["device"], number_in(lease, "since_s"), time_s);
+  }
+  return leases;
 }
 
 Json ended(const Json& list, double time_s) {
@@ -63,7 +75,8 @@ Json host_at(const Recording& recording, double time_s) {
   const double seen_s = sample ? sample->time_s : time_s;
   Json host{{"version", 1}, {"time_s", seen_s}, {"host", recording.inventory.host}, {"seen_s", seen_s}};
   host["inventory"] = inventory_at(recording.inventory, time_s);
-  host["jobs"] = {{"leases", present(leases, "since_s", time_s)}, {"waiting", present(waiting, "submitted_s", time_s)}};
+  host["jobs"] = {{"leases", with_uses(present(leases, "since_s", time_s), recording.inventory, time_s)},
+                  {"waiting", present(waiting, "submitted_s", time_s)}};
   host["past"] = ended(leases, time_s);
   host["drains"] = present(recording.drains, "since_s", time_s);
   host["runs"] = present(recording.runs, "since_s", time_s);

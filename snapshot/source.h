@@ -1,5 +1,5 @@
-// Source: where the page's facts come from, a recording or the live machine. What it answers is JSON; docs/web.md says
-// what stands in it.
+// Source: where the facts come from that page and terminal show, a recording or the live machine. What it answers is
+// JSON; docs/web.md says what stands in it.
 #pragma once
 
 #include <string>

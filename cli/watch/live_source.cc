@@ -34,13 +34,29 @@ Result<Json> past_leases(pool::Access& pool) {
   return past;
 }
 
-Result<Json> seen_through(run::Caretaker& caretaker) {
+/// What jobs made of the devices that they hold, as far as that was watched, beside each lease.
+void add_uses(const monitor::LeaseUses& uses, Json& leases) {
+  for (Json& lease : leases) {
+    if (!lease.contains("job")) continue;
+    const auto use = uses.find({lease["job"].get<int64_t>(), lease["device"].get<std::string>()});
+    if (use == uses.end()) continue;
+    for (const auto& [key, seconds] : {std::pair("busy_s", use->second.busy_s),
+                                       {"busy_known_s", use->second.busy_known_s},
+                                       {"effective_s", use->second.effective_s},
+                                       {"effective_known_s", use->second.effective_known_s}})
+      lease["use"][key] = seconds;
+  }
+}
+
+Result<Json> seen_through(WatchLoop& loop) {
+  run::Caretaker& caretaker = loop.caretaker();
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   const Inventory& inventory = caretaker.inventory();
   const double now_s = wall_s();  // the inventory's time is another one where it is a recorded machine's
   Json snapshot{{"version", 1}, {"time_s", now_s}, {"host", inventory.host}, {"seen_s", now_s}, {"source", "live"}};
   snapshot["inventory"] = to_json(inventory);
   snapshot["jobs"] = pool_json(state, held_without_job(caretaker, state), inventory, now_s, policy_or_none(caretaker));
+  add_uses(loop.moment().uses, snapshot["jobs"]["leases"]);
   REMUDA_ASSIGN(snapshot["past"], past_leases(caretaker.pool()));
   Json& drains = snapshot["drains"] = Json::array();
   for (const pool::Drain& drain : state.drains) drains.push_back(fields::write(drain));
@@ -74,7 +90,7 @@ LiveSource::LiveSource(MachineFlags flags, std::string folder, std::string user)
 Result<Json> LiveSource::snapshot() {
   Json snapshot;
   REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
-    REMUDA_ASSIGN(snapshot, seen_through(loop.caretaker()));
+    REMUDA_ASSIGN(snapshot, seen_through(loop));
     Json& alerts = snapshot["alerts"] = Json::array();
     for (const monitor::Alert& alert : loop.alerts()) alerts.push_back(fields::write(alert));
     return {};

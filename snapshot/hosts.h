@@ -1,0 +1,127 @@
+// Hosts: what a snapshot says of machines, as people see it: their devices, who holds each and what it does, who waits.
+// The page has the same rules in its own language (web/page/src/model.js); testdata/told.json holds both to one answer.
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "device/device.h"
+#include "device/words.h"
+#include "snapshot/history.h"
+
+namespace remuda::snapshot {
+
+/// In the order in which the top sentence counts them.
+enum class State {
+  working,
+  idle,     ///< held, and nothing runs
+  held,     ///< and whether something runs is not known
+  foreign,  ///< a process uses it without a lease
+  drained,
+  free,
+  lost,     ///< it does not answer any more
+  unknown,  ///< its host is silent
+};
+
+}  // namespace remuda::snapshot
+
+template <>
+struct remuda::Words<remuda::snapshot::State> {
+  using S = snapshot::State;
+  static constexpr std::array table{std::pair{S::working, "working"},
+                                    std::pair{S::idle, "held but idle"},
+                                    std::pair{S::held, "held, load unknown"},
+                                    std::pair{S::foreign, "used without a lease"},
+                                    std::pair{S::drained, "drained"},
+                                    std::pair{S::free, "free"},
+                                    std::pair{S::lost, "lost"},
+                                    std::pair{S::unknown, "not seen"}};
+};
+
+namespace remuda::snapshot {
+
+inline constexpr double kIdle = 0.02;    ///< less of the time busy is idle
+inline constexpr double kSilent_s = 30;  ///< a host that was not heard of for longer is not believed any more
+
+/// What a lease was used for, as far as it is known: parts of the time held.
+struct Use {
+  std::optional<double> busy, effective;
+};
+
+struct Lease {
+  int64_t job = 0;     ///< 0: there is no lease; somebody uses the device, or it is barred
+  std::string device;  ///< its id
+  std::string user, name, holder, barred;
+  double since_s = 0, until_s = 0;  ///< seconds since 1970; 0: not known, no limit
+  double share = 1;
+  Use use;
+
+  const std::string& who() const { return user.empty() ? holder : user; }
+};
+
+struct Waiting {
+  int64_t id = 0;
+  std::string user, name, why;
+  double submitted_s = 0;
+  int count = 1;  ///< devices wanted
+};
+
+struct Alert {
+  std::string rule, device, text, value, limit, command;
+  double since_s = 0;
+};
+
+/// A device, and what becomes of it now.
+struct View {
+  std::string key;  ///< "host/gpu:0": names it among all hosts
+  std::string label, model;
+  Device device;  ///< without readings where its host is silent: each says so
+  State state = State::free;
+  std::vector<Lease> leases;
+  std::vector<std::string> holders;
+  std::string drained;  ///< why, where it is
+};
+
+struct Host {
+  std::string name;
+  double silent_s = 0;  ///< for how long it was not heard of
+  std::vector<View> devices;
+  std::vector<Lease> leases;
+  std::vector<Waiting> waiting;  ///< in the order of their turns
+  std::vector<Alert> alerts;
+
+  bool is_silent() const { return silent_s > kSilent_s; }
+};
+
+struct Seen {
+  double time_s = 0;  ///< seconds since 1970
+  bool is_recording = false;
+  std::vector<Host> hosts;  ///< the first one is that of the snapshot
+};
+
+/// An error where the snapshot says that there is nothing to be seen, or has no machine that can be read.
+Result<Seen> seen_in(const Json& snapshot);
+
+/// Why there is no value, as a sentence; empty: nobody asked for it.
+std::string reason_of(const Missing& missing);
+
+/// What devices did in the last time, by their keys.
+using Histories = std::map<std::string, History>;
+
+/// The series of that name; null where there is none.
+const Series* series_of(const History& history, std::string_view measure);
+
+/// Seconds for which a series has been idle at its end; nothing where that is not known.
+std::optional<double> idle_for(const Series& busy, double step_s);
+
+/// For how long a device has been idle, if it is known to be a minute and more.
+std::optional<double> idle_for(const View& view, const Histories& histories);
+
+}  // namespace remuda::snapshot

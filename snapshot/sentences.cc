@@ -1,0 +1,130 @@
+#include "snapshot/sentences.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+#include "snapshot/short_text.h"
+
+namespace remuda::snapshot {
+namespace {
+
+/// Values that have been made once for each key, in the order in which they were asked for.
+template <typename Value>
+Value& value_at(std::vector<std::pair<std::string, Value>>& list, const std::string& key) {
+  for (auto& [known, value] : list)
+    if (known == key) return value;
+  return list.emplace_back(key, Value{}).second;
+}
+
+/// For how long devices have been idle that are held, as far as it is a minute and more.
+std::vector<double> idle_times(const std::vector<const View*>& devices, const Histories& histories) {
+  std::vector<double> times;
+  for (const View* view : devices)
+    if (const auto idle_s = idle_for(*view, histories)) times.push_back(*idle_s);
+  return times;
+}
+
+std::string silent_text(const Seen& seen) {
+  std::vector<std::string> silent;
+  for (const Host& host : seen.hosts)
+    if (host.is_silent())
+      silent.push_back(fmt::format("{} has been silent for {}", host.name, time_text(host.silent_s)));
+  return fmt::format(", as {}", fmt::join(silent, " and "));
+}
+
+std::string state_text(State state, const Seen& seen, const Histories& histories) {
+  std::vector<const View*> these;
+  for (const Host& host : seen.hosts)
+    for (const View& view : host.devices)
+      if (view.state == state) these.push_back(&view);
+  if (these.empty()) return "";
+  std::string text = fmt::format("{} {}", these.size(), to_string(state));
+  if (const auto times = idle_times(these, histories); state == State::idle && !times.empty())
+    text += these.size() == 1 ? fmt::format(" {}", time_text(times[0]))
+                              : fmt::format(" (one for {})", time_text(*std::ranges::max_element(times)));
+  return state == State::unknown ? text + silent_text(seen) : text;
+}
+
+struct Named {
+  const char* name;
+  const Missing* (*missing)(const Status&);
+};
+
+template <auto Field>
+const Missing* missing_of(const Status& status) {
+  return (status.*Field).has_value() ? nullptr : &(status.*Field).missing();
+}
+
+/// The readings of the page's table, in its order.
+constexpr std::array kShown{Named{"busy", missing_of<&Status::busy>},
+                            Named{"memory in use", missing_of<&Status::memory_used_bytes>},
+                            Named{"power", missing_of<&Status::power_watts>},
+                            Named{"temperature", missing_of<&Status::temperature_c>},
+                            Named{"clock", missing_of<&Status::sm_clock_mhz>},
+                            Named{"tensor cores active", missing_of<&Status::tensor_active>}};
+
+using WhatByDevice = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+/// "clock of gpu:5; clock, power of gpu:1, gpu:2"
+std::string grouped(const WhatByDevice& of) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_what;
+  for (const auto& [label, what] : of) value_at(by_what, fmt::format("{}", fmt::join(what, ", "))).push_back(label);
+  std::vector<std::string> parts;
+  for (const auto& [what, labels] : by_what) parts.push_back(fmt::format("{} of {}", what, fmt::join(labels, ", ")));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+}  // namespace
+
+std::string top_sentence(const Seen& seen, const Histories& histories) {
+  size_t devices = 0, waiting = 0, alerts = 0;
+  bool is_gpu = false;
+  std::set<std::string> kinds;
+  for (const Host& host : seen.hosts) {
+    devices += host.devices.size(), waiting += host.waiting.size(), alerts += host.alerts.size();
+    for (const View& view : host.devices) {
+      kinds.insert(view.model);
+      is_gpu = is_gpu || view.device.kind != DeviceKind::cpu;
+    }
+  }
+  std::vector<std::string> states;
+  for (const auto& [state, _] : Words<State>::table)
+    if (std::string text = state_text(state, seen, histories); !text.empty()) states.push_back(std::move(text));
+  return fmt::format("{}{} on {}{}{}; {}; {}.",
+                     counted(static_cast<double>(devices), is_gpu || devices == 0 ? "GPU" : "CPU device"),
+                     kinds.size() > 1 ? fmt::format(" of {} kinds", kinds.size()) : "",
+                     counted(static_cast<double>(seen.hosts.size()), "host"), states.empty() ? "" : ": ",
+                     fmt::join(states, ", "), waiting > 0 ? fmt::format("{} waiting", waiting) : "nobody waits",
+                     alerts > 0 ? counted(static_cast<double>(alerts), "alert") : "no alerts");
+}
+
+std::string queue_sentence(const Waiting& job, double now_s) {
+  return fmt::format("{}'s {} wants {}{}: {}", job.user,
+                     job.name.empty() ? fmt::format("job {}", job.id) : fmt::format("{} (job {})", job.name, job.id),
+                     counted(job.count, "device"),
+                     job.submitted_s > 0 ? " and has waited " + time_text(now_s - job.submitted_s) : "",
+                     job.why.empty() ? "its turn has not come" : job.why);
+}
+
+std::vector<MissingReadings> missing_reasons(const Seen& seen) {
+  std::vector<std::pair<std::string, WhatByDevice>> found;
+  for (const Host& host : seen.hosts)
+    for (const View& view : host.devices)
+      for (const auto& [name, missing_in] : kShown) {
+        const Missing* const missing = missing_in(view.device.status);
+        const std::string reason = missing ? reason_of(*missing) : "";
+        if (reason.empty()) continue;
+        const std::string label = seen.hosts.size() > 1 ? host.name + " " + view.label : view.label;
+        value_at(value_at(found, reason), label).emplace_back(name);
+      }
+  std::vector<MissingReadings> all;
+  for (const auto& [reason, of] : found) all.push_back({reason, grouped(of)});
+  return all;
+}
+
+}  // namespace remuda::snapshot

@@ -1,0 +1,26 @@
+// Sentences: what a person would say who has looked at all of it. The page says the same (web/page/src/sentences.js).
+// Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "snapshot/hosts.h"
+
+namespace remuda::snapshot {
+
+/// "8 GPUs of 3 kinds on 2 hosts: 5 working, 1 held but idle 42 min, 2 free; 3 waiting; 1 alert."
+std::string top_sentence(const Seen& seen, const Histories& histories);
+
+/// Why one job waits.
+std::string queue_sentence(const Waiting& job, double now_s);
+
+/// Why readings are missing: "no permission", and what for: "busy, power of gpu:0, gpu:1; busy of gpu:2".
+struct MissingReadings {
+  std::string reason, of;
+  bool operator==(const MissingReadings&) const = default;
+};
+/// Each reason once. What no device was asked for is left out.
+std::vector<MissingReadings> missing_reasons(const Seen& seen);
+
+}  // namespace remuda::snapshot

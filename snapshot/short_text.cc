@@ -1,0 +1,71 @@
+#include "snapshot/short_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstdint>
+#include <fmt/format.h>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+
+namespace remuda::snapshot {
+namespace {
+
+/// Words that all models of a vendor share.
+constexpr std::array<std::string_view, 7> kLines{"GeForce", "Instinct", "Tesla",      "Quadro",
+                                                 "Radeon",  "Graphics", "Corporation"};
+
+bool same(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+/// Whether "PCIE-40GB", "SXM4-40GB" or "80GB HBM3" begins here.
+bool tells_memory(std::string_view text) {
+  for (const std::string_view socket : {"PCIE", "PCI", "SXM"}) {
+    if (!same(text.substr(0, socket.size()), socket)) continue;
+    text.remove_prefix(socket.size());
+    if (!text.empty() && text[0] >= '0' && text[0] <= '9') text.remove_prefix(1);
+    if (text.empty() || (text[0] != '-' && text[0] != ' ')) return false;
+    text.remove_prefix(1);
+    break;
+  }
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  text.remove_prefix(digits);
+  if (text.starts_with(' ')) text.remove_prefix(1);
+  return digits > 0 && same(text.substr(0, 2), "GB") && (text.size() == 2 || text[2] == ' ' || text[2] == '-');
+}
+
+}  // namespace
+
+std::string time_text(double seconds) {
+  const auto whole = std::max<int64_t>(0, std::llround(std::clamp(seconds, 0.0, 1e15)));
+  if (whole < 60) return fmt::format("{} s", whole);
+  const int64_t minutes = whole / 60, hours = minutes / 60;
+  if (minutes < 60) return fmt::format("{} min", minutes);
+  if (hours >= 48) return fmt::format("{} days", hours / 24);
+  return minutes % 60 == 0 ? fmt::format("{} h", hours) : fmt::format("{} h {} min", hours, minutes % 60);
+}
+
+std::string brief_time(double seconds) {
+  std::string brief;
+  const std::vector<std::string> words = split(time_text(seconds), ' ');
+  for (size_t i = 0; i + 1 < words.size(); i += 2) brief += (i > 0 ? " " : "") + words[i] + words[i + 1][0];
+  return brief;
+}
+
+std::string short_model(const std::string& model, const std::string& vendor) {
+  std::string text;
+  for (const std::string& word : split(model, ' ')) {
+    const bool is_known =
+        same(word, vendor) || std::ranges::any_of(kLines, [&](auto line) { return same(word, line); });
+    if (!word.empty() && !is_known) text += (text.empty() ? "" : " ") + word;
+  }
+  for (size_t at = text.find_first_of("- "); at != std::string::npos; at = text.find_first_of("- ", at + 1))
+    if (at > 0 && tells_memory(std::string_view(text).substr(at + 1))) return text.substr(0, at);
+  return text.empty() ? "model unknown" : text;
+}
+
+}  // namespace remuda::snapshot

@@ -1,0 +1,17 @@
+// Spans of time and names of models as page and terminal write them where there is little room. Pure.
+#pragma once
+
+#include <string>
+
+namespace remuda::snapshot {
+
+/// 42 -> "42 s", 2520 -> "42 min", 3900 -> "1 h 5 min", 200000 -> "2 days".
+std::string time_text(double seconds);
+
+/// The same in as few characters as can be: "42m", "1h 5m", "2d".
+std::string brief_time(double seconds);
+
+/// The model without its vendor, line of products, socket and memory: "RTX 3090", "A100".
+std::string short_model(const std::string& model, const std::string& vendor);
+
+}  // namespace remuda::snapshot
