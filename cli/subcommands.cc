@@ -11,6 +11,7 @@ constexpr const char* kExamples =
     "  remuda list                                      the devices of this machine, and who uses them\n"
     "  remuda topo                                      how they are joined, and how fast\n"
     "  remuda web                                       all of it in a browser\n"
+    "  remuda top                                       the same in a terminal\n"
     "  remuda doctor                                    whether driver, toolkit and framework fit together\n"
     "  remuda record machine.json                       this machine as a file\n"
     "  remuda list --machine machine.json               a recorded machine in place of this one\n"
@@ -31,6 +32,7 @@ void add_subcommands(Program& program) {
   add_list(program);
   add_topo(program);
   add_web(program);
+  add_top(program);
   add_doctor(program);
   add_record(program);
   add_import(program);

@@ -13,6 +13,7 @@ void add_list(Program& program);
 void add_record(Program& program);
 void add_topo(Program& program);
 void add_web(Program& program);
+void add_top(Program& program);
 
 // jobs: devices for programs
 void add_adopt(Program& program);

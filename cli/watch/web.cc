@@ -1,28 +1,18 @@
 // remuda web: serves the page that shows a machine and its pool.
 #include <fmt/format.h>
 #include <memory>
-#include <poll.h>
 #include <string>
 #include <unistd.h>
-#include <vector>
 
-#include "base/clock.h"
 #include "base/host_port.h"
-#include "cli/machine.h"
 #include "cli/subcommands.h"
-#include "cli/watch/live_source.h"
-#include "cli/watch/watch_loop.h"
+#include "cli/watch/source_flags.h"
 #include "process/stop_signals.h"
-#include "process/user_name.h"
-#include "snapshot/demo.h"
-#include "snapshot/replay_source.h"
 #include "web/access.h"
 #include "web/server.h"
 
 namespace remuda::cli {
 namespace {
-
-constexpr double kDemoSpeed = 10;
 
 constexpr const char* kWebHelp =
     "Open the printed address. It holds a token, without which nobody gets to see anything; it is new at each start.\n"
@@ -36,12 +26,9 @@ constexpr const char* kWebHelp =
     "  remuda web --token-file ~/.remuda-token     for a Prometheus that scrapes /metrics with the token\n";
 
 struct WebFlags {
-  MachineFlags machine;
+  SourceFlags source;
   std::string listen = "127.0.0.1:8790";
-  std::vector<std::string> replay;
   std::string token_file;
-  bool demo = false;
-  double speed = 1;
   web::ServerOptions server;
 };
 
@@ -53,26 +40,6 @@ Result<void> set_address(const std::string& text, web::ServerOptions& options) {
   if (!parsed->host.empty()) options.address = parsed->host;
   options.port = is_any_port ? 0 : parsed->port;
   return {};
-}
-
-Result<std::unique_ptr<snapshot::Source>> source_of(const WebFlags& flags) {
-  if (!flags.demo && flags.replay.empty()) {
-    REMUDA_ASSIGN(std::string folder, watch_folder(flags.machine.file));
-    return std::make_unique<LiveSource>(flags.machine, std::move(folder),
-                                        process::user_name(static_cast<int>(::geteuid())));
-  }
-  std::vector<snapshot::Recording> recordings;
-  if (flags.demo) {
-    REMUDA_ASSIGN(snapshot::Recording demo, snapshot::parse_recording(snapshot::demo_recording(), "the demo"));
-    recordings.push_back(std::move(demo));
-  }
-  for (const std::string& file : flags.replay) {
-    REMUDA_ASSIGN(snapshot::Recording recording, snapshot::read_recording(file));
-    recordings.push_back(std::move(recording));
-  }
-  const double speed = flags.demo ? kDemoSpeed * flags.speed : flags.speed;
-  return std::make_unique<snapshot::ReplaySource>(std::move(recordings), steady_clock(),
-                                                  snapshot::Playback{.speed = speed});
 }
 
 Result<int> serve(WebFlags flags) {
@@ -87,7 +54,7 @@ Result<int> serve(WebFlags flags) {
     REMUDA_ASSIGN(flags.server.token, web::token_in(flags.token_file));
   }
   REMUDA_ASSIGN(process::StopSignals stop, process::StopSignals::hold_with_hang_up());
-  REMUDA_ASSIGN(const auto source, source_of(flags));  // its threads have the signals blocked, too
+  REMUDA_ASSIGN(const auto source, open_source(flags.source));  // its threads have the signals blocked, too
   REMUDA_ASSIGN(const auto server, web::Server::open(flags.server, *source));
   fmt::print("{}\n", server->url());
   if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "Ctrl-C ends it\n");
@@ -107,14 +74,6 @@ void add_web(Program& program) {
   command.add_option("--listen", flags->listen, "Where to listen; port 0: any that is free")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
-  auto* replay =
-      command
-          .add_option("--replay", flags->replay, "Play a recording in place of this machine; several: several hosts")
-          ->type_name("FILE");
-  auto* demo = command.add_flag("--demo", flags->demo, "Play the recording that comes with remuda");
-  command.add_option("--speed", flags->speed, "Play so many times as fast")
-      ->type_name("FACTOR")
-      ->check(CLI::Range(0.0, 1000.0));
   auto* certificate = command.add_option("--tls-cert", flags->server.certificate, "The server's certificate, as PEM")
                           ->type_name("FILE");
   auto* key = command.add_option("--tls-key", flags->server.key, "The key of the certificate")->type_name("FILE");
@@ -129,9 +88,7 @@ void add_web(Program& program) {
       .add_option("--embed", flags->server.embed_origin,
                   "A site whose pages may show this one in a frame, by ?embed: https://host")
       ->type_name("ORIGIN");
-  add_machine_options(command, flags->machine);
-  replay->excludes("--machine");
-  demo->excludes("--machine");
+  add_source_options(command, flags->source);
   command.footer(kWebHelp);
 }
 
