@@ -101,6 +101,19 @@ Result<void> check_waiting(const PoolState& state, const Job& job, const Policy&
   return refuse(*most, fmt::format("{} may have {} waiting jobs, and has them", job.user, most->value));
 }
 
+/// Which job must end before; empty where none has to any more.
+std::string awaited_end(const PoolState& state, const Job& job) {
+  for (const auto& [ids, how] : {std::pair(&job.after, " well"), std::pair(&job.after_any, "")})
+    for (const int64_t id : *ids) {
+      const Job* before = state.find(id);
+      if (!before || before->state == JobState::ended) continue;
+      return is_array(*before)
+                 ? fmt::format("array {}, which must end{} before, has not ended", id, how)
+                 : fmt::format("job {}, which must end{} before, is {}", id, how, to_string(before->state));
+    }
+  return "";
+}
+
 double devices_of(const PoolState& state, const std::string& user) {
   double devices = 0;
   for (const Lease& lease : state.leases)
@@ -140,6 +153,14 @@ std::string over_limit(const PoolState& state, const Job& job, const Policy& pol
   if (!hours || spent_s(state, job.user, now_s) < hours->value * kHour_s) return "";
   return fmt::format("{} may have {:g} device hours in 7 days, and has had them ({})", job.user, hours->value,
                      hours->where);
+}
+
+std::string waits_first(const PoolState& state, const Job& job, const Policy& policy, double now_s) {
+  if (job.unkept) return kUnkept;
+  if (job.paused) return fmt::format("it is paused, until `remuda resume {}`", name_of(job));
+  if (now_s < job.begin_s) return "it is not to begin yet";
+  std::string why = awaited_end(state, job);
+  return why.empty() ? over_limit(state, job, policy, now_s) : why;
 }
 
 std::vector<place::Held> barred_devices(const Job& job, const Inventory& inventory, const Policy& policy,

@@ -26,6 +26,12 @@ Result<void> check_priority(const Job& job, int priority, const Policy& policy);
 /// something happens.
 std::string over_limit(const PoolState& state, const Job& job, const Policy& policy, double now_s);
 
+/// Why an unkept job waits.
+inline constexpr const char* kUnkept = "the process that keeps it was lost, and is started again";
+/// Why a waiting job may not start yet, whatever is free: it is paused or unkept, it is to begin later, a
+/// job must end before, or the above; empty where it may.
+std::string waits_first(const PoolState& state, const Job& job, const Policy& policy, double now_s);
+
 /// The devices that are reserved for others at a time at which the job, started now, might run: for as long as its time
 /// limit and grace time, or for ever. They count as held.
 std::vector<place::Held> barred_devices(const Job& job, const Inventory& inventory, const Policy& policy, double now_s);

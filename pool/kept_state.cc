@@ -4,6 +4,7 @@
 #include <iterator>
 #include <set>
 
+#include "base/check.h"
 #include "pool/transitions.h"
 
 namespace remuda::pool {
@@ -44,8 +45,10 @@ void KeptState::add(const std::vector<Job>& jobs) {
 
 std::vector<int64_t> KeptState::clean_changed() {
   std::vector<int64_t> changed;
+  REMUDA_CHECK(after_.jobs.size() >= before_.jobs.size(), "no transition loses a job");
   for (size_t i = 0; i < after_.jobs.size(); ++i) {
     const bool is_known = i < before_.jobs.size();
+    REMUDA_CHECK(!is_known || before_.jobs[i].id == after_.jobs[i].id, "no transition loses a job");
     if (is_known && before_.jobs[i] == after_.jobs[i]) continue;
     clean_texts(after_.jobs[i]);
     if (!is_known || before_.jobs[i] != after_.jobs[i]) changed.push_back(after_.jobs[i].id);

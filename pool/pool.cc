@@ -115,7 +115,7 @@ struct Pool::Impl {
     if (changed.empty() && !kept.differs_beside_jobs()) return {};
     const std::string broken = check(kept.draft());
     REMUDA_CHECK(broken.empty(), broken.c_str());
-    return store.write(kept.state(), kept.draft());
+    return store.write(kept.state(), kept.draft(), changed);
   }
 
   Result<bool> has_news() {

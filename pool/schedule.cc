@@ -4,7 +4,6 @@
 #include <optional>
 #include <span>
 #include <tuple>
-#include <unordered_map>
 
 #include "base/clock.h"
 #include "place/host.h"
@@ -20,6 +19,9 @@ namespace {
 /// For how many jobs at the head of the queue the reason for waiting is written. Each change of the free devices
 /// changes these sentences, and the queue may hold thousands.
 constexpr int kExplained = 32;
+/// So many unlike requests of a user are tried in a pass in vain; then what he has behind them waits for these. Else a
+/// pass takes as long as he likes, and all others wait for it.
+constexpr int kTriedOfUser = 64;
 
 /// One pass over the queue, from its head to its end.
 ///
@@ -48,9 +50,9 @@ class Pass {
     constexpr size_t kFew = 4;  // for these, place() finds the few rings it needs sooner
     const std::vector<const Job*> waiting = waiting_jobs(state_, policy_, now_s_);
     for (const Job* next : waiting) {
-      Job& job = *state_.find(next->id);
+      Job& job = state_.jobs[static_cast<size_t>(next - state_.jobs.data())];
       if (waiting.size() > kFew && job.request.count > 1) layout_.prepare(job.request.link);
-      if (!is_array(job) && is_ready(job)) look_at(job);
+      if (!is_array(job) && is_ready(job) && has_turn(job)) look_at(job);
     }
     explain();
     return std::move(started_);
@@ -90,33 +92,19 @@ class Pass {
     }
   }
 
-  bool is_ready(Job& job) const {
-    std::string why;
-    if (job.unkept)
-      why = kUnkept;
-    else if (job.paused)
-      why = fmt::format("it is paused, until `remuda resume {}`", name_of(job));
-    else if (now_s_ < job.begin_s)
-      why = "it is not to begin yet";
-    else
-      why = awaited_end(job);
-    if (why.empty()) why = over_limit(state_, job, policy_, now_s_);
-    if (why.empty()) return true;
-    job.why = std::move(why);
+  bool has_turn(Job& job) const {
+    const auto tried = tried_of_.find(job.user);
+    if (tried == tried_of_.end() || tried->second < kTriedOfUser) return true;
+    job.why = fmt::format("{} unlike requests of {} before it cannot be met yet, and no more of one user are tried",
+                          kTriedOfUser, job.user);
     return false;
   }
 
-  /// Which job must end before; empty where none has to any more.
-  std::string awaited_end(const Job& job) const {
-    for (const auto& [ids, how] : {std::pair(&job.after, " well"), std::pair(&job.after_any, "")})
-      for (const int64_t id : *ids) {
-        const Job* before = state_.find(id);
-        if (!before || before->state == JobState::ended) continue;
-        return is_array(*before)
-                   ? fmt::format("array {}, which must end{} before, has not ended", id, how)
-                   : fmt::format("job {}, which must end{} before, is {}", id, how, to_string(before->state));
-      }
-    return "";
+  bool is_ready(Job& job) const {
+    std::string why = waits_first(state_, job, policy_, now_s_);
+    if (why.empty()) return true;
+    job.why = std::move(why);
+    return false;
   }
 
   void look_at(Job& job) {
@@ -125,6 +113,7 @@ class Pass {
       const auto placement = fits_after(0, job.request) ? placement_after(0, job.request) : std::nullopt;
       if (placement) return start(job, *placement);
       seen_->refused.add(job.request);
+      ++tried_of_[job.user];
     }
     if (pass_with(job)) return;
     Waiting& waiting = waiting_.emplace_back(Waiting{&job, kept_.size(), why_not_passing(job)});
@@ -367,6 +356,7 @@ class Pass {
   std::vector<Kept> kept_;
   std::vector<place::Held> barred_;      ///< what is reserved for others than the job that is looked at
   std::map<std::string, Seen> seen_of_;  ///< by what is barred
+  std::map<std::string, int> tried_of_;  ///< by user: unlike requests that were refused
   Seen* seen_ = nullptr;                 ///< the one for barred_
   std::optional<place::RelativeSpeeds> speeds_;
   std::vector<Waiting> waiting_;  ///< the refused jobs, in queue order
@@ -374,21 +364,6 @@ class Pass {
 };
 
 }  // namespace
-
-std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& policy, double now_s) {
-  std::unordered_map<std::string, double> usage;
-  std::vector<std::tuple<int64_t, double, int64_t, const Job*>> turns;
-  for (const Job& job : state.jobs) {
-    if (job.state != JobState::waiting) continue;
-    const auto [known, is_new] = usage.try_emplace(job.user);
-    if (is_new) known->second = usage_of(state, job.user, policy, now_s);
-    turns.emplace_back(-int64_t{job.priority}, known->second, job.id, &job);
-  }
-  std::ranges::sort(turns);
-  std::vector<const Job*> waiting(turns.size());
-  std::ranges::transform(turns, waiting.begin(), [](const auto& turn) { return std::get<const Job*>(turn); });
-  return waiting;
-}
 
 std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<place::Held>& held,
                               const Policy& policy, double now_s) {

@@ -42,6 +42,27 @@ TEST_F(Schedule, TellsOnlyTheHeadOfALongQueueWhatItWaitsFor) {
   EXPECT_THAT(job(3).why, HasSubstr("cat (job 103)"));
 }
 
+/// A pass would take as long as one user likes.
+TEST_F(Schedule, TriesOnlySoManyUnlikeRequestsOfAUser) {
+  constexpr int kTried = 64;
+  add("bob", 3);
+  look();
+  for (int i = 0; i < kTried; ++i) {
+    Job unlike = test_job("eve", 2);
+    unlike.request.where = *place::Where::parse("index < " + std::to_string(1000 + i));
+    add(unlike);
+  }
+  const int64_t behind = add("eve", 1), paused = add("eve", 1), of_another = add("ada", 1);
+  state.find(paused)->paused = true;
+  EXPECT_THAT(look(), ElementsAre(of_another));
+  EXPECT_EQ(job(behind).why,
+            "64 unlike requests of eve before it cannot be met yet, and no more of one user are tried");
+  EXPECT_THAT(job(paused).why, HasSubstr("paused"));
+  finish(of_another, 200);
+  ASSERT_TRUE(cancel(state, 2, 0, 200));
+  EXPECT_THAT(look(200), ElementsAre(behind));
+}
+
 TEST_F(Schedule, TakesLinkedPairs) {
   add("ada", 2);
   look();

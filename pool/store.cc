@@ -191,8 +191,8 @@ Result<std::vector<Job>> Store::ended(int at_most, int64_t below) {
   }
 }
 
-Result<void> Store::write(const PoolState& before, const PoolState& after) {
-  REMUDA_TRY(write_jobs(before, after));
+Result<void> Store::write(const PoolState& before, const PoolState& after, const std::vector<int64_t>& jobs) {
+  REMUDA_TRY(write_jobs(before, after, jobs));
   REMUDA_TRY(write_leases(before, after));
   REMUDA_TRY(write_usage(before, after));
   REMUDA_TRY(write_spent(before, after));
@@ -216,20 +216,18 @@ Result<std::string> Store::encode(const Job& job) const {
   return record;
 }
 
-Result<void> Store::write_jobs(const PoolState& before, const PoolState& after) {
+Result<void> Store::write_jobs(const PoolState& before, const PoolState& after, const std::vector<int64_t>& jobs) {
   REMUDA_ASSIGN(sqlite::Statement put,
                 database_->prepare("INSERT INTO job (id, state, record) VALUES (?, ?, ?) ON CONFLICT "
                                    "(id) DO UPDATE SET state = excluded.state, record = excluded.record"));
-  for (const Job& job : before.jobs) REMUDA_CHECK(after.find(job.id), "no transition loses a job");
-  for (const Job& job : after.jobs) {
-    const Job* known = before.find(job.id);
-    if (known && *known == job) continue;
+  for (const int64_t id : jobs) {
+    const Job& job = *after.find(id);
     REMUDA_ASSIGN(const std::string record, encode(job));
     put.bind(1, job.id);
     put.bind(2, std::string_view(to_string(job.state)));
     put.bind(3, std::string_view(record));
     REMUDA_TRY(put.run());
-    if (!known && job.id % 100 == 0) REMUDA_TRY(forget_ended(after));
+    if (job.id % 100 == 0 && !before.find(id)) REMUDA_TRY(forget_ended(after));
   }
   return {};
 }

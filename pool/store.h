@@ -28,8 +28,8 @@ class Store {
   /// or another program has given the file a newer format.
   Result<PoolState> read(const std::vector<int64_t>& with);
   /// Writes what differs; refuses a state that read() would not accept. To be called within a transaction for writing
-  /// that has read `before`.
-  Result<void> write(const PoolState& before, const PoolState& after);
+  /// that has read `before`. `jobs`: those that differ, as comparing all of a long queue again takes long.
+  Result<void> write(const PoolState& before, const PoolState& after, const std::vector<int64_t>& jobs);
 
   Result<std::optional<Job>> find(int64_t id);
   Result<std::vector<Job>> ended(int at_most, int64_t below);
@@ -47,7 +47,7 @@ class Store {
   Result<std::vector<Usage>> read_usage();
   Result<std::vector<Spent>> read_spent();
   Result<std::vector<Drain>> read_drains();
-  Result<void> write_jobs(const PoolState& before, const PoolState& after);
+  Result<void> write_jobs(const PoolState& before, const PoolState& after, const std::vector<int64_t>& jobs);
   Result<void> write_leases(const PoolState& before, const PoolState& after);
   Result<void> write_usage(const PoolState& before, const PoolState& after);
   Result<void> write_spent(const PoolState& before, const PoolState& after);

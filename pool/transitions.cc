@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <tuple>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -159,6 +161,21 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   ++state.next_job;
   state.jobs.push_back(std::move(job));
   return state.jobs.back().id;
+}
+
+std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& policy, double now_s) {
+  std::unordered_map<std::string, double> usage;
+  std::vector<std::tuple<int64_t, double, int64_t, const Job*>> turns;
+  for (const Job& job : state.jobs) {
+    if (job.state != JobState::waiting) continue;
+    const auto [known, is_new] = usage.try_emplace(job.user);
+    if (is_new) known->second = usage_of(state, job.user, policy, now_s);
+    turns.emplace_back(-int64_t{job.priority}, known->second, job.id, &job);
+  }
+  std::ranges::sort(turns);
+  std::vector<const Job*> waiting(turns.size());
+  std::ranges::transform(turns, waiting.begin(), [](const auto& turn) { return std::get<const Job*>(turn); });
+  return waiting;
 }
 
 double begins_next(const PoolState& state, double now_s) {

@@ -39,7 +39,8 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
 /// it waits for only once it has waited for `patience_s`. Writes each waiting job's `why`, in words that change only
 /// when something happens: a pass that starts nothing changes nothing. For jobs behind the first 32, `why` says only
 /// that. A job whose user has as much as the policy permits waits, and nothing is reserved for it; devices that are
-/// drained, or that the policy reserves for others, count as held.
+/// drained, or that the policy reserves for others, count as held. Once 64 unlike requests of a user were tried in
+/// vain, the jobs that he has behind them wait for these, so that no user makes a pass long for all.
 ///
 /// Backfill: a job whose time limit (and grace time) ends before the job for which devices are kept can start, by the
 /// time limits of all that runs, may have those devices meanwhile (Job::passed). So the job in front starts no later
@@ -66,8 +67,6 @@ std::vector<place::Held> held_by_leases(const PoolState& state, std::span<const 
 
 /// Exit status of a job that was ended by remuda, not by its program.
 inline constexpr int kEndedByRemuda = 125;
-/// Why an unkept job waits.
-inline constexpr const char* kUnkept = "the process that keeps it was lost, and is started again";
 
 struct Ending {
   int exit_status = 0;

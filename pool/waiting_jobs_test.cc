@@ -1,7 +1,9 @@
 // What becomes of jobs that wait: for a time, for others, until they are resumed.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "base/clock.h"
+#include "pool/admission.h"
 #include "pool/testing/schedule.h"
 
 namespace remuda::pool {
@@ -141,6 +143,29 @@ TEST_F(WaitingJobs, JobsOfAnArrayFollowIt) {
   EXPECT_THAT(look(), IsEmpty());
   ASSERT_TRUE(resume(state, 1, 'a'));
   EXPECT_THAT(look(), ElementsAre(3, later));
+}
+
+TEST_F(WaitingJobs, AJobThatOutlivesItsKeeperWaitsUntilItHasAnother) {
+  Job asked = test_job("ada", 1);
+  asked.outlives_keeper = asked.unkept = true;
+  const int64_t id = add(asked), other = add("bob", 1);
+  EXPECT_FALSE(job(id).unkept) << "who submits it keeps it";
+  const process::ProcessId keeper = job(id).keeper;
+  EXPECT_EQ(take_over(state, id, job(id).uid, keeper).error().message,
+            fmt::format("job {} has a process that keeps it", id));
+  lose_keeper(state, id);
+  lose_keeper(state, other);
+  EXPECT_THAT(look(), ElementsAre(other)) << "which does not outlive its keeper";
+  EXPECT_EQ(job(id).why, kUnkept);
+  EXPECT_EQ(take_over(state, id, job(id).uid + 1, keeper).error().message, fmt::format("job {} belongs to ada", id));
+  EXPECT_FALSE(take_over(state, id, job(id).uid, {})) << "no process";
+  process::ProcessId next = keeper;
+  next.pid += 1;
+  ASSERT_TRUE(take_over(state, id, job(id).uid, next));
+  EXPECT_EQ(job(id).keeper, next);
+  EXPECT_THAT(look(), ElementsAre(id));
+  lose_keeper(state, id);
+  EXPECT_FALSE(job(id).unkept) << "it runs";
 }
 
 }  // namespace
