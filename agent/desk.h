@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,7 @@ class Desk {
   Result<void> bring(const Caller& caller, int64_t job, const process::ProcessId& process);
   Result<void> check_unused(const Caller& caller, const process::ProcessId& process,
                             const std::vector<std::string>& but) const;
+  std::set<int> keepers_and_fronts(const std::vector<process::ProcessId>& family, int uid, int64_t but) const;
   Inventory machine_for(const policy::User& user) const;
   Result<wire::Page> ended(const Caller& caller, const wire::Request& request);
   Result<pool::Applied> apply(const Caller& caller, const policy::User& user, const wire::Request& request,

@@ -1,11 +1,13 @@
 // A process that runs already becomes a part of a job (remuda adopt).
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 #include "agent/desk.h"
 #include "confine/device_nodes.h"
 #include "confine/open_nodes.h"
 #include "pool/transitions.h"
+#include "process/stat.h"
 #include "process/status.h"
 #include "process/tree.h"
 
@@ -22,6 +24,20 @@ Result<void> Desk::check_unused(const Caller& caller, const process::ProcessId& 
   if (!view_.is_live()) return {};
   const std::vector<confine::DeviceNode> nodes = confine::withheld_nodes(view_.inventory(), but).nodes;
   return confine::check_unopened(process::family_of(process, caller.uid), nodes);
+}
+
+/// Those of other jobs: what a job that waits is granted is not this one's, and its front ends with it.
+std::set<int> Desk::keepers_and_fronts(const std::vector<process::ProcessId>& family, int uid, int64_t but) const {
+  std::set<int> found;
+  for (const process::ProcessId& one : family) {
+    const bool is_keeper = std::ranges::any_of(pool_.seen().jobs, [&](const pool::Job& other) {
+      return other.id != but && other.uid == uid && other.keeper == one;
+    });
+    if (!is_keeper) continue;
+    found.insert(one.pid);
+    if (const auto stat = process::process_stat(one.pid)) found.insert(stat->parent);
+  }
+  return found;
 }
 
 /// What it opened while it was moved is seen afterwards: then its job ends, and it with that.
@@ -41,12 +57,9 @@ Result<void> Desk::bring(const Caller& caller, int64_t id, const process::Proces
     return usage_error(fmt::format("more than {} processes descend from process {}, and no more are taken",
                                    kMostBrought, process.pid));
   if (!holds_->enter(id, process)) return failed(pool::cannot_be_entered(id));
-  const auto keeps_job = [&](const process::ProcessId& one) {  // that waits: what it is granted is not this job's
-    return std::ranges::any_of(pool_.seen().jobs,
-                               [&](const pool::Job& other) { return other.uid == caller.uid && other.keeper == one; });
-  };
+  const std::set<int> others = keepers_and_fronts(family, caller.uid, id);
   for (const process::ProcessId& one : family)
-    if (one != process && holds_->job_of(one) == 0 && !keeps_job(one)) holds_->enter(id, one);
+    if (one != process && holds_->job_of(one) == 0 && !others.contains(one.pid)) holds_->enter(id, one);
   return check_unused(caller, process, job->devices);
 }
 

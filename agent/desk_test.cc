@@ -1,11 +1,13 @@
 #include "agent/desk.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <set>
 #include <unistd.h>
 
 #include "agent/testing/desk_fixture.h"
+#include "process/stat.h"
 #include "process/tree.h"
 #include "wire/frame.h"
 
@@ -244,6 +246,24 @@ TEST_F(DeskTest, AProcessIsBroughtByTheKeeperAndWhoseItIs) {
   apply(keeper, pool::End{.job = job});
   EXPECT_TRUE(ends(job));
   EXPECT_FALSE(is_alive(brought)) << "it is the job's";
+}
+
+TEST_F(DeskTest, AProcessIsBroughtWithoutTheFrontsThatItHasStarted) {
+  process::ChildProcess child = process::family(), shell = process::family();
+  const int own = static_cast<int>(::getuid());
+  const Caller keeper = caller_for(child, own);
+  const int64_t job = submit(keeper);
+  if (find(job)->cgroup.empty()) GTEST_SKIP() << "may not make cgroups here";
+  const std::vector<process::ProcessId> started = process::all_descendants(shell.pid());
+  const auto parent_of = [](const process::ProcessId& one) { return process::process_stat(one.pid)->parent; };
+  const auto other = std::ranges::find_if(started, [&](const auto& one) { return parent_of(one) != shell.pid(); });
+  ASSERT_NE(other, started.end()) << "a child of a child";
+  pool::Job waits = job_named("waits");
+  waits.request.count = 2;
+  submit({own, false, *other}, waits);
+  ask(keeper, {.ask = wire::Ask::bring, .job = job, .process = process::process_id(shell.pid()).value()});
+  for (const process::ProcessId& one : confine::cgroup_members(find(job)->cgroup))
+    EXPECT_THAT(one.pid, testing::AllOf(testing::Ne(other->pid), testing::Ne(parent_of(*other))));
 }
 
 TEST_F(DeskTest, AProcessIsBroughtWithoutTheKeepersThatItHasStarted) {
