@@ -157,6 +157,7 @@ std::string over_limit(const PoolState& state, const Job& job, const Policy& pol
 
 std::string waits_first(const PoolState& state, const Job& job, const Policy& policy, double now_s) {
   if (job.unkept) return kUnkept;
+  if (job.cancelled) return "it was cancelled";
   if (job.paused) return fmt::format("it is paused, until `remuda resume {}`", name_of(job));
   if (now_s < job.begin_s) return "it is not to begin yet";
   std::string why = awaited_end(state, job);

@@ -28,7 +28,7 @@ std::string over_limit(const PoolState& state, const Job& job, const Policy& pol
 
 /// Why an unkept job waits.
 inline constexpr const char* kUnkept = "the process that keeps it was lost, and is started again";
-/// Why a waiting job may not start yet, whatever is free: it is paused or unkept, it is to begin later, a
+/// Why a waiting job may not start yet, whatever is free: it is paused, unkept or cancelled, it is to begin later, a
 /// job must end before, or the above; empty where it may.
 std::string waits_first(const PoolState& state, const Job& job, const Policy& policy, double now_s);
 

@@ -239,7 +239,9 @@ Result<void> cancel(PoolState& state, int64_t id, int uid, double now_s) {
   REMUDA_ASSIGN(Job * job, open_job_of(state, id, uid));
   for (Job* one : with_jobs_of_array(state, *job)) {
     one->cancelled = true;
-    if (one->state == JobState::waiting) end_job(state, *one, {.why = "was cancelled while it waited"}, {}, now_s);
+    const bool has_end_to_tell = one->unkept && !is_array(*one) && !(one->at_end.empty() && one->mail.empty());
+    if (one->state == JobState::waiting && !has_end_to_tell)
+      end_job(state, *one, {.why = "was cancelled while it waited"}, {}, now_s);
   }
   return {};
 }

@@ -168,5 +168,24 @@ TEST_F(WaitingJobs, AJobThatOutlivesItsKeeperWaitsUntilItHasAnother) {
   EXPECT_FALSE(job(id).unkept) << "it runs";
 }
 
+TEST_F(WaitingJobs, ACancelledJobWithoutAKeeperGetsOneWhereItsEndIsToBeTold) {
+  Job asked = test_job("ada", 1);
+  asked.outlives_keeper = true;
+  const int64_t silent = add(asked);
+  asked.at_end = "echo over";
+  const int64_t told = add(asked);
+  for (const int64_t id : {silent, told}) lose_keeper(state, id);
+  for (const int64_t id : {silent, told}) ASSERT_TRUE(cancel(state, id, 0, 100));
+  EXPECT_EQ(job(silent).state, JobState::ended);
+  EXPECT_EQ(job(told).state, JobState::waiting);
+  process::ProcessId next = job(told).keeper;
+  next.pid += 1;
+  ASSERT_TRUE(take_over(state, told, job(told).uid, next));
+  EXPECT_THAT(look(), IsEmpty()) << "it does not start any more";
+  EXPECT_EQ(job(told).why, "it was cancelled");
+  ASSERT_TRUE(cancel(state, told, 0, 100));
+  EXPECT_EQ(job(told).state, JobState::ended);
+}
+
 }  // namespace
 }  // namespace remuda::pool

@@ -89,6 +89,11 @@ Result<QueueEntry::Step> QueueEntry::wait_once() {
     status_ = process::kOwnFailure;
     return Step::is_over;
   }
+  if (job->cancelled) {  // while it had no keeper
+    REMUDA_TRY(caretaker_.apply(
+        pool::End{id_, {.exit_status = pool::kEndedByRemuda, .why = "was cancelled while it waited"}}));
+    return Step::waits;
+  }
   report_waiting(*job);
   has_waited_ = true;
   REMUDA_TRY(caretaker_.pool().rest(id_, link_.readable()));

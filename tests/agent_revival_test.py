@@ -123,6 +123,18 @@ class AgentRevivalTest(unittest.TestCase):
         self.assertEqual(self.wait(job)["why"], "was cancelled while it waited")
         self.assertTrue(eventually(lambda: not self.keepers()))
 
+    def test_the_end_of_one_that_is_cancelled_while_it_has_no_process_is_told(self):
+        out = os.path.join(self.agent.environment(ADA)["HOME"], "out")
+        job = self.submit("true", "--at-end", f'echo "$REMUDA_ENDED_JOB $REMUDA_ENDED_HOW" >{out}.new; mv {out}.new {out}')
+        self.agent.kill()
+        self.lose_keepers()
+        self.agent.start()
+        self.assertEqual(self.agent.run_as(ADA, "cancel", str(job)).returncode, 0)
+        self.assertEqual(self.wait(job)["why"], "was cancelled while it waited")
+        self.assertTrue(eventually(lambda: os.path.exists(out)))
+        with open(out) as file:
+            self.assertEqual(file.read().split(), [str(job), "cancelled"])
+
     def test_a_keeper_that_is_killed_alone_is_started_again(self):
         job = self.submit("exit 7")
         keeper = self.find(job)["keeper"]["pid"]
