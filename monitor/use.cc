@@ -61,15 +61,20 @@ void Meter::add_alone(const Device& device, double watts, double held_s, LeaseUs
   use.memory_peak_bytes = std::max(use.memory_peak_bytes, status.memory_used_bytes.value_or(0));
 }
 
-void Meter::add_shared(const Device& device, double watts, double held_s, const JobOf& job_of, LeaseUse& use) {
+/// A process of no known job may be of one that no cgroup holds; and a device does not work without a process.
+void Meter::add_shared(const Device& device, const pool::Job* job, double watts, double held_s, const JobOf& job_of,
+                       LeaseUse& use) {
   if (!device.status.processes.has_value()) return;
+  const bool has_cgroup = job && !job->cgroup.empty();
   double own = 0, all = 0;
   int64_t memory = 0;
-  bool is_known = true;
+  bool is_known = !device.status.processes.value().empty() || device.status.busy.value_or(0) <= 0;
   for (const Process& process : device.status.processes.value()) {
     is_known = is_known && process.busy.has_value();
     all += process.busy.value_or(0);
-    if (job_of(process.pid) != use.job) continue;
+    const int64_t owner = job_of(process.pid);
+    if (owner == 0 && !has_cgroup && process.busy.value_or(0) > 0) is_known = false;
+    if (owner != use.job) continue;
     own += process.busy.value_or(0);
     memory += process.memory_bytes.value_or(0);
   }
@@ -104,11 +109,12 @@ void Meter::add(double now_s, double wall_s, const Inventory& machine, const poo
     const Device* const device = machine.find(lease.device);
     if (device) use.model = device->model;
     if (!device || held_s <= 0 || elapsed_s > kLongestGap_s) continue;
-    add_waiting(pool.find(lease.job), wall_s, held_s, use);
+    const pool::Job* const job = pool.find(lease.job);
+    add_waiting(job, wall_s, held_s, use);
     if (holders[lease.device] == 1 && lease.share >= 1)
       add_alone(*device, watts(*device, elapsed_s), held_s, use);
     else
-      add_shared(*device, watts(*device, elapsed_s), held_s, job_of, use);
+      add_shared(*device, job, watts(*device, elapsed_s), held_s, job_of, use);
   }
   std::erase_if(alive_, [&](const auto& entry) {
     if (seen.contains(entry.first)) return false;

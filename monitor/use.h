@@ -8,7 +8,8 @@
 // unknown. Time of which nothing is known is counted apart and is in none of these.
 //
 // Where jobs share a device, its own readings say nothing of one of them: then a job has what the driver reports of its
-// processes, and energy in proportion to their busy times. Where the driver does not report it, that is unknown.
+// processes, and energy in proportion to their busy times. Where the driver does not report it, or where it is not
+// known whose a busy process is, that is unknown.
 #pragma once
 
 #include <cstdint>
@@ -90,7 +91,8 @@ class Meter {
   double watts(const Device& device, double elapsed_s) const;
   static void add_waiting(const pool::Job* job, double wall_s, double held_s, LeaseUse& use);
   static void add_alone(const Device& device, double watts, double held_s, LeaseUse& use);
-  static void add_shared(const Device& device, double watts, double held_s, const JobOf& job_of, LeaseUse& use);
+  static void add_shared(const Device& device, const pool::Job* job, double watts, double held_s, const JobOf& job_of,
+                         LeaseUse& use);
 
   LeaseUses alive_;
   std::vector<LeaseUse> ended_;

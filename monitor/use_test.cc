@@ -158,6 +158,38 @@ TEST(Meter, GivesJobsThatShareADeviceWhatTheirProcessesUsed) {
   EXPECT_EQ(meter.alive().at({7, "card"}).busy_known_s, 1) << "the device's own reading says nothing of one job";
 }
 
+TEST(Meter, DoesNotKnowWhoseAProcessIsWhereAJobHasNoCgroup) {
+  Device device = card(1, 100, 0);
+  device.status.processes = std::vector<Process>{{.pid = 1, .busy = 0.6}, {.pid = 2, .busy = 0.2}};
+  pool::PoolState pool = pool_of({lease(7, 0.5), lease(8, 0.5)});
+  pool.jobs[1].cgroup = "/sys/fs/cgroup/remuda.slice/remuda-ab-8";
+  const auto job_of = [](int pid) -> int64_t { return pid == 2 ? 8 : 0; };
+  Meter meter;
+  const LeaseUses& uses = meter.alive();
+  meter.add(0, kWall_s, machine(device), pool, job_of);
+  meter.add(1, kWall_s + 1, machine(device), pool, job_of);
+  EXPECT_EQ(uses.at({7, "card"}).busy_known_s, 0) << "the process of no known job may be of this one";
+  EXPECT_EQ(uses.at({7, "card"}).energy_known_s, 0);
+  EXPECT_EQ(uses.at({8, "card"}).busy_known_s, 1);
+  EXPECT_DOUBLE_EQ(uses.at({8, "card"}).busy_s, 0.2);
+  device.status.processes = std::vector<Process>{{.pid = 1, .busy = 0.0}, {.pid = 2, .busy = 0.2}};
+  meter.add(2, kWall_s + 2, machine(device), pool, job_of);
+  EXPECT_EQ(uses.at({7, "card"}).busy_known_s, 1) << "whosever it is, it does nothing";
+}
+
+TEST(Meter, DoesNotTakeAListWithoutProcessesOfABusyDeviceForIdle) {
+  Device device = card(0.9, 100, 0);
+  device.status.processes = std::vector<Process>{};
+  const pool::PoolState pool = pool_of({lease(7, 0.5)});
+  Meter meter;
+  meter.add(0, kWall_s, machine(device), pool, nobody);
+  meter.add(1, kWall_s + 1, machine(device), pool, nobody);
+  EXPECT_EQ(meter.alive().at({7, "card"}).busy_known_s, 0);
+  device.status.busy = 0.0;
+  meter.add(2, kWall_s + 2, machine(device), pool, nobody);
+  EXPECT_EQ(meter.alive().at({7, "card"}).busy_known_s, 1);
+}
+
 // Bursts of 100 ms at random, known 20 times a second, read once a second: as a driver that means busy time over the
 // last second and gives the power of the moment. Two tolerances: 2 % of what the counter of energy and the busy time
 // give, 5 % of what powers of moments do, whose error falls with the root of the number of readings (here 3 standard
