@@ -28,15 +28,18 @@ std::string holders(const Device& device, const pool::PoolState& pool) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-const pool::Lease* lease_of(const Device& device, const pool::PoolState& pool) {
-  const auto found = std::ranges::find(pool.leases, device.id, &pool::Lease::device);
-  return found == pool.leases.end() ? nullptr : &*found;
+/// The oldest; null: nobody holds it.
+const pool::Lease* lease_of(const std::string& device, const pool::PoolState& pool) {
+  const pool::Lease* oldest = nullptr;
+  for (const pool::Lease& lease : pool.leases)
+    if (lease.device == device && (!oldest || lease.since_s < oldest->since_s)) oldest = &lease;
+  return oldest;
 }
 
 /// What nobody but those who hold it can know of a device: why next to nothing runs there, and what comes of it.
 std::string idle_text(const Device& device, const Moment& moment) {
   const std::string start = fmt::format("{} holds {}", holders(device, moment.pool), device.label());
-  const pool::Lease* const lease = lease_of(device, moment.pool);
+  const pool::Lease* const lease = lease_of(device.id, moment.pool);
   const pool::Job* const job = lease ? moment.pool.find(lease->job) : nullptr;
   if (job && job->idle.step != pool::IdleStep::none) return fmt::format("{}: {}", start, job->idle.text);
   const IdleWindow* const window = lease && moment.idle ? moment.idle->find(lease->job) : nullptr;
@@ -56,16 +59,40 @@ std::string id_of(const std::pair<std::string, std::string>& key) {
   return fmt::format("{:06x}", hash & 0xffffff);
 }
 
-bool contains(const std::vector<std::string>& devices, const Device& device) {
-  return std::ranges::find(devices, device.id) != devices.end();
+/// Whether it is one of these, which are known by their processes.
+std::optional<bool> is_among(const std::vector<std::string>& devices, const Device& device) {
+  if (std::ranges::find(devices, device.id) != devices.end()) return true;
+  const auto& processes = device.status.processes;
+  if (!processes.has_value() && processes.missing().reason != MissingReason::unsupported) return std::nullopt;
+  return false;
+}
+
+bool is_of_lease(std::string_view rule) {
+  return rule == "held and idle" || rule == "underused" || rule == "foreign process" || rule == "lease overrun";
+}
+
+/// Nothing where no reading says whether it answers.
+std::optional<bool> is_lost(const Status& status) {
+  bool answers = false;
+  const auto is_so = [&](const auto& reading) {
+    answers = answers || reading.has_value();
+    return !reading.has_value() && reading.missing().reason == MissingReason::lost;
+  };
+  if (is_so(status.busy) || is_so(status.memory_used_bytes) || is_so(status.power_watts) ||
+      is_so(status.temperature_c) || is_so(status.processes))
+    return true;
+  return answers ? std::optional(false) : std::nullopt;
 }
 
 }  // namespace
 
-/// A cause that was not seen at the last reading has ended, and what has ended begins anew.
-void Alerts::see(const char* rule, const Device& device, bool is_wrong, double lasting_s, double wall_s, Alert alert) {
-  const auto key = std::pair(std::string(rule), device.id);
-  if (!is_wrong) return;
+/// A cause that was not seen at the last reading has ended, and what has ended begins anew. Where it is not known
+/// (`is_wrong` is nothing), what is an alert goes on, and what has not lasted for long enough begins anew.
+void Alerts::see(const char* rule, const Device& device, std::optional<bool> is_wrong, double lasting_s, double wall_s,
+                 Alert alert, int code) {
+  if (!is_wrong) keep(rule, device, wall_s);
+  if (!is_wrong.value_or(false)) return;
+  const auto key = std::pair(code == 0 ? std::string(rule) : fmt::format("{} {}", rule, code), device.id);
   const auto [found, is_new] = causes_.try_emplace(key);
   Cause& cause = found->second;
   if (is_new) cause.since_s = wall_s;
@@ -73,38 +100,44 @@ void Alerts::see(const char* rule, const Device& device, bool is_wrong, double l
   alert.id = id_of(key);
   alert.rule = rule;
   alert.device = device.id;
-  alert.label = device.label();
+  if (alert.label.empty()) alert.label = device.label();
   alert.since_s = cause.since_s;
   cause.alert = std::move(alert);
   cause.is_alert = cause.is_alert || wall_s - cause.since_s >= lasting_s;
 }
 
+void Alerts::keep(std::string_view rule, const Device& device, double wall_s) {
+  for (auto& [key, cause] : causes_)
+    if (key.second == device.id && cause.alert.rule == rule && cause.is_alert) cause.seen_s = wall_s;
+}
+
 void Alerts::check_use(const Device& device, const Moment& moment, double wall_s) {
   const Status& status = device.status;
-  IdleWindow& held = held_.try_emplace(device.id, kIdleFor_s).first->second;
-  const pool::Lease* const lease = lease_of(device, moment.pool);
-  if (lease)
-    held.add(wall_s, {.busy = status.busy.value_or(-1)});
-  else
-    held.clear();
-  const double busy = held.busy();
+  const pool::Lease* const lease = lease_of(device.id, moment.pool);
+  Holding& held = held_[device.id];
+  const bool is_held_on = lease && lease->job == held.job && lease->since_s == held.since_s;
+  if (!is_held_on) held = lease ? Holding{lease->job, lease->since_s} : Holding{};
+  if (lease) held.window.add(wall_s, {.busy = status.busy.value_or(-1)});
+  const double busy = held.window.busy();
+  const auto is_so = [&](bool is_wrong) { return is_held_on && busy < 0 ? std::nullopt : std::optional(is_wrong); };
   const std::string value = busy < 0 ? "idle" : fmt::format("busy {:.0f} % of 30 min", busy * 100);
-  see("held and idle", device, (busy >= 0 && busy < kIdleBusy) || was_told(lease, moment.pool), 0, wall_s,
+  const bool is_told = was_told(lease, moment.pool);
+  see("held and idle", device, is_told ? true : is_so(busy >= 0 && busy < kIdleBusy), 0, wall_s,
       {.value = value,
        .limit = fmt::format("{:.0f} %", kIdleBusy * 100),
        .text = idle_text(device, moment),
        .command = lease ? fmt::format("remuda show {}", lease->job) : ""});
-  see("underused", device, busy >= kIdleBusy && busy < kUnderusedBusy, kIdleFor_s, wall_s,
+  see("underused", device, is_so(busy >= kIdleBusy && busy < kUnderusedBusy), kIdleFor_s, wall_s,
       {.value = value,
        .limit = fmt::format("{:.0f} %", kUnderusedBusy * 100),
        .text = fmt::format("{} holds {}, and uses little of it", holders(device, moment.pool), device.label()),
        .command = lease ? fmt::format("remuda show {}", lease->job) : ""});
-  see("used without a lease", device, contains(moment.used_without_lease, device), 300, wall_s,
+  see("used without a lease", device, lease ? false : is_among(moment.used_without_lease, device), 300, wall_s,
       {.value = "processes without a lease",
        .limit = "none",
        .text = fmt::format("processes that hold no lease use {}", device.label()),
        .command = "remuda ps"});
-  see("foreign process", device, contains(moment.used_by_strangers, device), 300, wall_s,
+  see("foreign process", device, lease ? is_among(moment.used_by_strangers, device) : false, 300, wall_s,
       {.value = "processes of no job",
        .limit = "none",
        .text = fmt::format("{} holds {}, and processes of no job use it, too", holders(device, moment.pool),
@@ -114,7 +147,8 @@ void Alerts::check_use(const Device& device, const Moment& moment, double wall_s
 
 void Alerts::check_memory(const Device& device, double wall_s) {
   const Status& status = device.status;
-  if (!status.memory_used_bytes.has_value() || device.memory_bytes.value_or(0) <= 0) return;
+  if (!status.memory_used_bytes.has_value() || device.memory_bytes.value_or(0) <= 0)
+    return keep("memory almost full", device, wall_s);
   const auto used = static_cast<double>(status.memory_used_bytes.value());
   const double full = used / static_cast<double>(device.memory_bytes.value());
   auto& [before, at_s] = memory_.try_emplace(device.id, used, wall_s).first->second;
@@ -127,28 +161,44 @@ void Alerts::check_memory(const Device& device, double wall_s) {
        .command = "remuda ps"});
 }
 
+/// An error is not over when another one follows.
+void Alerts::check_errors(const Device& device, double wall_s) {
+  const Status& status = device.status;
+  const int code = status.xid.value_or(0);
+  if (code != 0) keep("device error", device, wall_s);
+  see("device error", device, status.xid.has_value() ? std::optional(code != 0) : std::nullopt, 0, wall_s,
+      {.value = std::to_string(code),
+       .limit = "none",
+       .text = fmt::format("the driver has reported the fatal error {} of {}", code, device.label()),
+       .command = fmt::format("remuda drain {} --reason 'error {}'", device.label(), code)},
+      code);
+  const auto action = status.recovery_action.has_value() ? std::optional(status.recovery_action.value()) : std::nullopt;
+  const std::string wanted = to_string(action.value_or(RecoveryAction::none));
+  see("needs recovery", device, action ? std::optional(*action != RecoveryAction::none) : std::nullopt, 0, wall_s,
+      {.value = wanted,
+       .limit = "none",
+       .text = fmt::format("the driver asks for {} of {}", wanted, device.label()),
+       .command = fmt::format("remuda drain {} --reason '{}'", device.label(), wanted)});
+  see("device lost", device, is_lost(status), 0, wall_s,
+      {.value = "lost",
+       .limit = "none",
+       .text = fmt::format("{} no longer answers", device.label()),
+       .command = fmt::format("remuda drain {} --reason 'lost'", device.label())});
+}
+
 void Alerts::check_health(const Device& device, double wall_s) {
   const Status& status = device.status;
-  see("throttled", device, is_throttled(status).value_or(false), 60, wall_s,
+  const auto throttled = is_throttled(status);
+  see("throttled", device, throttled.has_value() ? std::optional(throttled.value()) : std::nullopt, 60, wall_s,
       {.value = fmt::format("{}", fmt::join(status.throttle.value_or({}), ", ")),
        .limit = "60 s",
        .text = fmt::format("heat, power or hardware holds down the clocks of {}", device.label()),
        .command = "remuda list"});
-  const int code = status.xid.value_or(0);
-  see("device error", device, code != 0, 0, wall_s,
-      {.value = std::to_string(code),
-       .limit = "none",
-       .text = fmt::format("the driver has reported the fatal error {} of {}", code, device.label()),
-       .command = fmt::format("remuda drain {} --reason 'error {}'", device.label(), code)});
-  const RecoveryAction action = status.recovery_action.value_or(RecoveryAction::none);
-  see("needs recovery", device, action != RecoveryAction::none, 0, wall_s,
-      {.value = to_string(action),
-       .limit = "none",
-       .text = fmt::format("the driver asks for {} of {}", to_string(action), device.label()),
-       .command = fmt::format("remuda drain {} --reason '{}'", device.label(), to_string(action))});
   const int width = status.pcie_width.value_or(0), most = device.pcie_width_max.value_or(0);
   // Idle devices lower the width of their link to save power.
-  see("narrow link", device, width > 0 && width < most && status.busy.value_or(0) > 0.5, 600, wall_s,
+  const bool is_known = status.pcie_width.has_value() && status.busy.has_value();
+  const bool is_narrow = width > 0 && width < most && status.busy.value_or(0) > 0.5;
+  see("narrow link", device, is_known ? std::optional(is_narrow) : std::nullopt, 600, wall_s,
       {.value = fmt::format("{} lanes", width),
        .limit = fmt::format("{} lanes", most),
        .text = fmt::format("{} has fewer PCIe lanes than card and slot have", device.label()),
@@ -167,14 +217,44 @@ void Alerts::check_leases(const Moment& moment, double wall_s) {
   }
 }
 
+/// A device that the machine has no more while a job holds it. What was wrong with such a device goes on until it is
+/// there again; of one that nobody held, it ends: somebody has taken it away.
+void Alerts::check_gone(const Moment& moment, double wall_s) {
+  constexpr double kLookAgainFor_s = 5;
+  for (const pool::Lease& lease : moment.pool.leases) {
+    if (moment.machine.find(lease.device)) continue;
+    const auto known = known_.find(lease.device);
+    Device device;
+    device.id = lease.device;
+    const std::string label = known != known_.end() ? known->second.label() : lease.device;
+    see("device lost", device, true, kLookAgainFor_s, wall_s,
+        {.label = label,
+         .value = "gone",
+         .limit = "none",
+         .text = fmt::format("{} is gone from the machine, and job {} holds it", label, lease.job),
+         .command = fmt::format("remuda show {}", lease.job)});
+  }
+  for (auto& [key, cause] : causes_) {
+    const std::string& device = key.second;
+    if (moment.machine.find(device) || !cause.is_alert) continue;
+    const auto lost = causes_.find({"device lost", device});
+    const bool is_lost = lost != causes_.end() && lost->second.is_alert;
+    const bool is_held = lease_of(device, moment.pool) != nullptr;
+    if (is_held || (is_lost && !is_of_lease(cause.alert.rule))) cause.seen_s = wall_s;
+  }
+}
+
 void Alerts::take(const Moment& moment, double wall_s) {
   for (const Device& device : moment.machine.devices) {
     if (device.kind == DeviceKind::cpu) continue;
     check_use(device, moment, wall_s);
     check_memory(device, wall_s);
     check_health(device, wall_s);
+    check_errors(device, wall_s);
+    known_.try_emplace(device.id, device);
   }
   check_leases(moment, wall_s);
+  check_gone(moment, wall_s);
   std::erase_if(causes_, [&](const auto& entry) { return entry.second.seen_s != wall_s; });
 }
 

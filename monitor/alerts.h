@@ -11,7 +11,9 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,9 +26,9 @@ namespace remuda::monitor {
 inline constexpr double kIdleFor_s = 1800;
 
 /// All rules, as people write them.
-inline constexpr std::array kRules{"held and idle",      "underused",    "used without a lease", "foreign process",
-                                   "memory almost full", "throttled",    "device error",         "needs recovery",
-                                   "narrow link",        "lease overrun"};
+inline constexpr std::array kRules{"held and idle",      "underused",   "used without a lease", "foreign process",
+                                   "memory almost full", "throttled",   "device error",         "device lost",
+                                   "needs recovery",     "narrow link", "lease overrun"};
 
 struct Alert {
   std::string id;  ///< names it: the same for as long as it is so, and when it is so again
@@ -62,7 +64,8 @@ struct Alert {
 /// One thread.
 class Alerts {
  public:
-  /// Takes a reading. Begins those alerts whose cause has lasted long enough, and ends those that have none any more.
+  /// Takes a reading. Begins those alerts whose cause has lasted long enough, and ends those of which it says that they
+  /// have none any more: where it does not say, they go on.
   void take(const Moment& moment, double wall_s);
 
   /// Those that are so now, by rule and device.
@@ -75,14 +78,25 @@ class Alerts {
     double seen_s = 0;
     Alert alert;
   };
-  void see(const char* rule, const Device& device, bool is_wrong, double lasting_s, double wall_s, Alert alert);
+  /// The time of a device with the job that has held it for longest.
+  struct Holding {
+    int64_t job = 0;
+    double since_s = 0;
+    IdleWindow window{kIdleFor_s};
+  };
+  void see(const char* rule, const Device& device, std::optional<bool> is_wrong, double lasting_s, double wall_s,
+           Alert alert, int code = 0);
+  void keep(std::string_view rule, const Device& device, double wall_s);
   void check_use(const Device& device, const Moment& moment, double wall_s);
   void check_memory(const Device& device, double wall_s);
   void check_health(const Device& device, double wall_s);
+  void check_errors(const Device& device, double wall_s);
   void check_leases(const Moment& moment, double wall_s);
+  void check_gone(const Moment& moment, double wall_s);
 
-  std::map<std::pair<std::string, std::string>, Cause> causes_;  ///< by rule and device
-  std::map<std::string, IdleWindow> held_;                       ///< by device: its time in one lease or another
+  std::map<std::pair<std::string, std::string>, Cause> causes_;  ///< by rule, with a code, and device
+  std::map<std::string, Holding> held_;                          ///< by device
+  std::map<std::string, Device> known_;                          ///< by device: as it was when it was seen first
   std::map<std::string, std::pair<double, double>> memory_;      ///< by device: used bytes, and when, some time ago
 };
 

@@ -132,6 +132,7 @@ TEST_F(AlertsTest, OneThatNobodyHoldsOrOfWhichNothingIsKnownIsNotIdle) {
   hold();
   watch(20 * 60);
   EXPECT_THAT(rules(), IsEmpty()) << "it is held for 20 minutes only";
+  pool_.leases[0].job = 8;
   device().status.busy = Missing{MissingReason::unsupported, "not counted"};
   watch(40 * 60);
   EXPECT_THAT(rules(), IsEmpty()) << "nothing is known";
@@ -203,6 +204,89 @@ TEST_F(AlertsTest, ADeviceThatIsGoneHasNone) {
   machine_.devices.clear();
   watch(1);
   EXPECT_THAT(rules(), IsEmpty());
+}
+
+TEST_F(AlertsTest, OneThatIsGoneWhileAJobHoldsItIsLost) {
+  hold();
+  device().status.xid = 79;
+  watch(1);
+  const std::vector<Device> there = std::exchange(machine_.devices, {});
+  watch(3);
+  EXPECT_THAT(rules(), ElementsAre("device error")) << "one reading may fail";
+  watch(5);
+  ASSERT_THAT(rules(), ElementsAre("device error", "device lost"));
+  EXPECT_EQ(alerts_.active()[1].text, "gpu:0 is gone from the machine, and job 7 holds it");
+  pool_ = {};
+  watch(60);
+  EXPECT_THAT(rules(), ElementsAre("device error", "device lost")) << "its job's end does not bring it back";
+  machine_.devices = there;
+  device().status.xid = 0;
+  device().status.busy = 0;
+  watch(1);
+  EXPECT_THAT(rules(), IsEmpty());
+}
+
+TEST_F(AlertsTest, OneThatNoLongerAnswersIsLost) {
+  device().status.busy = Missing{MissingReason::lost, "it is lost"};
+  watch(1);
+  ASSERT_THAT(rules(), ElementsAre("device lost"));
+  EXPECT_EQ(alerts_.active()[0].text, "gpu:0 no longer answers");
+  device().status.busy = 0.5;
+  watch(1);
+  EXPECT_THAT(rules(), IsEmpty());
+}
+
+TEST_F(AlertsTest, WhatIsNotKnownEndsNone) {
+  hold();
+  device().status.busy = 0;
+  device().status.xid = 79;
+  device().status.recovery_action = RecoveryAction::reset;
+  device().status.throttle = std::vector<std::string>{"thermal"};
+  device().memory_bytes = 1'000'000;
+  watch(31 * 60, [this](double s) { device().status.memory_used_bytes = 960'000 + static_cast<int64_t>(s); });
+  const auto before = rules();
+  ASSERT_THAT(before,
+              ElementsAre("device error", "held and idle", "memory almost full", "needs recovery", "throttled"));
+  device().status = Status();
+  watch(40 * 60);
+  EXPECT_EQ(rules(), before);
+  pool_ = {};
+  watch(1);
+  EXPECT_THAT(rules(), ElementsAre("device error", "memory almost full", "needs recovery", "throttled"))
+      << "nobody holds it any more";
+}
+
+TEST_F(AlertsTest, AnotherErrorOfTheSameDeviceIsAnotherAlert) {
+  device().status.xid = 48;
+  watch(1);
+  const std::string first = alerts_.active()[0].id;
+  device().status.xid = 79;
+  watch(1);
+  ASSERT_THAT(rules(), ElementsAre("device error", "device error"));
+  EXPECT_EQ(alerts_.active()[0].id, first);
+  EXPECT_NE(alerts_.active()[1].id, first);
+  EXPECT_EQ(alerts_.active()[1].value, "79");
+  device().status.xid = 0;
+  watch(1);
+  EXPECT_THAT(rules(), IsEmpty());
+}
+
+TEST_F(AlertsTest, TheTimeOfOneJobIsNotThatOfTheNext) {
+  hold();
+  device().status.busy = 0;
+  const auto pass_on = [this](int64_t job) { pool_.jobs[0].id = pool_.leases[0].job = job; };
+  watch(20 * 60);
+  pass_on(8);
+  watch(20 * 60);
+  EXPECT_THAT(rules(), IsEmpty());
+  watch(11 * 60);
+  ASSERT_THAT(rules(), ElementsAre("held and idle"));
+  pass_on(9);
+  watch(1);
+  EXPECT_THAT(rules(), IsEmpty()) << "job 8 has ended";
+  pool_.leases.push_back({.job = 10, .device = "GPU-1", .since_s = now_s_});
+  watch(31 * 60);
+  EXPECT_THAT(rules(), ElementsAre("held and idle")) << "one that joins does not make the other one younger";
 }
 
 }  // namespace
