@@ -96,23 +96,31 @@ void add_missing(const Device& device, Families& families) {
   add("dram_active", status.dram_active);
 }
 
-void add_lease(const LeaseUse& use, const Moment& moment, Families& families) {
-  const Device* const device = moment.machine.find(use.device);
-  Labels labels = {{"job", std::to_string(use.job)}, {"uuid", use.device}, {"gpu", device ? device->label() : ""}};
-  const pool::Job* const job = moment.pool.find(use.job);
-  const auto lease = std::ranges::find_if(
-      moment.pool.leases, [&](const pool::Lease& one) { return one.job == use.job && one.device == use.device; });
-  if (lease != moment.pool.leases.end())
-    families.gauge("remuda_lease_share", "A lease: the part of the device that the job holds",
-                   with(with(labels, "user", use.user), "name", job ? job->name : ""), lease->share);
-  if (lease != moment.pool.leases.end() && lease->until_s > 0)
+Labels lease_labels(int64_t job, const std::string& device, const Moment& moment) {
+  const Device* const found = moment.machine.find(device);
+  return {{"job", std::to_string(job)}, {"uuid", device}, {"gpu", found ? found->label() : ""}};
+}
+
+/// What the pool says of it: whoever looks at the pool knows that, whether or not he keeps the history.
+void add_lease(const pool::Lease& lease, const Moment& moment, Families& families) {
+  const Device* const device = moment.machine.find(lease.device);
+  if (!device || device->kind == DeviceKind::cpu) return;
+  const Labels labels = lease_labels(lease.job, lease.device, moment);
+  const pool::Job* const job = moment.pool.find(lease.job);
+  families.gauge("remuda_lease_share", "A lease: the part of the device that the job holds",
+                 with(with(labels, "user", job ? job->user : ""), "name", job ? job->name : ""), lease.share);
+  if (lease.until_s > 0)
     families.gauge("remuda_lease_until_seconds", "When its time limit ends the lease, in seconds since 1970", labels,
-                   lease->until_s);
-  families.counter("remuda_lease_held_seconds_total", "How long the job held the device while it was watched", labels,
-                   use.held_s);
+                   lease.until_s);
   if (job && job->idle.step != pool::IdleStep::none)
     families.gauge("remuda_lease_idle_step", "What the policy has done about its idle devices; always 1",
                    with(labels, "step", to_string(job->idle.step)), 1);
+}
+
+void add_use(const LeaseUse& use, const Moment& moment, Families& families) {
+  const Labels labels = lease_labels(use.job, use.device, moment);
+  families.counter("remuda_lease_held_seconds_total", "How long the job held the device while it was watched", labels,
+                   use.held_s);
   families.counter("remuda_lease_busy_seconds_total", "How much of that a kernel ran", labels, use.busy_s);
   families.counter("remuda_lease_busy_known_seconds_total", "For how much of the held time that is known", labels,
                    use.busy_known_s);
@@ -178,7 +186,8 @@ std::string metrics_text(const Moment& moment) {
     add_missing(device, families);
   }
   add_pool(moment, families);
-  for (const auto& [_, use] : moment.uses) add_lease(use, moment, families);
+  for (const pool::Lease& lease : moment.pool.leases) add_lease(lease, moment, families);
+  for (const auto& [_, use] : moment.uses) add_use(use, moment, families);
   return families.text();
 }
 

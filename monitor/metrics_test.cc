@@ -74,6 +74,14 @@ TEST(Metrics, HaveLeasesByJob) {
   EXPECT_THAT(text, HasSubstr(R"(remuda_jobs{state="waiting"} 3)"));
 }
 
+TEST(Metrics, HaveLeasesWhereAnotherProcessCountsTheirUse) {
+  const Inventory inventory = one_gpu();
+  const pool::PoolState pool = pool_with_one_job();
+  const std::string text = metrics_text({inventory, pool, {}});
+  EXPECT_THAT(text, HasSubstr("remuda_lease_share{job=\"7\",uuid=\"GPU-1\",gpu=\"gpu:0\",user=\"ana\""));
+  EXPECT_THAT(text, testing::Not(HasSubstr("remuda_lease_held_seconds_total")));
+}
+
 // Prometheus takes each family once, and each set of labels in it once.
 TEST(Metrics, HaveEachSeriesOnce) {
   const Inventory inventory = one_gpu();

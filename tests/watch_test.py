@@ -49,16 +49,38 @@ class WatchTest(unittest.TestCase):
         self.metrics = self.folder / "remuda.prom"
         self.environment = {**os.environ, "HOME": scratch.name, "XDG_STATE_HOME": scratch.name + "/state"}
 
-    def start(self, command: str, *arguments: str) -> subprocess.Popen:
-        process = subprocess.Popen([REMUDA, command, "--machine", str(self.machine), *arguments], env=self.environment, text=True,
+    def start(self, command: str, *arguments: str, own: tuple[str, ...] = ()) -> subprocess.Popen:
+        process = subprocess.Popen([*own, REMUDA, command, "--machine", str(self.machine), *arguments], env=self.environment, text=True,
                                    stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
         self.addCleanup(process.wait, PATIENCE_S)
         self.addCleanup(process.kill)
         self.addCleanup(process.stderr.close)
         return process
 
-    def watch(self, *more: str) -> subprocess.Popen:
-        return self.start("watch", "--text-file", str(self.metrics), "--job-files", str(self.folder / "jobs"), *more)
+    def watch(self, *more: str, own: tuple[str, ...] = ()) -> subprocess.Popen:
+        return self.start("watch", "--text-file", str(self.metrics), "--job-files", str(self.folder / "jobs"), *more, own=own)
+
+    def as_user(self) -> tuple[str, ...]:
+        """Root serves no page; the folder is then everybody's."""
+        os.chmod(self.folder, 0o777)
+        return () if os.geteuid() else ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+    def web(self, token: pathlib.Path):
+        """The page's process, and what asks it with the token or, so given, without."""
+        web = subprocess.Popen([*self.as_user(), REMUDA, "web", "--listen", "127.0.0.1:0", "--machine", str(self.machine),
+                                "--token-file", str(token)], env=self.environment, text=True, stdout=subprocess.PIPE)
+        self.addCleanup(web.wait, PATIENCE_S)
+        self.addCleanup(web.kill)
+        self.addCleanup(web.stdout.close)
+        address, secret = web.stdout.readline().strip().split("/#token=")
+        self.assertEqual(token.read_text().strip(), secret)
+
+        def get(path: str, **headers: str) -> str:
+            headers = headers or {"Authorization": f"Bearer {secret}"}
+            with urllib.request.urlopen(urllib.request.Request(address + path, headers=headers), timeout=PATIENCE_S) as answer:
+                return answer.read().decode()
+
+        return web, get
 
     def run_remuda(self, *command: str) -> str:
         done = subprocess.run([REMUDA, *command, "--machine", str(self.machine)], env=self.environment, text=True, capture_output=True,
@@ -88,35 +110,20 @@ class WatchTest(unittest.TestCase):
         self.assertIn("IDLE", self.run_remuda("usage", "--waste"))
 
     def test_the_page_keeps_it_too_and_gives_metrics_to_who_has_the_token(self):
-        own = [] if os.geteuid() else ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-        os.chmod(self.folder, 0o777)
-        token = self.folder / "token"
-        web = subprocess.Popen([*own, REMUDA, "web", "--listen", "127.0.0.1:0", "--machine", str(self.machine),
-                                "--token-file", str(token)], env=self.environment, text=True, stdout=subprocess.PIPE)
-        self.addCleanup(web.wait, PATIENCE_S)
-        self.addCleanup(web.kill)
-        self.addCleanup(web.stdout.close)
-        address, secret = web.stdout.readline().strip().split("/#token=")
-
-        def get(path: str, **headers: str) -> str:
-            with urllib.request.urlopen(urllib.request.Request(address + path, headers=headers), timeout=PATIENCE_S) as answer:
-                return answer.read().decode()
-
-        self.assertEqual(token.read_text().strip(), secret)
-        bearer = {"Authorization": f"Bearer {secret}"}
+        web, get = self.web(self.folder / "token")
         for path in ("/metrics", "/metrics/dcgm"):
             with self.assertRaisesRegex(urllib.error.HTTPError, "401"):
-                get(path)
-        self.assertIn("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\"", get("/metrics/dcgm", **bearer))
+                get(path, Accept="text/plain")
+        self.assertIn("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\"", get("/metrics/dcgm"))
         if shutil.which("promtool"):
-            checked = subprocess.run(["promtool", "check", "metrics"], input=get("/metrics", **bearer), text=True,
+            checked = subprocess.run(["promtool", "check", "metrics"], input=get("/metrics"), text=True,
                                      capture_output=True, timeout=PATIENCE_S, check=False)
             self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
-        device = json.loads(get("/api/snapshot", **bearer))["inventory"]["devices"][0]["id"]
+        device = json.loads(get("/api/snapshot"))["inventory"]["devices"][0]["id"]
         now = time.time()
         query = f"/api/history?device={device}&measures=busy,tensor_active&from={now - 60}&to={now}&points=60"
-        wait_until(lambda: READINGS["busy"] in json.loads(get(query, **bearer))["measures"]["busy"], "the history grows")
-        self.assertEqual(set(json.loads(get(query, **bearer))["measures"]["tensor_active"]), {None}, "unknown is not 0")
+        wait_until(lambda: READINGS["busy"] in json.loads(get(query))["measures"]["busy"], "the history grows")
+        self.assertEqual(set(json.loads(get(query))["measures"]["tensor_active"]), {None}, "unknown is not 0")
         web.terminate()
         self.assertEqual(web.wait(PATIENCE_S), 0, "what is new is written first")
 
@@ -207,6 +214,18 @@ class WatchTest(unittest.TestCase):
         second = self.watch()
         self.assertEqual(second.wait(PATIENCE_S), 1)
         self.assertIn("another process keeps the history in", second.stderr.read())
+
+    def test_the_page_keeps_the_history_once_the_one_that_did_has_ended(self):
+        user = self.as_user()
+        watch = self.watch(own=user)
+        wait_until(self.metrics.exists, "metrics are written")
+        _, get = self.web(self.folder / "token")
+        self.start("run", "-n", "1", "--", "sleep", "100", own=user)
+        wait_until(lambda: "remuda_lease_share{" in get("/metrics"), "the page knows of the lease")
+        self.assertNotIn("remuda_lease_held_seconds_total{", get("/metrics"), "the other one counts")
+        watch.terminate()
+        watch.wait(PATIENCE_S)
+        wait_until(lambda: "remuda_lease_held_seconds_total{" in get("/metrics"), "the page counts")
 
     def test_goes_on_where_an_earlier_one_was_killed(self):
         for _ in range(2):

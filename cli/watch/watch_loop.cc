@@ -50,7 +50,18 @@ Result<void> WatchLoop::look_seldom(monitor::Watcher::Taken& taken) {
   return {};
 }
 
+/// Once the process that kept the history has ended, this one does.
+void WatchLoop::take_over() {
+  constexpr int kEvery = 10;
+  if (watcher_ || steps_ % kEvery != 0) return;
+  auto watcher = monitor::Watcher::open(folder_);
+  if (!watcher) return;  // it is still there
+  watcher_.emplace(std::move(*watcher));
+  others_.reset();
+}
+
 Result<void> WatchLoop::step() {
+  take_over();
   REMUDA_TRY(caretaker_.read_machine());
   REMUDA_ASSIGN(pool::PoolState pool, caretaker_.pool().read_around(0));
   monitor::Watcher::Taken taken{monotonic_s(), wall_s(), caretaker_.inventory(), std::move(pool), 0, {}, {}};

@@ -28,7 +28,7 @@ class WatchLoop {
   static constexpr double kEvery_s = 1;
 
   /// `must_keep`: an error where another process keeps the history in that folder; otherwise this one only reads it
-  /// then.
+  /// then, until the other one ends.
   static Result<WatchLoop> open(const MachineFlags& flags, const std::string& folder, bool must_keep);
 
   /// Reads the machine and its pool, and keeps that. To be called about once a second. An error, of reading, may pass.
@@ -48,6 +48,7 @@ class WatchLoop {
  private:
   WatchLoop(run::Caretaker caretaker, std::string folder)
       : caretaker_(std::move(caretaker)), folder_(std::move(folder)) {}
+  void take_over();
   Result<void> keep_alerts();
   Result<void> look_seldom(monitor::Watcher::Taken& taken);
 
