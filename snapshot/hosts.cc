@@ -75,7 +75,9 @@ Alert alert_in(const Json& json) {
           .value = text_in(json, "value"),
           .limit = text_in(json, "limit"),
           .command = text_in(json, "command"),
-          .since_s = number_of(json, "since_s")};
+          .since_s = number_of(json, "since_s"),
+          .acknowledged_by = text_in(json, "acknowledged_by"),
+          .silenced_until_s = number_of(json, "silenced_until_s")};
 }
 
 State state_of(const View& view, bool is_silent) {

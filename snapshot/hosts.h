@@ -76,6 +76,11 @@ struct Waiting {
 struct Alert {
   std::string rule, device, text, value, limit, command;
   double since_s = 0;
+  std::string acknowledged_by;  ///< who looks after it; empty: nobody
+  double silenced_until_s = 0;
+
+  /// Nobody looks after it, and it is to be heard of. Others are listed, and not counted.
+  bool is_open() const { return acknowledged_by.empty() && silenced_until_s <= 0; }
 };
 
 /// A device, and what becomes of it now.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "snapshot/sentences.h"
+
 namespace remuda::snapshot {
 namespace {
 
@@ -46,6 +48,14 @@ TEST(SnapshotHosts, WhatIsNoSnapshotIsAnError) {
   EXPECT_THAT(seen_in(Json{{"version", 1}}).error().message, HasSubstr("no machine"));
   EXPECT_FALSE(seen_in(Json()));
   EXPECT_FALSE(seen_in(Json{{"inventory", 3}}));
+}
+
+TEST(SnapshotHosts, AlertsThatSomebodyLooksAfterAreListedAndNotCounted) {
+  const Json alerts{{{"rule", "a"}, {"device", "G"}, {"acknowledged_by", "ana"}},
+                    {{"rule", "b"}, {"device", "G"}, {"silenced_until_s", 2000}}};
+  const Seen seen = seen_in(snapshot_with(Json::object(), {{"alerts", alerts}})).value();
+  EXPECT_EQ(seen.hosts[0].alerts.size(), 2u);
+  EXPECT_THAT(top_sentence(seen, {}), testing::EndsWith("; no alerts."));
 }
 
 TEST(SnapshotHosts, DrainedWithTheReason) {

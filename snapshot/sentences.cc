@@ -86,7 +86,8 @@ std::string top_sentence(const Seen& seen, const Histories& histories) {
   bool is_gpu = false;
   std::set<std::string> kinds;
   for (const Host& host : seen.hosts) {
-    devices += host.devices.size(), waiting += host.waiting.size(), alerts += host.alerts.size();
+    devices += host.devices.size(), waiting += host.waiting.size();
+    alerts += static_cast<size_t>(std::ranges::count_if(host.alerts, &Alert::is_open));
     for (const View& view : host.devices) {
       kinds.insert(view.model);
       is_gpu = is_gpu || view.device.kind != DeviceKind::cpu;

@@ -223,6 +223,16 @@ class TopTest(unittest.TestCase):
         self.assertEqual([byte for byte in top.raw if byte >= 0x80], [])
         self.assertIn("==", top.text())
 
+    def test_says_what_another_process_counted(self):
+        watch = subprocess.Popen([REMUDA, "watch", "--machine", str(self.machine)], env=self.environment, stderr=subprocess.DEVNULL)
+        self.addCleanup(watch.wait, PATIENCE_S)
+        self.addCleanup(watch.kill)
+        self.start_job("counted")
+        end = time.monotonic() + PATIENCE_S
+        while not re.search(r"counted .* 25% ", self.run_remuda("top", "--once", "--machine", str(self.machine)).stdout):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.5)
+
     def test_replays_recordings_of_several_hosts(self):
         other = json.loads(self.machine.read_text()) | {"host": "other"}
         (self.folder / "other.json").write_text(json.dumps(other))

@@ -117,13 +117,15 @@ Cells fitted_right(Cells cells, size_t width, Charset charset) {
 }
 
 std::vector<Cells> wrapped(std::string_view text, size_t width, size_t indent, Charset charset, Tone tone) {
-  std::vector<Cells> lines(1);
   if (indent + 2 > width) indent = 0;
+  const size_t before = std::min(text.find_first_not_of(' '), text.size());
+  const size_t lead = before + 2 > width ? 0 : before;
+  std::vector<Cells> lines(1, Cells(lead));
   const auto next = [&] { lines.emplace_back(indent); };
-  for (const std::string& word : split(text, ' ')) {
+  for (const std::string& word : split(text.substr(before), ' ')) {
     Cells cells =
         cells_of(word, width < 2 ? Charset::ascii : charset, tone);  // no wide one where there is no room for it
-    const bool is_first = lines.back().size() == (lines.size() > 1 ? indent : 0);
+    const bool is_first = lines.back().size() == (lines.size() > 1 ? indent : lead);
     if (!is_first && lines.back().size() + 1 + cells.size() > width)
       next();
     else if (!is_first)

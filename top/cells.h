@@ -43,7 +43,8 @@ Cells fitted(Cells cells, size_t width, Charset charset);
 /// The same with the blanks in front.
 Cells fitted_right(Cells cells, size_t width, Charset charset);
 
-/// Lines of at most `width` cells, broken between words where that is possible; further lines are indented.
+/// Lines of at most `width` cells, broken between words where that is possible; further lines are indented,
+/// the first one as the text is.
 std::vector<Cells> wrapped(std::string_view text, size_t width, size_t indent, Charset charset,
                            Tone tone = Tone::plain);
 

@@ -64,6 +64,7 @@ TEST(TopCells, LinesAreBrokenBetweenWords) {
     return all;
   };
   EXPECT_EQ(lines("one two three", 8, 2), (std::vector<std::string>{"one two", "  three"}));
+  EXPECT_EQ(lines("  one two", 6, 4), (std::vector<std::string>{"  one", "    tw", "    o"}));
   EXPECT_EQ(lines("a", 8, 2), (std::vector<std::string>{"a"}));
   EXPECT_EQ(lines("abcdefghij", 4, 1), (std::vector<std::string>{"abcd", " efg", " hij"}));
   EXPECT_EQ(lines("", 8, 2), (std::vector<std::string>{""}));

@@ -155,6 +155,7 @@ void add_alert(const Item& item, double now_s, Body& body) {
   if (alert.since_s > 0) add_value("since", since_text(alert.since_s, now_s), Tone::plain, body);
   if (!alert.value.empty()) add_value("value", alert.value, Tone::plain, body);
   if (!alert.limit.empty()) add_value("limit", alert.limit, Tone::plain, body);
+  if (!alert.is_open()) add_value("attention", attention_text(alert, now_s), Tone::plain, body);
   if (!alert.command.empty()) add_value("to act", alert.command, Tone::strong, body);
 }
 

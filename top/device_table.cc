@@ -214,7 +214,7 @@ class Row {
 std::string dash(Charset charset) { return charset == Charset::utf8 ? "–" : "-"; }
 
 std::string who_text(const View& view, const snapshot::Histories& histories) {
-  const std::string holders = fmt::format("{}", fmt::join(view.holders, ", "));
+  std::string holders = fmt::format("{}", fmt::join(view.holders, ", "));
   const auto with = [&](const char* what) { return holders.empty() ? what : fmt::format("{}, {}", holders, what); };
   const auto idle_s = idle_for(view, histories);
   switch (view.state) {
@@ -252,8 +252,9 @@ void add_devices(const std::vector<Item>& items, const snapshot::Histories& hist
                   widest(devices, charset, [&](const Item& item) { return who_text(*item.view, histories); }));
   body.add(header_of(columns, range, charset));
   for (const Item* item : devices) {
-    const bool has_alert = std::ranges::any_of(
-        item->host->alerts, [&](const snapshot::Alert& alert) { return alert.device == item->view->device.id; });
+    const bool has_alert = std::ranges::any_of(item->host->alerts, [&](const snapshot::Alert& alert) {
+      return alert.device == item->view->device.id && alert.is_open();
+    });
     body.add_of(item->key, Row(*item, histories, columns, charset).cells(name_of(*item, has_hosts), has_alert));
   }
 }

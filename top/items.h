@@ -19,11 +19,11 @@ struct Item {
   std::string key;   ///< names it among all, from one reading to the next
   std::string text;  ///< what people call it: "gpu:0", "ana's fit (job 7)"
   const snapshot::Host* host = nullptr;
-  const snapshot::View* view = nullptr;             ///< of a device, and of an alert whose device is known
-  const snapshot::Alert* alert = nullptr;           ///< of an alert
-  const snapshot::Waiting* waiting = nullptr;       ///< of a job that waits
-  std::vector<const snapshot::Lease*> leases = {};  ///< of a job that runs, or of a user without a lease
-  int64_t job = 0;                                  ///< of both kinds of jobs
+  const snapshot::View* view = nullptr;        ///< of a device, and of an alert whose device is known
+  const snapshot::Alert* alert = nullptr;      ///< of an alert
+  const snapshot::Waiting* waiting = nullptr;  ///< of a job that waits
+  std::vector<const snapshot::Lease*> leases;  ///< of a job that runs, or of a user without a lease
+  int64_t job = 0;                             ///< of both kinds of jobs
 };
 
 std::vector<Item> items_of(const snapshot::Seen& seen, const Choice& choice);

@@ -98,6 +98,13 @@ std::string since_text(double since_s, double now_s) {
   return since_s > 0 ? "for " + snapshot::time_text(now_s - since_s) : "";
 }
 
+std::string attention_text(const snapshot::Alert& alert, double now_s) {
+  std::string text = alert.acknowledged_by.empty() ? "" : "acknowledged by " + alert.acknowledged_by;
+  if (alert.silenced_until_s > 0)
+    text += (text.empty() ? "silenced for " : ", silenced for ") + snapshot::time_text(alert.silenced_until_s - now_s);
+  return text;
+}
+
 snapshot::Use use_of(const Item& job) {
   const auto mean = [&](std::optional<double> snapshot::Use::* part) -> std::optional<double> {
     double sum = 0;
@@ -116,11 +123,13 @@ void add_alerts(const std::vector<Item>& items, double now_s, Body& body) {
   for (const Item* item : alerts) {
     const snapshot::Alert& alert = *item->alert;
     const std::string where = item->view ? item->view->label : alert.device;
-    const std::string since = since_text(alert.since_s, now_s);
-    add_text_of(*item,
-                fmt::format("! {}: {}{}{}: {}{}", where, alert.rule, since.empty() ? "" : " ", since, alert.text,
-                            alert.command.empty() ? "" : "; " + alert.command),
-                4, Tone::warn, body);
+    const std::string since = since_text(alert.since_s, now_s), attention = attention_text(alert, now_s);
+    add_text_of(
+        *item,
+        fmt::format("{} {}: {}{}{}: {}{}{}", alert.is_open() ? "!" : " ", where, alert.rule, since.empty() ? "" : " ",
+                    since, alert.text, alert.command.empty() ? "" : "; " + alert.command,
+                    attention.empty() ? "" : "; " + attention),
+        4, alert.is_open() ? Tone::warn : Tone::quiet, body);
   }
 }
 

@@ -18,6 +18,9 @@ void add_queue(const std::vector<Item>& items, double now_s, Body& body);
 /// "for 6 min", "" where it is not known since when.
 std::string since_text(double since_s, double now_s);
 
+/// "acknowledged by ana", "silenced for 2 h"; "" for an open one.
+std::string attention_text(const snapshot::Alert& alert, double now_s);
+
 /// The mean of what is known of a job's devices.
 snapshot::Use use_of(const Item& job);
 

@@ -124,6 +124,15 @@ TEST(TopScreen, QuestionsAndAnswersStandBelow) {
   EXPECT_THAT(foot({.filter = "ana", .mode = Mode::filter}), testing::StartsWith("only what has: ana_"));
 }
 
+TEST(TopScreen, AnAlertThatSomebodyLooksAfterIsQuiet) {
+  Picture picture = demo_picture();
+  picture.seen->hosts[0].alerts[0].acknowledged_by = "ana";
+  const std::string text = whole_text(picture, {}, 200, Charset::utf8);
+  EXPECT_THAT(text, HasSubstr("; no alerts."));
+  EXPECT_THAT(text, HasSubstr("  gpu:7: used without a lease"));
+  EXPECT_THAT(text, HasSubstr("; acknowledged by ana"));
+}
+
 TEST(TopScreen, TroubleIsSaidAndWhatWasSeenStays) {
   Picture picture = demo_picture();
   picture.trouble = "the machine does not answer";
@@ -137,7 +146,8 @@ TEST(TopScreen, TroubleIsSaidAndWhatWasSeenStays) {
 }
 
 RC_GTEST_PROP(TopScreen, AnyNamesInAnySizeFillTheScreenAndNoMore, (const std::string& name, const std::string& other)) {
-  Picture picture = demo_picture();
+  static const Picture kDemo = demo_picture();
+  Picture picture = kDemo;
   snapshot::Host& host = picture.seen->hosts[0];
   host.name = name;
   for (snapshot::View& view : host.devices) {

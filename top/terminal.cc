@@ -2,6 +2,8 @@
 
 #include <array>
 #include <csignal>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <cwchar>
 #include <langinfo.h>
@@ -25,25 +27,31 @@ namespace {
 
 constexpr std::array kFaults{SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
-termios before_;
-std::array<char, 256> leave_{};  // what makes the screen as it was: cursor, colours, the other screen
-volatile std::sig_atomic_t is_taken_ = 0;
+termios mode_before;
+std::array<char, 256> leave_text{};  // what makes the screen as it was: cursor, colours, the other screen
+volatile std::sig_atomic_t is_taken = 0;
+pid_t owner = 0;  // children that probe devices may end by a fault, too: the terminal is not theirs
 
 void give_back(int signal) {
-  if (is_taken_ != 0) {
-    (void)!::write(STDOUT_FILENO, leave_.data(), ::strnlen(leave_.data(), leave_.size()));
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  if (is_taken != 0 && ::getpid() == owner) {
+    (void)!::write(STDOUT_FILENO, leave_text.data(), ::strnlen(leave_text.data(), leave_text.size()));
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &mode_before);
   }
   ::raise(signal);  // SA_RESETHAND: the default action follows
+}
+
+/// What the terminal understands by that name; null where it does not.
+const char* capability(const char* name) {
+  const char* const text = ::tigetstr(name);
+  return reinterpret_cast<intptr_t>(text) == -1 ? nullptr : text;
 }
 
 void prepare_for_faults() {
   std::string leave;
   for (const char* name : {"sgr0", "cnorm", "rmkx", "rmcup"}) {
-    const char* const text = ::tigetstr(name);
-    if (text && text != reinterpret_cast<const char*>(-1)) leave += text;
+    if (const char* const text = capability(name)) leave += text;
   }
-  leave.copy(leave_.data(), leave_.size() - 1);
+  leave.copy(leave_text.data(), leave_text.size() - 1);
   struct sigaction action{};
   action.sa_handler = give_back;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
@@ -51,26 +59,26 @@ void prepare_for_faults() {
 }
 
 void forget_faults() {
-  is_taken_ = 0;
+  is_taken = 0;
   for (const int fault : kFaults) ::signal(fault, SIG_DFL);
 }
 
 // ---- a terminal that was made smaller and larger again has lost what stood there; ncurses sees one size and draws
 // nothing
 
-struct sigaction resize_of_ncurses_{};
-volatile std::sig_atomic_t is_to_repaint_ = 0;
+struct sigaction resize_of_ncurses{};
+volatile std::sig_atomic_t is_to_repaint = 0;
 
 void repaint(int signal) {
-  is_to_repaint_ = 1;
-  if (resize_of_ncurses_.sa_handler != SIG_DFL && resize_of_ncurses_.sa_handler != SIG_IGN)
-    resize_of_ncurses_.sa_handler(signal);
+  is_to_repaint = 1;
+  if (resize_of_ncurses.sa_handler != SIG_DFL && resize_of_ncurses.sa_handler != SIG_IGN)
+    resize_of_ncurses.sa_handler(signal);
 }
 
 void follow_size() {
   struct sigaction action{};
   action.sa_handler = repaint;
-  ::sigaction(SIGWINCH, &action, &resize_of_ncurses_);
+  ::sigaction(SIGWINCH, &action, &resize_of_ncurses);
 }
 
 // ---- what tones look like
@@ -113,7 +121,7 @@ Look look_of(const Cell& cell, bool has_colours) {
 std::wstring characters_of(const Cell& cell, bool is_wide) {
   std::array<wchar_t, 8> wide{};
   const size_t length = std::mbstowcs(wide.data(), cell.text.c_str(), wide.size());
-  const std::wstring unknown = is_wide ? L"? " : L"?";
+  std::wstring unknown = is_wide ? L"? " : L"?";
   if (length == 0 || length >= wide.size()) return unknown;
   return ::wcswidth(wide.data(), length) == (is_wide ? 2 : 1) ? std::wstring(wide.data(), length) : unknown;
 }
@@ -164,12 +172,13 @@ class Ncurses : public Terminal {
     ::intrflush(stdscr, FALSE);
     follow_size();
     prepare_for_faults();
-    is_taken_ = 1;
+    owner = ::getpid();
+    is_taken = 1;
   }
   ~Ncurses() override {
     ::endwin();
     forget_faults();
-    ::sigaction(SIGWINCH, &resize_of_ncurses_, nullptr);
+    ::sigaction(SIGWINCH, &resize_of_ncurses, nullptr);
     ::delscreen(screen_);
   }
   Ncurses(const Ncurses&) = delete;
@@ -181,8 +190,8 @@ class Ncurses : public Terminal {
   bool draw(const Frame& frame) override {
     pollfd out{STDOUT_FILENO, POLLOUT, 0};
     if (::poll(&out, 1, 0) != 1 || (out.revents & POLLOUT) == 0) return false;
-    if (is_to_repaint_ != 0) ::clearok(curscr, TRUE);
-    is_to_repaint_ = 0;
+    if (is_to_repaint != 0) ::clearok(curscr, TRUE);
+    is_to_repaint = 0;
     ::werase(stdscr);
     for (size_t row = 0; row < frame.rows.size(); ++row) draw_row(static_cast<int>(row), frame.rows[row]);
     ::wrefresh(stdscr);
@@ -195,7 +204,7 @@ class Ncurses : public Terminal {
     if (kind == ERR) return std::nullopt;
     if (kind == KEY_CODE_YES) return special(code);
     if (code == kControl_L) {
-      is_to_repaint_ = 1;
+      is_to_repaint = 1;
       return Key::other;
     }
     if (code == '\r') return Key::enter;
@@ -235,13 +244,12 @@ Result<std::unique_ptr<Terminal>> Terminal::open(bool has_colours) {
     return usage_error("standard output is no terminal; `remuda top --once` prints one picture");
   if (::isatty(STDIN_FILENO) == 0)
     return usage_error("standard input is no terminal, so no key could be pressed; try `remuda top --once`");
-  ::tcgetattr(STDIN_FILENO, &before_);
+  ::tcgetattr(STDIN_FILENO, &mode_before);
   SCREEN* const screen = ::newterm(nullptr, stdout, stdin);
   if (!screen)
     return usage_error(
         "this terminal is not known, or TERM does not say which it is; `remuda top --once` works on any");
-  const char* const moves = ::tigetstr("cup");
-  if (!moves || moves == reinterpret_cast<const char*>(-1)) {
+  if (!capability("cup")) {
     ::endwin();
     ::delscreen(screen);
     return usage_error("this terminal cannot move its cursor (TERM); `remuda top --once` works on any");

@@ -12,6 +12,8 @@
 #include "device/fields.h"
 #include "monitor/dcgm.h"
 #include "monitor/metrics.h"
+#include "monitor/use_store.h"
+#include "monitor/watcher.h"
 #include "snapshot/privacy.h"
 
 namespace remuda::cli {
@@ -48,7 +50,7 @@ void add_uses(const monitor::LeaseUses& uses, Json& leases) {
   }
 }
 
-Result<Json> seen_through(WatchLoop& loop) {
+Result<Json> seen_through(WatchLoop& loop, const monitor::LeaseUses& uses) {
   run::Caretaker& caretaker = loop.caretaker();
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   const Inventory& inventory = caretaker.inventory();
@@ -56,7 +58,7 @@ Result<Json> seen_through(WatchLoop& loop) {
   Json snapshot{{"version", 1}, {"time_s", now_s}, {"host", inventory.host}, {"seen_s", now_s}, {"source", "live"}};
   snapshot["inventory"] = to_json(inventory);
   snapshot["jobs"] = pool_json(state, held_without_job(caretaker, state), inventory, now_s, policy_or_none(caretaker));
-  add_uses(loop.moment().uses, snapshot["jobs"]["leases"]);
+  add_uses(uses, snapshot["jobs"]["leases"]);
   REMUDA_ASSIGN(snapshot["past"], past_leases(caretaker.pool()));
   Json& drains = snapshot["drains"] = Json::array();
   for (const pool::Drain& drain : state.drains) drains.push_back(fields::write(drain));
@@ -85,12 +87,27 @@ snapshot::History told_by(const monitor::Series& series, const snapshot::History
 }  // namespace
 
 LiveSource::LiveSource(MachineFlags flags, std::string folder, std::string user)
-    : user_(std::move(user)), watch_(std::move(flags), std::move(folder)) {}
+    : user_(std::move(user)), folder_(folder), watch_(std::move(flags), std::move(folder)) {}
+
+/// Its own, or those of the process that keeps the history, as old as that writes them.
+const monitor::LeaseUses& LiveSource::uses_beside(WatchLoop& loop) {
+  const monitor::Moment moment = loop.moment();
+  if (!moment.uses.empty() || moment.pool.leases.empty()) return moment.uses;
+  if (monotonic_s() - others_read_s_ < monitor::Watcher::kWriteEvery_s) return others_uses_;
+  others_read_s_ = monotonic_s();
+  others_uses_.clear();
+  auto store = monitor::UseStore::open(folder_);
+  const auto uses = store ? store->read(wall_s() - 2 * monitor::Watcher::kWriteEvery_s)
+                          : Result<std::vector<monitor::LeaseUse>>(tl::unexpected(store.error()));
+  if (!uses) return others_uses_;  // there is nothing to be said of leases then
+  for (const monitor::LeaseUse& use : *uses) others_uses_[{use.job, use.device}] = use;
+  return others_uses_;
+}
 
 Result<Json> LiveSource::snapshot() {
   Json snapshot;
   REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
-    REMUDA_ASSIGN(snapshot, seen_through(loop));
+    REMUDA_ASSIGN(snapshot, seen_through(loop, uses_beside(loop)));
     Json& alerts = snapshot["alerts"] = Json::array();
     for (const monitor::Alert& alert : loop.alerts()) alerts.push_back(fields::write(alert));
     return {};

@@ -3,8 +3,10 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "cli/machine.h"
 #include "cli/watch/watch_thread.h"
+#include "monitor/use.h"
 #include "snapshot/source.h"
 
 namespace remuda::cli {
@@ -20,7 +22,11 @@ class LiveSource : public snapshot::Source {
   Result<std::string> metrics(snapshot::Metrics format) override;
 
  private:
-  const std::string user_;
+  const monitor::LeaseUses& uses_beside(WatchLoop& loop);
+
+  const std::string user_, folder_;
+  monitor::LeaseUses others_uses_;  ///< what the process counts that keeps the history, where that is another one
+  double others_read_s_ = -kNever_s;
   WatchThread watch_;
 };
 
