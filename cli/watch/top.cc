@@ -9,12 +9,14 @@
 #include <string>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "base/env.h"
 #include "cli/jobs/cancel.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
 #include "cli/watch/source_flags.h"
+#include "device/words.h"
 #include "process/stop_signals.h"
 #include "top/keys.h"
 #include "top/poller.h"
@@ -53,12 +55,14 @@ class Canceller {
   explicit Canceller(MachineFlags machine) : machine_(std::move(machine)) {}
 
   bool is_busy() const { return outcome_.valid(); }
-  void cancel(int64_t job, const std::string& text) {
-    if (is_busy()) return;
+  /// False: another one is being cancelled.
+  bool cancel(int64_t job, const std::string& text) {
+    if (is_busy()) return false;
     outcome_ = std::async(std::launch::async, [machine = machine_, job, text] {
       const auto done = cancel_jobs(machine, std::vector<int64_t>{job});
       return done ? fmt::format("Cancelled {}", text) : done.error().message;
     });
+    return true;
   }
   /// What became of it, once.
   std::optional<std::string> take() {
@@ -90,7 +94,8 @@ void show(top::Terminal& terminal, top::Poller& poller, process::StopSignals& st
     while (const auto key = terminal.next_key()) {
       const top::Wish wish = top::press(*key, seen, choice);
       if (wish == top::Wish::quit) return;
-      if (wish == top::Wish::cancel) canceller.cancel(choice.job, choice.job_text);
+      if (wish == top::Wish::cancel && !canceller.cancel(choice.job, choice.job_text))
+        choice.message = "Another job is being cancelled; try again in a moment";
     }
     if (auto outcome = canceller.take()) choice.message = std::move(*outcome);
     poller.show(choice.range);
@@ -98,6 +103,13 @@ void show(top::Terminal& terminal, top::Poller& poller, process::StopSignals& st
     choice.first_line = frame.first_line;
     is_drawn = terminal.draw(frame);
   } while (wait_for_news(stop, poller, canceller.is_busy() || !is_drawn));
+}
+
+template <Worded Enum>
+std::vector<std::string> words_of() {
+  std::vector<std::string> words;
+  for (const auto& [_, word] : Words<Enum>::table) words.emplace_back(word);
+  return words;
 }
 
 Result<int> run(const TopFlags& flags) {
@@ -137,10 +149,10 @@ void add_top(Program& program) {
       ->check(CLI::Range(20, 1000))
       ->needs(once);
   command.add_option("--sort", flags->sort, "By what devices are sorted at first")
-      ->check(CLI::IsMember({"device", "busy", "memory", "power", "temperature", "user"}))
+      ->check(CLI::IsMember(words_of<top::Order>()))
       ->capture_default_str();
   command.add_option("--range", flags->range, "How far back histories go at first")
-      ->check(CLI::IsMember({"15m", "1h", "6h", "24h", "7d"}))
+      ->check(CLI::IsMember(words_of<top::Range>()))
       ->capture_default_str();
   command.add_option("--filter", flags->filter, "Show only what has this text, at first")->type_name("TEXT");
   add_source_options(command, flags->source);
