@@ -1,9 +1,11 @@
 // Whole runs with devices of unlike roles, which learn what runs without roles learn.
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
 #include "comm/testing/run_ranks.h"
+#include "train/role_measures.h"
 #include "train/testing/data_files.h"
 #include "train/trainer.h"
 
@@ -114,6 +116,42 @@ TEST_F(TrainerRoles, AllRolesAtOnceWithStateInCheckpoints) {
   const Finished rest = run({Role::state, Role::compute, Role::compute, Role::preprocess});
   EXPECT_EQ(rest.report.checkpoints.resumed_from, 3);
   expect_the_same(rest, expected);
+}
+
+// Of 3 ms and 2 ms a sample, of which 1 ms is the update of a quarter of the parameters.
+TEST(RoleMeasures, AreWhatADeviceDoesWithoutTheStateThatItHadByChance) {
+  const AloneCosts costs{.update_s = 1e-3, .make_s = 6e-3};
+  const std::vector<balance::BatchTime> alone{{1, 5e-3}, {2, NAN}, {3, 9e-3}};
+  const MemoryNeed need{.known = 1, .held = 1000, .fixed = 20, .per_sample = 3, .room = 4000};
+  const balance::MeasuredDevice device = measured(own_measures(costs, 2, true, 5000), alone, 0.25, need, 800, 7);
+  EXPECT_NEAR(device.compute.fixed_s, 2e-3, 1e-9);
+  EXPECT_NEAR(device.compute.per_sample_s, 2e-3, 1e-9);
+  EXPECT_DOUBLE_EQ(device.update_s, 4e-3) << "of all parameters";
+  EXPECT_DOUBLE_EQ(device.make_s, 3e-3) << "by two threads";
+  EXPECT_EQ(device.slowdown, 7);
+  EXPECT_EQ(device.memory_bytes, 5000);
+  EXPECT_EQ(device.room_bytes, 4000);
+  EXPECT_EQ(device.held_bytes, 1000 - 200);
+  EXPECT_EQ(device.fixed_bytes, 20);
+  EXPECT_EQ(device.sample_bytes, 3);
+}
+
+TEST(RoleMeasures, SayNothingOfWhatWasNotMeasured) {
+  const balance::MeasuredDevice device =
+      measured(own_measures({.update_s = 1e-3}, 1, true, 0), {{1, INFINITY}}, 0, {}, 800, 1);
+  EXPECT_EQ(device.compute.seconds(1), 0);
+  EXPECT_EQ(device.update_s, 0) << "it owned nothing";
+  EXPECT_EQ(device.held_bytes, 0);
+}
+
+TEST(RoleMeasures, KnowWhereSamplesAreMade) {
+  const auto making = [](int threads, bool is_cpu) {
+    return measured(own_measures({}, threads, is_cpu, 0), {}, 0, {}, 0, 1).making;
+  };
+  EXPECT_EQ(making(0, true), balance::Making::in_turn);
+  EXPECT_EQ(making(0, false), balance::Making::in_turn);
+  EXPECT_EQ(making(2, true), balance::Making::same_cores);
+  EXPECT_EQ(making(2, false), balance::Making::beside);
 }
 
 TEST_F(TrainerRoles, WithoutADeviceThatComputesThereIsNoRun) {
