@@ -1,10 +1,12 @@
 #include "train/batch_feed.h"
 
 #include <algorithm>
+#include <chrono>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <optional>
+#include <thread>
 
 #include "base/testing/scratch_folder.h"
 #include "comm/testing/run_ranks.h"
@@ -147,6 +149,23 @@ TEST_F(BatchFeedTest, ASampleThatCannotBeMadeEndsTheMakerAndItsLossTheOthers) {
   EXPECT_EQ(errors[0].kind, ErrorKind::lost_peer);
   EXPECT_EQ(errors[0].peer, 1);
   EXPECT_THAT(errors[0].message, HasSubstr("rank 1"));
+}
+
+// Rank 0 asks for nothing, so that what is sent to it fails, too, after the other error.
+TEST_F(BatchFeedTest, OfSeveralErrorsTheFirstOneIsTheCause) {
+  const Broken broken(samples_->set());
+  run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
+    const auto feed = BatchFeed::create(communicator, broken,
+                                        {.makers = {1}, .takers = {0}, .seed = kSeed, .memory = data::plain_memory});
+    if (communicator.rank() == 1) {
+      (*feed)->set_timeout(0.3);
+      const CutStep first{0, {16, 0}}, bad{kFedImages, {16, 0}};
+      EXPECT_TRUE((*feed)->take(std::vector{first, bad}));
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));
+      EXPECT_EQ((*feed)->take(std::vector{bad}).error().message, "images/7.jpg is damaged");
+    }
+    EXPECT_TRUE(communicator.barrier(kAfterwards));
+  });
 }
 
 TEST_F(BatchFeedTest, ASilentMakerIsAnErrorThatNamesIt) {
