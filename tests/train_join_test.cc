@@ -2,6 +2,7 @@
 #include <chrono>
 #include <csignal>
 #include <deque>
+#include <filesystem>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <thread>
@@ -55,8 +56,9 @@ void expect_the_same(const Json& report, const ScratchFolder& folder) {
 /// A run with a door, and those that join it.
 class JoinedRun {
  public:
-  explicit JoinedRun(const std::vector<std::string>& settings = {})
-      : port_(free_port()), settings_(settings), folder_(job_folder(two_ranks())), run_(command(), environment()) {}
+  /// `own`: settings that those that join do not have.
+  explicit JoinedRun(const std::vector<std::string>& settings = {}, const std::vector<std::string>& own = {})
+      : port_(free_port()), settings_(settings), folder_(job_folder(two_ranks())), run_(command(own), environment()) {}
 
   int port() const { return port_; }
   std::string door() const { return fmt::format("127.0.0.1:{}", port_); }
@@ -87,8 +89,11 @@ class JoinedRun {
     for (const std::string& setting : settings_) arguments.insert(arguments.end(), {"--set", setting});
     return train_command(folder_, arguments);
   }
-  std::vector<std::string> command() const {
-    return command_of({"--json", folder_.path("report.json"), "--set", fmt::format("elastic.join=:{}", port_)});
+  std::vector<std::string> command(const std::vector<std::string>& own) const {
+    std::vector<std::string> arguments{"--json", folder_.path("report.json"), "--set",
+                                       fmt::format("elastic.join=:{}", port_)};
+    for (const std::string& setting : own) arguments.insert(arguments.end(), {"--set", setting});
+    return command_of(std::move(arguments));
   }
 
   const int port_;
@@ -159,6 +164,31 @@ TEST(TrainJoin, WhereTheFirstRankIsLostTheOthersAndTheNewcomerGoOn) {
   ASSERT_EQ(report["lost_ranks"].size(), 1U) << run.printed();
   EXPECT_EQ(report["lost_ranks"][0]["state"], "memory");
   EXPECT_EQ(report["devices"].size(), 2U);
+}
+
+/// Rank 0 cannot begin with the newcomer, as the folder for the weights is gone; the others can.
+TEST(TrainJoin, WhereOneCannotGoOnWithTheNewcomerNobodyDoes) {
+  REMUDA_NEEDS_TWO_CORES();
+  const ScratchFolder outputs;
+  const std::string gone = outputs.make_folder("gone");
+  JoinedRun run({"elastic.ranks_lost=1", "elastic.buddy=true"}, {"output.weights=" + gone + "/out.safetensors"});
+  ASSERT_TRUE(run.says("epoch 2/")) << run.run().err();
+  std::filesystem::remove_all(gone);
+  const Finished refused = run.join().finish();
+  EXPECT_EQ(refused.exit.status, 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("the run does not take in this device: "), HasSubstr(gone)));
+  run.report(2);
+  EXPECT_THAT(run.printed(), AllOf(HasSubstr("was not taken in: "), HasSubstr(gone), Not(HasSubstr("has joined"))));
+}
+
+TEST(TrainJoin, OneThatWasThereFromTheBeginningStopsAllWhenItIsInterrupted) {
+  REMUDA_NEEDS_TWO_CORES();
+  JoinedRun run({"elastic.ranks_lost=1", "elastic.buddy=true"});
+  ASSERT_TRUE(run.says("epoch 2/")) << run.run().err();
+  ::kill(children_of(run.run().pid()).at(1), SIGTERM);
+  const Json report = run.report(128 + SIGTERM);
+  EXPECT_EQ(report.value("stopped", false), true);
+  EXPECT_FALSE(report.contains("lost_ranks"));
 }
 
 // It may have been taken in just before it is killed: then it is a rank that is lost.

@@ -88,7 +88,6 @@ Door::~Door() {
 std::optional<Guest> Door::take() {
   const std::lock_guard lock(mutex_);
   is_knocked_at_ = false;
-  if (!guest_ || !guest_->keep_waiting()) guest_.reset();
   return std::exchange(guest_, std::nullopt);
 }
 

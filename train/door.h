@@ -53,14 +53,13 @@ class Door {
 
   /// Any thread.
   bool is_knocked_at() const { return is_knocked_at_; }
-  /// Who waits, if somebody does and is still there.
+  /// Who waits, if somebody does; it may have gone since.
   std::optional<Guest> take();
 
  private:
   Door(comm::ConnectOptions options, Fd listener, const Events& events);
   void keep();
   std::optional<Guest> greet();
-  bool has_waiting_guest();
   void note(const std::string& what);
 
   const comm::ConnectOptions options_;  ///< without the listener

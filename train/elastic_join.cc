@@ -36,7 +36,40 @@ Result<job::DeviceSpec> device_of(const Applicant& applicant, const job::TrainJo
   return device;
 }
 
+/// Another rank comes behind those that were there.
+void add_newcomer(Inheritance& inherited, const Invitation& invitation) {
+  inherited.generation = invitation.members.generation;
+  inherited.left.resize(invitation.members.ranks.size() - 1);
+  std::iota(inherited.left.begin(), inherited.left.end(), size_t{0});
+  inherited.left.push_back(Inheritance::kJoins);
+  inherited.joins.push_back({.rank = invitation.number, .device = invitation.devices.back().use});
+}
+
 }  // namespace
+
+Inheritance inherited_by_newcomer(const Invitation& invitation, double now_s) {
+  Inheritance inherited{.losses = invitation.losses,
+                        .joins = invitation.joins,
+                        .kept = invitation.kept,
+                        .began_s = now_s - invitation.run_s,
+                        .lost_s = now_s};
+  add_newcomer(inherited, invitation);
+  return inherited;
+}
+
+size_t least_ranks(const job::TrainJob& whole) {
+  const size_t all = whole.devices.size();
+  return all - std::min(size_t(whole.elastic.ranks_lost), all - 1);
+}
+
+bool can_spare(int number, std::vector<int> ranks, const job::TrainJob& whole) {
+  const std::vector<int> members = ranks;
+  std::erase(ranks, number);
+  const job::CheckpointSpec& kept = whole.checkpoint;
+  const bool state_is_kept =
+      whole.elastic.buddy || (!kept.folder.empty() && (kept.every_steps > 0 || kept.every_minutes > 0));
+  return state_is_kept && ranks.size() >= least_ranks(whole) && quorum::is_quorum(ranks, members);
+}
 
 ElasticRun::ElasticRun(const job::TrainJob& own, const Events& events, const std::atomic<bool>& leave,
                        Newcomer newcomer, TrainerOptions options, Connected connected)
@@ -45,24 +78,13 @@ ElasticRun::ElasticRun(const job::TrainJob& own, const Events& events, const std
   members_ = invitation.members;
   number_ = invitation.number;
   run_id_ = invitation.run_id;
-  Inheritance& inherited = options_.inherited;
-  inherited.losses = invitation.losses;
-  inherited.joins = invitation.joins;
-  inherited.kept = invitation.kept;
-  inherited.began_s = monotonic_s() - invitation.run_s;
+  options_.inherited = inherited_by_newcomer(invitation, monotonic_s());
   newcomer_ = std::move(newcomer);
   has_joined_ = true;
 }
 
 /// One that has joined, where the others can go on without it.
-bool ElasticRun::may_leave_alone() const {
-  std::vector<int> others = members_.ranks;
-  std::erase(others, number_);
-  const job::CheckpointSpec& kept = whole_job_.checkpoint;
-  const bool state_is_kept =
-      whole_job_.elastic.buddy || (!kept.folder.empty() && (kept.every_steps > 0 || kept.every_minutes > 0));
-  return has_joined_ && state_is_kept && others.size() >= least() && quorum::is_quorum(others, members_.ranks);
-}
+bool ElasticRun::may_leave_alone() const { return has_joined_ && can_spare(number_, members_.ranks, whole_job_); }
 
 /// On the first rank, where the job has a door. Another one than the first has it at its own address, where it can.
 Result<void> ElasticRun::open_door() {
@@ -154,13 +176,8 @@ Result<ElasticRun::Next> ElasticRun::grow_with(const Invitation& invitation, con
   const int number = invitation.number;
   TrainerOptions options = options_;
   options.step_times_fd = -1;  // the file is of the ranks that began
-  Inheritance& inherited = options.inherited;
-  inherited.generation = invitation.members.generation;
-  inherited.left.resize(members_.ranks.size());
-  std::iota(inherited.left.begin(), inherited.left.end(), size_t{0});
-  inherited.left.push_back(Inheritance::kJoins);
-  RankJoin join{.rank = number, .device = invitation.devices.back().use};
-  inherited.joins.push_back(join);
+  add_newcomer(options.inherited, invitation);
+  RankJoin join = options.inherited.joins.back();
   job::TrainJob whole = whole_job_;
   whole.devices = invitation.devices;
   Result<Session> grown =
@@ -169,7 +186,7 @@ Result<ElasticRun::Next> ElasticRun::grow_with(const Invitation& invitation, con
     if (const auto there = guest->is_ready(kPartForLast * notice_s_); !there) grown = tl::unexpected(there.error());
   auto agreement = assembly_->agree({.generation = members_.generation,
                                      .members = members_.ranks,
-                                     .least = least(),
+                                     .least = least_ranks(whole_job_),
                                      .notice_s = notice_s_,
                                      .newcomer = number,
                                      .welcomes = grown.has_value()});
@@ -208,28 +225,20 @@ void ElasticRun::take_in(Session session, const Invitation& invitation) {
                 {"devices", std::move(devices)},
                 {"step", join.step},
                 {"seconds", join.seconds}});
+  const std::string shared =
+      cores_shared(join.device, session_->places.back(), session_->job->devices, session_->places);
+  if (!shared.empty() && (rank_ == 0 || newcomer_)) events_.send({{"event", "note"}, {"text", shared}});
 }
 
-/// As a newcomer: until the others have agreed to go on with this rank.
+/// As a newcomer: until the others have agreed to go on with this rank. Where rank 0 is lost before it can say so, the
+/// first step finds that out, as any step does.
 Result<void> ElasticRun::join() {
-  const Invitation& invitation = newcomer_->invitation();
-  Inheritance& inherited = options_.inherited;
-  inherited.generation = members_.generation;
-  inherited.left.resize(members_.ranks.size() - 1);
-  std::iota(inherited.left.begin(), inherited.left.end(), size_t{0});
-  inherited.left.push_back(Inheritance::kJoins);
-  inherited.joins.push_back({.rank = number_, .device = invitation.devices.back().use});
-  inherited.lost_s = monotonic_s();
   REMUDA_ASSIGN(Session session, begin(job::on_ranks(whole_job_, members_.ranks), members_, options_, true));
   connected_(session.communicator->rank(), false);  // what rank 0 hears next is that it stays
-  REMUDA_ASSIGN(const bool is_known, newcomer_->is_taken_in(2 * notice_s_ + kVerdict_s));
-  take_in(std::move(session), invitation);
+  REMUDA_TRY(newcomer_->wait_to_be_taken_in(2 * notice_s_ + kVerdict_s));
+  take_in(std::move(session), newcomer_->invitation());
   newcomer_.reset();
-  if (is_known) return {};
-  // Rank 0 was lost before it could say whether the others go on with this rank: they do if they come, too.
-  session_.reset();
-  REMUDA_ASSIGN(const Next next, agree({ErrorKind::lost_peer, "rank 0 went away while this one joined", 0}, false));
-  return next == Next::go_on ? Result<void>() : failed("the run was done before this rank had joined it");
+  return {};
 }
 
 }  // namespace remuda::train

@@ -180,17 +180,11 @@ Result<ElasticRun::Next> ElasticRun::hear_who_is_left() {
   return Next::go_on;
 }
 
-/// So many ranks must be left.
-size_t ElasticRun::least() const {
-  const size_t all = whole_job_.devices.size();
-  return all - std::min(size_t(whole_job_.elastic.ranks_lost), all - 1);
-}
-
 /// With the others, as nobody is above the ranks.
 Result<ElasticRun::Next> ElasticRun::agree(const Error& error, bool is_done) {
   REMUDA_ASSIGN(quorum::Agreement agreement, assembly_->agree({.generation = members_.generation,
                                                                .members = members_.ranks,
-                                                               .least = least(),
+                                                               .least = least_ranks(whole_job_),
                                                                .notice_s = notice_s_,
                                                                .lost = {first_number(error), error.message},
                                                                .is_done = is_done}));

@@ -27,6 +27,14 @@
 
 namespace remuda::train {
 
+/// With what a newcomer begins at `now_s` of monotonic_s(): what it is told of the run, as if it had been there.
+Inheritance inherited_by_newcomer(const Invitation& invitation, double now_s);
+/// So many ranks must be left of all that there have been.
+size_t least_ranks(const job::TrainJob& whole);
+/// Whether `ranks` can go on without one of them: they are enough, none of two halves, and its part of the state is
+/// kept.
+bool can_spare(int number, std::vector<int> ranks, const job::TrainJob& whole);
+
 class ElasticRun {
  public:
   /// `connected` is called once the ranks have met for the first time, and whenever this rank's place changes: whether
@@ -66,7 +74,6 @@ class ElasticRun {
   Result<Next> after_the_end();
   Result<Next> hear_who_is_left();
   Result<Next> agree(const Error& error, bool is_done);
-  size_t least() const;
   Members members_of(quorum::Agreement agreement);
   int first_number(const Error& error) const;
   void finish();

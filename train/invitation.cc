@@ -92,6 +92,18 @@ Invitation invitation_of(const Json& json) {
   return invitation;
 }
 
+bool is_cpu(const std::string& use) { return use.starts_with("cpu:"); }
+
+std::vector<int> common_cores(const Place& a, const Place& b) {
+  std::vector<int> common;
+  std::ranges::set_intersection(a.cores, b.cores, std::back_inserter(common));
+  return common;
+}
+
+std::string cores_text(const std::vector<int>& cores) {
+  return fmt::format("{} {}", cores.size() == 1 ? "core" : "cores", fmt::join(cores, ", "));
+}
+
 /// Of a rank that knows the job's secret; what it says may be of another version all the same.
 template <typename Read>
 auto parse(std::string_view text, const char* what, const Read& read) -> Result<decltype(read(Json()))> {
@@ -147,20 +159,32 @@ Result<std::vector<Place>> places_of_all(comm::Communicator& communicator) {
 
 std::string cores_in_use(const std::string& device, const Place& place, const std::vector<job::DeviceSpec>& devices,
                          const std::vector<Place>& places) {
-  const auto is_cpu = [](const std::string& use) { return use.starts_with("cpu:"); };
   if (!is_cpu(device) || place.host.empty()) return "";
   for (size_t rank = 0; rank < places.size(); ++rank) {
     const std::string& other = devices[rank].use;
     if (!is_cpu(other) || other == device || places[rank].host != place.host) continue;
-    std::vector<int> common;
-    std::ranges::set_intersection(place.cores, places[rank].cores, std::back_inserter(common));
+    const std::vector<int> common = common_cores(place, places[rank]);
     if (common.empty()) continue;
     return fmt::format(
-        "{} would compute on {} {}, as {} of the run does, which divides the CPU in another way; give both "
+        "{} would compute on {}, as {} of the run does, which divides the CPU in another way; give both "
         "the same --cpu-devices",
-        device, common.size() == 1 ? "core" : "cores", fmt::join(common, ", "), other);
+        device, cores_text(common), other);
   }
   return "";
+}
+
+std::string cores_shared(const std::string& device, const Place& place, const std::vector<job::DeviceSpec>& devices,
+                         const std::vector<Place>& places) {
+  if (is_cpu(device) || place.host.empty() || place.cores.empty()) return "";
+  Place own = place;
+  for (size_t rank = 0; rank < places.size(); ++rank)
+    if (is_cpu(devices[rank].use) && places[rank].host == place.host)
+      for (const int core : common_cores(own, places[rank])) std::erase(own.cores, core);
+  if (!own.cores.empty()) return "";
+  return fmt::format(
+      "{} is fed from {}, on which CPU devices of the run compute, and both are slower for that; a run that begins "
+      "with all of them leaves a GPU cores of its own",
+      device, cores_text(place.cores));
 }
 
 std::string to_text(const Invitation& invitation) {

@@ -42,6 +42,11 @@ Result<std::vector<Place>> places_of_all(comm::Communicator& communicator);
 std::string cores_in_use(const std::string& device, const Place& place, const std::vector<job::DeviceSpec>& devices,
                          const std::vector<Place>& places);
 
+/// What is to be said of a device other than a CPU that has joined these: the rank that feeds it has no core that is
+/// not a CPU device's of the run. It joins all the same, as it computes elsewhere. Else empty.
+std::string cores_shared(const std::string& device, const Place& place, const std::vector<job::DeviceSpec>& devices,
+                         const std::vector<Place>& places);
+
 /// Who knocks.
 struct Applicant {
   job::DeviceSpec device;

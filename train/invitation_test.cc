@@ -1,7 +1,19 @@
-// What a rank that joins is told, as a peer of another version or of ill will may say it.
+// What a rank that joins is told, as a peer of another version or of ill will may say it; and how it is told, at the
+// door.
 #include "train/invitation.h"
 
+#include <cstdlib>
+#include <functional>
+#include <future>
 #include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "comm/handshake.h"
+#include "comm/wire.h"
+#include "train/agreement.h"
+#include "train/elastic_run.h"
+#include "train/labels.h"
 
 namespace remuda::train {
 namespace {
@@ -32,6 +44,53 @@ TEST(Invitation, IsReadAsItWasWritten) {
   EXPECT_EQ(read->members.ranks, example().members.ranks);
   EXPECT_EQ(read->devices.at(2).role, balance::Role::automatic);
   EXPECT_EQ(read->losses.at(0).state, "memory");
+}
+
+TEST(Invitation, LetsANewcomerKnowTheRunAsIfItHadBeenThere) {
+  const Inheritance inherited = inherited_by_newcomer(example(), 100);
+  EXPECT_TRUE(inherited.goes_on());
+  ASSERT_EQ(inherited.losses.size(), 1U);
+  EXPECT_EQ(to_json(inherited.losses[0]), to_json(example().losses[0]));
+  EXPECT_EQ(inherited.kept, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(inherited.began_s, 100 - 12.5);
+  EXPECT_EQ(inherited.lost_s, 100);
+  EXPECT_EQ(inherited.generation, 2);
+  EXPECT_EQ(inherited.left, (std::vector<size_t>{0, 1, Inheritance::kJoins})) << "it comes last";
+  ASSERT_EQ(inherited.joins.size(), 2U);
+  EXPECT_EQ(to_json(inherited.joins[0]), to_json(example().joins[0]));
+  EXPECT_EQ(inherited.joins[1].rank, 3);
+  EXPECT_EQ(inherited.joins[1].device, "cpu:0 on other");
+  EXPECT_EQ(inherited.joins[1].seconds, 0) << "not yet";
+}
+
+TEST(ElasticRanks, CanSpareOneWhereEnoughAreLeftWithItsState) {
+  job::TrainJob job{.elastic = {.ranks_lost = 1, .buddy = true}};
+  job.devices.resize(3);
+  EXPECT_TRUE(can_spare(2, {0, 1, 2}, job));
+  EXPECT_FALSE(can_spare(2, {0, 2}, job)) << "another one is lost already";
+  job.elastic.ranks_lost = 2;
+  EXPECT_TRUE(can_spare(2, {0, 2}, job)) << "of two the first goes on alone";
+  EXPECT_FALSE(can_spare(0, {0, 2}, job)) << "and the second does not";
+  job.elastic.ranks_lost = 0;
+  EXPECT_FALSE(can_spare(2, {0, 1, 2}, job));
+  job.elastic = {.ranks_lost = 1};
+  EXPECT_FALSE(can_spare(2, {0, 1, 2}, job)) << "its part would be lost";
+  job.checkpoint.folder = "kept";
+  EXPECT_FALSE(can_spare(2, {0, 1, 2}, job)) << "a checkpoint comes at the end alone";
+  job.checkpoint.every_steps = 10;
+  EXPECT_TRUE(can_spare(2, {0, 1, 2}, job));
+  job.checkpoint = {.folder = "kept", .every_minutes = 0.5};
+  EXPECT_TRUE(can_spare(2, {0, 1, 2}, job));
+  job.checkpoint.folder = "";
+  EXPECT_FALSE(can_spare(2, {0, 1, 2}, job));
+}
+
+TEST(ElasticRanks, AreAsManyAsThereHaveBeenButThoseThatMayBeLost) {
+  job::TrainJob job{.elastic = {.ranks_lost = 1}};
+  job.devices.resize(3);
+  EXPECT_EQ(least_ranks(job), 2U);
+  job.elastic.ranks_lost = 9;
+  EXPECT_EQ(least_ranks(job), 1U) << "one must be there";
 }
 
 TEST(Invitation, IsRefusedWhereItMakesNoSense) {
@@ -77,6 +136,98 @@ TEST(Invitation, CutAnywhereOrWithAnyByteChangedIsReadSafely) {
   }
 }
 
+/// A door, and one that comes.
+class DoorTest : public ::testing::Test {
+ protected:
+  DoorTest() {
+    ::setenv(env::secret.name, kSecret, 1);
+    {
+      const auto listener = comm::listen_on({"127.0.0.1", 0});
+      port_ = comm::local_endpoint(listener->get()).port;
+    }
+    door_ = Door::open({.master_address = "127.0.0.1",
+                        .master_port = port_,
+                        .secret = kSecret,
+                        .terms = terms_at_door(job_),
+                        .timeout_s = kPatience_s},
+                       events_)
+                .value();
+  }
+  ~DoorTest() override { ::unsetenv(env::secret.name); }
+
+  /// Whom the run lets in and invites, and who waits then.
+  std::future<Result<void>> newcomer() {
+    return std::async(std::launch::async, [this]() -> Result<void> {
+      REMUDA_ASSIGN(const Newcomer newcomer, Newcomer::knock(job_, "127.0.0.1:" + std::to_string(port_), events_));
+      EXPECT_EQ(newcomer.invitation().number, example().number);
+      return newcomer.wait_to_be_taken_in(kPatience_s);
+    });
+  }
+  std::optional<Guest> guest() {
+    for (const double end_s = monotonic_s() + kPatience_s; !door_->is_knocked_at() && monotonic_s() < end_s;)
+      steady_clock().sleep_s(0.01);
+    return door_->take();
+  }
+
+  static constexpr double kPatience_s = 20;
+  static constexpr const char* kSecret = "known at the door";
+  job::TrainJob job_{.devices = {{.use = "cpu:1"}}};
+  const Events events_{-1};
+  int port_ = 0;
+  std::unique_ptr<Door> door_;
+};
+
+TEST_F(DoorTest, TellsOneThatHasBegunWhatBecomesOfIt) {
+  const auto outcome = [this](const std::function<void(const Guest&)>& tell) {
+    auto waits = newcomer();
+    std::optional<Guest> in = guest();
+    EXPECT_TRUE(in && in->invite(example()) && in->is_ready(kPatience_s));
+    if (in) tell(*in);
+    in.reset();
+    return waits.get();
+  };
+  EXPECT_TRUE(outcome([](const Guest& in) { in.take_in(); }));
+  const auto failed = outcome([](const Guest& in) { in.turn_away(Word::failed, "another rank could not"); });
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::failed);
+  EXPECT_EQ(failed.error().message, "the run does not take in this device: another rank could not");
+  const auto refused = outcome([](const Guest& in) { in.turn_away(Word::refused, "it is too slow"); });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::usage);
+  EXPECT_TRUE(outcome([](const Guest&) {})) << "rank 0 is lost: the others may have agreed to go on with it";
+}
+
+TEST_F(DoorTest, InvitesNobodyWhoHasGone) {
+  comm::ConnectOptions options{.rank = 1, .size = 2, .master_port = port_, .secret = kSecret};
+  options.terms = terms_at_door(job_);
+  options.transport = comm::ConnectOptions::Transport::tcp;
+  auto channel = comm::connect(std::move(options));
+  ASSERT_TRUE(channel) << channel.error().message;
+  ASSERT_TRUE(share_text(**channel, 1, to_text(Applicant{{.use = "cpu:1"}, {}, "name"}), label::kJoin));
+  ASSERT_TRUE(exchange_words(**channel, Word::here));
+  channel->reset();
+  const std::optional<Guest> in = door_->take();
+  EXPECT_FALSE(in && in->invite(example()));
+}
+
+// What one that has gone has left behind; another one that comes at that time is let in all the same.
+TEST_F(DoorTest, LetsNobodyInByHalf) {
+  comm::Terms terms = terms_at_door(job_);
+  terms.push_back({"encryption", comm::name_of(comm::Encryption::beyond_loopback)});
+  terms.push_back({"streams", "1"});
+  const auto late = comm::dial({"127.0.0.1", port_}, comm::deadline_after(kPatience_s));
+  ASSERT_TRUE(late);
+  const auto welcome = comm::authenticate(late->get(), {1, 2, kSecret, terms}, comm::LinkRole::data, "the door",
+                                          comm::deadline_after(kPatience_s));
+  ASSERT_FALSE(welcome);
+  EXPECT_TRUE(comm::is_there_twice(welcome.error())) << welcome.error().message;
+  auto waits = newcomer();
+  const auto in = guest();
+  ASSERT_TRUE(in && in->invite(example()) && in->is_ready(kPatience_s));
+  in->take_in();
+  EXPECT_TRUE(waits.get());
+}
+
 TEST(Applicant, IsReadAsItWasWrittenOrIsAnError) {
   const std::string whole = to_text(Applicant{{.use = "gpu:1"}, {"id", {2, 3}}, "name"});
   const auto read = parse_applicant(whole);
@@ -105,6 +256,22 @@ TEST(Place, HasNoCoreThatTheRunComputesOn) {
   EXPECT_EQ(refusal("cpu:1", {2, 3}), "") << "the same device, where both are shared";
   EXPECT_EQ(refusal("gpu:1", {2, 3}), "") << "it computes elsewhere";
   EXPECT_EQ(refusal("cpu:3", {}), "") << "not bound";
+}
+
+TEST(Place, OfAGpuIsSharedOnlyWhereNoCoreIsLeft) {
+  const std::vector<job::DeviceSpec> devices{{.use = "cpu:0"}, {.use = "cpu:1"}, {.use = "gpu:0"}, {.use = "cpu:2"}};
+  const std::vector<Place> places{{"here", {0, 1}}, {"here", {2, 3}}, {"here", {4, 5}}, {"there", {6}}};
+  const auto said = [&](const char* use, std::vector<int> cores, const char* host = "here") {
+    return cores_shared(use, {host, std::move(cores)}, devices, places);
+  };
+  EXPECT_EQ(said("gpu:1", {1, 2, 3}),
+            "gpu:1 is fed from cores 1, 2, 3, on which CPU devices of the run compute, and both are slower for that; a "
+            "run that begins with all of them leaves a GPU cores of its own");
+  EXPECT_EQ(said("gpu:1", {1, 2, 7}), "") << "it has one for itself";
+  EXPECT_EQ(said("gpu:1", {4, 5}), "") << "what feeds another GPU gives way";
+  EXPECT_EQ(said("gpu:1", {6}), "") << "another host";
+  EXPECT_EQ(said("gpu:1", {}), "") << "not bound";
+  EXPECT_EQ(said("cpu:3", {0, 1}), "") << "refused, see above";
 }
 
 }  // namespace

@@ -139,12 +139,12 @@ job::TrainJob Newcomer::job_of(job::TrainJob own) const {
   return own;
 }
 
-Result<bool> Newcomer::is_taken_in(double timeout_s) const {
+Result<void> Newcomer::wait_to_be_taken_in(double timeout_s) const {
   channel_->set_timeout(timeout_s);
   auto word = exchange_words(*channel_, Word::here);
   while (word && *word == Word::wait) word = exchange_words(*channel_, Word::here);
   if (word && is_refusal(*word)) return tl::unexpected(reason_of(*channel_, *word));
-  return word.has_value();
+  return {};
 }
 
 }  // namespace remuda::train

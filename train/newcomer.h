@@ -19,9 +19,9 @@ class Newcomer {
   const Invitation& invitation() const { return invitation_; }
   /// The job as the run has it, with all devices.
   job::TrainJob job_of(job::TrainJob own) const;
-  /// Says that this rank stays, and waits until the run has agreed to go on with it, or not, which is an error. False
-  /// where rank 0 was lost before it could say.
-  Result<bool> is_taken_in(double timeout_s) const;
+  /// Says that this rank stays, and waits until the run has agreed to go on with it, or rank 0 is lost before it can
+  /// say so. An error where the run goes on without it.
+  Result<void> wait_to_be_taken_in(double timeout_s) const;
 
  private:
   Newcomer(Invitation invitation, std::unique_ptr<comm::Communicator> channel)
