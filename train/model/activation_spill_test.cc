@@ -184,8 +184,11 @@ TEST_F(ActivationSpillTest, AGraphThatIsNeverUsedLeavesNothing) {
     for (int layer = 0; layer < 5; ++layer) x = x.mm(w);
     return x.sum();
   };
+  testing::watch_waits(0, WaitKind::compute_for_copies, -1);
   forward();
   EXPECT_EQ(testing::standin_memory(0), before);
+  EXPECT_EQ(testing::watch_waits(0, WaitKind::compute_for_copies, -1), 5)
+      << "none is read when it is another's already";
   const auto gradient = [&] {
     w.mutable_grad() = torch::Tensor();
     forward().backward();
@@ -193,6 +196,55 @@ TEST_F(ActivationSpillTest, AGraphThatIsNeverUsedLeavesNothing) {
   };
   const torch::Tensor first = gradient();
   EXPECT_TRUE(gradient().equal(first));
+}
+
+// Until somebody waits, copies do nothing: then they would write to memory that others have been given.
+TEST_F(ActivationSpillTest, WhatCameAheadOfItsUseDoesNoHarmWhereNobodyUsesIt) {
+  const torch::Tensor w = weight(8, 8);
+  torch::Tensor unused, x = torch::ones({32, 8}, torch::device(ops_.device()));
+  {
+    const ActivationSpill::Scope scope(&spill_, {w});
+    unused = torch::full({32, 8}, 2.0, torch::device(ops_.device())).mm(w);
+    for (int layer = 0; layer < 4; ++layer) x = x.mm(w);
+  }
+  configure_standin(0, {.lazy_copies = true});
+  x.sum().backward();
+  unused = torch::Tensor();
+  std::vector<torch::Tensor> others;
+  for (int i = 0; i < 20; ++i) others.push_back(torch::full({32, 8}, 7.0, torch::device(ops_.device())));
+  configure_standin(0, {});
+  for (const torch::Tensor& other : others) EXPECT_TRUE(other.to(torch::kCPU).eq(7).all().item<bool>());
+}
+
+TEST_F(ActivationSpillTest, GivesBackMemoryOfTheHostThatLaterPassesDoNotNeed) {
+  const torch::Tensor w = weight(8, 8);
+  const auto pass = [&](int64_t rows) {
+    torch::Tensor x = torch::ones({rows, 8}, torch::device(ops_.device()));
+    {
+      const ActivationSpill::Scope scope(&spill_, {w});
+      for (int layer = 0; layer < 5; ++layer) x = x.mm(w);
+    }
+    x.sum().backward();
+  };
+  const size_t before = testing::standin_pinned_bytes();
+  for (int i = 0; i < 3; ++i) pass(1024);
+  const size_t large = testing::standin_pinned_bytes() - before;
+  EXPECT_GE(large, 5 * 1024 * 8 * sizeof(float));
+  EXPECT_LT(large, 10 * 1024 * 8 * sizeof(float)) << "each pass has that of the one before";
+  for (int i = 0; i < 2; ++i) pass(32);
+  EXPECT_LT(testing::standin_pinned_bytes() - before, large / 2);
+}
+
+// Moved, it would come back as what lies behind it.
+TEST_F(ActivationSpillTest, LeavesViewsThatReadTheirMemoryInAnotherWayWhereTheyAre) {
+  const torch::Tensor w = weight(4, 8),
+                      z = torch::ones({4, 8}, torch::dtype(torch::kComplexFloat).device(ops_.device()));
+  const torch::Tensor x = torch::ones({4, 8}, torch::device(ops_.device())), y = z.detach().clone().requires_grad_();
+  const ActivationSpill::Scope scope(&spill_, {w, y});
+  const torch::Tensor negative = at::_neg_view(x) * w, conjugate = z.conj() * y;
+  EXPECT_EQ(moved(), 0);
+  const torch::Tensor plain = x * w;
+  EXPECT_EQ(moved(), double(x.nbytes()));
 }
 
 TEST_F(ActivationSpillTest, OnACpuNothingMoves) {

@@ -42,6 +42,13 @@ bool standin_pinned(const void* start, size_t bytes) {
   return range != Pinned::all().ranges.end() && first + bytes <= range->first + range->second;
 }
 
+size_t standin_pinned_bytes() {
+  const std::lock_guard lock(Pinned::all().mutex);
+  size_t bytes = 0;
+  for (const auto& [start, size] : Pinned::all().ranges) bytes += size;
+  return bytes;
+}
+
 extern "C" {
 
 int cudaHostRegister(void* start, size_t bytes, unsigned) {

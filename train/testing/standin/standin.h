@@ -50,6 +50,8 @@ void lose_standin(int device, bool lost = true, int after_calls = 0);
 
 /// Whether all of this memory of the host is registered with the driver.
 bool standin_pinned(const void* start, size_t bytes);
+/// How much is, in all.
+size_t standin_pinned_bytes();
 
 /// Of the calling thread: the names of the ranges that were pushed, and "end" for each that was popped.
 std::vector<std::string>& standin_ranges();
