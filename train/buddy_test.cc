@@ -40,14 +40,14 @@ class BuddyTest : public ::testing::Test {
   /// All ranks of a job. `inherited`: of each, or none.
   Finished run(const job::TrainJob& job, std::vector<Inheritance> inherited = {}) {
     Finished finished;
-    const std::atomic<bool> leaving = false;
+    const std::atomic<bool> leaving = leaves_;
     const Events events(-1);
     inherited.resize(job.devices.size());
     finished.bequests.resize(job.devices.size());
     comm::run_ranks(int(job.devices.size()), comm::kSharedMemory, [&](comm::Communicator& communicator) {
       const auto rank = size_t(communicator.rank());
       const auto trainer = Trainer::create(job, communicator, events, leaving, {.inherited = inherited[rank]});
-      const auto report = trainer ? (*trainer)->run() : tl::unexpected(trainer.error());
+      const auto report = !trainer ? tl::unexpected(trainer.error()) : only_met_ ? RunReport() : (*trainer)->run();
       if (report) finished.bequests[rank] = (*trainer)->bequest();
       if (rank != 0) return;
       finished.error = report ? "" : report.error().message;
@@ -83,6 +83,8 @@ class BuddyTest : public ::testing::Test {
 
   const ScratchFolder folder_;
   job::TrainJob job_;
+  bool leaves_ = false;    ///< the runs are to stop
+  bool only_met_ = false;  ///< they end before their first step
 };
 
 double copied_difference(const torch::Tensor& a, const torch::Tensor& b) {
@@ -171,6 +173,21 @@ TEST_F(BuddyTest, AStepWhoseCopiesAreNotAllThereIsTakenBack) {
   ASSERT_EQ(rest.error, "");
   EXPECT_EQ(rest.report.lost_ranks.at(0).resumed_from, kCopiedEpoch + 1);
   EXPECT_EQ(rest.report.lost_ranks.at(0).step, kCopiedEpoch + 2);
+  EXPECT_LT(copied_difference(rest.parameters, whole.parameters), 1e-6);
+}
+
+// A rank is lost again while the new copies are on their way: its own has not come to the next rank.
+TEST_F(BuddyTest, TheOldCopiesServeUntilAllHaveNewOnes) {
+  const Finished whole = run(job_);
+  const std::vector<Inheritance> begun = run_until(kCopiedEpoch + 2);
+  only_met_ = true;
+  std::vector<Inheritance> met = go_on(begun, {0, 1, 2}).bequests;
+  only_met_ = false;
+  ASSERT_EQ(met[1].copies.size(), 2U);
+  for (Copies::Part& part : met[1].copies.back()->others) part.step = Copies::kNone;
+  const Finished rest = go_on(met, {1, 2});
+  ASSERT_EQ(rest.error, "");
+  EXPECT_EQ(rest.report.lost_ranks.at(0).resumed_from, kCopiedEpoch + 2);
   EXPECT_LT(copied_difference(rest.parameters, whole.parameters), 1e-6);
 }
 
@@ -291,6 +308,19 @@ TEST_F(BuddyTest, NobodyIsLetInAfterTheLastStep) {
 TEST_F(BuddyTest, ARankAndItsBuddyLostAtOnceTakeItsPartAlong) {
   const Finished rest = go_on(run_until(3), {0});
   EXPECT_THAT(rest.error, HasSubstr("nothing holds the state of the run: elastic.buddy keeps it in memory"));
+}
+
+// Of devices whose speeds are known nothing is measured, which would find out, too, that the run is to stop.
+TEST_F(BuddyTest, AStateThatNobodyHasIsNoErrorWhereTheRunIsToStopAnyway) {
+  const job::TrainJob two = job::on_ranks(job_, {0, 1});
+  std::vector<Inheritance> all = interrupted_after(3, two);
+  all.pop_back();
+  for (Inheritance& one : all) one.copies.clear(), one.left = {0, 1};
+  EXPECT_EQ(run(two, all).error, "no rank holds the state of the run");
+  leaves_ = true;
+  const Finished stopped = run(two, all);
+  EXPECT_EQ(stopped.error, "");
+  EXPECT_TRUE(stopped.report.stopped);
 }
 
 }  // namespace
