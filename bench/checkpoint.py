@@ -32,7 +32,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path("/usr/share/datasets/fashion-mnist")
 BLOCK = 8 << 20
-REQUEST, AT_ONCE = 4 << 20, 4  # as checkpoint/checked_file.cc
+REQUEST, AT_ONCE = 8 << 20, 8  # as checkpoint/checked_file.cc
 EVERY = 30
 UNTIMED = 3
 JOB = """

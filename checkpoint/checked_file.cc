@@ -21,9 +21,10 @@
 namespace remuda::checkpoint {
 namespace {
 
-// `./dev bench checkpoint` prints what a disk gives with so many: more of them, or larger ones, are hardly faster.
-constexpr uint64_t kBlock = 4 * kSummedBytes;
-constexpr size_t kThreads = 4;
+// `./dev bench checkpoint` prints what a disk gives with so many. It needs no more than half of them; but the threads
+// of a rank may have one core, and each compares and copies what it has read before it asks for more.
+constexpr uint64_t kBlock = 8 * kSummedBytes;
+constexpr size_t kThreads = 8;
 constexpr uint64_t kPage = 4096;
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-constexpr uint64_t kBlocks = 3 * 4 * kSummedBytes;  // of what is read at once
+constexpr uint64_t kBlocks = (8 + 4) * kSummedBytes;  // more than is read at once
 
 class CheckedFileTest : public ::testing::Test {
  protected:

@@ -6,7 +6,11 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <xxhash.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
 
@@ -21,6 +25,21 @@ void wait_until(double part, double begin_s, const Haste& haste) {
     if (haste.given_up || left_s <= 0) return;
     steady_clock().sleep_s(std::min(left_s, kTurn_s));
   }
+}
+
+void copy_past_caches(std::byte* to, const std::byte* from, size_t bytes) {
+#ifdef __SSE2__
+  constexpr size_t kStore = sizeof(__m128i), kLine = 4 * kStore;
+  const size_t before = std::min(bytes, (kStore - reinterpret_cast<uintptr_t>(to) % kStore) % kStore);
+  std::memcpy(to, from, before);
+  to += before, from += before, bytes -= before;
+  for (; bytes >= kLine; to += kLine, from += kLine, bytes -= kLine)
+    for (size_t at = 0; at < kLine; at += kStore)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
+  _mm_sfence();
+#endif
+  std::memcpy(to, from, bytes);
 }
 
 }  // namespace
@@ -45,6 +64,11 @@ Image::~Image() {
 
 std::span<std::byte> Image::bytes_of(const weights::TensorInfo& tensor) const {
   return bytes_.subspan(header_bytes_ + tensor.begin, tensor.bytes());
+}
+
+void Image::fill(const weights::TensorInfo& tensor, std::span<const std::byte> values) const {
+  REMUDA_CHECK(values.size() == tensor.bytes(), "there is room for all of the tensor");
+  copy_past_caches(bytes_of(tensor).data(), values.data(), values.size());
 }
 
 Result<StoredFile> Image::write(const Stored& stored, const std::string& name, const Haste& haste) const {

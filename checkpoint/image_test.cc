@@ -56,6 +56,25 @@ TEST_F(ImageTest, IsTheFileThatAReaderFinds) {
   }
 }
 
+/// Wherever the values lie, and however many there are.
+TEST_F(ImageTest, IsFilledWithWhatItIsGiven) {
+  std::vector<weights::TensorInfo> tensors;
+  for (const uint64_t size : {1, 15, 16, 17, 63, 64, 65, 127, 4097})
+    tensors.push_back({std::to_string(size), DType::u8, {size}});
+  const auto image = Image::create({.tensors = tensors});
+  ASSERT_TRUE(image);
+  std::vector<std::byte> values(5000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::byte(i * 31 + i / 256);
+  for (size_t first = 0; first < 17; ++first) {
+    for (const weights::TensorInfo& tensor : image->tensors())
+      image->fill(tensor, std::span(values).subspan(first + tensor.bytes() % 5, tensor.bytes()));
+    for (const weights::TensorInfo& tensor : image->tensors())
+      EXPECT_TRUE(std::ranges::equal(image->bytes_of(tensor),
+                                     std::span(values).subspan(first + tensor.bytes() % 5, tensor.bytes())))
+          << tensor.name << " from " << first;
+  }
+}
+
 TEST_F(ImageTest, MayHoldNothing) {
   const auto image = Image::create({});
   ASSERT_TRUE(image->write(stored_, "empty", haste_));

@@ -79,6 +79,9 @@ class Checkpoints {
 
   /// The bits of this rank's report of the step after `steps`.
   unsigned status(int steps);
+  /// Whether after_step() will make collective calls for these reports, besides OwnedState::settle(): only to end a
+  /// checkpoint. While one begins and is written, parameters may be under way.
+  bool meets_after(const StepTotals& totals) const;
   /// Collective, after each step: begins or ends a checkpoint where the reports say so.
   Result<void> after_step(const StepTotals& totals, OwnedState& state, const FlatParameters& flat,
                           const std::function<Progress()>& progress);

@@ -8,8 +8,11 @@
 
 #include "base/file.h"
 #include "checkpoint/testing/files.h"
+#include "train/model/make_model.h"
+#include "train/precision.h"
 #include "train/testing/kept_runs.h"
 #include "train/testing/precision.h"
+#include "train/weights.h"
 
 namespace remuda::train {
 namespace {
@@ -45,6 +48,55 @@ TEST_F(CheckpointsTest, TheSameRanksGoOnWithTheSameBits) {
     EXPECT_EQ(rest.report.timed_samples, timed) << "the first steps of a run settle, also where it goes on";
     job_.checkpoint.resume = job::Switch::off;
   }
+}
+
+// Of a built-in model parameters arrive under the next forward pass, also while its state is copied and written.
+TEST_F(CheckpointsTest, AreBegunWhileParametersArrive) {
+  job_.model = {.name = "mlp", .hidden = {64, 32}};
+  const std::string weights = folder_.path("first.safetensors");  // threads draw random numbers in any order
+  const auto model = make_model(job_.model, {1, kKeptSide, kKeptSide, 5, 0}).value();
+  ASSERT_TRUE(write_weights(*model, PendingFile::create(weights).value(), 0, [] {}));
+  job_.model.weights = weights;
+  const Finished whole = run_without();
+  job_.checkpoint.every_steps = 1;
+  const Finished kept = run();
+  ASSERT_EQ(kept.error, "");
+  EXPECT_TRUE(kept.parameters.equal(whole.parameters));
+  const std::vector<int64_t> all = steps();
+  ASSERT_GE(all.size(), 2U);
+  fs::remove_all(checkpoint::place_of(job_.checkpoint.folder, all.back()).folder);
+  job_.checkpoint.resume = job::Switch::on;
+  const Finished rest = run();
+  EXPECT_EQ(rest.report.checkpoints.resumed_from, all[all.size() - 2]);
+  EXPECT_TRUE(rest.parameters.equal(whole.parameters));
+}
+
+// By the samples that each rank has seen since the last mean, also before the run was ended.
+TEST_F(CheckpointsTest, BuffersAreAveragedByTheSamplesOfTheWholeRun) {
+  torch::jit::Module module("counts");
+  module.register_parameter("weight", testing::script_weight(5, kKeptSide * kKeptSide), false);
+  module.register_buffer("seen", torch::zeros({1}));
+  module.register_attribute("training", c10::BoolType::get(), true);
+  module.define(
+      "def forward(self, x):\n  if self.training:\n    self.seen.add_(x.size(0))\n"
+      "  return torch.matmul(x.flatten(1), self.weight.t())\n");
+  module.save(job_.model.path);
+  job_.data.test = {};
+  job_.train.epochs = 1;
+  const Finished rest = run_in_two(1, {2, 1});
+  const double first = 20 + 3 * 40 + 7, second = 40 + 3 * 20 + 3;
+  EXPECT_NEAR(rest.buffers.item<double>(), (first * first + second * second) / kKeptImages, 1e-3);
+}
+
+// With fp16 alone it scales anything, but all ranks keep it.
+TEST_F(CheckpointsTest, TheLossScaleGoesOnFromWhereItWas) {
+  testing::write_two_layers(job_.model.path, kKeptSide * kKeptSide, 2);
+  const double first = LossScale().scale();
+  run_in_two(3, {1, 2});
+  const Json run = checkpoint::read_manifest(checkpoint::place_of(job_.checkpoint.folder, 3 * kKeptSteps))->run;
+  EXPECT_EQ(run["skipped_steps"], 2);
+  EXPECT_EQ(run["loss_scale"], first / 4) << "halved by each of the first two steps";
+  EXPECT_EQ(run["finite_in_a_row"], 3 * kKeptSteps - 2);
 }
 
 // 1e-6: sums of float32 in another order, over eight steps.

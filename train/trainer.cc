@@ -124,8 +124,10 @@ Result<void> Trainer::run_epoch(int epoch) {
 bool Trainer::may_start_update(const StepTotals& totals) const {
   const bool is_seen = job_.model.path.empty();
   const bool may_change = job_.elastic.ranks_lost > 0 || !job_.elastic.join.empty();
+  const bool is_plain = (totals.any_status() & ~unsigned(kCheckpoint | kStored)) == 0;
   return communicator_.size() > 1 && is_seen && !may_change && !is_sharded() && !collectives_ &&
-         !parallel_->is_compressed() && totals.any_status() == 0 && !done() && !profile_.meets_after(report_.steps);
+         !parallel_->is_compressed() && is_plain && !checkpoints_.meets_after(totals) && !done() &&
+         !profile_.meets_after(report_.steps);
 }
 
 /// The bit of this rank's report, where somebody waits and there is a step left to make together.

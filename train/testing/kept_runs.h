@@ -56,7 +56,8 @@ class KeptRuns : public ::testing::Test {
       std::vector<torch::Tensor> all;
       for (const auto& one : (*trainer)->model().named_parameters()) all.push_back(one.tensor.flatten());
       finished.parameters = torch::cat(all).detach().clone();
-      finished.buffers = torch::cat((*trainer)->model().buffers()).clone();
+      const std::vector<torch::Tensor> buffers = (*trainer)->model().buffers();
+      if (!buffers.empty()) finished.buffers = torch::cat(buffers).clone();
     });
     return finished;
   }
