@@ -160,11 +160,13 @@ Result<void> run_agent(const AgentOptions& options) {
                                         options.live ? with_openers(options.read, options.read_policy) : options.read,
                                         within_reason(options.read_policy), options.live,
                                         options.live ? options.read_allocations : nullptr));
+  const std::string marks = partition_marks_of(options.pool);
   Desk::Means means{
       Enforcement(options.live ? guard_of(options.pool, options.say) : Enforcement::Options{}),
       Revival(reviver_at(options.socket, options.machine, program)),
       options.live ? Handover(IdleMemory(options.pool + "/idle.json"), start_probe) : Handover(),
       options.live ? SharingDaemons({options.pool, daemon_folder(options.socket)}) : SharingDaemons(),
+      options.live ? Partitions(marks, partition_starter(program, marks), options.say) : Partitions(),
   };
   REMUDA_ASSIGN(Desk desk, Desk::open(options.pool, view, monotonic_s(), std::move(means)));
   if (!listener) {

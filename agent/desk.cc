@@ -57,7 +57,11 @@ Desk::Desk(std::string folder, pool::Pool pool, pool::MachineView view, double n
       enforcement_(std::move(means.enforcement)),
       revival_(std::move(means.revival)),
       handover_(std::move(means.handover)),
-      daemons_(std::move(means.daemons)) {}
+      daemons_(std::move(means.daemons)),
+      partitions_(std::move(means.partitions)),
+      offered_(view_.inventory(), {}) {
+  note_offers();
+}
 
 Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, double now_s, Means means) {
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
@@ -101,6 +105,7 @@ void Desk::enforce() {
 void Desk::read_policy(double now_s) {
   view_.read_policy();
   policy_at_s_ = now_s;
+  note_offers();
   enforce();
 }
 
@@ -111,6 +116,7 @@ void Desk::step(double now_s) {
   heed_notice(now_s);
   hand_over(now_s);
   daemons_.step(now_s);
+  is_due_ = partitions_.step(now_s) || is_due_;
   for (const Revival::GivenUp& one : revival_.step(now_s)) end(one.job, one.why, now_s);
   const std::vector<pool::Operation> words = holds_->step(now_s);
   if (words.empty()) return;
@@ -146,8 +152,8 @@ Result<pool::Applied> Desk::change(const pool::Operation& operation, int uid, do
   const auto transition = [&](pool::PoolState& state) -> Result<void> {
     REMUDA_ASSIGN(applied,
                   pool::apply(state, operation,
-                              {.inventory = view_.inventory(), .policy = policy, .uid = uid, .now_s = wall_s()}));
-    if (starts && policy) schedule(state, view_.inventory(), held_in(state), *policy, wall_s());
+                              {.inventory = offered_.machine(), .policy = policy, .uid = uid, .now_s = wall_s()}));
+    if (starts && policy) schedule(state, offered_.machine(), held_in(state), *policy, wall_s());
     return accept(state, operation, applied);
   };
   REMUDA_TRY(pool_.change(transition, ended_jobs_for(operation)));
@@ -272,7 +278,10 @@ Result<pool::Applied> Desk::apply(const Caller& caller, const policy::User& user
       return pool::Applied{};
     }
   }
-  REMUDA_ASSIGN(pool::Applied applied, change(operation, caller.is_admin ? 0 : caller.uid, now_s));
+  auto changed = change(operation, caller.is_admin ? 0 : caller.uid, now_s);
+  if (const auto* asked = std::get_if<pool::Submit>(&operation); asked && !changed)
+    changed = tl::unexpected(with_rule_of_partitions(std::move(changed.error()), asked->job.request));
+  REMUDA_ASSIGN(pool::Applied applied, std::move(changed));
   if (applied.job != 0) remember(caller, request, applied.job);
   return applied;
 }

@@ -15,6 +15,7 @@
 #include "agent/handover.h"
 #include "agent/holds.h"
 #include "agent/idle_steps.h"
+#include "agent/partitions.h"
 #include "agent/revival.h"
 #include "agent/sharing_daemons.h"
 #include "base/clock.h"
@@ -34,6 +35,7 @@ class Desk {
     Revival revival = Revival(nullptr);
     Handover handover;
     SharingDaemons daemons;
+    Partitions partitions;
   };
   /// The open jobs of the pool are taken over: those whose keepers are gone end, unless they outlive them; those that
   /// run are held from here on.
@@ -110,6 +112,9 @@ class Desk {
   void hand_over(double now_s);
   void tell_idle(double now_s);
   double idle_every_s() const;
+  void note_offers();
+  void change_partitions(double now_s);
+  Error with_rule_of_partitions(Error refused, const place::Request& request) const;
   std::vector<std::string> given_out() const;
   confine::Withheld withheld_from(int64_t job) const;
   std::vector<place::Held> held_in(const pool::PoolState& state) const;
@@ -144,6 +149,8 @@ class Desk {
   Handover handover_;
   SharingDaemons daemons_;
   IdleSteps idle_;
+  Partitions partitions_;
+  OfferedPartitions offered_;  ///< of view_, as its policy has it
   /// Jobs by user and request: those submitted, and those whose keepers have given their word.
   std::map<std::pair<int, std::string>, int64_t> requests_;
   std::vector<int64_t> changed_;

@@ -15,6 +15,8 @@ constexpr const char* kHandover = "remuda";
 std::vector<place::Held> Desk::held_in(const pool::PoolState& state) const {
   std::vector<place::Held> held = view_.held_without_lease(state);
   std::ranges::move(handover_.held(state), std::back_inserter(held));
+  std::ranges::move(offered_.held(), std::back_inserter(held));
+  std::ranges::move(partitions_.held(), std::back_inserter(held));
   return held;
 }
 

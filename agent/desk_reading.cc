@@ -32,7 +32,7 @@ double Desk::next_s(double now_s) const {
   if (!is_reading_ && has_waiting()) next_s = std::min(next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()));
   if (!is_reading_) next_s = std::min({next_s, read_at_s_ + look_every_s(), handover_.next_reading_s()});
   if (enforcement_.may_guard()) next_s = std::min({next_s, enforcement_.next_s(), policy_at_s_ + kPolicyLook_s});
-  next_s = std::min({next_s, revival_.next_s(), handover_.next_s(now_s), daemons_.next_s()});
+  next_s = std::min({next_s, revival_.next_s(), handover_.next_s(now_s), daemons_.next_s(), partitions_.next_s()});
   return wants_reading(now_s) ? now_s : next_s;
 }
 
@@ -44,6 +44,7 @@ void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
   if (!reading) return handover_.reading_failed(now_s);
   view_ = std::move(*reading);
   policy_at_s_ = now_s;
+  note_offers();
   enforce();
   handover_.leave(given_out());
   handover_.look(view_.inventory(), view_.policy() ? &view_.policy()->health : nullptr, now_s);
@@ -51,6 +52,7 @@ void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
   (void)change(pool::StartJobs{}, 0, now_s);
   tell_idle(now_s);
   is_due_ = is_due_ || is_due;
+  change_partitions(now_s);
 }
 
 }  // namespace remuda::agent

@@ -151,7 +151,7 @@ TEST_F(ServerTest, AJobThatMayNotWaitIsRefusedAfterALookAtTheMachine) {
   EXPECT_TRUE(client()->read()->jobs.empty());
   pool::Job never = job_for("never");
   never.request.count = 2;
-  EXPECT_EQ(client()->apply(pool::Submit{.job = never}).error().kind, ErrorKind::usage);
+  EXPECT_EQ(client()->apply(pool::Submit{.job = never}).error().kind, ErrorKind::never);
 }
 
 TEST_F(ServerTest, AClientGoesOnWithAnAgentThatWasStartedAnew) {

@@ -18,6 +18,9 @@ namespace remuda::cli {
 /// ends the program with exit_status(kind).
 using Action = std::function<Result<int>()>;
 
+/// Whether --help, manual pages and completion show it: those that the agent starts have the group "".
+inline bool is_for_people(const CLI::App* command) { return !command->get_group().empty(); }
+
 class Program {
  public:
   Program() = default;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "cli/command.h"
 
 namespace remuda::cli {
 namespace {
@@ -201,7 +202,7 @@ const std::vector<std::string>& completion_shells() {
 
 std::string completion_script(const CLI::App& app, const std::string& shell) {
   std::vector<Command> commands;
-  for (const CLI::App* subcommand : app.get_subcommands({})) commands.push_back(command_of(*subcommand));
+  for (const CLI::App* subcommand : app.get_subcommands(is_for_people)) commands.push_back(command_of(*subcommand));
   const Command top = command_of(app);
   if (shell == "bash") return bash(top, commands);
   if (shell == "zsh") return zsh(top, commands);

@@ -5,6 +5,7 @@
 #include "base/env.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "cli/command.h"
 #include "cli/help.h"
 
 namespace remuda::cli {
@@ -51,7 +52,7 @@ std::string options_of(const CLI::App& command, bool positional) {
 
 std::string subcommands_of(const CLI::App& command) {
   std::string text;
-  for (const CLI::App* subcommand : command.get_subcommands({}))
+  for (const CLI::App* subcommand : command.get_subcommands(is_for_people))
     text += entry(man_name(*subcommand) + "(1)", subcommand->get_description());
   return text;
 }

@@ -64,6 +64,7 @@ void add_subcommands(Program& program) {
   add_bind(program);
   add_jupyter(program);
   add_agent(program);
+  add_partition(program);
   add_train(program);
   add_report(program);
   add_checkpoint(program);

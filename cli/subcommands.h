@@ -26,6 +26,7 @@ void add_history(Program& program);
 void add_hold(Program& program);
 void add_jupyter(Program& program);
 void add_logs(Program& program);
+void add_partition(Program& program);
 void add_pause(Program& program);  // change_jobs.cc
 void add_place(Program& program);
 void add_policy(Program& program);

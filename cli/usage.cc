@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/command.h"
 
 namespace remuda::cli {
 namespace {
@@ -18,7 +19,7 @@ std::vector<std::string> flag_names(const CLI::App& command) {
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands(is_for_people)) names.push_back(command->get_name());
   return names;
 }
 

@@ -125,6 +125,24 @@ struct Status {
   bool operator==(const Status&) const = default;
 };
 
+/// A size of partition that a GPU can be cut into.
+struct PartitionOffer {
+  std::string profile;
+  int64_t memory_bytes = 0;
+  int multiprocessors = 0, free = 0, most = 0;
+
+  static constexpr const char* kName = "partition_offer";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("profile", self.profile, "its size as the driver names it, 3g.20gb", kRequired);
+    visit("memory_bytes", self.memory_bytes, "memory that such a partition has");
+    visit("multiprocessors", self.multiprocessors, "multiprocessors or compute units that it has");
+    visit("free", self.free, "how many can be made now, beside the partitions that are there");
+    visit("most", self.most, "how many can be made while there are none");
+  }
+  bool operator==(const PartitionOffer&) const = default;
+};
+
 struct Device {
   std::string id;
   DeviceKind kind = DeviceKind::cpu;
@@ -143,6 +161,7 @@ struct Device {
   Reading<double> power_limit_watts, power_limit_max_watts;
   Reading<int> sm_clock_max_mhz, memory_clock_max_mhz;
   Reading<bool> partitioned, persistence, ecc;
+  Reading<std::vector<PartitionOffer>> offers;
   Reading<ComputeMode> compute_mode;
   Status status;
 
@@ -180,6 +199,7 @@ struct Device {
     visit("sm_clock_max_mhz", self.sm_clock_max_mhz, "highest clock of the multiprocessors");
     visit("memory_clock_max_mhz", self.memory_clock_max_mhz, "highest clock of the memory");
     visit("partitioned", self.partitioned, "the GPU is cut into partitions and cannot be used whole");
+    visit("offers", self.offers, "of a GPU that is cut into partitions: the sizes that it can be cut into");
     visit("persistence", self.persistence, "the driver stays loaded while nobody uses the GPU");
     visit("ecc", self.ecc, "memory errors are detected and corrected");
     visit("compute_mode", self.compute_mode, "how many processes may use it: shared, exclusive or prohibited");

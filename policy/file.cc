@@ -281,6 +281,7 @@ Result<void> read_idle(const toml::table& table, Policy& policy) {
 Result<void> read_sharing(const toml::table& table, Policy& policy) {
   Reader reader(table, "sharing");
   reader.read<bool>("mps", "true or false", flag, policy.mps);
+  reader.read<std::vector<std::string>>("mig", "a list of GPUs such as [\"gpu:0\"]", names, policy.mig);
   return reader.finish();
 }
 

@@ -127,6 +127,11 @@ TEST(PolicyFile, NamesTheHealthProbe) {
 TEST(PolicyFile, SaysWhetherTheAgentKeepsMpsDaemons) {
   EXPECT_FALSE(parse_policy("", "policy.toml")->mps);
   EXPECT_TRUE(parse_policy("[sharing]\nmps = true\n", "policy.toml")->mps);
+  EXPECT_FALSE(parse_policy("", "policy.toml")->mig);
+  const auto cut = parse_policy("[sharing]\nmig = [\"gpu:3\"]\n", "policy.toml")->mig;
+  EXPECT_EQ(cut, (Rule<std::vector<std::string>>{{"gpu:3"}, "policy.toml:2"}));
+  EXPECT_EQ(error_of("[sharing]\nmig = true\n"),
+            "policy.toml:2: sharing.mig is true; it must be a list of GPUs such as [\"gpu:0\"]");
   EXPECT_EQ(error_of("[sharing]\nmps = 1\n"), "policy.toml:2: sharing.mps is 1; it must be true or false");
 }
 

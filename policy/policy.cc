@@ -125,6 +125,9 @@ std::string policy_text(const Policy& policy) {
   text += idle_text(policy.idle);
   text += tariff_text(policy);
   if (policy.mps) text += "jobs with parts of devices share them through MPS, whose daemons the agent keeps\n";
+  if (policy.mig)
+    text += fmt::format("the agent makes partitions of {} for such jobs, and takes them away ({})\n",
+                        fmt::join(policy.mig->value, ", "), policy.mig->where);
   Lines lines;
   for (const Limit& limit : policy.limits) add_limit(limit, lines);
   for (const Reservation& reservation : policy.reservations)

@@ -124,8 +124,10 @@ struct Policy {
   Idle idle;
   std::vector<Tariff> tariffs;  ///< the first counts that fits
   std::string currency;         ///< of all of them
-  bool mps = false;             ///< [sharing]: the agent keeps MPS daemons for jobs with parts of devices
-  double utc_offset_s = 0;      ///< of the machine's time zone, for hours; not of the file
+  bool mps = false;  ///< [sharing]: the agent keeps MPS daemons for jobs with parts of devices
+  /// [sharing]: the GPUs, as for Inventory::resolve, of which the agent makes partitions for such jobs.
+  std::optional<Rule<std::vector<std::string>>> mig;
+  double utc_offset_s = 0;  ///< of the machine's time zone, for hours; not of the file
 
   /// The value that holds for this user: that of the first table which is for them and has it; null where none has.
   template <typename T>

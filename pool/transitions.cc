@@ -49,7 +49,7 @@ Result<void> check_possible(const Job& job, const Inventory& inventory) {
   if (fits) return {};
   REMUDA_ASSIGN(const place::Answer answer, place::place(layout, job.request, {}));
   const auto* refusal = std::get_if<place::Refusal>(&answer);
-  if (refusal && refusal->never) return usage_error(refusal->sentence);
+  if (refusal && refusal->never) return tl::unexpected(Error{ErrorKind::never, refusal->sentence, -1});
   return {};
 }
 

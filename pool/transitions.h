@@ -27,8 +27,8 @@ namespace remuda::pool {
 void clean_texts(Job& job);
 
 /// Adds a waiting job and returns its id. Refuses (usage) a job that the policy does not admit, one that waits for one
-/// that does not exist, or `after` one that has failed, and a request that can never be met on this machine (the
-/// refusal's sentence), and one of an array that has ended. A job of an array has the array's priority, and is paused
+/// that does not exist, or `after` one that has failed, and one of an array that has ended; and (never) a request that
+/// can never be met on this machine (the refusal's sentence). A job of an array has the array's priority, and is paused
 /// where the array is.
 Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, double now_s, const Policy& policy = {});
 

@@ -47,4 +47,10 @@ Result<Inventory> LiveMachine::read() {
   return inventory;
 }
 
+Result<std::string> make_partition(const std::string& gpu_uuid, const std::string& profile) {
+  return make_nvml_partition(gpu_uuid, profile);
+}
+
+Result<void> remove_partition(const std::string& uuid) { return remove_nvml_partition(uuid); }
+
 }  // namespace remuda::probe

@@ -28,4 +28,10 @@ class LiveMachine {
   std::vector<std::unique_ptr<Probe>> probes_;
 };
 
+/// Makes a partition of a GPU that is cut into such, of a size that it offers (Device::offers), and returns its UUID.
+/// For a process of its own: it may hang with the driver. No GPU's mode is changed.
+Result<std::string> make_partition(const std::string& gpu_uuid, const std::string& profile);
+/// The same of one that goes; an error where a process uses it.
+Result<void> remove_partition(const std::string& uuid);
+
 }  // namespace remuda::probe

@@ -9,10 +9,21 @@
 #include "process/spawn.h"
 
 namespace remuda::run {
+namespace {
+
+/// Whether an agent may make devices that are not there: then it knows what there can be.
+bool may_come(Caretaker& caretaker) {
+  return caretaker.pool().is_served() && std::ranges::any_of(caretaker.inventory().devices, [](const Device& device) {
+           return !device.offers.value_or({}).empty();
+         });
+}
+
+}  // namespace
 
 Result<void> QueueEntry::submit() {
   REMUDA_ASSIGN(const place::Answer answer, place::place(place::Layout(caretaker_.inventory()), spec_.job.request, {}));
-  if (const auto* refusal = std::get_if<place::Refusal>(&answer); refusal && refusal->never) {
+  const auto* refusal = std::get_if<place::Refusal>(&answer);
+  if (refusal && refusal->never && !may_come(caretaker_)) {
     why_ = refusal->sentence;
     status_ = place::kNever;
     return {};

@@ -25,13 +25,18 @@ Result<std::string> path_of(const PolicyFlags& flags) {
   return run::policy_path(place.folder);
 }
 
-/// Devices that a reservation names and the machine does not have: they may be switched off.
+/// Devices that it names and the machine does not have: they may be switched off.
 std::string missing_devices(const policy::Policy& policy, const Inventory& inventory) {
   std::string text;
   for (const policy::Reservation& reservation : policy.reservations)
     for (const std::string& device : reservation.devices)
       if (const auto known = inventory.resolve(device); !known)
         text += fmt::format("{}: {}; it is reserved once it is there\n", reservation.where, known.error().message);
+  if (policy.mig)
+    for (const std::string& device : policy.mig->value)
+      if (const auto known = inventory.resolve(device); !known)
+        text += fmt::format("{}: {}; it is cut into partitions once it is there\n", policy.mig->where,
+                            known.error().message);
   return text;
 }
 

@@ -37,6 +37,8 @@ inline constexpr Code kUnknown = 999;
 using Handle = struct DeviceOpaque*;
 using EventSet = struct EventSetOpaque*;
 using GpmSample = struct GpmSampleOpaque*;
+using GpuInstance = struct GpuInstanceOpaque*;
+using ComputeInstance = struct ComputeInstanceOpaque*;
 
 /// The version word of a struct that has one: its size and its version.
 template <typename T>
@@ -111,6 +113,27 @@ struct Attributes {
 static_assert(sizeof(Attributes) == 40 && offsetof(Attributes, gpu_slices) == 24 &&
               offsetof(Attributes, memory_mib) == 32);
 
+/// A size of instance that a GPU can be cut into.
+struct GpuInstanceProfile {
+  unsigned id, is_p2p_supported, slices, most, multiprocessors;
+  unsigned copy_engines, decoders, encoders, jpeg_engines, optical_flow_engines;
+  uint64_t memory_mib;
+};
+static_assert(sizeof(GpuInstanceProfile) == 48 && offsetof(GpuInstanceProfile, memory_mib) == 40);
+
+struct GpuInstanceInfo {
+  Handle gpu;
+  unsigned id, profile, first_slice, slices;
+};
+static_assert(sizeof(GpuInstanceInfo) == 24);
+
+/// A part of an instance's multiprocessors, which a device is made of.
+struct ComputeInstanceProfile {
+  unsigned id, slices, most, multiprocessors;
+  unsigned copy_engines, decoders, encoders, jpeg_engines, optical_flow_engines;
+};
+static_assert(sizeof(ComputeInstanceProfile) == 36);
+
 struct GpmSupport {
   unsigned version, supported;
 };
@@ -151,6 +174,9 @@ inline constexpr unsigned kScopeNode = 0;
 inline constexpr unsigned kPeerRead = 0, kPeerWrite = 1, kPeerNvlink = 2;
 inline constexpr unsigned kRemoteGpu = 0, kRemoteSwitch = 2, kRemoteUnknown = 0xFF;
 inline constexpr unsigned kMaxNvLinks = 36;
+/// Profiles of instances have numbers below these, and not all of them are given.
+inline constexpr unsigned kGpuInstanceProfiles = 32, kComputeInstanceProfiles = 16;
+inline constexpr unsigned kSharedEngines = 0;  ///< of a compute instance
 inline constexpr uint64_t kEventXid = 0x8;
 inline constexpr unsigned kGpmSmActive = 2, kGpmSmOccupancy = 3, kGpmTensorActive = 5, kGpmDramActive = 10;
 

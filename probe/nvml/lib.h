@@ -74,6 +74,20 @@ namespace remuda::probe::nvml {
   X(mig_handle, Code(Handle, unsigned, Handle*), "nvmlDeviceGetMigDeviceHandleByIndex")                             \
   X(gpu_instance, Code(Handle, unsigned*), "nvmlDeviceGetGpuInstanceId")                                            \
   X(attributes, Code(Handle, Attributes*), "nvmlDeviceGetAttributes_v2", "nvmlDeviceGetAttributes")                 \
+  X(handle_by_uuid, Code(const char*, Handle*), "nvmlDeviceGetHandleByUUID")                                        \
+  X(gpu_of_partition, Code(Handle, Handle*), "nvmlDeviceGetDeviceHandleFromMigDeviceHandle")                        \
+  X(gpu_instance_profile, Code(Handle, unsigned, GpuInstanceProfile*), "nvmlDeviceGetGpuInstanceProfileInfo")       \
+  X(gpu_instance_capacity, Code(Handle, unsigned, unsigned*), "nvmlDeviceGetGpuInstanceRemainingCapacity")          \
+  X(create_gpu_instance, Code(Handle, unsigned, GpuInstance*), "nvmlDeviceCreateGpuInstance")                       \
+  X(gpu_instance_by_id, Code(Handle, unsigned, GpuInstance*), "nvmlDeviceGetGpuInstanceById")                       \
+  X(gpu_instance_info, Code(GpuInstance, GpuInstanceInfo*), "nvmlGpuInstanceGetInfo")                               \
+  X(destroy_gpu_instance, Code(GpuInstance), "nvmlGpuInstanceDestroy")                                              \
+  X(compute_instance_profile, Code(GpuInstance, unsigned, unsigned, ComputeInstanceProfile*),                       \
+    "nvmlGpuInstanceGetComputeInstanceProfileInfo")                                                                 \
+  X(create_compute_instance, Code(GpuInstance, unsigned, ComputeInstance*), "nvmlGpuInstanceCreateComputeInstance") \
+  X(compute_instance, Code(Handle, unsigned*), "nvmlDeviceGetComputeInstanceId")                                    \
+  X(compute_instance_by_id, Code(GpuInstance, unsigned, ComputeInstance*), "nvmlGpuInstanceGetComputeInstanceById") \
+  X(destroy_compute_instance, Code(ComputeInstance), "nvmlComputeInstanceDestroy")                                  \
   X(event_set_create, Code(EventSet*), "nvmlEventSetCreate")                                                        \
   X(event_types, Code(Handle, uint64_t*), "nvmlDeviceGetSupportedEventTypes")                                       \
   X(register_events, Code(Handle, unsigned long long, EventSet), "nvmlDeviceRegisterEvents")                        \

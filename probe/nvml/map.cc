@@ -208,4 +208,9 @@ std::optional<std::string> profile_of(const Attributes& attributes, int64_t memo
   return fmt::format("{}{}g.{:.0f}gb", slices, gpu, std::round(gigabytes));
 }
 
+std::optional<std::string> profile_name(const GpuInstanceProfile& profile, int64_t memory_bytes) {
+  return profile_of({.gpu_slices = profile.slices, .compute_slices = profile.slices, .memory_mib = profile.memory_mib},
+                    memory_bytes);
+}
+
 }  // namespace remuda::probe::nvml

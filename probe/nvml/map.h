@@ -57,5 +57,7 @@ std::optional<int> nvlink_generation(std::optional<Capability> capability, unsig
 /// The size of a partition as the driver names it, "3g.20gb" or "1c.3g.20gb": slices, and the share of the GPU's memory
 /// in eighths, in whole GB. `memory_bytes` is the GPU's.
 std::optional<std::string> profile_of(const Attributes& attributes, int64_t memory_bytes);
+/// The same of one that could be made.
+std::optional<std::string> profile_name(const GpuInstanceProfile& profile, int64_t memory_bytes);
 
 }  // namespace remuda::probe::nvml

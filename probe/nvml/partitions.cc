@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "probe/nvml/ask.h"
@@ -67,6 +68,23 @@ Device unread_partition(const Device& parent, const Missing& missing) {
 }
 
 }  // namespace
+
+/// Of profiles with one name, as with engines or without, the first is the plain one.
+Reading<std::vector<PartitionOffer>> read_offers(const Lib& lib, Handle handle, const Device& gpu) {
+  if (!lib.gpu_instance_profile || !lib.gpu_instance_capacity) return no_call("sizes of partitions");
+  std::vector<PartitionOffer> offers;
+  for (unsigned number = 0; number < kGpuInstanceProfiles; ++number) {
+    const auto known = ask<GpuInstanceProfile>("size of partitions", lib.gpu_instance_profile, handle, number);
+    if (!known.has_value()) continue;
+    const auto name = profile_name(known.value(), gpu.memory_bytes.value_or(0));
+    if (!name || std::ranges::find(offers, *name, &PartitionOffer::profile) != offers.end()) continue;
+    const auto room = ask<unsigned>("room for partitions", lib.gpu_instance_capacity, handle, known.value().id);
+    offers.push_back({*name, static_cast<int64_t>(known.value().memory_mib) << 20,
+                      static_cast<int>(known.value().multiprocessors), static_cast<int>(room.value_or(0)),
+                      static_cast<int>(known.value().most)});
+  }
+  return offers;
+}
 
 std::vector<Device> read_partitions(const Context& context, OpenGpu& gpu, const Device& parent) {
   std::vector<Device> partitions;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "base/result.h"
 #include "probe/probe.h"
 
 namespace remuda::probe {
@@ -24,5 +25,13 @@ struct NvmlOptions {
 };
 
 std::unique_ptr<Probe> make_nvml_probe(NvmlOptions options = {});
+
+/// Makes a partition of a GPU that is cut into such, both by their names in the inventory, and returns its UUID. This
+/// and remove_nvml_partition() load the library into this process and may hang with the driver: for a process of their
+/// own. Nothing else here changes a GPU. The GPU's mode stays what it is.
+Result<std::string> make_nvml_partition(const std::string& gpu_uuid, const std::string& profile,
+                                        const std::string& library = NvmlOptions().library);
+/// An error where a process uses it.
+Result<void> remove_nvml_partition(const std::string& uuid, const std::string& library = NvmlOptions().library);
 
 }  // namespace remuda::probe

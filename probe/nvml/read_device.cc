@@ -202,6 +202,7 @@ Device read_gpu(const Context& context, OpenGpu& gpu) {
   read_memory(lib, gpu.handle, device);
   read_limits(lib, gpu.handle, device);
   read_modes(lib, gpu.handle, device);
+  if (device.partitioned.value_or(false)) device.offers = read_offers(lib, gpu.handle, device);
   read_place(lib, gpu.handle, device);
   fill_place(context.files, device);
   read_status(lib, gpu.handle, device.status);

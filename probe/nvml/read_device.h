@@ -35,6 +35,9 @@ Device read_gpu(const Context& context, OpenGpu& gpu);
 /// they repeat only what placing needs (model, architecture, cores, NUMA node).
 std::vector<Device> read_partitions(const Context& context, OpenGpu& gpu, const Device& parent);
 
+/// The sizes of partitions that the GPU, which is cut, can have. `gpu` is the result of read_gpu() so far.
+Reading<std::vector<PartitionOffer>> read_offers(const Lib& lib, Handle handle, const Device& gpu);
+
 /// The compute capability of the GPU.
 Reading<Capability> read_capability(const Lib& lib, Handle handle);
 

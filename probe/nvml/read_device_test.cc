@@ -249,6 +249,24 @@ TEST_F(Partitions, OneThatMayNotBeOpenedIsThereWithTheReason) {
 TEST_F(Partitions, AWholeGpuHasNone) {
   gpu().mig = false;
   EXPECT_THAT(partitions(), IsEmpty());
+  EXPECT_FALSE(read().offers.was_read());
+}
+
+/// With engines for media, a size has the same name.
+TEST_F(Partitions, AreOfferedInTheSizesThatTheGpuCanHave) {
+  gpu().profiles = {{.id = 19, .slices = 1, .most = 7, .multiprocessors = 14, .memory_mib = 4864},
+                    {},
+                    {.id = 9, .slices = 3, .most = 2, .multiprocessors = 42, .memory_mib = 19968},
+                    {.id = 20, .slices = 1, .most = 1, .multiprocessors = 14, .memory_mib = 4864}};
+  const auto offers = read().offers;
+  ASSERT_TRUE(offers.has_value());
+  EXPECT_THAT(offers.value(), ElementsAre(PartitionOffer{"1g.5gb", int64_t{4864} << 20, 14, 4, 7},
+                                          PartitionOffer{"3g.20gb", int64_t{19968} << 20, 42, 0, 2}));
+}
+
+TEST_F(Partitions, AreNotOfferedByADriverThatDoesNotTell) {
+  lib_.gpu_instance_capacity = nullptr;
+  EXPECT_EQ(read().offers.missing().reason, MissingReason::unsupported);
 }
 
 }  // namespace

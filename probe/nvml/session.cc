@@ -21,6 +21,7 @@ Device unread_gpu(const Missing& missing) {
   sysfs::FillUnread visitor{missing};
   Device::fields(device, visitor);
   device.profile = {};  // a whole GPU has none
+  device.offers = {};
   device.pcie_root = {};
   return device;
 }

@@ -21,6 +21,8 @@ enum Code : int {
   kFunctionNotFound = 13,
   kGpuIsLost = 15,
   kVersionMismatch = 18,
+  kInUse = 19,
+  kInsufficientResources = 23,
   kNoData = 21,
   kArgumentVersionMismatch = 25,
   kUnknown = 999,
@@ -133,6 +135,30 @@ struct Attributes {
   unsigned long long memory_mb;
 };
 static_assert(sizeof(Attributes) == 40);
+
+struct InstanceProfile {
+  unsigned id, is_p2p_supported, slice_count, instance_count, multiprocessor_count;
+  unsigned copy_engine_count, decoder_count, encoder_count, jpeg_count, ofa_count;
+  unsigned long long memory_mb;
+};
+static_assert(sizeof(InstanceProfile) == 48);
+
+struct Instance;
+/// nvmlGpuInstance_t and nvmlComputeInstance_t of the interface.
+using InstanceHandle = Instance*;
+using ComputeHandle = struct Compute*;
+
+struct InstanceInfo {
+  Handle device;
+  unsigned id, profile_id, placement_start, placement_size;
+};
+static_assert(sizeof(InstanceInfo) == 24);
+
+struct ComputeProfile {
+  unsigned id, slice_count, instance_count, multiprocessor_count;
+  unsigned copy_engine_count, decoder_count, encoder_count, jpeg_count, ofa_count;
+};
+static_assert(sizeof(ComputeProfile) == 36);
 
 struct ConfComputeMemory {
   unsigned long long protected_kib, unprotected_kib;

@@ -26,6 +26,12 @@ inline Code code_of(const Missing& missing) {
   return kUnknown;
 }
 
+/// "3g.20gb" is three slices of the GPU, all of them computing; of "1c.3g.20gb" one computes.
+struct Slices {
+  unsigned gpu = 0, compute = 0;
+};
+Slices slices_of(const std::string& profile);
+
 /// Null when any of the pointers is.
 template <typename First, typename... Rest>
 const void* all(const First* first, const Rest*... rest) {

@@ -8,22 +8,6 @@ namespace {
 
 constexpr unsigned kMostInstances = 7;
 
-struct Slices {
-  unsigned gpu = 0, compute = 0;
-};
-
-/// "3g.20gb" is three slices of the GPU, all of them computing; of "1c.3g.20gb" one computes.
-Slices slices_of(const std::string& profile) {
-  Slices slices;
-  const char* end = profile.data() + profile.size();
-  unsigned number = 0;
-  auto [unit, error] = std::from_chars(profile.data(), end, number);
-  if (error != std::errc{} || unit == end) return slices;
-  slices = {number, number};
-  if (*unit == 'c' && end - unit > 2) std::from_chars(unit + 2, end, slices.gpu);
-  return slices;
-}
-
 template <typename Body>
 Code ask_instance(Handle handle, const void* out, Body body) {
   return ask(handle, out, [&](const Gpu& gpu) { return gpu.parent ? body(gpu) : kNotSupported; });
@@ -43,6 +27,17 @@ Code give_attributes(Handle handle, Attributes* attributes) {
 }
 
 }  // namespace
+
+Slices slices_of(const std::string& profile) {
+  Slices slices;
+  const char* end = profile.data() + profile.size();
+  unsigned number = 0;
+  auto [unit, error] = std::from_chars(profile.data(), end, number);
+  if (error != std::errc{} || unit == end) return slices;
+  slices = {number, number};
+  if (*unit == 'c' && end - unit > 2) std::from_chars(unit + 2, end, slices.gpu);
+  return slices;
+}
 
 NVML_EXPORT Code nvmlDeviceGetMigMode(Handle handle, unsigned* current, unsigned* pending) {
   return ask(handle, all(current, pending), [&](const Gpu& gpu) {

@@ -75,6 +75,10 @@ NVML_EXPORT const char* nvmlErrorString(Code code) {
       return "GPU is lost";
     case kVersionMismatch:
       return "Driver/library version mismatch";
+    case kInUse:
+      return "In use by another client";
+    case kInsufficientResources:
+      return "Insufficient Resources";
     case kNoData:
       return "No data";
     case kArgumentVersionMismatch:

@@ -150,6 +150,12 @@ void add_partitions(Lib& lib) {
     if (partitions[index].open == kSuccess) *out = to_handle(partitions[index]);
     return partitions[index].open;
   };
+  lib.gpu_instance_profile = [](Handle h, unsigned number, GpuInstanceProfile* out) {
+    const auto& profiles = of(h).profiles;
+    if (number >= profiles.size() || profiles[number].slices == 0) return kNotSupported;
+    return *out = profiles[number], kSuccess;
+  };
+  lib.gpu_instance_capacity = [](Handle, unsigned id, unsigned* out) { return *out = id == 19 ? 4 : 0, kSuccess; };
   lib.gpu_instance = [](Handle h, unsigned* out) { return *out = of(h).instance, asked(h); };
   lib.attributes = [](Handle h, Attributes* out) {
     *out = {.multiprocessors = 14 * of(h).slices,

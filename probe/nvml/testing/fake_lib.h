@@ -33,6 +33,7 @@ struct Gpu {
   FieldValue recovery{.type = kFieldTypeUnsigned};  ///< the result of the call for the recovery action
   bool mig = false;
   std::vector<Gpu> partitions;
+  std::vector<GpuInstanceProfile> profiles;  ///< by their numbers; one without slices is none
   unsigned instance = kWholeGpu, slices = 0;
 };
 

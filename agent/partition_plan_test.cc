@@ -1,0 +1,155 @@
+#include "agent/partition_plan.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <iterator>
+
+#include "agent/testing/desk_fixture.h"
+#include "pool/transitions.h"
+
+namespace remuda::agent {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using What = PartitionChange::What;
+
+constexpr int64_t kGib = int64_t{1} << 30;
+
+/// Two GPUs of 40 GiB: gpu:0 is whole, gpu:1 is cut.
+class PartitionPlan : public ::testing::Test {
+ protected:
+  PartitionPlan() {
+    machine_ = box_of(2);
+    for (Device& device : machine_.devices) device.memory_bytes = 40 * kGib;
+    cut().partitioned = true;
+    set_room(7, 2);
+  }
+  Device& cut() { return machine_.devices[1]; }
+  void set_room(int small, int large) {
+    cut().offers =
+        std::vector<PartitionOffer>{{"1g.5gb", 5 * kGib, 14, small, 7}, {"3g.20gb", 20 * kGib, 42, large, 2}};
+  }
+  void add_partition(const std::string& id, const std::string& profile, int64_t bytes) {
+    Device device{.kind = DeviceKind::partition, .index = static_cast<int>(machine_.devices.size()) - 2};
+    device.id = id;
+    device.uuid = id;
+    device.parent = cut().id;
+    device.profile = profile;
+    device.memory_bytes = bytes;
+    device.status.processes = std::vector<Process>{};
+    machine_.devices.push_back(std::move(device));
+  }
+  static pool::Job job_of(const std::string& user, double share, int count = 1) {
+    pool::Job job = job_named("one");
+    job.user = user;
+    job.uid = static_cast<int>(user.front());
+    job.keeper = process::own_process_id();
+    job.request.count = count;
+    job.request.share = share;
+    return job;
+  }
+  /// The whole GPU is held, so that parts are of the other one.
+  int64_t submit(const std::string& user, double share, double now_s = 100) {
+    const auto id = pool::submit(state_, job_of(user, share), offered().machine(), now_s);
+    EXPECT_TRUE(id) << id.error().message;
+    return id.value_or(0);
+  }
+  OfferedPartitions offered() const { return {machine_, cut_by_policy(policy_)}; }
+  std::vector<place::Held> held() const { return {{.device = machine_.devices[0].id, .holder = "root"}}; }
+  std::vector<int64_t> schedule(double now_s = 100) {
+    std::vector<place::Held> all = held();
+    std::ranges::move(offered().held(), std::back_inserter(all));
+    return pool::schedule(state_, offered().machine(), all, policy_, now_s);
+  }
+  std::optional<PartitionChange> plan(double now_s = 100) const {
+    return plan_partitions(state_, offered(), held(), own_, policy_, now_s);
+  }
+  PartitionChange make(const std::string& profile) const { return {What::make, machine_.devices[1].id, profile, ""}; }
+  PartitionChange remove(const std::string& id) const { return {What::remove, machine_.devices[1].id, "", id}; }
+
+  Inventory machine_;
+  pool::PoolState state_;
+  policy::Policy policy_{.mig = policy::Rule<std::vector<std::string>>{{"gpu:1"}, "policy.toml:2"}};
+  std::set<std::string> own_;
+};
+
+TEST_F(PartitionPlan, MakesTheSmallestThatIsLargeEnough) {
+  EXPECT_EQ(plan(), std::nullopt) << "nobody waits";
+  const int64_t job = submit("ada", 0.1);
+  EXPECT_THAT(schedule(), SizeIs(0));
+  EXPECT_THAT(state_.find(job)->why, HasSubstr("would be a 1g.5gb of gpu:1, and is not there yet"));
+  EXPECT_EQ(plan(), make("1g.5gb"));
+  ASSERT_TRUE(pool::cancel(state_, job, 0, 100));
+  submit("ada", 0.4);
+  EXPECT_EQ(plan(), make("3g.20gb"));
+}
+
+TEST_F(PartitionPlan, MakesNoneForAJobThatIsServedByOneThatIsThere) {
+  add_partition("MIG-1", "1g.5gb", 5 * kGib);
+  submit("ada", 0.1);
+  EXPECT_EQ(plan(), std::nullopt);
+  EXPECT_THAT(schedule(), SizeIs(1));
+  EXPECT_EQ(state_.leases.at(0).device, "MIG-1");
+}
+
+TEST_F(PartitionPlan, MakesNoneForJobsThatMayNotStart) {
+  const int64_t job = submit("ada", 0.1);
+  ASSERT_TRUE(pool::pause(state_, job, 0));
+  EXPECT_EQ(plan(), std::nullopt);
+}
+
+TEST_F(PartitionPlan, MakesNoneThatThePolicyDoesNotAllow) {
+  policy_.mig.reset();
+  const auto refused = pool::submit(state_, job_of("ada", 0.1, 3), offered().machine(), 100);
+  EXPECT_FALSE(refused);
+  EXPECT_THAT(offered().offers(), SizeIs(0));
+}
+
+TEST_F(PartitionPlan, TakesItsOwnIdleOnesAwayForAnotherSize) {
+  for (const char* id : {"MIG-1", "MIG-2"}) add_partition(id, "1g.5gb", 5 * kGib);
+  set_room(4, 0);
+  own_ = {"MIG-2"};
+  EXPECT_EQ(plan(), std::nullopt) << "nobody needs the room";
+  submit("ada", 0.4);
+  EXPECT_EQ(plan(), remove("MIG-2")) << "the other one is an administrator's";
+  machine_.devices.back().status.processes = std::vector<Process>{{.pid = 7, .type = "compute"}};
+  EXPECT_EQ(plan(), std::nullopt) << "a process uses it";
+  machine_.devices.back().status.processes = Missing{MissingReason::denied, "it may not be asked"};
+  EXPECT_EQ(plan(), std::nullopt) << "it is not known whether one does";
+}
+
+TEST_F(PartitionPlan, TakesNoneAwayThatAJobHolds) {
+  add_partition("MIG-1", "1g.5gb", 5 * kGib);
+  own_ = {"MIG-1"};
+  submit("ada", 0.1);
+  ASSERT_THAT(schedule(), SizeIs(1));
+  set_room(4, 0);
+  submit("bob", 0.4);
+  EXPECT_EQ(plan(), std::nullopt);
+  policy_.mig.reset();
+  EXPECT_EQ(plan(), std::nullopt);
+}
+
+TEST_F(PartitionPlan, TakesItsOwnIdleOnesAwayWhereThePolicyHasChanged) {
+  for (const char* id : {"MIG-1", "MIG-2"}) add_partition(id, "1g.5gb", 5 * kGib);
+  own_ = {"MIG-1"};
+  policy_.mig.reset();
+  EXPECT_EQ(plan(), remove("MIG-1"));
+}
+
+TEST_F(PartitionPlan, MakesNoneForThoseBehindAJobThatHasWaitedLong) {
+  add_partition("MIG-1", "1g.5gb", 5 * kGib);
+  set_room(4, 0);
+  submit("ada", 0.4);
+  policy_.patience_s = 900;
+  const int64_t behind = submit("bob", 0.1, 200);
+  std::vector<place::Held> all = held();
+  all.push_back({.device = "MIG-1", .holder = "an administrator"});
+  EXPECT_EQ(plan_partitions(state_, offered(), all, own_, policy_, 300), make("1g.5gb")) << behind;
+  EXPECT_EQ(plan_partitions(state_, offered(), all, own_, policy_, 1100), std::nullopt);
+}
+
+}  // namespace
+}  // namespace remuda::agent

@@ -1,0 +1,111 @@
+#include "agent/partitions.h"
+
+#include <chrono>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <thread>
+
+#include "agent/partition_marks.h"
+#include "base/testing/scratch_folder.h"
+
+namespace remuda::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using What = PartitionChange::What;
+
+class PartitionsTest : public ::testing::Test {
+ protected:
+  /// The program that makes partitions is a shell's command.
+  Partitions partitions(const std::string& command) {
+    return {folder_.path("marks"),
+            [command](const PartitionChange&) {
+              return process::ChildProcess::spawn({.argv = {"/bin/sh", "-c", command}});
+            },
+            [this](const std::string& sentence) { said_.push_back(sentence); }};
+  }
+  void await_end(Partitions& partitions) {
+    for (int i = 0; i < 1000 && !partitions.step(now_s_ += 0.1); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  static Inventory machine_with(const std::vector<std::string>& uuids) {
+    Inventory machine;
+    for (const std::string& uuid : uuids) {
+      Device device{.id = uuid, .kind = DeviceKind::partition};
+      device.uuid = uuid;
+      machine.devices.push_back(std::move(device));
+    }
+    return machine;
+  }
+
+  ScratchFolder folder_;
+  double now_s_ = 100;
+  std::vector<std::string> said_;
+  const PartitionChange make_{What::make, "GPU-1", "1g.5gb", ""}, remove_{What::remove, "GPU-1", "", "MIG-1"};
+};
+
+TEST_F(PartitionsTest, OneChangeAtATimeAndItsEndIsTold) {
+  Partitions one = partitions("echo MIG-1");
+  ASSERT_TRUE(one.can_begin(now_s_));
+  one.begin(make_, now_s_);
+  EXPECT_FALSE(one.can_begin(now_s_));
+  await_end(one);
+  EXPECT_TRUE(one.can_begin(now_s_));
+  EXPECT_THAT(said_, ElementsAre("did make a 1g.5gb of GPU-1: MIG-1"));
+}
+
+TEST_F(PartitionsTest, WhatTheDriverRefusesIsTriedAgainAfterAWhile) {
+  Partitions one = partitions("echo 'remuda: GPU-1: it is in use' >&2; exit 1");
+  one.begin(make_, now_s_);
+  await_end(one);
+  EXPECT_THAT(said_, ElementsAre("cannot make a 1g.5gb of GPU-1: remuda: GPU-1: it is in use"));
+  EXPECT_FALSE(one.can_begin(now_s_ + 50));
+  EXPECT_TRUE(one.can_begin(now_s_ + 61));
+}
+
+TEST_F(PartitionsTest, ADriverThatHangsIsGivenUp) {
+  Partitions one = partitions("sleep 1000");
+  one.begin(make_, now_s_);
+  EXPECT_FALSE(one.step(now_s_ + 59));
+  EXPECT_TRUE(one.step(now_s_ + 61));
+  EXPECT_THAT(said_.at(0), HasSubstr("takes too long"));
+}
+
+TEST_F(PartitionsTest, WhatIsBeingTakenAwayIsGrantedToNobody) {
+  Partitions one = partitions("sleep 1000");
+  EXPECT_THAT(one.held(), IsEmpty());
+  one.begin(remove_, now_s_);
+  ASSERT_EQ(one.held().size(), 1);
+  EXPECT_EQ(one.held()[0].device, "MIG-1");
+}
+
+TEST_F(PartitionsTest, ItsOwnAreThoseThatAreMarkedAndThere) {
+  const std::string marks = folder_.path("marks");
+  ASSERT_TRUE(mark_partition(marks, "MIG-1"));
+  ASSERT_TRUE(mark_partition(marks, "MIG-GPU-1/2/0"));
+  folder_.write("marks/old", "another-boot\nMIG-3\n");
+  const Partitions one = partitions("true");
+  EXPECT_THAT(one.own(machine_with({"MIG-1", "MIG-2", "MIG-3", "MIG-GPU-1/2/0"})),
+              ElementsAre("MIG-1", "MIG-GPU-1/2/0"));
+  EXPECT_THAT(one.own(machine_with({})), IsEmpty());
+  EXPECT_THAT(one.own(machine_with({"MIG-1"})), ElementsAre("MIG-1")) << "a reading may be older than the mark";
+  unmark_partition(marks, "MIG-1");
+  EXPECT_THAT(marked_partitions(marks), ElementsAre("MIG-GPU-1/2/0"));
+}
+
+TEST_F(PartitionsTest, AnOldMarkWithoutItsPartitionIsForgotten) {
+  const std::string marks = folder_.path("marks");
+  ASSERT_TRUE(mark_partition(marks, "MIG-1"));
+  for (const auto& entry : std::filesystem::directory_iterator(marks))
+    std::filesystem::last_write_time(entry, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  const Partitions one = partitions("true");
+  EXPECT_THAT(one.own(machine_with({"MIG-1"})), ElementsAre("MIG-1"));
+  EXPECT_THAT(one.own(machine_with({})), IsEmpty());
+  EXPECT_THAT(one.own(machine_with({"MIG-1"})), IsEmpty()) << "this one is another's";
+}
+
+}  // namespace
+}  // namespace remuda::agent
