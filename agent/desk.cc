@@ -313,7 +313,8 @@ Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, 
             fmt::format("this program speaks protocol {} and the agent {}: one of them is of another version",
                         request.protocol, wire::kProtocol));
       reply.answer.result =
-          fields::write(wire::Greeting{wire::kProtocol, folder_, !caller.is_admin && enforcement_.hides_devices()});
+          fields::write(wire::Greeting{wire::kProtocol, folder_, !caller.is_admin && enforcement_.hides_devices(),
+                                       view_.policy() && view_.policy()->mps});
       return reply;
     case Ask::read:
     case Ask::own:

@@ -28,6 +28,8 @@ class Access {
   /// Whether an agent has it open, which by itself starts jobs, holds the processes of each together and keeps them
   /// from other devices.
   virtual bool is_served() const = 0;
+  /// Whether jobs with parts of devices may share them through daemons (share/sharing.h): an agent's policy says so.
+  virtual bool may_have_daemons() const = 0;
 
   /// The state now. Of other users' jobs, some fields may be empty.
   virtual Result<PoolState> read() = 0;

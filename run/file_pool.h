@@ -34,6 +34,7 @@ class FilePool final : public pool::Access {
   const std::string& folder() const override { return folder_; }
   const std::string& log_folder() const override { return folder_; }
   bool is_served() const override { return false; }
+  bool may_have_daemons() const override { return true; }
 
   Result<pool::PoolState> read() override { return pool_.read(); }
   Result<pool::PoolState> read_own() override { return pool_.read(); }

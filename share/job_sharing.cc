@@ -23,15 +23,19 @@ bool has_daemon(const pool::Job* job, const std::string& device) {
 
 }  // namespace
 
-std::string expected_sharing(const Inventory& inventory, const std::vector<std::string>& devices, double share,
-                             bool parted, bool live) {
+std::string expected_sharing(const Inventory& inventory, const std::vector<std::string>& devices,
+                             const Expectation& expectation) {
   std::vector<Shared> shared;
-  for (const std::string& id : devices)
-    if (const Device* device = inventory.find(id))
-      shared.push_back(decide_sharing(*device, {.share = share,
-                                                .devices = parted ? 1 : devices.size(),
-                                                .no_daemon = live ? no_daemon_here(*device) : mps_obstacle(*device)}));
-  return sharing_text(inventory, shared, share);
+  for (const std::string& id : devices) {
+    const Device* device = inventory.find(id);
+    if (!device) continue;
+    std::string no_daemon = expectation.live ? no_daemon_here(*device) : mps_obstacle(*device);
+    if (no_daemon.empty() && !expectation.may_have_daemons) no_daemon = kNotByAgent;
+    shared.push_back(decide_sharing(*device, {.share = expectation.share,
+                                              .devices = expectation.parted ? 1 : devices.size(),
+                                              .no_daemon = std::move(no_daemon)}));
+  }
+  return sharing_text(inventory, shared, expectation.share);
 }
 
 Sharing sharing_of(const pool::PoolState& state, const pool::Lease& lease, const Inventory& inventory) {

@@ -51,11 +51,15 @@ class JobSharing {
   std::string told_;
 };
 
-/// What begin() will return for a job that is granted these devices, if nothing fails and no other user shares them. On
-/// a machine that is not this one (`live` false) the daemon is assumed to be installed. `parted`: each process sees
-/// one.
-std::string expected_sharing(const Inventory& inventory, const std::vector<std::string>& devices, double share,
-                             bool parted, bool live);
+/// What begin() will return for a job that is granted these devices, if nothing fails and no other user shares them.
+struct Expectation {
+  double share = 1;              ///< of each device
+  bool parted = false;           ///< each process sees one of the devices
+  bool live = true;              ///< otherwise the daemon is assumed to be installed
+  bool may_have_daemons = true;  ///< Access::may_have_daemons()
+};
+std::string expected_sharing(const Inventory& inventory, const std::vector<std::string>& devices,
+                             const Expectation& expectation);
 
 /// How a lease of the pool is shared. Pure.
 Sharing sharing_of(const pool::PoolState& state, const pool::Lease& lease, const Inventory& inventory);

@@ -105,6 +105,7 @@ Result<void> Client::reach() {
   REMUDA_ASSIGN(const Greeting greeting, parse_greeting(*answer));
   folder_ = greeting.pool;
   hides_devices_ = greeting.hides_devices;
+  keeps_daemons_ = greeting.keeps_daemons;
   has_news_ = true;  // whatever changed while there was no connection
   return {};
 }

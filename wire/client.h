@@ -30,6 +30,7 @@ class Client final : public pool::Access {
   const std::string& folder() const override { return folder_; }
   const std::string& log_folder() const override { return log_folder_; }
   bool is_served() const override { return true; }
+  bool may_have_daemons() const override { return keeps_daemons_; }
 
   Result<pool::PoolState> read() override { return read_pages(Ask::read); }
   Result<pool::PoolState> read_own() override { return read_pages(Ask::own); }
@@ -68,7 +69,7 @@ class Client final : public pool::Access {
 
   const std::string socket_, log_folder_;
   std::string folder_;
-  bool hides_devices_ = false;
+  bool hides_devices_ = false, keeps_daemons_ = false;
   Fd connection_;  ///< empty: it is lost
   FrameReader reader_{kLargestAnswer};
   std::string identity_;  ///< begins the ids of this client's requests

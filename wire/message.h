@@ -85,6 +85,7 @@ struct Greeting {
   int protocol = kProtocol;
   std::string pool;            ///< folder of the agent's pool
   bool hides_devices = false;  ///< only the agent sees all of the machine: users ask for that
+  bool keeps_daemons = false;  ///< for jobs that share devices
 
   static constexpr const char* kName = "greeting";
   template <typename Self, typename Visit>
@@ -92,6 +93,7 @@ struct Greeting {
     visit("protocol", self.protocol, "the agent's", true);
     visit("pool", self.pool, "folder of its pool", true);
     visit("hides_devices", self.hides_devices, "users see no device that they were not granted, but by asking");
+    visit("keeps_daemons", self.keeps_daemons, "jobs with parts of devices share them through its daemons");
   }
 };
 

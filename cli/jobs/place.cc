@@ -52,12 +52,13 @@ struct PlaceFlags {
 struct Current {
   Inventory inventory;
   std::vector<place::Held> held;
+  bool may_have_daemons = true;
 };
 
 Result<Current> read_pool(const MachineFlags& machine) {
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(machine));
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read_around(0));
-  return Current{caretaker.inventory(), held_now(caretaker, state)};
+  return Current{caretaker.inventory(), held_now(caretaker, state), caretaker.pool().may_have_daemons()};
 }
 
 /// The machine, and the parts of it that leases and processes hold. A pool that does not exist yet has no leases, and
@@ -84,9 +85,11 @@ Result<void> add_busy(const std::vector<std::string>& names, Current& current) {
   return {};
 }
 
-void add_sharing_note(const Inventory& inventory, const place::Request& request, const MachineFlags& machine,
+void add_sharing_note(const Current& current, const place::Request& request, const MachineFlags& machine,
                       place::Placement& placement) {
-  std::string text = share::expected_sharing(inventory, placement.devices, request.share, false, machine.file.empty());
+  std::string text = share::expected_sharing(
+      current.inventory, placement.devices,
+      {.share = request.share, .live = machine.file.empty(), .may_have_daemons = current.may_have_daemons});
   if (!text.empty()) placement.explanation.notes.push_back(std::move(text));
 }
 
@@ -116,7 +119,7 @@ Result<int> place(const PlaceFlags& flags) {
   REMUDA_TRY(add_busy(flags.busy, current));
   REMUDA_ASSIGN(place::Answer answer, place(place::Layout(current.inventory), request, current.held));
   if (auto* placement = std::get_if<place::Placement>(&answer))
-    add_sharing_note(current.inventory, request, flags.machine, *placement);
+    add_sharing_note(current, request, flags.machine, *placement);
   return std::visit([&](const auto& outcome) { return print(flags, outcome); }, answer);
 }
 

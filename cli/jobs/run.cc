@@ -89,8 +89,11 @@ Result<int> try_only(const run::RunSpec& asked, const MachineFlags& machine) {
     }
   }
   if (auto* placement = std::get_if<place::Placement>(&answer)) {
-    std::string sharing = share::expected_sharing(caretaker.inventory(), placement->devices, spec.job.request.share,
-                                                  spec.parts_devices(), machine.file.empty());
+    std::string sharing = share::expected_sharing(caretaker.inventory(), placement->devices,
+                                                  {.share = spec.job.request.share,
+                                                   .parted = spec.parts_devices(),
+                                                   .live = machine.file.empty(),
+                                                   .may_have_daemons = caretaker.pool().may_have_daemons()});
     if (!sharing.empty()) placement->explanation.notes.push_back(std::move(sharing));
     print_fitted(explanation_text(*placement));
     if (machine.file.empty()) fmt::print("Isolation: {}\n", confine::try_confinement().sentence());
