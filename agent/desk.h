@@ -110,7 +110,7 @@ class Desk {
   void end_daemons(double now_s);
   void heed_notice(double now_s);
   void hand_over(double now_s);
-  void tell_idle(double now_s);
+  void record_idle(double now_s);
   double idle_every_s() const;
   void note_offers();
   void change_partitions(double now_s);

@@ -6,10 +6,10 @@ namespace remuda::agent {
 
 /// Where the policy cannot be read, nothing is taken back, and nothing comes next. What could not be recorded is told
 /// at the next reading.
-void Desk::tell_idle(double now_s) {
+void Desk::record_idle(double now_s) {
   if (!view_.policy()) return;
   const auto told = idle_.look(view_.policy()->idle, view_.inventory(), pool_.seen(), now_s, wall_s());
-  for (const pool::TellIdle& one : told) (void)change(one, 0, now_s);
+  for (const pool::RecordIdle& one : told) (void)change(one, 0, now_s);
 }
 
 double Desk::idle_every_s() const {

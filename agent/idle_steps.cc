@@ -12,7 +12,7 @@ double IdleSteps::every_s(const policy::Idle& policy, const pool::PoolState& poo
   return std::clamp(policy.warn_after_s / kReadings, kOften_s, kSeldom_s);
 }
 
-std::vector<pool::TellIdle> IdleSteps::look(const policy::Idle& policy, const Inventory& machine,
+std::vector<pool::RecordIdle> IdleSteps::look(const policy::Idle& policy, const Inventory& machine,
                                             const pool::PoolState& pool, double now_s, double wall_s) {
   if (!jobs_ || jobs_->window_s() != policy.warn_after_s) jobs_.emplace(policy.warn_after_s);
   if (policy.is_on()) jobs_->look(now_s, wall_s, machine, pool);

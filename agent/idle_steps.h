@@ -18,7 +18,7 @@ class IdleSteps {
   static double every_s(const policy::Idle& policy, const pool::PoolState& pool);
 
   /// The machine was read.
-  std::vector<pool::TellIdle> look(const policy::Idle& policy, const Inventory& machine, const pool::PoolState& pool,
+  std::vector<pool::RecordIdle> look(const policy::Idle& policy, const Inventory& machine, const pool::PoolState& pool,
                                    double now_s, double wall_s);
 
  private:

@@ -121,7 +121,7 @@ Result<void> admit_to(pool::UndrainDevices&, const Caller& caller, const pool::P
 
 Result<void> admit_to(pool::LeaveHost&, const Caller& caller, const pool::PoolState&) { return check_operator(caller); }
 
-Result<void> admit_to(pool::TellIdle&, const Caller&, const pool::PoolState&) {
+Result<void> admit_to(pool::RecordIdle&, const Caller&, const pool::PoolState&) {
   return usage_error("only the agent tells jobs that their devices are idle");
 }
 

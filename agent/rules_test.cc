@@ -88,7 +88,7 @@ TEST_F(RulesTest, OnlyAnAdministratorDrainsAndInHisOwnName) {
 
 TEST_F(RulesTest, OnlyTheAgentSaysThatAJobIsIdle) {
   for (const int uid : {0, kAda})
-    EXPECT_EQ(refusal(pool::TellIdle{1, {}}, user(uid)), "only the agent tells jobs that their devices are idle");
+    EXPECT_EQ(refusal(pool::RecordIdle{1, {}}, user(uid)), "only the agent tells jobs that their devices are idle");
 }
 
 TEST_F(RulesTest, WhatAUserDecidesOfTheirJobIsKept) {

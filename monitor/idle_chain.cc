@@ -65,9 +65,9 @@ std::string next_text(const policy::Idle& policy, IdleStep step) {
 
 }  // namespace
 
-std::vector<pool::TellIdle> IdleChain::next(const IdleJobs& jobs, const policy::Idle& policy, const Inventory& machine,
+std::vector<pool::RecordIdle> IdleChain::next(const IdleJobs& jobs, const policy::Idle& policy, const Inventory& machine,
                                             const pool::PoolState& pool, double now_s, double wall_s) {
-  std::vector<pool::TellIdle> told;
+  std::vector<pool::RecordIdle> told;
   std::map<int64_t, Taken> taken;
   const auto withdraw = [&](const pool::Job& job) {
     if (job.idle.step != IdleStep::none) told.push_back({job.id, {}});

@@ -38,7 +38,7 @@ class Course {
       if (change) change(now_s_ / 60);
       jobs_.look(now_s_, kBegan_s + now_s_, machine_, pool_);
       const auto told = chain_.next(jobs_, policy_, machine_, pool_, now_s_, kBegan_s + now_s_);
-      for (const pool::TellIdle& one : told) {
+      for (const pool::RecordIdle& one : told) {
         if (!forgets) {
           ASSERT_TRUE(pool::apply(pool_, one, {.inventory = machine_, .policy = {}, .now_s = kBegan_s + now_s_}));
         }

@@ -166,7 +166,7 @@ Result<Applied> apply_to(PoolState& state, const LeaveHost& asked, const Circums
   return Applied{};
 }
 
-Result<Applied> apply_to(PoolState& state, const TellIdle& asked, const Circumstances&) {
+Result<Applied> apply_to(PoolState& state, const RecordIdle& asked, const Circumstances&) {
   Job* job = state.find(asked.job);
   if (!job || job->state != JobState::running) return Applied{};
   job->idle = asked.notice;
@@ -176,7 +176,7 @@ Result<Applied> apply_to(PoolState& state, const TellIdle& asked, const Circumst
 }
 
 /// When it was heard of is not for the job to say. A part of a device that it does not hold tells nothing.
-Result<Applied> apply_to(PoolState& state, const TellRun& asked, const Circumstances& at) {
+Result<Applied> apply_to(PoolState& state, const RecordRun& asked, const Circumstances& at) {
   Job* job = state.find(asked.job);
   if (!job || job->state != JobState::running) return Applied{};
   job->run = asked.notice;

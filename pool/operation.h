@@ -282,36 +282,36 @@ struct LeaveHost {
 
 /// The next step of the policy against idle devices with a running job, or `none`: it works again. Once released, it is
 /// asked to end, as for preemption.
-struct TellIdle {
+struct RecordIdle {
   int64_t job = 0;
   IdleNotice notice;
 
-  static constexpr const char* kName = "tell_idle";
+  static constexpr const char* kName = "record_idle";
   template <typename Self, typename Visit>
   static void fields(Self& self, Visit& visit) {
     visit("job", self.job, "which job", true);
     visit("notice", self.notice, "the step, and why");
   }
-  bool operator==(const TellIdle&) const = default;
+  bool operator==(const RecordIdle&) const = default;
 };
 
 /// How the run within a running job goes, as its keeper has heard it.
-struct TellRun {
+struct RecordRun {
   int64_t job = 0;
   RunNotice notice;
 
-  static constexpr const char* kName = "tell_run";
+  static constexpr const char* kName = "record_run";
   template <typename Self, typename Visit>
   static void fields(Self& self, Visit& visit) {
     visit("job", self.job, "which job", true);
     visit("notice", self.notice, "how it goes");
   }
-  bool operator==(const TellRun&) const = default;
+  bool operator==(const RecordRun&) const = default;
 };
 
 using Operation = std::variant<Submit, StartJobs, RecordProcesses, RecordConfinement, RecordDaemons, Explain,
                                CountRestart, Requeue, GiveWay, TakeOver, End, Cancel, CancelSelected, Reprioritize,
-                               Pause, Resume, DrainDevices, UndrainDevices, LeaveHost, TellIdle, TellRun>;
+                               Pause, Resume, DrainDevices, UndrainDevices, LeaveHost, RecordIdle, RecordRun>;
 
 /// {"operation": "end", "job": 12, ...}.
 Json to_json(const Operation& operation);

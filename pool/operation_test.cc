@@ -56,8 +56,8 @@ std::vector<Operation> one_of_each() {
           DrainDevices{{"gpu:0"}, "the fan is broken", "root"},
           UndrainDevices{{"gpu:0"}},
           LeaveHost{"the cloud takes it", "spot notice"},
-          TellIdle{7, {IdleStep::warned, 100, 10, "its devices are idle"}},
-          TellRun{7, {0, 3, 9, 0.5, {{"gpu:0", 0.5, 0.25}}}}};
+          RecordIdle{7, {IdleStep::warned, 100, 10, "its devices are idle"}},
+          RecordRun{7, {0, 3, 9, 0.5, {{"gpu:0", 0.5, 0.25}}}}};
 }
 
 TEST_F(OperationTest, EachIsReadAsItWasWritten) {
@@ -90,23 +90,23 @@ TEST_F(OperationTest, LeavingTheHostDrainsItAndAsksWhatRunsToEnd) {
 
 TEST_F(OperationTest, AnIdleJobIsToldAndThenAskedToEnd) {
   const int64_t runs = running(test_job("ada", 1)), waits = submitted(test_job("ada", 2));
-  ASSERT_TRUE(ask(TellIdle{runs, {IdleStep::warned, 100, 10, "it\x1b sleeps"}}));
+  ASSERT_TRUE(ask(RecordIdle{runs, {IdleStep::warned, 100, 10, "it\x1b sleeps"}}));
   EXPECT_EQ(state_.find(runs)->idle, (IdleNotice{IdleStep::warned, 100, 10, "it? sleeps"}));
   EXPECT_EQ(state_.find(runs)->evicted, "");
-  ASSERT_TRUE(ask(TellIdle{runs, {}}));
+  ASSERT_TRUE(ask(RecordIdle{runs, {}}));
   EXPECT_EQ(state_.find(runs)->idle, IdleNotice{}) << "it works again";
-  ASSERT_TRUE(ask(TellIdle{runs, {IdleStep::released, 200, 0, "it sleeps"}}));
+  ASSERT_TRUE(ask(RecordIdle{runs, {IdleStep::released, 200, 0, "it sleeps"}}));
   EXPECT_EQ(state_.find(runs)->evicted, "it sleeps");
   ASSERT_TRUE(ask(Requeue{runs}));
   EXPECT_EQ(state_.find(runs)->idle, IdleNotice{}) << "in its next turn it begins anew";
-  ASSERT_TRUE(ask(TellIdle{waits, {IdleStep::warned, 200, 0, "too late"}}));
+  ASSERT_TRUE(ask(RecordIdle{waits, {IdleStep::warned, 200, 0, "too late"}}));
   EXPECT_EQ(state_.find(waits)->idle, IdleNotice{}) << "it does not run";
 }
 
 TEST_F(OperationTest, ARunIsHeardOf) {
   const int64_t runs = running(test_job("ada", 1));
   const std::string device = state_.find(runs)->devices.at(0);
-  ASSERT_TRUE(ask(TellRun{runs, {999, 3, 9, 0.5, {{device, 0.5, 0.25}, {"gpu:77", 0.5, 0.25}}}}));
+  ASSERT_TRUE(ask(RecordRun{runs, {999, 3, 9, 0.5, {{device, 0.5, 0.25}, {"gpu:77", 0.5, 0.25}}}}));
   EXPECT_EQ(state_.find(runs)->run, (RunNotice{100, 3, 9, 0.5, {{device, 0.5, 0.25}}}))
       << "its own devices, by our clock";
   EXPECT_TRUE(state_.find(runs)->run.is_fresh(150));

@@ -183,7 +183,7 @@ void JobMonitor::look_at_members() {
 void JobMonitor::look_at_board() {
   if (monotonic_s() < board_at_s_) return;
   board_at_s_ = monotonic_s() + RunBoard::kLook_s;
-  if (const auto notice = job_.board->read()) (void)pool_.apply(pool::TellRun{job_.id, *notice});
+  if (const auto notice = job_.board->read()) (void)pool_.apply(pool::RecordRun{job_.id, *notice});
 }
 
 void JobMonitor::look_at_clock() {

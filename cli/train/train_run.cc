@@ -15,7 +15,7 @@
 #include "checkpoint/store.h"
 #include "cli/status_line.h"
 #include "cli/train/run_decisions.h"
-#include "cli/train/run_teller.h"
+#include "cli/train/run_reporter.h"
 #include "cli/train/train_progress.h"
 #include "cli/train/train_speeds.h"
 #include "cli/train/train_summary.h"
@@ -175,7 +175,7 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
   StatusLine status(StatusLine::mode_of_stderr(quiet), STDERR_FILENO, steady_clock());
   TrainProgress progress(job);
   RunDecisions decisions;
-  RunTeller teller(run::run_board_fd(), device_ids(run), run.rank);
+  RunReporter reporter(run::run_board_fd(), device_ids(run), run.rank);
   if (members.leads()) status.print(progress.opening());
   FinishedRun finished;
   const workers::RankListener listener{
@@ -186,7 +186,7 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
             if (const std::string line = progress.take(rank, event); !line.empty()) status.print(line);
             if (members.leads()) status.update(progress.status(status.room()), progress.done());
             decisions.take(event);
-            teller.take(event, monotonic_s());
+            reporter.take(event, monotonic_s());
             if (event.contains("report")) finished.report = event["report"];
             if (event.contains("stopped") && event["stopped"] == Json(true)) finished.stopped = true;
           },

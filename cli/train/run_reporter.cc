@@ -1,4 +1,4 @@
-#include "cli/train/run_teller.h"
+#include "cli/train/run_reporter.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ void add(const std::vector<double>& values, std::vector<double>& sums) {
 
 }  // namespace
 
-void RunTeller::take(const Json& event, double now_s) {
+void RunReporter::take(const Json& event, double now_s) {
   if (fd_ < 0 || workers::text_field(event, "event") != "step") return;
   add(workers::numbers_field(event, "compute_s"), compute_s_);
   add(workers::numbers_field(event, "wait_s"), wait_s_);

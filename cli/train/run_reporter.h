@@ -1,4 +1,4 @@
-// RunTeller: tells the keeper of the job that a run is in how that goes (run/run_board.h): so that others see how far
+// RunReporter: reports how a run goes to the keeper of the job that it is in (run/run_board.h): so that others see how far
 // it has come, what its devices wait for is counted, and who waits for another rank is not taken for idle.
 #pragma once
 
@@ -10,13 +10,13 @@
 namespace remuda::cli {
 
 /// One thread.
-class RunTeller {
+class RunReporter {
  public:
   static constexpr double kEvery_s = 5;
 
   /// `fd` is that of the board; -1: nobody listens. `devices` are the ids of those of the ranks that run here, the
   /// first of which has the number `first`.
-  RunTeller(int fd, std::vector<std::string> devices, int first)
+  RunReporter(int fd, std::vector<std::string> devices, int first)
       : fd_(fd), devices_(std::move(devices)), first_(static_cast<size_t>(first)) {}
 
   /// An event of the run; `now_s` is a steady time.
