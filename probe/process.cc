@@ -1,11 +1,14 @@
 #include "probe/process.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <fmt/format.h>
-#include <sstream>
+#include <map>
+#include <string_view>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "probe/sysfs.h"
@@ -21,6 +24,21 @@ Missing not_told(const std::string& path, const char* what) {
   return {MissingReason::unsupported, fmt::format("{} tells no {}", path, what)};
 }
 
+/// Thousands of processes are of few users, whose names stand in a database that is read as a whole: so each is asked
+/// for once a minute.
+std::string name_of(int uid) {
+  constexpr double kFresh_s = 60;
+  constexpr size_t kMost = 1000;
+  thread_local std::map<int, std::pair<std::string, double>> known;
+  if (known.size() > kMost) known.clear();
+  auto& [name, at_s] = known[uid];
+  const double now_s = monotonic_s();
+  if (!name.empty() && now_s - at_s < kFresh_s) return name;
+  name = process::user_name(uid);
+  at_s = now_s;
+  return name;
+}
+
 /// The real one.
 Reading<std::string> read_user(const std::string& folder) {
   const std::string path = folder + "/status";
@@ -28,7 +46,7 @@ Reading<std::string> read_user(const std::string& folder) {
   if (!status.has_value()) return status.missing();
   const std::vector<int> users = process::parse_status(status.value()).users;
   if (users.empty()) return not_told(path, "user");
-  return process::user_name(users.front());
+  return name_of(users.front());
 }
 
 Reading<std::string> read_command(const std::string& folder) {
@@ -52,15 +70,13 @@ double boot_time_s() {
 /// Field 22 of the process's stat, in clock ticks since boot (proc(5)); the name in field 2 may hold anything, so
 /// fields are counted from its last bracket.
 Reading<double> read_start_time(const std::string& folder) {
-  constexpr int kFieldsAfterName = 20;
+  constexpr size_t kField = 20;  // after the name, as of the space behind its bracket
   const std::string path = folder + "/stat";
   const auto stat = sysfs::read(path);
   if (!stat.has_value()) return stat.missing();
   const size_t name_end = stat.value().rfind(')');
-  std::istringstream fields(name_end == std::string::npos ? "" : stat.value().substr(name_end + 1));
-  std::string field;
-  for (int i = 0; i < kFieldsAfterName; ++i) fields >> field;
-  const auto ticks = fields ? parse_number<int64_t>(field) : std::nullopt;
+  const auto fields = split(std::string_view(stat.value()).substr(std::min(name_end, stat.value().size())), ' ');
+  const auto ticks = fields.size() > kField ? parse_number<int64_t>(fields[kField]) : std::nullopt;
   if (!ticks || *ticks < 0) return not_told(path, "start time");
   return boot_time_s() + static_cast<double>(*ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
