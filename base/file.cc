@@ -46,13 +46,33 @@ struct Target {
   std::optional<mode_t> mode;  ///< of the file that is there now
 };
 
+/// What a symbolic link says; nothing where `path` is none. One that a stranger has put where everybody may put files
+/// is refused, as the kernel does where it follows links itself (fs.protected_symlinks).
+Result<std::optional<fs::path>> follow(const fs::path& path) {
+  constexpr size_t kLongest = 4096;
+  const Fd link(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info{}, folder{};
+  if (!link || ::fstat(link.get(), &info) != 0 || !S_ISLNK(info.st_mode)) return std::nullopt;
+  if (::stat(folder_of(path).c_str(), &folder) != 0) return unwritable(path, errno);
+  if ((folder.st_mode & S_IWOTH) && info.st_uid != ::geteuid() && info.st_uid != folder.st_uid)
+    return usage_error(fmt::format(
+        "cannot write {}: it is another user's link, in a folder where everybody may put files", path.string()));
+  std::string target(kLongest, '\0');
+  const ssize_t size = ::readlinkat(link.get(), "", target.data(), target.size());
+  if (size < 0) return unwritable(path, errno);
+  target.resize(static_cast<size_t>(size));
+  return path.parent_path() / target;
+}
+
 /// The mode of an existing file decides, not access(), which allows root everything; and a rename does not check the
 /// file.
 Result<Target> find_target(const std::string& path) {
   fs::path real = path;
-  std::error_code error;
-  for (int hops = 0; hops < kMaxLinks && fs::is_symlink(real, error); ++hops)
-    real = real.parent_path() / fs::read_symlink(real, error);
+  for (int hops = 0; hops < kMaxLinks; ++hops) {
+    REMUDA_ASSIGN(const std::optional<fs::path> next, follow(real));
+    if (!next) break;
+    real = *next;
+  }
   Target target{real.string(), folder_of(real.string()), std::nullopt};
   struct stat info{};
   if (::stat(target.folder.c_str(), &info) != 0 && errno == ENOENT)

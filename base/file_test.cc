@@ -147,6 +147,19 @@ TEST_F(PendingFileTest, WritesThroughASymbolicLink) {
   EXPECT_EQ(read_text(path("real/file")).value(), "second");
 }
 
+TEST_F(PendingFileTest, AStrangersLinkWhereEverybodyMayPutFilesIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's link";
+  constexpr uid_t kStranger = 65534;
+  fs::create_directory(path("open"));
+  fs::permissions(path("open"), fs::perms::all | fs::perms::sticky_bit);
+  fs::create_symlink(path("victim"), path("open/link"));
+  EXPECT_TRUE(PendingFile::create(path("open/link"))) << "it is this user's own";
+  ASSERT_EQ(::lchown(path("open/link").c_str(), kStranger, kStranger), 0);
+  EXPECT_THAT(PendingFile::create(path("open/link")).error().message, HasSubstr("it is another user's link"));
+  fs::permissions(path("open"), fs::perms::owner_all);
+  EXPECT_TRUE(PendingFile::create(path("open/link"))) << "who owns the folder has let it in";
+}
+
 TEST_F(PendingFileTest, ALoopOfLinksIsRefused) {
   fs::create_symlink("b", path("a"));
   fs::create_symlink("a", path("b"));
