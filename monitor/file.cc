@@ -1,8 +1,10 @@
 #include "monitor/file.h"
 
+#include <cerrno>
 #include <cstdint>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
@@ -34,6 +36,14 @@ constexpr const char* kSchema = R"(
   CREATE INDEX use_last ON use (last_s);
 )";
 
+/// Nobody else reads who did what; the files that SQLite puts beside it get its mode.
+Result<void> keep_private(const std::string& path) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || (info.st_mode & 077) == 0) return {};
+  if (info.st_uid != ::geteuid() || ::chmod(path.c_str(), 0600) == 0) return {};
+  return failed(fmt::format("cannot keep others from {}: {}", path, errno_text(errno)));
+}
+
 Result<void> create_if_absent(const std::string& path) {
   struct stat info{};
   if (::lstat(path.c_str(), &info) == 0) return {};
@@ -57,6 +67,7 @@ Result<void> check_format(const sqlite::Database& database, const std::string& p
 Result<std::unique_ptr<sqlite::Database>> open_file(const std::string& folder) {
   const std::string path = folder + "/" + kFile;
   REMUDA_TRY(create_if_absent(path));
+  REMUDA_TRY(keep_private(path));
   REMUDA_ASSIGN(auto database, sqlite::Database::open(path));
   REMUDA_TRY(check_format(*database, path));
   return database;

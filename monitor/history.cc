@@ -127,12 +127,15 @@ Result<void> History::write() {
   return {};
 }
 
+/// What is further in the future than its level keeps was written while the clock was wrong.
 Result<void> History::remove_old() {
   for (size_t level = 0; level < kLevels.size(); ++level) {
     const auto [step_s, kept_s] = kLevels[level];
-    REMUDA_ASSIGN(sqlite::Statement drop, database_->prepare("DELETE FROM chunk WHERE level = ? AND start < ?"));
+    REMUDA_ASSIGN(sqlite::Statement drop,
+                  database_->prepare("DELETE FROM chunk WHERE level = ? AND (start < ? OR start > ?)"));
     drop.bind(1, static_cast<int64_t>(level));
     drop.bind(2, (now_s_ - kept_s) / step_s - kChunkSlots);
+    drop.bind(3, (now_s_ + kept_s) / step_s);
     REMUDA_TRY(drop.run());
   }
   return {};

@@ -53,8 +53,9 @@ class History {
   static Result<History> open(const std::string& folder);
 
   /// Takes one reading of the machine. `time_s` in seconds since 1970, as the wall clock has it: where it is set back,
-  /// what was there is written over; where it is set forward by more than a level keeps, what that level has is
-  /// removed. An error where a full chunk could not be written: it is lost, and the next ones are taken all the same.
+  /// what was there is written over, and removed where it lies further ahead than its level keeps; where it is set
+  /// forward by more than a level keeps, what that level has is removed. An error where a full chunk could not be
+  /// written: it is lost, and the next ones are taken all the same.
   Result<void> add(double time_s, const std::vector<DeviceSlot>& devices);
   /// Writes what is new, and removes what is too old.
   Result<void> write();

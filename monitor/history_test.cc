@@ -1,5 +1,6 @@
 #include "monitor/history.h"
 
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <numeric>
 
@@ -125,6 +126,19 @@ TEST_F(HistoryTest, TakesAClockThatIsSetBack) {
   EXPECT_THAT(read(99, 101), ElementsAre(99, 100));
 }
 
+TEST_F(HistoryTest, ForgetsWhatAClockThatWasFarAheadHasLeft) {
+  fill(10);
+  ASSERT_TRUE(history_.add(kStart_s + 60 * 86400, busy(1)));
+  ASSERT_TRUE(history_.write());
+  fill(10, 10);
+  ASSERT_TRUE(history_.write());
+  History reader = open();
+  const auto series = reader.read("a", kStart_s + 12, kStart_s + 14, 10);
+  ASSERT_TRUE(series);
+  ASSERT_THAT(series->slots, SizeIs(2)) << "now is not in 60 days";
+  EXPECT_EQ(series->slots[1][Measure::busy], 13);
+}
+
 TEST_F(HistoryTest, KeepsDevicesApart) {
   ASSERT_TRUE(history_.add(kStart_s, busy(1, "a")));
   ASSERT_TRUE(history_.add(kStart_s, busy(2, "b")));
@@ -137,6 +151,16 @@ TEST_F(HistoryTest, LeavesOutDevicesBeyondTheMost) {
   for (size_t i = 0; i < History::kMostDevices + 2; ++i)
     ASSERT_TRUE(history_.add(kStart_s, busy(1, "device " + std::to_string(i))));
   EXPECT_THAT(history_.devices().value(), SizeIs(History::kMostDevices));
+}
+
+TEST_F(HistoryTest, IsForItsUserAlone) {
+  fill(1);
+  ASSERT_TRUE(history_.write());
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path()))
+    EXPECT_EQ(file.status().permissions() & std::filesystem::perms(077), std::filesystem::perms::none) << file;
+  std::filesystem::permissions(folder_.path("history.db"), std::filesystem::perms(0644));
+  history_ = open();
+  EXPECT_EQ(std::filesystem::status(folder_.path("history.db")).permissions(), std::filesystem::perms(0600));
 }
 
 TEST_F(HistoryTest, RefusesFilesThatAreNone) {
