@@ -86,12 +86,13 @@ std::string dcgm_text(const Moment& moment) {
 
 std::vector<std::pair<std::string, std::string>> job_mapping(const Moment& moment) {
   std::vector<std::pair<std::string, std::string>> files;
+  int number = 0;
   for (const Device& device : moment.machine.devices) {
-    if (!is_shown(device)) continue;
+    if (!is_shown(device) || device.vendor != "NVIDIA") continue;
     std::string jobs;
     for (const pool::Lease& lease : moment.pool.leases)
       if (lease.device == device.id) jobs += fmt::format("{}\n", lease.job);
-    files.emplace_back(std::to_string(device.index), std::move(jobs));
+    files.emplace_back(std::to_string(number++), std::move(jobs));
   }
   return files;
 }

@@ -16,8 +16,9 @@ namespace remuda::monitor {
 
 std::string dcgm_text(const Moment& moment);
 
-/// The jobs that hold each device, by its number: the files that dcgm-exporter reads from the folder of its option
-/// --hpc-job-mapping-dir, one job to a line, so that sites with that exporter see jobs.
+/// The jobs that hold each device that dcgm-exporter knows, by the number that it has there: that among NVIDIA's own,
+/// by PCI address, as an inventory has them. Files of the folder of its option --hpc-job-mapping-dir, one job to a
+/// line.
 std::vector<std::pair<std::string, std::string>> job_mapping(const Moment& moment);
 
 }  // namespace remuda::monitor

@@ -68,6 +68,16 @@ TEST(Dcgm, NamesTheJobThatHoldsADeviceAlone) {
   const std::string text = dcgm_text({machine, pool, {}});
   EXPECT_THAT(text, HasSubstr(R"(hpc_job="7")"));
   EXPECT_THAT(text, Not(HasSubstr(R"(hpc_job="8")"))) << "the reading is the device's, not one job's";
+}
+
+TEST(Dcgm, NumbersTheFilesOfJobsAsThatExporterDoes) {
+  Inventory machine;
+  machine.devices = {gpu_of(0, "AMD"), gpu_of(1, "NVIDIA"), gpu_of(2, "AMD"), gpu_of(3, "NVIDIA")};
+  pool::PoolState pool;
+  pool.leases = {{.job = 6, .device = "AMD0"},
+                 {.job = 7, .device = "NVIDIA1"},
+                 {.job = 8, .device = "NVIDIA3", .share = 0.5},
+                 {.job = 9, .device = "NVIDIA3", .share = 0.5}};
   EXPECT_THAT(job_mapping({machine, pool, {}}), ElementsAre(Pair("0", "7\n"), Pair("1", "8\n9\n")));
 }
 

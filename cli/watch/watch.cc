@@ -8,17 +8,15 @@
 
 #include "base/clock.h"
 #include "base/env.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/subcommands.h"
 #include "cli/watch/alert_commands.h"
+#include "cli/watch/exports.h"
 #include "cli/watch/watch_loop.h"
 #include "device/fields.h"
 #include "monitor/alerts.h"
-#include "monitor/dcgm.h"
 #include "monitor/herald.h"
-#include "monitor/metrics.h"
 #include "process/stop_signals.h"
 
 namespace remuda::cli {
@@ -28,27 +26,6 @@ struct WatchFlags {
   MachineFlags machine;
   std::string folder, text_file, job_files, on_alert;
   bool syslog = false;
-};
-
-/// Writes files that other programs read.
-class Exports {
- public:
-  explicit Exports(const WatchFlags& flags) : flags_(flags) {}
-
-  Result<void> write(const monitor::Moment& moment) const {
-    if (!flags_.text_file.empty()) REMUDA_TRY(put(flags_.text_file, monitor::metrics_text(moment)));
-    if (flags_.job_files.empty()) return {};
-    for (const auto& [name, jobs] : monitor::job_mapping(moment)) REMUDA_TRY(put(flags_.job_files + "/" + name, jobs));
-    return {};
-  }
-
- private:
-  static Result<void> put(const std::string& path, const std::string& text) {
-    REMUDA_ASSIGN(PendingFile file, PendingFile::create(path));
-    return file.commit(text);
-  }
-
-  const WatchFlags& flags_;
 };
 
 /// Says each sentence once, until another one or success comes in between.
@@ -84,7 +61,7 @@ process::Environment variables_of(const monitor::Alert& alert) {
 }
 
 Result<void> run(const WatchFlags& flags, WatchLoop& loop, process::StopSignals& stop) {
-  const Exports exports(flags);
+  Exports exports(flags.text_file, flags.job_files);
   Complaints complaints;
   AlertCommands commands;
   monitor::Herald herald;
