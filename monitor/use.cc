@@ -1,11 +1,40 @@
 #include "monitor/use.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "device/throttle.h"
 
 namespace remuda::monitor {
+
+namespace {
+
+/// When its lease of that beginning ended; nothing where that is not known.
+std::optional<double> end_of(const pool::Job& job, double since_s) {
+  for (const pool::Turn& turn : job.earlier)
+    if (turn.began_s == since_s) return turn.ended_s;
+  if (job.started_s == since_s && job.state == pool::JobState::ended) return job.ended_s;
+  return std::nullopt;
+}
+
+}  // namespace
+
+void add(const LeaseUse& part, LeaseUse& sum) {
+  sum.held_s += part.held_s;
+  sum.busy_s += part.busy_s;
+  sum.busy_known_s += part.busy_known_s;
+  sum.effective_s += part.effective_s;
+  sum.effective_known_s += part.effective_known_s;
+  sum.waiting_s += part.waiting_s;
+  sum.waiting_known_s += part.waiting_known_s;
+  sum.energy_joules += part.energy_joules;
+  sum.energy_known_s += part.energy_known_s;
+  sum.throttled_s += part.throttled_s;
+  sum.memory_peak_bytes = std::max(sum.memory_peak_bytes, part.memory_peak_bytes);
+  sum.last_s = std::max(sum.last_s, part.last_s);
+  sum.since_s = sum.since_s == 0 ? part.since_s : std::min(sum.since_s, part.since_s);
+}
 
 Reading<double> effectiveness(const Device& device) {
   const Status& status = device.status;
@@ -87,48 +116,89 @@ void Meter::add_shared(const Device& device, const pool::Job* job, double watts,
   use.energy_known_s += held_s;
 }
 
-void Meter::add(double now_s, double wall_s, const Inventory& machine, const pool::PoolState& pool,
-                const JobOf& job_of) {
+/// What it did from the last reading to its end is not known: readings are of the device, up to now.
+void Meter::end(LeaseUse use, double wall_s, double elapsed_s, std::span<const pool::Job> gone) {
+  const auto job = std::ranges::find(gone, use.job, &pool::Job::id);
+  const auto end_s = job == gone.end() ? std::nullopt : end_of(*job, use.since_s);
+  if (end_s) {
+    const double rest_s = std::clamp(*end_s - use.last_s, 0.0, std::max(0.0, elapsed_s));
+    use.held_s += rest_s;
+    use.last_s = std::min(use.last_s + rest_s, wall_s);
+  }
+  ended_.push_back(std::move(use));
+}
+
+/// Of jobs that began after the reading before, and have ended.
+void Meter::add_unseen(double wall_s, const Inventory& machine, std::span<const pool::Job> gone,
+                       const std::set<std::pair<int64_t, std::string>>& known) {
+  for (const pool::Job& job : gone) {
+    if (job.state != pool::JobState::ended || job.started_s <= before_wall_s_ || job.ended_s > wall_s) continue;
+    for (const std::string& device : job.devices) {
+      if (known.contains({job.id, device})) continue;
+      const Device* const found = machine.find(device);
+      ended_.push_back({.job = job.id,
+                        .device = device,
+                        .user = job.user,
+                        .model = found ? found->model : "",
+                        .share = job.request.share,
+                        .since_s = job.started_s,
+                        .last_s = job.ended_s,
+                        .held_s = std::max(0.0, job.ended_s - job.started_s)});
+    }
+  }
+}
+
+void Meter::add(double now_s, double wall_s, const Inventory& machine, const pool::PoolState& pool, const JobOf& job_of,
+                std::span<const pool::Job> gone) {
   const double elapsed_s = before_s_ < 0 ? 0 : now_s - before_s_;
   std::map<std::string, int> holders;
   for (const pool::Lease& lease : pool.leases) ++holders[lease.device];
-  std::set<std::pair<int64_t, std::string>> seen;
+  std::set<std::pair<int64_t, std::string>> seen, known;
+  for (const auto& [key, _] : alive_) known.insert(key);
   for (const pool::Lease& lease : pool.leases) {
     const auto key = std::pair(lease.job, lease.device);
     seen.insert(key);
     LeaseUse& use = alive_[key];
-    if (use.job == 0) {
-      const pool::Job* const job = pool.find(lease.job);
+    const pool::Job* const job = pool.find(lease.job);
+    // The job may have lost its device, and got it again.
+    if (use.job != 0 && use.since_s != lease.since_s) end(std::exchange(use, {}), wall_s, elapsed_s, gone);
+    const bool is_new = use.job == 0;
+    if (is_new)
       use = LeaseUse{.job = lease.job, .device = lease.device, .user = job ? job->user : "", .since_s = lease.since_s};
-    }
     use.last_s = wall_s;
     use.share = lease.share;
-    // It may have begun since the reading before.
-    const double held_s = std::clamp(wall_s - lease.since_s, 0.0, std::max(0.0, elapsed_s));
+    // It may have begun since the reading before; later on, the wall clock may be set, and time passes all the same.
+    const double passed_s = std::max(0.0, elapsed_s);
+    const double held_s = is_new ? std::clamp(wall_s - lease.since_s, 0.0, passed_s) : passed_s;
     use.held_s += held_s;
     const Device* const device = machine.find(lease.device);
     if (device) use.model = device->model;
     if (!device || held_s <= 0 || elapsed_s > kLongestGap_s) continue;
-    const pool::Job* const job = pool.find(lease.job);
     add_waiting(job, wall_s, held_s, use);
     if (holders[lease.device] == 1 && lease.share >= 1)
       add_alone(*device, watts(*device, elapsed_s), held_s, use);
     else
       add_shared(*device, job, watts(*device, elapsed_s), held_s, job_of, use);
   }
-  std::erase_if(alive_, [&](const auto& entry) {
-    if (seen.contains(entry.first)) return false;
-    ended_.push_back(entry.second);
-    return true;
-  });
+  for (auto& [key, use] : alive_)
+    if (!seen.contains(key)) end(use, wall_s, elapsed_s, gone);
+  std::erase_if(alive_, [&](const auto& entry) { return !seen.contains(entry.first); });
+  if (before_s_ >= 0) add_unseen(wall_s, machine, gone, known);
   before_.clear();
   for (const Device& device : machine.devices)
     before_[device.id] = {device.status.energy_joules.value_or(-1), device.status.power_watts.value_or(-1)};
   before_s_ = now_s;
+  before_wall_s_ = wall_s;
 }
 
 void Meter::resume(const std::vector<LeaseUse>& uses) {
-  for (const LeaseUse& use : uses) alive_[{use.job, use.device}] = use;
+  for (const LeaseUse& use : uses) {
+    LeaseUse& alive = alive_[{use.job, use.device}];
+    if (alive.job == 0)
+      alive = use;
+    else
+      monitor::add(use, alive);
+  }
 }
 
 }  // namespace remuda::monitor

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,6 +65,9 @@ struct LeaseUse {
   bool operator==(const LeaseUse&) const = default;
 };
 
+/// Adds what a part of the time was to a sum of other parts; of the names that `sum` has, none is changed.
+void add(const LeaseUse& part, LeaseUse& sum);
+
 /// Which job a process belongs to; 0: to none that is known.
 using JobOf = std::function<int64_t(int pid)>;
 
@@ -75,12 +80,15 @@ class Meter {
   static constexpr double kLongestGap_s = 5;
 
   /// Takes what was read at `now_s`, a steady time, with the pool of that moment; `wall_s`: the same moment since 1970.
-  void add(double now_s, double wall_s, const Inventory& machine, const pool::PoolState& pool, const JobOf& job_of);
+  /// `gone`: jobs that have ended, or have lost their leases, since the time before; others do no harm. Their leases
+  /// count up to their end, and one that began and ended between two readings counts, too.
+  void add(double now_s, double wall_s, const Inventory& machine, const pool::PoolState& pool, const JobOf& job_of,
+           std::span<const pool::Job> gone = {});
 
   /// Of leases that are alive, and of those that have ended since the last take_ended().
   const LeaseUses& alive() const { return alive_; }
   std::vector<LeaseUse> take_ended() { return std::exchange(ended_, {}); }
-  /// Goes on from what an earlier process has counted.
+  /// Goes on from what an earlier process has counted, of leases that are alive; adds it to what was counted since.
   void resume(const std::vector<LeaseUse>& uses);
 
  private:
@@ -94,10 +102,14 @@ class Meter {
   static void add_shared(const Device& device, const pool::Job* job, double watts, double held_s, const JobOf& job_of,
                          LeaseUse& use);
 
+  void end(LeaseUse use, double wall_s, double elapsed_s, std::span<const pool::Job> gone);
+  void add_unseen(double wall_s, const Inventory& machine, std::span<const pool::Job> gone,
+                  const std::set<std::pair<int64_t, std::string>>& known);
+
   LeaseUses alive_;
   std::vector<LeaseUse> ended_;
   std::map<std::string, Before> before_;  ///< by device
-  double before_s_ = -1;
+  double before_s_ = -1, before_wall_s_ = -1;
 };
 
 /// How much of the device the work uses now, 0 to 1, by the best that it counts.

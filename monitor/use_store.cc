@@ -1,10 +1,22 @@
 #include "monitor/use_store.h"
 
+#include <fmt/format.h>
+
 #include "base/json.h"
 #include "device/fields.h"
 #include "monitor/file.h"
 
 namespace remuda::monitor {
+namespace {
+
+Result<LeaseUse> parse(std::string_view record, const std::string& what) {
+  REMUDA_ASSIGN(const Json json, parse_json(std::string(record), what));
+  LeaseUse use;
+  REMUDA_TRY(fields::read(json, what, use));
+  return use;
+}
+
+}  // namespace
 
 Result<UseStore> UseStore::open(const std::string& folder) {
   REMUDA_ASSIGN(auto database, open_file(folder));
@@ -37,17 +49,22 @@ Result<void> UseStore::write(const std::vector<LeaseUse>& uses) {
 
 Result<std::vector<LeaseUse>> UseStore::read(double since_s) {
   REMUDA_ASSIGN(sqlite::Statement query,
-                database_->prepare("SELECT record FROM use WHERE last_s >= ? ORDER BY last_s DESC"));
+                database_->prepare("SELECT job, device, record FROM use WHERE last_s >= ? ORDER BY last_s DESC"));
   query.bind(1, since_s);
   std::vector<LeaseUse> uses;
+  int unreadable = 0;
+  std::string first;
   for (;;) {
     REMUDA_ASSIGN(const bool is_row, query.step());
-    if (!is_row) return uses;
-    REMUDA_ASSIGN(const Json json, parse_json(query.text(0), "the use of a lease"));
-    LeaseUse use;
-    REMUDA_TRY(fields::read(json, "the use of a lease", use));
-    uses.push_back(std::move(use));
+    if (!is_row) break;
+    auto use = parse(query.text(2), fmt::format("the use of {} by job {}", query.text(1), query.integer(0)));
+    if (use)
+      uses.push_back(std::move(*use));
+    else if (unreadable++ == 0)
+      first = use.error().message;
   }
+  left_out_ = unreadable == 0 ? "" : fmt::format("{} records of leases are left out: {}", unreadable, first);
+  return uses;
 }
 
 }  // namespace remuda::monitor

@@ -22,12 +22,15 @@ class UseStore {
 
   /// Adds these, or replaces what was there of the same leases.
   Result<void> write(const std::vector<LeaseUse>& uses);
-  /// Those that were alive at `since_s` or after it, the newest first.
+  /// Those that were alive at `since_s` or after it, the newest first. What cannot be read is left out.
   Result<std::vector<LeaseUse>> read(double since_s);
+  /// Of the last read(): a sentence about what was left out; empty: nothing was.
+  const std::string& left_out() const { return left_out_; }
 
  private:
   explicit UseStore(std::unique_ptr<sqlite::Database> database) : database_(std::move(database)) {}
   std::unique_ptr<sqlite::Database> database_;
+  std::string left_out_;
 };
 
 }  // namespace remuda::monitor

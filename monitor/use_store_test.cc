@@ -39,13 +39,20 @@ TEST(UseStore, ForgetsTheOldest) {
   EXPECT_EQ(kept.back().job, 2);
 }
 
-TEST(UseStore, SaysWhereARecordIsWrong) {
+TEST(UseStore, LeavesOutARecordThatIsWrongAndNamesIt) {
   const ScratchFolder folder;
   auto store = UseStore::open(folder.path());
-  ASSERT_TRUE(store->write({use(1, 110)}));
+  ASSERT_TRUE(store->write({use(1, 110), use(2, 120), use(3, 130)}));
   auto database = sqlite::Database::open(folder.path("history.db"));
-  ASSERT_TRUE((*database)->execute("UPDATE use SET record = '{\"job\": \"x\"}'"));
-  EXPECT_THAT(store->read(0).error().message, HasSubstr("the use of a lease.job must be a whole number"));
+  ASSERT_TRUE((*database)->execute("UPDATE use SET record = '{\"job\": \"x\"}' WHERE job = 2"));
+  EXPECT_THAT(store->read(0).value(), ElementsAre(use(3, 130), use(1, 110)));
+  EXPECT_THAT(store->left_out(), HasSubstr("1 records of leases are left out: the use of card by job 2.job must be a "
+                                           "whole number"));
+  ASSERT_TRUE((*database)->execute("UPDATE use SET record = 'no JSON' WHERE job = 2"));
+  EXPECT_THAT(store->read(0).value(), ElementsAre(use(3, 130), use(1, 110)));
+  EXPECT_THAT(store->left_out(), HasSubstr("by job 2"));
+  EXPECT_THAT(store->read(125).value(), ElementsAre(use(3, 130)));
+  EXPECT_EQ(store->left_out(), "");
 }
 
 }  // namespace

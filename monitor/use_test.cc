@@ -137,6 +137,78 @@ TEST(Meter, GoesOnFromWhatAnEarlierProcessHasCounted) {
   EXPECT_EQ(meter.alive().at({7, "card"}).busy_s, 51);
 }
 
+TEST(Meter, AddsWhatAnEarlierProcessHasCountedToWhatItCountedItself) {
+  Meter meter;
+  meter.add(0, kWall_s, machine(card(1, 100)), pool_of({lease(7, 1, kWall_s - 100)}), nobody);
+  meter.add(1, kWall_s + 1, machine(card(1, 100)), pool_of({lease(7, 1, kWall_s - 100)}), nobody);
+  meter.resume({LeaseUse{.job = 7, .device = "card", .since_s = kWall_s - 100, .held_s = 100}});
+  EXPECT_EQ(meter.alive().at({7, "card"}).held_s, 101);
+}
+
+/// One that ran on the card.
+pool::Job ended(int64_t id, double started_s, double ended_s) {
+  pool::Job job;
+  job.id = id;
+  job.user = "ana";
+  job.state = pool::JobState::ended;
+  job.started_s = started_s;
+  job.ended_s = ended_s;
+  job.devices = {"card"};
+  return job;
+}
+
+TEST(Meter, CountsALeaseUpToItsEnd) {
+  Meter meter;
+  const Inventory there = machine(card(1, 100));
+  meter.add(0, kWall_s, there, pool_of({lease(7)}), nobody);
+  meter.add(1, kWall_s + 1, there, pool_of({lease(7)}), nobody);
+  const std::vector gone{ended(6, kWall_s - 60, kWall_s - 1), ended(7, kWall_s, kWall_s + 1.6)};
+  meter.add(2, kWall_s + 2, there, pool_of({}), nobody, gone);
+  meter.add(3, kWall_s + 3, there, pool_of({}), nobody, gone);
+  const auto uses = meter.take_ended();
+  ASSERT_THAT(uses, SizeIs(1));
+  EXPECT_NEAR(uses[0].held_s, 1.6, 1e-5);
+  EXPECT_NEAR(uses[0].last_s, kWall_s + 1.6, 1e-5);
+  EXPECT_EQ(uses[0].busy_known_s, 1) << "the rest is not known";
+}
+
+TEST(Meter, CountsALeaseThatNoReadingHasSeen) {
+  Meter meter;
+  const Inventory there = machine(card(1, 100));
+  meter.add(0, kWall_s, there, pool_of({}), nobody);
+  const std::vector gone{ended(7, kWall_s + 0.25, kWall_s + 0.75)};
+  meter.add(1, kWall_s + 1, there, pool_of({}), nobody, gone);
+  meter.add(2, kWall_s + 2, there, pool_of({}), nobody, gone);
+  const auto uses = meter.take_ended();
+  ASSERT_THAT(uses, SizeIs(1));
+  EXPECT_EQ(uses[0].held_s, 0.5);
+  EXPECT_EQ(uses[0].user, "ana");
+}
+
+TEST(Meter, KeepsTheTurnsOfAJobApart) {
+  Meter meter;
+  const Inventory there = machine(card(1, 100));
+  meter.add(0, kWall_s, there, pool_of({lease(7)}), nobody);
+  meter.add(1, kWall_s + 1, there, pool_of({lease(7)}), nobody);
+  pool::PoolState again = pool_of({lease(7, 1, kWall_s + 1.75)});
+  again.jobs[0].earlier = {{kWall_s, kWall_s + 1.5, {"card"}}};
+  meter.add(2, kWall_s + 2, there, again, nobody, again.jobs);
+  const auto first = meter.take_ended();
+  ASSERT_THAT(first, SizeIs(1));
+  EXPECT_EQ(first[0].held_s, 1.5);
+  EXPECT_EQ(meter.alive().at({7, "card"}).held_s, 0.25);
+}
+
+TEST(Meter, CountsOnWhileTheClockIsSet) {
+  Meter meter;
+  const pool::PoolState pool = pool_of({lease(7)});
+  for (int s = 0; s <= 10; ++s) meter.add(s, kWall_s + s, machine(card(1, 100)), pool, nobody);
+  for (int s = 11; s <= 20; ++s) meter.add(s, kWall_s + s - 3600, machine(card(1, 100)), pool, nobody);
+  for (int s = 21; s <= 30; ++s) meter.add(s, kWall_s + s + 86400, machine(card(1, 100)), pool, nobody);
+  EXPECT_EQ(meter.alive().at({7, "card"}).held_s, 30);
+  EXPECT_EQ(meter.alive().at({7, "card"}).busy_s, 30);
+}
+
 TEST(Meter, GivesJobsThatShareADeviceWhatTheirProcessesUsed) {
   Device device = card(1, 100, 0);
   device.status.processes =

@@ -32,26 +32,30 @@ Result<Watcher> Watcher::open(const std::string& folder) {
   return Watcher(std::move(lock), std::move(history), std::move(uses));
 }
 
-/// What an earlier process has counted of leases that are still alive.
+/// What an earlier process has counted of leases that are still alive, or that ended before this could be read. Until
+/// then nothing is written over it.
 Result<void> Watcher::resume() {
   constexpr double kLongestAgo_s = 30 * 86400;
+  if (is_resumed_) return {};
   REMUDA_ASSIGN(std::vector<LeaseUse> uses, uses_.read(taken_.wall_s - kLongestAgo_s));
-  std::erase_if(uses, [&](const LeaseUse& use) {
-    return std::ranges::none_of(taken_.pool.leases, [&](const pool::Lease& lease) {
-      return lease.job == use.job && lease.device == use.device && lease.since_s == use.since_s;
-    });
-  });
+  is_resumed_ = true;
+  const auto is = [](const LeaseUse& use) {
+    return [&use](const auto& one) {
+      return one.job == use.job && one.device == use.device && one.since_s == use.since_s;
+    };
+  };
+  for (LeaseUse& ended : unwritten_)
+    if (const auto use = std::ranges::find_if(uses, is(ended)); use != uses.end()) add(*use, ended);
+  std::erase_if(uses, [&](const LeaseUse& use) { return std::ranges::none_of(taken_.pool.leases, is(use)); });
   meter_.resume(uses);
-  return {};
+  return uses_.left_out().empty() ? Result<void>{} : failed(uses_.left_out());
 }
 
 Result<void> Watcher::take(Taken taken) {
   taken_ = std::move(taken);
   const double now_s = taken_.now_s;
-  Result<void> outcome;
-  if (!is_resumed_) outcome = resume();
-  is_resumed_ = true;
-  meter_.add(now_s, taken_.wall_s, taken_.machine, taken_.pool, job_by_cgroup(taken_.pool));
+  Result<void> outcome = resume();
+  meter_.add(now_s, taken_.wall_s, taken_.machine, taken_.pool, job_by_cgroup(taken_.pool), taken_.gone);
   std::vector<DeviceSlot> slots;
   for (const Device& device : taken_.machine.devices)
     if (device.kind != DeviceKind::cpu) slots.push_back({device.id, slot_of(device.status)});
@@ -62,13 +66,19 @@ Result<void> Watcher::take(Taken taken) {
   return outcome;
 }
 
-Result<void> Watcher::write() {
+Result<void> Watcher::write_uses() {
   for (LeaseUse& use : meter_.take_ended()) unwritten_.push_back(std::move(use));
   if (std::ssize(unwritten_) > kMostUnwritten) unwritten_.erase(unwritten_.begin(), unwritten_.end() - kMostUnwritten);
+  if (!is_resumed_) return {};
   std::vector<LeaseUse> uses = unwritten_;
   for (const auto& [_, use] : meter_.alive()) uses.push_back(use);
   REMUDA_TRY(uses_.write(uses));
   unwritten_.clear();
+  return {};
+}
+
+Result<void> Watcher::write() {
+  REMUDA_TRY(write_uses());
   return history_.write();
 }
 

@@ -67,6 +67,42 @@ TEST(Watcher, KeepsTheUseOfALeaseThatHasEnded) {
   EXPECT_EQ(uses[0].user, "ana");
 }
 
+TEST(Watcher, DoesNotWriteOverWhatItCouldNotRead) {
+  const ScratchFolder folder;
+  {
+    Watcher watcher = open(folder);
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(watcher.take({100.0 + i, kBegin_s + i, busy_machine(1), held()}));
+    ASSERT_TRUE(watcher.write());
+  }
+  Watcher watcher = open(folder);
+  auto database = sqlite::Database::open(folder.path("history.db"));
+  ASSERT_TRUE((*database)->execute("ALTER TABLE use RENAME TO away"));
+  EXPECT_FALSE(watcher.take({7, kBegin_s + 5, busy_machine(1), held()}));
+  EXPECT_FALSE(watcher.take({8, kBegin_s + 6, busy_machine(1), held()}));
+  EXPECT_TRUE(watcher.write()) << "the history of devices is written all the same";
+  ASSERT_TRUE((*database)->execute("ALTER TABLE away RENAME TO use"));
+  ASSERT_TRUE(watcher.take({9, kBegin_s + 7, busy_machine(1), held()}));
+  EXPECT_EQ(watcher.moment().uses.at({7, "card"}).held_s, 4 + 2);
+  ASSERT_TRUE(watcher.write());
+  EXPECT_EQ(watcher.uses().read(0).value()[0].held_s, 4 + 2);
+}
+
+TEST(Watcher, GoesOnWhereOneRecordCannotBeRead) {
+  const ScratchFolder folder;
+  {
+    Watcher watcher = open(folder);
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(watcher.take({100.0 + i, kBegin_s + i, busy_machine(1), held()}));
+    ASSERT_TRUE(watcher.write());
+    ASSERT_TRUE(watcher.uses().write({{.job = 3, .device = "card", .since_s = 1, .last_s = kBegin_s}}));
+  }
+  auto database = sqlite::Database::open(folder.path("history.db"));
+  ASSERT_TRUE((*database)->execute("UPDATE use SET record = '' WHERE job = 3"));
+  Watcher watcher = open(folder);
+  EXPECT_THAT(watcher.take({7, kBegin_s + 5, busy_machine(1), held()}).error().message, HasSubstr("by job 3"));
+  ASSERT_TRUE(watcher.take({8, kBegin_s + 6, busy_machine(1), held()}));
+  EXPECT_EQ(watcher.moment().uses.at({7, "card"}).held_s, 5);
+}
+
 TEST(Watcher, HasItsFolderForItself) {
   const ScratchFolder folder;
   const Watcher watcher = open(folder);
