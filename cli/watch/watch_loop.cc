@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 #include "base/clock.h"
@@ -18,8 +21,23 @@ Result<std::string> watch_folder(const std::string& machine_file) {
   return *state + "/watch-of/" + std::filesystem::path(machine_file).stem().string();
 }
 
+namespace {
+
+/// What is there is believed, and written over.
+Result<void> check_owner(const std::string& folder) {
+  for (const std::string& path : {folder, folder + "/history.db"}) {
+    struct stat info{};
+    if (::lstat(path.c_str(), &info) == 0 && info.st_uid != ::geteuid() && info.st_uid != 0)
+      return usage_error(fmt::format("{} belongs to another user: name a folder of your own by --folder", path));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<WatchLoop> WatchLoop::open(const MachineFlags& flags, const std::string& folder, bool must_keep) {
   REMUDA_TRY(make_folder(std::filesystem::absolute(folder).lexically_normal().string()));
+  REMUDA_TRY(check_owner(folder));
   auto watcher = monitor::Watcher::open(folder);
   if (!watcher && must_keep) return tl::unexpected(std::move(watcher.error()));
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags));
@@ -60,12 +78,30 @@ void WatchLoop::take_over() {
   others_.reset();
 }
 
+/// Those that had leases at the last step, and the newest that have ended: a job may begin and end between two steps.
+/// While no lease and no job comes or goes, nothing is asked for.
+Result<void> WatchLoop::find_gone(monitor::Watcher::Taken& taken) {
+  constexpr int kNewest = 64;
+  if (taken.pool.leases == leases_ && taken.pool.next_job == next_job_) return {};
+  REMUDA_ASSIGN(taken.gone, caretaker_.pool().ended(kNewest));
+  for (const pool::Lease& lease : leases_) {
+    if (std::ranges::find(taken.pool.leases, lease) != taken.pool.leases.end()) continue;
+    if (std::ranges::find(taken.gone, lease.job, &pool::Job::id) != taken.gone.end()) continue;
+    REMUDA_ASSIGN(auto job, caretaker_.pool().find(lease.job));
+    if (job) taken.gone.push_back(std::move(*job));
+  }
+  leases_ = taken.pool.leases;
+  next_job_ = taken.pool.next_job;
+  return {};
+}
+
 Result<void> WatchLoop::step() {
   take_over();
   REMUDA_TRY(caretaker_.read_machine());
   REMUDA_ASSIGN(pool::PoolState pool, caretaker_.pool().read_around(0));
   monitor::Watcher::Taken taken{monotonic_s(), wall_s(), caretaker_.inventory(), std::move(pool), 0, {}, {}};
   REMUDA_TRY(look_seldom(taken));
+  if (watcher_) REMUDA_TRY(find_gone(taken));
   for (const place::Held& held : caretaker_.held_without_lease(taken.pool))
     taken.used_without_lease.push_back(held.device);
   wall_s_ = taken.wall_s;

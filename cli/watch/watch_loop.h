@@ -51,6 +51,7 @@ class WatchLoop {
   void take_over();
   Result<void> keep_alerts();
   Result<void> look_seldom(monitor::Watcher::Taken& taken);
+  Result<void> find_gone(monitor::Watcher::Taken& taken);
 
   run::Caretaker caretaker_;
   std::string folder_;
@@ -66,6 +67,8 @@ class WatchLoop {
   size_t waiting_ = 0;
   std::vector<std::string> strange_;  ///< devices that processes of no job use, too
   int steps_ = 0;
+  std::vector<pool::Lease> leases_;  ///< of the last step
+  int64_t next_job_ = 0;             ///< then
 };
 
 }  // namespace remuda::cli
