@@ -82,7 +82,7 @@ class Tally {
 
 struct UsageFlags {
   MachineFlags machine;
-  std::string since = "7d", by;
+  std::string since = "7d", by, folder;
   bool waste = false, json = false;
 };
 
@@ -169,11 +169,17 @@ double forgotten_before(const std::vector<pool::Job>& ended, int64_t next_job) {
 Result<int> print_waste(const UsageFlags& flags, double since_s) {
   if (flags.by == "device") return usage_error("--waste goes by user or by job, not by device");
   const bool by_job = flags.by == "job";
-  REMUDA_ASSIGN(const std::string folder, watch_folder(flags.machine.file));
+  std::string folder = flags.folder;
+  if (folder.empty()) {
+    REMUDA_ASSIGN(folder, watch_folder(flags.machine.file));
+  }
   std::vector<monitor::LeaseUse> uses;
-  if (std::filesystem::exists(folder)) {
+  if (std::filesystem::exists(folder + "/history.db")) {
     REMUDA_ASSIGN(monitor::UseStore store, monitor::UseStore::open(folder));
     REMUDA_ASSIGN(uses, store.read(since_s));
+    if (!store.left_out().empty()) fmt::print(stderr, "remuda usage: {}\n", store.left_out());
+  } else if (!flags.folder.empty()) {
+    return usage_error(fmt::format("--folder: {} has no history", folder));
   }
   REMUDA_ASSIGN(const PoolPlace place, place_of_pool(flags.machine));
   const policy::Policy policy = run::policy_of(place.folder).value_or(policy::Policy{});
@@ -191,6 +197,7 @@ Result<int> usage(const UsageFlags& flags) {
         fmt::format("--since: '{}' is no time; write 7d, 2h, 14:30 or 2026-11-24", printable(flags.since)));
   if (flags.waste) return print_waste(flags, *since_s);
   if (flags.by == "job") return usage_error("--by job goes with --waste");
+  if (!flags.folder.empty()) return usage_error("--folder goes with --waste");
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   REMUDA_ASSIGN(std::vector<pool::Job> jobs, caretaker.pool().ended(kAllEnded));
@@ -240,6 +247,9 @@ void add_usage(Program& program) {
   command.add_option("--by", flags->by, "A line for each user (unless given), device, or, with --waste, job")
       ->check(CLI::IsMember({"user", "device", "job"}));
   command.add_flag("--waste", flags->waste, "Show how much of it was for nothing, as far as `remuda watch` ran");
+  command
+      .add_option("--folder", flags->folder, "With --waste: where the history is that `remuda watch --folder` keeps")
+      ->type_name("FOLDER");
   command.add_flag("--json", flags->json, "Print as JSON, in seconds");
   add_machine_options(command, flags->machine);
   command.footer(

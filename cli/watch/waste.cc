@@ -19,35 +19,30 @@ std::string share_text(double part_s, double known_s) {
   return known_s > 0 ? fmt::format("{:.0f}%", 100 * part_s / known_s) : "-";
 }
 
-void add(const monitor::LeaseUse& use, monitor::LeaseUse& sum) {
-  sum.held_s += use.held_s;
-  sum.busy_s += use.busy_s;
-  sum.busy_known_s += use.busy_known_s;
-  sum.effective_s += use.effective_s;
-  sum.effective_known_s += use.effective_known_s;
-  sum.waiting_s += use.waiting_s;
-  sum.waiting_known_s += use.waiting_known_s;
-  sum.energy_joules += use.energy_joules;
-  sum.energy_known_s += use.energy_known_s;
-  sum.throttled_s += use.throttled_s;
-  sum.memory_peak_bytes = std::max(sum.memory_peak_bytes, use.memory_peak_bytes);
-  sum.last_s = std::max(sum.last_s, use.last_s);
-  sum.since_s = sum.since_s == 0 ? use.since_s : std::min(sum.since_s, use.since_s);
+/// Half a device for an hour is half an hour.
+monitor::LeaseUse weighted(monitor::LeaseUse use) {
+  for (double* const seconds : {&use.held_s, &use.busy_s, &use.busy_known_s, &use.effective_s, &use.effective_known_s,
+                                &use.waiting_s, &use.waiting_known_s, &use.energy_known_s, &use.throttled_s})
+    *seconds *= use.share;
+  return use;
 }
 
 }  // namespace
 
 std::vector<Waste> waste_of(std::span<const monitor::LeaseUse> uses, bool by_job, const policy::Policy& policy) {
-  std::map<std::pair<std::string, int64_t>, Waste> rows;
-  std::map<std::pair<std::string, int64_t>, std::set<int64_t>> jobs;
+  // A new pool numbers its jobs anew: one with the same number that began at another time may be another one.
+  using Turn = std::pair<int64_t, double>;
+  std::map<std::pair<std::string, Turn>, Waste> rows;
+  std::map<std::pair<std::string, Turn>, std::set<Turn>> turns;
   for (const monitor::LeaseUse& use : uses) {
-    const auto key = std::pair(use.user, by_job ? use.job : 0);
+    const Turn turn(use.job, use.since_s);
+    const auto key = std::pair(use.user, by_job ? turn : Turn());
     Waste& row = rows[key];
     row.user = use.user;
-    row.job = key.second;
-    jobs[key].insert(use.job);
-    row.jobs = static_cast<int>(jobs[key].size());
-    add(use, row.sum);
+    row.job = key.second.first;
+    turns[key].insert(turn);
+    row.jobs = static_cast<int>(turns[key].size());
+    monitor::add(weighted(use), row.sum);
     row.money.add(money_of(use, policy.tariffs));
   }
   std::vector<Waste> sorted;
@@ -87,9 +82,14 @@ std::string waste_text(const std::vector<Waste>& rows, bool by_job, const std::s
   }
   std::string text =
       table.text(width) +
-      "Hours of devices, as far as `remuda watch` ran. IDLE: held, and no kernel ran. EFFECTIVE: share of "
-      "the known\n"
-      "time, weighted by how much of the device the work used. WAITING: for others of a run, as that tells\n";
+      "Hours of devices, as far as `remuda watch` ran; half a device for an hour is half an hour. A lease counts "
+      "whole, "
+      "from\n"
+      "its beginning on, also where that was before --since; one of a job that was queued again is one more job. IDLE: "
+      "held,\n"
+      "and no kernel ran. EFFECTIVE: share of the known time, weighted by how much of the device the work used. "
+      "WAITING:\n"
+      "for others of a run, as that tells\n";
   if (!currency.empty())
     text += "Money by the tariffs of the policy. WASTED: for IDLE hours. >=: some of it is not known\n";
   return text;

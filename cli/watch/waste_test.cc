@@ -32,13 +32,34 @@ TEST(Waste, HasWhoHeldMostForNothingFirst) {
   EXPECT_EQ(by_job[1].job, 3);
 }
 
+TEST(Waste, CountsHalfADeviceForAnHourAsHalfAnHour) {
+  monitor::LeaseUse half = use("ana", 1, 7200, 3600);
+  half.share = 0.5;
+  half.energy_joules = 100;
+  const auto rows = waste_of(std::vector{half}, false);
+  EXPECT_EQ(rows[0].sum.held_s, 3600);
+  EXPECT_EQ(rows[0].idle_s(), 1800);
+  EXPECT_EQ(rows[0].sum.energy_joules, 100);
+}
+
+TEST(Waste, KeepsJobsOfPoolsThatNumberAnewApart) {
+  monitor::LeaseUse later = use("ana", 1, 60, 0);
+  later.since_s = 5000;
+  const std::vector uses = {use("ana", 1, 3600, 0), use("ana", 1, 3600, 0), later};
+  const auto rows = waste_of(uses, true);
+  ASSERT_THAT(rows, SizeIs(2));
+  EXPECT_EQ(rows[0].sum.held_s, 7200) << "two devices of one job";
+  EXPECT_EQ(rows[1].sum.held_s, 60);
+  EXPECT_EQ(waste_of(uses, false)[0].jobs, 2);
+}
+
 TEST(Waste, CallsNothingIdleOfWhichNothingIsKnown) {
   monitor::LeaseUse blind = use("ana", 1, 3600, 0);
   blind.busy_known_s = 0;
   const auto rows = waste_of(std::vector{blind}, false);
   EXPECT_EQ(rows[0].idle_s(), 0);
   const std::string text = waste_text(rows, false, "", 100);
-  EXPECT_THAT(text, HasSubstr("ana      1   1.0  -     -        -          0.0   1.0      -"));
+  EXPECT_THAT(text, HasSubstr("ana      1   1.0  -     -        -           0.0      1.0  -"));
   EXPECT_EQ(waste_json(rows, "")["waste"][0]["idle_s"], 0);
 }
 
