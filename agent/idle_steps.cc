@@ -13,7 +13,7 @@ double IdleSteps::every_s(const policy::Idle& policy, const pool::PoolState& poo
 }
 
 std::vector<pool::RecordIdle> IdleSteps::look(const policy::Idle& policy, const Inventory& machine,
-                                            const pool::PoolState& pool, double now_s, double wall_s) {
+                                              const pool::PoolState& pool, double now_s, double wall_s) {
   if (!jobs_ || jobs_->window_s() != policy.warn_after_s) jobs_.emplace(policy.warn_after_s);
   if (policy.is_on()) jobs_->look(now_s, wall_s, machine, pool);
   return chain_.next(*jobs_, policy, machine, pool, now_s, wall_s);

@@ -19,7 +19,7 @@ class IdleSteps {
 
   /// The machine was read.
   std::vector<pool::RecordIdle> look(const policy::Idle& policy, const Inventory& machine, const pool::PoolState& pool,
-                                   double now_s, double wall_s);
+                                     double now_s, double wall_s);
 
  private:
   std::optional<monitor::IdleJobs> jobs_;

@@ -65,8 +65,9 @@ std::string next_text(const policy::Idle& policy, IdleStep step) {
 
 }  // namespace
 
-std::vector<pool::RecordIdle> IdleChain::next(const IdleJobs& jobs, const policy::Idle& policy, const Inventory& machine,
-                                            const pool::PoolState& pool, double now_s, double wall_s) {
+std::vector<pool::RecordIdle> IdleChain::next(const IdleJobs& jobs, const policy::Idle& policy,
+                                              const Inventory& machine, const pool::PoolState& pool, double now_s,
+                                              double wall_s) {
   std::vector<pool::RecordIdle> told;
   std::map<int64_t, Taken> taken;
   const auto withdraw = [&](const pool::Job& job) {

@@ -25,7 +25,7 @@ class IdleChain {
   /// What is to be told to jobs, by what `jobs` has seen up to `now_s`, a steady time; `wall_s`: the same moment since
   /// 1970. What could not be applied is given again.
   std::vector<pool::RecordIdle> next(const IdleJobs& jobs, const policy::Idle& policy, const Inventory& machine,
-                                   const pool::PoolState& pool, double now_s, double wall_s);
+                                     const pool::PoolState& pool, double now_s, double wall_s);
 
  private:
   struct Taken {

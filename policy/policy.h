@@ -124,7 +124,7 @@ struct Policy {
   Idle idle;
   std::vector<Tariff> tariffs;  ///< the first counts that fits
   std::string currency;         ///< of all of them
-  bool mps = false;  ///< [sharing]: the agent keeps MPS daemons for jobs with parts of devices
+  bool mps = false;             ///< [sharing]: the agent keeps MPS daemons for jobs with parts of devices
   /// [sharing]: the GPUs, as for Inventory::resolve, of which the agent makes partitions for such jobs.
   std::optional<Rule<std::vector<std::string>>> mig;
   double utc_offset_s = 0;  ///< of the machine's time zone, for hours; not of the file

@@ -1,5 +1,5 @@
-// RunReporter: reports how a run goes to the keeper of the job that it is in (run/run_board.h): so that others see how far
-// it has come, what its devices wait for is counted, and who waits for another rank is not taken for idle.
+// RunReporter: reports how a run goes to the keeper of the job that it is in (run/run_board.h): so that others see how
+// far it has come, what its devices wait for is counted, and who waits for another rank is not taken for idle.
 #pragma once
 
 #include <string>
