@@ -148,13 +148,11 @@ TEST_F(PendingFileTest, WritesThroughASymbolicLink) {
 }
 
 TEST_F(PendingFileTest, AStrangersLinkWhereEverybodyMayPutFilesIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's link";
-  constexpr uid_t kStranger = 65534;
   fs::create_directory(path("open"));
   fs::permissions(path("open"), fs::perms::all | fs::perms::sticky_bit);
   fs::create_symlink(path("victim"), path("open/link"));
   EXPECT_TRUE(PendingFile::create(path("open/link"))) << "it is this user's own";
-  ASSERT_EQ(::lchown(path("open/link").c_str(), kStranger, kStranger), 0);
+  if (::lchown(path("open/link").c_str(), 65534, 65534) != 0) GTEST_SKIP() << "only root makes others' links";
   EXPECT_THAT(PendingFile::create(path("open/link")).error().message, HasSubstr("it is another user's link"));
   fs::permissions(path("open"), fs::perms::owner_all);
   EXPECT_TRUE(PendingFile::create(path("open/link"))) << "who owns the folder has let it in";
@@ -209,8 +207,7 @@ TEST_F(PendingFileTest, AFileInPlaceOfTheFolderIsRefused) {
 
 TEST_F(PendingFileTest, AFolderIsRefused) {
   fs::create_directory(path("folder"));
-  EXPECT_THAT(refusal(path("folder")), HasSubstr("Is a directory"));
-  EXPECT_THAT(refusal(path("folder/")), HasSubstr("Is a directory"));
+  for (const char* name : {"folder", "folder/"}) EXPECT_THAT(refusal(path(name)), HasSubstr("Is a directory"));
   EXPECT_THAT(refusal(""), HasSubstr("cannot write"));
 }
 
