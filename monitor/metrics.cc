@@ -96,15 +96,16 @@ void add_missing(const Device& device, Families& families) {
   add("dram_active", status.dram_active);
 }
 
+/// "job" is the name that Prometheus gives to what it scrapes: it would rename a label of ours.
 Labels lease_labels(int64_t job, const std::string& device, const Moment& moment) {
   const Device* const found = moment.machine.find(device);
-  return {{"job", std::to_string(job)}, {"uuid", device}, {"gpu", found ? found->label() : ""}};
+  return {{"job_id", std::to_string(job)}, {"uuid", device}, {"gpu", found ? found->label() : ""}};
 }
 
 /// What the pool says of it: whoever looks at the pool knows that, whether or not he keeps the history.
 void add_lease(const pool::Lease& lease, const Moment& moment, Families& families) {
   const Device* const device = moment.machine.find(lease.device);
-  if (!device || device->kind == DeviceKind::cpu) return;
+  if (device && device->kind == DeviceKind::cpu) return;
   const Labels labels = lease_labels(lease.job, lease.device, moment);
   const pool::Job* const job = moment.pool.find(lease.job);
   families.gauge("remuda_lease_share", "A lease: the part of the device that the job holds",

@@ -66,9 +66,9 @@ TEST(Metrics, HaveLeasesByJob) {
       {{7, "GPU-1"}, {.job = 7, .device = "GPU-1", .user = "ana", .held_s = 60, .busy_s = 30, .energy_joules = 9000}}};
   const std::string text = metrics_text({inventory, pool, uses, 3});
   EXPECT_THAT(text,
-              HasSubstr(R"(remuda_lease_share{job="7",uuid="GPU-1",gpu="gpu:0",user="ana",name="ev\\il\"\n"} 0.5)"))
+              HasSubstr(R"(remuda_lease_share{job_id="7",uuid="GPU-1",gpu="gpu:0",user="ana",name="ev\\il\"\n"} 0.5)"))
       << "a name cannot break out of its label";
-  EXPECT_THAT(text, HasSubstr(R"(remuda_lease_busy_seconds_total{job="7",uuid="GPU-1",gpu="gpu:0"} 30)"));
+  EXPECT_THAT(text, HasSubstr(R"(remuda_lease_busy_seconds_total{job_id="7",uuid="GPU-1",gpu="gpu:0"} 30)"));
   EXPECT_THAT(text, HasSubstr(R"(remuda_gpu_held_ratio{uuid="GPU-1",gpu="gpu:0"} 0.5)"));
   EXPECT_THAT(text, HasSubstr(R"(remuda_jobs{state="running"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(remuda_jobs{state="waiting"} 3)"));
@@ -78,7 +78,7 @@ TEST(Metrics, HaveLeasesWhereAnotherProcessCountsTheirUse) {
   const Inventory inventory = one_gpu();
   const pool::PoolState pool = pool_with_one_job();
   const std::string text = metrics_text({inventory, pool, {}});
-  EXPECT_THAT(text, HasSubstr("remuda_lease_share{job=\"7\",uuid=\"GPU-1\",gpu=\"gpu:0\",user=\"ana\""));
+  EXPECT_THAT(text, HasSubstr("remuda_lease_share{job_id=\"7\",uuid=\"GPU-1\",gpu=\"gpu:0\",user=\"ana\""));
   EXPECT_THAT(text, testing::Not(HasSubstr("remuda_lease_held_seconds_total")));
 }
 
@@ -94,6 +94,7 @@ TEST(Metrics, HaveEachSeriesOnce) {
     const std::string series = line.starts_with('#') ? line : line.substr(0, line.rfind(' '));
     EXPECT_TRUE(seen.insert(series).second) << series;
     if (line.starts_with('#')) continue;
+    EXPECT_FALSE(std::regex_search(line, std::regex("[{,](job|instance)="))) << "Prometheus would rename it: " << line;
     EXPECT_TRUE(std::regex_search(line, std::regex("^remuda_[a-z_]+(\\{.*\\})? [-+0-9.e]+$"))) << line;
   }
   EXPECT_GT(seen.size(), 20U);
