@@ -52,7 +52,10 @@ Result<std::string> token_in(const std::string& path) {
     // For its owner from the first moment, and never in place of a file that came meanwhile.
     const Fd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!made) return failed(fmt::format("cannot write {}: {}", path, errno_text(errno)));
-    REMUDA_TRY(write_all(made.get(), token + "\n", path));
+    if (auto written = write_all(made.get(), token + "\n", path); !written) {
+      ::unlink(path.c_str());  // an empty one would be taken for one without a token, ever after
+      return tl::unexpected(std::move(written.error()));
+    }
     return token;
   }
   REMUDA_ASSIGN(const Fd file, open_for_reading(path));

@@ -1,8 +1,10 @@
 #include "web/access.h"
 
+#include <csignal>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <set>
+#include <sys/resource.h>
 #include <vector>
 
 #include "base/testing/scratch_folder.h"
@@ -28,6 +30,20 @@ TEST(WebAccess, ATokenFileIsMadeOnceAndForItsOwnerAlone) {
   EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
   std::filesystem::permissions(path, std::filesystem::perms(0640));
   EXPECT_THAT(token_in(path).error().message, HasSubstr("may be read by others than its owner: chmod 600"));
+}
+
+TEST(WebAccess, WhereNoTokenCanBeWrittenThereIsNoFile) {
+  const ScratchFolder folder;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  const auto token = token_in(folder.path("token"));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(token);
+  EXPECT_TRUE(token_in(folder.path("token"))) << "the next start makes one";
 }
 
 TEST(WebAccess, ATokenFileHasATokenAndNothingElse) {

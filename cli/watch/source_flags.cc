@@ -1,9 +1,11 @@
 #include "cli/watch/source_flags.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "cli/watch/live_source.h"
 #include "cli/watch/watch_loop.h"
 #include "process/user_name.h"
@@ -13,7 +15,14 @@
 namespace remuda::cli {
 namespace {
 
-constexpr double kDemoSpeed = 10;
+constexpr double kDemoSpeed = 10, kMostSpeed = 1000;
+
+/// CLI::Range lets "nan" pass.
+std::string check_speed(const std::string& text) {
+  const auto speed = parse_number<double>(text);
+  if (speed && *speed >= 0 && *speed <= kMostSpeed) return "";
+  return fmt::format("'{}' is no number from 0 to {}", text, kMostSpeed);
+}
 
 }  // namespace
 
@@ -22,9 +31,7 @@ void add_source_options(CLI::App& command, SourceFlags& flags) {
       command.add_option("--replay", flags.replay, "Play a recording in place of this machine; several: several hosts")
           ->type_name("FILE");
   auto* demo = command.add_flag("--demo", flags.demo, "Play the recording that comes with remuda");
-  command.add_option("--speed", flags.speed, "Play so many times as fast")
-      ->type_name("FACTOR")
-      ->check(CLI::Range(0.0, 1000.0));
+  command.add_option("--speed", flags.speed, "Play so many times as fast")->type_name("FACTOR")->check(check_speed);
   add_machine_options(command, flags.machine);
   replay->excludes("--machine");
   demo->excludes("--machine");
