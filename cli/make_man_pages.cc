@@ -23,7 +23,8 @@ remuda::Result<void> write_all(const std::string& pages, const std::string& scri
   remuda::cli::Program program;
   remuda::cli::add_subcommands(program);
   REMUDA_TRY(write_page(program.app, pages));
-  for (const CLI::App* command : program.app.get_subcommands(is_for_people)) REMUDA_TRY(write_page(*command, pages));
+  for (const CLI::App* command : program.app.get_subcommands(remuda::cli::is_for_people))
+    REMUDA_TRY(write_page(*command, pages));
   for (const std::string& shell : remuda::cli::completion_shells())
     REMUDA_TRY(write(fmt::format("{}/{}", scripts, shell), remuda::cli::completion_script(program.app, shell)));
   return {};
