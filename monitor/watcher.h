@@ -29,7 +29,7 @@ class Watcher {
     pool::PoolState pool;                                            ///< its leases, and the jobs that hold them
     size_t waiting = 0;                                              ///< jobs in the queue
     std::vector<std::string> used_without_lease, used_by_strangers;  ///< ids of devices
-    std::vector<pool::Job> gone = {};  ///< that have ended since the last reading, or have lost their leases
+    std::vector<pool::Job> gone;  ///< that have ended since the last reading, or have lost their leases
   };
   /// An error where something could not be written: it is tried again with a later reading, and what is in memory goes
   /// on.
