@@ -93,6 +93,8 @@ class HandoverTest(OwnersTest):
 
 class DaemonTest(OwnersTest):
     def setUp(self):
+        if not os.listdir("/sys/fs/cgroup"):
+            self.skipTest("an agent keeps a daemon in a cgroup, and there is none")
         super().setUp()
         self.agent.install("nvidia-cuda-mps-control", STAND_IN)
         self.agent.set_policy("[sharing]\nmps = true\n")
