@@ -27,13 +27,15 @@ size_t Track::begin(std::string_view name, Kind kind, const Details& details) {
   return open_.size() - 1;
 }
 
-void Track::end(size_t depth) {
+double Track::end(size_t depth) {
   const double now_s = recorder_.clock_.now_s();
   const std::lock_guard lock(mutex_);
+  const double seconds = open_.size() > depth ? now_s - open_[depth].span.start_s : 0;
   while (open_.size() > depth) {
     close(now_s);
     if (recorder_.ranges_.pop) recorder_.ranges_.pop();
   }
+  return seconds;
 }
 
 void Track::close(double now_s) {
@@ -166,6 +168,19 @@ Span::Span(std::string_view name, const Details& details)
 
 Span::~Span() {
   if (track_) track_->end(depth_);
+}
+
+TimedSpan::TimedSpan(std::string_view name, const Details& details)
+    : track_(t_track && t_track->recorder().is_recording() ? t_track : nullptr) {
+  if (track_)
+    depth_ = track_->begin(name, Kind::work, details);
+  else
+    start_s_ = monotonic_s();
+}
+
+double TimedSpan::end() {
+  if (seconds_ < 0) seconds_ = track_ ? track_->end(depth_) : monotonic_s() - start_s_;
+  return seconds_;
 }
 
 }  // namespace remuda::profile

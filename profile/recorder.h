@@ -85,8 +85,8 @@ class Track {
   Recorder& recorder() const { return recorder_; }
   /// Opens a span within those that are open; returns how many were.
   size_t begin(std::string_view name, Kind kind, const Details& details = {});
-  /// Closes those that were opened since begin() returned `depth`.
-  void end(size_t depth);
+  /// Closes those that were opened since begin() returned `depth`; returns the seconds of the outermost of them.
+  double end(size_t depth);
 
  private:
   friend class Recorder;
@@ -178,6 +178,22 @@ class Join {
 
  private:
   Track* const before_;
+};
+
+/// A span whose length the engine reports as well: one measurement makes both, so that they agree however long the
+/// thread is kept from the processor around it. Measures too where nothing is recorded.
+class TimedSpan {
+ public:
+  explicit TimedSpan(std::string_view name, const Details& details = {});
+  ~TimedSpan() { end(); }
+  TimedSpan(const TimedSpan&) = delete;
+  /// Ends it, the first time; returns its seconds.
+  double end();
+
+ private:
+  Track* const track_;  ///< null where nothing is recorded
+  size_t depth_ = 0;
+  double start_s_ = 0, seconds_ = -1;
 };
 
 /// What its thread does as long as it lives. The name outlives all recorders.

@@ -1,5 +1,6 @@
 #include "profile/recorder.h"
 
+#include <chrono>
 #include <gmock/gmock.h>
 #include <thread>
 
@@ -150,6 +151,32 @@ TEST(Recorder, EndsASpanThatRecordingDidNotOutlast) {
   }
   ASSERT_EQ(recorder.tracks().size(), 1u);
   EXPECT_THAT(names_of(recorder.tracks()[0].spans), ElementsAre("long"));
+}
+
+TEST(Recorder, ATimedSpanIsAsLongAsItsRecordWhateverComesAfter) {
+  HandClock clock;
+  Recorder recorder(clock);
+  const Join join(&recorder, "main");
+  recorder.set_recording(true);
+  {
+    TimedSpan span("wait");
+    clock.now += 0.25;
+    EXPECT_EQ(span.end(), 0.25);
+    clock.now += 1;
+    EXPECT_EQ(span.end(), 0.25);
+  }
+  { const TimedSpan never_asked("update"); }
+  const auto tracks = recorder.tracks();
+  ASSERT_THAT(names_of(tracks.at(0).spans), ElementsAre("wait", "update"));
+  EXPECT_EQ(tracks[0].spans[0].end_s, 100.25);
+}
+
+TEST(Recorder, ATimedSpanMeasuresWhereNothingIsRecorded) {
+  TimedSpan span("wait");
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const double seconds = span.end();
+  EXPECT_GE(seconds, 0.002);
+  EXPECT_EQ(span.end(), seconds);
 }
 
 TEST(Recorder, GivesEachThreadATrack) {

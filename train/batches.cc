@@ -5,7 +5,6 @@
 #include <span>
 
 #include "balance/shares.h"
-#include "base/clock.h"
 #include "profile/recorder.h"
 
 namespace remuda::train {
@@ -44,7 +43,6 @@ std::vector<CutStep> Batches::steps_from(uint64_t position, const std::vector<in
 }
 
 Result<data::LoadedBatch> Batches::load(const std::vector<CutStep>& steps) {
-  const profile::Span span("data wait");
   if (feed_) return feed_->take(steps);
   std::vector<data::Range> ranges;
   for (const CutStep& step : steps) ranges.push_back(step.part(options_.rank));
@@ -52,10 +50,10 @@ Result<data::LoadedBatch> Batches::load(const std::vector<CutStep>& steps) {
 }
 
 Result<Batch> Batches::take(uint64_t position, const std::vector<int>& shares) {
-  const double start = monotonic_s();
+  profile::TimedSpan span("data wait");
   const std::vector<CutStep> steps = steps_from(position, shares);
   REMUDA_ASSIGN(const data::LoadedBatch loaded, load(steps));
-  waited_s_ = monotonic_s() - start;
+  waited_s_ = span.end();
   return samples_.as_tensors(loaded, steps.front().part(options_.rank).count);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
 #include "profile/recorder.h"
 #include "train/labels.h"
 
@@ -152,15 +151,14 @@ Result<void> CompressedOptimizer::free_host() const {
 Result<void> CompressedOptimizer::step(double gradient_factor, std::vector<GroupSettings> settings) {
   ++steps_;
   engine_.before_wait();  // all that follows is part of the exchange, and no matter of a device's speed
-  const profile::Span span("wait");
-  const double start = monotonic_s();
+  profile::TimedSpan span("wait");
   REMUDA_TRY(free_host());
   // A cosine may be rounded in another way elsewhere.
   REMUDA_TRY(engine_.communicator.broadcast(std::as_writable_bytes(std::span(settings)), 0, label::kCompression));
   REMUDA_TRY(add_up_here());
   REMUDA_TRY(exchange_and_step(gradient_factor, settings));
   send_values();
-  wait_s_ = monotonic_s() - start;
+  wait_s_ = span.end();
   return {};
 }
 

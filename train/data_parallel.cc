@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "profile/recorder.h"
 #include "train/agreement.h"
 #include "train/labels.h"
@@ -163,7 +162,10 @@ Result<ReducedStep> DataParallel::reduce() {
   if (blocks_) REMUDA_TRY(blocks_->finish());
   REMUDA_ASSIGN(StepTotals totals, reducer_->finish());
   wait_s_ = reducer_->wait_s();
-  REMUDA_TRY(arrive());  // they came before the sums
+  if (is_arriving()) {  // all are there, as they came before the sums: what is left is to take them
+    REMUDA_TRY(arrive());
+    wait_s_ += optimizer_->wait_s();
+  }
   ReducedStep step{std::move(totals)};
   const auto& sum = step.totals;
   step.finite = std::isfinite(sum.loss_sum) && std::isfinite(sum.square_norm);
@@ -201,11 +203,10 @@ std::unique_ptr<ParameterWatch> DataParallel::watch_parameters() {
   if (!is_arriving()) return nullptr;
   return std::make_unique<ParameterWatch>(flat_.values().device(), flat_.layout(), [this](size_t bucket) {
     if (optimizer_->is_there(bucket)) return optimizer_->take(bucket);
-    const profile::Span span("wait");
-    const double start = monotonic_s();
     pass_waits_.before_wait();
+    profile::TimedSpan span("wait");
     optimizer_->take(bucket);
-    pass_waits_.waited(monotonic_s() - start);
+    pass_waits_.waited(span.end());
   });
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "profile/recorder.h"
 #include "train/ready_order.h"
 #include "train/sharded_blocks.h"
@@ -117,10 +116,9 @@ Result<StepTotals> GradientReducer::finish() {
     REMUDA_ASSIGN(totals, exchange(engine_.communicator, report_));
     return {};
   });
-  const profile::Span span("wait");
-  const double start = monotonic_s();
+  profile::TimedSpan span("wait");
   REMUDA_TRY(engine_.queue.drain());
-  wait_s_ = monotonic_s() - start;
+  wait_s_ = span.end();
   REMUDA_TRY(refuse_misuse(totals));
   return totals;
 }

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "base/clock.h"
 #include "profile/recorder.h"
 #include "train/agreement.h"
 #include "train/labels.h"
@@ -45,11 +44,10 @@ void ShardedBlocks::fail() {
 
 template <typename T>
 T ShardedBlocks::wait_for(std::future<T>& work) {
-  const profile::Span span("wait");
   hooks_.before_wait();
-  const double start = monotonic_s();
+  profile::TimedSpan span("wait");
   work.wait();
-  hooks_.waited(monotonic_s() - start);
+  hooks_.waited(span.end());
   try {
     return work.get();
   } catch (const std::future_error&) {

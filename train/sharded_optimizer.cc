@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.h"
 #include "profile/recorder.h"
 #include "train/sharded_blocks.h"
 
@@ -243,11 +242,10 @@ void ShardedOptimizer::send_to_all(comm::Chunk buckets, Mirror& values) {
 
 Result<void> ShardedOptimizer::arrive(Mirror& values) {
   {
-    const profile::Span span("wait");
-    const double start = monotonic_s();
+    profile::TimedSpan span("wait");
     engine_.queue.push([this] { return engine_.exchange->finish_gather(); });
     REMUDA_TRY(engine_.queue.drain());
-    wait_s_ = monotonic_s() - start;
+    wait_s_ = span.end();
   }
   engine_.exchange->take_values(values);
   for (size_t bucket = 0; bucket < arrivals_.size(); ++bucket) {
