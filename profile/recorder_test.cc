@@ -165,7 +165,9 @@ TEST(Recorder, ATimedSpanIsAsLongAsItsRecordWhateverComesAfter) {
     clock.now += 1;
     EXPECT_EQ(span.end(), 0.25);
   }
-  { const TimedSpan never_asked("update"); }
+  {
+    const TimedSpan never_asked("update");
+  }
   const auto tracks = recorder.tracks();
   ASSERT_THAT(names_of(tracks.at(0).spans), ElementsAre("wait", "update"));
   EXPECT_EQ(tracks[0].spans[0].end_s, 100.25);

@@ -35,6 +35,11 @@ std::vector<Json> entries(const Json& json, const char* key) {
   return all;
 }
 
+std::optional<double> part_in(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+}
+
 Use use_in(const Json& lease) {
   const auto found = lease.find("use");
   if (found == lease.end() || !found->is_object()) return {};
@@ -42,7 +47,8 @@ Use use_in(const Json& lease) {
     const double known_s = number_of(*found, all);
     return known_s > 0 ? std::optional(number_of(*found, some) / known_s) : std::nullopt;
   };
-  return {part("busy_s", "busy_known_s"), part("effective_s", "effective_known_s")};
+  return {part("busy_s", "busy_known_s"), part("effective_s", "effective_known_s"), part_in(*found, "cost"),
+          found->value("cost_is_complete", Json(true)) == true, text_in(*found, "currency")};
 }
 
 Lease lease_in(const Json& json) {
@@ -66,6 +72,20 @@ Waiting waiting_in(const Json& json) {
           .why = text_in(json, "why"),
           .submitted_s = number_of(json, "submitted_s"),
           .count = request != json.end() && request->is_object() ? number_of<int>(*request, "count", 1) : 1};
+}
+
+Run run_in(const Json& json, const std::vector<View>& devices) {
+  Run run{.job = number_of<int64_t>(json, "job"), .user = text_in(json, "user"), .name = text_in(json, "name")};
+  const auto found = json.find("run");
+  if (found == json.end() || !found->is_object()) return run;
+  run.step = number_of<int64_t>(*found, "step"), run.steps = number_of<int64_t>(*found, "steps");
+  run.step_s = number_of(*found, "step_s");
+  for (const Json& part : entries(*found, "parts")) {
+    const std::string id = text_in(part, "device");
+    const auto view = std::ranges::find(devices, id, [](const View& one) { return one.device.id; });
+    run.parts.push_back({view == devices.end() ? id : view->label, part_in(part, "share"), part_in(part, "waiting")});
+  }
+  return run;
 }
 
 Alert alert_in(const Json& json) {
@@ -148,6 +168,7 @@ Result<Host> host_in(const Json& json, double now_s) {
   for (const Json& job : entries(jobs, "waiting")) host.waiting.push_back(waiting_in(job));
   for (const Json& alert : entries(json, "alerts")) host.alerts.push_back(alert_in(alert));
   add_devices(inventory, entries(json, "drains"), host);
+  for (const Json& run : entries(json, "runs")) host.runs.push_back(run_in(run, host.devices));
   return host;
 }
 

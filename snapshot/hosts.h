@@ -53,6 +53,9 @@ inline constexpr double kSilent_s = 30;  ///< a host that was not heard of for l
 /// What a lease was used for, as far as it is known: parts of the time held.
 struct Use {
   std::optional<double> busy, effective;
+  std::optional<double> cost;  ///< so far, by the tariffs of the policy
+  bool is_cost_whole = true;   ///< nothing of it is unknown
+  std::string currency;
 };
 
 struct Lease {
@@ -71,6 +74,18 @@ struct Waiting {
   std::string user, name, why;
   double submitted_s = 0;
   int count = 1;  ///< devices wanted
+};
+
+/// What a run within a job said of itself last.
+struct Run {
+  struct Part {
+    std::string device;                    ///< its label; its id where that is not known
+    std::optional<double> share, waiting;  ///< of the samples of a step; of the time, for others
+  };
+  int64_t job = 0, step = 0, steps = 0;  ///< 0 steps: it is not known how many there are to be
+  std::string user, name;
+  double step_s = 0;  ///< 0: not known
+  std::vector<Part> parts;
 };
 
 struct Alert {
@@ -100,6 +115,7 @@ struct Host {
   std::vector<View> devices;
   std::vector<Lease> leases;
   std::vector<Waiting> waiting;  ///< in the order of their turns
+  std::vector<Run> runs;
   std::vector<Alert> alerts;
 
   bool is_silent() const { return silent_s > kSilent_s; }

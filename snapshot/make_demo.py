@@ -138,6 +138,16 @@ def alert(rule, i, since, value, limit, text, command):
     return {"rule": rule, "device": gpu_id(i), "since_s": since, "value": value, "limit": limit, "text": text, "command": command}
 
 
+def runs():
+    """What ana's training says of itself: a new notice each five minutes."""
+    for m in range(0, 60, 5):
+        waiting = (0.03 + 0.02 * math.sin(m), 0.04 + 0.02 * math.cos(m))
+        yield {"job": 41, "user": "ana", "name": "ft-7b", "since_s": minute(m), "ended_s": minute(m + 5),
+               "run": {"at_s": minute(m), "step": 27000 + 97 * m, "steps": 40000, "step_s": 0.618,
+                       "parts": [{"device": gpu_id(i), "share": share, "waiting": round(waiting[i], 3)}
+                                 for i, share in enumerate((0.504, 0.496))]}}
+
+
 def main():
     gpus = range(len(CARDS))
     samples = [{"time_s": BEGIN + STEP * n, "devices": [{}, {}, *(status(i, n * STEP / 60) for i in gpus)]}
@@ -164,6 +174,7 @@ def main():
             ],
         },
         "drains": [],
+        "runs": list(runs()),
         "alerts": [
             alert("thermal throttle", 3, minute(13), "thermal, 11 min", "60 s", "its clocks are held down by heat",
                   "remuda drain gpu:3 --reason 'too hot'") | {"ended_s": minute(24)},

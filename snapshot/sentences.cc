@@ -104,12 +104,36 @@ std::string top_sentence(const Seen& seen, const Histories& histories) {
                      alerts > 0 ? counted(static_cast<double>(alerts), "alert") : "no alerts");
 }
 
+std::string job_text(const std::string& user, const std::string& name, int64_t job) {
+  if (job == 0) return user;
+  return name.empty() ? fmt::format("{}'s job {}", user, job) : fmt::format("{}'s {} (job {})", user, name, job);
+}
+
 std::string queue_sentence(const Waiting& job, double now_s) {
-  return fmt::format("{}'s {} wants {}{}: {}", job.user,
-                     job.name.empty() ? fmt::format("job {}", job.id) : fmt::format("{} (job {})", job.name, job.id),
-                     counted(job.count, "device"),
+  return fmt::format("{} wants {}{}: {}", job_text(job.user, job.name, job.id), counted(job.count, "device"),
                      job.submitted_s > 0 ? " and has waited " + time_text(now_s - job.submitted_s) : "",
                      job.why.empty() ? "its turn has not come" : job.why);
+}
+
+std::string run_sentence(const Run& run) {
+  std::string text = fmt::format("{} is at step {}", job_text(run.user, run.name, run.job), run.step);
+  if (run.steps > 0) text += fmt::format(" of {}", run.steps);
+  if (run.step_s > 0)
+    text += run.step_s < 1 ? fmt::format(", {:.0f} ms each", 1000 * run.step_s)
+                           : fmt::format(", {:.1f} s each", run.step_s);
+  if (run.step_s > 0 && run.steps > run.step)
+    text += fmt::format(", {} left", time_text(run.step_s * static_cast<double>(run.steps - run.step)));
+  double waiting = 0, known = 0;
+  for (const Run::Part& part : run.parts)
+    if (part.waiting) waiting += *part.waiting, ++known;
+  if (known > 1)
+    text += fmt::format("; its {} wait {:.0f} % of the time for each other", counted(known, "device"),
+                        100 * waiting / known);
+  return text;
+}
+
+std::string cost_text(const Use& use) {
+  return use.cost ? fmt::format("{}{:.2f} {}", use.is_cost_whole ? "" : "at least ", *use.cost, use.currency) : "";
 }
 
 std::vector<MissingReadings> missing_reasons(const Seen& seen) {

@@ -12,8 +12,17 @@ namespace remuda::snapshot {
 /// "8 GPUs of 3 kinds on 2 hosts: 5 working, 1 held but idle 42 min, 2 free; 3 waiting; 1 alert."
 std::string top_sentence(const Seen& seen, const Histories& histories);
 
+/// "ana's fit (job 7)", "ana's job 7"; the user alone where there is no job.
+std::string job_text(const std::string& user, const std::string& name, int64_t job);
+
 /// Why one job waits.
 std::string queue_sentence(const Waiting& job, double now_s);
+
+/// How a run goes: how far it is, how long it takes, and for how much of it its devices wait for each other.
+std::string run_sentence(const Run& run);
+
+/// "3.20 EUR", "at least 3.20 EUR" where some of it is not known; empty where nothing is.
+std::string cost_text(const Use& use);
 
 /// Why readings are missing: "no permission", and what for: "busy, power of gpu:0, gpu:1; busy of gpu:2".
 struct MissingReadings {

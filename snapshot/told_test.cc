@@ -30,16 +30,22 @@ Histories histories_of(const Json& one) {
 
 Json said_of(const Json& one) {
   const Seen seen = seen_in(one["snapshot"]).value();
-  Json devices = Json::array(), queue = Json::array(), missing = Json::array();
+  Json devices = Json::array(), queue = Json::array(), runs = Json::array(), costs = Json::array(),
+       missing = Json::array();
   for (const Host& host : seen.hosts) {
     for (const View& view : host.devices)
       devices.push_back({{"key", view.key}, {"state", kStates.at(view.state)}, {"holders", view.holders}});
     for (const Waiting& job : host.waiting) queue.push_back(queue_sentence(job, seen.time_s));
+    for (const Lease& lease : host.leases)
+      if (const std::string cost = cost_text(lease.use); !cost.empty()) costs.push_back(cost);
+    for (const Run& run : host.runs) runs.push_back(run_sentence(run));
   }
   for (const auto& [reason, of] : missing_reasons(seen)) missing.push_back({{"reason", reason}, {"of", of}});
   return {{"sentence", top_sentence(seen, histories_of(one))},
           {"devices", devices},
           {"queue", queue},
+          {"runs", runs},
+          {"costs", costs},
           {"missing", missing}};
 }
 

@@ -130,6 +130,17 @@ void add_device(const View& view, const snapshot::Histories& histories, Range ra
   add_histories(view, histories, range, body);
 }
 
+void add_run(const snapshot::Run& run, Body& body) {
+  add_value("run", run_sentence(run), Tone::plain, body);
+  const auto percent = [&](const std::optional<double>& part) {
+    return part ? fmt::format("{:.0f} %", 100 * *part) : dash(body.charset());
+  };
+  for (const snapshot::Run::Part& part : run.parts)
+    add_value(part.device,
+              fmt::format("{} of each step; waits {} of the time", percent(part.share), percent(part.waiting)),
+              Tone::plain, body);
+}
+
 void add_job(const Item& item, double now_s, Body& body) {
   const Lease& lease = *item.leases.front();
   const auto part = [](const std::optional<double>& value) {
@@ -144,6 +155,9 @@ void add_job(const Item& item, double now_s, Body& body) {
   add_value("busy", part(use.busy), Tone::plain, body);
   add_value("effective", part(use.effective), Tone::plain, body);
   if (lease.share < 1) add_value("share", part(lease.share), Tone::plain, body);
+  if (const std::string cost = cost_text(use); !cost.empty()) add_value("cost so far", cost, Tone::plain, body);
+  for (const snapshot::Run& run : item.host->runs)
+    if (run.job == item.job) add_run(run, body);
   add_value("more", fmt::format("remuda show {}", item.job), Tone::quiet, body);
 }
 

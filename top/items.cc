@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "snapshot/sentences.h"
 
 namespace remuda::top {
 namespace {
@@ -27,11 +28,6 @@ std::string lower(std::string text) {
 const View* view_with(const Host& host, const std::string& id) {
   const auto found = std::ranges::find_if(host.devices, [&](const View& view) { return view.device.id == id; });
   return found == host.devices.end() ? nullptr : &*found;
-}
-
-std::string job_text(const std::string& user, const std::string& name, int64_t job) {
-  if (job == 0) return user;
-  return name.empty() ? fmt::format("{}'s job {}", user, job) : fmt::format("{}'s {} (job {})", user, name, job);
 }
 
 /// All that a filter looks at.
@@ -89,7 +85,7 @@ void add_jobs(const Host& host, std::vector<Item>& items) {
     if (is_new)
       items.push_back({.kind = Kind::job,
                        .key = fmt::format("job {} {}", host.name, who),
-                       .text = job_text(lease.who(), lease.name, lease.job),
+                       .text = snapshot::job_text(lease.who(), lease.name, lease.job),
                        .host = &host,
                        .job = lease.job});
     items[place->second].leases.push_back(&lease);
@@ -114,7 +110,7 @@ std::vector<Item> items_of(const Seen& seen, const Choice& choice) {
     for (const Waiting& job : host.waiting)
       waiting.push_back({.kind = Kind::waiting,
                          .key = fmt::format("waiting {} {}", host.name, job.id),
-                         .text = job_text(job.user, job.name, job.id),
+                         .text = snapshot::job_text(job.user, job.name, job.id),
                          .host = &host,
                          .waiting = &job,
                          .job = job.id});

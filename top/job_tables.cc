@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include "snapshot/sentences.h"
 #include "snapshot/short_text.h"
@@ -113,7 +114,14 @@ snapshot::Use use_of(const Item& job) {
       if (lease->use.*part) sum += *(lease->use.*part), ++known;
     return known > 0 ? std::optional(sum / known) : std::nullopt;
   };
-  return {mean(&snapshot::Use::busy), mean(&snapshot::Use::effective)};
+  snapshot::Use use{.busy = mean(&snapshot::Use::busy), .effective = mean(&snapshot::Use::effective)};
+  for (const Lease* lease : job.leases) {
+    use.is_cost_whole = use.is_cost_whole && lease->use.is_cost_whole && lease->use.cost;
+    if (!lease->use.cost) continue;
+    use.cost = use.cost.value_or(0) + *lease->use.cost;
+    use.currency = lease->use.currency;
+  }
+  return use;
 }
 
 void add_alerts(const std::vector<Item>& items, double now_s, Body& body) {
@@ -152,6 +160,16 @@ void add_jobs(const std::vector<Item>& items, double now_s, Body& body) {
   body.add(row_of(header, layout, Tone::quiet, charset));
   for (const Texts& row : rows)
     body.add_of(row.item->key, row_of(row, layout, row.item->job != 0 ? Tone::plain : Tone::warn, charset));
+}
+
+void add_runs(const std::vector<Item>& items, Body& body) {
+  bool is_first = true;
+  for (const Item* item : of_kind(items, Kind::job))
+    for (const snapshot::Run& run : item->host->runs) {
+      if (run.job != item->job) continue;
+      if (std::exchange(is_first, false)) body.add_title("RUNS");
+      body.add_wrapped("  " + run_sentence(run), 4, Tone::plain);
+    }
 }
 
 void add_queue(const std::vector<Item>& items, double now_s, Body& body) {

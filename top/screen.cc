@@ -79,6 +79,7 @@ void add_list(const Picture& picture, const Choice& choice, const std::vector<It
   add_devices(items, picture.histories, choice.range, seen.hosts.size() > 1, body);
   add_alerts(items, seen.time_s, body);
   add_jobs(items, seen.time_s, body);
+  add_runs(items, body);
   add_queue(items, seen.time_s, body);
   const auto missing = missing_reasons(seen);
   if (missing.empty() || !choice.filter.empty()) return;

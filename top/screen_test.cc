@@ -65,6 +65,7 @@ TEST(TopScreen, DetailsAndKeys) {
   };
   expect_golden("details-device", of("corral/gpu:5"));
   expect_golden("details-job", of("job corral 44"));
+  expect_golden("details-run", of("job corral 41"));
   expect_golden("details-alert", of("alert corral used without a lease GPU-demo-7000-0000-0000-000000000000"));
   expect_golden("details-waiting", of("waiting corral 70"));
   expect_golden("keys", text_of(frame_of(picture, {.mode = Mode::help}, {24, 80}, Charset::utf8)));
@@ -109,7 +110,7 @@ TEST(TopScreen, TheListStaysWhereItIsWhileWhatIsChosenIsInSight) {
   Choice choice{.item = "waiting corral 70"};
   choice.first_line = frame_of(picture, choice, {16, 80}, Charset::utf8).first_line;
   EXPECT_GT(choice.first_line, 0u);
-  choice.item = "job corral 44";
+  choice.item = "job corral 52";
   EXPECT_EQ(frame_of(picture, choice, {16, 80}, Charset::utf8).first_line, choice.first_line);
 }
 
@@ -122,6 +123,20 @@ TEST(TopScreen, QuestionsAndAnswersStandBelow) {
               testing::StartsWith("Cancel ben's fit (job 44)? y: yes, any other key: no"));
   EXPECT_THAT(foot({.message = "job 44 is not yours"}), testing::StartsWith("job 44 is not yours"));
   EXPECT_THAT(foot({.filter = "ana", .mode = Mode::filter}), testing::StartsWith("only what has: ana_"));
+}
+
+TEST(TopScreen, AJobsCostIsThatOfAllItsDevicesAsFarAsItIsKnown) {
+  Picture picture = demo_picture();
+  const auto details = [&] {
+    return text_of(frame_of(picture, {.item = "job corral 41", .mode = Mode::details}, {40, 100}, Charset::utf8));
+  };
+  EXPECT_THAT(details(), Not(HasSubstr("cost so far")));
+  auto& leases = picture.seen->hosts[0].leases;
+  for (snapshot::Lease& lease : leases)
+    if (lease.job == 41) lease.use.cost = 1.5, lease.use.currency = "EUR";
+  EXPECT_THAT(details(), HasSubstr("cost so far           3.00 EUR"));
+  std::ranges::find(leases, 41, &snapshot::Lease::job)->use.cost.reset();
+  EXPECT_THAT(details(), HasSubstr("cost so far           at least 1.50 EUR"));
 }
 
 TEST(TopScreen, AnAlertThatSomebodyLooksAfterIsQuiet) {

@@ -12,6 +12,7 @@
 #include "device/fields.h"
 #include "monitor/dcgm.h"
 #include "monitor/metrics.h"
+#include "monitor/money.h"
 #include "monitor/use_store.h"
 #include "monitor/watcher.h"
 #include "snapshot/privacy.h"
@@ -37,7 +38,7 @@ Result<Json> past_leases(pool::Access& pool) {
 }
 
 /// What jobs made of the devices that they hold, as far as that was watched, beside each lease.
-void add_uses(const monitor::LeaseUses& uses, Json& leases) {
+void add_uses(const monitor::LeaseUses& uses, const policy::Policy* policy, Json& leases) {
   for (Json& lease : leases) {
     if (!lease.contains("job")) continue;
     const auto use = uses.find({lease["job"].get<int64_t>(), lease["device"].get<std::string>()});
@@ -47,6 +48,10 @@ void add_uses(const monitor::LeaseUses& uses, Json& leases) {
                                        {"effective_s", use->second.effective_s},
                                        {"effective_known_s", use->second.effective_known_s}})
       lease["use"][key] = seconds;
+    const monitor::Money money = policy ? money_of(use->second, policy->tariffs) : monitor::Money();
+    if (!money.is_known) continue;
+    lease["use"].update(
+        {{"cost", money.cost}, {"currency", policy->currency}, {"cost_is_complete", money.is_complete}});
   }
 }
 
@@ -58,7 +63,7 @@ Result<Json> seen_through(WatchLoop& loop, const monitor::LeaseUses& uses) {
   Json snapshot{{"version", 1}, {"time_s", now_s}, {"host", inventory.host}, {"seen_s", now_s}, {"source", "live"}};
   snapshot["inventory"] = to_json(inventory);
   snapshot["jobs"] = pool_json(state, held_without_job(caretaker, state), inventory, now_s, policy_or_none(caretaker));
-  add_uses(uses, snapshot["jobs"]["leases"]);
+  add_uses(uses, loop.moment().policy, snapshot["jobs"]["leases"]);
   REMUDA_ASSIGN(snapshot["past"], past_leases(caretaker.pool()));
   Json& drains = snapshot["drains"] = Json::array();
   for (const pool::Drain& drain : state.drains) drains.push_back(fields::write(drain));

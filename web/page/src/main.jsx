@@ -8,6 +8,7 @@ import { Lanes } from './lanes.jsx';
 import { Map_ } from './map.jsx';
 import { coloursOf, hostsOf, idleFor } from './model.js';
 import { Panel } from './panel.jsx';
+import { Runs } from './runs.jsx';
 import { topSentence } from './sentences.js';
 import { fetchHistory, follow } from './stream.js';
 import { Alerts, DeviceTable, Queue } from './tables.jsx';
@@ -116,6 +117,7 @@ function Page({ token }) {
               {show('lanes') && <Lanes hosts={hosts} histories={histories} nowS={nowS} address={address} colours={colours} width={width} />}
               {!embedded && (
                 <>
+                  <Runs hosts={hosts} colours={colours} />
                   <div class="pair">
                     <Queue hosts={hosts} nowS={nowS} />
                     <Alerts hosts={hosts} nowS={nowS} address={address} />

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { RANGES, addressOf } from './address.js';
 import { STATES, reading } from './model.js';
+import { costText } from './sentences.js';
 import { fetchHistory } from './stream.js';
 import { ReadingList } from './tables.jsx';
 import { clock, duration, moment, ofBytes } from './text.js';
@@ -68,6 +69,7 @@ function Lease({ lease, nowS }) {
       Held by <strong>{lease.user}</strong>{lease.name ? `, ${lease.name}` : ''} (job {lease.job}), for {duration(nowS - lease.since_s)}
       {lease.share < 1 && `, ${Math.round(lease.share * 100)} % of it`}
       {lease.until_s > 0 && `, until ${moment(lease.until_s)} at the latest`}
+      {costText(lease.use) && `; it has cost ${costText(lease.use)} so far`}
       {lease.command && <code class="command">{lease.command.join(' ')}</code>}
       <code>remuda show {lease.job}</code>
     </p>

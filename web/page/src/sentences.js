@@ -1,6 +1,6 @@
 // The sentences of the page: what a person would say who has looked at all of it. Pure.
 import { NOT_READ, READINGS, STATES, isOpen, reading } from './model.js';
-import { counted, duration } from './text.js';
+import { counted, duration, percent } from './text.js';
 
 /// "8 GPUs of 3 kinds on 2 hosts: 5 working, 1 held but idle 42 min, 2 free; 3 waiting; 1 alert." `idleS` has the seconds
 /// of devices that are held and idle, by their keys, as far as they are known.
@@ -36,12 +36,32 @@ function stateText(state, devices, hosts, idleS) {
   return text;
 }
 
+/// "ana's fit (job 7)"
+const owned = (user, name, job) => `${user}'s ${name ? `${name} (job ${job})` : `job ${job}`}`;
+
+/// How a run goes: how far it is, how long it takes, and for how much of it its devices wait for each other.
+export function runSentence({ job, user, name, run = {} }) {
+  const { step = 0, steps = 0, step_s: stepS = 0 } = run;
+  let text = `${owned(user, name, job)} is at step ${step}`;
+  if (steps > 0) text += ` of ${steps}`;
+  if (stepS > 0) text += stepS < 1 ? `, ${Math.round(1000 * stepS)} ms each` : `, ${stepS.toFixed(1)} s each`;
+  if (stepS > 0 && steps > step) text += `, ${duration(stepS * (steps - step))} left`;
+  const known = (run.parts ?? []).map((part) => part.waiting).filter((part) => typeof part === 'number');
+  const waiting = known.reduce((sum, part) => sum + part, 0);
+  if (known.length > 1) text += `; its ${counted(known.length, 'device')} wait ${percent(waiting / known.length)} of the time for each other`;
+  return text;
+}
+
 /// Why one job waits.
 export function queueSentence(job, nowS) {
   const count = job.request?.count ?? 1;
-  const name = job.name ? `${job.name} (job ${job.id})` : `job ${job.id}`;
   const waited = job.submitted_s ? ` and has waited ${duration(nowS - job.submitted_s)}` : '';
-  return `${job.user}'s ${name} wants ${counted(count, 'device')}${waited}: ${job.why || 'its turn has not come'}`;
+  return `${owned(job.user, job.name, job.id)} wants ${counted(count, 'device')}${waited}: ${job.why || 'its turn has not come'}`;
+}
+
+/// "3.20 EUR", "at least 3.20 EUR" where some of it is not known; empty where nothing is.
+export function costText({ cost, currency, cost_is_complete: isWhole = true } = {}) {
+  return cost === undefined ? '' : `${isWhole ? '' : 'at least '}${cost.toFixed(2)} ${currency}`;
 }
 
 /// Why readings are missing: each reason once, with the devices and readings that it is the reason for. What no device of

@@ -105,6 +105,8 @@ async function checkTables(page, snapshot) {
   const leases = [snapshot, ...(snapshot.others ?? [])].flatMap((host) => [...host.jobs.leases, ...host.past]);
   const shown = await page.$$eval('table.leases tbody tr', (all) => all.map((row) => row.dataset.row));
   assert.deepEqual(shown.sort(), leases.map((one) => JSON.stringify(one)).sort());
+  const runs = [snapshot, ...(snapshot.others ?? [])].flatMap((host) => host.runs);
+  assert.deepEqual(await page.$$eval('.runs li', (all) => all.map((row) => row.dataset.row)), runs.map((one) => JSON.stringify(one)));
   const waiting = [snapshot, ...(snapshot.others ?? [])].flatMap((host) => host.jobs.waiting);
   assert.deepEqual(await page.$$eval('.queue li', (all) => all.map((row) => row.dataset.row)), waiting.map((one) => JSON.stringify(one)));
 }
@@ -138,7 +140,7 @@ async function look(browser, name, args) {
       }
       if (pictures) await page.screenshot({ path: join(pictures, `${name.replaceAll(' ', '-')}-${colorScheme}.png`), fullPage: true });
       if (pictures && args[0] === '--demo' && colorScheme === 'light')
-        await page.screenshot({ path: join(pictures, 'readme.png'), clip: { x: 0, y: 0, width: 1400, height: 1060 } });
+        await page.screenshot({ path: join(pictures, 'readme.png'), clip: { x: 0, y: 0, width: 1400, height: 1110 } });
       if (colorScheme === 'light') await checkKeyboard(page);
       assert.deepEqual(wrong, [], 'errors, or requests to elsewhere');
       assert.ok(!(await page.title()).includes('owned') || name === 'names with markup');

@@ -34,5 +34,6 @@ export const markup = machine(MARKUP, [gpu(0, { busy: 0.2 }, { model: `${MARKUP}
     leases: [{ job: 1, device: 'GPU-0', share: 1, since_s: NOON - 60, user: MARKUP, name: "'\"><script>alert(1)</script>", command: [MARKUP] }],
     waiting: [{ id: 2, user: MARKUP, name: MARKUP, submitted_s: NOON - 5, request: { count: 1 }, why: `${MARKUP} javascript:alert(1)` }],
   },
+  runs: [{ job: 1, user: MARKUP, name: MARKUP, run: { at_s: NOON, step: 1, steps: 2, step_s: 1, parts: [{ device: MARKUP, share: 0.5, waiting: 0.5 }, { device: 'GPU-0', share: 0.5 }] } }],
   alerts: [{ rule: MARKUP, device: 'GPU-0', since_s: NOON - 60, text: MARKUP, command: MARKUP, value: MARKUP, limit: MARKUP }],
 });

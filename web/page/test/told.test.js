@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { hostsOf, idleFor } from '../src/model.js';
-import { missingReasons, queueSentence, topSentence } from '../src/sentences.js';
+import { costText, missingReasons, queueSentence, runSentence, topSentence } from '../src/sentences.js';
 
 const KEYS = ['busy', 'memory_used_bytes', 'power_watts', 'temperature_c', 'sm_clock_mhz', 'tensor_active'];
 const cases = JSON.parse(readFileSync(new URL('../../../testdata/told.json', import.meta.url)));
@@ -25,6 +25,8 @@ for (const one of cases)
       sentence: topSentence(hosts, idleTimes(views, one)),
       devices: views.map(({ key, state, holders }) => ({ key, state, holders })),
       queue: hosts.flatMap((host) => host.waiting).map((job) => queueSentence(job, one.snapshot.time_s)),
+      runs: hosts.flatMap((host) => host.runs).map(runSentence),
+      costs: hosts.flatMap((host) => host.leases).map((lease) => costText(lease.use)).filter(Boolean),
       missing: missingReasons(hosts, KEYS),
     };
     assert.deepEqual(said, one.told);
