@@ -5,6 +5,8 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "base/letter_case.h"
+
 namespace remuda {
 namespace {
 
@@ -21,7 +23,7 @@ std::optional<double> take_number(std::string_view& text) {
 }
 
 bool take(std::string_view& text, char letter) {
-  if (text.empty() || std::tolower(static_cast<unsigned char>(text.front())) != letter) return false;
+  if (text.empty() || lower(text.front()) != letter) return false;
   text.remove_prefix(1);
   return true;
 }

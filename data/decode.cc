@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/letter_case.h"
 #include "data/jpeg.h"
 #include "data/png.h"
 
@@ -22,8 +22,7 @@ bool is_png(std::span<const std::byte> file) { return begins_with(file, "\x89PNG
 }  // namespace
 
 bool is_picture_name(std::string_view name) {
-  std::string ending(name.substr(std::min(name.rfind('.'), name.size())));
-  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+  const std::string ending = lower(name.substr(std::min(name.rfind('.'), name.size())));
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 

@@ -1,13 +1,13 @@
 #include "data/image_listing.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <fmt/format.h>
 #include <map>
 #include <span>
 #include <string_view>
 
+#include "base/letter_case.h"
 #include "base/text.h"
 #include "data/decode.h"
 #include "data/tar.h"
@@ -20,8 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kLayout = "each class is a folder of JPEG and PNG files, and its name that of the class";
 
 bool is_other_image(std::string_view name) {
-  std::string ending(name.substr(std::min(name.rfind('.'), name.size())));
-  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+  const std::string ending = lower(name.substr(std::min(name.rfind('.'), name.size())));
   constexpr std::string_view kOthers[]{".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic"};
   return std::ranges::find(kOthers, ending) != std::end(kOthers);
 }

@@ -1,11 +1,11 @@
 #include "document/toml_text.h"
 
-#include <cctype>
 #include <cmath>
 #include <fmt/format.h>
 #include <sstream>
 
 #include "base/json.h"
+#include "base/letter_case.h"
 #include "base/text.h"
 
 namespace remuda::document {
@@ -22,7 +22,7 @@ std::string place(const std::string& source, uint32_t line) {
 /// What the parser says, as the second half of a sentence.
 std::string reason_of(const toml::parse_error& error) {
   std::string reason(error.description());
-  if (!reason.empty()) reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
+  if (!reason.empty()) reason[0] = lower(reason[0]);
   if (reason.ends_with("could not determine value type")) reason += "; text stands in quotes";
   return printable(reason);
 }

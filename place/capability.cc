@@ -4,6 +4,7 @@
 #include <cctype>
 #include <fmt/format.h>
 
+#include "base/letter_case.h"
 #include "base/text.h"
 #include "base/version_number.h"
 
@@ -26,12 +27,6 @@ const std::vector<Precision>& precisions() {
       {"fp4", "10.0", {"gfx95"}},
   };
   return known;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
 }
 
 /// "sm_80", "sm80", "sm_120a", "8.0" -> "8.0", "12.0"; empty when it is none of them.

@@ -1,16 +1,10 @@
 #include "place/glob.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "base/letter_case.h"
 
 namespace remuda::place {
-namespace {
-
-bool same(char a, char b) {
-  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-}
-
-}  // namespace
 
 bool glob_matches(std::string_view pattern, std::string_view text) {
   constexpr size_t kNone = std::string_view::npos;
@@ -19,7 +13,7 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
     if (at < pattern.size() && pattern[at] == '*') {
       star = at++;
       resume = i;
-    } else if (at < pattern.size() && (pattern[at] == '?' || same(pattern[at], text[i]))) {
+    } else if (at < pattern.size() && (pattern[at] == '?' || lower(pattern[at]) == lower(text[i]))) {
       ++at, ++i;
     } else if (star != kNone) {
       at = star + 1;
@@ -34,7 +28,7 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
 bool model_matches(std::string_view pattern, std::string_view vendor, std::string_view model) {
   if (glob_matches(pattern, model)) return true;
   const bool has_maker = !vendor.empty() && model.size() > vendor.size() && model[vendor.size()] == ' ' &&
-                         std::equal(vendor.begin(), vendor.end(), model.begin(), same);
+                         equals_without_case(vendor, model.substr(0, vendor.size()));
   return has_maker && glob_matches(pattern, model.substr(vendor.size() + 1));
 }
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <fmt/format.h>
 #include <string_view>
 #include <vector>
 
+#include "base/letter_case.h"
 #include "base/text.h"
 
 namespace remuda::snapshot {
@@ -18,14 +18,10 @@ namespace {
 constexpr std::array<std::string_view, 7> kLines{"GeForce", "Instinct", "Tesla",      "Quadro",
                                                  "Radeon",  "Graphics", "Corporation"};
 
-bool same(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
 /// Whether "PCIE-40GB", "SXM4-40GB" or "80GB HBM3" begins here.
 bool tells_memory(std::string_view text) {
   for (const std::string_view socket : {"PCIE", "PCI", "SXM"}) {
-    if (!same(text.substr(0, socket.size()), socket)) continue;
+    if (!equals_without_case(text.substr(0, socket.size()), socket)) continue;
     text.remove_prefix(socket.size());
     if (!text.empty() && text[0] >= '0' && text[0] <= '9') text.remove_prefix(1);
     if (text.empty() || (text[0] != '-' && text[0] != ' ')) return false;
@@ -35,7 +31,8 @@ bool tells_memory(std::string_view text) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   text.remove_prefix(digits);
   if (text.starts_with(' ')) text.remove_prefix(1);
-  return digits > 0 && same(text.substr(0, 2), "GB") && (text.size() == 2 || text[2] == ' ' || text[2] == '-');
+  return digits > 0 && equals_without_case(text.substr(0, 2), "GB") &&
+         (text.size() == 2 || text[2] == ' ' || text[2] == '-');
 }
 
 }  // namespace
@@ -59,8 +56,8 @@ std::string brief_time(double seconds) {
 std::string short_model(const std::string& model, const std::string& vendor) {
   std::string text;
   for (const std::string& word : split(model, ' ')) {
-    const bool is_known =
-        same(word, vendor) || std::ranges::any_of(kLines, [&](auto line) { return same(word, line); });
+    const bool is_known = equals_without_case(word, vendor) ||
+                          std::ranges::any_of(kLines, [&](auto line) { return equals_without_case(word, line); });
     if (!word.empty() && !is_known) text += (text.empty() ? "" : " ") + word;
   }
   for (size_t at = text.find_first_of("- "); at != std::string::npos; at = text.find_first_of("- ", at + 1))

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/letter_case.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -22,12 +23,6 @@ constexpr std::string_view kEndOfLine = "\r\n", kEndOfHead = "\r\n\r\n";
 constexpr size_t kLargestHead = 16 << 10;
 
 tl::unexpected<Error> no_http(const std::string& what) { return failed("the answer is no HTTP: " + what); }
-
-std::string lower(std::string_view text) {
-  std::string low(text);
-  std::ranges::transform(low, low.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return low;
-}
 
 /// Takes a line off the front, without its end; nothing where there is no whole one.
 std::optional<std::string_view> take_line(std::string_view& text) {

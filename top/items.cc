@@ -1,12 +1,12 @@
 #include "top/items.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
 
+#include "base/letter_case.h"
 #include "base/text.h"
 #include "snapshot/sentences.h"
 
@@ -19,11 +19,6 @@ using snapshot::Lease;
 using snapshot::Seen;
 using snapshot::View;
 using snapshot::Waiting;
-
-std::string lower(std::string text) {
-  for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return text;
-}
 
 const View* view_with(const Host& host, const std::string& id) {
   const auto found = std::ranges::find_if(host.devices, [&](const View& view) { return view.device.id == id; });

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/letter_case.h"
 
 namespace remuda::web {
 namespace {
@@ -24,11 +25,6 @@ constexpr std::string_view kTokenCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefg
 bool is_address(const std::string& text, int family) {
   in6_addr address{};
   return ::inet_pton(family, text.c_str(), &address) == 1;
-}
-
-bool equal_names(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::ranges::equal(a, b, {}, lower, lower);
 }
 
 bool is_port(std::string_view text) {
@@ -88,12 +84,12 @@ bool is_own_host(std::string_view host, std::span<const std::string> names) {
   const size_t colon = std::min(host.find(':'), host.size());
   const std::string name(host.substr(0, colon));
   if (!is_port(host.substr(colon))) return false;
-  return is_address(name, AF_INET) || equal_names(name, "localhost") ||
-         std::ranges::any_of(names, [&](const std::string& own) { return equal_names(name, own); });
+  return is_address(name, AF_INET) || equals_without_case(name, "localhost") ||
+         std::ranges::any_of(names, [&](const std::string& own) { return equals_without_case(name, own); });
 }
 
 bool is_own_origin(std::string_view origin, std::string_view scheme, std::string_view host) {
-  return origin.empty() || equal_names(origin, fmt::format("{}://{}", scheme, host));
+  return origin.empty() || equals_without_case(origin, fmt::format("{}://{}", scheme, host));
 }
 
 bool is_loopback(const std::string& address) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/letter_case.h"
 #include "base/text.h"
 #include "cli/train/script_file.h"
 #include "data/cifar.h"
@@ -45,8 +46,8 @@ struct ImageFolder {
 
 enum class Use { unknown, train, test };
 
-Use use_of(std::string name) {
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+Use use_of(const std::string& folder) {
+  const std::string name = lower(folder);
   if (name.find("train") != std::string::npos) return Use::train;
   for (const char* word : {"test", "t10k", "val", "eval", "dev"})
     if (name.find(word) != std::string::npos) return Use::test;

@@ -1,16 +1,14 @@
 #include "doctor/checks/judge.h"
 
 #include <algorithm>
-#include <cctype>
 #include <fmt/format.h>
+
+#include "base/letter_case.h"
 
 namespace remuda::doctor {
 namespace {
 
-bool holds(std::string_view text, std::string_view word) {
-  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
-  return std::ranges::search(text, word, same).begin() != text.end();
-}
+bool holds(std::string_view text, std::string_view word) { return lower(text).find(word) != std::string::npos; }
 
 }  // namespace
 

@@ -1,12 +1,12 @@
 // GPUs, through libtorch alone. Its device type of that name stands for the GPUs of several vendors: which one was
 // decided when libtorch was built.
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <sched.h>
 
 #include "base/env.h"
+#include "base/letter_case.h"
 #include "measure/repeat.h"
 #include "train/measure/gemm.h"
 #include "train/measure/target.h"
@@ -31,11 +31,6 @@ const std::vector<Visibility>& visibilities() {
        env::rocr_visible_devices.name,
        {env::hip_visible_devices.name, env::cuda_visible_devices.name, env::gpu_device_ordinal.name}}};
   return known;
-}
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 /// Makes libtorch see only these GPUs, in this order; to be called before its first search for GPUs.
