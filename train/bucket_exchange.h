@@ -36,8 +36,9 @@ class BucketExchange {
   /// The moments from which gather() may send what this rank owns of each of these buckets: values of the device or,
   /// where updates are on the host, of Mirror::host(). gather() is called for the last one first.
   virtual std::vector<Moment> give_values(comm::Chunk buckets, Mirror& values) = 0;
-  /// The queue's thread. Sends this rank's part of a bucket to all, and gets theirs.
-  virtual Result<void> gather(size_t bucket, Mirror& values, const Moment& given) = 0;
+  /// The queue's thread. Sends this rank's part of a bucket to all, and gets theirs; returns the moment at which the
+  /// device has them.
+  virtual Result<Moment> gather(size_t bucket, Mirror& values, const Moment& given) = 0;
   /// The queue's thread: waits for all that was gathered.
   virtual Result<void> finish_gather() = 0;
   /// Makes what this thread gives the device from now on wait for what was gathered.

@@ -79,13 +79,14 @@ class ByDevices final : public BucketExchange {
     return moments;
   }
 
-  Result<void> gather(size_t bucket, Mirror& values, const Moment& given) override {
+  Result<Moment> gather(size_t bucket, Mirror& values, const Moment& given) override {
     const FlatLayout& layout = flat_.layout();
     const std::span<std::byte> bytes = values.device_values(layout.bucket(bucket)).bytes;
     const comm::Parts parts = layout.parts(bucket).in_bytes(values.device().element_size());
     const profile::Span span("gather", details(bucket, bytes.size()));
-    return give(fmt::format("the parameters of bucket {}", bucket), given,
-                [&](void* stream) { return collectives_.gather_parts(bytes, parts, stream); });
+    REMUDA_TRY(give(fmt::format("the parameters of bucket {}", bucket), given,
+                    [&](void* stream) { return collectives_.gather_parts(bytes, parts, stream); }));
+    return under_way_.back().done;
   }
 
   Result<void> finish_gather() override { return finish(); }

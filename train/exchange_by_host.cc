@@ -70,7 +70,7 @@ class ByHost final : public BucketExchange {
     return moments;
   }
 
-  Result<void> gather(size_t bucket, Mirror& values, const Moment& given) override {
+  Result<Moment> gather(size_t bucket, Mirror& values, const Moment& given) override {
     const FlatLayout& layout = flat_.layout();
     const size_t element = values.host().element_size();
     const comm::Chunk all = layout.bucket(bucket), own = layout.own(bucket, rank_);
@@ -82,13 +82,9 @@ class ByHost final : public BucketExchange {
     const profile::Span span("gather", of_bucket);
     REMUDA_TRY(communicator_.gather_parts(values.host_bytes().subspan(all.begin * element, all.size() * element),
                                           layout.parts(bucket).in_bytes(element), uint32_t(bucket)));
-    if (updates_on_ == UpdatesOn::host) {
-      values.to_device(all);
-    } else {
-      values.to_device({all.begin, own.begin});
-      values.to_device({own.end, all.end});
-    }
-    return {};
+    if (updates_on_ == UpdatesOn::host) return values.to_device(all);
+    values.to_device({all.begin, own.begin});
+    return values.to_device({own.end, all.end});
   }
 
   Result<void> finish_gather() override { return {}; }
@@ -120,7 +116,7 @@ class KeptOnHost final : public BucketExchange {
   Result<double> take_square_norm() override { return std::exchange(square_norm_, 0); }
   Result<void> take_sums() override { return {}; }
   std::vector<Moment> give_values(comm::Chunk buckets, Mirror&) override { return std::vector<Moment>(buckets.size()); }
-  Result<void> gather(size_t, Mirror&, const Moment&) override { return {}; }
+  Result<Moment> gather(size_t, Mirror&, const Moment&) override { return Moment(); }
   Result<void> finish_gather() override { return {}; }
   void take_values(Mirror&) override {}
   void set_timeout(double seconds) override { timeout_s_ = seconds; }

@@ -233,8 +233,7 @@ void ShardedOptimizer::send_to_all(comm::Chunk buckets, Mirror& values) {
     Arrival& arrival = arrivals_[bucket] = {.is_taken = false};
     const Moment& moment = given[bucket - buckets.begin];
     arrival.work = engine_.queue.push([this, bucket, &values, &arrival, moment]() -> Result<void> {
-      REMUDA_TRY(engine_.exchange->gather(bucket, values, moment));
-      arrival.there = values.arrived();
+      REMUDA_ASSIGN(arrival.there, engine_.exchange->gather(bucket, values, moment));
       return {};
     });
   }

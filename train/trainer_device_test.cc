@@ -354,7 +354,7 @@ TEST_F(TrainerOnDevices, ADeviceThatIsLostInMidRunIsLeftBehind) {
   const torch::Device lost(torch::kXPU, 0);
   const torch::Tensor whole = run_with_buddies(job_, {torch::kCPU, lost, torch::kCPU})[0].weight;
   ASSERT_TRUE(whole.defined());
-  for (const int calls : {1, 160, 187, 214, 241, 268, 295}) {
+  for (const int calls : {1, 160, 214, 268, 340, 400, 520}) {
     SCOPED_TRACE(calls);
     const auto begun =
         run_with_buddies(job_, {torch::kCPU, lost, torch::kCPU}, {}, [&] { testing::lose_standin(0, true, calls); });
@@ -372,8 +372,8 @@ TEST_F(TrainerOnDevices, ADeviceThatIsLostInMidRunIsLeftBehind) {
     const auto rest = run_with_buddies(job::on_ranks(job_, {0, 2}), {torch::kCPU, torch::kCPU}, inherited);
     ASSERT_EQ(rest[0].error, "");
     const RankLoss& loss = rest[0].bequest.losses.at(0);
-    EXPECT_EQ(loss.state, loss.step > 0 ? "memory" : "start");
-    EXPECT_LE(loss.step - loss.resumed_from, 1);
+    EXPECT_EQ(loss.state, loss.resumed_from > 0 ? "memory" : "start");
+    EXPECT_LE(loss.step - loss.resumed_from, 1);  // it may be lost while the copies of the last step are made
     EXPECT_LT(((rest[0].weight - whole).norm() / whole.norm()).item<double>(), 1e-6);
   }
 }

@@ -25,9 +25,10 @@ std::vector<Moment> Mirror::to_host(const std::vector<comm::Chunk>& ranges) cons
   return moments;
 }
 
-void Mirror::to_device(comm::Chunk range) {
-  if (ops_->is_synchronous() || range.size() == 0) return;
-  arrived_ = ops_->copy(narrow(device_, range), narrow(host(), range), {});
+Moment Mirror::to_device(comm::Chunk range) {
+  if (!ops_->is_synchronous() && range.size() > 0)
+    arrived_ = ops_->copy(narrow(device_, range), narrow(host(), range), {});
+  return arrived_;
 }
 
 void Mirror::join() { ops_->after(arrived_); }

@@ -35,12 +35,10 @@ class Mirror {
   /// calling thread has given the device so far.
   Moment to_host(comm::Chunk range) const;
   std::vector<Moment> to_host(const std::vector<comm::Chunk>& ranges) const;
-  /// One thread at a time.
-  void to_device(comm::Chunk range);
+  /// One thread at a time. The moment at which the device has it, and all that was copied to it before.
+  Moment to_device(comm::Chunk range);
   /// By another thread only when to_device() is not called meanwhile.
   void join();
-  /// The same thread as to_device(): when the device has what was copied to it so far.
-  const Moment& arrived() const { return arrived_; }
 
  private:
   Mirror(const DeviceOps& ops, HostRoom host, torch::Tensor device)
