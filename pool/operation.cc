@@ -175,7 +175,8 @@ Result<Applied> apply_to(PoolState& state, const RecordIdle& asked, const Circum
   return Applied{};
 }
 
-/// When it was heard of is not for the job to say. A part of a device that it does not hold tells nothing.
+/// When it was heard of is not for the job to say. A part of a device that it does not hold tells nothing. A keeper is
+/// its user's process, and may say anything.
 Result<Applied> apply_to(PoolState& state, const RecordRun& asked, const Circumstances& at) {
   Job* job = state.find(asked.job);
   if (!job || job->state != JobState::running) return Applied{};
@@ -184,7 +185,7 @@ Result<Applied> apply_to(PoolState& state, const RecordRun& asked, const Circums
   std::erase_if(job->run.parts, [&](const RunPart& part) {
     return std::ranges::find(job->devices, part.device) == job->devices.end();
   });
-  if (job->run.parts.size() > RunNotice::kMostParts) job->run.parts.resize(RunNotice::kMostParts);
+  job->run.bound();
   return Applied{};
 }
 

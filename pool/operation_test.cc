@@ -115,6 +115,20 @@ TEST_F(OperationTest, ARunIsHeardOf) {
   EXPECT_EQ(state_.find(runs)->run, RunNotice{});
 }
 
+TEST_F(OperationTest, WhatAKeeperSaysOfARunIsBounded) {
+  const int64_t runs = running(test_job("eve", 1));
+  const std::string device = state_.find(runs)->devices.at(0);
+  ASSERT_TRUE(ask(RecordRun{runs, {0, -3, -9, 1e300, {{device, 7, -1e300}}}}));
+  EXPECT_EQ(state_.find(runs)->run, (RunNotice{100, 0, 0, 3600, {{device, 1, 0}}}));
+  EXPECT_FALSE(state_.find(runs)->run.is_fresh(100 + 86400)) << "a step of any length is not believed";
+}
+
+TEST_F(OperationTest, ARunWasNotHeardOfInTheFuture) {
+  const RunNotice notice{.at_s = 10'000, .step = 1};
+  EXPECT_TRUE(notice.is_fresh(9'990)) << "clocks are set by small steps";
+  EXPECT_FALSE(notice.is_fresh(5'000)) << "the clock was set back, and it has said nothing since";
+}
+
 TEST_F(OperationTest, TextsThatARecordCannotHoldAreCleaned) {
   const auto read = parse_operation(to_json(End{1, {.why = "a\x1b[31m\nb" + std::string(5000, 'x')}}), "request");
   ASSERT_TRUE(read) << read.error().message;

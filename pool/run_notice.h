@@ -2,6 +2,8 @@
 // each device waited for others. Plain data. It is for people and for rules about idle devices, never for rights.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,6 +27,7 @@ struct RunPart {
 
 struct RunNotice {
   static constexpr size_t kMostParts = 256;
+  static constexpr double kLongestStep_s = 3600;  ///< a longer one counts as so long
 
   double at_s = 0;  ///< when it was heard of, in seconds since 1970; 0: never
   int64_t step = 0, steps = 0;
@@ -40,10 +43,22 @@ struct RunNotice {
     visit("step_s", self.step_s, "how long a step takes");
     visit("parts", self.parts, "of each rank on this machine");
   }
-  /// Whether it still says how the run goes.
+  /// Whether it still says how the run goes. One of a time that is yet to come is of a clock that was set back since.
   bool is_fresh(double wall_s) const {
     constexpr double kFresh_s = 90, kSteps = 3;
-    return at_s > 0 && wall_s - at_s < (kSteps * step_s > kFresh_s ? kSteps * step_s : kFresh_s);
+    const double age_s = wall_s - at_s;
+    return at_s > 0 && age_s > -kFresh_s && age_s < std::max(kFresh_s, kSteps * step_s);
+  }
+  /// Of what a run has said, what can be.
+  void bound() {
+    const auto within = [](double value, double most) {
+      return std::isfinite(value) ? std::clamp(value, 0.0, most) : 0;
+    };
+    step = std::max<int64_t>(0, step);
+    steps = std::max<int64_t>(0, steps);
+    step_s = within(step_s, kLongestStep_s);
+    if (parts.size() > kMostParts) parts.resize(kMostParts);
+    for (RunPart& part : parts) part.share = within(part.share, 1), part.waiting = within(part.waiting, 1);
   }
   bool operator==(const RunNotice&) const = default;
 };
