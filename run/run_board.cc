@@ -1,9 +1,8 @@
 #include "run/run_board.h"
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -15,27 +14,28 @@ namespace {
 
 constexpr size_t kMostRead = 64 << 10;
 
-double part(double value) { return std::isfinite(value) ? std::clamp(value, 0.0, 1.0) : 0; }
-
 constexpr const char* kName = "remuda-run";
 
 }  // namespace
 
 RunBoard::RunBoard() : file_(::memfd_create(kName, MFD_CLOEXEC)) {}
 
+/// Times of files are coarse: what was written twice in a moment differs by its text.
 std::optional<pool::RunNotice> RunBoard::read() {
+  struct stat info{};
+  if (!file_ || ::fstat(file_.get(), &info) != 0) return std::nullopt;
   std::string text(kMostRead, '\0');
-  const ssize_t got = file_ ? ::pread(file_.get(), text.data(), text.size(), 0) : 0;
+  const ssize_t got = ::pread(file_.get(), text.data(), text.size(), 0);
   if (got <= 0) return std::nullopt;
   text.resize(static_cast<size_t>(got));
-  if (text == last_) return std::nullopt;
+  const int64_t written_ns = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  if (text == last_ && written_ns == last_written_ns_) return std::nullopt;
   last_ = text;
+  last_written_ns_ = written_ns;
   const auto json = parse_json(text, "the run");
   pool::RunNotice notice;
   if (!json || !fields::read(*json, "the run", notice)) return std::nullopt;
-  if (notice.parts.size() > pool::RunNotice::kMostParts) notice.parts.resize(pool::RunNotice::kMostParts);
-  for (pool::RunPart& one : notice.parts) one.share = part(one.share), one.waiting = part(one.waiting);
-  notice.step_s = std::isfinite(notice.step_s) ? std::max(0.0, notice.step_s) : 0;
+  notice.bound();
   return notice;
 }
 

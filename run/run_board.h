@@ -3,6 +3,7 @@
 // [{"device": ID, "share": 0.5, "waiting": 0.1}]}, which is written over as a whole. Nobody waits for anybody by it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -20,12 +21,13 @@ class RunBoard {
   /// Without a file where the system gives none: then nothing is ever read.
   RunBoard();
   int fd() const { return file_.get(); }
-  /// What was written since the last call; nothing where that is no notice.
+  /// What was written since the last call, also where it is the same again; nothing where that is no notice.
   std::optional<pool::RunNotice> read();
 
  private:
   Fd file_;
   std::string last_;
+  int64_t last_written_ns_ = 0;
 };
 
 /// The job's side: the descriptor that the environment names, where it is such a file indeed; -1: none.

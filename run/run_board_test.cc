@@ -25,6 +25,17 @@ TEST(RunBoard, HasWhatWasWrittenLast) {
   EXPECT_EQ(board.read(), notice(8));
 }
 
+// One that waits for others has the same to say for long, and it counts as long as it says so.
+TEST(RunBoard, HasWhatWasWrittenAgain) {
+  RunBoard board;
+  write_notice(board.fd(), notice(7));
+  EXPECT_EQ(board.read(), notice(7));
+  ::usleep(20'000);  // more than a tick of the clock that files have
+  write_notice(board.fd(), notice(7));
+  EXPECT_EQ(board.read(), notice(7));
+  EXPECT_FALSE(board.read());
+}
+
 TEST(RunBoard, TakesNothingThatIsNoNotice) {
   for (const char* text : {"", "{", "[]", "{\"step\": \"seven\"}", "{\"parts\": [{\"share\": 1}]}", "\xff\xfe"}) {
     RunBoard board;
