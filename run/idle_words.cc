@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "base/file.h"
@@ -19,11 +20,14 @@ int signal_handlers(const std::vector<process::ProcessId>& processes, int signal
   return sent;
 }
 
-/// A log that cannot be written keeps the job's own words, too, and the terminal has this.
+/// A log that cannot be written keeps the job's own words, too, and the terminal has this. It may be a pipe that is
+/// full, and nobody waits for its reader.
 void IdleWords::say(const std::string& text) {
   link_.send(Message::Kind::note, job_, text);
   const auto log = open_log(spec_, job_);
-  if (log && *log) (void)write_all(log->get(), fmt::format("remuda: {}\n", text), "the log");
+  if (!log || !*log) return;
+  ::fcntl(log->get(), F_SETFL, O_WRONLY | O_APPEND | O_NONBLOCK);
+  (void)write_all(log->get(), fmt::format("remuda: {}\n", text), "the log");
 }
 
 void IdleWords::take(const pool::IdleNotice& notice, const std::function<std::vector<process::ProcessId>()>& members) {

@@ -1,7 +1,11 @@
 #include "run/idle_words.h"
 
+#include <chrono>
 #include <csignal>
+#include <fcntl.h>
+#include <future>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +79,24 @@ TEST(IdleWordsTest, AreSaidOnceAtTheTerminalAndInTheLog) {
   ASSERT_TRUE(first.value);
   EXPECT_EQ((std::pair{first.value->kind, first.value->text}),
             (std::pair{Message::Kind::note, std::string("gpu:0 idles")}));
+}
+
+TEST(IdleWordsTest, NobodyWaitsForAPipeThatIsFull) {
+  const ScratchFolder folder;
+  ASSERT_EQ(::mkfifo(folder.path("log").c_str(), 0600), 0);
+  const Fd reader(::open(folder.path("log").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  const std::string bytes(4096, 'x');
+  while (::write(reader.get(), bytes.data(), bytes.size()) > 0) continue;
+  Channel channel = make_channel().value();
+  RunSpec spec;
+  spec.job.log = folder.path("log");
+  FrontLink link = FrontLink::open(std::move(channel.keeper)).value();
+  IdleWords words(spec, 7, link);
+  const auto said = std::async(std::launch::async, [&] { words.take({IdleStep::warned, 100, 0, "gpu:0 idles"}, {}); });
+  const bool has_ended = said.wait_for(std::chrono::seconds(5)) == std::future_status::ready;
+  std::string drained(1 << 20, '\0');
+  EXPECT_GT(::read(reader.get(), drained.data(), drained.size()), 0);  // so that one that waits does end
+  EXPECT_TRUE(has_ended);
 }
 
 }  // namespace
