@@ -1,6 +1,7 @@
 #include "monitor/alerts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -95,7 +96,7 @@ void Alerts::see(const char* rule, const Device& device, std::optional<bool> is_
   const auto key = std::pair(code == 0 ? std::string(rule) : fmt::format("{} {}", rule, code), device.id);
   const auto [found, is_new] = causes_.try_emplace(key);
   Cause& cause = found->second;
-  if (is_new) cause.since_s = wall_s;
+  if (is_new || cause.since_s > wall_s) cause.since_s = wall_s;  // the clock was set back
   cause.seen_s = wall_s;
   alert.id = id_of(key);
   alert.rule = rule;
@@ -153,7 +154,7 @@ void Alerts::check_memory(const Device& device, double wall_s) {
   const double full = used / static_cast<double>(device.memory_bytes.value());
   auto& [before, at_s] = memory_.try_emplace(device.id, used, wall_s).first->second;
   const bool is_rising = used > before;
-  if (wall_s - at_s > kRisingOver_s || used < before) before = used, at_s = wall_s;
+  if (std::abs(wall_s - at_s) > kRisingOver_s || used < before) before = used, at_s = wall_s;
   see("memory almost full", device, full > kMemoryFull && is_rising, 120, wall_s,
       {.value = fmt::format("{:.0f} %", full * 100),
        .limit = fmt::format("{:.0f} %, and rising", kMemoryFull * 100),

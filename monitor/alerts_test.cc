@@ -289,5 +289,15 @@ TEST_F(AlertsTest, TheTimeOfOneJobIsNotThatOfTheNext) {
   EXPECT_THAT(rules(), ElementsAre("held and idle")) << "one that joins does not make the other one younger";
 }
 
+TEST_F(AlertsTest, AClockThatWasFarAheadDelaysNone) {
+  device().status.throttle = std::vector<std::string>{"thermal"};
+  now_s_ = kFirst_s + 1e6;
+  watch(10);
+  now_s_ = kFirst_s;
+  watch(70);
+  ASSERT_THAT(rules(), ElementsAre("throttled"));
+  EXPECT_EQ(alerts_.active()[0].since_s, kFirst_s);
+}
+
 }  // namespace
 }  // namespace remuda::monitor
