@@ -1,11 +1,13 @@
 #include "monitor/attention.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "device/fields.h"
 
@@ -23,6 +25,21 @@ Result<Json> read_if_there(const std::string& path) {
   if (::lstat(path.c_str(), &info) != 0) return Json();
   REMUDA_ASSIGN(const std::string text, read_text(path, kMostBytes));
   return parse_json(text, path);
+}
+
+/// A process that was stopped holds its locks.
+Result<Fd> lock_file(const std::string& path, double patience_s) {
+  constexpr double kPause_s = 0.02;
+  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!lock) return failed(fmt::format("cannot open {}: {}", path, errno_text(errno)));
+  const double end_s = monotonic_s() + patience_s;
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      return failed(fmt::format("cannot lock {}: {}", path, errno_text(errno)));
+    if (monotonic_s() >= end_s) return failed(fmt::format("another process has held {} for too long", path));
+    steady_clock().sleep_s(kPause_s);
+  }
+  return lock;
 }
 
 Result<void> write_json(const std::string& path, const Json& json) {
@@ -53,11 +70,9 @@ Result<Attention> read_attention(const std::string& folder) {
   return attention;
 }
 
-Result<void> change_attention(const std::string& folder, const std::function<void(Attention&)>& change) {
-  const std::string path = folder + "/attention.lock";
-  const Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!lock) return failed(fmt::format("cannot open {}: {}", path, errno_text(errno)));
-  if (::flock(lock.get(), LOCK_EX) != 0) return failed(fmt::format("cannot lock {}: {}", path, errno_text(errno)));
+Result<void> change_attention(const std::string& folder, const std::function<void(Attention&)>& change,
+                              double patience_s) {
+  REMUDA_ASSIGN(const Fd lock, lock_file(folder + "/attention.lock", patience_s));
   REMUDA_ASSIGN(Attention attention, read_attention(folder));
   const Attention before = attention;
   change(attention);

@@ -64,8 +64,9 @@ std::vector<Alert> marked(std::vector<Alert> alerts, const Attention& attention,
 
 /// What was written in the folder of a history; nothing yet where there is no file.
 Result<Attention> read_attention(const std::string& folder);
-/// Changes it, as the only one that does at that time.
-Result<void> change_attention(const std::string& folder, const std::function<void(Attention&)>& change);
+/// Changes it, as the only one that does at that time; an error where another process takes longer than `patience_s`.
+Result<void> change_attention(const std::string& folder, const std::function<void(Attention&)>& change,
+                              double patience_s = 2);
 
 /// The alerts that are so now, for others to read: written by the process that watches, whole or not at all.
 Result<void> write_alerts(const std::string& folder, const std::vector<Alert>& alerts, double wall_s);

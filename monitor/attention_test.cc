@@ -1,7 +1,10 @@
 #include "monitor/attention.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 
+#include "base/file.h"
 #include "base/testing/scratch_folder.h"
 #include "monitor/herald.h"
 
@@ -50,6 +53,17 @@ TEST(AttentionFile, IsThereForTheNext) {
   EXPECT_EQ(all->acknowledged.size() + all->silences.size(), 2U);
   folder.write("attention.json", "[]");
   EXPECT_THAT(read_attention(folder.path()).error().message, HasSubstr("attention.json"));
+}
+
+TEST(AttentionFile, NobodyWaitsForEverForOneWhoWasStoppedWhileChangingIt) {
+  const ScratchFolder folder;
+  const auto change = [](Attention& all) { all.acknowledged = {{"a1", "ana", kNow_s}}; };
+  ASSERT_TRUE(change_attention(folder.path(), change));
+  const Fd stopped(::open(folder.path("attention.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(stopped.get(), LOCK_EX), 0);
+  const auto changed = change_attention(folder.path(), change, 0.1);
+  ASSERT_FALSE(changed);
+  EXPECT_THAT(changed.error().message, HasSubstr("attention.lock for too long"));
 }
 
 TEST(AlertsFile, IsReadAsItWasWritten) {
