@@ -23,16 +23,10 @@ std::map<int64_t, std::vector<const pool::Lease*>> leases_of(const Inventory& ma
   return leases;
 }
 
-/// How busy the job's processes keep a device that others use, too; negative where the driver does not tell.
-double busy_of(const Device& device, const std::set<int>& pids) {
-  if (!device.status.processes.has_value()) return -1;
-  double busy = 0;
-  for (const Process& process : device.status.processes.value()) {
-    if (!pids.contains(process.pid)) continue;
-    if (!process.busy.has_value()) return -1;
-    busy += process.busy.value();
-  }
-  return std::min(busy, 1.0);
+std::set<int> pids_of(const std::vector<process::ProcessId>& members) {
+  std::set<int> pids;
+  for (const process::ProcessId& one : members) pids.insert(one.pid);
+  return pids;
 }
 
 /// All its ranks here wait for others for most of their time: those are elsewhere.
@@ -54,8 +48,30 @@ std::vector<process::ProcessId> members_of(const pool::Job& job) {
   return members;
 }
 
+/// How busy the job's processes keep a device that others use, too; negative where the driver does not tell.
+double IdleJobs::share_busy(const pool::Job& job, const std::set<int>& own, const Device& device,
+                            const pool::PoolState& pool) const {
+  if (!device.status.processes.has_value()) return -1;
+  double busy = 0;
+  std::vector<int> strange;
+  for (const Process& process : device.status.processes.value()) {
+    const bool is_own = own.contains(process.pid);
+    if (is_own && !process.busy.has_value()) return -1;
+    if (is_own) busy += process.busy.value();
+    if (!is_own && process.busy.value_or(0) > 0) strange.push_back(process.pid);
+  }
+  for (const pool::Lease& lease : pool.leases) {
+    const pool::Job* const other = lease.device == device.id && lease.job != job.id ? pool.find(lease.job) : nullptr;
+    if (strange.empty()) break;
+    if (!other) continue;
+    const std::set<int> theirs = pids_of(members_(*other));
+    std::erase_if(strange, [&](int pid) { return theirs.contains(pid); });
+  }
+  return strange.empty() ? std::min(busy, 1.0) : -1;
+}
+
 Seen IdleJobs::see(const pool::Job& job, const std::vector<const pool::Lease*>& leases, const Inventory& machine,
-                   Watched& watched, double now_s) const {
+                   const pool::PoolState& pool, Watched& watched, double now_s) const {
   Seen seen;
   bool is_known = true, are_known = true;
   int processes = 0;
@@ -74,11 +90,10 @@ Seen IdleJobs::see(const pool::Job& job, const std::vector<const pool::Lease*>& 
   const std::vector<process::ProcessId> members = members_(job);
   watched.activity.look(now_s, members, seen);
   if (has_all) return seen;
-  std::set<int> pids;
-  for (const process::ProcessId& one : members) pids.insert(one.pid);
+  const std::set<int> pids = pids_of(members);
   double busy = 0;
   for (const pool::Lease* lease : leases) {
-    const double part = busy_of(*machine.find(lease->device), pids);
+    const double part = share_busy(job, pids, *machine.find(lease->device), pool);
     busy = part < 0 || busy < 0 ? -1 : std::max(busy, part);
   }
   seen.busy = busy;
@@ -93,7 +108,7 @@ void IdleJobs::look(double now_s, double wall_s, const Inventory& machine, const
     if (!job || job->state != pool::JobState::running) continue;
     Watched& watched = watched_.try_emplace(id, IdleWindow(window_s_), JobActivity(), 0).first->second;
     if (std::exchange(watched.since_s, held[0]->since_s) != held[0]->since_s) watched.window.clear();
-    Seen seen = see(*job, held, machine, watched, now_s);
+    Seen seen = see(*job, held, machine, pool, watched, now_s);
     seen.waits_for_peer = waits_for_peer(job->run, wall_s);
     watched.window.add(now_s, seen);
   }

@@ -1,11 +1,14 @@
 // IdleJobs: of each running job that holds devices, whether it did something with them over the last so many seconds,
 // and why not.
 //
-// A job idles when all its devices do: of one that uses one of two, an alert speaks (alerts.h).
+// A job idles when all its devices do: of one that uses one of two, an alert speaks (alerts.h). Where jobs share a
+// device, each one's processes count; while one works there that is of none of them, it is not known of which it is: a
+// daemon may do their work, or a container that is not in the job's cgroup.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "device/inventory.h"
@@ -39,7 +42,9 @@ class IdleJobs {
     double since_s = 0;  ///< of its lease: a job that was queued again begins anew
   };
   Seen see(const pool::Job& job, const std::vector<const pool::Lease*>& leases, const Inventory& machine,
-           Watched& watched, double now_s) const;
+           const pool::PoolState& pool, Watched& watched, double now_s) const;
+  double share_busy(const pool::Job& job, const std::set<int>& own, const Device& device,
+                    const pool::PoolState& pool) const;
 
   double window_s_;
   MembersOf members_;

@@ -35,7 +35,9 @@ class IdleJobsTest : public testing::Test {
   Inventory machine_;
   pool::PoolState pool_;
   std::vector<process::ProcessId> members_;
-  IdleJobs jobs_{kWindow_s, [this](const pool::Job&) { return members_; }};
+  /// Of job 7; those of job 8, if there is one, are `others_`.
+  std::vector<process::ProcessId> others_;
+  IdleJobs jobs_{kWindow_s, [this](const pool::Job& job) { return job.id == 7 ? members_ : others_; }};
   double now_s_ = 0;
 };
 
@@ -76,8 +78,18 @@ TEST_F(IdleJobsTest, OfASharedDeviceOnlyItsOwnProcessesCount) {
   other.busy = 0.99;
   status(0).processes = std::vector<Process>{own, other};
   members_ = {{.pid = 41, .start_ticks = 1, .boot_id = "", .pid_namespace = 0}};
+  others_ = {{.pid = 42, .start_ticks = 1, .boot_id = "", .pid_namespace = 0}};
+  pool::Job neighbour;
+  neighbour.id = 8;
+  neighbour.state = pool::JobState::running;
+  pool_.jobs.push_back(neighbour);
+  pool_.leases.push_back({.job = 8, .device = "GPU-1", .share = 0.5});
   watch();
   EXPECT_NEAR(busy(), 0.01, 1e-6);
+  others_.clear();
+  watch();
+  EXPECT_LT(busy(), 0) << "what works there may be the job's all the same";
+  others_ = {{.pid = 42, .start_ticks = 1, .boot_id = "", .pid_namespace = 0}};
   own.busy = Missing{MissingReason::unsupported, "not by this driver"};
   status(0).processes = std::vector<Process>{own, other};
   watch();
