@@ -65,6 +65,7 @@ class Desk {
     is_reading_ = true;
     is_due_ = false;
     handover_.reading_begins();
+    partitions_.reading_has_begun();
   }
 
   /// Readable when step() has something to do.

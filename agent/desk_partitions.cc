@@ -19,11 +19,11 @@ void Desk::note_offers() {
 /// By a reading that has just come, after it has started what it can. What is looked over between two jobs counts as
 /// free, as it soon is, and is left alone.
 void Desk::change_partitions(double now_s) {
-  if (!view_.policy() || !partitions_.can_begin(now_s)) return;
+  if (!view_.policy() || !partitions_.can_begin()) return;
   std::set<std::string> own = partitions_.own(view_.inventory());
   for (const place::Held& one : handover_.held(pool_.seen())) own.erase(one.device);
-  const auto change =
-      plan_partitions(pool_.seen(), offered_, view_.held_without_lease(pool_.seen()), own, *view_.policy(), wall_s());
+  const auto change = plan_partitions(pool_.seen(), offered_, view_.held_without_lease(pool_.seen()), own,
+                                      *view_.policy(), wall_s(), partitions_.refused(now_s));
   if (change) partitions_.begin(*change, now_s);
 }
 

@@ -11,14 +11,20 @@
 namespace remuda::agent {
 namespace {
 
-/// For how many jobs it is tried in a round.
-constexpr int kMostTried = 32;
+/// How many jobs are looked at in a round, and for how many of those that could have a partition it is tried.
+constexpr int kMostLooked = 256, kMostTried = 32;
 
 class Planner {
  public:
   Planner(const pool::PoolState& state, const OfferedPartitions& offered, const std::vector<place::Held>& held,
-          const policy::Policy& policy, double now_s)
-      : state_(state), offered_(offered), layout_(offered.machine()), policy_(policy), now_s_(now_s), held_(held) {
+          const policy::Policy& policy, double now_s, std::set<std::string> refusing_gpus)
+      : state_(state),
+        offered_(offered),
+        layout_(offered.machine()),
+        policy_(policy),
+        now_s_(now_s),
+        refusing_gpus_(std::move(refusing_gpus)),
+        held_(held) {
     std::ranges::move(pool::held_by_leases(state), std::back_inserter(held_));
     std::ranges::move(pool::held_by_drains(state), std::back_inserter(held_));
   }
@@ -41,9 +47,11 @@ class Planner {
   }
 
   std::optional<PartitionChange> plan() const {
-    int tried = 0;
+    int looked = 0, tried = 0;
     for (const pool::Job* job : pool::waiting_jobs(state_, policy_, now_s_)) {
       if (is_array(*job) || !pool::waits_first(state_, *job, policy_, now_s_).empty()) continue;
+      if (++looked > kMostLooked) break;
+      if (!may_have_partition(job->request)) continue;
       if (++tried > kMostTried) break;
       if (auto change = plan_for(*job)) return change;
       if (now_s_ - job->submitted_s >= policy_.patience_s) break;
@@ -54,17 +62,32 @@ class Planner {
  private:
   using Offer = OfferedPartitions::Offer;
 
+  /// At any time. A job that may not waits for other devices, and is in nobody's way here.
+  bool may_have_partition(place::Request request) const {
+    request.count = 1;
+    request.link = place::LinkNeed::any;
+    std::vector<place::Held> others;
+    for (const Device& device : offered_.machine().devices)
+      if (device.kind != DeviceKind::partition && !device.partitioned.value_or(false))
+        others.push_back({.device = device.id, .barred = "is no partition"});
+    return place::fits(layout_, request, others).value_or(false);
+  }
+
+  bool may_make(const Offer& offer) const { return !refusing_gpus_.contains(offer.gpu); }
+
   std::optional<PartitionChange> plan_for(const pool::Job& job) const {
     if (first_offer(job, [](const Offer&) { return false; }, {}).is_possible) return std::nullopt;  // it needs none
-    const auto made = first_offer(job, [](const Offer& offer) { return offer.is_free; }, {});
+    const auto made = first_offer(job, [&](const Offer& offer) { return offer.is_free && may_make(offer); }, {});
     if (made.offer) return PartitionChange{PartitionChange::What::make, made.offer->gpu, made.offer->profile, ""};
     const auto is_idle_on = [&](const std::string& gpu) {
       return std::ranges::any_of(idle_, [&](const Device* device) { return device->parent == gpu; });
     };
     std::vector<place::Held> gone;
     for (const Device* device : idle_) gone.push_back({.device = device->id, .barred = "goes"});
-    const auto comes =
-        first_offer(job, [&](const Offer& offer) { return offer.is_free || is_idle_on(offer.gpu); }, gone);
+    const auto can_come = [&](const Offer& offer) {
+      return (offer.is_free || is_idle_on(offer.gpu)) && may_make(offer);
+    };
+    const auto comes = first_offer(job, can_come, gone);
     if (!comes.offer) return std::nullopt;
     return remove_if([&](const std::string& gpu) { return gpu == comes.offer->gpu; });
   }
@@ -93,6 +116,7 @@ class Planner {
   const place::Layout layout_;
   const policy::Policy& policy_;
   const double now_s_;
+  const std::set<std::string> refusing_gpus_;
   std::vector<place::Held> held_;
   std::vector<const Device*> idle_;
 };
@@ -138,9 +162,17 @@ std::vector<place::Held> OfferedPartitions::held() const {
 
 std::optional<PartitionChange> plan_partitions(const pool::PoolState& state, const OfferedPartitions& offered,
                                                const std::vector<place::Held>& held, const std::set<std::string>& own,
-                                               const policy::Policy& policy, double now_s) {
-  Planner planner(state, offered, held, policy, now_s);
-  planner.find_idle(own);
+                                               const policy::Policy& policy, double now_s,
+                                               const std::vector<PartitionChange>& refused) {
+  std::set<std::string> refusing_gpus, removable = own;
+  for (const PartitionChange& one : refused) {
+    if (one.what == PartitionChange::What::make)
+      refusing_gpus.insert(one.gpu);
+    else
+      removable.erase(one.partition);
+  }
+  Planner planner(state, offered, held, policy, now_s, std::move(refusing_gpus));
+  planner.find_idle(removable);
   std::set<std::string> cut;
   for (const std::string& name : offered.gpus())
     if (const auto gpu = offered.machine().resolve(name)) cut.insert((*gpu)->id);

@@ -52,10 +52,13 @@ struct PartitionChange {
 
 /// The next change. `held` is all that is held without a lease; `own` are the agent's partitions, of which those are
 /// taken away that nobody has and no process uses: for a job, in the order of turns, that gets none otherwise; or where
-/// their GPU is none of `gpus` any more. For jobs behind one that has waited for the policy's patience, none is made.
+/// their GPU is none of `gpus` any more. For jobs behind one that could have a partition and has waited for the
+/// policy's patience, none is made. What the driver has `refused` lately holds up nothing else: that partition stays,
+/// and on that GPU none is made.
 std::optional<PartitionChange> plan_partitions(const pool::PoolState& state, const OfferedPartitions& offered,
                                                const std::vector<place::Held>& held, const std::set<std::string>& own,
-                                               const policy::Policy& policy, double now_s);
+                                               const policy::Policy& policy, double now_s,
+                                               const std::vector<PartitionChange>& refused = {});
 
 /// The GPUs of which the policy lets the agent make partitions.
 std::vector<std::string> cut_by_policy(const policy::Policy& policy);

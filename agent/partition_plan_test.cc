@@ -64,7 +64,7 @@ class PartitionPlan : public ::testing::Test {
     return pool::schedule(state_, offered().machine(), all, policy_, now_s);
   }
   std::optional<PartitionChange> plan(double now_s = 100) const {
-    return plan_partitions(state_, offered(), held(), own_, policy_, now_s);
+    return plan_partitions(state_, offered(), held(), own_, policy_, now_s, refused_);
   }
   PartitionChange make(const std::string& profile) const { return {What::make, machine_.devices[1].id, profile, ""}; }
   PartitionChange remove(const std::string& id) const { return {What::remove, machine_.devices[1].id, "", id}; }
@@ -73,6 +73,7 @@ class PartitionPlan : public ::testing::Test {
   pool::PoolState state_;
   policy::Policy policy_{.mig = policy::Rule<std::vector<std::string>>{{"gpu:1"}, "policy.toml:2"}};
   std::set<std::string> own_;
+  std::vector<PartitionChange> refused_;
 };
 
 TEST_F(PartitionPlan, MakesTheSmallestThatIsLargeEnough) {
@@ -149,6 +150,38 @@ TEST_F(PartitionPlan, MakesNoneForThoseBehindAJobThatHasWaitedLong) {
   all.push_back({.device = "MIG-1", .holder = "an administrator"});
   EXPECT_EQ(plan_partitions(state_, offered(), all, own_, policy_, 300), make("1g.5gb")) << behind;
   EXPECT_EQ(plan_partitions(state_, offered(), all, own_, policy_, 1100), std::nullopt);
+}
+
+TEST_F(PartitionPlan, JobsThatWaitForWholeDevicesHoldUpNone) {
+  for (int i = 0; i < 40; ++i) submit("ada", 1);
+  policy_.patience_s = 900;
+  const int64_t small = submit("bob", 0.1, 200);
+  EXPECT_EQ(plan(300), make("1g.5gb"));
+  EXPECT_EQ(plan(5000), make("1g.5gb")) << "they have waited long, and not for this";
+  add_partition("MIG-1", "1g.5gb", 5 * kGib);
+  EXPECT_THAT(schedule(5000), ::testing::ElementsAre(small));
+}
+
+TEST_F(PartitionPlan, WhatTheDriverRefusesHoldsUpNothingElse) {
+  for (const char* id : {"MIG-1", "MIG-2"}) add_partition(id, "1g.5gb", 5 * kGib);
+  own_ = {"MIG-1", "MIG-2"};
+  policy_.mig.reset();
+  refused_ = {remove("MIG-1")};
+  EXPECT_EQ(plan(), remove("MIG-2"));
+  policy_.mig = policy::Rule<std::vector<std::string>>{{"gpu:0", "gpu:1"}, "policy.toml:2"};
+  own_.clear();
+  Device& other = machine_.devices[0];
+  other.partitioned = true;
+  other.offers = std::vector<PartitionOffer>{{"3g.20gb", 20 * kGib, 42, 2, 2}};
+  set_room(2, 1);
+  submit("ada", 0.4);
+  refused_.clear();
+  const auto first = plan_partitions(state_, offered(), {}, own_, policy_, 100, {});
+  ASSERT_TRUE(first && first->what == What::make);
+  const auto second = plan_partitions(state_, offered(), {}, own_, policy_, 100, {*first});
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->what, What::make);
+  EXPECT_NE(second->gpu, first->gpu);
 }
 
 }  // namespace

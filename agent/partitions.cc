@@ -23,7 +23,8 @@ std::string text_of(const PartitionChange& change) {
 }  // namespace
 
 void Partitions::fail(const PartitionChange& change, const std::string& why, double now_s) {
-  not_before_s_ = now_s + kPartitionPause_s;
+  std::erase_if(refused_, [&](const Refused& one) { return one.until_s <= now_s || one.change == change; });
+  refused_.push_back({change, now_s + kPartitionPause_s});
   say_(fmt::format("cannot {}: {}", text_of(change), why));
 }
 
@@ -51,7 +52,15 @@ bool Partitions::step(double now_s) {
   else
     say_(fmt::format("did {}{}", text_of(running_->change), said.empty() ? "" : ": " + said));
   running_.reset();
+  is_stale_ = true;
   return true;
+}
+
+std::vector<PartitionChange> Partitions::refused(double now_s) const {
+  std::vector<PartitionChange> refused;
+  for (const Refused& one : refused_)
+    if (now_s < one.until_s) refused.push_back(one.change);
+  return refused;
 }
 
 /// A mark without its partition is of one that somebody else has taken away: what comes in its place, by the same UUID,

@@ -26,9 +26,10 @@ class Partitions {
   Partitions(std::string marks, Start start, std::function<void(const std::string&)> say)
       : marks_(std::move(marks)), start_(std::move(start)), say_(std::move(say)) {}
 
-  /// Whether a change can begin now.
-  bool can_begin(double now_s) const { return start_ && !running_ && now_s >= not_before_s_; }
+  /// Whether a change can begin now: none is going on, and the newest reading of the machine shows the last one.
+  bool can_begin() const { return start_ && !running_ && !is_stale_; }
   void begin(const PartitionChange& change, double now_s);
+  void reading_has_begun() { is_stale_ = false; }
   /// Looks whether it is done. True once, when it has ended: then the machine is to be read.
   bool step(double now_s);
   double next_s() const { return running_ ? next_look_s_ : kNever_s; }
@@ -37,6 +38,8 @@ class Partitions {
   std::set<std::string> own(const Inventory& machine) const;
   /// What is being taken away.
   std::vector<place::Held> held() const;
+  /// What has failed, and is not tried again yet.
+  std::vector<PartitionChange> refused(double now_s) const;
 
  private:
   struct Running {
@@ -51,7 +54,13 @@ class Partitions {
   Start start_;
   std::function<void(const std::string&)> say_;
   std::optional<Running> running_;
-  double not_before_s_ = 0, next_look_s_ = 0;
+  bool is_stale_ = false;  ///< one has ended since a reading began
+  struct Refused {
+    PartitionChange change;
+    double until_s = 0;
+  };
+  std::vector<Refused> refused_;
+  double next_look_s_ = 0;
 };
 
 /// As an agent of this pool does it, by its own program.

@@ -49,11 +49,13 @@ class PartitionsTest : public ::testing::Test {
 
 TEST_F(PartitionsTest, OneChangeAtATimeAndItsEndIsTold) {
   Partitions one = partitions("echo MIG-1");
-  ASSERT_TRUE(one.can_begin(now_s_));
+  ASSERT_TRUE(one.can_begin());
   one.begin(make_, now_s_);
-  EXPECT_FALSE(one.can_begin(now_s_));
+  EXPECT_FALSE(one.can_begin());
   await_end(one);
-  EXPECT_TRUE(one.can_begin(now_s_));
+  EXPECT_FALSE(one.can_begin()) << "a reading that has begun before does not show it";
+  one.reading_has_begun();
+  EXPECT_TRUE(one.can_begin());
   EXPECT_THAT(said_, ElementsAre("did make a 1g.5gb of GPU-1: MIG-1"));
 }
 
@@ -62,8 +64,10 @@ TEST_F(PartitionsTest, WhatTheDriverRefusesIsTriedAgainAfterAWhile) {
   one.begin(make_, now_s_);
   await_end(one);
   EXPECT_THAT(said_, ElementsAre("cannot make a 1g.5gb of GPU-1: remuda: GPU-1: it is in use"));
-  EXPECT_FALSE(one.can_begin(now_s_ + 50));
-  EXPECT_TRUE(one.can_begin(now_s_ + 61));
+  EXPECT_THAT(one.refused(now_s_ + 50), ElementsAre(make_));
+  EXPECT_THAT(one.refused(now_s_ + 61), IsEmpty());
+  one.reading_has_begun();
+  EXPECT_TRUE(one.can_begin()) << "something else";
 }
 
 TEST_F(PartitionsTest, ADriverThatHangsIsGivenUp) {
