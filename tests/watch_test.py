@@ -177,6 +177,34 @@ class WatchTest(unittest.TestCase):
             self.assertEqual(refused.returncode, 2, refused)
             self.assertIn(error, refused.stderr)
 
+    @unittest.skipIf(os.geteuid(), "this needs root, to be somebody else")
+    def test_root_looks_after_alerts_that_a_service_has_found(self):
+        """The folder is the service's, and the way to it is root's alone, as for a service with DynamicUser."""
+        way = self.folder / "private"
+        folder = way / "watch"
+        folder.mkdir(parents=True)
+        os.chown(folder, 65534, 65534)
+        self.break_gpu()
+        watch = self.watch("--folder", str(folder), own=self.as_user())
+        wait_until(lambda: self.alerts("--folder", str(folder))["alerts"], "the alert is there for others to read")
+        os.chmod(way, 0o700)
+        (alert,) = self.alerts("--folder", str(folder))["alerts"]
+        (known,) = self.alerts("--folder", str(folder), "--ack", alert["id"])["alerts"]
+        self.assertEqual(known["acknowledged_by"], "root")
+        self.assertEqual({path.name for path in folder.iterdir() if path.stat().st_uid != 65534}, set())
+        watch.send_signal(signal.SIGTERM)
+        watch.wait(PATIENCE_S)
+        os.chown(way, 65534, 65534)
+        (folder / "attention.json").unlink()
+        victim = self.folder / "victim"
+        victim.write_text("{}")
+        os.chmod(victim, 0o600)
+        (folder / "attention.json").symlink_to(victim)
+        refused = subprocess.run([REMUDA, "alerts", "--machine", str(self.machine), "--folder", str(folder), "--ack", alert["id"]],
+                                 env=self.environment, text=True, capture_output=True, timeout=PATIENCE_S, check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertEqual(victim.read_text(), "{}", "a link of theirs leads nowhere")
+
     @unittest.skipIf(os.geteuid() or os.path.exists("/dev/log"), "this needs a machine without a log, and root to make one")
     def test_alerts_go_to_the_systems_log(self):
         log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -1,13 +1,18 @@
 // remuda alerts: what `remuda watch` has found wrong, who looks after it, and what is not to be said for a while.
 #include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <grp.h>
 #include <memory>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "base/file.h"
 #include "base/local_time.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -103,6 +108,22 @@ void apply(const AlertsFlags& flags, const AlertChanges& wanted, const std::stri
   std::ranges::copy(wanted.silences, std::back_inserter(all.silences));
 }
 
+/// Where root is to change a folder of another user's: within it, as that user, so that what is written stays theirs,
+/// and no link of theirs leads out of what they may write. The way to it may be open to root alone.
+Result<std::string> enter_as_owner(const std::string& folder) {
+  if (::geteuid() != 0) return folder;
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat info{};
+  if (!fd || ::fstat(fd.get(), &info) != 0)
+    return usage_error(fmt::format("cannot open {}: {}", folder, errno_text(errno)));
+  if (info.st_uid == 0) return folder;
+  if (::fchdir(fd.get()) != 0 || ::setgroups(0, nullptr) != 0 ||
+      ::setresgid(info.st_gid, info.st_gid, info.st_gid) != 0 ||
+      ::setresuid(info.st_uid, info.st_uid, info.st_uid) != 0)
+    return failed(fmt::format("cannot change {} as its owner: {}", folder, errno_text(errno)));
+  return ".";
+}
+
 Result<int> alerts(const AlertsFlags& flags) {
   std::string folder = flags.folder;
   if (folder.empty()) {
@@ -116,6 +137,7 @@ Result<int> alerts(const AlertsFlags& flags) {
     REMUDA_ASSIGN(const AlertChanges wanted, changes_by(flags, written, user, now_s));
     if (!std::filesystem::exists(folder))
       return usage_error(fmt::format("nobody has watched this machine: there is no folder {}", folder));
+    REMUDA_ASSIGN(folder, enter_as_owner(folder));
     REMUDA_TRY(
         monitor::change_attention(folder, [&](monitor::Attention& all) { apply(flags, wanted, user, now_s, all); }));
   }
