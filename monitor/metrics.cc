@@ -137,10 +137,10 @@ void add_use(const LeaseUse& use, const Moment& moment, Families& families) {
   }
   families.counter("remuda_lease_energy_joules_total", "Energy that the device used for the job", labels,
                    use.energy_joules);
-  const Money money = money_of(use, moment.policy ? moment.policy->tariffs : std::vector<policy::Tariff>());
-  if (money.is_known)
+  const Amount cost = money_of(use, moment.policy ? moment.policy->tariffs : std::vector<policy::Tariff>()).cost;
+  if (cost.is_known)
     families.counter("remuda_lease_cost_total", "What it costs by the policy's tariff, as far as that is known",
-                     with(labels, "currency", moment.policy->currency), money.cost);
+                     with(labels, "currency", moment.policy->currency), cost.value);
   if (use.memory_peak_bytes > 0)
     families.gauge("remuda_lease_memory_peak_bytes", "The most device memory that was in use", labels,
                    static_cast<double>(use.memory_peak_bytes));

@@ -14,11 +14,15 @@ constexpr double kSlack_s = 10;
 
 }  // namespace
 
-void Money::add(const Money& other) {
-  cost += other.cost;
-  wasted += other.wasted;
+void Amount::add(const Amount& other) {
+  value += other.value;
   is_known = is_known || other.is_known;
   is_complete = is_complete && other.is_complete;
+}
+
+void Money::add(const Money& other) {
+  cost.add(other.cost);
+  wasted.add(other.wasted);
 }
 
 const policy::Tariff* tariff_of(const std::vector<policy::Tariff>& tariffs, const std::string& model) {
@@ -30,24 +34,25 @@ const policy::Tariff* tariff_of(const std::vector<policy::Tariff>& tariffs, cons
 
 Money money_of(const LeaseUse& use, const std::vector<policy::Tariff>& tariffs) {
   const policy::Tariff* const tariff = tariff_of(tariffs, use.model);
-  if (!tariff) return {.is_complete = false};
+  if (!tariff) return {.cost = {.is_complete = false}, .wasted = {.is_complete = false}};
   Money money;
   if (tariff->hour > 0) {
-    money.is_known = true;
-    money.cost += tariff->hour * use.share * use.held_s / kHour_s;
-    money.wasted += tariff->hour * use.share * (use.busy_known_s - use.busy_s) / kHour_s;
+    const double second = tariff->hour * use.share / kHour_s;
+    money.cost = {.value = second * use.held_s, .is_known = true};
+    money.wasted = {.value = second * (use.busy_known_s - use.busy_s),
+                    .is_known = use.busy_known_s > 0,
+                    .is_complete = use.held_s - use.busy_known_s <= kSlack_s};
   }
-  if (tariff->kwh > 0) {
-    money.is_known = money.is_known || use.energy_known_s > 0;
-    money.cost += tariff->kwh * use.energy_joules / kKwh_joules;
-    money.is_complete = use.held_s - use.energy_known_s <= kSlack_s;
-  }
+  if (tariff->kwh > 0)
+    money.cost.add({.value = tariff->kwh * use.energy_joules / kKwh_joules,
+                    .is_known = use.energy_known_s > 0,
+                    .is_complete = use.held_s - use.energy_known_s <= kSlack_s});
   return money;
 }
 
-std::string money_text(double amount, const Money& money) {
-  if (!money.is_known) return "-";
-  return fmt::format("{}{:.2f}", money.is_complete ? "" : ">= ", amount);
+std::string money_text(const Amount& amount) {
+  if (!amount.is_known) return "-";
+  return fmt::format("{}{:.2f}", amount.is_complete ? "" : ">= ", amount.value);
 }
 
 }  // namespace remuda::monitor

@@ -12,11 +12,18 @@
 
 namespace remuda::monitor {
 
-struct Money {
-  double cost = 0;          ///< of what is known
-  double wasted = 0;        ///< the part of it for hours in which it is known that nothing ran
+struct Amount {
+  double value = 0;         ///< of what is known
   bool is_known = false;    ///< of some of it, at least
   bool is_complete = true;  ///< nothing of it is unknown
+
+  void add(const Amount& other);
+  bool operator==(const Amount&) const = default;
+};
+
+struct Money {
+  Amount cost;
+  Amount wasted;  ///< the part of it for hours in which nothing ran
 
   void add(const Money& other);
   bool operator==(const Money&) const = default;
@@ -28,6 +35,6 @@ const policy::Tariff* tariff_of(const std::vector<policy::Tariff>& tariffs, cons
 Money money_of(const LeaseUse& use, const std::vector<policy::Tariff>& tariffs);
 
 /// "12.40", ">= 12.40" where some of it is not known, "-" where nothing is.
-std::string money_text(double amount, const Money& money);
+std::string money_text(const Amount& amount);
 
 }  // namespace remuda::monitor

@@ -54,7 +54,7 @@ class Tally {
       if (counted_.insert(whose).second) ++hours.jobs;
       hours.device_s += seconds * job.request.share;
       hours.weighted_s += seconds * job.request.share * speed_of(device);
-      hours.money.add(money_for(device, seconds * job.request.share));
+      hours.cost.add(cost_for(device, seconds * job.request.share));
     }
   }
 
@@ -65,10 +65,10 @@ class Tally {
     return 1;
   }
 
-  monitor::Money money_for(const std::string& device, double seconds) const {
+  monitor::Amount cost_for(const std::string& device, double seconds) const {
     const auto price = prices_.find(device);
     if (price == prices_.end()) return {.is_complete = false};
-    return {.cost = price->second * seconds / 3600, .is_known = true};
+    return {.value = price->second * seconds / 3600, .is_known = true};
   }
 
   const UsageBy by_;
@@ -127,7 +127,7 @@ std::string report_text(const Report& report, const Inventory& inventory, size_t
   for (const auto& [whose, hours] : rows) {
     std::vector<std::string> row{report.by == UsageBy::user ? whose : label_of(inventory, whose),
                                  std::to_string(hours.jobs), hours_text(hours.device_s), hours_text(hours.weighted_s)};
-    if (!report.currency.empty()) row.push_back(monitor::money_text(hours.money.cost, hours.money));
+    if (!report.currency.empty()) row.push_back(monitor::money_text(hours.cost));
     table.add(std::move(row));
   }
   return table.text(width) + notes_text(report, inventory);
@@ -141,9 +141,9 @@ Json report_json(const Report& report, const Inventory& inventory) {
              {"jobs", hours.jobs},
              {"device_s", hours.device_s},
              {"weighted_s", hours.weighted_s}};
-    if (hours.money.is_known) {
-      row["cost"] = hours.money.cost;
-      row["cost_is_complete"] = hours.money.is_complete;
+    if (hours.cost.is_known) {
+      row["cost"] = hours.cost.value;
+      row["cost_is_complete"] = hours.cost.is_complete;
       row["currency"] = report.currency;
     }
     if (!by_user) row["label"] = label_of(inventory, whose);

@@ -21,7 +21,7 @@ struct Hours {
   int jobs = 0;
   double device_s = 0;    ///< seconds of devices; half a device for a second is half of one
   double weighted_s = 0;  ///< the same, each times the speed of its device; see DeviceHours::unknown
-  monitor::Money money;   ///< for these hours, without the devices' energy
+  monitor::Amount cost;   ///< for these hours, without the devices' energy
 };
 
 struct DeviceHours {

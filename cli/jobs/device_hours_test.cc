@@ -39,9 +39,9 @@ TEST(DeviceHours, HaveThePriceOfTheirDevices) {
   const std::vector jobs{half, job("ada", kCounted_s - kHour_s, 0, {"fast", "slow"}),
                          job("eve", kCounted_s - kHour_s, 0, {"slow"})};
   const DeviceHours hours = device_hours(jobs, UsageBy::user, kSpeeds, 0, kCounted_s, {{"fast", 3}});
-  EXPECT_DOUBLE_EQ(hours.of.at("bob").money.cost, 1.5);
-  EXPECT_EQ(monitor::money_text(3, hours.of.at("ada").money), ">= 3.00") << "that of one of them is not known";
-  EXPECT_EQ(monitor::money_text(0, hours.of.at("eve").money), "-");
+  EXPECT_DOUBLE_EQ(hours.of.at("bob").cost.value, 1.5);
+  EXPECT_EQ(monitor::money_text(hours.of.at("ada").cost), ">= 3.00") << "that of one of them is not known";
+  EXPECT_EQ(monitor::money_text(hours.of.at("eve").cost), "-");
   Inventory inventory;
   inventory.devices = {Device{.id = "fast", .model = "H100"}, Device{.id = "slow", .model = "T4"}};
   policy::Policy policy;

@@ -76,8 +76,7 @@ std::string waste_text(const std::vector<Waste>& rows, bool by_job, const std::s
         hours(row.sum.held_s - row.sum.busy_known_s),
         row.sum.energy_known_s > 0 ? fmt::format("{:.2f}", row.sum.energy_joules / 3.6e6) : "-"};
     if (!currency.empty())
-      cells.insert(cells.end(),
-                   {monitor::money_text(row.money.cost, row.money), monitor::money_text(row.money.wasted, row.money)});
+      cells.insert(cells.end(), {monitor::money_text(row.money.cost), monitor::money_text(row.money.wasted)});
     table.add(std::move(cells));
   }
   std::string text =
@@ -106,12 +105,10 @@ Json waste_json(const std::vector<Waste>& rows, const std::string& currency) {
     if (row.job != 0) one["job"] = row.job;
     one["idle_s"] = row.idle_s();
     for (const char* key : {"model", "share"}) one.erase(key);
-    if (row.money.is_known) {
-      one["cost"] = row.money.cost;
-      one["wasted"] = row.money.wasted;
-      one["currency"] = currency;
-      one["cost_is_complete"] = row.money.is_complete;
-    }
+    const auto& [cost, wasted] = row.money;
+    if (cost.is_known || wasted.is_known) one["currency"] = currency;
+    if (cost.is_known) one["cost"] = cost.value, one["cost_is_complete"] = cost.is_complete;
+    if (wasted.is_known) one["wasted"] = wasted.value, one["wasted_is_complete"] = wasted.is_complete;
     list.push_back(std::move(one));
   }
   return {{"waste", std::move(list)}};
