@@ -159,6 +159,8 @@ Result<run::RunSpec> make_job_spec(const RunFlags& flags) {
   REMUDA_ASSIGN(spec.stop_signal, signal_of("--signal", flags.stop_signal));
   if (!flags.checkpoint_signal.empty()) {
     REMUDA_ASSIGN(spec.checkpoint_signal, signal_of("--checkpoint-signal", flags.checkpoint_signal));
+    if (spec.checkpoint_signal == SIGKILL)
+      return usage_error("--checkpoint-signal: no program can handle KILL; write USR1 or another that yours handles");
   }
   spec.job.name = flags.name;
   spec.job.priority = flags.priority;
