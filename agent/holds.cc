@@ -21,6 +21,9 @@ namespace {
 
 constexpr double kSoon_s = 0.02, kLook_s = 1;
 constexpr size_t kMostAtOnce = 8;
+/// Ends of keepers that are taken note of in a step: of thousands that end together each takes the kernel a while to
+/// let go of, and whoever asks for something meanwhile does not wait for all.
+constexpr int kMostEnds = 64;
 /// A keeper whose job is over has a few descriptors; one with more is a hostile user's, and others wait meanwhile.
 constexpr size_t kMostLooksAtKeeper = 2000;
 /// What a keeper is given beyond the time that it is to keep itself; and how long it waits until its word is recorded.
@@ -208,15 +211,14 @@ void Holds::leave_cgroup(Hold& hold) {
   next_s_ = 0;
 }
 
-/// Whether a keeper has ended.
+/// Whether a keeper has ended. What is left of many stays readable in fd().
 bool Holds::drain_ends() {
-  bool any = false;
-  epoll_event events[64];
-  for (int count; (count = ::epoll_wait(ends_.get(), events, 64, 0)) > 0; any = true)
-    for (int i = 0; i < count; ++i)
-      if (const auto hold = holds_.find(static_cast<int64_t>(events[i].data.u64)); hold != holds_.end())
-        unwatch(hold->second);  // the end of a process is reported until then
-  return any;
+  epoll_event events[kMostEnds];
+  const int count = ::epoll_wait(ends_.get(), events, kMostEnds, 0);
+  for (int i = 0; i < count; ++i)
+    if (const auto hold = holds_.find(static_cast<int64_t>(events[i].data.u64)); hold != holds_.end())
+      unwatch(hold->second);  // the end of a process is reported until then
+  return count > 0;
 }
 
 /// Why a job has ended of which there is no other word.

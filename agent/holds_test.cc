@@ -1,7 +1,10 @@
 #include "agent/holds.h"
 
+#include <csignal>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <set>
 #include <unistd.h>
 #include <utility>
@@ -125,6 +128,32 @@ TEST_F(HoldsTest, ManyThatEndAtOnceEndAFewAtATime) {
     EXPECT_LE(ended, 16 * (step + 1));
   }
   EXPECT_EQ(ended, kMany);
+}
+
+TEST_F(HoldsTest, OfManyKeepersThatEndAtOnceAStepLetsGoOfSome) {
+  const auto descriptors = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); };
+  constexpr int kMany = 200, kMostInAStep = 64;
+  process::ChildProcess keeper = process::family();
+  const process::ProcessId id = id_of(keeper);
+  const auto without = descriptors();
+  for (int job = 1; job <= kMany; ++job) {
+    pool::Job waiting = running(job, id);
+    waiting.state = pool::JobState::waiting;
+    holds_.add(waiting);
+  }
+  ASSERT_EQ(descriptors(), without + kMany) << "one for the end of each";
+  process::send_signal(id, SIGKILL);
+  process::await_exit(keeper);
+  int ended = 0;
+  for (int step = 1; ended < kMany && step < kMany; ++step) {
+    for (const pool::Operation& operation : holds_.step(1)) {
+      holds_.forget(std::get<pool::End>(operation).job);
+      ++ended;
+    }
+    EXPECT_GE(descriptors(), without + kMany - kMostInAStep * step);
+  }
+  EXPECT_EQ(ended, kMany);
+  EXPECT_EQ(descriptors(), without);
 }
 
 TEST_F(HoldsTest, WhatCannotBeAppliedIsGivenASecondLaterAndKeepsNothingBack) {
