@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "agent/testing/desk_fixture.h"
+#include "place/testing/machine.h"
 #include "pool/transitions.h"
 
 namespace remuda::agent {
@@ -182,6 +183,19 @@ TEST_F(PartitionPlan, WhatTheDriverRefusesHoldsUpNothingElse) {
   ASSERT_TRUE(second);
   EXPECT_EQ(second->what, What::make);
   EXPECT_NE(second->gpu, first->gpu);
+}
+
+/// Three of the second card's parts are there and in use, and a seventh of it is left.
+TEST_F(PartitionPlan, OfARecordedMachineMakesWhatTheCardStillOffers) {
+  machine_ = place::recorded_machine("made-mig-a100");
+  std::vector<place::Held> all = held();
+  std::ranges::move(place::held_by_processes(machine_), std::back_inserter(all));
+  const auto plan_now = [&] { return plan_partitions(state_, offered(), all, own_, policy_, 100, {}); };
+  const int64_t small = submit("ada", 0.1);
+  EXPECT_EQ(plan_now(), make("1g.5gb"));
+  ASSERT_TRUE(pool::cancel(state_, small, 0, 100));
+  submit("ada", 0.2);
+  EXPECT_EQ(plan_now(), std::nullopt) << "no room for two sevenths";
 }
 
 }  // namespace

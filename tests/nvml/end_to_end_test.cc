@@ -13,6 +13,7 @@
 namespace remuda::tests::nvml {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -84,6 +85,15 @@ TEST(NvmlProbe, ShowsMigInstancesAsPartsOfTheirGpu) {
     EXPECT_EQ(devices[i].parent, devices[1].id);
   }
   EXPECT_TRUE(devices[1].partitioned.value_or(false));
+}
+
+/// Of what the card could be cut into, beside the parts that are there.
+TEST(NvmlProbe, ShowsTheSizesThatAGpuInMigModeOffers) {
+  const std::vector<Device> devices = gpus_of(shown(kMigMachine));
+  EXPECT_FALSE(devices.at(0).offers.was_read()) << "it is whole";
+  const auto offers = devices.at(1).offers.value_or({});
+  EXPECT_THAT(offers, Contains(PartitionOffer{"1g.5gb", int64_t{4864} << 20, 14, 1, 7}));
+  EXPECT_THAT(offers, Contains(PartitionOffer{"3g.20gb", int64_t{19968} << 20, 42, 0, 2}));
 }
 
 /// The status of GPU 1 at the end of a recording: counters and errors show only in the second of two readings.
