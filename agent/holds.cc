@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <iterator>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -50,10 +49,13 @@ size_t most_ends() {
 
 }  // namespace
 
+/// find_again() takes those out of the cgroups that are left which are in use.
 Holds::Holds(std::string pool)
-    : pool_(std::move(pool)), ends_(::epoll_create1(EPOLL_CLOEXEC)), most_watched_(most_ends()) {
-  left_ = job_cgroups(pool_);  // add() takes those that are in use out again
-  if (!left_.empty()) next_s_ = 0;
+    : pool_(std::move(pool)),
+      ends_(::epoll_create1(EPOLL_CLOEXEC)),
+      most_watched_(most_ends()),
+      left_(job_cgroups(pool_)) {
+  if (!left_.all().empty()) next_s_ = 0;
 }
 
 void Holds::watch(int64_t job, Hold& hold) {
@@ -89,11 +91,11 @@ bool Holds::find_again(const pool::Job& job, double now_s) {
   hold.runs = true;
   set_limit(job, hold, now_s);
   see(job, now_s);
-  if (!job.cgroup.starts_with('/') || !is_there(job.cgroup) || std::erase(left_, job.cgroup) == 0) return false;
+  if (!job.cgroup.starts_with('/') || !is_there(job.cgroup) || !left_.take_out(job.cgroup)) return false;
   hold.cgroup = job.cgroup;
   hold.memory_bytes = job.request.host_memory_bytes;
   hold.further = further_cgroups_of(hold.cgroup);
-  for (const std::string& cgroup : hold.further) std::erase(left_, cgroup);
+  for (const std::string& cgroup : hold.further) left_.take_out(cgroup);
   return true;
 }
 
@@ -113,7 +115,7 @@ pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<c
   }
   if (!confine::move_into_all(made.all(), job.keeper)) {
     obstacle_ = "processes of its users cannot be moved to another cgroup";
-    std::ranges::copy(made.all(), std::back_inserter(left_));
+    for (const std::string& cgroup : made.all()) left_.add(cgroup);
     next_s_ = 0;
     return {.job = job.id, .host = {.why = obstacle_}};
   }
@@ -205,8 +207,8 @@ void Holds::forget(int64_t job) {
 
 void Holds::leave_cgroup(Hold& hold) {
   if (hold.cgroup.empty()) return;
-  left_.push_back(std::exchange(hold.cgroup, {}));
-  for (std::string& cgroup : hold.further) left_.push_back(std::move(cgroup));
+  left_.add(std::exchange(hold.cgroup, {}));
+  for (std::string& cgroup : hold.further) left_.add(std::move(cgroup));
   hold.further.clear();
   next_s_ = 0;
 }
@@ -289,10 +291,6 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
   return std::nullopt;
 }
 
-void Holds::sweep() {
-  std::erase_if(left_, [](const std::string& cgroup) { return confine::remove_cgroup(cgroup); });
-}
-
 std::vector<pool::Operation> Holds::step(double now_s) {
   if (!drain_ends() && now_s < next_s_) return {};
   next_s_ = kNever_s;
@@ -311,8 +309,8 @@ std::vector<pool::Operation> Holds::step(double now_s) {
     if (now_s < hold.again_s) next_s_ = std::min(next_s_, hold.again_s);
   }
   if (operations.size() == kMostAtOnce) next_s_ = now_s;
-  sweep();
-  if (!left_.empty()) next_s_ = std::min(next_s_, now_s + kLook_s);
+  left_.sweep();
+  if (!left_.all().empty()) next_s_ = std::min(next_s_, now_s + kLook_s);
   return operations;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/job_cgroup.h"
+#include "agent/left_cgroups.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "confine/device_nodes.h"
@@ -98,15 +99,14 @@ class Holds {
   bool drain_ends();
   static std::string end_of(const Hold& hold);
   static pool::Operation with_memory(pool::Operation word, const Hold& hold);
-  void sweep();
 
   const std::string pool_;
   Fd ends_;  ///< epoll of the pidfds
   const size_t most_watched_;
   size_t watched_ = 0;  ///< keepers with a pidfd; the others are looked at each second
   std::map<int64_t, Hold> holds_;
-  int64_t stepped_ = 0;            ///< the job that step() looked at last
-  std::vector<std::string> left_;  ///< cgroups of jobs that have ended: removed once their keepers are gone
+  int64_t stepped_ = 0;  ///< the job that step() looked at last
+  LeftCgroups left_;     ///< of jobs that have ended: their keepers may still be there
   double next_s_ = kNever_s;
   std::string obstacle_;
 };

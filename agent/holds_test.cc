@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <unistd.h>
 #include <utility>
@@ -18,7 +19,9 @@ namespace remuda::agent {
 namespace {
 
 using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
@@ -154,6 +157,24 @@ TEST_F(HoldsTest, OfManyKeepersThatEndAtOnceAStepLetsGoOfSome) {
   }
   EXPECT_EQ(ended, kMany);
   EXPECT_EQ(descriptors(), without);
+}
+
+TEST_F(HoldsTest, AnAgentThatStopsLeavesTheCgroupsOfJobsThatGoOnAndNoOthers) {
+  process::ChildProcess over = process::family(), goes_on = process::family();
+  std::optional<Holds> holds(folder_.path());
+  std::vector<std::string> cgroups;
+  for (const auto& [job, keeper] : {std::pair(1, id_of(over)), std::pair(2, id_of(goes_on))}) {
+    holds->add(running(job, keeper));
+    cgroups.push_back(holds->begin(running(job, keeper), std::nullopt, {}, 0).cgroup);
+  }
+  if (cgroups.front().empty()) GTEST_SKIP() << "may not make cgroups here";
+  holds->forget(1);
+  over.signal(SIGKILL);
+  holds.reset();
+  const auto left = job_cgroups(folder_.path());
+  EXPECT_THAT(left, Contains(cgroups.back()));
+  EXPECT_THAT(left, Each(HasSubstr("-2"))) << "those of job 2, in each tree";
+  EXPECT_THAT(confine::cgroup_members(cgroups.back()), Contains(id_of(goes_on)));
 }
 
 TEST_F(HoldsTest, WhatCannotBeAppliedIsGivenASecondLaterAndKeepsNothingBack) {

@@ -93,7 +93,7 @@ std::vector<SharingDaemons::Daemon> SharingDaemons::find_again(const pool::PoolS
     if (const pool::Job* job = state.find(lease.job))
       if (const auto kept = kept_.find({job->uid, share::device_folder_name(lease.device)}); kept != kept_.end())
         found.push_back({kept->second.number, lease.device, kept->second.cgroup});
-  if (!left_.empty()) next_s_ = now_s;
+  if (!left_.all().empty()) next_s_ = now_s;
   return found;
 }
 
@@ -162,7 +162,7 @@ std::optional<pool::RecordDaemons> SharingDaemons::begin(const pool::PoolState& 
 
 void SharingDaemons::end(const Key& key, const std::string& cgroup) {
   kill_members(cgroup, std::nullopt);
-  left_.push_back(cgroup);
+  left_.add(cgroup);
   const std::string folder = folder_of(key.first) + "/" + key.second;
   (void)!::lchown(folder.c_str(), ::geteuid(), ::getegid());  // nobody else enters while it is removed
   std::error_code ignored;
@@ -201,11 +201,9 @@ void SharingDaemons::step(double now_s) {
     else
       next_s_ = now_s + kDaemonLook_s;
   }
-  std::erase_if(left_, [](const std::string& cgroup) {
-    kill_members(cgroup, std::nullopt);
-    return confine::remove_cgroup(cgroup);
-  });
-  if (!left_.empty()) next_s_ = std::min(next_s_, now_s + kDaemonLook_s);
+  for (const std::string& cgroup : left_.all()) kill_members(cgroup, std::nullopt);
+  left_.sweep();
+  if (!left_.all().empty()) next_s_ = std::min(next_s_, now_s + kDaemonLook_s);
 }
 
 }  // namespace remuda::agent

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/left_cgroups.h"
 #include "base/clock.h"
 #include "device/inventory.h"
 #include "pool/job.h"
@@ -72,7 +73,7 @@ class SharingDaemons {
   Options options_;
   std::map<Key, Kept> kept_;
   std::vector<Daemon> started_;
-  std::vector<std::string> left_;  ///< cgroups whose processes were killed
+  LeftCgroups left_;  ///< their processes were killed
   int64_t next_number_ = -1;
   double next_s_ = kNever_s;
 };

@@ -32,8 +32,7 @@ class AgentExecTest(unittest.TestCase):
     def tearDown(self):
         self.job.kill()
         self.job.communicate()
-        self.assertTrue(eventually(lambda: not self.leases()), "leases are left")
-        self.agent.stop()
+        self.agent.end()
         self.scratch.cleanup()
 
     def leases(self):

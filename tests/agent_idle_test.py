@@ -50,7 +50,7 @@ class IdleTest(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.agent = PlayedAgent(*sys.argv[1:4], scratch.name).start()
-        self.addCleanup(self.agent.stop)
+        self.addCleanup(self.agent.end)
         self.addCleanup(self.end_all)
         self.home = pathlib.Path(self.agent.environment(ADA)["HOME"])
 

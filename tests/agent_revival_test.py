@@ -35,7 +35,7 @@ class AgentRevivalTest(unittest.TestCase):
         subprocess.run(["mount", "--bind", self.passwd, "/etc/passwd"], check=True)
         self.addCleanup(subprocess.run, ["umount", "/etc/passwd"], check=True)
         self.agent.start()
-        self.addCleanup(self.agent.stop)
+        self.addCleanup(self.agent.end)
         self.all = self.agent.start_as(BOB, "run", "-n", "8", "--", "sleep", "1000")
         self.addCleanup(self.all.communicate)
         self.addCleanup(self.all.kill)

@@ -64,7 +64,7 @@ class SpotTest(unittest.TestCase):
         self.agent = Agent(REMUDA, MACHINE, self.scratch.name)
 
     def tearDown(self):
-        self.agent.stop()
+        self.agent.end()
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()

@@ -28,8 +28,7 @@ class AgentTest(unittest.TestCase):
         self.agent = Agent(REMUDA, MACHINE, self.scratch.name).start()
 
     def tearDown(self):
-        self.assertTrue(eventually(lambda: not self.leases()), "leases are left")
-        self.agent.stop()
+        self.agent.end()
         self.scratch.cleanup()
 
     def leases(self):

@@ -70,7 +70,7 @@ class OwnersTest(unittest.TestCase):
         self.scratch = tempfile.TemporaryDirectory()
         self.addCleanup(self.scratch.cleanup)
         self.agent = PlayedAgent(*sys.argv[1:4], self.scratch.name)
-        self.addCleanup(lambda: self.agent.process and self.agent.stop())
+        self.addCleanup(self.agent.end)
 
     def run_all(self, *flags, uid=ADA):
         return self.agent.run_as(uid, "run", "-q", "-n", "2", *flags, "--", "true")
