@@ -112,7 +112,7 @@ void keep_uuids_unique(std::vector<Device>& devices) {
 
 class AmdProbe final : public Probe {
  public:
-  explicit AmdProbe(AmdOptions options) : options_(std::move(options)) {}
+  explicit AmdProbe(AmdOptions options) : options_(std::move(options)), processes_(options_.proc) {}
 
   const char* name() const override { return "amd"; }
 
@@ -125,7 +125,7 @@ class AmdProbe final : public Probe {
 
   Result<Finding> find() override {
     const Snapshot machine{options_.sysfs + "/bus/pci/devices", amd::read_kfd(options_.sysfs),
-                           amd::read_processes(options_.sysfs, options_.proc)};
+                           amd::read_processes(options_.sysfs, processes_)};
     const std::vector<probe::amd::Card> cards = amd::cards_of(machine.kfd);
     Finding finding;
     std::vector<Device> partitions;
@@ -157,6 +157,7 @@ class AmdProbe final : public Probe {
   }
 
   const AmdOptions options_;
+  KnownProcesses processes_;
 };
 
 }  // namespace

@@ -4,17 +4,16 @@
 #include <fmt/format.h>
 
 #include "base/number.h"
-#include "probe/process.h"
 #include "probe/sysfs.h"
 
 namespace remuda::probe::amd {
 namespace {
 
-KfdProcess read_process(const std::string& folder, int pid, const std::string& proc) {
+KfdProcess read_process(const std::string& folder, int pid, KnownProcesses& known) {
   constexpr std::string_view kMemory = "vram_";
   constexpr int64_t kMost = int64_t{1} << 50;
   KfdProcess found;
-  found.process = probe::describe_process(pid, proc);
+  found.process = known.describe(pid);
   found.process.type = "compute";
   for (const std::string& name : sysfs::entries(folder)) {
     if (!name.starts_with(kMemory)) continue;
@@ -46,12 +45,13 @@ Reading<int64_t> memory_of(const std::set<uint64_t>& gpu_ids, const KfdProcess& 
 
 }  // namespace
 
-Reading<std::vector<KfdProcess>> read_processes(const std::string& sysfs, const std::string& proc) {
+Reading<std::vector<KfdProcess>> read_processes(const std::string& sysfs, KnownProcesses& known) {
   const std::string all = sysfs + "/class/kfd/kfd/proc";
   if (!sysfs::exists(all)) return Missing{MissingReason::unsupported, fmt::format("there is no {}", all)};
   std::vector<KfdProcess> processes;
   for (const int pid : sysfs::numbered(all, ""))
-    processes.push_back(read_process(fmt::format("{}/{}", all, pid), pid, proc));
+    processes.push_back(read_process(fmt::format("{}/{}", all, pid), pid, known));
+  known.forget_others();
   return processes;
 }
 

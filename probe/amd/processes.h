@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "probe/known_processes.h"
 
 namespace remuda::probe::amd {
 
@@ -18,7 +19,7 @@ struct KfdProcess {
 };
 
 /// Missing when the driver shows no processes. Processes of other pid namespaces are included, by number.
-Reading<std::vector<KfdProcess>> read_processes(const std::string& sysfs, const std::string& proc);
+Reading<std::vector<KfdProcess>> read_processes(const std::string& sysfs, KnownProcesses& known);
 
 /// The processes that hold memory of one of `gpu_ids`, or have a queue there; their memory is the sum over these GPUs.
 std::vector<Process> users_of(const std::set<uint64_t>& gpu_ids, const std::vector<KfdProcess>& all);

@@ -16,15 +16,16 @@ constexpr const char* kProc = "class/kfd/kfd/proc/";
 class Processes : public ::testing::Test {
  protected:
   std::vector<Process> users(const std::set<uint64_t>& gpu_ids) {
-    return users_of(gpu_ids, read_processes(sysfs_.path(), proc_.path()).value());
+    return users_of(gpu_ids, read_processes(sysfs_.path(), known_).value());
   }
   void file(const std::string& name, const std::string& text) { sysfs_.write(kProc + name, text); }
 
   ScratchFolder sysfs_, proc_;
+  KnownProcesses known_{proc_.path()};
 };
 
 TEST_F(Processes, AreMissingWhereTheDriverShowsNone) {
-  EXPECT_THAT(read_processes(sysfs_.path(), proc_.path()).missing().detail, HasSubstr("there is no "));
+  EXPECT_THAT(read_processes(sysfs_.path(), known_).missing().detail, HasSubstr("there is no "));
 }
 
 TEST_F(Processes, HoldMemoryOrAQueue) {

@@ -28,7 +28,7 @@ class CpuProbe final : public Probe {
   std::optional<std::string> unviable() override { return std::nullopt; }
 
   Result<Finding> find() override {
-    REMUDA_ASSIGN(const cpu::CpuTopology topology, cpu::read_topology());
+    REMUDA_ASSIGN(const cpu::CpuTopology topology, topology_.get());
     REMUDA_ASSIGN(const std::vector<cpu::CoreSet> sets, cpu::split_cores(topology.nodes, cpu_devices_));
     Finding finding;
     for (const cpu::CoreSet& set : sets) {
@@ -46,6 +46,7 @@ class CpuProbe final : public Probe {
 
  private:
   const int cpu_devices_;
+  cpu::KnownTopology topology_;
 };
 
 }  // namespace

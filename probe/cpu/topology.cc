@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 #include <hwloc.h>
 #include <memory>
+#include <utility>
+
+#include "process/affinity.h"
 
 namespace remuda::probe::cpu {
 namespace {
@@ -81,6 +84,18 @@ Result<CpuTopology> read_topology(const std::string& synthetic) {
   }
   if (found.nodes.empty()) return failed("hwloc finds no core that this process may use");
   return found;
+}
+
+KnownTopology::KnownTopology(Read read, Clock& clock) : read_(std::move(read)), clock_(clock) {}
+
+Result<CpuTopology> KnownTopology::get() {
+  std::vector<int> allowed = process::allowed_cores();
+  const double now_s = clock_.now_s();
+  if (!allowed_.empty() && allowed == allowed_ && now_s - read_s_ < kFresh_s) return known_;
+  REMUDA_ASSIGN(known_, read_());
+  allowed_ = std::move(allowed);
+  read_s_ = now_s;
+  return known_;
 }
 
 }  // namespace remuda::probe::cpu

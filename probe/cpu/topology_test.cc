@@ -4,10 +4,14 @@
 #include <gmock/gmock.h>
 #include <sched.h>
 
+#include "base/testing/manual_clock.h"
+#include "process/affinity.h"
+
 namespace remuda::probe::cpu {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::SizeIs;
 
 TEST(ReadTopology, OfTwoNodesWithHyperthreads) {
@@ -83,6 +87,46 @@ TEST(LiveTopology, IsWhatAffinityAllowsAndNoMore) {
   ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
   EXPECT_THAT(live_pus(), ElementsAre(allowed.back()));
   ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+TEST(KnownTopology, IsReadAnewWhenTheCpusChangeAndOnceAMinute) {
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  ManualClock clock;
+  int reads = 0;
+  KnownTopology known(
+      [&reads] {
+        ++reads;
+        return read_topology();
+      },
+      clock);
+  ASSERT_TRUE(known.get());
+  clock.sleep_s(59);
+  EXPECT_EQ(known.get().value().nodes.size(), read_topology()->nodes.size());
+  EXPECT_EQ(reads, 1);
+  clock.sleep_s(2);
+  ASSERT_TRUE(known.get());
+  EXPECT_EQ(reads, 2);
+
+  CPU_ZERO(&one);
+  const std::vector<int> allowed = process::allowed_cores();
+  if (allowed.size() < 2) GTEST_SKIP() << "this needs two CPUs";
+  CPU_SET(allowed.back(), &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  const auto restricted = known.get();
+  ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+  ASSERT_TRUE(restricted);
+  EXPECT_THAT(restricted->nodes, ElementsAre(Field(&Node::cores, ElementsAre(ElementsAre(allowed.back())))));
+}
+
+TEST(KnownTopology, ThatCouldNotBeReadIsTriedAgain) {
+  int reads = 0;
+  KnownTopology known([&reads]() -> Result<CpuTopology> {
+    if (++reads == 1) return failed("not now");
+    return CpuTopology{"CPU", {}};
+  });
+  EXPECT_EQ(known.get().error().message, "not now");
+  EXPECT_TRUE(known.get());
 }
 
 TEST(LiveTopology, KnowsModelAndMemory) {

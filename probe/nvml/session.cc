@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "probe/nvml/ask.h"
-#include "probe/process.h"
 #include "probe/sysfs.h"
 
 namespace remuda::probe::nvml {
@@ -41,21 +40,10 @@ std::string reason_of(const std::map<unsigned, Missing>& unread, unsigned count)
   return unread.size() == 1 ? first : fmt::format("{}; {} more cannot be read", first, unread.size() - 1);
 }
 
-Process described(const Process& process, const KernelFiles& files, const std::string& avoid) {
-  Process told = process;
-  const Missing missing{MissingReason::lost, avoid};
-  const Process known = avoid.empty() ? probe::describe_process(process.pid, files.proc)
-                                      : Process{.user = missing, .command = missing, .start_time_s = missing};
-  told.user = known.user;
-  told.command = known.command;
-  told.start_time_s = known.start_time_s;
-  return told;
-}
-
 }  // namespace
 
 Session::Session(const Lib& lib, const KernelFiles& files, const Avoid& avoid, Announce announce)
-    : lib_(lib), files_(files), avoid_(avoid), announce_(std::move(announce)) {}
+    : lib_(lib), files_(files), avoid_(avoid), announce_(std::move(announce)), processes_(files.proc) {}
 
 /// A handle that answers: without this check, dozens of calls would be made for a lost GPU.
 Reading<Handle> Session::open(unsigned index) {
@@ -135,14 +123,25 @@ void Session::read_links(Inventory& found, size_t gpus) {
   }
 }
 
-void Session::describe_processes(Inventory& found) const {
+void Session::describe(Process& process) {
+  const auto tell = [&process](const auto& user, const auto& command, const auto& start_time_s) {
+    process.user = user, process.command = command, process.start_time_s = start_time_s;
+  };
+  if (const Missing missing{MissingReason::lost, avoid_.processes}; !avoid_.processes.empty())
+    return tell(missing, missing, missing);
+  const Process& known = processes_.describe(process.pid);
+  tell(known.user, known.command, known.start_time_s);
+}
+
+void Session::describe_processes(Inventory& found) {
   announce_("processes");
   for (Device& device : found.devices) {
     auto processes = device.status.processes.value_or({});
     if (processes.empty()) continue;
-    for (Process& process : processes) process = described(process, files_, avoid_.processes);
+    for (Process& process : processes) describe(process);
     device.status.processes = std::move(processes);
   }
+  processes_.forget_others();
 }
 
 Driver Session::read_driver() const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/inventory.h"
+#include "probe/known_processes.h"
 #include "probe/nvml/read_device.h"
 #include "probe/nvml/read_links.h"
 
@@ -38,7 +39,8 @@ class Session {
   Device read_gpu(unsigned index, Inventory& found);
   void place_unread(std::vector<Device>& gpus) const;
   void read_links(Inventory& found, size_t gpus);
-  void describe_processes(Inventory& found) const;
+  void describe_processes(Inventory& found);
+  void describe(Process& process);
   Driver read_driver() const;
 
   const Lib& lib_;
@@ -48,6 +50,7 @@ class Session {
   std::map<unsigned, OpenGpu> open_;
   std::map<unsigned, Missing> unread_;  ///< of the last read(): GPUs that could not be read, and why
   std::vector<Device> partitions_;      ///< of the last read()
+  KnownProcesses processes_;
 };
 
 /// Runs in the child, to its end. `load` opens the library.

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/testing/manual_clock.h"
 #include "base/testing/scratch_folder.h"
 #include "probe/nvml/testing/fake_lib.h"
 
@@ -19,16 +20,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-/// A clock that stands still.
-class Stopped final : public Clock {
- public:
-  double now_s() override { return now_s_; }
-  void sleep_s(double seconds) override { now_s_ += seconds; }
-
- private:
-  double now_s_ = 1000;
-};
 
 void hang() {
   for (;;) ::pause();
@@ -62,7 +53,7 @@ class WatchedProbe : public ::testing::Test {
     return std::make_unique<Watched>(options, [] { return Result<Lib>(fake::new_driver()); }, clock_);
   }
 
-  Stopped clock_;
+  ManualClock clock_;
 };
 
 constexpr double kShortStep = 0.25;  // steps that do not hang must be faster, also on a busy machine

@@ -1,0 +1,30 @@
+#include "probe/known_processes.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "probe/process.h"
+
+namespace remuda::probe {
+
+const Process& KnownProcesses::describe(int pid) {
+  struct stat info{};
+  const bool is_there = ::stat(fmt::format("{}/{}", proc_, pid).c_str(), &info) == 0;
+  const Folder folder{info.st_ino, info.st_ctim.tv_sec, info.st_ctim.tv_nsec, info.st_uid};
+  const double now_s = clock_.now_s();
+  const auto [found, is_new] = known_.try_emplace(pid);
+  Known& known = found->second;
+  known.is_used = true;
+  if (!is_new && is_there && known.folder == folder && now_s - known.read_s < kFresh_s) return known.process;
+  known.folder = folder;
+  known.read_s = now_s;
+  known.process = describe_process(pid, proc_);
+  return known.process;
+}
+
+void KnownProcesses::forget_others() {
+  std::erase_if(known_, [](const auto& one) { return !one.second.is_used; });
+  for (auto& [_, known] : known_) known.is_used = false;
+}
+
+}  // namespace remuda::probe
