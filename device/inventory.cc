@@ -5,6 +5,7 @@
 #include <set>
 
 #include "device/fields.h"
+#include "device/packed.h"
 #include "device/pci_address.h"
 
 namespace remuda {
@@ -116,6 +117,15 @@ Result<Inventory> parse_inventory(std::string_view text, std::string_view where)
   REMUDA_TRY(fields::read(json, std::string(where), inventory));
   REMUDA_TRY(check(inventory, where));
   return inventory;
+}
+
+std::string pack(const Inventory& inventory) { return packed::write(inventory); }
+
+Result<Inventory> unpack_inventory(std::string_view line, std::string_view where) {
+  auto inventory = packed::read<Inventory>(line);
+  if (!inventory) return wrong(where, "this is no packed inventory");
+  REMUDA_TRY(check(*inventory, where));
+  return *std::move(inventory);
 }
 
 }  // namespace remuda

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "device/packed.h"
 #include "device/throttle.h"
 
 namespace remuda {
@@ -48,6 +49,16 @@ TEST(Inventory, ReadsBackAsItWasWritten) {
   const auto read = parse_inventory(to_pretty(to_json(written)), "machine.json");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, written);
+}
+
+TEST(Inventory, IsUnpackedAsItWasPacked) {
+  const Inventory written = machine();
+  const auto read = unpack_inventory(pack(written), "the child");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, written);
+  Inventory twice = machine();
+  twice.devices[1].id = twice.devices[0].id;
+  EXPECT_THAT(unpack_inventory(pack(twice), "the child").error().message, HasSubstr("two devices have the id"));
 }
 
 TEST(Inventory, AsJsonLeavesOutWhatIsNotThere) {

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "device/packed.h"
 #include "probe/nvml/ask.h"
 #include "probe/sysfs.h"
 
@@ -180,7 +181,7 @@ void serve(int socket, const std::function<Result<Lib>()>& load, const KernelFil
   say("ready");
   Session session(*lib, files, avoid, say);
   char request = 0;
-  while (heard && ::recv(socket, &request, 1, 0) == 1) say(to_line(to_json(session.read())));
+  while (heard && ::recv(socket, &request, 1, 0) == 1) say(std::string(kFound) + pack(session.read()));
 }
 
 }  // namespace remuda::probe::nvml

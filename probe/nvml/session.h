@@ -1,13 +1,14 @@
 // Session: the work of the guarded child. It keeps NVML open and answers each request with a full inventory.
 //
 // The protocol, in lines: first "ready" or "unviable SENTENCE"; then for each byte from the parent the steps, as they
-// begin ("open 3", "read 3", "links 3", "processes"), and an inventory as one line of JSON. So the parent always knows
-// at which GPU the child hangs.
+// begin ("open 3", "read 3", "links 3", "processes"), and "found " with a packed inventory (device/packed.h). So the
+// parent always knows at which GPU the child hangs.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/inventory.h"
@@ -16,6 +17,8 @@
 #include "probe/nvml/read_links.h"
 
 namespace remuda::probe::nvml {
+
+inline constexpr std::string_view kFound = "found ";  ///< begins the line with the inventory
 
 /// What made an earlier child hang or crash, and this one must not access.
 struct Avoid {

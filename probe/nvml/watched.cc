@@ -5,6 +5,7 @@
 
 #include "base/env.h"
 #include "base/number.h"
+#include "device/packed.h"
 #include "probe/sysfs.h"
 
 namespace remuda::probe::nvml {
@@ -82,11 +83,11 @@ Watched::Answer Watched::ask() {
       answer.failure = drop(received, patience_s);
       return answer;
     }
-    if (!line.starts_with('{')) {
+    if (!line.starts_with(kFound)) {
       answer.step = line;
       continue;
     }
-    auto found = parse_inventory(line, "the answer of the NVML process");
+    auto found = unpack_inventory(std::string_view(line).substr(kFound.size()), "the answer of the NVML process");
     if (found) return answer.found = std::move(*found), answer;
     drop(Received::end, 0);
     return {.failure = fmt::format("gave an answer that is none: {}", found.error().message)};
