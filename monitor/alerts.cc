@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/text.h"
 #include "device/throttle.h"
 #include "monitor/idle_jobs.h"
 
@@ -15,6 +16,7 @@ namespace {
 constexpr double kIdleBusy = 0.05, kUnderusedBusy = 0.3;
 constexpr double kMemoryFull = 0.95;
 constexpr double kRisingOver_s = 600;
+constexpr double kRunWaits = 0.1, kDiskFree = 0.1;
 
 std::string minutes(double seconds) { return fmt::format("{:.0f} min", seconds / 60); }
 
@@ -90,7 +92,7 @@ std::optional<bool> is_lost(const Status& status) {
 /// A cause that was not seen at the last reading has ended, and what has ended begins anew. Where it is not known
 /// (`is_wrong` is nothing), what is an alert goes on, and what has not lasted for long enough begins anew.
 void Alerts::see(const char* rule, const Device& device, std::optional<bool> is_wrong, double lasting_s, double wall_s,
-                 Alert alert, int code) {
+                 Alert alert, int64_t code) {
   if (!is_wrong) keep(rule, device, wall_s);
   if (!is_wrong.value_or(false)) return;
   const auto key = std::pair(code == 0 ? std::string(rule) : fmt::format("{} {}", rule, code), device.id);
@@ -218,6 +220,39 @@ void Alerts::check_leases(const Moment& moment, double wall_s) {
   }
 }
 
+/// Of a run that has ended nothing is asked, and of one that has become silent nothing is known.
+void Alerts::check_run(const pool::Job& job, const Moment& moment, double wall_s) {
+  if (job.run.parts.empty()) return;
+  const auto waiting = waiting_of(job, wall_s);
+  const auto least = std::ranges::min_element(job.run.parts, {}, &pool::RunPart::waiting);
+  const auto name_of = [&](const std::string& device) {
+    const Device* const found = moment.machine.find(device);
+    return found ? found->label() : device;
+  };
+  Device first;
+  first.id = job.run.parts[0].device;
+  see("run waits", first, waiting ? std::optional(*waiting > kRunWaits) : std::nullopt, 300, wall_s,
+      {.label = name_of(first.id),
+       .value = fmt::format("{:.0f} % of its devices' time", waiting.value_or(0) * 100),
+       .limit = fmt::format("{:.0f} %", kRunWaits * 100),
+       .text = fmt::format("the devices of {}'s job {} wait for each other or for others, {} least", job.user, job.id,
+                           name_of(least->device)),
+       .command = fmt::format("remuda show {}", job.id)},
+      job.id);
+}
+
+void Alerts::check_disk(const DiskRoom& disk, double wall_s) {
+  Device place;
+  place.id = disk.folder;
+  const double free = disk.bytes > 0 ? static_cast<double>(disk.free_bytes) / static_cast<double>(disk.bytes) : 1;
+  see("disk almost full", place, free < kDiskFree, 60, wall_s,
+      {.label = disk.folder,
+       .value = fmt::format("{} free, {:.0f} %", human_bytes(static_cast<double>(disk.free_bytes)), free * 100),
+       .limit = fmt::format("{:.0f} %", kDiskFree * 100),
+       .text = fmt::format("the disk with {} is almost full: what cannot be written is lost", disk.folder),
+       .command = fmt::format("df -h {}", disk.folder)});
+}
+
 /// A device that the machine has no more while a job holds it. What was wrong with such a device goes on until it is
 /// there again; of one that nobody held, it ends: somebody has taken it away.
 void Alerts::check_gone(const Moment& moment, double wall_s) {
@@ -255,6 +290,8 @@ void Alerts::take(const Moment& moment, double wall_s) {
     known_.try_emplace(device.id, device);
   }
   check_leases(moment, wall_s);
+  for (const pool::Job& job : moment.pool.jobs) check_run(job, moment, wall_s);
+  for (const DiskRoom& disk : moment.disks) check_disk(disk, wall_s);
   check_gone(moment, wall_s);
   std::erase_if(causes_, [&](const auto& entry) { return entry.second.seen_s != wall_s; });
 }

@@ -28,12 +28,13 @@ inline constexpr double kIdleFor_s = 1800;
 /// All rules, as people write them.
 inline constexpr std::array kRules{"held and idle",      "underused",   "used without a lease", "foreign process",
                                    "memory almost full", "throttled",   "device error",         "device lost",
-                                   "needs recovery",     "narrow link", "lease overrun"};
+                                   "needs recovery",     "narrow link", "lease overrun",        "run waits",
+                                   "disk almost full"};
 
 struct Alert {
   std::string id;  ///< names it: the same for as long as it is so, and when it is so again
   std::string rule;
-  std::string device;               ///< its id
+  std::string device;               ///< its id; of a run, that of its first device; of a disk, a folder there
   std::string label;                ///< what people call that here
   double since_s = 0, ended_s = 0;  ///< seconds since 1970; `ended_s` 0: it is still so
   std::string value, limit;         ///< what is, and from where on it is wrong; for people
@@ -47,7 +48,8 @@ struct Alert {
   static void fields(Self& self, Visit& visit) {
     visit("id", self.id, "names it, for `remuda alerts --ack`");
     visit("rule", self.rule, "what is wrong, in two or three words", true);
-    visit("device", self.device, "id of the device", true);
+    visit("device", self.device, "id of the device; of a run, that of its first device; of a disk, a folder there",
+          true);
     visit("label", self.label, "what people call that here");
     visit("since_s", self.since_s, "since when, in seconds since 1970", true);
     visit("ended_s", self.ended_s, "until when; absent: it is still so");
@@ -85,13 +87,15 @@ class Alerts {
     IdleWindow window{kIdleFor_s};
   };
   void see(const char* rule, const Device& device, std::optional<bool> is_wrong, double lasting_s, double wall_s,
-           Alert alert, int code = 0);
+           Alert alert, int64_t code = 0);
   void keep(std::string_view rule, const Device& device, double wall_s);
   void check_use(const Device& device, const Moment& moment, double wall_s);
   void check_memory(const Device& device, double wall_s);
   void check_health(const Device& device, double wall_s);
   void check_errors(const Device& device, double wall_s);
   void check_leases(const Moment& moment, double wall_s);
+  void check_run(const pool::Job& job, const Moment& moment, double wall_s);
+  void check_disk(const DiskRoom& disk, double wall_s);
   void check_gone(const Moment& moment, double wall_s);
 
   std::map<std::pair<std::string, std::string>, Cause> causes_;  ///< by rule, with a code, and device

@@ -146,6 +146,21 @@ void add_use(const LeaseUse& use, const Moment& moment, Families& families) {
                    static_cast<double>(use.memory_peak_bytes));
 }
 
+void add_run(const pool::Job& job, const Moment& moment, Families& families) {
+  const auto waiting = waiting_of(job, moment.wall_s);
+  if (!waiting) return;
+  families.gauge("remuda_run_waiting_ratio",
+                 "For how much of their time the devices of a job's run wait for others, as the run tells it",
+                 {{"job_id", std::to_string(job.id)}, {"user", job.user}, {"name", job.name}}, *waiting);
+}
+
+void add_disk(const DiskRoom& disk, Families& families) {
+  const Labels labels{{"folder", disk.folder}};
+  families.gauge("remuda_disk_bytes", "Size of a disk that remuda writes to, without what is kept for root", labels,
+                 static_cast<double>(disk.bytes));
+  families.gauge("remuda_disk_free_bytes", "What is free of that", labels, static_cast<double>(disk.free_bytes));
+}
+
 void add_pool(const Moment& moment, Families& families) {
   const auto add_jobs = [&](pool::JobState state, size_t count) {
     families.gauge("remuda_jobs", "Jobs in the pool, by state", {{"state", to_string(state)}},
@@ -189,6 +204,8 @@ std::string metrics_text(const Moment& moment) {
   add_pool(moment, families);
   for (const pool::Lease& lease : moment.pool.leases) add_lease(lease, moment, families);
   for (const auto& [_, use] : moment.uses) add_use(use, moment, families);
+  for (const pool::Job& job : moment.pool.jobs) add_run(job, moment, families);
+  for (const DiskRoom& disk : moment.disks) add_disk(disk, families);
   return families.text();
 }
 

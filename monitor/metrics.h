@@ -5,6 +5,7 @@
 // What is not known has no sample, and remuda_gpu_reading_missing says why.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,13 @@ namespace remuda::monitor {
 
 class IdleJobs;
 
+/// The room on a disk that remuda writes to.
+struct DiskRoom {
+  std::string folder;  ///< on that disk
+  int64_t bytes = 0;   ///< without what is kept for root
+  int64_t free_bytes = 0;
+};
+
 /// The state of a machine and its pool at one moment.
 struct Moment {
   const Inventory& machine;
@@ -28,6 +36,8 @@ struct Moment {
   std::vector<std::string> used_by_strangers;   ///< ids of devices with a lease, that processes of no job use, too
   const IdleJobs* idle = nullptr;               ///< why jobs idle; null: not known
   const policy::Policy* policy = nullptr;       ///< with its tariffs; null: none
+  std::span<const DiskRoom> disks = {};         ///< those with the history and the pool
+  double wall_s = 0;                            ///< when, in seconds since 1970
 };
 
 std::string metrics_text(const Moment& moment);

@@ -36,6 +36,26 @@ void add(const LeaseUse& part, LeaseUse& sum) {
   sum.since_s = sum.since_s == 0 ? part.since_s : std::min(sum.since_s, part.since_s);
 }
 
+std::optional<double> waiting_of(const pool::Job& job, const std::string& device, double wall_s) {
+  if (!job.run.is_fresh(wall_s)) return std::nullopt;
+  std::optional<double> least;
+  for (const pool::RunPart& part : job.run.parts)
+    if (part.device == device) least = std::min(least.value_or(1), part.waiting);
+  return least;
+}
+
+std::optional<double> waiting_of(const pool::Job& job, double wall_s) {
+  std::set<std::string> devices;
+  for (const pool::RunPart& part : job.run.parts) devices.insert(part.device);
+  double sum = 0;
+  for (const std::string& device : devices) {
+    const auto waiting = waiting_of(job, device, wall_s);
+    if (!waiting) return std::nullopt;
+    sum += *waiting;
+  }
+  return devices.empty() ? std::nullopt : std::optional(sum / static_cast<double>(devices.size()));
+}
+
 Reading<double> effectiveness(const Device& device) {
   const Status& status = device.status;
   if (status.tensor_active.has_value() || status.dram_active.has_value())
@@ -61,14 +81,10 @@ double Meter::watts(const Device& device, double elapsed_s) const {
   return -1;
 }
 
-/// Where several ranks have the device, it waits as the one that waits least.
 void Meter::add_waiting(const pool::Job* job, double wall_s, double held_s, LeaseUse& use) {
-  if (!job || !job->run.is_fresh(wall_s)) return;
-  double waiting = 2;
-  for (const pool::RunPart& part : job->run.parts)
-    if (part.device == use.device) waiting = std::min(waiting, part.waiting);
-  if (waiting > 1) return;
-  use.waiting_s += waiting * held_s;
+  const auto waiting = job ? waiting_of(*job, use.device, wall_s) : std::nullopt;
+  if (!waiting) return;
+  use.waiting_s += *waiting * held_s;
   use.waiting_known_s += held_s;
 }
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -111,6 +112,12 @@ class Meter {
   std::map<std::string, Before> before_;  ///< by device
   double before_s_ = -1, before_wall_s_ = -1;
 };
+
+/// For how much of the time of its devices the job's run waits for others, as it tells now, 0 to 1; nothing where it
+/// does not tell. A device that several ranks have waits as the one that waits least.
+std::optional<double> waiting_of(const pool::Job& job, double wall_s);
+/// The same of one of the devices.
+std::optional<double> waiting_of(const pool::Job& job, const std::string& device, double wall_s);
 
 /// How much of the device the work uses now, 0 to 1, by the best that it counts.
 Reading<double> effectiveness(const Device& device);

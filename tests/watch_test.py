@@ -276,7 +276,7 @@ class WatchTest(unittest.TestCase):
         root = pathlib.Path(__file__).parent.parent
         written = set(re.findall(r'"(remuda_[a-z_]+)"', (root / "monitor" / "metrics.cc").read_text()))
         for name in ("grafana/remuda.json", "prometheus/remuda.rules.yml"):
-            asked = set(re.findall(r"\bremuda_(?:gpu|lease|jobs|reading)[a-z_]*", (root / "packaging" / name).read_text()))
+            asked = set(re.findall(r"\bremuda_(?:gpu|lease|jobs|reading|run|disk)[a-z_]*", (root / "packaging" / name).read_text()))
             self.assertEqual(asked - written, set(), name)
             self.assertGreater(len(asked), 5)
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
+#include <set>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <utility>
 
@@ -33,6 +35,21 @@ Result<void> check_owner(const std::string& folder) {
   return {};
 }
 
+/// One for each disk; one that cannot be seen is left out.
+std::vector<monitor::DiskRoom> disks_with(const std::vector<std::string>& folders) {
+  std::vector<monitor::DiskRoom> disks;
+  std::set<dev_t> known;
+  for (const std::string& folder : folders) {
+    struct stat info{};
+    struct statvfs room{};
+    if (::stat(folder.c_str(), &info) != 0 || ::statvfs(folder.c_str(), &room) != 0) continue;
+    if (!known.insert(info.st_dev).second) continue;
+    const auto bytes = [&room](fsblkcnt_t blocks) { return static_cast<int64_t>(blocks * room.f_frsize); };
+    disks.push_back({folder, bytes(room.f_blocks - room.f_bfree + room.f_bavail), bytes(room.f_bavail)});
+  }
+  return disks;
+}
+
 }  // namespace
 
 Result<WatchLoop> WatchLoop::open(const MachineFlags& flags, const std::string& folder, bool must_keep) {
@@ -57,6 +74,7 @@ Result<void> WatchLoop::look_seldom(monitor::Watcher::Taken& taken) {
   const int step = steps_++;
   if (step % kJobsEvery == 0) {
     REMUDA_ASSIGN(const pool::PoolState all, caretaker_.pool().read());
+    disks_ = disks_with({folder_, caretaker_.folder()});
     waiting_ = static_cast<size_t>(std::ranges::count(all.jobs, pool::JobState::waiting, &pool::Job::state));
   }
   if (step % kProcessesEvery == 0) {
@@ -155,6 +173,8 @@ monitor::Moment WatchLoop::moment() const {
                             taken_.used_by_strangers};
   moment.idle = &idle_;
   if (caretaker_.policy()) moment.policy = &*caretaker_.policy();
+  moment.disks = disks_;
+  moment.wall_s = wall_s_;
   return moment;
 }
 

@@ -65,6 +65,7 @@ class WatchLoop {
   double wall_s_ = 0, written_s_ = 0;
   monitor::IdleJobs idle_{monitor::kIdleFor_s};
   size_t waiting_ = 0;
+  std::vector<monitor::DiskRoom> disks_;
   std::vector<std::string> strange_;  ///< devices that processes of no job use, too
   int steps_ = 0;
   std::vector<pool::Lease> leases_;  ///< of the last step
