@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -216,18 +217,26 @@ class WatchTest(unittest.TestCase):
         self.watch("--syslog")
         self.assertRegex(log.recv(4096).decode(), r"<28>.*remuda\[\d+\]: alert: the driver has reported the fatal error 79 of gpu:0")
 
-    @unittest.skipIf(os.geteuid(), "this needs root, to make a disk that is full")
-    def test_a_full_disk_takes_the_history_and_nothing_else(self):
-        full = self.folder / "full"
-        full.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(full)], check=True)
-        self.addCleanup(subprocess.run, ["umount", "-l", str(full)], check=True)
-        watch = self.watch("--folder", str(full))
-        wait_until(self.metrics.exists, "metrics are written")
-        filler = full / "filler"
+    def disk(self, folder: pathlib.Path) -> pathlib.Path:
+        """A small disk, which ends with the test."""
+        folder.mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=777", "none", str(folder)], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", str(folder)], check=True)
+        return folder
+
+    def fill(self, disk: pathlib.Path) -> pathlib.Path:
+        filler = disk / "filler"
         with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
             while True:
                 file.write(bytes(4096))
+        return filler
+
+    @unittest.skipIf(os.geteuid(), "this needs root, to make a disk that is full")
+    def test_a_full_disk_takes_the_history_and_nothing_else(self):
+        full = self.disk(self.folder / "full")
+        watch = self.watch("--folder", str(full))
+        wait_until(self.metrics.exists, "metrics are written")
+        filler = self.fill(full)
         self.assertRegex(watch.stderr.readline() + watch.stderr.readline(), "history.db.*full")
         written = self.metrics.stat().st_mtime
         wait_until(lambda: self.metrics.stat().st_mtime > written, "metrics are written all the same")
@@ -235,6 +244,54 @@ class WatchTest(unittest.TestCase):
         self.assertIsNone(watch.poll())
         watch.send_signal(signal.SIGTERM)
         self.assertEqual(watch.wait(PATIENCE_S), 0)
+
+    @unittest.skipIf(os.geteuid(), "this needs root, to make a disk that is full")
+    def test_on_a_disk_that_is_full_at_first_the_history_begins_once_there_is_room(self):
+        disk = self.disk(self.folder / "full")
+        filler = self.fill(disk)
+        watch = self.watch("--folder", str(disk / "history"))
+        wait_until(self.metrics.exists, "metrics are written all the same")
+        self.assertRegex(watch.stderr.readline(), r"there is no history yet: cannot write \S+/history.db: No space left on device")
+        filler.unlink()
+        wait_until((disk / "history" / "history.db").exists, "the history begins")
+        watch.send_signal(signal.SIGTERM)
+        self.assertEqual(watch.wait(PATIENCE_S), 0)
+        with contextlib.closing(sqlite3.connect(disk / "history" / "history.db")) as history:
+            self.assertGreater(history.execute("SELECT count(*) FROM chunk").fetchone()[0], 0)
+
+    @unittest.skipIf(os.geteuid(), "this needs root, to make a disk that is full")
+    def test_a_disk_that_is_full_at_the_start_keeps_the_history_that_is_there(self):
+        disk = self.disk(self.folder / "full")
+        first = self.watch("--folder", str(disk))
+        wait_until(self.metrics.exists, "metrics are written")
+        first.send_signal(signal.SIGTERM)
+        self.assertEqual(first.wait(PATIENCE_S), 0)
+        count = "SELECT count(*) FROM chunk"
+        with contextlib.closing(sqlite3.connect(disk / "history.db")) as history:
+            before = history.execute(count).fetchone()[0]
+        filler = self.fill(disk)
+        self.metrics.unlink()
+        watch = self.watch("--folder", str(disk))
+        wait_until(self.metrics.exists, "metrics are written all the same")
+        filler.unlink()
+        watch.send_signal(signal.SIGTERM)
+        self.assertEqual(watch.wait(PATIENCE_S), 0)
+        with contextlib.closing(sqlite3.connect(disk / "history.db")) as history:
+            self.assertGreaterEqual(history.execute(count).fetchone()[0], before)
+            self.assertEqual(history.execute("PRAGMA integrity_check").fetchone()[0], "ok")
+
+    @unittest.skipIf(os.geteuid(), "this needs root, to make a disk that is full")
+    def test_the_page_is_there_on_a_disk_that_is_full_at_first(self):
+        self.fill(self.disk(self.folder / "state" / "remuda" / "watch-of"))
+        os.chmod(self.folder / "state" / "remuda", 0o777)
+        os.chmod(self.folder / "state", 0o777)
+        _, get = self.web(self.folder / "token")
+        devices = json.loads(get("/api/snapshot"))["inventory"]["devices"]
+        self.assertIn("remuda_gpu_busy_ratio{", get("/metrics"))
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            get(f"/api/history?device={devices[0]['id']}&measures=busy&from={time.time() - 60}&to={time.time()}&points=60")
+        self.addCleanup(refused.exception.close)
+        self.assertIn("there is no history yet", refused.exception.read().decode())
 
     def test_a_second_one_says_that_the_first_has_the_history(self):
         self.watch()

@@ -126,8 +126,9 @@ Result<snapshot::History> LiveSource::history(const snapshot::HistoryQuery& quer
   REMUDA_TRY(watch_.look([&](WatchLoop& loop) -> Result<void> {
     if (!loop.caretaker().inventory().find(query.device))
       return usage_error(fmt::format("there is no device '{}'", printable(query.device)));
-    REMUDA_ASSIGN(series,
-                  loop.history().read(query.device, query.from_s, query.to_s, static_cast<size_t>(query.points)));
+    monitor::History* const history = loop.history();
+    if (!history) return loop.kept();
+    REMUDA_ASSIGN(series, history->read(query.device, query.from_s, query.to_s, static_cast<size_t>(query.points)));
     return {};
   }));
   return series.slots.empty() ? snapshot::unknown_history(query) : told_by(series, query);

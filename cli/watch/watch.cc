@@ -93,7 +93,7 @@ Result<int> watch(const WatchFlags& flags) {
   }
   REMUDA_ASSIGN(WatchLoop loop, WatchLoop::open(flags.machine, folder, true));
   if (flags.syslog) ::openlog("remuda", LOG_PID, LOG_DAEMON);
-  fmt::print(stderr, "remuda watch: keeps the history of this machine in {}\n", folder);
+  if (loop.kept()) fmt::print(stderr, "remuda watch: keeps the history of this machine in {}\n", folder);
   REMUDA_TRY(run(flags, loop, stop));
   return 0;
 }

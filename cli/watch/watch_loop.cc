@@ -50,19 +50,31 @@ std::vector<monitor::DiskRoom> disks_with(const std::vector<std::string>& folder
   return disks;
 }
 
+/// No room for a file of a history that is still empty.
+bool is_full(const std::string& folder) {
+  constexpr int64_t kRoom = 256 << 10;
+  const auto disks = disks_with({folder});
+  return !disks.empty() && disks[0].free_bytes < kRoom;
+}
+
 }  // namespace
 
 Result<WatchLoop> WatchLoop::open(const MachineFlags& flags, const std::string& folder, bool must_keep) {
   REMUDA_TRY(make_folder(std::filesystem::absolute(folder).lexically_normal().string()));
   REMUDA_TRY(check_owner(folder));
   auto watcher = monitor::Watcher::open(folder);
-  if (!watcher && must_keep) return tl::unexpected(std::move(watcher.error()));
+  const bool may_come = !watcher && is_full(folder);
+  if (!watcher && must_keep && !may_come) return tl::unexpected(std::move(watcher.error()));
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags));
   WatchLoop loop(std::move(caretaker), folder);
   if (watcher) {
     loop.watcher_.emplace(std::move(*watcher));
+  } else if (auto others = monitor::History::open(folder)) {
+    loop.others_.emplace(std::move(*others));
+  } else if (may_come) {
+    loop.kept_ = failed("there is no history yet: " + watcher.error().message);
   } else {
-    REMUDA_ASSIGN(loop.others_, monitor::History::open(folder));
+    return tl::unexpected(std::move(others.error()));
   }
   return loop;
 }
@@ -86,14 +98,15 @@ Result<void> WatchLoop::look_seldom(monitor::Watcher::Taken& taken) {
   return {};
 }
 
-/// Once the process that kept the history has ended, this one does.
+/// Once the process that kept the history has ended, or the disk has room for one, this one does.
 void WatchLoop::take_over() {
   constexpr int kEvery = 10;
   if (watcher_ || steps_ % kEvery != 0) return;
   auto watcher = monitor::Watcher::open(folder_);
-  if (!watcher) return;  // it is still there
+  if (!watcher) return;  // it is still there, or full
   watcher_.emplace(std::move(*watcher));
   others_.reset();
+  kept_ = {};
 }
 
 /// Those that had leases at the last step, and the newest that have ended: a job may begin and end between two steps.

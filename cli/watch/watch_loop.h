@@ -28,7 +28,7 @@ class WatchLoop {
   static constexpr double kEvery_s = 1;
 
   /// `must_keep`: an error where another process keeps the history in that folder; otherwise this one only reads it
-  /// then, until the other one ends.
+  /// then, until the other one ends. On a full disk there is no history until there is room for one.
   static Result<WatchLoop> open(const MachineFlags& flags, const std::string& folder, bool must_keep);
 
   /// Reads the machine and its pool, and keeps that. To be called about once a second. An error, of reading, may pass.
@@ -42,7 +42,8 @@ class WatchLoop {
   monitor::Moment moment() const;
   /// With who looks after them, and which are silenced.
   std::vector<monitor::Alert> alerts() const;
-  monitor::History& history() { return watcher_ ? watcher_->history() : *others_; }
+  /// Null: there is none, kept() says why.
+  monitor::History* history() { return watcher_ ? &watcher_->history() : others_ ? &*others_ : nullptr; }
   run::Caretaker& caretaker() { return caretaker_; }
 
  private:
