@@ -48,10 +48,10 @@ void add_uses(const monitor::LeaseUses& uses, const policy::Policy* policy, Json
                                        {"effective_s", use->second.effective_s},
                                        {"effective_known_s", use->second.effective_known_s}})
       lease["use"][key] = seconds;
-    const monitor::Money money = policy ? money_of(use->second, policy->tariffs) : monitor::Money();
-    if (!money.is_known) continue;
+    const monitor::Amount cost = policy ? money_of(use->second, policy->tariffs).cost : monitor::Amount();
+    if (!cost.is_known) continue;
     lease["use"].update(
-        {{"cost", money.cost}, {"currency", policy->currency}, {"cost_is_complete", money.is_complete}});
+        {{"cost", cost.value}, {"currency", policy->currency}, {"cost_is_complete", cost.is_complete}});
   }
 }
 
