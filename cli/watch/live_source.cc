@@ -50,8 +50,7 @@ void add_uses(const monitor::LeaseUses& uses, const policy::Policy* policy, Json
       lease["use"][key] = seconds;
     const monitor::Amount cost = policy ? money_of(use->second, policy->tariffs).cost : monitor::Amount();
     if (!cost.is_known) continue;
-    lease["use"].update(
-        {{"cost", cost.value}, {"currency", policy->currency}, {"cost_is_complete", cost.is_complete}});
+    lease["use"].update({{"cost", cost.value}, {"currency", policy->currency}, {"cost_is_complete", cost.is_complete}});
   }
 }
 
