@@ -52,6 +52,18 @@ std::string memory_text(const pool::Job& job) {
   return fmt::format("{} of the host {}, at most", amount_text(job.memory_peak_bytes.value()), when);
 }
 
+/// What the run says of itself, while it does.
+std::string run_text(const pool::Job& job, const Inventory& inventory, double now_s) {
+  if (job.state != pool::JobState::running || !job.run.is_fresh(now_s)) return "";
+  std::string text = fmt::format("step {}", job.run.step);
+  if (job.run.steps > 0) text += fmt::format(" of {}", job.run.steps);
+  if (job.run.step_s > 0) text += fmt::format(", {:.2g} s each", job.run.step_s);
+  for (const pool::RunPart& part : job.run.parts)
+    text += fmt::format("{} {} waits for others {:.0f} %", &part == job.run.parts.data() ? ";" : ",",
+                        label_of(inventory, part.device), part.waiting * 100);
+  return text + (job.run.parts.empty() ? "" : " of the time");
+}
+
 std::string command_text(const pool::Job& job) { return fmt::format("{}", fmt::join(job.command, " ")); }
 
 void add_times(const pool::Job& job, double now_s, NamedLines& lines) {
@@ -88,6 +100,7 @@ std::string job_text(const pool::Job& job, const Inventory& inventory, double no
   if (runs && wants_host(job.request)) lines.add("kept", kept_text(job));
   if (runs && job.idle.step != pool::IdleStep::none)
     lines.add("idle", fmt::format("{}: {}", to_string(job.idle.step), job.idle.text));
+  lines.add("run", run_text(job, inventory, now_s));
   lines.add("memory", memory_text(job));
   for (const pool::Turn& turn : job.earlier)
     lines.add("before", fmt::format("{} for {}, {}", labels_of(turn.devices, inventory),

@@ -95,5 +95,22 @@ TEST(Show, HasTheWholeRecordAsJson) {
   EXPECT_EQ(json["earlier"][0]["devices"][0], "GPU-0");
 }
 
+TEST(Show, SaysHowTheRunOfAJobGoesWhileItTells) {
+  pool::Job job;
+  job.id = 7;
+  job.state = pool::JobState::running;
+  job.run = {.at_s = kShown_s - 20,
+             .step = 120,
+             .steps = 1000,
+             .step_s = 2,
+             .parts = {{.device = "GPU-0", .waiting = 0.5}, {.device = "cpu:0", .waiting = 0.02}}};
+  EXPECT_THAT(
+      job_text(job, one_gpu(), kShown_s),
+      HasSubstr("run         step 120 of 1000, 2 s each; gpu:0 waits for others 50 %, cpu:0 waits for others 2 % of "
+                "the time\n"));
+  job.run.at_s = kShown_s - 200;
+  EXPECT_THAT(job_text(job, one_gpu(), kShown_s), Not(HasSubstr("step 120")));
+}
+
 }  // namespace
 }  // namespace remuda::cli
