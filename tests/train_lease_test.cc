@@ -225,6 +225,40 @@ TEST_F(TrainLease, RefusesAGpuThatItsLibtorchCannotUse) {
   EXPECT_THAT(refused.err, EndsWith("such as --torch=python\n"));
 }
 
+/// From the steps of its ranks over the keeper's board and the pool to those who look.
+TEST_F(TrainLease, TellsForHowMuchOfTheTimeItsDevicesWait) {
+  JobText unbalanced;
+  unbalanced.balance = "policy = 'even'\n";
+  unbalanced.devices += "slowdown = 4.0\n";
+  const ScratchFolder files = job_folder(unbalanced);
+  const std::string watched = folder_.path("watched"), metrics = folder_.path("remuda.prom");
+  const auto watch = begin({"watch", "--folder", watched, "--text-file", metrics});
+  const auto front =
+      begin({"run", "-n", "2", "--cpu", "--any-model", "--", REMUDA_PROGRAM, "train", files.path("job.toml"), "--set",
+             "train.epochs=1000000", "--machine", folder_.path("lab.json")});
+  const auto has_told = [&] {
+    return folder_.read("remuda.prom").find("remuda_run_waiting_ratio{") != std::string::npos;
+  };
+  ASSERT_TRUE(eventually(has_told, kPatience_s)) << front->err();
+  const Json run = parse_json(ask({"show", "1", "--json"}).out, "show").value()["jobs"][0]["run"];
+  ASSERT_EQ(run["parts"].size(), 2) << run;
+  EXPECT_GT(run["parts"][0]["waiting"], 0.1) << run;
+  EXPECT_GT(run["parts"][0]["waiting"], run["parts"][1].value("waiting", 0.0)) << "the other one is slow";
+  for (const Json& part : run["parts"]) EXPECT_EQ(part["share"], 0.5) << run;
+  EXPECT_GT(run["step"], 0);
+  EXPECT_THAT(ask({"show", "1"}).out, ContainsRegex("run +step [0-9]+ of [0-9]+, .*; cpu:0 waits for others "));
+  front->signal(SIGINT);
+  front->finish(kPatience_s);
+  watch->signal(SIGTERM);
+  EXPECT_EQ(watch->finish(kPatience_s).exit.status, 0);
+  const Finished usage = ask({"usage", "--waste", "--by", "job", "--json", "--folder", watched});
+  const Json waste = parse_json(usage.out, "usage").value()["waste"];
+  ASSERT_EQ(waste.size(), 1) << usage;
+  EXPECT_GT(waste[0]["waiting_known_s"], 0) << usage;
+  EXPECT_GT(waste[0]["waiting_s"], 0) << usage;
+  EXPECT_LT(waste[0]["waiting_s"], waste[0]["waiting_known_s"]) << usage;
+}
+
 /// The CPU devices of this very machine: each rank has the cores of its lease.
 class TrainLeaseHere : public TrainLease {
  protected:

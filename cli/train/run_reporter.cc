@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "pool/run_notice.h"
 #include "run/run_board.h"
@@ -28,14 +29,15 @@ void RunReporter::take(const Json& event, double now_s) {
   told_s_ = now_s;
   pool::RunNotice notice{.step = static_cast<int64_t>(workers::number_field(event, "step")),
                          .steps = static_cast<int64_t>(workers::number_field(event, "steps"))};
-  const std::vector<double> shares = workers::numbers_field(event, "shares");
+  const std::vector<double> samples = workers::numbers_field(event, "shares");
+  const double all = std::reduce(samples.begin(), samples.end());
   for (size_t i = 0; i < devices_.size(); ++i) {
     const size_t rank = first_ + i;
     if (rank >= compute_s_.size() || rank >= wait_s_.size()) break;
     const double all_s = compute_s_[rank] + wait_s_[rank];
     notice.step_s = std::max(notice.step_s, all_s / steps_);
     notice.parts.push_back({.device = devices_[i],
-                            .share = rank < shares.size() ? shares[rank] : 0,
+                            .share = rank < samples.size() && all > 0 ? samples[rank] / all : 0,
                             .waiting = all_s > 0 ? wait_s_[rank] / all_s : 0});
   }
   run::write_notice(fd_, notice);

@@ -11,7 +11,7 @@ Json step(int number, double wait_s) {
   return {{"event", "step"},
           {"step", number},
           {"steps", 100},
-          {"shares", {0.5, 0.25, 0.25}},
+          {"shares", {24, 12, 12}},
           {"compute_s", {1.0, 1.0, 1.0}},
           {"wait_s", {0.0, wait_s, 1.0}}};
 }
