@@ -115,14 +115,18 @@ std::string queue_sentence(const Waiting& job, double now_s) {
                      job.why.empty() ? "its turn has not come" : job.why);
 }
 
+std::string progress_text(int64_t step, int64_t steps, double step_s) {
+  std::string text = fmt::format("step {}", step);
+  if (steps > 0) text += fmt::format(" of {}", steps);
+  if (step_s <= 0) return text;
+  text += step_s < 1 ? fmt::format(", {:.0f} ms each", 1000 * step_s) : fmt::format(", {:.1f} s each", step_s);
+  if (steps > step) text += fmt::format(", {} left", time_text(step_s * static_cast<double>(steps - step)));
+  return text;
+}
+
 std::string run_sentence(const Run& run) {
-  std::string text = fmt::format("{} is at step {}", job_text(run.user, run.name, run.job), run.step);
-  if (run.steps > 0) text += fmt::format(" of {}", run.steps);
-  if (run.step_s > 0)
-    text += run.step_s < 1 ? fmt::format(", {:.0f} ms each", 1000 * run.step_s)
-                           : fmt::format(", {:.1f} s each", run.step_s);
-  if (run.step_s > 0 && run.steps > run.step)
-    text += fmt::format(", {} left", time_text(run.step_s * static_cast<double>(run.steps - run.step)));
+  std::string text = fmt::format("{} is at {}", job_text(run.user, run.name, run.job),
+                                 progress_text(run.step, run.steps, run.step_s));
   double waiting = 0, known = 0;
   for (const Run::Part& part : run.parts)
     if (part.waiting) waiting += *part.waiting, ++known;

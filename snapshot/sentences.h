@@ -18,6 +18,9 @@ std::string job_text(const std::string& user, const std::string& name, int64_t j
 /// Why one job waits.
 std::string queue_sentence(const Waiting& job, double now_s);
 
+/// "step 1840 of 4000, 620 ms each, 22 min left", as far as it is known.
+std::string progress_text(int64_t step, int64_t steps, double step_s);
+
 /// How a run goes: how far it is, how long it takes, and for how much of it its devices wait for each other.
 std::string run_sentence(const Run& run);
 

@@ -19,6 +19,7 @@
 #include "confine/host_limits.h"
 #include "place/host.h"
 #include "pool/stage.h"
+#include "snapshot/sentences.h"
 
 namespace remuda::cli {
 namespace {
@@ -55,9 +56,7 @@ std::string memory_text(const pool::Job& job) {
 /// What the run says of itself, while it does.
 std::string run_text(const pool::Job& job, const Inventory& inventory, double now_s) {
   if (job.state != pool::JobState::running || !job.run.is_fresh(now_s)) return "";
-  std::string text = fmt::format("step {}", job.run.step);
-  if (job.run.steps > 0) text += fmt::format(" of {}", job.run.steps);
-  if (job.run.step_s > 0) text += fmt::format(", {:.2g} s each", job.run.step_s);
+  std::string text = snapshot::progress_text(job.run.step, job.run.steps, job.run.step_s);
   for (const pool::RunPart& part : job.run.parts)
     text += fmt::format("{} {} waits for others {:.0f} %", &part == job.run.parts.data() ? ";" : ",",
                         label_of(inventory, part.device), part.waiting * 100);
