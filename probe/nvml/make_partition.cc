@@ -42,7 +42,7 @@ std::optional<unsigned> find_profile(const Lib& lib, Handle gpu, const std::stri
 }
 
 /// The compute instance with the most multiprocessors that the instance can have.
-Result<void> fill(const Lib& lib, const std::string& of, GpuInstance instance) {
+Result<ComputeInstance> fill(const Lib& lib, const std::string& of, GpuInstance instance) {
   std::optional<ComputeInstanceProfile> largest;
   for (unsigned number = 0; number < kComputeInstanceProfiles; ++number) {
     ComputeInstanceProfile profile{};
@@ -51,7 +51,8 @@ Result<void> fill(const Lib& lib, const std::string& of, GpuInstance instance) {
   }
   if (!largest) return failed(fmt::format("{}: its instance can have no compute instance", of));
   ComputeInstance made = nullptr;
-  return done(of, "making a compute instance", lib.create_compute_instance(instance, largest->id, &made));
+  REMUDA_TRY(done(of, "making a compute instance", lib.create_compute_instance(instance, largest->id, &made)));
+  return made;
 }
 
 /// The device that an instance of the GPU has become.
@@ -82,12 +83,13 @@ Result<std::string> make_instance(const std::string& gpu_uuid, const std::string
   if (!id) return failed(fmt::format("{} has no partitions of size {}", gpu_uuid, printable(profile)));
   GpuInstance instance = nullptr;
   REMUDA_TRY(done(gpu_uuid, "making " + profile, lib.create_gpu_instance(gpu, *id, &instance)));
-  auto filled = fill(lib, gpu_uuid, instance);
-  if (!filled) {
-    lib.destroy_gpu_instance(instance);
-    return tl::unexpected(std::move(filled.error()));
-  }
-  return uuid_of(lib, gpu_uuid, gpu, instance);
+  const auto compute = fill(lib, gpu_uuid, instance);
+  auto uuid = compute ? uuid_of(lib, gpu_uuid, gpu, instance) : tl::unexpected(compute.error());
+  if (uuid) return uuid;
+  // Nobody could take away, or use, what has no name.
+  if (compute) lib.destroy_compute_instance(*compute);
+  lib.destroy_gpu_instance(instance);
+  return uuid;
 }
 
 Result<void> remove_instance(const std::string& uuid, const std::string& library) {

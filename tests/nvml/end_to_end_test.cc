@@ -96,6 +96,54 @@ TEST(NvmlProbe, ShowsTheSizesThatAGpuInMigModeOffers) {
   EXPECT_THAT(offers, Contains(PartitionOffer{"3g.20gb", int64_t{19968} << 20, 42, 0, 2}));
 }
 
+/// `remuda partition` for the GPU that the machine in the file has cut.
+Finished change_partitions(const std::string& file, const std::vector<std::string>& words, const std::string& marks) {
+  std::vector<std::string> argv{REMUDA_PROGRAM, "partition"};
+  argv.insert(argv.end(), words.begin(), words.end());
+  argv.insert(argv.end(), {"--marks", marks});
+  return run(argv, environment_of(file, "", "current"));
+}
+
+Inventory with_offer(Inventory machine) {
+  machine.devices[1].offers = std::vector<PartitionOffer>{{"1g.5gb", 5 * kGiB, 14, 7, 7}};
+  return machine;
+}
+
+TEST(NvmlProbe, MakesPartitionsAndTakesThemAway) {
+  const ScratchFolder folder;
+  const std::string file = folder.path("machine.json"), marks = folder.path("marks");
+  folder.write("machine.json", to_pretty(to_json(with_offer(read(kMigMachine)))));
+  const Finished made = change_partitions(file, {"make", read(file).devices[1].id, "1g.5gb"}, marks);
+  ASSERT_TRUE(made.exit.ok()) << made;
+  EXPECT_EQ(read(file).devices.size(), 6U);
+  EXPECT_EQ(read(file).devices.back().uuid.value_or("") + "\n", made.out);
+  EXPECT_FALSE(std::filesystem::is_empty(marks));
+  const Finished gone = change_partitions(file, {"remove", read(file).devices.back().id}, marks);
+  EXPECT_TRUE(gone.exit.ok()) << gone;
+  EXPECT_EQ(read(file).devices.size(), 5U);
+  EXPECT_TRUE(std::filesystem::is_empty(marks));
+}
+
+// The driver says that a GPU has seven devices at the most, so the eighth is none of them.
+TEST(NvmlProbe, LeavesNoPartitionThatHasNoName) {
+  const ScratchFolder folder;
+  Inventory machine = with_offer(read(kMigMachine));
+  for (size_t i = 2; i < 5; ++i) machine.devices[i].memory_bytes = kGiB;
+  for (int i = 3; i < 7; ++i) {
+    Device more = machine.devices[2];
+    more.id = fmt::format("MIG-{}", i);
+    more.uuid = more.id;
+    more.index = i;
+    machine.devices.push_back(more);
+  }
+  folder.write("machine.json", to_pretty(to_json(machine)));
+  const std::string file = folder.path("machine.json");
+  const Finished made = change_partitions(file, {"make", machine.devices[1].id, "1g.5gb"}, folder.path("marks"));
+  EXPECT_FALSE(made.exit.ok());
+  EXPECT_THAT(made.err, HasSubstr("the new partition is not among its devices"));
+  EXPECT_EQ(read(file).devices.size(), machine.devices.size());
+}
+
 /// The status of GPU 1 at the end of a recording: counters and errors show only in the second of two readings.
 Status watched(const Inventory& machine, const std::string& faults) {
   const ScratchFolder folder;
