@@ -73,6 +73,10 @@ TEST(PolicyFile, SaysWhatBecomesOfIdleJobs) {
             "policy.toml:1: idle.release_after must be longer than idle.warn_after and idle.signal_after");
   EXPECT_EQ(error_of("[idle]\nwarn_after = \"1h\"\nsignal_after = \"1h\"\n"),
             "policy.toml:1: idle.signal_after must be longer than idle.warn_after");
+  EXPECT_EQ(error_of("[idle]\nwarn_after = \"30m\"\nsignal_after = \"1h\"\nrelease_after = \"45m\"\n"),
+            "policy.toml:1: idle.release_after must be longer than idle.warn_after and idle.signal_after");
+  for (const char* wrong : {"0", "0.6", "-0.1", "nan", "\"5%\""})
+    EXPECT_NE(error_of(std::string("[idle]\nwarn_after = \"1h\"\nfloor = ") + wrong + "\n"), "") << wrong;
   EXPECT_EQ(error_of("[idle]\nwarn_after = \"1s\"\n"),
             "policy.toml:2: idle.warn_after is '1s'; it must be a time of at least 10 s such as \"30m\"");
   EXPECT_EQ(error_of("[idle]\nwarn_after = \"1h\"\nsignal = \"KILL\"\n"),
@@ -91,6 +95,8 @@ TEST(PolicyFile, SaysWhatDevicesCost) {
   EXPECT_EQ(error_of("[[tariff]]\nhour = 1\n"), "policy.toml:1: tariff.currency is missing; write one such as \"EUR\"");
   EXPECT_EQ(error_of("[[tariff]]\ncurrency = \"EUR\"\n"),
             "policy.toml:1: the tariff takes nothing; it needs tariff.hour or tariff.kwh");
+  for (const char* wrong : {"1e10", "inf", "nan", "-1"})
+    EXPECT_NE(error_of(std::string("[[tariff]]\ncurrency = \"EUR\"\nkwh = ") + wrong + "\n"), "") << wrong;
   EXPECT_EQ(error_of("[[tariff]]\nhour = 0\n"), "policy.toml:2: tariff.hour is 0; it must be a number above 0");
   EXPECT_EQ(error_of("[[tariff]]\nhour = 1\ncurrency = \"EUR\"\n[[tariff]]\nhour = 1\ncurrency = \"USD\"\n"),
             "policy.toml:4: tariff.currency is USD, and that of a tariff before it EUR");
