@@ -74,6 +74,16 @@ TEST_F(IdleStepsTest, TheMachineIsReadForThemOnlyWhereThereAreSome) {
   EXPECT_EQ(find(job)->idle, pool::IdleNotice{});
 }
 
+TEST_F(IdleStepsTest, TheMachineIsReadTheOftenerTheShorterTheWindow) {
+  policy::Idle idle = idle_policy().idle;
+  pool::PoolState pool;
+  EXPECT_EQ(IdleSteps::every_s(idle, pool), kNever_s) << "nobody holds a device";
+  pool.leases = {{.job = 7, .device = "gpu:0"}};
+  EXPECT_EQ(IdleSteps::every_s(idle, pool), 10);
+  idle.warn_after_s = 120;
+  EXPECT_EQ(IdleSteps::every_s(idle, pool), 2);
+}
+
 TEST_F(IdleStepsTest, NothingIsTakenBackWhereThePolicyCannotBeRead) {
   const auto keeper = process::ChildProcess::spawn({.argv = {"sleep", "1000"}});
   ASSERT_TRUE(keeper);

@@ -102,6 +102,25 @@ TEST_F(PartitionPlan, MakesNoneForJobsThatMayNotStart) {
   EXPECT_EQ(plan(), std::nullopt);
 }
 
+TEST_F(PartitionPlan, MakesNoneForAnArrayWhichIsItsJobs) {
+  const int64_t job = submit("ada", 0.1);
+  state_.find(job)->array = job;
+  EXPECT_EQ(plan(), std::nullopt);
+}
+
+TEST_F(PartitionPlan, MakesNoneOfAGpuThatIsDrainedReservedOrWhole) {
+  submit("ada", 0.1);
+  ASSERT_EQ(plan(), make("1g.5gb"));
+  state_.drains = {{.device = cut().id, .reason = "its fan is broken"}};
+  EXPECT_EQ(plan(), std::nullopt);
+  state_.drains.clear();
+  policy_.reservations = {{.devices = {"gpu:1"}, .who = {.users = {"bob"}}, .where = "policy.toml:9"}};
+  EXPECT_EQ(plan(), std::nullopt);
+  policy_.reservations.clear();
+  cut().partitioned = false;
+  EXPECT_THAT(offered().offers(), SizeIs(0)) << "its mode is the administrator's";
+}
+
 TEST_F(PartitionPlan, MakesNoneThatThePolicyDoesNotAllow) {
   policy_.mig.reset();
   const auto refused = pool::submit(state_, job_of("ada", 0.1, 3), offered().machine(), 100);

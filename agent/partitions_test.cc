@@ -79,6 +79,9 @@ TEST_F(PartitionsTest, ADriverThatHangsIsGivenUp) {
 }
 
 TEST_F(PartitionsTest, WhatIsBeingTakenAwayIsGrantedToNobody) {
+  Partitions other = partitions("sleep 1000");
+  other.begin(make_, now_s_);
+  EXPECT_THAT(other.held(), IsEmpty());
   Partitions one = partitions("sleep 1000");
   EXPECT_THAT(one.held(), IsEmpty());
   one.begin(remove_, now_s_);
@@ -107,6 +110,10 @@ TEST_F(PartitionsTest, AnOldMarkWithoutItsPartitionIsForgotten) {
     std::filesystem::last_write_time(entry, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   const Partitions one = partitions("true");
   EXPECT_THAT(one.own(machine_with({"MIG-1"})), ElementsAre("MIG-1"));
+  Inventory unread = machine_with({"MIG-2"});
+  unread.devices[0].uuid = Missing{MissingReason::lost, "the driver does not answer"};
+  EXPECT_THAT(one.own(unread), IsEmpty());
+  EXPECT_THAT(one.own(machine_with({"MIG-1"})), ElementsAre("MIG-1")) << "one that was not read may have been it";
   EXPECT_THAT(one.own(machine_with({})), IsEmpty());
   EXPECT_THAT(one.own(machine_with({"MIG-1"})), IsEmpty()) << "this one is another's";
 }

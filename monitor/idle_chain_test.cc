@@ -46,7 +46,14 @@ class Course {
       }
     }
   }
-  void busy(double share) { machine_.devices[0].status.busy = share; }
+  void busy(double share) {
+    for (Device& device : machine_.devices) device.status.busy = share;
+  }
+  void hold_another() {
+    machine_.devices.push_back(machine_.devices[0]);
+    machine_.devices[1].id = "GPU-2";
+    pool_.leases.push_back({.job = 7, .device = "GPU-2"});
+  }
   pool::Job& job() { return pool_.jobs[0]; }
   Inventory& machine() { return machine_; }
   policy::Idle& policy() { return policy_; }
@@ -203,14 +210,31 @@ TEST(IdleChain, SparesAJobThatWaitsForOthersOfItsRun) {
     computes.job().run = {.at_s = kBegan_s + minute * 60, .step_s = 20, .parts = {{"GPU-1", 0.5, 0.1}}};
   });
   EXPECT_EQ(computes.steps.size(), 3U) << "it does not wait";
+  Course silent(policy(30, 45, 60));
+  silent.busy(0);
+  silent.watch(61, [&](double minute) { silent.job().run = {.at_s = kBegan_s + minute * 60, .step = 1}; });
+  EXPECT_EQ(silent.steps.size(), 3U) << "it says nothing of waiting";
 }
 
 TEST(IdleChain, LeavesAJobThatIsToEndAlone) {
-  Course course(policy(30, 45, 60));
+  const std::vector<std::function<void(pool::Job&)>> ends{[](pool::Job& job) { job.cancelled = true; },
+                                                          [](pool::Job& job) { job.preempted_by = 8; },
+                                                          [](pool::Job& job) { job.evicted = "the cloud takes it"; }};
+  for (const auto& is_to_end : ends) {
+    Course course(policy(30, 45, 60));
+    course.busy(0);
+    is_to_end(course.job());
+    course.watch(100);
+    EXPECT_EQ(course.steps, Steps{});
+  }
+}
+
+TEST(IdleChain, SpeaksOfAllDevicesOfAJob) {
+  Course course(policy(30, 0, 0));
+  course.hold_another();
   course.busy(0);
-  course.job().cancelled = true;
-  course.watch(100);
-  EXPECT_EQ(course.steps, Steps{});
+  course.watch(31);
+  EXPECT_EQ(course.job().idle.text, "2 devices busy for 0 % of 30 min");
 }
 
 /// Whatever a job does: its steps are in order, each has its time behind the one before, and none is taken while it has

@@ -45,6 +45,15 @@ TEST(IdleWindow, MayHaveFewerReadingsThanParts) {
   EXPECT_DOUBLE_EQ(window.busy(), 0.5);
 }
 
+// Readings whose times drift fall into other parts than those before.
+TEST(IdleWindow, ForgetsPartsThatNothingIsWrittenOver) {
+  IdleWindow window(10);
+  for (double s = 0; s < 10; ++s) window.add(s, {.busy = 1, .processes = 1, .cores = 3});
+  for (double s = 10.5; s < 25; ++s) window.add(s, {.busy = 0, .processes = 1, .cores = 0});
+  EXPECT_EQ(window.busy(), 0);
+  EXPECT_EQ(window.reason(), IdleReason::asleep);
+}
+
 TEST(IdleWindow, BeginsAnewAfterAGap) {
   IdleWindow window = watched(kLength_s, [](double) { return Seen{.busy = 0}; });
   window.add(5000 + kLength_s + 170, {.busy = 0});
@@ -54,6 +63,8 @@ TEST(IdleWindow, BeginsAnewAfterAGap) {
   window = watched(kLength_s, [](double) { return Seen{.busy = 0}; });
   window.add(4000, {.busy = 0});
   EXPECT_FALSE(window.is_whole()) << "the clock was set back";
+  for (double s = 4010; s <= 4000 + kLength_s; s += 10) window.add(s, {.busy = 0});
+  EXPECT_TRUE(window.is_whole());
   window = watched(kLength_s, [](double) { return Seen{.busy = 0}; });
   window.clear();
   EXPECT_FALSE(window.is_whole());

@@ -82,6 +82,16 @@ TEST(JobActivity, ReadsOfFilesAreSeen) {
   for (double now_s = 0.01; now_s < 100 && !reads; now_s += 0.01)
     reads = look(activity, now_s, {child.id()}).waits_for_input;
   EXPECT_TRUE(reads);
+  EXPECT_FALSE(look(activity, 1e9, {child.id()}).waits_for_input) << "that is little for so long";
+}
+
+TEST(JobActivity, OfVeryManyProcessesOnlySomeAreLookedAt) {
+  const Child child(sleep_on);
+  std::vector<process::ProcessId> many(JobActivity::kMostProcesses, {child.id().pid, 1, "", 0});  // others, long gone
+  many.push_back(child.id());
+  JobActivity activity;
+  look(activity, 0, many);
+  EXPECT_LT(look(activity, 10, many).cores, 0);
 }
 
 }  // namespace

@@ -97,6 +97,9 @@ TEST_F(OperationTest, AnIdleJobIsToldAndThenAskedToEnd) {
   EXPECT_EQ(state_.find(runs)->idle, IdleNotice{}) << "it works again";
   ASSERT_TRUE(ask(RecordIdle{runs, {IdleStep::released, 200, 0, "it sleeps"}}));
   EXPECT_EQ(state_.find(runs)->evicted, "it sleeps");
+  state_.find(runs)->evicted = "the cloud takes it";
+  ASSERT_TRUE(ask(RecordIdle{runs, {IdleStep::released, 200, 0, "it sleeps"}}));
+  EXPECT_EQ(state_.find(runs)->evicted, "the cloud takes it") << "what came first is why";
   ASSERT_TRUE(ask(Requeue{runs}));
   EXPECT_EQ(state_.find(runs)->idle, IdleNotice{}) << "in its next turn it begins anew";
   ASSERT_TRUE(ask(RecordIdle{waits, {IdleStep::warned, 200, 0, "too late"}}));

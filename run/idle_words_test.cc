@@ -81,6 +81,18 @@ TEST(IdleWordsTest, AreSaidOnceAtTheTerminalAndInTheLog) {
             (std::pair{Message::Kind::note, std::string("gpu:0 idles")}));
 }
 
+TEST(IdleWordsTest, TheSignalIsTheJobsOwnWhereItHasNamedOne) {
+  const ScratchFolder folder;
+  Channel channel = make_channel().value();
+  RunSpec spec;
+  spec.job.log = folder.path("job.log");
+  spec.checkpoint_signal = SIGUSR2;
+  FrontLink link = FrontLink::open(std::move(channel.keeper)).value();
+  IdleWords words(spec, 7, link);
+  words.take({IdleStep::signalled, 200, SIGUSR1, "gpu:0 idles"}, [] { return std::vector<process::ProcessId>(); });
+  EXPECT_NE(folder.read("job.log").find("remuda: USR2 to write a checkpoint: not sent"), std::string::npos);
+}
+
 TEST(IdleWordsTest, NobodyWaitsForAPipeThatIsFull) {
   const ScratchFolder folder;
   ASSERT_EQ(::mkfifo(folder.path("log").c_str(), 0600), 0);

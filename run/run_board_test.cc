@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -23,6 +24,12 @@ TEST(RunBoard, HasWhatWasWrittenLast) {
   EXPECT_FALSE(board.read()) << "nothing new";
   write_notice(board.fd(), notice(8));
   EXPECT_EQ(board.read(), notice(8));
+  struct stat before{};
+  ASSERT_EQ(::fstat(board.fd(), &before), 0);
+  write_notice(board.fd(), notice(9));
+  const timespec times[]{before.st_atim, before.st_mtim};
+  ASSERT_EQ(::futimens(board.fd(), times), 0);
+  EXPECT_EQ(board.read(), notice(9)) << "within one tick of the clock that files have";
 }
 
 // One that waits for others has the same to say for long, and it counts as long as it says so.

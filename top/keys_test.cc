@@ -114,6 +114,18 @@ TEST_F(TopKeys, AFilterIsCutByCharacters) {
   EXPECT_EQ(choice_.filter, "a");
 }
 
+TEST_F(TopKeys, AFilterHasAnEnd) {
+  type(U"/");
+  for (int i = 0; i < 300; ++i) press('x');
+  EXPECT_EQ(choice_.filter.size(), 200U);
+}
+
+TEST_F(TopKeys, WhatIsBarredIsNoJob) {
+  const size_t before = items().size();
+  seen_.hosts[0].leases.push_back({.device = "corral/gpu:0", .barred = "is slurm's"});
+  EXPECT_EQ(items().size(), before);
+}
+
 TEST_F(TopKeys, CancelAsksOnce) {
   seen_.is_recording = false;
   choice_.item = "job corral 44";
@@ -121,6 +133,10 @@ TEST_F(TopKeys, CancelAsksOnce) {
   EXPECT_EQ(choice_.mode, Mode::confirm);
   EXPECT_EQ(press('n'), Wish::nothing);
   EXPECT_EQ(choice_.message, "Nothing was cancelled");
+  for (const char32_t key : {char32_t('q'), char32_t(' '), Key::enter, Key::escape, Key::tab}) {
+    press('c');
+    EXPECT_EQ(press(key), Wish::nothing) << static_cast<uint32_t>(key);
+  }
   press('c');
   EXPECT_EQ(press('y'), Wish::cancel);
   EXPECT_EQ(choice_.job, 44);

@@ -114,6 +114,20 @@ TEST(TopScreen, TheListStaysWhereItIsWhileWhatIsChosenIsInSight) {
   EXPECT_EQ(frame_of(picture, choice, {16, 80}, Charset::utf8).first_line, choice.first_line);
 }
 
+TEST(TopScreen, TheFirstIsShownWithTheHeader) {
+  const Picture picture = demo_picture();
+  Choice choice{.item = items_of(*picture.seen, {}).front().key, .first_line = 5};
+  EXPECT_EQ(frame_of(picture, choice, {16, 80}, Charset::utf8).first_line, 0U);
+}
+
+TEST(TopScreen, APartOfADeviceIsSaidToBeOne) {
+  Picture picture = demo_picture();
+  for (snapshot::View& view : picture.seen->hosts[0].devices)
+    for (snapshot::Lease& lease : view.leases) lease.share = 0.25;
+  const Choice choice{.item = "corral/gpu:0", .mode = Mode::details};
+  EXPECT_THAT(whole_text(picture, choice, 200, Charset::utf8), HasSubstr(", 25 % of it"));
+}
+
 TEST(TopScreen, QuestionsAndAnswersStandBelow) {
   const Picture picture = demo_picture();
   const auto foot = [&](const Choice& choice) {
