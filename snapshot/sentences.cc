@@ -125,8 +125,8 @@ std::string progress_text(int64_t step, int64_t steps, double step_s) {
 }
 
 std::string run_sentence(const Run& run) {
-  std::string text = fmt::format("{} is at {}", job_text(run.user, run.name, run.job),
-                                 progress_text(run.step, run.steps, run.step_s));
+  std::string text =
+      fmt::format("{} is at {}", job_text(run.user, run.name, run.job), progress_text(run.step, run.steps, run.step_s));
   double waiting = 0, known = 0;
   for (const Run::Part& part : run.parts)
     if (part.waiting) waiting += *part.waiting, ++known;

@@ -104,10 +104,10 @@ TEST(Show, SaysHowTheRunOfAJobGoesWhileItTells) {
              .steps = 1000,
              .step_s = 2,
              .parts = {{.device = "GPU-0", .waiting = 0.5}, {.device = "cpu:0", .waiting = 0.02}}};
-  EXPECT_THAT(
-      job_text(job, one_gpu(), kShown_s),
-      HasSubstr("run         step 120 of 1000, 2.0 s each, 29 min left; gpu:0 waits for others 50 %, cpu:0 waits for others 2 % of "
-                "the time\n"));
+  EXPECT_THAT(job_text(job, one_gpu(), kShown_s),
+              HasSubstr("run         step 120 of 1000, 2.0 s each, 29 min left; gpu:0 waits for others 50 %, cpu:0 "
+                        "waits for others 2 % of "
+                        "the time\n"));
   job.run.at_s = kShown_s - 200;
   EXPECT_THAT(job_text(job, one_gpu(), kShown_s), Not(HasSubstr("step 120")));
 }
