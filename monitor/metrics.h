@@ -36,7 +36,7 @@ struct Moment {
   std::vector<std::string> used_by_strangers;   ///< ids of devices with a lease, that processes of no job use, too
   const IdleJobs* idle = nullptr;               ///< why jobs idle; null: not known
   const policy::Policy* policy = nullptr;       ///< with its tariffs; null: none
-  std::span<const DiskRoom> disks = {};         ///< those with the history and the pool
+  std::span<const DiskRoom> disks;              ///< those with the history and the pool
   double wall_s = 0;                            ///< when, in seconds since 1970
 };
 
