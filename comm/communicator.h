@@ -5,10 +5,7 @@
 // that dies, or is silent for longer than the timeout, gives an error that names it (ErrorKind::lost_peer). After an
 // error the communicator cannot be used any more.
 //
-// There is no send and receive: what one rank has for another goes by broadcast() in a split() of the two. That is one
-// message with this contract, deadline and errors that name both ranks included; and a channel of its own, so that it
-// neither stands in the order of everybody's calls, which a call of two out of many would break, nor waits for them.
-// (train/buddy.h sends its copies so, beside the training step.)
+// What one rank has for another goes through a channel of the two: comm/channel.h.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,6 @@
 #include "train/batch_feed.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <utility>
 
@@ -41,8 +40,8 @@ Result<std::unique_ptr<BatchFeed>> BatchFeed::create(comm::Communicator& communi
   for (const int maker : options.makers) feed->weights_.push_back(std::max(1, workers[size_t(maker)]));
   for (const int maker : options.makers)
     for (const int taker : options.takers) {
-      REMUDA_ASSIGN(auto channel, communicator.split(std::array{maker, taker}, label::kFeed));
-      if (channel) feed->channels_.push_back({std::move(channel), std::make_unique<WorkQueue>("feed")});
+      REMUDA_ASSIGN(auto channel, comm::Channel::open(communicator, maker, taker, label::kFeed));
+      if (channel) feed->lines_.push_back({std::move(channel), std::make_unique<WorkQueue>("feed")});
     }
   const auto own = std::ranges::find(options.makers, rank);
   if (own == options.makers.end()) return feed;
@@ -83,25 +82,27 @@ std::shared_ptr<BatchFeed::Delivery> BatchFeed::ask(const CutStep& step) {
     return delivery;
   }
   std::vector<data::Range> pieces;
-  for (size_t maker = 0; maker < channels_.size(); ++maker) pieces.push_back(overlap(slice(step, maker), mine));
+  for (size_t maker = 0; maker < lines_.size(); ++maker) pieces.push_back(overlap(slice(step, maker), mine));
   delivery->missing = int(std::ranges::count_if(pieces, [](data::Range piece) { return piece.count > 0; }));
-  for (size_t maker = 0; maker < channels_.size(); ++maker)
+  for (size_t maker = 0; maker < lines_.size(); ++maker)
     if (const data::Range piece = pieces[maker]; piece.count > 0)
-      receive(channels_[maker], delivery, {piece.first - mine.first, piece.count});
+      receive(lines_[maker], delivery, {piece.first - mine.first, piece.count});
   return delivery;
 }
 
-void BatchFeed::receive(Channel& channel, const std::shared_ptr<Delivery>& delivery, data::Range rows) {
-  channel.queue->push([this, &from = *channel.communicator, delivery, rows] {
-    return arrived(*delivery, pass(from, delivery->batch, rows));
-  });
+void BatchFeed::receive(Line& line, const std::shared_ptr<Delivery>& delivery, data::Range rows) {
+  line.queue->push(
+      [this, &from = *line.channel, delivery, rows] { return arrived(*delivery, pass(from, delivery->batch, rows)); });
 }
 
 /// Rows of a batch go from the maker to the other rank of the channel.
-Result<void> BatchFeed::pass(comm::Communicator& channel, const data::LoadedBatch& batch, data::Range rows) {
+Result<void> BatchFeed::pass(comm::Channel& channel, const data::LoadedBatch& batch, data::Range rows) {
   const profile::Span span("pass samples", {{{"samples", int64_t(rows.count)}}});
-  REMUDA_TRY(channel.broadcast(rows_in(batch.inputs, rows, set_.input_bytes()), 0, label::kFeed));
-  return channel.broadcast(rows_in(batch.targets, rows, set_.target_bytes()), 0, label::kFeed);
+  const auto go = [&](std::span<std::byte> bytes) {
+    return making_ ? channel.send(bytes, label::kFeed) : channel.receive(bytes, label::kFeed);
+  };
+  REMUDA_TRY(go(rows_in(batch.inputs, rows, set_.input_bytes())));
+  return go(rows_in(batch.targets, rows, set_.target_bytes()));
 }
 
 /// Notes that another slice is there, or why it is not.
@@ -120,11 +121,11 @@ Result<void> BatchFeed::make(const CutStep& step) {
   const data::Range mine = slice(step, own_);
   if (mine.count == 0) return {};
   REMUDA_ASSIGN(const data::LoadedBatch batch, slice_of(mine));
-  for (size_t i = 0; i < channels_.size(); ++i) {
+  for (size_t i = 0; i < lines_.size(); ++i) {
     const data::Range piece = overlap(mine, step.part(options_.takers[i]));
     if (piece.count == 0) continue;
     const data::Range rows{piece.first - mine.first, piece.count};
-    channels_[i].queue->push([this, &to = *channels_[i].communicator, batch, rows] {
+    lines_[i].queue->push([this, &to = *lines_[i].channel, batch, rows] {
       Delivery sent;
       return arrived(sent, pass(to, batch, rows));
     });
@@ -142,9 +143,9 @@ Result<data::LoadedBatch> BatchFeed::slice_of(data::Range range) {
 
 void BatchFeed::set_timeout(double seconds) {
   if (std::exchange(timeout_s_, seconds) == seconds) return;
-  for (Channel& channel : channels_)
-    channel.queue->push([&communicator = *channel.communicator, seconds]() -> Result<void> {
-      communicator.set_timeout(seconds);
+  for (Line& line : lines_)
+    line.queue->push([&channel = *line.channel, seconds]() -> Result<void> {
+      channel.set_timeout(seconds);
       return {};
     });
 }

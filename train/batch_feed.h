@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/communicator.h"
+#include "comm/channel.h"
 #include "data/loader.h"
 #include "train/work_queue.h"
 
@@ -54,9 +54,9 @@ class BatchFeed {
   void set_timeout(double seconds);
 
  private:
-  struct Channel {
-    std::unique_ptr<comm::Communicator> communicator;  ///< of a maker, which is its rank 0, and one that takes
-    std::unique_ptr<WorkQueue> queue;                  ///< alone calls it
+  struct Line {
+    std::unique_ptr<comm::Channel> channel;  ///< of a maker and one that takes
+    std::unique_ptr<WorkQueue> queue;        ///< alone calls it
   };
   struct Delivery {
     data::LoadedBatch batch;
@@ -76,8 +76,8 @@ class BatchFeed {
   data::Range slice(const CutStep& step, size_t maker) const;
   Result<data::LoadedBatch> slice_of(data::Range range);
   Result<void> make(const CutStep& step);
-  Result<void> pass(comm::Communicator& channel, const data::LoadedBatch& batch, data::Range rows);
-  void receive(Channel& channel, const std::shared_ptr<Delivery>& delivery, data::Range rows);
+  Result<void> pass(comm::Channel& channel, const data::LoadedBatch& batch, data::Range rows);
+  void receive(Line& line, const std::shared_ptr<Delivery>& delivery, data::Range rows);
   Result<void> arrived(Delivery& delivery, const Result<void>& outcome);
 
   const int rank_;
@@ -90,7 +90,7 @@ class BatchFeed {
   std::mutex mutex_;
   std::condition_variable changed_;
   Result<void> outcome_;                  ///< the first error of any thread
-  std::vector<Channel> channels_;         ///< of a maker: to each that takes; of one that takes: from each maker
+  std::vector<Line> lines_;               ///< of a maker: to each that takes; of one that takes: from each maker
   std::unique_ptr<data::Loader> loader_;  ///< a maker's, and what follows too
   std::deque<Made> made_;                 ///< the last ones: a step with other parts has the same slices
   std::unique_ptr<WorkQueue> making_;

@@ -93,8 +93,9 @@ Result<std::unique_ptr<Buddy>> Buddy::create(comm::Communicator& communicator, i
                                              torch::Device device) {
   std::unique_ptr<Buddy> buddy(new Buddy(model, device, owned_ranges(model, optimizer, flat)));
   for (int rank = 0; rank < communicator.size(); ++rank) {
-    const std::array<int, 2> both{rank, (rank + 1) % communicator.size()};
-    REMUDA_ASSIGN(std::unique_ptr<comm::Communicator> channel, communicator.split(both, label::kCopies));
+    const int next = (rank + 1) % communicator.size();
+    REMUDA_ASSIGN(std::unique_ptr<comm::Channel> channel,
+                  comm::Channel::open(communicator, rank, next, label::kCopies));
     if (channel) (rank == communicator.rank() ? buddy->to_next_ : buddy->from_before_) = std::move(channel);
   }
   Copies& copies = *buddy->copies_;
@@ -114,10 +115,10 @@ Result<void> Buddy::keep(const Progress& progress) {
   Copies::Part &mine = copies_->mine[slot], &others = copies_->others[slot];
   mine.step = others.step = Copies::kNone;
   copy_own(*copies_, slot, owned_, model_, device_, progress);
-  const auto send = [&] { return to_next_->broadcast(bytes_in(mine.values), 0, label::kCopies); };
+  const auto send = [&] { return to_next_->send(bytes_in(mine.values), label::kCopies); };
   const bool sends_first = copies_->rank % 2 == 0;
   if (sends_first) REMUDA_TRY(send());
-  REMUDA_TRY(from_before_->broadcast(bytes_in(others.values), 0, label::kCopies));
+  REMUDA_TRY(from_before_->receive(bytes_in(others.values), label::kCopies));
   others.step = progress.steps;
   if (!sends_first) REMUDA_TRY(send());
   return {};

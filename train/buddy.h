@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/channel.h"
 #include "train/checkpoints.h"
 #include "train/device/random_state.h"
 #include "train/model/model.h"
@@ -89,7 +89,7 @@ class Buddy {
   Model& model_;
   const torch::Device device_;
   const std::vector<OwnedRange> owned_;
-  std::unique_ptr<comm::Communicator> to_next_, from_before_;
+  std::unique_ptr<comm::Channel> to_next_, from_before_;
   std::shared_ptr<Copies> copies_;
   size_t slot_ = 0;  ///< of the next step
 };
