@@ -19,15 +19,16 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Two ranks of a run that lasts for some seconds, most of which they sleep.
-JobText two_ranks() {
+/// Two ranks of a run that lasts for some seconds, most of which they sleep: as much longer as they are slowed down.
+JobText two_ranks(int slowdown = 20) {
   JobText job;
   job.train = "epochs = 32\nglobal_batch = 48\noptimizer = 'adamw'\nlearning_rate = 0.01\n";
   job.balance = "policy = 'even'\n";
-  job.devices =
-      "[[device]]\nuse = 'cpu:0'\nslowdown = 20\n"
-      "[[device]]\nuse = 'cpu:1'\nshared = true\nslowdown = 20\n"
-      "[output]\nweights = 'out.safetensors'\n";
+  job.devices = fmt::format(
+      "[[device]]\nuse = 'cpu:0'\nslowdown = {0}\n"
+      "[[device]]\nuse = 'cpu:1'\nshared = true\nslowdown = {0}\n"
+      "[output]\nweights = 'out.safetensors'\n",
+      slowdown);
   return job;
 }
 
@@ -57,8 +58,9 @@ void expect_the_same(const Json& report, const ScratchFolder& folder) {
 class JoinedRun {
  public:
   /// `own`: settings that those that join do not have.
-  explicit JoinedRun(const std::vector<std::string>& settings = {}, const std::vector<std::string>& own = {})
-      : port_(free_port()), settings_(settings), folder_(job_folder(two_ranks())), run_(command(own), environment()) {}
+  explicit JoinedRun(const std::vector<std::string>& settings = {}, const std::vector<std::string>& own = {},
+                     const JobText& job = two_ranks())
+      : port_(free_port()), settings_(settings), folder_(job_folder(job)), run_(command(own), environment()) {}
 
   int port() const { return port_; }
   std::string door() const { return fmt::format("127.0.0.1:{}", port_); }
@@ -211,9 +213,10 @@ TEST(TrainJoin, ANewcomerThatIsKilledMeanwhileCostsNoMoreThanTime) {
   }
 }
 
+// Before the run is over, also on a machine that takes seconds to start two programs.
 TEST(TrainJoin, TwoComeAtOnce) {
   REMUDA_NEEDS_TWO_CORES();
-  JoinedRun run({"elastic.ranks_lost=1", "elastic.buddy=true"});
+  JoinedRun run({"elastic.ranks_lost=1", "elastic.buddy=true"}, {}, two_ranks(100));
   ASSERT_TRUE(run.says("epoch 2/")) << run.run().err();
   RunningProgram &first = run.join(), &second = run.join();
   const Json report = run.report();
