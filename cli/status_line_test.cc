@@ -6,18 +6,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/testing/manual_clock.h"
 
 namespace remuda::cli {
 namespace {
-
-class TestClock final : public Clock {
- public:
-  double now_s() override { return now_; }
-  void sleep_s(double seconds) override { now_ += seconds; }
-
- private:
-  double now_ = 100;
-};
 
 class StatusLineTest : public testing::Test {
  protected:
@@ -38,7 +30,7 @@ class StatusLineTest : public testing::Test {
   }
   void make_blocking() { ::fcntl(fd(), F_SETFL, 0); }
 
-  TestClock clock_;
+  ManualClock clock_;
 
  private:
   Fd read_end_, write_end_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/manual_clock.h"
 #include "base/testing/scratch_folder.h"
 
 namespace remuda::cluster {
@@ -57,15 +58,6 @@ TEST(SlurmText, FindsTheJobOfACgroup) {
   EXPECT_EQ(job_of_cgroup("0::/system.slice/slurmd.service"), std::nullopt);
 }
 
-class TestClock : public Clock {
- public:
-  double now_s() override { return now_s_; }
-  void sleep_s(double seconds) override { now_s_ += seconds; }
-
- private:
-  double now_s_ = 1000;
-};
-
 /// Two GPUs whose device files are two that every machine has, of which Slurm has the first.
 class SlurmTest : public testing::Test {
  protected:
@@ -105,7 +97,7 @@ class SlurmTest : public testing::Test {
   std::map<std::string, std::string> says_;
   std::vector<std::string> asked_;
   bool is_here_ = true;
-  TestClock clock_;
+  ManualClock clock_;
   Slurm slurm_ = Slurm(options(), clock_);
 };
 
