@@ -150,12 +150,15 @@ class Agent:
         """At the end of a test: stops once the devices are free, as no next agent comes that would look after jobs."""
         if self.process is None or self.process.poll() is not None:
             return
-        connection = Connection(self.socket)
-        if not eventually(lambda: not connection.ask("read")["result"].get("leases")):
-            raise AssertionError("leases are left")
-        jobs = connection.ask("ended", at_most=256)["result"]["jobs"]
-        connection.close()
-        self.stop()
+        try:
+            connection = Connection(self.socket)
+            if not eventually(lambda: not connection.ask("read")["result"].get("leases")):
+                raise AssertionError("leases are left")
+            jobs = connection.ask("ended", at_most=256)["result"]["jobs"]
+            connection.close()
+            self.stop()
+        finally:
+            self.kill()  # where it, or a job, has not ended
         names = {os.path.basename(job["cgroup"]).rsplit("-", 1)[0] for job in jobs if job.get("cgroup")}
         left = [path for path, _, _ in os.walk("/sys/fs/cgroup") if os.path.basename(path).rsplit("-", 1)[0] in names]
         if left:

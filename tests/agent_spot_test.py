@@ -56,19 +56,17 @@ class Cloud(http.server.BaseHTTPRequestHandler):
 
 class SpotTest(unittest.TestCase):
     def setUp(self):
+        """What is set up is taken down in the opposite order, each where what came before has failed, too."""
         self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cloud)
         self.server.notice = False
         self.thread = threading.Thread(target=self.server.serve_forever)
         self.thread.start()
+        for step in (self.server.server_close, self.thread.join, self.server.shutdown):
+            self.addCleanup(step)
         self.agent = Agent(REMUDA, MACHINE, self.scratch.name)
-
-    def tearDown(self):
-        self.agent.end()
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
-        self.scratch.cleanup()
+        self.addCleanup(self.agent.end)
 
     def start(self, cloud, word=None):
         self.server.cloud = cloud

@@ -25,11 +25,9 @@ ADA, BOB = 61001, 61002
 class AgentTest(unittest.TestCase):
     def setUp(self):
         self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
         self.agent = Agent(REMUDA, MACHINE, self.scratch.name).start()
-
-    def tearDown(self):
-        self.agent.end()
-        self.scratch.cleanup()
+        self.addCleanup(self.agent.end)
 
     def leases(self):
         return self.agent.page().get("leases", [])
