@@ -38,8 +38,9 @@ Result<std::string> adopt_pool(const std::string& folder) {
     for (const pool::Job& job : state.jobs)
       if (job.state == pool::JobState::waiting) ended.push_back(job.id);
     waiting = static_cast<int64_t>(ended.size());
-    for (pool::Job& job : state.jobs)
-      if (job.state == pool::JobState::running && job.grace_s == 0) job.grace_s = kUsualGrace_s;  // it was not recorded
+    for (const pool::Job& job : state.jobs)
+      if (job.state == pool::JobState::running && job.grace_s == 0)
+        state.jobs.edit(job).grace_s = kUsualGrace_s;  // it was not recorded
     for (const int64_t job : ended)
       end(state, job, {.exit_status = pool::kEndedByRemuda, .why = "its pool went over to the agent: submit it again"},
           {}, wall_s());

@@ -82,8 +82,7 @@ Result<wire::Page> Desk::around(const Caller& caller, int64_t id) {
     }
   if (id != 0 && !state.find(id)) {
     REMUDA_ASSIGN(const auto ended, pool_.find(id));
-    if (ended) page.state.jobs.push_back(visible_to(caller, *ended));
-    std::ranges::sort(page.state.jobs, {}, &pool::Job::id);
+    if (ended) page.state.jobs.insert(visible_to(caller, *ended));
   }
   add_leases(state, page);
   return page;

@@ -22,7 +22,7 @@
 #include "device/inventory.h"
 #include "place/held.h"
 #include "policy/policy.h"
-#include "pool/job.h"
+#include "pool/state.h"
 #include "process/child.h"
 
 namespace remuda::agent {

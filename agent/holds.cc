@@ -64,12 +64,21 @@ void Holds::watch(int64_t job, Hold& hold) {
   epoll_event event{.events = EPOLLIN, .data = {.u64 = static_cast<uint64_t>(job)}};
   if (hold.keeper_end) ::epoll_ctl(ends_.get(), EPOLL_CTL_ADD, hold.keeper_end.get(), &event);
   if (hold.keeper_end) ++watched_;
+  attend(job, hold);
   next_s_ = 0;
 }
 
-void Holds::unwatch(Hold& hold) {
+void Holds::unwatch(int64_t job, Hold& hold) {
   if (hold.keeper_end) --watched_;
   hold.keeper_end.reset();
+  attend(job, hold);
+}
+
+void Holds::attend(int64_t job, const Hold& hold) {
+  if (hold.runs || !hold.keeper_end)
+    attended_.insert(job);
+  else
+    attended_.erase(job);
 }
 
 /// The wall clock says how long a job of an agent before this one has run.
@@ -89,6 +98,7 @@ void Holds::add(const pool::Job& job) {
 bool Holds::find_again(const pool::Job& job, double now_s) {
   Hold& hold = holds_[job.id];
   hold.runs = true;
+  attend(job.id, hold);
   set_limit(job, hold, now_s);
   see(job, now_s);
   if (!job.cgroup.starts_with('/') || !is_there(job.cgroup) || !left_.take_out(job.cgroup)) return false;
@@ -103,6 +113,7 @@ pool::RecordConfinement Holds::begin(const pool::Job& job, const std::optional<c
                                      std::vector<confine::DeviceNode> nodes, double now_s) {
   Hold& hold = holds_[job.id];
   hold.runs = true;
+  attend(job.id, hold);
   hold.nodes = std::move(nodes);
   set_limit(job, hold, now_s);
   next_s_ = std::min(next_s_, hold.limit_at_s);
@@ -172,11 +183,11 @@ bool Holds::enter(int64_t job, const process::ProcessId& process) {
 
 int64_t Holds::job_of(const process::ProcessId& process) const {
   const std::string memberships = memberships_of(process);
-  const auto found = std::ranges::find_if(holds_, [&](const auto& one) {
-    const Hold& hold = one.second;
+  const auto found = std::ranges::find_if(attended_, [&](int64_t job) {
+    const Hold& hold = holds_.at(job);
     return hold.runs && !hold.cgroup.empty() && is_member(hold.cgroup, memberships);
   });
-  return found == holds_.end() ? 0 : found->first;
+  return found == attended_.end() ? 0 : *found;
 }
 
 bool Holds::runs(int64_t job) const {
@@ -190,6 +201,7 @@ void Holds::rest(int64_t job) {
   Hold& hold = found->second;
   leave_cgroup(hold);
   hold.runs = hold.is_asked = false;
+  attend(job, hold);
   hold.kill_at_s = hold.limit_at_s = kNever_s;
   hold.again_s = 0;
   hold.kill_why.clear();
@@ -201,7 +213,8 @@ void Holds::forget(int64_t job) {
   const auto found = holds_.find(job);
   if (found == holds_.end()) return;
   leave_cgroup(found->second);
-  unwatch(found->second);
+  unwatch(job, found->second);
+  attended_.erase(job);
   holds_.erase(found);
 }
 
@@ -219,7 +232,7 @@ bool Holds::drain_ends() {
   const int count = ::epoll_wait(ends_.get(), events, kMostEnds, 0);
   for (int i = 0; i < count; ++i)
     if (const auto hold = holds_.find(static_cast<int64_t>(events[i].data.u64)); hold != holds_.end())
-      unwatch(hold->second);  // the end of a process is reported until then
+      unwatch(hold->first, hold->second);  // the end of a process is reported until then
   return count > 0;
 }
 
@@ -295,13 +308,12 @@ std::vector<pool::Operation> Holds::step(double now_s) {
   if (!drain_ends() && now_s < next_s_) return {};
   next_s_ = kNever_s;
   std::vector<pool::Operation> operations;
-  auto next = holds_.upper_bound(stepped_);
-  for (size_t left = holds_.size(); left > 0 && operations.size() < kMostAtOnce; --left, ++next) {
-    if (next == holds_.end()) next = holds_.begin();
-    auto& [job, hold] = *next;
-    stepped_ = job;
-    if (!hold.runs && hold.keeper_end) continue;  // it waits, and its keeper lives
-    auto operation = now_s < hold.again_s ? std::nullopt : step_one(job, hold, now_s);
+  auto next = attended_.upper_bound(stepped_);
+  for (size_t left = attended_.size(); left > 0 && operations.size() < kMostAtOnce; --left, ++next) {
+    if (next == attended_.end()) next = attended_.begin();
+    stepped_ = *next;
+    Hold& hold = holds_.at(stepped_);
+    auto operation = now_s < hold.again_s ? std::nullopt : step_one(stepped_, hold, now_s);
     if (operation) {
       operations.push_back(std::move(*operation));
       hold.again_s = now_s + kLook_s;

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -90,7 +91,8 @@ class Holds {
     std::string kill_why;
   };
   void watch(int64_t job, Hold& hold);
-  void unwatch(Hold& hold);
+  void unwatch(int64_t job, Hold& hold);
+  void attend(int64_t job, const Hold& hold);
   void set_limit(const pool::Job& job, Hold& hold, double now_s);
   std::vector<process::ProcessId> others_of(Hold& hold) const;
   void kill_others(const Hold& hold, const std::vector<process::ProcessId>& others) const;
@@ -105,8 +107,9 @@ class Holds {
   const size_t most_watched_;
   size_t watched_ = 0;  ///< keepers with a pidfd; the others are looked at each second
   std::map<int64_t, Hold> holds_;
-  int64_t stepped_ = 0;  ///< the job that step() looked at last
-  LeftCgroups left_;     ///< of jobs that have ended: their keepers may still be there
+  std::set<int64_t> attended_;  ///< that run, or whose keeper's end is not reported: others may be thousands
+  int64_t stepped_ = 0;         ///< the job that step() looked at last
+  LeftCgroups left_;            ///< of jobs that have ended: their keepers may still be there
   double next_s_ = kNever_s;
   std::string obstacle_;
 };

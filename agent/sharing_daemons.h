@@ -17,8 +17,8 @@
 #include "agent/left_cgroups.h"
 #include "base/clock.h"
 #include "device/inventory.h"
-#include "pool/job.h"
 #include "pool/operation.h"
+#include "pool/state.h"
 #include "process/child.h"
 #include "process/credentials.h"
 

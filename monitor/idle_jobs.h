@@ -14,7 +14,7 @@
 #include "device/inventory.h"
 #include "monitor/idle_window.h"
 #include "monitor/job_activity.h"
-#include "pool/job.h"
+#include "pool/state.h"
 
 namespace remuda::monitor {
 

@@ -8,7 +8,7 @@
 
 #include "device/inventory.h"
 #include "monitor/use.h"
-#include "pool/job.h"
+#include "pool/state.h"
 
 namespace remuda::monitor {
 

@@ -13,7 +13,7 @@ pool::PoolState pool() {
     job.cgroup = "/sys/fs/cgroup/remuda.slice/remuda-ab-" + std::to_string(id);
     state.jobs.push_back(std::move(job));
   }
-  state.jobs.emplace_back().id = 8;  // no cgroup
+  state.jobs.push_back({.id = 8});  // no cgroup
   return state;
 }
 

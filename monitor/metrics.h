@@ -13,7 +13,7 @@
 #include "device/inventory.h"
 #include "monitor/use.h"
 #include "policy/policy.h"
-#include "pool/job.h"
+#include "pool/state.h"
 
 namespace remuda::monitor {
 

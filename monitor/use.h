@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "device/inventory.h"
-#include "pool/job.h"
+#include "pool/state.h"
 
 namespace remuda::monitor {
 

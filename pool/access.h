@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "pool/job.h"
 #include "pool/operation.h"
+#include "pool/state.h"
 #include "process/process_id.h"
 
 namespace remuda::pool {

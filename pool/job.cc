@@ -67,14 +67,4 @@ Result<Job> parse_job(const Json& json, const std::string& where) {
   return job;
 }
 
-Job* PoolState::find(int64_t id) {
-  const auto found = std::ranges::lower_bound(jobs, id, {}, &Job::id);
-  return found != jobs.end() && found->id == id ? &*found : nullptr;
-}
-
-const Job* PoolState::find(int64_t id) const {
-  const auto found = std::ranges::lower_bound(jobs, id, {}, &Job::id);
-  return found != jobs.end() && found->id == id ? &*found : nullptr;
-}
-
 }  // namespace remuda::pool

@@ -1,4 +1,4 @@
-// Job, Lease, PoolState: the records of a pool. Plain data.
+// Job, Lease, Usage, Drain: the records of a pool. Plain data.
 //
 // A job is a command that a user submitted; it holds leases while it runs. A lease is a device, or a share of one, held
 // for a job. Every job has a keeper: the process that waits for it, starts it and ends with it. A job whose keeper and
@@ -284,21 +284,5 @@ Json to_json(const Job& job);
 Json unknown_fields(const Json& job);
 /// Reads what to_json() wrote; a usage error that starts with `where` otherwise.
 Result<Job> parse_job(const Json& json, const std::string& where);
-
-/// Everything a scheduling decision needs. Contains only those ended jobs that waiting jobs wait for (awaited_by()), or
-/// that the caller of Pool::change asked for.
-struct PoolState {
-  int64_t next_job = 1;   ///< id of the job that is submitted next
-  std::vector<Job> jobs;  ///< ascending ids
-  std::vector<Lease> leases;
-  std::vector<Usage> usage;
-  std::vector<Spent> spent;             ///< by user and day, ascending; of the last seven days
-  std::vector<Drain> drains;            ///< by device, ascending
-  std::vector<Allocation> allocations;  ///< as an agent tells them; empty for transitions
-
-  Job* find(int64_t id);
-  const Job* find(int64_t id) const;
-  bool operator==(const PoolState&) const = default;
-};
 
 }  // namespace remuda::pool

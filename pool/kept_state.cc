@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
 #include "pool/transitions.h"
@@ -10,17 +11,13 @@
 namespace remuda::pool {
 namespace {
 
-void insert(PoolState& state, const Job& job) {
-  state.jobs.insert(std::ranges::upper_bound(state.jobs, job.id, {}, &Job::id), job);
-}
-
 void copy_changes(const PoolState& from, PoolState& to, const std::vector<int64_t>& changed) {
   for (const int64_t id : changed) {
     const Job& job = *from.find(id);
     if (Job* known = to.find(id))
       *known = job;
     else
-      insert(to, job);
+      to.jobs.insert(job);
   }
   to.next_job = from.next_job;
   to.leases = from.leases;
@@ -34,24 +31,30 @@ void copy_changes(const PoolState& from, PoolState& to, const std::vector<int64_
 void KeptState::set(PoolState state) {
   before_ = std::move(state);
   after_ = before_;
+  forget_touched();
+}
+
+void KeptState::forget_touched() {
+  before_.jobs.forget_touched();
+  after_.jobs.forget_touched();
 }
 
 void KeptState::add(const std::vector<Job>& jobs) {
-  for (PoolState* state : {&before_, &after_}) {
-    state->jobs.insert(state->jobs.end(), jobs.begin(), jobs.end());
-    std::ranges::sort(state->jobs, {}, &Job::id);
-  }
+  for (PoolState* state : {&before_, &after_})
+    for (const Job& job : jobs) state->jobs.insert(job);
+  forget_touched();
 }
 
 std::vector<int64_t> KeptState::clean_changed() {
-  std::vector<int64_t> changed;
   REMUDA_CHECK(after_.jobs.size() >= before_.jobs.size(), "no transition loses a job");
-  for (size_t i = 0; i < after_.jobs.size(); ++i) {
-    const bool is_known = i < before_.jobs.size();
-    REMUDA_CHECK(!is_known || before_.jobs[i].id == after_.jobs[i].id, "no transition loses a job");
-    if (is_known && before_.jobs[i] == after_.jobs[i]) continue;
-    clean_texts(after_.jobs[i]);
-    if (!is_known || before_.jobs[i] != after_.jobs[i]) changed.push_back(after_.jobs[i].id);
+  std::vector<int64_t> changed;
+  for (const int64_t id : after_.jobs.touched()) {
+    const Job* known = std::as_const(before_).find(id);
+    Job* job = after_.find(id);
+    REMUDA_CHECK(job, "no transition loses a job");
+    if (known && *known == *job) continue;
+    clean_texts(*job);
+    if (!known || *known != *job) changed.push_back(id);
   }
   return changed;
 }
@@ -69,14 +72,17 @@ bool KeptState::lacks_awaited(const std::vector<int64_t>& changed) const {
   });
 }
 
-void KeptState::accept(const std::vector<int64_t>& changed) { copy_changes(after_, before_, changed); }
+void KeptState::accept(const std::vector<int64_t>& changed) {
+  copy_changes(after_, before_, changed);
+  forget_touched();
+}
 
 void KeptState::undo() {
-  after_.jobs.resize(std::min(after_.jobs.size(), before_.jobs.size()));
-  std::vector<int64_t> changed;
-  for (size_t i = 0; i < before_.jobs.size(); ++i)
-    if (i >= after_.jobs.size() || after_.jobs[i] != before_.jobs[i]) changed.push_back(before_.jobs[i].id);
-  copy_changes(before_, after_, changed);
+  after_.jobs.erase_if([this](const Job& job) { return job.id >= before_.next_job; });
+  std::vector<int64_t> touched = after_.jobs.touched();
+  std::erase_if(touched, [this](int64_t id) { return id >= before_.next_job; });
+  copy_changes(before_, after_, touched);
+  forget_touched();
 }
 
 void KeptState::forget_ended(std::vector<int64_t> candidates) {
@@ -92,7 +98,7 @@ void KeptState::forget_ended(std::vector<int64_t> candidates) {
     for (const int64_t id : awaited_by(job)) gone.erase(id);
   }
   for (PoolState* state : {&before_, &after_})
-    std::erase_if(state->jobs, [&](const Job& job) { return gone.contains(job.id); });
+    state->jobs.erase_if([&](const Job& job) { return gone.contains(job.id); });
 }
 
 }  // namespace remuda::pool

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pool/job.h"
+#include "pool/state.h"
 
 namespace remuda::pool {
 
@@ -19,7 +19,7 @@ class KeptState {
   /// Ended jobs that a transition needs, too; until forget_ended().
   void add(const std::vector<Job>& jobs);
 
-  /// The jobs that differ in the draft, after their texts were cleaned.
+  /// The jobs that differ in the draft, after their texts were cleaned; ascending. Looks at those that were touched.
   std::vector<int64_t> clean_changed();
   bool differs_beside_jobs() const;
 
@@ -35,6 +35,8 @@ class KeptState {
   void forget_ended(std::vector<int64_t> candidates);
 
  private:
+  void forget_touched();
+
   PoolState before_, after_;
 };
 

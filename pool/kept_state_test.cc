@@ -1,6 +1,7 @@
 // What a pool keeps of its state from one change to the next.
 #include "pool/kept_state.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "pool/pool.h"
@@ -9,6 +10,8 @@
 
 namespace remuda::pool {
 namespace {
+
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 TEST(KeptState, KeepsDrainsAlone) {
   const TestFolder folder;
@@ -35,6 +38,36 @@ TEST(KeptState, KeepsAnEndedJobAsLongAsAnotherWaitsForIt) {
   kept.set({.next_job = 3, .jobs = {before}});
   kept.forget_ended({1});
   EXPECT_EQ(kept.state().find(1), nullptr);
+}
+
+TEST(KeptState, FindsWhatHasChangedHoweverItWasChanged) {
+  KeptState kept;
+  kept.set({.next_job = 6, .jobs = {{.id = 1}, {.id = 2}, {.id = 3}, {.id = 4}, {.id = 5}}});
+  PoolState& draft = kept.draft();
+  draft.find(1)->why = "found";
+  draft.jobs[1].why = "at its place";
+  for (const Job& job : draft.jobs)
+    if (job.id == 3) draft.jobs.edit(job).why = "while going through all";
+  EXPECT_EQ(draft.find(4)->why, "");
+  draft.jobs.push_back({.id = draft.next_job++});
+  EXPECT_THAT(kept.clean_changed(), ElementsAre(1, 2, 3, 6)) << "4 was touched, and is as it was";
+  kept.accept({1, 2, 3, 6});
+  EXPECT_EQ(kept.state(), kept.draft());
+  EXPECT_THAT(kept.clean_changed(), IsEmpty());
+}
+
+TEST(KeptState, UndoesWhatWasTouchedAndAdded) {
+  KeptState kept;
+  kept.set({.next_job = 3, .jobs = {{.id = 1}, {.id = 2}}, .usage = {{.user = "ada"}}});
+  const PoolState before = kept.state();
+  PoolState& draft = kept.draft();
+  draft.jobs.back().why = "changed";
+  draft.jobs.push_back({.id = draft.next_job++});
+  draft.jobs.back().why = "added and changed";
+  draft.usage.clear();
+  kept.undo();
+  EXPECT_EQ(kept.draft(), before);
+  EXPECT_THAT(kept.clean_changed(), IsEmpty());
 }
 
 TEST(KeptState, KnowsWhatAJobThatIsQueuedAgainHadWaitedFor) {

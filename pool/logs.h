@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "pool/job.h"
+#include "pool/state.h"
 
 namespace remuda::pool {
 

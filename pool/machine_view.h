@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "device/inventory.h"
 #include "place/held.h"
-#include "pool/job.h"
+#include "pool/state.h"
 #include "pool/usage.h"
 
 namespace remuda::pool {

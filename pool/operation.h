@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "device/inventory.h"
-#include "pool/job.h"
+#include "pool/state.h"
 #include "pool/transitions.h"
 
 namespace remuda::pool {

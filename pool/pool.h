@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "pool/job.h"
+#include "pool/state.h"
 
 namespace remuda::pool {
 

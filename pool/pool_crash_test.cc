@@ -93,7 +93,7 @@ void expect_whole_or_absent(const std::string& origin, Change change) {
   const PoolState before = state_of(origin);
   PoolState after = before;
   ASSERT_TRUE(change(after));
-  std::erase_if(after.jobs, [](const Job& job) { return job.state == JobState::ended; });
+  after.jobs.erase_if([](const Job& job) { return job.state == JobState::ended; });
   int died = 0, changed = 0;
   for (int at = 1;; ++at) {
     fs::remove_all(folder);

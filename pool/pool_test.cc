@@ -33,7 +33,7 @@ Result<void> run_job(PoolState& state) {
 }
 
 Result<void> end_all(PoolState& state) {
-  for (Job& job : state.jobs) end(state, job.id, {}, {}, 200);
+  for (const Job& job : state.jobs) end(state, job.id, {}, {}, 200);
   return {};
 }
 
@@ -168,8 +168,9 @@ TEST(Pool, RemembersTheLastTenThousandAndThoseThatAreNamed) {
   ASSERT_TRUE(pool.change(fill));
   ASSERT_TRUE(pool.change([](PoolState& state) -> Result<void> {
     for (; state.next_job <= 10300; ++state.next_job) {
-      state.jobs.push_back(test_job("ada", 1));
-      state.jobs.back().id = state.next_job;
+      Job job = test_job("ada", 1);
+      job.id = state.next_job;
+      state.jobs.push_back(std::move(job));
     }
     return {};
   }));

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "base/clock.h"
 #include "place/host.h"
@@ -45,12 +46,12 @@ class Pass {
   }
 
   std::vector<int64_t> run() {
-    for (Job& job : state_.jobs)
+    for (const Job& job : state_.jobs)
       if (job.state == JobState::waiting) end_with_others(job);
     constexpr size_t kFew = 4;  // for these, place() finds the few rings it needs sooner
     const std::vector<const Job*> waiting = waiting_jobs(state_, policy_, now_s_);
     for (const Job* next : waiting) {
-      Job& job = state_.jobs[static_cast<size_t>(next - state_.jobs.data())];
+      const Job& job = *next;
       if (waiting.size() > kFew && job.request.count > 1) layout_.prepare(job.request.link);
       if (!is_array(job) && is_ready(job) && has_turn(job)) look_at(job);
     }
@@ -60,7 +61,7 @@ class Pass {
 
  private:
   struct Waiting {
-    Job* job;
+    const Job* job;
     size_t kept;       ///< size of kept_ when its turn came
     std::string also;  ///< appended to the reason
   };
@@ -80,11 +81,11 @@ class Pass {
 
   /// Ends a job that can never start because a job that it waits for failed. A job's id is lower than those of the jobs
   /// that wait for it, so a whole chain ends in one pass.
-  void end_with_others(Job& job) {
+  void end_with_others(const Job& job) {
     for (const int64_t id : job.after) {
-      const Job* before = state_.find(id);
+      const Job* before = std::as_const(state_).find(id);
       if (before && (before->state != JobState::ended || succeeded(*before))) continue;
-      job.cancelled = true;
+      state_.jobs.edit(job).cancelled = true;
       end(state_, job.id,
           {.exit_status = kEndedByRemuda, .why = fmt::format("job {}, which had to end well before, did not", id)},
           policy_, now_s_);
@@ -92,22 +93,27 @@ class Pass {
     }
   }
 
-  bool has_turn(Job& job) const {
+  /// Mostly it is what it was at the last pass.
+  void set_why(const Job& job, std::string why) {
+    if (job.why != why) state_.jobs.edit(job).why = std::move(why);
+  }
+
+  bool has_turn(const Job& job) {
     const auto tried = tried_of_.find(job.user);
     if (tried == tried_of_.end() || tried->second < kTriedOfUser) return true;
-    job.why = fmt::format("{} unlike requests of {} before it cannot be met yet, and no more of one user are tried",
-                          kTriedOfUser, job.user);
+    set_why(job, fmt::format("{} unlike requests of {} before it cannot be met yet, and no more of one user are tried",
+                             kTriedOfUser, job.user));
     return false;
   }
 
-  bool is_ready(Job& job) const {
+  bool is_ready(const Job& job) {
     std::string why = waits_first(state_, job, policy_, now_s_);
     if (why.empty()) return true;
-    job.why = std::move(why);
+    set_why(job, std::move(why));
     return false;
   }
 
-  void look_at(Job& job) {
+  void look_at(const Job& job) {
     see_for(job);
     if (!seen_->refused.covers(job.request)) {
       const auto placement = fits_after(0, job.request) ? placement_after(0, job.request) : std::nullopt;
@@ -129,7 +135,7 @@ class Pass {
   };
 
   /// Starts a job on devices that are kept for others which cannot start before it has ended.
-  bool pass_with(Job& job) {
+  bool pass_with(const Job& job) {
     if (!policy_.backfill || job.time_limit_s <= 0) return false;
     const double ends_s = now_s_ + job.time_limit_s + job.grace_s;
     const auto lets_pass = [&](const Kept& kept) { return kept.starts_s >= ends_s; };
@@ -147,7 +153,7 @@ class Pass {
       return lets_pass(kept) && std::ranges::find(placement->devices, kept.held.device) != placement->devices.end();
     };
     const auto taken = std::ranges::find_if(kept_, is_taken);
-    job.passed = (taken == kept_.end() ? first : taken)->job->id;
+    state_.jobs.edit(job).passed = (taken == kept_.end() ? first : taken)->job->id;
     start(job, *placement);
     return true;
   }
@@ -187,8 +193,9 @@ class Pass {
     std::vector<Reason> reasons;
     int explained = 0;
     for (const Waiting& waiting : waiting_)
-      waiting.job->why =
-          (explained++ < kExplained ? reason_of(waiting, reasons) + passers_text(*waiting.job) : behind) + waiting.also;
+      set_why(*waiting.job,
+              (explained++ < kExplained ? reason_of(waiting, reasons) + passers_text(*waiting.job) : behind) +
+                  waiting.also);
   }
 
   /// Why a job waits.
@@ -214,7 +221,8 @@ class Pass {
     return known.back().sentence;
   }
 
-  void start(Job& job, const place::Placement& placement) {
+  void start(const Job& waiting, const place::Placement& placement) {
+    Job& job = state_.jobs.edit(waiting);
     const double until_s = job.time_limit_s > 0 ? now_s_ + job.time_limit_s : 0;
     for (const std::string& device : placement.devices)
       state_.leases.push_back({job.id, device, job.request.share, now_s_, until_s});
@@ -233,14 +241,14 @@ class Pass {
   /// then those of the lowest priority, then those with the least work to lose. False where that does not suffice.
   bool make_room_for(const Job& job, Waiting& waiting) {
     if (!has_preemptible_ || seen_->has_no_room.covers(job.request)) return false;
-    const std::vector<Job*> others = preemptible_for(job);
+    const std::vector<const Job*> others = preemptible_for(job);
     const auto placement = placement_without(others, job.request);
     if (!placement) {
       seen_->has_no_room.add(job.request);
       return false;
     }
-    for (Job* other : others) {
-      if (holds_any(*other, placement->devices)) other->preempted_by = job.id;
+    for (const Job* other : others) {
+      if (holds_any(*other, placement->devices)) state_.jobs.edit(*other).preempted_by = job.id;
       if (other->preempted_by == job.id) waiting.also += fmt::format("; job {} makes room for it", name_of(*other));
     }
     keep(*placement, job, 0);
@@ -248,7 +256,7 @@ class Pass {
   }
 
   /// The placement for a request once the first of these jobs, as few as suffice, are gone.
-  std::optional<place::Placement> placement_without(const std::vector<Job*>& others,
+  std::optional<place::Placement> placement_without(const std::vector<const Job*>& others,
                                                     const place::Request& request) const {
     std::vector<int64_t> ids(others.size());
     std::ranges::transform(others, ids.begin(), &Job::id);
@@ -270,9 +278,9 @@ class Pass {
     });
   }
 
-  std::vector<Job*> preemptible_for(const Job& job) {
-    std::vector<Job*> others;
-    for (Job& other : state_.jobs)
+  std::vector<const Job*> preemptible_for(const Job& job) const {
+    std::vector<const Job*> others;
+    for (const Job& other : state_.jobs)
       if (other.state == JobState::running && other.preemptible && other.priority < job.priority &&
           (other.preempted_by == 0 || other.preempted_by == job.id))
         others.push_back(&other);

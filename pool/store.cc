@@ -58,8 +58,9 @@ Result<PoolState> Store::read(const std::vector<int64_t>& with) {
   REMUDA_ASSIGN(const int64_t last, database_->integer("SELECT seq FROM sqlite_sequence WHERE name = 'job'"));
   if (last < 0 || last > kLargestId) return failed(damage_text(fmt::format("its last job would be {}", last)));
   state.next_job = last + 1;
-  REMUDA_ASSIGN(state.jobs, read_open());
-  REMUDA_TRY(read_ended(with, state.jobs));
+  REMUDA_ASSIGN(std::vector<Job> jobs, read_open());
+  REMUDA_TRY(read_ended(with, jobs));
+  state.jobs = Jobs(std::move(jobs));
   REMUDA_ASSIGN(state.leases, read_leases());
   REMUDA_ASSIGN(state.usage, read_usage());
   REMUDA_ASSIGN(state.spent, read_spent());

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pool/job.h"
+#include "pool/state.h"
 #include "sqlite/database.h"
 
 namespace remuda::pool {

@@ -82,8 +82,8 @@ Result<Job*> open_job_of(PoolState& state, int64_t id, int uid) {
 std::vector<Job*> with_jobs_of_array(PoolState& state, Job& job) {
   std::vector<Job*> jobs{&job};
   if (!is_array(job)) return jobs;
-  for (Job& one : state.jobs)
-    if (one.array == job.id && one.id != job.id && one.state != JobState::ended) jobs.push_back(&one);
+  for (const Job& one : state.jobs)
+    if (one.array == job.id && one.id != job.id && one.state != JobState::ended) jobs.push_back(&state.jobs.edit(one));
   return jobs;
 }
 
@@ -159,8 +159,9 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   job.cores.clear();
   REMUDA_TRY(parse_job(to_json(job), "the job"));  // a record that could not be read again is refused now
   ++state.next_job;
+  const int64_t id = job.id;
   state.jobs.push_back(std::move(job));
-  return state.jobs.back().id;
+  return id;
 }
 
 std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& policy, double now_s) {
@@ -321,8 +322,8 @@ void leave_host(PoolState& state, const std::vector<std::string>& devices, const
     one.device = device;
     (void)drain(state, std::move(one));
   }
-  for (Job& job : state.jobs)
-    if (job.state == JobState::running) job.evicted = clean(asked.reason, kLongestWhy);
+  for (const Job& job : state.jobs)
+    if (job.state == JobState::running) state.jobs.edit(job).evicted = clean(asked.reason, kLongestWhy);
 }
 
 Result<void> undrain(PoolState& state, const std::string& device, const std::string& label) {
@@ -333,13 +334,14 @@ Result<void> undrain(PoolState& state, const std::string& device, const std::str
 std::vector<int64_t> reap(PoolState& state, const std::function<bool(const process::ProcessId&)>& lives,
                           const std::function<bool(const Job&)>& has_orphans, const Policy& policy, double now_s) {
   std::vector<int64_t> orphaned;
-  for (Job& job : state.jobs) {
+  for (const Job& job : state.jobs) {
     if (job.state == JobState::ended || lives(job.keeper)) continue;
     const bool runs = job.state == JobState::running;
     if (runs && (std::ranges::any_of(job.processes, lives) || has_orphans(job)))
       orphaned.push_back(job.id);
     else
-      end_job(state, job, {.exit_status = kEndedByRemuda, .why = "the process that kept it is gone"}, policy, now_s);
+      end_job(state, state.jobs.edit(job), {.exit_status = kEndedByRemuda, .why = "the process that kept it is gone"},
+              policy, now_s);
   }
   return orphaned;
 }

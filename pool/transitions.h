@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "device/inventory.h"
 #include "place/place.h"
-#include "pool/job.h"
+#include "pool/state.h"
 #include "pool/usage.h"
 
 namespace remuda::pool {

@@ -234,7 +234,7 @@ TEST_F(Transitions, ReapEndsWhatNobodyKeeps) {
 TEST_F(Transitions, ReapSparesTheKeptAndNamesOrphans) {
   for (const char* user : {"ada", "bob", "eve"}) add(user, 1);
   look();
-  for (Job& one : state.jobs) one.keeper.pid = static_cast<int>(one.id);
+  for (const Job& one : state.jobs) state.jobs.edit(one).keeper.pid = static_cast<int>(one.id);
   state.find(2)->processes = {process::ProcessId{.pid = 22}};
   const auto lives = [](const process::ProcessId& process) { return process.pid == 1 || process.pid == 22; };
   const auto has_orphans = [](const Job& job) { return job.id == 3; };

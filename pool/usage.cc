@@ -95,10 +95,11 @@ double spent_s(const PoolState& state, const std::string& user, double now_s) {
 }
 
 void clamp_future_times(PoolState& state, double now_s) {
-  for (Job& job : state.jobs) {
-    if (job.state == JobState::ended) continue;
-    job.submitted_s = std::min(job.submitted_s, now_s);
-    job.started_s = std::min(job.started_s, now_s);
+  for (const Job& job : state.jobs) {
+    if (job.state == JobState::ended || std::max(job.submitted_s, job.started_s) <= now_s) continue;
+    Job& ahead = state.jobs.edit(job);
+    ahead.submitted_s = std::min(job.submitted_s, now_s);
+    ahead.started_s = std::min(job.started_s, now_s);
   }
   for (Lease& lease : state.leases) {
     const double ahead_s = std::max(0.0, lease.since_s - now_s);

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "policy/policy.h"
-#include "pool/job.h"
+#include "pool/state.h"
 
 namespace remuda::pool {
 

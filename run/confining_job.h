@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "pool/job.h"
+#include "pool/state.h"
 
 namespace remuda::run {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "confine/visibility.h"
-#include "pool/job.h"
+#include "pool/state.h"
 
 namespace remuda::run {
 

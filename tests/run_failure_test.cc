@@ -161,7 +161,10 @@ TEST_F(RunFailure, AClockSetBackHurtsNobody) {
   ASSERT_TRUE(comes_to_wait(1));
   change_pool([](pool::PoolState& state) {  // as written before the clock was set back by a day
     constexpr double kDay_s = 86400;
-    for (pool::Job& job : state.jobs) job.submitted_s += kDay_s, job.started_s += job.started_s > 0 ? kDay_s : 0;
+    for (const pool::Job& one : state.jobs) {
+      pool::Job& job = state.jobs.edit(one);
+      job.submitted_s += kDay_s, job.started_s += job.started_s > 0 ? kDay_s : 0;
+    }
     for (pool::Lease& lease : state.leases) lease.since_s += kDay_s, lease.until_s += kDay_s;
   });
   EXPECT_THAT(leases(), SizeIs(8));

@@ -14,8 +14,8 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "device/words.h"
-#include "pool/job.h"
 #include "pool/operation.h"
+#include "pool/state.h"
 
 namespace remuda::wire {
 

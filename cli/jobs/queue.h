@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "device/inventory.h"
 #include "place/held.h"
-#include "pool/job.h"
+#include "pool/state.h"
 #include "pool/usage.h"
 
 namespace remuda::cli {

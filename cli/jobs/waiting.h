@@ -7,7 +7,7 @@
 
 #include "device/inventory.h"
 #include "place/place.h"
-#include "pool/job.h"
+#include "pool/state.h"
 #include "pool/usage.h"
 
 namespace remuda::cli {

@@ -7,7 +7,7 @@
 
 #include "base/testing/scratch_folder.h"
 #include "device/inventory.h"
-#include "pool/job.h"
+#include "pool/state.h"
 
 namespace remuda::pool {
 
