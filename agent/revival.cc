@@ -1,6 +1,7 @@
 #include "agent/revival.h"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <fmt/format.h>
 #include <iterator>
@@ -16,7 +17,10 @@ namespace {
 
 /// Each is a few processes for a moment; a job that waits can wait for that.
 constexpr size_t kMostStarting = 4;
-constexpr double kStartLook_s = 0.1, kStartAgain_s = 30, kStartPatience_s = 10;
+constexpr double kStartLook_s = 0.1, kStartAgain_s = 30;
+/// One that hangs keeps others waiting for the first of these; a machine that has just been started, with the keepers
+/// of all users, may need the last.
+constexpr double kFirstPatience_s = 10, kLongestPatience_s = 80;
 /// A user's folder may come from a network that is not there yet.
 constexpr int kMostFailures = 10;
 constexpr size_t kMostOutput = 4096;
@@ -55,7 +59,7 @@ bool Revival::has_ended(Started& started, double now_s) {
   const ssize_t got = ::read(started.process.output(), bytes, sizeof bytes);
   if (got > 0 && started.said.size() < kMostOutput) started.said.append(bytes, static_cast<size_t>(got));
   const auto state = started.process.exit_state();
-  if (!state && now_s < started.since_s + kStartPatience_s) return false;
+  if (!state && now_s < started.until_s) return false;
   const auto found = attempts_.find(started.job);
   if (started.has_worked || found == attempts_.end()) return true;
   if (!state)  // in a session of their own, so not killed with it
@@ -74,7 +78,9 @@ void Revival::begin(Attempt& attempt, double now_s) {
   attempt.not_before_s = now_s + kStartAgain_s;
   auto process = start_ ? start_(attempt.job) : failed("this agent starts none");
   if (process) {
-    started_.emplace(attempt.job.uid, Started{.process = std::move(*process), .job = attempt.job.id, .since_s = now_s});
+    const double patience_s = std::min(kLongestPatience_s, kFirstPatience_s * std::exp2(attempt.failures));
+    started_.emplace(attempt.job.uid,
+                     Started{.process = std::move(*process), .job = attempt.job.id, .until_s = now_s + patience_s});
     return;
   }
   ++attempt.failures;

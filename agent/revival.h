@@ -51,7 +51,7 @@ class Revival {
   struct Started {
     process::ChildProcess process;
     int64_t job = 0;
-    double since_s = 0;
+    double until_s = 0;       ///< it takes too long then
     bool has_worked = false;  ///< the job had a keeper since
     std::string said;
   };

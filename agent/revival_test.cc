@@ -105,6 +105,23 @@ TEST_F(RevivalTest, IsNotHeldUpByOneThatWritesWithoutEnd) {
   EXPECT_EQ(revival_.next_s(), 31) << "it took too long";
 }
 
+TEST_F(RevivalTest, GivesASlowOneMoreTimeAtEachTry) {
+  ends_ = false;
+  script_ = "exec sleep 1000";
+  revival_.add(job_of(7));
+  std::vector<double> begun_s;
+  std::vector<Revival::GivenUp> given_up;
+  for (double now_s = 1; given_up.empty() && now_s < 2000; ++now_s) {
+    given_up = revival_.step(now_s);
+    if (begun_.size() > begun_s.size()) begun_s.push_back(now_s);
+  }
+  ASSERT_THAT(begun_s, SizeIs(10));
+  begun_s.resize(6);
+  EXPECT_THAT(begun_s, ElementsAre(1, 31, 61, 101, 181, 261)) << "after 10, 20, 40 and 80 s, and 30 at the least";
+  ASSERT_THAT(given_up, SizeIs(1));
+  EXPECT_THAT(given_up[0].why, HasSubstr("that takes too long"));
+}
+
 TEST_F(RevivalTest, GivesUpWhereNothingCanBeStarted) {
   script_.clear();
   revival_.add(job_of(7));
