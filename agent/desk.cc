@@ -308,10 +308,7 @@ Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, 
   };
   switch (request.ask) {
     case Ask::hello:
-      if (request.protocol != wire::kProtocol)
-        return usage_error(
-            fmt::format("this program speaks protocol {} and the agent {}: one of them is of another version",
-                        request.protocol, wire::kProtocol));
+      REMUDA_TRY(wire::check_protocol(request.protocol));
       reply.answer.result =
           fields::write(wire::Greeting{wire::kProtocol, folder_, !caller.is_admin && enforcement_.hides_devices(),
                                        view_.policy() && view_.policy()->mps});

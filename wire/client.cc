@@ -100,12 +100,14 @@ Result<void> Client::reach() {
   if (::connect(connection_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return lost(errno_text(errno));
   ::fcntl(connection_.get(), F_SETFL, O_NONBLOCK);
-  const auto answer = ask_once({.id = next_id(), .ask = Ask::hello, .protocol = kProtocol});
-  if (!answer) return tl::unexpected(answer.error());
-  REMUDA_ASSIGN(const Greeting greeting, parse_greeting(*answer));
-  folder_ = greeting.pool;
-  hides_devices_ = greeting.hides_devices;
-  keeps_daemons_ = greeting.keeps_daemons;
+  const auto greeting = ask_once({.id = next_id(), .ask = Ask::hello, .protocol = kProtocol}).and_then(parse_greeting);
+  if (!greeting) {
+    connection_.reset();  // whom it does not greet might be misread
+    return tl::unexpected(greeting.error());
+  }
+  folder_ = greeting->pool;
+  hides_devices_ = greeting->hides_devices;
+  keeps_daemons_ = greeting->keeps_daemons;
   has_news_ = true;  // whatever changed while there was no connection
   return {};
 }
@@ -172,10 +174,10 @@ Result<Json> Client::ask(Request request, double patience_s) {
     may_try_again_ = false;
     const bool was_connected = static_cast<bool>(connection_);
     auto answer = reach().and_then([&] { return ask_once(request); });
-    if (answer || connection_) return answer;
+    if (answer || connection_ || !may_try_again_) return answer;
     if (was_connected) {  // the agent may have been started anew meanwhile
       answer = reach().and_then([&] { return ask_once(request); });
-      if (answer || connection_) return answer;
+      if (answer || connection_ || !may_try_again_) return answer;
     }
     if (monotonic_s() + pause_s >= end_s) return answer;
     steady_clock().sleep_s(pause_s);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fmt/format.h>
 
 #include "base/characters.h"
 #include "base/text.h"
@@ -72,6 +73,19 @@ Result<T> parse(const Json& json, const std::string& where) {
 }
 
 }  // namespace
+
+Result<void> check_protocol(int protocol) {
+  if (protocol == kProtocol) return {};
+  const bool is_older = protocol < kProtocol;
+  return tl::unexpected(
+      Error{ErrorKind::unavailable,
+            fmt::format("the agent of this machine speaks protocol {}, and this program, which is {}, {}: {}",
+                        kProtocol, is_older ? "older" : "newer", protocol,
+                        is_older ? "use the remuda that is installed now"
+                                 : "an administrator starts the agent that is installed now: systemctl restart "
+                                   "remuda-agent"),
+            -1});
+}
 
 std::string text_of(const Request& request) {
   Json json = fields::write(request);

@@ -22,6 +22,10 @@ namespace remuda::wire {
 /// Grows when an older program would misread a message.
 inline constexpr int kProtocol = 1;
 
+/// What an agent says to a client that greets it with `protocol`: an error of kind `unavailable`, with what helps,
+/// where that is not its own.
+Result<void> check_protocol(int protocol);
+
 enum class Ask {
   hello,    ///< protocol: the client's -> Greeting
   read,     ///< all that is open, a page at a time: jobs with ids above `job` -> Page

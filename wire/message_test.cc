@@ -14,6 +14,19 @@ pool::Job job_of(int64_t id) {
   return job;
 }
 
+TEST(Protocol, OfAnotherVersionIsRefusedWithWhatHelps) {
+  EXPECT_TRUE(check_protocol(kProtocol));
+  const auto older = check_protocol(0), newer = check_protocol(2);
+  ASSERT_FALSE(older || newer);
+  EXPECT_EQ(older.error().message,
+            "the agent of this machine speaks protocol 1, and this program, which is older, 0: use the remuda that is "
+            "installed now");
+  EXPECT_EQ(newer.error().message,
+            "the agent of this machine speaks protocol 1, and this program, which is newer, 2: an administrator starts "
+            "the agent that is installed now: systemctl restart remuda-agent");
+  EXPECT_EQ(exit_status(newer.error().kind), 5);
+}
+
 TEST(Messages, RequestsAreReadAsTheyWereWritten) {
   const std::vector<Request> requests{{.id = "a-1", .ask = Ask::hello, .protocol = 1},
                                       {.id = "a-2", .ask = Ask::read, .job = 7},
