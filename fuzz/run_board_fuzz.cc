@@ -15,6 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (!notice) return 0;
   REMUDA_CHECK(notice->step >= 0 && notice->steps >= 0, "steps are counted from 0");
   REMUDA_CHECK(notice->step_s >= 0 && notice->step_s <= pool::RunNotice::kLongestStep_s, "a step has a length");
+  REMUDA_CHECK(notice->checkpoint_step >= 0, "a checkpoint is of a step");
+  for (const double span_s : {notice->checkpoint_age_s, notice->checkpoint_every_s})
+    REMUDA_CHECK(span_s >= 0 && span_s <= pool::RunNotice::kLongestAge_s, "a checkpoint has an age");
   REMUDA_CHECK(notice->parts.size() <= pool::RunNotice::kMostParts, "a machine has so many devices");
   for (const pool::RunPart& part : notice->parts)
     REMUDA_CHECK(part.share >= 0 && part.share <= 1 && part.waiting >= 0 && part.waiting <= 1,

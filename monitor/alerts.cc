@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "device/throttle.h"
 #include "monitor/idle_jobs.h"
@@ -241,6 +242,25 @@ void Alerts::check_run(const pool::Job& job, const Moment& moment, double wall_s
       job.id);
 }
 
+/// What a run has kept of itself last. As above: of one that has become silent nothing is known.
+void Alerts::check_checkpoint(const pool::Job& job, const Moment& moment, double wall_s) {
+  const pool::RunNotice& run = job.run;
+  const auto lease = std::ranges::find(moment.pool.leases, job.id, &pool::Lease::job);
+  if (run.at_s <= 0 || lease == moment.pool.leases.end()) return;
+  Device first;
+  first.id = lease->device;
+  const Device* const found = moment.machine.find(first.id);
+  see("checkpoint too old", first, run.is_fresh(wall_s) ? std::optional(run.is_checkpoint_late()) : std::nullopt, 60,
+      wall_s,
+      {.label = found ? found->label() : first.id,
+       .value = fmt::format("{} {}", duration_text(run.checkpoint_age_s), run.checkpoint_step > 0 ? "old" : "without"),
+       .limit = fmt::format("{}, twice its interval", duration_text(2 * run.checkpoint_every_s)),
+       .text = fmt::format("{}'s job {} has written no checkpoint for {}, and wants one every {}", job.user, job.id,
+                           duration_text(run.checkpoint_age_s), duration_text(run.checkpoint_every_s)),
+       .command = fmt::format("remuda {} {}", job.log.empty() ? "show" : "logs", job.id)},
+      job.id);
+}
+
 void Alerts::check_disk(const DiskRoom& disk, double wall_s) {
   Device place;
   place.id = disk.folder;
@@ -290,7 +310,10 @@ void Alerts::take(const Moment& moment, double wall_s) {
     known_.try_emplace(device.id, device);
   }
   check_leases(moment, wall_s);
-  for (const pool::Job& job : moment.pool.jobs) check_run(job, moment, wall_s);
+  for (const pool::Job& job : moment.pool.jobs) {
+    check_run(job, moment, wall_s);
+    check_checkpoint(job, moment, wall_s);
+  }
   for (const DiskRoom& disk : moment.disks) check_disk(disk, wall_s);
   check_gone(moment, wall_s);
   std::erase_if(causes_, [&](const auto& entry) { return entry.second.seen_s != wall_s; });

@@ -26,10 +26,10 @@ namespace remuda::monitor {
 inline constexpr double kIdleFor_s = 1800;
 
 /// All rules, as people write them.
-inline constexpr std::array kRules{"held and idle",      "underused",   "used without a lease", "foreign process",
-                                   "memory almost full", "throttled",   "device error",         "device lost",
-                                   "needs recovery",     "narrow link", "lease overrun",        "run waits",
-                                   "disk almost full"};
+inline constexpr std::array kRules{"held and idle",      "underused",       "used without a lease", "foreign process",
+                                   "memory almost full", "throttled",       "device error",         "device lost",
+                                   "needs recovery",     "narrow link",     "lease overrun",        "run waits",
+                                   "checkpoint too old", "disk almost full"};
 
 struct Alert {
   std::string id;  ///< names it: the same for as long as it is so, and when it is so again
@@ -95,6 +95,7 @@ class Alerts {
   void check_errors(const Device& device, double wall_s);
   void check_leases(const Moment& moment, double wall_s);
   void check_run(const pool::Job& job, const Moment& moment, double wall_s);
+  void check_checkpoint(const pool::Job& job, const Moment& moment, double wall_s);
   void check_disk(const DiskRoom& disk, double wall_s);
   void check_gone(const Moment& moment, double wall_s);
 

@@ -1,56 +1,15 @@
 #include "monitor/alerts.h"
 
-#include <functional>
 #include <gmock/gmock.h>
 
 #include "monitor/idle_jobs.h"
+#include "monitor/testing/alerts_test.h"
 
 namespace remuda::monitor {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-constexpr double kFirst_s = 1'800'000'000;
-
-class AlertsTest : public testing::Test {
- protected:
-  AlertsTest() {
-    Device device;
-    device.id = "GPU-1";
-    device.kind = DeviceKind::gpu;
-    device.memory_bytes = 1000;
-    device.pcie_width_max = 16;
-    machine_.devices = {device};
-  }
-  Device& device() { return machine_.devices[0]; }
-  void hold(double until_s = 0) {
-    pool::Job job;
-    job.id = 7;
-    job.user = "ana";
-    pool_.jobs = {job};
-    pool_.leases = {{.job = 7, .device = "GPU-1", .until_s = until_s}};
-  }
-  /// A reading each `every_s`, after `change` was called with the seconds since the first one of all.
-  void watch(double seconds, const std::function<void(double)>& change = {}, double every_s = 1) {
-    for (double end_s = now_s_ + seconds; now_s_ < end_s; now_s_ += every_s) {
-      if (change) change(now_s_ - kFirst_s);
-      alerts_.take({machine_, pool_, uses_, 0, without_lease_}, now_s_);
-    }
-  }
-  std::vector<std::string> rules() const {
-    std::vector<std::string> names;
-    for (const Alert& alert : alerts_.active()) names.push_back(alert.rule);
-    return names;
-  }
-
-  Inventory machine_;
-  pool::PoolState pool_;
-  LeaseUses uses_;
-  std::vector<std::string> without_lease_;
-  Alerts alerts_;
-  double now_s_ = kFirst_s;
-};
 
 TEST_F(AlertsTest, ADeviceThatIsHeldAndIdleForHalfAnHour) {
   hold();
@@ -268,54 +227,6 @@ TEST_F(AlertsTest, AnotherErrorOfTheSameDeviceIsAnotherAlert) {
   EXPECT_EQ(alerts_.active()[1].value, "79");
   device().status.xid = 0;
   watch(1);
-  EXPECT_THAT(rules(), IsEmpty());
-}
-
-TEST_F(AlertsTest, ARunWhoseDevicesWaitForEachOther) {
-  hold();
-  pool_.jobs[0].run.parts = {{.device = "GPU-1", .waiting = 0.5}, {.device = "GPU-2", .waiting = 0.02}};
-  const auto report = [this](double) { pool_.jobs[0].run.at_s = now_s_; };
-  watch(299, report);
-  EXPECT_THAT(rules(), IsEmpty());
-  watch(2, report);
-  ASSERT_THAT(rules(), ElementsAre("run waits"));
-  const Alert alert = alerts_.active()[0];
-  EXPECT_EQ(alert.label, "gpu:0");
-  EXPECT_EQ(alert.value, "26 % of its devices' time");
-  EXPECT_EQ(alert.limit, "10 %");
-  EXPECT_EQ(alert.text, "the devices of ana's job 7 wait for each other or for others, GPU-2 least");
-  EXPECT_EQ(alert.command, "remuda show 7");
-  watch(600);
-  EXPECT_THAT(rules(), ElementsAre("run waits")) << "it has become silent";
-  pool_.jobs[0].run.parts[0].waiting = 0.1;
-  watch(1, report);
-  EXPECT_THAT(rules(), IsEmpty());
-  pool_.jobs[0].run.parts[0].waiting = 0.5;
-  watch(301, report);
-  EXPECT_THAT(rules(), ElementsAre("run waits"));
-  pool_ = {};
-  watch(1);
-  EXPECT_THAT(rules(), IsEmpty());
-}
-
-TEST_F(AlertsTest, ADiskThatIsAlmostFull) {
-  std::vector<DiskRoom> disks{{"/var/lib/remuda", int64_t{100} << 30, int64_t{9} << 30}};
-  const auto look = [&](double seconds) {
-    for (const double end_s = now_s_ + seconds; now_s_ < end_s; ++now_s_)
-      alerts_.take({.machine = machine_, .pool = pool_, .uses = uses_, .disks = disks}, now_s_);
-  };
-  look(59);
-  EXPECT_THAT(rules(), IsEmpty());
-  look(2);
-  ASSERT_THAT(rules(), ElementsAre("disk almost full"));
-  const Alert alert = alerts_.active()[0];
-  EXPECT_EQ(std::pair(alert.device, alert.label),
-            std::pair(std::string("/var/lib/remuda"), std::string("/var/lib/remuda")));
-  EXPECT_EQ(alert.value, "9.0 GiB free, 9 %");
-  EXPECT_EQ(alert.limit, "10 %");
-  EXPECT_EQ(alert.command, "df -h /var/lib/remuda");
-  disks[0].free_bytes = int64_t{11} << 30;
-  look(1);
   EXPECT_THAT(rules(), IsEmpty());
 }
 

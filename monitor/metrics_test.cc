@@ -86,15 +86,23 @@ TEST(Metrics, HaveRunsThatTellAndDisks) {
   const Inventory inventory = one_gpu();
   pool::PoolState pool = pool_with_one_job();
   pool.jobs[0].name = "train";
-  pool.jobs[0].run = {.at_s = 1000, .parts = {{.device = "GPU-1", .waiting = 0.5}, {.device = "cpu:0"}}};
+  pool.jobs[0].run = {.at_s = 1000,
+                      .parts = {{.device = "GPU-1", .waiting = 0.5}, {.device = "cpu:0"}},
+                      .checkpoint_age_s = 300,
+                      .checkpoint_every_s = 600};
   const std::vector<DiskRoom> disks{{"/var/lib/remuda", 1000, 90}};
   Moment moment{.machine = inventory, .pool = pool, .uses = {}, .disks = disks, .wall_s = 1010};
   const std::string text = metrics_text(moment);
   EXPECT_THAT(text, HasSubstr(R"(remuda_run_waiting_ratio{job_id="7",user="ana",name="train"} 0.25)"));
+  EXPECT_THAT(text, HasSubstr(R"(remuda_run_checkpoint_time_seconds{job_id="7",user="ana",name="train"} 700)"));
+  EXPECT_THAT(text, HasSubstr(R"(remuda_run_checkpoint_interval_seconds{job_id="7",user="ana",name="train"} 600)"));
   EXPECT_THAT(text, HasSubstr(R"(remuda_disk_bytes{folder="/var/lib/remuda"} 1000)"));
   EXPECT_THAT(text, HasSubstr(R"(remuda_disk_free_bytes{folder="/var/lib/remuda"} 90)"));
   moment.wall_s = 2000;
   EXPECT_THAT(metrics_text(moment), Not(HasSubstr("remuda_run_waiting_ratio"))) << "it has become silent";
+  EXPECT_THAT(metrics_text(moment), Not(HasSubstr("remuda_run_checkpoint")));
+  moment.wall_s = 1010, pool.jobs[0].run.checkpoint_every_s = 0;
+  EXPECT_THAT(metrics_text(moment), Not(HasSubstr("remuda_run_checkpoint"))) << "it wants none";
 }
 
 // Prometheus takes each family once, and each set of labels in it once.

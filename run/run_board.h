@@ -1,6 +1,7 @@
 // RunBoard: where a job says how its run goes: a file without a name that its keeper has made, and whose descriptor its
 // processes inherit (REMUDA_RUN_FD). It holds one JSON text, {"step": 7, "steps": 100, "step_s": 0.5, "parts":
-// [{"device": ID, "share": 0.5, "waiting": 0.1}]}, which is written over as a whole. Nobody waits for anybody by it.
+// [{"device": ID, "share": 0.5, "waiting": 0.1}]} and what else RunNotice has, which is written over as a whole. Nobody
+// waits for anybody by it.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,13 @@ namespace remuda::run {
 namespace {
 
 pool::RunNotice notice(int64_t step) {
-  return {.step = step, .steps = 100, .step_s = 0.5, .parts = {{"GPU-1", 0.75, 0.1}, {"GPU-2", 0.25, 0.2}}};
+  return {.step = step,
+          .steps = 100,
+          .step_s = 0.5,
+          .parts = {{"GPU-1", 0.75, 0.1}, {"GPU-2", 0.25, 0.2}},
+          .checkpoint_step = step / 2,
+          .checkpoint_age_s = 30,
+          .checkpoint_every_s = 60};
 }
 
 TEST(RunBoard, HasWhatWasWrittenLast) {
@@ -56,6 +62,11 @@ TEST(RunBoard, TakesNothingThatIsNoNotice) {
   ASSERT_TRUE(read);
   EXPECT_EQ((std::pair{read->parts[0].share, read->parts[0].waiting}), (std::pair{1.0, 0.0}));
   EXPECT_EQ(read->step_s, 0);
+  EXPECT_EQ(read->checkpoint_every_s, 0) << "it says nothing of checkpoints";
+  const std::string endless = R"({"checkpoint_step": -1, "checkpoint_age_s": 1e300, "checkpoint_every_s": -1})";
+  EXPECT_EQ(::pwrite(board.fd(), endless.data(), endless.size(), 0), std::ssize(endless));
+  EXPECT_EQ(::ftruncate(board.fd(), std::ssize(endless)), 0);
+  EXPECT_EQ(board.read(), (pool::RunNotice{.checkpoint_age_s = pool::RunNotice::kLongestAge_s}));
   const std::string large = R"({"step": 1, "steps": )" + std::string(1 << 20, ' ') + "2}";
   EXPECT_GT(::pwrite(board.fd(), large.data(), large.size(), 0), 0);
   EXPECT_FALSE(board.read()) << "so much is not read";

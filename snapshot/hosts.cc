@@ -74,12 +74,16 @@ Waiting waiting_in(const Json& json) {
           .count = request != json.end() && request->is_object() ? number_of<int>(*request, "count", 1) : 1};
 }
 
-Run run_in(const Json& json, const std::vector<View>& devices) {
+Run run_in(const Json& json, const std::vector<View>& devices, double seen_s) {
   Run run{.job = number_of<int64_t>(json, "job"), .user = text_in(json, "user"), .name = text_in(json, "name")};
   const auto found = json.find("run");
   if (found == json.end() || !found->is_object()) return run;
   run.step = number_of<int64_t>(*found, "step"), run.steps = number_of<int64_t>(*found, "steps");
   run.step_s = number_of(*found, "step_s");
+  run.checkpoint_step = number_of<int64_t>(*found, "checkpoint_step");
+  run.checkpoint_every_s = number_of(*found, "checkpoint_every_s");
+  run.checkpoint_age_s =
+      number_of(*found, "checkpoint_age_s") + std::max(0.0, seen_s - number_of(*found, "at_s", seen_s));
   for (const Json& part : entries(*found, "parts")) {
     const std::string id = text_in(part, "device");
     const auto view = std::ranges::find(devices, id, [](const View& one) { return one.device.id; });
@@ -168,7 +172,7 @@ Result<Host> host_in(const Json& json, double now_s) {
   for (const Json& job : entries(jobs, "waiting")) host.waiting.push_back(waiting_in(job));
   for (const Json& alert : entries(json, "alerts")) host.alerts.push_back(alert_in(alert));
   add_devices(inventory, entries(json, "drains"), host);
-  for (const Json& run : entries(json, "runs")) host.runs.push_back(run_in(run, host.devices));
+  for (const Json& run : entries(json, "runs")) host.runs.push_back(run_in(run, host.devices, seen_s));
   return host;
 }
 

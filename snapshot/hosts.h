@@ -84,7 +84,9 @@ struct Run {
   };
   int64_t job = 0, step = 0, steps = 0;  ///< 0 steps: it is not known how many there are to be
   std::string user, name;
-  double step_s = 0;  ///< 0: not known
+  double step_s = 0;                                    ///< 0: not known
+  int64_t checkpoint_step = 0;                          ///< of the last checkpoint; 0: none yet
+  double checkpoint_age_s = 0, checkpoint_every_s = 0;  ///< of that, else of the run; 0: it wants none
   std::vector<Part> parts;
 };
 

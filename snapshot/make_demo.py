@@ -144,6 +144,7 @@ def runs():
         waiting = (0.03 + 0.02 * math.sin(m), 0.04 + 0.02 * math.cos(m))
         yield {"job": 41, "user": "ana", "name": "ft-7b", "since_s": minute(m), "ended_s": minute(m + 5),
                "run": {"at_s": minute(m), "step": 27000 + 97 * m, "steps": 40000, "step_s": 0.618,
+                       "checkpoint_step": 26950 + 97 * m, "checkpoint_age_s": 31, "checkpoint_every_s": 600,
                        "parts": [{"device": gpu_id(i), "share": share, "waiting": round(waiting[i], 3)}
                                  for i, share in enumerate((0.504, 0.496))]}}
 

@@ -124,6 +124,13 @@ std::string progress_text(int64_t step, int64_t steps, double step_s) {
   return text;
 }
 
+std::string checkpoint_text(int64_t step, double age_s, double every_s) {
+  if (step <= 0 && every_s <= 0) return "";
+  const std::string wanted = every_s > 0 ? ", wanted every " + time_text(every_s) : "";
+  if (step <= 0) return fmt::format("no checkpoint for {}{}", time_text(age_s), wanted);
+  return fmt::format("last checkpoint {} ago, after step {}{}", time_text(age_s), step, wanted);
+}
+
 std::string run_sentence(const Run& run) {
   std::string text =
       fmt::format("{} is at {}", job_text(run.user, run.name, run.job), progress_text(run.step, run.steps, run.step_s));
@@ -133,7 +140,8 @@ std::string run_sentence(const Run& run) {
   if (known > 1)
     text += fmt::format("; its {} wait {:.0f} % of the time for each other", counted(known, "device"),
                         100 * waiting / known);
-  return text;
+  const std::string kept = checkpoint_text(run.checkpoint_step, run.checkpoint_age_s, run.checkpoint_every_s);
+  return kept.empty() ? text : text + "; " + kept;
 }
 
 std::string cost_text(const Use& use) {

@@ -21,7 +21,11 @@ std::string queue_sentence(const Waiting& job, double now_s);
 /// "step 1840 of 4000, 620 ms each, 22 min left", as far as it is known.
 std::string progress_text(int64_t step, int64_t steps, double step_s);
 
-/// How a run goes: how far it is, how long it takes, and for how much of it its devices wait for each other.
+/// "last checkpoint 12 min ago, after step 1800, wanted every 10 min"; empty of a run that has none, and wants none.
+std::string checkpoint_text(int64_t step, double age_s, double every_s);
+
+/// How a run goes: how far it is, how long it takes, for how much of it its devices wait for each other, and how old
+/// its last checkpoint is.
 std::string run_sentence(const Run& run);
 
 /// "3.20 EUR", "at least 3.20 EUR" where some of it is not known; empty where nothing is.

@@ -235,7 +235,8 @@ TEST_F(TrainLease, TellsForHowMuchOfTheTimeItsDevicesWait) {
   const auto watch = begin({"watch", "--folder", watched, "--text-file", metrics});
   const auto front =
       begin({"run", "-n", "2", "--cpu", "--any-model", "--", REMUDA_PROGRAM, "train", files.path("job.toml"), "--set",
-             "train.epochs=1000000", "--machine", folder_.path("lab.json")});
+             "train.epochs=1000000", "--set", "checkpoint.folder=" + files.path("kept"), "--set",
+             "checkpoint.every_minutes=30", "--machine", folder_.path("lab.json")});
   const auto has_told = [&] {
     return folder_.read("remuda.prom").find("remuda_run_waiting_ratio{") != std::string::npos;
   };
@@ -246,7 +247,9 @@ TEST_F(TrainLease, TellsForHowMuchOfTheTimeItsDevicesWait) {
   EXPECT_GT(run["parts"][0]["waiting"], run["parts"][1].value("waiting", 0.0)) << "the other one is slow";
   for (const Json& part : run["parts"]) EXPECT_EQ(part["share"], 0.5) << run;
   EXPECT_GT(run["step"], 0);
+  EXPECT_EQ(run["checkpoint_every_s"], 1800) << run;
   EXPECT_THAT(ask({"show", "1"}).out, ContainsRegex("run +step [0-9]+ of [0-9]+, .*; cpu:0 waits for others "));
+  EXPECT_THAT(ask({"show", "1"}).out, ContainsRegex("; no checkpoint for .* s, wanted every 30 min\n"));
   front->signal(SIGINT);
   front->finish(kPatience_s);
   watch->signal(SIGTERM);

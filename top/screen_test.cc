@@ -108,10 +108,10 @@ TEST(TopScreen, WhatIsChosenIsMarkedAndInSight) {
 TEST(TopScreen, TheListStaysWhereItIsWhileWhatIsChosenIsInSight) {
   const Picture picture = demo_picture();
   Choice choice{.item = "waiting corral 70"};
-  choice.first_line = frame_of(picture, choice, {16, 80}, Charset::utf8).first_line;
+  choice.first_line = frame_of(picture, choice, {17, 80}, Charset::utf8).first_line;
   EXPECT_GT(choice.first_line, 0u);
   choice.item = "job corral 52";
-  EXPECT_EQ(frame_of(picture, choice, {16, 80}, Charset::utf8).first_line, choice.first_line);
+  EXPECT_EQ(frame_of(picture, choice, {17, 80}, Charset::utf8).first_line, choice.first_line);
 }
 
 TEST(TopScreen, TheFirstIsShownWithTheHeader) {

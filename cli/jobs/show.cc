@@ -60,7 +60,10 @@ std::string run_text(const pool::Job& job, const Inventory& inventory, double no
   for (const pool::RunPart& part : job.run.parts)
     text += fmt::format("{} {} waits for others {:.0f} %", &part == job.run.parts.data() ? ";" : ",",
                         label_of(inventory, part.device), part.waiting * 100);
-  return text + (job.run.parts.empty() ? "" : " of the time");
+  if (!job.run.parts.empty()) text += " of the time";
+  const std::string kept =
+      snapshot::checkpoint_text(job.run.checkpoint_step, job.run.checkpoint_age_at(now_s), job.run.checkpoint_every_s);
+  return kept.empty() ? text : text + "; " + kept;
 }
 
 std::string command_text(const pool::Job& job) { return fmt::format("{}", fmt::join(job.command, " ")); }

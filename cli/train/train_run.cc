@@ -175,7 +175,7 @@ Result<FinishedRun> follow(PreparedRun& run, bool quiet) {
   StatusLine status(StatusLine::mode_of_stderr(quiet), STDERR_FILENO, steady_clock());
   TrainProgress progress(job);
   RunDecisions decisions;
-  RunReporter reporter(run::run_board_fd(), device_ids(run), run.rank);
+  RunReporter reporter(run::run_board_fd(), device_ids(run), run.rank, job.checkpoint);
   if (members.leads()) status.print(progress.opening());
   FinishedRun finished;
   const workers::RankListener listener{

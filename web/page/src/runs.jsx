@@ -30,7 +30,7 @@ function Run({ host, entry, colour }) {
   const isSplit = parts.length > 1 && parts.every((part) => part.share >= 0);
   return (
     <li class={`u${colour ?? 'none'}`} data-row={JSON.stringify(entry)}>
-      <p>{runSentence(entry)} <code>remuda show {entry.job}</code></p>
+      <p>{runSentence(entry, host.seenS)} <code>remuda show {entry.job}</code></p>
       {isSplit && <Shares parts={parts} label={label} />}
       {parts.length > 0 && (
         <table>

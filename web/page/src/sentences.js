@@ -39,8 +39,18 @@ function stateText(state, devices, hosts, idleS) {
 /// "ana's fit (job 7)"
 const owned = (user, name, job) => `${user}'s ${name ? `${name} (job ${job})` : `job ${job}`}`;
 
-/// How a run goes: how far it is, how long it takes, and for how much of it its devices wait for each other.
-export function runSentence({ job, user, name, run = {} }) {
+/// "last checkpoint 12 min ago, after step 1800, wanted every 10 min"; empty of a run that has none, and wants none.
+function checkpointText(run, seenS) {
+  const { at_s: atS = seenS, checkpoint_step: step = 0, checkpoint_age_s: age = 0, checkpoint_every_s: every = 0 } = run;
+  if (step <= 0 && every <= 0) return '';
+  const ago = duration(age + Math.max(0, seenS - atS));
+  const wanted = every > 0 ? `, wanted every ${duration(every)}` : '';
+  return step > 0 ? `last checkpoint ${ago} ago, after step ${step}${wanted}` : `no checkpoint for ${ago}${wanted}`;
+}
+
+/// How a run goes: how far it is, how long it takes, for how much of it its devices wait for each other, and how old its
+/// last checkpoint is. `seenS`: when its host was seen.
+export function runSentence({ job, user, name, run = {} }, seenS) {
   const { step = 0, steps = 0, step_s: stepS = 0 } = run;
   let text = `${owned(user, name, job)} is at step ${step}`;
   if (steps > 0) text += ` of ${steps}`;
@@ -49,7 +59,8 @@ export function runSentence({ job, user, name, run = {} }) {
   const known = (run.parts ?? []).map((part) => part.waiting).filter((part) => typeof part === 'number');
   const waiting = known.reduce((sum, part) => sum + part, 0);
   if (known.length > 1) text += `; its ${counted(known.length, 'device')} wait ${percent(waiting / known.length)} of the time for each other`;
-  return text;
+  const kept = checkpointText(run, seenS);
+  return kept ? `${text}; ${kept}` : text;
 }
 
 /// Why one job waits.

@@ -25,7 +25,7 @@ for (const one of cases)
       sentence: topSentence(hosts, idleTimes(views, one)),
       devices: views.map(({ key, state, holders }) => ({ key, state, holders })),
       queue: hosts.flatMap((host) => host.waiting).map((job) => queueSentence(job, one.snapshot.time_s)),
-      runs: hosts.flatMap((host) => host.runs).map(runSentence),
+      runs: hosts.flatMap((host) => host.runs.map((run) => runSentence(run, host.seenS))),
       costs: hosts.flatMap((host) => host.leases).map((lease) => costText(lease.use)).filter(Boolean),
       missing: missingReasons(hosts, KEYS),
     };
