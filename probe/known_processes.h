@@ -12,9 +12,11 @@
 namespace remuda::probe {
 
 /// What /proc says of a process changes with the process, which is another one when its pid is used again; when it
-/// executes another program or gives itself a title; and with its owner. The first and the last are seen each time, as
-/// the system makes the folder /proc/PID anew for each process and shows the owner there; what lies in the folder is
-/// read once in half a minute. One thread.
+/// executes another program or gives itself a title; and with its owner. The first and the last are looked for every
+/// ten seconds, as the system makes the folder /proc/PID anew for each process and shows the owner there; what lies in
+/// the folder is read once in half a minute. A driver names those that use a device now, and one that it has left out
+/// once is forgotten: so a process is taken for the one before only where it has got its pid and the device between two
+/// readings, and for ten seconds. One thread.
 class KnownProcesses {
  public:
   explicit KnownProcesses(std::string proc = "/proc", Clock& clock = steady_clock())
@@ -26,12 +28,12 @@ class KnownProcesses {
   void forget_others();
 
  private:
-  static constexpr double kFresh_s = 30;
+  static constexpr double kLook_s = 10, kFresh_s = 30;
   using Folder = std::tuple<uint64_t, int64_t, int64_t, unsigned>;  ///< inode, time of its making (s, ns), owner
   struct Known {
     Folder folder;
-    double read_s = 0;
-    bool is_used = false;
+    double seen_s = 0, read_s = 0;
+    bool is_used = false, is_there = false;
     Process process;
   };
   const std::string proc_;

@@ -50,20 +50,24 @@ TEST_F(KnownProcessesTest, APidThatIsUsedAgainIsAnotherProcess) {
   const double began_s = known_.describe(7).start_time_s.value();
   std::filesystem::rename(proc_.path("7"), proc_.path("gone"));  // so that its inode is not the next one's
   begin("serve", 500);
+  clock_.sleep_s(9);
+  EXPECT_EQ(command(), "train") << "nobody has looked";
+  clock_.sleep_s(2);
   EXPECT_EQ(command(), "serve");
   EXPECT_GT(known_.describe(7).start_time_s.value(), began_s);
 }
 
-TEST_F(KnownProcessesTest, ThatHaveEndedAreLostAtOnce) {
+TEST_F(KnownProcessesTest, ThatHaveEndedAreLostWithinTenSecondsAndOthersAreSeenAtOnce) {
   begin("train", 100);
   EXPECT_EQ(command(), "train");
   proc_.remove("7");
+  clock_.sleep_s(11);
   EXPECT_EQ(known_.describe(7).command.missing().reason, MissingReason::lost);
   begin("serve", 500);
   EXPECT_EQ(command(), "serve");
 }
 
-TEST_F(KnownProcessesTest, ThatNobodyAsksForAreForgotten) {
+TEST_F(KnownProcessesTest, ThatADriverHasLeftOutOnceAreForgotten) {
   begin("sh", 100);
   EXPECT_EQ(command(), "sh");
   known_.forget_others();
@@ -102,7 +106,8 @@ std::string command_of(int pid, const std::string& expected) {
 }
 
 TEST(LiveKnownProcesses, APidThatIsUsedAgainIsAnotherProcess) {
-  KnownProcesses known;
+  ManualClock clock;
+  KnownProcesses known("/proc", clock);
   const int pid = start(0, "first");
   ASSERT_GT(pid, 0);
   EXPECT_EQ(command_of(pid, "first 1000"), "first 1000");
@@ -112,8 +117,10 @@ TEST(LiveKnownProcesses, APidThatIsUsedAgainIsAnotherProcess) {
   if (again < 0) GTEST_SKIP() << "only root may start a process with a certain pid";
   ASSERT_EQ(again, pid);
   EXPECT_EQ(command_of(pid, "second 1000"), "second 1000");
+  clock.sleep_s(11);
   EXPECT_EQ(known.describe(pid).command.value(), "second 1000");
   end(pid);
+  clock.sleep_s(11);
   EXPECT_EQ(known.describe(pid).command.missing().reason, MissingReason::lost);
 }
 
