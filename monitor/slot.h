@@ -26,6 +26,7 @@ enum class Measure {
   temperature_c,  ///< peak
   sm_clock_mhz,
   throttled,  ///< share of time in which clocks were held down by heat, power or hardware
+  waiting,    ///< share of time in which it waited for others of a run, as that tells
 };
 
 }  // namespace remuda::monitor
@@ -42,7 +43,8 @@ struct remuda::Words<remuda::monitor::Measure> {
                                     std::pair{M::power_watts, "power_watts"},
                                     std::pair{M::temperature_c, "temperature_c"},
                                     std::pair{M::sm_clock_mhz, "sm_clock_mhz"},
-                                    std::pair{M::throttled, "throttled"}};
+                                    std::pair{M::throttled, "throttled"},
+                                    std::pair{M::waiting, "waiting"}};
 };
 
 namespace remuda::monitor {
@@ -58,7 +60,7 @@ struct Slot {
   float operator[](Measure measure) const { return values[static_cast<size_t>(measure)]; }
 };
 
-/// What one reading of a device says.
+/// What one reading of a device says; of waiting it says nothing.
 Slot slot_of(const Status& status);
 
 /// Combines slots into one: means and peaks of the known values.

@@ -1,6 +1,7 @@
 #include "monitor/watcher.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <iterator>
@@ -21,6 +22,17 @@ Result<Fd> lock_folder(const std::string& folder) {
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
     return failed(fmt::format("another process keeps the history in {}", folder));
   return lock;
+}
+
+/// With what the runs of its jobs tell; of several, one that waits less is there for the device.
+Slot slot_in(const Device& device, const pool::PoolState& pool, double wall_s) {
+  Slot slot = slot_of(device.status);
+  for (const pool::Lease& lease : pool.leases) {
+    const pool::Job* const job = lease.device == device.id ? pool.find(lease.job) : nullptr;
+    const auto waiting = job ? waiting_of(*job, device.id, wall_s) : std::nullopt;
+    if (waiting) slot[Measure::waiting] = std::fmin(slot[Measure::waiting], static_cast<float>(*waiting));
+  }
+  return slot;
 }
 
 }  // namespace
@@ -58,7 +70,7 @@ Result<void> Watcher::take(Taken taken) {
   meter_.add(now_s, taken_.wall_s, taken_.machine, taken_.pool, job_by_cgroup(taken_.pool), taken_.gone);
   std::vector<DeviceSlot> slots;
   for (const Device& device : taken_.machine.devices)
-    if (device.kind != DeviceKind::cpu) slots.push_back({device.id, slot_of(device.status)});
+    if (device.kind != DeviceKind::cpu) slots.push_back({device.id, slot_in(device, taken_.pool, taken_.wall_s)});
   if (auto added = history_.add(taken_.wall_s, slots); !added) outcome = std::move(added);
   if (now_s - written_s_ < kWriteEvery_s) return outcome;
   written_s_ = now_s;

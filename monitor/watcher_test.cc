@@ -55,6 +55,25 @@ TEST(Watcher, KeepsTheHistoryOfGpusAndTheUseOfLeases) {
   EXPECT_EQ(use.busy_s, 3);
 }
 
+TEST(Watcher, KeepsHowLongDevicesWaitAsTheirRunsTell) {
+  const ScratchFolder folder;
+  Watcher watcher = open(folder);
+  pool::PoolState pool = held();
+  ASSERT_TRUE(watcher.take({100, kBegin_s, busy_machine(1), pool}));
+  pool.jobs[0].run = {.at_s = kBegin_s, .parts = {{.device = "card", .waiting = 0.25}}};
+  ASSERT_TRUE(watcher.take({101, kBegin_s + 1, busy_machine(1), pool}));
+  pool.jobs.push_back({.id = 8, .run = {.at_s = kBegin_s, .parts = {{.device = "card", .waiting = 0.125}}}});
+  pool.leases.push_back({.job = 8, .device = "card", .since_s = kBegin_s});
+  ASSERT_TRUE(watcher.take({102, kBegin_s + 2, busy_machine(1), pool}));
+  ASSERT_TRUE(watcher.take({103, kBegin_s + 3, busy_machine(1), held(false)}));
+  const Series series = watcher.history().read("card", kBegin_s, kBegin_s + 4, 100).value();
+  ASSERT_EQ(series.slots.size(), 4U);
+  EXPECT_TRUE(std::isnan(series.slots[0][Measure::waiting])) << "nobody has told";
+  EXPECT_EQ(series.slots[1][Measure::waiting], 0.25F);
+  EXPECT_EQ(series.slots[2][Measure::waiting], 0.125F) << "one of two waits less";
+  EXPECT_TRUE(std::isnan(series.slots[3][Measure::waiting]));
+}
+
 TEST(Watcher, KeepsTheUseOfALeaseThatHasEnded) {
   const ScratchFolder folder;
   Watcher watcher = open(folder);

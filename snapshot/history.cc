@@ -28,7 +28,8 @@ std::optional<double> value_of(const Status& status, std::string_view measure) {
   if (measure == "power_watts") return number(status.power_watts);
   if (measure == "temperature_c") return number(status.temperature_c);
   if (measure == "sm_clock_mhz") return number(status.sm_clock_mhz);
-  return number(is_throttled(status));
+  if (measure == "throttled") return number(is_throttled(status));
+  return std::nullopt;
 }
 
 /// The median of the times between samples.

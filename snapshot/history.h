@@ -16,10 +16,11 @@
 
 namespace remuda::snapshot {
 
-/// What can be asked for, by the names of Status; "throttled" is 1 where clocks are held down by heat or power.
-inline constexpr std::array kMeasures{"busy",        "memory_busy",      "sm_active",     "tensor_active",
-                                      "dram_active", "power_watts",      "temperature_c", "sm_clock_mhz",
-                                      "throttled",   "memory_used_bytes"};
+/// What can be asked for, by the names of Status; "throttled" is 1 where clocks are held down by heat or power, and
+/// "waiting" the part of the time for which the device waited for others of a run.
+inline constexpr std::array kMeasures{"busy",        "memory_busy",       "sm_active",     "tensor_active",
+                                      "dram_active", "power_watts",       "temperature_c", "sm_clock_mhz",
+                                      "throttled",   "memory_used_bytes", "waiting"};
 
 struct HistoryQuery {
   std::string host;  ///< empty: the first
@@ -46,9 +47,9 @@ History unknown_history(const HistoryQuery& query);
 /// Nothing for a query that keeps the rules above; a usage error otherwise.
 Result<void> check(const HistoryQuery& query);
 
-/// The samples of the device that is the `index`-th of each, `query` at a time: the mean of a step's samples. A step
-/// that is shorter than the time between two samples has the value of the one before it, as long as that is no older
-/// than twice the usual time between samples. Pure.
+/// The samples, which say nothing of waiting, of the device that is the `index`-th of each, `query` at a time: the mean
+/// of a step's samples. A step that is shorter than the time between two samples has the value of the one before it, as
+/// long as that is no older than twice the usual time between samples. Pure.
 History history_of(std::span<const Sample> samples, size_t index, const HistoryQuery& query);
 
 }  // namespace remuda::snapshot

@@ -79,7 +79,7 @@ TEST(SnapshotHistory, WrongQueriesAreRefused) {
   EXPECT_FALSE(wrong([](HistoryQuery&) {}));
   EXPECT_TRUE(wrong([](HistoryQuery& asked) { asked.measures = {"password"}; }));
   EXPECT_TRUE(wrong([](HistoryQuery& asked) { asked.measures.clear(); }));
-  EXPECT_TRUE(wrong([](HistoryQuery& asked) { asked.measures.assign(11, "busy"); }));
+  EXPECT_TRUE(wrong([](HistoryQuery& asked) { asked.measures.assign(kMeasures.size() + 1, "busy"); }));
   EXPECT_TRUE(wrong([](HistoryQuery& asked) { asked.points = 0; }));
   EXPECT_TRUE(wrong([](HistoryQuery& asked) { asked.points = kMostPoints + 1; }));
   EXPECT_TRUE(wrong([](HistoryQuery& asked) { asked.to_s = asked.from_s; }));

@@ -85,6 +85,20 @@ TEST(SnapshotReplay, HistoryKnowsNothingOfWhatIsToCome) {
   EXPECT_FALSE(source.history({"b", "gpu", {"busy"}, 1000, 1100, 10}));
 }
 
+TEST(SnapshotReplay, HistoryHasWhatRunsToldOfWaiting) {
+  SetClock clock;
+  std::vector<Recording> recordings;
+  recordings.push_back(recording("a"));
+  recordings[0].runs = parse_json(R"([7, {"run": 7}, {"run": {"parts": [7, {"device": 7, "waiting": 0.5}]}},
+    {"since_s": 1010, "ended_s": 1030, "run": {"parts": [{"device": "gpu", "waiting": 0.25}, {"device": "b", "waiting": 1}]}},
+    {"since_s": 1020, "run": {"parts": [{"device": "gpu", "waiting": 7}, {"device": "gpu"}]}}])",
+                                  "runs")
+                           .value();
+  ReplaySource source(std::move(recordings), clock);
+  const Series waiting = source.history({"", "gpu", {"busy", "waiting"}, 1000, 1100, 10}).value().measures[1].second;
+  EXPECT_EQ(waiting, (Series{std::nullopt, 0.25, 0.25, 1, 1, 1, 1, 1, std::nullopt, std::nullopt}));
+}
+
 TEST(SnapshotReplay, SeveralHostsStandBesideTheFirst) {
   SetClock clock;
   std::vector<Recording> recordings;

@@ -1,7 +1,7 @@
 // The lanes: what each device did over time, who held it, and where it was held for nothing.
 import { RANGES, addressOf } from './address.js';
 import { idleSpans } from './model.js';
-import { area, barsOf, ticks } from './timeline.js';
+import { area, barsOf, mean, ticks } from './timeline.js';
 import { clock, duration, moment, percent } from './text.js';
 
 const ROW = 30;
@@ -28,6 +28,7 @@ function Row({ view, host, history, x, y, nowS, fromS, colours, width }) {
             <title>{title}</title>
             <rect x={x(startS)} y={base - height} width={w} height={height} />
             {history && <path class="busy" d={area(history, startS, endS, x, base, height)} />}
+            {history && lease.job !== undefined && <path class="waits" d={area(history, startS, endS, x, base, height, 'waiting')} />}
             {history && lease.job !== undefined && idleSpans(history, startS, endS).map(([a, b]) => (
               <rect key={a} class="hatch" x={x(a)} y={base - height} width={x(b) - x(a)} height={height}>
                 <title>{`held by ${who} and idle for ${duration(b - a)}`}</title>
@@ -41,13 +42,19 @@ function Row({ view, host, history, x, y, nowS, fromS, colours, width }) {
   );
 }
 
-function LeaseTable({ hosts, nowS }) {
+/// What the lanes show of a lease: its part of the chosen time in which a kernel ran, or in which it waited for others.
+function part(history, lease, fromS, nowS, measure) {
+  const known = history && mean(history, Math.max(fromS, lease.since_s), lease.ended_s ?? nowS, measure);
+  return known === undefined ? '–' : percent(known);
+}
+
+function LeaseTable({ hosts, histories, fromS, nowS }) {
   const rows = hosts.flatMap((host) => host.devices.flatMap((view) => barsOf(view, host).map((lease) => ({ host, view, lease }))));
   rows.sort((a, b) => b.lease.since_s - a.lease.since_s);
   return (
     <table class="leases">
-      <caption>Who has had what</caption>
-      <thead><tr><th>Device</th><th>User</th><th>Job</th><th>From</th><th>To</th><th>For</th></tr></thead>
+      <caption>Who has had what; busy and waiting in the last {duration(nowS - fromS)}</caption>
+      <thead><tr><th>Device</th><th>User</th><th>Job</th><th>From</th><th>To</th><th>For</th><th>Busy</th><th>Waited for others</th></tr></thead>
       <tbody>
         {rows.map(({ host, view, lease }) => (
           <tr key={`${view.key} ${lease.job} ${lease.since_s}`} data-row={JSON.stringify(lease)}>
@@ -57,6 +64,8 @@ function LeaseTable({ hosts, nowS }) {
             <td>{moment(lease.since_s)}</td>
             <td>{lease.ended_s ? moment(lease.ended_s) : 'now'}</td>
             <td>{duration((lease.ended_s ?? nowS) - lease.since_s)}</td>
+            <td>{part(histories.get(view.key), lease, fromS, nowS, 'busy')}</td>
+            <td>{part(histories.get(view.key), lease, fromS, nowS, 'waiting')}</td>
           </tr>
         ))}
       </tbody>
@@ -82,7 +91,7 @@ export function Lanes({ hosts, histories, nowS, address, colours, width }) {
         </nav>
       </div>
       <div class="scroll" tabIndex="0" role="region" aria-label="Devices over time">
-        <svg class="lanes" width={width} height={height} role="img" aria-label={`How busy each device was in the last ${duration(span)}, and who held it; the table below says who had what`}>
+        <svg class="lanes" width={width} height={height} role="img" aria-label={`How busy each device was in the last ${duration(span)}, how long it waited for others, and who held it; the table below says the same`}>
           {ticks(fromS, nowS).map((at) => (
             <g key={at} class="tick">
               <line x1={x(at)} x2={x(at)} y1={TOP - 4} y2={height} />
@@ -103,11 +112,12 @@ export function Lanes({ hosts, histories, nowS, address, colours, width }) {
       <p class="legend">
         <span><svg width="26" height="12" aria-hidden="true" class="lanes"><g class="bar u0"><rect width="26" height="12" /></g></svg>held</span>
         <span><svg width="26" height="12" aria-hidden="true" class="lanes"><g class="bar u0"><rect width="26" height="12" /><path class="busy" d="M0 12V5H8V3H16V6H26V12Z" /></g></svg>busy: a kernel ran</span>
+        <span><svg width="26" height="12" aria-hidden="true" class="lanes"><g class="bar u0"><rect width="26" height="12" /><path class="busy" d="M0 12V5H8V3H16V6H26V12Z" /><path class="waits" d="M0 12V9H8V8H16V10H26V12Z" /></g></svg>waited for others of its run</span>
         <span><svg width="26" height="12" aria-hidden="true" class="lanes"><g class="bar u0"><rect width="26" height="12" /><rect class="hatch" width="26" height="12" /></g></svg>held and idle</span>
       </p>
       <details>
         <summary>Leases as a table</summary>
-        <div class="scroll" tabIndex="0" role="region" aria-label="Leases"><LeaseTable hosts={hosts} nowS={nowS} /></div>
+        <div class="scroll" tabIndex="0" role="region" aria-label="Leases"><LeaseTable hosts={hosts} histories={histories} fromS={fromS} nowS={nowS} /></div>
       </details>
     </section>
   );

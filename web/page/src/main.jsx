@@ -46,7 +46,7 @@ function useSnapshot(token) {
   return state;
 }
 
-/// How busy each device was in the chosen time, by its key; read again once there is a step more of it.
+/// How busy each device was, and how it waited, in the chosen time, by its key; read again once there is a step more of it.
 function useHistories(hosts, token, nowS, range) {
   const [histories, setHistories] = useState(new Map());
   const devices = hosts.flatMap((host) => host.devices);
@@ -56,7 +56,7 @@ function useHistories(hosts, token, nowS, range) {
     const queue = [...devices];
     const read = async (got) => {
       for (let view = queue.shift(); view && isCurrent; view = queue.shift()) {
-        const query = { host: view.host, device: view.id, measures: ['busy'], from: nowS - RANGES[range], to: nowS, points: POINTS };
+        const query = { host: view.host, device: view.id, measures: ['busy', 'waiting'], from: nowS - RANGES[range], to: nowS, points: POINTS };
         const history = await fetchHistory(token, query);
         if (history) got.set(view.key, history);
       }

@@ -15,24 +15,34 @@ export function ticks(fromS, toS) {
   return marks;
 }
 
-/// The busy part of a row as the outline of an area; a step of which nothing is known is a gap, and not a zero.
-/// Only what is between the two times.
-export function area(history, fromS, toS, x, base, height) {
+/// The busy part of a row, or that of another measure, as the outline of an area; a step of which nothing is known is a
+/// gap, and not a zero. Only what is between the two times.
+export function area(history, fromS, toS, x, base, height, measure = 'busy') {
   const { start_s: startS, step_s: stepS, measures } = history;
   const clip = (timeS) => x(Math.min(Math.max(timeS, fromS), toS)).toFixed(1);
   let path = '';
   let isOpen = false;
-  measures.busy.forEach((busy, i) => {
+  (measures[measure] ?? []).forEach((part, i) => {
     const atS = startS + i * stepS;
-    if (busy === null || atS + stepS <= fromS || atS >= toS) {
+    if (part === null || atS + stepS <= fromS || atS >= toS) {
       if (isOpen) path += `V${base}Z`;
       isOpen = false;
       return;
     }
-    const top = (base - height * Math.min(1, busy)).toFixed(1);
+    const top = (base - height * Math.min(1, part)).toFixed(1);
     if (!isOpen) path += `M${clip(atS)} ${base}`;
     path += `V${top}H${clip(atS + stepS)}`;
     isOpen = true;
   });
   return isOpen ? `${path}V${base}Z` : path;
+}
+
+/// The mean of a measure between two times, of the steps of which it is known; undefined where it is of none.
+export function mean(history, fromS, toS, measure) {
+  const { start_s: startS, step_s: stepS, measures } = history;
+  const known = (measures[measure] ?? []).filter((part, i) => {
+    const atS = startS + i * stepS;
+    return part !== null && atS + stepS > fromS && atS < toS;
+  });
+  return known.length > 0 ? known.reduce((sum, part) => sum + part, 0) / known.length : undefined;
 }

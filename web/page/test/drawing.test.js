@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mapLayout, pairText, pairWord, pairsOf } from '../src/layout.js';
 import { hostsOf } from '../src/model.js';
-import { area, ticks } from '../src/timeline.js';
+import { area, mean, ticks } from '../src/timeline.js';
 import { bytes, duration, shortModel } from '../src/text.js';
 import { NOON, allMissing, gpu, machine } from './fixtures.js';
 
@@ -59,6 +59,15 @@ test('an area has gaps where nothing is known, and ends where the lease does', (
   const history = { start_s: 0, step_s: 10, measures: { busy: [0.5, null, 1, 1] } };
   assert.equal(area(history, 0, 35, (x) => x, 20, 10), 'M0.0 20V15.0H10.0V20ZM20.0 20V10.0H30.0V10.0H35.0V20Z');
   assert.equal(area(history, 100, 200, (x) => x, 20, 10), '');
+});
+
+test('what a device waited is drawn and told of the same steps', () => {
+  const history = { start_s: 0, step_s: 10, measures: { busy: [1, 1, 1, 1], waiting: [null, 0.2, 0.4, null] } };
+  assert.equal(area(history, 0, 40, (x) => x, 20, 10, 'waiting'), 'M10.0 20V18.0H20.0V16.0H30.0V20Z');
+  assert.ok(Math.abs(mean(history, 0, 40, 'waiting') - 0.3) < 1e-9);
+  assert.equal(mean(history, 30, 40, 'waiting'), undefined, 'it is not known, and not 0');
+  assert.equal(mean(history, 0, 40, 'throttled'), undefined);
+  assert.equal(area({ ...history, measures: { busy: [1] } }, 0, 40, (x) => x, 20, 10, 'waiting'), '', 'an older server');
 });
 
 test('the axis has few marks at round times', () => {
