@@ -93,6 +93,7 @@ struct Report {
   double since_s = 0;
   std::string currency;    ///< empty: there is no tariff
   double forgotten_s = 0;  ///< jobs that ended before this are not known any more; 0: all are
+  std::vector<std::string> priced_by_energy;
 };
 
 std::string hours_text(double seconds) { return fmt::format("{:.1f}", seconds / 3600); }
@@ -107,6 +108,11 @@ std::string notes_text(const Report& report, const Inventory& inventory) {
   std::string text = fmt::format("WEIGHTED by speed ({}): an hour of the fastest GPU is 1\n", report.basis);
   if (!report.hours.unknown.empty())
     text += fmt::format("The speed of {} is not known, and counts as 1\n", labels(report.hours.unknown, inventory));
+  if (!report.priced_by_energy.empty())
+    text += fmt::format(
+        "The policy has a price for the energy of {}, and none for hours: `remuda usage --waste` says "
+        "what is known of that\n",
+        labels(report.priced_by_energy, inventory));
   if (report.hours.without_devices > 0)
     text += fmt::format("The devices of {} jobs of an older remuda were not recorded; they are left out\n",
                         report.hours.without_devices);
@@ -154,6 +160,7 @@ Json report_json(const Report& report, const Inventory& inventory) {
             {"weighted_by", report.basis},
             {"unknown_speed", report.hours.unknown},
             {"jobs_without_devices", report.hours.without_devices}};
+  if (!report.priced_by_energy.empty()) json["priced_by_energy"] = report.priced_by_energy;
   if (report.forgotten_s > report.since_s) json["forgotten_before_s"] = report.forgotten_s;
   return json;
 }
@@ -214,7 +221,8 @@ Result<int> usage(const UsageFlags& flags) {
                       speeds.basis,
                       *since_s,
                       prices.empty() ? "" : policy.currency,
-                      forgotten_s};
+                      forgotten_s,
+                      priced_by_energy(caretaker.inventory(), policy)};
   if (flags.json)
     fmt::print("{}", to_pretty(report_json(report, caretaker.inventory())));
   else
@@ -230,6 +238,15 @@ HourPrices hour_prices(const Inventory& inventory, const policy::Policy& policy)
     if (const policy::Tariff* tariff = monitor::tariff_of(policy.tariffs, device.model); tariff && tariff->hour > 0)
       prices[device.id] = tariff->hour;
   return prices;
+}
+
+std::vector<std::string> priced_by_energy(const Inventory& inventory, const policy::Policy& policy) {
+  std::vector<std::string> devices;
+  for (const Device& device : inventory.devices)
+    if (const policy::Tariff* tariff = monitor::tariff_of(policy.tariffs, device.model);
+        tariff && tariff->hour <= 0 && tariff->kwh > 0)
+      devices.push_back(device.id);
+  return devices;
 }
 
 DeviceHours device_hours(std::span<const pool::Job> jobs, UsageBy by, const place::RelativeSpeeds& speeds,

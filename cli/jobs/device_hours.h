@@ -33,6 +33,8 @@ struct DeviceHours {
 /// What an hour of a device costs, by its id.
 using HourPrices = std::map<std::string, double>;
 HourPrices hour_prices(const Inventory& inventory, const policy::Policy& policy);
+/// Ids of devices that have a price for their energy, and none for their hours.
+std::vector<std::string> priced_by_energy(const Inventory& inventory, const policy::Policy& policy);
 
 /// What these jobs had from `since_s` to `now_s`; what runs counts up to now. Pure.
 DeviceHours device_hours(std::span<const pool::Job> jobs, UsageBy by, const place::RelativeSpeeds& speeds,

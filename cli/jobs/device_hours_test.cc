@@ -6,6 +6,7 @@ namespace remuda::cli {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 constexpr double kCounted_s = 100'000, kHour_s = 3600;
 
@@ -47,6 +48,10 @@ TEST(DeviceHours, HaveThePriceOfTheirDevices) {
   policy::Policy policy;
   policy.tariffs = {{.model = "H*", .hour = 3}};
   EXPECT_EQ(hour_prices(inventory, policy), (HourPrices{{"fast", 3}}));
+  EXPECT_THAT(priced_by_energy(inventory, policy), IsEmpty());
+  policy.tariffs.push_back({.model = "T4", .kwh = 0.3});
+  EXPECT_EQ(hour_prices(inventory, policy), (HourPrices{{"fast", 3}}));
+  EXPECT_THAT(priced_by_energy(inventory, policy), ElementsAre("slow"));
 }
 
 TEST(DeviceHours, CountsByDeviceAndNamesThoseOfUnknownSpeed) {
