@@ -3,7 +3,7 @@
 // outside.
 //
 //   Alerts alerts;
-//   alerts.take(moment, wall_s());     // once a second or so
+//   alerts.take(moment, monotonic_s(), wall_s());  // once a second or so
 //   for (const Alert& alert : alerts.active()) ...
 //
 // What is said of them, and when, is for herald.h; what people have said of them, for attention.h.
@@ -66,18 +66,19 @@ struct Alert {
 /// One thread.
 class Alerts {
  public:
-  /// Takes a reading. Begins those alerts whose cause has lasted long enough, and ends those of which it says that they
-  /// have none any more: where it does not say, they go on.
-  void take(const Moment& moment, double wall_s);
+  /// Takes a reading; `now_s` is a steady time, by which causes last: no clock that is set makes an alert begin. Begins
+  /// those alerts whose cause has lasted long enough, and ends those of which it says that they have none any more:
+  /// where it does not say, they go on.
+  void take(const Moment& moment, double now_s, double wall_s);
 
   /// Those that are so now, by rule and device.
   std::vector<Alert> active() const;
 
  private:
   struct Cause {
-    double since_s = 0;
+    double began_s = 0, seen_s = 0;  ///< steady times
+    double since_s = 0;              ///< when it began, in seconds since 1970
     bool is_alert = false;
-    double seen_s = 0;
     Alert alert;
   };
   /// The time of a device with the job that has held it for longest.
@@ -86,23 +87,26 @@ class Alerts {
     double since_s = 0;
     IdleWindow window{kIdleFor_s};
   };
-  void see(const char* rule, const Device& device, std::optional<bool> is_wrong, double lasting_s, double wall_s,
-           Alert alert, int64_t code = 0);
-  void keep(std::string_view rule, const Device& device, double wall_s);
-  void check_use(const Device& device, const Moment& moment, double wall_s);
-  void check_memory(const Device& device, double wall_s);
-  void check_health(const Device& device, double wall_s);
-  void check_errors(const Device& device, double wall_s);
-  void check_leases(const Moment& moment, double wall_s);
-  void check_run(const pool::Job& job, const Moment& moment, double wall_s);
-  void check_checkpoint(const pool::Job& job, const Moment& moment, double wall_s);
-  void check_disk(const DiskRoom& disk, double wall_s);
-  void check_gone(const Moment& moment, double wall_s);
+  void see(const char* rule, const Device& device, std::optional<bool> is_wrong, double lasting_s, Alert alert,
+           int64_t code = 0);
+  void keep(std::string_view rule, const Device& device);
+  bool is_alert(const char* rule, const Device& device) const;
+  void check_use(const Device& device, const Moment& moment);
+  void check_memory(const Device& device);
+  void check_health(const Device& device);
+  void check_errors(const Device& device);
+  void check_leases(const Moment& moment);
+  void check_run(const pool::Job& job, const Moment& moment);
+  void check_checkpoint(const pool::Job& job, const Moment& moment);
+  void check_disk(const DiskRoom& disk);
+  void check_gone(const Moment& moment);
 
+  double now_s_ = 0, wall_s_ = 0;                                ///< of the reading
   std::map<std::pair<std::string, std::string>, Cause> causes_;  ///< by rule, with a code, and device
   std::map<std::string, Holding> held_;                          ///< by device
   std::map<std::string, Device> known_;                          ///< by device: as it was when it was seen first
-  std::map<std::string, std::pair<double, double>> memory_;      ///< by device: used bytes, and when, some time ago
+  std::map<std::string, std::pair<double, double>>
+      memory_;  ///< by device: the most used bytes, and when they rose to that
 };
 
 }  // namespace remuda::monitor

@@ -42,7 +42,7 @@ TEST_F(AlertsTest, ARunThatWantsNoCheckpointOrTakesLongAsAnExceptionIsLeftAlone)
   hold();
   pool::RunNotice& run = pool_.jobs[0].run;
   run.checkpoint_age_s = 1e6;
-  const auto tell = [&](double) { run.at_s = now_s_; };
+  const auto tell = [&](double) { run.at_s = now_s_ + ahead_s_; };
   watch(300, tell);
   EXPECT_THAT(rules(), IsEmpty()) << "it wants none";
   run.checkpoint_every_s = 1;
@@ -52,7 +52,7 @@ TEST_F(AlertsTest, ARunThatWantsNoCheckpointOrTakesLongAsAnExceptionIsLeftAlone)
   run.checkpoint_age_s = 10;
   watch(50, tell);
   EXPECT_THAT(rules(), IsEmpty());
-  now_s_ += 86400;  // the clock is set
+  ahead_s_ += 86400;  // the clock is set
   run.checkpoint_age_s = 1;
   watch(100, tell);
   EXPECT_THAT(rules(), IsEmpty());
@@ -89,7 +89,8 @@ TEST_F(AlertsTest, ADiskThatIsAlmostFull) {
   std::vector<DiskRoom> disks{{"/var/lib/remuda", int64_t{100} << 30, int64_t{9} << 30}};
   const auto look = [&](double seconds) {
     for (const double end_s = now_s_ + seconds; now_s_ < end_s; ++now_s_)
-      alerts_.take({.machine = machine_, .pool = pool_, .uses = uses_, .disks = disks}, now_s_);
+      alerts_.take({.machine = machine_, .pool = pool_, .uses = uses_, .disks = disks}, now_s_ - kFirst_s,
+                   now_s_ + ahead_s_);
   };
   look(59);
   EXPECT_THAT(rules(), IsEmpty());

@@ -54,7 +54,7 @@ TEST_F(AlertsTest, AnIdleDeviceSaysWhyAndWhatComesOfIt) {
   IdleJobs idle(1800, [](const pool::Job&) { return std::vector<process::ProcessId>(); });
   idle.look(0, kFirst_s, machine_, pool_);
   watch(30 * 60);
-  alerts_.take({machine_, pool_, uses_, 0, {}, {}, &idle}, now_s_);
+  alerts_.take({machine_, pool_, uses_, 0, {}, {}, &idle}, now_s_ - kFirst_s, now_s_ + ahead_s_);
   ASSERT_THAT(rules(), ElementsAre("held and idle"));
   EXPECT_EQ(alerts_.active()[0].text,
             "ana (job 7) holds gpu:0, and next to nothing runs there: no process of the job uses a GPU");
@@ -70,7 +70,7 @@ TEST_F(AlertsTest, ADeviceWithALeaseThatStrangersUse) {
   device().status.busy = 1;
   const auto strange = [this](double seconds) {
     for (const double end_s = now_s_ + seconds; now_s_ < end_s; ++now_s_)
-      alerts_.take({machine_, pool_, uses_, 0, {}, {"GPU-1"}}, now_s_);
+      alerts_.take({machine_, pool_, uses_, 0, {}, {"GPU-1"}}, now_s_ - kFirst_s, now_s_ + ahead_s_);
   };
   strange(299);
   EXPECT_THAT(rules(), IsEmpty());
@@ -132,6 +132,46 @@ TEST_F(AlertsTest, MemoryThatIsAlmostFullAndRises) {
   EXPECT_THAT(rules(), ElementsAre("memory almost full"));
   watch(1200, [this](double) { device().status.memory_used_bytes = 980; });
   EXPECT_THAT(rules(), IsEmpty()) << "a job that has taken all it wants";
+}
+
+TEST_F(AlertsTest, MemoryThatGoesUpAndDownAtItsLimitIsOneAlert) {
+  int begun = 0, ended = 0;
+  bool is_so = false;
+  watch(1800, [&](double s) {
+    const bool is_low = s > 130 && static_cast<int>(s) % 20 < 10;
+    device().status.memory_used_bytes = is_low ? 940 : 960 + static_cast<int64_t>(std::min(s, 130.0) / 10 + s / 200);
+    const bool was_so = std::exchange(is_so, !rules().empty());
+    begun += is_so && !was_so, ended += was_so && !is_so;
+  });
+  EXPECT_EQ((std::pair{begun, ended}), (std::pair{1, 0}));
+  watch(2, [this](double) { device().status.memory_used_bytes = 929; });
+  EXPECT_THAT(rules(), IsEmpty());
+  watch(300, [this](double) { device().status.memory_used_bytes = 945; });
+  EXPECT_THAT(rules(), IsEmpty()) << "it begins above 95 % only";
+}
+
+TEST_F(AlertsTest, AClockThatIsSetForwardRaisesNone) {
+  hold(kFirst_s + 86400);
+  device().status.busy = 0;
+  device().status.throttle = std::vector<std::string>{"thermal"};
+  device().status.memory_used_bytes = 960;
+  without_lease_ = {"GPU-2"};
+  pool_.jobs[0].run = {.parts = {{.device = "GPU-1", .waiting = 0.5}}, .checkpoint_every_s = 60};
+  const auto go_on = [this](double) {
+    pool_.jobs[0].run.at_s = now_s_ + ahead_s_, ++pool_.jobs[0].run.checkpoint_age_s;
+  };
+  watch(30, go_on);
+  ahead_s_ = 3600;
+  watch(20, go_on);
+  EXPECT_THAT(rules(), IsEmpty());
+  ahead_s_ = 2 * 86400;
+  watch(5, go_on);
+  EXPECT_THAT(rules(), IsEmpty()) << "the pool has a minute to end what is beyond its limit now";
+  watch(10, go_on);
+  EXPECT_THAT(rules(), ElementsAre("throttled")) << "after a minute by any clock";
+  ahead_s_ = -86400;
+  watch(60, go_on);
+  EXPECT_THAT(rules(), ElementsAre("throttled"));
 }
 
 TEST_F(AlertsTest, ANarrowLinkOfABusyDevice) {
@@ -250,12 +290,12 @@ TEST_F(AlertsTest, TheTimeOfOneJobIsNotThatOfTheNext) {
 
 TEST_F(AlertsTest, AClockThatWasFarAheadDelaysNone) {
   device().status.throttle = std::vector<std::string>{"thermal"};
-  now_s_ = kFirst_s + 1e6;
+  ahead_s_ = 1e6;
   watch(10);
-  now_s_ = kFirst_s;
-  watch(70);
+  ahead_s_ = 0;
+  watch(60);
   ASSERT_THAT(rules(), ElementsAre("throttled"));
-  EXPECT_EQ(alerts_.active()[0].since_s, kFirst_s);
+  EXPECT_EQ(alerts_.active()[0].since_s, kFirst_s + 10);
 }
 
 }  // namespace

@@ -136,11 +136,12 @@ Result<void> WatchLoop::step() {
   for (const place::Held& held : caretaker_.held_without_lease(taken.pool))
     taken.used_without_lease.push_back(held.device);
   wall_s_ = taken.wall_s;
+  const double now_s = taken.now_s;
   if (watcher_)
     kept_ = watcher_->take(std::move(taken));
   else
     taken_ = std::move(taken);
-  alerts_.take(moment(), wall_s_);
+  alerts_.take(moment(), now_s, wall_s_);
   if (auto kept = keep_alerts(); !kept && kept_) kept_ = std::move(kept);
   return {};
 }
