@@ -25,6 +25,7 @@ void IdleWindow::add(double now_s, const Seen& seen) {
   if (part.number != number) part = {.number = number};
   ++part.readings;
   part.input += seen.waits_for_input;
+  part.hidden += seen.hides_input;
   part.peer += seen.waits_for_peer;
   if (seen.busy >= 0) part.busy += seen.busy, ++part.busy_known;
   if (seen.cores >= 0) part.cores += seen.cores, ++part.cores_known;
@@ -59,6 +60,7 @@ IdleWindow::Part IdleWindow::sum() const {
     sum.processes_known += part.processes_known;
     sum.with_processes += part.with_processes;
     sum.input += part.input;
+    sum.hidden += part.hidden;
     sum.peer += part.peer;
   }
   return sum;
@@ -72,7 +74,7 @@ IdleReason IdleWindow::reason() const {
   if (2 * all.cores_known <= all.readings) return IdleReason::unknown;
   if (all.input > kOften * all.readings || all.cores > kAsleepCores * all.cores_known)
     return IdleReason::waits_for_data;
-  return IdleReason::asleep;
+  return 2 * all.hidden > all.readings ? IdleReason::not_seen : IdleReason::asleep;
 }
 
 const char* reason_text(IdleReason reason) {
@@ -83,6 +85,9 @@ const char* reason_text(IdleReason reason) {
       return "no process of the job uses a GPU";
     case IdleReason::asleep:
       return "all processes of the job sleep";
+    case IdleReason::not_seen:
+      return "no process of the job computes on the host; whether they read, /proc/PID/io shows to their user and root "
+             "only";
     case IdleReason::waits_for_data:
       return "processes of the job read or compute on the host meanwhile";
     case IdleReason::waits_for_peer:

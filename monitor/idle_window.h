@@ -17,6 +17,7 @@ struct Seen {
   int processes = -1;            ///< that use the devices; negative: unknown
   double cores = -1;             ///< of the host, that its processes used lately; negative: unknown
   bool waits_for_input = false;  ///< a process of it is in an uninterruptible wait, or reads much
+  bool hides_input = false;      ///< what a process of it reads may not be seen
   bool waits_for_peer = false;   ///< it waits for another rank of its run, as far as the run tells
 };
 
@@ -24,6 +25,7 @@ enum class IdleReason {
   unknown,
   no_process,      ///< none uses the devices
   asleep,          ///< its processes do nothing
+  not_seen,        ///< they do not compute on the host; what they read may not be seen
   waits_for_data,  ///< they compute on the host, or read
   waits_for_peer,
 };
@@ -51,7 +53,8 @@ class IdleWindow {
   struct Part {
     int64_t number = -1;  ///< since the clock's beginning
     double busy = 0, cores = 0;
-    int readings = 0, busy_known = 0, cores_known = 0, processes_known = 0, with_processes = 0, input = 0, peer = 0;
+    int readings = 0, busy_known = 0, cores_known = 0, processes_known = 0, with_processes = 0, input = 0, hidden = 0,
+        peer = 0;
   };
   Part sum() const;
 
@@ -65,8 +68,11 @@ class IdleWindow {
 template <>
 struct remuda::Words<remuda::monitor::IdleReason> {
   using R = monitor::IdleReason;
-  static constexpr std::array table{std::pair{R::unknown, "unknown"}, std::pair{R::no_process, "no process"},
-                                    std::pair{R::asleep, "asleep"}, std::pair{R::waits_for_data, "waits for data"},
+  static constexpr std::array table{std::pair{R::unknown, "unknown"},
+                                    std::pair{R::no_process, "no process"},
+                                    std::pair{R::asleep, "asleep"},
+                                    std::pair{R::not_seen, "not seen"},
+                                    std::pair{R::waits_for_data, "waits for data"},
                                     std::pair{R::waits_for_peer, "waits for a peer"}};
 };
 

@@ -75,6 +75,8 @@ TEST(IdleWindow, KnowsTheReason) {
   EXPECT_EQ(reason({.busy = 0, .processes = 0, .cores = 1}), IdleReason::no_process);
   EXPECT_EQ(reason({.busy = 0, .processes = 1, .cores = 0.01}), IdleReason::asleep);
   EXPECT_EQ(reason({.busy = 0, .cores = 0.01}), IdleReason::asleep) << "where the driver lists no processes";
+  EXPECT_EQ(reason({.busy = 0, .cores = 0.01, .hides_input = true}), IdleReason::not_seen) << "they may read";
+  EXPECT_EQ(reason({.busy = 0, .cores = 3, .hides_input = true}), IdleReason::waits_for_data);
   EXPECT_EQ(reason({.busy = 0, .processes = 1, .cores = 3}), IdleReason::waits_for_data);
   EXPECT_EQ(reason({.busy = 0, .processes = 1, .cores = 0, .waits_for_input = true}), IdleReason::waits_for_data);
   EXPECT_EQ(reason({.busy = 0, .processes = 1, .cores = 3, .waits_for_peer = true}), IdleReason::waits_for_peer);

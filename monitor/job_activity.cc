@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -15,13 +16,13 @@ namespace {
 /// Logs and heartbeats are less, and a loader of samples reads more.
 constexpr double kMuchRead = 1 << 20;  // bytes/s
 
-/// What the process has read so far, from files or pipes; 0 where this user may not know.
-int64_t bytes_read(int pid) {
-  const auto text = read_text(fmt::format("/proc/{}/io", pid), 4096);
-  if (!text) return 0;
+/// What the process has read so far, from files or pipes; nothing where this user may not know.
+std::optional<int64_t> bytes_read(const std::string& proc, int pid) {
+  const auto text = read_text(fmt::format("{}/{}/io", proc, pid), 4096);
+  if (!text) return std::nullopt;
   for (const std::string& line : split(*text, '\n'))
-    if (line.starts_with("rchar: ")) return parse_number<int64_t>(line.substr(7)).value_or(0);
-  return 0;
+    if (line.starts_with("rchar: ")) return parse_number<int64_t>(line.substr(7));
+  return std::nullopt;
 }
 
 }  // namespace
@@ -35,7 +36,9 @@ void JobActivity::look(double now_s, const std::vector<process::ProcessId>& proc
     if (!stat || stat->start_ticks != processes[i].start_ticks) continue;
     if (stat->state == 'D') seen.waits_for_input = true;
     const auto key = std::pair(processes[i].pid, processes[i].start_ticks);
-    const Used& one = now[key] = {stat->cpu_ticks, bytes_read(processes[i].pid)};
+    const auto bytes = bytes_read(proc_, processes[i].pid);
+    if (!bytes) seen.hides_input = true;
+    const Used& one = now[key] = {stat->cpu_ticks, bytes.value_or(0)};
     const Used before = before_.contains(key) ? before_.at(key) : Used{};
     used.ticks += one.ticks - before.ticks;
     used.bytes += std::max<int64_t>(0, one.bytes - before.bytes);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,11 @@ class JobActivity {
  public:
   static constexpr size_t kMostProcesses = 1000;  ///< of a job; of one with more, so many are looked at
 
-  /// Sets `cores` and `waits_for_input`; the first time, and where no process can be seen, `cores` stays unknown.
+  /// `proc`: where the system shows what processes have read.
+  explicit JobActivity(std::string proc = "/proc") : proc_(std::move(proc)) {}
+
+  /// Sets `cores`, `waits_for_input` and `hides_input`; the first time, and where no process can be seen, `cores` stays
+  /// unknown.
   /// `now_s` is a steady time.
   void look(double now_s, const std::vector<process::ProcessId>& processes, Seen& seen);
 
@@ -24,6 +29,7 @@ class JobActivity {
   struct Used {
     int64_t ticks = 0, bytes = 0;
   };
+  std::string proc_;
   std::map<std::pair<int, int64_t>, Used> before_;  ///< by pid and start
   double before_s_ = -1;
 };

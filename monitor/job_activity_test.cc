@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/testing/scratch_folder.h"
+
 namespace remuda::monitor {
 namespace {
 
@@ -57,6 +59,17 @@ TEST(JobActivity, OneThatSleepsUsesNothing) {
   const Seen seen = look(activity, 10, {child.id()});
   EXPECT_EQ(seen.cores, 0);
   EXPECT_FALSE(seen.waits_for_input);
+  EXPECT_FALSE(seen.hides_input);
+}
+
+TEST(JobActivity, WhatMayNotBeReadIsNotNothing) {
+  const Child child(sleep_on);
+  const ScratchFolder nothing;
+  JobActivity activity(nothing.path());
+  look(activity, 0, {child.id()});
+  const Seen seen = look(activity, 10, {child.id()});
+  EXPECT_EQ(seen.cores, 0);
+  EXPECT_TRUE(seen.hides_input);
 }
 
 TEST(JobActivity, OneThatComputesUsesTheHost) {
