@@ -25,11 +25,14 @@ std::optional<double> parse_duration(const std::string& text) {
 
 std::string duration_text(double seconds) {
   constexpr double kMost = 1e15;
-  const auto whole = static_cast<int64_t>(std::clamp(seconds, 0.0, kMost));
+  const int64_t whole = std::llround(std::clamp(seconds, 0.0, kMost)), minutes = whole / 60, hours = minutes / 60;
   if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{} min", whole / 60);
-  if (whole < 86400) return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
-  return fmt::format("{} d {} h", whole / 86400, whole / 3600 % 24);
+  if (hours < 1) return fmt::format("{} min", minutes);
+  const auto with = [](std::string text, int64_t rest, const char* unit) {
+    return rest == 0 ? text : fmt::format("{} {} {}", text, rest, unit);
+  };
+  if (hours < 48) return with(fmt::format("{} h", hours), minutes % 60, "min");
+  return with(fmt::format("{} days", hours / 24), hours % 24, "h");
 }
 
 }  // namespace remuda

@@ -24,10 +24,14 @@ TEST(Duration, IsFinite) {
 
 TEST(Duration, IsWrittenInItsTwoLargestUnits) {
   EXPECT_EQ(duration_text(-1), "0 s");
-  EXPECT_EQ(duration_text(42.9), "42 s");
+  EXPECT_EQ(duration_text(42.4), "42 s");
+  EXPECT_EQ(duration_text(59.6), "1 min");
   EXPECT_EQ(duration_text(3599), "59 min");
+  EXPECT_EQ(duration_text(3600), "1 h");
   EXPECT_EQ(duration_text(4000), "1 h 6 min");
-  EXPECT_EQ(duration_text(90'000), "1 d 1 h");
+  EXPECT_EQ(duration_text(90'000), "25 h");
+  EXPECT_EQ(duration_text(172'800), "2 days");
+  EXPECT_EQ(duration_text(200'000), "2 days 7 h");
   EXPECT_EQ(duration_text(1e300), duration_text(1e15)) << "more than can be counted";
 }
 

@@ -115,7 +115,7 @@ TEST(IdleChain, SaysWhatComesNext) {
   course.watch(31);
   EXPECT_EQ(course.job().idle.text,
             "gpu:0 busy for 1 % of 30 min: no process of the job uses a GPU; unless work begins it is told to write a "
-            "checkpoint in 15 min and ends in 1 h 0 min");
+            "checkpoint in 15 min and ends in 1 h");
   EXPECT_EQ(course.job().idle.signal, SIGUSR1);
   course.watch(15);
   EXPECT_THAT(course.job().idle.text, HasSubstr("; unless work begins it ends in 45 min"));

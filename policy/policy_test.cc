@@ -62,15 +62,15 @@ to = "18:00"
 )",
                                       "p.toml");
   EXPECT_EQ(policy_text(policy),
-            "usage is halved every 7 d 0 h; a job that has waited for 15 min gets devices kept for it; nobody has them "
+            "usage is halved every 7 days; a job that has waited for 15 min gets devices kept for it; nobody has them "
             "meanwhile\n"
             "nobody but root opens device files that they were not granted; exempt: gdm.service\n"
-            "a job whose devices are busy for less than 5 % of 30 min is warned, ended after 1 h 0 min; exempt: group "
+            "a job whose devices are busy for less than 5 % of 30 min is warned, ended after 1 h; exempt: group "
             "staff\n"
             "p.toml:14: alice and group gpu may have 10 waiting jobs\n"
             "p.toml:15: alice and group gpu may give priority 0 at the most\n"
             "p.toml:16: alice and group gpu may have 1.5 device hours in 7 days\n"
-            "p.toml:17: alice and group gpu get a time limit of 1 h 0 min where they ask for none\n"
+            "p.toml:17: alice and group gpu get a time limit of 1 h where they ask for none\n"
             "p.toml:18: alice and group gpu may not take parts of devices\n"
             "p.toml:19: alice and group gpu may have 8 cores of the host at once\n"
             "p.toml:20: alice and group gpu get 1 core of the host where they ask for none\n"

@@ -48,8 +48,7 @@ TEST_F(Admission, LimitsThePriority) {
 
 TEST_F(Admission, LimitsTheTime) {
   set_policy("[[limit]]\nlongest = \"2h\"\ndefault = \"1h\"\n");
-  EXPECT_EQ(refusal(limited(3 * kHour_s)),
-            "a job of ada may run for 2 h 0 min at the most, not 3 h 0 min (policy.toml:2)");
+  EXPECT_EQ(refusal(limited(3 * kHour_s)), "a job of ada may run for 2 h at the most, not 3 h (policy.toml:2)");
   EXPECT_EQ(refusal(limited(0)), "");
   EXPECT_EQ(job(1).time_limit_s, kHour_s) << "the one it is given";
   set_policy("[[limit]]\nlongest = \"2h\"\n");

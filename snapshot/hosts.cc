@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "base/duration.h"
 #include "device/inventory.h"
-#include "snapshot/short_text.h"
 
 namespace remuda::snapshot {
 namespace {
@@ -146,7 +146,7 @@ View view_of(const Device& device, const Host& host, const std::vector<Json>& dr
   view.state = state_of(view, host.is_silent());
   if (host.is_silent())
     silence(view.device.status,
-            {MissingReason::stale, fmt::format("{} has been silent for {}", host.name, time_text(host.silent_s))});
+            {MissingReason::stale, fmt::format("{} has been silent for {}", host.name, duration_text(host.silent_s))});
   return view;
 }
 

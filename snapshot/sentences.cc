@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "base/duration.h"
 #include "base/text.h"
-#include "snapshot/short_text.h"
 
 namespace remuda::snapshot {
 namespace {
@@ -33,7 +33,7 @@ std::string silent_text(const Seen& seen) {
   std::vector<std::string> silent;
   for (const Host& host : seen.hosts)
     if (host.is_silent())
-      silent.push_back(fmt::format("{} has been silent for {}", host.name, time_text(host.silent_s)));
+      silent.push_back(fmt::format("{} has been silent for {}", host.name, duration_text(host.silent_s)));
   return fmt::format(", as {}", fmt::join(silent, " and "));
 }
 
@@ -45,8 +45,8 @@ std::string state_text(State state, const Seen& seen, const Histories& histories
   if (these.empty()) return "";
   std::string text = fmt::format("{} {}", these.size(), to_string(state));
   if (const auto times = idle_times(these, histories); state == State::idle && !times.empty())
-    text += these.size() == 1 ? fmt::format(" {}", time_text(times[0]))
-                              : fmt::format(" (one for {})", time_text(*std::ranges::max_element(times)));
+    text += these.size() == 1 ? fmt::format(" {}", duration_text(times[0]))
+                              : fmt::format(" (one for {})", duration_text(*std::ranges::max_element(times)));
   return state == State::unknown ? text + silent_text(seen) : text;
 }
 
@@ -111,7 +111,7 @@ std::string job_text(const std::string& user, const std::string& name, int64_t j
 
 std::string queue_sentence(const Waiting& job, double now_s) {
   return fmt::format("{} wants {}{}: {}", job_text(job.user, job.name, job.id), counted(job.count, "device"),
-                     job.submitted_s > 0 ? " and has waited " + time_text(now_s - job.submitted_s) : "",
+                     job.submitted_s > 0 ? " and has waited " + duration_text(now_s - job.submitted_s) : "",
                      job.why.empty() ? "its turn has not come" : job.why);
 }
 
@@ -120,15 +120,15 @@ std::string progress_text(int64_t step, int64_t steps, double step_s) {
   if (steps > 0) text += fmt::format(" of {}", steps);
   if (step_s <= 0) return text;
   text += step_s < 1 ? fmt::format(", {:.0f} ms each", 1000 * step_s) : fmt::format(", {:.1f} s each", step_s);
-  if (steps > step) text += fmt::format(", {} left", time_text(step_s * static_cast<double>(steps - step)));
+  if (steps > step) text += fmt::format(", {} left", duration_text(step_s * static_cast<double>(steps - step)));
   return text;
 }
 
 std::string checkpoint_text(int64_t step, double age_s, double every_s) {
   if (step <= 0 && every_s <= 0) return "";
-  const std::string wanted = every_s > 0 ? ", wanted every " + time_text(every_s) : "";
-  if (step <= 0) return fmt::format("no checkpoint for {}{}", time_text(age_s), wanted);
-  return fmt::format("last checkpoint {} ago, after step {}{}", time_text(age_s), step, wanted);
+  const std::string wanted = every_s > 0 ? ", wanted every " + duration_text(every_s) : "";
+  if (step <= 0) return fmt::format("no checkpoint for {}{}", duration_text(age_s), wanted);
+  return fmt::format("last checkpoint {} ago, after step {}{}", duration_text(age_s), step, wanted);
 }
 
 std::string run_sentence(const Run& run) {

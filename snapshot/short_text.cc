@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/duration.h"
 #include "base/letter_case.h"
 #include "base/text.h"
 
@@ -37,18 +38,9 @@ bool tells_memory(std::string_view text) {
 
 }  // namespace
 
-std::string time_text(double seconds) {
-  const auto whole = std::max<int64_t>(0, std::llround(std::clamp(seconds, 0.0, 1e15)));
-  if (whole < 60) return fmt::format("{} s", whole);
-  const int64_t minutes = whole / 60, hours = minutes / 60;
-  if (minutes < 60) return fmt::format("{} min", minutes);
-  if (hours >= 48) return fmt::format("{} days", hours / 24);
-  return minutes % 60 == 0 ? fmt::format("{} h", hours) : fmt::format("{} h {} min", hours, minutes % 60);
-}
-
 std::string brief_time(double seconds) {
   std::string brief;
-  const std::vector<std::string> words = split(time_text(seconds), ' ');
+  const std::vector<std::string> words = split(duration_text(seconds), ' ');
   for (size_t i = 0; i + 1 < words.size(); i += 2) brief += (i > 0 ? " " : "") + words[i] + words[i + 1][0];
   return brief;
 }

@@ -5,10 +5,7 @@
 
 namespace remuda::snapshot {
 
-/// 42 -> "42 s", 2520 -> "42 min", 3900 -> "1 h 5 min", 200000 -> "2 days".
-std::string time_text(double seconds);
-
-/// The same in as few characters as can be: "42m", "1h 5m", "2d".
+/// duration_text() (base/duration.h) in as few characters as can be: "42m", "1h 5m", "2d".
 std::string brief_time(double seconds);
 
 /// The model without its vendor, line of products, socket and memory: "RTX 3090", "A100".

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "snapshot/sentences.h"
-#include "snapshot/short_text.h"
 #include "top/bars.h"
 #include "top/device_table.h"
 #include "top/job_tables.h"
@@ -104,7 +104,7 @@ void add_lease(const Lease& lease, double now_s, Body& body) {
                                              : lease.holder + ", without a lease";
   if (const std::string since = since_text(lease.since_s, now_s); !since.empty()) text += ", " + since;
   if (lease.share < 1) text += fmt::format(", {:.0f} % of it", 100 * lease.share);
-  if (lease.until_s > 0) text += fmt::format(", {} left", snapshot::time_text(lease.until_s - now_s));
+  if (lease.until_s > 0) text += fmt::format(", {} left", duration_text(lease.until_s - now_s));
   add_value("held by", text, Tone::strong, body);
 }
 
@@ -151,7 +151,7 @@ void add_job(const Item& item, double now_s, Body& body) {
   add_value("devices", devices_text(item), Tone::strong, body);
   if (lease.since_s > 0) add_value("held", since_text(lease.since_s, now_s), Tone::plain, body);
   if (item.job == 0) return;
-  add_value("left", lease.until_s > 0 ? snapshot::time_text(lease.until_s - now_s) : "no limit", Tone::plain, body);
+  add_value("left", lease.until_s > 0 ? duration_text(lease.until_s - now_s) : "no limit", Tone::plain, body);
   add_value("busy", part(use.busy), Tone::plain, body);
   add_value("effective", part(use.effective), Tone::plain, body);
   if (lease.share < 1) add_value("share", part(lease.share), Tone::plain, body);

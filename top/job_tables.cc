@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "base/duration.h"
 #include "snapshot/sentences.h"
-#include "snapshot/short_text.h"
 #include "top/device_table.h"
 
 namespace remuda::top {
@@ -51,10 +51,10 @@ Texts texts_of(const Item& item, double now_s, Charset charset) {
           .user = lease.who(),
           .name = item.job != 0 ? lease.name : "no lease",
           .devices = devices_text(item),
-          .held = lease.since_s > 0 ? snapshot::time_text(now_s - lease.since_s) : none,
+          .held = lease.since_s > 0 ? duration_text(now_s - lease.since_s) : none,
           .busy = part_text(use.busy, charset),
           .effective = part_text(use.effective, charset),
-          .left = lease.until_s > 0 ? snapshot::time_text(lease.until_s - now_s) : none};
+          .left = lease.until_s > 0 ? duration_text(lease.until_s - now_s) : none};
 }
 
 Layout layout_of(const std::vector<Texts>& rows, size_t width, Charset charset) {
@@ -64,8 +64,8 @@ Layout layout_of(const std::vector<Texts>& rows, size_t width, Charset charset) 
   };
   for (const Texts& row : rows) {
     widen(layout.job, row.job, 8), widen(layout.user, row.user, width / 8);
-    widen(layout.devices, row.devices, width / 5), widen(layout.held, row.held, 11);
-    widen(layout.left, row.left, 11), widen(layout.name, row.name, 40);
+    widen(layout.devices, row.devices, width / 5), widen(layout.held, row.held, 12);
+    widen(layout.left, row.left, 12), widen(layout.name, row.name, 40);
   }
   // Where there is too little room, what can be had elsewhere goes first.
   for (size_t* column : {&layout.left, &layout.effective, &layout.busy, &layout.devices, &layout.held})
@@ -96,13 +96,13 @@ Cells row_of(const Texts& row, const Layout& layout, Tone tone, Charset charset)
 }  // namespace
 
 std::string since_text(double since_s, double now_s) {
-  return since_s > 0 ? "for " + snapshot::time_text(now_s - since_s) : "";
+  return since_s > 0 ? "for " + duration_text(now_s - since_s) : "";
 }
 
 std::string attention_text(const snapshot::Alert& alert, double now_s) {
   std::string text = alert.acknowledged_by.empty() ? "" : "acknowledged by " + alert.acknowledged_by;
   if (alert.silenced_until_s > 0)
-    text += (text.empty() ? "silenced for " : ", silenced for ") + snapshot::time_text(alert.silenced_until_s - now_s);
+    text += (text.empty() ? "silenced for " : ", silenced for ") + duration_text(alert.silenced_until_s - now_s);
   return text;
 }
 

@@ -51,7 +51,7 @@ TEST(Show, SaysWhenAWaitingJobBegins) {
   job.paused = true;
   job.begin_s = kShown_s + 7200;
   const std::string text = job_text(job, one_gpu(), kShown_s);
-  EXPECT_THAT(text, AllOf(HasSubstr("state       paused\n"), HasSubstr(", in 2 h 0 min\n"), Not(HasSubstr("exit"))));
+  EXPECT_THAT(text, AllOf(HasSubstr("state       paused\n"), HasSubstr(", in 2 h\n"), Not(HasSubstr("exit"))));
 }
 
 TEST(Show, SaysWhatAJobHasOfTheHostAndWhatKeepsItToThat) {

@@ -55,7 +55,7 @@ TEST_F(Waiting, NamesACauseThatIsNotTheNumberOfDevices) {
   paused.paused = true;
   EXPECT_EQ(text(paused), "paused");
   later.begin_s = kNow_s + 7200;
-  EXPECT_EQ(text(later), "begins in 2 h 0 min");
+  EXPECT_EQ(text(later), "begins in 2 h");
   policy_.limits.push_back({.devices = policy::Rule<int>{1, "policy.toml:3"}});
   limited.uid = 1000;
   const pool::Job before = job(1, 1);

@@ -20,14 +20,15 @@ export function ofBytes(used, all) {
   return `${gib(used)} of ${gib(all)} GiB`;
 }
 
+/// 42 -> "42 s", 4000 -> "1 h 6 min", 7200 -> "2 h", 200000 -> "2 days 7 h": as base/duration.h.
 export function duration(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 60) return `${whole} s`;
   const minutes = Math.floor(whole / 60);
   if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
-  if (hours >= 48) return `${Math.floor(hours / 24)} days`;
-  return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+  const by = (text, rest, unit) => (rest === 0 ? text : `${text} ${rest} ${unit}`);
+  return hours < 48 ? by(`${hours} h`, minutes % 60, 'min') : by(`${Math.floor(hours / 24)} days`, hours % 24, 'h');
 }
 
 export function clock(timeS, withSeconds = false) {

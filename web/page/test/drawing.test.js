@@ -83,6 +83,7 @@ test('numbers as people read them', () => {
   assert.equal(duration(3600), '1 h');
   assert.equal(duration(9660), '2 h 41 min');
   assert.equal(duration(3 * 86400 + 5), '3 days');
+  assert.equal(duration(200000), '2 days 7 h');
   assert.equal(bytes(1.5 * 2 ** 30), '1.5 GiB');
   assert.equal(bytes(512), '512 B');
 });
