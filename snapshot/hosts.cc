@@ -128,7 +128,14 @@ void silence(Status& status, const Missing& why) {
   status.processes = why;
 }
 
-View view_of(const Device& device, const Host& host, const std::vector<Json>& drains) {
+std::optional<double> held_for(const std::vector<Lease>& leases, double now_s) {
+  std::optional<double> held_s;
+  for (const Lease& lease : leases)
+    if (lease.job != 0 && lease.since_s > 0) held_s = std::max(held_s.value_or(0), now_s - lease.since_s);
+  return held_s;
+}
+
+View view_of(const Device& device, const Host& host, double now_s, const std::vector<Json>& drains) {
   View view{.key = host.name + "/" + device.label(),
             .label = device.label(),
             .model = device.model.empty() ? "model unknown" : device.model,
@@ -143,6 +150,7 @@ View view_of(const Device& device, const Host& host, const std::vector<Json>& dr
   for (const Json& drain : drains)
     if (text_in(drain, "device") == device.id)
       view.drained = text_in(drain, "reason").empty() ? "drained" : text_in(drain, "reason");
+  view.held_s = held_for(view.leases, now_s);
   view.state = state_of(view, host.is_silent());
   if (host.is_silent())
     silence(view.device.status,
@@ -151,7 +159,7 @@ View view_of(const Device& device, const Host& host, const std::vector<Json>& dr
 }
 
 /// GPUs and parts of them; the CPUs only where there is no GPU. A GPU that is cut into parts is those parts.
-void add_devices(const Inventory& inventory, const std::vector<Json>& drains, Host& host) {
+void add_devices(const Inventory& inventory, double now_s, const std::vector<Json>& drains, Host& host) {
   std::set<std::string> parents;
   for (const Device& device : inventory.devices) parents.insert(device.parent);
   const auto counts = [&](const Device& device) {
@@ -159,7 +167,7 @@ void add_devices(const Inventory& inventory, const std::vector<Json>& drains, Ho
   };
   const bool has_gpu = std::ranges::any_of(inventory.devices, counts);
   for (const Device& device : inventory.devices)
-    if (!has_gpu || counts(device)) host.devices.push_back(view_of(device, host, drains));
+    if (!has_gpu || counts(device)) host.devices.push_back(view_of(device, host, now_s, drains));
 }
 
 Result<Host> host_in(const Json& json, double now_s) {
@@ -171,7 +179,7 @@ Result<Host> host_in(const Json& json, double now_s) {
   for (const Json& lease : entries(jobs, "leases")) host.leases.push_back(lease_in(lease));
   for (const Json& job : entries(jobs, "waiting")) host.waiting.push_back(waiting_in(job));
   for (const Json& alert : entries(json, "alerts")) host.alerts.push_back(alert_in(alert));
-  add_devices(inventory, entries(json, "drains"), host);
+  add_devices(inventory, now_s, entries(json, "drains"), host);
   for (const Json& run : entries(json, "runs")) host.runs.push_back(run_in(run, host.devices, seen_s));
   return host;
 }
@@ -229,7 +237,8 @@ std::optional<double> idle_for(const View& view, const Histories& histories) {
   constexpr double kLeast_s = 60;
   const auto history = histories.find(view.key);
   const Series* const busy = history == histories.end() ? nullptr : series_of(history->second, "busy");
-  const auto idle_s = busy ? idle_for(*busy, history->second.step_s) : std::nullopt;
+  auto idle_s = busy ? idle_for(*busy, history->second.step_s) : std::nullopt;
+  if (idle_s && view.held_s) idle_s = std::min(*idle_s, *view.held_s);
   return idle_s && *idle_s >= kLeast_s ? idle_s : std::nullopt;
 }
 

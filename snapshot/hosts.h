@@ -108,7 +108,8 @@ struct View {
   State state = State::free;
   std::vector<Lease> leases;
   std::vector<std::string> holders;
-  std::string drained;  ///< why, where it is
+  std::optional<double> held_s;  ///< for how long a job has had it; of jobs that share it, the first one
+  std::string drained;           ///< why, where it is
 };
 
 struct Host {
@@ -144,7 +145,7 @@ const Series* series_of(const History& history, std::string_view measure);
 /// Seconds for which a series has been idle at its end; nothing where that is not known.
 std::optional<double> idle_for(const Series& busy, double step_s);
 
-/// For how long a device has been idle, if it is known to be a minute and more.
+/// For how long a device has been idle with the job that holds it, if it is known to be a minute and more.
 std::optional<double> idle_for(const View& view, const Histories& histories);
 
 }  // namespace remuda::snapshot

@@ -6,7 +6,7 @@ import './page.css';
 import { RANGES, parseAddress, takeToken } from './address.js';
 import { Lanes } from './lanes.jsx';
 import { Map_ } from './map.jsx';
-import { coloursOf, hostsOf, idleFor } from './model.js';
+import { coloursOf, hostsOf, idleTimes } from './model.js';
 import { Panel } from './panel.jsx';
 import { Runs } from './runs.jsx';
 import { topSentence } from './sentences.js';
@@ -76,16 +76,6 @@ function useWidth(place) {
     return () => watch.disconnect();
   }, []);
   return width;
-}
-
-function idleTimes(hosts, histories) {
-  const idle = new Map();
-  for (const view of hosts.flatMap((host) => host.devices)) {
-    const history = histories.get(view.key);
-    const seconds = view.state === 'idle' && history ? idleFor(history.measures.busy, history.step_s) : undefined;
-    if (seconds !== undefined) idle.set(view.key, seconds);
-  }
-  return idle;
 }
 
 function Page({ token }) {

@@ -34,6 +34,7 @@ export function hostsOf(snapshot) {
       const view = {
         name: host.host,
         seenS,
+        nowS: snapshot.time_s,
         silentS: Math.max(0, snapshot.time_s - seenS),
         inventory: host.inventory,
         leases: host.jobs?.leases ?? [],
@@ -83,6 +84,8 @@ function viewOf(device, host) {
     throttle: now(status.throttle),
     alerts: host.alerts.filter((alert) => alert.device === device.id && isOpen(alert)),
   };
+  const began = leases.filter((lease) => lease.job !== undefined && lease.since_s > 0).map((lease) => lease.since_s);
+  view.heldS = began.length > 0 ? Math.max(0, host.nowS - Math.min(...began)) : undefined;
   view.holders = [...new Set(leases.map((lease) => lease.user ?? lease.holder).filter(Boolean))];
   view.state = stateOf(view, host);
   return view;
@@ -119,6 +122,17 @@ export function idleFor(series, stepS) {
   let first = last;
   while (first >= 0 && series[first] !== null && series[first] <= IDLE) first -= 1;
   return last < 0 ? undefined : (last - first) * stepS;
+}
+
+/// For how many seconds each device has been idle with the job that holds it, by its key, as far as that is known.
+export function idleTimes(hosts, histories) {
+  const idle = new Map();
+  for (const view of hosts.flatMap((host) => host.devices)) {
+    const history = histories.get(view.key);
+    const seconds = view.state === 'idle' && history ? idleFor(history.measures.busy, history.step_s) : undefined;
+    if (seconds !== undefined) idle.set(view.key, Math.min(seconds, view.heldS ?? Infinity));
+  }
+  return idle;
 }
 
 /// The spans of [start, end] in which a lease was held and its device idle, for a minute at least.

@@ -2,27 +2,20 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { hostsOf, idleFor } from '../src/model.js';
+import { hostsOf, idleTimes } from '../src/model.js';
 import { costText, missingReasons, queueSentence, runSentence, topSentence } from '../src/sentences.js';
 
 const KEYS = ['busy', 'memory_used_bytes', 'power_watts', 'temperature_c', 'sm_clock_mhz', 'tensor_active'];
 const cases = JSON.parse(readFileSync(new URL('../../../testdata/told.json', import.meta.url)));
 
-function idleTimes(views, { busy = {}, step_s: stepS }) {
-  const idle = new Map();
-  for (const { key, state } of views) {
-    const seconds = state === 'idle' && busy[key] ? idleFor(busy[key], stepS) : undefined;
-    if (seconds !== undefined) idle.set(key, seconds);
-  }
-  return idle;
-}
+const historiesOf = ({ busy = {}, step_s }) => new Map(Object.entries(busy).map(([key, series]) => [key, { step_s, measures: { busy: series } }]));
 
 for (const one of cases)
   test(`page and terminal say the same: ${one.name}`, () => {
     const hosts = hostsOf(one.snapshot);
     const views = hosts.flatMap((host) => host.devices);
     const said = {
-      sentence: topSentence(hosts, idleTimes(views, one)),
+      sentence: topSentence(hosts, idleTimes(hosts, historiesOf(one))),
       devices: views.map(({ key, state, holders }) => ({ key, state, holders })),
       queue: hosts.flatMap((host) => host.waiting).map((job) => queueSentence(job, one.snapshot.time_s)),
       runs: hosts.flatMap((host) => host.runs.map((run) => runSentence(run, host.seenS))),
