@@ -42,9 +42,10 @@ void add_readings(const Device& device, Families& families) {
   families.gauge("remuda_gpu_tensor_active_ratio", "Share of time in which the tensor cores worked", labels,
                  status.tensor_active);
   families.gauge("remuda_gpu_dram_active_ratio", "Share of the memory bandwidth in use", labels, status.dram_active);
-  families.gauge("remuda_gpu_effective_ratio",
-                 "How much of the device the work uses: tensor cores or memory bandwidth, else power of its limit",
-                 labels, effectiveness(device));
+  families.gauge(
+      "remuda_gpu_effective_ratio",
+      "How much of the device the work uses: tensor cores or memory bandwidth, else power of its limit, at most busy",
+      labels, effectiveness(device));
   families.gauge("remuda_gpu_memory_bytes", "Memory of the device", labels, device.memory_bytes);
   families.gauge("remuda_gpu_memory_used_bytes", "Memory in use, without what the driver reserves", labels,
                  status.memory_used_bytes);

@@ -60,10 +60,12 @@ Reading<double> effectiveness(const Device& device) {
   const Status& status = device.status;
   if (status.tensor_active.has_value() || status.dram_active.has_value())
     return std::max(status.tensor_active.value_or(0), status.dram_active.value_or(0));
+  // A card draws power for nothing, too: only what it draws while a kernel runs can be work.
+  if (!status.busy.has_value()) return status.busy.missing();
   if (!status.power_watts.has_value()) return status.power_watts.missing();
   if (!device.power_limit_watts.has_value()) return device.power_limit_watts.missing();
   if (device.power_limit_watts.value() <= 0) return Missing{MissingReason::unsupported, "its power has no limit"};
-  return std::clamp(status.power_watts.value() / device.power_limit_watts.value(), 0.0, 1.0);
+  return std::clamp(status.power_watts.value() / device.power_limit_watts.value(), 0.0, status.busy.value());
 }
 
 /// The mean since the reading before: by the device's own counter of energy; without one, or where it was set back, by

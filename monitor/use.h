@@ -4,8 +4,9 @@
 // Held, busy and effective are three numbers: a device may be held and idle, and busy says only that some kernel ran.
 // Waiting is a fourth: for others of a run, as the run tells it (pool/run_notice.h), whether a kernel spins meanwhile
 // or not. Effective is what the work made of the device, by the best that the device counts: the larger of the shares
-// of time of its tensor cores and of its memory bandwidth; where it counts neither, power as a part of its limit; else
-// unknown. Time of which nothing is known is counted apart and is in none of these.
+// of time of its tensor cores and of its memory bandwidth; where it counts neither, power as a part of its limit, but
+// no more than busy, since an idle device draws power, too: the work was that at most; else unknown. Time of which
+// nothing is known is counted apart and is in none of these.
 //
 // Where jobs share a device, its own readings say nothing of one of them: then a job has what the driver reports of its
 // processes, and energy in proportion to their busy times. Where the driver does not report it, or where it is not
@@ -119,7 +120,7 @@ std::optional<double> waiting_of(const pool::Job& job, double wall_s);
 /// The same of one of the devices.
 std::optional<double> waiting_of(const pool::Job& job, const std::string& device, double wall_s);
 
-/// How much of the device the work uses now, 0 to 1, by the best that it counts.
+/// How much of the device the work uses now, 0 to 1, by the best that it counts; by power, that at most.
 Reading<double> effectiveness(const Device& device);
 
 }  // namespace remuda::monitor

@@ -81,6 +81,16 @@ TEST(Effectiveness, IsByTheBestThatTheDeviceCounts) {
   EXPECT_EQ(effectiveness(device).missing().detail, "no right to read it") << "being busy is not being effective";
 }
 
+TEST(Effectiveness, ByPowerIsNeverAboveBusy) {
+  EXPECT_EQ(effectiveness(card(0, 32)).value(), 0) << "an idle card draws power, too";
+  EXPECT_EQ(effectiveness(card(0.125, 100)).value(), 0.125);
+  Device device = card(1, 100);
+  device.status.busy = Missing{MissingReason::unsupported, "the driver does not count it"};
+  EXPECT_EQ(effectiveness(device).missing().detail, "the driver does not count it") << "power alone is no work";
+  device.status.dram_active = 0.5;
+  EXPECT_EQ(effectiveness(device).value(), 0.5);
+}
+
 TEST(Meter, AddsUpWhatALeaseUsed) {
   Meter meter;
   meter.add(10, kWall_s, machine(card(0, 100, 1000)), pool_of({lease(7)}), nobody);
@@ -89,7 +99,7 @@ TEST(Meter, AddsUpWhatALeaseUsed) {
   EXPECT_EQ(use.held_s, 1);
   EXPECT_EQ(use.busy_s, 0.5);
   EXPECT_EQ(use.energy_joules, 250) << "by the counter, not by the power";
-  EXPECT_EQ(use.effective_s, 0.75);
+  EXPECT_EQ(use.effective_s, 0.5) << "its power is 0.75 of the limit, and no kernel ran for half of the time";
   EXPECT_EQ(use.user, "ana");
 }
 

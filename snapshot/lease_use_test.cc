@@ -23,7 +23,7 @@ TEST(SnapshotLeaseUse, ASampleHoldsUntilTheNext) {
   const Json use = use_between(machine(), "G", 5, 25);
   EXPECT_DOUBLE_EQ(use["busy_s"], 0 * 5 + 0.1 * 10 + 0.2 * 5);
   EXPECT_DOUBLE_EQ(use["busy_known_s"], 20);
-  EXPECT_DOUBLE_EQ(use["effective_s"], 0.5 * 10);
+  EXPECT_DOUBLE_EQ(use["effective_s"], 0.1 * 10);
   EXPECT_DOUBLE_EQ(use["effective_known_s"], 10) << "the others say nothing of power";
 }
 
