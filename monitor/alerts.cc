@@ -74,6 +74,11 @@ bool is_of_lease(std::string_view rule) {
   return rule == "held and idle" || rule == "underused" || rule == "foreign process" || rule == "lease overrun";
 }
 
+/// Of those of which the pool tells.
+bool is_of_pool(std::string_view rule) {
+  return is_of_lease(rule) || rule == "used without a lease" || rule == "run waits" || rule == "checkpoint too old";
+}
+
 /// Nothing where no reading says whether it answers.
 std::optional<bool> is_lost(const Status& status) {
   bool answers = false;
@@ -307,11 +312,30 @@ void Alerts::check_gone(const Moment& moment) {
   }
 }
 
+void Alerts::check_agent(const Moment& moment) {
+  Device agent;
+  agent.id = "agent";
+  see("agent silent", agent, moment.agent_answers == false, 15,
+      {.label = "the agent",
+       .value = "silent",
+       .limit = "15 s",
+       .text = "the agent of this machine does not answer: no job starts, and nobody knows who holds what",
+       .command = "systemctl status remuda-agent.socket remuda-agent"});
+}
+
+/// While nobody tells of leases and jobs: a device that is gone may be held.
+void Alerts::keep_of_pool(const Moment& moment) {
+  for (auto& [key, cause] : causes_)
+    if (cause.is_alert &&
+        (is_of_pool(cause.alert.rule) || (cause.alert.rule == "device lost" && !moment.machine.find(key.second))))
+      cause.seen_s = now_s_;
+}
+
 void Alerts::take(const Moment& moment, double now_s, double wall_s) {
   now_s_ = now_s, wall_s_ = wall_s;
   for (const Device& device : moment.machine.devices) {
     if (device.kind == DeviceKind::cpu) continue;
-    check_use(device, moment);
+    if (moment.knows_pool()) check_use(device, moment);
     check_memory(device);
     check_health(device);
     check_errors(device);
@@ -323,7 +347,11 @@ void Alerts::take(const Moment& moment, double now_s, double wall_s) {
     check_checkpoint(job, moment);
   }
   for (const DiskRoom& disk : moment.disks) check_disk(disk);
-  check_gone(moment);
+  if (moment.knows_pool())
+    check_gone(moment);
+  else
+    keep_of_pool(moment);
+  check_agent(moment);
   std::erase_if(causes_, [&](const auto& entry) { return entry.second.seen_s != now_s_; });
 }
 

@@ -26,15 +26,15 @@ namespace remuda::monitor {
 inline constexpr double kIdleFor_s = 1800;
 
 /// All rules, as people write them.
-inline constexpr std::array kRules{"held and idle",      "underused",       "used without a lease", "foreign process",
-                                   "memory almost full", "throttled",       "device error",         "device lost",
-                                   "needs recovery",     "narrow link",     "lease overrun",        "run waits",
-                                   "checkpoint too old", "disk almost full"};
+inline constexpr std::array kRules{"held and idle",      "underused",        "used without a lease", "foreign process",
+                                   "memory almost full", "throttled",        "device error",         "device lost",
+                                   "needs recovery",     "narrow link",      "lease overrun",        "run waits",
+                                   "checkpoint too old", "disk almost full", "agent silent"};
 
 struct Alert {
   std::string id;  ///< names it: the same for as long as it is so, and when it is so again
   std::string rule;
-  std::string device;               ///< its id; of a run, that of its first device; of a disk, a folder there
+  std::string device;               ///< its id; of a run, that of its first device; of a disk, a folder there; "agent"
   std::string label;                ///< what people call that here
   double since_s = 0, ended_s = 0;  ///< seconds since 1970; `ended_s` 0: it is still so
   std::string value, limit;         ///< what is, and from where on it is wrong; for people
@@ -100,6 +100,8 @@ class Alerts {
   void check_checkpoint(const pool::Job& job, const Moment& moment);
   void check_disk(const DiskRoom& disk);
   void check_gone(const Moment& moment);
+  void check_agent(const Moment& moment);
+  void keep_of_pool(const Moment& moment);
 
   double now_s_ = 0, wall_s_ = 0;                                ///< of the reading
   std::map<std::pair<std::string, std::string>, Cause> causes_;  ///< by rule, with a code, and device

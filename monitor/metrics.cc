@@ -209,11 +209,15 @@ std::string metrics_text(const Moment& moment) {
     add_faults(device, families);
     add_missing(device, families);
   }
+  if (moment.agent_answers)
+    families.gauge("remuda_agent_answers", "Whether the agent of the machine answers; 0: nothing of the pool is known",
+                   {}, *moment.agent_answers);
+  for (const DiskRoom& disk : moment.disks) add_disk(disk, families);
+  if (!moment.knows_pool()) return families.text();
   add_pool(moment, families);
   for (const pool::Lease& lease : moment.pool.leases) add_lease(lease, moment, families);
   for (const auto& [_, use] : moment.uses) add_use(use, moment, families);
   for (const pool::Job& job : moment.pool.jobs) add_run(job, moment, families);
-  for (const DiskRoom& disk : moment.disks) add_disk(disk, families);
   return families.text();
 }
 

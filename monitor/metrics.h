@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,11 @@ struct Moment {
   const policy::Policy* policy = nullptr;       ///< with its tariffs; null: none
   std::span<const DiskRoom> disks;              ///< those with the history and the pool
   double wall_s = 0;                            ///< when, in seconds since 1970
+  /// Whether the agent of the machine answers; nothing: it has none.
+  std::optional<bool> agent_answers = std::nullopt;
+
+  /// Else pool and queue are empty because nobody tells of them, and `uses` are what they were.
+  bool knows_pool() const { return agent_answers.value_or(true); }
 };
 
 std::string metrics_text(const Moment& moment);

@@ -74,6 +74,22 @@ TEST(Metrics, HaveLeasesByJob) {
   EXPECT_THAT(text, HasSubstr(R"(remuda_jobs{state="waiting"} 3)"));
 }
 
+TEST(Metrics, OfDevicesGoOnWhileTheAgentIsSilent) {
+  const Inventory inventory = one_gpu();
+  const LeaseUses uses = {{{7, "GPU-1"}, {.job = 7, .device = "GPU-1", .held_s = 60}}};
+  const pool::PoolState nothing;
+  Moment moment{inventory, nothing, uses};
+  EXPECT_THAT(metrics_text(moment), Not(HasSubstr("remuda_agent_answers"))) << "there is none";
+  moment.agent_answers = true;
+  EXPECT_THAT(metrics_text(moment), HasSubstr("remuda_agent_answers 1"));
+  moment.agent_answers = false;
+  const std::string text = metrics_text(moment);
+  EXPECT_THAT(text, HasSubstr("remuda_agent_answers 0"));
+  EXPECT_THAT(text, HasSubstr(R"(remuda_gpu_busy_ratio{uuid="GPU-1",gpu="gpu:0"} 0.5)"));
+  for (const char* of_pool : {"remuda_gpu_held_ratio", "remuda_gpu_drained", "remuda_jobs", "remuda_lease"})
+    EXPECT_THAT(text, Not(HasSubstr(of_pool))) << "it is not known, and 0 would be a lie";
+}
+
 TEST(Metrics, HaveLeasesWhereAnotherProcessCountsTheirUse) {
   const Inventory inventory = one_gpu();
   const pool::PoolState pool = pool_with_one_job();

@@ -66,8 +66,11 @@ Result<void> Watcher::resume() {
 Result<void> Watcher::take(Taken taken) {
   taken_ = std::move(taken);
   const double now_s = taken_.now_s;
-  Result<void> outcome = resume();
-  meter_.add(now_s, taken_.wall_s, taken_.machine, taken_.pool, job_by_cgroup(taken_.pool), taken_.gone);
+  Result<void> outcome;
+  if (taken_.agent_answers.value_or(true)) {  // leases do not end because nobody tells of them
+    outcome = resume();
+    meter_.add(now_s, taken_.wall_s, taken_.machine, taken_.pool, job_by_cgroup(taken_.pool), taken_.gone);
+  }
   std::vector<DeviceSlot> slots;
   for (const Device& device : taken_.machine.devices)
     if (device.kind != DeviceKind::cpu) slots.push_back({device.id, slot_in(device, taken_.pool, taken_.wall_s)});

@@ -2,6 +2,7 @@
 // the history of devices, and the use of each lease. It reads nothing by itself, and acts on nothing.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ class Watcher {
     size_t waiting = 0;                                              ///< jobs in the queue
     std::vector<std::string> used_without_lease, used_by_strangers;  ///< ids of devices
     std::vector<pool::Job> gone;  ///< that have ended since the last reading, or have lost their leases
+    std::optional<bool> agent_answers = std::nullopt;  ///< as in Moment: where it does not, nothing is said of the pool
   };
   /// An error where something could not be written: it is tried again with a later reading, and what is in memory goes
   /// on.
@@ -38,9 +40,11 @@ class Watcher {
   Result<void> write();
 
   /// Of the last reading; invalid after the next one.
-  Moment moment() const {
-    return {taken_.machine,          taken_.pool, meter_.alive(), taken_.waiting, taken_.used_without_lease,
-            taken_.used_by_strangers};
+  Moment moment() const { return moment_of(taken_, meter_.alive()); }
+  static Moment moment_of(const Taken& taken, const LeaseUses& uses) {
+    Moment moment{taken.machine, taken.pool, uses, taken.waiting, taken.used_without_lease, taken.used_by_strangers};
+    moment.agent_answers = taken.agent_answers;
+    return moment;
   }
   History& history() { return history_; }
   UseStore& uses() { return uses_; }

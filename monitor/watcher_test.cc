@@ -74,6 +74,22 @@ TEST(Watcher, KeepsHowLongDevicesWaitAsTheirRunsTell) {
   EXPECT_TRUE(std::isnan(series.slots[3][Measure::waiting]));
 }
 
+TEST(Watcher, EndsNoLeaseWhileTheAgentIsSilent) {
+  const ScratchFolder folder;
+  Watcher watcher = open(folder);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(watcher.take({100.0 + i, kBegin_s + i, busy_machine(0.5), held()}));
+  for (int i = 3; i < 20; ++i)
+    ASSERT_TRUE(watcher.take({100.0 + i, kBegin_s + i, busy_machine(1), {}, 0, {}, {}, {}, false}));
+  EXPECT_EQ(watcher.moment().uses.at({7, "card"}).held_s, 2) << "who holds it meanwhile is not known";
+  EXPECT_FALSE(watcher.moment().knows_pool());
+  const auto history = watcher.history().read("card", kBegin_s, kBegin_s + 20, 20).value();
+  EXPECT_EQ(history.slots[10][Measure::busy], 1) << "its readings go on";
+  for (int i = 20; i < 22; ++i) ASSERT_TRUE(watcher.take({100.0 + i, kBegin_s + i, busy_machine(1), held()}));
+  const LeaseUse& use = watcher.moment().uses.at({7, "card"});
+  EXPECT_EQ(use.held_s, 21) << "it was held all the time, as is known now";
+  EXPECT_EQ(use.busy_known_s, 3);
+}
+
 TEST(Watcher, KeepsTheUseOfALeaseThatHasEnded) {
   const ScratchFolder folder;
   Watcher watcher = open(folder);

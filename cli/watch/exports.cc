@@ -41,7 +41,7 @@ Result<void> Exports::write_jobs(const monitor::Moment& moment) {
 Result<void> Exports::write(const monitor::Moment& moment) {
   Result<void> outcome;
   if (!text_file_.empty()) outcome = put(text_file_, monitor::metrics_text(moment));
-  if (job_folder_.empty()) return outcome;
+  if (job_folder_.empty() || !moment.knows_pool()) return outcome;
   auto jobs = write_jobs(moment);
   return outcome ? std::move(jobs) : std::move(outcome);
 }

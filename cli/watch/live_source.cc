@@ -55,6 +55,7 @@ void add_uses(const monitor::LeaseUses& uses, const policy::Policy* policy, Json
 }
 
 Result<Json> seen_through(WatchLoop& loop, const monitor::LeaseUses& uses) {
+  REMUDA_TRY(loop.told());
   run::Caretaker& caretaker = loop.caretaker();
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   const Inventory& inventory = caretaker.inventory();

@@ -28,7 +28,7 @@ namespace {
 /// What is there is believed, and written over.
 Result<void> check_owner(const std::string& folder) {
   for (const std::string& path : {folder, folder + "/history.db"}) {
-    struct stat info{};
+    struct stat info {};
     if (::lstat(path.c_str(), &info) == 0 && info.st_uid != ::geteuid() && info.st_uid != 0)
       return usage_error(fmt::format("{} belongs to another user: name a folder of your own by --folder", path));
   }
@@ -40,8 +40,8 @@ std::vector<monitor::DiskRoom> disks_with(const std::vector<std::string>& folder
   std::vector<monitor::DiskRoom> disks;
   std::set<dev_t> known;
   for (const std::string& folder : folders) {
-    struct stat info{};
-    struct statvfs room{};
+    struct stat info {};
+    struct statvfs room {};
     if (::stat(folder.c_str(), &info) != 0 || ::statvfs(folder.c_str(), &room) != 0) continue;
     if (!known.insert(info.st_dev).second) continue;
     const auto bytes = [&room](fsblkcnt_t blocks) { return static_cast<int64_t>(blocks * room.f_frsize); };
@@ -126,15 +126,30 @@ Result<void> WatchLoop::find_gone(monitor::Watcher::Taken& taken) {
   return {};
 }
 
-Result<void> WatchLoop::step() {
-  take_over();
-  REMUDA_TRY(caretaker_.read_machine());
-  REMUDA_ASSIGN(pool::PoolState pool, caretaker_.pool().read_around(0));
-  monitor::Watcher::Taken taken{monotonic_s(), wall_s(), caretaker_.inventory(), std::move(pool), 0, {}, {}};
+/// An agent that did not answer is asked for what fails at once; all else is asked for again for some seconds.
+Result<pool::PoolState> WatchLoop::read_pool() {
+  if (!told_) REMUDA_TRY(caretaker_.pool().find(0));
+  return caretaker_.pool().read_around(0);
+}
+
+Result<void> WatchLoop::look_at_pool(monitor::Watcher::Taken& taken) {
+  REMUDA_ASSIGN(taken.pool, read_pool());
+  taken.now_s = monotonic_s(), taken.wall_s = remuda::wall_s();  // the moment of the pool: its leases began before it
   REMUDA_TRY(look_seldom(taken));
   if (watcher_) REMUDA_TRY(find_gone(taken));
   for (const place::Held& held : caretaker_.held_without_lease(taken.pool))
     taken.used_without_lease.push_back(held.device);
+  return {};
+}
+
+Result<void> WatchLoop::step() {
+  take_over();
+  REMUDA_TRY(caretaker_.read_machine());
+  monitor::Watcher::Taken taken{monotonic_s(), wall_s(), caretaker_.inventory(), {}, 0, {}, {}, {}};
+  told_ = look_at_pool(taken);
+  if (!told_ && told_.error().kind != ErrorKind::unavailable) return std::exchange(told_, {});
+  if (caretaker_.pool().is_served()) taken.agent_answers = told_.has_value();
+  if (!told_) taken = {taken.now_s, taken.wall_s, std::move(taken.machine), {}, 0, {}, {}, {}, false};
   wall_s_ = taken.wall_s;
   const double now_s = taken.now_s;
   if (watcher_)
@@ -180,11 +195,7 @@ Result<void> WatchLoop::end() { return watcher_ ? watcher_->write() : Result<voi
 
 monitor::Moment WatchLoop::moment() const {
   static const monitor::LeaseUses kNoUses;
-  monitor::Moment moment =
-      watcher_
-          ? watcher_->moment()
-          : monitor::Moment{taken_.machine,          taken_.pool, kNoUses, taken_.waiting, taken_.used_without_lease,
-                            taken_.used_by_strangers};
+  monitor::Moment moment = watcher_ ? watcher_->moment() : monitor::Watcher::moment_of(taken_, kNoUses);
   moment.idle = &idle_;
   if (caretaker_.policy()) moment.policy = &*caretaker_.policy();
   moment.disks = disks_;

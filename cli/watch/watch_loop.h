@@ -32,9 +32,12 @@ class WatchLoop {
   static Result<WatchLoop> open(const MachineFlags& flags, const std::string& folder, bool must_keep);
 
   /// Reads the machine and its pool, and keeps that. To be called about once a second. An error, of reading, may pass.
+  /// An agent that does not answer is none: devices are read all the same.
   Result<void> step();
   /// Why the last reading could not be kept, as on a full disk. It is there all the same.
   const Result<void>& kept() const { return kept_; }
+  /// Why the agent did not tell of the pool at the last reading, of which only the devices are known then.
+  const Result<void>& told() const { return told_; }
   /// Writes what is new. To be called at the end.
   Result<void> end();
 
@@ -53,13 +56,15 @@ class WatchLoop {
   Result<void> keep_alerts();
   Result<void> look_seldom(monitor::Watcher::Taken& taken);
   Result<void> find_gone(monitor::Watcher::Taken& taken);
+  Result<pool::PoolState> read_pool();
+  Result<void> look_at_pool(monitor::Watcher::Taken& taken);
 
   run::Caretaker caretaker_;
   std::string folder_;
   std::optional<monitor::Watcher> watcher_;
   std::optional<monitor::History> others_;  ///< that another process keeps
   monitor::Watcher::Taken taken_;           ///< where that is so
-  Result<void> kept_;
+  Result<void> kept_, told_;
   monitor::Alerts alerts_;
   std::vector<monitor::Alert> active_;  ///< as they were kept last
   monitor::Attention attention_;

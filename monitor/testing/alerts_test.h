@@ -34,7 +34,9 @@ class AlertsTest : public testing::Test {
   void watch(double seconds, const std::function<void(double)>& change = {}, double every_s = 1) {
     for (double end_s = now_s_ + seconds; now_s_ < end_s; now_s_ += every_s) {
       if (change) change(now_s_ - kFirst_s);
-      alerts_.take({machine_, pool_, uses_, 0, without_lease_}, now_s_ - kFirst_s, now_s_ + ahead_s_);
+      Moment moment{machine_, pool_, uses_, 0, without_lease_};
+      moment.agent_answers = agent_answers_;
+      alerts_.take(moment, now_s_ - kFirst_s, now_s_ + ahead_s_);
     }
   }
   std::vector<std::string> rules() const {
@@ -47,6 +49,7 @@ class AlertsTest : public testing::Test {
   pool::PoolState pool_;
   LeaseUses uses_;
   std::vector<std::string> without_lease_;
+  std::optional<bool> agent_answers_;
   Alerts alerts_;
   double now_s_ = kFirst_s;
   double ahead_s_ = 0;  ///< of the clock on the wall, since it was set
