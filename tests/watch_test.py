@@ -66,10 +66,10 @@ class WatchTest(unittest.TestCase):
         os.chmod(self.folder, 0o777)
         return () if os.geteuid() else ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
-    def web(self, token: pathlib.Path):
+    def web(self, token: pathlib.Path, *more: str):
         """The page's process, and what asks it with the token or, so given, without."""
         web = subprocess.Popen([*self.as_user(), REMUDA, "web", "--listen", "127.0.0.1:0", "--machine", str(self.machine),
-                                "--token-file", str(token)], env=self.environment, text=True, stdout=subprocess.PIPE)
+                                "--token-file", str(token), *more], env=self.environment, text=True, stdout=subprocess.PIPE)
         self.addCleanup(web.wait, PATIENCE_S)
         self.addCleanup(web.kill)
         self.addCleanup(web.stdout.close)
@@ -137,6 +137,16 @@ class WatchTest(unittest.TestCase):
         self.assertEqual(text, f"begun: the driver has reported the fatal error 79 of gpu:{gpu['index']}")
         self.assertEqual((json.loads(alert)["rule"], json.loads(alert)["device"]), ("device error", gpu["id"]))
         self.assertIn("remuda drain", watch.stderr.readline() + watch.stderr.readline())
+
+    def test_the_page_tells_of_alerts_too_where_it_keeps_the_history(self):
+        gpu = self.break_gpu()
+        heard = self.folder / "heard"
+        self.web(self.folder / "token", "--on-alert", f'echo "$REMUDA_ALERT_STATE: $REMUDA_ALERT_TEXT" >{heard}')
+        wait_until(lambda: heard.exists() and heard.read_text().count("\n") == 1, "the command runs")
+        self.assertEqual(heard.read_text(), f"begun: the driver has reported the fatal error 79 of gpu:{gpu['index']}\n")
+        refused = subprocess.run([*self.as_user(), REMUDA, "web", "--demo", "--syslog"], env=self.environment, text=True, capture_output=True,
+                                 timeout=PATIENCE_S, check=False)
+        self.assertEqual(refused.returncode, 2, refused)
 
     def break_gpu(self):
         machine = json.loads(self.machine.read_text())

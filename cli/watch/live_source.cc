@@ -91,8 +91,8 @@ snapshot::History told_by(const monitor::Series& series, const snapshot::History
 
 }  // namespace
 
-LiveSource::LiveSource(MachineFlags flags, std::string folder, std::string user)
-    : user_(std::move(user)), folder_(folder), watch_(std::move(flags), std::move(folder)) {}
+LiveSource::LiveSource(MachineFlags flags, std::string folder, std::string user, ReportFlags reports)
+    : user_(std::move(user)), folder_(folder), watch_(std::move(flags), std::move(folder), std::move(reports)) {}
 
 /// Its own, or those of the process that keeps the history, as old as that writes them.
 const monitor::LeaseUses& LiveSource::uses_beside(WatchLoop& loop) {

@@ -14,8 +14,8 @@ namespace remuda::cli {
 class LiveSource : public snapshot::Source {
  public:
   /// `user`: who looks. Other users' command lines are left out. `folder`: of the history, which is kept from here on
-  /// unless another process keeps it.
-  LiveSource(MachineFlags flags, std::string folder, std::string user);
+  /// unless another process keeps it; where this one does, `reports` says how people are told of alerts.
+  LiveSource(MachineFlags flags, std::string folder, std::string user, ReportFlags reports = {});
 
   Result<Json> snapshot() override;
   Result<snapshot::History> history(const snapshot::HistoryQuery& query) override;

@@ -41,7 +41,7 @@ Result<std::unique_ptr<snapshot::Source>> open_source(const SourceFlags& flags) 
   if (!flags.is_recording()) {
     REMUDA_ASSIGN(std::string folder, watch_folder(flags.machine.file));
     return std::make_unique<LiveSource>(flags.machine, std::move(folder),
-                                        process::user_name(static_cast<int>(::geteuid())));
+                                        process::user_name(static_cast<int>(::geteuid())), flags.reports);
   }
   std::vector<snapshot::Recording> recordings;
   if (flags.demo) {

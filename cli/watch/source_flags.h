@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/machine.h"
+#include "cli/watch/alert_reports.h"
 #include "snapshot/source.h"
 
 namespace remuda::cli {
@@ -15,6 +16,7 @@ struct SourceFlags {
   std::vector<std::string> replay;
   bool demo = false;
   double speed = 1;
+  ReportFlags reports;  ///< of alerts, where this process keeps the history of this machine
 
   bool is_recording() const { return demo || !replay.empty(); }
 };

@@ -4,19 +4,12 @@
 #include <fmt/format.h>
 #include <memory>
 #include <poll.h>
-#include <syslog.h>
 
 #include "base/clock.h"
-#include "base/env.h"
-#include "base/json.h"
-#include "base/text.h"
 #include "cli/subcommands.h"
-#include "cli/watch/alert_commands.h"
+#include "cli/watch/alert_reports.h"
 #include "cli/watch/exports.h"
 #include "cli/watch/watch_loop.h"
-#include "device/fields.h"
-#include "monitor/alerts.h"
-#include "monitor/herald.h"
 #include "process/stop_signals.h"
 
 namespace remuda::cli {
@@ -24,8 +17,8 @@ namespace {
 
 struct WatchFlags {
   MachineFlags machine;
-  std::string folder, text_file, job_files, on_alert;
-  bool syslog = false;
+  std::string folder, text_file, job_files;
+  ReportFlags reports;
 };
 
 /// Says each sentence once, until another one or success comes in between.
@@ -41,41 +34,16 @@ class Complaints {
   std::string last_;
 };
 
-std::string alert_text(const monitor::Alert& alert) {
-  const bool has_ended = alert.ended_s > 0;
-  return fmt::format("{}: {}{}{}", has_ended ? "ended" : "alert", alert.text,
-                     alert.value.empty() ? "" : fmt::format(" ({}; limit {})", alert.value, alert.limit),
-                     has_ended || alert.command.empty() ? "" : "; " + alert.command);
-}
-
-void say(const monitor::Alert& alert) { fmt::print(stderr, "remuda watch: {}\n", alert_text(alert)); }
-
-void log(const monitor::Alert& alert) {
-  ::syslog(LOG_DAEMON | (alert.ended_s > 0 ? LOG_NOTICE : LOG_WARNING), "%s", alert_text(alert).c_str());
-}
-
-process::Environment variables_of(const monitor::Alert& alert) {
-  return {{env::alert_state.name, alert.ended_s > 0 ? "ended" : "begun"},
-          {env::alert.name, fields::write(alert).dump()},
-          {env::alert_text.name, alert.text}};
-}
-
 Result<void> run(const WatchFlags& flags, WatchLoop& loop, process::StopSignals& stop) {
   Exports exports(flags.text_file, flags.job_files);
   Complaints complaints;
-  AlertCommands commands;
-  monitor::Herald herald;
+  AlertReports reports(flags.reports, "remuda watch");
   double next_s = monotonic_s();
   while (!stop.next()) {
     auto outcome = loop.step();
     if (outcome) outcome = exports.write(loop.moment());
     complaints.take(outcome ? loop.kept() : outcome);
-    for (const monitor::Alert& alert : herald.take(loop.alerts(), wall_s())) {
-      say(alert);
-      if (flags.syslog) log(alert);
-      if (!flags.on_alert.empty()) commands.run(flags.on_alert, variables_of(alert));
-    }
-    commands.tend(monotonic_s());
+    reports.take(loop.alerts(), monotonic_s(), wall_s());
     // What took too long is not made up for: readings stay about a second apart.
     next_s = std::max(next_s + WatchLoop::kEvery_s, monotonic_s());
     pollfd signals{stop.fd(), POLLIN, 0};
@@ -92,7 +60,6 @@ Result<int> watch(const WatchFlags& flags) {
     REMUDA_ASSIGN(folder, watch_folder(flags.machine.file));
   }
   REMUDA_ASSIGN(WatchLoop loop, WatchLoop::open(flags.machine, folder, true));
-  if (flags.syslog) ::openlog("remuda", LOG_PID, LOG_DAEMON);
   if (loop.kept()) fmt::print(stderr, "remuda watch: keeps the history of this machine in {}\n", folder);
   REMUDA_TRY(run(flags, loop, stop));
   return 0;
@@ -116,13 +83,7 @@ void add_watch(Program& program) {
           "Write which jobs hold each GPU to files in this folder, too: for dcgm-exporter's --hpc-job-mapping-dir")
       ->type_name("FOLDER")
       ->check(CLI::ExistingDirectory);
-  command
-      .add_option(
-          "--on-alert", flags->on_alert,
-          "Run this command in a shell when an alert begins or ends: REMUDA_ALERT_STATE, REMUDA_ALERT (JSON) and "
-          "REMUDA_ALERT_TEXT say which")
-      ->type_name("COMMAND");
-  command.add_flag("--syslog", flags->syslog, "Write alerts to the system's log, too");
+  add_report_options(command, flags->reports);
   add_machine_options(command, flags->machine);
   command.footer(
       "It keeps each second of an hour, each 10 seconds of a day and each minute of 30 days, in a file that does not "

@@ -38,6 +38,8 @@ class WatchLoop {
   const Result<void>& kept() const { return kept_; }
   /// Why the agent did not tell of the pool at the last reading, of which only the devices are known then.
   const Result<void>& told() const { return told_; }
+  /// Whether this process keeps the history, and not another one.
+  bool keeps() const { return watcher_.has_value(); }
   /// Writes what is new. To be called at the end.
   Result<void> end();
 

@@ -7,8 +7,8 @@
 
 namespace remuda::cli {
 
-WatchThread::WatchThread(MachineFlags flags, std::string folder)
-    : flags_(std::move(flags)), folder_(std::move(folder)), thread_([this] { work(); }) {}
+WatchThread::WatchThread(MachineFlags flags, std::string folder, ReportFlags reports)
+    : flags_(std::move(flags)), folder_(std::move(folder)), reports_(std::move(reports)), thread_([this] { work(); }) {}
 
 WatchThread::~WatchThread() {
   {
@@ -28,9 +28,11 @@ Result<void> WatchThread::step() {
 
 void WatchThread::work() {
   std::unique_lock lock(mutex_);
+  AlertReports reports(reports_, "");  // here: its commands end with this thread
   double next_s = monotonic_s();
   while (!ends_) {
     outcome_ = step();
+    if (loop_ && loop_->keeps()) reports.take(loop_->alerts(), monotonic_s(), wall_s());
     changed_.notify_all();
     next_s = std::max(next_s + WatchLoop::kEvery_s, monotonic_s());
     changed_.wait_for(lock, std::chrono::duration<double>(next_s - monotonic_s()), [this] { return ends_; });

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "cli/watch/alert_reports.h"
 #include "cli/watch/watch_loop.h"
 
 namespace remuda::cli {
@@ -16,7 +17,8 @@ namespace remuda::cli {
 class WatchThread {
  public:
   /// Opens the loop, again and again where that fails, and reads the machine once a second.
-  WatchThread(MachineFlags flags, std::string folder);
+  /// `reports`: how people are told of alerts, if this process keeps the history: else the one that does tells them.
+  WatchThread(MachineFlags flags, std::string folder, ReportFlags reports = {});
   /// What is new is written.
   ~WatchThread();
   WatchThread(const WatchThread&) = delete;
@@ -31,6 +33,7 @@ class WatchThread {
 
   const MachineFlags flags_;
   const std::string folder_;
+  const ReportFlags reports_;
   std::timed_mutex mutex_;  ///< held while the machine is read
   std::condition_variable_any changed_;
   std::optional<WatchLoop> loop_;

@@ -1,0 +1,59 @@
+#include "cli/watch/alert_reports.h"
+
+#include <fmt/format.h>
+#include <syslog.h>
+#include <utility>
+
+#include "base/env.h"
+#include "base/json.h"
+#include "device/fields.h"
+
+namespace remuda::cli {
+namespace {
+
+std::string alert_text(const monitor::Alert& alert) {
+  const bool has_ended = alert.ended_s > 0;
+  return fmt::format("{}: {}{}{}", has_ended ? "ended" : "alert", alert.text,
+                     alert.value.empty() ? "" : fmt::format(" ({}; limit {})", alert.value, alert.limit),
+                     has_ended || alert.command.empty() ? "" : "; " + alert.command);
+}
+
+void log(const monitor::Alert& alert) {
+  ::syslog(LOG_DAEMON | (alert.ended_s > 0 ? LOG_NOTICE : LOG_WARNING), "%s", alert_text(alert).c_str());
+}
+
+process::Environment variables_of(const monitor::Alert& alert) {
+  return {{env::alert_state.name, alert.ended_s > 0 ? "ended" : "begun"},
+          {env::alert.name, fields::write(alert).dump()},
+          {env::alert_text.name, alert.text}};
+}
+
+}  // namespace
+
+void add_report_options(CLI::App& command, ReportFlags& flags) {
+  command
+      .add_option(
+          "--on-alert", flags.on_alert,
+          "Run this command in a shell when an alert begins or ends: REMUDA_ALERT_STATE, REMUDA_ALERT (JSON) and "
+          "REMUDA_ALERT_TEXT say which")
+      ->type_name("COMMAND");
+  command.add_flag("--syslog", flags.syslog, "Write alerts to the system's log, too");
+}
+
+AlertReports::AlertReports(ReportFlags flags, std::string speaker)
+    : flags_(std::move(flags)), speaker_(std::move(speaker)) {
+  if (flags_.syslog) ::openlog("remuda", LOG_PID, LOG_DAEMON);
+}
+
+void AlertReports::report(const monitor::Alert& alert) {
+  if (!speaker_.empty()) fmt::print(stderr, "{}: {}\n", speaker_, alert_text(alert));
+  if (flags_.syslog) log(alert);
+  if (!flags_.on_alert.empty()) commands_.run(flags_.on_alert, variables_of(alert));
+}
+
+void AlertReports::take(const std::vector<monitor::Alert>& active, double now_s, double wall_s) {
+  for (const monitor::Alert& alert : herald_.take(active, wall_s)) report(alert);
+  commands_.tend(now_s);
+}
+
+}  // namespace remuda::cli

@@ -1,0 +1,42 @@
+// AlertReports: tells people of alerts that begin or end, in the ways that `remuda watch` and `remuda web` have.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/watch/alert_commands.h"
+#include "monitor/alerts.h"
+#include "monitor/herald.h"
+
+namespace remuda::cli {
+
+struct ReportFlags {
+  std::string on_alert;  ///< a command for a shell; empty: none
+  bool syslog = false;
+
+  bool is_any() const { return syslog || !on_alert.empty(); }
+};
+
+/// Declares --on-alert and --syslog. `flags` must live as long as the command's action.
+void add_report_options(CLI::App& command, ReportFlags& flags);
+
+/// One thread, which lives as long as the commands may run.
+class AlertReports {
+ public:
+  /// `speaker`: begins the lines on stderr, "remuda watch"; empty: nothing is said there.
+  AlertReports(ReportFlags flags, std::string speaker);
+
+  /// Reports what is new among the alerts of this moment. To be called about once a second; `now_s` is a steady time.
+  void take(const std::vector<monitor::Alert>& active, double now_s, double wall_s);
+
+ private:
+  void report(const monitor::Alert& alert);
+
+  const ReportFlags flags_;
+  const std::string speaker_;
+  monitor::Herald herald_;
+  AlertCommands commands_;
+};
+
+}  // namespace remuda::cli
