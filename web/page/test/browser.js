@@ -4,25 +4,16 @@
 //
 // Ends with 77 where a browser or its driver is missing.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NOON, allMissing, gpu, machine, markup, missing, oneGpu, recorded } from './fixtures.js';
+import { launch, serve } from './served.js';
 
-const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
-const NOBODY = 65534;
 const [remuda, pictures] = process.argv.slice(2);
 
-function skip(reason) {
-  console.log(`skipped: ${reason}`);
-  process.exit(77);
-}
-
-const executablePath = BROWSERS.find(existsSync);
-if (!executablePath) skip('there is no Chromium; apt-get install chromium');
-const { chromium } = await import('playwright-core').catch(() => skip('web/page/node_modules is missing; ./dev web installs it'));
+const browser = await launch();
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const folder = mkdtempSync(join(tmpdir(), 'remuda-page-'));
@@ -50,17 +41,6 @@ const CASES = {
   'names with markup': ['--replay', file('markup', markup)],
   'eight unlike GPUs': ['--demo'],
 };
-
-/// The program, as a user without rights, and its address.
-async function serve(args) {
-  const rights = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
-  const server = spawn(remuda, ['web', '--speed', '0', '--listen', '127.0.0.1:0', ...args], { ...rights, stdio: ['ignore', 'pipe', 'inherit'] });
-  const address = await new Promise((done, fail) => {
-    server.stdout.once('data', (text) => done(String(text).trim()));
-    server.once('exit', () => fail(new Error(`${remuda} web ${args.join(' ')} has ended`)));
-  });
-  return { address, end: () => new Promise((done) => { server.removeAllListeners('exit'); server.once('exit', done); server.kill('SIGTERM'); }) };
-}
 
 async function open(browser, address, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, timezoneId: 'UTC', ...options });
@@ -125,7 +105,7 @@ async function checkKeyboard(page) {
 }
 
 async function look(browser, name, args) {
-  const server = await serve(args);
+  const server = await serve(remuda, ['--speed', '0', ...args]);
   try {
     const token = new URL(server.address).hash.replace('#token=', '');
     const snapshot = await (await fetch(new URL('/api/snapshot', server.address), { headers: { authorization: `Bearer ${token}` } })).json();
@@ -153,7 +133,7 @@ async function look(browser, name, args) {
 
 /// Without the token the page says so, and shows nothing.
 async function lookWithoutToken(browser) {
-  const server = await serve(CASES['one GPU']);
+  const server = await serve(remuda, ['--speed', '0', ...CASES['one GPU']]);
   const page = await browser.newPage();
   await page.goto(new URL('/', server.address).href);
   await page.waitForFunction(() => document.querySelector('.trouble').textContent.includes('token'));
@@ -164,7 +144,7 @@ async function lookWithoutToken(browser) {
 
 /// When the server goes, the page says since when what it shows is old.
 async function lookAtServerThatEnds(browser) {
-  const server = await serve(CASES['one GPU']);
+  const server = await serve(remuda, ['--speed', '0', ...CASES['one GPU']]);
   const { page, close } = await open(browser, server.address);
   await server.end();
   await page.waitForFunction(() => document.querySelector('.trouble').textContent.includes('what you see is of'));
@@ -172,7 +152,6 @@ async function lookAtServerThatEnds(browser) {
 }
 
 if (pictures) mkdirSync(pictures, { recursive: true });
-const browser = await chromium.launch({ executablePath, args: process.getuid() === 0 ? ['--no-sandbox'] : [] });
 let failed = 0;
 const attempt = async (name, action) => {
   await action().catch((error) => {
