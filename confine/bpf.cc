@@ -27,7 +27,7 @@ Fd load(const std::string& name, const std::vector<bpf_insn>& program, std::stri
 }
 
 /// The end of the verifier's log, on one line; empty when it was not the verifier that refused.
-std::string verifier_words(const std::string& name, const std::vector<bpf_insn>& program) {
+std::string verifier_log(const std::string& name, const std::vector<bpf_insn>& program) {
   constexpr size_t kLog = 64 << 10, kShown = 200;
   std::string log(kLog, '\0');
   const Fd loaded = load(name, program, &log);
@@ -58,7 +58,7 @@ Result<Fd> load_device_program(const std::string& name, const std::vector<bpf_in
   if (loaded) return loaded;
   const int error = errno;
   if (error == EPERM) return failed("no permission to load a device filter, which takes CAP_BPF and CAP_NET_ADMIN");
-  const std::string words = verifier_words(name, program);
+  const std::string words = verifier_log(name, program);
   if (words.empty()) return failed(fmt::format("the kernel takes no device filter: {}", errno_text(error)));
   return failed(fmt::format("the kernel's verifier refuses the device filter: {}", words));
 }

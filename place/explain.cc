@@ -79,7 +79,7 @@ class Explainer {
     return Explanation::Set{labels(best->members), best->gbps};
   }
 
-  std::string ring_words(const ScoredSet& one) const {
+  std::string ring_text(const ScoredSet& one) const {
     const auto ring = this->ring(one.members);
     return ring ? fmt::format("{:.4g} GB/s ({}, {} to {})", ring->gbps, ring->label, ring->a, ring->b)
                 : fmt::format("{:.4g} GB/s", one.score.ring_gbps);
@@ -89,9 +89,9 @@ class Explainer {
   std::string lost(const ScoredSet& loser, const ScoredSet& winner) const {
     const Score &l = loser.score, &w = winner.score;
     if (l.cpus != w.cpus) return fmt::format("{} CPU devices in it against {}", l.cpus, w.cpus);
-    if (l.ring_gbps == 0 && w.ring_gbps > 0) return "no ring of known links, against one of " + ring_words(winner);
+    if (l.ring_gbps == 0 && w.ring_gbps > 0) return "no ring of known links, against one of " + ring_text(winner);
     if (l.ring_gbps != w.ring_gbps)
-      return fmt::format("a slower ring: {} against {}", ring_words(loser), ring_words(winner));
+      return fmt::format("a slower ring: {} against {}", ring_text(loser), ring_text(winner));
     if (l.models != w.models) return fmt::format("{} models against {}", l.models, w.models);
     if (l.speed_classes != w.speed_classes)
       return fmt::format("devices of {} speeds against {}", l.speed_classes, w.speed_classes);
@@ -99,12 +99,11 @@ class Explainer {
     if (l.pcie_roots != w.pcie_roots) return fmt::format("{} PCIe roots against {}", l.pcie_roots, w.pcie_roots);
     if (l.opened != w.opened) return fmt::format("takes {} devices that are free whole against {}", l.opened, w.opened);
     if (l.spare != w.spare) return "fits less tightly";
-    if (l.remainder != w.remainder)
-      return "it would leave less: " + left_words(loser) + " against " + left_words(winner);
+    if (l.remainder != w.remainder) return "it would leave less: " + left_text(loser) + " against " + left_text(winner);
     return "as good; the first in the machine's order is taken";
   }
 
-  std::string left_words(const ScoredSet& one) const {
+  std::string left_text(const ScoredSet& one) const {
     const Positions left = search_.left(one.members);
     const auto pair = search_.best_pair(left), four = search_.best_four(left);
     if (!pair) return "no linked pair";

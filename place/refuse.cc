@@ -146,14 +146,14 @@ class Refuser {
                  pairs = come_.size() * (come_.size() - 1) / 2;
     const std::string of = fmt::format("of the {} {} that suit", come_.size(), noun(come_.size()));
     if (unknown == pairs)
-      return fmt::format("it is not recorded whether any {} are joined by {}; {}", of, link_words(), wanted());
+      return fmt::format("it is not recorded whether any {} are joined by {}; {}", of, link_text(), wanted());
     const std::string also =
         unknown == 0 ? "" : fmt::format(", as far as is recorded: of {} of the {} pairs it is not", unknown, pairs);
-    return fmt::format("no {} {} are joined by {} in a ring{}; {}", request_.count, of, link_words(), also,
+    return fmt::format("no {} {} are joined by {} in a ring{}; {}", request_.count, of, link_text(), also,
                        most_linked());
   }
 
-  std::string link_words() const {
+  std::string link_text() const {
     return request_.link == LinkNeed::p2p ? "direct access to each other's memory" : "NVLink or its like";
   }
 

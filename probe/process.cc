@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMaxCommand = 200;
 
-Missing not_told(const std::string& path, const char* what) {
+Missing not_stated(const std::string& path, const char* what) {
   return {MissingReason::unsupported, fmt::format("{} tells no {}", path, what)};
 }
 
@@ -45,7 +45,7 @@ Reading<std::string> read_user(const std::string& folder) {
   const auto status = sysfs::read(path);
   if (!status.has_value()) return status.missing();
   const std::vector<int> users = process::parse_status(status.value()).users;
-  if (users.empty()) return not_told(path, "user");
+  if (users.empty()) return not_stated(path, "user");
   return name_of(users.front());
 }
 
@@ -77,7 +77,7 @@ Reading<double> read_start_time(const std::string& folder) {
   const size_t name_end = stat.value().rfind(')');
   const auto fields = split(std::string_view(stat.value()).substr(std::min(name_end, stat.value().size())), ' ');
   const auto ticks = fields.size() > kField ? parse_number<int64_t>(fields[kField]) : std::nullopt;
-  if (!ticks || *ticks < 0) return not_told(path, "start time");
+  if (!ticks || *ticks < 0) return not_stated(path, "start time");
   return boot_time_s() + static_cast<double>(*ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 

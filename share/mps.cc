@@ -87,7 +87,7 @@ bool clear(const std::string& folder) {
   return true;
 }
 
-std::string last_words(const std::string& folder) {
+std::string last_output(const std::string& folder) {
   constexpr size_t kMost = 200;
   const auto said = read_text(folder + "/log/start.log");
   if (!said || said->empty()) return "";
@@ -101,7 +101,7 @@ Result<void> start_daemon(const std::string& program, const std::string& folder,
                 process::ChildProcess::spawn(mps_starter(program, folder, device.uuid.value())));
   const auto exit = await_end(child);
   if (!exit) return failed(fmt::format("{} -d did not come to an end within {:g} s", kProgram, patience_s()));
-  if (!exit->ok()) return failed(fmt::format("{} -d {}{}", kProgram, to_string(*exit), last_words(folder)));
+  if (!exit->ok()) return failed(fmt::format("{} -d {}{}", kProgram, to_string(*exit), last_output(folder)));
   if (!answers(program, folder)) return failed(fmt::format("the daemon that {} started does not answer", kProgram));
   return {};
 }

@@ -69,7 +69,7 @@ PairSpeed fabric_speed(const Device& a, const Device& b, const Link& link) {
   return {each, false, fmt::format("{} links of unknown number, counted as one of {:.4g} GB/s (assumed)", name, each)};
 }
 
-std::string path_words(Path path, bool near) {
+std::string path_text(Path path, bool near) {
   if (path == Path::pcie) return near ? "PCIe within one NUMA node" : "PCIe of unknown class";
   return fmt::format("{} over PCIe{}", to_string(path), path == Path::sys && near ? " within one NUMA node" : "");
 }
@@ -79,7 +79,7 @@ PairSpeed pcie_speed(const Device& a, const Device& b, const Link& link, Path pa
   const double figure = link_speeds().gbps({.of = "pcie", .path = to_string(path), .near = near});
   const Lanes lanes = slower(a, b);
   const double scale = through_host ? std::min(1.0, lanes.scale()) : lanes.scale();
-  const std::string words = path_words(path, near);
+  const std::string words = path_text(path, near);
   const double gbps = figure * scale;
   if (const auto stated = stated_gbps(link); stated && *stated < gbps)
     return {*stated, false, fmt::format("{} at the driver's figure of {:.4g} GB/s (assumed)", words, *stated)};

@@ -245,7 +245,7 @@ TEST_F(BuddyTest, WhereNoStepWasAppliedTheyGoOnFromTheFirstParameters) {
   }
 }
 
-/// Two ranks that return after so many steps, as somebody knocks; and what they and one that joins go on with.
+/// Two ranks that return after so many steps, as somebody asks to join; and what they and one that joins go on with.
 std::vector<Inheritance> interrupted_after(int steps, const job::TrainJob& two) {
   std::vector<Inheritance> all(3);
   const std::atomic<bool> leaving = false;
@@ -253,7 +253,7 @@ std::vector<Inheritance> interrupted_after(int steps, const job::TrainJob& two) 
   comm::run_ranks(2, comm::kSharedMemory, [&](comm::Communicator& communicator) {
     int asked = 0;
     const auto trainer =
-        Trainer::create(two, communicator, events, leaving, {.is_knocked_at = [&] { return ++asked == steps; }});
+        Trainer::create(two, communicator, events, leaving, {.has_candidate = [&] { return ++asked == steps; }});
     ASSERT_TRUE(trainer) << trainer.error().message;
     ASSERT_TRUE((*trainer)->run());
     ASSERT_TRUE((*trainer)->is_interrupted());
@@ -298,7 +298,7 @@ TEST_F(BuddyTest, NobodyIsLetInAfterTheLastStep) {
   comm::run_ranks(3, comm::kSharedMemory, [&](comm::Communicator& communicator) {
     int steps = 0;
     const auto trainer =
-        Trainer::create(job_, communicator, events, leaving, {.is_knocked_at = [&] { return ++steps == 2; }});
+        Trainer::create(job_, communicator, events, leaving, {.has_candidate = [&] { return ++steps == 2; }});
     const auto report = (*trainer)->run();
     EXPECT_FALSE((*trainer)->is_interrupted());
     EXPECT_EQ(report->steps, 2);

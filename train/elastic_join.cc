@@ -16,9 +16,10 @@
 namespace remuda::train {
 namespace {
 
-constexpr double kVerdict_s = 60;     // beyond what the others have to agree
-constexpr double kAnswer_s = 5;       // for one at the door to answer, which takes milliseconds
-constexpr double kPartForLast = 0.5;  // of the time in which the others come, for a guest that begins later than rank 0
+constexpr double kVerdict_s = 60;  // beyond what the others have to agree
+constexpr double kAnswer_s = 5;    // for a candidate to answer, which takes milliseconds
+constexpr double kPartForLast =
+    0.5;  // of the time in which the others come, for a candidate that begins later than rank 0
 
 /// The device of one that comes, as the others call it; an error (usage) where it cannot be one of theirs.
 Result<job::DeviceSpec> device_of(const Applicant& applicant, const job::TrainJob& members,
@@ -86,49 +87,50 @@ ElasticRun::ElasticRun(const job::TrainJob& own, const Events& events, const std
 /// One that has joined, where the others can go on without it.
 bool ElasticRun::may_leave_alone() const { return has_joined_ && can_spare(number_, members_.ranks, whole_job_); }
 
-/// On the first rank, where the job has a door. Another one than the first has it at its own address, where it can.
-Result<void> ElasticRun::open_door() {
-  if (rank_ != 0 || door_ || whole_job_.elastic.join.empty()) return {};
+/// On the first rank, where the job lets others join. Another one than the first listens at its own address, where it
+/// can.
+Result<void> ElasticRun::listen_for_joins() {
+  if (rank_ != 0 || join_listener_ || whole_job_.elastic.join.empty()) return {};
   REMUDA_ASSIGN(comm::ConnectOptions options, connect_options_of_any());
   const std::optional<HostPort> asked = parse_host_port(whole_job_.elastic.join);
   options.master_address = asked->host.empty() || number_ != 0 ? options.bind_address : asked->host;
   options.master_port = asked->port;
-  options.terms = terms_at_door(whole_job_);
-  // The others wait for rank 0 while it waits for a guest, who must not make them take it for lost.
+  options.terms = terms_of_join(whole_job_);
+  // The others wait for rank 0 while it waits for a candidate, who must not make them take it for lost.
   options.timeout_s = std::min(kAnswer_s, whole_job_.elastic.timeout_s / 5);
   if (whole_job_.train.encrypt == job::Switch::off) options.encryption = comm::Encryption::off;
   const std::string address = comm::Endpoint{options.master_address, options.master_port}.text();
-  auto door = Door::open(std::move(options), events_);
-  if (!door && members_.generation == 0) return tl::unexpected(door.error());
-  if (door) {
-    door_ = std::move(*door);
+  auto listener = JoinListener::open(std::move(options), events_);
+  if (!listener && members_.generation == 0) return tl::unexpected(listener.error());
+  if (listener) {
+    join_listener_ = std::move(*listener);
     events_.send({{"event", "door"}, {"address", address}});
   } else {
-    events_.send({{"event", "note"}, {"text", "nobody can join the run any more: " + door.error().message}});
+    events_.send({{"event", "note"}, {"text", "nobody can join the run any more: " + listener.error().message}});
   }
   return {};
 }
 
 /// Collective, between two steps. Goes on with one that waits; where it has gone meanwhile, as before.
 Result<ElasticRun::Next> ElasticRun::grow() {
-  std::optional<Guest> guest;
-  Result<std::optional<Invitation>> invited = invite(guest);
+  std::optional<Candidate> candidate;
+  Result<std::optional<Invitation>> invited = invite(candidate);
   if (invited && !*invited) return Next::go_on;
   const Result<void> kept = invited ? session_->trainer->keep_state() : tl::unexpected(invited.error());
   options_.inherited = session_->trainer->bequest();
   session_.reset();
-  if (kept) return grow_with(**invited, guest ? &*guest : nullptr);
+  if (kept) return grow_with(**invited, candidate ? &*candidate : nullptr);
   REMUDA_ASSIGN(const Next next, after(kept.error()));
   if (next == Next::end) return tl::unexpected(kept.error());
   return next;
 }
 
 /// Collective. All hear from rank 0 who comes; nothing: nobody.
-Result<std::optional<Invitation>> ElasticRun::invite(std::optional<Guest>& guest) {
+Result<std::optional<Invitation>> ElasticRun::invite(std::optional<Candidate>& candidate) {
   std::optional<Invitation> made;
   Fd listener;
-  if (rank_ == 0) guest = door_->take();
-  if (guest) made = invitation_for(*guest, listener);
+  if (rank_ == 0) candidate = join_listener_->take();
+  if (candidate) made = invitation_for(*candidate, listener);
   REMUDA_ASSIGN(const std::string text,
                 share_text(*session_->communicator, 0, made ? to_text(*made) : "", label::kJoin));
   if (text.empty()) return std::nullopt;
@@ -138,18 +140,18 @@ Result<std::optional<Invitation>> ElasticRun::invite(std::optional<Guest>& guest
 }
 
 /// Rank 0: for one that has said that it comes.
-std::optional<Invitation> ElasticRun::invitation_for(Guest& guest, Fd& listener) const {
-  const auto device = device_of(guest.applicant(), *session_->job, session_->places);
+std::optional<Invitation> ElasticRun::invitation_for(Candidate& candidate, Fd& listener) const {
+  const auto device = device_of(candidate.applicant(), *session_->job, session_->places);
   if (!device) {
-    guest.turn_away(Word::refused, device.error().message);
-    events_.send(
-        {{"event", "note"},
-         {"text", printable(fmt::format("{} cannot join: {}", guest.applicant().device.use, device.error().message))}});
+    candidate.turn_away(JoinSignal::refused, device.error().message);
+    events_.send({{"event", "note"},
+                  {"text", printable(fmt::format("{} cannot join: {}", candidate.applicant().device.use,
+                                                 device.error().message))}});
     return std::nullopt;
   }
   const auto options = connect_options_of_any();
   auto meeting = options ? comm::listen_on({options->bind_address, 0}) : tl::unexpected(options.error());
-  if (!meeting) return guest.turn_away(Word::failed, meeting.error().message), std::nullopt;
+  if (!meeting) return candidate.turn_away(JoinSignal::failed, meeting.error().message), std::nullopt;
   listener = std::move(*meeting);
   Inheritance known = session_->trainer->bequest();
   Invitation invitation{.number = static_cast<int>(whole_job_.devices.size()),
@@ -167,12 +169,12 @@ std::optional<Invitation> ElasticRun::invitation_for(Guest& guest, Fd& listener)
                         .joins = std::move(known.joins)};
   invitation.members.ranks.push_back(invitation.number);
   invitation.devices.push_back(*device);
-  if (!guest.invite(invitation)) return std::nullopt;
+  if (!candidate.invite(invitation)) return std::nullopt;
   return invitation;
 }
 
 /// Those that were there before go on with the newcomer if all of them can, and else without it.
-Result<ElasticRun::Next> ElasticRun::grow_with(const Invitation& invitation, const Guest* guest) {
+Result<ElasticRun::Next> ElasticRun::grow_with(const Invitation& invitation, const Candidate* candidate) {
   const int number = invitation.number;
   TrainerOptions options = options_;
   options.step_times_fd = -1;  // the file is of the ranks that began
@@ -182,20 +184,20 @@ Result<ElasticRun::Next> ElasticRun::grow_with(const Invitation& invitation, con
   whole.devices = invitation.devices;
   Result<Session> grown =
       begin(job::on_ranks(std::move(whole), invitation.members.ranks), invitation.members, options, true);
-  if (grown && guest)
-    if (const auto there = guest->is_ready(kPartForLast * notice_s_); !there) grown = tl::unexpected(there.error());
-  auto agreement = assembly_->agree({.generation = members_.generation,
-                                     .members = members_.ranks,
-                                     .least = least_ranks(whole_job_),
-                                     .notice_s = notice_s_,
-                                     .newcomer = number,
-                                     .welcomes = grown.has_value()});
+  if (grown && candidate)
+    if (const auto there = candidate->is_ready(kPartForLast * notice_s_); !there) grown = tl::unexpected(there.error());
+  auto agreement = membership_->agree({.generation = members_.generation,
+                                       .members = members_.ranks,
+                                       .least = least_ranks(whole_job_),
+                                       .notice_s = notice_s_,
+                                       .newcomer = number,
+                                       .welcomes = grown.has_value()});
   const bool is_taken = grown && agreement && agreement->ranks.back() == number;
   if (!grown)
     join.failed = grown.error().message;
   else if (!is_taken)
     join.failed = "another rank could not go on with it";
-  if (guest) is_taken ? guest->take_in() : guest->turn_away(Word::failed, join.failed);
+  if (candidate) is_taken ? candidate->take_in() : candidate->turn_away(JoinSignal::failed, join.failed);
   if (!agreement) return tl::unexpected(agreement.error());
   if (is_taken) {
     take_in(std::move(*grown), invitation);

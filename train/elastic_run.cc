@@ -31,7 +31,7 @@ ElasticRun::ElasticRun(job::TrainJob job, const Events& events, const std::atomi
       run_id_(env::get(env::run_id).value_or("")) {
   members_.ranks.resize(whole_job_.devices.size());
   std::iota(members_.ranks.begin(), members_.ranks.end(), 0);
-  options_.is_knocked_at = [this] { return door_ && door_->is_knocked_at(); };
+  options_.has_candidate = [this] { return join_listener_ && join_listener_->has_candidate(); };
 }
 
 Result<void> ElasticRun::run() {
@@ -71,7 +71,7 @@ Result<std::unique_ptr<comm::Communicator>> ElasticRun::meet(const job::TrainJob
   return communicator;
 }
 
-/// Collective, of all members. Where these are new, and nobody is above them, they have an assembly.
+/// Collective, of all members. Where these are new, and nobody is above them, they have a membership.
 Result<ElasticRun::Session> ElasticRun::begin(job::TrainJob job, const Members& members, const TrainerOptions& options,
                                               bool are_new) {
   Session session{.job = std::make_unique<const job::TrainJob>(std::move(job))};
@@ -80,8 +80,8 @@ Result<ElasticRun::Session> ElasticRun::begin(job::TrainJob job, const Members& 
       !whole_job_.elastic.join.empty() || (whole_job_.elastic.ranks_lost > 0 && session.communicator->size() > 1);
   if (are_new && may_change && !feed_.is_elastic()) {
     REMUDA_ASSIGN(const comm::ConnectOptions own, connect_options_of_any());
-    REMUDA_ASSIGN(session.assembly, quorum::Assembly::found(*session.communicator, members.ranks, own.bind_address,
-                                                            own.secret, label::kAssembly));
+    REMUDA_ASSIGN(session.membership, quorum::Membership::found(*session.communicator, members.ranks, own.bind_address,
+                                                                own.secret, label::kAssembly));
   }
   if (!whole_job_.elastic.join.empty()) {
     REMUDA_ASSIGN(session.places, places_of_all(*session.communicator));
@@ -96,7 +96,7 @@ Result<ElasticRun::Session> ElasticRun::begin(job::TrainJob job, const Members& 
 
 /// Of the members.
 void ElasticRun::take(Session session) {
-  if (session.assembly) assembly_ = std::move(session.assembly);
+  if (session.membership) membership_ = std::move(session.membership);
   session_.emplace(std::move(session));
   options_.inherited.copies.clear();  // the trainer has them
   rank_ = session_->communicator->rank();
@@ -111,7 +111,7 @@ Result<bool> ElasticRun::train() {
     const bool is_start = members_.generation == 0;
     REMUDA_ASSIGN(Session session, begin(job::on_ranks(whole_job_, members_.ranks), members_, options_, is_start));
     take(std::move(session));
-    REMUDA_TRY(open_door());
+    REMUDA_TRY(listen_for_joins());
   }
   Result<bool> is_whole = work();
   if (!is_whole || *is_whole) session_.reset();
@@ -127,8 +127,8 @@ Result<bool> ElasticRun::work() {
   }
   if (trainer.is_interrupted()) return false;
   was_stopped_ = report->stopped;
-  door_.reset();
-  if (rank_ == 0 || !assembly_) events_.send({{"event", "trained"}, {"rank", rank_}});
+  join_listener_.reset();
+  if (rank_ == 0 || !membership_) events_.send({{"event", "trained"}, {"rank", rank_}});
   REMUDA_TRY(trainer.write([&](const ValuesOf& values_of) {
     return session_->outputs ? session_->outputs->write(trainer.model(), *report, events_, values_of) : Result<void>();
   }));
@@ -146,7 +146,7 @@ Result<bool> ElasticRun::work() {
 
 /// Collective, where no launcher tells the others that rank 0 is done. It leaves once all have heard it.
 Result<void> ElasticRun::say_farewell(comm::Communicator& communicator) {
-  if (!assembly_) return {};
+  if (!membership_) return {};
   communicator.set_timeout(kLongestFarewell_s);  // its death would show at once
   std::byte nothing{};
   Result<void> said = communicator.broadcast(std::span(&nothing, 1), 0, label::kFarewell);
@@ -158,8 +158,8 @@ Result<void> ElasticRun::say_farewell(comm::Communicator& communicator) {
 
 /// This rank has made all steps, and may have to go on as rank 0 was lost before the run was done.
 Result<ElasticRun::Next> ElasticRun::after_the_end() {
-  if (rank_ == 0 || assembly_ || !feed_.is_elastic()) return Next::done;
-  REMUDA_ASSIGN(const Next next, hear_who_is_left());
+  if (rank_ == 0 || membership_ || !feed_.is_elastic()) return Next::done;
+  REMUDA_ASSIGN(const Next next, receive_members());
   return next == Next::go_on ? next : Next::done;
 }
 
@@ -167,13 +167,13 @@ Result<ElasticRun::Next> ElasticRun::after_the_end() {
 Result<ElasticRun::Next> ElasticRun::after(const Error& error) {
   // Before it has begun, the run may have a checkpoint to go on from that only some of its ranks know.
   if (!began_ || error.kind != ErrorKind::lost_peer) return Next::end;
-  if (assembly_) return whole_job_.elastic.ranks_lost > 0 ? agree(error, false) : Result<Next>(Next::end);
+  if (membership_) return whole_job_.elastic.ranks_lost > 0 ? agree(error, false) : Result<Next>(Next::end);
   if (!feed_.is_elastic()) return Next::end;
   events_.send({{"event", "lost"}, {"kind", "lost_peer"}, {"message", error.message}, {"peer", first_number(error)}});
-  return hear_who_is_left();
+  return receive_members();
 }
 
-Result<ElasticRun::Next> ElasticRun::hear_who_is_left() {
+Result<ElasticRun::Next> ElasticRun::receive_members() {
   Result<Members> left = feed_.next();
   if (!left) return Next::end;
   go_on_with(std::move(*left));
@@ -182,12 +182,12 @@ Result<ElasticRun::Next> ElasticRun::hear_who_is_left() {
 
 /// With the others, as nobody is above the ranks.
 Result<ElasticRun::Next> ElasticRun::agree(const Error& error, bool is_done) {
-  REMUDA_ASSIGN(quorum::Agreement agreement, assembly_->agree({.generation = members_.generation,
-                                                               .members = members_.ranks,
-                                                               .least = least_ranks(whole_job_),
-                                                               .notice_s = notice_s_,
-                                                               .lost = {first_number(error), error.message},
-                                                               .is_done = is_done}));
+  REMUDA_ASSIGN(quorum::Agreement agreement, membership_->agree({.generation = members_.generation,
+                                                                 .members = members_.ranks,
+                                                                 .least = least_ranks(whole_job_),
+                                                                 .notice_s = notice_s_,
+                                                                 .lost = {first_number(error), error.message},
+                                                                 .is_done = is_done}));
   if (agreement.is_done) return Next::done;
   go_on_with(members_of(std::move(agreement)));
   return Next::go_on;
@@ -220,7 +220,7 @@ int ElasticRun::first_number(const Error& error) const {
 /// What rank 0 has said itself, with the report.
 void ElasticRun::finish() {
   if (rank_ == 0) return;
-  if (assembly_) events_.send({{"event", "trained"}, {"rank", rank_}});
+  if (membership_) events_.send({{"event", "trained"}, {"rank", rank_}});
   events_.send({{"event", "done"}, {"rank", rank_}, {"stopped", was_stopped_}});
 }
 

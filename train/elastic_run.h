@@ -4,8 +4,8 @@
 //   a collective call fails with lost_peer -> the trainer and its communicator go -> the launcher says who is left, or
 //   the ranks agree on it (members.h) -> they meet anew, as ranks 0, 1, ... of a smaller job -> a new trainer, which
 //   resumes
-//   somebody knocks at the door (door.h) -> the trainer returns after a step -> rank 0 tells all who comes -> they meet
-//   anew with it -> a new trainer, which resumes -> those that were there before agree to go on so, or without it
+//   somebody asks to join (join_listener.h) -> the trainer returns after a step -> rank 0 tells all who comes -> they
+//   meet anew with it -> a new trainer, which resumes -> those that were there before agree to go on so, or without it
 //
 // At the end rank 0 alone has something to do: it leaves behind what the run is for. The others wait for that, to hear
 // it from the launcher or from rank 0; if it is lost before, they go on in the same way, from the last step.
@@ -18,8 +18,8 @@
 #include <memory>
 #include <optional>
 
-#include "quorum/assembly.h"
-#include "train/door.h"
+#include "quorum/membership.h"
+#include "train/join_listener.h"
 #include "train/members.h"
 #include "train/newcomer.h"
 #include "train/run_outputs.h"
@@ -56,7 +56,7 @@ class ElasticRun {
   struct Session {
     std::unique_ptr<const job::TrainJob> job;
     std::unique_ptr<comm::Communicator> communicator;
-    std::optional<quorum::Assembly> assembly;  ///< of new members
+    std::optional<quorum::Membership> membership;  ///< of new members
     std::unique_ptr<Trainer> trainer;
     std::vector<Place> places;          ///< of all ranks, where others may join them
     std::optional<RunOutputs> outputs;  ///< on rank 0
@@ -72,7 +72,7 @@ class ElasticRun {
   Result<void> say_farewell(comm::Communicator& communicator);
   Result<Next> after(const Error& error);
   Result<Next> after_the_end();
-  Result<Next> hear_who_is_left();
+  Result<Next> receive_members();
   Result<Next> agree(const Error& error, bool is_done);
   Members members_of(quorum::Agreement agreement);
   int first_number(const Error& error) const;
@@ -80,11 +80,11 @@ class ElasticRun {
   void go_on_with(Members left);
   bool may_leave_alone() const;
 
-  Result<void> open_door();
+  Result<void> listen_for_joins();
   Result<Next> grow();
-  Result<std::optional<Invitation>> invite(std::optional<Guest>& guest);
-  std::optional<Invitation> invitation_for(Guest& guest, Fd& listener) const;
-  Result<Next> grow_with(const Invitation& invitation, const Guest* guest);
+  Result<std::optional<Invitation>> invite(std::optional<Candidate>& candidate);
+  std::optional<Invitation> invitation_for(Candidate& candidate, Fd& listener) const;
+  Result<Next> grow_with(const Invitation& invitation, const Candidate* candidate);
   Result<void> join();
   void take_in(Session session, const Invitation& invitation);
 
@@ -93,13 +93,13 @@ class ElasticRun {
   const std::atomic<bool>& leave_;
   MembersFeed feed_;
   std::optional<Newcomer> newcomer_;
-  std::optional<quorum::Assembly> assembly_;  ///< where nobody is above the ranks; else none
+  std::optional<quorum::Membership> membership_;  ///< where nobody is above the ranks; else none
   TrainerOptions options_;
   const Connected connected_;
   Members members_;
   int number_ = 0;  ///< of this rank, its first one
   std::string run_id_;
-  std::unique_ptr<Door> door_;  ///< on rank 0 of a run that others may join
+  std::unique_ptr<JoinListener> join_listener_;  ///< on rank 0 of a run that others may join
   std::optional<Session> session_;
   std::vector<int> trained_with_;  ///< the ranks of the last trainer, by their first numbers
   int rank_ = 0;                   ///< among them

@@ -117,8 +117,8 @@ auto parse(std::string_view text, const char* what, const Read& read) -> Result<
 
 }  // namespace
 
-Result<Word> exchange_words(comm::Communicator& channel, Word mine) {
-  REMUDA_ASSIGN(const std::vector<Word> both, gather_all(channel, mine, label::kJoin));
+Result<JoinSignal> exchange_signals(comm::Communicator& channel, JoinSignal mine) {
+  REMUDA_ASSIGN(const std::vector<JoinSignal> both, gather_all(channel, mine, label::kJoin));
   return both.at(channel.rank() == 0 ? 1 : 0);
 }
 
@@ -217,7 +217,7 @@ Result<Invitation> parse_invitation(std::string_view text) {
   return invitation;
 }
 
-comm::Terms terms_at_door(const job::TrainJob& job) {
+comm::Terms terms_of_join(const job::TrainJob& job) {
   comm::Terms terms{{"the version of remuda", version()}, {"what this is", "a rank that joins a run"}};
   for (const auto& [key, value] : job::settings_to_join(job)) terms.push_back({key, value});
   for (comm::Term& term : terms_of_content(job)) terms.push_back(std::move(term));

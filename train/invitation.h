@@ -1,12 +1,12 @@
 // Invitation: what a rank that joins a run is told, and with it the ranks that take it in.
 //
-// The newcomer and rank 0 meet at the run's door as a communicator of two (door.h, newcomer.h):
+// The newcomer and rank 0 meet where the run listens, as a communicator of two (join_listener.h, newcomer.h):
 //   newcomer   its Applicant                                   (JSON)
-//   both       again and again: Word::wait, Word::here         (so each notices when the other one has gone)
-//   rank 0     Word::come, and the Invitation                  (JSON)
-//   newcomer   Word::here: it comes, and all meet
-//   both       Word::wait, Word::here once more: it has begun as the others have, and stays
-//   rank 0     Word::taken, once the others have agreed to go on with it
+//   both       again and again: JoinSignal::wait, JoinSignal::here   (so each notices when the other one has gone)
+//   rank 0     JoinSignal::come, and the Invitation                  (JSON)
+//   newcomer   JoinSignal::here: it comes, and all meet
+//   both       JoinSignal::wait, JoinSignal::here once more: it has begun as the others have, and stays
+//   rank 0     JoinSignal::taken, once the others have agreed to go on with it
 // In place of each of its words rank 0 may say `refused` or `failed`, and a sentence why.
 #pragma once
 
@@ -22,10 +22,10 @@
 
 namespace remuda::train {
 
-enum class Word : uint32_t { wait, come, taken, refused, failed, here };
+enum class JoinSignal : uint32_t { wait, come, taken, refused, failed, here };
 
 /// Collective, of the two: says one's own, and hears the other's.
-Result<Word> exchange_words(comm::Communicator& channel, Word mine);
+Result<JoinSignal> exchange_signals(comm::Communicator& channel, JoinSignal mine);
 
 /// Where a rank is.
 struct Place {
@@ -47,7 +47,7 @@ std::string cores_in_use(const std::string& device, const Place& place, const st
 std::string cores_shared(const std::string& device, const Place& place, const std::vector<job::DeviceSpec>& devices,
                          const std::vector<Place>& places);
 
-/// Who knocks.
+/// Who asks to join.
 struct Applicant {
   job::DeviceSpec device;
   Place place;
@@ -73,6 +73,6 @@ std::string to_text(const Invitation& invitation);
 Result<Invitation> parse_invitation(std::string_view text);
 
 /// What the two must have in common before anything else is said.
-comm::Terms terms_at_door(const job::TrainJob& job);
+comm::Terms terms_of_join(const job::TrainJob& job);
 
 }  // namespace remuda::train

@@ -1,5 +1,5 @@
-// What a rank that joins is told, as a peer of another version or of ill will may say it; and how it is told, at the
-// door.
+// What a rank that joins is told, as a peer of another version or of ill will may say it; and how, at the join
+// listener.
 #include "train/invitation.h"
 
 #include <cstdlib>
@@ -136,7 +136,7 @@ TEST(Invitation, CutAnywhereOrWithAnyByteChangedIsReadSafely) {
   }
 }
 
-/// A door, and one that comes.
+/// A listener, and one that comes.
 class DoorTest : public ::testing::Test {
  protected:
   DoorTest() {
@@ -145,84 +145,84 @@ class DoorTest : public ::testing::Test {
       const auto listener = comm::listen_on({"127.0.0.1", 0});
       port_ = comm::local_endpoint(listener->get()).port;
     }
-    door_ = Door::open({.master_address = "127.0.0.1",
-                        .master_port = port_,
-                        .secret = kSecret,
-                        .terms = terms_at_door(job_),
-                        .timeout_s = kPatience_s},
-                       events_)
-                .value();
+    join_listener_ = JoinListener::open({.master_address = "127.0.0.1",
+                                         .master_port = port_,
+                                         .secret = kSecret,
+                                         .terms = terms_of_join(job_),
+                                         .timeout_s = kPatience_s},
+                                        events_)
+                         .value();
   }
   ~DoorTest() override { ::unsetenv(env::secret.name); }
 
   /// Whom the run lets in and invites, and who waits then.
   std::future<Result<void>> newcomer() {
     return std::async(std::launch::async, [this]() -> Result<void> {
-      REMUDA_ASSIGN(const Newcomer newcomer, Newcomer::knock(job_, "127.0.0.1:" + std::to_string(port_), events_));
+      REMUDA_ASSIGN(const Newcomer newcomer, Newcomer::ask(job_, "127.0.0.1:" + std::to_string(port_), events_));
       EXPECT_EQ(newcomer.invitation().number, example().number);
       return newcomer.wait_to_be_taken_in(kPatience_s);
     });
   }
-  std::optional<Guest> guest() {
-    for (const double end_s = monotonic_s() + kPatience_s; !door_->is_knocked_at() && monotonic_s() < end_s;)
+  std::optional<Candidate> candidate() {
+    for (const double end_s = monotonic_s() + kPatience_s; !join_listener_->has_candidate() && monotonic_s() < end_s;)
       steady_clock().sleep_s(0.01);
-    return door_->take();
+    return join_listener_->take();
   }
 
   static constexpr double kPatience_s = 20;
-  static constexpr const char* kSecret = "known at the door";
+  static constexpr const char* kSecret = "known to both";
   job::TrainJob job_{.devices = {{.use = "cpu:1"}}};
   const Events events_{-1};
   int port_ = 0;
-  std::unique_ptr<Door> door_;
+  std::unique_ptr<JoinListener> join_listener_;
 };
 
 TEST_F(DoorTest, TellsOneThatHasBegunWhatBecomesOfIt) {
-  const auto outcome = [this](const std::function<void(const Guest&)>& tell) {
+  const auto outcome = [this](const std::function<void(const Candidate&)>& tell) {
     auto waits = newcomer();
-    std::optional<Guest> in = guest();
+    std::optional<Candidate> in = candidate();
     EXPECT_TRUE(in && in->invite(example()) && in->is_ready(kPatience_s));
     if (in) tell(*in);
     in.reset();
     return waits.get();
   };
-  EXPECT_TRUE(outcome([](const Guest& in) { in.take_in(); }));
-  const auto failed = outcome([](const Guest& in) { in.turn_away(Word::failed, "another rank could not"); });
+  EXPECT_TRUE(outcome([](const Candidate& in) { in.take_in(); }));
+  const auto failed = outcome([](const Candidate& in) { in.turn_away(JoinSignal::failed, "another rank could not"); });
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().kind, ErrorKind::failed);
   EXPECT_EQ(failed.error().message, "the run does not take in this device: another rank could not");
-  const auto refused = outcome([](const Guest& in) { in.turn_away(Word::refused, "it is too slow"); });
+  const auto refused = outcome([](const Candidate& in) { in.turn_away(JoinSignal::refused, "it is too slow"); });
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::usage);
-  EXPECT_TRUE(outcome([](const Guest&) {})) << "rank 0 is lost: the others may have agreed to go on with it";
+  EXPECT_TRUE(outcome([](const Candidate&) {})) << "rank 0 is lost: the others may have agreed to go on with it";
 }
 
 TEST_F(DoorTest, InvitesNobodyWhoHasGone) {
   comm::ConnectOptions options{.rank = 1, .size = 2, .master_port = port_, .secret = kSecret};
-  options.terms = terms_at_door(job_);
+  options.terms = terms_of_join(job_);
   options.transport = comm::ConnectOptions::Transport::tcp;
   auto channel = comm::connect(std::move(options));
   ASSERT_TRUE(channel) << channel.error().message;
   ASSERT_TRUE(share_text(**channel, 1, to_text(Applicant{{.use = "cpu:1"}, {}, "name"}), label::kJoin));
-  ASSERT_TRUE(exchange_words(**channel, Word::here));
+  ASSERT_TRUE(exchange_signals(**channel, JoinSignal::here));
   channel->reset();
-  const std::optional<Guest> in = door_->take();
+  const std::optional<Candidate> in = join_listener_->take();
   EXPECT_FALSE(in && in->invite(example()));
 }
 
 // What one that has gone has left behind; another one that comes at that time is let in all the same.
 TEST_F(DoorTest, LetsNobodyInByHalf) {
-  comm::Terms terms = terms_at_door(job_);
+  comm::Terms terms = terms_of_join(job_);
   terms.push_back({"encryption", comm::name_of(comm::Encryption::beyond_loopback)});
   terms.push_back({"streams", "1"});
   const auto late = comm::dial({"127.0.0.1", port_}, comm::deadline_after(kPatience_s));
   ASSERT_TRUE(late);
-  const auto welcome = comm::authenticate(late->get(), {1, 2, kSecret, terms}, comm::LinkRole::data, "the door",
+  const auto welcome = comm::authenticate(late->get(), {1, 2, kSecret, terms}, comm::LinkRole::data, "the listener",
                                           comm::deadline_after(kPatience_s));
   ASSERT_FALSE(welcome);
   EXPECT_TRUE(comm::is_there_twice(welcome.error())) << welcome.error().message;
   auto waits = newcomer();
-  const auto in = guest();
+  const auto in = candidate();
   ASSERT_TRUE(in && in->invite(example()) && in->is_ready(kPatience_s));
   in->take_in();
   EXPECT_TRUE(waits.get());

@@ -2,7 +2,7 @@
 //
 // Where one process has launched all ranks, on one host, it is the one authority: it knows which have ended. So those
 // that are left need not agree with each other, and it does not matter which rank was lost. Ranks that others have
-// launched, on several hosts, have nobody above them, and agree among themselves (quorum/assembly.h); so do all ranks
+// launched, on several hosts, have nobody above them, and agree among themselves (quorum/membership.h); so do all ranks
 // of a run that others may join.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Newcomer: a rank that joins a run, until the others go on with it. See door.h and invitation.h.
+// Newcomer: a rank that joins a run, until the others go on with it. See join_listener.h and invitation.h.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@ namespace remuda::train {
 
 class Newcomer {
  public:
-  /// Knocks at the run's door, HOST:PORT, and waits until the run lets this rank in. `job` has one device, that of this
-  /// rank. A usage error where no run has a door there, or one of another job or secret. A `note` says what it waits
-  /// for, where that takes long.
-  static Result<Newcomer> knock(const job::TrainJob& job, const std::string& address, const Events& events);
+  /// Asks the run that listens at HOST:PORT to join it, and waits until the run lets this rank in. `job` has one
+  /// device, that of this rank. A usage error where no run listens there, or one of another job or secret. A `note`
+  /// says what it waits for, where that takes long.
+  static Result<Newcomer> ask(const job::TrainJob& job, const std::string& address, const Events& events);
 
   const Invitation& invitation() const { return invitation_; }
   /// The job as the run has it, with all devices.

@@ -132,7 +132,7 @@ bool Trainer::may_start_update(const StepTotals& totals) const {
 
 /// The bit of this rank's report, where somebody waits and there is a step left to make together.
 unsigned Trainer::joining() const {
-  const bool waits = is_first() && options_.is_knocked_at && options_.is_knocked_at();
+  const bool waits = is_first() && options_.has_candidate && options_.has_candidate();
   return waits && report_.steps + 1 < steps_in_all() ? unsigned(kJoining) : 0;
 }
 

@@ -62,7 +62,7 @@ struct TrainerOptions {
   bool folder_is_claimed = false;       ///< that of the checkpoints, for all ranks of the run
   double room_bytes = 0;                ///< that tensors may take in all; 0: what is free on the device
   Inheritance inherited;                ///< the run goes on with other ranks than before
-  std::function<bool()> is_knocked_at;  ///< rank 0: whether a rank waits that may join; empty: never
+  std::function<bool()> has_candidate;  ///< rank 0: whether a rank waits that may join; empty: never
 };
 
 class Trainer {

@@ -97,7 +97,7 @@ Result<void> train_job(const std::string& file, const Events& events) {
     events.send({{"event", "ready"}, {"rank", rank}, {"pid", getpid()}, {"torch", TORCH_VERSION}});
   };
   if (const auto address = env::get(env::join)) {
-    REMUDA_ASSIGN(Newcomer newcomer, Newcomer::knock(job, *address, events));
+    REMUDA_ASSIGN(Newcomer newcomer, Newcomer::ask(job, *address, events));
     return ElasticRun(job, events, g_leave, std::move(newcomer), trainer_options, connected).run();
   }
   if (env::get(env::step_times_fd)) {

@@ -208,7 +208,7 @@ class Supervision {
   /// A rank that is writing weights, or a checkpoint, may go on for as long as it says so.
   bool any_makes_output() const {
     return std::any_of(ranks_.begin(), ranks_.end(), [this](const auto& rank) {
-      return rank.makes_output() && now_s_ < rank.heard_at_s() + patience_.silence_s;
+      return rank.makes_output() && now_s_ < rank.last_event_s() + patience_.silence_s;
     });
   }
   bool all_reported() const {
@@ -221,27 +221,27 @@ class Supervision {
     // Once the first one has made all steps, nobody else has work that matters, whatever becomes of them.
     WatchedRank& first = ranks_.front();
     if (first.facts().trained && !first.facts().done && first.running())
-      return end_if_silent(first, first.heard_at_s(), "after the last step");
+      return end_if_silent(first, first.last_event_s(), "after the last step");
     size_t at_work = 0;
     bool any_at_rest = false;
-    double heard_at_s = 0;
+    double last_event_s = 0;
     WatchedRank* last = nullptr;
     const auto is_at_rest = [&](const WatchedRank& rank) {
       return rank.facts().done || (rank.facts().trained && &rank != &ranks_.front());
     };
     for (auto& rank : ranks_) {
-      heard_at_s = std::max(heard_at_s, rank.heard_at_s());
+      last_event_s = std::max(last_event_s, rank.last_event_s());
       any_at_rest = any_at_rest || is_at_rest(rank);
       if (!rank.running()) continue;
       if (!is_at_rest(rank)) ++at_work;
       if (!last || !is_at_rest(rank)) last = &rank;
     }
     const bool job_ends = at_work == 0 || (at_work == 1 && any_at_rest) || has_reported();
-    if (job_ends && last) end_if_silent(*last, heard_at_s, "and did not end, while the other ranks are done");
+    if (job_ends && last) end_if_silent(*last, last_event_s, "and did not end, while the other ranks are done");
   }
 
-  void end_if_silent(WatchedRank& last, double heard_at_s, const char* when) {
-    if (now_s_ < heard_at_s + patience_.silence_s) return;
+  void end_if_silent(WatchedRank& last, double last_event_s, const char* when) {
+    if (now_s_ < last_event_s + patience_.silence_s) return;
     if (last.facts().done || has_reported()) {
       listener_.on_line(last.facts().rank, fmt::format("did not end for {:g} s once the work was done, and is ended",
                                                        patience_.silence_s));

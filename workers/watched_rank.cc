@@ -66,8 +66,8 @@ WatchedRank::WatchedRank(int rank, std::string device, process::ChildProcess pro
       listener_(&listener),
       event_lines_(kEventLimit),
       output_lines_(kOutputLimit),
-      heard_at_s_(monotonic_s()),
-      now_s_(heard_at_s_) {
+      last_event_s_(monotonic_s()),
+      now_s_(last_event_s_) {
   facts_.rank = rank;
   facts_.device = std::move(device);
 }
@@ -108,7 +108,7 @@ void WatchedRank::tell(const Json& members) {
   (void)::send(members_.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   facts_.error.reset();
   facts_.waits = facts_.trained = false;
-  heard_at_s_ = now_s_;
+  last_event_s_ = now_s_;
 }
 
 void WatchedRank::blame(Error error, double now_s) {
@@ -121,7 +121,7 @@ void WatchedRank::take_event(std::string_view line, bool dropped) {
   if (dropped) return complain(fmt::format("an event longer than {} bytes was ignored", kEventLimit));
   const auto event = parse_event(line);
   if (!event) return complain(fmt::format("a line that is no event was ignored: {}", event.error().message));
-  heard_at_s_ = now_s_;
+  last_event_s_ = now_s_;
   const std::string name = text_field(*event, "event");
   if (name == "done") {
     facts_.done = true;

@@ -43,7 +43,7 @@ class WatchedRank {
   const RankFacts& facts() const { return facts_; }
   bool running() const { return !facts_.exit; }
   /// When it last sent an event; before the first event, when it was started.
-  double heard_at_s() const { return heard_at_s_; }
+  double last_event_s() const { return last_event_s_; }
 
   /// Whether what it last said is that it makes an output, which no other rank waits for.
   bool makes_output() const { return running() && makes_output_; }
@@ -75,7 +75,7 @@ class WatchedRank {
   Fd events_, members_;
   const RankListener* listener_;
   process::LineSplitter event_lines_, output_lines_;
-  double heard_at_s_, now_s_;
+  double last_event_s_, now_s_;
   bool output_open_ = true;
   bool makes_output_ = false;
   bool complained_ = false;

@@ -28,7 +28,7 @@ namespace {
 /// What is there is believed, and written over.
 Result<void> check_owner(const std::string& folder) {
   for (const std::string& path : {folder, folder + "/history.db"}) {
-    struct stat info {};
+    struct stat info{};
     if (::lstat(path.c_str(), &info) == 0 && info.st_uid != ::geteuid() && info.st_uid != 0)
       return usage_error(fmt::format("{} belongs to another user: name a folder of your own by --folder", path));
   }
@@ -40,8 +40,8 @@ std::vector<monitor::DiskRoom> disks_with(const std::vector<std::string>& folder
   std::vector<monitor::DiskRoom> disks;
   std::set<dev_t> known;
   for (const std::string& folder : folders) {
-    struct stat info {};
-    struct statvfs room {};
+    struct stat info{};
+    struct statvfs room{};
     if (::stat(folder.c_str(), &info) != 0 || ::statvfs(folder.c_str(), &room) != 0) continue;
     if (!known.insert(info.st_dev).second) continue;
     const auto bytes = [&room](fsblkcnt_t blocks) { return static_cast<int64_t>(blocks * room.f_frsize); };

@@ -19,7 +19,7 @@ using amd::KfdNode;
 constexpr const char* kVendor = "AMD";
 constexpr std::array kCutModes{"DPX", "TPX", "QPX", "CPX"};
 
-Missing untold(std::string sentence) { return {MissingReason::unsupported, std::move(sentence)}; }
+Missing unsupported(std::string sentence) { return {MissingReason::unsupported, std::move(sentence)}; }
 
 void fill_unread(Device& device, const Missing& reason) {
   const auto profile = device.profile;
@@ -38,7 +38,7 @@ struct Snapshot {
     std::set<uint64_t> gpu_ids;
     for (const probe::amd::KfdNode* node : nodes) gpu_ids.insert(node->gpu_id);
     gpu_ids.erase(0);
-    if (gpu_ids.empty()) return untold("the driver tells no gpu_id, by which it counts processes");
+    if (gpu_ids.empty()) return unsupported("the driver reports no gpu_id, by which it counts processes");
     return sysfs::map(processes, [&](const auto& all) { return amd::users_of(gpu_ids, all); });
   }
 };
@@ -50,7 +50,7 @@ Reading<std::string> read_uuid(const std::string& folder, const probe::amd::Card
     if (id) return amd::uuid_text(*id);
   }
   const uint64_t id = amd::unique_id_of(card);
-  return id ? Reading(amd::uuid_text(id)) : untold("the driver tells no unique id of this GPU");
+  return id ? Reading(amd::uuid_text(id)) : unsupported("the driver reports no unique id of this GPU");
 }
 
 Reading<int> read_numa_node(const std::string& folder, const Snapshot& machine, const probe::amd::Card& card) {
@@ -77,7 +77,7 @@ Device read_gpu(const Snapshot& machine, const probe::amd::Card& card) {
   gpu.status.processes = machine.users_of(card.nodes);
   amd::read_card(card, gpu);
   if (card.pci.empty())
-    fill_unread(gpu, untold(fmt::format("the driver tells no PCI address of {}", card.id)));
+    fill_unread(gpu, unsupported(fmt::format("the driver reports no PCI address of {}", card.id)));
   else if (!is_there)
     fill_unread(gpu, {MissingReason::lost, fmt::format("{} is no longer on the PCI bus", card.pci)});
   return gpu;
@@ -93,11 +93,11 @@ Device read_partition(const Snapshot& machine, const probe::amd::KfdNode& node, 
   part.pci = gpu.pci, part.numa_node = gpu.numa_node;
   if (gpu.pci.has_value()) part.profile = amd::read_compute_partition(machine.pci_folder + "/" + gpu.pci.value());
   const uint64_t id = amd::unique_id_of({"", "", {&node}});
-  part.uuid = id ? Reading(amd::uuid_text(id)) : untold("the driver tells no unique id of this partition");
+  part.uuid = id ? Reading(amd::uuid_text(id)) : unsupported("the driver reports no unique id of this partition");
   amd::read_card({"", "", {&node}}, part);
   if (node.memory_used_bytes) part.status.memory_used_bytes = *node.memory_used_bytes;
   part.status.processes = machine.users_of({&node});
-  fill_unread(part, untold("the driver tells this of the whole GPU only"));
+  fill_unread(part, unsupported("the driver reports this of the whole GPU only"));
   return part;
 }
 
@@ -107,7 +107,7 @@ void keep_uuids_unique(std::vector<Device>& devices) {
   std::set<std::string> known;
   for (Device& device : devices)
     if (device.uuid.has_value() && !known.insert(device.uuid.value()).second)
-      device.uuid = untold(fmt::format("another device has the same, {}", device.uuid.value()));
+      device.uuid = unsupported(fmt::format("another device has the same, {}", device.uuid.value()));
 }
 
 class AmdProbe final : public Probe {

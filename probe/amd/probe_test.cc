@@ -150,7 +150,7 @@ TEST_F(AmdProbeTest, MakesDevicesOfPartitions) {
   EXPECT_EQ(part.numa_node.value(), 1);
   EXPECT_EQ(part.memory_bytes.value(), 24000000000);
   EXPECT_EQ(part.status.memory_used_bytes.value(), 5000);
-  EXPECT_EQ(part.status.busy.missing().detail, "the driver tells this of the whole GPU only");
+  EXPECT_EQ(part.status.busy.missing().detail, "the driver reports this of the whole GPU only");
   EXPECT_EQ(part.uuid.missing().detail, "another device has the same, GPU-000000000000004d");
   ASSERT_THAT(part.status.processes.value(), SizeIs(1));
   EXPECT_EQ(part.status.processes.value()[0].pid, 321);
@@ -192,8 +192,8 @@ TEST_F(AmdProbeTest, SaysWhatADriverKeepsToItself) {
   ASSERT_THAT(finding.devices, SizeIs(1));
   const Device& gpu = finding.devices[0];
   EXPECT_EQ(gpu.id, "kfd:0");
-  EXPECT_EQ(gpu.pci.missing().detail, "the driver tells no PCI address of kfd:0");
-  EXPECT_EQ(gpu.uuid.missing().detail, "the driver tells no unique id of this GPU");
+  EXPECT_EQ(gpu.pci.missing().detail, "the driver reports no PCI address of kfd:0");
+  EXPECT_EQ(gpu.uuid.missing().detail, "the driver reports no unique id of this GPU");
   EXPECT_THAT(gpu.status.processes.missing().detail, HasSubstr("tells no gpu_id"));
   EXPECT_THAT(gpu.minor.missing().detail, HasSubstr("drm_render_minor"));
 }

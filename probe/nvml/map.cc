@@ -135,7 +135,7 @@ RecoveryAction recovery_action_of(unsigned action) {
   return action < kActions.size() ? kActions[action] : RecoveryAction::other;
 }
 
-std::vector<std::string> throttle_words(uint64_t bits) {
+std::vector<std::string> throttle_reasons_of(uint64_t bits) {
   std::vector<std::string> words;
   for (const auto& [bit, word] : kThrottle) {
     if (bits & static_cast<uint64_t>(bit)) words.emplace_back(word);

@@ -32,7 +32,7 @@ Reading<ComputeMode> compute_mode_of(unsigned mode);
 RecoveryAction recovery_action_of(unsigned action);
 
 /// Of nvmlDeviceGetCurrentClocksEventReasons: the words of Status::throttle.
-std::vector<std::string> throttle_words(uint64_t bits);
+std::vector<std::string> throttle_reasons_of(uint64_t bits);
 /// Of nvmlSystemGetCudaDriverVersion: 12040 -> "12.4".
 Reading<std::string> runtime_version_of(int version);
 

@@ -77,11 +77,12 @@ TEST(ComputeModeOf, BothExclusiveModesAreOne) {
 }
 
 TEST(ThrottleWords, NameEachBitOnceAndTheRestTogether) {
-  EXPECT_THAT(throttle_words(0), IsEmpty());
-  EXPECT_THAT(throttle_words(0x24), ElementsAre("power_cap", "thermal"));
-  EXPECT_THAT(throttle_words(0x1FF), ElementsAre("idle", "application_clocks", "power_cap", "hardware", "sync_boost",
-                                                 "thermal", "hardware_thermal", "power_brake", "display"));
-  EXPECT_THAT(throttle_words(0xF000), ElementsAre("other"));
+  EXPECT_THAT(throttle_reasons_of(0), IsEmpty());
+  EXPECT_THAT(throttle_reasons_of(0x24), ElementsAre("power_cap", "thermal"));
+  EXPECT_THAT(throttle_reasons_of(0x1FF),
+              ElementsAre("idle", "application_clocks", "power_cap", "hardware", "sync_boost", "thermal",
+                          "hardware_thermal", "power_brake", "display"));
+  EXPECT_THAT(throttle_reasons_of(0xF000), ElementsAre("other"));
 }
 
 TEST(RuntimeVersion, IsMajorAndMinor) {

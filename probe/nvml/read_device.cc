@@ -148,7 +148,7 @@ void read_status(const Lib& lib, Handle handle, Status& status) {
   };
   status.sm_clock_mhz = clock("clock of the multiprocessors", kClockSm);
   status.memory_clock_mhz = clock("clock of the memory", kClockMemory);
-  status.throttle = then(ask<uint64_t>("reasons for lower clocks", lib.throttle_reasons, handle), throttle_words);
+  status.throttle = then(ask<uint64_t>("reasons for lower clocks", lib.throttle_reasons, handle), throttle_reasons_of);
   status.pcie_generation = positive("PCIe generation", ask<unsigned>("PCIe generation", lib.pcie_generation, handle));
   status.pcie_width = positive("PCIe lanes", ask<unsigned>("PCIe lanes", lib.pcie_width, handle));
   read_errors(lib, handle, status);

@@ -71,7 +71,7 @@ void read_pcie(const std::string& edge, bool has_slot, Device& device) {
 }
 
 /// Why only PCI has readings of a device with this driver; nothing when its vendor's probe has them.
-std::optional<Missing> why_untold(const std::string& driver, const Vendor& vendor) {
+std::optional<Missing> why_unread(const std::string& driver, const Vendor& vendor) {
   if (driver.empty()) return Missing{MissingReason::no_driver, "no driver is bound to it"};
   if (driver == vendor.driver) return std::nullopt;
   if (driver.find("vfio") != std::string::npos || driver == "pciback")
@@ -109,7 +109,7 @@ std::optional<Gpu> read_gpu(const std::string& path) {
   device.cores = sysfs::read_index_list(path + "/local_cpulist");
   const std::string edge = take_card(*function, vendor->id, gpu.place);
   read_pcie(edge, !gpu.place.bridges.empty(), device);
-  if (const auto why = why_untold(sysfs::link_name(path + "/driver"), *vendor)) {
+  if (const auto why = why_unread(sysfs::link_name(path + "/driver"), *vendor)) {
     sysfs::FillUnread fill{*why};
     Device::fields(device, fill);
     device.profile = {};

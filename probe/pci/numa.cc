@@ -9,7 +9,7 @@
 namespace remuda::probe::pci {
 namespace {
 
-Missing not_told(const std::string& path, const char* what) {
+Missing not_stated(const std::string& path, const char* what) {
   return {MissingReason::unsupported, fmt::format("{} holds no {}", path, what)};
 }
 
@@ -26,7 +26,7 @@ Reading<int64_t> read_memory(const std::string& path) {
     if (size && *size >= 0 && *size <= std::numeric_limits<int64_t>::max() / kKiB) return *size * kKiB;
     break;
   }
-  return not_told(path, "total of its memory");
+  return not_stated(path, "total of its memory");
 }
 
 Reading<std::vector<int>> read_distances(const std::string& path) {
@@ -35,7 +35,7 @@ Reading<std::vector<int>> read_distances(const std::string& path) {
   std::istringstream words(text.value());
   std::vector<int> distances;
   for (int distance = 0; words >> distance;) distances.push_back(distance);
-  if (!words.eof() || distances.empty()) return not_told(path, "distances");
+  if (!words.eof() || distances.empty()) return not_stated(path, "distances");
   return distances;
 }
 

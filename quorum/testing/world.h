@@ -1,4 +1,4 @@
-// Tests only: councils of several ranks, without a network and without time.
+// Tests only: participants of several ranks, without a network and without time.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "quorum/council.h"
+#include "quorum/consensus.h"
 
 namespace remuda::quorum::testing {
 
@@ -30,7 +30,7 @@ class World {
     cut(a, b);
     cut(b, a);
   }
-  /// So many of the words, and the others are as late as that at most.
+  /// So many of the messages, and the others are as late as that at most.
   void lose(double part, double late_s, unsigned seed) {
     lost_part_ = part;
     late_s_ = late_s;
@@ -48,14 +48,14 @@ class World {
   void run(double seconds) {
     for (now_s_ = 0; now_s_ < seconds; now_s_ += kTick_s) {
       for (const auto& one : comes_)
-        if (one.at_s <= now_s_ && !councils_.contains(one.rank) && !left_.contains(one.rank)) enter(one);
-      for (auto& [rank, council] : councils_) {
-        council->advance(now_s_);
-        note(rank, *council);
+        if (one.at_s <= now_s_ && !participants_.contains(one.rank) && !left_.contains(one.rank)) enter(one);
+      for (auto& [rank, consensus] : participants_) {
+        consensus->advance(now_s_);
+        note(rank, *consensus);
         for (const int to : members_)
-          if (to != rank) say(council->word(), to);
+          if (to != rank) say(consensus->message(), to);
       }
-      std::erase_if(councils_, [&](const auto& one) {
+      std::erase_if(participants_, [&](const auto& one) {
         const bool leaves = one.second->may_leave(now_s_) || is_dead(one.first);
         if (leaves) left_.insert(one.first);
         return leaves;
@@ -89,39 +89,40 @@ class World {
   bool is_dead(int rank) const { return killed_.contains(rank) && killed_.at(rank) <= now_s_; }
   void enter(const Coming& one) {
     if (is_dead(one.rank)) return;
-    CouncilRules rules{
+    ConsensusRules rules{
         .generation = 1, .members = members_, .least = least_, .notice_s = notice_s_, .report_s = report_s_};
     for (const int rank : members_) rules.hosts.push_back(fmt::format("host {}", rank / per_host_));
     if (welcoming_) rules.newcomer = int(members_.size());
-    Word own{.rank = one.rank,
-             .lost = one.lost,
-             .done = done_.contains(one.rank),
-             .welcomes = welcoming_ && welcoming_->contains(one.rank),
-             .address = "a",
-             .port = 1 + one.rank};
-    councils_[one.rank] = std::make_unique<Council>(std::move(rules), std::move(own), now_s_);
+    Message own{.rank = one.rank,
+                .lost = one.lost,
+                .done = done_.contains(one.rank),
+                .welcomes = welcoming_ && welcoming_->contains(one.rank),
+                .address = "a",
+                .port = 1 + one.rank};
+    participants_[one.rank] = std::make_unique<Consensus>(std::move(rules), std::move(own), now_s_);
   }
-  void note(int rank, const Council& council) {
-    if (!council.verdict() || verdicts_.contains(rank)) return;
-    verdicts_[rank] = *council.verdict();
+  void note(int rank, const Consensus& consensus) {
+    if (!consensus.verdict() || verdicts_.contains(rank)) return;
+    verdicts_[rank] = *consensus.verdict();
     when_[rank] = now_s_;
   }
-  void say(const Word& word, int to) {
+  void say(const Message& message, int to) {
     for (const Cut& cut : cuts_)
-      if (cut.from == word.rank && cut.to == to && cut.at_s <= now_s_ && now_s_ < cut.until_s) return;
+      if (cut.from == message.rank && cut.to == to && cut.at_s <= now_s_ && now_s_ < cut.until_s) return;
     if (std::uniform_real_distribution<>()(chance_) < lost_part_) return;
-    if ((is_dead(to) || left_.contains(to)) && councils_.contains(word.rank)) refused_.emplace_back(word.rank, to);
+    if ((is_dead(to) || left_.contains(to)) && participants_.contains(message.rank))
+      refused_.emplace_back(message.rank, to);
     const double delay_s = std::uniform_real_distribution<>(0, late_s_)(chance_);
-    under_way_.emplace(now_s_ + delay_s, std::pair(to, word));
+    under_way_.emplace(now_s_ + delay_s, std::pair(to, message));
   }
   void deliver() {
     while (!under_way_.empty() && under_way_.begin()->first <= now_s_) {
-      const auto [to, word] = under_way_.begin()->second;
+      const auto [to, message] = under_way_.begin()->second;
       under_way_.erase(under_way_.begin());
-      if (councils_.contains(to)) councils_[to]->hear(word, now_s_);
+      if (participants_.contains(to)) participants_[to]->receive(message, now_s_);
     }
     for (const auto& [from, to] : refused_)
-      if (councils_.contains(from)) councils_[from]->miss(to, now_s_);
+      if (participants_.contains(from)) participants_[from]->miss(to, now_s_);
     refused_.clear();
   }
 
@@ -135,8 +136,8 @@ class World {
   std::optional<std::set<int>> welcoming_;
   double lost_part_ = 0, late_s_ = 0, notice_s_ = 20, report_s_ = 1;
   std::mt19937 chance_;
-  std::map<int, std::unique_ptr<Council>> councils_;
-  std::multimap<double, std::pair<int, Word>> under_way_;
+  std::map<int, std::unique_ptr<Consensus>> participants_;
+  std::multimap<double, std::pair<int, Message>> under_way_;
   std::vector<std::pair<int, int>> refused_;
   std::map<int, Verdict> verdicts_;
   std::map<int, double> when_;

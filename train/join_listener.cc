@@ -1,4 +1,4 @@
-#include "train/door.h"
+#include "train/join_listener.h"
 
 #include <chrono>
 #include <fcntl.h>
@@ -39,91 +39,92 @@ comm::ConnectOptions copy_of(const comm::ConnectOptions& options, Fd listener) {
 
 }  // namespace
 
-Result<void> Guest::keep_waiting() const {
-  REMUDA_ASSIGN([[maybe_unused]] const Word word, exchange_words(*channel_, Word::wait));
+Result<void> Candidate::keep_waiting() const {
+  REMUDA_ASSIGN([[maybe_unused]] const JoinSignal word, exchange_signals(*channel_, JoinSignal::wait));
   return {};
 }
 
-Result<void> Guest::invite(const Invitation& invitation) const {
-  REMUDA_TRY(exchange_words(*channel_, Word::come));
+Result<void> Candidate::invite(const Invitation& invitation) const {
+  REMUDA_TRY(exchange_signals(*channel_, JoinSignal::come));
   REMUDA_TRY(share_text(*channel_, 0, to_text(invitation), label::kJoin));
-  REMUDA_TRY(exchange_words(*channel_, Word::come));
+  REMUDA_TRY(exchange_signals(*channel_, JoinSignal::come));
   return {};
 }
 
-Result<void> Guest::is_ready(double timeout_s) const {
+Result<void> Candidate::is_ready(double timeout_s) const {
   channel_->set_timeout(timeout_s);
   return keep_waiting();
 }
 
-void Guest::take_in() const { (void)exchange_words(*channel_, Word::taken); }
+void Candidate::take_in() const { (void)exchange_signals(*channel_, JoinSignal::taken); }
 
-void Guest::turn_away(Word word, const std::string& why) const {
-  if (exchange_words(*channel_, word)) (void)share_text(*channel_, 0, why, label::kJoin);
+void Candidate::turn_away(JoinSignal word, const std::string& why) const {
+  if (exchange_signals(*channel_, word)) (void)share_text(*channel_, 0, why, label::kJoin);
 }
 
-Result<std::unique_ptr<Door>> Door::open(comm::ConnectOptions options, const Events& events) {
+Result<std::unique_ptr<JoinListener>> JoinListener::open(comm::ConnectOptions options, const Events& events) {
   options.rank = 0;
   options.size = 2;
   options.transport = comm::ConnectOptions::Transport::tcp;
   options.connect_timeout_s = kMeet_s;
   REMUDA_ASSIGN(Fd listener, comm::listen_on({options.master_address, options.master_port}));
   REMUDA_TRY(comm::check_secret(options.secret, comm::local_endpoint(listener.get()), 0, 1));
-  return std::unique_ptr<Door>(new Door(std::move(options), std::move(listener), events));
+  return std::unique_ptr<JoinListener>(new JoinListener(std::move(options), std::move(listener), events));
 }
 
-Door::Door(comm::ConnectOptions options, Fd listener, const Events& events)
+JoinListener::JoinListener(comm::ConnectOptions options, Fd listener, const Events& events)
     : options_(std::move(options)), listener_(std::move(listener)), events_(events), thread_([this] { keep(); }) {}
 
-Door::~Door() {
+JoinListener::~JoinListener() {
   {
     const std::lock_guard lock(mutex_);
     is_closed_ = true;
     closing_.notify_all();
   }
   thread_.join();
-  if (guest_) guest_->turn_away(Word::failed, "the run is over");
+  if (candidate_) candidate_->turn_away(JoinSignal::failed, "the run is over");
 }
 
-std::optional<Guest> Door::take() {
+std::optional<Candidate> JoinListener::take() {
   const std::lock_guard lock(mutex_);
-  is_knocked_at_ = false;
-  return std::exchange(guest_, std::nullopt);
+  has_candidate_ = false;
+  return std::exchange(candidate_, std::nullopt);
 }
 
-void Door::keep() {
+void JoinListener::keep() {
   for (std::unique_lock lock(mutex_); !is_closed_;) {
-    if (!guest_) {
+    if (!candidate_) {
       lock.unlock();
       const bool has_come = comm::wait_ready(listener_.get(), POLLIN, comm::deadline_after(kTurn_s));
-      std::optional<Guest> guest = has_come ? greet() : std::nullopt;
+      std::optional<Candidate> candidate = has_come ? greet() : std::nullopt;
       lock.lock();
-      if (guest) guest_ = std::move(guest);
-    } else if (const auto there = guest_->keep_waiting(); !there) {
-      note(fmt::format("{} does not join the run any more: {}", guest_->applicant().device.use, there.error().message));
-      guest_.reset();
+      if (candidate) candidate_ = std::move(candidate);
+    } else if (const auto there = candidate_->keep_waiting(); !there) {
+      note(fmt::format("{} does not join the run any more: {}", candidate_->applicant().device.use,
+                       there.error().message));
+      candidate_.reset();
     } else {
       for (int left = kMostTurnedAway; left > 0 && comm::accept_waiting(listener_.get()); --left)
         continue;  // they come again
       closing_.wait_for(lock, std::chrono::duration<double>(kTurn_s));
     }
-    is_knocked_at_ = guest_.has_value();
+    has_candidate_ = candidate_.has_value();
   }
 }
 
 /// Who comes, and proves to be a rank that may join. Others delay it by some seconds at most.
-std::optional<Guest> Door::greet() {
+std::optional<Candidate> JoinListener::greet() {
   auto channel = comm::connect(copy_of(options_, Fd(::fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0))));
   auto text = channel ? share_text(**channel, 1, "", label::kJoin) : tl::unexpected(channel.error());
   auto applicant = text ? parse_applicant(*text) : tl::unexpected(text.error());
-  if (applicant) return Guest(std::move(*applicant), std::move(*channel));
-  note(fmt::format("nobody was let in at the run's door, {}:{}: {}", options_.master_address, options_.master_port,
+  if (applicant) return Candidate(std::move(*applicant), std::move(*channel));
+  note(fmt::format("nobody was let in at {}:{}: {}", options_.master_address, options_.master_port,
                    applicant.error().message));
   return std::nullopt;
 }
 
 /// However many come, people see no more of it than they can read.
-void Door::note(const std::string& what) {
+void JoinListener::note(const std::string& what) {
   if (noted_s_ > 0 && monotonic_s() < noted_s_ + kNoteEvery_s) return;
   noted_s_ = monotonic_s();
   events_.send({{"event", "note"}, {"text", printable(what)}});

@@ -1,4 +1,4 @@
-#include "quorum/word.h"
+#include "quorum/message.h"
 
 #include <algorithm>
 
@@ -66,46 +66,46 @@ class Fields {
 
 }  // namespace
 
-std::string to_text(const Word& word) {
-  return to_line({{"generation", word.generation},
-                  {"rank", word.rank},
-                  {"lost", word.lost},
-                  {"cause", word.cause.substr(0, kLongestCause)},
-                  {"done", word.done},
-                  {"welcomes", word.welcomes},
-                  {"address", word.address},
-                  {"port", word.port},
-                  {"hears", word.hears},
-                  {"promised", json_of(word.promised)},
-                  {"accepted", json_of(word.accepted)},
-                  {"ranks", word.value.ranks},
-                  {"at_address", word.value.address},
-                  {"at_port", word.value.port},
-                  {"decided", word.decided}});
+std::string to_text(const Message& message) {
+  return to_line({{"generation", message.generation},
+                  {"rank", message.rank},
+                  {"lost", message.lost},
+                  {"cause", message.cause.substr(0, kLongestCause)},
+                  {"done", message.done},
+                  {"welcomes", message.welcomes},
+                  {"address", message.address},
+                  {"port", message.port},
+                  {"heard_from", message.heard_from},
+                  {"promised", json_of(message.promised)},
+                  {"accepted", json_of(message.accepted)},
+                  {"ranks", message.value.ranks},
+                  {"at_address", message.value.address},
+                  {"at_port", message.value.port},
+                  {"decided", message.decided}});
 }
 
-Result<Word> parse_word(std::string_view text) {
+Result<Message> parse_message(std::string_view text) {
   constexpr const char* kWhat = "what another rank says of itself";
   REMUDA_ASSIGN(const Json json, parse_json(text, kWhat));
   const auto refuse = [&] { return failed(std::string(kWhat) + " makes no sense"); };
   if (!json.is_object()) return refuse();
   Fields fields(json);
-  Word word{.generation = fields.number("generation", kHello, comm::kMaxRanks),
-            .rank = fields.number("rank", 0, Fields::kLastRank),
-            .lost = fields.number("lost", -1, Fields::kLastRank),
-            .cause = fields.text("cause"),
-            .done = fields.flag("done"),
-            .welcomes = fields.flag("welcomes"),
-            .address = fields.text("address"),
-            .port = fields.number("port", 0, 65535),
-            .hears = fields.ranks("hears"),
-            .promised = fields.ballot("promised"),
-            .accepted = fields.ballot("accepted"),
-            .value = {fields.ranks("ranks"), fields.text("at_address"), fields.number("at_port", 0, 65535)},
-            .decided = fields.flag("decided")};
-  const bool has_value = word.accepted.round > 0;
-  if (!fields.good() || has_value == word.value.ranks.empty() || (word.decided && !has_value)) return refuse();
-  return word;
+  Message message{.generation = fields.number("generation", kHello, comm::kMaxRanks),
+                  .rank = fields.number("rank", 0, Fields::kLastRank),
+                  .lost = fields.number("lost", -1, Fields::kLastRank),
+                  .cause = fields.text("cause"),
+                  .done = fields.flag("done"),
+                  .welcomes = fields.flag("welcomes"),
+                  .address = fields.text("address"),
+                  .port = fields.number("port", 0, 65535),
+                  .heard_from = fields.ranks("heard_from"),
+                  .promised = fields.ballot("promised"),
+                  .accepted = fields.ballot("accepted"),
+                  .value = {fields.ranks("ranks"), fields.text("at_address"), fields.number("at_port", 0, 65535)},
+                  .decided = fields.flag("decided")};
+  const bool has_value = message.accepted.round > 0;
+  if (!fields.good() || has_value == message.value.ranks.empty() || (message.decided && !has_value)) return refuse();
+  return message;
 }
 
 }  // namespace remuda::quorum

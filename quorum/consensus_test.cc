@@ -1,4 +1,4 @@
-#include "quorum/council.h"
+#include "quorum/consensus.h"
 
 #include <fmt/format.h>
 #include <functional>
@@ -28,48 +28,50 @@ TEST(Quorum, IsMoreThanHalfOrHalfWithTheFirst) {
   EXPECT_FALSE(is_quorum(std::vector<int>(), three));
 }
 
-Word word_of(int rank, std::vector<int> hears, int lost = -1) {
-  return {.rank = rank, .lost = lost, .hears = std::move(hears)};
+Message message_of(int rank, std::vector<int> heard_from, int lost = -1) {
+  return {.rank = rank, .lost = lost, .heard_from = std::move(heard_from)};
 }
 
-TEST(Council, WhoDoesNotHearMostOthersIsLeftOut) {
-  EXPECT_THAT(those_that_agree({word_of(0, {1, 2}), word_of(1, {0, 2}), word_of(2, {0, 1})}, false),
+TEST(Consensus, WhoDoesNotHearMostOthersIsLeftOut) {
+  EXPECT_THAT(those_that_agree({message_of(0, {1, 2}), message_of(1, {0, 2}), message_of(2, {0, 1})}, false),
               ElementsAre(0, 1, 2));
-  EXPECT_THAT(those_that_agree({word_of(0, {1}), word_of(1, {0, 2}), word_of(2, {1})}, false), ElementsAre(0, 1));
-  EXPECT_THAT(those_that_agree({word_of(0, {}), word_of(1, {0, 2}), word_of(2, {0, 1})}, false), ElementsAre(1, 2));
+  EXPECT_THAT(those_that_agree({message_of(0, {1}), message_of(1, {0, 2}), message_of(2, {1})}, false),
+              ElementsAre(0, 1));
+  EXPECT_THAT(those_that_agree({message_of(0, {}), message_of(1, {0, 2}), message_of(2, {0, 1})}, false),
+              ElementsAre(1, 2));
 }
 
-TEST(Council, WhereAllAreThereTheOneThatMostHaveLostIsLeftOut) {
-  const std::vector<Word> words{word_of(0, {1, 2}, 1), word_of(1, {0, 2}, 0), word_of(2, {0, 1}, 1)};
-  EXPECT_THAT(those_that_agree(words, true), ElementsAre(0, 2));
-  EXPECT_THAT(those_that_agree(words, false), ElementsAre(0, 1, 2));
+TEST(Consensus, WhereAllAreThereTheOneThatMostHaveLostIsLeftOut) {
+  const std::vector<Message> messages{message_of(0, {1, 2}, 1), message_of(1, {0, 2}, 0), message_of(2, {0, 1}, 1)};
+  EXPECT_THAT(those_that_agree(messages, true), ElementsAre(0, 2));
+  EXPECT_THAT(those_that_agree(messages, false), ElementsAre(0, 1, 2));
 }
 
 // A host answers that the process of one of its ranks has ended. The other one is in the middle of its step.
-TEST(Council, ARankBesideOneThatWasKilledIsWaitedFor) {
-  Council council({.generation = 0, .members = {0, 1, 2, 3}, .hosts = {"a", "a", "b", "b"}, .least = 3},
-                  {.rank = 0, .lost = 2, .address = "a", .port = 1}, 0);
-  const auto hear = [&](Word word, double now_s) {
-    word.lost = 2;
-    word.promised = council.word().promised;
-    word.accepted = council.word().accepted;
-    word.value = council.word().value;
-    council.hear(word, now_s);
+TEST(Consensus, ARankBesideOneThatWasKilledIsWaitedFor) {
+  Consensus consensus({.generation = 0, .members = {0, 1, 2, 3}, .hosts = {"a", "a", "b", "b"}, .least = 3},
+                      {.rank = 0, .lost = 2, .address = "a", .port = 1}, 0);
+  const auto receive = [&](Message message, double now_s) {
+    message.lost = 2;
+    message.promised = consensus.message().promised;
+    message.accepted = consensus.message().accepted;
+    message.value = consensus.message().value;
+    consensus.receive(message, now_s);
   };
-  for (int tenth = 0; tenth < 100 && !council.verdict(); ++tenth) {
+  for (int tenth = 0; tenth < 100 && !consensus.verdict(); ++tenth) {
     const double now_s = 0.1 * tenth;
     const bool has_come = tenth >= 60;
-    council.miss(2, now_s);
-    hear(word_of(1, has_come ? std::vector{0, 3} : std::vector{0}), now_s);
-    if (has_come) hear(word_of(3, {0, 1}), now_s);
-    council.advance(now_s);
+    consensus.miss(2, now_s);
+    receive(message_of(1, has_come ? std::vector{0, 3} : std::vector{0}), now_s);
+    if (has_come) receive(message_of(3, {0, 1}), now_s);
+    consensus.advance(now_s);
   }
-  ASSERT_TRUE(council.verdict());
-  EXPECT_EQ(council.verdict()->now, Now::go_on) << council.verdict()->why;
-  EXPECT_THAT(council.verdict()->value.ranks, ElementsAre(0, 1, 3));
+  ASSERT_TRUE(consensus.verdict());
+  EXPECT_EQ(consensus.verdict()->now, Now::go_on) << consensus.verdict()->why;
+  EXPECT_THAT(consensus.verdict()->value.ranks, ElementsAre(0, 1, 3));
 }
 
-TEST(Council, WhereOneIsKilledTheOthersGoOnAtOnce) {
+TEST(Consensus, WhereOneIsKilledTheOthersGoOnAtOnce) {
   for (const int dead : {0, 1, 2}) {
     SCOPED_TRACE(dead);
     World world(3);
@@ -90,7 +92,7 @@ TEST(Council, WhereOneIsKilledTheOthersGoOnAtOnce) {
   }
 }
 
-TEST(Council, OfTwoHalvesOneGoesOnAndTheOtherEnds) {
+TEST(Consensus, OfTwoHalvesOneGoesOnAndTheOtherEnds) {
   World world(4, 2, 2);
   for (const int a : {0, 1})
     for (const int b : {2, 3}) world.cut_both(a, b);
@@ -108,7 +110,7 @@ TEST(Council, OfTwoHalvesOneGoesOnAndTheOtherEnds) {
   }
 }
 
-TEST(Council, WhoHasNotNoticedYetIsWaitedFor) {
+TEST(Consensus, WhoHasNotNoticedYetIsWaitedFor) {
   World world(3);
   world.kill(2, 0);
   world.comes(0, 2);
@@ -118,7 +120,7 @@ TEST(Council, WhoHasNotNoticedYetIsWaitedFor) {
   EXPECT_GE(world.when(0), 8);
 }
 
-TEST(Council, WhoDoesNotComeIsLeftOutInTheEnd) {
+TEST(Consensus, WhoDoesNotComeIsLeftOutInTheEnd) {
   World world(3);
   world.comes(0, -1);
   world.comes(1, -1);
@@ -129,7 +131,7 @@ TEST(Council, WhoDoesNotComeIsLeftOutInTheEnd) {
   EXPECT_THAT(world.verdict(2).why, HasSubstr("may not go on, because the others may"));
 }
 
-TEST(Council, TheNextOneLeadsWhereTheLowestDiesMeanwhile) {
+TEST(Consensus, TheNextOneLeadsWhereTheLowestDiesMeanwhile) {
   World world(5);
   world.kill(4, 0);
   for (const int rank : {0, 1, 2, 3}) world.comes(rank, 4, rank == 3 ? 2 : 0);
@@ -138,7 +140,7 @@ TEST(Council, TheNextOneLeadsWhereTheLowestDiesMeanwhile) {
   for (const int rank : {1, 2, 3}) EXPECT_THAT(world.verdict(rank).value.ranks, ElementsAre(1, 2, 3));
 }
 
-TEST(Council, NobodyGoesOnWithFewerThanMayBeLeft) {
+TEST(Consensus, NobodyGoesOnWithFewerThanMayBeLeft) {
   World world(5, 4);
   world.kill(3, 0);
   world.kill(4, 0);
@@ -148,7 +150,7 @@ TEST(Council, NobodyGoesOnWithFewerThanMayBeLeft) {
   EXPECT_EQ(world.verdict(0).why, "rank 0-2 of 5 are left, and elastic.ranks_lost lets the run go on with 4 or more");
 }
 
-TEST(Council, WhereOnlyAConnectionIsCutTheLaterRankIsLeftOut) {
+TEST(Consensus, WhereOnlyAConnectionIsCutTheLaterRankIsLeftOut) {
   World world(3);
   world.comes(0, 1);
   world.comes(1, 0);
@@ -158,7 +160,7 @@ TEST(Council, WhereOnlyAConnectionIsCutTheLaterRankIsLeftOut) {
   EXPECT_THAT(world.verdict(1).why, HasSubstr("was left out"));
 }
 
-TEST(Council, WhenTheRunIsDoneNobodyGoesOn) {
+TEST(Consensus, WhenTheRunIsDoneNobodyGoesOn) {
   World world(3);
   world.are_done(0);
   world.kill(2, 0);
@@ -169,7 +171,7 @@ TEST(Council, WhenTheRunIsDoneNobodyGoesOn) {
   EXPECT_EQ(world.of(1), Now::done);
 }
 
-TEST(Council, ANewcomerGoesOnWithAllWhereAllAreReadyForIt) {
+TEST(Consensus, ANewcomerGoesOnWithAllWhereAllAreReadyForIt) {
   for (const int members : {1, 2, 3}) {
     SCOPED_TRACE(members);
     World world(members, size_t(members));
@@ -184,7 +186,7 @@ TEST(Council, ANewcomerGoesOnWithAllWhereAllAreReadyForIt) {
   }
 }
 
-TEST(Council, ANewcomerForWhichOneIsNotReadyIsLeftOut) {
+TEST(Consensus, ANewcomerForWhichOneIsNotReadyIsLeftOut) {
   World world(3, 3);
   world.is_joined({0, 2});
   for (const int rank : {0, 1, 2}) world.comes(rank, -1);
@@ -192,7 +194,7 @@ TEST(Council, ANewcomerForWhichOneIsNotReadyIsLeftOut) {
   EXPECT_EQ(world.decisions(), (std::set<std::vector<int>>{{0, 1, 2}}));
 }
 
-TEST(Council, WhereAConnectionIsCutMeanwhileTheNewcomerIsLeftOut) {
+TEST(Consensus, WhereAConnectionIsCutMeanwhileTheNewcomerIsLeftOut) {
   World world(3, 2);
   world.is_joined({0, 1, 2});
   world.comes(0, 1);
@@ -202,7 +204,7 @@ TEST(Council, WhereAConnectionIsCutMeanwhileTheNewcomerIsLeftOut) {
   EXPECT_EQ(world.decisions(), (std::set<std::vector<int>>{{0, 2}}));
 }
 
-TEST(Council, WhereOneIsLostMeanwhileTheNewcomerIsLeftOut) {
+TEST(Consensus, WhereOneIsLostMeanwhileTheNewcomerIsLeftOut) {
   World world(3, 2);
   world.is_joined({0, 1, 2});
   world.kill(1, 0);
@@ -212,7 +214,7 @@ TEST(Council, WhereOneIsLostMeanwhileTheNewcomerIsLeftOut) {
 }
 
 // Whatever is lost of what they say, and whenever one dies: either all that go on have the newcomer, or none has.
-TEST(Council, ANewcomerIsNeverTakenInByHalf) {
+TEST(Consensus, ANewcomerIsNeverTakenInByHalf) {
   std::mt19937 chance(3);
   for (unsigned seed = 0; seed < 200; ++seed) {
     World world(3, 2);
@@ -240,7 +242,7 @@ void part_at_random(World& world, int ranks, std::mt19937& chance) {
 }
 
 /// Whatever is lost, late, cut or killed, and when: all that go on go on together.
-TEST(Council, NeverDoTwoHalvesGoOn) {
+TEST(Consensus, NeverDoTwoHalvesGoOn) {
   int went_on = 0;
   for (unsigned seed = 0; seed < 1500; ++seed) {
     SCOPED_TRACE(seed);

@@ -1,8 +1,8 @@
-// Assembly: where the ranks of one run, on one host or several, agree on who goes on when some of them are lost.
+// Membership: where the ranks of one run, on one host or several, agree on who goes on when some of them are lost.
 //
 // Each rank has a socket for datagrams (post.h) for as long as it lives, and knows those of all others. When it loses
-// another one, it comes to the assembly of its generation: it says its word to all until they have agreed (council.h).
-// Datagrams are sealed (seal.h) with a key of this run, made of the job's secret.
+// another one, it comes to the membership of its generation: it sends its message to all until they have agreed
+// (consensus.h). Datagrams are sealed (seal.h) with a key of this run, made of the job's secret.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "quorum/council.h"
+#include "quorum/consensus.h"
 #include "quorum/post.h"
 #include "quorum/seal.h"
 
@@ -29,13 +29,13 @@ struct Agreement {
   std::vector<Lost> lost;
 };
 
-class Assembly {
+class Membership {
  public:
   /// Collective, of all ranks of a run, with calls of this label; `numbers` are those by which they know each other, in
   /// order. Each listens at `address`, where the others reach it. An error on all, of one sentence, where a rank does
   /// not hear another one.
-  static Result<Assembly> found(comm::Communicator& communicator, const std::vector<int>& numbers,
-                                const std::string& address, const std::string& secret, uint32_t label);
+  static Result<Membership> found(comm::Communicator& communicator, const std::vector<int>& numbers,
+                                  const std::string& address, const std::string& secret, uint32_t label);
 
   struct Occasion {
     int generation = 0;        ///< of the members
@@ -47,23 +47,23 @@ class Assembly {
     int newcomer = -1;         ///< a rank above all members that joins them; -1: none
     bool welcomes = false;     ///< this rank is ready to go on with it
   };
-  /// Says its word until the ranks have agreed: within notice_s where all others have noticed the loss by then, and in
-  /// twice that and some seconds in any case. Errors: nobody goes on, or this rank does not.
+  /// Says its message until the ranks have agreed: within notice_s where all others have noticed the loss by then, and
+  /// in twice that and some seconds in any case. Errors: nobody goes on, or this rank does not.
   Result<Agreement> agree(const Occasion& occasion);
 
  private:
-  Assembly(int rank, Post post, Seal seal, std::vector<comm::Endpoint> places)
+  Membership(int rank, Post post, Seal seal, std::vector<comm::Endpoint> places)
       : rank_(rank), post_(std::move(post)), seal_(seal), places_(std::move(places)) {}
   Result<void> introduce(comm::Communicator& communicator, const std::vector<int>& numbers, uint32_t label);
-  std::vector<Word> heard() const;
-  void say(const Word& word, Council* council, double now_s) const;
-  void listen(Council& council, int generation, double now_s) const;
+  std::vector<Message> received() const;
+  void say(const Message& message, Consensus* consensus, double now_s) const;
+  void listen(Consensus& consensus, int generation, double now_s) const;
 
   int rank_;
   Post post_;
   Seal seal_;
   std::vector<comm::Endpoint> places_;  ///< of all ranks, by number; without a port: there is no such rank
-  std::map<int, Word> decided_;         ///< by generation: for those that have not heard it
+  std::map<int, Message> decided_;      ///< by generation: for those that have not heard it
 };
 
 }  // namespace remuda::quorum

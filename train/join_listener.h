@@ -1,4 +1,4 @@
-// Door: where a run lets in ranks that join it.
+// JoinListener: where a run lets in ranks that join it.
 //
 // Rank 0 listens there for as long as it lives, on a thread. Whoever comes and knows the secret meets it as a
 // communicator of two, with the job among its terms (invitation.h): so handshake, encryption, time-outs and what is
@@ -21,9 +21,9 @@
 namespace remuda::train {
 
 /// One that has come in.
-class Guest {
+class Candidate {
  public:
-  Guest(Applicant applicant, std::unique_ptr<comm::Communicator> channel)
+  Candidate(Applicant applicant, std::unique_ptr<comm::Communicator> channel)
       : applicant_(std::move(applicant)), channel_(std::move(channel)) {}
 
   const Applicant& applicant() const { return applicant_; }
@@ -35,31 +35,31 @@ class Guest {
   Result<void> is_ready(double timeout_s) const;
   /// The run goes on with it.
   void take_in() const;
-  /// It does not: for a reason of its own (Word::refused), or not (Word::failed).
-  void turn_away(Word word, const std::string& why) const;
+  /// It does not: for a reason of its own (JoinSignal::refused), or not (JoinSignal::failed).
+  void turn_away(JoinSignal word, const std::string& why) const;
 
  private:
   Applicant applicant_;
   std::unique_ptr<comm::Communicator> channel_;
 };
 
-class Door {
+class JoinListener {
  public:
   /// `options` are those by which two ranks meet, this one at the master address as the first of two. A usage error
   /// where the address is not free, or of another host, or where its secret is too short for those who come from there.
-  static Result<std::unique_ptr<Door>> open(comm::ConnectOptions options, const Events& events);
+  static Result<std::unique_ptr<JoinListener>> open(comm::ConnectOptions options, const Events& events);
   /// Turns away who waits.
-  ~Door();
+  ~JoinListener();
 
   /// Any thread.
-  bool is_knocked_at() const { return is_knocked_at_; }
+  bool has_candidate() const { return has_candidate_; }
   /// Who waits, if somebody does; it may have gone since.
-  std::optional<Guest> take();
+  std::optional<Candidate> take();
 
  private:
-  Door(comm::ConnectOptions options, Fd listener, const Events& events);
+  JoinListener(comm::ConnectOptions options, Fd listener, const Events& events);
   void keep();
-  std::optional<Guest> greet();
+  std::optional<Candidate> greet();
   void note(const std::string& what);
 
   const comm::ConnectOptions options_;  ///< without the listener
@@ -68,9 +68,9 @@ class Door {
   double noted_s_ = 0;
   std::mutex mutex_;  ///< of what follows
   std::condition_variable closing_;
-  std::optional<Guest> guest_;
+  std::optional<Candidate> candidate_;
   bool is_closed_ = false;
-  std::atomic<bool> is_knocked_at_ = false;
+  std::atomic<bool> has_candidate_ = false;
   std::thread thread_;
 };
 

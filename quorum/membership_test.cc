@@ -1,4 +1,4 @@
-#include "quorum/assembly.h"
+#include "quorum/membership.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,25 +18,25 @@ constexpr uint32_t kLabel = 7;
 constexpr auto kTcp = comm::ConnectOptions::Transport::tcp;
 const std::string kSecret(32, 's');
 
-Assembly found(comm::Communicator& communicator) {
-  auto assembly = Assembly::found(communicator, comm::all_ranks(communicator.size()), "127.0.0.1", kSecret, kLabel);
-  EXPECT_TRUE(assembly) << assembly.error().message;
-  return std::move(*assembly);
+Membership found(comm::Communicator& communicator) {
+  auto membership = Membership::found(communicator, comm::all_ranks(communicator.size()), "127.0.0.1", kSecret, kLabel);
+  EXPECT_TRUE(membership) << membership.error().message;
+  return std::move(*membership);
 }
 
-Assembly::Occasion occasion(int size, int lost) {
+Membership::Occasion occasion(int size, int lost) {
   return {.members = comm::all_ranks(size), .notice_s = 20, .lost = {lost, "it closed its connections"}};
 }
 
-TEST(Assembly, ThoseThatAreLeftAgreeAndMeet) {
+TEST(Membership, ThoseThatAreLeftAgreeAndMeet) {
   std::latch first_has_gone(3);
   comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
-    std::optional<Assembly> assembly = found(communicator);
-    if (rank == 0) assembly.reset();
+    std::optional<Membership> membership = found(communicator);
+    if (rank == 0) membership.reset();
     first_has_gone.arrive_and_wait();
     if (rank == 0) return;
-    auto agreement = assembly->agree(occasion(3, 0));
+    auto agreement = membership->agree(occasion(3, 0));
     ASSERT_TRUE(agreement) << agreement.error().message;
     EXPECT_THAT(agreement->ranks, ElementsAre(1, 2));
     ASSERT_EQ(agreement->lost.size(), 1U);
@@ -53,14 +53,14 @@ TEST(Assembly, ThoseThatAreLeftAgreeAndMeet) {
   });
 }
 
-TEST(Assembly, OneThatIsLeftAloneEnds) {
+TEST(Membership, OneThatIsLeftAloneEnds) {
   std::latch others_have_gone(3);
   comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {
-    std::optional<Assembly> assembly = found(communicator);
-    if (communicator.rank() > 0) assembly.reset();
+    std::optional<Membership> membership = found(communicator);
+    if (communicator.rank() > 0) membership.reset();
     others_have_gone.arrive_and_wait();
     if (communicator.rank() > 0) return;
-    const auto agreement = assembly->agree(occasion(3, 1));
+    const auto agreement = membership->agree(occasion(3, 1));
     ASSERT_FALSE(agreement);
     EXPECT_THAT(agreement.error().message,
                 HasSubstr("rank 0 of 3 is left here, and may not go on, because the others may"));
@@ -68,73 +68,74 @@ TEST(Assembly, OneThatIsLeftAloneEnds) {
   });
 }
 
-TEST(Assembly, FewerThanMayBeLeftEnd) {
+TEST(Membership, FewerThanMayBeLeftEnd) {
   std::latch first_has_gone(3);
   comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {
-    std::optional<Assembly> assembly = found(communicator);
-    if (communicator.rank() == 0) assembly.reset();
+    std::optional<Membership> membership = found(communicator);
+    if (communicator.rank() == 0) membership.reset();
     first_has_gone.arrive_and_wait();
     if (communicator.rank() == 0) return;
-    Assembly::Occasion lost = occasion(3, 0);
+    Membership::Occasion lost = occasion(3, 0);
     lost.least = 3;
-    const auto agreement = assembly->agree(lost);
+    const auto agreement = membership->agree(lost);
     ASSERT_FALSE(agreement);
     EXPECT_THAT(agreement.error().message, HasSubstr("lets the run go on with 3 or more"));
   });
 }
 
 // Rank 2 comes to the first agreement again, as if it had not heard of it, when rank 1 is at the next one already.
-TEST(Assembly, WhoHasNotHeardWhatWasDecidedBeforeHearsItThen) {
+TEST(Membership, WhoHasNotHeardWhatWasDecidedBeforeHearsItThen) {
   std::latch first_has_gone(3), have_agreed(2);
   comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
-    std::optional<Assembly> assembly = found(communicator);
-    if (rank == 0) assembly.reset();
+    std::optional<Membership> membership = found(communicator);
+    if (rank == 0) membership.reset();
     first_has_gone.arrive_and_wait();
     if (rank == 0) return;
-    Assembly::Occasion first = occasion(3, 0);
+    Membership::Occasion first = occasion(3, 0);
     first.notice_s = 3;
-    for (int times = 0; times < (rank == 1 ? 1 : 3); ++times) {  // the second time it hears rank 1's last words
-      const auto agreement = assembly->agree(first);
+    for (int times = 0; times < (rank == 1 ? 1 : 3); ++times) {  // the second time it hears rank 1's last messages
+      const auto agreement = membership->agree(first);
       if (times == 0) have_agreed.arrive_and_wait();
       ASSERT_TRUE(agreement) << agreement.error().message;
       EXPECT_THAT(agreement->ranks, ElementsAre(1, 2));
     }
-    const auto next = assembly->agree({.generation = 1, .members = {1, 2}, .least = 2, .notice_s = 20, .newcomer = 3});
+    const auto next =
+        membership->agree({.generation = 1, .members = {1, 2}, .least = 2, .notice_s = 20, .newcomer = 3});
     ASSERT_TRUE(next) << next.error().message;
     EXPECT_THAT(next->ranks, ElementsAre(1, 2)) << "nobody welcomes rank 3";
   });
 }
 
-TEST(Assembly, HearsThatTheRunIsDone) {
+TEST(Membership, HearsThatTheRunIsDone) {
   std::latch last_has_gone(3);
   comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
-    std::optional<Assembly> assembly = found(communicator);
-    if (rank == 2) assembly.reset();
+    std::optional<Membership> membership = found(communicator);
+    if (rank == 2) membership.reset();
     last_has_gone.arrive_and_wait();
     if (rank == 2) return;
-    Assembly::Occasion last = occasion(3, 2);
+    Membership::Occasion last = occasion(3, 2);
     last.is_done = rank == 0;
-    const auto agreement = assembly->agree(last);
+    const auto agreement = membership->agree(last);
     ASSERT_TRUE(agreement) << agreement.error().message;
     EXPECT_TRUE(agreement->is_done);
   });
 }
 
 // Ranks 0 and 2 of three are left, and rank 3 joins them.
-TEST(Assembly, ANewcomerIsTakenInByThoseThatAreThere) {
+TEST(Membership, ANewcomerIsTakenInByThoseThatAreThere) {
   comm::run_ranks(3, kTcp, [&](comm::Communicator& communicator) {
     const std::vector<int> grown{0, 2, 3};
     const auto pair = communicator.split(std::vector{0, 1}, kLabel);
     ASSERT_TRUE(pair);
-    std::optional<Assembly> before;
+    std::optional<Membership> before;
     if (*pair) {
-      auto assembly = Assembly::found(**pair, {0, 2}, "127.0.0.1", kSecret, kLabel);
-      ASSERT_TRUE(assembly) << assembly.error().message;
-      before.emplace(std::move(*assembly));
+      auto membership = Membership::found(**pair, {0, 2}, "127.0.0.1", kSecret, kLabel);
+      ASSERT_TRUE(membership) << membership.error().message;
+      before.emplace(std::move(*membership));
     }
-    auto after = Assembly::found(communicator, grown, "127.0.0.1", kSecret, kLabel);
+    auto after = Membership::found(communicator, grown, "127.0.0.1", kSecret, kLabel);
     ASSERT_TRUE(after) << after.error().message;
     if (!before) return;
     const auto agreement = before->agree(
@@ -145,12 +146,13 @@ TEST(Assembly, ANewcomerIsTakenInByThoseThatAreThere) {
   });
 }
 
-TEST(Assembly, AnAddressThatNobodyReachesEndsAll) {
+TEST(Membership, AnAddressThatNobodyReachesEndsAll) {
   comm::run_ranks(2, kTcp, [&](comm::Communicator& communicator) {
     const bool is_first = communicator.rank() == 0;
-    const auto assembly = Assembly::found(communicator, {0, 1}, is_first ? "127.0.0.1" : "0.0.0.0", kSecret, kLabel);
-    ASSERT_FALSE(assembly);
-    EXPECT_THAT(assembly.error().message,
+    const auto membership =
+        Membership::found(communicator, {0, 1}, is_first ? "127.0.0.1" : "0.0.0.0", kSecret, kLabel);
+    ASSERT_FALSE(membership);
+    EXPECT_THAT(membership.error().message,
                 HasSubstr(is_first ? "rank 1 has no address at which others reach it" : "at which address they reach"));
   });
 }
