@@ -76,9 +76,10 @@ struct DeviceFile {
 
 /// How the jobs that this user starts are confined.
 struct JobConfinement {
-  int cgroup = 0;        ///< version of the cgroup each gets; 0: none
-  bool devices = false;  ///< they cannot open devices that they were not granted
-  std::string obstacle;  ///< a clause: why not all of it is in force
+  int cgroup = 0;         ///< version of the cgroup each gets; 0: none
+  bool devices = false;   ///< they cannot open devices that they were not granted
+  std::string obstacle;   ///< a clause: why not all of it is in force
+  bool by_agent = false;  ///< an agent that is root does it, and none of the above is known
 };
 
 /// The pool that this user's jobs are in, and whether other users share it.

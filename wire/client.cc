@@ -232,6 +232,12 @@ Result<std::vector<pool::Job>> Client::ended(int at_most) {
   return jobs;
 }
 
+bool Client::is_of_root() const {
+  ucred other{};
+  socklen_t size = sizeof other;
+  return connection_ && ::getsockopt(connection_.get(), SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == 0;
+}
+
 Result<Inventory> Client::see_machine() {
   REMUDA_ASSIGN(const Json json, ask({.ask = Ask::machine}, kPatience_s));
   return parse_inventory(to_line(json), "the agent's answer");

@@ -24,6 +24,8 @@ class Client final : public pool::Access {
 
   /// Whether this user sees no device that was not granted, but by see_machine().
   bool hides_devices() const { return hides_devices_; }
+  /// Whether root has made the agent's socket: only such an agent holds the processes of others together.
+  bool is_of_root() const;
   /// The machine as the agent sees it.
   Result<Inventory> see_machine();
 

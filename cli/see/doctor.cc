@@ -75,16 +75,30 @@ doctor::JobConfinement confinement_of_jobs() {
   return {how.cgroup, how.devices, how.obstacle};
 }
 
-Reading<doctor::PoolUse> pool_of_jobs() {
-  if (const auto socket = wire::agent_socket(true)) {
-    const auto client = wire::Client::connect(*socket, "");
-    if (client) return doctor::PoolUse{(*client)->folder(), "", "", true};
-    return doctor::PoolUse{pool::kSharedPool, client.error().message, "sudo systemctl start remuda-agent.socket", true};
-  }
+Reading<doctor::PoolUse> pool_without_agent() {
   const auto folder = pool::pool_folder("");
   if (!folder) return Missing{MissingReason::unsupported, folder.error().message};
   const auto obstacle = pool::shared_pool_obstacle().value_or(pool::PoolObstacle{});
   return doctor::PoolUse{*folder, obstacle.sentence, obstacle.remedy, *folder == pool::kSharedPool};
+}
+
+/// What is known of jobs by where they are kept: by an agent, or by each user.
+void ask_about_jobs(doctor::HostFacts& facts) {
+  const auto socket = wire::agent_socket(true);
+  if (!socket) {
+    facts.confinement = confinement_of_jobs();
+    facts.pool = pool_without_agent();
+    return;
+  }
+  const auto client = wire::Client::connect(*socket, "");
+  if (client) {
+    facts.confinement = (*client)->is_of_root() ? doctor::JobConfinement{.by_agent = true} : confinement_of_jobs();
+    facts.pool = doctor::PoolUse{(*client)->folder(), "", "", true};
+  } else {
+    facts.confinement = Missing{MissingReason::unsupported, "the agent, which confines jobs, does not answer"};
+    facts.pool =
+        doctor::PoolUse{pool::kSharedPool, client.error().message, "sudo systemctl start remuda-agent.socket", true};
+  }
 }
 
 Result<std::vector<doctor::Diagnosis>> examine_live(const MachineFlags& flags) {
@@ -96,8 +110,7 @@ Result<std::vector<doctor::Diagnosis>> examine_live(const MachineFlags& flags) {
   if (!inventory && inventory.error().kind == ErrorKind::usage) return tl::unexpected(inventory.error());
   doctor::HostFacts facts = doctor::gather_facts(inventory.value_or(Inventory{}));
   facts.software = software_of(software);
-  facts.confinement = confinement_of_jobs();
-  facts.pool = pool_of_jobs();
+  ask_about_jobs(facts);
   return examine(inventory, facts);
 }
 

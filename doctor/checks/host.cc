@@ -65,6 +65,8 @@ Diagnoses check_confinement(const Inventory& inventory, const HostFacts& facts) 
   if (!facts.confinement.has_value()) return {skip_for(facts.confinement)};
   const JobConfinement& held = facts.confinement.value();
   const bool container = facts.container.value_or(false);
+  if (held.by_agent)
+    return {pass("the agent confines each job by a cgroup, with device control where the kernel offers that")};
   if (held.devices)
     return {pass(fmt::format("jobs are confined by a cgroup (version {}) with device control", held.cgroup))};
   const std::string sentence =

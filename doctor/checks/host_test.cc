@@ -91,6 +91,13 @@ TEST(ConfinementCheck, WantsDeviceControlWhereThereIsMoreThanOneGpu) {
   EXPECT_EQ(verdicts(confinement(0, false, 2)), "WARN");
 }
 
+TEST(ConfinementCheck, LeavesThatToAnAgent) {
+  HostFacts facts = host(false);
+  facts.confinement = JobConfinement{.by_agent = true};
+  EXPECT_EQ(verdicts(check_confinement(made_machine(8), facts)), "PASS");
+  EXPECT_THAT(words_of(check_confinement(made_machine(8), facts)), HasSubstr("the agent confines each job"));
+}
+
 TEST(ConfinementCheck, SaysWhatToDo) {
   EXPECT_THAT(words_of(confinement(2, false, 2)), HasSubstr("without device control: no permission"));
   EXPECT_THAT(words_of(confinement(2, false, 2)), HasSubstr("only root"));
