@@ -34,7 +34,8 @@ class Guest:
         self.console = scratch / "console"
         accelerator = ["-accel", "kvm", "-cpu", "host"] if has_kvm() else ["-accel", "tcg,thread=multi", "-cpu", "max"]
         self.qemu = subprocess.Popen(
-            ["qemu-system-x86_64", *accelerator, "-smp", str(cores), "-m", str(memory_mib),
+            ["setpriv", "--pdeathsig", "KILL",  # else it would outlive a test that is killed
+             "qemu-system-x86_64", *accelerator, "-smp", str(cores), "-m", str(memory_mib),
              "-nodefaults", "-no-user-config", "-display", "none", "-nic", "none",
              "-kernel", folder / "kernel", "-initrd", folder / "initrd", "-append", "root=/dev/vda rw console=ttyS0",
              "-drive", f"file={folder / 'image'},if=virtio,format=raw,snapshot=on",
