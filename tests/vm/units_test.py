@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The units of `remuda agent` under a real systemd: socket activation, upgrade, stop, restart of the machine.
 
-units_test.py FOLDER [TEST...]     of tests/vm/image; `./dev vm` makes it first
+units_test.py FOLDER [-k TEST]     of tests/vm/image; `./dev vm` makes it first
 
 The machine is a virtual one of this test's own. It has eight cards that the stand-in for the driver plays, and their
 device files, without a driver behind them: ENXIO for who may open them, EPERM for who may not. The tests follow each other
@@ -48,6 +48,7 @@ class UnitsTest(unittest.TestCase):
     def test_1_units_are_sound(self):
         said = self.guest.run("systemd-analyze verify --man=no remuda-agent.service remuda-agent.socket")
         self.assertEqual((said.returncode, said.stderr), (0, ""))
+        print(self.guest.must("systemd-analyze security --no-pager remuda-agent.service | tail -n 1"), file=sys.stderr)
 
     def test_2_the_socket_starts_the_agent(self):
         self.guest.must("systemd-tmpfiles --create remuda.conf")
@@ -66,6 +67,7 @@ class UnitsTest(unittest.TestCase):
         self.assertEqual(len(ran[1].split(",")), 2)
         opened = self.guest.must("remuda run -q --device gpu:1 -- python3 /test/opens.py 0 1 2", "ada")
         self.assertEqual(opened.split(), ["denied", "opened", "denied"])
+        self.assertRegex(self.guest.must("remuda doctor", "ada"), "PASS +confinement +the agent confines each job")
 
     def test_4_an_upgrade_ends_no_job_and_loses_no_lease(self):
         front = self.guest.start("remuda run -q -n 2 -- sh -c 'sleep 61; exit 7'", "ada")
@@ -135,9 +137,17 @@ class UnitsTest(unittest.TestCase):
         self.guest.reboot()
         self.assertEqual(self.find(ran)["state"], "ended")
 
-    def test_9_how_exposed_the_service_is(self):
-        """A figure of docs/administrators.md."""
-        print(self.guest.must("systemd-analyze security --no-pager remuda-agent.service | tail -n 1"), file=sys.stderr)
+    def test_9_without_it_again_users_have_pools_of_their_own(self):
+        """The steps of docs/administrators.md, "To do without an agent again"."""
+        self.guest.write(POLICY, '[devices]\nenforce = "off"\n')
+        eventually(lambda: self.opens("ada") == "opened")
+        self.guest.must("systemctl disable --now remuda-agent.socket remuda-agent.service")
+        self.guest.must("rm -r /run/remuda /usr/local/lib/tmpfiles.d/remuda.conf /var/lib/remuda")
+        for user in ("ada", "bob"):
+            self.assertEqual(self.guest.must("remuda run -q --device gpu:1 -- python3 /test/opens.py 1", user).strip(), "opened")
+        self.assertRegex(self.guest.must("remuda doctor", "ada"), "PASS +pool +each user has a pool, this one /home/ada/")
+        self.guest.reboot()
+        self.assertEqual(self.guest.must("remuda queue --json", "ada")[:1], "{", "nothing brings it back")
 
 
 if __name__ == "__main__":
