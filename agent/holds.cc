@@ -254,25 +254,25 @@ pool::Operation Holds::with_memory(pool::Operation word, const Hold& hold) {
   return word;
 }
 
-/// The job's processes that are left, without its keeper.
-std::vector<process::ProcessId> Holds::others_of(Hold& hold) const {
-  std::vector<process::ProcessId> others;
-  if (!hold.cgroup.empty()) {
-    others = confine::cgroup_members(hold.cgroup);
-  } else {
-    if (is_alive(hold.keeper)) add_new(hold.seen, process::all_descendants(hold.keeper.pid));
-    std::erase_if(hold.seen, [](const process::ProcessId& one) { return !is_alive(one); });
-    others = hold.seen;
-    for (const process::ProcessId& one : hold.seen) add_new(others, process::all_descendants(one.pid));
-    hold.seen = others;
-  }
-  std::erase(others, hold.keeper);
-  return others;
+/// Whether processes of the job are left, beside its keeper. Of thousands in a cgroup it looks at one.
+bool Holds::has_others(Hold& hold) {
+  if (!hold.cgroup.empty())
+    return std::ranges::any_of(confine::cgroup_pids(hold.cgroup), [&](int pid) {
+      const auto one = process::process_id(pid);
+      return one && one != hold.keeper;
+    });
+  if (is_alive(hold.keeper)) add_new(hold.seen, process::all_descendants(hold.keeper.pid));
+  std::erase_if(hold.seen, [](const process::ProcessId& one) { return !is_alive(one); });
+  std::vector<process::ProcessId> all = hold.seen;
+  for (const process::ProcessId& one : hold.seen) add_new(all, process::all_descendants(one.pid));
+  std::erase(all, hold.keeper);
+  hold.seen = std::move(all);
+  return !hold.seen.empty();
 }
 
-void Holds::kill_others(const Hold& hold, const std::vector<process::ProcessId>& others) const {
-  if (!hold.cgroup.empty()) return kill_members(hold.cgroup, hold.keeper);
-  for (const process::ProcessId& one : others) process::send_signal(one, SIGKILL);
+void Holds::kill_others(const Hold& hold, bool is_kept) {
+  if (!hold.cgroup.empty()) return kill_members(hold.cgroup, is_kept ? std::optional(hold.keeper) : std::nullopt);
+  for (const process::ProcessId& one : hold.seen) process::send_signal(one, SIGKILL);
 }
 
 std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double now_s) {
@@ -291,13 +291,13 @@ std::optional<pool::Operation> Holds::step_one(int64_t job, Hold& hold, double n
   if (is_late && is_kept) process::send_signal(hold.keeper, SIGKILL);
   const bool is_over = !is_kept || hold.word || is_late;
   if (is_over || hold.cgroup.empty()) {
-    const std::vector<process::ProcessId> others = others_of(hold);
-    if (is_over && others.empty() &&
+    const bool has_left = has_others(hold);
+    if (is_over && !has_left &&
         (!is_kept || (hold.word && !confine::has_open(hold.keeper, hold.nodes, kMostLooksAtKeeper)))) {
       if (hold.word) return with_memory(*hold.word, hold);
       return with_memory(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = end_of(hold)}}, hold);
     }
-    if (is_over) kill_others(hold, others);
+    if (is_over && has_left) kill_others(hold, is_kept);
     next_s_ = std::min(next_s_, now_s + (is_over ? kSoon_s : kLook_s));
   }
   next_s_ = std::min({next_s_, std::max(hold.limit_at_s, now_s + kSoon_s), std::max(hold.kill_at_s, now_s + kSoon_s)});

@@ -94,8 +94,8 @@ class Holds {
   void unwatch(int64_t job, Hold& hold);
   void attend(int64_t job, const Hold& hold);
   void set_limit(const pool::Job& job, Hold& hold, double now_s);
-  std::vector<process::ProcessId> others_of(Hold& hold) const;
-  void kill_others(const Hold& hold, const std::vector<process::ProcessId>& others) const;
+  static bool has_others(Hold& hold);
+  static void kill_others(const Hold& hold, bool is_kept);
   std::optional<pool::Operation> step_one(int64_t job, Hold& hold, double now_s);
   void leave_cgroup(Hold& hold);
   bool drain_ends();

@@ -84,10 +84,16 @@ bool is_member(const std::string& cgroup, const std::string& memberships) {
 }
 
 void kill_members(const std::string& cgroup, const std::optional<process::ProcessId>& but) {
-  if (!but) confine::kill_cgroup(cgroup);
+  constexpr int kMostKilled = 200;  // whoever asks for something meanwhile does not wait for thousands
+  if (!but && confine::kill_cgroup(cgroup)) return;
   const Frozen frozen(cgroup);
-  for (const process::ProcessId& member : confine::cgroup_members(cgroup))
-    if (member != but) process::send_signal(member, SIGKILL);
+  int killed = 0;
+  for (const int pid : confine::cgroup_pids(cgroup)) {
+    const auto member = process::process_id(pid);
+    if (!member || member == but) continue;
+    process::send_signal(*member, SIGKILL);
+    if (++killed == kMostKilled && but) return;
+  }
 }
 
 std::vector<std::string> job_cgroups(const std::string& pool) {

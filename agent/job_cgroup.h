@@ -35,8 +35,8 @@ std::string memberships_of(const process::ProcessId& process);
 /// Whether these are of a process in the cgroup, or in one below it. Pure.
 bool is_member(const std::string& cgroup, const std::string& memberships);
 
-/// SIGKILL for all its processes but one; at once for all (`but` is nothing) where the kernel offers that. Processes
-/// that are born meanwhile may be left: to be called until cgroup_members() gives none.
+/// SIGKILL for all its processes but one, some hundreds at a time; at once for all (`but` is nothing) where the kernel
+/// offers that. Others, and what is born meanwhile, may be left: to be called until cgroup_members() gives none.
 void kill_members(const std::string& cgroup, const std::optional<process::ProcessId>& but);
 
 /// Those of the pool where the agent makes them, of all jobs.

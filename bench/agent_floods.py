@@ -8,7 +8,8 @@ these ways: `idle` (10,000 connections that ask nothing), `watched` (as many as
 the agent takes, each watching a job), `garbage`, `halves` (of the
 largest request), `submits` (10,000 jobs, each with a condition and a time limit of its own), `no-wait` (all his connections
 want to start at once), `names` (requests that name as many jobs as they may), `leaves` (the process that keeps 10,000 waiting
-jobs is killed). Needs root, to act as two users (exit status 77 otherwise). Prints one JSON line for each flood, times in
+jobs is killed), `processes` (a job of 4,000 processes, looked at for the policy against idle devices each second, whose keeper is
+killed after some seconds). Needs root, to act as two users (exit status 77 otherwise). Prints one JSON line for each flood, times in
 milliseconds of all requests; `connect` includes the greeting. Exit status 1 where one took longer than 100 ms.
 """
 import argparse
@@ -20,6 +21,7 @@ import resource
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -140,8 +142,22 @@ def leaves(agent, ready):
     time.sleep(1000)
 
 
+def processes(agent, ready):
+    up = os.path.join(agent.folder, f"home-{HOSTILE}", "up")
+    script = f"i=0; while [ $i -lt 4000 ]; do sleep 1000 & i=$((i+1)); done; touch {up}; wait"
+    keeper = subprocess.Popen([agent.remuda, "run", *agent.machine_words, "-q", "-n", "1", "--", "/bin/sh", "-c", script],
+                              env=agent.environment(HOSTILE), stdin=subprocess.DEVNULL)
+    eventually(lambda: os.path.exists(up))
+    ready()
+    time.sleep(3)
+    os.kill(Connection(agent.socket).ask("read")["result"]["jobs"][-1]["keeper"]["pid"], signal.SIGKILL)
+    keeper.wait()
+    time.sleep(1000)
+
+
 FLOODS = {"nothing": lambda agent, ready: (ready(), time.sleep(1000)), "idle": idle, "watched": watched, "garbage": garbage,
-          "halves": halves, "submits": submits, "no-wait": no_wait, "names": names, "leaves": leaves}
+          "halves": halves, "submits": submits, "no-wait": no_wait, "names": names, "leaves": leaves,
+          "processes": processes}
 
 
 def as_child(uid, work):
@@ -217,8 +233,14 @@ def main():
     longest = 0
     for name in arguments.only or FLOODS:
         with tempfile.TemporaryDirectory() as folder:
-            agent = Agent(arguments.remuda, arguments.machine, folder).start()
-            holder = agent.start_as(0, "run", "-q", "-n", "8", "--", "sleep", "100000")
+            agent = Agent(arguments.remuda, arguments.machine, folder)
+            has_job = name == "processes"
+            if has_job:
+                agent.environment(HOSTILE)
+                with open(agent.policy, "w", encoding="utf-8") as file:
+                    file.write('[idle]\nwarn_after = "60s"\n')
+            agent.start()
+            holder = agent.start_as(0, "run", "-q", "-n", "7" if has_job else "8", "--", "sleep", "100000")
             flood = None
             try:
                 eventually(lambda: agent.page().get("leases"))

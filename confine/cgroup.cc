@@ -78,14 +78,13 @@ struct Search {
   }
 };
 
-void add_members(const std::string& folder, int depth, std::vector<process::ProcessId>& members) {
+void add_pids(const std::string& folder, int depth, std::vector<int>& pids) {
   const auto text = read_text(folder + "/cgroup.procs");
-  for (const std::string& line : split(text.value_or(""), '\n')) {
-    const int pid = parse_number<int>(line).value_or(0);  // the kernel writes 0 for a process of another pid namespace
-    if (auto process = process::process_id(pid)) members.push_back(std::move(*process));
-  }
+  for (const std::string& line : split(text.value_or(""), '\n'))
+    if (const int pid = parse_number<int>(line).value_or(0); pid > 0)  // 0: a process of another pid namespace
+      pids.push_back(pid);
   if (depth < kDeepest)
-    for (const std::string& inner : folders_in(folder)) add_members(inner, depth + 1, members);
+    for (const std::string& inner : folders_in(folder)) add_pids(inner, depth + 1, pids);
 }
 
 /// Whether the kernel counts a process in it or in a cgroup below it, also one that is not visible here. Version 1 does
@@ -161,9 +160,16 @@ std::vector<std::string> find_cgroups(const std::string& name) {
   return std::move(search.found);
 }
 
+std::vector<int> cgroup_pids(const std::string& folder) {
+  std::vector<int> pids;
+  add_pids(folder, 0, pids);
+  return pids;
+}
+
 std::vector<process::ProcessId> cgroup_members(const std::string& folder) {
   std::vector<process::ProcessId> members;
-  add_members(folder, 0, members);
+  for (const int pid : cgroup_pids(folder))
+    if (auto process = process::process_id(pid)) members.push_back(std::move(*process));
   return members;
 }
 
@@ -176,9 +182,9 @@ bool move_into(const std::string& cgroup, const process::ProcessId& process) {
   return procs && is_alive(process) && write_all(procs.get(), std::to_string(process.pid), cgroup).has_value();
 }
 
-void kill_cgroup(const std::string& folder) {
+bool kill_cgroup(const std::string& folder) {
   const Fd file(::open((folder + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
-  if (file) (void)write_all(file.get(), "1", folder);
+  return file && write_all(file.get(), "1", folder).has_value();
 }
 
 bool remove_cgroup(const std::string& folder, double patience_s) {

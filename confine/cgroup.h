@@ -54,15 +54,19 @@ class JobCgroup {
 /// process's.
 std::vector<std::string> find_cgroups(const std::string& name);
 
-/// The processes in it and in the cgroups below it, as far as they are visible here.
+/// The numbers of the processes in it and in the cgroups below it, as far as they are visible here: a read for each
+/// cgroup, however many they are. A process may have ended since.
+std::vector<int> cgroup_pids(const std::string& folder);
+/// The processes themselves: a read for each.
 std::vector<process::ProcessId> cgroup_members(const std::string& folder);
 /// Moves a process, with its threads, into it; children that it has already stay where they are. False where the kernel
 /// refuses, or the process has ended.
 bool move_into(const std::string& cgroup, const process::ProcessId& process);
 /// The same, for a cgroup of each of several trees.
 bool move_into_all(const std::vector<std::string>& cgroups, const process::ProcessId& process);
-/// Sends SIGKILL to all of them at once, where the kernel offers that; cgroup_members() returns those left.
-void kill_cgroup(const std::string& folder);
+/// Sends SIGKILL to all of them at once; false where the kernel does not offer that. cgroup_members() returns those
+/// left.
+bool kill_cgroup(const std::string& folder);
 /// Removes it, with the cgroups below it, once it has no process. Returns whether it has no process now: true also
 /// where only another user may remove it. Waits for processes that are about to end, `patience_s` at most.
 bool remove_cgroup(const std::string& folder, double patience_s = 0);

@@ -51,7 +51,7 @@ TEST_F(AlertsTest, AnIdleDeviceSaysWhyAndWhatComesOfIt) {
   pool_.jobs[0].state = pool::JobState::running;
   device().status.busy = 0;
   device().status.processes = std::vector<Process>{};
-  IdleJobs idle(1800, [](const pool::Job&) { return std::vector<process::ProcessId>(); });
+  IdleJobs idle(1800, [](const pool::Job&) { return std::vector<int>(); });
   idle.look(0, kFirst_s, machine_, pool_);
   watch(30 * 60);
   alerts_.take({machine_, pool_, uses_, 0, {}, {}, &idle}, now_s_ - kFirst_s, now_s_ + ahead_s_);

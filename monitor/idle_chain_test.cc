@@ -66,7 +66,7 @@ class Course {
   bool forgets = false;                            ///< what is told cannot be recorded
 
  private:
-  static std::vector<process::ProcessId> nobody(const pool::Job&) { return {}; }
+  static std::vector<int> nobody(const pool::Job&) { return {}; }
   policy::Idle policy_;
   IdleJobs jobs_;
   IdleChain chain_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "confine/cgroup.h"
@@ -23,12 +24,6 @@ std::map<int64_t, std::vector<const pool::Lease*>> leases_of(const Inventory& ma
   return leases;
 }
 
-std::set<int> pids_of(const std::vector<process::ProcessId>& members) {
-  std::set<int> pids;
-  for (const process::ProcessId& one : members) pids.insert(one.pid);
-  return pids;
-}
-
 /// All its ranks here wait for others for most of their time: those are elsewhere.
 bool waits_for_peer(const pool::RunNotice& run, double wall_s) {
   constexpr double kMost = 0.5;
@@ -38,13 +33,13 @@ bool waits_for_peer(const pool::RunNotice& run, double wall_s) {
 
 }  // namespace
 
-std::vector<process::ProcessId> members_of(const pool::Job& job) {
-  std::vector<process::ProcessId> members;
+std::vector<int> members_of(const pool::Job& job) {
+  std::vector<int> members;
   if (!job.cgroup.empty())
-    members = confine::cgroup_members(job.cgroup);
+    members = confine::cgroup_pids(job.cgroup);
   else if (is_alive(job.keeper))
-    members = process::all_descendants(job.keeper.pid);
-  std::erase(members, job.keeper);
+    for (const process::ProcessId& one : process::all_descendants(job.keeper.pid)) members.push_back(one.pid);
+  std::erase(members, job.keeper.pid);
   return members;
 }
 
@@ -64,14 +59,14 @@ double IdleJobs::share_busy(const pool::Job& job, const std::set<int>& own, cons
     const pool::Job* const other = lease.device == device.id && lease.job != job.id ? pool.find(lease.job) : nullptr;
     if (strange.empty()) break;
     if (!other) continue;
-    const std::set<int> theirs = pids_of(members_(*other));
-    std::erase_if(strange, [&](int pid) { return theirs.contains(pid); });
+    const std::vector<int> theirs = members_(*other);
+    std::erase_if(strange, [&](int pid) { return std::ranges::find(theirs, pid) != theirs.end(); });
   }
   return strange.empty() ? std::min(busy, 1.0) : -1;
 }
 
 Seen IdleJobs::see(const pool::Job& job, const std::vector<const pool::Lease*>& leases, const Inventory& machine,
-                   const pool::PoolState& pool, Watched& watched, double now_s) const {
+                   const pool::PoolState& pool, Watched& watched, size_t most_processes, double now_s) const {
   Seen seen;
   bool is_known = true, are_known = true;
   int processes = 0;
@@ -87,10 +82,10 @@ Seen IdleJobs::see(const pool::Job& job, const std::vector<const pool::Lease*>& 
   if (has_all && (is_known || own_busy >= kWorks)) seen.busy = own_busy;
   if (has_all && are_known) seen.processes = processes;
   if (seen.busy >= kWorks) return seen;
-  const std::vector<process::ProcessId> members = members_(job);
-  watched.activity.look(now_s, members, seen);
+  const std::vector<int> members = members_(job);
+  watched.activity.look(now_s, std::span(members).first(std::min(members.size(), most_processes)), seen);
   if (has_all) return seen;
-  const std::set<int> pids = pids_of(members);
+  const std::set<int> pids(members.begin(), members.end());
   double busy = 0;
   for (const pool::Lease* lease : leases) {
     const double part = share_busy(job, pids, *machine.find(lease->device), pool);
@@ -103,12 +98,13 @@ Seen IdleJobs::see(const pool::Job& job, const std::vector<const pool::Lease*>& 
 void IdleJobs::look(double now_s, double wall_s, const Inventory& machine, const pool::PoolState& pool) {
   const auto leases = leases_of(machine, pool);
   std::erase_if(watched_, [&](const auto& one) { return !leases.contains(one.first); });
+  const size_t most_processes = kMostProcesses / std::clamp<size_t>(leases.size(), 1, kMostProcesses);
   for (const auto& [id, held] : leases) {
     const pool::Job* const job = pool.find(id);
     if (!job || job->state != pool::JobState::running) continue;
     Watched& watched = watched_.try_emplace(id, IdleWindow(window_s_), JobActivity(), 0).first->second;
     if (std::exchange(watched.since_s, held[0]->since_s) != held[0]->since_s) watched.window.clear();
-    Seen seen = see(*job, held, machine, pool, watched, now_s);
+    Seen seen = see(*job, held, machine, pool, watched, most_processes, now_s);
     seen.waits_for_peer = waits_for_peer(job->run, wall_s);
     watched.window.add(now_s, seen);
   }

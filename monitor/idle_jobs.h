@@ -18,10 +18,10 @@
 
 namespace remuda::monitor {
 
-/// The processes of a running job, without its keeper; empty where they cannot be seen.
-using MembersOf = std::function<std::vector<process::ProcessId>(const pool::Job&)>;
+/// The numbers of the processes of a running job, without its keeper; empty where they cannot be seen.
+using MembersOf = std::function<std::vector<int>(const pool::Job&)>;
 /// By its cgroup; without one, what descends from its keeper.
-std::vector<process::ProcessId> members_of(const pool::Job& job);
+std::vector<int> members_of(const pool::Job& job);
 
 /// One thread.
 class IdleJobs {
@@ -36,13 +36,15 @@ class IdleJobs {
   double window_s() const { return window_s_; }
 
  private:
+  /// Of all jobs together so many are looked at, for each the same number: an agent does nothing else meanwhile.
+  static constexpr size_t kMostProcesses = 400;
   struct Watched {
     IdleWindow window;
     JobActivity activity;
     double since_s = 0;  ///< of its lease: a job that was queued again begins anew
   };
   Seen see(const pool::Job& job, const std::vector<const pool::Lease*>& leases, const Inventory& machine,
-           const pool::PoolState& pool, Watched& watched, double now_s) const;
+           const pool::PoolState& pool, Watched& watched, size_t most_processes, double now_s) const;
   double share_busy(const pool::Job& job, const std::set<int>& own, const Device& device,
                     const pool::PoolState& pool) const;
 

@@ -1,6 +1,7 @@
 #include "monitor/idle_jobs.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace remuda::monitor {
 namespace {
@@ -34,9 +35,9 @@ class IdleJobsTest : public testing::Test {
 
   Inventory machine_;
   pool::PoolState pool_;
-  std::vector<process::ProcessId> members_;
+  std::vector<int> members_;
   /// Of job 7; those of job 8, if there is one, are `others_`.
-  std::vector<process::ProcessId> others_;
+  std::vector<int> others_;
   IdleJobs jobs_{kWindow_s, [this](const pool::Job& job) { return job.id == 7 ? members_ : others_; }};
   double now_s_ = 0;
 };
@@ -77,8 +78,8 @@ TEST_F(IdleJobsTest, OfASharedDeviceOnlyItsOwnProcessesCount) {
   other.pid = 42;
   other.busy = 0.99;
   status(0).processes = std::vector<Process>{own, other};
-  members_ = {{.pid = 41, .start_ticks = 1, .boot_id = "", .pid_namespace = 0}};
-  others_ = {{.pid = 42, .start_ticks = 1, .boot_id = "", .pid_namespace = 0}};
+  members_ = {41};
+  others_ = {42};
   pool::Job neighbour;
   neighbour.id = 8;
   neighbour.state = pool::JobState::running;
@@ -89,7 +90,7 @@ TEST_F(IdleJobsTest, OfASharedDeviceOnlyItsOwnProcessesCount) {
   others_.clear();
   watch();
   EXPECT_LT(busy(), 0) << "what works there may be the job's all the same";
-  others_ = {{.pid = 42, .start_ticks = 1, .boot_id = "", .pid_namespace = 0}};
+  others_ = {42};
   own.busy = Missing{MissingReason::unsupported, "not by this driver"};
   status(0).processes = std::vector<Process>{own, other};
   watch();
@@ -107,6 +108,20 @@ TEST_F(IdleJobsTest, ANextTurnBeginsAnew) {
   pool_.leases.clear();
   watch(10);
   EXPECT_EQ(jobs_.find(7), nullptr);
+}
+
+TEST_F(IdleJobsTest, OfThousandsOfProcessesOnlySomeAreLookedAt) {
+  hold("GPU-1");
+  status(0).busy = 0.0;
+  status(0).processes = std::vector<Process>{Process{.pid = 41}};
+  constexpr int kGone = 1 << 30;
+  members_.assign(4000, kGone);
+  members_.push_back(::getpid());
+  watch();
+  EXPECT_EQ(jobs_.find(7)->reason(), IdleReason::unknown);
+  members_.front() = ::getpid();
+  watch(2 * kWindow_s);
+  EXPECT_NE(jobs_.find(7)->reason(), IdleReason::unknown);
 }
 
 }  // namespace

@@ -27,16 +27,16 @@ std::optional<int64_t> bytes_read(const std::string& proc, int pid) {
 
 }  // namespace
 
-void JobActivity::look(double now_s, const std::vector<process::ProcessId>& processes, Seen& seen) {
+void JobActivity::look(double now_s, std::span<const int> pids, Seen& seen) {
   std::map<std::pair<int, int64_t>, Used> now;
   Used used;
   const bool is_first = before_s_ < 0;
-  for (size_t i = 0; i < std::min(processes.size(), kMostProcesses); ++i) {
-    const auto stat = process::process_stat(processes[i].pid);
-    if (!stat || stat->start_ticks != processes[i].start_ticks) continue;
+  for (const int pid : pids) {
+    const auto stat = process::process_stat(pid);
+    if (!stat) continue;
     if (stat->state == 'D') seen.waits_for_input = true;
-    const auto key = std::pair(processes[i].pid, processes[i].start_ticks);
-    const auto bytes = bytes_read(proc_, processes[i].pid);
+    const auto key = std::pair(pid, stat->start_ticks);
+    const auto bytes = bytes_read(proc_, pid);
     if (!bytes) seen.hides_input = true;
     const Used& one = now[key] = {stat->cpu_ticks, bytes.value_or(0)};
     const Used before = before_.contains(key) ? before_.at(key) : Used{};

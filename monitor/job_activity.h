@@ -3,27 +3,23 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "monitor/idle_window.h"
-#include "process/process_id.h"
 
 namespace remuda::monitor {
 
 /// One thread.
 class JobActivity {
  public:
-  static constexpr size_t kMostProcesses = 1000;  ///< of a job; of one with more, so many are looked at
-
   /// `proc`: where the system shows what processes have read.
   explicit JobActivity(std::string proc = "/proc") : proc_(std::move(proc)) {}
 
   /// Sets `cores`, `waits_for_input` and `hides_input`; the first time, and where no process can be seen, `cores` stays
-  /// unknown.
-  /// `now_s` is a steady time.
-  void look(double now_s, const std::vector<process::ProcessId>& processes, Seen& seen);
+  /// unknown. `now_s` is a steady time. Two reads of /proc for each process.
+  void look(double now_s, std::span<const int> pids, Seen& seen);
 
  private:
   struct Used {
