@@ -45,6 +45,7 @@ std::set<std::string> marked_partitions(const std::string& folder) {
   const std::string of_this_boot = process::own_process_id().boot_id + "\n";
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().string().starts_with('.')) continue;  // partition_intent.h
     const auto text = read_text(entry->path().string());
     if (text && text->starts_with(of_this_boot) && text->ends_with('\n'))
       uuids.insert(text->substr(of_this_boot.size(), text->size() - of_this_boot.size() - 1));

@@ -6,15 +6,18 @@
 // queued, and told what it waits for; and place() chooses size and GPU, as it does among those that are there.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/inventory.h"
+#include "device/words.h"
 #include "place/held.h"
 #include "policy/policy.h"
-#include "pool/job.h"
+#include "pool/state.h"
 
 namespace remuda::agent {
 
@@ -42,13 +45,27 @@ class OfferedPartitions {
 };
 
 struct PartitionChange {
-  enum class What { make, remove };
+  enum class What {
+    make,
+    remove,
+    settle,  ///< what a process that was killed has left half made or half removed; never planned
+  };
   What what = What::make;
   std::string gpu;        ///< UUID of the GPU
   std::string profile;    ///< to make
   std::string partition;  ///< to remove: its UUID
   bool operator==(const PartitionChange&) const = default;
 };
+}  // namespace remuda::agent
+
+template <>
+struct remuda::Words<remuda::agent::PartitionChange::What> {
+  using What = agent::PartitionChange::What;
+  static constexpr std::array table{std::pair{What::make, "make"}, std::pair{What::remove, "remove"},
+                                    std::pair{What::settle, "settle"}};
+};
+
+namespace remuda::agent {
 
 /// The next change. `held` is all that is held without a lease; `own` are the agent's partitions, of which those are
 /// taken away that nobody has and no process uses: for a job, in the order of turns, that gets none otherwise; or where

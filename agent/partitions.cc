@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "agent/partition_intent.h"
 #include "agent/partition_marks.h"
 #include "base/text.h"
 
@@ -16,8 +17,10 @@ constexpr double kPartitionPause_s = 60;
 constexpr size_t kMostPartitionSaid = 4096;
 
 std::string text_of(const PartitionChange& change) {
-  return change.what == PartitionChange::What::make ? fmt::format("make a {} of {}", change.profile, change.gpu)
-                                                    : fmt::format("take away {} of {}", change.partition, change.gpu);
+  using What = PartitionChange::What;
+  if (change.what == What::settle) return fmt::format("settle a change of {} that was cut off", change.gpu);
+  return change.what == What::make ? fmt::format("make a {} of {}", change.profile, change.gpu)
+                                   : fmt::format("take away {} of {}", change.partition, change.gpu);
 }
 
 }  // namespace
@@ -35,9 +38,29 @@ void Partitions::begin(const PartitionChange& change, double now_s) {
   next_look_s_ = now_s + kPartitionLook_s;
 }
 
+void Partitions::find_left() {
+  const bool is_at_work = are_partitions_locked(marks_);
+  const auto intent = read_intent(marks_);
+  is_left_ = is_at_work || intent;
+  left_ = intent ? std::optional(intent->change) : std::nullopt;
+}
+
 bool Partitions::step(double now_s) {
-  if (!running_ || now_s < next_look_s_) return false;
+  if (now_s < next_look_s_) return false;
   next_look_s_ = now_s + kPartitionLook_s;
+  return running_ ? see_running(now_s) : is_left_ && see_left(now_s);
+}
+
+/// Settles it once nobody is at work any more.
+bool Partitions::see_left(double now_s) {
+  if (are_partitions_locked(marks_)) return false;
+  find_left();
+  if (left_) begin({PartitionChange::What::settle, left_->gpu, "", ""}, now_s);
+  is_stale_ = !is_left_;
+  return is_stale_;
+}
+
+bool Partitions::see_running(double now_s) {
   char bytes[512];
   ssize_t got = 0;
   while ((got = ::read(running_->process.output(), bytes, sizeof bytes)) > 0)
@@ -51,8 +74,11 @@ bool Partitions::step(double now_s) {
     fail(running_->change, said.empty() ? to_string(*ended) : said, now_s);
   else
     say_(fmt::format("did {}{}", text_of(running_->change), said.empty() ? "" : ": " + said));
+  if (running_->change.what == PartitionChange::What::settle && !(ended && ended->ok()))
+    next_look_s_ = now_s + kPartitionPause_s;
   running_.reset();
   is_stale_ = true;
+  find_left();
   return true;
 }
 
@@ -80,18 +106,17 @@ std::set<std::string> Partitions::own(const Inventory& machine) const {
 }
 
 std::vector<place::Held> Partitions::held() const {
-  if (!running_ || running_->change.what != PartitionChange::What::remove) return {};
-  return {{.device = running_->change.partition, .barred = "is taken away, as another size of partition is wanted"}};
+  const PartitionChange* change = running_ && !left_ ? &running_->change : left_ ? &*left_ : nullptr;
+  if (!change || change->what != PartitionChange::What::remove) return {};
+  return {{.device = change->partition, .barred = "is taken away, as another size of partition is wanted"}};
 }
 
 /// In a session of its own, so that it ends neither with the agent nor with its process group.
 Partitions::Start partition_starter(const std::string& program, const std::string& marks) {
   return [=](const PartitionChange& change) {
-    std::vector<std::string> words{"setsid", "--wait", program, "partition"};
-    if (change.what == PartitionChange::What::make)
-      words.insert(words.end(), {"make", change.gpu, change.profile});
-    else
-      words.insert(words.end(), {"remove", change.partition});
+    std::vector<std::string> words{"setsid", "--wait", program, "partition", to_string(change.what), change.gpu};
+    if (change.what == PartitionChange::What::make) words.push_back(change.profile);
+    if (change.what == PartitionChange::What::remove) words.push_back(change.partition);
     words.insert(words.end(), {"--marks", marks});
     return process::ChildProcess::spawn({.argv = std::move(words), .folder = "/"});
   };

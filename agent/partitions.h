@@ -1,6 +1,8 @@
 // Partitions: makes and takes away partitions of GPUs, where the policy allows it ([sharing] mig), one at a time, by a
 // program of its own (`remuda partition`), so that a driver that hangs holds up nobody. When the agent is killed, that
-// goes on; the next agent knows what was made by its mark (partition_marks.h). A GPU's mode is never changed.
+// goes on; the next agent waits for its end, and knows what was made by its mark (partition_marks.h). Where that
+// program was killed, it is started again to settle what is half done (partition_intent.h). A GPU's mode is never
+// changed.
 #pragma once
 
 #include <functional>
@@ -24,15 +26,18 @@ class Partitions {
   Partitions() = default;
   /// `marks`: folder of the marks.
   Partitions(std::string marks, Start start, std::function<void(const std::string&)> say)
-      : marks_(std::move(marks)), start_(std::move(start)), say_(std::move(say)) {}
+      : marks_(std::move(marks)), start_(std::move(start)), say_(std::move(say)) {
+    find_left();
+  }
 
-  /// Whether a change can begin now: none is going on, and the newest reading of the machine shows the last one.
-  bool can_begin() const { return start_ && !running_ && !is_stale_; }
+  /// Whether a change can begin now: none is going on or to be settled, and the newest reading of the machine shows the
+  /// last one.
+  bool can_begin() const { return start_ && !running_ && !is_left_ && !is_stale_; }
   void begin(const PartitionChange& change, double now_s);
   void reading_has_begun() { is_stale_ = false; }
   /// Looks whether it is done. True once, when it has ended: then the machine is to be read.
   bool step(double now_s);
-  double next_s() const { return running_ ? next_look_s_ : kNever_s; }
+  double next_s() const { return running_ || is_left_ ? next_look_s_ : kNever_s; }
 
   /// Those that agents of this pool have made and that are there.
   std::set<std::string> own(const Inventory& machine) const;
@@ -48,13 +53,18 @@ class Partitions {
     std::string said;
     double until_s = 0;
   };
+  bool see_running(double now_s);
+  bool see_left(double now_s);
+  void find_left();
   void fail(const PartitionChange& change, const std::string& why, double now_s);
 
   std::string marks_;
   Start start_;
   std::function<void(const std::string&)> say_;
   std::optional<Running> running_;
-  bool is_stale_ = false;  ///< one has ended since a reading began
+  bool is_left_ = false;                 ///< a process of an agent before, or one given up, is at work, or was killed
+  std::optional<PartitionChange> left_;  ///< what it does, where it has said so
+  bool is_stale_ = false;                ///< one has ended since a reading began
   struct Refused {
     PartitionChange change;
     double until_s = 0;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+#include "agent/partition_intent.h"
 #include "agent/partition_marks.h"
 #include "base/testing/scratch_folder.h"
 
@@ -22,7 +23,8 @@ class PartitionsTest : public ::testing::Test {
   /// The program that makes partitions is a shell's command.
   Partitions partitions(const std::string& command) {
     return {folder_.path("marks"),
-            [command](const PartitionChange&) {
+            [this, command](const PartitionChange& change) {
+              started_.push_back(change.what);
               return process::ChildProcess::spawn({.argv = {"/bin/sh", "-c", command}});
             },
             [this](const std::string& sentence) { said_.push_back(sentence); }};
@@ -44,6 +46,7 @@ class PartitionsTest : public ::testing::Test {
   ScratchFolder folder_;
   double now_s_ = 100;
   std::vector<std::string> said_;
+  std::vector<What> started_;
   const PartitionChange make_{What::make, "GPU-1", "1g.5gb", ""}, remove_{What::remove, "GPU-1", "", "MIG-1"};
 };
 
@@ -116,6 +119,78 @@ TEST_F(PartitionsTest, AnOldMarkWithoutItsPartitionIsForgotten) {
   EXPECT_THAT(one.own(machine_with({"MIG-1"})), ElementsAre("MIG-1")) << "one that was not read may have been it";
   EXPECT_THAT(one.own(machine_with({})), IsEmpty());
   EXPECT_THAT(one.own(machine_with({"MIG-1"})), IsEmpty()) << "this one is another's";
+}
+
+TEST_F(PartitionsTest, WhatAnAgentBeforeHasBegunIsWaitedFor) {
+  const std::string marks = folder_.path("marks");
+  auto lock = lock_partitions(marks);
+  ASSERT_TRUE(lock);
+  ASSERT_TRUE(write_intent(marks, {remove_, {1, 2}}));
+  Partitions one = partitions("true");
+  EXPECT_FALSE(one.can_begin());
+  ASSERT_EQ(one.held().size(), 1);
+  EXPECT_EQ(one.held()[0].device, "MIG-1") << "it is being taken away, so it is granted to nobody";
+  EXPECT_FALSE(one.step(now_s_ += 0.1));
+  EXPECT_LT(one.next_s(), now_s_ + 1);
+  forget_intent(marks);
+  *lock = Fd();
+  EXPECT_TRUE(one.step(now_s_ += 0.1)) << "the machine is to be read anew";
+  EXPECT_FALSE(one.can_begin());
+  one.reading_has_begun();
+  EXPECT_TRUE(one.can_begin());
+  EXPECT_THAT(one.held(), IsEmpty());
+  EXPECT_THAT(started_, IsEmpty());
+}
+
+TEST_F(PartitionsTest, WhatWasCutOffIsSettledFirst) {
+  const std::string marks = folder_.path("marks");
+  ASSERT_TRUE(lock_partitions(marks));
+  ASSERT_TRUE(write_intent(marks, {make_, {}}));
+  Partitions one = partitions("rm " + marks + "/.change");
+  EXPECT_FALSE(one.can_begin());
+  await_end(one);
+  EXPECT_THAT(started_, ElementsAre(What::settle));
+  EXPECT_THAT(said_, ElementsAre("did settle a change of GPU-1 that was cut off"));
+  one.reading_has_begun();
+  EXPECT_TRUE(one.can_begin());
+}
+
+TEST_F(PartitionsTest, WhatCannotBeSettledIsTriedAgainAfterAWhile) {
+  const std::string marks = folder_.path("marks");
+  ASSERT_TRUE(lock_partitions(marks));
+  ASSERT_TRUE(write_intent(marks, {remove_, {}}));
+  Partitions one = partitions("echo 'remuda: GPU-1: it is lost' >&2; exit 1");
+  await_end(one);
+  one.reading_has_begun();
+  EXPECT_FALSE(one.can_begin());
+  EXPECT_EQ(one.held().size(), 1);
+  EXPECT_FALSE(one.step(now_s_ + 50));
+  EXPECT_THAT(started_, ElementsAre(What::settle));
+  EXPECT_FALSE(one.step(now_s_ + 61));
+  EXPECT_THAT(started_, ElementsAre(What::settle, What::settle));
+}
+
+TEST(PartitionIntent, IsOfOneProcessAndOneBoot) {
+  const ScratchFolder scratch;
+  const std::string folder = scratch.path("marks");
+  EXPECT_FALSE(are_partitions_locked(folder));
+  EXPECT_FALSE(read_intent(folder));
+  {
+    const auto lock = lock_partitions(folder);
+    ASSERT_TRUE(lock);
+    EXPECT_TRUE(are_partitions_locked(folder));
+    EXPECT_EQ(lock_partitions(folder).error().message, "another process is changing partitions");
+  }
+  EXPECT_FALSE(are_partitions_locked(folder));
+  const PartitionIntent intent{{What::remove, "GPU-1", "", "MIG-1"}, {0, 3}};
+  ASSERT_TRUE(write_intent(folder, intent));
+  const auto read = read_intent(folder);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->change, intent.change);
+  EXPECT_EQ(read->before, intent.before);
+  EXPECT_THAT(marked_partitions(folder), IsEmpty()) << "it is no mark";
+  scratch.write("marks/.change", R"({"boot": "another", "what": "remove", "gpu": "GPU-1"})");
+  EXPECT_FALSE(read_intent(folder)) << "no partition has outlived that";
 }
 
 }  // namespace

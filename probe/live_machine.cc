@@ -53,4 +53,12 @@ Result<std::string> make_partition(const std::string& gpu_uuid, const std::strin
 
 Result<void> remove_partition(const std::string& uuid) { return remove_nvml_partition(uuid); }
 
+Result<std::map<unsigned, std::string>> partition_instances(const std::string& gpu_uuid) {
+  return nvml_instances(gpu_uuid);
+}
+
+Result<void> remove_empty_instance(const std::string& gpu_uuid, unsigned number) {
+  return remove_empty_nvml_instance(gpu_uuid, number);
+}
+
 }  // namespace remuda::probe

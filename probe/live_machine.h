@@ -3,7 +3,9 @@
 //   REMUDA_ASSIGN(const Inventory inventory, probe::LiveMachine({}).read());
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -33,5 +35,10 @@ class LiveMachine {
 Result<std::string> make_partition(const std::string& gpu_uuid, const std::string& profile);
 /// The same of one that goes; an error where a process uses it.
 Result<void> remove_partition(const std::string& uuid);
+/// The instances that a GPU is cut into, by their numbers: the UUID of the partition; empty where one is no device, as
+/// a process that made or took away a partition was killed. Also for a process of its own.
+Result<std::map<unsigned, std::string>> partition_instances(const std::string& gpu_uuid);
+/// Takes one away that is no device.
+Result<void> remove_empty_instance(const std::string& gpu_uuid, unsigned number);
 
 }  // namespace remuda::probe

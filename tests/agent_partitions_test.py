@@ -83,7 +83,64 @@ class PartitionTest(OwnersTest):
         self.assertNotIn(made, [part["uuid"] for part in self.parts()])
         self.agent.set_policy("")
         self.end_job(large)
-        self.assertTrue(eventually(lambda: [part["uuid"] for part in self.parts()] == ["MIG-admin"]))
+        self.assertTrue(eventually(lambda: [part.get("uuid") for part in self.parts()] == ["MIG-admin"]))
+
+    def restart(self, faults=""):
+        self.agent.own_environment["REMUDA_TEST_NVML_FAULTS"] = faults
+        self.agent.start()
+
+    def marks(self):
+        folder = os.path.join(self.agent.pool, "partitions")
+        return [name for name in os.listdir(folder) if not name.startswith(".")] if os.path.isdir(folder) else []
+
+    def is_settled(self):
+        return not os.path.exists(os.path.join(self.agent.pool, "partitions", ".change"))
+
+    def wait_for_part(self):
+        front = self.agent.start_as(ADA, "run", "-q", "--share", "10%", "--where", "type == 'mig'", "--", "true")
+        self.addCleanup(lambda: [front.kill(), front.communicate()])
+        return front
+
+    def test_a_partition_that_was_made_when_its_maker_was_killed_is_the_agents(self):
+        self.restart("die-at=2")
+        front = self.wait_for_part()
+        _, err = front.communicate(timeout=60)
+        self.assertEqual(front.returncode, 0, err)
+        self.assertTrue(eventually(lambda: self.is_settled() and len(self.marks()) == 1))
+        self.assertEqual(self.sizes(), ["1g.2gb"])
+        self.agent.set_policy("")
+        self.assertTrue(eventually(lambda: not self.parts()), "it is taken away, as one that the agent has made")
+        self.assertTrue(eventually(lambda: not self.marks()))
+
+    def test_what_was_half_made_is_taken_away(self):
+        self.restart("die-at=1")
+        front = self.wait_for_part()
+        self.assertTrue(eventually(lambda: "did settle a change" in self.agent.said()))
+        self.assertEqual((self.parts(), self.marks()), ([], []))
+        self.agent.kill()
+        self.restart()
+        _, err = front.communicate(timeout=60)
+        self.assertEqual(front.returncode, 0, err)
+
+    def test_what_was_half_taken_away_goes_and_so_does_its_mark(self):
+        self.restart("die-at=3")
+        front = self.wait_for_part()
+        front.communicate(timeout=60)
+        self.assertEqual((self.sizes(), len(self.marks())), (["1g.2gb"], 1))
+        self.agent.set_policy("")
+        self.assertTrue(eventually(lambda: not self.parts()))
+        self.assertTrue(eventually(lambda: not self.marks() and self.is_settled()))
+
+    def test_agent_and_maker_killed_together_leave_what_the_next_agent_settles(self):
+        self.restart("die-at=2")
+        self.agent.install("setsid", "#!/bin/sh\nshift\n\"$@\"\nkill -9 " + str(self.agent.process.pid) + "\n")
+        front = self.wait_for_part()
+        self.agent.process.wait(60)
+        self.assertEqual((self.sizes(), self.marks(), self.is_settled()), (["1g.2gb"], [], False))
+        self.restart()
+        self.assertTrue(eventually(lambda: len(self.marks()) == 1 and self.is_settled()))
+        _, err = front.communicate(timeout=60)
+        self.assertEqual(front.returncode, 0, err)
 
     def test_a_job_is_refused_where_the_policy_allows_none_and_the_rule_is_named(self):
         self.agent.set_policy("")

@@ -1,5 +1,6 @@
 // A partition that is a device is a GPU instance with one compute instance, which has all of its multiprocessors.
 #include <fmt/format.h>
+#include <map>
 #include <optional>
 
 #include "base/text.h"
@@ -55,20 +56,30 @@ Result<ComputeInstance> fill(const Lib& lib, const std::string& of, GpuInstance 
   return made;
 }
 
-/// The device that an instance of the GPU has become.
-Result<std::string> uuid_of(const Lib& lib, const std::string& of, Handle gpu, GpuInstance instance) {
-  GpuInstanceInfo info{};
-  REMUDA_TRY(done(of, "reading the new instance", lib.gpu_instance_info(instance, &info)));
+/// The UUIDs of the GPU's devices, by the numbers of their instances.
+Result<std::map<unsigned, std::string>> devices_of(const Lib& lib, const std::string& of, Handle gpu) {
+  std::map<unsigned, std::string> devices;
   const auto count = ask<unsigned>("partitions", lib.mig_max_count, gpu);
   for (unsigned i = 0; i < count.value_or(0); ++i) {
     const auto handle = ask<Handle>("partition", lib.mig_handle, gpu, i);
     if (!handle.has_value() || !handle.value()) continue;
     const auto id = ask<unsigned>("instance", lib.gpu_instance, handle.value());
-    if (!id.has_value() || id.value() != info.id) continue;
-    const auto uuid = ask_text("UUID of the new partition", lib.uuid, handle.value());
-    return uuid.has_value() ? Result<std::string>(uuid.value()) : refused(uuid.missing(), of);
+    const auto uuid = ask_text("UUID of a partition", lib.uuid, handle.value());
+    if (!id.has_value()) return refused(id.missing(), of);
+    if (!uuid.has_value()) return refused(uuid.missing(), of);
+    devices[id.value()] = uuid.value();
   }
-  return failed(fmt::format("{}: the new partition is not among its devices", of));
+  return devices;
+}
+
+/// The device that an instance of the GPU has become.
+Result<std::string> uuid_of(const Lib& lib, const std::string& of, Handle gpu, GpuInstance instance) {
+  GpuInstanceInfo info{};
+  REMUDA_TRY(done(of, "reading the new instance", lib.gpu_instance_info(instance, &info)));
+  REMUDA_ASSIGN(const auto devices, devices_of(lib, of, gpu));
+  const auto found = devices.find(info.id);
+  return found != devices.end() ? Result<std::string>(found->second)
+                                : failed(fmt::format("{}: the new partition is not among its devices", of));
 }
 
 Result<Handle> handle_of(const Lib& lib, const std::string& uuid) {
@@ -108,6 +119,31 @@ Result<void> remove_instance(const std::string& uuid, const std::string& library
   return done(uuid, "removing its instance", lib.destroy_gpu_instance(instance));
 }
 
+/// The driver tells which there are only by size, or one by its number.
+Result<std::map<unsigned, std::string>> instances_of(const std::string& gpu_uuid, const std::string& library) {
+  constexpr unsigned kMostInstances = 64;
+  REMUDA_ASSIGN(const Lib lib, start(library));
+  REMUDA_ASSIGN(const Handle gpu, handle_of(lib, gpu_uuid));
+  REMUDA_ASSIGN(auto instances, devices_of(lib, gpu_uuid, gpu));
+  for (unsigned number = 0; number < kMostInstances; ++number) {
+    GpuInstance instance = nullptr;
+    const Code code = lib.gpu_instance_by_id(gpu, number, &instance);
+    if (code == kSuccess)
+      instances.try_emplace(number);
+    else if (code != kNotFound && code != kInvalidArgument && code != kNotSupported)
+      return refused(why(code, "its instances"), gpu_uuid);
+  }
+  return instances;
+}
+
+Result<void> remove_empty(const std::string& gpu_uuid, unsigned number, const std::string& library) {
+  REMUDA_ASSIGN(const Lib lib, start(library));
+  REMUDA_ASSIGN(const Handle gpu, handle_of(lib, gpu_uuid));
+  GpuInstance instance = nullptr;
+  REMUDA_TRY(done(gpu_uuid, "its instance", lib.gpu_instance_by_id(gpu, number, &instance)));
+  return done(gpu_uuid, "removing an instance that is no device", lib.destroy_gpu_instance(instance));
+}
+
 }  // namespace
 }  // namespace remuda::probe::nvml
 
@@ -120,6 +156,14 @@ Result<std::string> make_nvml_partition(const std::string& gpu_uuid, const std::
 
 Result<void> remove_nvml_partition(const std::string& uuid, const std::string& library) {
   return nvml::remove_instance(uuid, library);
+}
+
+Result<std::map<unsigned, std::string>> nvml_instances(const std::string& gpu_uuid, const std::string& library) {
+  return nvml::instances_of(gpu_uuid, library);
+}
+
+Result<void> remove_empty_nvml_instance(const std::string& gpu_uuid, unsigned number, const std::string& library) {
+  return nvml::remove_empty(gpu_uuid, number, library);
 }
 
 }  // namespace remuda::probe

@@ -8,6 +8,7 @@
 // thread that outlives it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -33,5 +34,13 @@ Result<std::string> make_nvml_partition(const std::string& gpu_uuid, const std::
                                         const std::string& library = NvmlOptions().library);
 /// An error where a process uses it.
 Result<void> remove_nvml_partition(const std::string& uuid, const std::string& library = NvmlOptions().library);
+
+/// The instances that the GPU is cut into: by their numbers, the UUIDs of the partitions; empty where one is no device,
+/// as it has no compute instance: a process that made a partition or took one away was killed.
+Result<std::map<unsigned, std::string>> nvml_instances(const std::string& gpu_uuid,
+                                                       const std::string& library = NvmlOptions().library);
+/// Takes one away that is no device.
+Result<void> remove_empty_nvml_instance(const std::string& gpu_uuid, unsigned number,
+                                        const std::string& library = NvmlOptions().library);
 
 }  // namespace remuda::probe

@@ -118,7 +118,8 @@ TEST(NvmlProbe, MakesPartitionsAndTakesThemAway) {
   EXPECT_EQ(read(file).devices.size(), 6U);
   EXPECT_EQ(read(file).devices.back().uuid.value_or("") + "\n", made.out);
   EXPECT_FALSE(std::filesystem::is_empty(marks));
-  const Finished gone = change_partitions(file, {"remove", read(file).devices.back().id}, marks);
+  const Finished gone =
+      change_partitions(file, {"remove", read(file).devices[1].id, read(file).devices.back().id}, marks);
   EXPECT_TRUE(gone.exit.ok()) << gone;
   EXPECT_EQ(read(file).devices.size(), 5U);
   EXPECT_TRUE(std::filesystem::is_empty(marks));

@@ -7,6 +7,8 @@
 //   no-init=CODE  starting the library fails with that code: 9 driver not loaded, 18 versions differ
 //   mismatch      the same as no-init=18
 //   slow-init=MS  starting the library takes that many milliseconds
+//   die-at=N      the process is killed where a MIG instance was made and is no device yet (1), where it is one (2), or
+//                 where one that is to go is no device any more (3)
 //   xid=N:CODE    every new event set that watches GPU N delivers one XID event with that code
 //
 // An entry may be repeated. A driver that lacks symbols, or one with the other layout of the process struct, is another
@@ -22,11 +24,14 @@
 
 namespace remuda::tests::nvml {
 
+constexpr int kHalfMade = 1, kMade = 2, kHalfRemoved = 3;
+
 struct Faults {
   std::set<int> lost, denied, hang, crash;
   std::map<int, int> xid;
   Code init = kSuccess;
   int slow_init_ms = 0;
+  int die_at = 0;
 };
 
 /// An empty text means no faults; an unknown entry is a usage error.

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -23,6 +24,9 @@ struct Port {
   bool active = true;
 };
 
+/// As the machine's file has a MIG instance without a compute instance, which is no device: its id begins so.
+inline constexpr std::string_view kEmptyInstance = "empty instance ";
+
 /// A GPU, or a MIG instance of one. Its address is its handle.
 struct Gpu {
   Device device;
@@ -32,6 +36,7 @@ struct Gpu {
   std::vector<Port> ports;
   unsigned gpu_instance = kNoInstance;
   unsigned compute_instance = kNoInstance;
+  bool is_empty() const { return device.id.starts_with(kEmptyInstance); }
 };
 
 class Machine {

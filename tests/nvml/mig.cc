@@ -65,9 +65,9 @@ NVML_EXPORT Code nvmlDeviceGetMigDeviceHandleByIndex(Handle handle, unsigned ind
   return ask(handle, static_cast<const void*>(instance), [&](const Gpu& gpu) {
     if (!gpu.device.partitioned.has_value()) return kNotSupported;
     if (index >= kMostInstances) return kInvalidArgument;
-    if (index >= gpu.instances.size()) return kNotFound;
-    *instance = gpu.instances[index].get();
-    return kSuccess;
+    for (const auto& one : gpu.instances)
+      if (!one->is_empty() && index-- == 0) return *instance = one.get(), kSuccess;
+    return kNotFound;
   });
 }
 

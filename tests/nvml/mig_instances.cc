@@ -1,6 +1,8 @@
 // MIG: instances that are made and removed. They stand in the machine's file, so that every process that has the
-// library sees them from then on. A GPU has room for as many of a size as its memory holds beside those that are there.
+// library sees them from then on, also those that are no device as they have no compute instance. A GPU has room for as
+// many of a size as its memory holds beside those that are there.
 #include <algorithm>
+#include <csignal>
 #include <fmt/format.h>
 #include <list>
 #include <set>
@@ -15,8 +17,6 @@ namespace remuda::tests::nvml {
 struct Instance {
   Handle gpu = nullptr;
   unsigned id = 0;
-  PartitionOffer profile;
-  bool is_filled = false;
 };
 
 namespace {
@@ -24,7 +24,12 @@ namespace {
 /// Handles stay valid until the process ends.
 InstanceHandle keep(Instance instance) {
   static std::list<Instance> kept;
-  return &kept.emplace_back(std::move(instance));
+  return &kept.emplace_back(instance);
+}
+
+/// At this point of a change, where that is asked for: as by kill -9.
+void die_at(int point) {
+  if (Session::instance().faults().die_at == point) std::raise(SIGKILL);
 }
 
 const std::vector<PartitionOffer>& offers_of(const Gpu& gpu) {
@@ -51,36 +56,54 @@ Code rewrite(Change change) {
   return file && file->commit(to_pretty(to_json(*inventory))) ? kSuccess : kUnknown;
 }
 
-std::string unused_uuid(const Inventory& inventory) {
-  std::string uuid;
-  for (int number = 1; uuid.empty() || inventory.find(uuid); ++number)
-    uuid = fmt::format("MIG-00000000-0000-0000-0000-{:012}", number);
-  return uuid;
+std::string unused_id(const Inventory& inventory, std::string_view before) {
+  std::string id;
+  for (int number = 1; id.empty() || inventory.find(id); ++number) id = fmt::format("{}{:012}", before, number);
+  return id;
 }
 
-Code fill(Instance& instance) {
-  const Gpu& gpu = *Session::instance().newest(instance.gpu);
-  const Code code = rewrite([&](Inventory& inventory) {
+/// By the file as it is now.
+const Device* device_of(const Instance& instance) {
+  if (!Session::instance().machine()) return nullptr;
+  for (const auto& one : Session::instance().newest(instance.gpu)->instances)
+    if (one->gpu_instance == instance.id) return &one->device;
+  return nullptr;
+}
+
+bool is_empty(const Device& device) { return device.id.starts_with(kEmptyInstance); }
+
+Code add_empty(const Gpu& gpu, const PartitionOffer& profile) {
+  return rewrite([&](Inventory& inventory) {
     Device device{.kind = DeviceKind::partition, .vendor = gpu.device.vendor, .model = gpu.device.model};
-    device.id = unused_uuid(inventory);
-    device.uuid = device.id;
+    device.id = unused_id(inventory, kEmptyInstance);
     device.parent = gpu.device.id;
-    device.profile = instance.profile.profile;
-    device.memory_bytes = instance.profile.memory_bytes;
-    device.multiprocessors = instance.profile.multiprocessors;
+    device.profile = profile.profile;
+    device.memory_bytes = profile.memory_bytes;
+    device.multiprocessors = profile.multiprocessors;
     device.status.memory_used_bytes = int64_t{0};
     device.status.processes = std::vector<Process>{};
     for (const Device& other : inventory.devices) device.index += other.kind == DeviceKind::partition;
     inventory.devices.push_back(std::move(device));
   });
-  instance.is_filled = code == kSuccess;
-  return code;
 }
 
-const Device* device_of(const Instance& instance) {
-  for (const auto& one : Session::instance().newest(instance.gpu)->instances)
-    if (one->gpu_instance == instance.id) return &one->device;
-  return nullptr;
+/// It becomes a device, or none.
+Code set_empty(const std::string& id, bool becomes_empty) {
+  return rewrite([&](Inventory& inventory) {
+    const auto device = std::ranges::find(inventory.devices, id, &Device::id);
+    if (device == inventory.devices.end()) return;
+    device->id = unused_id(inventory, becomes_empty ? kEmptyInstance : "MIG-00000000-0000-0000-0000-");
+    device->uuid = becomes_empty ? Reading<std::string>{} : Reading<std::string>(device->id);
+  });
+}
+
+Code remove(const std::string& id) {
+  return rewrite([&](Inventory& inventory) {
+    std::erase_if(inventory.devices, [&](const Device& one) { return one.id == id; });
+    int index = 0;
+    for (Device& one : inventory.devices)
+      if (one.kind == DeviceKind::partition) one.index = index++;
+  });
 }
 
 }  // namespace
@@ -112,8 +135,10 @@ NVML_EXPORT Code nvmlDeviceCreateGpuInstance(Handle handle, unsigned profile, In
     if (profile >= offers_of(gpu).size()) return kInvalidArgument;
     const PartitionOffer& offer = offers_of(gpu).at(profile);
     if (room_for(gpu, offer) == 0) return kInsufficientResources;
-    *instance = keep({handle, static_cast<unsigned>(gpu.instances.size()) + 1, offer});
-    return kSuccess;
+    *instance = keep({handle, static_cast<unsigned>(gpu.instances.size()) + 1});
+    const Code code = add_empty(gpu, offer);
+    die_at(kHalfMade);
+    return code;
   });
 }
 
@@ -121,7 +146,7 @@ NVML_EXPORT Code nvmlDeviceGetGpuInstanceById(Handle handle, unsigned id, Instan
   return ask(handle, static_cast<const void*>(instance), [&](const Gpu& gpu) {
     const auto found = std::ranges::find(gpu.instances, id, &Gpu::gpu_instance);
     if (found == gpu.instances.end()) return kNotFound;
-    *instance = keep({handle, id, {}, true});
+    *instance = keep({handle, id});
     return kSuccess;
   });
 }
@@ -133,25 +158,30 @@ NVML_EXPORT Code nvmlGpuInstanceGetInfo(InstanceHandle instance, InstanceInfo* i
 }
 
 NVML_EXPORT Code nvmlGpuInstanceDestroy(InstanceHandle instance) {
-  if (!instance) return kInvalidArgument;
-  return instance->is_filled ? kInUse : kSuccess;
+  const Device* device = instance ? device_of(*instance) : nullptr;
+  if (!device) return kInvalidArgument;
+  return is_empty(*device) ? remove(device->id) : kInUse;
 }
 
 NVML_EXPORT Code nvmlGpuInstanceGetComputeInstanceProfileInfo(InstanceHandle instance, unsigned number, unsigned,
                                                               ComputeProfile* profile) {
-  if (!instance || !profile) return kInvalidArgument;
+  const Device* device = instance ? device_of(*instance) : nullptr;
+  if (!device || !profile) return kInvalidArgument;
   if (number > 1) return kNotSupported;
   *profile = {};  // one with a part of the multiprocessors, and one with all
   profile->id = number;
-  profile->slice_count = number == 0 ? 1 : slices_of(instance->profile.profile).gpu;
+  profile->slice_count = number == 0 ? 1 : slices_of(device->profile.value_or("")).gpu;
   profile->multiprocessor_count = profile->slice_count * 14;
   return kSuccess;
 }
 
 NVML_EXPORT Code nvmlGpuInstanceCreateComputeInstance(InstanceHandle instance, unsigned profile, ComputeHandle* made) {
-  if (!instance || !made || profile > 1) return kInvalidArgument;
+  const Device* device = instance ? device_of(*instance) : nullptr;
+  if (!device || !made || profile > 1) return kInvalidArgument;
   *made = reinterpret_cast<ComputeHandle>(instance);
-  return fill(*instance);
+  const Code code = set_empty(device->id, false);
+  die_at(kMade);
+  return code;
 }
 
 NVML_EXPORT Code nvmlGpuInstanceGetComputeInstanceById(InstanceHandle instance, unsigned id, ComputeHandle* compute) {
@@ -163,18 +193,11 @@ NVML_EXPORT Code nvmlGpuInstanceGetComputeInstanceById(InstanceHandle instance, 
 
 NVML_EXPORT Code nvmlComputeInstanceDestroy(ComputeHandle compute) {
   if (!compute) return kInvalidArgument;
-  Instance& instance = *reinterpret_cast<InstanceHandle>(compute);
-  const Device* device = device_of(instance);
-  if (!device) return kNotFound;
+  const Device* device = device_of(*reinterpret_cast<InstanceHandle>(compute));
+  if (!device || is_empty(*device)) return kNotFound;
   if (!device->status.processes.value_or({}).empty()) return kInUse;
-  const std::string id = device->id;
-  const Code code = rewrite([&](Inventory& inventory) {
-    std::erase_if(inventory.devices, [&](const Device& one) { return one.id == id; });
-    int index = 0;
-    for (Device& one : inventory.devices)
-      if (one.kind == DeviceKind::partition) one.index = index++;
-  });
-  instance.is_filled = code != kSuccess;
+  const Code code = set_empty(device->id, true);
+  die_at(kHalfRemoved);
   return code;
 }
 
