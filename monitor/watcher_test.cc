@@ -82,8 +82,9 @@ TEST(Watcher, EndsNoLeaseWhileTheAgentIsSilent) {
     ASSERT_TRUE(watcher.take({100.0 + i, kBegin_s + i, busy_machine(1), {}, 0, {}, {}, {}, false}));
   EXPECT_EQ(watcher.moment().uses.at({7, "card"}).held_s, 2) << "who holds it meanwhile is not known";
   EXPECT_FALSE(watcher.moment().knows_pool());
-  const auto history = watcher.history().read("card", kBegin_s, kBegin_s + 20, 20).value();
-  EXPECT_EQ(history.slots[10][Measure::busy], 1) << "its readings go on";
+  const Series series = watcher.history().read("card", kBegin_s, kBegin_s + 20, 100).value();
+  ASSERT_EQ(series.slots.size(), 20U) << "its readings go on";
+  EXPECT_EQ(series.slots[10][Measure::busy], 1);
   for (int i = 20; i < 22; ++i) ASSERT_TRUE(watcher.take({100.0 + i, kBegin_s + i, busy_machine(1), held()}));
   const LeaseUse& use = watcher.moment().uses.at({7, "card"});
   EXPECT_EQ(use.held_s, 21) << "it was held all the time, as is known now";
