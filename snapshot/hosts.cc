@@ -71,6 +71,7 @@ Waiting waiting_in(const Json& json) {
           .name = text_in(json, "name"),
           .why = text_in(json, "why"),
           .submitted_s = number_of(json, "submitted_s"),
+          .starts_s = number_of(json, "starts_s"),
           .count = request != json.end() && request->is_object() ? number_of<int>(*request, "count", 1) : 1};
 }
 

@@ -73,7 +73,8 @@ struct Waiting {
   int64_t id = 0;
   std::string user, name, why;
   double submitted_s = 0;
-  int count = 1;  ///< devices wanted
+  double starts_s = 0;  ///< when it starts at the latest, by the time limits of others; 0: not known
+  int count = 1;        ///< devices wanted
 };
 
 /// What a run within a job said of itself last.

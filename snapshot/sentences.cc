@@ -37,6 +37,20 @@ std::string silent_text(const Seen& seen) {
   return fmt::format(", as {}", fmt::join(silent, " and "));
 }
 
+/// "3 waiting, the next starts within 20 min"
+std::string waiting_text(const Seen& seen) {
+  size_t waiting = 0;
+  double next_s = 0;
+  for (const Host& host : seen.hosts) {
+    waiting += host.waiting.size();
+    for (const Waiting& job : host.waiting)
+      if (job.starts_s > seen.time_s && (next_s == 0 || job.starts_s < next_s)) next_s = job.starts_s;
+  }
+  if (waiting == 0) return "nobody waits";
+  return fmt::format("{} waiting{}", waiting,
+                     next_s > 0 ? ", the next starts within " + duration_text(next_s - seen.time_s) : "");
+}
+
 std::string state_text(State state, const Seen& seen, const Histories& histories) {
   std::vector<const View*> these;
   for (const Host& host : seen.hosts)
@@ -82,11 +96,11 @@ std::string grouped(const WhatByDevice& of) {
 }  // namespace
 
 std::string top_sentence(const Seen& seen, const Histories& histories) {
-  size_t devices = 0, waiting = 0, alerts = 0;
+  size_t devices = 0, alerts = 0;
   bool is_gpu = false;
   std::set<std::string> kinds;
   for (const Host& host : seen.hosts) {
-    devices += host.devices.size(), waiting += host.waiting.size();
+    devices += host.devices.size();
     alerts += static_cast<size_t>(std::ranges::count_if(host.alerts, &Alert::is_open));
     for (const View& view : host.devices) {
       kinds.insert(view.model);
@@ -96,12 +110,11 @@ std::string top_sentence(const Seen& seen, const Histories& histories) {
   std::vector<std::string> states;
   for (const auto& [state, _] : Words<State>::table)
     if (std::string text = state_text(state, seen, histories); !text.empty()) states.push_back(std::move(text));
-  return fmt::format("{}{} on {}{}{}; {}; {}.",
-                     counted(static_cast<double>(devices), is_gpu || devices == 0 ? "GPU" : "CPU device"),
-                     kinds.size() > 1 ? fmt::format(" of {} kinds", kinds.size()) : "",
-                     counted(static_cast<double>(seen.hosts.size()), "host"), states.empty() ? "" : ": ",
-                     fmt::join(states, ", "), waiting > 0 ? fmt::format("{} waiting", waiting) : "nobody waits",
-                     alerts > 0 ? counted(static_cast<double>(alerts), "alert") : "no alerts");
+  return fmt::format(
+      "{}{} on {}{}{}; {}; {}.", counted(static_cast<double>(devices), is_gpu || devices == 0 ? "GPU" : "CPU device"),
+      kinds.size() > 1 ? fmt::format(" of {} kinds", kinds.size()) : "",
+      counted(static_cast<double>(seen.hosts.size()), "host"), states.empty() ? "" : ": ", fmt::join(states, ", "),
+      waiting_text(seen), alerts > 0 ? counted(static_cast<double>(alerts), "alert") : "no alerts");
 }
 
 std::string job_text(const std::string& user, const std::string& name, int64_t job) {
@@ -110,9 +123,10 @@ std::string job_text(const std::string& user, const std::string& name, int64_t j
 }
 
 std::string queue_sentence(const Waiting& job, double now_s) {
-  return fmt::format("{} wants {}{}: {}", job_text(job.user, job.name, job.id), counted(job.count, "device"),
+  return fmt::format("{} wants {}{}: {}{}", job_text(job.user, job.name, job.id), counted(job.count, "device"),
                      job.submitted_s > 0 ? " and has waited " + duration_text(now_s - job.submitted_s) : "",
-                     job.why.empty() ? "its turn has not come" : job.why);
+                     job.why.empty() ? "its turn has not come" : job.why,
+                     job.starts_s > now_s ? "; it starts within " + duration_text(job.starts_s - now_s) : "");
 }
 
 std::string progress_text(int64_t step, int64_t steps, double step_s) {

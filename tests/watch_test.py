@@ -148,6 +148,21 @@ class WatchTest(unittest.TestCase):
                                  timeout=PATIENCE_S, check=False)
         self.assertEqual(refused.returncode, 2, refused)
 
+    def test_the_page_says_when_the_next_job_starts(self):
+        user = self.as_user()
+        count = sum(device["kind"] == "gpu" for device in json.loads(self.machine.read_text())["devices"])
+        began = time.time()
+        self.start("run", "-n", str(count), "--time-limit", "1h", "--", "sleep", "60", own=user)
+        _, get = self.web(self.folder / "token")
+        jobs = lambda: json.loads(get("/api/snapshot"))["jobs"]
+        wait_until(lambda: len(jobs()["leases"]) == count, "all devices are held")
+        self.start("run", "-n", "1", "--", "true", own=user)
+        self.start("run", "-n", "1", "--", "true", own=user)
+        wait_until(lambda: len(jobs()["waiting"]) == 2, "two jobs wait")
+        first, second = jobs()["waiting"]
+        self.assertAlmostEqual(first["starts_s"], began + 3600, delta=PATIENCE_S)
+        self.assertNotIn("starts_s", second, "that depends on how long the first one runs")
+
     def break_gpu(self):
         machine = json.loads(self.machine.read_text())
         gpu = next(device for device in machine["devices"] if device["kind"] == "gpu")

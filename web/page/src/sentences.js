@@ -2,7 +2,7 @@
 import { NOT_READ, READINGS, STATES, isOpen, reading } from './model.js';
 import { counted, duration, percent } from './text.js';
 
-/// "8 GPUs of 3 kinds on 2 hosts: 5 working, 1 held but idle 42 min, 2 free; 3 waiting; 1 alert." `idleS` has the seconds
+/// "8 GPUs of 3 kinds on 2 hosts: 5 working, 1 held but idle 42 min, 2 free; 3 waiting, the next starts within 20 min; 1 alert." `idleS` has the seconds
 /// of devices that are held and idle, by their keys, as far as they are known.
 export function topSentence(hosts, idleS = new Map()) {
   const devices = hosts.flatMap((host) => host.devices);
@@ -11,14 +11,22 @@ export function topSentence(hosts, idleS = new Map()) {
   const states = Object.keys(STATES)
     .map((state) => stateText(state, devices, hosts, idleS))
     .filter(Boolean);
-  const waiting = hosts.reduce((sum, host) => sum + host.waiting.length, 0);
   const alerts = hosts.reduce((sum, host) => sum + host.alerts.filter(isOpen).length, 0);
   const what = `${counted(devices.length, thing)}${kinds > 1 ? ` of ${kinds} kinds` : ''} on ${counted(hosts.length, 'host')}`;
   return [
     `${what}${states.length > 0 ? `: ${states.join(', ')}` : ''}`,
-    waiting > 0 ? `${waiting} waiting` : 'nobody waits',
+    waitingText(hosts),
     alerts > 0 ? counted(alerts, 'alert') : 'no alerts',
   ].join('; ').concat('.');
+}
+
+/// "3 waiting, the next starts within 20 min"
+function waitingText(hosts) {
+  const waiting = hosts.flatMap((host) => host.waiting);
+  const { nowS } = hosts[0] ?? {};
+  const starts = waiting.map((job) => job.starts_s).filter((startsS) => startsS > nowS);
+  if (waiting.length === 0) return 'nobody waits';
+  return `${waiting.length} waiting${starts.length > 0 ? `, the next starts within ${duration(Math.min(...starts) - nowS)}` : ''}`;
 }
 
 function stateText(state, devices, hosts, idleS) {
@@ -67,7 +75,8 @@ export function runSentence({ job, user, name, run = {} }, seenS) {
 export function queueSentence(job, nowS) {
   const count = job.request?.count ?? 1;
   const waited = job.submitted_s ? ` and has waited ${duration(nowS - job.submitted_s)}` : '';
-  return `${owned(job.user, job.name, job.id)} wants ${counted(count, 'device')}${waited}: ${job.why || 'its turn has not come'}`;
+  const starts = job.starts_s > nowS ? `; it starts within ${duration(job.starts_s - nowS)}` : '';
+  return `${owned(job.user, job.name, job.id)} wants ${counted(count, 'device')}${waited}: ${job.why || 'its turn has not come'}${starts}`;
 }
 
 /// "3.20 EUR", "at least 3.20 EUR" where some of it is not known; empty where nothing is.
