@@ -41,20 +41,23 @@ def unsupported(what):
     return {"missing": "unsupported", "detail": what}
 
 
-def lease(job, user, name, devices, since, ended=None, command=()):
+def lease(job, user, name, devices, since, ended=None, until=None, command=()):
     for i in devices:
         one = {"job": job, "device": gpu_id(i), "share": 1, "since_s": since, "label": f"gpu:{i}", "user": user, "name": name}
         if command:
             one["command"] = list(command)
         if ended:
             one["ended_s"] = ended
+        if until:
+            one["until_s"] = until
         yield one
 
 
+EVE = 33  # the minute in which she begins to use gpu:7 without a lease
 EVALS = [(m, m + length) for m, length in ((-20, 27), (9, 7), (18, 9), (29, 4), (35, 12), (49, 30))]
 LEASES = [
-    *lease(41, "ana", "ft-7b", (0, 1), minute(-290), command=["python", "train.py"]),
-    *lease(44, "ben", "diffusion", (2, 3), minute(-75), command=["python", "sample.py"]),
+    *lease(41, "ana", "ft-7b", (0, 1), minute(-290), until=minute(190), command=["python", "train.py"]),
+    *lease(44, "ben", "diffusion", (2, 3), minute(-75), until=minute(165), command=["python", "sample.py"]),
     *lease(52, "dora", "notebook", (5,), minute(-160), command=["jupyter", "lab"]),
     *lease(47, "ana", "prepare", (6,), minute(-40), minute(21)),
     *(entry for n, (begin, end) in enumerate(EVALS)
@@ -78,7 +81,7 @@ def load(i, m):
         return (0.6 + noise if works else 0.0), 0.63, (0.5 if works else 0.15)
     if i == 6:
         return (0.55 + 5 * noise, 0.42, 0.6) if m < 21 else (0.0, 0.0, 0.12)
-    return (0.34 + 3 * noise, 0.22, 0.4) if m > 44 else (0.0, 0.0, 0.12)
+    return (0.34 + 3 * noise, 0.22, 0.4) if m > EVE else (0.0, 0.0, 0.12)
 
 
 def status(i, m):
@@ -134,8 +137,10 @@ def waiting(job, user, name, submitted, count, why, **request):
             "request": {"count": count, **request}, "why": why}
 
 
-def alert(rule, i, since, value, limit, text, command):
-    return {"rule": rule, "device": gpu_id(i), "since_s": since, "value": value, "limit": limit, "text": text, "command": command}
+def alert(rule, i, since, raised, value, limit, text, command):
+    """In the words of monitor/alerts.cc; raised once its cause has lasted for as long as the rule wants."""
+    return {"rule": rule, "device": gpu_id(i), "label": f"gpu:{i}", "since_s": since, "raised_s": raised, "value": value,
+            "limit": limit, "text": text, "command": command}
 
 
 def runs():
@@ -167,22 +172,30 @@ def main():
         "samples": samples,
         "notes": ["a made-up machine, for looking at the page"],
         "jobs": {
-            "leases": LEASES + [{"device": gpu_id(7), "share": 1, "label": "gpu:7", "holder": "eve", "since_s": minute(44)}],
+            "leases": LEASES + [{"device": gpu_id(7), "share": 1, "label": "gpu:7", "holder": "eve", "since_s": minute(EVE)}],
             "waiting": [
-                waiting(70, "fay", "pretrain", minute(-30), 4, "no model is here 4 times; it could start once 4 GPUs are free with --any-model"),
-                waiting(71, "cho", "eval-all", minute(38), 2, "2 GPUs with 24 GiB wanted; blocked by ben's diffusion, job 44"),
-                waiting(72, "gus", "<b>sweep</b>", minute(50), 1, "behind job 71"),
+                waiting(70, "fay", "pretrain", minute(-30), 4,
+                        "4 are wanted, and 1 of the 7 GPUs that suit is free: gpu:0 is held by ana (job 41), gpu:1 is held by ana "
+                        "(job 41), gpu:2 is held by ben (job 44), and 3 more", any_model=True, memory_bytes=24 * GIB)
+                | {"starts_s": minute(190)},
+                waiting(71, "cho", "eval-all", minute(38), 2,
+                        "2 are wanted, and none of the 2 GPUs that suit is free: gpu:2 is held by ben (job 44), gpu:3 is held by "
+                        "ben (job 44)", model="*3090"),
+                waiting(72, "gus", "<b>sweep</b>", minute(50), 1,
+                        "1 is wanted, and the only GPU that suits is not free: gpu:5 is held by dora (job 52)", model="*V100*"),
             ],
         },
         "drains": [],
         "runs": list(runs()),
         "alerts": [
-            alert("thermal throttle", 3, minute(13), "thermal, 11 min", "60 s", "its clocks are held down by heat",
-                  "remuda drain gpu:3 --reason 'too hot'") | {"ended_s": minute(24)},
-            alert("held and idle", 2, minute(54), "30 min", "30 min", "ben holds it, and nothing has run there since 12:24",
-                  "remuda why 44"),
-            alert("used without a lease", 7, minute(44.5), "eve, 7 GiB", "no process", "eve's process 4711 runs there",
-                  "remuda adopt 4711"),
+            alert("throttled", 3, minute(12), minute(13), "thermal", "60 s",
+                  "heat, power or hardware holds down the clocks of gpu:3", "remuda list") | {"ended_s": minute(24)},
+            alert("held and idle", 5, minute(-7), minute(-7), "busy 2 % of 30 min", "5 %",
+                  "dora (job 52) holds gpu:5, and next to nothing runs there", "remuda show 52"),
+            *(alert("held and idle", i, minute(53), minute(53), "busy 3 % of 30 min", "5 %",
+                    f"ben (job 44) holds gpu:{i}, and next to nothing runs there", "remuda show 44") for i in (2, 3)),
+            alert("used without a lease", 7, minute(EVE), minute(EVE + 5), "processes without a lease", "none",
+                  "processes that hold no lease use gpu:7", "remuda ps"),
         ],
     }
     path = pathlib.Path(__file__).parent / "demo.json"

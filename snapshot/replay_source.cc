@@ -19,13 +19,15 @@ double number_in(const Json& entry, const char* key) {
   return found != entry.end() && found->is_number() ? found->get<double>() : 0;
 }
 
-/// Those entries of a list that there are at `time_s`: begun, by the time in `since`, and not ended.
+/// Those entries of a list that there are at `time_s`: begun, by the time in `since`, raised, where an alert says when
+/// it was, and not ended.
 Json present(const Json& list, const char* since, double time_s) {
   Json kept = Json::array();
   if (!list.is_array()) return kept;
   for (const Json& entry : list) {
     const double ended_s = number_in(entry, "ended_s");
-    if (number_in(entry, since) <= time_s && (ended_s == 0 || ended_s > time_s)) kept.push_back(entry);
+    const double begun_s = std::max(number_in(entry, since), number_in(entry, "raised_s"));
+    if (begun_s <= time_s && (ended_s == 0 || ended_s > time_s)) kept.push_back(entry);
   }
   return kept;
 }

@@ -108,10 +108,10 @@ TEST(TopScreen, WhatIsChosenIsMarkedAndInSight) {
 TEST(TopScreen, TheListStaysWhereItIsWhileWhatIsChosenIsInSight) {
   const Picture picture = demo_picture();
   Choice choice{.item = "waiting corral 70"};
-  choice.first_line = frame_of(picture, choice, {17, 80}, Charset::utf8).first_line;
+  choice.first_line = frame_of(picture, choice, {20, 80}, Charset::utf8).first_line;
   EXPECT_GT(choice.first_line, 0u);
   choice.item = "job corral 52";
-  EXPECT_EQ(frame_of(picture, choice, {17, 80}, Charset::utf8).first_line, choice.first_line);
+  EXPECT_EQ(frame_of(picture, choice, {20, 80}, Charset::utf8).first_line, choice.first_line);
 }
 
 TEST(TopScreen, TheFirstIsShownWithTheHeader) {
@@ -155,7 +155,7 @@ TEST(TopScreen, AJobsCostIsThatOfAllItsDevicesAsFarAsItIsKnown) {
 
 TEST(TopScreen, AnAlertThatSomebodyLooksAfterIsQuiet) {
   Picture picture = demo_picture();
-  picture.seen->hosts[0].alerts[0].acknowledged_by = "ana";
+  for (snapshot::Alert& alert : picture.seen->hosts[0].alerts) alert.acknowledged_by = "ana";
   const std::string text = whole_text(picture, {}, 200, Charset::utf8);
   EXPECT_THAT(text, HasSubstr("; no alerts."));
   EXPECT_THAT(text, HasSubstr("  gpu:7: used without a lease"));
