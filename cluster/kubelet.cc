@@ -24,12 +24,12 @@ bool has_run(const std::string& cgroups) {
   return is_there(cgroups) || is_there(cgroups + "/cpu,cpuacct") || is_there(cgroups + "/cpu");
 }
 
-std::map<std::string, std::string> pod_names(const std::string& folder) {
-  std::map<std::string, std::string> names;
+std::map<std::string, PodName> pod_names(const std::string& folder) {
+  std::map<std::string, PodName> names;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end && names.size() < kMostPods;
        entry.increment(error))
-    if (const auto pod = parse_pod_folder(entry->path().filename().string())) names[pod->uid] = pod->name;
+    if (const auto pod = parse_pod_folder(entry->path().filename().string())) names[pod->uid] = *pod;
   return names;
 }
 
@@ -44,6 +44,18 @@ const Device* find(const Inventory& inventory, const std::string& name) {
 
 pool::Allocation allocation_of(const Device& device) {
   return {.device = device.id, .manager = "Kubernetes", .instead = "a pod (kubectl)"};
+}
+
+/// A pod may have several shares of the device, and of several containers.
+void add_pod(const PodDevices& pod, const std::map<std::string, PodName>& names, pool::Allocation& allocation) {
+  const auto known = names.find(pod.pod);
+  pool::Pod own{.uid = pod.pod, .container = pod.container};
+  if (known != names.end()) own.name_space = known->second.name_space, own.name = known->second.name;
+  const auto is_own = [&](const pool::Pod& one) { return one.uid == own.uid; };
+  if (std::ranges::none_of(allocation.pods, is_own))
+    allocation.holder += fmt::format("{}pod {}", allocation.holder.empty() ? "" : ", ",
+                                     own.name.empty() ? own.uid : own.name_space + "/" + own.name);
+  if (std::ranges::find(allocation.pods, own) == allocation.pods.end()) allocation.pods.push_back(std::move(own));
 }
 
 }  // namespace
@@ -63,12 +75,8 @@ std::vector<pool::Allocation> kubelet_allocations(const Inventory& inventory, co
     const auto names = pod_names(places.pods);
     for (const PodDevices& pod : checkpoint->pods)
       for (const std::string& name : pod.devices)
-        if (const Device* device = find(inventory, name)) {
-          std::string& holder = of_device.emplace(device->id, allocation_of(*device)).first->second.holder;
-          const auto known = names.find(pod.pod);
-          const std::string own = "pod " + (known == names.end() ? pod.pod : known->second);
-          if (holder.find(own) == std::string::npos) holder += (holder.empty() ? "" : ", ") + own;
-        }
+        if (const Device* device = find(inventory, name))
+          add_pod(pod, names, of_device.emplace(device->id, allocation_of(*device)).first->second);
   }
   std::vector<pool::Allocation> allocations;
   for (auto& [_, allocation] : of_device) allocations.push_back(std::move(allocation));

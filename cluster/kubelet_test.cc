@@ -27,9 +27,9 @@ TEST(KubeletText, ReadsListsOfOldAndNewKubelets) {
   const auto checkpoint = parse_device_checkpoint(kCheckpoint, "it");
   ASSERT_TRUE(checkpoint) << checkpoint.error().message;
   EXPECT_THAT(checkpoint->registered, ElementsAre("GPU-0", "GPU-1", "GPU-2::0", "GPU-2::1"));
-  EXPECT_THAT(checkpoint->pods, ElementsAre(PodDevices{"u-1", "nvidia.com/gpu", {"GPU-1"}},
-                                            PodDevices{"u-2", "nvidia.com/gpu.shared", {"GPU-2::0"}},
-                                            PodDevices{"u-1", "nvidia.com/gpu.shared", {"GPU-2::1"}}));
+  EXPECT_THAT(checkpoint->pods, ElementsAre(PodDevices{"u-1", "main", "nvidia.com/gpu", {"GPU-1"}},
+                                            PodDevices{"u-2", "main", "nvidia.com/gpu.shared", {"GPU-2::0"}},
+                                            PodDevices{"u-1", "side", "nvidia.com/gpu.shared", {"GPU-2::1"}}));
 }
 
 TEST(KubeletText, OtherTextsAreNoneOrHaveNothing) {
@@ -41,7 +41,8 @@ TEST(KubeletText, OtherTextsAreNoneOrHaveNothing) {
 }
 
 TEST(KubeletText, NamesPodsByTheirFolders) {
-  EXPECT_EQ(parse_pod_folder("ml_train-0_u-1")->name, "ml/train-0");
+  EXPECT_EQ(parse_pod_folder("ml_train-0_u-1")->name_space, "ml");
+  EXPECT_EQ(parse_pod_folder("ml_train-0_u-1")->name, "train-0");
   EXPECT_EQ(parse_pod_folder("ml_train-0_u-1")->uid, "u-1");
   EXPECT_FALSE(parse_pod_folder("ml_train"));
   EXPECT_FALSE(parse_pod_folder("__"));
@@ -68,10 +69,16 @@ class KubeletTest : public testing::Test {
 };
 
 TEST_F(KubeletTest, ItsDevicesAreItsPods) {
-  EXPECT_THAT(look(),
-              ElementsAre(pool::Allocation{"GPU-0", "Kubernetes", "", "a pod (kubectl)"},
-                          pool::Allocation{"GPU-1", "Kubernetes", "pod ml/train-0", "a pod (kubectl)"},
-                          pool::Allocation{"GPU-2", "Kubernetes", "pod u-2, pod ml/train-0", "a pod (kubectl)"}));
+  EXPECT_THAT(
+      look(),
+      ElementsAre(pool::Allocation{"GPU-0", "Kubernetes", "", "a pod (kubectl)"},
+                  pool::Allocation{
+                      "GPU-1", "Kubernetes", "pod ml/train-0", "a pod (kubectl)", {{"ml", "train-0", "u-1", "main"}}},
+                  pool::Allocation{"GPU-2",
+                                   "Kubernetes",
+                                   "pod u-2, pod ml/train-0",
+                                   "a pod (kubectl)",
+                                   {{"", "", "u-2", "main"}, {"ml", "train-0", "u-1", "side"}}}));
 }
 
 TEST_F(KubeletTest, AFileOfOneThatIsNotThereAnyMoreCountsForNothing) {

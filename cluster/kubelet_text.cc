@@ -50,7 +50,7 @@ Result<DeviceCheckpoint> parse_device_checkpoint(std::string_view text, std::str
   if (!entries || !entries->is_array()) return checkpoint;
   for (const Json& entry : *entries) {
     if (checkpoint.pods.size() == kMostListed) break;
-    PodDevices pod{text_of(entry, "PodUID"), text_of(entry, "ResourceName"), {}};
+    PodDevices pod{text_of(entry, "PodUID"), text_of(entry, "ContainerName"), text_of(entry, "ResourceName"), {}};
     add_all_ids(member(entry, "DeviceIDs"), pod.devices);
     if (!pod.devices.empty()) checkpoint.pods.push_back(std::move(pod));
   }
@@ -60,7 +60,7 @@ Result<DeviceCheckpoint> parse_device_checkpoint(std::string_view text, std::str
 std::optional<PodName> parse_pod_folder(std::string_view folder) {
   const auto parts = split(std::string(folder), '_');
   if (parts.size() != 3 || std::ranges::any_of(parts, &std::string::empty)) return std::nullopt;
-  return PodName{printable(parts[2]), printable(parts[0] + "/" + parts[1])};
+  return PodName{printable(parts[2]), printable(parts[0]), printable(parts[1])};
 }
 
 }  // namespace remuda::cluster

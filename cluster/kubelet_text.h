@@ -15,6 +15,7 @@ namespace remuda::cluster {
 
 struct PodDevices {
   std::string pod;                   ///< its UID
+  std::string container;             ///< of it
   std::string resource;              ///< "nvidia.com/gpu"
   std::vector<std::string> devices;  ///< as their plugin names them
   bool operator==(const PodDevices&) const = default;
@@ -31,8 +32,7 @@ struct DeviceCheckpoint {
 Result<DeviceCheckpoint> parse_device_checkpoint(std::string_view text, std::string_view where);
 
 struct PodName {
-  std::string uid;
-  std::string name;  ///< "namespace/name"
+  std::string uid, name_space, name;
 };
 /// Of a pod's folder of logs: "ns_name_uid".
 std::optional<PodName> parse_pod_folder(std::string_view folder);

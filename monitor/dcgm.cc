@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 
 #include "monitor/families.h"
+#include "monitor/pod_labels.h"
 
 namespace remuda::monitor {
 namespace {
@@ -29,6 +31,13 @@ std::string job_of(const Device& device, const Moment& moment) {
   return job;
 }
 
+/// Likewise: that exporter repeats the readings of a shared device for each pod, and sums over pods are wrong there.
+const pool::Pod* pod_of(const Device& device, const Moment& moment) {
+  const auto& all = moment.pool.allocations;
+  const auto found = std::ranges::find(all, device.id, &pool::Allocation::device);
+  return found != all.end() && found->pods.size() == 1 ? &found->pods[0] : nullptr;
+}
+
 Labels labels_of(const Device& device, const Moment& moment) {
   Labels labels = {{"gpu", std::to_string(device.index)},
                    {"UUID", device.uuid.value_or(device.id)},
@@ -40,6 +49,8 @@ Labels labels_of(const Device& device, const Moment& moment) {
     if (driver.vendor == device.vendor && driver.version.has_value())
       labels.push_back({"DCGM_FI_DRIVER_VERSION", driver.version.value()});
   if (std::string job = job_of(device, moment); !job.empty()) labels.push_back({"hpc_job", std::move(job)});
+  if (const pool::Pod* const pod = pod_of(device, moment))
+    std::ranges::move(pod_labels(*pod), std::back_inserter(labels));
   return labels;
 }
 

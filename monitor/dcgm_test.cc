@@ -70,6 +70,16 @@ TEST(Dcgm, NamesTheJobThatHoldsADeviceAlone) {
   EXPECT_THAT(text, Not(HasSubstr(R"(hpc_job="8")"))) << "the reading is the device's, not one job's";
 }
 
+TEST(Dcgm, NamesThePodThatHasADeviceAlone) {
+  const Inventory machine = mixed_machine();
+  pool::PoolState pool;
+  pool.allocations = {{"NVIDIA0", "Kubernetes", "pod ml/train-0", "", {{"ml", "train-0", "u-1", "main"}}},
+                      {"AMD1", "Kubernetes", "", "", {{"ml", "a", "u-2", "one"}, {"ml", "a", "u-2", "two"}}}};
+  const std::string text = dcgm_text({machine, pool, {}});
+  EXPECT_THAT(text, HasSubstr(R"(550.54",container="main",namespace="ml",pod="train-0",pod_uid="u-1"} 61)"));
+  EXPECT_THAT(text, Not(HasSubstr(R"(pod_uid="u-2")"))) << "the reading is the device's, not one container's";
+}
+
 TEST(Dcgm, NumbersTheFilesOfJobsAsThatExporterDoes) {
   Inventory machine;
   machine.devices = {gpu_of(0, "AMD"), gpu_of(1, "NVIDIA"), gpu_of(2, "AMD"), gpu_of(3, "NVIDIA")};

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 
 #include "device/throttle.h"
 #include "monitor/families.h"
 #include "monitor/money.h"
+#include "monitor/pod_labels.h"
 
 namespace remuda::monitor {
 namespace {
@@ -162,6 +164,17 @@ void add_run(const pool::Job& job, const Moment& moment, Families& families) {
                  run.checkpoint_every_s);
 }
 
+/// With the labels of dcgm-exporter: the pool knows no more of those whom a kubelet has given a device.
+void add_pods(const pool::Allocation& allocation, const Moment& moment, Families& families) {
+  const Device* const device = moment.machine.find(allocation.device);
+  if (!device) return;
+  for (const pool::Pod& pod : allocation.pods) {
+    Labels labels = labels_of(*device);
+    std::ranges::move(pod_labels(pod), std::back_inserter(labels));
+    families.gauge("remuda_gpu_pod", "A container of a pod that has the device of a kubelet; always 1", labels, 1);
+  }
+}
+
 void add_disk(const DiskRoom& disk, Families& families) {
   const Labels labels{{"folder", disk.folder}};
   families.gauge("remuda_disk_bytes", "Size of a disk that remuda writes to, without what is kept for root", labels,
@@ -218,6 +231,7 @@ std::string metrics_text(const Moment& moment) {
   for (const pool::Lease& lease : moment.pool.leases) add_lease(lease, moment, families);
   for (const auto& [_, use] : moment.uses) add_use(use, moment, families);
   for (const pool::Job& job : moment.pool.jobs) add_run(job, moment, families);
+  for (const pool::Allocation& allocation : moment.pool.allocations) add_pods(allocation, moment, families);
   return families.text();
 }
 

@@ -90,6 +90,19 @@ TEST(Metrics, OfDevicesGoOnWhileTheAgentIsSilent) {
     EXPECT_THAT(text, Not(HasSubstr(of_pool))) << "it is not known, and 0 would be a lie";
 }
 
+TEST(Metrics, HaveThePodsOfAKubelet) {
+  const Inventory inventory = one_gpu();
+  pool::PoolState pool;
+  pool.allocations = {{"GPU-1", "Kubernetes", "pod ml/a", "", {{"ml", "a", "u-2", "one"}, {"", "", "u-3", "two"}}},
+                      {"gone", "Kubernetes", "pod ml/b", "", {{"ml", "b", "u-4", "one"}}}};
+  const std::string text = metrics_text({inventory, pool, {}});
+  EXPECT_THAT(
+      text,
+      HasSubstr(R"(remuda_gpu_pod{uuid="GPU-1",gpu="gpu:0",container="one",namespace="ml",pod="a",pod_uid="u-2"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"(container="two",namespace="",pod="",pod_uid="u-3"} 1)"));
+  EXPECT_THAT(text, Not(HasSubstr("u-4")));
+}
+
 TEST(Metrics, HaveLeasesWhereAnotherProcessCountsTheirUse) {
   const Inventory inventory = one_gpu();
   const pool::PoolState pool = pool_with_one_job();

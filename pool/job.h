@@ -247,13 +247,30 @@ struct Drain {
   bool operator==(const Drain&) const = default;
 };
 
+/// A container of a pod that has a device, as a kubelet has given it out.
+struct Pod {
+  std::string name_space, name;  ///< empty: only its uid is known
+  std::string uid, container;
+
+  static constexpr const char* kName = "pod";
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit& visit) {
+    visit("namespace", self.name_space, "of the pod");
+    visit("name", self.name, "of the pod");
+    visit("uid", self.uid, "of the pod");
+    visit("container", self.container, "which of its containers has the device");
+  }
+  bool operator==(const Pod&) const = default;
+};
+
 /// A device that another manager of this machine, Slurm or a kubelet, gives to jobs of its own: granted to nobody here.
 /// An agent sees them (cluster/); they are not of the pool's file.
 struct Allocation {
-  std::string device;   ///< id
-  std::string manager;  ///< "Slurm"
-  std::string holder;   ///< "slurm job 123 (ana)"; empty: nobody has it
-  std::string instead;  ///< how to ask that manager for it: "srun or sbatch"
+  std::string device;          ///< id
+  std::string manager;         ///< "Slurm"
+  std::string holder;          ///< "slurm job 123 (ana)"; empty: nobody has it
+  std::string instead;         ///< how to ask that manager for it: "srun or sbatch"
+  std::vector<Pod> pods = {};  ///< of a kubelet: whose it is
 
   static constexpr const char* kName = "allocation";
   template <typename Self, typename Visit>
@@ -262,6 +279,7 @@ struct Allocation {
     visit("manager", self.manager, "who gives it out", true);
     visit("holder", self.holder, "who has it");
     visit("instead", self.instead, "how to ask for it");
+    visit("pods", self.pods, "of a kubelet: the containers that have it");
   }
   bool operator==(const Allocation&) const = default;
 };
