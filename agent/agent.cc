@@ -167,6 +167,8 @@ Result<void> run_agent(const AgentOptions& options) {
       options.live ? Handover(IdleMemory(options.pool + "/idle.json"), start_probe) : Handover(),
       options.live ? SharingDaemons({options.pool, daemon_folder(options.socket)}) : SharingDaemons(),
       options.live ? Partitions(marks, partition_starter(program, marks), options.say) : Partitions(),
+      options.say,
+      options.policy,
   };
   REMUDA_ASSIGN(Desk desk, Desk::open(options.pool, view, monotonic_s(), std::move(means)));
   if (!listener) {

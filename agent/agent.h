@@ -21,6 +21,7 @@ struct AgentOptions {
   std::string pool;                             ///< folder of the pool
   pool::ReadMachine read;                       ///< called in a thread of its own, after the first time
   pool::ReadPolicy read_policy;                 ///< likewise
+  std::string policy;                           ///< path of its file; empty: there is none
   bool live = true;                             ///< the machine is this one
   pool::ReadAllocations read_allocations;       ///< likewise; none: no other manager is asked
   spot::MakeWatch spot;                         ///< asks the cloud whether it takes the machine away; none: nobody asks

@@ -59,8 +59,10 @@ Desk::Desk(std::string folder, pool::Pool pool, pool::MachineView view, double n
       handover_(std::move(means.handover)),
       daemons_(std::move(means.daemons)),
       partitions_(std::move(means.partitions)),
-      offered_(view_.inventory(), {}) {
-  note_offers();
+      offered_(view_.inventory(), {}),
+      say_(std::move(means.say)),
+      policy_path_(std::move(means.policy)) {
+  heed_policy();
 }
 
 Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, double now_s, Means means) {
@@ -102,10 +104,19 @@ void Desk::enforce() {
   if (view_.policy()) enforcement_.update(*view_.policy(), view_.inventory(), given_out());
 }
 
+/// The policy was read.
+void Desk::heed_policy() {
+  note_offers();
+  const std::string error = view_.policy() ? "" : view_.policy().error().message;
+  if (error == policy_error_) return;
+  say_(error.empty() ? "the policy is right again, and jobs start" : pool::kNoPolicy + error);
+  policy_error_ = error;
+}
+
 void Desk::read_policy(double now_s) {
   view_.read_policy();
   policy_at_s_ = now_s;
-  note_offers();
+  heed_policy();
   enforce();
 }
 
@@ -145,7 +156,8 @@ std::vector<int64_t> Desk::take_changed() { return std::exchange(changed_, {}); 
 /// One change of the pool, and what it has started. What frees devices makes the machine be read before they are
 /// granted.
 Result<pool::Applied> Desk::change(const pool::Operation& operation, int uid, double now_s) {
-  if (is_bound_by_policy(operation) && now_s - policy_at_s_ >= kFresh_s) read_policy(now_s);
+  const bool is_old = !view_.policy() || now_s - policy_at_s_ >= kFresh_s;  // one that was mended counts at once
+  if (is_bound_by_policy(operation) && is_old) read_policy(now_s);
   const Result<pool::Policy>& policy = view_.policy();
   pool::Applied applied;
   const bool starts = starts_jobs(operation) && is_fresh(now_s) && !is_blind_;
@@ -154,6 +166,7 @@ Result<pool::Applied> Desk::change(const pool::Operation& operation, int uid, do
                   pool::apply(state, operation,
                               {.inventory = offered_.machine(), .policy = policy, .uid = uid, .now_s = wall_s()}));
     if (starts && policy) schedule(state, offered_.machine(), held_in(state), *policy, wall_s());
+    if (starts && !policy) hold_back(state, policy.error().message, wall_s());
     return accept(state, operation, applied);
   };
   REMUDA_TRY(pool_.change(transition, ended_jobs_for(operation)));
@@ -311,7 +324,7 @@ Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, 
       REMUDA_TRY(wire::check_protocol(request.protocol));
       reply.answer.result =
           fields::write(wire::Greeting{wire::kProtocol, folder_, !caller.is_admin && enforcement_.hides_devices(),
-                                       view_.policy() && view_.policy()->mps});
+                                       view_.policy() && view_.policy()->mps, policy_path_});
       return reply;
     case Ask::read:
     case Ask::own:

@@ -3,6 +3,7 @@
 // It decides by what is in memory, never waits, and does not know how requests reach it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,6 +37,8 @@ class Desk {
     Handover handover;
     SharingDaemons daemons;
     Partitions partitions;
+    std::function<void(const std::string&)> say = [](const std::string&) {};  ///< for its log
+    std::string policy;  ///< path of the file, for users to read; empty: there is none
   };
   /// The open jobs of the pool are taken over: those whose keepers are gone end, unless they outlive them; those that
   /// run are held from here on.
@@ -124,6 +127,7 @@ class Desk {
   void end(int64_t job, const std::string& why, double now_s);
   Result<void> find_lost();
   void enforce();
+  void heed_policy();
   void read_policy(double now_s);
   bool is_fresh(double now_s) const;
   double look_every_s() const;
@@ -155,6 +159,9 @@ class Desk {
   /// Jobs by user and request: those submitted, and those whose keepers have given their word.
   std::map<std::pair<int, std::string>, int64_t> requests_;
   std::vector<int64_t> changed_;
+  std::function<void(const std::string&)> say_;
+  std::string policy_path_;
+  std::string policy_error_;  ///< said last; empty: the policy is right
   struct News {
     std::optional<std::string> why;
   };

@@ -37,6 +37,38 @@ TEST_F(DeskTest, ShowsTheMachineWithoutTheCommandsOfOthers) {
   EXPECT_TRUE(desk_->wants_reading(now_s_));
 }
 
+TEST_F(DeskTest, SaysWhatIsWrongWithThePolicyOnceAndWhenItIsMended) {
+  Result<pool::Policy> policy;
+  const auto read = [&] {
+    return *pool::MachineView::open(pool_, [] { return Result<Inventory>(box_of(1)); }, [&] { return policy; }, false);
+  };
+  std::vector<std::string> said;
+  desk_.reset();
+  auto desk =
+      Desk::open(pool_, read(), kNow_s, {.say = [&](const std::string& sentence) { said.push_back(sentence); }});
+  ASSERT_TRUE(desk);
+  desk_.emplace(std::move(*desk));
+  const auto look = [&] {
+    desk_->reading_has_begun();
+    desk_->take_reading(read(), now_s_);
+  };
+  look();
+  process::ChildProcess first = process::family(), second = process::family(), third = process::family();
+  submit(caller_for(first));
+  const int64_t job = submit(caller_for(second));
+  policy = usage_error("policy.toml:2: limit.devices is true");
+  look();
+  look();
+  EXPECT_THAT(said,
+              testing::ElementsAre("no job starts while the policy is wrong: policy.toml:2: limit.devices is true"));
+  EXPECT_EQ(find(job)->why, said.front());
+  policy = pool::Policy{};
+  const auto answer = apply(caller_for(third), pool::Submit{.job = job_named("three")});
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(answer->error) << "the old error is not repeated";
+  EXPECT_THAT(said, SizeIs(2));
+}
+
 // Nobody asks for anything meanwhile.
 TEST_F(DeskTest, AGuardComesAndGoesWithThePolicy) {
   const confine::GuardedTree tree;

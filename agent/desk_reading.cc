@@ -44,7 +44,7 @@ void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
   if (!reading) return handover_.reading_failed(now_s);
   view_ = std::move(*reading);
   policy_at_s_ = now_s;
-  note_offers();
+  heed_policy();
   enforce();
   handover_.leave(given_out());
   handover_.look(view_.inventory(), view_.policy() ? &view_.policy()->health : nullptr, now_s);

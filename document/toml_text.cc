@@ -23,6 +23,11 @@ std::string place(const std::string& source, uint32_t line) {
 std::string reason_of(const toml::parse_error& error) {
   std::string reason(error.description());
   if (!reason.empty()) reason[0] = lower(reason[0]);
+  for (const auto& [theirs, ours] : {std::pair<std::string_view, std::string_view>{"error while parsing ", "in the "},
+                                     {", saw '\\n'", ", and the line ends"},
+                                     {", saw '\\r'", ", and the line ends"},
+                                     {"encountered end-of-file", "the file ends within it"}})
+    if (const size_t at = reason.find(theirs); at != std::string::npos) reason.replace(at, theirs.size(), ours);
   if (reason.ends_with("could not determine value type")) reason += "; text stands in quotes";
   return printable(reason);
 }

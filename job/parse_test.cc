@@ -118,7 +118,7 @@ TEST(ParseJob, PathsAreRelativeToTheFoldersOfTheJobFile) {
 }
 
 TEST(ParseJob, NamesTheLineOfATomlError) {
-  EXPECT_THAT(error_of("[model]\nname =\n"), StartsWith("job.toml:2: error while parsing key-value pair"));
+  EXPECT_THAT(error_of("[model]\nname =\n"), StartsWith("job.toml:2: in the key-value pair"));
   EXPECT_THAT(error_of("[model\n"), StartsWith("job.toml:1: "));
   EXPECT_THAT(error_of(with_line("global_batch = 3")), StartsWith("job.toml:7: "));
   EXPECT_THAT(error_of(with_line("optimizer = sgd")), HasSubstr("text stands in quotes"));

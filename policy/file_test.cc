@@ -143,7 +143,7 @@ TEST(PolicyFile, SaysWhetherTheAgentKeepsMpsDaemons) {
 
 /// Found by policy_fuzz: the parser quotes what it reads, line ends too.
 TEST(PolicyFile, AnErrorIsOneLine) {
-  EXPECT_EQ(error_of("m=[n\n0"), "policy.toml:1: error while parsing floating-point: expected 'nan', saw 'n?'");
+  EXPECT_EQ(error_of("m=[n\n0"), "policy.toml:1: in the floating-point: expected 'nan', saw 'n?'");
 }
 
 TEST(PolicyFile, KnowsItsKeysAndTables) {

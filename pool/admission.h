@@ -18,6 +18,9 @@ namespace remuda::pool {
 /// none and the policy has some. root may have everything.
 Result<void> admit(const PoolState& state, Job& job, const Policy& policy);
 
+/// "policy.toml:7": the rule that gave the job, which asked for none, its memory of the host; empty where none did.
+std::string giver_of_host_memory(const Job& job, int64_t asked_bytes, const Policy& policy);
+
 /// A usage error where this user may not give a job that priority.
 Result<void> check_priority(const Job& job, int priority, const Policy& policy);
 

@@ -94,6 +94,16 @@ TEST_F(Admission, GivesAUsualPartOfTheHost) {
   EXPECT_EQ(job(2).request.cores, 0) << "root is bound by nothing";
 }
 
+TEST_F(Admission, NamesTheRuleThatGaveWhatTheMachineIsNotKnownToHave) {
+  set_policy("[[limit]]\ndefault_host_mem = \"2GiB\"\n");
+  box.numa.clear();
+  for (Device& device : box.devices)
+    if (device.kind == DeviceKind::cpu) device.memory_bytes = Missing{MissingReason::unsupported, "no"};
+  EXPECT_EQ(refusal(test_job("ada", 1)),
+            "the memory of the host is not recorded, so none can be kept for a job; a job that asks for none is given "
+            "some by policy.toml:2");
+}
+
 TEST_F(Admission, CountsAnArrayOnce) {
   set_policy("[[limit]]\nwaiting = 2\n");
   EXPECT_EQ(refusal(test_job("ada", 1)), "");

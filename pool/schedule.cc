@@ -380,4 +380,12 @@ std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, cons
   return waits ? Pass(state, inventory, held, policy, now_s).run() : std::vector<int64_t>();
 }
 
+void hold_back(PoolState& state, const std::string& error, double now_s) {
+  for (const Job& job : state.jobs) {
+    if (job.state != JobState::waiting || is_array(job)) continue;
+    std::string first = waits_first(state, job, {}, now_s);
+    state.jobs.edit(job).why = first.empty() ? kNoPolicy + error : std::move(first);
+  }
+}
+
 }  // namespace remuda::pool

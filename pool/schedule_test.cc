@@ -63,6 +63,18 @@ TEST_F(Schedule, TriesOnlySoManyUnlikeRequestsOfAUser) {
   EXPECT_THAT(look(200), ElementsAre(behind));
 }
 
+TEST_F(Schedule, NamesThePolicyThatCannotBeRead) {
+  for (int i = 0; i < 3; ++i) add("ada", 4);
+  look();
+  ASSERT_TRUE(pause(state, 3, 0));
+  finish(1, 200);
+  hold_back(state, "policy.toml:3: limit.devices is true", 200);
+  EXPECT_EQ(job(2).state, JobState::waiting);
+  EXPECT_EQ(job(2).why, "no job starts while the policy is wrong: policy.toml:3: limit.devices is true");
+  EXPECT_THAT(job(3).why, HasSubstr("paused")) << "that would hold it back by itself";
+  EXPECT_THAT(look(200), ElementsAre(2));
+}
+
 TEST_F(Schedule, TakesLinkedPairs) {
   add("ada", 2);
   look();

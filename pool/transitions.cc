@@ -145,8 +145,13 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   REMUDA_TRY(check_after(state, job));
   REMUDA_TRY(follow_array(state, job));
   REMUDA_TRY(admit(state, job, policy));
-  REMUDA_TRY(check_possible(job, inventory));
+  if (auto possible = check_possible(job, inventory); !possible) {
+    const std::string rule = giver_of_host_memory(job, asked_bytes, policy);
+    if (!rule.empty()) possible.error().message += fmt::format("; a job that asks for none is given some by {}", rule);
+    return tl::unexpected(std::move(possible.error()));
+  }
   clamp_future_times(state, now_s);
+  const int64_t asked_bytes = job.request.host_memory_bytes;
   job.id = state.next_job;
   job.state = JobState::waiting;
   job.preempted_by = job.passed = 0;

@@ -59,6 +59,12 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
 std::vector<int64_t> schedule(PoolState& state, const Inventory& inventory, const std::vector<place::Held>& held,
                               const Policy& policy, double now_s);
 
+/// What takes the place of schedule() while the policy cannot be read: writes that, with the error, as the reason of
+/// every job that would be looked at.
+void hold_back(PoolState& state, const std::string& error, double now_s);
+/// Begins such a reason.
+inline constexpr const char* kNoPolicy = "no job starts while the policy is wrong: ";
+
 /// When the next waiting job that is not to begin before then may start; kNever_s (base/clock.h) where there is none.
 double begins_next(const PoolState& state, double now_s);
 

@@ -71,7 +71,11 @@ Result<std::unique_ptr<FilePool>> FilePool::open(const std::string& folder, pool
 std::vector<process::ProcessId> FilePool::start_jobs(pool::PoolState& state) const {
   std::vector<process::ProcessId> keepers;
   const Result<pool::Policy>& policy = machine_.policy();
-  if (confining_job(state) || !policy) return keepers;
+  if (confining_job(state)) return keepers;
+  if (!policy) {
+    hold_back(state, policy.error().message, wall_s());
+    return keepers;
+  }
   for (const int64_t id : schedule(state, machine_.inventory(), machine_.held_without_lease(state), *policy, wall_s()))
     if (const pool::Job* job = state.find(id)) keepers.push_back(job->keeper);
   return keepers;

@@ -33,8 +33,7 @@ std::string policy_path(const std::string& folder, const std::string& of_all) {
   return path;
 }
 
-Result<policy::Policy> policy_of(const std::string& folder) {
-  const std::string path = policy_path(folder);
+Result<policy::Policy> policy_at(const std::string& path) {
   policy::Policy policy;
   if (!path.empty()) {
     REMUDA_ASSIGN(policy, policy::read_policy(path));
@@ -42,5 +41,7 @@ Result<policy::Policy> policy_of(const std::string& folder) {
   policy.utc_offset_s = utc_offset_s();
   return policy;
 }
+
+Result<policy::Policy> policy_of(const std::string& folder) { return policy_at(policy_path(folder)); }
 
 }  // namespace remuda::run

@@ -14,6 +14,8 @@ namespace remuda::run {
 /// there: what cannot be read permits nothing.
 std::string policy_path(const std::string& folder, const std::string& of_all = policy::kPolicyFile);
 
+/// The policy in that file, in this machine's time zone; without a path, the one that permits everything.
+Result<policy::Policy> policy_at(const std::string& path);
 /// The policy of that pool, in this machine's time zone; without a file, the one that permits everything.
 Result<policy::Policy> policy_of(const std::string& folder);
 

@@ -73,6 +73,7 @@ class IdleTest(unittest.TestCase):
     def test_one_that_sleeps_is_warned_signalled_and_ended(self):
         script = 'trap "echo checkpoint" USR1; trap "echo ends; exit 9" TERM; while :; do sleep 0.1; done'
         number = self.start_job(script=script)
+        self.assertNotIn("no policy", self.agent.run_as(ADA, "policy", "show").stdout, "only the agent's environment names it")
         self.assertTrue(eventually(lambda: "warned" in self.agent.run_as(ADA, "ps").stdout), self.agent.said())
         self.assertIn("no process of the job uses a GPU; unless work begins it is told to write a checkpoint in 3 s and ends in 6 s",
                       self.agent.run_as(ADA, "why", number).stdout)

@@ -108,6 +108,7 @@ Result<void> Client::reach() {
   folder_ = greeting->pool;
   hides_devices_ = greeting->hides_devices;
   keeps_daemons_ = greeting->keeps_daemons;
+  policy_ = greeting->policy;
   has_news_ = true;  // whatever changed while there was no connection
   return {};
 }

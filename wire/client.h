@@ -29,6 +29,9 @@ class Client final : public pool::Access {
   /// The machine as the agent sees it.
   Result<Inventory> see_machine();
 
+  /// Path of the agent's policy; empty where it names none.
+  const std::string& policy() const { return policy_; }
+
   const std::string& folder() const override { return folder_; }
   const std::string& log_folder() const override { return log_folder_; }
   bool is_served() const override { return true; }
@@ -70,7 +73,7 @@ class Client final : public pool::Access {
   void take_news();
 
   const std::string socket_, log_folder_;
-  std::string folder_;
+  std::string folder_, policy_;
   bool hides_devices_ = false, keeps_daemons_ = false;
   Fd connection_;  ///< empty: it is lost
   FrameReader reader_{kLargestAnswer};

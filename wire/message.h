@@ -90,6 +90,7 @@ struct Greeting {
   std::string pool;            ///< folder of the agent's pool
   bool hides_devices = false;  ///< only the agent sees all of the machine: users ask for that
   bool keeps_daemons = false;  ///< for jobs that share devices
+  std::string policy;          ///< path of its policy's file; empty: it has none, or is of an older version
 
   static constexpr const char* kName = "greeting";
   template <typename Self, typename Visit>
@@ -98,6 +99,7 @@ struct Greeting {
     visit("pool", self.pool, "folder of its pool", true);
     visit("hides_devices", self.hides_devices, "users see no device that they were not granted, but by asking");
     visit("keeps_daemons", self.keeps_daemons, "jobs with parts of devices share them through its daemons");
+    visit("policy", self.policy, "path of its policy's file");
   }
 };
 

@@ -96,6 +96,7 @@ Result<int> serve(const AgentFlags& flags) {
                                .pool = pool,
                                .read = reader_of(machine),
                                .read_policy = [pool] { return run::policy_of(pool); },
+                               .policy = run::policy_path(pool),
                                .live = flags.machine.file.empty(),
                                .read_allocations = allocations_here(),
                                .spot = spot,

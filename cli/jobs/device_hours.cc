@@ -189,7 +189,7 @@ Result<int> print_waste(const UsageFlags& flags, double since_s) {
     return usage_error(fmt::format("--folder: {} has no history", folder));
   }
   REMUDA_ASSIGN(const PoolPlace place, place_of_pool(flags.machine));
-  const policy::Policy policy = run::policy_of(place.folder).value_or(policy::Policy{});
+  const policy::Policy policy = run::policy_at(place.policy).value_or(policy::Policy{});
   const std::vector<Waste> rows = waste_of(uses, by_job, policy);
   fmt::print("{}", flags.json ? to_pretty(waste_json(rows, policy.currency))
                               : waste_text(rows, by_job, policy.currency, table_width()));

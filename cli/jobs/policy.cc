@@ -22,7 +22,7 @@ struct PolicyFlags {
 Result<std::string> path_of(const PolicyFlags& flags) {
   if (!flags.file.empty()) return flags.file;
   REMUDA_ASSIGN(const PoolPlace place, place_of_pool(flags.machine));
-  return run::policy_path(place.folder);
+  return place.policy;
 }
 
 /// Devices that it names and the machine does not have: they may be switched off.

@@ -27,9 +27,14 @@ std::string logs_beside_agent(const std::string& file) {
   return own ? *own + "/agent" : "";
 }
 
+/// An agent may have been started with another REMUDA_POLICY than this user has.
+std::string policy_of(const wire::Client& client) {
+  return client.policy().empty() ? run::policy_path(client.folder()) : client.policy();
+}
+
 Result<run::Caretaker> open_at(const std::string& socket, const std::string& file, const pool::ReadMachine& read) {
   REMUDA_ASSIGN(auto client, wire::Client::connect(socket, logs_beside_agent(file)));
-  const auto read_policy = [folder = client->folder()] { return run::policy_of(folder); };
+  const auto read_policy = [path = policy_of(*client)] { return run::policy_at(path); };
   REMUDA_ASSIGN(auto machine, pool::MachineView::open(client->folder(), read, read_policy, file.empty()));
   return run::Caretaker(std::make_unique<pool::MachineView>(std::move(machine)), std::move(client));
 }
@@ -39,10 +44,10 @@ Result<run::Caretaker> open_at(const std::string& socket, const std::string& fil
 Result<PoolPlace> place_of_pool(const MachineFlags& flags) {
   if (const auto socket = wire::agent_socket(flags.file.empty())) {
     REMUDA_ASSIGN(const auto client, wire::Client::connect(*socket, ""));
-    return PoolPlace{client->folder(), logs_beside_agent(flags.file), socket};
+    return PoolPlace{client->folder(), logs_beside_agent(flags.file), socket, policy_of(*client)};
   }
   REMUDA_ASSIGN(const std::string folder, pool::pool_folder(flags.file));
-  return PoolPlace{folder, folder, std::nullopt};
+  return PoolPlace{folder, folder, std::nullopt, run::policy_path(folder)};
 }
 
 run::OpenPool opener_of(const MachineFlags& flags) {

@@ -18,6 +18,7 @@ struct PoolPlace {
   std::string folder;                ///< of the pool
   std::string logs;                  ///< below which logs are that no job names (pool/logs.h)
   std::optional<std::string> agent;  ///< the socket of the agent that has the pool open
+  std::string policy;                ///< path of its policy's file; empty: it has none
 };
 /// Where the pool of that machine is. An error of kind `unavailable` where an agent should have it open and does not
 /// answer.

@@ -67,6 +67,13 @@ TEST_F(Waiting, NamesACauseThatIsNotTheNumberOfDevices) {
   EXPECT_EQ(text(unlike), unlike.why);
 }
 
+TEST_F(Waiting, NamesThePolicyThatCannotBeRead) {
+  pool::Job held_back = job(2, 1);
+  const pool::Job before = job(1, 1);
+  held_back.why = "no job starts while the policy is wrong: policy.toml:3: limit.devices is true";
+  EXPECT_EQ(text(held_back, &before), held_back.why);
+}
+
 TEST_F(Waiting, CountsWhatIsFreeOfTheHost) {
   machine_.numa = {{.node = 0, .cores = std::vector{0, 1, 2, 3}, .memory_bytes = int64_t{16} << 30}};
   state_.jobs.front().cores = {0, 1, 2};
