@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "base/local_time.h"
 #include "base/quantity.h"
 #include "base/text.h"
 #include "place/place.h"
@@ -164,7 +165,7 @@ std::string waits_first(const PoolState& state, const Job& job, const Policy& po
   if (job.unkept) return kUnkept;
   if (job.cancelled) return "it was cancelled";
   if (job.paused) return fmt::format("it is paused, until `remuda resume {}`", name_of(job));
-  if (now_s < job.begin_s) return "it is not to begin yet";
+  if (now_s < job.begin_s) return fmt::format("it begins at {} at the earliest", local_time_text(job.begin_s));
   std::string why = awaited_end(state, job);
   return why.empty() ? over_limit(state, job, policy, now_s) : why;
 }

@@ -89,7 +89,7 @@ TEST_F(JobCommands, QueueSaysLittleInEightyColumns) {
   const std::string queue = ask({"queue"}).out;
   EXPECT_THAT(queue, HasSubstr("2 wanted, 0 free\n"));
   EXPECT_THAT(queue, HasSubstr("after job 2\n"));
-  EXPECT_THAT(queue, HasSubstr("1 wanted, 0 free; behind job 3\n"));
+  EXPECT_THAT(queue, HasSubstr("1 wanted, 0 free; behind job 2\n"));
   EXPECT_EQ(ask({"cancel", "4", "3", "2", "1"}).exit.status, 0);
 }
 

@@ -114,7 +114,7 @@ TEST_F(PolicyForUsers, NamesNoTimeAtWhichAJobAtItsUsersLimitWouldStart) {
   EXPECT_EQ(ask_as_user({"run", "-d", "-n", "2", "--", "true"}).out, "3\n");
   const std::string why = ask_as_user({"why", "3"}).out;
   EXPECT_THAT(why, HasSubstr("may have 7 devices at once"));
-  EXPECT_THAT(why, Not(HasSubstr("earliest"))) << "two devices are free then, but its user has six";
+  EXPECT_THAT(why, HasSubstr("earliest    not known: ")) << "two devices are free then, but its user has six";
   EXPECT_EQ(ask_as_user({"cancel", "1", "2", "3"}).exit.status, 0);
 }
 
@@ -124,6 +124,21 @@ TEST_F(PolicyProgram, StartsNothingWhileItsFileIsWrong) {
   EXPECT_EQ(run.exit.status, 2) << run;
   EXPECT_THAT(run.err, HasSubstr("limit.devices is true"));
   EXPECT_EQ(ask({"ps"}).exit.status, 0) << "who looks may look";
+}
+
+TEST_F(PolicyProgram, IsTheReasonOfThoseWhoWaitWhileItsFileIsWrong) {
+  write_policy("");
+  const std::string runs = detach("exec sleep 1000", {"-n", "8"}), waits = detach("true", {"-n", "1"});
+  ASSERT_TRUE(comes_to_wait(1));
+  write_policy("[[limit]]\ndevices = true\n");
+  EXPECT_EQ(ask({"cancel", runs}).exit.status, 0);
+  (void)ask({"wait", runs});
+  const std::string reason = "no job starts while the policy is wrong: " + path() + ":2: limit.devices is true";
+  EXPECT_THAT(ask({"why", waits}).out, HasSubstr(reason));
+  EXPECT_THAT(ask({"why", waits}).out, Not(HasSubstr("is held by")));
+  EXPECT_THAT(ask({"queue"}).out, HasSubstr(reason));
+  write_policy("");
+  EXPECT_EQ(ask({"wait", waits}).exit.status, 0);
 }
 
 TEST_F(PolicyProgram, ADrainedDeviceShowsItsReasonEverywhere) {

@@ -17,6 +17,7 @@
 #include "cli/terminal.h"
 #include "device/fields.h"
 #include "place/host.h"
+#include "pool/admission.h"
 #include "share/job_sharing.h"
 
 namespace remuda::cli {
@@ -238,7 +239,7 @@ std::string queue_text(const Queue& queue, double now_s, size_t width) {
       if (has_priorities) row.insert(row.begin() + 2, std::to_string(job->priority));
       table.add(std::move(row));
     }
-    if (!is_array(*job) && !job->paused && job->begin_s <= now_s) before = job;
+    if (!is_array(*job) && waits_first(queue.state, *job, queue.policy, now_s).empty()) before = job;
   }
   return table.text(width);
 }

@@ -120,6 +120,17 @@ TEST(QueueText, HasOneLineForAnArray) {
             "  4  alice  1 min  sleep 100  1 wanted, 0 free; behind job 2.0\n");
 }
 
+TEST(QueueText, NamesOnlyThoseBeforeWhichCouldTakeTheDevices) {
+  const Inventory machine = shared_machine();
+  pool::PoolState pool = state();
+  pool.jobs.back().after = {1};
+  pool.jobs.push_back(job(3, pool::JobState::waiting));
+  EXPECT_EQ(queue_text({pool, machine, kForeign, {}}, kNow_s, 80),
+            "JOB  USER   FOR    WHAT       WHY\n"
+            "  2  alice  1 min  sleep 100  after job 1\n"
+            "  3  alice  1 min  sleep 100  1 wanted, 0 free\n");
+}
+
 TEST(PoolJson, SaysWhoseWhatIsHeldWithoutALease) {
   const Json json = pool_json(state(), kForeign, shared_machine(), kNow_s);
   ASSERT_EQ(json["leases"].size(), 2);

@@ -1,52 +1,35 @@
-#include <algorithm>
 #include <fmt/format.h>
-#include <iterator>
 #include <memory>
 
 #include "base/clock.h"
-#include "base/local_time.h"
 #include "base/text.h"
 #include "cli/jobs/array_jobs.h"
 #include "cli/jobs/job_name.h"
 #include "cli/jobs/job_text.h"
 #include "cli/jobs/pool_machine.h"
+#include "cli/jobs/wait_report.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
 #include "place/host.h"
-#include "pool/admission.h"
 
 namespace remuda::cli {
 namespace {
 
-Result<std::string> waiting_text(run::Caretaker& caretaker, const pool::PoolState& state, const pool::Job& job) {
-  const pool::Policy policy = policy_or_none(caretaker);
+Result<std::string> waiting_text(const run::Caretaker& caretaker, const pool::PoolState& state, const pool::Job& job) {
+  REMUDA_ASSIGN(const WaitReport report, wait_report(caretaker, state, job, wall_s()));
   const std::string so_long = duration_text(wall_s() - job.submitted_s);
-  std::string text = fmt::format("Job {} has waited for {}: {}\n", name_of(job), so_long, job.why);
-  std::vector<place::Held> held = held_now(caretaker, state);
-  std::ranges::move(pool::barred_devices(job, caretaker.inventory(), policy, wall_s()), std::back_inserter(held));
-  REMUDA_ASSIGN(place::Answer answer, place::place(place::Layout(caretaker.inventory()), job.request, held));
-  if (auto* refusal = std::get_if<place::Refusal>(&answer)) {
-    if (!over_limit(state, job, policy, wall_s()).empty())
-      refusal->earliest_s.reset();  // it waits for more than devices
-    text += refusal_text(*refusal);
-  }
-  auto waiting = waiting_jobs(state, policy, wall_s());
-  std::erase_if(waiting, [](const pool::Job* one) { return is_array(*one); });
-  const auto before = std::ranges::find(waiting, job.id, &pool::Job::id) - waiting.begin();
-  if (job.begin_s > wall_s())
-    return text + fmt::format("It begins at {} at the earliest\n", local_time_text(job.begin_s));
-  if (job.paused || job.unkept) return text;
-  if (before == 0) return text + "It is the first in the queue\n";
-  return text + fmt::format("{} waiting job{} before it\n", before, before == 1 ? " goes" : "s go");
+  return fmt::format("Job {} has waited for {}: {}\n", name_of(job), so_long, job.why) + report_text(report, job);
 }
 
 std::string running_text(const Inventory& inventory, const pool::PoolState& state, const pool::Job& job) {
-  std::string text = fmt::format(
-      "Job {} has run for {} on {}; {}\n", name_of(job), duration_text(wall_s() - job.started_s),
-      devices_text(state, job.id, inventory) + host_part_text(job),
-      job.devices_enforced ? "it cannot open other devices" : "other devices are hidden from it by variables only");
+  std::string text =
+      fmt::format("Job {} has run for {} on {}; {}\n", name_of(job), duration_text(wall_s() - job.started_s),
+                  devices_text(state, job.id, inventory) + host_part_text(job),
+                  job.devices_enforced ? "it cannot open other devices"
+                                       : "nothing but variables, where it heeds them, keeps it from other devices");
   if (wants_host(job.request)) text += fmt::format("Of the host: {}\n", kept_text(job));
-  if (job.cancelled) text += "It was cancelled, and has its grace time to end\n";
+  if (job.cancelled)
+    text += fmt::format("It {}, and has its grace time to end\n", job.why.empty() ? "was cancelled" : job.why);
   if (job.passed > 0)
     text += fmt::format("It passed job {}, for which devices are kept: it ends before that can start\n", job.passed);
   if (job.idle.step != pool::IdleStep::none && job.evicted.empty())
@@ -107,6 +90,11 @@ Result<std::string> why_text(run::Caretaker& caretaker, const std::string& name)
 Result<Json> why_json(run::Caretaker& caretaker, const std::string& name) {
   REMUDA_ASSIGN(const pool::Job job, find_job(caretaker, name));
   Json json = to_json(job);
+  if (!is_array(job) && job.state == pool::JobState::waiting) {
+    REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
+    REMUDA_ASSIGN(const WaitReport report, wait_report(caretaker, state, job, wall_s()));
+    add_report(report, json);
+  }
   if (!is_array(job)) return json;
   REMUDA_ASSIGN(const std::vector<pool::Job> jobs, jobs_of_array(caretaker.pool(), job.id));
   const ArrayStates states = array_states(job, jobs);

@@ -1,0 +1,61 @@
+#include "cli/jobs/wait_report.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+
+#include "cli/jobs/pool_machine.h"
+#include "pool/admission.h"
+#include "pool/transitions.h"
+
+namespace remuda::cli {
+
+Result<WaitReport> wait_report(const run::Caretaker& caretaker, const pool::PoolState& state, const pool::Job& job,
+                               double now_s) {
+  const pool::Policy policy = policy_or_none(caretaker);
+  WaitReport report;
+  if (job.why.starts_with(pool::kNoPolicy)) {
+    report.first = job.why;
+    report.start.unknown = "that is up to who mends the policy";
+    return report;
+  }
+  report.first = waits_first(state, job, policy, now_s);
+  const std::vector<place::Held> foreign = held_without_job(caretaker, state);
+  report.start = pool::forecast(state, job.id, caretaker.inventory(), foreign, policy, now_s);
+  if (!report.first.empty()) return report;
+  for (const pool::Job* one : waiting_jobs(state, policy, now_s)) {
+    if (one->id == job.id) break;
+    report.before += !is_array(*one) && waits_first(state, *one, policy, now_s).empty();
+  }
+  std::vector<place::Held> held = held_by_leases(state);
+  std::ranges::copy(foreign, std::back_inserter(held));
+  std::ranges::move(pool::barred_devices(job, caretaker.inventory(), policy, now_s), std::back_inserter(held));
+  REMUDA_ASSIGN(place::Answer answer, place::place(place::Layout(caretaker.inventory()), job.request, held));
+  if (auto* refusal = std::get_if<place::Refusal>(&answer)) report.in_the_way = std::move(refusal->blockers);
+  return report;
+}
+
+std::string report_text(const WaitReport& report, const pool::Job& job) {
+  if (job.paused || job.unkept || job.cancelled || job.why.starts_with(pool::kNoPolicy)) return "";
+  place::Refusal refusal;
+  refusal.blockers = report.in_the_way;
+  refusal.earliest_s = report.start.starts_s;
+  std::string text = refusal_text(refusal);
+  if (!report.start.starts_s) text += fmt::format("{:<12}not known: {}\n", "earliest", report.start.unknown);
+  if (!report.first.empty()) return text;
+  if (report.before == 0) return text + "It is the first in the queue\n";
+  return text + fmt::format("{} waiting job{} before it\n", report.before, report.before == 1 ? " goes" : "s go");
+}
+
+void add_report(const WaitReport& report, Json& json) {
+  place::Refusal refusal;
+  refusal.blockers = report.in_the_way;
+  json["in_the_way"] = to_json(refusal)["blockers"];
+  if (report.start.starts_s)
+    json["earliest_s"] = *report.start.starts_s;
+  else
+    json["earliest_unknown"] = report.start.unknown;
+  if (report.first.empty()) json["jobs_before"] = report.before;
+}
+
+}  // namespace remuda::cli

@@ -1,0 +1,144 @@
+#include "pool/forecast.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <map>
+
+#include "base/clock.h"
+#include "place/place.h"
+#include "pool/admission.h"
+#include "pool/transitions.h"
+
+namespace remuda::pool {
+namespace {
+
+/// A pass over a long queue takes milliseconds, and people wait for the answer.
+constexpr size_t kMostWaiting = 200;
+constexpr int kMostSteps = 300;
+
+/// A pool that nobody looks after but this.
+class Play {
+ public:
+  Play(PoolState state, int64_t id, const Inventory& inventory, const std::vector<place::Held>& foreign,
+       const Policy& policy, double now_s)
+      : state_(std::move(state)),
+        id_(id),
+        inventory_(inventory),
+        foreign_(foreign),
+        policy_(policy),
+        begun_s_(now_s),
+        now_s_(now_s) {}
+
+  Forecast run() {
+    if (static_cast<size_t>(std::ranges::count(state_.jobs, JobState::waiting, &Job::state)) > kMostWaiting)
+      return {.unknown = fmt::format("more than {} jobs wait", kMostWaiting)};
+    for (int step = 0; step < kMostSteps; ++step) {
+      schedule(state_, inventory_, foreign_, policy_, now_s_);
+      see_who_leaves();
+      const Job* job = state_.find(id_);
+      if (!job || job->state == JobState::ended) return {.unknown = "it is not to start"};
+      if (job->state == JobState::running) return {.starts_s = now_s_, .unknown = ""};
+      const double next_s = next();
+      if (next_s == kNever_s) return {.unknown = obstacle(*job)};
+      now_s_ = next_s;
+      end_what_is_due();
+    }
+    return {.unknown = "too much happens before"};
+  }
+
+ private:
+  static double grace_of(const Job& job) { return std::max(1.0, job.grace_s); }
+
+  /// Jobs that are to make room from now on.
+  void see_who_leaves() {
+    for (const Job& job : state_.jobs)
+      if (job.preempted_by != 0) leaves_s_.try_emplace(job.id, now_s_ + grace_of(job));
+  }
+
+  /// Who is told to end, as one that has passed its limit, has its grace time.
+  double end_of(const Job& job) const {
+    if (const auto leaves = leaves_s_.find(job.id); leaves != leaves_s_.end()) return leaves->second;
+    if (job.cancelled || !job.evicted.empty()) return begun_s_ + grace_of(job);
+    if (job.time_limit_s <= 0) return kNever_s;
+    const double ends_s = job.started_s + job.time_limit_s;
+    return ends_s > begun_s_ ? ends_s : begun_s_ + grace_of(job);
+  }
+
+  double next() const {
+    double next_s = begins_next(state_, now_s_);
+    for (const Job& job : state_.jobs)
+      if (job.state == JobState::running) next_s = std::min(next_s, end_of(job));
+    return next_s;
+  }
+
+  void end_what_is_due() {
+    std::vector<int64_t> due;
+    for (const Job& job : state_.jobs)
+      if (job.state == JobState::running && end_of(job) <= now_s_) due.push_back(job.id);
+    for (const int64_t id : due) {
+      if (leaves_s_.erase(id) > 0)
+        requeue(state_, id, policy_, now_s_);
+      else
+        end(state_, id, {}, policy_, now_s_);
+    }
+  }
+
+  /// Why `job` never starts, where nothing more happens.
+  std::string obstacle(const Job& job) const {
+    for (const std::vector<int64_t>* ids : {&job.after, &job.after_any})
+      for (const int64_t id : *ids) {
+        const Job* before = state_.find(id);
+        if (!before || before->state == JobState::ended) continue;
+        if (is_array(*before)) return fmt::format("array {} must end before, and has no time limit", id);
+        if (before->state == JobState::running)
+          return fmt::format("job {} must end before, and has no time limit", name_of(*before));
+        return before->paused ? fmt::format("job {} must end before, and is paused", name_of(*before))
+                              : obstacle(*before);
+      }
+    if (std::string first = waits_first(state_, job, policy_, now_s_); !first.empty()) return first;
+    return holder(job);
+  }
+
+  /// The first that holds what it wants, and for nobody knows how long.
+  std::string holder(const Job& job) const {
+    std::vector<place::Held> held = held_by_leases(state_);
+    const size_t leased = held.size();
+    std::ranges::copy(foreign_, std::back_inserter(held));
+    std::ranges::move(barred_devices(job, inventory_, policy_, now_s_), std::back_inserter(held));
+    const auto answer = place::place(place::Layout(inventory_), job.request, held);
+    const auto* refusal = answer ? std::get_if<place::Refusal>(&*answer) : nullptr;
+    if (!answer) return answer.error().message;
+    if (!refusal) return "what comes free is kept for a job before it, of which it is not known when it starts";
+    for (size_t i = 0; i < held.size(); ++i) {
+      const place::Held& one = held[i];
+      const Device* device = inventory_.find(one.device);
+      const std::string label = device ? device->label() : one.device;
+      if (one.until_s ||
+          std::ranges::find(refusal->blockers, label, &place::Blocker::device) == refusal->blockers.end())
+        continue;
+      if (!one.barred.empty()) return fmt::format("{} {}", label, one.barred);
+      return i < leased ? fmt::format("{} is held by {}, which has no time limit", label, one.holder)
+                        : fmt::format("{} is in use by {}", label, one.holder);
+    }
+    return refusal->sentence;
+  }
+
+  PoolState state_;
+  const int64_t id_;
+  const Inventory& inventory_;
+  const std::vector<place::Held>& foreign_;
+  const Policy& policy_;
+  const double begun_s_;
+  double now_s_;
+  std::map<int64_t, double> leaves_s_;  ///< by job that makes room: when it has
+};
+
+}  // namespace
+
+Forecast forecast(PoolState state, int64_t job, const Inventory& inventory, const std::vector<place::Held>& held,
+                  const Policy& policy, double now_s) {
+  return Play(std::move(state), job, inventory, held, policy, now_s).run();
+}
+
+}  // namespace remuda::pool

@@ -1,0 +1,26 @@
+// Forecast: when a waiting job can start, if every job runs for as long as its time limit permits, ends well, and
+// nobody submits another. Pure: schedule() itself decides, on a copy of the pool.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/inventory.h"
+#include "place/held.h"
+#include "pool/state.h"
+#include "pool/usage.h"
+
+namespace remuda::pool {
+
+struct Forecast {
+  std::optional<double> starts_s;  ///< seconds since 1970
+  std::string unknown;             ///< a clause, where that is nothing: why nobody can know
+};
+
+/// Of a waiting job that stands for no array. `held` as for schedule(). What lasts as long as people like is unknown: a
+/// job without a time limit, one that is paused, a device that is drained, reserved or in use without a lease.
+Forecast forecast(PoolState state, int64_t job, const Inventory& inventory, const std::vector<place::Held>& held,
+                  const Policy& policy, double now_s);
+
+}  // namespace remuda::pool

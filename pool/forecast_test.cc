@@ -1,0 +1,100 @@
+#include "pool/forecast.h"
+
+#include <gmock/gmock.h>
+
+#include "pool/testing/schedule.h"
+
+namespace remuda::pool {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ForecastTest : public ScheduleTest {
+ protected:
+  int64_t add_limited(const std::string& user, int count, double limit_s) {
+    Job job = test_job(user, count);
+    job.time_limit_s = limit_s;
+    return add(job);
+  }
+  Forecast of(int64_t id) { return forecast(state, id, box, foreign, policy, 100); }
+};
+
+TEST_F(ForecastTest, AddsUpTheTimeLimitsOfThoseBefore) {
+  add_limited("ada", 4, 1000);
+  look();
+  const int64_t first = add_limited("bob", 3, 500), beside = add_limited("eve", 1, 10), last = add("cat", 4);
+  EXPECT_EQ(of(first).starts_s, 1100);
+  EXPECT_EQ(of(beside).starts_s, 1100);
+  EXPECT_EQ(of(last).starts_s, 1600);
+  EXPECT_EQ(of(last).unknown, "");
+}
+
+TEST_F(ForecastTest, KnowsNothingBehindAJobWithoutALimit) {
+  add_limited("ada", 4, 1000);
+  look();
+  const int64_t unlimited = add("bob", 4), behind = add_limited("bob", 4, 10);
+  EXPECT_EQ(of(unlimited).starts_s, 1100);
+  EXPECT_FALSE(of(behind).starts_s);
+  EXPECT_EQ(of(behind).unknown, "gpu:0 is held by bob (job 2), which has no time limit");
+}
+
+TEST_F(ForecastTest, WaitsForWhatMustEndBeforeAndForTheTimeToBegin) {
+  Job later = test_job("ada", 1), after = test_job("ada", 1);
+  later.begin_s = 5000;
+  after.after = {add(later)};
+  const int64_t waits = add(after);
+  EXPECT_EQ(of(1).starts_s, 5000);
+  EXPECT_EQ(of(waits).unknown, "job 1 must end before, and has no time limit");
+  state.find(1)->time_limit_s = 60;
+  EXPECT_EQ(of(waits).starts_s, 5060);
+  ASSERT_TRUE(pause(state, 1, 0));
+  EXPECT_EQ(of(waits).unknown, "job 1 must end before, and is paused");
+  EXPECT_THAT(of(1).unknown, HasSubstr("paused"));
+}
+
+TEST_F(ForecastTest, NamesWhatHoldsADeviceForAsLongAsItLikes) {
+  foreign = {{.device = "gpu:0", .holder = "bob (process 7)"}};
+  const int64_t job = add("ada", 4);
+  EXPECT_EQ(of(job).unknown, "gpu:0 is in use by bob (process 7)");
+  foreign.clear();
+  ASSERT_TRUE(drain(state, {.device = "gpu:1", .reason = "its fan is broken"}));
+  foreign = {{.device = "gpu:1", .barred = "is drained: its fan is broken"}};
+  EXPECT_EQ(of(job).unknown, "gpu:1 is drained: its fan is broken");
+}
+
+TEST_F(ForecastTest, GivesTheGraceTimeToWhatIsOverItsLimit) {
+  Job over = test_job("ada", 4);
+  over.time_limit_s = 50;
+  over.grace_s = 30;
+  add(over, 10);
+  look(10);
+  EXPECT_EQ(of(add("bob", 4)).starts_s, 130);
+}
+
+TEST_F(ForecastTest, HasPreemptibleJobsMakeRoom) {
+  Job low = test_job("ada", 4);
+  low.preemptible = true;
+  low.grace_s = 30;
+  add(low);
+  look();
+  Job high = test_job("bob", 4);
+  high.priority = 5;
+  EXPECT_EQ(of(add(high)).starts_s, 130);
+}
+
+TEST_F(ForecastTest, LeavesAPolicysLimitAsTheReason) {
+  policy.limits.push_back({.devices = policy::Rule<int>{1, "policy.toml:3"}});
+  Job one = test_job("ada", 1);
+  one.uid = 1000;
+  add(one);
+  look();
+  EXPECT_THAT(of(add(one)).unknown, HasSubstr("may have 1 device at once"));
+}
+
+TEST_F(ForecastTest, EndsWithALongQueue) {
+  for (int i = 0; i < 300; ++i) add_limited("ada", 4, 10);
+  EXPECT_EQ(of(300).unknown, "more than 200 jobs wait");
+}
+
+}  // namespace
+}  // namespace remuda::pool
