@@ -44,6 +44,7 @@ class AdoptKeeper {
       link_.send(Kind::ended, id_, turn.why(), turn.status());
       return {};
     }
+    spec_.job.time_limit_s = turn.time_limit_s();  // a policy may have given one
     if (turn.time_limit_s() > 0) limit_at_s_ = monotonic_s() + turn.time_limit_s();
     auto taken = take();
     if (!taken) why_ = taken.error().message;
@@ -132,9 +133,10 @@ class AdoptKeeper {
     }
   }
 
-  /// Frees the devices first; then reads the machine again, and starts other jobs.
+  /// Frees the devices first; then reads the machine again, and starts other jobs. What nobody here knows to have ended
+  /// well counts as not: other jobs may wait for that.
   Result<void> give_back() {
-    pool::Ending ending{.exit_status = kill_at_s_ < kNever_s ? pool::kEndedByRemuda : 0, .why = why_};
+    pool::Ending ending{.exit_status = pool::kEndedByRemuda, .why = why_};
     if (confinement_) ending.memory_peak_bytes = confinement_->memory().peak_bytes;
     REMUDA_TRY(caretaker_.apply(pool::End{id_, ending}));
     confinement_.reset();
@@ -143,7 +145,7 @@ class AdoptKeeper {
     return {};
   }
 
-  const RunSpec& spec_;
+  RunSpec spec_;
   const process::ProcessId process_;
   Caretaker caretaker_;
   FrontLink& link_;

@@ -2,7 +2,7 @@
 //
 // The process and what has descended from it become the job's, where a cgroup can be made: then they are kept from
 // other devices, and to the job's cores and memory. Its environment stays as it is, so it sees all devices; and how it
-// ends, only its parent is told.
+// ends, only its parent is told: so the job never counts as one that succeeded.
 //   cancelled, preempted, time limit:  the process gets the stop signal; after the grace time all of it SIGKILL
 //   the keeper is killed:              in a cgroup all of it is killed; otherwise it holds its devices until it ends
 #pragma once

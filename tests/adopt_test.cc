@@ -49,6 +49,9 @@ TEST_F(Adopt, TheLeaseEndsWithTheProcess) {
   program->signal(SIGKILL);
   EXPECT_TRUE(comes_free());
   EXPECT_THAT(why("1"), HasSubstr("its process has ended; how, only its parent was told"));
+  EXPECT_EQ(ask({"wait", "1"}).exit.status, 125) << "nobody here knows that it ended well";
+  EXPECT_THAT(ask({"run", "--after", "1", "--", "true"}).err,
+              HasSubstr("job 1, which should end well before, did not"));
   EXPECT_TRUE(eventually([&] { return cgroup.empty() || !std::filesystem::exists(cgroup); }, kPatience_s));
 }
 
@@ -97,6 +100,21 @@ TEST_F(Adopt, CancelEndsTheProcess) {
   EXPECT_EQ(program->finish().exit.status, 3) << "it was asked to";
   EXPECT_TRUE(comes_free());
   EXPECT_THAT(why("1"), HasSubstr("was cancelled"));
+}
+
+TEST_F(Adopt, ATimeLimitEndsTheProcess) {
+  const auto program = stranger();
+  ASSERT_EQ(adopt(*program, {"--time-limit", "1s"}).exit.status, 0);
+  EXPECT_EQ(program->finish().exit.status, 3) << "it was asked to";
+  EXPECT_TRUE(comes_free());
+  EXPECT_THAT(why("1"), HasSubstr("reached its time limit of 1 s"));
+  const auto other = stranger();
+  const auto full = begin({"run", "-n", "8", "--", "sh", "-c", "echo >\"$OUT/full\"; exec sleep 1000"});
+  ASSERT_TRUE(comes("full"));
+  EXPECT_EQ(adopt(*other, {"--no-wait"}).exit.status, 4);
+  other->signal(SIGKILL);
+  full->signal(SIGTERM);
+  EXPECT_TRUE(comes_free());
 }
 
 TEST_F(Adopt, AProcessThatEndsWhileItWaitsLeavesTheQueue) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "pool/pool.h"
+#include "process/status.h"
 #include "tests/job_fixture.h"
 
 namespace remuda::tests {
@@ -150,6 +151,37 @@ TEST_F(HoldExport, MayBeTiedToAnyProcess) {
   other.signal(SIGKILL);
   other.finish();
   EXPECT_TRUE(comes_free());
+}
+
+TEST_F(HoldExport, IsTiedToNoProcessOfAnotherUser) {
+  std::unique_ptr<RunningProgram> others;
+  if (::getuid() == 0)
+    others = std::make_unique<RunningProgram>(
+        std::vector<std::string>{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sleep", "1000"});
+  const pid_t pid = others ? others->pid() : 1;
+  const auto is_others = [&] { return process::sole_user_of(pid) != static_cast<int>(::getuid()); };
+  ASSERT_TRUE(eventually(is_others, kPatience_s));
+  const Finished refused = ask({"hold", "--export", "--for", std::to_string(pid)});
+  EXPECT_EQ(refused.exit.status, 2) << refused;
+  EXPECT_THAT(refused.err, HasSubstr(fmt::format("--for: process {} is not yours, but ", pid)));
+  EXPECT_THAT(leases(), SizeIs(0));
+  if (others) others->signal(SIGKILL);
+}
+
+TEST_F(HoldExport, HasATimeLimitAndNeedNotWait) {
+  const auto first = shell(hold("8") + kStay);
+  pid_in("shell");
+  const Finished refused = ask({"hold", "--export", "--no-wait"});
+  EXPECT_EQ(refused.exit.status, 4) << refused;
+  EXPECT_EQ(refused.out, "(exit 4);\n");
+  first->signal(SIGKILL);
+  EXPECT_TRUE(comes_free());
+  const auto second =
+      shell("eval \"$(" + remuda({"hold", "--export", "--time-limit", "1s"}) + ")\"; echo up >\"$OUT/up\"; " + kStay);
+  ASSERT_TRUE(comes("up"));
+  EXPECT_TRUE(comes_free());
+  EXPECT_THAT(ask({"why", "2"}).out, HasSubstr("reached its time limit"));
+  second->signal(SIGKILL);
 }
 
 TEST_F(HoldExport, HoldsNoFileOfTheShellOpen) {

@@ -11,6 +11,7 @@
 #include "cli/jobs/pool_machine.h"
 #include "cli/jobs/request_flags.h"
 #include "cli/jobs/run.h"
+#include "cli/jobs/turn_flags.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
 #include "place/host.h"
@@ -26,7 +27,10 @@ constexpr const char* kAdoptFooter =
     "since. Where a cgroup can be made it is kept from other devices, and to --cpus and --host-mem. Its environment "
     "stays\n"
     "as it is, so it sees all devices: choose the granted one in it. What is kept, and what is not, is printed.\n\n"
-    "`remuda cancel JOB` ends the process: SIGTERM, and SIGKILL after the grace time of 30 seconds.\n\n"
+    "`remuda cancel JOB` and --time-limit end the process: SIGTERM, and SIGKILL after the grace time of 30 seconds. "
+    "How it\n"
+    "ends, only its parent is told; so the job has the exit status 125, and no job that is to run --after it "
+    "starts.\n\n"
     "Examples:\n"
     "  remuda adopt 4711                 one GPU for process 4711, once one is free\n"
     "  remuda adopt 4711 -n 2 --cpus 8   two, and eight cores of the host\n"
@@ -35,6 +39,7 @@ constexpr const char* kAdoptFooter =
 struct AdoptFlags {
   MachineFlags machine;
   RequestFlags request;
+  TurnFlags turn;
   std::string name = "adopt";
   int pid = 0;
 };
@@ -76,6 +81,7 @@ Result<int> adopt(const AdoptFlags& flags) {
   REMUDA_TRY(run::check_adoptable(*process, inventory, flags.machine.file.empty()));
   run::RunSpec spec;
   REMUDA_ASSIGN(spec.job.request, make_request(flags.request));
+  REMUDA_TRY(apply_turn(flags.turn, spec));
   spec.job.name = flags.name;
   spec.job.command = command_of(flags.pid);
   spec.job.grace_s = spec.grace_s = kGrace_s;
@@ -104,6 +110,7 @@ void add_adopt(Program& program) {
   command.add_option("PID", flags->pid, "Number of the process")->required()->check(CLI::PositiveNumber);
   command.add_option("--name", flags->name, "What to call it in `remuda ps`")->type_name("NAME");
   add_request_options(command, flags->request);
+  add_turn_options(command, flags->turn);
   add_machine_options(command, flags->machine);
   command.footer(kAdoptFooter);
 }

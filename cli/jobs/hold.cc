@@ -10,6 +10,7 @@
 #include "cli/jobs/pool_machine.h"
 #include "cli/jobs/request_flags.h"
 #include "cli/jobs/run.h"
+#include "cli/jobs/turn_flags.h"
 #include "cli/subcommands.h"
 #include "run/job_environment.h"
 
@@ -28,12 +29,14 @@ constexpr const char* kHoldFooter =
     "  remuda hold                          your shell, with one GPU\n"
     "  remuda hold -n 2                     with the two that are best joined\n"
     "  remuda hold -n 2 -- zsh              in another shell than yours\n"
+    "  remuda hold --time-limit 8h          for a working day, where a policy gives less unless asked\n"
     "  eval \"$(remuda hold -n 2 --export)\"  in the shell or script that this stands in\n"
     "  eval \"$(remuda release --export)\"    and give them back before it ends\n";
 
 struct HoldFlags {
   MachineFlags machine;
   RequestFlags request;
+  TurnFlags turn;
   std::string name = "hold";
   bool exports = false;
   int shell = 0;
@@ -44,6 +47,7 @@ Result<int> hold(const HoldFlags& flags) {
   constexpr double kGrace_s = 5;
   run::RunSpec spec;
   REMUDA_ASSIGN(spec.job.request, make_request(flags.request));
+  REMUDA_TRY(apply_turn(flags.turn, spec));
   spec.job.name = flags.name;
   REMUDA_ASSIGN(spec.job.command, job_command(*flags.app));
   if (flags.exports && !spec.job.command.empty()) return usage_error("--export starts nothing: leave the command out");
@@ -101,6 +105,7 @@ void add_hold(Program& program) {
       ->check(CLI::PositiveNumber)
       ->needs(exports);
   add_request_options(command, flags->request);
+  add_turn_options(command, flags->turn);
   add_machine_options(command, flags->machine);
   command.footer(kHoldFooter);
 }

@@ -11,6 +11,8 @@
 #include "cli/jobs/pool_machine.h"
 #include "cli/jobs/run.h"
 #include "process/stat.h"
+#include "process/status.h"
+#include "process/user_name.h"
 #include "run/hold.h"
 
 namespace remuda::cli {
@@ -46,8 +48,12 @@ Result<process::ProcessId> calling_shell() {
 
 Result<process::ProcessId> shell_of(int pid) {
   if (pid == 0) return calling_shell();
-  if (const auto process = process::process_id(pid)) return *process;
-  return usage_error(fmt::format("--for: there is no process {}", pid));
+  const auto process = process::process_id(pid);
+  if (!process) return usage_error(fmt::format("--for: there is no process {}", pid));
+  const auto user = process::sole_user_of(pid);
+  if (user == static_cast<int>(::getuid())) return *process;
+  return usage_error(fmt::format("--for: process {} is not yours{}", pid,
+                                 user ? fmt::format(", but {}'s", process::user_name(*user)) : ""));
 }
 
 Result<int> hold(run::RunSpec spec, const MachineFlags& machine, int pid) {

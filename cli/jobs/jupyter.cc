@@ -136,15 +136,7 @@ void add_jupyter(Program& program) {
   command.add_option("--python", flags->python, "The Python that it runs; that of this shell unless given")
       ->type_name("PROGRAM");
   add_request_options(command, flags->run.request);
-  command.add_option("--time-limit", flags->run.time_limit, "End it after so long: 90s, 15m, 2h")
-      ->type_name("TIME")
-      ->group(kHowItRuns);
-  command.add_option("--priority", flags->run.priority, "Higher goes first")
-      ->type_name("N")
-      ->check(CLI::Range(-1000, 1000))
-      ->group(kHowItRuns);
-  command.add_flag("--no-wait", flags->run.no_wait, "Where no device is free, end at once: Jupyter says so")
-      ->group(kHowItRuns);
+  add_turn_options(command, flags->run);
   add_machine_options(command, flags->run.machine);
   command.footer(kJupyterFooter);
 }

@@ -21,20 +21,18 @@
 namespace remuda::cli {
 namespace {
 
-Result<double> duration(const char* flag, const std::string& text) {
-  if (text.empty()) return 0;
-  if (const auto seconds = parse_duration(text)) return *seconds;
-  return usage_error(fmt::format("{}: '{}' is no time; write 90s, 15m, 2h or 1d", flag, printable(text)));
-}
-
 Result<double> grace(const std::string& text) {
   if (text == "0") return 0;
-  return duration("--grace", text);
+  return duration_of("--grace", text);
 }
 
 Result<double> begin(const std::string& text) {
   if (text.empty()) return 0;
-  if (const auto moment = parse_moment(text, wall_s(), Side::future)) return *moment;
+  const double now_s = wall_s();
+  const auto moment = parse_moment(text, now_s, Side::future);
+  if (moment && *moment >= now_s) return *moment;
+  if (moment)
+    return usage_error(fmt::format("--begin: '{}' has passed; without it the job starts at once", printable(text)));
   return usage_error(fmt::format("--begin: '{}' is no time; write 2h, 22:00 or '2026-11-24 08:00'", printable(text)));
 }
 
@@ -96,8 +94,7 @@ void add_job_options(CLI::App& command, RunFlags& flags) {
     command.add_flag(name, value, meaning)->group(kHowItRuns);
   };
   add("--name", flags.name, "NAME", "What to call the job");
-  add("--priority", flags.priority, "N", "Higher goes first")->check(CLI::Range(-1000, 1000));
-  add("--time-limit", flags.time_limit, "TIME", "End it after so long: 90s, 15m, 2h");
+  add_turn_options(command, flags);
   add("--after", flags.after, "JOB", "Start after these jobs have succeeded")->delimiter(',')->allow_extra_args(false);
   add("--after-any", flags.after_any, "JOB", "Start after these jobs have ended, however they did")
       ->delimiter(',')
@@ -121,7 +118,6 @@ void add_job_options(CLI::App& command, RunFlags& flags) {
   add_flag("--requeue", flags.requeue, "Queue it again once SIGTERM or the time limit has ended it");
   add_flag("--preemptible", flags.preemptible, "Jobs of higher priority may stop it; it is queued again");
   add_flag("--isolate", flags.isolate, "Refuse to run where it could open devices that it is not granted");
-  add_flag("--no-wait", flags.no_wait, "Start now or not at all");
 }
 
 void add_run_options(CLI::App& command, RunFlags& flags) {
@@ -143,7 +139,7 @@ void add_run_options(CLI::App& command, RunFlags& flags) {
   add_flag("--with-parent", flags.with_parent, "End it when the process that started remuda has ended");
   command.add_option("--take-over", flags.takes_over, "Keep this job, which has lost its process: see remuda rerun")
       ->type_name("JOB")
-      ->group(kHowItRuns)
+      ->group("")  // `remuda rerun` and the agent write it
       ->check(CLI::PositiveNumber);
   add_flag("--dry-run", flags.dry_run, "Only say what it would get now");
   add_flag("-q,--quiet", flags.quiet, "Print only what goes wrong");
@@ -153,7 +149,7 @@ void add_run_options(CLI::App& command, RunFlags& flags) {
 Result<run::RunSpec> make_job_spec(const RunFlags& flags) {
   run::RunSpec spec;
   REMUDA_ASSIGN(spec.job.request, make_request(flags.request));
-  REMUDA_ASSIGN(spec.job.time_limit_s, duration("--time-limit", flags.time_limit));
+  REMUDA_TRY(apply_turn(flags, spec));
   REMUDA_ASSIGN(spec.grace_s, grace(flags.grace));
   spec.job.grace_s = spec.grace_s;
   REMUDA_ASSIGN(spec.stop_signal, signal_of("--signal", flags.stop_signal));
@@ -163,7 +159,6 @@ Result<run::RunSpec> make_job_spec(const RunFlags& flags) {
       return usage_error("--checkpoint-signal: no program can handle KILL; write USR1 or another that yours handles");
   }
   spec.job.name = flags.name;
-  spec.job.priority = flags.priority;
   spec.job.preemptible = flags.preemptible;
   spec.job.after = flags.after;
   spec.job.after_any = flags.after_any;
@@ -176,7 +171,6 @@ Result<run::RunSpec> make_job_spec(const RunFlags& flags) {
     if (const auto folder = std::filesystem::path(spec.job.log).parent_path(); ::access(folder.c_str(), X_OK) != 0)
       return usage_error(fmt::format("--log: cannot write {}: {}", printable(spec.job.log), errno_text(errno)));
   }
-  spec.wait = !flags.no_wait;
   spec.each = flags.each;
   if (flags.isolate) REMUDA_TRY(require_live(flags.machine, "--isolate"));
   spec.isolate = flags.isolate;

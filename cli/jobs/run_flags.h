@@ -6,29 +6,28 @@
 #include <vector>
 
 #include "cli/jobs/request_flags.h"
+#include "cli/jobs/turn_flags.h"
 #include "cli/machine.h"
 #include "run/run_spec.h"
 
 namespace remuda::cli {
 
-struct RunFlags {
+struct RunFlags : TurnFlags {
   MachineFlags machine;
   RequestFlags request;
   std::string tasks;  ///< file of commands; empty: none
-  std::string array, name, time_limit, stop_signal = "TERM", checkpoint_signal, grace = "30", log;
+  std::string array, name, stop_signal = "TERM", checkpoint_signal, grace = "30", log;
   std::string begin, at_end, mail;
-  int priority = 0, restarts = 0;
+  int restarts = 0;
   std::vector<int64_t> after, after_any;
   std::vector<int> restart_on;
   int64_t takes_over = 0;
-  bool no_wait = false, dry_run = false, quiet = false, each = false, detach = false, fail_fast = false;
+  bool dry_run = false, quiet = false, each = false, detach = false, fail_fast = false;
   bool requeue = false, preemptible = false, isolate = false, with_parent = false;
   const CLI::App* app = nullptr;  ///< knows the command
 };
 
-inline constexpr const char* kHowItRuns = "How it runs";  ///< the group of add_job_options()
-
-/// Declares those that every job has, whatever it runs: --name, --priority, --time-limit, --detach and so on.
+/// Declares those that every job has, whatever it runs: those of its turn, --name, --detach and so on.
 void add_job_options(CLI::App& command, RunFlags& flags);
 
 /// Declares them all, and the command. `flags` must live as long as the command's action.

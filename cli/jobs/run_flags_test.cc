@@ -30,5 +30,12 @@ TEST(RunFlags, ACheckpointSignalIsOneThatAProgramCanHandle) {
   EXPECT_EQ(spec_of({"--signal", "KILL"}).value().stop_signal, SIGKILL);
 }
 
+TEST(RunFlags, BeginsAtNoTimeThatHasPassed) {
+  EXPECT_GT(spec_of({"--begin", "2h"}).value().job.begin_s, 0);
+  const auto refused = spec_of({"--begin", "2020-01-01 00:00"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "--begin: '2020-01-01 00:00' has passed; without it the job starts at once");
+}
+
 }  // namespace
 }  // namespace remuda::cli
