@@ -198,6 +198,7 @@ class AgentTest(unittest.TestCase):
             said = self.agent.run_as(ADA, *words)
             self.assertEqual(said.returncode, 5, said)
             self.assertIn("systemctl start remuda-agent.socket", said.stderr)
+        self.assertIn("Who holds a lease is not known: the agent", self.agent.run_as(ADA, "list").stdout)
         home = self.agent.environment(ADA)["HOME"]
         self.assertEqual([name for _, _, names in os.walk(home) for name in names if name == "pool.db"], [])
         self.agent.start()

@@ -175,13 +175,18 @@ class WatchTest(unittest.TestCase):
 
     def test_alerts_are_acknowledged_and_silenced(self):
         self.assertIn("Nobody has watched", self.run_remuda("alerts"))
+        unknown = self.alerts()
+        self.assertEqual((unknown["time_s"], unknown["alerts"], unknown["unknown"]),
+                         (None, None, "Nobody has watched this machine"))
         self.break_gpu()
         heard = self.folder / "heard"
         watch = self.watch("--on-alert", f'echo "$REMUDA_ALERT_STATE" >>{heard}')
         wait_until(lambda: self.alerts()["alerts"], "the alert is there for others to read")
         (alert,) = self.alerts()["alerts"]
         self.assertEqual((alert["rule"], alert["label"]), ("device error", "gpu:0"))
-        self.assertIn(alert["id"], self.run_remuda("alerts"))
+        told = self.run_remuda("alerts")
+        self.assertIn(alert["id"], told)
+        self.assertIn(alert["command"], told)
         (known,) = self.alerts("--ack", alert["id"])["alerts"]
         self.assertTrue(known["acknowledged_by"])
         wait_until(lambda: heard.read_text() == "begun\n", "the command has run")
@@ -190,6 +195,7 @@ class WatchTest(unittest.TestCase):
         heard.unlink()
         silent = self.alerts("--silence", "device error:gpu:0", "--for", "1h")["silences"]
         self.assertEqual([(one["rule"], one["device"]) for one in silent], [("device error", "gpu:0")])
+        self.assertRegex(self.run_remuda("alerts"), "Silenced until .*: device error of gpu:0 ")
         self.metrics.unlink()
         self.watch("--on-alert", f'echo "$REMUDA_ALERT_STATE" >>{heard}')
         wait_until(self.metrics.exists, "it watches again")
@@ -197,6 +203,7 @@ class WatchTest(unittest.TestCase):
         self.assertFalse(heard.exists(), "it is acknowledged, and silenced")
         for flags, error in ((["--ack", "nothing"], "there is no alert 'nothing' now"),
                              (["--silence", "hot"], "there is no alert 'hot'; they are: held and idle, "),
+                             (["--silence", "throttled:gpu:77"], "gpu:77"),
                              (["--silence", "throttled", "--for", "long"], "--for: 'long' is no time")):
             refused = subprocess.run([REMUDA, "alerts", "--machine", str(self.machine), *flags], env=self.environment, text=True,
                                      capture_output=True, timeout=PATIENCE_S, check=False)

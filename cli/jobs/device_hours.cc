@@ -181,7 +181,9 @@ Result<int> print_waste(const UsageFlags& flags, double since_s) {
     REMUDA_ASSIGN(folder, watch_folder(flags.machine.file));
   }
   std::vector<monitor::LeaseUse> uses;
-  if (std::filesystem::exists(folder + "/history.db")) {
+  REMUDA_TRY(check_readable(folder + "/history.db"));
+  std::error_code error;
+  if (std::filesystem::exists(folder + "/history.db", error)) {
     REMUDA_ASSIGN(monitor::UseStore store, monitor::UseStore::open(folder));
     REMUDA_ASSIGN(uses, store.read(since_s));
     if (!store.left_out().empty()) fmt::print(stderr, "remuda usage: {}\n", store.left_out());

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/jobs/job_name.h"
 #include "cli/jobs/pool_machine.h"
+#include "device/fields.h"
 #include "pool/admission.h"
 #include "pool/pool.h"
 #include "wire/client.h"
@@ -14,38 +15,67 @@
 namespace remuda::cli {
 namespace {
 
-/// Of a pool that is there; none is made for this, and what is not to be read is empty.
-pool::PoolState state_of(const MachineFlags& machine) {
-  const auto place = place_of_pool(machine);
-  if (!place) return {};
-  if (place->agent) {
-    const auto client = wire::Client::connect(*place->agent, "");
-    return client ? (*client)->read_around(0).value_or(pool::PoolState{}) : pool::PoolState{};
+/// None is made for this.
+Result<pool::PoolState> state_of(const MachineFlags& machine) {
+  REMUDA_ASSIGN(const PoolPlace place, place_of_pool(machine));
+  if (place.agent) {
+    REMUDA_ASSIGN(const auto client, wire::Client::connect(*place.agent, ""));
+    return client->read_around(0);
   }
   std::error_code error;
-  if (!std::filesystem::exists(place->folder + "/pool.db", error)) return {};
-  auto opened = pool::Pool::open(place->folder);
-  return opened ? opened->read().value_or(pool::PoolState{}) : pool::PoolState{};
+  if (!std::filesystem::exists(place.folder + "/pool.db", error) && !error) return pool::PoolState{};
+  REMUDA_ASSIGN(auto opened, pool::Pool::open(place.folder));
+  return opened.read();
+}
+
+std::string holder_of(const pool::PoolState& state, const pool::Lease& lease) {
+  const pool::Job* job = state.find(lease.job);
+  return fmt::format("{} (job {})", job ? printable(job->user) : "somebody",
+                     job ? name_of(*job) : std::to_string(lease.job));
 }
 
 }  // namespace
 
-std::string pool_notes(const MachineFlags& machine, const Inventory& inventory) {
-  const pool::PoolState state = state_of(machine);
+SeenPool see_pool(const MachineFlags& machine) {
+  auto state = state_of(machine);
+  return state ? SeenPool{std::move(*state), ""} : SeenPool{{}, std::move(state.error().message)};
+}
+
+std::string pool_notes(const SeenPool& pool, const Inventory& inventory, const std::string& device) {
+  if (!pool.obstacle.empty()) return fmt::format("Who holds a lease is not known: {}\n", pool.obstacle);
+  const auto is_asked = [&](const std::string& id) { return device.empty() || id == device; };
   std::string text;
-  for (const pool::Drain& drain : state.drains)
-    text += fmt::format("{} is drained: {} ({}, {} ago)\n", label_of(inventory, drain.device), drain.reason, drain.by,
-                        duration_text(wall_s() - drain.since_s));
-  for (const pool::Allocation& one : state.allocations)
-    text += fmt::format("{} {}\n", label_of(inventory, one.device), printable(text_of(one)));
-  for (const pool::Lease& lease : state.leases) {
-    const pool::Job* job = state.find(lease.job);
-    text += fmt::format("{}{} is leased to {} (job {})\n",
-                        lease.share < 1 ? fmt::format("{:.0f} % of ", 100 * lease.share) : "",
-                        label_of(inventory, lease.device), job ? printable(job->user) : "somebody",
-                        job ? name_of(*job) : std::to_string(lease.job));
-  }
+  for (const pool::Drain& drain : pool.state.drains)
+    if (is_asked(drain.device))
+      text += fmt::format("{} is drained: {} ({}, {} ago)\n", label_of(inventory, drain.device), drain.reason, drain.by,
+                          duration_text(wall_s() - drain.since_s));
+  for (const pool::Allocation& one : pool.state.allocations)
+    if (is_asked(one.device)) text += fmt::format("{} {}\n", label_of(inventory, one.device), printable(text_of(one)));
+  for (const pool::Lease& lease : pool.state.leases)
+    if (is_asked(lease.device))
+      text +=
+          fmt::format("{}{} is leased to {}\n", lease.share < 1 ? fmt::format("{:.0f} % of ", 100 * lease.share) : "",
+                      label_of(inventory, lease.device), holder_of(pool.state, lease));
   return text;
+}
+
+Leases leases_of(const SeenPool& pool) {
+  Leases leases{.is_known = pool.obstacle.empty(), .holders = {}};
+  for (const pool::Lease& lease : pool.state.leases) {
+    std::string& holders = leases.holders[lease.device];
+    holders += (holders.empty() ? "" : ", ") + holder_of(pool.state, lease);
+  }
+  return leases;
+}
+
+void add_pool(const SeenPool& pool, Json& json) {
+  if (!pool.obstacle.empty()) json["leases_unknown"] = pool.obstacle;
+  for (const pool::Lease& lease : pool.state.leases) {
+    Json one = fields::write(lease);
+    if (const pool::Job* job = pool.state.find(lease.job)) one["user"] = job->user;
+    json["leases"].push_back(std::move(one));
+  }
+  for (const pool::Drain& drain : pool.state.drains) json["drains"].push_back(fields::write(drain));
 }
 
 }  // namespace remuda::cli

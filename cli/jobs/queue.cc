@@ -171,6 +171,8 @@ Json pool_json(const pool::PoolState& state, const std::vector<place::Held>& for
              {"label", label_of(inventory, held.device)},
              {held.barred.empty() ? "holder" : "barred", held.barred.empty() ? held.holder : held.barred}};
     if (!held.barred.empty() && !held.holder.empty()) one["holder"] = held.holder;
+    const auto drain = std::ranges::find(state.drains, held.device, &pool::Drain::device);
+    if (!held.barred.empty() && drain != state.drains.end()) one["drained_by"] = drain->by;
     if (held.since_s) one["since_s"] = *held.since_s;
     add_load(inventory, held.device, one);
     leases.push_back(std::move(one));

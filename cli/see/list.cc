@@ -7,7 +7,6 @@
 
 #include "base/table.h"
 #include "base/text.h"
-#include "cli/jobs/pool_notes.h"
 #include "cli/machine.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
@@ -50,6 +49,8 @@ std::string memory_cell(const Device& device) {
   return fmt::format("{} of {}", human_bytes(static_cast<double>(device.status.memory_used_bytes.value())), total);
 }
 
+constexpr const char* kNobody = "nobody";
+
 std::string users_cell(const Device& device) {
   if (!device.status.processes.has_value()) return cell(device.status.processes, [](const auto&) { return ""; });
   std::map<std::string, int> processes;
@@ -58,7 +59,14 @@ std::string users_cell(const Device& device) {
   std::string text;
   for (const auto& [user, count] : processes)
     text += fmt::format("{}{}{}", text.empty() ? "" : ", ", user, count > 1 ? fmt::format(" ({})", count) : "");
-  return text.empty() ? "nobody" : text;
+  return text.empty() ? kNobody : text;
+}
+
+/// What no process shows: who has leased it all the same.
+std::string idle_user(const Device& device, const Leases& leases) {
+  const auto holder = leases.holders.find(device.id);
+  if (holder != leases.holders.end()) return holder->second;
+  return leases.is_known ? kNobody : "no process";
 }
 
 struct Column {
@@ -101,12 +109,14 @@ bool says_nothing(const std::string& text) { return text.empty() || text == "-";
 using Cells = std::vector<std::string>;
 
 /// The name of each column, and its cells. Not those in which no device has a value.
-std::vector<Cells> columns_of(const std::vector<Device>& devices) {
+std::vector<Cells> columns_of(const std::vector<Device>& devices, const Leases& leases) {
   std::vector<Cells> columns;
   for (const Column& column : kColumns) {
     Cells cells{column.name};
-    for (const Device& device : devices)
+    for (const Device& device : devices) {
       cells.push_back((device.kind == DeviceKind::cpu ? column.cpu : column.gpu)(device));
+      if (cells.back() == kNobody) cells.back() = idle_user(device, leases);
+    }
     const bool silent = std::all_of(cells.begin() + 1, cells.end(), says_nothing);
     if (columns.size() < 2 || !silent) columns.push_back(std::move(cells));
   }
@@ -125,8 +135,8 @@ Table table_of(const std::vector<Cells>& columns) {
   return table;
 }
 
-std::string device_table(const std::vector<Device>& devices, size_t width) {
-  std::vector<Cells> columns = columns_of(devices);
+std::string device_table(const std::vector<Device>& devices, size_t width, const Leases& leases) {
+  std::vector<Cells> columns = columns_of(devices, leases);
   std::string left_out;
   for (const char* name : kLeftOutFirst) {
     if (table_of(columns).width() <= width) break;
@@ -226,22 +236,26 @@ struct FieldLines {
 
 Result<int> list(const ListFlags& flags) {
   REMUDA_ASSIGN(const Inventory inventory, read_machine(flags.machine));
+  const SeenPool pool = see_pool(flags.machine);
   if (flags.device.empty()) {
+    Json json = to_json(inventory);
+    add_pool(pool, json);
     if (flags.json)
-      fmt::print("{}", to_pretty(to_json(inventory)));
+      fmt::print("{}", to_pretty(json));
     else
-      print_fitted(inventory_text(inventory, table_width()) + pool_notes(flags.machine, inventory));
+      print_fitted(inventory_text(inventory, table_width(), leases_of(pool)) + pool_notes(pool, inventory));
     return 0;
   }
   REMUDA_ASSIGN(const Device* device, inventory.resolve(flags.device));
-  fmt::print("{}", flags.json ? to_pretty(fields::write(*device)) : device_text(*device));
+  fmt::print("{}", flags.json ? to_pretty(fields::write(*device))
+                              : device_text(*device) + pool_notes(pool, inventory, device->id));
   return 0;
 }
 
 }  // namespace
 
-std::string inventory_text(const Inventory& inventory, size_t width) {
-  return device_table(inventory.devices, width) + reasons_text(inventory.devices) + no_model_text(inventory) +
+std::string inventory_text(const Inventory& inventory, size_t width, const Leases& leases) {
+  return device_table(inventory.devices, width, leases) + reasons_text(inventory.devices) + no_model_text(inventory) +
          no_gpu_text(inventory) + partial_text(inventory);
 }
 

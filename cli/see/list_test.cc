@@ -52,6 +52,17 @@ TEST(InventoryText, ShowsWhatAGpuDoesAndForWhom) {
             "gpu:1   A GPU  12.0 GiB of 48.0 GiB  37 %  210 W  54 C  0000:27:00.0  ada (2), pid 3\n");
 }
 
+TEST(InventoryText, NamesWhoHasLeasedADeviceOnWhichNobodyComputes) {
+  Inventory inventory;
+  inventory.devices = {gpu(0), gpu(1)};
+  const Leases leases{.is_known = true, .holders = {{"GPU-1", "alice (job 12)"}}};
+  const std::string text = inventory_text(inventory, Table::kAnyWidth, leases);
+  EXPECT_THAT(text, HasSubstr("nobody\n"));
+  EXPECT_THAT(text, HasSubstr("alice (job 12)\n"));
+  EXPECT_THAT(inventory_text(inventory, Table::kAnyWidth, {.is_known = false, .holders = {}}),
+              Not(HasSubstr("nobody")));
+}
+
 TEST(InventoryText, LeavesColumnsOutBeforeItCutsModels) {
   Device used = gpu(0);
   used.status.processes = std::vector<Process>{{.pid = 1, .user = "ada"}};

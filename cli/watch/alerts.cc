@@ -29,6 +29,7 @@ namespace {
 
 /// The process that watches writes them every 10 seconds.
 constexpr double kFresh_s = 30;
+constexpr const char* kUnwatched = "Nobody has watched this machine";
 
 struct AlertsFlags {
   MachineFlags machine;
@@ -44,17 +45,48 @@ std::string who_text(const monitor::Alert& alert) {
   return text.empty() ? "-" : printable(text);
 }
 
-std::string list_text(const monitor::WrittenAlerts& written, double now_s, size_t width) {
-  if (written.time_s == 0) return "Nobody has watched this machine: start `remuda watch`, or `remuda web`\n";
+/// "3f81c2: 92 C, wrong from 90 C; remuda list gpu:0": what is, from where on it is wrong, and the command to act.
+std::string measure_text(const monitor::Alert& alert) {
+  std::string text = alert.value;
+  if (!alert.limit.empty()) text += fmt::format("{}wrong from {}", text.empty() ? "" : ", ", alert.limit);
+  if (!alert.command.empty()) text += (text.empty() ? "" : "; ") + alert.command;
+  return text.empty() ? "" : fmt::format("{}: {}\n", printable(alert.id), printable(text));
+}
+
+std::string silences_text(const std::vector<monitor::Silence>& silences, double now_s) {
+  std::string text;
+  for (const monitor::Silence& one : silences)
+    if (one.until_s > now_s)
+      text += fmt::format("Silenced until {}: {} of {} ({})\n", local_time_text(one.until_s), printable(one.rule),
+                          one.device.empty() ? "all devices" : printable(one.device), printable(one.by));
+  return text;
+}
+
+std::string list_text(const monitor::WrittenAlerts& written, const std::vector<monitor::Silence>& silences,
+                      double now_s, size_t width) {
+  const std::string silenced = silences_text(silences, now_s);
+  if (written.time_s == 0) return kUnwatched + std::string(": start `remuda watch`, or `remuda web`\n") + silenced;
   std::string text;
   if (now_s - written.time_s > kFresh_s)
     text = fmt::format("As of {} ago, when this machine was watched last:\n", duration_text(now_s - written.time_s));
-  if (written.alerts.empty()) return text + "No alerts\n";
+  if (written.alerts.empty()) return text + "No alerts\n" + silenced;
   Table table({"ID", "ALERT", "DEVICE", "FOR", "WHO", "WHAT"});
   for (const monitor::Alert& alert : written.alerts)
     table.add({printable(alert.id), printable(alert.rule), printable(alert.label),
                duration_text(std::max(0.0, now_s - alert.since_s)), who_text(alert), printable(alert.text)});
-  return text + table.text(width);
+  text += table.text(width);
+  for (const monitor::Alert& alert : written.alerts) text += measure_text(alert);
+  return text + silenced;
+}
+
+/// Without a reading, nothing is known of alerts: not even that there are none.
+Json list_json(const monitor::WrittenAlerts& written, const std::vector<monitor::Silence>& silences) {
+  Json json{{"time_s", nullptr}, {"alerts", nullptr}, {"silences", fields::write(silences)}};
+  if (written.time_s == 0)
+    json["unknown"] = kUnwatched;
+  else
+    json.update({{"time_s", written.time_s}, {"alerts", fields::write(written.alerts)}});
+  return json;
 }
 
 /// "throttled:gpu:0" or "throttled".
@@ -68,6 +100,20 @@ Result<monitor::Silence> silence_of(const std::string& text) {
 }
 
 bool is_same(const monitor::Silence& a, const monitor::Silence& b) { return a.rule == b.rule && a.device == b.device; }
+
+/// Refuses a device that the machine does not have, unless an alert names it, as one that is lost. Of a disk, the
+/// device is a folder.
+Result<void> check_there(const MachineFlags& machine, const monitor::WrittenAlerts& written,
+                         const monitor::Silence& silence) {
+  const auto names_it = [&](const monitor::Alert& one) {
+    return one.device == silence.device || one.label == silence.device;
+  };
+  if (silence.device.empty() || silence.device.starts_with('/') || std::ranges::any_of(written.alerts, names_it))
+    return {};
+  REMUDA_ASSIGN(const Inventory inventory, read_machine(machine));
+  const auto found = inventory.resolve(silence.device);
+  return found ? Result<void>{} : tl::unexpected(found.error());
+}
 
 /// What the flags ask for, checked before any of it is done.
 struct AlertChanges {
@@ -85,6 +131,7 @@ Result<AlertChanges> changes_by(const AlertsFlags& flags, const monitor::Written
     return usage_error(fmt::format("--for: '{}' is no time; write 30m, 2h or 1d", printable(flags.lasting)));
   for (const std::string& text : flags.silence) {
     REMUDA_ASSIGN(monitor::Silence one, silence_of(text));
+    REMUDA_TRY(check_there(flags.machine, written, one));
     one.by = user;
     one.until_s = now_s + *lasting_s;
     wanted.silences.push_back(std::move(one));
@@ -130,6 +177,7 @@ Result<int> alerts(const AlertsFlags& flags) {
     REMUDA_ASSIGN(folder, watch_folder(flags.machine.file));
   }
   const double now_s = wall_s();
+  REMUDA_TRY(check_readable(folder + "/alerts.json"));
   REMUDA_ASSIGN(monitor::WrittenAlerts written, monitor::read_alerts(folder));
   const bool has_changes = !(flags.acknowledge.empty() && flags.silence.empty() && flags.unsilence.empty());
   if (has_changes) {
@@ -144,11 +192,9 @@ Result<int> alerts(const AlertsFlags& flags) {
   REMUDA_ASSIGN(const monitor::Attention attention, monitor::read_attention(folder));
   written.alerts = monitor::marked(std::move(written.alerts), attention, now_s);
   if (flags.json)
-    fmt::print("{}", to_pretty(Json{{"time_s", written.time_s},
-                                    {"alerts", fields::write(written.alerts)},
-                                    {"silences", fields::write(attention.silences)}}));
+    fmt::print("{}", to_pretty(list_json(written, attention.silences)));
   else
-    fmt::print("{}", list_text(written, now_s, table_width()));
+    fmt::print("{}", list_text(written, attention.silences, now_s, table_width()));
   return 0;
 }
 
@@ -162,12 +208,12 @@ void add_alerts(Program& program) {
     return command.add_option(name, list, meaning)->type_name(type)->allow_extra_args(false);
   };
   add_list("--ack", flags->acknowledge, "ID", "You look after this one: it is shown as yours until it is over");
-  auto* silence = add_list("--silence", flags->silence, "RULE[:DEVICE]",
-                           "Say nothing of this for a while: of the device, or of all");
+  auto* silence = add_list("--silence", flags->silence, "RULE:DEVICE",
+                           "Say nothing of this for a while: of the device, or by RULE alone of all");
   command.add_option("--for", flags->lasting, "For so long: 30m, 2h; 1d unless given")
       ->type_name("TIME")
       ->needs(silence);
-  add_list("--unsilence", flags->unsilence, "RULE[:DEVICE]", "Say it again from now on");
+  add_list("--unsilence", flags->unsilence, "RULE:DEVICE", "Say it again from now on");
   command.add_option("--folder", flags->folder, "Where the history is; in your state folder unless given")
       ->type_name("FOLDER");
   command.add_flag("--json", flags->json, "Print as JSON");

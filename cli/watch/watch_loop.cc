@@ -1,6 +1,7 @@
 #include "cli/watch/watch_loop.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fmt/format.h>
 #include <set>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/state_folder.h"
 #include "cli/jobs/pool_machine.h"
 #include "monitor/job_processes.h"
@@ -21,6 +23,11 @@ Result<std::string> watch_folder(const std::string& machine_file) {
   if (!state) return usage_error("there is no folder for the history: set HOME, or name one by --folder");
   if (machine_file.empty()) return *state + "/watch";
   return *state + "/watch-of/" + std::filesystem::path(machine_file).stem().string();
+}
+
+Result<void> check_readable(const std::string& path) {
+  if (::access(path.c_str(), R_OK) == 0 || errno == ENOENT || errno == ENOTDIR) return {};
+  return usage_error(fmt::format("cannot read {}: {}", path, errno_text(errno)));
 }
 
 namespace {

@@ -22,6 +22,9 @@ namespace remuda::cli {
 /// folder; for a recorded machine, in a folder of its name. An error where there is no state folder.
 Result<std::string> watch_folder(const std::string& machine_file);
 
+/// An error where this user may not see whether that file is there, or not read it.
+Result<void> check_readable(const std::string& path);
+
 /// One thread: what reads the machine ends with the thread that has opened this.
 class WatchLoop {
  public:
