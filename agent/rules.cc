@@ -108,7 +108,9 @@ Result<void> admit_to(pool::TakeOver& asked, const Caller& caller, const pool::P
 }
 
 Result<void> check_operator(const Caller& caller) {
-  return caller.is_admin ? Result<void>{} : usage_error("only an administrator of this machine drains devices");
+  return caller.is_admin
+             ? Result<void>{}
+             : usage_error("an agent serves this pool, so only root may drain devices, and grant them again");
 }
 
 Result<void> admit_to(pool::DrainDevices&, const Caller& caller, const pool::PoolState&) {

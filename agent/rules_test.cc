@@ -78,7 +78,8 @@ TEST_F(RulesTest, OnlyAnAdministratorDrainsAndInHisOwnName) {
   const pool::Operation drain = pool::DrainDevices{{"gpu:0"}, "the fan is broken", "nobody"};
   for (const pool::Operation& asked : {drain, pool::Operation(pool::UndrainDevices{{"gpu:0"}}),
                                        pool::Operation(pool::LeaveHost{"it burns", "nobody"})}) {
-    EXPECT_EQ(refusal(asked, user(kAda)), "only an administrator of this machine drains devices");
+    EXPECT_EQ(refusal(asked, user(kAda)),
+              "an agent serves this pool, so only root may drain devices, and grant them again");
     EXPECT_EQ(refusal(asked, user(0)), "");
   }
   pool::Operation admitted = drain;

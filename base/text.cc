@@ -71,6 +71,12 @@ bool is_control(std::string_view sequence) {
   return sequence.size() == 2 && first == 0xc2 && static_cast<unsigned char>(sequence[1]) < 0xa0;
 }
 
+/// U+061C, 200E, 200F, 202A to 202E and 2066 to 2069, which show the text behind them in another order; U+2028, 2029.
+bool is_direction_or_break(std::string_view sequence) {
+  if (sequence == "\u061c" || sequence == "\u200e" || sequence == "\u200f") return true;
+  return (sequence >= "\u2028" && sequence <= "\u202e") || (sequence >= "\u2066" && sequence <= "\u2069");
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -79,7 +85,7 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const size_t length = utf8_length(text);
     const std::string_view sequence = text.substr(0, std::max<size_t>(length, 1));
-    if (length == 0 || is_control(sequence))
+    if (length == 0 || is_control(sequence) || is_direction_or_break(sequence))
       clean += '?';
     else
       clean += sequence;

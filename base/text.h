@@ -17,8 +17,8 @@ std::string nearest(std::string_view word, std::span<const std::string> known);
 /// Splits at each `separator`; "a,,b" gives three parts.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// The text with each control character except tab (also those of C1) and each byte that is not UTF-8 replaced by "?":
-/// makes untrusted text safe for a terminal.
+/// The text with each control character except tab (also those of C1), each mark that turns the direction of writing or
+/// ends a line or paragraph, and each byte that is not UTF-8 replaced by "?": makes untrusted text safe for a terminal.
 std::string printable(std::string_view text);
 
 /// Names that come several times get a number each: {"a", "b", "a"} -> {"a #1", "b", "a #2"}.

@@ -87,6 +87,12 @@ TEST(Printable, LeavesNothingATerminalObeys) {
   EXPECT_EQ(printable(std::string_view("\0x", 2)), "?x");
 }
 
+TEST(Printable, ReplacesWhatTurnsTheDirectionOfWriting) {
+  EXPECT_EQ(printable("a\u202egnp.exe"), "a?gnp.exe");
+  EXPECT_EQ(printable("\u061c\u200e\u200f\u202a\u2066\u2069\u2028\u2029"), "????????");
+  EXPECT_EQ(printable("\u05d0 \u0627 \u2027 \u202f \u2065 \u206a"), "\u05d0 \u0627 \u2027 \u202f \u2065 \u206a");
+}
+
 TEST(Printable, ReplacesBytesThatAreNotUtf8) {
   for (const char* wrong :
        {"\xff", "\xc0", "\xed\xa0\x80", "\xe0\x80\x80", "\xf4\x90\x80\x80", "\xf0\x80\x80\x80", "\xc3"})

@@ -47,7 +47,8 @@ Argument argument_of(const CLI::Option& option) {
 Command command_of(const CLI::App& app) {
   Command command{app.get_name(), app.get_description(), {}, {}};
   for (const CLI::Option* option : app.get_options())
-    (option->get_positional() ? command.positionals : command.flags).push_back(argument_of(*option));
+    if (!option->get_group().empty())
+      (option->get_positional() ? command.positionals : command.flags).push_back(argument_of(*option));
   return command;
 }
 

@@ -13,9 +13,11 @@ class ShortHelp : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string label = option->get_positional() ? "" : value_label(*option);
     const bool takes_many = option->get_expected_max() == CLI::detail::expected_max_vector_size;
+    const bool goes_on = option->get_positional() || option->get_allow_extra_args();  // else "--device gpu:0,gpu:1"
+    const char* more = !takes_many ? "" : goes_on ? " ..." : option->get_delimiter() == ',' ? ",..." : "";
     const std::string standard =
         label.empty() || option->get_default_str().empty() ? "" : "=" + option->get_default_str();
-    return (label.empty() ? "" : " " + label) + standard + (takes_many ? " ..." : "");
+    return (label.empty() ? "" : " " + label) + standard + more;
   }
 };
 

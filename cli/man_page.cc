@@ -46,7 +46,8 @@ std::string names_of(const CLI::Option& option) {
 std::string options_of(const CLI::App& command, bool positional) {
   std::string text;
   for (const CLI::Option* option : command.get_options())
-    if (option->get_positional() == positional) text += entry(names_of(*option), option->get_description());
+    if (option->get_positional() == positional && !option->get_group().empty())
+      text += entry(names_of(*option), option->get_description());
   return text;
 }
 

@@ -133,12 +133,12 @@ Result<void> admit(const PoolState& state, Job& job, const Policy& policy) {
   return check_time_limit(job, policy);
 }
 
-Result<void> check_priority(const Job& job, int priority, const Policy& policy) {
 std::string giver_of_host_memory(const Job& job, int64_t asked_bytes, const Policy& policy) {
   const auto* given = rule_for(job, policy, &Limit::default_host_memory);
   return asked_bytes == 0 && job.request.host_memory_bytes > 0 && given ? given->where : "";
 }
 
+Result<void> check_priority(const Job& job, int priority, const Policy& policy) {
   const auto* highest = rule_for(job, policy, &Limit::priority);
   if (!highest || priority <= highest->value) return {};
   return refuse(*highest,

@@ -11,11 +11,13 @@
 #include "place/host.h"
 #include "pool/admission.h"
 #include "pool/usage.h"
+#include "process/user_name.h"
 
 namespace remuda::pool {
 namespace {
 
 constexpr size_t kLongestText = 4096;
+constexpr const char* kCancelled = "was cancelled";
 constexpr size_t kLongestWhy = 1024;  // the queue may hold thousands of them
 
 std::string clean(const std::string& text, size_t longest = kLongestText) {
@@ -111,7 +113,8 @@ void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& pol
   job.ended_s = now_s;
   job.exit_status = ending.exit_status;
   job.signal = ending.signal;
-  job.why = ending.why;
+  if (!job.cancelled || job.why.empty() || ending.why != kCancelled)
+    job.why = ending.why;  // else cancel() said by whom
   if (ending.memory_peak_bytes.was_read()) job.memory_peak_bytes = ending.memory_peak_bytes;
   clean_texts(job);
 }
@@ -144,6 +147,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   sort_unique(job.after_any);
   REMUDA_TRY(check_after(state, job));
   REMUDA_TRY(follow_array(state, job));
+  const int64_t asked_bytes = job.request.host_memory_bytes;
   REMUDA_TRY(admit(state, job, policy));
   if (auto possible = check_possible(job, inventory); !possible) {
     const std::string rule = giver_of_host_memory(job, asked_bytes, policy);
@@ -151,7 +155,6 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
     return tl::unexpected(std::move(possible.error()));
   }
   clamp_future_times(state, now_s);
-  const int64_t asked_bytes = job.request.host_memory_bytes;
   job.id = state.next_job;
   job.state = JobState::waiting;
   job.preempted_by = job.passed = 0;
@@ -221,7 +224,7 @@ void end(PoolState& state, int64_t id, const Ending& ending, const Policy& polic
 void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
   Job* job = state.find(id);
   if (!job || job->state != JobState::running) return;
-  end_job(state, *job, {.why = "was cancelled"}, policy, now_s);
+  end_job(state, *job, {.why = kCancelled}, policy, now_s);
   if (job->cancelled) return;
   remember_turn(*job, now_s);
   job->state = JobState::waiting;
@@ -243,11 +246,13 @@ void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
 
 Result<void> cancel(PoolState& state, int64_t id, int uid, double now_s) {
   REMUDA_ASSIGN(Job * job, open_job_of(state, id, uid));
+  const std::string by = uid == job->uid ? "" : " by " + process::user_name(uid);
   for (Job* one : with_jobs_of_array(state, *job)) {
     one->cancelled = true;
+    if (one->state == JobState::running) one->why = by.empty() ? "" : kCancelled + by;
     const bool has_end_to_tell = one->unkept && !is_array(*one) && !(one->at_end.empty() && one->mail.empty());
     if (one->state == JobState::waiting && !has_end_to_tell)
-      end_job(state, *one, {.why = "was cancelled while it waited"}, {}, now_s);
+      end_job(state, *one, {.why = fmt::format("{}{} while it waited", kCancelled, by)}, {}, now_s);
   }
   return {};
 }

@@ -89,7 +89,8 @@ void end(PoolState& state, int64_t job, const Ending& ending, const Policy& poli
 void requeue(PoolState& state, int64_t job, const Policy& policy, double now_s);
 
 /// Marks a running job as cancelled; its keeper then ends it, and so does that which an unkept job gets, where the end
-/// is to be told (Job::at_end, Job::mail). Other waiting jobs end at once. The same for all jobs of an array. Refuses
+/// is to be told (Job::at_end, Job::mail). Other waiting jobs end at once. Where another user does that, Job::why says
+/// who. The same for all jobs of an array. Refuses
 /// (usage) a job that does not exist or has ended, and users other than its own and root.
 Result<void> cancel(PoolState& state, int64_t job, int uid, double now_s);
 

@@ -179,6 +179,19 @@ TEST_F(Transitions, CancelEndsTheWaitingAndMarksTheRunning) {
   EXPECT_FALSE(succeeded(job(2)));
 }
 
+TEST_F(Transitions, SaysWhichOtherUserHasCancelled) {
+  add("ada", 4);
+  look();
+  add("ada", 1);
+  ASSERT_NE(job(1).uid, 0);
+  ASSERT_TRUE(cancel(state, 1, 0, 150));
+  ASSERT_TRUE(cancel(state, 2, 0, 150));
+  EXPECT_EQ(job(1).why, "was cancelled by root");
+  EXPECT_EQ(job(2).why, "was cancelled by root while it waited");
+  end(state, 1, {.exit_status = 143, .why = "was cancelled"}, policy, 160);
+  EXPECT_EQ(job(1).why, "was cancelled by root");
+}
+
 TEST_F(Transitions, CancelRefuses) {
   add("ada", 1);
   EXPECT_EQ(cancel(state, 9, 0, 150).error().message, "there is no job 9");

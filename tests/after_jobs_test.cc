@@ -85,7 +85,9 @@ TEST_F(AfterJobs, CancelByNameSaysWhatItDid) {
   EXPECT_EQ(ask({"cancel", "--name", "sweep"}).out, "Cancelled job: 1\n");
   EXPECT_EQ(ask({"wait", first}).exit.status, 143);
   EXPECT_EQ(shown(other)["stage"], "running");
-  EXPECT_EQ(ask({"cancel", "--name", "sweep"}).out, "No such job waits or runs\n");
+  const Finished none = ask({"cancel", "--name", "sweep"});
+  EXPECT_EQ(none.exit.status, 2);
+  EXPECT_THAT(none.err, HasSubstr(" that is called sweep waits or runs\n"));
   EXPECT_EQ(ask({"cancel", "--user", process::user_name(static_cast<int>(::getuid()))}).out, "Cancelled job: 2\n");
   EXPECT_EQ(ask({"wait", other}).exit.status, 143);
   EXPECT_EQ(ask({"cancel"}).exit.status, 2);

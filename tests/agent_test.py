@@ -108,7 +108,7 @@ class AgentTest(unittest.TestCase):
     def test_only_an_administrator_drains(self):
         refused = self.agent.run_as(ADA, "drain", "0", "--reason", "mine")
         self.assertEqual((refused.returncode, refused.stderr),
-                         (2, "remuda: only an administrator of this machine drains devices\n"))
+                         (2, "remuda: an agent serves this pool, so only root may drain devices, and grant them again\n"))
         drained = self.agent.run_as(0, "drain", "0", "--reason", "the fan is broken")
         self.assertEqual(drained.returncode, 0, drained)
         self.assertIn("is drained: the fan is broken (root", self.agent.run_as(ADA, "list").stdout)

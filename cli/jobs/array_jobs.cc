@@ -79,6 +79,7 @@ std::string states_text(const pool::Job& array, const ArrayStates& states) {
   std::string text;
   for (const auto& [count, word] : counts)
     if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, word);
+  if (!has_ended && array.paused) text += "; paused";
   return text;
 }
 

@@ -24,7 +24,7 @@ struct ArrayStates {
 /// known.
 ArrayStates array_states(const pool::Job& array, const std::vector<pool::Job>& jobs);
 
-/// "8 done, 2 running, 10 waiting".
+/// "8 done, 2 running, 10 waiting"; with "; paused" where those do not start.
 std::string states_text(const pool::Job& array, const ArrayStates& states);
 
 }  // namespace remuda::cli

@@ -45,6 +45,9 @@ TEST(ArrayJobs, AreCountedByWhatBecameOfThem) {
   EXPECT_THAT(states.not_started, ElementsAre(5, 6, 7, 8, 9));
   EXPECT_THAT(states.not_done(), ElementsAre(1, 2, 5, 6, 7, 8, 9));
   EXPECT_EQ(states_text(array, states), "1 done, 1 failed, 1 cancelled, 1 running, 6 waiting");
+  pool::Job paused = array;
+  paused.paused = true;
+  EXPECT_EQ(states_text(paused, states), "1 done, 1 failed, 1 cancelled, 1 running, 6 waiting; paused");
 }
 
 TEST(ArrayJobs, OfAnArrayThatEndedBeforeThemDidNotStart) {

@@ -30,16 +30,20 @@ Result<pool::CancelSelected> selection_of(const CancelFlags& flags) {
   return pool::CancelSelected{.name = flags.name, .user = flags.user.empty() ? own : flags.user};
 }
 
+/// "no job of alice that is called sweep".
+std::string selection_text(const pool::CancelSelected& selection) {
+  return fmt::format("no job of {}{}", printable(selection.user),
+                     selection.name.empty() ? "" : " that is called " + printable(selection.name));
+}
+
 Result<int> cancel_selected(const CancelFlags& flags) {
   if (!flags.jobs.empty()) return usage_error("write numbers of jobs, or --name and --user, not both");
   REMUDA_ASSIGN(const pool::CancelSelected selection, selection_of(flags));
   REMUDA_ASSIGN(run::Caretaker caretaker, open_pool(flags.machine));
   REMUDA_ASSIGN(const pool::Applied applied, caretaker.apply(selection));
   const std::vector<int64_t>& jobs = applied.cancelled;
-  if (jobs.empty())
-    fmt::print("No such job waits or runs\n");
-  else
-    fmt::print("Cancelled {}: {}\n", jobs.size() == 1 ? "job" : "jobs", fmt::join(jobs, ", "));
+  if (jobs.empty()) return usage_error(fmt::format("{} waits or runs", selection_text(selection)));
+  fmt::print("Cancelled {}: {}\n", jobs.size() == 1 ? "job" : "jobs", fmt::join(jobs, ", "));
   return 0;
 }
 

@@ -61,7 +61,8 @@ void add_pause(Program& program) {
   add_pausing<pool::Pause>(
       program, "pause", "Keep waiting jobs from starting",
       "A job that is paused keeps its place in the queue, and does not start until `remuda resume`. A job that\n"
-      "runs cannot be paused. (`remuda hold` is another thing: a shell that holds devices.)\n\n"
+      "runs cannot be paused. Where one of several cannot, none is. (`remuda hold` is another thing: a shell that "
+      "holds devices.)\n\n"
       "Examples:\n"
       "  remuda pause 12 13\n"
       "  remuda pause 5      of array 5, all jobs that wait\n");

@@ -51,7 +51,8 @@ void add_drain(Program& program) {
   command.add_option("--reason", flags->reason, "Why, for all who look for the device")->type_name("TEXT")->required();
   add_machine_options(command, flags->machine);
   command.footer(
-      "Jobs on it go on, and those that want it wait. For root, and for whose pool it is.\n\n"
+      "Jobs on it go on, and those that want it wait. For root; where no agent serves the pool, also for the\n"
+      "owner of its folder.\n\n"
       "Examples:\n"
       "  remuda drain gpu:3 --reason 'the fan is broken, ticket 81'\n"
       "  remuda undrain gpu:3\n");

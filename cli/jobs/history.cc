@@ -29,6 +29,12 @@ std::string ran_text(const pool::Job& job) {
   return job.started_s > 0 ? duration_text(job.ended_s - job.started_s) : "-";
 }
 
+/// A job that its time limit ended has the status of the signal that did it.
+std::string exit_text_in_short(const pool::Job& job) {
+  const bool by_limit = job.why.starts_with("reached its time limit");
+  return std::to_string(exit_status_of(job)) + (by_limit ? " (time limit)" : "");
+}
+
 Result<HistoryFilter> filter_of(const HistoryFlags& flags, double now_s) {
   HistoryFilter filter{.user = flags.user, .since_s = 0, .stage = {}, .at_most = flags.at_most};
   if (!flags.state.empty()) filter.stage = from_word<pool::Stage>(flags.state);
@@ -74,9 +80,8 @@ std::string history_text(const std::vector<pool::Job>& jobs, const Inventory& in
   Table table({"JOB", "USER", "ENDED", "STATE", "EXIT", "RAN", "DEVICES", "WHAT"});
   table.cut_first(7);
   for (const pool::Job& job : jobs)
-    table.add({name_of(job), job.user, local_time_text(job.ended_s), to_string(stage_of(job)),
-               std::to_string(exit_status_of(job)), ran_text(job),
-               job.devices.empty() ? "-" : labels_of(job.devices, inventory), what_text(job)});
+    table.add({name_of(job), job.user, local_time_text(job.ended_s), to_string(stage_of(job)), exit_text_in_short(job),
+               ran_text(job), job.devices.empty() ? "-" : labels_of(job.devices, inventory), what_text(job)});
   return table.text(width);
 }
 

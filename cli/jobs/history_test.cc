@@ -61,6 +61,9 @@ TEST(History, HasALineForEachJob) {
       history_text(filtered(four_jobs(), {.user = "ada", .at_most = 2}), machine, Table::kAnyWidth);
   EXPECT_THAT(text, HasSubstr("cancelled   125  -      -        sleep 100\n"));
   EXPECT_THAT(text, HasSubstr(local_time_text(kEnd_s + 10) + "  failed        3  1 min  gpu:0    sleep 100\n"));
+  pool::Job limited = ended_job(5, "ada", kEnd_s, 143);
+  limited.why = "reached its time limit of 60 s";
+  EXPECT_THAT(history_text({limited}, machine, Table::kAnyWidth), HasSubstr("failed  143 (time limit)  1 min  gpu:0 "));
   EXPECT_EQ(history_text({}, machine, 80), "No such job has ended, as far as the pool remembers\n");
 }
 

@@ -15,7 +15,7 @@ std::string what_text(const pool::Job& job) {
   constexpr size_t kLongest = 60;
   std::string text;
   for (const std::string& argument : job.command) text += (text.empty() ? "" : " ") + argument;
-  if (!job.name.empty()) text = job.name + ": " + text;
+  if (!job.name.empty()) text = job.name + (text.empty() ? "" : ": " + text);
   std::ranges::replace(text, '\t', ' ');
   return shortened(printable(text), kLongest);
 }

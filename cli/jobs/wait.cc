@@ -45,7 +45,8 @@ int status_of(const std::vector<pool::Job>& jobs) {
   for (const pool::Job& job : jobs) {
     const int status = exit_status_of(job);
     if (status == 0) continue;
-    fmt::print(stderr, "remuda: job {} {}\n", name_of(job), job.why.empty() ? "failed" : job.why);
+    const std::string which = is_array(job) ? fmt::format("array {}:", job.id) : "job " + name_of(job);
+    fmt::print(stderr, "remuda: {} {}\n", which, job.why.empty() ? "failed" : job.why);
     return status;
   }
   return 0;
