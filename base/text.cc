@@ -94,7 +94,7 @@ std::string printable(std::string_view text) {
   return clean;
 }
 
-std::vector<std::string> told_apart(std::vector<std::string> names) {
+std::vector<std::string> made_distinct(std::vector<std::string> names) {
   const std::vector<std::string> given = names;
   for (auto name = given.begin(); name != given.end(); ++name)
     if (std::count(given.begin(), given.end(), *name) > 1)

@@ -22,7 +22,7 @@ std::vector<std::string> split(std::string_view text, char separator);
 std::string printable(std::string_view text);
 
 /// Names that come several times get a number each: {"a", "b", "a"} -> {"a #1", "b", "a #2"}.
-std::vector<std::string> told_apart(std::vector<std::string> names);
+std::vector<std::string> made_distinct(std::vector<std::string> names);
 
 /// 1536 -> "1.5 KiB", 3221225472 -> "3.0 GiB".
 std::string human_bytes(double bytes);

@@ -17,8 +17,8 @@ TEST(EditDistance, CountsInsertionsDeletionsAndReplacements) {
 }
 
 TEST(ToldApart, NumbersOnlyNamesThatComeAgain) {
-  EXPECT_THAT(told_apart({"a", "b", "a", "c", "a"}), ElementsAre("a #1", "b", "a #2", "c", "a #3"));
-  EXPECT_THAT(told_apart({}), ElementsAre());
+  EXPECT_THAT(made_distinct({"a", "b", "a", "c", "a"}), ElementsAre("a #1", "b", "a #2", "c", "a #3"));
+  EXPECT_THAT(made_distinct({}), ElementsAre());
 }
 
 TEST(Nearest, FindsWhatWasMeant) {

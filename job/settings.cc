@@ -58,7 +58,7 @@ std::vector<Setting> settings_to_join(const TrainJob& job) {
 std::vector<std::string> device_names(const TrainJob& job) {
   std::vector<std::string> names;
   for (const DeviceSpec& device : job.devices) names.push_back(device.use);
-  return told_apart(std::move(names));
+  return made_distinct(std::move(names));
 }
 
 const char* name_of(Compression compression) {

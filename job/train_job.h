@@ -225,7 +225,7 @@ std::string precision_refusal(Precision precision, const std::string& libtorch);
 /// The refusal of train.batch_norm = "synchronized" for a model from TorchScript.
 std::string synchronized_norm_refusal();
 
-/// The ranks' devices, by names that people can tell apart: told_apart() of base/text.h.
+/// The ranks' devices, by names that people can tell apart: made_distinct() of base/text.h.
 std::vector<std::string> device_names(const TrainJob& job);
 
 /// Its word in a job file.

@@ -50,7 +50,7 @@ std::string idle_text(const Device& device, const Moment& moment) {
   return fmt::format("{}, and next to nothing runs there{}{}", start, *why == '\0' ? "" : ": ", why);
 }
 
-bool was_told(const pool::Lease* lease, const pool::PoolState& pool) {
+bool was_warned(const pool::Lease* lease, const pool::PoolState& pool) {
   const pool::Job* const job = lease ? pool.find(lease->job) : nullptr;
   return job && job->idle.step != pool::IdleStep::none;
 }
@@ -135,8 +135,8 @@ void Alerts::check_use(const Device& device, const Moment& moment) {
   const double busy = held.window.busy();
   const auto is_so = [&](bool is_wrong) { return is_held_on && busy < 0 ? std::nullopt : std::optional(is_wrong); };
   const std::string value = busy < 0 ? "idle" : fmt::format("busy {:.0f} % of 30 min", busy * 100);
-  const bool is_told = was_told(lease, moment.pool);
-  see("held and idle", device, is_told ? true : is_so(busy >= 0 && busy < kIdleBusy), 0,
+  const bool is_warned = was_warned(lease, moment.pool);
+  see("held and idle", device, is_warned ? true : is_so(busy >= 0 && busy < kIdleBusy), 0,
       {.value = value,
        .limit = fmt::format("{:.0f} %", kIdleBusy * 100),
        .text = idle_text(device, moment),

@@ -6,7 +6,7 @@
 //   alerts.take(moment, monotonic_s(), wall_s());  // once a second or so
 //   for (const Alert& alert : alerts.active()) ...
 //
-// What is said of them, and when, is for herald.h; what people have said of them, for attention.h.
+// What is said of them, and when, is for notifier.h; what people have said of them, for attention.h.
 #pragma once
 
 #include <array>

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/testing/scratch_folder.h"
-#include "monitor/herald.h"
+#include "monitor/notifier.h"
 
 namespace remuda::monitor {
 namespace {
@@ -21,9 +21,9 @@ Alert alert(const std::string& id, const std::string& rule = "throttled", const 
   return {.id = id, .rule = rule, .device = device, .label = "gpu:0", .since_s = kNow_s};
 }
 
-std::vector<std::string> said(Herald& herald, const std::vector<Alert>& active, double wall_s = kNow_s) {
+std::vector<std::string> said(Notifier& notifier, const std::vector<Alert>& active, double wall_s = kNow_s) {
   std::vector<std::string> said;
-  for (const Alert& one : herald.take(active, wall_s)) said.push_back((one.ended_s > 0 ? "-" : "+") + one.id);
+  for (const Alert& one : notifier.take(active, wall_s)) said.push_back((one.ended_s > 0 ? "-" : "+") + one.id);
   return said;
 }
 
@@ -78,36 +78,36 @@ TEST(AlertsFile, IsReadAsItWasWritten) {
   EXPECT_FALSE(read_alerts(folder.path()));
 }
 
-TEST(Herald, SaysEachOnceAndWhenItIsOver) {
-  Herald herald;
-  EXPECT_THAT(said(herald, {alert("a"), alert("b")}), ElementsAre("+a", "+b"));
-  EXPECT_THAT(said(herald, {alert("a"), alert("b")}), IsEmpty());
-  EXPECT_THAT(said(herald, {alert("b")}), ElementsAre("-a"));
-  EXPECT_THAT(said(herald, {alert("a")}), ElementsAre("+a", "-b")) << "what comes again is said again";
+TEST(Notifier, SaysEachOnceAndWhenItIsOver) {
+  Notifier notifier;
+  EXPECT_THAT(said(notifier, {alert("a"), alert("b")}), ElementsAre("+a", "+b"));
+  EXPECT_THAT(said(notifier, {alert("a"), alert("b")}), IsEmpty());
+  EXPECT_THAT(said(notifier, {alert("b")}), ElementsAre("-a"));
+  EXPECT_THAT(said(notifier, {alert("a")}), ElementsAre("+a", "-b")) << "what comes again is said again";
 }
 
-TEST(Herald, SaysWhatIsSilencedOnceThatIsOver) {
-  Herald herald;
+TEST(Notifier, SaysWhatIsSilencedOnceThatIsOver) {
+  Notifier notifier;
   Alert silent = alert("a");
   silent.silenced_until_s = kNow_s + 60;
-  EXPECT_THAT(said(herald, {silent}), IsEmpty());
-  EXPECT_THAT(said(herald, {}), IsEmpty()) << "nobody has heard of it";
-  EXPECT_THAT(said(herald, {silent}), IsEmpty());
-  EXPECT_THAT(said(herald, {alert("a")}, kNow_s + 61), ElementsAre("+a"));
-  EXPECT_THAT(said(herald, {silent}, kNow_s), IsEmpty());
-  EXPECT_THAT(said(herald, {}, kNow_s), IsEmpty()) << "its end is silenced, too";
+  EXPECT_THAT(said(notifier, {silent}), IsEmpty());
+  EXPECT_THAT(said(notifier, {}), IsEmpty()) << "nobody has heard of it";
+  EXPECT_THAT(said(notifier, {silent}), IsEmpty());
+  EXPECT_THAT(said(notifier, {alert("a")}, kNow_s + 61), ElementsAre("+a"));
+  EXPECT_THAT(said(notifier, {silent}, kNow_s), IsEmpty());
+  EXPECT_THAT(said(notifier, {}, kNow_s), IsEmpty()) << "its end is silenced, too";
 }
 
-TEST(Herald, SaysNoBeginningOfWhatSomebodyLooksAfter) {
-  Herald herald;
+TEST(Notifier, SaysNoBeginningOfWhatSomebodyLooksAfter) {
+  Notifier notifier;
   Alert known = alert("a");
   known.acknowledged_by = "ana";
-  EXPECT_THAT(said(herald, {known}), IsEmpty());
-  EXPECT_THAT(said(herald, {alert("b")}), ElementsAre("+b"));
+  EXPECT_THAT(said(notifier, {known}), IsEmpty());
+  EXPECT_THAT(said(notifier, {alert("b")}), ElementsAre("+b"));
   Alert b = alert("b");
   b.acknowledged_by = "ana";
-  EXPECT_THAT(said(herald, {b}), IsEmpty());
-  EXPECT_THAT(said(herald, {}), ElementsAre("-b")) << "who was told of it hears of its end";
+  EXPECT_THAT(said(notifier, {b}), IsEmpty());
+  EXPECT_THAT(said(notifier, {}), ElementsAre("-b")) << "who was told of it hears of its end";
 }
 
 }  // namespace

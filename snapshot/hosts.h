@@ -1,6 +1,6 @@
 // Hosts: what a snapshot says of machines, as people see it: their devices, who holds each and what it does, who waits.
-// The page has the same rules in its own language (web/page/src/model.js); testdata/told.json holds both to one answer.
-// Pure.
+// The page has the same rules in its own language (web/page/src/model.js); testdata/sentences.json holds both to one
+// answer. Pure.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 7> kLines{"GeForce", "Instinct", "Tesla",
                                                  "Radeon",  "Graphics", "Corporation"};
 
 /// Whether "PCIE-40GB", "SXM4-40GB" or "80GB HBM3" begins here.
-bool tells_memory(std::string_view text) {
+bool states_memory(std::string_view text) {
   for (const std::string_view socket : {"PCIE", "PCI", "SXM"}) {
     if (!equals_without_case(text.substr(0, socket.size()), socket)) continue;
     text.remove_prefix(socket.size());
@@ -53,7 +53,7 @@ std::string short_model(const std::string& model, const std::string& vendor) {
     if (!word.empty() && !is_known) text += (text.empty() ? "" : " ") + word;
   }
   for (size_t at = text.find_first_of("- "); at != std::string::npos; at = text.find_first_of("- ", at + 1))
-    if (at > 0 && tells_memory(std::string_view(text).substr(at + 1))) return text.substr(0, at);
+    if (at > 0 && states_memory(std::string_view(text).substr(at + 1))) return text.substr(0, at);
   return text.empty() ? "model unknown" : text;
 }
 

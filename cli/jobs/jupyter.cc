@@ -70,7 +70,7 @@ Result<std::string> python_with_kernel(const std::string& chosen) {
 }
 
 /// The flags that describe the job, as they were given.
-std::vector<std::string> job_words(const CLI::App& command) {
+std::vector<std::string> job_arguments(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::Option* option : command.get_options())
     if (option->get_group() == kWhichDevices || option->get_group() == kHowItRuns)
@@ -83,7 +83,7 @@ Result<Json> kernel(const JupyterFlags& flags, const std::string& python) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return failed(fmt::format("cannot find remuda itself: /proc/self/exe: {}", error.message()));
   std::vector<std::string> line{self, "run", "--quiet", "--with-parent", "--name=jupyter"};
-  std::ranges::move(job_words(*flags.run.app), std::back_inserter(line));
+  std::ranges::move(job_arguments(*flags.run.app), std::back_inserter(line));
   const MachineFlags& machine = flags.run.machine;
   if (!machine.file.empty()) line.push_back("--machine=" + std::filesystem::absolute(machine.file).string());
   if (machine.cpu_devices > 0) line.push_back(fmt::format("--cpu-devices={}", machine.cpu_devices));

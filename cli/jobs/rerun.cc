@@ -99,7 +99,7 @@ bool is_of_first_time(const std::string& flag) {
   return std::ranges::any_of(kStarts, [&](std::string_view start) { return flag.starts_with(start); });
 }
 
-std::vector<std::string> words_for(const RerunFlags& flags, const KeptLine& line, std::vector<std::string> added) {
+std::vector<std::string> arguments_for(const RerunFlags& flags, const KeptLine& line, std::vector<std::string> added) {
   std::vector<std::string> words{"remuda", "run", "--detach"};
   if (!flags.machine.file.empty())
     words.push_back("--machine=" + std::filesystem::absolute(flags.machine.file).string());
@@ -115,7 +115,8 @@ std::vector<std::string> words_for(const RerunFlags& flags, const KeptLine& line
 Result<Again> go_on(const RerunFlags& flags, const std::string& pool, const pool::Job& job) {
   REMUDA_ASSIGN(const KeptLine line, read_kept_line(pool, job));
   REMUDA_ASSIGN(KeptEnvironment environment, read_kept_environment(pool, job.id));
-  return Again{words_for(flags, line, {fmt::format("--take-over={}", job.id)}), line.folder, std::move(environment)};
+  return Again{arguments_for(flags, line, {fmt::format("--take-over={}", job.id)}), line.folder,
+               std::move(environment)};
 }
 
 Result<Again> again(const RerunFlags& flags) {
@@ -128,7 +129,7 @@ Result<Again> again(const RerunFlags& flags) {
   if (line.flag("tasks") == "-") return usage_error(fmt::format("the tasks of job {} came from stdin", job.id));
   REMUDA_ASSIGN(std::vector<std::string> added, awaited_flags(caretaker, first));
   if (!wanted.indices.empty()) added.push_back(array_flag(wanted.indices, line.flag("array").value_or("")));
-  return Again{words_for(flags, line, std::move(added)), line.folder, std::nullopt};
+  return Again{arguments_for(flags, line, std::move(added)), line.folder, std::nullopt};
 }
 
 /// For execve(2), which has them as C does.

@@ -10,7 +10,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
-#include "cli/train/report_words.h"
+#include "cli/train/report_text.h"
 #include "cli/train/train_progress.h"
 #include "measure/paired.h"
 #include "workers/event.h"

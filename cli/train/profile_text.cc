@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/table.h"
-#include "cli/train/report_words.h"
+#include "cli/train/report_text.h"
 #include "workers/event.h"
 
 namespace remuda::cli {

@@ -13,7 +13,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/subcommands.h"
-#include "cli/train/report_words.h"
+#include "cli/train/report_text.h"
 #include "cli/train/run_bottleneck.h"
 #include "cli/train/run_plot.h"
 #include "cli/train/train_progress.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "cli/train/report_words.h"
+#include "cli/train/report_text.h"
 #include "cli/train/run_compression.h"
 #include "workers/event.h"
 

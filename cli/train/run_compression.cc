@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "cli/train/report_words.h"
+#include "cli/train/report_text.h"
 #include "workers/event.h"
 
 namespace remuda::cli {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "cli/train/plot_panel.h"
-#include "cli/train/report_words.h"
+#include "cli/train/report_text.h"
 #include "workers/event.h"
 
 namespace remuda::cli {

@@ -11,7 +11,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/machine.h"
-#include "cli/train/report_words.h"
+#include "cli/train/report_text.h"
 #include "cli/train/train_devices.h"
 #include "cli/train/train_progress.h"
 #include "place/capability.h"

@@ -9,7 +9,7 @@
 
 #include "base/characters.h"
 #include "base/text.h"
-#include "cli/train/report_words.h"
+#include "cli/train/report_text.h"
 #include "workers/event.h"
 
 namespace remuda::cli {
@@ -104,7 +104,7 @@ std::string TrainProgress::take_joined(const Json& event) {
     all.push_back(device.is_string() ? printable(device.get<std::string>()) : "-");
   all_labels_.resize(std::max(all_labels_.size(), all.size()));
   for (size_t i = all_devices_.size(); i < all.size(); ++i) all_labels_[i] = all[i];
-  if (all.size() > all_devices_.size()) all_devices_ = told_apart(all);
+  if (all.size() > all_devices_.size()) all_devices_ = made_distinct(all);
   devices_.clear();
   for (const double rank : workers::numbers_field(event, "ranks"))
     if (rank >= 0 && rank < double(all_devices_.size())) devices_.push_back(all_devices_[size_t(rank)]);

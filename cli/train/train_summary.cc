@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/train/profile_text.h"
-#include "cli/train/report_words.h"
+#include "cli/train/report_text.h"
 #include "cli/train/run_bottleneck.h"
 #include "cli/train/run_compression.h"
 #include "cli/train/train_progress.h"

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "base/version.h"
-#include "cli/train/report_words.h"
+#include "cli/train/report_text.h"
 
 namespace remuda::cli {
 namespace {

@@ -52,7 +52,7 @@ void AlertReports::report(const monitor::Alert& alert) {
 }
 
 void AlertReports::take(const std::vector<monitor::Alert>& active, double now_s, double wall_s) {
-  for (const monitor::Alert& alert : herald_.take(active, wall_s)) report(alert);
+  for (const monitor::Alert& alert : notifier_.take(active, wall_s)) report(alert);
   commands_.tend(now_s);
 }
 

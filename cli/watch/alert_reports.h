@@ -7,7 +7,7 @@
 
 #include "cli/watch/alert_commands.h"
 #include "monitor/alerts.h"
-#include "monitor/herald.h"
+#include "monitor/notifier.h"
 
 namespace remuda::cli {
 
@@ -35,7 +35,7 @@ class AlertReports {
 
   const ReportFlags flags_;
   const std::string speaker_;
-  monitor::Herald herald_;
+  monitor::Notifier notifier_;
   AlertCommands commands_;
 };
 

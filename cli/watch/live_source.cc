@@ -79,7 +79,7 @@ Result<void> add_next_start(const run::Caretaker& caretaker, const pool::PoolSta
 }
 
 Result<Json> seen_through(WatchLoop& loop, const monitor::LeaseUses& uses) {
-  REMUDA_TRY(loop.told());
+  REMUDA_TRY(loop.pool_read());
   run::Caretaker& caretaker = loop.caretaker();
   REMUDA_ASSIGN(const pool::PoolState state, caretaker.pool().read());
   const Inventory& inventory = caretaker.inventory();
@@ -100,7 +100,7 @@ Result<Json> seen_through(WatchLoop& loop, const monitor::LeaseUses& uses) {
 }
 
 /// The measures of `query` that there are; all of them have the names of monitor's.
-snapshot::History told_by(const monitor::Series& series, const snapshot::HistoryQuery& query) {
+snapshot::History history_of(const monitor::Series& series, const snapshot::HistoryQuery& query) {
   snapshot::History history{query.device, series.start_s, series.step_s, {}};
   for (const std::string& name : query.measures) {
     const auto measure = from_word<monitor::Measure>(name);
@@ -156,7 +156,7 @@ Result<snapshot::History> LiveSource::history(const snapshot::HistoryQuery& quer
     REMUDA_ASSIGN(series, history->read(query.device, query.from_s, query.to_s, static_cast<size_t>(query.points)));
     return {};
   }));
-  return series.slots.empty() ? snapshot::unknown_history(query) : told_by(series, query);
+  return series.slots.empty() ? snapshot::unknown_history(query) : history_of(series, query);
 }
 
 Result<std::string> LiveSource::metrics(snapshot::Metrics format) {

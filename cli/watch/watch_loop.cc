@@ -135,7 +135,7 @@ Result<void> WatchLoop::find_gone(monitor::Watcher::Taken& taken) {
 
 /// An agent that did not answer is asked for what fails at once; all else is asked for again for some seconds.
 Result<pool::PoolState> WatchLoop::read_pool() {
-  if (!told_) REMUDA_TRY(caretaker_.pool().find(0));
+  if (!pool_read_) REMUDA_TRY(caretaker_.pool().find(0));
   return caretaker_.pool().read_around(0);
 }
 
@@ -153,10 +153,10 @@ Result<void> WatchLoop::step() {
   take_over();
   REMUDA_TRY(caretaker_.read_machine());
   monitor::Watcher::Taken taken{monotonic_s(), wall_s(), caretaker_.inventory(), {}, 0, {}, {}, {}};
-  told_ = look_at_pool(taken);
-  if (!told_ && told_.error().kind != ErrorKind::unavailable) return std::exchange(told_, {});
-  if (caretaker_.pool().is_served()) taken.agent_answers = told_.has_value();
-  if (!told_) taken = {taken.now_s, taken.wall_s, std::move(taken.machine), {}, 0, {}, {}, {}, false};
+  pool_read_ = look_at_pool(taken);
+  if (!pool_read_ && pool_read_.error().kind != ErrorKind::unavailable) return std::exchange(pool_read_, {});
+  if (caretaker_.pool().is_served()) taken.agent_answers = pool_read_.has_value();
+  if (!pool_read_) taken = {taken.now_s, taken.wall_s, std::move(taken.machine), {}, 0, {}, {}, {}, false};
   wall_s_ = taken.wall_s;
   const double now_s = taken.now_s;
   if (watcher_)

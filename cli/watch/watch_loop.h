@@ -40,7 +40,7 @@ class WatchLoop {
   /// Why the last reading could not be kept, as on a full disk. It is there all the same.
   const Result<void>& kept() const { return kept_; }
   /// Why the agent did not tell of the pool at the last reading, of which only the devices are known then.
-  const Result<void>& told() const { return told_; }
+  const Result<void>& pool_read() const { return pool_read_; }
   /// Whether this process keeps the history, and not another one.
   bool keeps() const { return watcher_.has_value(); }
   /// Writes what is new. To be called at the end.
@@ -69,7 +69,7 @@ class WatchLoop {
   std::optional<monitor::Watcher> watcher_;
   std::optional<monitor::History> others_;  ///< that another process keeps
   monitor::Watcher::Taken taken_;           ///< where that is so
-  Result<void> kept_, told_;
+  Result<void> kept_, pool_read_;
   monitor::Alerts alerts_;
   std::vector<monitor::Alert> active_;  ///< as they were kept last
   monitor::Attention attention_;

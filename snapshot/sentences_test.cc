@@ -1,4 +1,7 @@
-// What the terminal says of a snapshot, and the page (web/page/test/told.test.js), stands in testdata/told.json.
+// What the terminal says of a snapshot, and the page (web/page/test/sentences.test.js), stands in
+// testdata/sentences.json.
+#include "snapshot/sentences.h"
+
 #include <array>
 #include <gtest/gtest.h>
 #include <map>
@@ -7,7 +10,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "snapshot/hosts.h"
-#include "snapshot/sentences.h"
 
 namespace remuda::snapshot {
 namespace {
@@ -50,8 +52,8 @@ Json said_of(const Json& one) {
 }
 
 TEST(SnapshotTold, PageAndTerminalSayTheSame) {
-  const std::string text = read_text(REMUDA_TOLD, 1 << 20).value();
-  const Json cases = parse_json(text, "told.json").value();
+  const std::string text = read_text(REMUDA_SENTENCES, 1 << 20).value();
+  const Json cases = parse_json(text, "sentences.json").value();
   for (const Json& one : cases) EXPECT_EQ(to_pretty(said_of(one)), to_pretty(one["told"])) << one["name"];
   EXPECT_GE(cases.size(), 10u);
 }

@@ -1,4 +1,4 @@
-// What the page says of a snapshot, and the terminal (snapshot/told_test.cc), stands in testdata/told.json.
+// What the page says of a snapshot, and the terminal (snapshot/sentences_test.cc), stands in testdata/sentences.json.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { hostsOf, idleTimes } from '../src/model.js';
 import { costText, missingReasons, queueSentence, runSentence, topSentence } from '../src/sentences.js';
 
 const KEYS = ['busy', 'memory_used_bytes', 'power_watts', 'temperature_c', 'sm_clock_mhz', 'tensor_active'];
-const cases = JSON.parse(readFileSync(new URL('../../../testdata/told.json', import.meta.url)));
+const cases = JSON.parse(readFileSync(new URL('../../../testdata/sentences.json', import.meta.url)));
 
 const historiesOf = ({ busy = {}, step_s }) => new Map(Object.entries(busy).map(([key, series]) => [key, { step_s, measures: { busy: series } }]));
 

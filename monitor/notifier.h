@@ -1,4 +1,4 @@
-// Herald: which alerts are to be said now, of those that are so: each once when it begins and once when it is over.
+// Notifier: which alerts are to be said now, of those that are so: each once when it begins and once when it is over.
 // What is silenced is not said before that is over, and what somebody looks after does not begin again. Pure.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace remuda::monitor {
 
 /// One thread.
-class Herald {
+class Notifier {
  public:
   /// `active` are all alerts of this moment, as marked() gives them. Those that are over have their `ended_s`.
   std::vector<Alert> take(const std::vector<Alert>& active, double wall_s);

@@ -1,10 +1,10 @@
-#include "monitor/herald.h"
+#include "monitor/notifier.h"
 
 #include <algorithm>
 
 namespace remuda::monitor {
 
-std::vector<Alert> Herald::take(const std::vector<Alert>& active, double wall_s) {
+std::vector<Alert> Notifier::take(const std::vector<Alert>& active, double wall_s) {
   std::vector<Alert> news;
   for (const Alert& alert : active) {
     const bool is_quiet = alert.silenced_until_s > 0 || !alert.acknowledged_by.empty();

@@ -1,4 +1,4 @@
-#include "cli/train/report_words.h"
+#include "cli/train/report_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -96,7 +96,7 @@ bool takes_samples(const Json& device) {
   return role == "compute" || role == "auto";
 }
 
-std::vector<std::string> device_names(const Json& report) { return told_apart(device_ids(report)); }
+std::vector<std::string> device_names(const Json& report) { return made_distinct(device_ids(report)); }
 
 std::optional<double> predicted_difference(const Json& report) {
   const double actual = workers::number_field(report, "samples_per_s");
