@@ -91,7 +91,8 @@ TEST(Messages, APageKeepsJobsLeasesUsageAndDrains) {
                       .usage = {{"ada", 12.5, 100}},
                       .spent = {},
                       .drains = {{"gpu:1", "broken", "root", 50}},
-                      .allocations = {{"gpu:0", "Slurm", "slurm job 7 (ana)", "srun"}}},
+                      .allocations = {{"gpu:0", "Slurm", "slurm job 7 (ana)", "srun"},
+                                      {"gpu:1", "Kubernetes", "pod ml/a", "kubectl", {{"ml", "a", "u-1", "main"}}}}},
             .has_more = true};
   const auto read = parse_page(to_json(page));
   ASSERT_TRUE(read) << read.error().message;
