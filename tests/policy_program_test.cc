@@ -131,13 +131,14 @@ TEST_F(PolicyProgram, IsTheReasonOfThoseWhoWaitWhileItsFileIsWrong) {
   const std::string runs = detach("exec sleep 1000", {"-n", "8"}), waits = detach("true", {"-n", "1"});
   ASSERT_TRUE(comes_to_wait(1));
   write_policy("[[limit]]\ndevices = true\n");
-  EXPECT_EQ(ask({"cancel", runs}).exit.status, 0);
-  (void)ask({"wait", runs});
+  EXPECT_EQ(ask({"pause", waits}).exit.status, 0);
+  EXPECT_EQ(ask({"resume", waits}).exit.status, 0) << "a look at the queue";
   const std::string reason = "no job starts while the policy is wrong: " + path() + ":2: limit.devices is true";
   EXPECT_THAT(ask({"why", waits}).out, HasSubstr(reason));
   EXPECT_THAT(ask({"why", waits}).out, Not(HasSubstr("is held by")));
   EXPECT_THAT(ask({"queue"}).out, HasSubstr(reason));
   write_policy("");
+  EXPECT_EQ(ask({"cancel", runs}).exit.status, 0);
   EXPECT_EQ(ask({"wait", waits}).exit.status, 0);
 }
 
