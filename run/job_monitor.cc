@@ -161,7 +161,15 @@ void JobMonitor::look_at_pool() {
   else if ((*job)->preempted_by != 0)
     stop(fmt::format("makes room for job {}", (*job)->preempted_by), true, spec_.grace_s, spec_.stop_signal);
   else if (!(*job)->evicted.empty())
-    stop("was told to end: " + (*job)->evicted, true, spec_.grace_s, spec_.stop_signal);
+    evict(**job);
+}
+
+/// One whose devices are idle has had its time for a checkpoint.
+void JobMonitor::evict(const pool::Job& job) {
+  constexpr int kNoSignal = 0;
+  const bool may_write = spec_.checkpoint_signal > 0 && job.idle.step == pool::IdleStep::none;
+  const bool writes = may_write && signal_handlers(process::descendants(::getpid()), spec_.checkpoint_signal) > 0;
+  stop("was told to end: " + job.evicted, true, spec_.grace_s, writes ? kNoSignal : spec_.stop_signal);
 }
 
 void JobMonitor::look_at_members() {

@@ -3,6 +3,8 @@
 //   asked to end (SIGTERM, time limit, cancelled, preempted, a rank that failed): the stop signal for what was started
 //   and its process group; at half the grace time for every process that is left, also in other groups: not at once, as
 //   that would end data loaders before the checkpoint is written; SIGKILL after the grace time
+//   its machine is about to go: the checkpoint signal first, where the job has named one and handles it, and the stop
+//   signal at half the grace time
 //   asked again (SIGTERM), or its front has died: SIGKILL at once, and not queued again
 //   other signals: forwarded
 //
@@ -69,10 +71,11 @@ class JobMonitor {
   void take(const ReceivedSignal& signal);
   void name_those_left() const;
   void look_at_pool();
+  void evict(const pool::Job& job);
   void look_at_members();
   void look_at_clock();
   void look_at_board();
-  /// `signal`: to the members now; the stop signal, or the one that a user sent to a job with tasks.
+  /// `signal`: to the members now; the stop signal, the one that a user sent to a job with tasks, or 0: none.
   void stop(const std::string& why, bool may_requeue, double grace_s, int signal);
   void kill();
   void note_memory();

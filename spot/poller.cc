@@ -1,6 +1,7 @@
 #include "spot/poller.h"
 
 #include <cstdint>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -50,6 +51,10 @@ void Poller::look() {
   if (notice.has_value() != answers_) say_(notice ? "the cloud answers again" : notice.error().message);
   answers_ = notice.has_value();
   if (!notice || (said_ && said_->notice == *notice)) return;
+  if (*notice)
+    say_(fmt::format("{}: its devices are drained, and jobs are asked to end", (*notice)->sentence));
+  else if (said_)
+    say_("the cloud does not take this machine away any more");
   said_ = News{*notice};
   const std::lock_guard lock(mutex_);
   news_ = said_;

@@ -44,7 +44,9 @@ class PollerTest : public testing::Test {
 };
 
 TEST_F(PollerTest, TellsWhatHasChangedAndOnce) {
-  Poller poller(watch(), [](const std::string&) {}, 0.001);
+  std::optional<Poller> running(
+      std::in_place, watch(), [this](const std::string& said) { said_.push_back(said); }, 0.001);
+  Poller& poller = *running;
   EXPECT_EQ(next(poller)->notice, std::nullopt);
   let_it_ask(3);
   EXPECT_FALSE(poller.take()) << "nothing has changed";
@@ -55,6 +57,12 @@ TEST_F(PollerTest, TellsWhatHasChangedAndOnce) {
   EXPECT_FALSE(poller.take()) << "who says nothing has not changed anything";
   let_say("FALSE");
   EXPECT_EQ(next(poller)->notice, std::nullopt);
+  running.reset();
+  EXPECT_THAT(said_,
+              testing::ElementsAre("Google Cloud takes this machine away (preempted): its devices are drained, and "
+                                   "jobs are asked to end",
+                                   "it takes too long", "the cloud answers again",
+                                   "the cloud does not take this machine away any more"));
 }
 
 TEST_F(PollerTest, SaysOnceThatNobodyAnswers) {

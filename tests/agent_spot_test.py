@@ -94,6 +94,23 @@ class SpotTest(unittest.TestCase):
         self.assertEqual(late.returncode, 4, late)
         self.assertIn("is drained: AWS takes this machine away", late.stderr)
 
+    def test_a_job_that_has_named_a_signal_for_checkpoints_gets_it_first(self):
+        self.start("aws")
+        os.chmod(self.scratch.name, 0o777)
+        up = os.path.join(self.scratch.name, "up")
+        script = "trap 'echo saved' USR1; trap 'echo ends; exit 7' TERM; echo up >$OUT/up; while :; do sleep 0.05; done"
+        fronts = [self.agent.start_as(ADA, "run", "-q", "--checkpoint-signal", "USR1", "--grace", "2s", "--", *command)
+                  for command in (("/bin/sh", "-c", script), ("sleep", "1000"))]
+        for front in fronts:
+            self.addCleanup(lambda front=front: [front.kill(), front.communicate()])
+        self.assertTrue(eventually(lambda: os.path.exists(up) and len(self.agent.page().get("leases", [])) == 2))
+        self.server.notice = True
+        (writes, err), _ = (front.communicate(timeout=60) for front in fronts)
+        self.assertEqual((fronts[0].returncode, writes), (7, "saved\nends\n"), err)
+        self.assertEqual(fronts[1].returncode, 143, "it has no handler, and ends by its stop signal")
+        self.assertIn("AWS takes this machine away (terminate), not before soon: its devices are drained, and jobs are asked to end",
+                      self.agent.said())
+
     def test_a_preemptible_job_goes_on_when_the_notice_is_gone(self):
         self.start("gcp", "auto")
         os.chmod(self.scratch.name, 0o777)

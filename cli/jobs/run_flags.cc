@@ -104,7 +104,7 @@ void add_job_options(CLI::App& command, RunFlags& flags) {
   add("--mail", flags.mail, "ADDRESS", "Send a message then: to ada@example.org, or to a user of this machine");
   add("--signal", flags.stop_signal, "SIGNAL", "What it gets when it is to end; TERM unless given");
   add("--checkpoint-signal", flags.checkpoint_signal, "SIGNAL",
-      "By which it writes a checkpoint and goes on, where a policy asks idle jobs for one");
+      "By which it writes a checkpoint and goes on: for idle jobs, and where a cloud takes the machine");
   add("--grace", flags.grace, "TIME",
       "Between the stop signal and SIGKILL; 30s unless given. After half of it all its processes get the signal");
   add("--restart", flags.restarts, "N", "Start it again when it failed, at most so often")
@@ -137,7 +137,7 @@ void add_run_options(CLI::App& command, RunFlags& flags) {
   add("--array", flags.array, "INDICES",
       "A job for each index, with a log of its own: 0-9, 1,3,5 or 0-9%2 (two at once)");
   add_flag("--with-parent", flags.with_parent, "End it when the process that started remuda has ended");
-  command.add_option("--take-over", flags.takes_over, "Keep this job, which has lost its process: see remuda rerun")
+  command.add_option("--take-over", flags.takes_over, "Keep this job, which has no process: see remuda rerun")
       ->type_name("JOB")
       ->group("")  // `remuda rerun` and the agent write it
       ->check(CLI::PositiveNumber);
