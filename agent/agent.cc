@@ -39,14 +39,15 @@ tl::unexpected<Error> cannot(const char* what, const std::string& path) {
   return failed(fmt::format("cannot {} {}: {}", what, path, errno_text(errno)));
 }
 
-/// Held as long as the agent lives.
-Result<Fd> lock_pool(const std::string& folder) {
-  const std::string path = folder + "/agent.lock";
+Result<Fd> lock_file(const std::string& path, const std::string& where) {
   Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!lock) return cannot("open", path);
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return failed(fmt::format("another agent serves {}", folder));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return failed(fmt::format("another agent serves {}", where));
   return lock;
 }
+
+/// Held as long as the agent lives.
+Result<Fd> lock_pool(const std::string& folder) { return lock_file(folder + "/agent.lock", folder); }
 
 /// What systemd has opened for this process (sd_listen_fds(3)); nothing where it has not.
 Fd inherited_socket() {
@@ -71,15 +72,27 @@ Result<void> prepare_folder(const std::string& socket) {
   return file ? Result<void>{} : cannot("write", mark);
 }
 
+Fd make_socket() { return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
+
+/// Whether somebody listens there: also where the line of those that wait is full.
+bool is_answered(const sockaddr_un& address) {
+  const Fd socket = make_socket();
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EAGAIN;
+}
+
+/// Of two that start at once, the lock lets one look and listen before the other looks.
 Result<Fd> listen_at(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path)
     return usage_error(fmt::format("'{}' is no path of a socket", path));
   std::memcpy(address.sun_path, path.data(), path.size());
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  REMUDA_ASSIGN(const Fd lock, lock_file(path + ".lock", path));
+  if (is_answered(address))
+    return failed(fmt::format("another agent serves {}: end that one, or name another --socket", path));
+  Fd socket = make_socket();
   if (!socket) return cannot("make the socket", path);
-  ::unlink(path.c_str());  // one of an agent that was killed: no other one has this pool
+  ::unlink(path.c_str());  // one of an agent that was killed
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::chmod(path.c_str(), 0666) != 0 || ::listen(socket.get(), kWaitingConnections) != 0)
     return cannot("listen at", path);

@@ -10,10 +10,12 @@ namespace {
 
 /// Of a page, so that a large pool delays nobody.
 constexpr size_t kMostJobs = 256, kMostBytes = 256 << 10;
+/// Of a job in short: as many run as there are shares of devices, and all are in one answer.
+constexpr size_t kLongestName = 256;
 
 /// What those who ask about one job need of others that run: what holds devices, whose it is and whether the asker is a
-/// part of it.
-pool::Job in_short(const pool::Job& job) {
+/// part of it; and, of their own, what it is called.
+pool::Job in_short(const Caller& caller, const pool::Job& job) {
   pool::Job in_short{.id = job.id,
                      .user = job.user,
                      .uid = job.uid,
@@ -31,6 +33,7 @@ pool::Job in_short(const pool::Job& job) {
                      .cgroup = job.cgroup,
                      .devices_enforced = job.devices_enforced,
                      .files_denied = job.files_denied};
+  if (caller.is_admin || caller.uid == job.uid) in_short.name = job.name.size() <= kLongestName ? job.name : "";
   in_short.request.count = job.request.count;
   in_short.request.share = job.request.share;
   in_short.request.cores = job.request.cores;
@@ -78,7 +81,7 @@ Result<wire::Page> Desk::around(const Caller& caller, int64_t id) {
   page.state.allocations = view_.allocations();
   for (const pool::Job& job : state.jobs)
     if (job.id == id || job.state == pool::JobState::running) {
-      page.state.jobs.push_back(visible_to(caller, job.id == id ? job : in_short(job)));
+      page.state.jobs.push_back(visible_to(caller, job.id == id ? job : in_short(caller, job)));
     }
   if (id != 0 && !state.find(id)) {
     REMUDA_ASSIGN(const auto ended, pool_.find(id));

@@ -218,7 +218,11 @@ TEST_F(DeskTest, NobodyMakesAnAnswerTooLargeForOthers) {
   const auto page = wire::parse_page(around->result);
   ASSERT_TRUE(page);
   EXPECT_THAT(page->state.leases, SizeIs(300));
+  EXPECT_EQ(page->state.find(1)->name, "") << "another user's";
   EXPECT_EQ(page->state.find(2)->name, std::string(4000, 'n')) << "the job that was asked for is whole";
+  const auto own = ask({1000, false, process::own_process_id()}, {.ask = wire::Ask::around});
+  ASSERT_TRUE(own && !own->error);
+  EXPECT_LT(text_of(*own).size(), wire::kLargestAnswer);
 }
 
 TEST_F(DeskTest, AProcessIsBroughtByTheKeeperAndWhoseItIs) {
