@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace remuda::agent {
 namespace {
@@ -21,6 +22,19 @@ bool shares_namespaces(int pid) {
   static const auto own_user = namespace_of("self", "user"), own_pid = namespace_of("self", "pid");
   const std::string process = std::to_string(pid);
   return own_user && own_pid && namespace_of(process, "user") == own_user && namespace_of(process, "pid") == own_pid;
+}
+
+bool is_same_folder(const std::string& one, const char* other) {
+  struct stat first{}, second{};
+  return ::stat(one.c_str(), &first) == 0 && ::stat(other, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+/// A service has mounts of its own, and what its users see are those of the first process.
+bool shares_files(int pid) {
+  static const auto own = namespace_of("self", "mnt"), first = namespace_of("1", "mnt");
+  const auto theirs = namespace_of(std::to_string(pid), "mnt");
+  return theirs && (theirs == own || theirs == first) && is_same_folder(fmt::format("/proc/{}/root/", pid), "/");
 }
 
 /// Whether the process that connected has ended: then its number may be another one's. Before Linux 6.5, nobody knows.
@@ -51,7 +65,10 @@ Result<Caller> caller_of(int connection) {
   const auto process = process::process_id(peer.pid);
   if (!process || peer.pid <= 0 || has_ended(connection))
     return usage_error("the process that connected has ended, or cannot be seen from here");
-  return judge_caller(static_cast<int>(peer.uid), *process, own_namespaces);
+  REMUDA_ASSIGN(Caller caller, judge_caller(static_cast<int>(peer.uid), *process, own_namespaces));
+  const bool is_in_reach = ::geteuid() == 0 || ::geteuid() == peer.uid;
+  caller.can_be_started = is_in_reach && own_namespaces && shares_files(peer.pid);
+  return caller;
 }
 
 }  // namespace remuda::agent

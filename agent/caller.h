@@ -10,7 +10,8 @@ namespace remuda::agent {
 struct Caller {
   int uid = 0;            ///< in the agent's user namespace: root of a container with one of its own is some other user
   bool is_admin = false;  ///< root of this machine
-  process::ProcessId process;  ///< that made the connection
+  process::ProcessId process;   ///< that made the connection
+  bool can_be_started = false;  ///< what this agent starts as that user sees the machine as that process does
 };
 
 /// The caller of a connection that was accepted. Refuses (usage) one whose process has ended, and root of a container

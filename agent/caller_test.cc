@@ -35,6 +35,7 @@ TEST(Caller, IsWhoTheKernelSays) {
   EXPECT_EQ(caller->uid, static_cast<int>(::geteuid()));
   EXPECT_EQ(caller->process, process::own_process_id());
   EXPECT_EQ(caller->is_admin, ::geteuid() == 0);
+  EXPECT_TRUE(caller->can_be_started);
 }
 
 TEST(Caller, RootIsAnAdministratorOnlyInTheAgentsOwnNamespaces) {

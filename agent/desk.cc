@@ -73,10 +73,8 @@ Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, doubl
   for (const pool::Job& job : state.jobs) {
     if (!job.submission.empty()) desk.requests_[{job.uid, job.submission}] = job.id;
     if (job.state == pool::JobState::ended) continue;
-    if (job.unkept) {
-      desk.revival_.add(job);
-      continue;
-    }
+    if (needs_keeper(job)) desk.revival_.add(job);
+    if (job.unkept) continue;
     desk.holds_->add(job);
     const bool is_held = job.state != pool::JobState::running || desk.holds_->find_again(job, now_s);
     if (!is_held && is_alive(job.keeper)) desk.begin(job, now_s);
@@ -128,7 +126,7 @@ void Desk::step(double now_s) {
   hand_over(now_s);
   daemons_.step(now_s);
   is_due_ = partitions_.step(now_s) || is_due_;
-  for (const Revival::GivenUp& one : revival_.step(now_s)) end(one.job, one.why, now_s);
+  revive(now_s);
   const std::vector<pool::Operation> words = holds_->step(now_s);
   if (words.empty()) return;
   const pool::Circumstances at{.inventory = view_.inventory(), .policy = view_.policy(), .uid = 0, .now_s = wall_s()};
@@ -143,6 +141,7 @@ void Desk::step(double now_s) {
       const int64_t id = job->id;  // it may have been granted, and not begun
       if (job->state == pool::JobState::running) REMUDA_TRY(pool::apply(state, pool::GiveWay{id, "", true}, at));
       lose_keeper(state, id);
+      if (revival_.has_tried(id, now_s)) fail_keeper(state, id, {}, at.now_s);
     }
     return {};
   });
@@ -185,7 +184,7 @@ void Desk::follow_up(double now_s) {
   for (const int64_t id : changed) {
     const pool::Job* job = pool_.seen().find(id);
     if (!job || job->state != pool::JobState::running) enforcement_.withdraw(id);
-    if (job && job->unkept)
+    if (job && needs_keeper(*job))
       revival_.add(*job);
     else
       revival_.remove(id);
@@ -218,6 +217,21 @@ std::vector<confine::DeviceNode> Desk::nodes_of_job(int64_t job) const {
 
 void Desk::end(int64_t job, const std::string& why, double now_s) {
   (void)change(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = why}}, 0, now_s);
+}
+
+/// Devices are not held for a job whose process cannot be started.
+void Desk::revive(double now_s) {
+  for (const Revival::GivenUp& one : revival_.step(now_s)) end(one.job, one.why, now_s);
+  const std::vector<int64_t> failed = revival_.take_failed();
+  if (failed.empty()) return;
+  const pool::Policy policy = view_.policy() ? *view_.policy() : pool::Policy{};
+  const auto changed = pool_.change([&](pool::PoolState& state) -> Result<void> {
+    for (const int64_t job : failed) fail_keeper(state, job, policy, wall_s());
+    return {};
+  });
+  if (!changed) return;
+  is_due_ = is_due_ || has_waiting();
+  follow_up(now_s);
 }
 
 /// Before its keeper hears of it, it is in its cgroup. A process of another job cannot be: it would leave that one's.

@@ -125,6 +125,7 @@ class Desk {
   std::vector<std::string> devices_of(int64_t job) const;
   std::vector<confine::DeviceNode> nodes_of_job(int64_t job) const;
   void end(int64_t job, const std::string& why, double now_s);
+  void revive(double now_s);
   Result<void> find_lost();
   void enforce();
   void heed_policy();

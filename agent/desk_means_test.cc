@@ -7,6 +7,7 @@
 
 #include "agent/testing/desk_fixture.h"
 #include "confine/testing/guarded_tree.h"
+#include "pool/admission.h"
 
 namespace remuda::agent {
 namespace {
@@ -158,26 +159,45 @@ class UnkeptJobs : public DeskTest {
     return find(waits_)->unkept;
   }
 
+  /// The job before it ends.
+  void grant() {
+    apply(caller_for(other_), pool::End{.job = first_});
+    ASSERT_TRUE(ends(first_));
+    read_machine();
+    ASSERT_EQ(find(waits_)->state, pool::JobState::running);
+    desk_->step(now_s_ += 1);
+    ASSERT_THAT(revived_, testing::ElementsAre(waits_));
+  }
+
   process::ChildProcess other_ = process::family();
   int64_t first_ = 0, waits_ = 0;
 };
 
-TEST_F(UnkeptJobs, StayInTheQueueUntilAProcessOfTheirUserKeepsThem) {
+TEST_F(UnkeptJobs, GetAKeeperOnceTheyAreGrantedTheirDevices) {
   ASSERT_TRUE(is_unkept());
   desk_->step(now_s_ += 1);
-  EXPECT_THAT(revived_, testing::ElementsAre(waits_));
-  apply(caller_for(other_), pool::End{.job = first_});
-  ASSERT_TRUE(ends(first_));
-  read_machine();
-  EXPECT_EQ(find(waits_)->state, pool::JobState::waiting) << "nobody would start it";
+  EXPECT_THAT(revived_, testing::IsEmpty()) << "it waits as a record";
+  starts_ = true;
+  grant();
   process::ChildProcess next = process::family();
   EXPECT_TRUE(apply(caller_for(next, 1001), pool::TakeOver{waits_})->error) << "another user";
   const auto taken = apply(caller_for(next), pool::TakeOver{waits_});
   ASSERT_TRUE(taken && !taken->error) << taken->error->message;
   EXPECT_EQ(find(waits_)->keeper, process::process_id(next.pid()));
   EXPECT_EQ(find(waits_)->state, pool::JobState::running);
+  EXPECT_FALSE(find(waits_)->unkept);
   process::ChildProcess late = process::family();
   EXPECT_TRUE(apply(caller_for(late), pool::TakeOver{waits_})->error);
+}
+
+TEST_F(UnkeptJobs, AreNoneOfThoseWhoseUsersProcessesCannotBeStarted) {
+  pool::Job asked = job_named("one");
+  asked.outlives_keeper = true;
+  process::ChildProcess keeper = process::family();
+  Caller within_container = caller_for(keeper);
+  within_container.can_be_started = false;
+  EXPECT_FALSE(find(submit(within_container, asked))->outlives_keeper);
+  EXPECT_TRUE(find(submit(caller_for(keeper), asked))->outlives_keeper);
 }
 
 TEST_F(UnkeptJobs, AreFoundByTheNextAgent) {
@@ -185,17 +205,35 @@ TEST_F(UnkeptJobs, AreFoundByTheNextAgent) {
   EXPECT_TRUE(find(waits_)->unkept);
   EXPECT_EQ(find(waits_)->state, pool::JobState::waiting);
   desk_->step(now_s_ += 1);
-  EXPECT_THAT(revived_, testing::ElementsAre(waits_));
+  EXPECT_THAT(revived_, testing::IsEmpty());
+  starts_ = true;
+  grant();
   open();
+  EXPECT_EQ(find(waits_)->state, pool::JobState::running);
   desk_->step(now_s_ += 1);
   EXPECT_THAT(revived_, testing::ElementsAre(waits_, waits_)) << "it still has none";
 }
 
+TEST_F(UnkeptJobs, HoldNothingWhereNoneCanBeStarted) {
+  ASSERT_TRUE(is_unkept());
+  grant();
+  desk_->step(now_s_ += 1);
+  EXPECT_EQ(find(waits_)->state, pool::JobState::waiting) << "no folder";
+  read_machine();
+  EXPECT_EQ(find(waits_)->state, pool::JobState::waiting);
+  EXPECT_EQ(find(waits_)->why, pool::kUnkept);
+  desk_->step(now_s_ += 10);
+  EXPECT_THAT(revived_, testing::ElementsAre(waits_));
+  desk_->step(now_s_ += 30);
+  EXPECT_THAT(revived_, testing::ElementsAre(waits_, waits_));
+}
+
 TEST_F(UnkeptJobs, EndWhereNobodyCanBeStartedForThem) {
   ASSERT_TRUE(is_unkept());
+  grant();
   for (int i = 0; i < 100; ++i) desk_->step(now_s_ += 10);
   EXPECT_EQ(find(waits_)->state, pool::JobState::ended);
-  EXPECT_THAT(find(waits_)->why, HasSubstr("cannot be started again: no folder"));
+  EXPECT_THAT(find(waits_)->why, HasSubstr("cannot be started: no folder"));
   EXPECT_THAT(revived_, SizeIs(10));
 }
 
@@ -204,7 +242,7 @@ TEST_F(UnkeptJobs, AreCancelledAsOthersAre) {
   EXPECT_FALSE(apply(caller_for(other_), pool::Cancel{{waits_}})->error);
   EXPECT_EQ(find(waits_)->state, pool::JobState::ended);
   for (int i = 0; i < 10; ++i) desk_->step(now_s_ += 100);
-  EXPECT_LE(revived_.size(), 1U);
+  EXPECT_THAT(revived_, testing::IsEmpty());
 }
 
 }  // namespace

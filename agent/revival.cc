@@ -46,12 +46,18 @@ void Revival::add(const pool::Job& job) {
 
 /// A keeper that is lost at once, again and again, is not started as often: step() forgets the rest.
 void Revival::remove(int64_t job) {
-  for (auto& [_, started] : started_)
+  for (Started& started : started_)
     if (started.job == job) started.has_worked = true;
   const auto found = attempts_.find(job);
   if (found == attempts_.end()) return;
   found->second.is_wanted = false;
   found->second.failures = 0;
+  next_s_ = 0;  // the user's next one
+}
+
+bool Revival::has_tried(int64_t job, double now_s) const {
+  const auto found = attempts_.find(job);
+  return found != attempts_.end() && now_s < found->second.not_before_s;
 }
 
 bool Revival::has_ended(Started& started, double now_s) {
@@ -66,12 +72,25 @@ bool Revival::has_ended(Started& started, double now_s) {
     for (const process::ProcessId& one : process::all_descendants(started.process.pid()))
       process::send_signal(one, SIGTERM);
   const std::string line = last_line(started.said);
-  ++found->second.failures;
-  found->second.why = !line.empty()  ? line
+  fail(found->second, !line.empty()  ? line
                       : !state       ? "that takes too long"
                       : !state->ok() ? "the program that starts it " + to_string(*state)
-                                     : "the program that starts it ended, and no process keeps the job";
+                                     : "the program that starts it ended, and no process keeps the job");
   return true;
+}
+
+void Revival::fail(Attempt& attempt, std::string why) {
+  ++attempt.failures;
+  attempt.why = std::move(why);
+  failed_.push_back(attempt.job.id);
+}
+
+bool Revival::is_starting_for(int user) const {
+  return std::ranges::any_of(started_, [&](const Started& one) { return one.user == user && !one.has_worked; });
+}
+
+size_t Revival::starting() const {
+  return static_cast<size_t>(std::ranges::count(started_, false, &Started::has_worked));
 }
 
 void Revival::begin(Attempt& attempt, double now_s) {
@@ -79,19 +98,21 @@ void Revival::begin(Attempt& attempt, double now_s) {
   auto process = start_ ? start_(attempt.job) : failed("this agent starts none");
   if (process) {
     const double patience_s = std::min(kLongestPatience_s, kFirstPatience_s * std::exp2(attempt.failures));
-    started_.emplace(attempt.job.uid,
-                     Started{.process = std::move(*process), .job = attempt.job.id, .until_s = now_s + patience_s});
+    started_.push_back({.process = std::move(*process),
+                        .job = attempt.job.id,
+                        .user = attempt.job.uid,
+                        .until_s = now_s + patience_s,
+                        .said = ""});
     return;
   }
-  ++attempt.failures;
-  attempt.why = process.error().message;
+  fail(attempt, process.error().message);
 }
 
 /// Of each user without one in flight, the job that has been due longest.
 std::map<int, Revival::Attempt*> Revival::next_of_users(double now_s) {
   std::map<int, Attempt*> next;
   for (auto& [_, attempt] : attempts_) {
-    if (!attempt.is_wanted || started_.contains(attempt.job.uid)) continue;
+    if (!attempt.is_wanted || is_starting_for(attempt.job.uid)) continue;
     next_s_ = std::min(next_s_, std::max(attempt.not_before_s, now_s + kStartLook_s));
     if (now_s < attempt.not_before_s) continue;
     Attempt*& first = next[attempt.job.uid];
@@ -102,8 +123,7 @@ std::map<int, Revival::Attempt*> Revival::next_of_users(double now_s) {
 
 std::vector<Revival::GivenUp> Revival::step(double now_s) {
   if (now_s < next_s_) return {};
-  for (auto one = started_.begin(); one != started_.end();)
-    one = has_ended(one->second, now_s) ? started_.erase(one) : std::next(one);
+  std::erase_if(started_, [&](Started& one) { return has_ended(one, now_s); });
   std::erase_if(attempts_, [&](const auto& one) { return !one.second.is_wanted && now_s >= one.second.not_before_s; });
   next_s_ = started_.empty() ? kNever_s : now_s + kStartLook_s;
   std::vector<GivenUp> given_up;
@@ -113,9 +133,9 @@ std::vector<Revival::GivenUp> Revival::step(double now_s) {
     if (one == next.end()) one = next.begin();
     auto& [user, attempt] = *one;
     if (attempt->failures >= kMostFailures) {
-      given_up.push_back({attempt->job.id, "its process was lost, and cannot be started again: " + attempt->why});
+      given_up.push_back({attempt->job.id, "the process that keeps it cannot be started: " + attempt->why});
       attempt->not_before_s = now_s + kStartAgain_s;
-    } else if (started_.size() < kMostStarting) {
+    } else if (starting() < kMostStarting) {
       begin(*attempt, now_s);
       last_user_ = user;
     }

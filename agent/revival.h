@@ -1,4 +1,5 @@
-// Revival: starts the keepers of waiting jobs again that have lost theirs, as by a restart of the machine.
+// Revival: starts keepers for jobs without one: a job that waits in the background has none, and gets it once it is
+// granted its devices.
 //
 // What it starts is a fixed command, as the job's user; what that runs is kept in the user's own folder and not here
 // (cli/jobs/kept_line.h). It has done its work once the job has a keeper again (pool::TakeOver).
@@ -6,8 +7,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -25,10 +28,12 @@ class Revival {
   /// Where `start` is nothing, no job gets a keeper this way.
   explicit Revival(Start start) : start_(std::move(start)) {}
 
-  /// The job waits without a keeper.
+  /// The job is to have a keeper.
   void add(const pool::Job& job);
-  /// It has one, or has ended. Until then it is not forgotten.
+  /// It has one, or needs none any more. Until then it is not forgotten.
   void remove(int64_t job);
+  /// Whether one was started for it just now: the next is started later.
+  bool has_tried(int64_t job, double now_s) const;
 
   struct GivenUp {
     int64_t job = 0;
@@ -37,13 +42,15 @@ class Revival {
   /// Starts some, one at a time of each user and users in turns, and a job's again after a while. Returns those for
   /// which that was of no use several times; again after a while, until they are removed.
   std::vector<GivenUp> step(double now_s);
+  /// The jobs for which an attempt has failed since the last call.
+  std::vector<int64_t> take_failed() { return std::exchange(failed_, {}); }
   /// When step() is to be called at the latest.
   double next_s() const { return next_s_; }
 
  private:
   struct Attempt {
     pool::Job job;
-    bool is_wanted = true;  ///< the job has no keeper
+    bool is_wanted = true;  ///< the job is to have a keeper
     double not_before_s = 0;
     int failures = 0;
     std::string why;
@@ -51,18 +58,23 @@ class Revival {
   struct Started {
     process::ChildProcess process;
     int64_t job = 0;
+    int user = 0;
     double until_s = 0;       ///< it takes too long then
     bool has_worked = false;  ///< the job had a keeper since
     std::string said;
   };
   bool has_ended(Started& started, double now_s);
+  void fail(Attempt& attempt, std::string why);
   void begin(Attempt& attempt, double now_s);
+  bool is_starting_for(int user) const;
+  size_t starting() const;
   std::map<int, Attempt*> next_of_users(double now_s);
 
   Start start_;
   std::map<int64_t, Attempt> attempts_;
-  std::map<int, Started> started_;  ///< by user
-  int last_user_ = 0;               ///< whose turn it was
+  std::list<Started> started_;  ///< none of which can be moved
+  std::vector<int64_t> failed_;
+  int last_user_ = 0;  ///< whose turn it was
   double next_s_ = kNever_s;
 };
 

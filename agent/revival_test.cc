@@ -65,6 +65,23 @@ TEST_F(RevivalTest, StartsOneOfAUserAtATime) {
   EXPECT_THAT(begun_, ElementsAre(1, 4, 2));
 }
 
+TEST_F(RevivalTest, StartsTheNextOfAUserOnceTheOneBeforeHasAKeeper) {
+  ends_ = false;
+  script_ = "exec sleep 1000";
+  for (int64_t job = 1; job <= 3; ++job) revival_.add(job_of(job));
+  revival_.step(1);
+  revival_.step(1.2);
+  EXPECT_THAT(begun_, ElementsAre(1));
+  revival_.remove(1);
+  EXPECT_LE(revival_.next_s(), 1.2);
+  EXPECT_TRUE(revival_.has_tried(1, 1.2));
+  EXPECT_FALSE(revival_.has_tried(2, 1.2));
+  revival_.step(1.2);
+  EXPECT_THAT(begun_, ElementsAre(1, 2)) << "what has started it may take a moment to end";
+  EXPECT_THAT(revival_.take_failed(), IsEmpty());
+  EXPECT_FALSE(revival_.has_tried(1, 40));
+}
+
 TEST_F(RevivalTest, GivesUsersTurns) {
   ends_ = false;
   script_ = "exec sleep 1000";
@@ -86,8 +103,10 @@ TEST_F(RevivalTest, TriesAgainLaterAndGivesUpWithTheReason) {
   std::vector<Revival::GivenUp> given_up = give_up(now_s);
   ASSERT_THAT(given_up, SizeIs(1));
   EXPECT_EQ(given_up[0].job, 7);
-  EXPECT_EQ(given_up[0].why, "its process was lost, and cannot be started again: there is no folder /home/ada");
+  EXPECT_EQ(given_up[0].why, "the process that keeps it cannot be started: there is no folder /home/ada");
   EXPECT_THAT(begun_, SizeIs(10));
+  EXPECT_THAT(revival_.take_failed(), SizeIs(10));
+  EXPECT_THAT(revival_.take_failed(), IsEmpty());
   EXPECT_GT(now_s, 200) << "it may take a while until a folder is there";
   given_up = give_up(now_s);
   EXPECT_THAT(given_up, SizeIs(1)) << "the pool could not be written, so the job has not ended";

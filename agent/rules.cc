@@ -10,6 +10,11 @@ namespace {
 
 constexpr int kMostPriority = 1000;
 
+/// Whether the agent can start a process that goes on with a job of this caller: of a user without a name it cannot.
+bool can_be_started(const Caller& caller, const policy::User& user) {
+  return caller.can_be_started && user.name != std::to_string(caller.uid);
+}
+
 /// With what a user decides, and nothing else.
 pool::Job asked_by(const pool::Job& said, const Caller& caller, const policy::User& user, const std::string& request) {
   pool::Job job{.user = user.name,
@@ -23,7 +28,7 @@ pool::Job asked_by(const pool::Job& said, const Caller& caller, const policy::Us
                 .begin_s = std::max(0.0, said.begin_s),
                 .after = said.after,
                 .after_any = said.after_any,
-                .outlives_keeper = said.outlives_keeper,
+                .outlives_keeper = said.outlives_keeper && can_be_started(caller, user),
                 .array = said.array,
                 .array_index = std::max(0, said.array_index),
                 .keeper = caller.process,

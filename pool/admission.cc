@@ -162,8 +162,8 @@ std::string over_limit(const PoolState& state, const Job& job, const Policy& pol
 }
 
 std::string waits_first(const PoolState& state, const Job& job, const Policy& policy, double now_s) {
-  if (job.unkept) return kUnkept;
-  if (job.cancelled) return "it was cancelled";
+  if (job.cancelled) return job.why.empty() ? "it was cancelled" : job.why;  // with which its keeper ends it
+  if (job.keeper_failed) return kUnkept;
   if (job.paused) return fmt::format("it is paused, until `remuda resume {}`", name_of(job));
   if (now_s < job.begin_s) return fmt::format("it begins at {} at the earliest", local_time_text(job.begin_s));
   std::string why = awaited_end(state, job);

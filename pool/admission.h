@@ -29,10 +29,10 @@ Result<void> check_priority(const Job& job, int priority, const Policy& policy);
 /// something happens.
 std::string over_limit(const PoolState& state, const Job& job, const Policy& policy, double now_s);
 
-/// Why an unkept job waits.
-inline constexpr const char* kUnkept = "the process that keeps it was lost, and is started again";
-/// Why a waiting job may not start yet, whatever is free: it is paused, unkept or cancelled, it is to begin later, a
-/// job must end before, or the above; empty where it may.
+/// Why a job waits for which no keeper could be started.
+inline constexpr const char* kUnkept = "the process that keeps it could not be started, which is tried again";
+/// Why a waiting job may not start yet, whatever is free: it is paused, cancelled or no keeper could be started for it,
+/// it is to begin later, a job must end before, or the above; empty where it may.
 std::string waits_first(const PoolState& state, const Job& job, const Policy& policy, double now_s);
 
 /// The devices that are reserved for others at a time at which the job, started now, might run: for as long as its time

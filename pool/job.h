@@ -100,7 +100,8 @@ struct Job {
   std::vector<int64_t> after_any;                      ///< jobs that must have ended before, however they did
   bool paused = false;                                 ///< keeps its place in the queue, and does not start
   bool outlives_keeper = false;  ///< while it waits, it stays in the queue when its keeper is lost
-  bool unkept = false;           ///< that has happened: it does not start before it has another keeper
+  bool unkept = false;           ///< that has happened: it gets another one once it is granted its devices
+  bool keeper_failed = false;    ///< none could be started: it is granted nothing before it has one
   int64_t array = 0;             ///< the job that stands for its array; 0 = none
   int array_index = 0;
   JobState state = JobState::waiting;
@@ -154,7 +155,8 @@ struct Job {
     visit("after_any", self.after_any, "jobs that must have ended before it starts, however they did");
     visit("paused", self.paused, "it keeps its place in the queue, and does not start");
     visit("outlives_keeper", self.outlives_keeper, "while it waits, it stays in the queue when its keeper is lost");
-    visit("unkept", self.unkept, "its keeper was lost; it does not start before it has another");
+    visit("unkept", self.unkept, "no process keeps it; it gets one once it is granted its devices");
+    visit("keeper_failed", self.keeper_failed, "none could be started; it is granted nothing before it has one");
     visit("array", self.array, "the job that stands for its array");
     visit("array_index", self.array_index, "its place in the array");
     visit("state", self.state, "waiting, running or ended", true);

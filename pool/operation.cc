@@ -85,10 +85,7 @@ Result<Applied> apply_to(PoolState& state, const GiveWay& asked, const Circumsta
     end(state, asked.job, {.exit_status = place::kNotNow, .why = asked.why}, policy_of(at), at.now_s);
     return Applied{};
   }
-  const Job* job = state.find(asked.job);
-  const int restarts = job ? job->restarts : 0;
-  requeue(state, asked.job, policy_of(at), at.now_s);
-  if (Job* queued = state.find(asked.job)) queued->restarts = restarts;
+  give_way(state, asked.job, policy_of(at), at.now_s);
   return Applied{};
 }
 

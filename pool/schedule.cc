@@ -82,11 +82,12 @@ class Pass {
   /// Ends a job that can never start because a job that it waits for failed. A job's id is lower than those of the jobs
   /// that wait for it, so a whole chain ends in one pass.
   void end_with_others(const Job& job) {
+    if (job.cancelled) return;
     for (const int64_t id : job.after) {
       const Job* before = std::as_const(state_).find(id);
       if (before && (before->state != JobState::ended || succeeded(*before))) continue;
-      state_.jobs.edit(job).cancelled = true;
-      end(state_, job.id,
+      end_waiting(
+          state_, job.id,
           {.exit_status = kEndedByRemuda, .why = fmt::format("job {}, which had to end well before, did not", id)},
           policy_, now_s_);
       return;

@@ -119,6 +119,13 @@ void end_job(PoolState& state, Job& job, const Ending& ending, const Policy& pol
   clean_texts(job);
 }
 
+/// Back into the queue, as it was before it was granted its devices.
+void give_back(PoolState& state, Job& job, const Policy& policy, double now_s) {
+  const int restarts = job.restarts;
+  requeue(state, job.id, policy, now_s);
+  job.restarts = restarts;
+}
+
 std::string holder_text(const Job& job) { return fmt::format("{} (job {})", job.user, name_of(job)); }
 
 /// As sudo names a user: one without a name by a number.
@@ -161,7 +168,7 @@ Result<int64_t> submit(PoolState& state, Job job, const Inventory& inventory, do
   job.evicted.clear();
   job.idle = {};
   job.run = {};
-  job.unkept = false;
+  job.unkept = job.keeper_failed = false;
   job.submitted_s = now_s;
   job.started_s = job.ended_s = 0;
   job.cores.clear();
@@ -244,15 +251,29 @@ void requeue(PoolState& state, int64_t id, const Policy& policy, double now_s) {
   ++job->restarts;
 }
 
+void give_way(PoolState& state, int64_t id, const Policy& policy, double now_s) {
+  if (Job* job = state.find(id)) give_back(state, *job, policy, now_s);
+}
+
+void end_waiting(PoolState& state, int64_t id, const Ending& ending, const Policy& policy, double now_s) {
+  Job* job = state.find(id);
+  if (!job || job->state != JobState::waiting) return;
+  job->cancelled = true;
+  const bool has_end_to_tell = !is_array(*job) && !(job->at_end.empty() && job->mail.empty());
+  if (job->unkept && has_end_to_tell)
+    job->why = ending.why;
+  else
+    end_job(state, *job, ending, policy, now_s);
+}
+
 Result<void> cancel(PoolState& state, int64_t id, int uid, double now_s) {
   REMUDA_ASSIGN(Job * job, open_job_of(state, id, uid));
   const std::string by = uid == job->uid ? "" : " by " + process::user_name(uid);
   for (Job* one : with_jobs_of_array(state, *job)) {
+    if (one->unkept) give_back(state, *one, {}, now_s);  // nothing of it runs
     one->cancelled = true;
     if (one->state == JobState::running) one->why = by.empty() ? "" : kCancelled + by;
-    const bool has_end_to_tell = one->unkept && !is_array(*one) && !(one->at_end.empty() && one->mail.empty());
-    if (one->state == JobState::waiting && !has_end_to_tell)
-      end_job(state, *one, {.why = fmt::format("{}{} while it waited", kCancelled, by)}, {}, now_s);
+    end_waiting(state, one->id, {.why = fmt::format("{}{} while it waited", kCancelled, by)}, {}, now_s);
   }
   return {};
 }
@@ -301,7 +322,18 @@ void lose_keeper(PoolState& state, int64_t id) {
   Job* job = state.find(id);
   if (!job || job->state != JobState::waiting || !job->outlives_keeper) return;
   job->unkept = true;
-  job->why = kUnkept;
+}
+
+void fail_keeper(PoolState& state, int64_t id, const Policy& policy, double now_s) {
+  Job* job = state.find(id);
+  if (!job || job->state == JobState::ended || !job->unkept) return;
+  give_back(state, *job, policy, now_s);
+  job->keeper_failed = true;
+  if (!job->cancelled) job->why = kUnkept;
+}
+
+bool needs_keeper(const Job& job) {
+  return job.unkept && (job.state == JobState::running || job.cancelled || job.keeper_failed);
 }
 
 Result<void> take_over(PoolState& state, int64_t id, int uid, const process::ProcessId& keeper) {
@@ -309,7 +341,7 @@ Result<void> take_over(PoolState& state, int64_t id, int uid, const process::Pro
   REMUDA_ASSIGN(Job * job, open_job_of(state, id, uid));
   if (uid != job->uid) return usage_error(fmt::format("job {} belongs to {}", name_of(*job), job->user));
   if (!job->unkept) return usage_error(fmt::format("job {} has a process that keeps it", name_of(*job)));
-  job->unkept = false;
+  job->unkept = job->keeper_failed = false;
   job->keeper = keeper;
   return {};
 }

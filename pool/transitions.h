@@ -47,11 +47,11 @@ std::vector<const Job*> waiting_jobs(const PoolState& state, const Policy& polic
 /// than it could when they were kept for it, as long as every job keeps its limit; where one that it waits for has no
 /// limit, nobody passes it.
 ///
-/// A job that waits `after` one that failed ends, as cancelled. A job that is paused or unkept, or that is to begin
-/// later, is passed over, and nothing is reserved for it. `held` are devices in use without a lease. Where a job could
-/// start if preemptible running jobs of lower priority ended, the lowest of them are marked (Job::preempted_by), no
-/// more than are needed, and their devices are kept for it; their keepers stop and requeue() them. Returns the ids of
-/// jobs started.
+/// A job that waits `after` one that failed ends, as cancelled. A job that is paused, for which no keeper could be
+/// started, or that is to begin later, is passed over, and nothing is reserved for it. `held` are devices in use
+/// without a lease. Where a job could start if preemptible running jobs of lower priority ended, the lowest of them are
+/// marked (Job::preempted_by), no more than are needed, and their devices are kept for it; their keepers stop and
+/// requeue() them. Returns the ids of jobs started.
 ///
 /// To be called in the same Pool::change as every transition that may let a job start (submit, end, requeue, cancel,
 /// resume, reprioritize, reap), and when the time of begins_next() has come; then a waiting keeper need only check
@@ -88,10 +88,16 @@ void end(PoolState& state, int64_t job, const Ending& ending, const Policy& poli
 /// it had started, Job::earlier does. Does nothing if it does not run.
 void requeue(PoolState& state, int64_t job, const Policy& policy, double now_s);
 
-/// Marks a running job as cancelled; its keeper then ends it, and so does that which an unkept job gets, where the end
-/// is to be told (Job::at_end, Job::mail). Other waiting jobs end at once. Where another user does that, Job::why says
-/// who. The same for all jobs of an array. Refuses
-/// (usage) a job that does not exist or has ended, and users other than its own and root.
+/// The same where nothing of it has started: that is no restart.
+void give_way(PoolState& state, int64_t job, const Policy& policy, double now_s);
+
+/// Ends a waiting job, as cancelled. Where its end is to be told (Job::at_end, Job::mail) and it is unkept, it is
+/// marked only, and the keeper that it gets then ends it, with this reason.
+void end_waiting(PoolState& state, int64_t job, const Ending& ending, const Policy& policy, double now_s);
+
+/// Marks a running job as cancelled, and its keeper then ends it. A waiting job ends as end_waiting() does, and so does
+/// one that has no keeper yet. Where another user does that, Job::why says who. The same for all jobs of an array.
+/// Refuses (usage) a job that does not exist or has ended, and users other than its own and root.
 Result<void> cancel(PoolState& state, int64_t job, int uid, double now_s);
 
 /// Those that have not ended, by name, by user, or both; an empty text is any. An array stands for its jobs.
@@ -116,6 +122,11 @@ Result<void> resume(PoolState& state, int64_t job, int uid);
 
 /// A waiting job that outlives its keeper has lost it.
 void lose_keeper(PoolState& state, int64_t id);
+/// No keeper could be started for an unkept job: one that was granted devices, and so has not begun, waits again.
+void fail_keeper(PoolState& state, int64_t id, const Policy& policy, double now_s);
+/// Whether a keeper is to be started for the job: it is unkept, and was granted its devices, has an end to tell, or the
+/// last attempt has failed.
+bool needs_keeper(const Job& job);
 /// Gives an unkept job a keeper: a process of its user. Refuses (usage) a job of another user, and one that has a
 /// keeper.
 Result<void> take_over(PoolState& state, int64_t id, int uid, const process::ProcessId& keeper);

@@ -145,7 +145,7 @@ TEST_F(WaitingJobs, JobsOfAnArrayFollowIt) {
   EXPECT_THAT(look(), ElementsAre(3, later));
 }
 
-TEST_F(WaitingJobs, AJobThatOutlivesItsKeeperWaitsUntilItHasAnother) {
+TEST_F(WaitingJobs, AJobThatOutlivesItsKeeperGetsAnotherOnceItIsGrantedItsDevices) {
   Job asked = test_job("ada", 1);
   asked.outlives_keeper = asked.unkept = true;
   const int64_t id = add(asked), other = add("bob", 1);
@@ -155,17 +155,71 @@ TEST_F(WaitingJobs, AJobThatOutlivesItsKeeperWaitsUntilItHasAnother) {
             fmt::format("job {} has a process that keeps it", id));
   lose_keeper(state, id);
   lose_keeper(state, other);
-  EXPECT_THAT(look(), ElementsAre(other)) << "which does not outlive its keeper";
-  EXPECT_EQ(job(id).why, kUnkept);
+  EXPECT_FALSE(job(other).unkept) << "it does not outlive its keeper";
+  EXPECT_FALSE(needs_keeper(job(id))) << "it waits as a record";
+  EXPECT_THAT(look(), ElementsAre(id, other));
+  EXPECT_TRUE(needs_keeper(job(id)));
   EXPECT_EQ(take_over(state, id, job(id).uid + 1, keeper).error().message, fmt::format("job {} belongs to ada", id));
   EXPECT_FALSE(take_over(state, id, job(id).uid, {})) << "no process";
   process::ProcessId next = keeper;
   next.pid += 1;
   ASSERT_TRUE(take_over(state, id, job(id).uid, next));
   EXPECT_EQ(job(id).keeper, next);
-  EXPECT_THAT(look(), ElementsAre(id));
+  EXPECT_EQ(job(id).state, JobState::running);
+  EXPECT_FALSE(needs_keeper(job(id)));
   lose_keeper(state, id);
   EXPECT_FALSE(job(id).unkept) << "it runs";
+}
+
+TEST_F(WaitingJobs, NothingIsHeldForAJobWhoseKeeperCannotBeStarted) {
+  Job asked = test_job("ada", 1);
+  asked.outlives_keeper = true;
+  const int64_t id = add(asked);
+  fail_keeper(state, id, {}, 100);
+  EXPECT_FALSE(job(id).keeper_failed) << "it has one";
+  lose_keeper(state, id);
+  EXPECT_THAT(look(), ElementsAre(id));
+  fail_keeper(state, id, {}, 100);
+  EXPECT_EQ(job(id).state, JobState::waiting);
+  EXPECT_THAT(state.leases, IsEmpty());
+  EXPECT_EQ(job(id).restarts, 0) << "nothing of it has run";
+  EXPECT_TRUE(needs_keeper(job(id))) << "that is tried again";
+  EXPECT_THAT(look(), IsEmpty());
+  EXPECT_EQ(job(id).why, kUnkept);
+  process::ProcessId next = job(id).keeper;
+  next.pid += 1;
+  ASSERT_TRUE(take_over(state, id, job(id).uid, next));
+  EXPECT_THAT(look(), ElementsAre(id));
+}
+
+TEST_F(WaitingJobs, OneThatWasGrantedDevicesAndHasNoKeeperYetIsCancelledAsIfItWaited) {
+  Job asked = test_job("ada", 1);
+  asked.outlives_keeper = true;
+  const int64_t id = add(asked);
+  lose_keeper(state, id);
+  EXPECT_THAT(look(), ElementsAre(id));
+  ASSERT_TRUE(cancel(state, id, 0, 100));
+  EXPECT_EQ(job(id).state, JobState::ended);
+  EXPECT_EQ(job(id).why, "was cancelled while it waited");
+  EXPECT_TRUE(job(id).cancelled);
+  EXPECT_THAT(state.leases, IsEmpty());
+}
+
+TEST_F(WaitingJobs, OneWhoseEndIsToBeToldGetsAKeeperForThatWhereAJobBeforeItFailed) {
+  const int64_t first = add("ada", 1);
+  Job asked = test_job("ada", 1);
+  asked.outlives_keeper = true;
+  asked.at_end = "echo over";
+  asked.after = {first};
+  const int64_t id = add(asked);
+  lose_keeper(state, id);
+  look();
+  end(state, first, {.exit_status = 1}, {}, 100);
+  EXPECT_THAT(look(), IsEmpty());
+  EXPECT_THAT(look(), IsEmpty());
+  EXPECT_EQ(job(id).state, JobState::waiting);
+  EXPECT_TRUE(needs_keeper(job(id)));
+  EXPECT_EQ(job(id).why, fmt::format("job {}, which had to end well before, did not", first));
 }
 
 TEST_F(WaitingJobs, ACancelledJobWithoutAKeeperGetsOneWhereItsEndIsToBeTold) {
@@ -182,7 +236,7 @@ TEST_F(WaitingJobs, ACancelledJobWithoutAKeeperGetsOneWhereItsEndIsToBeTold) {
   next.pid += 1;
   ASSERT_TRUE(take_over(state, told, job(told).uid, next));
   EXPECT_THAT(look(), IsEmpty()) << "it does not start any more";
-  EXPECT_EQ(job(told).why, "it was cancelled");
+  EXPECT_EQ(job(told).why, "was cancelled while it waited");
   ASSERT_TRUE(cancel(state, told, 0, 100));
   EXPECT_EQ(job(told).state, JobState::ended);
 }

@@ -43,7 +43,7 @@ void await_end(pool::Access& pool, int64_t id) {
 bool is_left_waiting(Result<Caretaker>& caretaker, const RunSpec& spec, int64_t id) {
   if (!spec.job.outlives_keeper || id <= 0) return false;
   const auto job = caretaker ? caretaker->pool().find(id) : tl::unexpected(caretaker.error());
-  return !job || (*job && (*job)->state != pool::JobState::ended && !(*job)->begun);
+  return !job || (*job && (*job)->outlives_keeper && (*job)->state != pool::JobState::ended && !(*job)->begun);
 }
 
 /// The keeper was killed: this process, a subreaper, has inherited the job's processes.
@@ -75,7 +75,7 @@ bool is_readable(int fd) {
 
 }  // namespace
 
-Result<int> run_front(const RunSpec& spec, const OpenPool& open, const Report& report) {
+Result<int> run_front(const RunSpec& spec, const OpenPool& open, const Report& report, const IsKept& is_kept) {
   const std::vector<int> before = own_children();
   const Fd parent_end = spec.with_parent ? end_of_parent() : Fd();
   if (spec.with_parent && !parent_end)
@@ -90,6 +90,8 @@ Result<int> run_front(const RunSpec& spec, const OpenPool& open, const Report& r
       [&](const Message& message) {
         if (message.job > 0) job = message.job;
         report(message);
+        if (message.kind == Message::Kind::waiting && is_kept && is_kept())
+          send(keeper.channel.get(), ReceivedSignal{});
         return message.kind == Message::Kind::ended;
       },
       parent_end.get());

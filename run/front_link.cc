@@ -46,7 +46,10 @@ std::vector<ReceivedSignal> FrontLink::take_signals() {
     const Received<ReceivedSignal> received = receive_signal(front_.get());
     if (received.gone) front_.reset();
     if (!received.value) break;
-    signals.push_back(*received.value);
+    if (received.value->number == ReceivedSignal::kKept)
+      is_kept_ = true;
+    else
+      signals.push_back(*received.value);
   }
   return signals;
 }

@@ -22,6 +22,8 @@ class FrontLink {
   std::vector<ReceivedSignal> take_signals();
   /// The front has died; known after take_signals().
   bool gone() const { return !front_; }
+  /// The front has kept with what another keeper can go on with the job; known after take_signals().
+  bool is_kept() const { return is_kept_; }
   /// The descriptors to wait for.
   std::vector<int> readable() const;
   /// Waits until a signal or message arrives; false when none did within `seconds`.
@@ -30,6 +32,7 @@ class FrontLink {
  private:
   FrontLink(Fd front, Fd signals) : front_(std::move(front)), signals_(std::move(signals)) {}
   Fd front_, signals_;
+  bool is_kept_ = false;
 };
 
 /// SIGINT, SIGTERM and the other signals that ask a program to end, and SIGUSR1 and 2: those that a front forwards.

@@ -39,9 +39,11 @@ namespace remuda::run {
 /// The status of Kind::ended for a job that did not enter its pool: the error's own, where the user can mend it.
 int status_of_refusal(const Error& error);
 
-/// From the front to the keeper: a signal was received.
+/// From the front to the keeper: a signal was received; or, as number kKept, all is kept with which another keeper can
+/// go on with the job.
 struct ReceivedSignal {
-  int number = 0;
+  static constexpr int kKept = 0;
+  int number = kKept;
   bool from_terminal = false;  ///< then the job, in the same process group, has received it too
 };
 

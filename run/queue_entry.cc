@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "place/health.h"
 #include "place/place.h"
 #include "pool/logs.h"
@@ -10,6 +11,9 @@
 
 namespace remuda::run {
 namespace {
+
+/// For so long a machine may be read before the scheduler looks at a job.
+constexpr double kFirstLook_s = 1;
 
 /// Whether an agent may make devices that are not there: then it knows what there can be.
 bool may_come(Caretaker& caretaker) {
@@ -73,11 +77,13 @@ Result<bool> QueueEntry::enter() {
 
 Result<bool> QueueEntry::wait() {
   claim_.reset();
+  entered_at_s_ = monotonic_s();
   has_waited_ = false;
   while (id_ > 0) {
     const Result<Step> step = wait_once();
     if (step) {
       retry_.reset();
+      has_run_ = has_run_ || *step == Step::runs;
       if (*step != Step::waits) return *step == Step::runs;
     } else if (!retry_.rest(id_, step.error())) {
       return tl::unexpected(step.error());
@@ -85,14 +91,25 @@ Result<bool> QueueEntry::wait() {
     for (const ReceivedSignal& signal : link_.take_signals())
       if (signal.number != SIGUSR1 && signal.number != SIGUSR2) return leave(signal.number);
     if (link_.gone()) return leave(SIGKILL);
+    if (may_leave()) return leave(0);
   }
   return false;
+}
+
+/// Not where this process knows what the next would not: the tasks, whose file may change, or how often the job was
+/// restarted. Nor if the agent has started it: a job that cannot use what it is granted would be started again and
+/// again.
+bool QueueEntry::may_leave() const {
+  return link_.is_kept() && outlives_keeper_ && spec_.tasks.empty() && spec_.takes_over == 0 && !has_run_;
 }
 
 Result<QueueEntry::Step> QueueEntry::wait_once() {
   REMUDA_ASSIGN(const pool::PoolState state, caretaker_.pool().attend(id_));
   const pool::Job* job = state.find(id_);
-  if (job) time_limit_s_ = job->time_limit_s;
+  if (job) {
+    time_limit_s_ = job->time_limit_s;
+    outlives_keeper_ = job->outlives_keeper;
+  }
   if (job && job->state == pool::JobState::running) return claim(state);
   if (!job || job->state == pool::JobState::ended) {
     REMUDA_ASSIGN(const auto ended, caretaker_.pool().find(id_));
@@ -101,21 +118,24 @@ Result<QueueEntry::Step> QueueEntry::wait_once() {
     return Step::is_over;
   }
   if (job->cancelled) {  // while it had no keeper
-    REMUDA_TRY(caretaker_.apply(
-        pool::End{id_, {.exit_status = pool::kEndedByRemuda, .why = "was cancelled while it waited"}}));
+    REMUDA_TRY(caretaker_.apply(pool::End{id_, {.exit_status = pool::kEndedByRemuda, .why = job->why}}));
     return Step::waits;
   }
-  report_waiting(*job);
   has_waited_ = true;
-  REMUDA_TRY(caretaker_.pool().rest(id_, link_.readable()));
+  pool::Access& pool = caretaker_.pool();
+  REMUDA_TRY(report_waiting(*job) ? pool.rest(id_, link_.readable())
+                                  : pool.wait(id_, {}, kFirstLook_s, link_.readable()));
   return Step::waits;
 }
 
-void QueueEntry::report_waiting(const pool::Job& job) {
-  if (has_reported_ && job.why == reported_) return;
+/// False as long as it is too soon: before the scheduler has looked at the job, nobody knows whether it has to wait.
+bool QueueEntry::report_waiting(const pool::Job& job) {
+  if (!has_reported_ && job.why.empty() && monotonic_s() < entered_at_s_ + kFirstLook_s) return false;
+  if (has_reported_ && job.why == reported_) return true;
   has_reported_ = true;
   reported_ = job.why;
   link_.send(Message::Kind::waiting, id_, job.why);
+  return true;
 }
 
 /// Names one of these devices that must not be used, and why. The process that granted them may have read the machine
@@ -170,7 +190,7 @@ Result<QueueEntry::Step> QueueEntry::give_way(const std::string& why) {
 /// A job that outlives its keeper ends by `remuda cancel`, and not with this process, as at the end of a session.
 Result<bool> QueueEntry::leave(int signal) {
   status_ = process::exit_code({0, signal});
-  if (spec_.job.outlives_keeper) {
+  if (outlives_keeper_) {
     is_left_waiting_ = true;
     return false;
   }

@@ -28,7 +28,7 @@ class QueueEntry {
 
   /// True once the job runs; false when it never will: its user gave up, it was cancelled, a job that it waits for
   /// failed. Then status() and why() have the reason. While the pool cannot be written, the job keeps its place and
-  /// this tries again.
+  /// this tries again. A job that outlives its keeper is left to the agent once it is kept (FrontLink::is_kept).
   Result<bool> wait();
   /// The claims on the devices that the running job was granted, for its processes to inherit: held until the next
   /// wait(), or this object's end (pool/claim.h). Empty where the machine is not this one.
@@ -45,7 +45,8 @@ class QueueEntry {
   Result<bool> tidy_and_enter();
   Result<bool> enter();
   Result<Step> wait_once();
-  void report_waiting(const pool::Job& job);
+  bool report_waiting(const pool::Job& job);
+  bool may_leave() const;
   Result<bool> leave(int signal);
   std::string ailment_among(const std::vector<std::string>& devices) const;
   Result<Step> claim(const pool::PoolState& state);
@@ -60,8 +61,10 @@ class QueueEntry {
   int status_ = 0;
   std::string why_, reported_;
   bool is_left_waiting_ = false;
-  bool has_reported_ = false, has_waited_ = false;
+  bool has_reported_ = false, has_waited_ = false, has_run_ = false;
+  bool outlives_keeper_ = false;  ///< as the pool has it: it may know that nobody can start another one
   double time_limit_s_ = 0;
+  double entered_at_s_ = 0;  ///< on the steady clock
 };
 
 }  // namespace remuda::run

@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 import uuid
 
@@ -192,6 +193,27 @@ class Agent:
         page = connection.ask("read")["result"]
         connection.close()
         return page
+
+
+def name_users(agent, **uids):
+    """Gives users names and homes, in a /etc/passwd that only this process and its children see (unshare --mount)."""
+    users = "".join(f"{name}:x:{uid}:{uid}::{agent.environment(uid)['HOME']}:/usr/sbin/nologin\n" for name, uid in uids.items())
+    passwd = os.path.join(agent.folder, "passwd")
+    with open("/etc/passwd") as old, open(passwd, "w") as new:
+        new.write(old.read() + users)
+    os.chmod(passwd, 0o644)
+    subprocess.run(["mount", "--bind", passwd, "/etc/passwd"], check=True)
+
+
+def has_own_mounts():
+    """Whether this process has; else it is started again with mounts of its own, where there can be some."""
+    if os.environ.get("REMUDA_TEST_TREE") == "own":
+        return True
+    os.environ["REMUDA_TEST_TREE"] = "own"
+    own = ["unshare", "--mount", "--propagation", "private"]
+    if subprocess.run([*own, "true"], capture_output=True, check=False).returncode != 0:
+        return False
+    os.execvp("unshare", [*own, sys.executable, "-B", *sys.argv])
 
 
 def as_user(uid, work):

@@ -53,10 +53,13 @@ class DeskTest : public testing::Test {
   }
   void open() {
     desk_.reset();
-    auto desk = Desk::open(pool_, view(), now_s_, {.revival = Revival([this](const pool::Job& job) {
-                                                     revived_.push_back(job.id);
-                                                     return Result<process::ChildProcess>(failed("no folder"));
-                                                   })});
+    auto desk =
+        Desk::open(pool_, view(), now_s_, {.revival = Revival([this](const pool::Job& job) {
+                                             revived_.push_back(job.id);
+                                             if (starts_)
+                                               return process::ChildProcess::spawn({.argv = {"/bin/sleep", "1000"}});
+                                             return Result<process::ChildProcess>(failed("no folder"));
+                                           })});
     ASSERT_TRUE(desk) << desk.error().message;
     desk_.emplace(std::move(*desk));
     read_machine();
@@ -66,7 +69,7 @@ class DeskTest : public testing::Test {
     desk_->take_reading(view(), now_s_);
   }
   static Caller caller_for(const process::ChildProcess& child, int uid = 1000) {
-    return {uid, false, process::process_id(child.pid()).value()};
+    return {uid, false, process::process_id(child.pid()).value(), true};
   }
   std::optional<wire::Answer> ask(const Caller& caller, wire::Request request) {
     if (request.id.empty()) request.id = "r" + std::to_string(++requests_);
@@ -102,6 +105,7 @@ class DeskTest : public testing::Test {
   double now_s_ = kNow_s;
   int requests_ = 0;
   std::vector<int64_t> revived_;  ///< jobs whose keepers were to be started
+  bool starts_ = false;           ///< otherwise nothing can be started for them
 };
 
 }  // namespace remuda::agent

@@ -24,7 +24,7 @@ class Progress {
     switch (message.kind) {
       case run::Message::Kind::waiting:
         waited_ = true;
-        line_->update(fmt::format("job {} waits: {}", message.job, message.text), -1);
+        line_->update(fmt::format("job {} waits{}{}", message.job, message.text.empty() ? "" : ": ", message.text), -1);
         break;
       case run::Message::Kind::started:
         print_start(message);

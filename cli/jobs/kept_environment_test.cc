@@ -4,7 +4,10 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
 
 #include "base/testing/scratch_folder.h"
 #include "cli/jobs/kept_line.h"
@@ -15,6 +18,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
+using testing::SizeIs;
 using Kind = run::Message::Kind;
 
 class KeptEnvironments : public testing::Test {
@@ -25,43 +29,48 @@ class KeptEnvironments : public testing::Test {
 
   const ScratchFolder state_;
   const OpenJobs none_ = [] { return std::vector<int64_t>(); };
-  const KeptEnvironment kept_{{"A=1", "B=two\nlines ö"}, 027};
+  const KeptEnvironment kept_{{"A=1", "B=two\nlines ö"}, 027, {{1024, 4096}, {RLIM_INFINITY, RLIM_INFINITY}}};
 };
 
 TEST_F(KeptEnvironments, AreThereUntilTheirJobHasEnded) {
-  int reports = 0;
-  const auto report = keeping(kept_, "/pool", none_, [&](const run::Message&) { ++reports; });
-  report({.kind = Kind::note});
+  const auto keep = keeper_of(kept_, "/pool", none_);
+  EXPECT_FALSE(keep({.kind = Kind::note}));
   EXPECT_FALSE(std::filesystem::exists(path())) << "the job has no number";
-  report({.kind = Kind::waiting, .job = 7});
+  EXPECT_TRUE(keep({.kind = Kind::waiting, .job = 7}));
   EXPECT_EQ(read_kept_environment("/pool", 7).value(), kept_);
   EXPECT_FALSE(read_kept_environment("/pool", 8));
   EXPECT_FALSE(read_kept_environment("/other", 7));
   struct stat info{};
   ASSERT_EQ(::stat(path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600U) << "there may be passwords in it";
-  report({.kind = Kind::ended});
+  keep({.kind = Kind::ended});
   EXPECT_TRUE(read_kept_environment("/pool", 7)) << "the process has ended, and not the job";
-  report({.kind = Kind::ended, .job = 7});
+  EXPECT_FALSE(keep({.kind = Kind::ended, .job = 7}));
   EXPECT_FALSE(std::filesystem::exists(path()));
-  EXPECT_EQ(reports, 4);
+}
+
+TEST_F(KeptEnvironments, ThatCannotBeKeptWholeAreNotSaidToBe) {
+  KeptEnvironment part = kept_;
+  part.is_whole = false;
+  EXPECT_FALSE(keeper_of(part, "/pool", none_)({.kind = Kind::waiting, .job = 7}));
+  EXPECT_TRUE(read_kept_environment("/pool", 7)) << "all the same, for when its process is lost";
+  ::setenv("XDG_STATE_HOME", "/dev/null", 1);
+  EXPECT_FALSE(keeper_of(kept_, "/pool", none_)({.kind = Kind::waiting, .job = 8}));
 }
 
 TEST_F(KeptEnvironments, OfJobsThatHaveEndedOtherwiseAreRemovedByALaterOne) {
-  const auto report = [](const run::Message&) {};
   const OpenJobs open = [] { return std::vector<int64_t>{9, 32}; };
-  for (const int64_t job : {7, 9, 33}) keeping(kept_, "/pool", open, report)({.kind = Kind::waiting, .job = job});
+  for (const int64_t job : {7, 9, 33}) keeper_of(kept_, "/pool", open)({.kind = Kind::waiting, .job = job});
   EXPECT_TRUE(read_kept_environment("/pool", 7));
-  keeping(kept_, "/pool", open, report)({.kind = Kind::waiting, .job = 32});
+  keeper_of(kept_, "/pool", open)({.kind = Kind::waiting, .job = 32});
   EXPECT_FALSE(read_kept_environment("/pool", 7)) << "it has ended, and nobody could remove it";
   for (const int64_t job : {9, 32}) EXPECT_TRUE(read_kept_environment("/pool", job)) << job;
   EXPECT_TRUE(read_kept_environment("/pool", 33)) << "it may have come since";
 }
 
 TEST_F(KeptEnvironments, OfAJobThatIsTakenOverStayWhatTheyAre) {
-  const auto report = [](const run::Message&) {};
-  keeping(kept_, "/pool", none_, report)({.kind = Kind::waiting, .job = 7});
-  const auto taken = keeping(std::nullopt, "/pool", none_, report);
+  keeper_of(kept_, "/pool", none_)({.kind = Kind::waiting, .job = 7});
+  const auto taken = keeper_of(std::nullopt, "/pool", none_);
   taken({.kind = Kind::waiting, .job = 7});
   EXPECT_EQ(read_kept_environment("/pool", 7).value(), kept_);
   taken({.kind = Kind::ended, .job = 7});
@@ -69,7 +78,7 @@ TEST_F(KeptEnvironments, OfAJobThatIsTakenOverStayWhatTheyAre) {
 }
 
 TEST_F(KeptEnvironments, AreNotWaitedForWhereAPipeLies) {
-  keeping(kept_, "/pool", none_, [](const run::Message&) {})({.kind = Kind::waiting, .job = 7});
+  keeper_of(kept_, "/pool", none_)({.kind = Kind::waiting, .job = 7});
   std::filesystem::remove(path());
   ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
   const auto read = read_kept_environment("/pool", 7);
@@ -86,13 +95,32 @@ TEST_F(KeptEnvironments, AreThatOfTheProcess) {
   EXPECT_EQ(own.mask, 0077U);
   EXPECT_THAT(own.entries, Contains("KEPT_TEST=a=b c"));
   EXPECT_THAT(own.entries, Not(Contains(HasSubstr("KEPT_TEST_LATIN"))));
+  EXPECT_FALSE(own.is_whole);
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_THAT(own.limits, SizeIs(RLIM_NLIMITS));
+  EXPECT_EQ(own.limits[RLIMIT_NOFILE], std::pair(files.rlim_cur, files.rlim_max));
   ::unsetenv("KEPT_TEST");
   ::unsetenv("KEPT_TEST_LATIN");
 }
 
+/// In a child, which keeps what it takes on.
+TEST_F(KeptEnvironments, AreTakenOnAsFarAsPermitted) {
+  KeptEnvironment kept = own_environment();
+  kept.mask = 077;
+  kept.limits[RLIMIT_NOFILE] = {64, 128};
+  const auto takes_on = [&] {
+    take_on(kept);
+    const KeptEnvironment own = own_environment();
+    ::_exit(own.mask == 077 && own.limits == kept.limits ? 0 : 1);
+  };
+  EXPECT_EXIT(takes_on(), testing::ExitedWithCode(0), "");
+}
+
 TEST_F(KeptEnvironments, ThatAreDamagedAreRefused) {
-  keeping(kept_, "/pool", none_, [](const run::Message&) {})({.kind = Kind::waiting, .job = 7});
-  for (const char* text : {"", "[]", "{\"environment\":[1],\"umask\":1}", "{\"environment\":[],\"umask\":4096}"}) {
+  keeper_of(kept_, "/pool", none_)({.kind = Kind::waiting, .job = 7});
+  for (const char* text : {"", "[]", "{\"environment\":[1],\"umask\":1}", "{\"environment\":[],\"umask\":4096}",
+                           "{\"environment\":[],\"umask\":18,\"limits\":[[1]]}"}) {
     state_.write(std::filesystem::relative(path(), state_.path()).string(), text);
     EXPECT_FALSE(read_kept_environment("/pool", 7)) << text;
   }

@@ -120,13 +120,12 @@ KeptLine line_of(const CLI::App& run, std::vector<std::string> command) {
   return line;
 }
 
-std::function<void(const run::Message&)> keeping(KeptLine line, std::string pool, bool survives,
-                                                 std::function<void(const run::Message&)> report) {
-  return [line = std::move(line), pool = std::move(pool), survives, report = std::move(report),
-          is_kept = false](const run::Message& message) mutable {
-    if (message.job > 0 && !is_kept) (void)keep_line(line, pool, message.job, survives);
-    is_kept = is_kept || message.job > 0;
-    report(message);
+std::function<bool(const run::Message&)> keeper_of(KeptLine line, std::string pool, bool survives) {
+  return [line = std::move(line), pool = std::move(pool), survives, is_kept = false,
+          was_tried = false](const run::Message& message) mutable {
+    if (message.job > 0 && !was_tried) is_kept = keep_line(line, pool, message.job, survives).has_value();
+    was_tried = was_tried || message.job > 0;
+    return is_kept;
   };
 }
 

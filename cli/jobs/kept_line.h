@@ -32,10 +32,9 @@ std::vector<std::string> words_of(const CLI::Option& option);
 /// The line as CLI11 parsed it.
 KeptLine line_of(const CLI::App& run, std::vector<std::string> command);
 
-/// `report`, which also keeps the line, at the first message with the job's number. Where the line cannot be kept, the
-/// job still runs, but cannot be run again. With `survives`, it is there after a loss of power, too.
-std::function<void(const run::Message&)> keeping(KeptLine line, std::string pool, bool survives,
-                                                 std::function<void(const run::Message&)> report);
+/// Keeps the line at the first message with the job's number; true once it is kept. Where it cannot be, the job still
+/// runs, but cannot be run again. With `survives`, it is there after a loss of power, too.
+std::function<bool(const run::Message&)> keeper_of(KeptLine line, std::string pool, bool survives);
 
 /// The folder of the lines of jobs of this pool, and what else is kept of them.
 Result<std::string> folder_of_lines(const std::string& pool);

@@ -37,9 +37,7 @@ class KeptLines : public testing::Test {
     job.command = std::move(command);
     return job;
   }
-  static void keep(const KeptLine& line) {
-    keeping(line, "/pool", false, [](const run::Message&) {})({.job = 7});
-  }
+  static void keep(const KeptLine& line) { EXPECT_TRUE(keeper_of(line, "/pool", false)({.job = 7})); }
 
   ScratchFolder state_;
 };

@@ -24,8 +24,8 @@ constexpr const char* kRerunFooter =
     "It starts in the background, with the flags, the command and the folder it was given then, and with the\n"
     "environment of this shell. Of an array that has ended, those indices start that are not done. Its new number is\n"
     "printed. `remuda hold` is not run again.\n\n"
-    "A job in the background that waits and whose process was lost, as by a restart of the machine, goes on waiting\n"
-    "under its number, with the environment that it was submitted with. An agent does that by itself.\n\n"
+    "A job in the background that waits under an agent has no process, and gets one, for which the agent calls this,\n"
+    "when its turn has come: under its number, and with the environment that it was submitted with.\n\n"
     "Examples:\n"
     "  remuda rerun 12     the job, which failed or was cancelled\n"
     "  remuda rerun 5      the indices of array 5 that are not done\n"
@@ -111,7 +111,7 @@ std::vector<std::string> arguments_for(const RerunFlags& flags, const KeptLine& 
   return words;
 }
 
-/// A job that waits and has lost its process: it goes on waiting, as what it was.
+/// A job that has not begun and has no process: it goes on, as what it was.
 Result<Again> go_on(const RerunFlags& flags, const std::string& pool, const pool::Job& job) {
   REMUDA_ASSIGN(const KeptLine line, read_kept_line(pool, job));
   REMUDA_ASSIGN(KeptEnvironment environment, read_kept_environment(pool, job.id));
@@ -146,7 +146,7 @@ Result<int> rerun(const RerunFlags& flags) {
     return usage_error(fmt::format("cannot go to {}, where it ran: {}", start.folder, errno_text(errno)));
   const std::vector<char*> argv = pointers_to(start.words);
   if (start.environment) {
-    ::umask(start.environment->mask);
+    take_on(*start.environment);
     ::execve("/proc/self/exe", argv.data(), pointers_to(start.environment->entries).data());
   } else {
     ::execv("/proc/self/exe", argv.data());

@@ -104,9 +104,10 @@ Result<int> try_only(const run::RunSpec& asked, const MachineFlags& machine) {
   return refusal.never ? place::kNever : place::kNotNow;
 }
 
-Result<int> run_any_front(const run::RunSpec& spec, const MachineFlags& machine, const run::Report& report) {
+Result<int> run_any_front(const run::RunSpec& spec, const MachineFlags& machine, const run::Report& report,
+                          const run::IsKept& is_kept = nullptr) {
   const run::OpenPool open = opener_of(machine);
-  return spec.array.indices.empty() ? run_front(spec, open, report) : run_array_front(spec, open, report);
+  return spec.array.indices.empty() ? run_front(spec, open, report, is_kept) : run_array_front(spec, open, report);
 }
 
 /// Starts the job that `front` runs in the background, and prints its number; at a terminal also the command that shows
@@ -150,13 +151,21 @@ Result<int> run(const RunFlags& flags) {
   REMUDA_ASSIGN(run::RunSpec spec, for_caller(std::move(asked), flags.machine));
   spec.job.outlives_keeper = outlives_keeper;
   if (!flags.quiet) note_within_job(spec);
+  const bool is_new = spec.takes_over == 0;
   const auto run_kept = [&](const run::Report& report) {
-    run::Report keeps = spec.takes_over == 0 ? keeping(line, spec.pool, outlives_keeper, report) : report;
-    if (outlives_keeper) {
-      auto environment = spec.takes_over == 0 ? std::optional(own_environment()) : std::nullopt;
-      keeps = keeping(std::move(environment), spec.pool, [&] { return own_open_jobs(flags.machine); }, keeps);
-    }
-    return run_any_front(spec, flags.machine, keeps);
+    std::function<bool(const run::Message&)> keep_line, keep_environment;
+    if (is_new) keep_line = keeper_of(line, spec.pool, outlives_keeper);
+    if (outlives_keeper)
+      keep_environment = keeper_of(is_new ? std::optional(own_environment()) : std::nullopt, spec.pool,
+                                   [&] { return own_open_jobs(flags.machine); });
+    bool is_kept = false;
+    const auto keep = [&](const run::Message& message) {
+      const bool has_environment = keep_environment && keep_environment(message);
+      const bool has_line = keep_line && keep_line(message);
+      is_kept = has_environment && has_line;
+      report(message);
+    };
+    return run_any_front(spec, flags.machine, keep, [&] { return is_kept; });
   };
   if (flags.detach) return run_detached(run_kept, !spec.array.indices.empty());
   spec.has_bar = StatusLine::mode_of_stderr(flags.quiet) == StatusLine::Mode::bar;

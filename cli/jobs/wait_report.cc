@@ -36,7 +36,7 @@ Result<WaitReport> wait_report(const run::Caretaker& caretaker, const pool::Pool
 }
 
 std::string report_text(const WaitReport& report, const pool::Job& job) {
-  if (job.paused || job.unkept || job.cancelled || job.why.starts_with(pool::kNoPolicy)) return "";
+  if (job.paused || job.keeper_failed || job.cancelled || job.why.starts_with(pool::kNoPolicy)) return "";
   place::Refusal refusal;
   refusal.blockers = report.in_the_way;
   refusal.earliest_s = report.start.starts_s;

@@ -50,7 +50,7 @@ std::string WaitingReasons::awaited(const pool::Job& job) const {
 }
 
 std::string WaitingReasons::text(const pool::Job& job, const pool::Job* before) {
-  if (job.unkept) return "its process is started again";
+  if (job.keeper_failed) return "its process is started again";
   if (job.paused) return "paused";
   if (job.why.starts_with(pool::kNoPolicy)) return job.why;
   if (job.begin_s > now_s_) return fmt::format("begins in {}", duration_text(job.begin_s - now_s_));
