@@ -174,7 +174,7 @@ Result<void> run_agent(const AgentOptions& options) {
                                         within_reason(options.read_policy), options.live,
                                         options.live ? options.read_allocations : nullptr));
   const std::string marks = partition_marks_of(options.pool);
-  Desk::Means means{
+  Service::Means means{
       Enforcement(options.live ? guard_of(options.pool, options.say) : Enforcement::Options{}),
       Revival(reviver_at(options.socket, options.machine, program)),
       options.live ? Handover(IdleMemory(options.pool + "/idle.json"), start_probe) : Handover(),
@@ -183,7 +183,7 @@ Result<void> run_agent(const AgentOptions& options) {
       options.say,
       options.policy,
   };
-  REMUDA_ASSIGN(Desk desk, Desk::open(options.pool, view, monotonic_s(), std::move(means)));
+  REMUDA_ASSIGN(Service service, Service::open(options.pool, view, monotonic_s(), std::move(means)));
   if (!listener) {
     REMUDA_ASSIGN(listener, listen_at(options.socket));
   }
@@ -196,9 +196,9 @@ Result<void> run_agent(const AgentOptions& options) {
   if (::geteuid() != 0)
     options.say("it is not root: jobs are not kept from devices, and a keeper can leave its cgroup");
   std::optional<spot::Poller> spot;
-  if (!options.spot) desk.take_notice(std::nullopt);  // whoever asked before may have drained devices
+  if (!options.spot) service.take_notice(std::nullopt);  // whoever asked before may have drained devices
   if (options.spot) spot.emplace(options.spot, options.say, options.spot_every_s);
-  Server server(std::move(listener), std::move(desk), machine, names, limits);
+  Server server(std::move(listener), std::move(service), machine, names, limits);
   if (spot) server.heed(*spot);
   return server.run(stop.get());
 }

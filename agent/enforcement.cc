@@ -138,11 +138,11 @@ void Enforcement::withdraw(int64_t job) {
 void Enforcement::look_at_exempt() {
   ExemptUnits::Found found = exempt_.look(exempt_names_);
   exempt_ids_ = std::move(found.cgroups);
-  tell_absent(found.absent);
+  report_absent(found.absent);
 }
 
 /// Once for a list of exemptions: units come and go.
-void Enforcement::tell_absent(const std::vector<std::string>& absent) {
+void Enforcement::report_absent(const std::vector<std::string>& absent) {
   std::string names = fmt::format("{}", fmt::join(exempt_names_, ", "));
   if (names == said_of_absent_) return;
   said_of_absent_ = std::move(names);
@@ -162,10 +162,10 @@ void Enforcement::step(double now_s) {
   }
   if (now_s < next_look_s_) return;
   next_look_s_ = now_s + kLookEvery_s;
-  tell_refused();
+  report_refused();
 }
 
-void Enforcement::tell_refused() {
+void Enforcement::report_refused() {
   const std::vector<confine::Refused> refused = guard_->take_refused();
   const char* verb = hides_devices() ? "was kept from" : "would be kept from";
   for (size_t i = 0; i < std::min(refused.size(), kMostSaid); ++i) {

@@ -72,8 +72,8 @@ class Enforcement {
   void go_on();
   Result<void> apply();
   void look_at_exempt();
-  void tell_absent(const std::vector<std::string>& absent);
-  void tell_refused();
+  void report_absent(const std::vector<std::string>& absent);
+  void report_refused();
   void say_obstacle(std::string& said, const Result<void>& done);
 
   Options options_;

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "agent/testing/desk_fixture.h"
+#include "agent/testing/service_fixture.h"
 
 namespace remuda::agent {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "agent/testing/desk_fixture.h"
+#include "agent/testing/service_fixture.h"
 
 namespace remuda::agent {
 namespace {
@@ -11,25 +11,25 @@ using pool::IdleStep;
 using testing::AllOf;
 using testing::HasSubstr;
 
-class IdleStepsTest : public DeskTest {
+class IdleStepsTest : public ServiceTest {
  protected:
   /// As the loop does, for so long: the machine is read when it is to be.
   void pass(double seconds) {
     for (const double end_s = now_s_ + seconds; now_s_ < end_s;) {
       now_s_ += 1;
-      desk_->step(now_s_);
-      if (desk_->wants_reading(now_s_)) read();
+      service_->step(now_s_);
+      if (service_->wants_reading(now_s_)) read();
     }
   }
   void read() {
-    desk_->reading_has_begun();
-    desk_->take_reading(*pool::MachineView::open(
-                            pool_, [&] { return Result<Inventory>(box_); },
-                            [&]() -> Result<pool::Policy> {
-                              return policy_ ? Result<pool::Policy>(*policy_) : failed("its file is wrong");
-                            },
-                            false),
-                        now_s_);
+    service_->reading_has_begun();
+    service_->take_reading(*pool::MachineView::open(
+                               pool_, [&] { return Result<Inventory>(box_); },
+                               [&]() -> Result<pool::Policy> {
+                                 return policy_ ? Result<pool::Policy>(*policy_) : failed("its file is wrong");
+                               },
+                               false),
+                           now_s_);
     ++readings_;
   }
   static policy::Policy idle_policy() {

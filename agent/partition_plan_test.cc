@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <iterator>
 
-#include "agent/testing/desk_fixture.h"
+#include "agent/testing/service_fixture.h"
 #include "place/testing/machine.h"
 #include "pool/transitions.h"
 

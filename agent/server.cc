@@ -14,7 +14,7 @@ namespace remuda::agent {
 namespace {
 
 /// What events are of, below the ids of connections.
-enum Source : uint64_t { kListener = 1, kStop, kDesk, kMachine, kNames, kSpot, kConnections };
+enum Source : uint64_t { kListener = 1, kStop, kService, kMachine, kNames, kSpot, kConnections };
 
 constexpr double kCheckEvery_s = 1;
 constexpr int kMostEvents = 256;
@@ -29,15 +29,15 @@ void watch_fd(int events, int fd, uint64_t source, uint32_t what = EPOLLIN) {
 
 }  // namespace
 
-Server::Server(Fd listener, Desk desk, MachineThread& machine, UserNames& names, Limits limits)
+Server::Server(Fd listener, Service service, MachineThread& machine, UserNames& names, Limits limits)
     : listener_(std::move(listener)),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
-      desk_(std::move(desk)),
+      service_(std::move(service)),
       machine_(machine),
       names_(names),
       limits_(limits) {
   watch_fd(events_.get(), listener_.get(), kListener);
-  for (const int fd : desk_.fds()) watch_fd(events_.get(), fd, kDesk);
+  for (const int fd : service_.fds()) watch_fd(events_.get(), fd, kService);
   watch_fd(events_.get(), machine_.fd(), kMachine);
   watch_fd(events_.get(), names_.fd(), kNames);
 }
@@ -60,12 +60,12 @@ Result<void> Server::run(int stop) {
 
 Result<bool> Server::round(int stop, double patience_s) {
   const double before_s = monotonic_s();
-  if (desk_.wants_reading(before_s)) {
-    desk_.reading_has_begun();
+  if (service_.wants_reading(before_s)) {
+    service_.reading_has_begun();
     machine_.ask();
   }
   const bool has_turns = std::ranges::any_of(users_, [](const auto& user) { return !user.second.ready.empty(); });
-  double until_s = std::min({before_s + patience_s, desk_.next_s(before_s),
+  double until_s = std::min({before_s + patience_s, service_.next_s(before_s),
                              connections_.empty() ? kNever_s : std::max(next_check_s_, before_s)});
   if (has_turns) until_s = before_s;
   epoll_event events[kMostEvents];
@@ -83,17 +83,17 @@ Result<bool> Server::round(int stop, double patience_s) {
     }
     if (source == kMachine)
       if (auto reading = machine_.take()) {
-        desk_.take_reading(std::move(*reading), now_s);
+        service_.take_reading(std::move(*reading), now_s);
         queue_parked();
       }
     if (source == kSpot)
       if (auto news = spot_->take())
-        desk_.take_notice(news->notice ? std::optional(news->notice->sentence) : std::nullopt);
+        service_.take_notice(news->notice ? std::optional(news->notice->sentence) : std::nullopt);
     if (source >= kConnections) take_event(source, events[i].events, now_s);
   }
-  desk_.step(now_s);
+  service_.step(now_s);
   serve_turns(now_s);
-  tell_changes(now_s);
+  report_changes(now_s);
   if (now_s >= next_check_s_) close_overdue(now_s);
   (void)stop;
   return true;
@@ -240,7 +240,7 @@ void Server::answer(Id id, const wire::Request& request, double now_s) {
   Caller caller = connection.caller();
   const Account user = names_.find(caller.uid, now_s).value_or(Account{{}, caller.uid});
   caller.uid = user.uid;
-  auto reply = desk_.answer(caller, user, request, now_s);
+  auto reply = service_.answer(caller, user, request, now_s);
   if (!reply) {
     parked_.emplace(id, request);
     return;
@@ -251,8 +251,8 @@ void Server::answer(Id id, const wire::Request& request, double now_s) {
   queue(id);
 }
 
-void Server::tell_changes(double now_s) {
-  std::vector<int64_t> changed = desk_.take_changed();
+void Server::report_changes(double now_s) {
+  std::vector<int64_t> changed = service_.take_changed();
   if (!changed.empty()) queue_parked();
   std::ranges::sort(changed);
   changed.erase(std::ranges::unique(changed).begin(), changed.end());

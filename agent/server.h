@@ -1,4 +1,5 @@
-// Server: the agent's loop: takes connections, serves their requests in turns of their users, and lets the desk work.
+// Server: the agent's loop: takes connections, serves their requests in turns of their users, and lets the service
+// work.
 //
 // It waits for nothing but events. Each user has a turn in which one request is served, so that who floods delays
 // nobody else by more than one request. Connections are bounded per user and in all; of a user with too many, the one
@@ -15,8 +16,8 @@
 #include <vector>
 
 #include "agent/connection.h"
-#include "agent/desk.h"
 #include "agent/machine_thread.h"
+#include "agent/service.h"
 #include "agent/user_names.h"
 #include "base/file.h"
 #include "spot/poller.h"
@@ -34,7 +35,7 @@ struct Limits {
 class Server {
  public:
   /// `listener` is a listening socket.
-  Server(Fd listener, Desk desk, MachineThread& machine, UserNames& names, Limits limits);
+  Server(Fd listener, Service service, MachineThread& machine, UserNames& names, Limits limits);
   ~Server();
 
   /// To be called before run(): what the cloud says of this machine. It outlives this.
@@ -64,12 +65,12 @@ class Server {
   void answer(Id id, const wire::Request& request, double now_s);
   void set_watched(Id id, int64_t job);
   void queue_parked();
-  void tell_changes(double now_s);
+  void report_changes(double now_s);
   void close_overdue(double now_s);
   void wait_for(Id id) const;
 
   Fd listener_, events_;
-  Desk desk_;
+  Service service_;
   MachineThread& machine_;
   UserNames& names_;
   spot::Poller* spot_ = nullptr;

@@ -54,15 +54,15 @@ class Running {
       : stop_(::eventfd(0, EFD_CLOEXEC)), names_(std::move(look_up)) {
     auto view = pool::MachineView::open(
         folder, [] { return Result<Inventory>(busy_box()); }, [] { return Result<pool::Policy>(); }, false);
-    auto desk = Desk::open(folder, *view, monotonic_s());
-    EXPECT_TRUE(desk) << desk.error().message;
+    auto service = Service::open(folder, *view, monotonic_s());
+    EXPECT_TRUE(service) << service.error().message;
     machine_.emplace(std::move(*view));
     ::unlink(socket.c_str());
     Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const sockaddr_un address = address_of(socket);
     EXPECT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::listen(listener.get(), 128), 0);
-    server_.emplace(std::move(listener), std::move(*desk), *machine_, names_, limits);
+    server_.emplace(std::move(listener), std::move(*service), *machine_, names_, limits);
     thread_ = std::thread([this] { EXPECT_TRUE(server_->run(stop_.get())); });
   }
   ~Running() {
@@ -286,8 +286,8 @@ TEST(Server, WhatHasWaitedForTheMachineIsAnsweredInTurns) {
   const std::string socket = folder.path("socket");
   auto view = pool::MachineView::open(
       folder.path("pool"), [] { return Result<Inventory>(busy_box()); }, [] { return Result<pool::Policy>(); }, false);
-  auto desk = Desk::open(folder.path("pool"), *view, monotonic_s() - 100);
-  ASSERT_TRUE(desk);
+  auto service = Service::open(folder.path("pool"), *view, monotonic_s() - 100);
+  ASSERT_TRUE(service);
   const Fd never(::eventfd(0, EFD_CLOEXEC)), may_read(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
   auto slow = pool::MachineView::open(
       folder.path("pool"),
@@ -305,7 +305,7 @@ TEST(Server, WhatHasWaitedForTheMachineIsAnsweredInTurns) {
   const sockaddr_un address = address_of(socket);
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::listen(listener.get(), 128), 0);
-  Server server(std::move(listener), std::move(*desk), machine, names, {});
+  Server server(std::move(listener), std::move(*service), machine, names, {});
   std::vector<Fd> sockets;
   for (int i = 0; i < 5; ++i) {
     sockets.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

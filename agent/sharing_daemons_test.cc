@@ -8,7 +8,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "agent/testing/desk_fixture.h"
+#include "agent/testing/service_fixture.h"
 #include "base/env.h"
 #include "base/file.h"
 #include "confine/cgroup.h"

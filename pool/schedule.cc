@@ -17,6 +17,11 @@
 namespace remuda::pool {
 namespace {
 
+/// Mostly it is what it was at the last pass.
+void set_why(PoolState& state, const Job& job, std::string why) {
+  if (job.why != why) state.jobs.edit(job).why = std::move(why);
+}
+
 /// For how many jobs at the head of the queue the reason for waiting is written. Each change of the free devices
 /// changes these sentences, and the queue may hold thousands.
 constexpr int kExplained = 32;
@@ -94,23 +99,19 @@ class Pass {
     }
   }
 
-  /// Mostly it is what it was at the last pass.
-  void set_why(const Job& job, std::string why) {
-    if (job.why != why) state_.jobs.edit(job).why = std::move(why);
-  }
-
   bool has_turn(const Job& job) {
     const auto tried = tried_of_.find(job.user);
     if (tried == tried_of_.end() || tried->second < kTriedOfUser) return true;
-    set_why(job, fmt::format("{} unlike requests of {} before it cannot be met yet, and no more of one user are tried",
-                             kTriedOfUser, job.user));
+    set_why(state_, job,
+            fmt::format("{} unlike requests of {} before it cannot be met yet, and no more of one user are tried",
+                        kTriedOfUser, job.user));
     return false;
   }
 
   bool is_ready(const Job& job) {
     std::string why = waits_first(state_, job, policy_, now_s_);
     if (why.empty()) return true;
-    set_why(job, std::move(why));
+    set_why(state_, job, std::move(why));
     return false;
   }
 
@@ -194,7 +195,7 @@ class Pass {
     std::vector<Reason> reasons;
     int explained = 0;
     for (const Waiting& waiting : waiting_)
-      set_why(*waiting.job,
+      set_why(state_, *waiting.job,
               (explained++ < kExplained ? reason_of(waiting, reasons) + passers_text(*waiting.job) : behind) +
                   waiting.also);
   }
@@ -385,7 +386,7 @@ void hold_back(PoolState& state, const std::string& error, double now_s) {
   for (const Job& job : state.jobs) {
     if (job.state != JobState::waiting || is_array(job)) continue;
     std::string first = waits_first(state, job, {}, now_s);
-    state.jobs.edit(job).why = first.empty() ? kNoPolicy + error : std::move(first);
+    set_why(state, job, first.empty() ? kNoPolicy + error : std::move(first));
   }
 }
 

@@ -259,8 +259,8 @@ void end_waiting(PoolState& state, int64_t id, const Ending& ending, const Polic
   Job* job = state.find(id);
   if (!job || job->state != JobState::waiting) return;
   job->cancelled = true;
-  const bool has_end_to_tell = !is_array(*job) && !(job->at_end.empty() && job->mail.empty());
-  if (job->unkept && has_end_to_tell)
+  const bool has_end_to_report = !is_array(*job) && !(job->at_end.empty() && job->mail.empty());
+  if (job->unkept && has_end_to_report)
     job->why = ending.why;
   else
     end_job(state, *job, ending, policy, now_s);

@@ -12,7 +12,7 @@
 #include "process/status.h"
 #include "process/tree.h"
 #include "process/user_name.h"
-#include "run/idle_words.h"
+#include "run/idle_response.h"
 #include "run/job_environment.h"
 #include "run/job_monitor.h"
 #include "run/keeper_for.h"
@@ -114,7 +114,7 @@ class AdoptKeeper {
   /// Until the process has ended, and all that the cgroup holds.
   void stay() {
     constexpr double kLongest_s = 3600, kBlind_s = 1, kKillAgain_s = 0.2;
-    IdleWords idle(spec_, id_, link_);
+    IdleResponse idle(spec_, id_, link_);
     for (std::vector<process::ProcessId> left = this->left(); !left.empty(); left = this->left()) {
       for (const ReceivedSignal& signal : link_.take_signals())
         if (signal.number != SIGUSR1 && signal.number != SIGUSR2) ask_to_end("its keeper was told to end");

@@ -102,7 +102,7 @@ class ArrayKeeper {
     send(front_.get(),
          Message{Kind::ended, id_, process::kOwnFailure, array ? array->why : "it is not in the pool any more"});
     has_ended_ = true;
-    (void)tell_end(caretaker_.pool(), spec_, id_);
+    (void)report_end(caretaker_.pool(), spec_, id_);
     return {};
   }
 
@@ -110,7 +110,7 @@ class ArrayKeeper {
     REMUDA_TRY(caretaker_.apply(pool::End{id_, *ending_}));
     REMUDA_TRY(caretaker_.apply(pool::StartJobs{}));
     has_ended_ = true;
-    (void)tell_end(caretaker_.pool(), spec_, id_);
+    (void)report_end(caretaker_.pool(), spec_, id_);
     return {};
   }
 

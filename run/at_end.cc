@@ -93,8 +93,8 @@ std::string send_mail(const pool::Job& job, const RunSpec& spec, int out, double
 
 }  // namespace
 
-std::string tell_end(pool::Access& pool, const RunSpec& spec, int64_t id, double most_s) {
-  if (!has_end_to_tell(spec)) return "";
+std::string report_end(pool::Access& pool, const RunSpec& spec, int64_t id, double most_s) {
+  if (!has_end_to_report(spec)) return "";
   const auto job = pool.find(id);
   if (!job || !*job || (*job)->state != pool::JobState::ended) return "";
   Result<Fd> log = is_array(**job) ? Fd() : open_log(spec, id);

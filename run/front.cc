@@ -56,9 +56,9 @@ int end_without_keeper(const RunSpec& spec, int64_t job, const OpenPool& open, c
     report({Message::Kind::ended, 0, process::kOwnFailure, "its keeper was killed; the agent starts another one"});
     return process::kOwnFailure;
   }
-  if (caretaker && job > 0 && has_end_to_tell(spec)) {
+  if (caretaker && job > 0 && has_end_to_report(spec)) {
     await_end(caretaker->pool(), job);
-    if (const std::string trouble = tell_end(caretaker->pool(), spec, job); !trouble.empty())
+    if (const std::string trouble = report_end(caretaker->pool(), spec, job); !trouble.empty())
       report({Message::Kind::note, job, 0, trouble});
   }
   report({Message::Kind::ended, job, process::kOwnFailure, "its keeper was killed, and the job with it"});

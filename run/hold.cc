@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "process/tree.h"
-#include "run/idle_words.h"
+#include "run/idle_response.h"
 #include "run/job_environment.h"
 #include "run/keeper_for.h"
 #include "run/queue_entry.h"
@@ -64,7 +64,7 @@ class HoldKeeper {
   /// Waits until the devices are to be given back; returns why.
   std::string stay() {
     constexpr double kLongest_s = 3600, kBlind_s = 1;
-    IdleWords idle(spec_, id_, link_);
+    IdleResponse idle(spec_, id_, link_);
     for (;;) {
       for (const ReceivedSignal& signal : link_.take_signals())
         if (signal.number != SIGUSR1 && signal.number != SIGUSR2) return "its keeper was told to end";

@@ -19,7 +19,7 @@
 #include "pool/access.h"
 #include "process/terminal.h"
 #include "run/front_link.h"
-#include "run/idle_words.h"
+#include "run/idle_response.h"
 #include "run/job_output.h"
 #include "run/job_processes.h"
 #include "run/run_board.h"
@@ -90,7 +90,7 @@ class JobMonitor {
   const confine::Confinement& confinement_;
   TaskRun* tasks_ = nullptr;
   JobProcesses processes_;
-  IdleWords idle_;
+  IdleResponse idle_;
   Outcome outcome_;
   bool front_loss_handled_ = false;  ///< the front is gone, and the job was asked to end
   bool hung_up_ = false;             ///< the terminal was closed

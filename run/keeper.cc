@@ -159,10 +159,10 @@ class Keeper {
 
   /// Once its devices are free, and other jobs have started on them.
   void do_at_end() {
-    if (!has_end_to_tell(spec_)) return;
+    if (!has_end_to_report(spec_)) return;
     entry_.release_claims();
     if (const auto started = start_others(); !started) link_.send(Kind::note, id_, started.error().message);
-    if (const std::string trouble = tell_end(caretaker_.pool(), spec_, id_); !trouble.empty())
+    if (const std::string trouble = report_end(caretaker_.pool(), spec_, id_); !trouble.empty())
       link_.send(Kind::note, id_, trouble);
   }
 
@@ -186,7 +186,7 @@ class Keeper {
     }
     entry_.release_claims();
     const auto started = start_others();
-    (void)tell_end(caretaker_.pool(), spec_, id_);
+    (void)report_end(caretaker_.pool(), spec_, id_);
     return started;
   }
 

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <set>
 
-#include "agent/desk.h"
+#include "agent/service.h"
 #include "place/place.h"
 
 namespace remuda::agent {
 
 /// Where the policy has changed, so may what is to be taken away.
-void Desk::note_offers() {
+void Service::note_offers() {
   std::vector<std::string> cut;
   if (view_.policy()) cut = cut_by_policy(*view_.policy());
   is_due_ = is_due_ || cut != offered_.gpus();
@@ -18,7 +18,7 @@ void Desk::note_offers() {
 
 /// By a reading that has just come, after it has started what it can. What is looked over between two jobs counts as
 /// free, as it soon is, and is left alone.
-void Desk::change_partitions(double now_s) {
+void Service::change_partitions(double now_s) {
   if (!view_.policy() || !partitions_.can_begin()) return;
   std::set<std::string> own = partitions_.own(view_.inventory());
   for (const place::Held& one : handover_.held(pool_.seen())) own.erase(one.device);
@@ -28,7 +28,7 @@ void Desk::change_partitions(double now_s) {
 }
 
 /// What was refused could be, if the policy allowed more GPUs to be cut.
-Error Desk::with_rule_of_partitions(Error refused, const place::Request& request) const {
+Error Service::with_rule_of_partitions(Error refused, const place::Request& request) const {
   std::vector<std::string> more = offered_.gpus();
   std::string labels;
   for (const Device& device : view_.inventory().devices) {

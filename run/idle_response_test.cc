@@ -1,4 +1,4 @@
-#include "run/idle_words.h"
+#include "run/idle_response.h"
 
 #include <chrono>
 #include <csignal>
@@ -58,18 +58,18 @@ TEST(SignalHandlers, OnlyWhatHasAHandlerIsSignalled) {
   EXPECT_TRUE(is_alive(dies.id()) && is_alive(ignores.id()));
 }
 
-TEST(IdleWordsTest, AreSaidOnceAtTheTerminalAndInTheLog) {
+TEST(IdleResponseTest, AreSaidOnceAtTheTerminalAndInTheLog) {
   const ScratchFolder folder;
   Channel channel = make_channel().value();
   RunSpec spec;
   spec.job.log = folder.path("job.log");
   FrontLink link = FrontLink::open(std::move(channel.keeper)).value();
-  IdleWords words(spec, 7, link);
+  IdleResponse response(spec, 7, link);
   const auto nobody = [] { return std::vector<process::ProcessId>(); };
-  words.take({}, nobody);
-  for (int i = 0; i < 3; ++i) words.take({IdleStep::warned, 100, SIGUSR1, "gpu:0 idles"}, nobody);
-  words.take({IdleStep::signalled, 200, SIGUSR1, "gpu:0 still idles"}, nobody);
-  words.take({}, nobody);
+  response.take({}, nobody);
+  for (int i = 0; i < 3; ++i) response.take({IdleStep::warned, 100, SIGUSR1, "gpu:0 idles"}, nobody);
+  response.take({IdleStep::signalled, 200, SIGUSR1, "gpu:0 still idles"}, nobody);
+  response.take({}, nobody);
   EXPECT_EQ(folder.read("job.log"),
             "remuda: gpu:0 idles\n"
             "remuda: gpu:0 still idles\n"
@@ -81,19 +81,19 @@ TEST(IdleWordsTest, AreSaidOnceAtTheTerminalAndInTheLog) {
             (std::pair{Message::Kind::note, std::string("gpu:0 idles")}));
 }
 
-TEST(IdleWordsTest, TheSignalIsTheJobsOwnWhereItHasNamedOne) {
+TEST(IdleResponseTest, TheSignalIsTheJobsOwnWhereItHasNamedOne) {
   const ScratchFolder folder;
   Channel channel = make_channel().value();
   RunSpec spec;
   spec.job.log = folder.path("job.log");
   spec.checkpoint_signal = SIGUSR2;
   FrontLink link = FrontLink::open(std::move(channel.keeper)).value();
-  IdleWords words(spec, 7, link);
-  words.take({IdleStep::signalled, 200, SIGUSR1, "gpu:0 idles"}, [] { return std::vector<process::ProcessId>(); });
+  IdleResponse response(spec, 7, link);
+  response.take({IdleStep::signalled, 200, SIGUSR1, "gpu:0 idles"}, [] { return std::vector<process::ProcessId>(); });
   EXPECT_NE(folder.read("job.log").find("remuda: USR2 to write a checkpoint: not sent"), std::string::npos);
 }
 
-TEST(IdleWordsTest, NobodyWaitsForAPipeThatIsFull) {
+TEST(IdleResponseTest, NobodyWaitsForAPipeThatIsFull) {
   const ScratchFolder folder;
   ASSERT_EQ(::mkfifo(folder.path("log").c_str(), 0600), 0);
   const Fd reader(::open(folder.path("log").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
@@ -103,8 +103,9 @@ TEST(IdleWordsTest, NobodyWaitsForAPipeThatIsFull) {
   RunSpec spec;
   spec.job.log = folder.path("log");
   FrontLink link = FrontLink::open(std::move(channel.keeper)).value();
-  IdleWords words(spec, 7, link);
-  const auto said = std::async(std::launch::async, [&] { words.take({IdleStep::warned, 100, 0, "gpu:0 idles"}, {}); });
+  IdleResponse response(spec, 7, link);
+  const auto said =
+      std::async(std::launch::async, [&] { response.take({IdleStep::warned, 100, 0, "gpu:0 idles"}, {}); });
   const bool has_ended = said.wait_for(std::chrono::seconds(5)) == std::future_status::ready;
   std::string drained(1 << 20, '\0');
   EXPECT_GT(::read(reader.get(), drained.data(), drained.size()), 0);  // so that one that waits does end

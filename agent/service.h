@@ -1,4 +1,4 @@
-// Desk: answers the requests of users about the one pool, and keeps it going: starts jobs, holds them, ends them.
+// Service: answers the requests of users about the one pool, and keeps it going: starts jobs, holds them, ends them.
 //
 // It decides by what is in memory, never waits, and does not know how requests reach it.
 #pragma once
@@ -28,7 +28,7 @@
 namespace remuda::agent {
 
 /// One thread. Times are those of the steady clock.
-class Desk {
+class Service {
  public:
   /// What it works with beside the pool.
   struct Means {
@@ -42,8 +42,8 @@ class Desk {
   };
   /// The open jobs of the pool are taken over: those whose keepers are gone end, unless they outlive them; those that
   /// run are held from here on.
-  static Result<Desk> open(const std::string& folder, pool::MachineView view, double now_s, Means means);
-  static Result<Desk> open(const std::string& folder, pool::MachineView view, double now_s) {
+  static Result<Service> open(const std::string& folder, pool::MachineView view, double now_s, Means means);
+  static Result<Service> open(const std::string& folder, pool::MachineView view, double now_s) {
     return open(folder, std::move(view), now_s, Means());
   }
 
@@ -88,7 +88,7 @@ class Desk {
   const std::string& obstacle() const { return holds_->obstacle(); }
 
  private:
-  Desk(std::string folder, pool::Pool pool, pool::MachineView view, double now_s, Means means);
+  Service(std::string folder, pool::Pool pool, pool::MachineView view, double now_s, Means means);
   Result<Reply> reply(const Caller& caller, const policy::User& user, const wire::Request& request, double now_s);
   Result<wire::Page> pages(const Caller& caller, const wire::Request& request);
   Result<wire::Page> around(const Caller& caller, int64_t job);

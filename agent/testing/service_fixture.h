@@ -1,4 +1,4 @@
-// For tests: a desk whose machine has two devices, and users who ask it.
+// For tests: a service whose machine has two devices, and users who ask it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/desk.h"
 #include "agent/job_cgroup.h"
+#include "agent/service.h"
 #include "base/testing/scratch_folder.h"
 #include "confine/cgroup.h"
 #include "process/testing/child_output.h"
@@ -38,9 +38,9 @@ inline pool::Job job_named(const std::string& name) {
 
 inline constexpr double kNow_s = 1000;
 
-class DeskTest : public testing::Test {
+class ServiceTest : public testing::Test {
  protected:
-  DeskTest() { open(); }
+  ServiceTest() { open(); }
   void TearDown() override {
     for (const std::string& cgroup : job_cgroups(pool_)) {
       confine::kill_cgroup(cgroup);
@@ -52,28 +52,28 @@ class DeskTest : public testing::Test {
         pool_, [] { return Result<Inventory>(box_of(2)); }, [] { return Result<pool::Policy>(); }, false);
   }
   void open() {
-    desk_.reset();
-    auto desk =
-        Desk::open(pool_, view(), now_s_, {.revival = Revival([this](const pool::Job& job) {
-                                             revived_.push_back(job.id);
-                                             if (starts_)
-                                               return process::ChildProcess::spawn({.argv = {"/bin/sleep", "1000"}});
-                                             return Result<process::ChildProcess>(failed("no folder"));
-                                           })});
-    ASSERT_TRUE(desk) << desk.error().message;
-    desk_.emplace(std::move(*desk));
+    service_.reset();
+    auto service =
+        Service::open(pool_, view(), now_s_, {.revival = Revival([this](const pool::Job& job) {
+                                                revived_.push_back(job.id);
+                                                if (starts_)
+                                                  return process::ChildProcess::spawn({.argv = {"/bin/sleep", "1000"}});
+                                                return Result<process::ChildProcess>(failed("no folder"));
+                                              })});
+    ASSERT_TRUE(service) << service.error().message;
+    service_.emplace(std::move(*service));
     read_machine();
   }
   void read_machine() {
-    desk_->reading_has_begun();
-    desk_->take_reading(view(), now_s_);
+    service_->reading_has_begun();
+    service_->take_reading(view(), now_s_);
   }
   static Caller caller_for(const process::ChildProcess& child, int uid = 1000) {
     return {uid, false, process::process_id(child.pid()).value(), true};
   }
   std::optional<wire::Answer> ask(const Caller& caller, wire::Request request) {
     if (request.id.empty()) request.id = "r" + std::to_string(++requests_);
-    const auto reply = desk_->answer(caller, {"ada", {}}, request, now_s_);
+    const auto reply = service_->answer(caller, {"ada", {}}, request, now_s_);
     return reply ? std::optional(reply->answer) : std::nullopt;
   }
   std::optional<wire::Answer> apply(const Caller& caller, pool::Operation operation, const std::string& id = "") {
@@ -93,7 +93,7 @@ class DeskTest : public testing::Test {
   bool ends(int64_t job) {
     for (int i = 0; i < 2000 && find(job)->state != pool::JobState::ended; ++i) {
       now_s_ += 0.01;
-      desk_->step(now_s_);
+      service_->step(now_s_);
       ::usleep(5000);
     }
     return find(job)->state == pool::JobState::ended;
@@ -101,7 +101,7 @@ class DeskTest : public testing::Test {
 
   ScratchFolder folder_;
   const std::string pool_ = folder_.path("pool");
-  std::optional<Desk> desk_;
+  std::optional<Service> service_;
   double now_s_ = kNow_s;
   int requests_ = 0;
   std::vector<int64_t> revived_;  ///< jobs whose keepers were to be started

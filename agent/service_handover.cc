@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "agent/desk.h"
+#include "agent/service.h"
 
 namespace remuda::agent {
 namespace {
@@ -12,7 +12,7 @@ constexpr const char* kHandover = "remuda";
 
 }  // namespace
 
-std::vector<place::Held> Desk::held_in(const pool::PoolState& state) const {
+std::vector<place::Held> Service::held_in(const pool::PoolState& state) const {
   std::vector<place::Held> held = view_.held_without_lease(state);
   std::ranges::move(handover_.held(state), std::back_inserter(held));
   std::ranges::move(offered_.held(), std::back_inserter(held));
@@ -21,7 +21,7 @@ std::vector<place::Held> Desk::held_in(const pool::PoolState& state) const {
 }
 
 /// What could not be recorded is tried again, and the device held back meanwhile. An administrator's drain stays.
-void Desk::hand_over(double now_s) {
+void Service::hand_over(double now_s) {
   for (const Handover::Fault& fault : handover_.step(now_s)) {
     const std::vector<pool::Drain>& drains = pool_.seen().drains;
     const bool is_drained = std::ranges::find(drains, fault.device, &pool::Drain::device) != drains.end();

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <set>
 
-#include "agent/desk.h"
+#include "agent/service.h"
 #include "confine/device_nodes.h"
 #include "confine/open_nodes.h"
 #include "pool/transitions.h"
@@ -19,15 +19,15 @@ constexpr size_t kMostBrought = 1000;  ///< the agent looks at each, and others 
 }  // namespace
 
 /// Neither it nor what descends from it has a device open, except those.
-Result<void> Desk::check_unused(const Caller& caller, const process::ProcessId& process,
-                                const std::vector<std::string>& but) const {
+Result<void> Service::check_unused(const Caller& caller, const process::ProcessId& process,
+                                   const std::vector<std::string>& but) const {
   if (!view_.is_live()) return {};
   const std::vector<confine::DeviceNode> nodes = confine::withheld_nodes(view_.inventory(), but).nodes;
   return confine::check_unopened(process::family_of(process, caller.uid), nodes);
 }
 
 /// Those of other jobs: what a job that waits is granted is not this one's, and its front ends with it.
-std::set<int> Desk::keepers_and_fronts(const std::vector<process::ProcessId>& family, int uid, int64_t but) const {
+std::set<int> Service::keepers_and_fronts(const std::vector<process::ProcessId>& family, int uid, int64_t but) const {
   std::set<int> found;
   for (const process::ProcessId& one : family) {
     const bool is_keeper = std::ranges::any_of(pool_.seen().jobs, [&](const pool::Job& other) {
@@ -41,7 +41,7 @@ std::set<int> Desk::keepers_and_fronts(const std::vector<process::ProcessId>& fa
 }
 
 /// What it opened while it was moved is seen afterwards: then its job ends, and it with that.
-Result<void> Desk::bring(const Caller& caller, int64_t id, const process::ProcessId& process) {
+Result<void> Service::bring(const Caller& caller, int64_t id, const process::ProcessId& process) {
   const pool::Job* job = pool_.seen().find(id);
   if (!job) return usage_error(fmt::format("no job {} is there, or it has ended", id));
   REMUDA_TRY(pool::check_enter(*job, caller.uid));

@@ -1,11 +1,11 @@
-// What a desk does beside its answers: who sees the machine, who is kept from it, and who keeps jobs that lost their
+// What a service does beside its answers: who sees the machine, who is kept from it, and who keeps jobs that lost their
 // keepers.
 #include <cerrno>
 #include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/testing/desk_fixture.h"
+#include "agent/testing/service_fixture.h"
 #include "confine/testing/guarded_tree.h"
 #include "pool/admission.h"
 
@@ -15,16 +15,17 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 
-TEST_F(DeskTest, ShowsTheMachineWithoutTheCommandsOfOthers) {
+TEST_F(ServiceTest, ShowsTheMachineWithoutTheCommandsOfOthers) {
   Inventory box = box_of(1);
   Process own, other;
   own.pid = 1, own.user = std::string("ada"), own.command = std::string("own");
   other.pid = 2, other.user = std::string("eve"), other.command = std::string("secret");
   box.devices[0].status.processes = std::vector<Process>{own, other};
-  desk_->reading_has_begun();
-  desk_->take_reading(*pool::MachineView::open(
-                          pool_, [&] { return Result<Inventory>(box); }, [] { return Result<pool::Policy>(); }, false),
-                      now_s_);
+  service_->reading_has_begun();
+  service_->take_reading(
+      *pool::MachineView::open(
+          pool_, [&] { return Result<Inventory>(box); }, [] { return Result<pool::Policy>(); }, false),
+      now_s_);
   const Caller ada{1000, false, process::own_process_id()};
   const auto answer = ask(ada, {.ask = wire::Ask::machine});
   ASSERT_TRUE(answer);
@@ -35,23 +36,23 @@ TEST_F(DeskTest, ShowsTheMachineWithoutTheCommandsOfOthers) {
   EXPECT_FALSE(seen->devices[0].status.processes.value()[1].command.has_value());
   now_s_ += 10;
   EXPECT_FALSE(ask(ada, {.ask = wire::Ask::machine})) << "a newer reading comes first";
-  EXPECT_TRUE(desk_->wants_reading(now_s_));
+  EXPECT_TRUE(service_->wants_reading(now_s_));
 }
 
-TEST_F(DeskTest, SaysWhatIsWrongWithThePolicyOnceAndWhenItIsMended) {
+TEST_F(ServiceTest, SaysWhatIsWrongWithThePolicyOnceAndWhenItIsMended) {
   Result<pool::Policy> policy;
   const auto read = [&] {
     return *pool::MachineView::open(pool_, [] { return Result<Inventory>(box_of(1)); }, [&] { return policy; }, false);
   };
   std::vector<std::string> said;
-  desk_.reset();
-  auto desk =
-      Desk::open(pool_, read(), kNow_s, {.say = [&](const std::string& sentence) { said.push_back(sentence); }});
-  ASSERT_TRUE(desk);
-  desk_.emplace(std::move(*desk));
+  service_.reset();
+  auto service =
+      Service::open(pool_, read(), kNow_s, {.say = [&](const std::string& sentence) { said.push_back(sentence); }});
+  ASSERT_TRUE(service);
+  service_.emplace(std::move(*service));
   const auto look = [&] {
-    desk_->reading_has_begun();
-    desk_->take_reading(read(), now_s_);
+    service_->reading_has_begun();
+    service_->take_reading(read(), now_s_);
   };
   look();
   process::ChildProcess first = process::family(), second = process::family(), third = process::family();
@@ -71,25 +72,25 @@ TEST_F(DeskTest, SaysWhatIsWrongWithThePolicyOnceAndWhenItIsMended) {
 }
 
 // Nobody asks for anything meanwhile.
-TEST_F(DeskTest, AGuardComesAndGoesWithThePolicy) {
+TEST_F(ServiceTest, AGuardComesAndGoesWithThePolicy) {
   const confine::GuardedTree tree;
   if (!tree.obstacle().empty()) GTEST_SKIP() << tree.obstacle();
   folder_.write("sysfs/bus/pci/devices/0000:01:00.0/drm/card0/dev", "1:7\n");
   Inventory box = box_of(1);
   box.devices[0].pci = std::string("0000:01:00.0");
   policy::Policy policy;
-  auto desk = Desk::open(
+  auto service = Service::open(
       pool_,
       *pool::MachineView::open(
           pool_, [&] { return Result<Inventory>(box); }, [&] { return Result<pool::Policy>(policy); }, false),
       kNow_s,
       {.enforcement =
            Enforcement({tree.root(), confine::GuardedTree::kGuard, [](const auto&) {}, folder_.path("sysfs")})});
-  ASSERT_TRUE(desk);
+  ASSERT_TRUE(service);
   const std::string shell = tree.make("shell");
   const auto opens = [&](double now_s) {
-    EXPECT_LE(desk->next_s(now_s), now_s + 10);
-    desk->step(now_s);
+    EXPECT_LE(service->next_s(now_s), now_s + 10);
+    service->step(now_s);
     return confine::GuardedTree::opens(shell, "/dev/full");
   };
   EXPECT_EQ(opens(kNow_s), 0);
@@ -99,7 +100,7 @@ TEST_F(DeskTest, AGuardComesAndGoesWithThePolicy) {
   EXPECT_EQ(opens(kNow_s + 22), 0);
 }
 
-TEST_F(DeskTest, ACardThatComesLaterIsGuardedWithoutBeingAskedFor) {
+TEST_F(ServiceTest, ACardThatComesLaterIsGuardedWithoutBeingAskedFor) {
   const confine::GuardedTree tree;
   if (!tree.obstacle().empty()) GTEST_SKIP() << tree.obstacle();
   folder_.write("sysfs/bus/pci/devices/0000:01:00.0/drm/card0/dev", "1:7\n");
@@ -110,28 +111,29 @@ TEST_F(DeskTest, ACardThatComesLaterIsGuardedWithoutBeingAskedFor) {
     return *pool::MachineView::open(
         pool_, [&] { return Result<Inventory>(box); }, [&] { return Result<pool::Policy>(policy); }, false);
   };
-  auto desk = Desk::open(pool_, view(), kNow_s,
-                         {.enforcement = Enforcement({tree.root(), confine::GuardedTree::kGuard, [](const auto&) {},
-                                                      folder_.path("sysfs"), folder_.path("")})});
-  ASSERT_TRUE(desk);
+  auto service =
+      Service::open(pool_, view(), kNow_s,
+                    {.enforcement = Enforcement({tree.root(), confine::GuardedTree::kGuard, [](const auto&) {},
+                                                 folder_.path("sysfs"), folder_.path("")})});
+  ASSERT_TRUE(service);
   const auto read = [&] {
-    desk->reading_has_begun();
-    desk->take_reading(view(), kNow_s);
-    desk->step(kNow_s);
+    service->reading_has_begun();
+    service->take_reading(view(), kNow_s);
+    service->step(kNow_s);
   };
   read();
-  EXPECT_FALSE(desk->wants_reading(kNow_s));
+  EXPECT_FALSE(service->wants_reading(kNow_s));
   const std::string shell = tree.make("shell");
   EXPECT_EQ(confine::GuardedTree::opens(shell, "/dev/full"), 0);
   box.devices[0].pci = std::string("0000:01:00.0");
   folder_.write("card0", "");
-  desk->step(kNow_s);
-  EXPECT_TRUE(desk->wants_reading(kNow_s));
+  service->step(kNow_s);
+  EXPECT_TRUE(service->wants_reading(kNow_s));
   read();
   EXPECT_EQ(confine::GuardedTree::opens(shell, "/dev/full"), EPERM);
 }
 
-class UnkeptJobs : public DeskTest {
+class UnkeptJobs : public ServiceTest {
  protected:
   /// A job that waits behind another one, and whose keeper is killed.
   void SetUp() override {
@@ -149,11 +151,11 @@ class UnkeptJobs : public DeskTest {
   void TearDown() override {
     other_.signal(SIGKILL);
     process::await_exit(other_);
-    DeskTest::TearDown();
+    ServiceTest::TearDown();
   }
   bool is_unkept() {
     for (int i = 0; i < 1000 && !find(waits_)->unkept; ++i) {
-      desk_->step(now_s_ += 0.01);
+      service_->step(now_s_ += 0.01);
       ::usleep(5000);
     }
     return find(waits_)->unkept;
@@ -165,7 +167,7 @@ class UnkeptJobs : public DeskTest {
     ASSERT_TRUE(ends(first_));
     read_machine();
     ASSERT_EQ(find(waits_)->state, pool::JobState::running);
-    desk_->step(now_s_ += 1);
+    service_->step(now_s_ += 1);
     ASSERT_THAT(revived_, testing::ElementsAre(waits_));
   }
 
@@ -175,7 +177,7 @@ class UnkeptJobs : public DeskTest {
 
 TEST_F(UnkeptJobs, GetAKeeperOnceTheyAreGrantedTheirDevices) {
   ASSERT_TRUE(is_unkept());
-  desk_->step(now_s_ += 1);
+  service_->step(now_s_ += 1);
   EXPECT_THAT(revived_, testing::IsEmpty()) << "it waits as a record";
   starts_ = true;
   grant();
@@ -204,34 +206,34 @@ TEST_F(UnkeptJobs, AreFoundByTheNextAgent) {
   open();
   EXPECT_TRUE(find(waits_)->unkept);
   EXPECT_EQ(find(waits_)->state, pool::JobState::waiting);
-  desk_->step(now_s_ += 1);
+  service_->step(now_s_ += 1);
   EXPECT_THAT(revived_, testing::IsEmpty());
   starts_ = true;
   grant();
   open();
   EXPECT_EQ(find(waits_)->state, pool::JobState::running);
-  desk_->step(now_s_ += 1);
+  service_->step(now_s_ += 1);
   EXPECT_THAT(revived_, testing::ElementsAre(waits_, waits_)) << "it still has none";
 }
 
 TEST_F(UnkeptJobs, HoldNothingWhereNoneCanBeStarted) {
   ASSERT_TRUE(is_unkept());
   grant();
-  desk_->step(now_s_ += 1);
+  service_->step(now_s_ += 1);
   EXPECT_EQ(find(waits_)->state, pool::JobState::waiting) << "no folder";
   read_machine();
   EXPECT_EQ(find(waits_)->state, pool::JobState::waiting);
   EXPECT_EQ(find(waits_)->why, pool::kUnkept);
-  desk_->step(now_s_ += 10);
+  service_->step(now_s_ += 10);
   EXPECT_THAT(revived_, testing::ElementsAre(waits_));
-  desk_->step(now_s_ += 30);
+  service_->step(now_s_ += 30);
   EXPECT_THAT(revived_, testing::ElementsAre(waits_, waits_));
 }
 
 TEST_F(UnkeptJobs, EndWhereNobodyCanBeStartedForThem) {
   ASSERT_TRUE(is_unkept());
   grant();
-  for (int i = 0; i < 100; ++i) desk_->step(now_s_ += 10);
+  for (int i = 0; i < 100; ++i) service_->step(now_s_ += 10);
   EXPECT_EQ(find(waits_)->state, pool::JobState::ended);
   EXPECT_THAT(find(waits_)->why, HasSubstr("cannot be started: no folder"));
   EXPECT_THAT(revived_, SizeIs(10));
@@ -241,7 +243,7 @@ TEST_F(UnkeptJobs, AreCancelledAsOthersAre) {
   ASSERT_TRUE(is_unkept());
   EXPECT_FALSE(apply(caller_for(other_), pool::Cancel{{waits_}})->error);
   EXPECT_EQ(find(waits_)->state, pool::JobState::ended);
-  for (int i = 0; i < 10; ++i) desk_->step(now_s_ += 100);
+  for (int i = 0; i < 10; ++i) service_->step(now_s_ += 100);
   EXPECT_THAT(revived_, testing::IsEmpty());
 }
 

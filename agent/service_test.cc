@@ -1,4 +1,4 @@
-#include "agent/desk.h"
+#include "agent/service.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>
@@ -6,7 +6,7 @@
 #include <set>
 #include <unistd.h>
 
-#include "agent/testing/desk_fixture.h"
+#include "agent/testing/service_fixture.h"
 #include "process/stat.h"
 #include "process/tree.h"
 #include "wire/frame.h"
@@ -19,7 +19,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-TEST_F(DeskTest, AKeeperIsAnsweredOnceItsWordIsRecorded) {
+TEST_F(ServiceTest, AKeeperIsAnsweredOnceItsWordIsRecorded) {
   process::ChildProcess child = process::family();
   const Caller keeper = caller_for(child);
   const int64_t job = submit(keeper);
@@ -36,7 +36,7 @@ TEST_F(DeskTest, AKeeperIsAnsweredOnceItsWordIsRecorded) {
   EXPECT_FALSE(again->error) << again->error->message;
 }
 
-TEST_F(DeskTest, AWordThatAnAgentTookWithItIsTakenByTheNext) {
+TEST_F(ServiceTest, AWordThatAnAgentTookWithItIsTakenByTheNext) {
   process::ChildProcess child = process::family();
   const Caller keeper = caller_for(child);
   const int64_t job = submit(keeper);
@@ -48,7 +48,7 @@ TEST_F(DeskTest, AWordThatAnAgentTookWithItIsTakenByTheNext) {
   EXPECT_EQ(find(job)->exit_status, 7);
 }
 
-TEST_F(DeskTest, TheEndOfAJobIsNobodyElsesToRepeat) {
+TEST_F(ServiceTest, TheEndOfAJobIsNobodyElsesToRepeat) {
   process::ChildProcess child = process::family(), other = process::family();
   const Caller keeper = caller_for(child), of_another = caller_for(child, 1001);
   const int64_t job = submit(keeper);
@@ -59,7 +59,7 @@ TEST_F(DeskTest, TheEndOfAJobIsNobodyElsesToRepeat) {
                 HasSubstr("kept by another process"));
 }
 
-TEST_F(DeskTest, AKeeperWaitsForItsAnswerOnlyAMoment) {
+TEST_F(ServiceTest, AKeeperWaitsForItsAnswerOnlyAMoment) {
   process::ChildProcess child = process::family();
   const Caller keeper = caller_for(child);
   const int64_t job = submit(keeper);
@@ -68,7 +68,7 @@ TEST_F(DeskTest, AKeeperWaitsForItsAnswerOnlyAMoment) {
   EXPECT_TRUE(apply(keeper, pool::End{.job = job}, "word"));
 }
 
-TEST_F(DeskTest, AProcessOfAJobKeepsNoOther) {
+TEST_F(ServiceTest, AProcessOfAJobKeepsNoOther) {
   process::ChildProcess child = process::family(), waits = process::family();
   const int64_t first = submit(caller_for(child));
   if (job_cgroups(pool_).empty()) GTEST_SKIP() << "may not make cgroups here";
@@ -83,7 +83,7 @@ TEST_F(DeskTest, AProcessOfAJobKeepsNoOther) {
   EXPECT_EQ(first, 1);
 }
 
-TEST_F(DeskTest, WhatAKeeperSaysOfItsCgroupChangesNothing) {
+TEST_F(ServiceTest, WhatAKeeperSaysOfItsCgroupChangesNothing) {
   process::ChildProcess child = process::family();
   const int64_t job = submit(caller_for(child));
   const std::string cgroup = find(job)->cgroup;
@@ -94,17 +94,17 @@ TEST_F(DeskTest, WhatAKeeperSaysOfItsCgroupChangesNothing) {
   EXPECT_EQ(find(job)->files_denied, 0);
 }
 
-TEST_F(DeskTest, NothingStartsWhileTheMachineCannotBeRead) {
+TEST_F(ServiceTest, NothingStartsWhileTheMachineCannotBeRead) {
   process::ChildProcess child = process::family();
-  desk_->reading_has_begun();
-  desk_->take_reading(failed("the driver hangs"), now_s_);
+  service_->reading_has_begun();
+  service_->take_reading(failed("the driver hangs"), now_s_);
   const int64_t job = submit(caller_for(child));
   EXPECT_EQ(find(job)->state, pool::JobState::waiting);
   read_machine();
   EXPECT_EQ(find(job)->state, pool::JobState::running);
 }
 
-TEST_F(DeskTest, OwnJobsAreThoseOfTheCallerAlone) {
+TEST_F(ServiceTest, OwnJobsAreThoseOfTheCallerAlone) {
   process::ChildProcess child = process::family(), other = process::family();
   submit(caller_for(child));
   const int64_t own = submit(caller_for(other, 1001));
@@ -114,7 +114,7 @@ TEST_F(DeskTest, OwnJobsAreThoseOfTheCallerAlone) {
   EXPECT_EQ(page->state.jobs[0].id, own);
 }
 
-TEST_F(DeskTest, AUserEntersOnlyOwnJobsAndIsCountedToThem) {
+TEST_F(ServiceTest, AUserEntersOnlyOwnJobsAndIsCountedToThem) {
   process::ChildProcess child = process::family(), enters = process::family(), other = process::family();
   const auto children = process::all_descendants(enters.pid());  // which do not enter with it
   const int64_t job = submit(caller_for(child)), second = submit(caller_for(other));
@@ -138,7 +138,7 @@ TEST_F(DeskTest, AUserEntersOnlyOwnJobsAndIsCountedToThem) {
   EXPECT_THAT(refusal(caller_for(other), second), IsEmpty()) << "it is one of it already";
 }
 
-TEST_F(DeskTest, AProcessOfAJobEntersNoOther) {
+TEST_F(ServiceTest, AProcessOfAJobEntersNoOther) {
   process::ChildProcess child = process::family(), other = process::family();
   submit(caller_for(child));
   const int64_t second = submit(caller_for(other));
@@ -148,7 +148,7 @@ TEST_F(DeskTest, AProcessOfAJobEntersNoOther) {
   EXPECT_THAT(answer->error->message, HasSubstr("is one of job 1, and stays in it"));
 }
 
-TEST_F(DeskTest, OfTwoJobsOfOneKeeperThatWaitedOneStarts) {
+TEST_F(ServiceTest, OfTwoJobsOfOneKeeperThatWaitedOneStarts) {
   process::ChildProcess holder = process::family(), child = process::family();
   pool::Job all = job_named("all");
   all.request.count = 2;
@@ -163,23 +163,23 @@ TEST_F(DeskTest, OfTwoJobsOfOneKeeperThatWaitedOneStarts) {
   EXPECT_THAT(find(two)->why, HasSubstr("is one of job 2"));
 }
 
-TEST_F(DeskTest, AReadingThatIsUnderWayAnswersThoseWhoCameMeanwhile) {
+TEST_F(ServiceTest, AReadingThatIsUnderWayAnswersThoseWhoCameMeanwhile) {
   process::ChildProcess child = process::family();
   now_s_ += 100;
   pool::Submit now{.job = job_named("now"), .waits = false};
   EXPECT_FALSE(apply(caller_for(child), now, "now"));
-  desk_->reading_has_begun();
+  service_->reading_has_begun();
   EXPECT_FALSE(apply(caller_for(child), now, "now"));
-  desk_->take_reading(view(), now_s_);
+  service_->take_reading(view(), now_s_);
   EXPECT_TRUE(apply(caller_for(child), now, "now"));
 }
 
 /// Jobs that run on small parts of a device, and as many that wait, with all that their users can make long.
-TEST_F(DeskTest, NobodyMakesAnAnswerTooLargeForOthers) {
+TEST_F(ServiceTest, NobodyMakesAnAnswerTooLargeForOthers) {
   process::ProcessId gone = process::own_process_id();
   gone.start_ticks -= 1;
   const std::string condition = "memory > 1 && productName != '" + std::string(3900, 'x') + "'";
-  desk_.reset();
+  service_.reset();
   {
     auto pool = pool::Pool::open(pool_);
     ASSERT_TRUE(pool);
@@ -225,7 +225,7 @@ TEST_F(DeskTest, NobodyMakesAnAnswerTooLargeForOthers) {
   EXPECT_LT(text_of(*own).size(), wire::kLargestAnswer);
 }
 
-TEST_F(DeskTest, AProcessIsBroughtByTheKeeperAndWhoseItIs) {
+TEST_F(ServiceTest, AProcessIsBroughtByTheKeeperAndWhoseItIs) {
   process::ChildProcess child = process::family(), other = process::family();
   const int own = static_cast<int>(::getuid());
   const Caller keeper = caller_for(child, own);
@@ -252,7 +252,7 @@ TEST_F(DeskTest, AProcessIsBroughtByTheKeeperAndWhoseItIs) {
   EXPECT_FALSE(is_alive(brought)) << "it is the job's";
 }
 
-TEST_F(DeskTest, AProcessIsBroughtWithoutTheFrontsThatItHasStarted) {
+TEST_F(ServiceTest, AProcessIsBroughtWithoutTheFrontsThatItHasStarted) {
   process::ChildProcess child = process::family(), shell = process::family();
   const int own = static_cast<int>(::getuid());
   const Caller keeper = caller_for(child, own);
@@ -270,7 +270,7 @@ TEST_F(DeskTest, AProcessIsBroughtWithoutTheFrontsThatItHasStarted) {
     EXPECT_THAT(one.pid, testing::AllOf(testing::Ne(other->pid), testing::Ne(parent_of(*other))));
 }
 
-TEST_F(DeskTest, AProcessIsBroughtWithoutTheKeepersThatItHasStarted) {
+TEST_F(ServiceTest, AProcessIsBroughtWithoutTheKeepersThatItHasStarted) {
   process::ChildProcess child = process::family(), shell = process::family();
   const int own = static_cast<int>(::getuid());
   const Caller keeper = caller_for(child, own);

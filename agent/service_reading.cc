@@ -2,32 +2,32 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/desk.h"
+#include "agent/service.h"
 
 namespace remuda::agent {
 
-bool Desk::is_fresh(double now_s) const { return now_s - read_at_s_ < kFresh_s && !is_due_; }
+bool Service::is_fresh(double now_s) const { return now_s - read_at_s_ < kFresh_s && !is_due_; }
 
-bool Desk::has_waiting() const {
+bool Service::has_waiting() const {
   const pool::PoolState& state = pool_.seen();
   return std::ranges::find(state.jobs, pool::JobState::waiting, &pool::Job::state) != state.jobs.end();
 }
 
-/// Jobs that do nothing show only when they are looked at (desk_idle.cc). Processes that do not use remuda start and
+/// Jobs that do nothing show only when they are looked at (service_idle.cc). Processes that do not use remuda start and
 /// end without notice while jobs wait, and other managers' jobs at any time. A recorded machine changes only when its
 /// file does.
-double Desk::look_every_s() const {
+double Service::look_every_s() const {
   constexpr double kLive_s = 2, kRecorded_s = 10, kOthers_s = 10;
   if (has_waiting()) return std::min(idle_every_s(), view_.is_live() ? kLive_s : kRecorded_s);
   return std::min(idle_every_s(), view_.allocations().empty() ? kNever_s : kOthers_s);
 }
 
-bool Desk::wants_reading(double now_s) const {
+bool Service::wants_reading(double now_s) const {
   if (is_reading_) return false;
   return is_due_ || wall_s() >= begins_at_s_ || handover_.wants_reading(now_s) || now_s - read_at_s_ >= look_every_s();
 }
 
-double Desk::next_s(double now_s) const {
+double Service::next_s(double now_s) const {
   double next_s = news_ ? now_s + kAgain_s : holds_->next_s();
   if (!is_reading_ && has_waiting()) next_s = std::min(next_s, now_s + std::max(0.0, begins_at_s_ - wall_s()));
   if (!is_reading_) next_s = std::min({next_s, read_at_s_ + look_every_s(), handover_.next_reading_s()});
@@ -36,7 +36,7 @@ double Desk::next_s(double now_s) const {
   return wants_reading(now_s) ? now_s : next_s;
 }
 
-void Desk::take_reading(Result<pool::MachineView> reading, double now_s) {
+void Service::take_reading(Result<pool::MachineView> reading, double now_s) {
   is_reading_ = false;
   read_at_s_ = now_s;
   is_blind_ = !reading;

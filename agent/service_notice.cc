@@ -1,7 +1,7 @@
 // What a cloud says of this machine, as drains of its devices.
 #include <utility>
 
-#include "agent/desk.h"
+#include "agent/service.h"
 
 namespace remuda::agent {
 namespace {
@@ -11,10 +11,10 @@ constexpr const char* kSpotNotice = "spot notice";
 
 }  // namespace
 
-void Desk::take_notice(std::optional<std::string> why) { news_ = News{std::move(why)}; }
+void Service::take_notice(std::optional<std::string> why) { news_ = News{std::move(why)}; }
 
 /// What could not be recorded is tried again.
-void Desk::heed_notice(double now_s) {
+void Service::heed_notice(double now_s) {
   if (!news_) return;
   pool::UndrainDevices undrain;
   for (const pool::Drain& drain : pool_.seen().drains)

@@ -1,9 +1,9 @@
 // What callers read of the pool.
 #include <algorithm>
 
-#include "agent/desk.h"
 #include "agent/record_size.h"
 #include "agent/rules.h"
+#include "agent/service.h"
 
 namespace remuda::agent {
 namespace {
@@ -48,7 +48,7 @@ void add_leases(const pool::PoolState& all, wire::Page& page) {
 
 }  // namespace
 
-Result<wire::Page> Desk::pages(const Caller& caller, const wire::Request& request) {
+Result<wire::Page> Service::pages(const Caller& caller, const wire::Request& request) {
   const pool::PoolState& state = pool_.seen();
   wire::Page page;
   page.state.next_job = state.next_job;
@@ -73,7 +73,7 @@ Result<wire::Page> Desk::pages(const Caller& caller, const wire::Request& reques
 }
 
 /// At most as many jobs run as there are shares of devices; what others of them run is not asked for here.
-Result<wire::Page> Desk::around(const Caller& caller, int64_t id) {
+Result<wire::Page> Service::around(const Caller& caller, int64_t id) {
   const pool::PoolState& state = pool_.seen();
   wire::Page page;
   page.state.next_job = state.next_job;
@@ -91,7 +91,7 @@ Result<wire::Page> Desk::around(const Caller& caller, int64_t id) {
   return page;
 }
 
-Result<wire::Page> Desk::find(const Caller& caller, int64_t id) {
+Result<wire::Page> Service::find(const Caller& caller, int64_t id) {
   wire::Page page;
   page.state.next_job = pool_.seen().next_job;
   if (const pool::Job* job = pool_.seen().find(id)) {
@@ -104,7 +104,7 @@ Result<wire::Page> Desk::find(const Caller& caller, int64_t id) {
   return page;
 }
 
-Result<wire::Page> Desk::ended(const Caller& caller, const wire::Request& request) {
+Result<wire::Page> Service::ended(const Caller& caller, const wire::Request& request) {
   wire::Page page;
   page.state.next_job = pool_.seen().next_job;
   const int most = std::clamp(request.at_most, 0, static_cast<int>(kMostJobs));
@@ -123,7 +123,7 @@ Result<wire::Page> Desk::ended(const Caller& caller, const wire::Request& reques
 }
 
 /// The commands of others are their own.
-Inventory Desk::machine_for(const policy::User& user) const {
+Inventory Service::machine_for(const policy::User& user) const {
   Inventory machine = view_.inventory();
   for (Device& device : machine.devices) {
     std::vector<Process> processes = device.status.processes.value_or({});

@@ -1,5 +1,5 @@
-// IdleWords: what a keeper does, as its user, when the policy against idle devices takes a step with its job: it tells
-// the user, in the job's log and at the terminal, and sends the signal by which the job writes a checkpoint.
+// IdleResponse: what a keeper does, as its user, when the policy against idle devices takes a step with its job: it
+// tells the user, in the job's log and at the terminal, and sends the signal by which the job writes a checkpoint.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,9 @@ namespace remuda::run {
 int signal_handlers(const std::vector<process::ProcessId>& processes, int signal);
 
 /// One thread; the arguments must outlive it.
-class IdleWords {
+class IdleResponse {
  public:
-  IdleWords(const RunSpec& spec, int64_t job, FrontLink& link) : spec_(spec), job_(job), link_(link) {}
+  IdleResponse(const RunSpec& spec, int64_t job, FrontLink& link) : spec_(spec), job_(job), link_(link) {}
 
   /// Does what is new in the notice. `members` are the job's processes.
   void take(const pool::IdleNotice& notice, const std::function<std::vector<process::ProcessId>()>& members);

@@ -1,4 +1,4 @@
-#include "run/idle_words.h"
+#include "run/idle_response.h"
 
 #include <csignal>
 #include <cstring>
@@ -22,7 +22,7 @@ int signal_handlers(const std::vector<process::ProcessId>& processes, int signal
 
 /// A log that cannot be written keeps the job's own words, too, and the terminal has this. It may be a pipe that is
 /// full, and nobody waits for its reader.
-void IdleWords::say(const std::string& text) {
+void IdleResponse::say(const std::string& text) {
   link_.send(Message::Kind::note, job_, text);
   const auto log = open_log(spec_, job_);
   if (!log || !*log) return;
@@ -30,7 +30,8 @@ void IdleWords::say(const std::string& text) {
   (void)write_all(log->get(), fmt::format("remuda: {}\n", text), "the log");
 }
 
-void IdleWords::take(const pool::IdleNotice& notice, const std::function<std::vector<process::ProcessId>()>& members) {
+void IdleResponse::take(const pool::IdleNotice& notice,
+                        const std::function<std::vector<process::ProcessId>()>& members) {
   if (notice == seen_) return;
   const pool::IdleStep before = std::exchange(seen_, notice).step;
   if (notice.step == pool::IdleStep::none) {

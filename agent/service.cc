@@ -1,4 +1,4 @@
-#include "agent/desk.h"
+#include "agent/service.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ bool is_needless(const pool::Operation& operation) {
 
 }  // namespace
 
-Desk::Desk(std::string folder, pool::Pool pool, pool::MachineView view, double now_s, Means means)
+Service::Service(std::string folder, pool::Pool pool, pool::MachineView view, double now_s, Means means)
     : folder_(std::move(folder)),
       pool_(std::move(pool)),
       view_(std::move(view)),
@@ -65,31 +65,31 @@ Desk::Desk(std::string folder, pool::Pool pool, pool::MachineView view, double n
   heed_policy();
 }
 
-Result<Desk> Desk::open(const std::string& folder, pool::MachineView view, double now_s, Means means) {
+Result<Service> Service::open(const std::string& folder, pool::MachineView view, double now_s, Means means) {
   REMUDA_ASSIGN(pool::Pool pool, pool::Pool::open(folder));
-  Desk desk(folder, std::move(pool), std::move(view), now_s, std::move(means));
-  REMUDA_TRY(desk.find_lost());
-  REMUDA_ASSIGN(const pool::PoolState state, desk.pool_.read());
+  Service service(folder, std::move(pool), std::move(view), now_s, std::move(means));
+  REMUDA_TRY(service.find_lost());
+  REMUDA_ASSIGN(const pool::PoolState state, service.pool_.read());
   for (const pool::Job& job : state.jobs) {
-    if (!job.submission.empty()) desk.requests_[{job.uid, job.submission}] = job.id;
+    if (!job.submission.empty()) service.requests_[{job.uid, job.submission}] = job.id;
     if (job.state == pool::JobState::ended) continue;
-    if (needs_keeper(job)) desk.revival_.add(job);
+    if (needs_keeper(job)) service.revival_.add(job);
     if (job.unkept) continue;
-    desk.holds_->add(job);
-    const bool is_held = job.state != pool::JobState::running || desk.holds_->find_again(job, now_s);
-    if (!is_held && is_alive(job.keeper)) desk.begin(job, now_s);
+    service.holds_->add(job);
+    const bool is_held = job.state != pool::JobState::running || service.holds_->find_again(job, now_s);
+    if (!is_held && is_alive(job.keeper)) service.begin(job, now_s);
     if (is_held && job.state == pool::JobState::running)
-      (void)desk.enforcement_.let(job.id, job.cgroup, desk.nodes_of_job(job.id));
+      (void)service.enforcement_.let(job.id, job.cgroup, service.nodes_of_job(job.id));
   }
-  desk.find_daemons(state, now_s);
-  desk.handover_.begin(state, desk.view_.inventory(), now_s);
-  desk.enforce();
-  desk.is_due_ = true;
-  return desk;
+  service.find_daemons(state, now_s);
+  service.handover_.begin(state, service.view_.inventory(), now_s);
+  service.enforce();
+  service.is_due_ = true;
+  return service;
 }
 
 /// Before anything can start: a job without a keeper would end at once.
-Result<void> Desk::find_lost() {
+Result<void> Service::find_lost() {
   return pool_.change([&](pool::PoolState& state) -> Result<void> {
     for (const pool::Job& job : state.jobs)
       if (job.state == pool::JobState::waiting && job.outlives_keeper && !pool::lives(folder_, job.keeper))
@@ -98,12 +98,12 @@ Result<void> Desk::find_lost() {
   });
 }
 
-void Desk::enforce() {
+void Service::enforce() {
   if (view_.policy()) enforcement_.update(*view_.policy(), view_.inventory(), given_out());
 }
 
 /// The policy was read.
-void Desk::heed_policy() {
+void Service::heed_policy() {
   note_offers();
   const std::string error = view_.policy() ? "" : view_.policy().error().message;
   if (error == policy_error_) return;
@@ -111,14 +111,14 @@ void Desk::heed_policy() {
   policy_error_ = error;
 }
 
-void Desk::read_policy(double now_s) {
+void Service::read_policy(double now_s) {
   view_.read_policy();
   policy_at_s_ = now_s;
   heed_policy();
   enforce();
 }
 
-void Desk::step(double now_s) {
+void Service::step(double now_s) {
   if (enforcement_.may_guard() && now_s - policy_at_s_ >= kPolicyLook_s) read_policy(now_s);
   enforcement_.step(now_s);
   is_due_ = enforcement_.needs_reading() || is_due_;
@@ -150,11 +150,11 @@ void Desk::step(double now_s) {
   follow_up(now_s);
 }
 
-std::vector<int64_t> Desk::take_changed() { return std::exchange(changed_, {}); }
+std::vector<int64_t> Service::take_changed() { return std::exchange(changed_, {}); }
 
 /// One change of the pool, and what it has started. What frees devices makes the machine be read before they are
 /// granted.
-Result<pool::Applied> Desk::change(const pool::Operation& operation, int uid, double now_s) {
+Result<pool::Applied> Service::change(const pool::Operation& operation, int uid, double now_s) {
   const bool is_old = !view_.policy() || now_s - policy_at_s_ >= kFresh_s;  // one that was mended counts at once
   if (is_bound_by_policy(operation) && is_old) read_policy(now_s);
   const Result<pool::Policy>& policy = view_.policy();
@@ -175,7 +175,7 @@ Result<pool::Applied> Desk::change(const pool::Operation& operation, int uid, do
 }
 
 /// What a change means for the processes of the jobs that it has changed.
-void Desk::follow_up(double now_s) {
+void Service::follow_up(double now_s) {
   begins_at_s_ = std::min(begins_at_s_, begins_next(pool_.seen(), wall_s()));
   end_daemons(now_s);
   handover_.see(pool_.seen(), now_s);
@@ -203,24 +203,24 @@ void Desk::follow_up(double now_s) {
   }
 }
 
-std::vector<std::string> Desk::devices_of(int64_t job) const {
+std::vector<std::string> Service::devices_of(int64_t job) const {
   std::vector<std::string> devices;
   for (const pool::Lease& lease : pool_.seen().leases)
     if (lease.job == job) devices.push_back(lease.device);
   return devices;
 }
 
-std::vector<confine::DeviceNode> Desk::nodes_of_job(int64_t job) const {
+std::vector<confine::DeviceNode> Service::nodes_of_job(int64_t job) const {
   if (!view_.is_live()) return {};
   return nodes_of(view_.inventory(), devices_of(job));
 }
 
-void Desk::end(int64_t job, const std::string& why, double now_s) {
+void Service::end(int64_t job, const std::string& why, double now_s) {
   (void)change(pool::End{job, {.exit_status = pool::kEndedByRemuda, .why = why}}, 0, now_s);
 }
 
 /// Devices are not held for a job whose process cannot be started.
-void Desk::revive(double now_s) {
+void Service::revive(double now_s) {
   for (const Revival::GivenUp& one : revival_.step(now_s)) end(one.job, one.why, now_s);
   const std::vector<int64_t> failed = revival_.take_failed();
   if (failed.empty()) return;
@@ -235,7 +235,7 @@ void Desk::revive(double now_s) {
 }
 
 /// Before its keeper hears of it, it is in its cgroup. A process of another job cannot be: it would leave that one's.
-void Desk::begin(const pool::Job& job, double now_s) {
+void Service::begin(const pool::Job& job, double now_s) {
   if (const int64_t other = holds_->job_of(job.keeper); other != 0) return end(job.id, part_of_job(other), now_s);
   std::optional<confine::Withheld> withheld;
   if (view_.is_live() && enforcement_.filters_jobs()) withheld = withheld_from(job.id);
@@ -253,18 +253,18 @@ void Desk::begin(const pool::Job& job, double now_s) {
   if (recorded) std::ranges::copy(pool_.changed(), std::back_inserter(changed_));
 }
 
-std::optional<int64_t> Desk::known_request(const Caller& caller, const wire::Request& request) const {
+std::optional<int64_t> Service::known_request(const Caller& caller, const wire::Request& request) const {
   const auto known = requests_.find({caller.uid, request.id});
   return known == requests_.end() ? std::nullopt : std::optional(known->second);
 }
 
-void Desk::remember(const Caller& caller, const wire::Request& request, int64_t job) {
+void Service::remember(const Caller& caller, const wire::Request& request, int64_t job) {
   if (requests_.size() >= kMostRemembered) requests_.clear();  // a lost answer is asked for again within seconds
   requests_[{caller.uid, request.id}] = job;
 }
 
 /// Whether a keeper says how its job ended, and that is recorded: its answer was lost.
-Result<bool> Desk::is_repeated(const Caller& caller, const pool::Operation& word) {
+Result<bool> Service::is_repeated(const Caller& caller, const pool::Operation& word) {
   if (!std::holds_alternative<pool::End>(word) || pool_.seen().find(job_of(word))) return false;
   REMUDA_ASSIGN(const auto job, pool_.find(job_of(word)));
   return job && job->state == pool::JobState::ended && job->uid == caller.uid && job->keeper == caller.process;
@@ -272,15 +272,15 @@ Result<bool> Desk::is_repeated(const Caller& caller, const pool::Operation& word
 
 /// A keeper has started its job's command, so that this is never started by another one. Which processes it is, the
 /// job's cgroup says.
-Result<pool::Applied> Desk::take_beginning(const Caller& caller, int64_t id, double now_s) {
+Result<pool::Applied> Service::take_beginning(const Caller& caller, int64_t id, double now_s) {
   const pool::Job* const job = pool_.seen().find(id);
   if (!job || job->state != pool::JobState::running || job->begun || job->keeper != caller.process)
     return pool::Applied{};
   return change(pool::RecordProcesses{id, {}}, caller.uid, now_s);
 }
 
-Result<pool::Applied> Desk::apply(const Caller& caller, const policy::User& user, const wire::Request& request,
-                                  double now_s) {
+Result<pool::Applied> Service::apply(const Caller& caller, const policy::User& user, const wire::Request& request,
+                                     double now_s) {
   pool::Operation operation = *request.operation;
   if (const auto known = known_request(caller, request))
     return pool::Applied{.job = is_of_keeper(operation) ? 0 : *known, .refused = {}, .cancelled = {}};
@@ -313,7 +313,7 @@ Result<pool::Applied> Desk::apply(const Caller& caller, const policy::User& user
   return applied;
 }
 
-Result<void> Desk::enter(const Caller& caller, int64_t id) {
+Result<void> Service::enter(const Caller& caller, int64_t id) {
   const pool::Job* job = pool_.seen().find(id);
   if (!job) return usage_error(fmt::format("no job {} is there, or it has ended", id));
   REMUDA_TRY(pool::check_enter(*job, caller.uid));
@@ -324,8 +324,8 @@ Result<void> Desk::enter(const Caller& caller, int64_t id) {
   return failed(fmt::format("the kernel refuses to move the process to job {}", id));
 }
 
-Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, const wire::Request& request,
-                                double now_s) {
+Result<Service::Reply> Service::reply(const Caller& caller, const policy::User& user, const wire::Request& request,
+                                      double now_s) {
   using wire::Ask;
   Reply reply;
   const auto with = [&](const Result<wire::Page>& page) -> Result<Reply> {
@@ -369,8 +369,8 @@ Result<Desk::Reply> Desk::reply(const Caller& caller, const policy::User& user, 
   return reply;
 }
 
-std::optional<Desk::Reply> Desk::answer(const Caller& caller, const policy::User& user, const wire::Request& request,
-                                        double now_s) {
+std::optional<Service::Reply> Service::answer(const Caller& caller, const policy::User& user,
+                                              const wire::Request& request, double now_s) {
   if (request.ask == wire::Ask::machine && now_s - read_at_s_ >= kFresh_s) {
     is_due_ = is_due_ || !is_reading_;
     return std::nullopt;
