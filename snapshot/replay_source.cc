@@ -86,15 +86,15 @@ Json host_at(const Recording& recording, double time_s) {
   return host;
 }
 
-/// What a run has told of a device, over some time.
-struct Told {
+/// What a run has reported of a device, over some time.
+struct Reported {
   double since_s = 0, ended_s = 0;  ///< 0: it goes on
   double waiting = 0;
 };
 
-std::vector<Told> told_of(const Json& runs, const std::string& device) {
-  std::vector<Told> told;
-  if (!runs.is_array()) return told;
+std::vector<Reported> reported_of(const Json& runs, const std::string& device) {
+  std::vector<Reported> reported;
+  if (!runs.is_array()) return reported;
   for (const Json& entry : runs) {
     const Json* const parts = entry.is_object() && entry.contains("run") && entry["run"].is_object() &&
                                       entry["run"].contains("parts") && entry["run"]["parts"].is_array()
@@ -103,16 +103,16 @@ std::vector<Told> told_of(const Json& runs, const std::string& device) {
     if (!parts) continue;
     for (const Json& part : *parts)
       if (part.is_object() && part.value("device", Json()) == device && part.value("waiting", Json()).is_number())
-        told.push_back({number_in(entry, "since_s"), number_in(entry, "ended_s"),
+        reported.push_back({number_in(entry, "since_s"), number_in(entry, "ended_s"),
                         std::clamp(part["waiting"].get<double>(), 0.0, 1.0)});
   }
-  return told;
+  return reported;
 }
 
 /// For how much of its time the device waited for others at that moment, as the runs tell; of several, the least.
-std::optional<double> waiting_at(const std::vector<Told>& told, double time_s) {
+std::optional<double> waiting_at(const std::vector<Reported>& reported, double time_s) {
   std::optional<double> least;
-  for (const Told& one : told)
+  for (const Reported& one : reported)
     if (one.since_s <= time_s && (one.ended_s == 0 || one.ended_s > time_s))
       least = std::min(least.value_or(one.waiting), one.waiting);
   return least;
@@ -182,11 +182,11 @@ Result<History> ReplaySource::history(const HistoryQuery& query) {
     const auto played = std::ranges::upper_bound(inventory.samples, position_s(), {}, &Sample::time_s);
     History history =
         history_of({inventory.samples.begin(), played}, static_cast<size_t>(device - inventory.devices.begin()), query);
-    const std::vector<Told> told = told_of(recording.runs, query.device);
+    const std::vector<Reported> reported = reported_of(recording.runs, query.device);
     for (auto& [measure, series] : history.measures)
       for (size_t i = 0; measure == "waiting" && i < series.size(); ++i)
         if (const double at_s = history.start_s + static_cast<double>(i) * history.step_s; at_s <= position_s())
-          series[i] = waiting_at(told, at_s);
+          series[i] = waiting_at(reported, at_s);
     return history;
   }
   return usage_error(fmt::format("there is no device '{}'", printable(query.device)));

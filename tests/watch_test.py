@@ -163,6 +163,21 @@ class WatchTest(unittest.TestCase):
         self.assertAlmostEqual(first["starts_s"], began + 3600, delta=PATIENCE_S)
         self.assertNotIn("starts_s", second, "that depends on how long the first one runs")
 
+    def test_a_job_that_waits_for_a_device_that_has_gone_leaves_the_page_as_it_is(self):
+        user, machine = self.as_user(), json.loads(self.machine.read_text())
+        lost = [device for device in machine["devices"] if device["kind"] == "gpu"][-1]
+        named = ("--device", f"gpu:{lost['index']}", "--", "sleep", "60")
+        self.start("run", *named, own=user)
+        _, get = self.web(self.folder / "token")
+        snapshot = lambda: json.loads(get("/api/snapshot"))
+        wait_until(lambda: snapshot()["jobs"]["leases"], "the device is held")
+        self.start("run", *named, own=user)
+        wait_until(lambda: snapshot()["jobs"]["waiting"], "a job waits for it")
+        machine["devices"].remove(lost)
+        self.machine.write_text(json.dumps(machine))
+        wait_until(lambda: lost["id"] not in [device["id"] for device in snapshot()["inventory"]["devices"]], "it is gone")
+        self.assertTrue(snapshot()["jobs"]["waiting"])
+
     def break_gpu(self):
         machine = json.loads(self.machine.read_text())
         gpu = next(device for device in machine["devices"] if device["kind"] == "gpu")

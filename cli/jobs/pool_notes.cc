@@ -68,14 +68,17 @@ Leases leases_of(const SeenPool& pool) {
   return leases;
 }
 
-void add_pool(const SeenPool& pool, Json& json) {
+void add_pool(const SeenPool& pool, const std::string& device, Json& json) {
   if (!pool.obstacle.empty()) json["leases_unknown"] = pool.obstacle;
+  const auto is_asked = [&](const std::string& id) { return device.empty() || id == device; };
   for (const pool::Lease& lease : pool.state.leases) {
+    if (!is_asked(lease.device)) continue;
     Json one = fields::write(lease);
     if (const pool::Job* job = pool.state.find(lease.job)) one["user"] = job->user;
     json["leases"].push_back(std::move(one));
   }
-  for (const pool::Drain& drain : pool.state.drains) json["drains"].push_back(fields::write(drain));
+  for (const pool::Drain& drain : pool.state.drains)
+    if (is_asked(drain.device)) json["drains"].push_back(fields::write(drain));
 }
 
 }  // namespace remuda::cli

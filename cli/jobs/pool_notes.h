@@ -28,7 +28,7 @@ struct Leases {
 };
 Leases leases_of(const SeenPool& pool);
 
-/// Adds leases and drains, where there are some, or why they are not known.
-void add_pool(const SeenPool& pool, Json& json);
+/// Adds leases and drains, where there are some, or why they are not known; of one device, or all where that is empty.
+void add_pool(const SeenPool& pool, const std::string& device, Json& json);
 
 }  // namespace remuda::cli

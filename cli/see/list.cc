@@ -49,8 +49,7 @@ std::string memory_cell(const Device& device) {
   return fmt::format("{} of {}", human_bytes(static_cast<double>(device.status.memory_used_bytes.value())), total);
 }
 
-constexpr const char* kNobody = "nobody";
-
+/// Empty where no process uses it.
 std::string users_cell(const Device& device) {
   if (!device.status.processes.has_value()) return cell(device.status.processes, [](const auto&) { return ""; });
   std::map<std::string, int> processes;
@@ -59,14 +58,14 @@ std::string users_cell(const Device& device) {
   std::string text;
   for (const auto& [user, count] : processes)
     text += fmt::format("{}{}{}", text.empty() ? "" : ", ", user, count > 1 ? fmt::format(" ({})", count) : "");
-  return text.empty() ? kNobody : text;
+  return text;
 }
 
 /// What no process shows: who has leased it all the same.
 std::string idle_user(const Device& device, const Leases& leases) {
   const auto holder = leases.holders.find(device.id);
   if (holder != leases.holders.end()) return holder->second;
-  return leases.is_known ? kNobody : "no process";
+  return leases.is_known ? "nobody" : "no process";
 }
 
 struct Column {
@@ -114,8 +113,9 @@ std::vector<Cells> columns_of(const std::vector<Device>& devices, const Leases& 
   for (const Column& column : kColumns) {
     Cells cells{column.name};
     for (const Device& device : devices) {
-      cells.push_back((device.kind == DeviceKind::cpu ? column.cpu : column.gpu)(device));
-      if (cells.back() == kNobody) cells.back() = idle_user(device, leases);
+      const auto make_cell = device.kind == DeviceKind::cpu ? column.cpu : column.gpu;
+      cells.push_back(make_cell(device));
+      if (make_cell == users_cell && cells.back().empty()) cells.back() = idle_user(device, leases);
     }
     const bool silent = std::all_of(cells.begin() + 1, cells.end(), says_nothing);
     if (columns.size() < 2 || !silent) columns.push_back(std::move(cells));
@@ -239,7 +239,7 @@ Result<int> list(const ListFlags& flags) {
   const SeenPool pool = see_pool(flags.machine);
   if (flags.device.empty()) {
     Json json = to_json(inventory);
-    add_pool(pool, json);
+    add_pool(pool, "", json);
     if (flags.json)
       fmt::print("{}", to_pretty(json));
     else
@@ -247,8 +247,9 @@ Result<int> list(const ListFlags& flags) {
     return 0;
   }
   REMUDA_ASSIGN(const Device* device, inventory.resolve(flags.device));
-  fmt::print("{}", flags.json ? to_pretty(fields::write(*device))
-                              : device_text(*device) + pool_notes(pool, inventory, device->id));
+  Json json = fields::write(*device);
+  add_pool(pool, device->id, json);
+  fmt::print("{}", flags.json ? to_pretty(json) : device_text(*device) + pool_notes(pool, inventory, device->id));
   return 0;
 }
 

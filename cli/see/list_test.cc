@@ -61,6 +61,9 @@ TEST(InventoryText, NamesWhoHasLeasedADeviceOnWhichNobodyComputes) {
   EXPECT_THAT(text, HasSubstr("alice (job 12)\n"));
   EXPECT_THAT(inventory_text(inventory, Table::kAnyWidth, {.is_known = false, .holders = {}}),
               Not(HasSubstr("nobody")));
+  inventory.devices[1].status.processes = std::vector<Process>{{.pid = 1, .user = "nobody"}};
+  EXPECT_THAT(inventory_text(inventory, Table::kAnyWidth, leases), Not(HasSubstr("alice")))
+      << "a user of that name computes there";
 }
 
 TEST(InventoryText, LeavesColumnsOutBeforeItCutsModels) {

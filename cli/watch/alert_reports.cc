@@ -13,8 +13,8 @@ namespace {
 
 std::string alert_text(const monitor::Alert& alert) {
   const bool has_ended = alert.ended_s > 0;
-  return fmt::format("{}: {}{}{}", has_ended ? "ended" : "alert", alert.text,
-                     alert.value.empty() ? "" : fmt::format(" ({}; limit {})", alert.value, alert.limit),
+  const std::string value = value_text(alert);
+  return fmt::format("{}: {}{}{}", has_ended ? "ended" : "alert", alert.text, value.empty() ? "" : ": " + value,
                      has_ended || alert.command.empty() ? "" : "; " + alert.command);
 }
 
@@ -29,6 +29,11 @@ process::Environment variables_of(const monitor::Alert& alert) {
 }
 
 }  // namespace
+
+std::string value_text(const monitor::Alert& alert) {
+  const bool has_limit = !alert.value.empty() && !alert.limit.empty() && alert.limit != "none";
+  return has_limit ? fmt::format("{} (limit {})", alert.value, alert.limit) : alert.value;
+}
 
 void add_report_options(CLI::App& command, ReportFlags& flags) {
   command

@@ -18,6 +18,9 @@ struct ReportFlags {
   bool is_any() const { return syslog || !on_alert.empty(); }
 };
 
+/// "92 C (limit 90 C)": what is, and from where on that is wrong; empty where the alert has no value.
+std::string value_text(const monitor::Alert& alert);
+
 /// Declares --on-alert and --syslog. `flags` must live as long as the command's action.
 void add_report_options(CLI::App& command, ReportFlags& flags);
 

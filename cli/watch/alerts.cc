@@ -19,6 +19,7 @@
 #include "cli/machine.h"
 #include "cli/subcommands.h"
 #include "cli/terminal.h"
+#include "cli/watch/alert_reports.h"
 #include "cli/watch/watch_loop.h"
 #include "device/fields.h"
 #include "monitor/attention.h"
@@ -45,10 +46,9 @@ std::string who_text(const monitor::Alert& alert) {
   return text.empty() ? "-" : printable(text);
 }
 
-/// "3f81c2: 92 C, wrong from 90 C; remuda list gpu:0": what is, from where on it is wrong, and the command to act.
+/// "3f81c2: 92 C (limit 90 C); remuda list gpu:0": what is, its limit, and the command to act.
 std::string measure_text(const monitor::Alert& alert) {
-  std::string text = alert.value;
-  if (!alert.limit.empty()) text += fmt::format("{}wrong from {}", text.empty() ? "" : ", ", alert.limit);
+  std::string text = value_text(alert);
   if (!alert.command.empty()) text += (text.empty() ? "" : "; ") + alert.command;
   return text.empty() ? "" : fmt::format("{}: {}\n", printable(alert.id), printable(text));
 }

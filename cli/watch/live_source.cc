@@ -61,21 +61,21 @@ void add_uses(const monitor::LeaseUses& uses, const policy::Policy* policy, Json
 }
 
 /// Of the first in turn that waits for devices alone: when those come free, by the time limits of their holders.
-Result<void> add_next_start(const run::Caretaker& caretaker, const pool::PoolState& state, double now_s,
-                            Json& waiting) {
+/// Nothing where none starts, as the policy cannot be read, or where a device that it names has gone.
+void add_next_start(const run::Caretaker& caretaker, const pool::PoolState& state, double now_s, Json& waiting) {
   const pool::Policy policy = policy_or_none(caretaker);
   const Inventory& inventory = caretaker.inventory();
   for (const pool::Job* job : waiting_jobs(state, policy, now_s)) {
+    if (job->why.starts_with(pool::kNoPolicy)) return;
     if (is_array(*job) || !waits_first(state, *job, policy, now_s).empty()) continue;
     std::vector<place::Held> held = held_now(caretaker, state);
     std::ranges::move(barred_devices(*job, inventory, policy, now_s), std::back_inserter(held));
-    REMUDA_ASSIGN(const place::Answer answer, place::place(place::Layout(inventory), job->request, held));
-    const auto* const refusal = std::get_if<place::Refusal>(&answer);
+    const Result<place::Answer> answer = place::place(place::Layout(inventory), job->request, held);
+    const auto* const refusal = answer ? std::get_if<place::Refusal>(&*answer) : nullptr;
     const auto entry = std::ranges::find(waiting, job->id, [](const Json& one) { return one.value("id", int64_t{0}); });
     if (refusal && refusal->earliest_s && entry != waiting.end()) (*entry)["starts_s"] = *refusal->earliest_s;
-    break;
+    return;
   }
-  return {};
 }
 
 Result<Json> seen_through(WatchLoop& loop, const monitor::LeaseUses& uses) {
@@ -88,7 +88,7 @@ Result<Json> seen_through(WatchLoop& loop, const monitor::LeaseUses& uses) {
   snapshot["inventory"] = to_json(inventory);
   snapshot["jobs"] = pool_json(state, held_without_job(caretaker, state), inventory, now_s, policy_or_none(caretaker));
   add_uses(uses, loop.moment().policy, snapshot["jobs"]["leases"]);
-  REMUDA_TRY(add_next_start(caretaker, state, now_s, snapshot["jobs"]["waiting"]));
+  add_next_start(caretaker, state, now_s, snapshot["jobs"]["waiting"]);
   REMUDA_ASSIGN(snapshot["past"], past_leases(caretaker.pool()));
   Json& drains = snapshot["drains"] = Json::array();
   for (const pool::Drain& drain : state.drains) drains.push_back(fields::write(drain));
