@@ -200,7 +200,7 @@ TEST_F(WaitingJobs, OneThatWasGrantedDevicesAndHasNoKeeperYetIsCancelledAsIfItWa
   EXPECT_THAT(look(), ElementsAre(id));
   ASSERT_TRUE(cancel(state, id, 0, 100));
   EXPECT_EQ(job(id).state, JobState::ended);
-  EXPECT_EQ(job(id).why, "was cancelled while it waited");
+  EXPECT_EQ(job(id).why, "was cancelled by root while it waited");
   EXPECT_TRUE(job(id).cancelled);
   EXPECT_THAT(state.leases, IsEmpty());
 }
@@ -236,7 +236,7 @@ TEST_F(WaitingJobs, ACancelledJobWithoutAKeeperGetsOneWhereItsEndIsToBeTold) {
   next.pid += 1;
   ASSERT_TRUE(take_over(state, told, job(told).uid, next));
   EXPECT_THAT(look(), IsEmpty()) << "it does not start any more";
-  EXPECT_EQ(job(told).why, "was cancelled while it waited");
+  EXPECT_EQ(job(told).why, "was cancelled by root while it waited");
   ASSERT_TRUE(cancel(state, told, 0, 100));
   EXPECT_EQ(job(told).state, JobState::ended);
 }

@@ -12,13 +12,14 @@ const Process& KnownProcesses::describe(int pid) {
   const auto [found, is_new] = known_.try_emplace(pid);
   Known& known = found->second;
   known.is_used = true;
-  if (!is_new && known.is_there && now_s - known.seen_s < kLook_s) return known.process;
+  const bool is_fresh = !is_new && now_s - known.read_s < kFresh_s;
+  if (is_fresh && known.is_there && now_s - known.seen_s < kLook_s) return known.process;
   struct stat info{};
   const bool is_there = ::stat(fmt::format("{}/{}", proc_, pid).c_str(), &info) == 0;
   const Folder folder{info.st_ino, info.st_ctim.tv_sec, info.st_ctim.tv_nsec, info.st_uid};
   known.is_there = is_there;
   known.seen_s = now_s;
-  if (!is_new && is_there && known.folder == folder && now_s - known.read_s < kFresh_s) return known.process;
+  if (is_fresh && is_there && known.folder == folder) return known.process;
   known.folder = folder;
   known.read_s = now_s;
   known.process = describe_process(pid, proc_);

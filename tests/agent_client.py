@@ -34,6 +34,19 @@ def is_alive(pid):
         return False
 
 
+def cgroups_named(names):
+    """Those whose names begin so, up to the number of their job."""
+    return [path for path, _, _ in os.walk("/sys/fs/cgroup") if os.path.basename(path).rsplit("-", 1)[0] in names]
+
+
+def processes_of(cgroup):
+    try:
+        with open(os.path.join(cgroup, "cgroup.procs")) as file:
+            return file.read().split()
+    except OSError:
+        return []  # it is gone
+
+
 def end_unless_held(connection, job, pid):
     """Only a cgroup ends what has left its keeper in every way, so where there is none, this does."""
     if not connection.find(job).get("cgroup"):
@@ -157,11 +170,12 @@ class Agent:
                 raise AssertionError("leases are left")
             jobs = connection.ask("ended", at_most=256)["result"]["jobs"]
             connection.close()
+            names = {os.path.basename(job["cgroup"]).rsplit("-", 1)[0] for job in jobs if job.get("cgroup")}
+            eventually(lambda: not any(map(processes_of, cgroups_named(names))))  # keepers end after their jobs
             self.stop()
         finally:
             self.kill()  # where it, or a job, has not ended
-        names = {os.path.basename(job["cgroup"]).rsplit("-", 1)[0] for job in jobs if job.get("cgroup")}
-        left = [path for path, _, _ in os.walk("/sys/fs/cgroup") if os.path.basename(path).rsplit("-", 1)[0] in names]
+        left = cgroups_named(names)
         if left:
             raise AssertionError(f"cgroups of jobs are left: {left}")
 

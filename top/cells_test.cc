@@ -18,11 +18,11 @@ TEST(TopCells, NoControlCharacterBecomesACell) {
   EXPECT_EQ(shown("bro\xffken\xc3"), "bro?ken?");
 }
 
-TEST(TopCells, WhatTurnsTheDirectionOrIsNotSeenIsLeftOut) {
+TEST(TopCells, WhatTurnsTheDirectionIsMarkedAndWhatIsNotSeenIsLeftOut) {
   EXPECT_EQ(shown("a\u202eb\u2066c\u200bd\ufeff"
                   "e"),
-            "abcde");
-  EXPECT_EQ(shown("\u202e"), "");
+            "a?b?cde");
+  EXPECT_EQ(shown("\u202e"), "?");
 }
 
 TEST(TopCells, AWideCharacterTakesTwo) {

@@ -69,7 +69,7 @@ TEST_F(KeptLines, AreOfOneJobInOnePool) {
 }
 
 TEST_F(KeptLines, AreNotKeptWhereTheyWouldComeBackAsSomethingElse) {
-  keep(line({"--", "ls", "\xff"}));
+  EXPECT_FALSE(keeper_of(line({"--", "ls", "\xff"}), "/pool", false)({.job = 7}));
   EXPECT_FALSE(read_kept_line("/pool", job({"ls", "?"})));
 }
 

@@ -194,7 +194,7 @@ TEST_F(AmdProbeTest, SaysWhatADriverKeepsToItself) {
   EXPECT_EQ(gpu.id, "kfd:0");
   EXPECT_EQ(gpu.pci.missing().detail, "the driver reports no PCI address of kfd:0");
   EXPECT_EQ(gpu.uuid.missing().detail, "the driver reports no unique id of this GPU");
-  EXPECT_THAT(gpu.status.processes.missing().detail, HasSubstr("tells no gpu_id"));
+  EXPECT_THAT(gpu.status.processes.missing().detail, HasSubstr("reports no gpu_id"));
   EXPECT_THAT(gpu.minor.missing().detail, HasSubstr("drm_render_minor"));
 }
 
