@@ -104,7 +104,7 @@ std::vector<Reported> reported_of(const Json& runs, const std::string& device) {
     for (const Json& part : *parts)
       if (part.is_object() && part.value("device", Json()) == device && part.value("waiting", Json()).is_number())
         reported.push_back({number_in(entry, "since_s"), number_in(entry, "ended_s"),
-                        std::clamp(part["waiting"].get<double>(), 0.0, 1.0)});
+                            std::clamp(part["waiting"].get<double>(), 0.0, 1.0)});
   }
   return reported;
 }
