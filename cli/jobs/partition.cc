@@ -1,5 +1,4 @@
-// What an agent has done by a process of its own: a partition of a GPU is made
-// or taken away, and marked.
+// What an agent has done by a process of its own: a partition of a GPU is made or taken away, and marked.
 #include <algorithm>
 #include <fmt/format.h>
 #include <memory>
@@ -21,8 +20,8 @@ struct PartitionFlags {
   std::string what, gpu, which, marks;
 };
 
-/// Brings to an end what a process that was killed has begun: what is no device
-/// goes, as nobody else sees it, and the marks are as what is there.
+/// Brings to an end what a process that was killed has begun: what is no device goes, as nobody else sees it, and the
+/// marks are as what is there.
 Result<void> settle(const std::string& marks) {
   const auto intent = agent::read_intent(marks);
   if (!intent) return {};
@@ -48,8 +47,8 @@ Result<void> settle(const std::string& marks) {
   return {};
 }
 
-/// An agent reads what is printed here, as long as it lives. One that follows
-/// it has seen the intent, or this does not go on.
+/// An agent reads what is printed here, as long as it lives. One that follows it has seen the intent, or this does not
+/// go on.
 bool is_heard() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   return ::poll(&output, 1, 0) <= 0 || (output.revents & POLLERR) == 0;
