@@ -16,10 +16,10 @@ namespace remuda::agent {
 namespace {
 
 /// Each is a few processes for a moment; a job that waits can wait for that.
-constexpr size_t kMostStarting = 4;
+constexpr int kMostStarting = 4;
 constexpr double kStartLook_s = 0.1, kStartAgain_s = 30;
-/// One that hangs keeps others waiting for the first of these; a machine that has just been started, with the keepers
-/// of all users, may need the last.
+/// One that hangs keeps others waiting for the first of these, and no longer where it has failed more often; a machine
+/// that has just been started, with the keepers of all users, may need the last.
 constexpr double kFirstPatience_s = 10, kLongestPatience_s = 80;
 /// A user's folder may come from a network that is not there yet.
 constexpr int kMostFailures = 10;
@@ -89,8 +89,18 @@ bool Revival::is_starting_for(int user) const {
   return std::ranges::any_of(started_, [&](const Started& one) { return one.user == user && !one.has_worked; });
 }
 
-size_t Revival::starting() const {
-  return static_cast<size_t>(std::ranges::count(started_, false, &Started::has_worked));
+/// Ends one that is slow, and was so before, where all places are taken: its user's folder may be dead.
+bool Revival::has_room_for(const Attempt& attempt, double now_s) {
+  if (std::ranges::count(started_, false, &Started::has_worked) < kMostStarting) return true;
+  const auto slow = std::ranges::find_if(started_, [&](const Started& one) {
+    const auto its = attempts_.find(one.job);
+    return !one.has_worked && now_s >= one.begun_s + kFirstPatience_s && its != attempts_.end() &&
+           its->second.failures > attempt.failures;
+  });
+  if (slow == started_.end()) return false;
+  slow->until_s = now_s;
+  if (has_ended(*slow, now_s)) started_.erase(slow);
+  return true;
 }
 
 void Revival::begin(Attempt& attempt, double now_s) {
@@ -101,6 +111,7 @@ void Revival::begin(Attempt& attempt, double now_s) {
     started_.push_back({.process = std::move(*process),
                         .job = attempt.job.id,
                         .user = attempt.job.uid,
+                        .begun_s = now_s,
                         .until_s = now_s + patience_s,
                         .said = ""});
     return;
@@ -121,23 +132,28 @@ std::map<int, Revival::Attempt*> Revival::next_of_users(double now_s) {
   return next;
 }
 
+std::vector<Revival::Attempt*> Revival::in_turn(double now_s) {
+  const std::map<int, Attempt*> next = next_of_users(now_s);
+  std::vector<Attempt*> attempts;
+  for (auto one = next.upper_bound(last_user_); one != next.end(); ++one) attempts.push_back(one->second);
+  for (auto one = next.begin(); one != next.upper_bound(last_user_); ++one) attempts.push_back(one->second);
+  std::ranges::stable_sort(attempts, {}, &Attempt::failures);
+  return attempts;
+}
+
 std::vector<Revival::GivenUp> Revival::step(double now_s) {
   if (now_s < next_s_) return {};
   std::erase_if(started_, [&](Started& one) { return has_ended(one, now_s); });
   std::erase_if(attempts_, [&](const auto& one) { return !one.second.is_wanted && now_s >= one.second.not_before_s; });
   next_s_ = started_.empty() ? kNever_s : now_s + kStartLook_s;
   std::vector<GivenUp> given_up;
-  const std::map<int, Attempt*> next = next_of_users(now_s);
-  auto one = next.upper_bound(last_user_);
-  for (size_t left = next.size(); left > 0; --left, ++one) {
-    if (one == next.end()) one = next.begin();
-    auto& [user, attempt] = *one;
+  for (Attempt* const attempt : in_turn(now_s)) {
     if (attempt->failures >= kMostFailures) {
       given_up.push_back({attempt->job.id, "the process that keeps it cannot be started: " + attempt->why});
       attempt->not_before_s = now_s + kStartAgain_s;
-    } else if (starting() < kMostStarting) {
+    } else if (has_room_for(*attempt, now_s)) {
       begin(*attempt, now_s);
-      last_user_ = user;
+      last_user_ = attempt->job.uid;
     }
   }
   if (!started_.empty()) next_s_ = std::min(next_s_, now_s + kStartLook_s);

@@ -39,8 +39,9 @@ class Revival {
     int64_t job = 0;
     std::string why;
   };
-  /// Starts some, one at a time of each user and users in turns, and a job's again after a while. Returns those for
-  /// which that was of no use several times; again after a while, until they are removed.
+  /// Starts some, one at a time of each user and users in turns, those that have failed least first, and a job's again
+  /// after a while. Each has more time than at the try before, unless one that has failed less waits for its place.
+  /// Returns those for which that was of no use several times; again after a while, until they are removed.
   std::vector<GivenUp> step(double now_s);
   /// The jobs for which an attempt has failed since the last call.
   std::vector<int64_t> take_failed() { return std::exchange(failed_, {}); }
@@ -59,6 +60,7 @@ class Revival {
     process::ChildProcess process;
     int64_t job = 0;
     int user = 0;
+    double begun_s = 0;
     double until_s = 0;       ///< it takes too long then
     bool has_worked = false;  ///< the job had a keeper since
     std::string said;
@@ -67,8 +69,9 @@ class Revival {
   void fail(Attempt& attempt, std::string why);
   void begin(Attempt& attempt, double now_s);
   bool is_starting_for(int user) const;
-  size_t starting() const;
+  bool has_room_for(const Attempt& attempt, double now_s);
   std::map<int, Attempt*> next_of_users(double now_s);
+  std::vector<Attempt*> in_turn(double now_s);
 
   Start start_;
   std::map<int64_t, Attempt> attempts_;

@@ -1,5 +1,6 @@
 #include "agent/revival.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <gmock/gmock.h>
@@ -139,6 +140,37 @@ TEST_F(RevivalTest, GivesASlowOneMoreTimeAtEachTry) {
   EXPECT_THAT(begun_s, ElementsAre(1, 31, 61, 101, 181, 261)) << "after 10, 20, 40 and 80 s, and 30 at the least";
   ASSERT_THAT(given_up, SizeIs(1));
   EXPECT_THAT(given_up[0].why, HasSubstr("that takes too long"));
+}
+
+TEST_F(RevivalTest, ASlowOneMakesRoomForOneThatHasFailedLess) {
+  ends_ = false;
+  script_ = "exec sleep 1000";
+  for (int64_t job = 1; job <= 4; ++job) revival_.add(job_of(job, 1000 + static_cast<int>(job)));
+  double now_s = 1;
+  for (; now_s < 102; ++now_s) revival_.step(now_s);
+  EXPECT_THAT(begun_, SizeIs(16)) << "each for the fourth time, with 80 s";
+  revival_.add(job_of(5, 1005));
+  for (; now_s < 111; ++now_s) revival_.step(now_s);
+  EXPECT_THAT(begun_, SizeIs(16)) << "they have the first 10 s all the same";
+  revival_.step(now_s);
+  ASSERT_THAT(begun_, SizeIs(17));
+  EXPECT_EQ(begun_.back(), 5);
+  revival_.remove(5);
+  revival_.take_failed();
+  for (; now_s < 181; ++now_s) revival_.step(now_s);
+  EXPECT_THAT(revival_.take_failed(), IsEmpty()) << "only one had to go";
+}
+
+TEST_F(RevivalTest, SlowOnesThatHaveFailedAsOftenLetEachOtherHaveTheirTime) {
+  ends_ = false;
+  script_ = "exec sleep 1000";
+  for (int64_t job = 1; job <= 5; ++job) revival_.add(job_of(job, 1000 + static_cast<int>(job)));
+  std::vector<double> begun_s;
+  for (double now_s = 1; now_s < 60; ++now_s) {
+    revival_.step(now_s);
+    if (std::ranges::count(begun_, 5) > static_cast<int>(begun_s.size())) begun_s.push_back(now_s);
+  }
+  EXPECT_THAT(begun_s, ElementsAre(11, 51)) << "the others have 10 s, and then 20";
 }
 
 TEST_F(RevivalTest, GivesUpWhereNothingCanBeStarted) {
